@@ -9,14 +9,14 @@ mod output;
 #[path = "../published.rs"]
 mod published;
 
-use admin::archive::Archive;
-use admin::export::Export;
-use admin::verify::{Walk, file, online};
+use archive::Archive;
+use audit_verify::{Walk, file, online};
 use clap::Parser;
 use clock::now_ms;
 use domain::mode::Mode;
 use futures::TryStreamExt;
 use harness::{Redis, Seed, SeedAccount, Store};
+use history::export::Export;
 use lines::line;
 use published::{Places, circumstances};
 use settings::load_from;

@@ -4,8 +4,9 @@ use crate::cursor::forged;
 use crate::fill::{AGENT, Kind, MODE, Tenant};
 use crate::watch::{Watch, Work};
 use crate::world::World;
-use admin::routes::{OFFSET_MAX, PAGE_MAX, ROUTES, USER_ROUTES};
+use api_docs::table::routes;
 use clock::now_ms;
+use endpoint::{OFFSET_MAX, PAGE_MAX};
 use http::Method;
 use std::collections::BTreeSet;
 use store::agent::survey::AGENTS_MAX;
@@ -56,7 +57,7 @@ const OTHERS: &[&str] = &[
 
 #[test]
 fn every_list_is_here() {
-    let routes = ROUTES.iter().chain(USER_ROUTES);
+    let routes = routes();
     let found: BTreeSet<&str> = routes
         .filter(|route| route.method == Method::GET && route.has_query)
         .map(|route| route.path)

@@ -69,7 +69,7 @@ fn commands() -> Vec<String> {
     // Words of groups, still to be looked into.
     let mut groups = vec![String::new()];
     while let Some(group) = groups.pop() {
-        let root = admin::cli::command();
+        let root = cli::command();
         let words = group.split_whitespace();
         let command = words.fold(&root, |at, word| at.find_subcommand(word).expect("a group"));
         for sub in command.get_subcommands() {

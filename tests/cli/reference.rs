@@ -95,7 +95,7 @@ fn help_teaches_and_every_example_is_understood() {
         let lines = words_of(&cli, examples);
         assert!(!lines.is_empty(), "{command}");
         for line in lines {
-            let understood = admin::cli::command().try_get_matches_from(&line);
+            let understood = cli::command().try_get_matches_from(&line);
             assert!(
                 understood.is_ok(),
                 "{command}: {line:?}: {}",

@@ -21,7 +21,7 @@ fn run(checks: &str, modules: &[&str], others: &[(&str, &str)]) {
         std::fs::write(folder.path().join(file), text).expect("a stand-in");
     }
     for file in modules {
-        let from = root.join("admin/web/js").join(file);
+        let from = root.join("admin/dashboard/web/js").join(file);
         std::fs::copy(from, folder.path().join(file)).expect("a module");
     }
     let from = root.join("tests/dashboard").join(checks);

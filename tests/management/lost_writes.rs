@@ -12,7 +12,7 @@ use store::keys::{ACCOUNTS, AccountKeys};
 
 /// Longest wait for a round of the guard.
 const SOON: Duration = Duration::from_secs(60);
-/// Accounts that the guard looks at in one round (`admin/src/workers/guard/lost.rs`).
+/// Accounts that the guard looks at in one round (`admin/workers/src/guard/lost.rs`).
 const IN_A_ROUND: usize = 5000;
 
 /// Makes a change through the API and takes it back behind the server.

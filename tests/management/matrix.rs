@@ -4,11 +4,12 @@
 mod through;
 
 use crate::world::{FULL, World, problem};
-use admin::routes::{Access, Modes, ROUTES, Route, USER_ROUTES};
+use api_docs::table::routes;
 use axum::http::Method;
 use domain::mode::Mode;
 use domain::permission::Permission;
 use domain::role::Role;
+use endpoint::{Access, Modes, Route};
 use harness::{Caller, Reply, SeedAccount, SessionCaller, TEST_PASSWORD};
 use store::api_key::script as api_key;
 use store::script::change::Scope;
@@ -111,7 +112,7 @@ fn path(prefix: &str, route: &Route) -> String {
 }
 
 fn rows() -> impl Iterator<Item = (&'static str, &'static Route)> {
-    let all = ROUTES.iter().chain(USER_ROUTES);
+    let all = routes();
     all.flat_map(|route| route.prefixes().map(move |prefix| (prefix, route)))
 }
 

@@ -1,9 +1,10 @@
 //! Every row of the route tables from another account and in the other mode; paths that do not exist; keys as they now are.
 
 use crate::world::{FULL, World, problem, success, text};
-use admin::routes::{Access, Modes, ROUTES, Route, USER_ROUTES};
+use api_docs::table::routes;
 use axum::http::Method;
 use domain::mode::Mode;
+use endpoint::{Access, Modes, Route};
 use harness::{Caller, Role, SeedAccount, TEST_PASSWORD};
 use serde_json::json;
 use store::api_key::script as api_key;
@@ -25,7 +26,7 @@ async fn no_operation_reaches_another_account_or_mode() {
     assert_eq!(after_issue, version + VERSION_STEP);
     let boss = other.user(Role::Owner).await;
     let boss = world.admin.sign_in(&boss.email, TEST_PASSWORD).await;
-    for route in ROUTES.iter().chain(USER_ROUTES) {
+    for route in routes() {
         let Some(path) = own.path(route) else { continue };
         let (method, body) = (route.method.as_str(), own.body(route));
         if matches!(route.access, Access::Key(..)) {

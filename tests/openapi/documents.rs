@@ -38,7 +38,7 @@ fn compare(name: &str, generated: &str) {
 
 #[test]
 fn the_management_document_is_that_of_the_code() {
-    compare("management.json", &admin::openapi::MANAGEMENT);
+    compare("management.json", &api_docs::openapi::MANAGEMENT);
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn the_document_of_the_edge_is_that_of_the_code() {
 }
 
 fn documents() -> [(&'static str, Value); 2] {
-    let (management, edge) = (admin::openapi::management(), proxy::openapi::document());
+    let (management, edge) = (api_docs::openapi::management(), proxy::openapi::document());
     [("management.json", management), ("edge.json", edge)].map(|(name, document)| (name, json!(document)))
 }
 

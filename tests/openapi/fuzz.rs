@@ -129,11 +129,7 @@ async fn the_edge() {
     let world = World::start().await;
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let sandbox = listener.local_addr().expect("an address");
-    tokio::spawn(admin::sandbox::serve(
-        listener,
-        Duration::ZERO,
-        std::future::pending(),
-    ));
+    tokio::spawn(sandbox::serve(listener, Duration::ZERO, std::future::pending()));
     let bot = world.account.agent("bot");
     bot.cap(CapPolicy {
         enabled: true,

@@ -38,7 +38,7 @@ impl World {
         let account = seed.account("enterprise").await;
         let user = account.user(Role::Owner).await;
         let owner = admin.sign_in(&user.email, TEST_PASSWORD).await;
-        let document = json!(::admin::openapi::management());
+        let document = json!(::api_docs::openapi::management());
         Self {
             admin,
             redis,

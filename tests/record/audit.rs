@@ -2,9 +2,8 @@
 
 use crate::scribe::{START_MS, Scribe, chain, lines};
 use crate::world::{World, fresh, problem, success, text};
-use admin::archive::Archive;
-use admin::archive::place::Place;
-use admin::trail::Trail;
+use archive::Archive;
+use archive::place::Place;
 use crypto::checkpoint_key::PublicKey;
 use domain::chain::{GENESIS, entry_hash};
 use domain::entry::Entry;
@@ -12,6 +11,7 @@ use domain::mode::Mode;
 use domain::permission::Permission;
 use domain::timestamp::iso_from_ms;
 use harness::{AdminOptions, Redis, Reply, Seed, Wire, eventually, http_client};
+use history::trail::Trail;
 use serde_json::{Map, Value, json};
 use settings::load_from;
 use std::time::Duration;

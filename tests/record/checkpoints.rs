@@ -3,12 +3,12 @@
 use crate::office::{Office, audit, broken};
 use crate::scribe::{Scribe, lines};
 use crate::world::{BINARY, World, problem, success, text};
-use admin::archive::Archive;
-use admin::checkpoint::{self, Stays};
-use admin::trail::Trail;
+use archive::Archive;
+use audit_verify::checkpoint::{self, Stays};
 use domain::checkpoint::Checkpoint;
 use domain::mode::Mode;
 use harness::{Admin, AdminOptions, Cli, eventually};
+use history::trail::Trail;
 use serde_json::{Value, json};
 use settings::load_from;
 use std::path::{Path, PathBuf};

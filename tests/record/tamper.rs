@@ -1,9 +1,9 @@
 //! A chain of fifty entries, and everything that can be done to one of them: in an export, and in the store.
 
 use crate::scribe::{Scribe, chain, lines};
-use admin::archive::Archive;
-use admin::archive::place::Place;
-use admin::verify::{Broken, Known, Source, Walk, file, online};
+use archive::Archive;
+use archive::place::Place;
+use audit_verify::{Broken, Known, Source, Walk, file, online};
 use domain::chain::entry_hash;
 use domain::mode::Mode;
 use harness::{Redis, Seed, SeedAccount, Store};

@@ -5,7 +5,6 @@ mod process;
 mod scenarios;
 mod shape;
 
-use admin::sandbox;
 use harness::{Caller, RawClient, Reply, chat_body};
 use serde_json::{Value, json};
 use std::net::SocketAddr;

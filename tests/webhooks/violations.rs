@@ -2,7 +2,7 @@
 //! dispatches and whatever is killed; and a dispatcher that is far behind holds up neither the archive nor anybody else.
 
 use crate::world::{Owner, SOON, World, accepting, quick, success, text, url};
-use admin::archive::Archive;
+use archive::Archive;
 use clock::now_ms;
 use domain::mode::Mode;
 use harness::{Admin, Redis, SeedAccount, Store, Upstream, eventually};

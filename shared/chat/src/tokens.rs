@@ -50,8 +50,8 @@ const NEAR: &[&str] = &[
     include_str!("../../domain/src/price/estimate.rs"),
     include_str!("../../store/src/spend/spend.lua"),
     include_str!("../../../tests/sdk/calls.py"),
-    include_str!("../../../admin/web/js/words.js"),
-    include_str!("../../../admin/web/index.html"),
+    include_str!("../../../admin/dashboard/web/js/words.js"),
+    include_str!("../../../admin/dashboard/web/index.html"),
 ];
 /// Text that takes far fewer bytes a token.
 const DENSE: &[(&str, &str)] = &[

@@ -22,6 +22,7 @@ pub mod period;
 pub mod permission;
 pub mod plan;
 pub mod price;
+pub mod printable;
 pub mod rate;
 pub mod reason;
 pub mod role;

@@ -7,6 +7,7 @@
 //! so strangers could fill the log. The edge logs what matters of its requests itself.
 
 mod buffered;
+mod error_chain;
 mod json_line;
 #[cfg(feature = "otlp")]
 pub mod otlp;
@@ -18,6 +19,7 @@ pub mod tables;
 pub mod trace;
 
 pub use buffered::flush;
+pub use error_chain::error_chain;
 
 use json_line::JsonLine;
 use settings::TelemetrySettings;
@@ -29,7 +31,23 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
 /// The crates whose own events are free of secrets at every level.
-const OWN_CRATES: [&str; 5] = ["admin", "connections", "proxy", "store", "telemetry"];
+const OWN_CRATES: [&str; 15] = [
+    "api",
+    "archive",
+    "cli",
+    "connections",
+    "endpoint",
+    "password",
+    "people",
+    "proxy",
+    "sandbox",
+    "server",
+    "store",
+    "store_health",
+    "telemetry",
+    "webhooks",
+    "workers",
+];
 
 /// Pingora's proxy layer.
 const UNHEARD: &str = "pingora_proxy";

@@ -1,7 +1,7 @@
 //! An S3-compatible service as archive: moto, installed once below the build's target folder.
 
 use super::street::{EVERYTHING, Street, archive_at, place_of};
-use admin::archive::Archive;
+use archive::Archive;
 use domain::mode::Mode;
 use harness::{eventually, free_port, python_package};
 use std::net::TcpStream;
@@ -101,7 +101,7 @@ async fn a_bucket_takes_segments_gives_them_back_and_may_fail() {
         assert_eq!(moving.unwrap(), 15);
     }
     archive.forget_decisions(&street.chain(), who, 0).await.unwrap();
-    let trail = |archive| admin::trail::Trail::of(&street.store, archive, &street.account.id, Mode::Live);
+    let trail = |archive| history::trail::Trail::of(&street.store, archive, &street.account.id, Mode::Live);
     let everything = Page::at(0, 100);
     let fresh = service.archive();
     let listed = trail(&fresh).list(EVERYTHING, everything).await.unwrap();

@@ -1,8 +1,8 @@
 //! Whatever is wrong with the archive is an error that names it; and nothing leaves the store then.
 
 use super::street::{EVERYTHING, Street, archive_at};
-use admin::archive::Archive;
-use admin::archive::segment::Manifest;
+use archive::Archive;
+use archive::segment::Manifest;
 use domain::mode::Mode;
 use domain::permission::Permission;
 use harness::{Admin, AdminOptions};
@@ -33,7 +33,7 @@ fn named<T: std::fmt::Debug>(found: Result<T, StoreError>, file: &str) {
 /// Reads with an archive that has nothing in its caches.
 async fn noticed(street: &Street, id: &str, segment_is_bad: bool) {
     let fresh = archive_at(street.root.path());
-    let trail = admin::trail::Trail::of(&street.store, &fresh, &street.account.id, Mode::Live);
+    let trail = history::trail::Trail::of(&street.store, &fresh, &street.account.id, Mode::Live);
     let everything = Page::at(0, 100);
     if segment_is_bad {
         named(
@@ -79,7 +79,7 @@ async fn every_flipped_byte_cut_tail_and_missing_file_is_noticed() {
             // A flipped bit that leaves every line as it was is none: headers have unused ones, and how a segment was
             // compressed is not what a manifest is asked for.
             let fresh = archive_at(street.root.path());
-            let trail = admin::trail::Trail::of(&street.store, &fresh, &street.account.id, Mode::Live);
+            let trail = history::trail::Trail::of(&street.store, &fresh, &street.account.id, Mode::Live);
             match is_segment {
                 true => match trail.read(1).await {
                     Ok(read) => assert_eq!(read, street.trail().read(1).await.unwrap()),
@@ -100,7 +100,7 @@ async fn every_flipped_byte_cut_tail_and_missing_file_is_noticed() {
         std::fs::write(file, whole).unwrap();
     }
     let fresh = archive_at(street.root.path());
-    let trail = admin::trail::Trail::of(&street.store, &fresh, &street.account.id, Mode::Live);
+    let trail = history::trail::Trail::of(&street.store, &fresh, &street.account.id, Mode::Live);
     assert_eq!(trail.decision(&ids[0]).await.unwrap().len(), 1);
 }
 
@@ -146,7 +146,7 @@ async fn what_cannot_be_written_stays_in_the_store() {
 async fn untouched(street: &Street, archive: &Archive, count: u64) {
     let standing = street.chain().standing().await.unwrap();
     assert_eq!((standing.archived, standing.live), (0, count));
-    let trail = admin::trail::Trail::of(&street.store, archive, &street.account.id, Mode::Live);
+    let trail = history::trail::Trail::of(&street.store, archive, &street.account.id, Mode::Live);
     let part = trail.list(EVERYTHING, Page::at(0, 100)).await.unwrap();
     assert_eq!((part.records.len() as u64, part.total), (count, count));
 }

@@ -1,7 +1,7 @@
 //! What is read is the same before entries are archived, while they are, and afterwards.
 
 use super::street::{AGENTS, EVERYTHING, Street, archive_at, number};
-use admin::archive::segment::{Descriptor, Manifest, Segment};
+use archive::segment::{Descriptor, Manifest, Segment};
 use domain::entry::{Entry, Sealed};
 use domain::mode::Mode;
 use sha2::{Digest, Sha256};
@@ -187,7 +187,7 @@ async fn the_same_entries_compressed_otherwise_are_still_themselves() {
     let descriptor: Descriptor = serde_json::from_str(&texts[0]).unwrap();
     let (path, _) = descriptor.paths(&street.account.id, Mode::Live);
     let bytes = street.archive.place().get(&path).await.unwrap().unwrap();
-    let text = admin::archive::segment::decompress(&bytes, descriptor.content_bytes).unwrap();
+    let text = archive::segment::decompress(&bytes, descriptor.content_bytes).unwrap();
     let otherwise = zstd::encode_all(text.as_bytes(), 19).unwrap();
     assert_ne!(otherwise, bytes);
     let opened = Segment::open(&descriptor, &otherwise).unwrap();
@@ -222,13 +222,13 @@ async fn what_an_archiver_that_compresses_otherwise_wrote_over_is_read() {
         archive_at(street.root.path())
     };
     let fresh = write_over(&manifest).await;
-    let trail = admin::trail::Trail::of(&street.store, &fresh, &street.account.id, Mode::Live);
+    let trail = history::trail::Trail::of(&street.store, &fresh, &street.account.id, Mode::Live);
     assert_eq!(trail.decision(&ids[0]).await.unwrap().len(), 1);
     assert_eq!(trail.read(1).await.unwrap().len(), 5);
     // That and no more: a manifest of other entries is none of this segment.
     manifest.segment.entries += 1;
     let fresh = write_over(&manifest).await;
-    let trail = admin::trail::Trail::of(&street.store, &fresh, &street.account.id, Mode::Live);
+    let trail = history::trail::Trail::of(&street.store, &fresh, &street.account.id, Mode::Live);
     let error = trail.decision(&ids[0]).await.unwrap_err();
     assert!(error.to_string().contains(&manifest_path), "{error}");
 }

@@ -1,12 +1,12 @@
 //! An account on which something happens: lines in the trail as scripts write them.
 
-use admin::archive::Archive;
-use admin::archive::place::Place;
-use admin::trail::Trail;
+use archive::Archive;
+use archive::place::Place;
 use domain::entry::Sealed;
 use domain::id::Kind;
 use domain::mode::Mode;
 use harness::{Redis, Seed, SeedAccount, Store};
+use history::trail::Trail;
 use serde_json::Value;
 use settings::load_from;
 use std::path::Path;

@@ -1,9 +1,9 @@
 //! An account whose agents spend and agree on escrows, through the management API.
 
 use crate::world::{BINARY, World, success, text};
-use admin::archive::Archive;
-use admin::archive::intents::Age;
-use admin::archive::place::Place;
+use archive::Archive;
+use archive::intents::Age;
+use archive::place::Place;
 use domain::mode::Mode;
 use domain::permission::Permission;
 use domain::timestamp::ms_from_iso;

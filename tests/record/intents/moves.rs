@@ -90,7 +90,7 @@ async fn what_may_still_change_or_is_young_stays_however_old_its_neighbours_are(
     // Too young; and old, but not yet enough to fill a segment.
     let now_ms = house.now_ms().await;
     for (after_ms, gather_ms) in [(3_600_000, 0), (0, 3_600_000)] {
-        let young = admin::archive::intents::Age {
+        let young = archive::intents::Age {
             after_ms,
             gather_ms,
             ..age(now_ms)

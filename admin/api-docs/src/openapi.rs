@@ -1,0 +1,117 @@
+//! The OpenAPI document of this server, made of the route table and of what stands beside each handler: its [`Doc`].
+
+mod errors;
+mod headers;
+mod operation;
+mod rows;
+mod words;
+
+use crate::table::routes;
+use endpoint::doc::{Doc, Section};
+use endpoint::{Base, Route};
+use openapi::{Components, Json, VERSION, object};
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+/// The document as it is served, at `/openapi.json`.
+pub static MANAGEMENT: LazyLock<String> = LazyLock::new(|| management().pretty());
+/// The document of the edge, at `/openapi-proxy.json`: the edge's own code made it, a test holds it against that code.
+pub const EDGE: &str = include_str!("../../../docs/reference/openapi/edge.json");
+
+/// What is said of every operation, in the order in which the resources are listed.
+fn sections() -> Vec<Section> {
+    let mut sections = api::sections();
+    sections.extend(people::sections());
+    sections
+}
+
+/// The name of an operation in its documentation: method and path, as in the table.
+fn name(route: &Route) -> String {
+    let base = match route.base {
+        Base::Management => "",
+        Base::User => "/user",
+    };
+    format!("{} {base}{}", route.method, route.path)
+}
+
+/// The document.
+#[must_use]
+pub fn management() -> Json {
+    build().0
+}
+
+/// The document, and names that stand for two schemas, of which a test finds none.
+fn build() -> (Json, Vec<String>) {
+    let mut components = Components::default();
+    let sections = sections();
+    let mut docs: BTreeMap<&str, (&Section, &Doc)> = BTreeMap::new();
+    for section in &sections {
+        docs.extend(section.docs.iter().map(|doc| (doc.route, (section, doc))));
+    }
+    let mut operations = Vec::new();
+    for route in routes() {
+        // What has no documentation is missed by a test.
+        if let Some((section, doc)) = docs.get(name(route).as_str()) {
+            let operation = operation::of(&mut components, route, section, doc);
+            operations.push((route, operation));
+        }
+    }
+    let responses = errors::share(&mut operations);
+    let tags = sections.iter().map(|section| {
+        object([
+            ("name", section.tag.into()),
+            ("description", section.about.into()),
+        ])
+    });
+    let clashes = components.clashes().to_vec();
+    let document = object([
+        ("openapi", VERSION.into()),
+        ("info", words::info()),
+        (
+            "servers",
+            Json::List(vec![object([
+                ("url", "/".into()),
+                ("description", words::SERVER.into()),
+            ])]),
+        ),
+        ("tags", Json::List(tags.collect())),
+        ("paths", paths(operations)),
+        (
+            "components",
+            object([
+                ("schemas", components.into_json()),
+                ("responses", responses),
+                ("parameters", headers::parameters()),
+                ("headers", headers::components()),
+                ("securitySchemes", words::security_schemes()),
+            ]),
+        ),
+    ]);
+    (document, clashes)
+}
+
+/// The operations under their paths, as the table has them.
+fn paths(operations: Vec<(&Route, Json)>) -> Json {
+    let mut paths = Json::Object(Vec::new());
+    for (route, operation) in operations {
+        for (at, path) in operation::paths(route).enumerate() {
+            let mut operation = operation.clone();
+            if at > 0 {
+                // Each operation has an id of its own, also where one handler stands under two paths.
+                let id = operation
+                    .get("operationId")
+                    .and_then(Json::text)
+                    .unwrap_or_default();
+                let id = format!("{id}OfUser");
+                operation.set("operationId", id);
+            }
+            let mut item = paths.take_or_empty(&path);
+            item.set(&route.method.as_str().to_ascii_lowercase(), operation);
+            paths.set(&path, item);
+        }
+    }
+    paths
+}
+
+#[cfg(test)]
+mod tests;

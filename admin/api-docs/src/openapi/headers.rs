@@ -1,0 +1,119 @@
+//! Headers: those that requests can have wherever they go, and those of answers.
+
+use domain::names::RUN_ID_MAX;
+use endpoint::Rate;
+use endpoint::doc::field::{self, Field};
+use openapi::{Json, object};
+
+/// A reference to a parameter of the document.
+pub(super) fn parameter(name: &str) -> Json {
+    object([("$ref", format!("#/components/parameters/{name}").into())])
+}
+
+/// A reference to a header of the document.
+pub(super) fn header(name: &str) -> Json {
+    object([("$ref", format!("#/components/headers/{name}").into())])
+}
+
+/// The parameters that operations share.
+pub(super) fn parameters() -> Json {
+    let of = |name: &str, says: &str, schema: Json| {
+        object([
+            ("name", name.into()),
+            ("in", "header".into()),
+            ("required", false.into()),
+            ("description", says.into()),
+            ("schema", schema),
+        ])
+    };
+    let once = "The same key and the same request: the first answer again, and nothing happens twice. The same key and \
+                another request: 422. Kept for at least 30 days.";
+    let mode = "The mode of a call with a session. With an API key the mode of the key counts. A word that is no mode is refused.";
+    let id = format!(
+        "Your own id of the request, 1 to {RUN_ID_MAX} characters of A-Z a-z 0-9 . _ : -. It is sent back and stands in the log."
+    );
+    object([
+        (
+            "IdempotencyKey",
+            of("Idempotency-Key", once, field::idempotency_key()),
+        ),
+        (
+            "Mode",
+            of(
+                "X-Tollgate-Mode",
+                mode,
+                field::words(["live", "test"]).with("default", "live"),
+            ),
+        ),
+        (
+            "RequestId",
+            of("X-Request-Id", &id, field::string().eg("my-request-1")),
+        ),
+    ])
+}
+
+/// The headers that answers share.
+pub(super) fn components() -> Json {
+    let of = |says: &str, schema: Json| object([("description", says.into()), ("schema", schema)]);
+    let number = || object([("type", "integer".into())]);
+    let required = |header: Json| header.with("required", true);
+    object([
+        (
+            "RequestId",
+            required(of(
+                "The id of the request: yours when it was well-formed, else a new one.",
+                field::string(),
+            )),
+        ),
+        (
+            "RateLimit",
+            of(
+                "Requests that the plan allows the API key in this window. Only where the request counted.",
+                number(),
+            ),
+        ),
+        (
+            "RateRemaining",
+            of("Requests that are left in this window.", number()),
+        ),
+        (
+            "RateReset",
+            of("When the window ends, in seconds since 1970.", number()),
+        ),
+        (
+            "RetryAfter",
+            required(of("Seconds until another try is worth it.", number())),
+        ),
+        (
+            "WwwAuthenticate",
+            of("How to authenticate.", field::string().eg("Bearer")),
+        ),
+        (
+            "ContentDisposition",
+            required(of(
+                "The name under which the file is to be saved.",
+                field::string(),
+            )),
+        ),
+        ("SetCookie", of("The cookie of the session.", field::string())),
+    ])
+}
+
+/// What every answer of a row has.
+pub(super) fn of_all(rate: Rate) -> Json {
+    let mut headers = object([("X-Request-Id", header("RequestId"))]);
+    if rate != Rate::Uncounted {
+        headers.set("X-RateLimit-Limit", header("RateLimit"));
+        headers.set("X-RateLimit-Remaining", header("RateRemaining"));
+        headers.set("X-RateLimit-Reset", header("RateReset"));
+    }
+    headers
+}
+
+/// A header of one operation's answer.
+pub(super) fn of_field(field: &Field) -> Json {
+    object([
+        ("description", field.says.into()),
+        ("schema", field.schema.clone()),
+    ])
+}

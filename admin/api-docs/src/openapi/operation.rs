@@ -1,0 +1,231 @@
+//! One operation of the document, of its row in the route table and its documentation.
+
+use super::{errors, headers, words};
+use endpoint::doc::field::{self, Field};
+use endpoint::doc::{Body, Doc, Given, Section, Shape};
+use endpoint::{Access, Route};
+use openapi::components::{or_null, reference};
+use openapi::example::NOT_IN_EXAMPLES;
+use openapi::{Components, Json, example, object};
+
+/// The paths under which it is documented. Those under `/api/v1` are served under `/v1` as well, which the document says once.
+pub(super) fn paths(route: &Route) -> impl Iterator<Item = String> {
+    let documented = route.prefixes().filter(|prefix| *prefix != "/v1");
+    documented.map(|prefix| format!("{prefix}{}", route.path))
+}
+
+/// The operation.
+pub(super) fn of(components: &mut Components, route: &Route, section: &Section, doc: &Doc) -> Json {
+    let mut operation = object([
+        ("tags", vec![section.tag].into()),
+        ("operationId", doc.id.into()),
+        ("summary", doc.summary.into()),
+        ("description", words::about(route, doc.says).into()),
+    ]);
+    for (name, value) in words::extensions(route) {
+        operation.set(name, value);
+    }
+    operation.set("parameters", parameters(route, section, doc));
+    if let Some(body) = &doc.takes {
+        operation.set("requestBody", request(components, body));
+    }
+    operation.set("responses", responses(components, route, doc));
+    operation.set("security", words::security(route));
+    operation
+}
+
+fn parameters(route: &Route, section: &Section, doc: &Doc) -> Json {
+    let mut parameters = Vec::new();
+    let names = route
+        .path
+        .split('/')
+        .filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
+    for name in names {
+        let known = doc
+            .params
+            .iter()
+            .chain(&section.params)
+            .find(|field| field.name == name);
+        parameters.extend(known.map(|field| parameter("path", field)));
+    }
+    parameters.extend(doc.query.iter().map(|field| parameter("query", field)));
+    parameters.extend(doc.headers.iter().map(|field| parameter("header", field)));
+    if doc.is_once {
+        parameters.push(headers::parameter("IdempotencyKey"));
+    }
+    if !matches!(route.access, Access::Public) {
+        parameters.push(headers::parameter("Mode"));
+    }
+    parameters.push(headers::parameter("RequestId"));
+    Json::List(parameters)
+}
+
+fn parameter(place: &str, field: &Field) -> Json {
+    object([
+        ("name", field.name.into()),
+        ("in", place.into()),
+        ("required", field.is_required.into()),
+        ("description", field.says.into()),
+        ("schema", field.schema.clone()),
+    ])
+}
+
+/// The schema of a body: it has no other fields than those, unless it is open.
+fn body(body: &Body) -> Json {
+    let properties = body
+        .fields
+        .iter()
+        .map(|field| (field.name.to_owned(), field.described()));
+    let required = body.fields.iter().filter(|field| field.is_required);
+    let required: Vec<&str> = required.map(|field| field.name).collect();
+    let mut schema = object([
+        ("type", "object".into()),
+        ("properties", Json::Object(properties.collect())),
+    ]);
+    if !required.is_empty() {
+        schema.set("required", required);
+    }
+    if body.is_some {
+        schema.set("minProperties", 1_u64);
+    }
+    schema.with("additionalProperties", body.is_open)
+}
+
+fn request(components: &mut Components, asked: &Body) -> Json {
+    let is_required = asked.fields.iter().any(|field| field.is_required);
+    let schema = components.named(asked.name, body(asked));
+    let content = json_content(components, schema);
+    object([("required", is_required.into()), ("content", content)])
+}
+
+/// JSON of this schema, with an example where one follows from it.
+fn json_content(components: &Components, schema: Json) -> Json {
+    let example = example::of(components, &schema).ok();
+    let mut media = object([("schema", schema)]);
+    if let Some(example) = example {
+        media.set("example", example);
+    }
+    object([("application/json", media)])
+}
+
+fn responses(components: &mut Components, route: &Route, doc: &Doc) -> Json {
+    let mut responses: Vec<(u16, Json)> = Vec::new();
+    let errors = errors::of(route, doc);
+    for given in &doc.gives {
+        let content = content(
+            components,
+            given,
+            errors.iter().find(|error| error.status == given.status),
+        );
+        let file = matches!(given.shape, Shape::Document(_) | Shape::File(..));
+        let mut headers = headers::of_all(route.rate);
+        if file {
+            headers.set("Content-Disposition", headers::header("ContentDisposition"));
+        }
+        for field in &given.headers {
+            headers.set(field.name, headers::of_field(field));
+        }
+        // A status can have several types, such as JSON and CSV.
+        match responses.iter_mut().find(|(status, _)| *status == given.status) {
+            Some((_, known)) => {
+                let mut all = known.take_or_empty("content");
+                for (kind, media) in content.fields() {
+                    all.set(kind, media.clone());
+                }
+                known.set("content", all);
+            }
+            None => responses.push((
+                given.status,
+                object([
+                    ("description", given.says.into()),
+                    ("headers", headers),
+                    ("content", content),
+                ]),
+            )),
+        }
+    }
+    for error in &errors {
+        if !responses.iter().any(|(status, _)| *status == error.status) {
+            responses.push((error.status, error.response(route)));
+        }
+    }
+    responses.sort_by_key(|(status, _)| *status);
+    Json::Object(
+        responses
+            .into_iter()
+            .map(|(status, response)| (status.to_string(), response))
+            .collect(),
+    )
+}
+
+/// What an answer holds; where the same status has errors of [`Code`] as well, one of both.
+fn content(components: &mut Components, given: &Given, error: Option<&errors::Errors>) -> Json {
+    let schema = match given.shape {
+        Shape::Json(schema) | Shape::Document(schema) => schema(components),
+        Shape::Page(plural, schema) => {
+            let record = schema(components);
+            page(components, plural, &record, &given.fields)
+        }
+        Shape::File(kind, example) | Shape::Lines(kind, example) => {
+            let schema = object([("type", "string".into())]);
+            return object([(kind, object([("schema", schema), ("example", example.into())]))]);
+        }
+    };
+    match error {
+        None => json_content(components, schema),
+        Some(error) => {
+            let either = object([("anyOf", Json::List(vec![schema, error.schema()]))]);
+            json_content(components, either)
+        }
+    }
+}
+
+/// The cursor of the page behind this one.
+fn next_cursor() -> Json {
+    let says = "Give it as `cursor` for the next page; null at the end of the list.";
+    or_null(field::string()).with("description", says).eg(Json::Null)
+}
+
+/// The form of all lists (decision D5).
+fn page(components: &mut Components, plural: &str, record: &Json, more: &[Field]) -> Json {
+    let name = record
+        .get("$ref")
+        .and_then(Json::text)
+        .and_then(|place| place.rsplit('/').next());
+    let name = format!("{}Page", name.unwrap_or_default());
+    let whole = |says: &str, example: u64| {
+        let number = object([("type", "integer".into()), ("minimum", 0_u64.into())]);
+        number.with("description", says).eg(Json::Number(example.into()))
+    };
+    let list = object([("type", "array".into()), ("items", record.clone())]);
+    let properties = [
+        (
+            "success",
+            object([("type", "boolean".into()), ("const", true.into())]),
+        ),
+        (plural, list),
+        ("total", whole("How many there are in all.", 1)),
+        ("limit", whole("Most records on a page.", 50)),
+        (
+            "offset",
+            whole(
+                "Records that were left out at the beginning; 0 when `cursor` said where the page starts.",
+                0,
+            ),
+        ),
+        ("nextCursor", next_cursor()),
+    ];
+    let names: Vec<&str> = properties.iter().map(|(name, _)| *name).collect();
+    let mut properties = object(properties);
+    for field in more {
+        properties.set(field.name, field.described().with(NOT_IN_EXAMPLES, true));
+    }
+    let schema = object([
+        ("type", "object".into()),
+        ("required", names.into()),
+        ("properties", properties),
+        ("additionalProperties", false.into()),
+    ]);
+    components.named(&name, schema);
+    reference(&name)
+}

@@ -1,0 +1,146 @@
+//! What the document says of the whole API and, of each row of the route table, who may call it.
+
+use super::rows;
+use axum::http::Method;
+use endpoint::{Access, Modes, Rate, Route};
+use openapi::{Json, object};
+
+/// Where the paths stand.
+pub(super) const SERVER: &str = "This server. Every path under /api/v1 is served under /v1 as well.";
+
+const ABOUT: &str = "\
+Tollgate stands between AI agents and money: it meters and caps their calls to language models, and keeps their wallets, \
+escrows and payout intents. This API manages it. The proxy that agents call has a document of its own.\n\n\
+**Callers.** An API key, as `Authorization: Bearer <API_KEY>` or `x-api-key: <API_KEY>`, has a mode (`live` or `test`) and \
+permissions (`read`, `write`, `approve`). A person's session is a cookie, and a state-changing call with it sends \
+`X-CSRF-Token` too. Where both come, the API key counts.\n\n\
+**Answers.** A success has `success: true`. An error is `{\"error\": \"<sentence>\", \"code\": \"<CODE>\"}`. Lists have `total`, \
+`limit` and `offset`. Amounts are exact decimal numbers of USD. Fields that are empty are `null` and present. Unknown fields of a \
+body and unknown parameters of a query are refused, so that a misspelt one is never ignored.\n\n\
+**Once.** Calls that move money take an `Idempotency-Key`: repeat them with the same one after a lost answer.";
+
+/// The head of the document.
+pub(super) fn info() -> Json {
+    object([
+        ("title", "Tollgate management API".into()),
+        ("version", env!("CARGO_PKG_VERSION").into()),
+        ("summary", "Agents, policies, wallets, escrow, intents, keys, webhooks, the audit trail and the people who run it.".into()),
+        ("description", ABOUT.into()),
+        ("license", object([("name", "Apache-2.0".into()), ("identifier", "Apache-2.0".into())])),
+    ])
+}
+
+/// How callers say who they are.
+pub(super) fn security_schemes() -> Json {
+    let key = |place: &str, name: &str, says: &str| {
+        object([
+            ("type", "apiKey".into()),
+            ("in", place.into()),
+            ("name", name.into()),
+            ("description", says.into()),
+        ])
+    };
+    object([
+        (
+            "bearer",
+            object([
+                ("type", "http".into()),
+                ("scheme", "bearer".into()),
+                (
+                    "description",
+                    "An API key, `svc_live_…`, `svc_test_…` or `sk_service_…`.".into(),
+                ),
+            ]),
+        ),
+        (
+            "apiKey",
+            key("header", "x-api-key", "The same API key in a header of its own."),
+        ),
+        (
+            "session",
+            key(
+                "cookie",
+                "tollgate_session",
+                "The session of a person, set by `POST /api/user/login`.",
+            ),
+        ),
+        (
+            "csrf",
+            key(
+                "header",
+                "X-CSRF-Token",
+                "The `csrfToken` of the session, on every call that changes something.",
+            ),
+        ),
+    ])
+}
+
+/// What an operation asks for.
+pub(super) fn security(route: &Route) -> Json {
+    let one = |name: &str| object([(name, Json::List(Vec::new()))]);
+    let session = match route.method {
+        Method::GET => one("session"),
+        _ => one("session").with("csrf", Json::List(Vec::new())),
+    };
+    match route.access {
+        Access::Key(..) => Json::List(vec![one("bearer"), one("apiKey"), session]),
+        Access::Session(_) => Json::List(vec![session]),
+        Access::Public => Json::List(Vec::new()),
+    }
+}
+
+/// Who may call and what it counts against, for programs.
+pub(super) fn extensions(route: &Route) -> Vec<(&'static str, Json)> {
+    let mut extensions = Vec::new();
+    match route.access {
+        Access::Key(permission, role) => {
+            extensions.push(("x-permission", permission.as_str().into()));
+            extensions.push(("x-role", role.as_str().into()));
+        }
+        Access::Session(role) => extensions.push(("x-role", role.as_str().into())),
+        Access::Public => {}
+    }
+    if rows::is_counted(route) {
+        extensions.push(("x-rate", rate(route.rate).into()));
+    }
+    if route.modes == Modes::LiveOnly {
+        extensions.push(("x-modes", vec!["live"].into()));
+    }
+    extensions
+}
+
+const fn rate(rate: Rate) -> &'static str {
+    match rate {
+        Rate::WalletMinute => "wallet_requests_per_minute",
+        Rate::PerDay => "agent_requests_per_day",
+        Rate::PerMinute => "management_requests_per_minute",
+        Rate::Uncounted => "none",
+    }
+}
+
+/// The description: what is said of it, who may call, and what it counts against.
+pub(super) fn about(route: &Route, says: &str) -> String {
+    let who = match route.access {
+        Access::Key(permission, role) => format!(
+            "**Who:** an API key with the permission `{permission}`, or a session of the role `{role}` or above."
+        ),
+        Access::Session(role) => {
+            format!("**Who:** a session of the role `{role}` or above; no API key.")
+        }
+        Access::Public => "**Who:** anyone.".to_owned(),
+    };
+    let mode = match route.modes {
+        Modes::Both => "",
+        Modes::LiveOnly => " Live mode only.",
+    };
+    let counts = match rows::is_counted(route) {
+        true => format!(
+            " **Rate:** the plan's `{}` for each live API key.",
+            rate(route.rate)
+        ),
+        false => String::new(),
+    };
+    let paragraphs = [says.to_owned(), format!("{who}{mode}{counts}")];
+    let paragraphs: Vec<String> = paragraphs.into_iter().filter(|text| !text.is_empty()).collect();
+    paragraphs.join("\n\n")
+}

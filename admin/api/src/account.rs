@@ -1,0 +1,255 @@
+//! `/account`: the plan of the account, what it allows and what of it is used, and the change to another plan.
+
+mod doc;
+
+pub(crate) use doc::section;
+
+use super::upgrade;
+use crate::state::{ApiState, Call};
+use domain::mode::Mode;
+use domain::money::Nanos;
+use domain::period::Period;
+use domain::plan::{Plan, Plans};
+use domain::timestamp::iso_from_ms;
+use endpoint::doc::is;
+use endpoint::{Answer, Code, Problem, Reply, missing, operations};
+use serde::Serialize;
+use store::account::Account;
+use store::account::counters::AccountCounters;
+use store::account::script::{PlanSet, set_plan};
+use store::api_key::ApiKey;
+use store::server_clock;
+use utoipa::ToSchema;
+
+operations! {
+    /// Operations on the account.
+    ROUTES: ApiState, Management;
+
+    GET  "/account",      key(Read, Viewer), Both, PerMinute, get;
+    POST "/account/plan", session(Owner),    Both, Uncounted, choose_plan;
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = AccountStanding)]
+struct AccountView<'a> {
+    success: bool,
+    account: Who<'a>,
+    limits: Limits,
+    usage: Usage,
+    features: Features,
+    /// The next plan up; null on the largest.
+    #[schema(example = "startup")]
+    upgrade_to: Option<&'a str>,
+    /// Where to get it.
+    #[schema(example = "https://tollgate.example/plan?to=startup")]
+    upgrade_url: Option<String>,
+    /// Every plan, the smallest first.
+    plans: Vec<PlanView<'a>>,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = AccountFacts)]
+struct Who<'a> {
+    #[schema(value_type = is::AccountId)]
+    id: &'a str,
+    #[schema(example = "Acme")]
+    name: &'a str,
+    #[schema(example = "builder")]
+    plan: &'a str,
+    #[schema(value_type = is::Time)]
+    created_at: String,
+}
+
+/// What a plan allows; null is unlimited.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = PlanLimits)]
+struct Limits {
+    #[schema(example = 10)]
+    active_virtual_keys: Option<u64>,
+    /// Of each virtual key.
+    #[schema(example = 120)]
+    proxy_requests_per_minute: Option<u64>,
+    /// Agents that may spend in a UTC month.
+    #[schema(example = 10)]
+    cap_agents_per_month: Option<u64>,
+    /// USD of all agents in a UTC month.
+    tracked_usd_per_month: Option<Nanos>,
+    #[schema(example = 50)]
+    custom_agents: Option<u64>,
+    #[schema(example = 1000)]
+    wallet_requests_per_minute: Option<u64>,
+    #[schema(example = 1000)]
+    agent_requests_per_day: Option<u64>,
+    #[schema(example = 1000)]
+    management_requests_per_minute: Option<u64>,
+}
+
+/// What of it is used. Everything but webhooks is that of live mode, which alone counts against a plan.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = PlanUsage)]
+struct Usage {
+    #[schema(example = 3)]
+    active_virtual_keys: u64,
+    #[schema(example = 2)]
+    cap_agents_this_month: u64,
+    tracked_usd_this_month: Nanos,
+    #[schema(example = 4)]
+    custom_agents: u64,
+    #[schema(example = 1)]
+    webhooks: u64,
+    #[schema(example = 2)]
+    users: u64,
+    /// Keys that work.
+    #[schema(example = 2)]
+    api_keys: u64,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = PlanFeatures)]
+struct Features {
+    /// Whether people manage webhooks in the dashboard; API keys always can.
+    webhooks_in_dashboard: bool,
+}
+
+#[derive(Serialize, ToSchema)]
+#[schema(as = Plan)]
+struct PlanView<'a> {
+    #[schema(example = "builder")]
+    name: &'a str,
+    limits: Limits,
+    features: Features,
+    /// Whether the account has it.
+    current: bool,
+}
+
+impl Limits {
+    const fn of(plan: &Plan) -> Self {
+        Self {
+            active_virtual_keys: plan.active_virtual_keys,
+            proxy_requests_per_minute: plan.proxy_requests_per_minute,
+            cap_agents_per_month: plan.cap_agents_per_month,
+            tracked_usd_per_month: plan.tracked_usd_per_month,
+            custom_agents: plan.custom_agents,
+            wallet_requests_per_minute: plan.wallet_requests_per_minute,
+            agent_requests_per_day: plan.agent_requests_per_day,
+            management_requests_per_minute: plan.management_requests_per_minute,
+        }
+    }
+}
+
+impl Features {
+    const fn of(plan: &Plan) -> Self {
+        Self {
+            webhooks_in_dashboard: plan.webhooks_in_dashboard,
+        }
+    }
+}
+
+/// `GET /account`
+///
+/// # Errors
+/// 503.
+pub async fn get(call: Call) -> Answer {
+    show(&call).await
+}
+
+/// `POST /account/plan`
+///
+/// # Errors
+/// 400; 403 `PLAN_BY_OPERATOR` when only the operator changes plans; 503.
+pub async fn choose_plan(call: Call) -> Answer {
+    let body = call.body()?.only(&["plan"])?;
+    let plan = body.string("plan")?.value().ok_or_else(|| missing("plan"))?;
+    let plans = call.state.plans.load_full();
+    if plans.get(&plan).is_none() {
+        let names: Vec<&str> = plans.by_rank();
+        return Err(Problem::validation(format!(
+            "plan must be one of {}.",
+            names.join(", ")
+        )));
+    }
+    if !call.state.self_service_plans {
+        let account = Account::read(&call.state.store, &call.caller.account).await?;
+        let current = account.ok_or(Code::ServiceUnavailable)?.plan;
+        if !is_no_move_up(&plans, &current, &plan) {
+            return Err(Code::PlanByOperator.into());
+        }
+    }
+    match set_plan(&call.state.store, &call.caller.account, &plan, &call.caller.actor).await? {
+        PlanSet::Done | PlanSet::AlreadySo => show(&call).await,
+        PlanSet::NoAccount => Err(Code::ServiceUnavailable.into()),
+    }
+}
+
+/// The plan that any account can be moved to.
+const FREE: &str = "free";
+
+/// Whether `wanted` allows no more than `current`. From a plan that the file does not have any more only [`FREE`] is no move up.
+fn is_no_move_up(plans: &Plans, current: &str, wanted: &str) -> bool {
+    let ranked = plans.by_rank();
+    let rank = |name: &str| ranked.iter().position(|known| *known == name);
+    wanted == FREE || matches!((rank(current), rank(wanted)), (Some(before), Some(after)) if after <= before)
+}
+
+/// The account as it now is.
+async fn show(call: &Call) -> Answer {
+    let (store, keys) = (&call.state.store, call.keys());
+    let account = Account::read(store, &call.caller.account).await?;
+    let account = account.ok_or(Code::ServiceUnavailable)?;
+    let plans = call.state.plans.load_full();
+    let plan = call.plan(&account.plan)?;
+    Reply::ok(&AccountView {
+        success: true,
+        account: Who {
+            id: &account.id,
+            name: &account.name,
+            plan: &account.plan,
+            created_at: iso_from_ms(account.created_at_ms),
+        },
+        limits: Limits::of(&plan),
+        usage: usage(call, &keys).await?,
+        features: Features::of(&plan),
+        upgrade_to: plan.upgrade_to.as_deref(),
+        upgrade_url: upgrade::url(&call.state, &plan),
+        plans: all(&plans, &account.plan),
+    })
+}
+
+async fn usage(call: &Call, keys: &store::keys::AccountKeys) -> Result<Usage, Problem> {
+    let (store, mode) = (&call.state.store, call.caller.mode);
+    let now_ms = server_clock::now_ms(store).await?;
+    let period = Period::at(now_ms);
+    let live = AccountCounters::read(store, keys, Mode::Live, period).await?;
+    let webhooks = match mode {
+        Mode::Live => live.webhooks,
+        Mode::Test => AccountCounters::read(store, keys, mode, period).await?.webhooks,
+    };
+    Ok(Usage {
+        active_virtual_keys: live.active_keys,
+        cap_agents_this_month: live.cap_agents,
+        tracked_usd_this_month: live.tracked,
+        custom_agents: live.custom_agents,
+        webhooks,
+        users: live.users,
+        api_keys: ApiKey::count_active(store, keys, now_ms).await?,
+    })
+}
+
+fn all<'a>(plans: &'a Plans, current: &str) -> Vec<PlanView<'a>> {
+    let named = plans
+        .by_rank()
+        .into_iter()
+        .filter_map(|name| Some((name, plans.get(name)?)));
+    let views = named.map(|(name, plan)| PlanView {
+        name,
+        limits: Limits::of(plan),
+        features: Features::of(plan),
+        current: name == current,
+    });
+    views.collect()
+}

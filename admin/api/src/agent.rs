@@ -1,0 +1,317 @@
+//! `/agents`: agents with their wallet rows, freeze and unfreeze (decisions D6, D14, D15, D22, D67).
+
+mod doc;
+mod list;
+
+pub(crate) use doc::section;
+pub use list::list;
+
+use crate::state::{ApiState, Call, PLAN_ATTEMPTS};
+use clock::now_ms;
+use domain::id::Kind;
+use domain::mode::Mode;
+use domain::money::Nanos;
+use domain::timestamp::iso_from_ms;
+use endpoint::doc::is;
+use endpoint::{Answer, Code, Fields, Given, Problem, Reply, Text, missing, operations};
+use serde::Serialize;
+use store::agent::freeze::{Authority, Freeze, Frozen, set_frozen};
+use store::agent::script as agent;
+use store::agent::script::{Created, Deleted, KEYS_AT_ONCE, NewAgent, PlanLimit, Updated};
+use store::agent::{AgentRecord, WalletRow};
+use store::script::change::FieldChange;
+use utoipa::ToSchema;
+
+operations! {
+    /// Operations on agents.
+    ROUTES: ApiState, Management;
+
+    POST   "/agents",               key(Write, Admin),   Both, PerDay,    create;
+    GET    "/agents",               key(Read, Viewer),   Both, PerMinute, list, query;
+    GET    "/agents/{id}",          key(Read, Viewer),   Both, PerMinute, get;
+    PATCH  "/agents/{id}",          key(Write, Admin),   Both, PerMinute, update;
+    DELETE "/agents/{id}",          key(Write, Admin),   Both, PerMinute, delete;
+    POST   "/agents/{id}/freeze",   key(Write, Manager), Both, PerMinute, freeze;
+    POST   "/agents/{id}/unfreeze", key(Write, Manager), Both, PerMinute, unfreeze;
+}
+
+/// Longest name.
+pub(super) const NAME_MAX: usize = 200;
+/// Longest type.
+const TYPE_MAX: usize = 64;
+/// Longest description.
+const DESCRIPTION_MAX: usize = 2000;
+/// The type of an agent whose maker does not say.
+const TYPE_DEFAULT: &str = "custom";
+/// Agents of this type are what the list calls marketplace subscriptions.
+const MARKETPLACE: &str = "marketplace";
+
+/// The record as it is returned (decision D15). Without a wallet row everything that belongs to one is null.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Agent)]
+struct AgentView<'a> {
+    #[schema(value_type = is::AgentId)]
+    id: &'a str,
+    #[schema(example = "Research bot")]
+    name: Option<&'a str>,
+    /// Free text, `custom` by default.
+    #[serde(rename = "type")]
+    #[schema(example = "custom")]
+    kind: Option<&'a str>,
+    #[schema(example = "Reads papers at night.")]
+    description: Option<&'a str>,
+    /// Whether it is a marketplace subscription.
+    #[schema(value_type = Option<is::AgentSource>)]
+    source: Option<&'static str>,
+    #[schema(value_type = is::AgentState)]
+    status: &'static str,
+    /// What its wallet may spend through `POST /spend` in a UTC day.
+    spend_limit: Option<Nanos>,
+    /// The number of its wallet.
+    #[schema(value_type = Option<is::WalletNumber>)]
+    wallet_id: Option<u64>,
+    /// The id of its wallet.
+    #[schema(value_type = Option<is::WalletId>)]
+    wallet: Option<&'a str>,
+    #[schema(value_type = Option<is::Time>)]
+    created_at: Option<String>,
+    #[schema(value_type = Option<is::Time>)]
+    updated_at: Option<String>,
+}
+
+#[derive(Serialize, ToSchema)]
+#[schema(as = AgentAnswer)]
+struct AgentAnswer<'a> {
+    success: bool,
+    agent: AgentView<'a>,
+}
+
+impl<'a> AgentView<'a> {
+    fn of(agent: &'a AgentRecord) -> Self {
+        let row = agent.row.as_ref();
+        Self {
+            id: &agent.id,
+            name: row.map(|row| row.name.as_str()),
+            kind: row.map(|row| row.kind.as_str()),
+            description: row.and_then(|row| row.description.as_deref()),
+            source: row.map(source),
+            status: if agent.frozen { "frozen" } else { "active" },
+            spend_limit: row.and_then(|row| row.spend_limit),
+            wallet_id: row.map(|row| row.number),
+            wallet: row.map(|row| row.wallet.as_str()),
+            created_at: row.map(|row| iso_from_ms(row.created_at_ms)),
+            updated_at: row.map(|row| iso_from_ms(row.updated_at_ms)),
+        }
+    }
+}
+
+fn source(row: &WalletRow) -> &'static str {
+    if row.kind == MARKETPLACE {
+        MARKETPLACE
+    } else {
+        TYPE_DEFAULT
+    }
+}
+
+/// `POST /agents`
+///
+/// # Errors
+/// 400, 403 `TIER_LIMIT`, 503.
+pub async fn create(call: Call) -> Answer {
+    let body = call.body()?.only(&["name", "type", "description"])?;
+    let name = match body.text("name", Text::Line, NAME_MAX)? {
+        Given::Value(name) => name,
+        Given::Absent => return Err(missing("name")),
+        Given::Null => return Err(must_not_be_null("name")),
+    };
+    let kind = body.text("type", Text::Line, TYPE_MAX)?.value();
+    let description = body.text("description", Text::Lines, DESCRIPTION_MAX)?.value();
+    let id = Kind::Agent.mint(now_ms())?;
+    make(&call, &id, &name, kind.as_deref(), description.as_deref()).await?;
+    show(&call, &id).await
+}
+
+/// Makes the agent `id` with its wallet, within the plan.
+///
+/// # Errors
+/// 403 `TIER_LIMIT`, 409 when it has a wallet, 503.
+pub(super) async fn make(
+    call: &Call,
+    id: &str,
+    name: &str,
+    kind: Option<&str>,
+    description: Option<&str>,
+) -> Result<(), Problem> {
+    let mut plan_name = call.caller.plan.clone();
+    for _ in 0..PLAN_ATTEMPTS {
+        let plan = call.plan(&plan_name)?;
+        // Test mode counts against no plan limit (decision D53).
+        let limit = (call.caller.mode == Mode::Live).then_some(PlanLimit {
+            plan: &plan_name,
+            most: plan.custom_agents,
+        });
+        let new = NewAgent {
+            id,
+            name,
+            kind: kind.unwrap_or(TYPE_DEFAULT),
+            description,
+            limit,
+        };
+        match new.create(&call.state.store, &call.scope()).await? {
+            Created::Done => return Ok(()),
+            Created::TierLimit => return Err(tier_limit(&plan_name, plan.custom_agents)),
+            Created::Exists => return Err(Problem::new(Code::Conflict, "This agent has a wallet already.")),
+            Created::OtherPlan(other) => plan_name = other,
+        }
+    }
+    Err(Code::ServiceUnavailable.into())
+}
+
+fn tier_limit(plan: &str, limit: Option<u64>) -> Problem {
+    let limit = limit.unwrap_or_default();
+    let message = format!("The plan `{plan}` allows {limit} agents, and the account has as many.");
+    Problem::new(Code::TierLimit, message)
+}
+
+/// `GET /agents/{id}`
+///
+/// # Errors
+/// 400, 404, 503.
+pub async fn get(call: Call) -> Answer {
+    show(&call, call.agent()?).await
+}
+
+/// `PATCH /agents/{id}`
+///
+/// # Errors
+/// 400, 404, 503.
+pub async fn update(call: Call) -> Answer {
+    let id = call.agent()?;
+    let changes = changes(&call.body()?)?;
+    if changes.is_empty() {
+        require_row(&call, id).await?;
+        return show(&call, id).await;
+    }
+    match agent::update(&call.state.store, &call.scope(), id, &changes).await? {
+        Updated::Done => show(&call, id).await,
+        Updated::Missing => Err(no_wallet(id)),
+    }
+}
+
+/// What a PATCH changes. `null` clears; a type goes back to the default, a name cannot be cleared.
+fn changes(body: &Fields<'_>) -> Result<Vec<FieldChange>, Problem> {
+    body.require_only(&["name", "type", "description", "spendLimit"])?;
+    let mut changes = Vec::new();
+    match body.text("name", Text::Line, NAME_MAX)? {
+        Given::Value(name) => changes.push(("name", Some(name))),
+        Given::Null => return Err(must_not_be_null("name")),
+        Given::Absent => {}
+    }
+    match body.text("type", Text::Line, TYPE_MAX)? {
+        Given::Value(kind) => changes.push(("type", Some(kind))),
+        Given::Null => changes.push(("type", Some(TYPE_DEFAULT.to_owned()))),
+        Given::Absent => {}
+    }
+    match body.text("description", Text::Lines, DESCRIPTION_MAX)? {
+        Given::Value(description) => changes.push(("description", Some(description))),
+        Given::Null => changes.push(("description", None)),
+        Given::Absent => {}
+    }
+    match body.limit("spendLimit")? {
+        Given::Value(limit) => changes.push(("spend_limit", Some(limit.get().to_string()))),
+        Given::Null => changes.push(("spend_limit", None)),
+        Given::Absent => {}
+    }
+    Ok(changes)
+}
+
+/// `DELETE /agents/{id}`
+///
+/// # Errors
+/// 400, 404, 409, 503.
+pub async fn delete(call: Call) -> Answer {
+    let id = call.agent()?;
+    match agent::delete(&call.state.store, &call.scope(), id).await? {
+        Deleted::Done => Reply::done(),
+        Deleted::Missing => Err(no_wallet(id)),
+        Deleted::HoldsMoney => Err(Problem::new(
+            Code::Conflict,
+            format!("The wallet of agent `{id}` holds money or waits for a deposit; move it first."),
+        )),
+        Deleted::OpenEscrows => Err(Problem::new(
+            Code::Conflict,
+            format!("The wallet of agent `{id}` is a party to an escrow that is funded or disputed."),
+        )),
+        Deleted::TooManyKeys(active) => Err(Problem::new(
+            Code::Conflict,
+            format!(
+                "Agent `{id}` has {active} active virtual keys; revoke them first, until it has {KEYS_AT_ONCE} at most."
+            ),
+        )),
+    }
+}
+
+/// `POST /agents/{id}/freeze`
+///
+/// # Errors
+/// 400, 404, 503.
+pub async fn freeze(call: Call) -> Answer {
+    change_freeze(&call, Freeze::By(Authority::User)).await
+}
+
+/// `POST /agents/{id}/unfreeze`
+///
+/// # Errors
+/// 400, 403 `OPERATOR_FREEZE`, 404, 503.
+pub async fn unfreeze(call: Call) -> Answer {
+    change_freeze(&call, Freeze::Lift(Authority::User)).await
+}
+
+async fn change_freeze(call: &Call, freeze: Freeze) -> Answer {
+    let id = call.agent()?;
+    match set_frozen(&call.state.store, &call.scope(), id, freeze).await? {
+        Frozen::Done | Frozen::AlreadySo => show(call, id).await,
+        Frozen::NotPermitted => Err(Code::OperatorFreeze.into()),
+        Frozen::NotFound => Err(not_found(id)),
+    }
+}
+
+/// The agent as it now is.
+async fn show(call: &Call, id: &str) -> Answer {
+    let agent = require(call, id).await?;
+    Reply::ok(&AgentAnswer {
+        success: true,
+        agent: AgentView::of(&agent),
+    })
+}
+
+/// The agent `id` of the caller's account and mode.
+///
+/// # Errors
+/// 404 when there is none (decision D22), 503.
+pub(super) async fn require(call: &Call, id: &str) -> Result<AgentRecord, Problem> {
+    let agent = AgentRecord::read(&call.state.store, &call.keys(), call.caller.mode, id).await?;
+    agent.ok_or_else(|| not_found(id))
+}
+
+async fn require_row(call: &Call, id: &str) -> Result<(), Problem> {
+    let agent = AgentRecord::read(&call.state.store, &call.keys(), call.caller.mode, id).await?;
+    match agent {
+        Some(AgentRecord { row: Some(_), .. }) => Ok(()),
+        _ => Err(no_wallet(id)),
+    }
+}
+
+fn not_found(id: &str) -> Problem {
+    Problem::new(Code::NotFound, format!("There is no agent `{id}`."))
+}
+
+/// The complaint about an agent without a wallet row.
+pub(super) fn no_wallet(id: &str) -> Problem {
+    Problem::new(Code::NotFound, format!("There is no agent `{id}` with a wallet."))
+}
+
+fn must_not_be_null(name: &str) -> Problem {
+    Problem::validation(format!("{name} must not be null."))
+}

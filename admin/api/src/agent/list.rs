@@ -1,0 +1,49 @@
+//! `GET /agents`: the agents that have a wallet, all or those that are searched for.
+
+use super::{AgentView, NAME_MAX};
+use crate::state::Call;
+use endpoint::{Answer, Listing, Problem, Reply};
+use std::collections::BTreeMap;
+use store::agent::AgentRecord;
+use store::agent::search::Wanted;
+
+/// `GET /agents`
+///
+/// # Errors
+/// 400, 503.
+pub async fn list(call: Call) -> Answer {
+    let query = call.list_query(&["q", "status"])?;
+    let paging = call.paging(&query, "agents")?;
+    let page = paging.page();
+    let (store, keys, mode) = (&call.state.store, call.keys(), call.caller.mode);
+    let (part, partial) = match search(&query)? {
+        None => (AgentRecord::list(store, &keys, mode, page).await?, None),
+        Some(wanted) => {
+            let (part, partial) = AgentRecord::search(store, &keys, mode, &wanted, page).await?;
+            (part, Some(partial))
+        }
+    };
+    let records: Vec<AgentView<'_>> = part.records.iter().map(AgentView::of).collect();
+    Reply::ok(&Listing::of("agents", &records, &part, &paging).partial(partial))
+}
+
+/// What is searched for, if anything is.
+fn search(query: &BTreeMap<String, String>) -> Result<Option<Wanted>, Problem> {
+    let text = query.get("q").filter(|text| !text.is_empty());
+    if text.is_some_and(|text| text.chars().count() > NAME_MAX) {
+        return Err(Problem::validation(format!(
+            "q must have at most {NAME_MAX} characters."
+        )));
+    }
+    let frozen = match query.get("status").map(String::as_str) {
+        None => None,
+        Some("active") => Some(false),
+        Some("frozen") => Some(true),
+        Some(_) => return Err(Problem::validation("status must be active or frozen.")),
+    };
+    let wanted = Wanted {
+        text: text.map(|text| text.to_lowercase()),
+        frozen,
+    };
+    Ok((wanted != Wanted::default()).then_some(wanted))
+}

@@ -1,0 +1,59 @@
+//! What the document says of API keys.
+
+use super::{ALLOW_IPS_MAX, ApiKeyIssued, ApiKeyView, NAME_MAX};
+use domain::permission::Permission;
+use endpoint::doc::field::{is, line, list as list_of, string, words};
+use endpoint::doc::{Body, Doc, Section};
+use endpoint::{Code, Done};
+use openapi::Json;
+
+pub(crate) fn section() -> Section {
+    let about = "The keys of this API, managed by people only. Only their SHA-256 is stored.";
+    Section::of("API keys", about, vec![create(), list(), revoke()]).param("id", is("ApiKeyId"), "The key.")
+}
+
+fn create() -> Doc {
+    let permissions = list_of(is("PermissionName"), Permission::ALL.len()).with("minItems", 1_u64);
+    let addresses = list_of(string(), ALLOW_IPS_MAX).eg(Json::from(vec!["10.0.0.0/8"]));
+    let time = string().with("format", "date-time").eg("2099-01-31T00:00:00Z");
+    let body = Body::of("NewApiKey")
+        .may("name", line(NAME_MAX).eg("CI"), "What people call it.")
+        .may(
+            "mode",
+            words(["live", "test"]).with("default", "live"),
+            "The mode of the records that it works on.",
+        )
+        .may(
+            "permissions",
+            permissions.eg(Json::from(vec!["read", "write"])),
+            "What it may do; `read` and `write` by default.",
+        )
+        .may(
+            "allowIps",
+            addresses,
+            "Addresses and CIDR ranges that it can be used from; any by default.",
+        )
+        .may("expiresAt", time, "When it ends; never by default.")
+        .may(
+            "prefix",
+            words(["svc", "sk_service"]).with("default", "svc"),
+            "How its secret begins.",
+        );
+    Doc::of("POST /api-keys", "createApiKey", "Make an API key")
+        .takes(body)
+        .gives::<ApiKeyIssued<'_>>(200, "The key with its secret.")
+        .refuses(&[Code::Conflict])
+}
+
+fn list() -> Doc {
+    Doc::of("GET /api-keys", "listApiKeys", "List API keys")
+        .query("mode", is("ModeName"), "Those of this mode.")
+        .lists::<ApiKeyView<'_>>("apiKeys", "A page of keys, revoked ones too, never secrets.")
+}
+
+fn revoke() -> Doc {
+    Doc::of("DELETE /api-keys/{id}", "revokeApiKey", "Revoke an API key")
+        .says("Binds the next call.")
+        .gives::<Done>(200, "It is revoked.")
+        .refuses(&[Code::NotFound])
+}

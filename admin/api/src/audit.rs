@@ -1,0 +1,241 @@
+//! `/audit`: the hash-chained trail of everything that happened, its export and its signed end (specification §4.3,
+//! decisions D25, D50).
+
+mod doc;
+mod verify;
+
+pub(crate) use doc::section;
+pub use verify::verify;
+
+use crate::state::{ApiState, Call};
+use audit_verify::checkpoint::{self, Stays};
+use clock::now_ms;
+use domain::entry::Sealed;
+use domain::mode::Mode;
+use domain::timestamp::iso_from_ms;
+use endpoint::doc::is;
+use endpoint::{Answer, Code, Listing, Paging, Problem, Reply, operations, require_agent_id, time};
+use futures::TryStreamExt;
+use history::export::{CONTENT_TYPE, Export, ExportError};
+use history::trail::Trail;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use store::audit::chain::Filter;
+use store::audit::checkpoint_key;
+use store::page::Part;
+use telemetry::error_chain;
+use utoipa::ToSchema;
+
+operations! {
+    /// Operations on the audit trail.
+    ROUTES: ApiState, Management;
+
+    GET "/audit",            key(Read, Viewer), Both, PerDay,    list, query;
+    GET "/audit/export",     key(Read, Viewer), Both, PerMinute, export, query;
+    GET "/audit/verify",     key(Read, Viewer), Both, PerMinute, verify;
+    GET "/audit/checkpoint", key(Read, Viewer), Both, PerMinute, checkpoint, query;
+}
+
+/// Longest name of a type of entry.
+const TYPE_MAX: usize = 64;
+/// The parameter that names the entry below which a list starts.
+const BEFORE: &str = "before";
+/// Tells how many entries there were when an export began, and the hash of the last one.
+const SIZE_HEADER: &str = "x-service-audit-size";
+/// See [`SIZE_HEADER`].
+const HEAD_HEADER: &str = "x-service-audit-head";
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Checkpoint)]
+struct Signed {
+    success: bool,
+    /// How many entries it covers.
+    #[schema(example = 118)]
+    size: u64,
+    /// The hash of the last of them.
+    #[schema(value_type = is::PreviousHash)]
+    hash: String,
+    /// The signed note, as in docs/reference/audit.md.
+    #[schema(example = "tollgate/acct_.../live\n118\n...\n")]
+    note: String,
+    #[schema(example = "MCowBQYDK2VwAyEA...")]
+    public_key: String,
+    #[schema(example = "tollgate/acct_.../live")]
+    key_name: String,
+    /// The key in the form that verifiers of signed notes read.
+    #[schema(example = "tollgate/acct_.../live+1a2b3c4d+AQ...")]
+    verifier_key: String,
+    #[schema(value_type = is::Time)]
+    at: String,
+}
+
+/// `GET /audit`
+///
+/// # Errors
+/// 400, 503.
+pub async fn list(call: Call) -> Answer {
+    let query = call.list_query(&["agentId", "type", "from", "to", BEFORE])?;
+    if let Some(agent) = query.get("agentId") {
+        require_agent_id("agentId", agent)?;
+    }
+    let paging = paging(&call, &query)?;
+    let filter = Filter {
+        agent: query.get("agentId").map(String::as_str),
+        kind: query.get("type").map(String::as_str),
+        from_ms: time(&query, "from")?,
+        to_ms: time(&query, "to")?,
+    };
+    let mut part = match filter.kind {
+        // No entry has such a type, and no key of the index may be named so.
+        Some(kind) if !is_type(kind) => Part::empty(),
+        _ => trail(&call).list(filter, paging.page()).await?,
+    };
+    let entries = std::mem::take(&mut part.records);
+    let records: Vec<Box<RawValue>> = entries.into_iter().map(raw).collect::<Result<_, _>>()?;
+    Reply::ok(&Listing::of("logs", &records, &part, &paging))
+}
+
+/// Which entries a query asks for: `before` is the position behind which the page starts, by the number of an entry.
+fn paging(call: &Call, query: &BTreeMap<String, String>) -> Result<Paging, Problem> {
+    let mut filters = query.clone();
+    filters.remove(BEFORE);
+    let paging = call.paging(&filters, "logs")?;
+    let Some(before) = number(query, BEFORE)? else {
+        return Ok(paging);
+    };
+    if query.contains_key("offset") || query.contains_key("cursor") {
+        let message = "before says where the page starts; give neither offset nor cursor with it.";
+        return Err(Problem::validation(message));
+    }
+    Ok(paging.after(before.to_string()))
+}
+
+/// `GET /audit/export`
+///
+/// # Errors
+/// 400, 503.
+pub async fn export(call: Call) -> Answer {
+    let query = call.query(&["after"])?;
+    let after = number(&query, "after")?.unwrap_or(0);
+    let head = trail(&call).seal().await?;
+    let (account, mode) = (call.caller.account.clone(), call.caller.mode);
+    let name = format!("audit_{account}_{mode}.jsonl");
+    let export = Export {
+        store: call.state.store.clone(),
+        archive: Arc::clone(&call.state.archive),
+        account: account.clone(),
+        mode,
+        after,
+        head,
+    };
+    let lines = export.lines().inspect_err(move |error: &ExportError| {
+        tracing::error!(account, %mode, error = %error_chain(error), "an export of the audit trail was cut off");
+    });
+    let reply = Reply::stream(&name, CONTENT_TYPE, lines)?;
+    Ok(reply
+        .header(SIZE_HEADER, &head.seq.to_string())
+        .header(HEAD_HEADER, &head.text()))
+}
+
+/// `GET /audit/checkpoint`
+///
+/// # Errors
+/// 400; 409 when the trail is not what the archive's checkpoint says; 503, also when the archive cannot be read.
+pub async fn checkpoint(call: Call) -> Answer {
+    let query = call.query(&["size"])?;
+    let size = number(&query, "size")?;
+    let trail = trail(&call);
+    let key = checkpoint_key::key(&call.state.store, &call.state.sealer).await;
+    let key = key.map_err(|error| {
+        tracing::error!(error = %error_chain(&error), "no key to sign a checkpoint with");
+        Code::ServiceUnavailable
+    })?;
+    let (account, mode) = (&call.caller.account, call.caller.mode);
+    let refuse = |stays| refused(account, mode, &stays);
+    let last = checkpoint::last(&call.state.archive, key.public(), account, mode).await;
+    let last = last.map_err(refuse)?;
+    let mut head = checkpoint::end(&trail, last.as_ref()).await.map_err(refuse)?;
+    if let Some(size) = size {
+        let earlier = checkpoint::earlier(&trail, last.as_ref(), head, size).await;
+        head = earlier.map_err(refuse)?.ok_or_else(|| {
+            let message = format!("size must be a whole number from 0 to {}.", head.seq);
+            Problem::validation(message)
+        })?;
+    }
+    let checkpoint = checkpoint::of(&call.caller.account, call.caller.mode, head);
+    Reply::ok(&Signed {
+        success: true,
+        size: head.seq,
+        hash: head.text(),
+        note: key.sign(&checkpoint),
+        public_key: key.public().text(),
+        verifier_key: key.public().verifier(&checkpoint.origin),
+        key_name: checkpoint.origin,
+        at: iso_from_ms(now_ms()),
+    })
+}
+
+/// Nothing is signed that contradicts the last checkpoint, or that could not be compared with it.
+fn refused(account: &str, mode: Mode, stays: &Stays) -> Problem {
+    tracing::error!(account, %mode, error = %error_chain(stays), "no checkpoint is signed");
+    match stays.is_tampering() {
+        true => Problem::new(Code::Conflict, format!("No checkpoint is signed: {stays}.")),
+        false => {
+            let message =
+                "No checkpoint is signed: the store or the archive cannot be read. Try again shortly.";
+            Problem::new(Code::ServiceUnavailable, message)
+        }
+    }
+}
+
+fn trail(call: &Call) -> Trail<'_> {
+    Trail::of(
+        &call.state.store,
+        &call.state.archive,
+        &call.caller.account,
+        call.caller.mode,
+    )
+}
+
+/// The entry as it was hashed, to the byte.
+fn raw(entry: Sealed) -> Result<Box<RawValue>, Problem> {
+    RawValue::from_string(entry.json).map_err(|error| {
+        tracing::error!(%error, "an audit entry that is no JSON");
+        Code::Internal.into()
+    })
+}
+
+/// Whether a word can be the type of an entry, such as `agent.frozen`.
+fn is_type(word: &str) -> bool {
+    let known = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'.' || byte == b'_';
+    (1..=TYPE_MAX).contains(&word.len()) && word.bytes().all(known)
+}
+
+fn number(query: &BTreeMap<String, String>, name: &str) -> Result<Option<u64>, Problem> {
+    let Some(text) = query.get(name) else {
+        return Ok(None);
+    };
+    let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+    let number = text.parse().ok().filter(|_| digits);
+    number
+        .map(Some)
+        .ok_or_else(|| Problem::validation(format!("{name} must be a whole number from 0 on.")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_names_a_type() {
+        for good in ["agent.frozen", "decision.denied", "a_b.c2"] {
+            assert!(is_type(good), "{good}");
+        }
+        for bad in ["", "*", "a/b", "a b", "a:b", "é", &"x".repeat(TYPE_MAX + 1)] {
+            assert!(!is_type(bad), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! What the document says of the audit trail.
+
+use super::{HEAD_HEADER, SIZE_HEADER, Signed};
+use endpoint::doc::field::{agent_id, count, string, time};
+use endpoint::doc::{Doc, Section, is};
+use endpoint::problem::Code;
+use history::export::CONTENT_TYPE;
+use utoipa::ToSchema;
+
+const LINE: &str = "{\"actor\":\"key_…\",\"agentId\":\"research-bot\",\"at\":\"2026-11-21T08:15:30.123Z\",\"data\":{},\"id\":\"aud_…\",\"previousHash\":\"genesis\",\"seq\":1,\"type\":\"agent.frozen\",\"hash\":\"9f86…\"}\n";
+
+const VERDICT: &str = "{\"checked\":50,\"total\":118}\n{\"done\":true,\"ok\":true,\"entries\":118,\"firstBroken\":null,\"endProven\":true,\"message\":\"The chain is whole.\"}\n";
+
+/// An entry, exactly as it was hashed, and its hash.
+#[derive(ToSchema)]
+#[schema(as = AuditEntry, rename_all = "camelCase")]
+#[expect(
+    dead_code,
+    reason = "entries are passed on as the text that was hashed; this only describes it"
+)]
+struct Entry {
+    #[schema(value_type = is::Actor)]
+    actor: String,
+    #[schema(value_type = Option<is::AgentId>)]
+    agent_id: Option<String>,
+    #[schema(value_type = is::Time)]
+    at: String,
+    /// What happened in detail; its fields depend on the type.
+    #[schema(value_type = is::Free)]
+    data: String,
+    /// The id of the decision, where it is one.
+    #[schema(value_type = is::AuditEntryId)]
+    id: String,
+    #[schema(value_type = is::PreviousHash)]
+    previous_hash: String,
+    /// Its number in the trail: 1, 2, 3 …
+    #[schema(minimum = 1, example = 118)]
+    seq: u64,
+    /// What happened, such as `agent.frozen` or `decision.denied`.
+    #[schema(example = "agent.frozen")]
+    r#type: String,
+    #[schema(value_type = is::Sha256)]
+    hash: String,
+}
+
+pub(crate) fn section() -> Section {
+    let about = "The hash-chained trail of everything that happened.";
+    Section::of("Audit", about, vec![list(), export(), checkpoint(), verify()])
+}
+
+fn list() -> Doc {
+    Doc::of("GET /audit", "listAudit", "List the audit trail")
+        .query("agentId", agent_id(), "Entries of this agent.")
+        .query("type", string().eg("agent.frozen"), "Entries of this type.")
+        .query("from", time(), "Entries from this moment on.")
+        .query("to", time(), "Entries before this moment.")
+        .query(
+            "before",
+            count(0),
+            "Entries below this number. Give neither `offset` nor `cursor` with it.",
+        )
+        .lists::<Entry>(
+            "logs",
+            "A page of entries, the newest first. What happened before the request is in it.",
+        )
+}
+
+fn export() -> Doc {
+    Doc::of("GET /audit/export", "exportAudit", "Export the audit trail")
+        .says("JSON Lines: one entry a line, oldest first, each exactly as it was hashed. `tollgate-admin audit verify --file` proves it without a store.")
+        .query("after", count(0).with("default", 0_u64), "The entries behind this number.")
+        .file(CONTENT_TYPE, "The entries.", LINE)
+        .with(SIZE_HEADER, count(0), "How many entries the trail had when the export began.")
+        .with(HEAD_HEADER, endpoint::doc::field::is("PreviousHash"), "The hash of the last of them.")
+}
+
+fn checkpoint() -> Doc {
+    Doc::of(
+        "GET /audit/checkpoint",
+        "signCheckpoint",
+        "Sign the end of the audit trail",
+    )
+    .says("A signed note that later proves that no entry before it was changed or removed.")
+    .query("size", count(0), "Sign the trail as it was with so many entries.")
+    .gives::<Signed>(200, "The checkpoint.")
+    .refuses(&[Code::Conflict])
+}
+
+fn verify() -> Doc {
+    Doc::of("GET /audit/verify", "verifyAudit", "Verify the audit trail")
+        .says("Computes every hash again while you watch: lines of JSON tell how far it is, and the last one, with `done: true`, what was found. One at a time for an account.")
+        .lines(CONTENT_TYPE, "`checked` of `total`, then the verdict; or a line with `error` and `code` when the trail could not be read to its end.", VERDICT)
+        .refuses(&[Code::Conflict])
+}

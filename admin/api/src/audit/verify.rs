@@ -1,0 +1,133 @@
+//! `GET /audit/verify`: the whole trail is computed again while the caller watches, a line of JSON for each step.
+
+use crate::state::{ApiState, Call};
+use audit_verify::checkpoint;
+use audit_verify::{Broken, Busy, Known, Source, Turn, Verdict, online};
+use axum::http::header;
+use bytes::Bytes;
+use domain::mode::Mode;
+use endpoint::{Answer, Code, Problem, Reply};
+use futures::stream;
+use serde_json::{Value, json};
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use store::audit::checkpoint_key;
+use telemetry::error_chain;
+use tokio::sync::mpsc;
+
+/// Lines that wait for the caller; of more steps the newest are not told.
+const LINES: usize = 16;
+/// Least time between two lines.
+const PAUSE: Duration = Duration::from_millis(100);
+/// After how many seconds a server that verifies others may have time.
+const RETRY_AFTER: &str = "5";
+
+/// `GET /audit/verify`
+///
+/// # Errors
+/// 409 while a trail of the account is being verified; 503, also when the server verifies others.
+pub async fn verify(call: Call) -> Answer {
+    let turn = call.state.verifying.take(&call.caller.account).map_err(busy)?;
+    let (said, lines) = mpsc::channel(LINES);
+    let (api, account, mode) = (
+        Arc::clone(&call.state),
+        call.caller.account.clone(),
+        call.caller.mode,
+    );
+    tokio::spawn(async move {
+        let listener = said.clone();
+        // A caller who hangs up takes the lines away: then nobody is waiting for the verdict.
+        tokio::select! {
+            () = listener.closed() => {}
+            () = work(&api, &account, mode, said, turn) => {}
+        }
+    });
+    let lines = stream::unfold(lines, |mut lines| async {
+        let line: Value = lines.recv().await?;
+        Some((Ok::<_, Infallible>(Bytes::from(format!("{line}\n"))), lines))
+    });
+    Reply::lines(lines)
+}
+
+fn busy(busy: Busy) -> Problem {
+    match busy {
+        Busy::Account => Problem::new(
+            Code::Conflict,
+            "A trail of this account is being verified already.",
+        ),
+        Busy::Server => {
+            let message = "This server is verifying other trails. Try again shortly.";
+            Problem::new(Code::ServiceUnavailable, message).header(header::RETRY_AFTER, RETRY_AFTER)
+        }
+    }
+}
+
+/// Verifies, and says how far it is and what it found.
+async fn work(api: &ApiState, account: &str, mode: Mode, said: mpsc::Sender<Value>, turn: Turn) {
+    let mut last: Option<Instant> = None;
+    let progress = |checked: u64, total: u64| {
+        if last.is_none_or(|last| last.elapsed() >= PAUSE) {
+            last = Some(Instant::now());
+            // A caller who reads slowly misses some of these.
+            drop(said.try_send(json!({ "checked": checked, "total": total })));
+        }
+    };
+    let (known, unproven) = signed(api, account, mode).await;
+    let verdict = online(&api.store, &api.archive, account, mode, known, progress).await;
+    let line = match verdict {
+        Ok(mut verdict) => {
+            verdict.broken = verdict.broken.or(unproven);
+            verdict_line(&verdict)
+        }
+        Err(error) => {
+            tracing::error!(account, %mode, error = %error_chain(&error), "a verification was cut off");
+            let code = Code::ServiceUnavailable;
+            json!({ "error": "The trail could not be read to its end; nothing is said of it. Try again shortly.",
+                "code": code.as_str() })
+        }
+    };
+    drop(turn);
+    drop(said.send(line).await);
+}
+
+fn verdict_line(verdict: &Verdict) -> Value {
+    let broken = verdict.broken.as_ref();
+    json!({
+        "done": true,
+        "ok": verdict.ok(),
+        "entries": verdict.entries,
+        "firstBroken": broken.map(|broken| json!({ "seq": broken.seq, "problem": broken.problem })),
+        "endProven": verdict.end_proven && verdict.ok(),
+        "message": verdict.text().replace('\n', " "),
+    })
+}
+
+/// What the signed checkpoint in the archive says, and what is wrong with it.
+async fn signed(api: &ApiState, account: &str, mode: Mode) -> (Vec<Known>, Option<Broken>) {
+    let key = match checkpoint_key::key(&api.store, &api.sealer).await {
+        Ok(key) => key,
+        Err(error) => {
+            tracing::warn!(account, %mode, error = %error_chain(&error), "no key to check a checkpoint with");
+            return (Vec::new(), None);
+        }
+    };
+    match checkpoint::last(&api.archive, key.public(), account, mode).await {
+        Ok(last) => {
+            let known = last.map(|last| Known {
+                source: Source::Archive,
+                size: last.size,
+                hash: last.hash,
+            });
+            (known.into_iter().collect(), None)
+        }
+        Err(stays) if stays.is_tampering() => {
+            let problem = format!("{stays}.");
+            (Vec::new(), Some(Broken { seq: None, problem }))
+        }
+        Err(stays) => {
+            tracing::warn!(account, %mode, error = %error_chain(&stays), "the checkpoint cannot be read");
+            (Vec::new(), None)
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! `GET /decisions/{id}`: why a call was approved or denied, and what became of it (decisions D40, D48, D56). Everything
+//! told is read from the call's entries in the audit trail; of a call under way, from its hold.
+
+mod doc;
+
+pub(crate) use doc::section;
+
+mod explain;
+
+use self::explain::Explained;
+use crate::state::{ApiState, Call};
+use domain::denial_window;
+use domain::entry::{Entry, Sealed};
+use domain::id::Kind;
+use domain::mode::Mode;
+use endpoint::{Answer, Code, Problem, Reply, operations};
+use history::trail::Trail;
+use serde::Serialize;
+use store::StoreError;
+use store::audit::chain::Head;
+use store::call::denial_windows;
+use store::call::open_holds;
+use utoipa::ToSchema;
+
+operations! {
+    /// Operations on decisions.
+    ROUTES: ApiState, Management;
+
+    GET "/decisions/{id}", key(Read, Viewer), Both, PerMinute, get;
+}
+
+#[derive(Serialize, ToSchema)]
+#[schema(as = DecisionAnswer)]
+struct DecisionAnswer {
+    success: bool,
+    decision: Explained,
+}
+
+/// An entry and its hash.
+#[derive(Debug)]
+struct Recorded {
+    entry: Entry,
+    hash: String,
+}
+
+/// `GET /decisions/{id}`
+///
+/// # Errors
+/// 404, 503.
+pub async fn get(call: Call) -> Answer {
+    let id = call.path("id");
+    let missing = || Problem::new(Code::NotFound, "There is no decision of this id.");
+    if !Kind::Allow.has_form(id) && !Kind::Deny.has_form(id) {
+        return Err(missing());
+    }
+    // The hold first: a call that ends between the two looks has its entry by then.
+    let hold = open_hold(&call, id).await?;
+    let mut entries = recorded(&call, id).await?;
+    let mut open = hold;
+    if entries.is_empty() && open.is_none() {
+        (entries, open) = window(&call, id).await?;
+    }
+    let is_open = entries.is_empty();
+    if let (true, Some(entry)) = (is_open, open) {
+        entries.push(Recorded {
+            entry,
+            hash: String::new(),
+        });
+    }
+    let decision = Explained::of(&entries, is_open).ok_or_else(missing)?;
+    Reply::ok(&DecisionAnswer {
+        success: true,
+        decision,
+    })
+}
+
+/// The entries of the decision, oldest first.
+async fn recorded(call: &Call, id: &str) -> Result<Vec<Recorded>, Problem> {
+    let trail = Trail::of(
+        &call.state.store,
+        &call.state.archive,
+        &call.caller.account,
+        call.caller.mode,
+    );
+    let mut found: Vec<Recorded> = trail
+        .decision(id)
+        .await?
+        .iter()
+        .filter_map(Recorded::of)
+        .collect();
+    found.retain(|recorded| recorded.entry.decision_id() == id);
+    Ok(found)
+}
+
+/// The record of the rate window that counted the denial `id`; or the entry that an open window would have if its record were
+/// written now (decision D70).
+async fn window(call: &Call, id: &str) -> Result<(Vec<Recorded>, Option<Entry>), Problem> {
+    let Some(record_id) = denial_window::record_of(id).filter(|_| call.caller.mode == Mode::Live) else {
+        return Ok((Vec::new(), None));
+    };
+    // The count first: one that becomes a record between the two looks has it by then. The id may be the record's own.
+    let (store, account) = (&call.state.store, &call.caller.account);
+    let mut open = denial_windows::open(store, account, &record_id).await?;
+    if open.is_none() && Kind::Deny.has_form(id) {
+        open = denial_windows::open(store, account, id).await?;
+    }
+    let recorded = recorded(call, &record_id).await?;
+    Ok((recorded, open.and_then(|counted| counted.entry())))
+}
+
+impl Recorded {
+    fn of(sealed: &Sealed) -> Option<Self> {
+        let entry = Entry::of_json(&sealed.json)?;
+        let head = Head {
+            seq: entry.seq,
+            hash: Some(sealed.hash),
+        };
+        Some(Self {
+            entry,
+            hash: head.text(),
+        })
+    }
+}
+
+/// The call under way that has this id, as the entry that it would have if it ended now.
+async fn open_hold(call: &Call, id: &str) -> Result<Option<Entry>, Problem> {
+    if call.caller.mode == Mode::Test {
+        return Ok(None);
+    }
+    let account = &call.caller.account;
+    match open_holds::text(&call.state.store, account, id).await? {
+        None => Ok(None),
+        Some(text) => explain::entry_of_hold(id, account, &text)
+            .map_err(|()| StoreError::Nonsense("hold".to_owned()).into()),
+    }
+}

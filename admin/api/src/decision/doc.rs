@@ -1,0 +1,18 @@
+//! What the document says of decisions.
+
+use super::DecisionAnswer;
+use endpoint::doc::field::is;
+use endpoint::doc::{Doc, Section};
+use endpoint::problem::Code;
+
+pub(crate) fn section() -> Section {
+    let about = "Why a proxied call was approved or denied, and what became of it.";
+    let get = Doc::of("GET /decisions/{id}", "getDecision", "Explain a decision")
+        .gives::<DecisionAnswer>(200, "The decision with every check that was made.")
+        .refuses(&[Code::NotFound]);
+    Section::of("Decisions", about, vec![get]).param(
+        "id",
+        is("DecisionId"),
+        "The decision: `X-Service-Allow-Id`, or `id` of a denial.",
+    )
+}

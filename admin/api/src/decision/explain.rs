@@ -1,0 +1,294 @@
+//! A decision as it is told: the entry's own fields, and what a person wants to know of them.
+
+use super::Recorded;
+use domain::check::{Asked, Check, CheckName, Reset, Unit, usd};
+use domain::denial::{Denial, RATE_RETRY_AFTER_S};
+use domain::denial_window::{self, OWN_RECORDS};
+use domain::entry::{Entry, How};
+use domain::id::made_at_ms;
+use domain::money::Nanos;
+use domain::timestamp::{iso_from_ms, ms_from_iso};
+use endpoint::doc::is;
+use serde::Serialize;
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+/// The outcome of a call that is under way.
+const OPEN: &str = "open";
+/// The place of the account in a hold's text: `H <estimate> <day> <month> <named> <checks> <account> …`.
+const ACCOUNT_WORD: usize = 6;
+
+/// A decision (decision D56).
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Decision)]
+pub(super) struct Explained {
+    #[schema(value_type = is::DecisionId)]
+    id: String,
+    #[schema(value_type = bool)]
+    approved: Value,
+    /// Why it was denied; null when it was approved.
+    #[schema(value_type = Option<is::DenialReason>)]
+    reason: Value,
+    #[schema(value_type = is::Outcome)]
+    outcome: String,
+    /// How many calls this record stands for: more than one for those that a virtual key made beyond its requests a minute, of
+    /// which only the first ten of a minute have a record each.
+    #[schema(example = 1)]
+    count: u64,
+    /// The end of the minute in which those calls were made; null for a record of one call.
+    #[schema(value_type = Option<is::Time>)]
+    window_ends_at: Option<String>,
+    /// The decision in a sentence, with its numbers.
+    #[schema(example = "Approved. It was estimated at 0.00042 USD and cost 0.00031 USD.")]
+    message: String,
+    #[schema(value_type = Option<is::AgentId>)]
+    agent_id: Option<String>,
+    #[schema(value_type = Option<String>, example = "vk_01KAJ4M7Q8R5T6V9W0X1Y2Z3A4")]
+    key_id: Value,
+    #[schema(value_type = Option<String>, example = "gpt-4o-mini")]
+    model: Value,
+    #[schema(value_type = Option<is::RunId>)]
+    run_id: Value,
+    /// The checks that were made.
+    #[schema(value_type = Vec<super::super::checks::CheckView>)]
+    checks: Vec<Value>,
+    #[schema(value_type = Option<is::Usd>)]
+    estimate_usd: Value,
+    #[schema(value_type = Option<is::NanoUsd>)]
+    estimate_nanos: Value,
+    /// What is charged now.
+    #[schema(value_type = Option<is::Usd>)]
+    charged_usd: Value,
+    #[schema(value_type = Option<is::NanoUsd>)]
+    charged_nanos: Value,
+    /// What it really cost, where that is known.
+    #[schema(value_type = Option<is::Usd>)]
+    actual_usd: Value,
+    #[schema(value_type = Option<is::NanoUsd>)]
+    actual_nanos: Value,
+    #[schema(value_type = Option<String>, example = "3f1c9a0b")]
+    price_version: Value,
+    #[schema(value_type = is::Time)]
+    at: String,
+    #[schema(value_type = Option<is::Time>)]
+    ended_at: Option<String>,
+    #[schema(value_type = Option<is::Time>)]
+    resets_at: Option<String>,
+    /// Its number in the audit trail; null while the call is under way.
+    #[schema(example = 118)]
+    audit_seq: Option<u64>,
+    history: Vec<Step>,
+}
+
+/// One of the entries that a call has: two when it was kept and corrected.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = DecisionStep)]
+struct Step {
+    #[schema(value_type = is::Outcome)]
+    outcome: Value,
+    #[schema(value_type = Option<is::Usd>)]
+    charged_usd: Value,
+    #[schema(value_type = Option<is::NanoUsd>)]
+    charged_nanos: Value,
+    #[schema(value_type = is::Time)]
+    at: String,
+    #[schema(example = 118)]
+    audit_seq: u64,
+    #[schema(value_type = is::Sha256)]
+    hash: String,
+}
+
+impl Explained {
+    /// Tells of the last of `entries`, and of the others as its history. `None` when there are none.
+    pub(super) fn of(entries: &[Recorded], is_open: bool) -> Option<Self> {
+        let entry = &entries.last()?.entry;
+        let data = &entry.data;
+        let get = |name: &str| data.get(name).cloned().unwrap_or_default();
+        let approved = get("approved") == Value::Bool(true);
+        // The time of an approval is that of its id: the entry is written when the call ends.
+        let decided_ms = if approved { made_at_ms(&entry.id) } else { None };
+        let decided_ms = decided_ms.unwrap_or(entry.at_ms);
+        let outcome = if is_open && approved {
+            OPEN.to_owned()
+        } else {
+            word(data, "outcome").to_owned()
+        };
+        let ended_ms = (approved && !is_open).then_some(entry.at_ms);
+        let window_ends_at =
+            (entry.kind == denial_window::KIND).then(|| word(data, "windowEndsAt").to_owned());
+        let count = data.get("count").and_then(Value::as_u64).unwrap_or(1);
+        let resets_ms = match &window_ends_at {
+            Some(end) => ms_from_iso(end),
+            None => CheckName::parse(word(data, "reason")).and_then(|name| resets_at_ms(name, decided_ms)),
+        };
+        let message = match (&window_ends_at, Denial::from_reason(word(data, "reason"))) {
+            (Some(end), Some(denial)) => of_window(denial, count, end),
+            (None, Some(denial)) if How::parse(&outcome).is_none() => denied(denial, data, resets_ms),
+            _ => told(&outcome, data),
+        };
+        Some(Self {
+            message,
+            outcome,
+            count,
+            window_ends_at,
+            id: entry.decision_id().to_owned(),
+            approved: get("approved"),
+            reason: get("reason"),
+            agent_id: entry.agent.clone(),
+            key_id: get("keyId"),
+            model: get("model"),
+            run_id: get("runId"),
+            checks: checks(data, decided_ms),
+            estimate_usd: get("estimateUsd"),
+            estimate_nanos: get("estimateNanos"),
+            charged_usd: get("chargedUsd"),
+            charged_nanos: get("chargedNanos"),
+            actual_usd: get("actualUsd"),
+            actual_nanos: get("actualNanos"),
+            price_version: get("priceVersion"),
+            at: iso_from_ms(decided_ms),
+            ended_at: ended_ms.map(iso_from_ms),
+            resets_at: resets_ms.map(iso_from_ms),
+            audit_seq: (!is_open).then_some(entry.seq),
+            history: match is_open {
+                true => Vec::new(),
+                false => entries.iter().map(Step::of).collect(),
+            },
+        })
+    }
+}
+
+impl Step {
+    fn of(recorded: &Recorded) -> Self {
+        let get = |name: &str| recorded.entry.data.get(name).cloned().unwrap_or_default();
+        Self {
+            outcome: get("outcome"),
+            charged_usd: get("chargedUsd"),
+            charged_nanos: get("chargedNanos"),
+            at: iso_from_ms(recorded.entry.at_ms),
+            audit_seq: recorded.entry.seq,
+            hash: recorded.hash.clone(),
+        }
+    }
+}
+
+/// The entry that the call of a hold would have if its estimate were what it cost. `None` for another account's.
+pub(super) fn entry_of_hold(id: &str, account: &str, text: &str) -> Result<Option<Entry>, ()> {
+    let mut words = text.split(' ');
+    let estimate = words.nth(1).ok_or(())?;
+    if words.nth(ACCOUNT_WORD - 2) != Some(account) {
+        return Ok(None);
+    }
+    let outcome = How::Estimated.as_str();
+    let line = format!("0 0 A {outcome} {estimate} {id} {text}");
+    let entry = Entry::of_line(0, line.as_bytes());
+    if entry.id == id { Ok(Some(entry)) } else { Err(()) }
+}
+
+/// When the check starts to count anew; a key's minute ends within the wait that is answered with it.
+fn resets_at_ms(name: CheckName, at_ms: u64) -> Option<u64> {
+    match name.reset() {
+        Reset::Minute => Some(at_ms + u64::from(RATE_RETRY_AFTER_S) * 1000),
+        reset => reset.after(at_ms),
+    }
+}
+
+/// The checks that were made, each with the moment at which it starts to count anew.
+fn checks(data: &Map<String, Value>, at_ms: u64) -> Vec<Value> {
+    let mut checks = data
+        .get("checks")
+        .and_then(Value::as_array)
+        .cloned()
+        .unwrap_or_default();
+    for check in checks.iter_mut().filter_map(Value::as_object_mut) {
+        let name = CheckName::parse(word(check, "check"));
+        let resets = name.and_then(|name| resets_at_ms(name, at_ms)).map(iso_from_ms);
+        check.insert("resetsAt".to_owned(), resets.into());
+    }
+    checks
+}
+
+/// Why the calls of a rate window's record were denied.
+fn of_window(denial: Denial, count: u64, end: &str) -> String {
+    let calls = if count == 1 { "call was" } else { "calls were" };
+    format!(
+        "{count} more {calls} denied in the minute of this virtual key that ends at {end}, behind the first {OWN_RECORDS}, which \
+         have a record each. {}",
+        denial.message()
+    )
+}
+
+/// Why it was denied: with the numbers of the check that decided, where it had any.
+fn denied(denial: Denial, data: &Map<String, Value>, resets_ms: Option<u64>) -> String {
+    let estimate = nanos(data, "estimateNanos").map(Nanos::from_stored);
+    let asked = estimate.map_or(Asked::Beyond, Asked::Call);
+    let deciding = CheckName::parse(denial.reason()).and_then(|name| find(name, data));
+    deciding.map_or_else(
+        || denial.message().to_owned(),
+        |check| check.sentence(asked, resets_ms),
+    )
+}
+
+/// The check `name` as it was recorded.
+fn find(name: CheckName, data: &Map<String, Value>) -> Option<Check> {
+    let checks = data.get("checks")?.as_array()?;
+    let mut checks = checks.iter().filter_map(Value::as_object);
+    let check = checks.find(|check| word(check, "check") == name.as_str())?;
+    let number = |field: &str| match name.unit() {
+        Unit::Usd => nanos(check, &format!("{field}Nanos")),
+        Unit::Count | Unit::State => check.get(field)?.as_u64(),
+    };
+    Some(Check {
+        name,
+        limit: number("limit"),
+        spent: number("spent"),
+        held: number("held"),
+        passes: false,
+    })
+}
+
+/// What became of an approved call.
+fn told(outcome: &str, data: &Map<String, Value>) -> String {
+    let amount = |name: &str| usd(nanos(data, name).unwrap_or_default());
+    let (estimate, charged) = (amount("estimateNanos"), amount("chargedNanos"));
+    match How::parse(outcome) {
+        None => format!("Approved and under way: its estimate of {estimate} is charged until it ends."),
+        Some(How::Settled) => format!("Approved. It was estimated at {estimate} and cost {charged}."),
+        Some(How::Released) => {
+            "Approved. The provider refused it, or nothing was sent, so nothing is charged.".to_owned()
+        }
+        Some(How::Estimated) => {
+            format!("Approved. What it cost is not known, so its estimate of {estimate} stays charged.")
+        }
+        Some(How::Kept) => format!(
+            "Approved. Nobody settled it in time, so its estimate of {estimate} stays charged unless it is corrected."
+        ),
+        Some(How::Corrected) => {
+            format!(
+                "Approved. Nobody settled it in time; its estimate of {estimate} was corrected to {charged} later."
+            )
+        }
+        Some(How::Unsent) => {
+            "Denied with service_unavailable: Cap approved it, and it could not be sent with the stored provider key. \
+             Nothing was forwarded, and the charge was given back."
+                .to_owned()
+        }
+        Some(How::Voided) => {
+            "Approved, but the answer was lost: nothing was forwarded, and the charge was given back."
+                .to_owned()
+        }
+    }
+}
+
+fn word<'a>(fields: &'a Map<String, Value>, name: &str) -> &'a str {
+    fields.get(name).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn nanos(fields: &Map<String, Value>, name: &str) -> Option<u64> {
+    word(fields, name).parse().ok()
+}
+
+#[cfg(test)]
+mod tests;

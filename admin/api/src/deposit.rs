@@ -1,0 +1,318 @@
+//! `POST /wallet/deposits` and `POST /wallet/deposits/confirm`: money that enters (decisions D17, D26, D56, D59).
+//!
+//! A deposit is made once for each rail reference: the same one again is answered as it was the first time.
+
+mod doc;
+
+pub(crate) use doc::section;
+
+use super::once::{earlier, identify, record_life};
+use super::wallet::name::{canonical, find};
+use crate::state::{ApiState, Call};
+use clock::now_ms;
+use domain::id::Kind;
+use domain::intent::{Reason, State};
+use domain::mode::Mode;
+use domain::money::Nanos;
+use domain::role::Role;
+use domain::timestamp::iso_from_ms;
+use endpoint::caller::Who;
+use endpoint::doc::is;
+use endpoint::{
+    Answer, Code, Fields, Given, IDEMPOTENCY_FIELDS, Problem, Reply, WalletName, missing, operations,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::time::Duration;
+use store::deposit::script::{Confirmation, Confirmed, Made, NewDeposit};
+use store::deposit::{Deposit, DepositState, REFERENCE_MAX, is_reference};
+use store::intent::IntentRecord;
+use store::once::Once;
+use utoipa::ToSchema;
+
+operations! {
+    /// Operations on deposits.
+    ROUTES: ApiState, Management;
+
+    POST "/wallet/deposits",         key(Write, Owner), Both, PerMinute, create;
+    POST "/wallet/deposits/confirm", key(Write, Owner), Both, PerMinute, confirm;
+}
+
+/// Attempts at a deposit whose wallet changes between the look and the script.
+const ATTEMPTS: usize = 4;
+
+/// What is asked for.
+struct DepositRequest {
+    wallet: WalletName,
+    amount: Nanos,
+    currency: &'static str,
+    reference: String,
+    state: DepositState,
+    once: Once,
+    /// How long the record is kept; `None` without a key.
+    record_life: Option<Duration>,
+}
+
+/// What the record keeps beside the usual fields.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    reference: String,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Deposit)]
+struct DepositView<'a> {
+    #[schema(value_type = is::TransactionId)]
+    id: &'a str,
+    /// The rail's reference, unique in the account and mode.
+    #[schema(example = "wire-2026-000117")]
+    reference: &'a str,
+    #[schema(value_type = is::WalletNumber)]
+    wallet_id: u64,
+    amount: Nanos,
+    #[schema(value_type = is::Currency)]
+    currency: &'a str,
+    #[schema(value_type = is::DepositWord)]
+    state: &'static str,
+    #[schema(value_type = is::Time)]
+    created_at: String,
+    #[schema(value_type = Option<is::Time>)]
+    confirmed_at: Option<String>,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = DepositAnswer)]
+struct Done<'a> {
+    success: bool,
+    deposit: DepositView<'a>,
+    #[schema(value_type = is::TransactionId)]
+    transaction_id: &'a str,
+    /// What the wallet holds after it.
+    balance: Nanos,
+    /// True in the answer to a repeated request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = bool, required = false)]
+    replayed: Option<bool>,
+}
+
+/// `POST /wallet/deposits`
+///
+/// # Errors
+/// 400, 403 `OWNER_REQUIRED` and `NOT_A_PARTY`, 404, 409 `WALLET_CLOSED` and `BALANCE_LIMIT`, 422, 503.
+pub async fn create(call: Call) -> Answer {
+    require_owner(&call)?;
+    let body = call.body()?;
+    let asked = DepositRequest::read(&call, &body).await?;
+    if let Some(record) = earlier(&call, &asked.once).await? {
+        return replay(&call, &record).await;
+    }
+    for _ in 0..ATTEMPTS {
+        if let Some(answer) = attempt(&call, &asked).await? {
+            return answer;
+        }
+    }
+    Err(Code::ServiceUnavailable.into())
+}
+
+/// `POST /wallet/deposits/confirm`
+///
+/// # Errors
+/// 400, 403 `OWNER_REQUIRED`, 404, 409 `WALLET_CLOSED` and `BALANCE_LIMIT`, 422, 503.
+pub async fn confirm(call: Call) -> Answer {
+    require_owner(&call)?;
+    let body = call.body()?;
+    body.require_only(&[&["reference"][..], &IDEMPOTENCY_FIELDS].concat())?;
+    let reference = reference(&body)?;
+    let request = json!(Kept {
+        reference: reference.clone()
+    });
+    let once = identify(&call, &body, "deposit_confirm", &request).await?;
+    if earlier(&call, &once).await?.is_some() {
+        return show_confirmed(&recorded(&call, &reference).await?, true);
+    }
+    let confirmation = Confirmation {
+        once: &once,
+        record_life: record_life(&call, &body)?,
+        reference: &reference,
+        request: &request.to_string(),
+        at_ms: now_ms(),
+    };
+    match confirmation.run(&call.state.store, &call.scope()).await? {
+        Confirmed::Done { deposit, again } => show_confirmed(&deposit, again),
+        Confirmed::Known => match earlier(&call, &once).await? {
+            Some(_) => show_confirmed(&recorded(&call, &reference).await?, true),
+            None => Err(Code::ServiceUnavailable.into()),
+        },
+        Confirmed::Missing => Err(Problem::new(
+            Code::NotFound,
+            "reference: there is no deposit of this reference.",
+        )),
+        Confirmed::Closed => Err(Code::WalletClosed.into()),
+        Confirmed::TooMuch => Err(Code::BalanceLimit.into()),
+    }
+}
+
+/// Live money is brought in by an owner in the dashboard or by the operator, never by an API key (decision D17).
+fn require_owner(call: &Call) -> Result<(), Problem> {
+    match (call.caller.mode, &call.caller.who) {
+        (Mode::Test, _)
+        | (
+            Mode::Live,
+            Who::Session {
+                role: Role::Owner, ..
+            },
+        ) => Ok(()),
+        (Mode::Live, _) => Err(Code::OwnerRequired.into()),
+    }
+}
+
+fn reference(body: &Fields<'_>) -> Result<String, Problem> {
+    let reference = match body.string("reference")? {
+        Given::Value(reference) => reference,
+        Given::Absent | Given::Null => return Err(missing("reference")),
+    };
+    match is_reference(&reference) {
+        true => Ok(reference),
+        false => {
+            let message = format!("reference must be 1 to {REFERENCE_MAX} printable characters.");
+            Err(Problem::validation(message))
+        }
+    }
+}
+
+impl DepositRequest {
+    async fn read(call: &Call, body: &Fields<'_>) -> Result<Self, Problem> {
+        let mine = ["wallet", "amount", "reference", "currency", "pending"];
+        body.require_only(&[&mine[..], &IDEMPOTENCY_FIELDS].concat())?;
+        let wallet = body.wallet("wallet")?;
+        let (amount, currency) = (body.amount("amount")?, body.currency()?);
+        let reference = reference(body)?;
+        let state = match body.flag("pending")?.value() {
+            Some(true) => DepositState::Pending,
+            Some(false) | None => DepositState::Confirmed,
+        };
+        let request = json!({ "wallet": canonical(&wallet), "amountNanos": amount.get().to_string(),
+            "currency": currency, "reference": reference, "state": state.as_str() });
+        let once = identify(call, body, "deposit", &request).await?;
+        Ok(Self {
+            wallet,
+            amount,
+            currency,
+            reference,
+            state,
+            once,
+            record_life: record_life(call, body)?,
+        })
+    }
+}
+
+/// Looks at the wallet and takes the deposit in; `None` when the wallet changed between the two.
+async fn attempt(call: &Call, asked: &DepositRequest) -> Result<Option<Answer>, Problem> {
+    let found = find(call, "wallet", &asked.wallet).await?;
+    if !found.is_of(call) {
+        return Err(Problem::new(Code::NotAParty, "wallet: this wallet is not yours."));
+    }
+    let kept = Kept {
+        reference: asked.reference.clone(),
+    };
+    let now = now_ms();
+    let deposit = NewDeposit {
+        once: &asked.once,
+        record_life: asked.record_life,
+        wallet: &found.place,
+        closed: found.is_closed(),
+        amount: asked.amount,
+        currency: asked.currency,
+        reference: &asked.reference,
+        state: asked.state,
+        transaction: &Kind::Transaction.mint(now)?,
+        request: &json!(kept).to_string(),
+        at_ms: now,
+    };
+    let answer = match deposit.run(&call.state.store, &call.scope()).await? {
+        Made::Done { deposit, again } => show_made(&deposit, again),
+        Made::Blocked(reason) => Err(refusal(reason)),
+        Made::OtherDeposit => Err(Problem::new(
+            Code::IdempotencyKeyReused,
+            "reference: this reference was used for another deposit.",
+        )),
+        Made::TooMuch => Err(Code::BalanceLimit.into()),
+        Made::Known => match earlier(call, &asked.once).await? {
+            Some(record) => replay(call, &record).await,
+            None => Err(Code::ServiceUnavailable.into()),
+        },
+        Made::Changed => return Ok(None),
+    };
+    Ok(Some(answer))
+}
+
+fn refusal(reason: Reason) -> Problem {
+    match reason {
+        Reason::WalletClosed => Problem::new(Code::WalletClosed, "wallet: this wallet is closed."),
+        _ => Code::Internal.into(),
+    }
+}
+
+/// The first answer to a request with this key again (decision D26).
+async fn replay(call: &Call, record: &IntentRecord) -> Answer {
+    if let (State::Blocked, Some(reason)) = (record.state, record.reason) {
+        return Err(refusal(reason).with("replayed", true));
+    }
+    let nonsense = || {
+        tracing::error!(record = record.id, "a deposit's record makes no sense");
+        Problem::from(Code::Internal)
+    };
+    let kept: Kept = serde_json::from_str(&record.request).map_err(|_| nonsense())?;
+    show_made(&recorded(call, &kept.reference).await?, true)
+}
+
+/// The deposit of a reference that a record names.
+async fn recorded(call: &Call, reference: &str) -> Result<Deposit, Problem> {
+    let (keys, mode) = (call.keys(), call.caller.mode);
+    let deposit = Deposit::read(&call.state.store, &keys, mode, reference).await?;
+    deposit.ok_or_else(|| {
+        tracing::error!("a record names a deposit that is not there");
+        Code::Internal.into()
+    })
+}
+
+/// The deposit as it was when it was made.
+fn show_made(deposit: &Deposit, replayed: bool) -> Answer {
+    let confirmed_at_ms = (deposit.first == DepositState::Confirmed).then_some(deposit.at_ms);
+    show(
+        deposit,
+        (deposit.first, confirmed_at_ms, deposit.first_balance),
+        replayed,
+    )
+}
+
+/// The deposit as it was when it was confirmed.
+fn show_confirmed(deposit: &Deposit, replayed: bool) -> Answer {
+    let (at_ms, balance) = deposit.confirmed.ok_or(Code::Internal)?;
+    show(deposit, (deposit.state, Some(at_ms), balance), replayed)
+}
+
+fn show(
+    deposit: &Deposit,
+    (state, confirmed_at_ms, balance): (DepositState, Option<u64>, Nanos),
+    replayed: bool,
+) -> Answer {
+    Reply::ok(&Done {
+        success: true,
+        deposit: DepositView {
+            id: &deposit.id,
+            reference: &deposit.reference,
+            wallet_id: deposit.wallet,
+            amount: deposit.amount,
+            currency: &deposit.currency,
+            state: state.as_str(),
+            created_at: iso_from_ms(deposit.at_ms),
+            confirmed_at: confirmed_at_ms.map(iso_from_ms),
+        },
+        transaction_id: &deposit.id,
+        balance,
+        replayed: replayed.then_some(true),
+    })
+}

@@ -1,0 +1,65 @@
+//! What the document says of deposits.
+
+use super::Done;
+use endpoint::doc::field::{amount, currency, flag, line, wallet};
+use endpoint::doc::{Body, Doc, Section};
+use endpoint::problem::Code;
+use openapi::Json;
+use store::deposit::REFERENCE_MAX;
+
+pub(crate) fn section() -> Section {
+    let about = "Money that enters. In live mode an owner's session or the operator makes deposits, in test mode any write key. \
+                 Each has a rail reference: the same reference again is the same deposit.";
+    Section::of("Deposits", about, vec![create(), confirm()])
+}
+
+fn reference() -> Json {
+    line(REFERENCE_MAX).eg("wire-2026-000117")
+}
+
+fn create() -> Doc {
+    let body = Body::of("NewDeposit")
+        .must(
+            "wallet",
+            wallet(),
+            "A wallet of yours: its number, its id, an agent's id, or `user`.",
+        )
+        .must("amount", amount(), "USD, above zero.")
+        .must("reference", reference(), "The rail's own reference.")
+        .may("currency", currency(), "One unit of account at par.")
+        .may(
+            "pending",
+            flag().with("default", false),
+            "Whether it counts as pending until it is confirmed.",
+        );
+    Doc::of("POST /wallet/deposits", "createDeposit", "Take a deposit in")
+        .takes(body)
+        .once()
+        .gives::<Done<'_>>(200, "The deposit; as it was the first time when it is repeated.")
+        .refuses(&[
+            Code::OwnerRequired,
+            Code::NotAParty,
+            Code::NotFound,
+            Code::WalletClosed,
+            Code::BalanceLimit,
+        ])
+        .adds("replayed", flag(), "True in the answer to a repeated request.")
+}
+
+fn confirm() -> Doc {
+    let body = Body::of("DepositToConfirm").must("reference", reference(), "The reference of the deposit.");
+    Doc::of(
+        "POST /wallet/deposits/confirm",
+        "confirmDeposit",
+        "Confirm a pending deposit",
+    )
+    .takes(body)
+    .once()
+    .gives::<Done<'_>>(200, "The deposit, confirmed.")
+    .refuses(&[
+        Code::OwnerRequired,
+        Code::NotFound,
+        Code::WalletClosed,
+        Code::BalanceLimit,
+    ])
+}

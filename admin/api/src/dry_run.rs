@@ -1,0 +1,186 @@
+//! `POST /decisions/dry-run`: what would be decided on a proxied call or a spend now (decisions D48, D56). The body is read
+//! by the code that the edge and `POST /spend` read it with; the store is looked at once, by a script that cannot write.
+
+mod doc;
+
+pub(crate) use doc::section;
+
+mod call;
+mod spend;
+
+use super::checks::CheckView;
+use crate::state::{ApiState, Call};
+use domain::check::{self, Asked, Check, CheckName, Reset};
+use domain::money::Nanos;
+use domain::timestamp::iso_from_ms;
+use endpoint::doc::is;
+use endpoint::{Answer, Fields, Problem, Reply, missing, operations, require_agent_id};
+use serde::Serialize;
+use store::account::refused::Cause;
+use store::call::standing::{KeySeen, Look, Seen};
+use utoipa::ToSchema;
+
+operations! {
+    /// Operations on predictions.
+    ROUTES: ApiState, Management;
+
+    POST "/decisions/dry-run", key(Write, Viewer), Both, PerMinute, predict;
+}
+
+/// The counters of the store end here, as in the scripts.
+const CEILING_NANOS: u64 = 9_000_000_000_000_000_000;
+
+/// A prediction, as it is answered.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Prediction)]
+struct Prediction<'a> {
+    success: bool,
+    would_approve: bool,
+    /// Why it would be denied; null when it would be approved.
+    #[schema(example = json!(null))]
+    reason: Option<&'static str>,
+    #[schema(example = "It would be approved: its estimate is 0.00042 USD.")]
+    message: String,
+    #[schema(value_type = is::AgentId)]
+    agent_id: &'a str,
+    #[schema(value_type = Option<is::RunId>)]
+    run_id: Option<&'a str>,
+    #[schema(value_type = Option<is::VirtualKeyId>)]
+    key_id: Option<&'a str>,
+    #[schema(example = "gpt-4o-mini")]
+    model: Option<&'a str>,
+    estimate_usd: Option<Nanos>,
+    #[schema(value_type = Option<is::NanoUsd>)]
+    estimate_nanos: Option<String>,
+    /// The version of the price table; null for a spend.
+    #[schema(example = "3f1c9a0b")]
+    price_version: Option<&'a str>,
+    /// In the order in which they are made; the first that fails decides.
+    checks: Vec<CheckView>,
+    /// When the check that decided starts to count anew.
+    #[schema(value_type = Option<is::Time>)]
+    resets_at: Option<String>,
+    #[schema(value_type = is::Time)]
+    at: String,
+}
+
+/// What a prediction is about.
+#[derive(Debug, Clone, Copy)]
+struct Subject<'a> {
+    agent: &'a str,
+    run: Option<&'a str>,
+    key_id: Option<&'a str>,
+    model: Option<&'a str>,
+    price_version: Option<&'a str>,
+    /// Why the account is refused what makes records.
+    refused: Option<Cause>,
+}
+
+/// `POST /decisions/dry-run`
+///
+/// # Errors
+/// 400, 404 for an agent or virtual key that does not exist, 503.
+pub async fn predict(call: Call) -> Answer {
+    let body = call.body()?;
+    let agent = agent(&body)?;
+    match (body.has("model"), body.has("amount")) {
+        (true, false) => call::predict(&call, &body, &agent).await,
+        (false, true) => spend::predict(&call, &body).await,
+        _ => Err(Problem::validation(
+            "Give either model, with the other fields of a chat-completions body, or amount, with those of a spend.",
+        )),
+    }
+}
+
+fn agent(body: &Fields<'_>) -> Result<String, Problem> {
+    let agent = body.string("agent")?.value().ok_or_else(|| missing("agent"))?;
+    require_agent_id("agent", &agent)?;
+    Ok(agent)
+}
+
+/// Looks at the store; an account that is not there any more is not to be decided on.
+async fn look(call: &Call, subject: &Subject<'_>) -> Result<Seen, Problem> {
+    let look = Look {
+        account: &call.caller.account,
+        mode: call.caller.mode,
+        agent: subject.agent,
+        run: subject.run,
+        key_id: subject.key_id,
+        provider: &call.state.provider,
+    };
+    let seen = look.read(&call.state.store).await?;
+    let seen = seen.ok_or(endpoint::problem::Code::ServiceUnavailable)?;
+    if !seen.agent_exists {
+        return Err(super::spend::no_agent(subject.agent));
+    }
+    Ok(seen)
+}
+
+impl Subject<'_> {
+    /// The answer that `checks` give, and what decides before and after all of them.
+    fn answer(&self, seen: &Seen, asked: Asked, checks: &[Check], others: Others) -> Answer {
+        let amount = asked.amount();
+        let resets = |check: &Check| match (check.name, self.refused) {
+            (CheckName::RateLimited, Some(_)) => None,
+            (name, _) => resets_at_ms(name, seen),
+        };
+        let deciding = check::deciding(checks).filter(|_| others.before.is_none());
+        let (reason, message) = match (others.before, deciding, others.after) {
+            (Some(other), ..) | (None, None, Some(other)) => (Some(other.reason), other.message),
+            (None, Some(check), _) => {
+                let guard = self.refused.filter(|_| check.name == CheckName::RateLimited);
+                let sentence = || check.sentence(asked, resets(check));
+                let message = guard.map_or_else(sentence, |cause| cause.message().to_owned());
+                (Some(check.name.as_str()), message)
+            }
+            (None, None, None) => (None, asked.approved()),
+        };
+        Reply::ok(&Prediction {
+            success: true,
+            would_approve: reason.is_none(),
+            reason,
+            message,
+            agent_id: self.agent,
+            run_id: self.run,
+            key_id: self.key_id,
+            model: self.model,
+            estimate_usd: amount,
+            estimate_nanos: amount.map(|amount| amount.get().to_string()),
+            price_version: self.price_version,
+            checks: checks
+                .iter()
+                .map(|check| CheckView::of(check, resets(check)))
+                .collect(),
+            resets_at: deciding.and_then(resets).map(iso_from_ms),
+            at: iso_from_ms(seen.at_ms),
+        })
+    }
+}
+
+/// Why something is refused besides the checks.
+#[derive(Debug)]
+struct Otherwise {
+    reason: &'static str,
+    message: String,
+}
+
+/// Refusals that the checks do not make: one that comes before them, and one although all of them pass.
+#[derive(Debug, Default)]
+struct Others {
+    before: Option<Otherwise>,
+    after: Option<Otherwise>,
+}
+
+/// Whether one of `spent` and `amount` together would pass what the counters can hold.
+fn is_too_much(spent: &[Nanos], amount: Nanos) -> bool {
+    let most = spent.iter().copied().max().unwrap_or_default();
+    most.saturating_add(amount).get() > CEILING_NANOS
+}
+
+fn resets_at_ms(name: CheckName, seen: &Seen) -> Option<u64> {
+    match name.reset() {
+        Reset::Minute => seen.key.as_ref().and_then(|key: &KeySeen| key.resets_at_ms),
+        reset => reset.after(seen.at_ms),
+    }
+}

@@ -1,0 +1,145 @@
+//! The prediction of a proxied call: the body is read and priced as the edge does it, then come the edge's checks.
+
+use super::{Others, Otherwise, Subject, is_too_much, look};
+use crate::state::Call;
+use chat::{self, BodyError};
+use domain::budget::Budget;
+use domain::cap;
+use domain::check::{Asked, Check, CheckName};
+use domain::denial::Denial;
+use domain::id::Kind;
+use domain::mode::Mode;
+use domain::money::Nanos;
+use domain::plan::Plan;
+use endpoint::{Answer, Code, Fields, Problem};
+use store::call::standing::{KeySeen, Seen};
+
+/// The fields that are not the provider's.
+const OURS: [&str; 3] = ["agent", "runId", "keyId"];
+/// Stands for the messages where none are given: an empty prompt.
+const NO_MESSAGES: &str = r#""messages":[{}]"#;
+
+/// Predicts what the edge would answer to this body.
+pub(super) async fn predict(call: &Call, body: &Fields<'_>, agent: &str) -> Answer {
+    if call.caller.mode == Mode::Test {
+        let message =
+            "Proxied calls are live only: predict one with a live-mode API key, or a spend by its amount.";
+        return Err(Problem::new(Code::LiveModeRequired, message));
+    }
+    let run = body.run_id()?;
+    let key_id = key_id(body)?;
+    let more = if body.names("messages") { "" } else { NO_MESSAGES };
+    let text = body.without(&OURS, more);
+    let chat = chat::parse(text.as_bytes()).map_err(|error| refused(&error))?;
+    chat.check_token_limit(call.state.require_token_limit)
+        .map_err(|error| refused(&error))?;
+    let prices = call.state.prices.table(&call.state.store).await?;
+    let subject = Subject {
+        agent,
+        run: run.as_deref(),
+        key_id: key_id.as_deref(),
+        model: Some(&chat.model),
+        price_version: Some(prices.version()),
+        refused: call.state.refused.cause(&call.caller.account),
+    };
+    let seen = look(call, &subject).await?;
+    let plan = call.plan(&seen.plan)?;
+    let mut shape = chat.shape();
+    if !more.is_empty() {
+        // What stands for the messages is no message.
+        shape.framed = 0;
+    }
+    let Some(estimate) = prices.estimate(&shape) else {
+        // The edge does not even ask the store.
+        let after = Some(unavailable(BEYOND));
+        return subject.answer(&seen, Asked::Beyond, &[], Others { before: None, after });
+    };
+    let limit = match subject.refused {
+        // Then no request is within the rate.
+        Some(_) => Some(0),
+        None => plan.proxy_requests_per_minute,
+    };
+    let mut checks = match &seen.key {
+        None if subject.refused.is_some() => vec![Check::within(CheckName::RateLimited, limit, 0, 1)],
+        None => Vec::new(),
+        Some(key) => of_key(key, (&plan, limit), agent, subject.key_id)?,
+    };
+    checks.push(Check::state(CheckName::NoProviderKey, seen.has_provider_key));
+    checks.extend(of_cap(&seen, &plan, estimate));
+    let spent = &seen.standing.cap;
+    let spent = [
+        spent.run_spent,
+        spent.day_spent,
+        spent.month_spent,
+        spent.tracked_spent,
+    ];
+    let budgets = call.state.store.budgets();
+    let after = if seen.records.is_run_too_many(&budgets) {
+        Some(Otherwise {
+            reason: Denial::RateLimited.reason(),
+            message: Budget::runs_used_up(budgets.of(Budget::Runs)),
+        })
+    } else {
+        is_too_much(&spent, estimate).then(|| unavailable(TOO_MUCH))
+    };
+    subject.answer(
+        &seen,
+        Asked::Call(estimate),
+        &checks,
+        Others { before: None, after },
+    )
+}
+
+const BEYOND: &str = "The estimate is beyond any amount that can be charged.";
+const TOO_MUCH: &str = "The counters of the agent or its account cannot hold the sum.";
+
+fn unavailable(message: &str) -> Otherwise {
+    Otherwise {
+        reason: Denial::ServiceUnavailable.reason(),
+        message: message.to_owned(),
+    }
+}
+
+fn of_cap(seen: &Seen, plan: &Plan, estimate: Nanos) -> [Check; 7] {
+    let standing = &seen.standing;
+    let policy = standing.policy.as_ref();
+    cap::checks(policy, &plan.cap(), &standing.cap, standing.held, estimate)
+}
+
+/// The checks of the key itself. One that is not active is answered with 401 by the edge, and is not found here.
+fn of_key(
+    key: &KeySeen,
+    (plan, requests): (&Plan, Option<u64>),
+    agent: &str,
+    id: Option<&str>,
+) -> Result<Vec<Check>, Problem> {
+    let place = key.place.filter(|_| key.agent.as_deref() == Some(agent));
+    let place = place.ok_or_else(|| {
+        let id = id.unwrap_or_default();
+        Problem::new(
+            Code::NotFound,
+            format!("keyId: the agent has no active virtual key `{id}`."),
+        )
+    })?;
+    Ok(vec![
+        Check::within(CheckName::PlanKeyLimit, plan.active_virtual_keys, place, 1),
+        Check::within(CheckName::RateLimited, requests, key.requests, 1),
+    ])
+}
+
+/// The virtual key whose own checks are asked for.
+fn key_id(body: &Fields<'_>) -> Result<Option<String>, Problem> {
+    let Some(id) = body.string("keyId")?.value() else {
+        return Ok(None);
+    };
+    if Kind::VirtualKey.has_form(&id) {
+        return Ok(Some(id));
+    }
+    let message = "keyId must be the id of a virtual key: `vk_` and 26 letters and digits.";
+    Err(Problem::validation(message))
+}
+
+/// What the edge answers with 400 is a 400 here.
+fn refused(error: &BodyError) -> Problem {
+    Problem::validation(format!("The edge would answer 400 {}: {error}.", error.code()))
+}

@@ -1,0 +1,46 @@
+//! What the document says of predictions.
+
+use super::Prediction;
+use crate::spend::fields;
+use endpoint::doc::field::{agent_id, amount, is, list, string};
+use endpoint::doc::{Body, Doc, Section};
+use endpoint::problem::Code;
+use openapi::{Json, object};
+use serde_json::json;
+
+pub(crate) fn section() -> Section {
+    let about = "Why a call was approved or denied, and what would be decided now.";
+    Section::of("Predictions", about, vec![predict()])
+}
+
+fn predict() -> Doc {
+    let message = object([("type", "object".into()), ("additionalProperties", true.into())]);
+    let messages = list(message, 100_000).eg(Json::of(&json!([{ "role": "user", "content": "Hello" }])));
+    let body = Body::of("Question")
+        .must("agent", agent_id(), "Who would call or spend.")
+        .given(
+            "model",
+            string().eg("gpt-4o-mini"),
+            "Predicts a call: the model, beside any other field of a chat-completions body.",
+        )
+        .given(
+            "messages",
+            messages,
+            "The messages of the call; an empty prompt without them.",
+        )
+        .may(
+            "keyId",
+            is("VirtualKeyId"),
+            "The virtual key whose own checks are made as well.",
+        )
+        .hidden(
+            "amount",
+            amount(),
+            "Predicts a spend instead: give `amount` and the fields of a spend, and no `model`.",
+        );
+    Doc::of("POST /decisions/dry-run", "predict", "Predict a decision")
+        .says("Gives either `model`, with the other fields of a chat-completions body, or `amount`, with those of a spend. Nothing is charged and nothing is written.")
+        .takes(fields(body).open())
+        .gives::<Prediction<'_>>(200, "What would be decided, with every check.")
+        .refuses(&[Code::NotFound, Code::LiveModeRequired])
+}

@@ -1,0 +1,77 @@
+//! The prediction of `POST /spend`: the same body, the same checks.
+
+use super::super::spend::Request;
+use super::{Others, Otherwise, Subject, is_too_much, look};
+use crate::state::Call;
+use domain::check::{Asked, Check, CheckName};
+use domain::mode::Mode;
+use domain::money::Nanos;
+use domain::spend_cap;
+use endpoint::{Answer, Code, Fields, over_budget};
+use store::call::standing::Records;
+
+/// The codes of `POST /spend` in lower case: of its 409, its 403 and its 429.
+const TOO_MUCH: &str = "balance_limit";
+const OVER_BUDGET: &str = "tier_limit";
+const REFUSED: &str = "api_key_rate_limited";
+
+/// Predicts what `POST /spend` would answer to this body.
+pub(super) async fn predict(call: &Call, body: &Fields<'_>) -> Answer {
+    let request = Request::read(body)?;
+    let subject = Subject {
+        agent: &request.agent,
+        run: request.run_id.as_deref(),
+        key_id: None,
+        model: None,
+        price_version: None,
+        refused: call.state.refused.cause(&call.caller.account),
+    };
+    let seen = look(call, &subject).await?;
+    let mut standing = seen.standing;
+    if call.caller.mode == Mode::Live {
+        standing.plan = call.plan(&seen.plan)?.cap();
+    }
+    let mut checks = Vec::new();
+    if let Some(injections) = &call.state.injections {
+        let found = injections.find(request.texts());
+        checks.push(Check::state(CheckName::InjectionDetected, found.is_none()));
+    }
+    checks.extend(spend_cap::checks(&standing, request.amount));
+    let spent: [Nanos; 5] = [
+        standing.cap.run_spent,
+        standing.cap.day_spent,
+        standing.cap.month_spent,
+        standing.cap.tracked_spent,
+        standing.wallet.map_or(Nanos::ZERO, |wallet| wallet.day_spent),
+    ];
+    let others = Others {
+        before: before_the_checks(call, &subject, &seen.records, standing.wallet.is_some()),
+        after: is_too_much(&spent, request.amount).then(|| Otherwise {
+            reason: TOO_MUCH,
+            message: Code::BalanceLimit.message().to_owned(),
+        }),
+    };
+    subject.answer(&seen, Asked::Spend(request.amount), &checks, others)
+}
+
+/// The guard of the store's room and the budgets of records (decision D71) decide before everything else.
+fn before_the_checks(
+    call: &Call,
+    subject: &Subject<'_>,
+    records: &Records,
+    has_wallet: bool,
+) -> Option<Otherwise> {
+    if let Some(cause) = subject.refused {
+        let message = cause.message().to_owned();
+        return Some(Otherwise {
+            reason: REFUSED,
+            message,
+        });
+    }
+    let budgets = call.state.store.budgets();
+    let budget = records.over_with_spend(&budgets, has_wallet)?;
+    Some(Otherwise {
+        reason: OVER_BUDGET,
+        message: over_budget(budget, budgets.of(budget)),
+    })
+}

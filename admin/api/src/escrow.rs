@@ -1,0 +1,262 @@
+//! `/escrow`: money held between two wallets (specification "Escrow", decisions D3, D26, D27, D54, D59).
+
+mod doc;
+
+pub(crate) use doc::section;
+
+mod answer;
+mod view;
+
+use super::once::Name;
+use super::wallet::name::{Found, canonical, find};
+use crate::state::{ApiState, Call};
+use clock::now_ms;
+use endpoint::{Answer, Code, Fields, IDEMPOTENCY_FIELDS, Listing, PAGING, Problem, Reply, Text, operations};
+use serde::Serialize;
+use serde_json::json;
+use store::StoreError;
+use store::escrow::script::{Asked, Called, NewEscrow, Verdict, decide, fund as put_in};
+use store::escrow::{Escrow, Party};
+use store::once::Once;
+use store::wallet::WalletStatus;
+use utoipa::ToSchema;
+
+operations! {
+    /// Operations on escrows.
+    ROUTES: ApiState, Management;
+
+    POST "/escrow/create",  key(Write, Admin),   Both, WalletMinute, create;
+    POST "/escrow/fund",    key(Write, Admin),   Both, PerMinute,    fund;
+    POST "/escrow/release", key(Write, Manager), Both, WalletMinute, release;
+    POST "/escrow/dispute", key(Write, Manager), Both, PerMinute,    dispute;
+    GET  "/escrow",         key(Read, Viewer),   Both, PerMinute,    list, query;
+    GET  "/escrow/{id}",    key(Read, Viewer),   Both, PerMinute,    get;
+}
+
+/// Longest reason of a dispute.
+const REASON_MAX: usize = 500;
+
+#[derive(Serialize, ToSchema)]
+#[schema(as = EscrowAnswer)]
+struct EscrowAnswer<'a> {
+    success: bool,
+    escrow: view::Record<'a>,
+}
+
+/// `POST /escrow/create`
+///
+/// # Errors
+/// 400, 403 `NOT_A_PARTY`, 404, 409 `WALLET_CLOSED`, 422, 503.
+pub async fn create(call: Call) -> Answer {
+    let body = call.body()?;
+    let name = Name::of(&call, &body).await?;
+    name.on(make(&call, &body, &name).await)
+}
+
+async fn make(call: &Call, body: &Fields<'_>, name: &Name) -> Answer {
+    only(
+        body,
+        &["fromWalletId", "toWalletId", "amount", "currency", "conditions"],
+    )?;
+    let (from, to) = (body.wallet("fromWalletId")?, body.wallet("toWalletId")?);
+    let (amount, currency) = (body.amount("amount")?, body.currency()?);
+    let conditions = body.object("conditions")?.value().unwrap_or_else(|| json!({}));
+    let request = json!({ "fromWalletId": canonical(&from), "toWalletId": canonical(&to),
+        "amountNanos": amount.get().to_string(), "currency": currency, "conditions": conditions });
+    let once = name.once("escrow/create", &request)?;
+    if let Some(record) = name.earlier(call, &once).await? {
+        return answer::again(call, &record).await;
+    }
+    let from = find(call, "fromWalletId", &from).await?;
+    if !from.is_of(call) {
+        return Err(Code::NotAParty.into());
+    }
+    let to = find(call, "toWalletId", &to).await?;
+    if from.place.number == to.place.number {
+        let message = "toWalletId must name another wallet than fromWalletId.";
+        return Err(Problem::validation(message));
+    }
+    let conditions = conditions.to_string();
+    let (payer, payee) = (party(&from), party(&to));
+    let new = NewEscrow {
+        payer: &payer,
+        payee: &payee,
+        amount,
+        currency,
+        conditions: &conditions,
+    };
+    let (store, asked) = (&call.state.store, asked(call, &once));
+    let closed = [&from, &to]
+        .map(|found| found.wallet.status)
+        .contains(&WalletStatus::Closed);
+    let outcome = match closed {
+        true => new.refuse(store, &asked).await?,
+        false => new.create(store, &asked).await?,
+    };
+    match outcome {
+        Called::Done(made) => answer::made(&new, made, &once.id),
+        other => unsuccessful(call, name, &once, None, &other).await,
+    }
+}
+
+/// `POST /escrow/fund`
+///
+/// # Errors
+/// 400 `ESCROW_WRONG_STATE`, `INSUFFICIENT_BALANCE`, 403 `NOT_A_PARTY`, `FROZEN`, 404, 409 `WALLET_CLOSED`, 422, 503.
+pub async fn fund(call: Call) -> Answer {
+    let body = call.body()?;
+    let name = Name::of(&call, &body).await?;
+    name.on(pay_in(&call, &body, &name).await)
+}
+
+async fn pay_in(call: &Call, body: &Fields<'_>, name: &Name) -> Answer {
+    only(body, &["escrowId"])?;
+    let number = body.number("escrowId")?;
+    let request = json!({ "escrowId": number.to_string() });
+    let once = name.once("escrow/fund", &request)?;
+    if let Some(record) = name.earlier(call, &once).await? {
+        return answer::again(call, &record).await;
+    }
+    let escrow = existing(call, number).await?;
+    if escrow.payer.account != call.caller.account {
+        return Err(Code::NotAParty.into());
+    }
+    match put_in(&call.state.store, &asked(call, &once), &escrow).await? {
+        Called::Done(balance) => answer::funded(number, balance, &once.id),
+        other => unsuccessful(call, name, &once, Some(number), &other).await,
+    }
+}
+
+/// `POST /escrow/release`
+///
+/// # Errors
+/// 400 `ESCROW_WRONG_STATE`, 403 `NOT_A_PARTY`, 404, 409 `ESCROW_RESOLVED`, `BALANCE_LIMIT`, 422, 503.
+pub async fn release(call: Call) -> Answer {
+    let body = call.body()?;
+    let name = Name::of(&call, &body).await?;
+    let answer = async {
+        only(&body, &["escrowId"])?;
+        let number = body.number("escrowId")?;
+        let request = json!({ "escrowId": number.to_string() });
+        let once = name.once("escrow/release", &request)?;
+        resolve(&call, &name, &once, number, Verdict::Release).await
+    };
+    name.on(answer.await)
+}
+
+/// `POST /escrow/dispute`
+///
+/// # Errors
+/// As [`release`].
+pub async fn dispute(call: Call) -> Answer {
+    let body = call.body()?;
+    let name = Name::of(&call, &body).await?;
+    let answer = async {
+        only(&body, &["escrowId", "reason"])?;
+        let number = body.number("escrowId")?;
+        let reason = body.text("reason", Text::Lines, REASON_MAX)?.value();
+        // An empty reason says nothing.
+        let reason = reason.filter(|reason| !reason.is_empty());
+        let request = json!({ "escrowId": number.to_string(), "reason": reason });
+        let once = name.once("escrow/dispute", &request)?;
+        resolve(&call, &name, &once, number, Verdict::Dispute(reason.as_deref())).await
+    };
+    name.on(answer.await)
+}
+
+async fn resolve(call: &Call, name: &Name, once: &Once, number: u64, verdict: Verdict<'_>) -> Answer {
+    if let Some(record) = name.earlier(call, once).await? {
+        return answer::again(call, &record).await;
+    }
+    let escrow = existing(call, number).await?;
+    if !escrow.names(&call.caller.account) {
+        return Err(Code::NotAParty.into());
+    }
+    match decide(&call.state.store, &asked(call, once), &escrow, verdict).await? {
+        Called::Done(()) => answer::resolved(number, verdict, &once.id),
+        other => unsuccessful(call, name, once, Some(number), &other).await,
+    }
+}
+
+/// `GET /escrow`
+///
+/// # Errors
+/// 400, 503.
+pub async fn list(call: Call) -> Answer {
+    let paging = call.paging(&call.query(&PAGING)?, "escrows")?;
+    let scope = (call.caller.account.as_str(), call.caller.mode);
+    let part = Escrow::list(&call.state.store, scope, paging.page()).await?;
+    let views: Result<Vec<_>, Problem> = part.records.iter().map(view::record).collect();
+    Reply::ok(&Listing::of("escrows", &views?, &part, &paging))
+}
+
+/// `GET /escrow/{id}`
+///
+/// # Errors
+/// 404, also for an account that is no party (decision D54), 503.
+pub async fn get(call: Call) -> Answer {
+    let id = call.path("id");
+    let digits = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit());
+    let number = id.parse().ok().filter(|_| digits);
+    let number = number.ok_or_else(|| Problem::from(Code::NotFound))?;
+    let escrow = existing(&call, number).await?;
+    match escrow.names(&call.caller.account) {
+        true => Reply::ok(&EscrowAnswer {
+            success: true,
+            escrow: view::record(&escrow)?,
+        }),
+        false => Err(missing(number)),
+    }
+}
+
+/// The body has these fields, and those of an idempotency key, and no others.
+fn only(body: &Fields<'_>, known: &[&str]) -> Result<(), Problem> {
+    body.require_only(&[known, &IDEMPOTENCY_FIELDS].concat())
+}
+
+/// The escrow of this number in the caller's mode, whosever it is.
+async fn existing(call: &Call, number: u64) -> Result<Escrow, Problem> {
+    let escrow = Escrow::read(&call.state.store, number).await?;
+    escrow
+        .filter(|escrow| escrow.mode == call.caller.mode)
+        .ok_or_else(|| missing(number))
+}
+
+fn missing(number: u64) -> Problem {
+    let message = format!("escrowId: there is no escrow {number}.");
+    Problem::new(Code::NotFound, message)
+}
+
+/// What is not done: refused, or done before by a request that came at the same moment.
+async fn unsuccessful<T>(
+    call: &Call,
+    name: &Name,
+    once: &Once,
+    number: Option<u64>,
+    outcome: &Called<T>,
+) -> Answer {
+    match outcome {
+        Called::Blocked(blocked) => Err(answer::refused(number, blocked)),
+        Called::TooMuch => Err(Code::BalanceLimit.into()),
+        Called::Known | Called::Done(_) => match name.earlier(call, once).await? {
+            Some(record) => answer::again(call, &record).await,
+            None => Err(StoreError::Nonsense("an intent that is known and not there".to_owned()).into()),
+        },
+    }
+}
+
+fn asked<'a>(call: &'a Call, once: &'a Once) -> Asked<'a> {
+    Asked {
+        scope: call.scope(),
+        once,
+        at_ms: now_ms(),
+    }
+}
+
+fn party(found: &Found) -> Party {
+    Party {
+        account: found.place.account.clone(),
+        owner: found.place.owner.clone(),
+        wallet: found.place.number,
+    }
+}

@@ -1,0 +1,220 @@
+//! The answers to calls on escrows, the first time and again (decisions D26, D27, D59).
+
+use super::view::{self, New};
+use crate::state::Call;
+use domain::intent::{Kind, Reason, State};
+use domain::money::Nanos;
+use domain::timestamp::iso_from_ms;
+use endpoint::doc::is;
+use endpoint::{Answer, Code, Problem, Reply};
+use serde::Serialize;
+use store::escrow::script::{Blocked, Made, NewEscrow, Verdict};
+use store::escrow::{Escrow, EscrowStatus};
+use store::intent::IntentRecord;
+use utoipa::ToSchema;
+
+#[derive(Serialize, ToSchema)]
+#[schema(as = EscrowCreated)]
+pub(super) struct EscrowCreated<'a> {
+    success: bool,
+    escrow: New<'a>,
+    #[schema(value_type = is::IntentId)]
+    intent_id: &'a str,
+    /// True in the answer to a repeated request.
+    #[serde(skip_serializing_if = "is_false")]
+    #[schema(required = false, extensions(("x-not-in-examples" = json!(true))))]
+    replayed: bool,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = EscrowFunded)]
+pub(super) struct Funded<'a> {
+    success: bool,
+    #[schema(value_type = is::EscrowNumber)]
+    escrow_id: u64,
+    #[schema(value_type = is::EscrowFundedWord)]
+    status: &'static str,
+    #[schema(value_type = is::IntentId)]
+    intent_id: &'a str,
+    #[serde(rename = "intent_id")]
+    #[schema(value_type = is::IntentId)]
+    intent: &'a str,
+    /// What is left in the payer's wallet.
+    balance: Nanos,
+    /// True in the answer to a repeated request.
+    #[serde(skip_serializing_if = "is_false")]
+    #[schema(required = false, extensions(("x-not-in-examples" = json!(true))))]
+    replayed: bool,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = EscrowResolved)]
+pub(super) struct Resolved<'a> {
+    success: bool,
+    #[schema(value_type = is::EscrowNumber)]
+    escrow_id: u64,
+    #[schema(value_type = is::EscrowResolution)]
+    status: &'static str,
+    /// Only a dispute has one; it can be null.
+    #[serde(rename = "dispute_reason", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, required = false, extensions(("x-can-be-left-out" = json!(true))), example = "Nothing was delivered.")]
+    dispute_reason: Option<Option<&'a str>>,
+    #[schema(value_type = is::IntentId)]
+    intent_id: &'a str,
+    #[serde(rename = "intent_id")]
+    #[schema(value_type = is::IntentId)]
+    intent: &'a str,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the signature that serde asks for"
+)]
+const fn is_false(flag: &bool) -> bool {
+    !*flag
+}
+
+/// An escrow was made.
+pub(super) fn made(new: &NewEscrow<'_>, made: Made, intent: &str) -> Answer {
+    let escrow = New {
+        id: made.number,
+        from_wallet_id: new.payer.wallet,
+        to_wallet_id: new.payee.wallet,
+        amount: new.amount,
+        currency: new.currency,
+        status: EscrowStatus::Pending.as_str(),
+        conditions: view::object(new.conditions)?,
+        created_at: iso_from_ms(made.at_ms),
+    };
+    created(escrow, intent, false)
+}
+
+fn created(escrow: New<'_>, intent_id: &str, replayed: bool) -> Answer {
+    Reply::ok(&EscrowCreated {
+        success: true,
+        escrow,
+        intent_id,
+        replayed,
+    })
+}
+
+/// It was funded; `balance` is left in the payer's wallet.
+pub(super) fn funded(number: u64, balance: Nanos, intent: &str) -> Answer {
+    paid(number, balance, intent, false)
+}
+
+fn paid(number: u64, balance: Nanos, intent: &str, replayed: bool) -> Answer {
+    Reply::ok(&Funded {
+        success: true,
+        escrow_id: number,
+        status: EscrowStatus::Funded.as_str(),
+        intent_id: intent,
+        intent,
+        balance,
+        replayed,
+    })
+}
+
+/// It was released or disputed.
+pub(super) fn resolved(number: u64, verdict: Verdict<'_>, intent: &str) -> Answer {
+    let (status, dispute_reason) = match verdict {
+        Verdict::Release => (EscrowStatus::Released, None),
+        Verdict::Dispute(reason) => (EscrowStatus::Disputed, Some(reason)),
+    };
+    Reply::ok(&Resolved {
+        success: true,
+        escrow_id: number,
+        status: status.as_str(),
+        dispute_reason,
+        intent_id: intent,
+        intent,
+    })
+}
+
+/// It was refused, and an intent says so. An escrow that was not made has no number.
+pub(super) fn refused(number: Option<u64>, blocked: &Blocked) -> Problem {
+    let sentence = blocked.reason.sentence();
+    let mut problem = Problem::new(code(blocked.reason), sentence);
+    if let Some(number) = number {
+        problem = problem.with("escrowId", number);
+    }
+    if let Some(status) = blocked.status {
+        problem = problem.with("status", status.as_str());
+    }
+    identified(problem, &blocked.intent)
+        .with("state", State::Blocked.as_str())
+        .with("blocked_reason", sentence)
+}
+
+fn identified(problem: Problem, intent: &str) -> Problem {
+    problem.with("intentId", intent).with("intent_id", intent)
+}
+
+const fn code(reason: Reason) -> Code {
+    match reason {
+        Reason::EscrowNotPending | Reason::EscrowNotFunded => Code::EscrowWrongState,
+        Reason::EscrowReleased | Reason::EscrowDisputed | Reason::EscrowRefunded => Code::EscrowResolved,
+        Reason::InsufficientBalance => Code::InsufficientBalance,
+        Reason::Frozen => Code::Frozen,
+        Reason::WalletClosed => Code::WalletClosed,
+        // What no call on an escrow is refused for.
+        _ => Code::Internal,
+    }
+}
+
+/// The answer to a request that was made before: the same, marked as replayed; a release or dispute that was done
+/// answers 409 with what it answered first.
+pub(super) async fn again(call: &Call, record: &IntentRecord) -> Answer {
+    if let Some(reason) = record.reason {
+        let blocked = Blocked {
+            intent: record.id.clone(),
+            reason,
+            status: status_met(record.kind, reason),
+        };
+        return Err(refused(record.escrow, &blocked).with("replayed", true));
+    }
+    let nonsense = || {
+        tracing::error!(
+            intent = record.id,
+            "an escrow's intent lacks what its answer needs"
+        );
+        Problem::from(Code::Internal)
+    };
+    let number = record.escrow.ok_or_else(nonsense)?;
+    match record.kind {
+        Kind::EscrowCreate => {
+            let escrow = Escrow::read(&call.state.store, number)
+                .await?
+                .ok_or_else(nonsense)?;
+            created(view::as_made(&escrow)?, &record.id, true)
+        }
+        Kind::EscrowFund => {
+            let balance = record.balance.ok_or_else(nonsense)?;
+            paid(number, balance, &record.id, true)
+        }
+        Kind::EscrowRelease => Err(done_before(record, number, EscrowStatus::Released)),
+        Kind::EscrowDispute => {
+            let problem = done_before(record, number, EscrowStatus::Disputed);
+            Err(problem.with("dispute_reason", record.note.as_deref()))
+        }
+        Kind::Spend | Kind::Transfer | Kind::Deposit => Err(nonsense()),
+    }
+}
+
+/// The status that a refused call met. What is not said by the reason is stored only of an escrow that was pending.
+fn status_met(kind: Kind, reason: Reason) -> Option<EscrowStatus> {
+    match kind {
+        Kind::EscrowCreate => None,
+        _ => EscrowStatus::met(reason).or(Some(EscrowStatus::Pending)),
+    }
+}
+
+fn done_before(record: &IntentRecord, number: u64, status: EscrowStatus) -> Problem {
+    let problem = Problem::from(Code::EscrowResolved)
+        .with("success", true)
+        .with("escrowId", number)
+        .with("status", status.as_str());
+    identified(problem, &record.id).with("replayed", true)
+}

@@ -1,0 +1,109 @@
+//! Escrows as they are returned (specification "Escrow").
+
+use domain::money::Nanos;
+use domain::timestamp::iso_from_ms;
+use endpoint::doc::is;
+use endpoint::problem::{Code, Problem};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use store::escrow::{Escrow, EscrowStatus};
+use utoipa::ToSchema;
+
+/// The record.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Escrow)]
+pub(super) struct Record<'a> {
+    #[schema(value_type = is::EscrowNumber)]
+    id: u64,
+    /// The payer's wallet.
+    #[schema(value_type = is::WalletNumber)]
+    from_wallet_id: u64,
+    /// The payee's wallet.
+    #[schema(value_type = is::WalletNumber)]
+    to_wallet_id: u64,
+    amount: Nanos,
+    #[schema(value_type = is::Currency)]
+    currency: &'a str,
+    #[schema(value_type = is::EscrowState)]
+    status: &'static str,
+    /// As they were given; not enforced.
+    #[schema(value_type = is::Free)]
+    conditions: Box<RawValue>,
+    #[serde(rename = "dispute_reason")]
+    #[schema(example = "Nothing was delivered.")]
+    dispute_reason: Option<&'a str>,
+    /// The payer's intent that made it; null for an escrow that an earlier version made.
+    #[serde(rename = "intent_id")]
+    #[schema(value_type = Option<is::IntentId>)]
+    intent_id: Option<&'a str>,
+    #[schema(value_type = is::Time)]
+    created_at: String,
+    #[schema(value_type = is::Time)]
+    updated_at: String,
+}
+
+/// The record as it was when it was made.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = EscrowAsMade)]
+pub(super) struct New<'a> {
+    #[schema(value_type = is::EscrowNumber)]
+    pub(super) id: u64,
+    /// The payer's wallet.
+    #[schema(value_type = is::WalletNumber)]
+    pub(super) from_wallet_id: u64,
+    /// The payee's wallet.
+    #[schema(value_type = is::WalletNumber)]
+    pub(super) to_wallet_id: u64,
+    pub(super) amount: Nanos,
+    #[schema(value_type = is::Currency)]
+    pub(super) currency: &'a str,
+    /// `pending`, whatever became of it since.
+    #[schema(value_type = is::EscrowPending)]
+    pub(super) status: &'static str,
+    /// As they were given; not enforced.
+    #[schema(value_type = is::Free)]
+    pub(super) conditions: Box<RawValue>,
+    #[schema(value_type = is::Time)]
+    pub(super) created_at: String,
+}
+
+/// The record of an escrow.
+pub(super) fn record(escrow: &Escrow) -> Result<Record<'_>, Problem> {
+    Ok(Record {
+        id: escrow.number,
+        from_wallet_id: escrow.payer.wallet,
+        to_wallet_id: escrow.payee.wallet,
+        amount: escrow.amount,
+        currency: &escrow.currency,
+        status: escrow.status.as_str(),
+        conditions: object(&escrow.conditions)?,
+        dispute_reason: escrow.dispute_reason.as_deref(),
+        intent_id: escrow.intent.as_deref(),
+        created_at: iso_from_ms(escrow.created_at_ms),
+        updated_at: iso_from_ms(escrow.updated_at_ms),
+    })
+}
+
+/// What the answer to its making said, whatever became of it since.
+pub(super) fn as_made(escrow: &Escrow) -> Result<New<'_>, Problem> {
+    Ok(New {
+        id: escrow.number,
+        from_wallet_id: escrow.payer.wallet,
+        to_wallet_id: escrow.payee.wallet,
+        amount: escrow.amount,
+        currency: &escrow.currency,
+        status: EscrowStatus::Pending.as_str(),
+        conditions: object(&escrow.conditions)?,
+        created_at: iso_from_ms(escrow.created_at_ms),
+    })
+}
+
+/// JSON text as it stands.
+pub(super) fn object(text: &str) -> Result<Box<RawValue>, Problem> {
+    serde_json::from_str(text).map_err(|error| {
+        tracing::error!(%error, "an escrow's conditions are no JSON");
+        Code::Internal.into()
+    })
+}

@@ -1,0 +1,278 @@
+//! `/intents`: the records of spends and escrow calls, their export as proof, and the decision on those that wait for
+//! approval (specification "Payout intent", decisions D23 to D25, D49).
+
+mod doc;
+
+pub(crate) use doc::section;
+
+mod csv;
+mod document;
+
+use self::document::{Document, Links};
+use super::spend::{PlanNamed, Stored, Told, denied, no_agent, settled, too_much};
+use crate::state::{ApiState, Call, PLAN_ATTEMPTS};
+use clock::now_ms;
+use domain::id;
+use domain::intent::{Kind, Reason, State};
+use endpoint::doc::is;
+use endpoint::{Answer, Code, Listing, PAGING, Problem, Reply, Text, operations, require_agent_id};
+use history::intents::Intents;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use store::intent::{Decision, IntentRecord};
+use store::keys::{IntentIndex, USER};
+use store::spend::deny::deny as deny_spend;
+use store::spend::{Ask, Spend, Spent};
+use utoipa::ToSchema;
+
+operations! {
+    /// Operations on intents.
+    ROUTES: ApiState, Management;
+
+    GET  "/intents",              key(Read, Viewer),     Both, PerMinute, list, query;
+    GET  "/intents/{id}",         key(Read, Viewer),     Both, PerMinute, get;
+    GET  "/intents/{id}/export",  key(Read, Viewer),     Both, PerMinute, export, query;
+    POST "/intents/{id}/approve", key(Approve, Manager), Both, PerMinute, approve;
+    POST "/intents/{id}/deny",    key(Approve, Manager), Both, PerMinute, deny;
+}
+
+/// Longest reason of a decision.
+const REASON_MAX: usize = 500;
+/// The filters of the list, of which one can be given.
+const FILTERS: [&str; 3] = ["agentId", "kind", "state"];
+
+#[derive(Serialize, ToSchema)]
+#[schema(as = IntentAnswer)]
+struct IntentAnswer<'a> {
+    success: bool,
+    intent: Document<'a>,
+}
+
+#[derive(Serialize, ToSchema)]
+#[schema(as = IntentDenied)]
+struct Denied<'a> {
+    success: bool,
+    #[schema(value_type = is::IntentId)]
+    intent_id: &'a str,
+    #[schema(value_type = is::Blocked)]
+    state: &'static str,
+    #[schema(example = "The approval was denied.")]
+    blocked_reason: &'static str,
+}
+
+/// `GET /intents`
+///
+/// # Errors
+/// 400, 503.
+pub async fn list(call: Call) -> Answer {
+    let query = call.query(&[PAGING, FILTERS].concat())?;
+    let paging = call.paging(&query, "intents")?;
+    let index = index(&query)?;
+    let part = intents(&call).list(index, paging.page()).await?;
+    let documents: Vec<Document<'_>> = part.records.iter().map(Document::brief).collect();
+    Reply::ok(&Listing::of("intents", &documents, &part, &paging))
+}
+
+/// The caller's intents.
+fn intents(call: &Call) -> Intents<'_> {
+    let (api, caller) = (&call.state, &call.caller);
+    Intents::of(&api.store, &api.archive, &caller.account, caller.mode)
+}
+
+/// The list that a query asks for.
+fn index(query: &BTreeMap<String, String>) -> Result<IntentIndex<'_>, Problem> {
+    let mut given = FILTERS.iter().filter_map(|name| query.get_key_value(*name));
+    let (Some((name, value)), another) = (given.next(), given.next()) else {
+        return Ok(IntentIndex::All);
+    };
+    if another.is_some() {
+        let names = FILTERS.join(", ");
+        return Err(Problem::validation(format!("Give one of {names} at a time.")));
+    }
+    let unknown = |known: &[&str]| {
+        let known = known.join(", ");
+        Problem::validation(format!("{name} must be one of {known}."))
+    };
+    match name.as_str() {
+        "kind" => {
+            let kinds = Kind::ALL.iter().filter(|kind| is_intent(**kind));
+            let words: Vec<&str> = kinds.map(|kind| kind.as_str()).collect();
+            let known = words.contains(&value.as_str());
+            known
+                .then_some(IntentIndex::Kind(value))
+                .ok_or_else(|| unknown(&words))
+        }
+        "state" => {
+            let words: Vec<&str> = State::ALL.iter().map(|state| state.as_str()).collect();
+            let known = words.contains(&value.as_str());
+            known
+                .then_some(IntentIndex::State(value))
+                .ok_or_else(|| unknown(&words))
+        }
+        _ if value == USER => Ok(IntentIndex::Agent(value)),
+        _ => {
+            require_agent_id("agentId", value)?;
+            Ok(IntentIndex::Agent(value))
+        }
+    }
+}
+
+/// Whether records of this kind are intents.
+const fn is_intent(kind: Kind) -> bool {
+    !matches!(kind, Kind::Transfer | Kind::Deposit)
+}
+
+/// `GET /intents/{id}`
+///
+/// # Errors
+/// 404, 500 for a record that was tampered with, 503.
+pub async fn get(call: Call) -> Answer {
+    let record = require(&call).await?;
+    let links = Links::read(&call, &record).await?;
+    Reply::ok(&IntentAnswer {
+        success: true,
+        intent: Document::whole(&record, &links),
+    })
+}
+
+/// `GET /intents/{id}/export`
+///
+/// # Errors
+/// 400, 404, 500 for a record that was tampered with, 503.
+pub async fn export(call: Call) -> Answer {
+    let query = call.query(&["format"])?;
+    let as_csv = match query.get("format").map(String::as_str) {
+        None | Some("json") => false,
+        Some("csv") => true,
+        Some(_) => return Err(Problem::validation("format must be json or csv.")),
+    };
+    let record = require(&call).await?;
+    if as_csv {
+        let name = format!("{}.csv", record.id);
+        let row = csv::write(&Document::brief(&record))?;
+        return Reply::file(&name, csv::CONTENT_TYPE, row);
+    }
+    let links = Links::read(&call, &record).await?;
+    let document = Document::whole(&record, &links);
+    let json = serde_json::to_vec(&document).map_err(|error| {
+        tracing::error!(%error, "an intent that is no JSON");
+        Code::Internal
+    })?;
+    Reply::file(&format!("{}.json", record.id), "application/json", json)
+}
+
+/// The intent in the path, of the caller's account and mode, as it was written.
+async fn require(call: &Call) -> Result<IntentRecord, Problem> {
+    let id = call.record_id("id", id::Kind::Intent)?;
+    let record = intents(call).read(id).await?;
+    let record = record.filter(|record| is_intent(record.kind));
+    let record = record.ok_or_else(|| Problem::new(Code::NotFound, format!("There is no intent `{id}`.")))?;
+    require_intact(&record)?;
+    Ok(record)
+}
+
+/// Refuses a record that is not the one that was written: it must not be passed off as proof.
+fn require_intact(record: &IntentRecord) -> Result<(), Problem> {
+    if record.is_intact() {
+        return Ok(());
+    }
+    tracing::error!(
+        intent = record.id,
+        "an intent does not match the hash stored with it"
+    );
+    Err(Code::Internal.into())
+}
+
+/// `POST /intents/{id}/approve`
+///
+/// # Errors
+/// 400, 404, 409 `INTENT_NOT_PENDING`, 503. A denial by the checks, which run again, is an answer of its own.
+pub async fn approve(call: Call) -> Answer {
+    let why = why(&call)?;
+    let record = require_waiting(&call).await?;
+    let decision = decision(&call, true);
+    let stored = Stored::parse(&record.request)?;
+    let transaction = id::Kind::Transaction.mint(decision.at_ms)?;
+    let mut plan_name = call.caller.plan.clone();
+    for _ in 0..PLAN_ATTEMPTS {
+        let plan = PlanNamed::of(&call, &plan_name)?;
+        let spend = Spend {
+            agent: &record.agent,
+            amount: record.amount,
+            currency: &record.currency,
+            run: stored.run_id.as_deref(),
+            recipient: stored.recipient.as_deref(),
+            description: record.note.as_deref(),
+            transaction: &transaction,
+            plan: plan.as_ref().map(PlanNamed::cap),
+        };
+        let ask = Ask::Approval {
+            record: &record,
+            decision: &decision,
+            why: why.as_deref(),
+        };
+        match spend.run(&call.state.store, &call.scope(), ask).await? {
+            Spent::Settled { balance } => {
+                let told = Told {
+                    intent_id: &record.id,
+                    amount: record.amount,
+                    currency: &record.currency,
+                    transaction: &transaction,
+                    balance,
+                };
+                return settled(&told, false);
+            }
+            Spent::Blocked { reason, intent_id } => {
+                return denied(reason, &intent_id, plan.as_ref(), false);
+            }
+            Spent::Changed => return Err(Code::IntentNotPending.into()),
+            Spent::OtherPlan(other) => plan_name = other,
+            Spent::NotFound => return Err(no_agent(&record.agent)),
+            Spent::TooMuch => return Err(too_much()),
+            Spent::Pending | Spent::Known => break,
+        }
+    }
+    Err(Code::ServiceUnavailable.into())
+}
+
+/// `POST /intents/{id}/deny`
+///
+/// # Errors
+/// 400, 404, 409 `INTENT_NOT_PENDING`, 503.
+pub async fn deny(call: Call) -> Answer {
+    let why = why(&call)?;
+    let record = require_waiting(&call).await?;
+    let decision = decision(&call, false);
+    let (store, scope) = (&call.state.store, call.scope());
+    if !deny_spend(store, &scope, &record, &decision, why.as_deref()).await? {
+        return Err(Code::IntentNotPending.into());
+    }
+    Reply::ok(&Denied {
+        success: true,
+        intent_id: &record.id,
+        state: State::Blocked.as_str(),
+        blocked_reason: Reason::ApprovalDenied.sentence(),
+    })
+}
+
+/// Why it is decided so, for the audit log.
+fn why(call: &Call) -> Result<Option<String>, Problem> {
+    let body = call.body()?.only(&["reason"])?;
+    Ok(body.text("reason", Text::Lines, REASON_MAX)?.value())
+}
+
+async fn require_waiting(call: &Call) -> Result<IntentRecord, Problem> {
+    let record = require(call).await?;
+    match record.state {
+        State::PendingApproval => Ok(record),
+        State::Settled | State::Blocked => Err(Code::IntentNotPending.into()),
+    }
+}
+
+fn decision(call: &Call, granted: bool) -> Decision {
+    Decision {
+        granted,
+        by: call.caller.actor.clone(),
+        at_ms: now_ms(),
+    }
+}

@@ -1,0 +1,142 @@
+//! The flat form of an intent: a header and one row (specification "Intent export"), quoted as in RFC 4180.
+
+use super::document::Document;
+use endpoint::problem::{Code, Problem};
+use std::borrow::Cow;
+
+/// The type of the file.
+pub(super) const CONTENT_TYPE: &str = "text/csv; charset=utf-8";
+
+const COLUMNS: [&str; 10] = [
+    "intent_id",
+    "kind",
+    "state",
+    "amount",
+    "currency",
+    "allowed_by",
+    "blocked_reason",
+    "rail_reference",
+    "created_at",
+    "updated_at",
+];
+
+/// Header and row.
+///
+/// # Errors
+/// 500 when it cannot be written.
+pub(super) fn write(document: &Document<'_>) -> Result<Vec<u8>, Problem> {
+    let amount = document.amount.to_string();
+    let row = [
+        document.intent_id,
+        document.kind,
+        document.state,
+        &amount,
+        document.currency,
+        document.allowed_by.unwrap_or_default(),
+        document.blocked_reason.unwrap_or_default(),
+        document.rail_reference.unwrap_or_default(),
+        &document.created_at,
+        &document.updated_at,
+    ];
+    lines(&[COLUMNS, row])
+}
+
+fn lines(rows: &[[&str; 10]]) -> Result<Vec<u8>, Problem> {
+    let mut writer = csv::WriterBuilder::new()
+        .terminator(csv::Terminator::CRLF)
+        .from_writer(Vec::new());
+    let written: csv::Result<()> = rows
+        .iter()
+        .try_for_each(|row| writer.write_record(row.map(|cell| harmless(cell).into_owned())));
+    let failed = |error: &dyn std::error::Error| {
+        tracing::error!(%error, "a CSV file cannot be written");
+        Problem::from(Code::Internal)
+    };
+    written.map_err(|error| failed(&error))?;
+    writer.into_inner().map_err(|error| failed(&error))
+}
+
+/// A cell that no spreadsheet takes for a formula.
+fn harmless(cell: &str) -> Cow<'_, str> {
+    match cell.starts_with(['=', '+', '-', '@', '\t', '\r']) {
+        true => Cow::Owned(format!("'{cell}")),
+        false => Cow::Borrowed(cell),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_are_quoted_and_never_formulas() {
+        let mut row = [""; 10];
+        for (at, cell) in [
+            "=1+1",
+            "+1",
+            "-1",
+            "@SUM(A1)",
+            "\tx",
+            "\rx",
+            "a,b",
+            "say \"hi\"",
+            "two\nlines",
+            "plain=x",
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            row[at] = cell;
+        }
+        let text = String::from_utf8(lines(&[row]).unwrap()).unwrap();
+        let expected =
+            "'=1+1,'+1,'-1,'@SUM(A1),'\tx,\"'\rx\",\"a,b\",\"say \"\"hi\"\"\",\"two\nlines\",plain=x\r\n";
+        assert_eq!(text, expected);
+    }
+
+    /// What a reader takes for the cells of the row.
+    fn read_back(row: [&str; 10]) -> Vec<String> {
+        let text = lines(&[COLUMNS, row]).unwrap();
+        let mut reader = csv::Reader::from_reader(text.as_slice());
+        let rows: Vec<csv::StringRecord> = reader.records().collect::<Result<_, _>>().unwrap();
+        assert_eq!(rows.len(), 1, "no cell begins a row of its own");
+        rows[0].iter().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn no_cell_breaks_out_of_its_place_to_become_a_formula() {
+        let nasty = [
+            "\"=1+1\"",
+            "x\",=1+1,\"",
+            "x\"\r\n=1+1",
+            "\"\"=1+1",
+            "\t=1+1",
+            "\r\n=1+1",
+            "\r=1+1",
+            "=HYPERLINK(\"http://x\",\"y\")",
+            "'=1+1",
+            "-2+3+cmd|' /C calc'!A0",
+            "@",
+            "=",
+            "",
+            "ordinary",
+            "\u{202e}=gnp",
+        ];
+        for cell in nasty {
+            for place in 0..10 {
+                let mut row = ["x"; 10];
+                row[place] = cell;
+                let read = read_back(row);
+                assert_eq!(read.len(), 10, "{cell:?}");
+                assert!(
+                    !read[place].starts_with(['=', '+', '-', '@', '\t', '\r']),
+                    "{cell:?}"
+                );
+                let told = read[place].strip_prefix('\'').filter(|_| read[place] != cell);
+                assert_eq!(told.unwrap_or(&read[place]), cell, "nothing is lost");
+                let others = read.iter().enumerate().filter(|(at, _)| *at != place);
+                assert!(others.into_iter().all(|(_, other)| other == "x"), "{cell:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! What the document says of payout intents.
+
+use super::document::Document;
+use super::{Denied, FILTERS, IntentAnswer, REASON_MAX};
+use crate::spend::{Settled, decided};
+use endpoint::doc::field::{agent_id, is, lines, words};
+use endpoint::doc::{Body, Doc, Section};
+use endpoint::problem::Code;
+
+const CSV_EXAMPLE: &str =
+    "intent_id,kind,state,amount,currency,allowed_by,blocked_reason,rail_reference,created_at,updated_at\r\n";
+
+pub(crate) fn section() -> Section {
+    let about = "The records of spends and of calls on escrows: what was asked for, what became of it, and a hash-chained timeline that \
+                 proves it.";
+    Section::of("Intents", about, vec![list(), get(), export(), approve(), deny()]).param(
+        "id",
+        is("IntentId"),
+        "The intent.",
+    )
+}
+
+fn list() -> Doc {
+    let [agent, kind, state] = FILTERS;
+    Doc::of("GET /intents", "listIntents", "List intents")
+        .says("Give one filter at a time.")
+        .query(
+            agent,
+            agent_id(),
+            "Those of this agent; `user` for those of the user wallet.",
+        )
+        .query(kind, is("IntentKind"), "Those of this kind.")
+        .query(state, is("IntentState"), "Those in this state.")
+        .lists::<Document<'_>>("intents", "A page of intents in brief, the newest first.")
+}
+
+fn get() -> Doc {
+    Doc::of("GET /intents/{id}", "getIntent", "Show an intent")
+        .gives::<IntentAnswer<'_>>(200, "The intent with its timeline.")
+        .refuses(&[Code::NotFound])
+}
+
+fn export() -> Doc {
+    Doc::of("GET /intents/{id}/export", "exportIntent", "Export an intent as proof")
+        .says("The same bytes each time. In CSV a cell that a spreadsheet would take for a formula begins with an apostrophe.")
+        .query("format", words(["json", "csv"]).with("default", "json"), "The form of the file.")
+        .document::<Document<'_>>("The intent document, or one row of it.")
+        .file("text/csv; charset=utf-8", "The intent document, or one row of it.", CSV_EXAMPLE)
+        .refuses(&[Code::NotFound])
+}
+
+fn decision(name: &'static str) -> Body {
+    Body::of(name).may(
+        "reason",
+        lines(REASON_MAX).eg("Checked with the team."),
+        "Kept in the audit trail.",
+    )
+}
+
+fn approve() -> Doc {
+    let doc = Doc::of(
+        "POST /intents/{id}/approve",
+        "approveIntent",
+        "Approve a spend that waits",
+    )
+    .says("All checks run again, and can refuse it still.")
+    .takes(decision("Approval"))
+    .gives::<Settled<'_>>(200, "The money moved.")
+    .refuses(&[Code::IntentNotPending]);
+    decided(doc)
+}
+
+fn deny() -> Doc {
+    Doc::of("POST /intents/{id}/deny", "denyIntent", "Deny a spend that waits")
+        .takes(decision("Refusal"))
+        .gives::<Denied<'_>>(200, "It is blocked for good.")
+        .refuses(&[Code::NotFound, Code::IntentNotPending])
+}

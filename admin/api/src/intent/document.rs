@@ -1,0 +1,225 @@
+//! The intent document of the specification: what an export proves, and the same in brief for lists.
+
+use super::require_intact;
+use crate::state::Call;
+use domain::intent::{Entry, Kind, State};
+use domain::money::Nanos;
+use domain::timestamp::iso_from_ms;
+use endpoint::doc::is;
+use endpoint::problem::Problem;
+use futures::{StreamExt, TryStreamExt, stream};
+use history::intents::Intents;
+use serde::Serialize;
+use store::intent::IntentRecord;
+use store::intent::links::{EscrowLink, SIBLINGS_MAX};
+use utoipa::ToSchema;
+
+/// Siblings that are read at the same time.
+const AT_ONCE: usize = 16;
+
+/// The document; in brief it has neither siblings nor timeline nor downstream.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Intent)]
+pub(super) struct Document<'a> {
+    #[schema(value_type = is::IntentId)]
+    pub(super) intent_id: &'a str,
+    #[schema(value_type = is::IntentKind)]
+    pub(super) kind: &'static str,
+    #[schema(value_type = is::IntentState)]
+    pub(super) state: &'static str,
+    pub(super) amount: Nanos,
+    #[schema(value_type = is::Currency)]
+    pub(super) currency: &'a str,
+    /// Who or what allowed it; null when it is blocked.
+    #[schema(example = "policy")]
+    pub(super) allowed_by: Option<&'a str>,
+    /// Why it is blocked, for people.
+    #[schema(example = json!(null))]
+    pub(super) blocked_reason: Option<&'static str>,
+    /// Always null: money moves between wallets of Tollgate.
+    #[schema(example = json!(null))]
+    pub(super) rail_reference: Option<&'a str>,
+    /// Of intents of which one can settle: `escrow:<number>`.
+    #[schema(example = "escrow:42")]
+    xor_group: Option<String>,
+    /// Not in lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Vec<Sibling>, required = false)]
+    xor_siblings: Option<&'a [Sibling]>,
+    /// Not in lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Vec<Entry>, required = false)]
+    timeline: Option<Vec<Entry>>,
+    /// The record that came of it. Not in lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Downstream, required = false)]
+    downstream: Option<Downstream<'a>>,
+    #[schema(value_type = is::Time)]
+    pub(super) created_at: String,
+    #[schema(value_type = is::Time)]
+    pub(super) updated_at: String,
+}
+
+/// An intent of which only one of a group can settle.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = IntentSibling)]
+struct Sibling {
+    #[schema(value_type = is::IntentId)]
+    intent_id: String,
+    #[schema(value_type = is::IntentKind)]
+    kind: &'static str,
+    #[schema(value_type = is::IntentState)]
+    state: &'static str,
+    #[schema(example = "The escrow was already released.")]
+    blocked_reason: Option<&'static str>,
+}
+
+/// The record that came of the intent.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+#[schema(as = Downstream)]
+enum Downstream<'a> {
+    Escrow { escrow_agreement: EscrowAgreement<'a> },
+    Transaction { transaction: Transaction<'a> },
+    Nothing {},
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = DownstreamEscrow)]
+struct EscrowAgreement<'a> {
+    #[schema(value_type = is::EscrowNumber)]
+    id: u64,
+    #[schema(value_type = is::EscrowState)]
+    status: &'a str,
+    amount: Nanos,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = DownstreamTransaction)]
+struct Transaction<'a> {
+    #[schema(value_type = is::TransactionId)]
+    id: &'a str,
+    amount: Nanos,
+}
+
+/// What an intent points to.
+#[derive(Debug, Default)]
+pub(super) struct Links {
+    escrow: Option<EscrowLink>,
+    siblings: Vec<Sibling>,
+}
+
+impl Links {
+    /// Reads what `record` points to; an escrow may live in another account, and so may siblings.
+    ///
+    /// # Errors
+    /// 500 for a sibling that was tampered with, 503.
+    pub(super) async fn read(call: &Call, record: &IntentRecord) -> Result<Self, Problem> {
+        let (store, mode) = (&call.state.store, call.caller.mode);
+        let Some(number) = record.escrow else {
+            return Ok(Self::default());
+        };
+        let Some(mut escrow) = EscrowLink::read(store, mode, number).await? else {
+            return Ok(Self::default());
+        };
+        let mut siblings = Vec::new();
+        if excludes_others(record.kind) {
+            let mut others = std::mem::take(&mut escrow.siblings);
+            others.retain(|other| other.intent != record.id);
+            others.truncate(SIBLINGS_MAX);
+            let reads = others.into_iter().map(|other| async move {
+                let intents = Intents::of(store, &call.state.archive, &other.account, mode);
+                intents.read(&other.intent).await
+            });
+            let found: Vec<_> = stream::iter(reads).buffered(AT_ONCE).try_collect().await?;
+            // One whose intent is still on its way is not there yet; and what another account has under that id since it
+            // used a key twice is its own business.
+            let is_sibling =
+                |found: &IntentRecord| excludes_others(found.kind) && found.escrow == Some(escrow.number);
+            for found in found.into_iter().flatten().filter(is_sibling) {
+                require_intact(&found)?;
+                siblings.push(Sibling::of(found));
+            }
+        }
+        Ok(Self {
+            escrow: Some(escrow),
+            siblings,
+        })
+    }
+}
+
+impl Sibling {
+    fn of(record: IntentRecord) -> Self {
+        Self {
+            kind: record.kind.as_str(),
+            state: record.state.as_str(),
+            blocked_reason: blocked_reason(&record),
+            intent_id: record.id,
+        }
+    }
+}
+
+impl<'a> Document<'a> {
+    /// The document in brief.
+    pub(super) fn brief(record: &'a IntentRecord) -> Self {
+        let group = record.escrow.filter(|_| excludes_others(record.kind));
+        Self {
+            intent_id: &record.id,
+            kind: record.kind.as_str(),
+            state: record.state.as_str(),
+            amount: record.amount,
+            currency: &record.currency,
+            allowed_by: record.allowed_by(),
+            blocked_reason: blocked_reason(record),
+            // No payment leaves Tollgate on a rail of its own: money moves between its wallets.
+            rail_reference: None,
+            xor_group: group.map(|number| format!("escrow:{number}")),
+            xor_siblings: None,
+            timeline: None,
+            downstream: None,
+            created_at: iso_from_ms(record.at_ms),
+            updated_at: iso_from_ms(record.updated_at_ms()),
+        }
+    }
+
+    /// The whole document.
+    pub(super) fn whole(record: &'a IntentRecord, links: &'a Links) -> Self {
+        Self {
+            xor_siblings: Some(&links.siblings),
+            timeline: Some(record.timeline()),
+            downstream: Some(Downstream::of(record, links)),
+            ..Self::brief(record)
+        }
+    }
+}
+
+impl<'a> Downstream<'a> {
+    fn of(record: &'a IntentRecord, links: &'a Links) -> Self {
+        match (&links.escrow, &record.transaction) {
+            (Some(escrow), _) => Self::Escrow {
+                escrow_agreement: EscrowAgreement {
+                    id: escrow.number,
+                    status: &escrow.status,
+                    amount: escrow.amount,
+                },
+            },
+            (None, Some(id)) if record.kind == Kind::Spend => Self::Transaction {
+                transaction: Transaction {
+                    id,
+                    amount: record.amount,
+                },
+            },
+            (None, _) => Self::Nothing {},
+        }
+    }
+}
+
+/// Whether at most one intent of this kind can settle on an escrow.
+const fn excludes_others(kind: Kind) -> bool {
+    matches!(kind, Kind::EscrowRelease | Kind::EscrowDispute)
+}
+
+fn blocked_reason(record: &IntentRecord) -> Option<&'static str> {
+    let reason = record.reason.filter(|_| record.state == State::Blocked);
+    reason.map(|reason| reason.sentence())
+}

@@ -1,0 +1,101 @@
+//! The operations of the management API on resources: bodies in, records out.
+//!
+//! Each resource is a folder, named as in the store: its routes, bodies, answers, and their documents. [`operations`] and
+//! [`sections`] list them for the table and the documents. [`ApiState`] is what their functions need.
+//!
+//! Uses the store and the readers of the archive, webhooks and verification. What is common to all operations is
+//! `endpoint`'s; what people do about themselves is in the crate `people`.
+
+mod account;
+mod agent;
+mod api_key;
+mod audit;
+mod catch_up;
+mod checks;
+mod decision;
+mod deposit;
+mod dry_run;
+mod escrow;
+mod intent;
+pub mod metrics;
+mod once;
+mod overview;
+mod policy;
+pub mod prices;
+mod provider_key;
+mod run;
+mod spend;
+mod state;
+mod transaction;
+mod transfer;
+mod upgrade;
+mod usage;
+mod virtual_key;
+mod wallet;
+mod webhook;
+
+pub use api_key::ApiKeyView;
+pub use spend::injection::Injections;
+pub use state::ApiState;
+pub use wallet::name::{Found as FoundWallet, look_up as look_up_wallet};
+
+use endpoint::Operation;
+use endpoint::doc::Section;
+
+/// Every operation, in the order in which the document lists their paths.
+pub fn operations() -> impl Iterator<Item = &'static Operation<ApiState>> {
+    [
+        agent::ROUTES,
+        provider_key::ROUTES,
+        virtual_key::ROUTES,
+        usage::ROUTES,
+        overview::ROUTES,
+        account::ROUTES,
+        policy::ROUTES,
+        wallet::ROUTES,
+        transaction::OF_WALLET,
+        transfer::BETWEEN_WALLETS,
+        wallet::OF_ACCOUNT,
+        transfer::ROUTES,
+        deposit::ROUTES,
+        transaction::ROUTES,
+        escrow::ROUTES,
+        audit::ROUTES,
+        spend::ROUTES,
+        intent::ROUTES,
+        dry_run::ROUTES,
+        decision::ROUTES,
+        run::ROUTES,
+        webhook::ROUTES,
+        api_key::ROUTES,
+    ]
+    .into_iter()
+    .flatten()
+}
+
+/// What the document says of every operation, in the order in which it lists the resources.
+#[must_use]
+pub fn sections() -> Vec<Section> {
+    vec![
+        overview::section(),
+        agent::section(),
+        usage::section(),
+        policy::section(),
+        provider_key::section(),
+        virtual_key::section(),
+        wallet::section(),
+        deposit::section(),
+        transfer::section(),
+        transaction::section(),
+        spend::section(),
+        escrow::section(),
+        intent::section(),
+        decision::section(),
+        dry_run::section(),
+        run::section(),
+        audit::section(),
+        webhook::section(),
+        account::section(),
+        api_key::section(),
+    ]
+}

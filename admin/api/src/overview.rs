@@ -1,0 +1,171 @@
+//! `GET /overview`: what an account spends, what was refused, and what needs somebody, in one answer.
+//!
+//! Today, this month and what is held are the counters that Cap checks, so calls under way are in them. Days and refusals
+//! are the statistics that were added up while the audit trail was sealed.
+
+mod doc;
+
+pub(crate) use doc::section;
+
+mod attention;
+mod history;
+
+use super::catch_up;
+use crate::state::{ApiState, Call};
+use attention::Item;
+use domain::mode::Mode;
+use domain::money::Nanos;
+use domain::period::{DAY_MS, Period};
+use domain::timestamp::iso_from_ms;
+use endpoint::doc::is;
+use endpoint::{Answer, Problem, Reply, operations};
+use history::{History, TopAgent};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use store::account::counters::AccountCounters;
+use store::agent::survey::{AgentSeen, Survey};
+use store::audit::statistics::Day;
+use store::server_clock;
+use utoipa::ToSchema;
+
+operations! {
+    /// Operations on the overview.
+    ROUTES: ApiState, Management;
+
+    GET "/overview", key(Read, Viewer), Both, PerMinute, get, query;
+}
+
+/// Days when the caller does not say.
+const DAYS_DEFAULT: u64 = 30;
+/// Most days.
+const DAYS_MAX: u64 = 90;
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Overview)]
+struct Overview<'a> {
+    success: bool,
+    #[schema(value_type = is::ModeName)]
+    mode: &'static str,
+    #[schema(value_type = is::Time)]
+    as_of: String,
+    /// The present UTC day.
+    #[schema(value_type = is::Day)]
+    today: String,
+    spend: Spend,
+    totals: Totals,
+    /// Who spent most in the span, most first; at most seven.
+    top_agents: Vec<TopAgent<'a>>,
+    /// Every day of the span, oldest first.
+    days: Vec<history::DayView>,
+    /// Why calls and spends were refused in the span, most first.
+    denials: Vec<history::Denials>,
+    /// What waits for somebody; at most fifty.
+    attention: Vec<Item>,
+    /// How much of it there is in all.
+    #[schema(example = 1)]
+    attention_total: u64,
+    /// Whether there was more to look at than one answer looks at.
+    partial: bool,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = OverviewSpend)]
+struct Spend {
+    /// Calls under way are in it, with their estimates.
+    today_usd: Nanos,
+    month_usd: Nanos,
+    /// What calls under way hold.
+    held_usd: Nanos,
+    /// What the plan tracks in a month; null without a limit.
+    tracked_limit_usd: Option<Nanos>,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = OverviewTotals)]
+struct Totals {
+    /// Agents with a wallet.
+    #[schema(example = 4)]
+    agents: u64,
+    #[schema(example = 1)]
+    frozen_agents: u64,
+    #[schema(example = 3)]
+    active_virtual_keys: u64,
+}
+
+/// `GET /overview`
+///
+/// # Errors
+/// 400, 503.
+pub async fn get(call: Call) -> Answer {
+    let days = days(&call.query(&["days"])?)?;
+    let (store, keys, mode) = (&call.state.store, call.keys(), call.caller.mode);
+    let sealed = catch_up::catch_up(&call).await?;
+    let at_ms = server_clock::now_ms(store).await?;
+    let period = Period::at(at_ms);
+    let first = period.day.saturating_sub(days - 1);
+    let recent = Day::read(store, &keys, mode, first, period.day).await?;
+    let spenders = recent
+        .last()
+        .into_iter()
+        .flat_map(|day| day.agents.keys().cloned());
+    let survey = Survey::read(store, &keys, mode, period, spenders).await?;
+    let account = AccountCounters::read(store, &keys, mode, period).await?;
+    let frozen = survey.frozen(store, &keys, mode).await?;
+    let (attention, attention_total) = attention::all(&call, &survey, &frozen, account.low_balance).await?;
+    let history = History::of(&recent);
+    let sum = |amount: fn(&AgentSeen) -> Nanos| {
+        let amounts = survey.agents.iter().map(amount);
+        amounts.fold(Nanos::ZERO, Nanos::saturating_add)
+    };
+    Reply::ok(&Overview {
+        success: true,
+        mode: mode.as_str(),
+        as_of: iso_from_ms(at_ms),
+        today: date(period.day),
+        spend: Spend {
+            today_usd: sum(|agent| agent.day),
+            month_usd: match mode {
+                Mode::Live => account.tracked,
+                Mode::Test => sum(|agent| agent.month),
+            },
+            held_usd: sum(|agent| agent.held),
+            tracked_limit_usd: match mode {
+                Mode::Live => call.plan(&call.caller.plan)?.tracked_usd_per_month,
+                Mode::Test => None,
+            },
+        },
+        totals: Totals {
+            agents: survey.rows,
+            frozen_agents: frozen.len() as u64,
+            active_virtual_keys: account.active_keys,
+        },
+        top_agents: history.top(&survey),
+        days: history.days(),
+        denials: history.denials(),
+        attention,
+        attention_total,
+        partial: survey.partial || !sealed,
+    })
+}
+
+fn days(query: &BTreeMap<String, String>) -> Result<u64, Problem> {
+    let Some(text) = query.get("days") else {
+        return Ok(DAYS_DEFAULT);
+    };
+    let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+    let days = text
+        .parse()
+        .ok()
+        .filter(|days| digits && (1..=DAYS_MAX).contains(days));
+    days.ok_or_else(|| Problem::validation(format!("days must be a whole number from 1 to {DAYS_MAX}.")))
+}
+
+/// `2026-11-21`
+fn date(day: u64) -> String {
+    let mut text = iso_from_ms(day * DAY_MS);
+    text.truncate(10);
+    text
+}

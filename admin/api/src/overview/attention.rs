@@ -1,0 +1,270 @@
+//! What of an account waits for somebody: frozen agents, spends to approve, webhooks that fail, kept holds, low balances.
+
+use crate::state::Call;
+use domain::mode::Mode;
+use domain::money::Nanos;
+use domain::timestamp::iso_from_ms;
+use endpoint::doc::is;
+use endpoint::problem::Problem;
+use futures::future::try_join_all;
+use serde::Serialize;
+use store::agent::survey::{AgentSeen, Survey};
+use store::call::kept_calls;
+use store::intent::IntentRecord;
+use store::keys::USER;
+use store::page::Page;
+use store::wallet::Wallet;
+use store::webhook::delivery::{Delivery, State};
+use store::webhook::{Status, WebhookRecord};
+use utoipa::ToSchema;
+
+/// Most things shown.
+const SHOWN_MAX: usize = 50;
+/// Of each kind this many are shown whatever else there is.
+const EACH: usize = 10;
+/// The newest deliveries of a webhook that tell whether it fails.
+const DELIVERIES: u64 = 50;
+
+/// One thing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = AttentionItem)]
+pub(super) struct Item {
+    #[schema(value_type = is::AttentionKind)]
+    kind: &'static str,
+    /// What it is about: an agent, an intent, a webhook, a decision or a wallet.
+    #[schema(example = "research-bot")]
+    id: String,
+    #[schema(value_type = Option<is::AgentId>)]
+    agent_id: Option<String>,
+    /// What to know of it, for people.
+    #[schema(example = "The agent is frozen.")]
+    text: String,
+    #[schema(value_type = Option<is::Time>)]
+    since: Option<String>,
+}
+
+/// Things of one kind: the newest, and how many there are.
+#[derive(Debug, Default)]
+struct Found {
+    items: Vec<Item>,
+    total: u64,
+}
+
+impl Found {
+    fn of(items: Vec<Item>) -> Self {
+        let total = items.len() as u64;
+        Self { items, total }
+    }
+}
+
+/// Everything, and how much of it there is in all.
+///
+/// # Errors
+/// 503.
+pub(super) async fn all(
+    call: &Call,
+    survey: &Survey,
+    frozen: &[&AgentSeen],
+    threshold: Option<Nanos>,
+) -> Result<(Vec<Item>, u64), Problem> {
+    let kinds = [
+        frozen_agents(survey, frozen),
+        approvals(call).await?,
+        failing_webhooks(call).await?,
+        kept_holds(call).await?,
+        low_balances(call, survey, threshold).await?,
+    ];
+    let total = kinds.iter().map(|found| found.total).sum();
+    Ok((chosen(kinds.map(|found| found.items)), total))
+}
+
+/// At most [`SHOWN_MAX`]: first [`EACH`] of every kind, then what else fits, kind by kind.
+fn chosen(kinds: [Vec<Item>; 5]) -> Vec<Item> {
+    let mut room = SHOWN_MAX - kinds.iter().map(|items| items.len().min(EACH)).sum::<usize>();
+    let mut all = Vec::new();
+    for items in kinds {
+        let more = items.len().saturating_sub(EACH).min(room);
+        room -= more;
+        all.extend(items.into_iter().take(EACH + more));
+    }
+    all
+}
+
+fn frozen_agents(survey: &Survey, frozen: &[&AgentSeen]) -> Found {
+    let mut frozen: Vec<_> = frozen
+        .iter()
+        .map(|agent| (survey.frozen_since.get(&agent.id).copied(), agent))
+        .collect();
+    frozen.sort_by(|(a, _), (b, _)| b.cmp(a));
+    let items = frozen.into_iter().map(|(since, agent)| Item {
+        kind: "frozen_agent",
+        id: agent.id.clone(),
+        agent_id: Some(agent.id.clone()),
+        text: match agent.frozen.as_deref() {
+            Some("operator") => "Frozen by the operator, who alone can unfreeze it.".to_owned(),
+            _ => "Frozen: its calls and spends are denied.".to_owned(),
+        },
+        since: since.map(iso_from_ms),
+    });
+    Found::of(items.collect())
+}
+
+async fn approvals(call: &Call) -> Result<Found, Problem> {
+    let page = Page::at(0, SHOWN_MAX);
+    let (keys, mode) = (call.keys(), call.caller.mode);
+    let waiting = IntentRecord::waiting(&call.state.store, &keys, mode, page).await?;
+    let total = waiting.total;
+    let items = waiting.records.into_iter().map(|intent| Item {
+        kind: "approval_waiting",
+        text: format!(
+            "A spend of {} {} waits for approval.",
+            intent.amount, intent.currency
+        ),
+        id: intent.id,
+        agent_id: Some(intent.agent),
+        since: Some(iso_from_ms(intent.at_ms)),
+    });
+    Ok(Found {
+        items: items.collect(),
+        total,
+    })
+}
+
+async fn failing_webhooks(call: &Call) -> Result<Found, Problem> {
+    let (store, keys, mode) = (&call.state.store, call.keys(), call.caller.mode);
+    let mut active = WebhookRecord::all(store, &keys, mode).await?;
+    active.retain(|webhook| webhook.status == Status::Active);
+    // An account has a handful: they are looked at together, not one behind the other.
+    let looks = active
+        .iter()
+        .map(|webhook| Delivery::newest(store, &keys, mode, &webhook.id, DELIVERIES));
+    let newest = try_join_all(looks).await?;
+    let mut items = Vec::new();
+    for (webhook, newest) in active.into_iter().zip(newest) {
+        let given_up = newest.iter().filter(|delivery| is_given_up(delivery));
+        let retried = newest.iter().filter(|delivery| is_retried(delivery));
+        let (given_up, retried) = (given_up.count(), retried.count());
+        if given_up + retried == 0 {
+            continue;
+        }
+        let first = newest
+            .iter()
+            .rfind(|delivery| is_given_up(delivery) || is_retried(delivery));
+        items.push(Item {
+            kind: "failing_webhook",
+            text: failing(newest.len(), given_up, retried),
+            id: webhook.id,
+            agent_id: None,
+            since: first.map(|delivery| iso_from_ms(delivery.created_at_ms)),
+        });
+    }
+    Ok(Found::of(items))
+}
+
+/// How many of the newest deliveries failed, and what becomes of them; at least one of the two is not zero.
+fn failing(newest: usize, given_up: usize, retried: usize) -> String {
+    let last = match newest {
+        1 => "Its last delivery".to_owned(),
+        all if all == given_up + retried => format!("All of its last {all} deliveries"),
+        all => format!("{} of its last {all} deliveries", given_up + retried),
+    };
+    match (given_up, retried) {
+        (_, 0) => format!("{last} failed for good."),
+        (0, _) => format!("{last} failed and will be tried again."),
+        _ => format!("{last} failed: {given_up} for good, {retried} will be tried again."),
+    }
+}
+
+fn is_given_up(delivery: &Delivery) -> bool {
+    matches!(delivery.state, State::Failed | State::Refused)
+}
+
+fn is_retried(delivery: &Delivery) -> bool {
+    delivery.state == State::Pending && delivery.attempts_of_turn() > 0
+}
+
+async fn kept_holds(call: &Call) -> Result<Found, Problem> {
+    if call.caller.mode == Mode::Test {
+        return Ok(Found::default()); // calls are live
+    }
+    let (holds, total) = kept_calls::newest(&call.state.store, &call.keys(), SHOWN_MAX).await?;
+    let items = holds.into_iter().map(|(hold, at_ms)| Item {
+        kind: "kept_hold",
+        id: hold.name.allow_id,
+        agent_id: Some(hold.name.agent),
+        text: format!(
+            "A call that nobody settled: its estimate of {} USD stays charged unless the operator corrects it.",
+            hold.estimate
+        ),
+        since: Some(iso_from_ms(at_ms)),
+    });
+    Ok(Found {
+        items: items.collect(),
+        total,
+    })
+}
+
+async fn low_balances(call: &Call, survey: &Survey, threshold: Option<Nanos>) -> Result<Found, Problem> {
+    let mut low: Vec<(Nanos, Item)> = Vec::new();
+    let mut add = |wallet: &str, agent: Option<&str>, balance: Nanos, threshold: Option<Nanos>| {
+        let Some(threshold) = threshold.filter(|threshold| balance < *threshold) else {
+            return;
+        };
+        let item = Item {
+            kind: "low_balance",
+            id: wallet.to_owned(),
+            agent_id: agent.map(str::to_owned),
+            text: format!("The wallet holds {balance} USD, less than the threshold of {threshold} USD."),
+            since: None,
+        };
+        low.push((balance, item));
+    };
+    for agent in &survey.agents {
+        if let Some(wallet) = &agent.wallet {
+            let threshold = agent.own_threshold.unwrap_or(threshold);
+            add(wallet, Some(&agent.id), agent.balance, threshold);
+        }
+    }
+    let (keys, mode) = (call.keys(), call.caller.mode);
+    if threshold.is_some()
+        && let Some(wallet) = Wallet::of_owner(&call.state.store, &keys, mode, USER).await?
+    {
+        add(&wallet.id, None, wallet.balance, threshold);
+    }
+    low.sort_by_key(|(balance, _)| *balance);
+    Ok(Found::of(low.into_iter().map(|(_, item)| item).collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn items(kind: &'static str, count: usize) -> Vec<Item> {
+        let item = |n: usize| Item {
+            kind,
+            id: n.to_string(),
+            agent_id: None,
+            text: String::new(),
+            since: None,
+        };
+        (0..count).map(item).collect()
+    }
+
+    #[test]
+    fn no_kind_hides_the_others_and_no_room_is_wasted() {
+        let of = |counts: [usize; 5]| {
+            let kinds = ["a", "b", "c", "d", "e"];
+            let mut at = 0;
+            let all = chosen(counts.map(|count| {
+                at += 1;
+                items(kinds[at - 1], count)
+            }));
+            kinds.map(|kind| all.iter().filter(|item| item.kind == kind).count())
+        };
+        assert_eq!(of([100; 5]), [10; 5]);
+        assert_eq!(of([0, 100, 0, 3, 2]), [0, 45, 0, 3, 2]);
+        assert_eq!(of([12, 0, 0, 0, 200]), [12, 0, 0, 0, 38]);
+        assert_eq!(of([1, 2, 3, 4, 5]), [1, 2, 3, 4, 5]);
+    }
+}

@@ -1,0 +1,264 @@
+//! `/policies`: what agents may spend (decisions D20, D21, D60).
+
+mod doc;
+mod precondition;
+
+pub(crate) use doc::section;
+
+use crate::state::{ApiState, Call};
+use clock::now_ms;
+use domain::id::Kind;
+use domain::money::Nanos;
+use domain::timestamp::iso_from_ms;
+use endpoint::doc::is;
+use endpoint::{
+    Answer, CURRENCIES, Code, Fields, Given, Listing, Problem, Reply, Text, missing, operations,
+    require_agent_id,
+};
+use serde::Serialize;
+use store::page::Order;
+use store::policy::PolicyRecord;
+use store::policy::script as policy;
+use store::policy::script::{ACCOUNT_POLICIES_MAX, Deleted, PolicySet};
+use store::script::change::FieldChange;
+use utoipa::ToSchema;
+
+operations! {
+    /// Operations on policies.
+    ROUTES: ApiState, Management;
+
+    POST   "/policies",      key(Write, Admin), Both, PerMinute, set;
+    GET    "/policies",      key(Read, Viewer), Both, PerMinute, list, query;
+    POST   "/policies/{id}", key(Write, Admin), Both, PerDay,    set_for_agent;
+    DELETE "/policies/{id}", key(Write, Admin), Both, PerMinute, delete;
+}
+
+/// Longest name.
+const NAME_MAX: usize = 200;
+/// The name of a policy that was made by `POST /policies/{agentId}` without one.
+const NAME_DEFAULT: &str = "default";
+/// The limits of a body and the fields of the record that hold them.
+const LIMITS: [(&str, &str); 6] = [
+    ("maxSpendPerDay", "day"),
+    ("maxSpendPerTransaction", "transaction"),
+    ("maxSpendPerRun", "run"),
+    ("maxSpendPerMonth", "month"),
+    ("approvalThreshold", "approval"),
+    ("lowBalanceThreshold", "low_balance"),
+];
+const OTHER_FIELDS: [&str; 4] = ["name", "agentId", "currency", "capEnabled"];
+
+/// The record as it is returned (decision D20).
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Policy)]
+struct PolicyView<'a> {
+    #[schema(value_type = is::PolicyId)]
+    id: &'a str,
+    #[schema(example = "Research budget")]
+    name: &'a str,
+    /// The agent whose spend policy it is; null for one of the whole account.
+    #[schema(value_type = Option<is::AgentId>)]
+    agent_id: Option<&'a str>,
+    /// Of calls and spends in a UTC day.
+    max_spend_per_day: Option<Nanos>,
+    /// Of one `POST /spend`.
+    max_spend_per_transaction: Option<Nanos>,
+    /// Of calls and spends with the same run id.
+    max_spend_per_run: Option<Nanos>,
+    /// Of calls and spends in a UTC month.
+    max_spend_per_month: Option<Nanos>,
+    #[schema(value_type = is::Currency)]
+    currency: &'a str,
+    /// Whether Cap lets the agent spend at all.
+    cap_enabled: bool,
+    /// A spend above it waits for approval.
+    approval_threshold: Option<Nanos>,
+    /// A wallet that falls below it is reported by `wallet.low_balance`.
+    low_balance_threshold: Option<Nanos>,
+    /// Counts its changes; `If-Match` names it.
+    #[schema(minimum = 1, example = 3)]
+    revision: u64,
+    #[schema(value_type = is::Time)]
+    created_at: String,
+    #[schema(value_type = is::Time)]
+    updated_at: String,
+}
+
+#[derive(Serialize, ToSchema)]
+#[schema(as = PolicyAnswer)]
+struct PolicyAnswer<'a> {
+    success: bool,
+    policy: PolicyView<'a>,
+}
+
+impl<'a> PolicyView<'a> {
+    fn of(policy: &'a PolicyRecord) -> Self {
+        Self {
+            id: &policy.id,
+            name: &policy.name,
+            agent_id: policy.agent.as_deref(),
+            max_spend_per_day: policy.per_day,
+            max_spend_per_transaction: policy.per_transaction,
+            max_spend_per_run: policy.per_run,
+            max_spend_per_month: policy.per_month,
+            currency: &policy.currency,
+            cap_enabled: policy.cap_enabled,
+            approval_threshold: policy.approval_threshold,
+            low_balance_threshold: policy.low_balance_threshold,
+            revision: policy.revision,
+            created_at: iso_from_ms(policy.created_at_ms),
+            updated_at: iso_from_ms(policy.updated_at_ms),
+        }
+    }
+}
+
+/// `POST /policies`
+///
+/// # Errors
+/// 400, 409, 412 when it is not as `If-Match` or `If-None-Match` says, 503.
+pub async fn set(call: Call) -> Answer {
+    let body = call.body()?;
+    let changes = changes(&body)?;
+    if !changes.iter().any(|(field, _)| *field == "name") {
+        return Err(missing("name"));
+    }
+    let agent = agent_id(&body)?;
+    store(&call, agent.as_deref(), &changes).await
+}
+
+/// `POST /policies/{agentId}`
+///
+/// # Errors
+/// 400, 412 when it is not as `If-Match` or `If-None-Match` says, 503.
+pub async fn set_for_agent(call: Call) -> Answer {
+    let agent = call.agent()?;
+    let body = call.body()?;
+    let changes = changes(&body)?;
+    if agent_id(&body)?.is_some_and(|other| other != agent) {
+        return Err(Problem::validation("agentId must be the one in the path."));
+    }
+    store(&call, Some(agent), &changes).await
+}
+
+fn agent_id(body: &Fields<'_>) -> Result<Option<String>, Problem> {
+    match body.string("agentId")? {
+        Given::Value(agent) => {
+            require_agent_id("agentId", &agent)?;
+            Ok(Some(agent))
+        }
+        Given::Absent | Given::Null => Ok(None),
+    }
+}
+
+/// What a body changes: the fields given, where `null` clears; a name cannot be cleared.
+fn changes(body: &Fields<'_>) -> Result<Vec<FieldChange>, Problem> {
+    let known: Vec<&str> = OTHER_FIELDS
+        .into_iter()
+        .chain(LIMITS.map(|(name, _)| name))
+        .collect();
+    body.require_only(&known)?;
+    let mut changes: Vec<FieldChange> = Vec::new();
+    match body.text("name", Text::Line, NAME_MAX)? {
+        Given::Value(name) => changes.push(("name", Some(name))),
+        Given::Null => return Err(Problem::validation("name must not be null.")),
+        Given::Absent => {}
+    }
+    match body.string("currency")? {
+        Given::Value(currency) if CURRENCIES.contains(&currency.as_str()) => {
+            changes.push(("currency", Some(currency)));
+        }
+        Given::Value(_) => return Err(Problem::validation("currency must be USD or USDC.")),
+        Given::Null => changes.push(("currency", Some(CURRENCIES[0].to_owned()))),
+        Given::Absent => {}
+    }
+    match body.flag("capEnabled")? {
+        Given::Value(enabled) => changes.push(("cap", Some(u8::from(enabled).to_string()))),
+        Given::Null => changes.push(("cap", Some("1".to_owned()))),
+        Given::Absent => {}
+    }
+    for (name, field) in LIMITS {
+        match body.limit(name)? {
+            Given::Value(limit) => changes.push((field, Some(limit.get().to_string()))),
+            Given::Null => changes.push((field, None)),
+            Given::Absent => {}
+        }
+    }
+    Ok(changes)
+}
+
+async fn store(call: &Call, agent: Option<&str>, changes: &[FieldChange]) -> Answer {
+    let mut defaults: Vec<FieldChange> = vec![
+        ("name", Some(NAME_DEFAULT.to_owned())),
+        ("currency", Some(CURRENCIES[0].to_owned())),
+        ("cap", Some("1".to_owned())),
+    ];
+    defaults.extend(agent.map(|agent| ("agent", Some(agent.to_owned()))));
+    let new_id = Kind::Policy.mint(now_ms())?;
+    let scope = call.scope();
+    let expected = precondition::expected(call.headers())?;
+    match policy::set(
+        &call.state.store,
+        &scope,
+        agent,
+        changes,
+        &defaults,
+        &new_id,
+        &expected,
+    )
+    .await?
+    {
+        PolicySet::Done(policy) => {
+            let reply = Reply::ok(&PolicyAnswer {
+                success: true,
+                policy: PolicyView::of(&policy),
+            })?;
+            Ok(reply.header("etag", &format!("\"{}\"", policy.revision)))
+        }
+        PolicySet::Unexpected => Err(Code::PreconditionFailed.into()),
+        PolicySet::TooMany => {
+            let message = format!(
+                "An account can have {ACCOUNT_POLICIES_MAX} account-wide policies; delete one first."
+            );
+            Err(Problem::new(Code::Conflict, message))
+        }
+    }
+}
+
+/// `GET /policies`
+///
+/// # Errors
+/// 400, 503.
+pub async fn list(call: Call) -> Answer {
+    let query = call.list_query(&["agentId"])?;
+    let paging = call.paging(&query, "policies")?;
+    let page = paging.page();
+    let (store, keys, mode) = (&call.state.store, call.keys(), call.caller.mode);
+    let part = match query.get("agentId") {
+        None => PolicyRecord::list(store, &keys, mode, page).await?,
+        Some(agent) => {
+            require_agent_id("agentId", agent)?;
+            let policy = PolicyRecord::of_agent(store, &keys, mode, agent).await?;
+            page.of_all(policy.into_iter().collect(), Order::Descending, |policy| {
+                (policy.created_at_ms, &policy.id)
+            })?
+        }
+    };
+    let records: Vec<PolicyView<'_>> = part.records.iter().map(PolicyView::of).collect();
+    Reply::ok(&Listing::of("policies", &records, &part, &paging))
+}
+
+/// `DELETE /policies/{id}`
+///
+/// # Errors
+/// 404, 503.
+pub async fn delete(call: Call) -> Answer {
+    let id = call.record_id("id", Kind::Policy)?;
+    match policy::delete(&call.state.store, &call.scope(), id).await? {
+        Deleted::Done => Reply::done(),
+        Deleted::Missing => Err(Problem::new(
+            Code::NotFound,
+            format!("There is no policy `{id}`."),
+        )),
+    }
+}

@@ -1,0 +1,197 @@
+//! `/agents/{id}/provider-keys`: the upstream keys that agents' calls are sent with (specification "Provider keys").
+
+mod doc;
+
+pub(crate) use doc::section;
+
+use super::agent;
+use crate::state::{ApiState, Call};
+use clock::now_ms;
+use crypto::seal::SealedFor;
+use domain::id::Kind;
+use domain::timestamp::iso_from_ms;
+use endpoint::doc::is;
+use endpoint::{Answer, Code, Given, Listing, PAGING, Problem, Reply, missing, operations};
+use secrecy::{ExposeSecret, SecretString};
+use serde::Serialize;
+use store::agent::ProviderKeyRecord;
+use store::page::Order;
+use store::provider_key::{NewProviderKey, PROVIDERS_MAX, Stored};
+use utoipa::ToSchema;
+
+operations! {
+    /// Operations on provider keys.
+    ROUTES: ApiState, Management;
+
+    POST "/agents/{id}/provider-keys", key(Write, Admin), LiveOnly, PerMinute, store;
+    GET  "/agents/{id}/provider-keys", key(Read, Viewer), LiveOnly, PerMinute, list, query;
+}
+
+/// Longest provider name.
+const PROVIDER_MAX: usize = 32;
+/// What every upstream key starts with.
+const KEY_PREFIX: &str = "sk-";
+/// Characters of a key that are ever shown again.
+const LAST: usize = 4;
+/// Longest key.
+const KEY_MAX: usize = 512;
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = ProviderKey)]
+struct ProviderKeyView<'a> {
+    #[schema(value_type = is::ProviderKeyId)]
+    key_id: &'a str,
+    #[schema(example = "openai")]
+    provider: &'a str,
+    /// The last four characters of the key, all of it that is ever shown.
+    #[schema(example = "a1B2")]
+    last4: &'a str,
+    #[schema(value_type = is::Time)]
+    created_at: String,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = ProviderKeyAnswer)]
+struct ProviderKeyAnswer<'a> {
+    success: bool,
+    provider_key: ProviderKeyView<'a>,
+}
+
+impl<'a> ProviderKeyView<'a> {
+    fn of(key: &'a ProviderKeyRecord) -> Self {
+        Self {
+            key_id: &key.key_id,
+            provider: &key.provider,
+            last4: &key.last4,
+            created_at: iso_from_ms(key.created_at_ms),
+        }
+    }
+}
+
+/// `POST /agents/{id}/provider-keys`
+///
+/// # Errors
+/// 400 `VALIDATION`, 400 `INVALID_PROVIDER_KEY`, 409, 503.
+pub async fn store(call: Call) -> Answer {
+    let agent = call.agent()?;
+    let body = call.body()?.only(&["provider", "apiKey"])?;
+    let provider = provider(match body.string("provider")? {
+        Given::Value(provider) => provider,
+        Given::Absent | Given::Null => return Err(missing("provider")),
+    })?;
+    let key: SecretString = match body.string("apiKey")? {
+        Given::Value(key) => key.into(),
+        Given::Absent | Given::Null => return Err(missing("apiKey")),
+    };
+    if !is_provider_key(key.expose_secret()) {
+        return Err(Code::InvalidProviderKey.into());
+    }
+    let key_id = Kind::ProviderKey.mint(now_ms())?;
+    let owner = SealedFor {
+        account: &call.caller.account,
+        agent,
+        provider: &provider,
+        key_id: &key_id,
+    };
+    let sealed = call.state.sealer.seal(&owner, &key).map_err(|error| {
+        tracing::error!(%error, "a provider key could not be sealed");
+        Code::ServiceUnavailable
+    })?;
+    let text = key.expose_secret();
+    let last4 = &text[text.len() - LAST..];
+    let new = NewProviderKey {
+        agent,
+        provider: &provider,
+        key_id: &key_id,
+        sealed: &sealed,
+        last4,
+    };
+    match new.store(&call.state.store, &call.scope()).await? {
+        Stored::Done { created_at_ms } => Reply::created(&ProviderKeyAnswer {
+            success: true,
+            provider_key: ProviderKeyView {
+                key_id: &key_id,
+                provider: &provider,
+                last4,
+                created_at: iso_from_ms(created_at_ms),
+            },
+        }),
+        Stored::TooMany => {
+            let message = format!("An agent can have keys for {PROVIDERS_MAX} providers.");
+            Err(Problem::new(Code::Conflict, message))
+        }
+    }
+}
+
+/// `GET /agents/{id}/provider-keys`
+///
+/// # Errors
+/// 400, 404, 503.
+pub async fn list(call: Call) -> Answer {
+    let paging = call.paging(&call.query(&PAGING)?, "providerKeys")?;
+    let agent = agent::require(&call, call.agent()?).await?;
+    let part = paging
+        .page()
+        .of_all(agent.provider_keys, Order::Ascending, |key| {
+            (key.created_at_ms, &key.key_id)
+        })?;
+    let records: Vec<ProviderKeyView<'_>> = part.records.iter().map(ProviderKeyView::of).collect();
+    Reply::ok(&Listing::of("providerKeys", &records, &part, &paging))
+}
+
+/// The provider's name in lower case.
+fn provider(name: String) -> Result<String, Problem> {
+    let name = name.to_ascii_lowercase();
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"._-".contains(&byte);
+    if (1..=PROVIDER_MAX).contains(&name.len()) && name.bytes().all(plain) {
+        return Ok(name);
+    }
+    let message = format!("provider must be 1 to {PROVIDER_MAX} characters of a-z 0-9 . _ -");
+    Err(Problem::validation(message))
+}
+
+/// Whether this can be an upstream's key. It becomes a header, so it is printable ASCII without spaces; what is shown
+/// of it later is never all that follows the prefix's first characters.
+fn is_provider_key(text: &str) -> bool {
+    let lengths = KEY_PREFIX.len() + LAST..=KEY_MAX;
+    text.starts_with(KEY_PREFIX)
+        && lengths.contains(&text.len())
+        && text.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_upstream_keys_are_taken() {
+        assert!(is_provider_key("sk-test") && is_provider_key(&format!("sk-{}", "x".repeat(509))));
+        for bad in [
+            "",
+            "sk-",
+            "sk-abc",
+            "SK-abcdefgh",
+            " sk-abcdefgh",
+            "sk-abc defgh",
+            "sk-abcdefgh\n",
+            "sk-abcdéfgh",
+            "sk_service_live_00",
+            "vk_live_0000",
+            "xsk-abcdefgh",
+            &format!("sk-{}", "x".repeat(510)),
+        ] {
+            assert!(!is_provider_key(bad), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn provider_names_are_plain() {
+        assert_eq!(provider("OpenAI".to_owned()).unwrap(), "openai");
+        for bad in ["", "open ai", "a/b", "é", "a:b", &"x".repeat(33)] {
+            let error = provider(bad.to_owned()).unwrap_err();
+            assert!(error.message().starts_with("provider must"), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! What the document says of provider keys.
+
+use super::{KEY_MAX, PROVIDER_MAX, ProviderKeyAnswer, ProviderKeyView};
+use endpoint::doc::field::{agent_id, pattern};
+use endpoint::doc::{Body, Doc, Section};
+use endpoint::problem::Code;
+
+pub(crate) fn section() -> Section {
+    let about = "The keys of upstream providers that approved calls are sent with. They are sealed at once; only the last four \
+                 characters are ever shown.";
+    Section::of("Provider keys", about, vec![store(), list()]).param("id", agent_id(), "The agent.")
+}
+
+fn store() -> Doc {
+    let provider = pattern(&format!("^[A-Za-z0-9._-]{{1,{PROVIDER_MAX}}}$")).eg("openai");
+    let key = pattern("^sk-[!-~]{4,}$")
+        .with("maxLength", KEY_MAX)
+        .eg("sk-example-only-a1B2");
+    let body = Body::of("NewProviderKey")
+        .must(
+            "provider",
+            provider,
+            "The provider; upper and lower case are the same.",
+        )
+        .must("apiKey", key, "The provider's own key. Never shown again.");
+    Doc::of("POST /agents/{id}/provider-keys", "storeProviderKey", "Store the key of a provider")
+        .says("Replaces the agent's key for that provider; the next proxied call uses it. The provider is not asked whether it is valid.")
+        .takes(body)
+        .gives::<ProviderKeyAnswer<'_>>(201, "What is shown of the key.")
+        .refuses(&[Code::InvalidProviderKey, Code::Conflict])
+}
+
+fn list() -> Doc {
+    Doc::of(
+        "GET /agents/{id}/provider-keys",
+        "listProviderKeys",
+        "List the provider keys of an agent",
+    )
+    .lists::<ProviderKeyView<'_>>("providerKeys", "A page of what is shown of the keys.")
+    .refuses(&[Code::NotFound])
+}

@@ -1,0 +1,172 @@
+//! `/agents/{id}/runs`: what each named run spent and waits for, and ending one (decision D38).
+
+mod doc;
+
+pub(crate) use doc::section;
+
+mod select;
+
+use self::select::Selected;
+use super::agent;
+use crate::state::{ApiState, Call};
+use domain::money::Nanos;
+use domain::timestamp::iso_from_ms;
+use endpoint::doc::is;
+use endpoint::{Answer, Code, Listing, Problem, Reply, missing, operations, require_run_id};
+use serde::Serialize;
+use store::run::Run;
+use store::run::end::{End, Ended, end as end_run};
+use store::run::paused_runs::Waiting;
+use utoipa::ToSchema;
+
+operations! {
+    /// Operations on runs.
+    ROUTES: ApiState, Management;
+
+    GET  "/agents/{id}/runs",         key(Read, Viewer), Both, PerMinute, list, query;
+    GET  "/agents/{id}/runs/{runId}", key(Read, Viewer), Both, PerMinute, get;
+    POST "/agents/{id}/runs/{runId}", key(Write, Admin), Both, PerMinute, end;
+}
+
+/// Intents that wait for approval which are named, at most.
+const WAITING_SHOWN: usize = 20;
+
+/// A run as it is shown.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Run)]
+struct RunView<'a> {
+    #[schema(value_type = is::RunId)]
+    run_id: &'a str,
+    #[schema(value_type = is::AgentId)]
+    agent_id: &'a str,
+    #[schema(value_type = is::RunState)]
+    status: &'static str,
+    /// Whether a spend of it waits for approval.
+    paused: bool,
+    /// The intents that wait, the first twenty.
+    #[schema(value_type = Vec<is::IntentId>)]
+    waiting_for_approval: &'a [String],
+    /// Approved calls.
+    #[schema(example = 12)]
+    calls: u64,
+    #[schema(example = 0)]
+    denied: u64,
+    spent_usd: Nanos,
+    #[schema(value_type = is::NanoUsd)]
+    spent_nanos: String,
+    #[schema(value_type = is::Time)]
+    first_seen_at: String,
+    #[schema(value_type = is::Time)]
+    last_seen_at: String,
+    #[schema(value_type = Option<is::Time>)]
+    ended_at: Option<String>,
+}
+
+#[derive(Serialize, ToSchema)]
+#[schema(as = RunAnswer)]
+struct RunAnswer<'a> {
+    success: bool,
+    run: RunView<'a>,
+}
+
+impl<'a> RunView<'a> {
+    fn of(run: &'a Run, agent: &'a str, waiting: Option<&'a Waiting>) -> Self {
+        let intents = waiting.map_or(&[][..], |waiting| waiting.intents.as_slice());
+        Self {
+            run_id: &run.id,
+            agent_id: agent,
+            status: run.status.as_str(),
+            paused: !intents.is_empty(),
+            waiting_for_approval: &intents[..intents.len().min(WAITING_SHOWN)],
+            calls: run.calls,
+            denied: run.denied,
+            spent_usd: run.spent,
+            spent_nanos: run.spent.get().to_string(),
+            first_seen_at: iso_from_ms(run.first_ms),
+            last_seen_at: iso_from_ms(run.last_ms),
+            ended_at: run.ended_ms.map(iso_from_ms),
+        }
+    }
+}
+
+/// `GET /agents/{id}/runs`
+///
+/// # Errors
+/// 400, 404, 503.
+pub async fn list(call: Call) -> Answer {
+    let agent = call.agent()?;
+    let query = call.list_query(&["status"])?;
+    let paging = call.paging(&query, "runs")?;
+    let wanted = select::Wanted::of_query(&query)?;
+    agent::require(&call, agent).await?;
+    let Selected {
+        part,
+        waiting,
+        partial,
+    } = wanted.select(&call, agent, paging.page()).await?;
+    let views: Vec<RunView<'_>> = part
+        .records
+        .iter()
+        .map(|run| RunView::of(run, agent, waiting.get(&run.id)))
+        .collect();
+    Reply::ok(&Listing::of("runs", &views, &part, &paging).partial(partial))
+}
+
+/// `GET /agents/{id}/runs/{runId}`
+///
+/// # Errors
+/// 400, 404, 503.
+pub async fn get(call: Call) -> Answer {
+    let (agent, run) = (call.agent()?, run_id(&call)?);
+    agent::require(&call, agent).await?;
+    show(&call, agent, run).await
+}
+
+/// `POST /agents/{id}/runs/{runId}`
+///
+/// # Errors
+/// 400, 404, 409 for a run that ended in the other way, 503.
+pub async fn end(call: Call) -> Answer {
+    let (agent, run) = (call.agent()?, run_id(&call)?);
+    let body = call.body()?.only(&["status"])?;
+    let status = body.string("status")?.value().ok_or_else(|| missing("status"))?;
+    let how = match status.as_str() {
+        "completed" => End::Completed,
+        "failed" => End::Failed,
+        _ => return Err(Problem::validation("status must be completed or failed.")),
+    };
+    agent::require(&call, agent).await?;
+    match end_run(&call.state.store, &call.scope(), agent, run, how).await? {
+        Ended::Done | Ended::Already => show(&call, agent, run).await,
+        Ended::Missing => Err(no_run(run)),
+        Ended::Otherwise => {
+            let message = format!("The run has ended already, and not as {status}.");
+            Err(Problem::new(Code::Conflict, message))
+        }
+    }
+}
+
+async fn show(call: &Call, agent: &str, id: &str) -> Answer {
+    let (store, keys, mode) = (&call.state.store, call.keys(), call.caller.mode);
+    let waiting = Waiting::of_agent(store, &keys, mode, agent).await?;
+    let waiting = waiting.get(id);
+    let found = Run::find(store, &keys, mode, agent, id).await?;
+    let run = found.or_else(|| waiting.map(|waiting| waiting.run(id.to_owned())));
+    let run = run.ok_or_else(|| no_run(id))?;
+    Reply::ok(&RunAnswer {
+        success: true,
+        run: RunView::of(&run, agent, waiting),
+    })
+}
+
+/// The run in the path.
+fn run_id(call: &Call) -> Result<&str, Problem> {
+    let id = call.path("runId");
+    require_run_id("The run id", id)?;
+    Ok(id)
+}
+
+fn no_run(id: &str) -> Problem {
+    Problem::new(Code::NotFound, format!("There is no run `{id}` of this agent."))
+}

@@ -1,0 +1,46 @@
+//! What the document says of runs.
+
+use super::{RunAnswer, RunView};
+use endpoint::doc::field::{agent_id, flag, run_id, words};
+use endpoint::doc::{Body, Doc, Section};
+use endpoint::problem::Code;
+
+pub(crate) fn section() -> Section {
+    let about =
+        "What each named run spent and waits for. A run begins with the first call or spend that names it.";
+    Section::of("Runs", about, vec![list(), get(), end()])
+        .param("id", agent_id(), "The agent.")
+        .param("runId", run_id(), "The run.")
+}
+
+fn list() -> Doc {
+    Doc::of("GET /agents/{id}/runs", "listRuns", "List the runs of an agent")
+        .says("Runs of one status are looked for: at most 1,000 runs for a page, so that a page can be short, or empty, and still have a `nextCursor`.")
+        .query(
+            "status",
+            words(["running", "completed", "failed", "paused"]),
+            "Those of this status; `paused` ones wait for approval.",
+        )
+        .lists::<RunView<'_>>("runs", "A page of runs, last seen first.")
+        .can_have(
+            "partial",
+            flag(),
+            "Only with `status` other than `paused`: whether there are runs that were not looked at; `total` does not count them.",
+        )
+        .refuses(&[Code::NotFound])
+}
+
+fn get() -> Doc {
+    Doc::of("GET /agents/{id}/runs/{runId}", "getRun", "Show a run")
+        .gives::<RunAnswer<'_>>(200, "The run.")
+        .refuses(&[Code::NotFound])
+}
+
+fn end() -> Doc {
+    let body = Body::of("RunEnd").must("status", words(["completed", "failed"]), "How it ended.");
+    Doc::of("POST /agents/{id}/runs/{runId}", "endRun", "End a run")
+        .says("Fires `agent.run.completed` or `agent.run.failed`. A run that ended in the other way stays so: 409.")
+        .takes(body)
+        .gives::<RunAnswer<'_>>(200, "The run, ended; also when it was before.")
+        .refuses(&[Code::NotFound, Code::Conflict])
+}

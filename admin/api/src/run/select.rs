@@ -1,0 +1,79 @@
+//! Which runs a list shows: all, or those of one status.
+
+use crate::state::Call;
+use endpoint::problem::Problem;
+use std::collections::BTreeMap;
+use store::page::{Order, Page, Part};
+use store::run::paused_runs::Waiting;
+use store::run::{Run, RunStatus};
+
+/// The word for runs that wait for approval.
+const PAUSED: &str = "paused";
+
+/// What is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wanted {
+    All,
+    Paused,
+    Of(RunStatus),
+}
+
+/// A page of what is asked for.
+pub(super) struct Selected {
+    pub(super) part: Part<Run>,
+    pub(super) waiting: BTreeMap<String, Waiting>,
+    /// For one status: true when runs are left that were not looked at.
+    pub(super) partial: Option<bool>,
+}
+
+impl Wanted {
+    /// What `status` asks for.
+    ///
+    /// # Errors
+    /// 400 for a word that is none.
+    pub(super) fn of_query(query: &BTreeMap<String, String>) -> Result<Self, Problem> {
+        let all = [RunStatus::Running, RunStatus::Completed, RunStatus::Failed];
+        match query.get("status").map(String::as_str) {
+            None => Ok(Self::All),
+            Some(PAUSED) => Ok(Self::Paused),
+            Some(word) => match all.into_iter().find(|status| status.as_str() == word) {
+                Some(status) => Ok(Self::Of(status)),
+                None => Err(Problem::validation(
+                    "status must be one of running, completed, failed, paused.",
+                )),
+            },
+        }
+    }
+
+    /// Those of the page, last seen first.
+    ///
+    /// # Errors
+    /// 400 for a position that is none, 503.
+    pub(super) async fn select(self, call: &Call, agent: &str, page: Page<'_>) -> Result<Selected, Problem> {
+        let (store, keys, mode) = (&call.state.store, call.keys(), call.caller.mode);
+        let waiting = Waiting::of_agent(store, &keys, mode, agent).await?;
+        let (part, partial) = match self {
+            Self::All => (Run::list(store, &keys, mode, agent, page).await?, None),
+            Self::Paused => {
+                let mut all = Vec::with_capacity(waiting.len());
+                for (id, waiting) in &waiting {
+                    let found = Run::find(store, &keys, mode, agent, id).await?;
+                    all.push(found.unwrap_or_else(|| waiting.run(id.clone())));
+                }
+                all.sort_by(|a, b| (b.last_ms, &b.id).cmp(&(a.last_ms, &a.id)));
+                let part = page.of_all(all, Order::Descending, |run| (run.last_ms, &run.id))?;
+                (part, None)
+            }
+            Self::Of(status) => {
+                let wanted = (agent, status);
+                let (part, partial) = Run::of_status(store, &keys, mode, wanted, page).await?;
+                (part, Some(partial))
+            }
+        };
+        Ok(Selected {
+            part,
+            waiting,
+            partial,
+        })
+    }
+}

@@ -1,0 +1,122 @@
+//! `POST /spend`: an agent spends, checked against its policy, the plan and its wallet in one step (decision D23).
+
+mod doc;
+pub(crate) mod injection;
+
+pub(crate) use doc::section;
+
+mod answer;
+mod request;
+
+pub(super) use answer::{Settled, Told, denied, settled};
+pub(super) use doc::{decided, fields};
+pub(super) use request::{PlanNamed, Request, Stored};
+
+use super::once::Name;
+use crate::state::{ApiState, Call, PLAN_ATTEMPTS};
+use answer::{pending, replay};
+use clock::now_ms;
+use domain::id::Kind;
+use domain::money::Nanos;
+use endpoint::{Answer, Code, Fields, Problem, operations};
+use store::once::Once;
+use store::spend::{Ask, Spend, Spent};
+
+operations! {
+    /// Operations on spends.
+    ROUTES: ApiState, Management;
+
+    POST "/spend", key(Write, Admin), Both, PerDay, spend;
+}
+
+/// What a fingerprint names this route.
+const ROUTE: &str = "spend";
+
+/// `POST /spend`
+///
+/// # Errors
+/// 400, 404, 409 `BALANCE_LIMIT`, 422, 503. A denial is an answer of its own: 400, 402 or 403 with the intent that keeps it.
+pub async fn spend(call: Call) -> Answer {
+    let body = call.body()?;
+    let name = Name::of(&call, &body).await?;
+    name.on(carry_out(&call, &body, &name).await)
+}
+
+async fn carry_out(call: &Call, body: &Fields<'_>, name: &Name) -> Answer {
+    let request = Request::read(body)?;
+    let once = name.once(ROUTE, &request.canonical())?;
+    if name.is_known() {
+        return repeat(call, name, &once).await;
+    }
+    let now = now_ms();
+    let transaction = Kind::Transaction.mint(now)?;
+    let injections = call.state.injections.as_ref();
+    let injection = injections.and_then(|injections| injections.find(request.texts()));
+    let mut plan_name = call.caller.plan.clone();
+    for _ in 0..PLAN_ATTEMPTS {
+        let plan = PlanNamed::of(call, &plan_name)?;
+        let stored = Stored::of(&request, plan.as_ref());
+        let spend = Spend {
+            agent: &request.agent,
+            amount: request.amount,
+            currency: request.currency,
+            run: request.run_id.as_deref(),
+            recipient: request.recipient.as_deref(),
+            description: request.description.as_deref(),
+            transaction: &transaction,
+            plan: plan.as_ref().map(PlanNamed::cap),
+        };
+        let ask = Ask::Request {
+            once: &once,
+            at_ms: now,
+            request: &stored.to_json()?,
+            injection,
+        };
+        let told = |intent_id, transaction, balance| Told {
+            intent_id,
+            amount: request.amount,
+            currency: request.currency,
+            transaction,
+            balance,
+        };
+        match spend.run(&call.state.store, &call.scope(), ask).await? {
+            Spent::Settled { balance } => {
+                call.state.metrics.spend("settled");
+                return settled(&told(&once.id, &transaction, balance), false);
+            }
+            Spent::Pending => {
+                call.state.metrics.spend("pending_approval");
+                return pending(&told(&once.id, &transaction, None), false);
+            }
+            Spent::Blocked { reason, intent_id } => {
+                call.state.metrics.spend(reason.as_str());
+                return denied(reason, &intent_id, plan.as_ref(), false);
+            }
+            Spent::Known => return repeat(call, name, &once).await,
+            Spent::OtherPlan(other) => plan_name = other,
+            Spent::NotFound => return Err(no_agent(&request.agent)),
+            Spent::TooMuch => return Err(too_much()),
+            Spent::Changed => break,
+        }
+    }
+    Err(Code::ServiceUnavailable.into())
+}
+
+/// The first answer again.
+async fn repeat(call: &Call, name: &Name, once: &Once) -> Answer {
+    let record = name.earlier(call, once).await?;
+    let record = record.ok_or(Code::ServiceUnavailable)?;
+    replay(&record)
+}
+
+/// 404 for an agent that does not exist (decision D22).
+pub(super) fn no_agent(id: &str) -> Problem {
+    Problem::new(Code::NotFound, format!("agent: there is no agent `{id}`."))
+}
+
+/// 409 for counters that cannot hold the sum.
+pub(super) fn too_much() -> Problem {
+    let most = Nanos::from_stored(i64::MAX.unsigned_abs());
+    let message = format!("What is counted for the agent or its account would pass {most} USD.");
+    Problem::new(Code::BalanceLimit, message)
+}

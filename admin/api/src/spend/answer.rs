@@ -1,0 +1,218 @@
+//! The answers to a spend, first and repeated: a repeated one is built from the record alone and differs from the first in
+//! nothing but `replayed` (decisions D23, D26, D59).
+
+use super::request::{PlanNamed, Stored};
+use axum::http::StatusCode;
+use domain::intent::{Reason, State};
+use domain::money::Nanos;
+use endpoint::doc::is;
+use endpoint::{Answer, Code, Problem, Reply};
+use serde::Serialize;
+use store::intent::IntentRecord;
+use utoipa::ToSchema;
+
+/// What an answer tells of a spend that was not refused.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Told<'a> {
+    /// `int_…`
+    pub(crate) intent_id: &'a str,
+    /// The amount.
+    pub(crate) amount: Nanos,
+    /// `USD` or `USDC`.
+    pub(crate) currency: &'a str,
+    /// The transaction, which counts only where a wallet moved.
+    pub(crate) transaction: &'a str,
+    /// What the wallet holds after it; none without a wallet.
+    pub(crate) balance: Option<Nanos>,
+}
+
+#[derive(Serialize, ToSchema)]
+#[schema(as = SpendSettled)]
+pub(crate) struct Settled<'a> {
+    success: bool,
+    #[schema(value_type = is::IntentId)]
+    intent_id: &'a str,
+    #[schema(value_type = is::Settled)]
+    state: &'static str,
+    /// Null where the agent has no wallet.
+    #[serde(rename = "transactionId")]
+    #[schema(value_type = Option<is::TransactionId>)]
+    transaction_id: Option<&'a str>,
+    amount: Nanos,
+    #[schema(value_type = is::Currency)]
+    currency: &'a str,
+    /// What is left in the wallet; null where there is none.
+    balance: Option<Nanos>,
+    /// True in the answer to a repeated request.
+    #[serde(skip_serializing_if = "is_first")]
+    #[schema(required = false, extensions(("x-not-in-examples" = json!(true))))]
+    replayed: bool,
+}
+
+#[derive(Serialize, ToSchema)]
+#[schema(as = SpendPending)]
+pub(super) struct Pending<'a> {
+    success: bool,
+    #[schema(value_type = is::IntentId)]
+    intent_id: &'a str,
+    #[schema(value_type = is::PendingApproval)]
+    state: &'static str,
+    amount: Nanos,
+    #[schema(value_type = is::Currency)]
+    currency: &'a str,
+    /// True in the answer to a repeated request.
+    #[serde(skip_serializing_if = "is_first")]
+    #[schema(required = false, extensions(("x-not-in-examples" = json!(true))))]
+    replayed: bool,
+}
+
+#[derive(Serialize, ToSchema)]
+#[schema(as = SpendDenied)]
+pub(super) struct Denied<'a> {
+    /// False.
+    #[schema(example = false)]
+    success: bool,
+    #[schema(example = "The spend would push the agent over its daily limit.")]
+    error: &'static str,
+    /// The reason in capitals.
+    #[schema(example = "DAILY_LIMIT")]
+    code: String,
+    #[schema(value_type = is::BlockedReason)]
+    reason: &'static str,
+    #[schema(value_type = is::IntentId)]
+    intent_id: &'a str,
+    #[schema(value_type = is::Blocked)]
+    state: &'static str,
+    /// The sentence again.
+    #[schema(example = "The spend would push the agent over its daily limit.")]
+    blocked_reason: &'static str,
+    #[serde(flatten)]
+    plan: Option<PlanBody<'a>>,
+    /// True in the answer to a repeated request.
+    #[serde(skip_serializing_if = "is_first")]
+    #[schema(required = false, extensions(("x-not-in-examples" = json!(true))))]
+    replayed: bool,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = PlanMet)]
+pub(super) struct PlanBody<'a> {
+    #[schema(example = "builder")]
+    plan: &'a str,
+    /// What the plan allows: agents or USD.
+    #[schema(example = "10")]
+    limit: String,
+    #[schema(example = "startup")]
+    upgrade_to: Option<&'a str>,
+    #[schema(example = "https://tollgate.example/plan?to=startup")]
+    upgrade_url: Option<&'a str>,
+}
+
+/// `replayed` stands only in a repeated answer.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the form that serde asks for")]
+const fn is_first(replayed: &bool) -> bool {
+    !*replayed
+}
+
+/// 200: the money moved.
+///
+/// # Errors
+/// 500.
+pub(crate) fn settled(told: &Told<'_>, replayed: bool) -> Answer {
+    Reply::ok(&Settled {
+        success: true,
+        intent_id: told.intent_id,
+        state: State::Settled.as_str(),
+        transaction_id: told.balance.map(|_| told.transaction),
+        amount: told.amount,
+        currency: told.currency,
+        balance: told.balance,
+        replayed,
+    })
+}
+
+/// 202: it waits for approval.
+///
+/// # Errors
+/// 500.
+pub(super) fn pending(told: &Told<'_>, replayed: bool) -> Answer {
+    let body = Pending {
+        success: true,
+        intent_id: told.intent_id,
+        state: State::PendingApproval.as_str(),
+        amount: told.amount,
+        currency: told.currency,
+        replayed,
+    };
+    Reply::with_status(StatusCode::ACCEPTED, &body)
+}
+
+/// 400, 402 or 403: it was refused, and the intent keeps why.
+///
+/// # Errors
+/// 500.
+pub(crate) fn denied(reason: Reason, intent_id: &str, plan: Option<&PlanNamed>, replayed: bool) -> Answer {
+    let limit = |plan: &PlanNamed| match reason {
+        Reason::PlanAgentLimit => plan.agents.map(|agents| agents.to_string()),
+        Reason::PlanLimit => plan
+            .tracked_nanos
+            .map(|nanos| Nanos::from_stored(nanos).to_string()),
+        _ => None,
+    };
+    let plan = plan.and_then(|plan| {
+        Some(PlanBody {
+            limit: limit(plan)?,
+            plan: &plan.plan,
+            upgrade_to: plan.upgrade_to.as_deref(),
+            upgrade_url: plan.upgrade_url.as_deref(),
+        })
+    });
+    let body = Denied {
+        success: false,
+        error: reason.sentence(),
+        code: reason.as_str().to_ascii_uppercase(),
+        reason: reason.as_str(),
+        intent_id,
+        state: State::Blocked.as_str(),
+        blocked_reason: reason.sentence(),
+        plan,
+        replayed,
+    };
+    Reply::with_status(status(reason), &body)
+}
+
+/// The status of a denial (decision D23).
+const fn status(reason: Reason) -> StatusCode {
+    match reason {
+        Reason::Frozen | Reason::CapDisabled => StatusCode::FORBIDDEN,
+        Reason::InsufficientBalance => StatusCode::BAD_REQUEST,
+        _ => StatusCode::PAYMENT_REQUIRED,
+    }
+}
+
+/// The first answer to the request of `record`, whatever was decided since.
+///
+/// # Errors
+/// 500 for a record that makes no sense.
+pub(super) fn replay(record: &IntentRecord) -> Answer {
+    let told = Told {
+        intent_id: &record.id,
+        amount: record.amount,
+        currency: &record.currency,
+        transaction: record.transaction.as_deref().unwrap_or_default(),
+        balance: record.balance,
+    };
+    match (record.first, record.reason) {
+        (State::Settled, _) => settled(&told, true),
+        (State::PendingApproval, _) => pending(&told, true),
+        (State::Blocked, Some(reason)) => {
+            let stored = Stored::parse(&record.request)?;
+            denied(reason, &record.id, stored.plan.as_ref(), true)
+        }
+        (State::Blocked, None) => {
+            tracing::error!(intent = record.id, "a blocked intent without a reason");
+            Err(Problem::from(Code::Internal))
+        }
+    }
+}

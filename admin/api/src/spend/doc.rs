@@ -1,0 +1,66 @@
+//! What the document says of spends.
+
+use super::answer::{Denied, Pending, Settled};
+use super::request::{DESCRIPTION_MAX, RECIPIENT_MAX};
+use endpoint::doc::field::{agent_id, amount, currency, free, line, lines, run_id};
+use endpoint::doc::{Body, Doc, Section};
+use endpoint::problem::Code;
+use openapi::Json;
+use serde_json::json;
+
+pub(crate) fn section() -> Section {
+    let about =
+        "An agent spends: checked against its policy, the plan and its wallet, and carried out, in one step.";
+    Section::of("Spend", about, vec![spend()])
+}
+
+/// The answers that a spend and an approval have in common.
+pub(crate) fn decided(doc: Doc) -> Doc {
+    doc.gives::<Denied<'_>>(
+        400,
+        "`INSUFFICIENT_BALANCE`: refused, and the intent keeps why. Or the request is wrong.",
+    )
+    .gives::<Denied<'_>>(
+        402,
+        "Refused by a limit of the policy, the wallet or the plan; the intent keeps why.",
+    )
+    .gives::<Denied<'_>>(
+        403,
+        "`FROZEN`, `CAP_DISABLED`: refused, and the intent keeps why. Or the caller may not do this.",
+    )
+    .refuses(&[Code::NotFound, Code::BalanceLimit])
+}
+
+/// The fields of a spend.
+pub(crate) fn fields(body: Body) -> Body {
+    body.may("currency", currency(), "One unit of account at par.")
+        .may(
+            "recipient",
+            line(RECIPIENT_MAX).eg("search.example"),
+            "Who is paid.",
+        )
+        .may(
+            "description",
+            lines(DESCRIPTION_MAX).eg("Search credits"),
+            "What for.",
+        )
+        .may("runId", run_id(), "The run that it belongs to.")
+        .may(
+            "metadata",
+            free().eg(Json::of(&json!({ "invoice": 7731 }))),
+            "Your own; at most 16 KiB.",
+        )
+}
+
+fn spend() -> Doc {
+    let body = Body::of("NewSpend")
+        .must("agent", agent_id(), "Who spends.")
+        .must("amount", amount(), "USD, above zero.");
+    let doc = Doc::of("POST /spend", "spend", "Spend")
+        .says("Free text that reads like an attempt to instruct an AI agent blocks the spend. An amount above the policy's approval threshold waits for approval.")
+        .takes(fields(body))
+        .once()
+        .gives::<Settled<'_>>(200, "The money moved.")
+        .gives::<Pending<'_>>(202, "It waits for approval.");
+    decided(doc).names_intent()
+}

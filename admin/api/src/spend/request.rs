@@ -1,0 +1,222 @@
+//! What `POST /spend` is asked: the body, and the part of it that is kept with the intent.
+
+use crate::spend::injection::Texts;
+use crate::state::Call;
+use domain::cap::CapPlan;
+use domain::mode::Mode;
+use domain::money::Nanos;
+use endpoint::{Code, Fields, IDEMPOTENCY_FIELDS, Problem, Text, missing, require_agent_id};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use store::spend::PlanCap;
+
+/// Longest recipient.
+pub(crate) const RECIPIENT_MAX: usize = 200;
+/// Longest description.
+pub(crate) const DESCRIPTION_MAX: usize = 2000;
+const FIELDS: [&str; 7] = [
+    "agent",
+    "amount",
+    "currency",
+    "recipient",
+    "description",
+    "runId",
+    "metadata",
+];
+
+/// A request to spend.
+#[derive(Debug)]
+pub(crate) struct Request {
+    pub(crate) agent: String,
+    pub(crate) amount: Nanos,
+    pub(super) currency: &'static str,
+    pub(super) recipient: Option<String>,
+    pub(super) description: Option<String>,
+    pub(crate) run_id: Option<String>,
+    pub(super) metadata: Option<Value>,
+}
+
+impl Request {
+    /// Reads a body.
+    ///
+    /// # Errors
+    /// 400 names the field.
+    pub(crate) fn read(body: &Fields<'_>) -> Result<Self, Problem> {
+        let known: Vec<&str> = FIELDS.into_iter().chain(IDEMPOTENCY_FIELDS).collect();
+        body.require_only(&known)?;
+        let agent = body.string("agent")?.value().ok_or_else(|| missing("agent"))?;
+        require_agent_id("agent", &agent)?;
+        Ok(Self {
+            agent,
+            amount: body.amount("amount")?,
+            currency: body.currency()?,
+            recipient: body.text("recipient", Text::Line, RECIPIENT_MAX)?.value(),
+            description: body.text("description", Text::Lines, DESCRIPTION_MAX)?.value(),
+            run_id: body.run_id()?,
+            metadata: body.object("metadata")?.value(),
+        })
+    }
+
+    /// What is looked at for attempts to instruct the agent.
+    pub(crate) fn texts(&self) -> Texts<'_> {
+        Texts {
+            description: self.description.as_deref(),
+            recipient: self.recipient.as_deref(),
+            metadata: self.metadata.as_ref(),
+        }
+    }
+
+    /// Every field that makes this request another one.
+    pub(super) fn canonical(&self) -> Value {
+        json!({
+            "agent": self.agent,
+            "amountNanos": self.amount.get().to_string(),
+            "currency": self.currency,
+            "recipient": self.recipient,
+            "description": self.description,
+            "runId": self.run_id,
+            "metadata": self.metadata,
+        })
+    }
+}
+
+/// What is kept with the intent beside its own fields.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Stored {
+    /// Who is paid.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) recipient: Option<String>,
+    /// The run, when it was named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) run_id: Option<String>,
+    /// The caller's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) metadata: Option<Value>,
+    /// The plan at that time, so that a denial for it is told again in the same words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) plan: Option<PlanNamed>,
+}
+
+impl Stored {
+    pub(super) fn of(request: &Request, plan: Option<&PlanNamed>) -> Self {
+        Self {
+            recipient: request.recipient.clone(),
+            run_id: request.run_id.clone(),
+            metadata: request.metadata.clone(),
+            plan: plan.cloned(),
+        }
+    }
+
+    /// As it is kept.
+    ///
+    /// # Errors
+    /// 500 for what cannot be written.
+    pub(super) fn to_json(&self) -> Result<String, Problem> {
+        serde_json::to_string(self).map_err(|error| {
+            tracing::error!(%error, "a spend that is no JSON");
+            Code::Internal.into()
+        })
+    }
+
+    /// Reads what was kept.
+    ///
+    /// # Errors
+    /// 500 for what makes no sense.
+    pub(crate) fn parse(json: &str) -> Result<Self, Problem> {
+        serde_json::from_str(json).map_err(|error| {
+            tracing::error!(%error, "the request of an intent makes no sense");
+            Code::Internal.into()
+        })
+    }
+}
+
+/// A plan as a denial names it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct PlanNamed {
+    /// Its name.
+    pub(super) plan: String,
+    /// Agents a month.
+    pub(super) agents: Option<u64>,
+    /// Tracked nano-USD a month.
+    pub(super) tracked_nanos: Option<u64>,
+    /// The next plan up.
+    pub(super) upgrade_to: Option<String>,
+    /// Where to get it: an absolute address.
+    pub(super) upgrade_url: Option<String>,
+}
+
+impl PlanNamed {
+    /// The plan `name` with its limits; none in test mode, which counts against no plan (decision D53).
+    ///
+    /// # Errors
+    /// 503 when there is no such plan.
+    pub(crate) fn of(call: &Call, name: &str) -> Result<Option<Self>, Problem> {
+        if call.caller.mode == Mode::Test {
+            return Ok(None);
+        }
+        let plan = call.plan(name)?;
+        let absolute = |url: String| match url.strip_prefix('/') {
+            Some(path) => format!("{}/{path}", call.state.public_url),
+            None => url,
+        };
+        Ok(Some(Self {
+            plan: name.to_owned(),
+            agents: plan.cap_agents_per_month,
+            tracked_nanos: plan.tracked_usd_per_month.map(Nanos::get),
+            upgrade_to: plan.upgrade_to,
+            upgrade_url: plan.upgrade_url.map(absolute),
+        }))
+    }
+
+    /// What the script checks.
+    pub(crate) fn cap(&self) -> PlanCap<'_> {
+        PlanCap {
+            name: &self.plan,
+            cap: CapPlan {
+                agents: self.agents,
+                tracked: self.tracked_nanos.map(Nanos::from_stored),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A repeated spend is answered from it, and the intent shows it.
+    #[test]
+    fn what_is_kept_with_an_intent_is_read_again() {
+        let request = Request {
+            agent: "bot".to_owned(),
+            amount: Nanos::from_stored(1),
+            currency: "USD",
+            recipient: Some("shop".to_owned()),
+            description: Some("paper".to_owned()),
+            run_id: Some("r".to_owned()),
+            metadata: Some(json!({ "order": 7 })),
+        };
+        let plan = PlanNamed {
+            plan: "free".to_owned(),
+            agents: Some(3),
+            tracked_nanos: Some(5),
+            upgrade_to: Some("pro".to_owned()),
+            upgrade_url: None,
+        };
+        let kept = Stored::of(&request, Some(&plan));
+        let Stored {
+            recipient,
+            run_id,
+            metadata,
+            plan: named,
+        } = kept.clone();
+        assert_eq!((recipient, run_id), (request.recipient, request.run_id));
+        assert_eq!((metadata, named), (request.metadata, Some(plan)));
+        let json = kept.to_json().unwrap();
+        assert_eq!(Stored::parse(&json).unwrap(), kept);
+        assert_eq!(Stored::parse("{}").unwrap(), Stored::default());
+        assert!(Stored::parse("[").is_err());
+    }
+}

@@ -1,0 +1,59 @@
+//! What the operations of this crate have in common.
+
+use crate::metrics::SpendMetrics;
+use crate::prices::Prices;
+use crate::spend::injection::Injections;
+use arc_swap::ArcSwap;
+use archive::Archive;
+use audit_verify::Turns;
+use crypto::seal::Sealer;
+use domain::plan::Plans;
+use endpoint::caller::Caller;
+use std::sync::Arc;
+use std::time::Duration;
+use store::Store;
+use store::account::refused::RefusedCopy;
+use store_health::StoreHealth;
+use webhooks::Webhooks;
+
+/// What the operations on resources need beside their calls.
+pub struct ApiState {
+    /// The store.
+    pub store: Store,
+    /// Whether the store may be trusted: asked before a decision is predicted.
+    pub health: Arc<StoreHealth>,
+    /// The accounts that are refused what makes records, as last read: shown in the overview, and predicted.
+    pub refused: Arc<RefusedCopy>,
+    /// Seals provider keys and webhooks' secrets.
+    pub sealer: Arc<Sealer>,
+    /// The plans in force; SIGHUP replaces them as a whole.
+    pub plans: Arc<ArcSwap<Plans>>,
+    /// Whether owners change their account's plan themselves.
+    pub self_service_plans: bool,
+    /// `proxy.require_token_limit`: a dry run refuses calls without a limit of the answer, as edges do.
+    pub require_token_limit: bool,
+    /// The prices in force, for predictions.
+    pub prices: Arc<Prices>,
+    /// The provider that proxied calls go to.
+    pub provider: String,
+    /// The address of this server in links.
+    pub public_url: String,
+    /// How long the record of a transfer or deposit made under an idempotency key is kept (decision D26).
+    pub idempotency_life: Duration,
+    /// What the free text of a spend must not say, unless it is not looked at (decision D45).
+    pub injections: Option<Injections>,
+    /// Old audit entries and intents.
+    pub archive: Arc<Archive>,
+    /// Bounds how many trails are verified at the same time.
+    pub verifying: Arc<Turns>,
+    /// Webhooks: registrations are judged, and new deliveries announced.
+    pub webhooks: Arc<Webhooks>,
+    /// What is counted of spends.
+    pub metrics: SpendMetrics,
+}
+
+/// A call of one of these operations.
+pub(crate) type Call<C = Caller> = endpoint::Call<ApiState, C>;
+
+/// Attempts at a change whose plan limit is of another plan than the account has meanwhile.
+pub(crate) const PLAN_ATTEMPTS: usize = 4;

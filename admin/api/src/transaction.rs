@@ -1,0 +1,192 @@
+//! `GET /transactions` and `GET /wallets/{id}/transactions`: what moved the wallets (decisions D19, D56).
+
+mod doc;
+
+pub(crate) use doc::section;
+
+use super::wallet::require_own;
+use crate::state::{ApiState, Call};
+use domain::money::Nanos;
+use domain::timestamp::iso_from_ms;
+use endpoint::doc::is;
+use endpoint::{Answer, Listing, Paging, Problem, Reply, WalletName, operations, require_agent_id, time};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use store::keys::closed_holder;
+use store::page::Part;
+use store::transaction::list::{Filter, list as list_transactions};
+use store::transaction::{Transaction, TransactionType};
+use store::wallet::{Wallet, WalletPlace, WalletStatus};
+use utoipa::ToSchema;
+
+operations! {
+    /// Operations on the transactions of a wallet.
+    OF_WALLET: ApiState, Management;
+
+    GET "/wallets/{id}/transactions", key(Read, Viewer), Both, WalletMinute, list_of_wallet, query;
+}
+
+operations! {
+    /// Operations on transactions.
+    ROUTES: ApiState, Management;
+
+    GET "/transactions", key(Read, Viewer), Both, PerDay, list, query;
+}
+
+/// The field of an answer that has the records.
+const PLURAL: &str = "transactions";
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Transaction)]
+struct TransactionView<'a> {
+    #[schema(value_type = is::TransactionId)]
+    id: &'a str,
+    #[schema(value_type = is::WalletNumber)]
+    wallet_id: u64,
+    #[serde(rename = "type")]
+    #[schema(value_type = is::TransactionKind)]
+    kind: &'static str,
+    /// What moved, without a sign: `type` says whether it came or went.
+    amount: Nanos,
+    #[schema(value_type = is::Currency)]
+    currency: &'a str,
+    /// The other side: a wallet, an escrow, a recipient or a rail reference.
+    #[schema(example = "18")]
+    counterparty: Option<&'a str>,
+    #[schema(value_type = Option<is::IntentId>)]
+    intent_id: Option<&'a str>,
+    /// What the wallet held right after it.
+    balance_after: Nanos,
+    #[schema(example = "for the search API")]
+    memo: Option<&'a str>,
+    #[schema(value_type = is::Time)]
+    created_at: String,
+}
+
+impl<'a> TransactionView<'a> {
+    fn of(transaction: &'a Transaction) -> Self {
+        Self {
+            id: &transaction.id,
+            wallet_id: transaction.wallet,
+            kind: transaction.kind.as_str(),
+            amount: transaction.amount,
+            currency: &transaction.currency,
+            counterparty: transaction.tail.counterparty.as_deref(),
+            intent_id: transaction.intent.as_deref(),
+            balance_after: transaction.balance_after,
+            memo: transaction.tail.memo.as_deref(),
+            created_at: iso_from_ms(transaction.at_ms),
+        }
+    }
+}
+
+/// Whose transactions.
+enum Whose {
+    /// All of the account.
+    Everyone,
+    /// Those of a wallet, as it is listed.
+    Holder(String),
+    /// Nobody's: the filters name no wallet of the account, or contradict each other.
+    Nobody,
+}
+
+/// `GET /transactions`
+///
+/// # Errors
+/// 400, 503.
+pub async fn list(call: Call) -> Answer {
+    let query = call.list_query(&["agentId", "walletId", "type", "from", "to"])?;
+    let filter = filter(&query)?;
+    if let Some(agent) = query.get("agentId") {
+        require_agent_id("agentId", agent)?;
+    }
+    let whose = match query.get("walletId") {
+        None => query
+            .get("agentId")
+            .map_or(Whose::Everyone, |agent| Whose::Holder(agent.clone())),
+        Some(text) => of_wallet(&call, text, query.get("agentId")).await?,
+    };
+    show(&call, &query, filter, &whose).await
+}
+
+/// `GET /wallets/{id}/transactions`
+///
+/// # Errors
+/// 400, 404, 503.
+pub async fn list_of_wallet(call: Call) -> Answer {
+    let query = call.list_query(&["type", "from", "to"])?;
+    let filter = filter(&query)?;
+    paging(&call, &query)?;
+    let found = require_own(&call).await?;
+    let whose = Whose::Holder(holder(&found.wallet));
+    show(&call, &query, filter, &whose).await
+}
+
+/// The wallet that `walletId` names, if it is one of the caller's and, where an agent is named too, that agent's.
+async fn of_wallet(call: &Call, text: &str, agent: Option<&String>) -> Result<Whose, Problem> {
+    let name = WalletName::of_path(text)
+        .ok_or_else(|| Problem::validation("walletId must be the number of a wallet or its id `wal_…`."))?;
+    let store = &call.state.store;
+    let mine = |place: &WalletPlace| place.account == call.caller.account && place.mode == call.caller.mode;
+    let Some(place) = WalletPlace::find(store, &name.text()).await?.filter(mine) else {
+        return Ok(Whose::Nobody);
+    };
+    let wallet = Wallet::at(store, &place).await?;
+    let agrees = |wallet: &Wallet| agent.is_none_or(|agent| *agent == wallet.owner);
+    let holder = wallet.filter(agrees).map(|wallet| holder(&wallet));
+    Ok(holder.map_or(Whose::Nobody, Whose::Holder))
+}
+
+/// Under what the wallet's transactions are listed.
+fn holder(wallet: &Wallet) -> String {
+    match wallet.status {
+        WalletStatus::Closed => closed_holder(wallet.number),
+        WalletStatus::Active | WalletStatus::Frozen => wallet.owner.clone(),
+    }
+}
+
+/// Type and span of time of a query.
+fn filter(query: &BTreeMap<String, String>) -> Result<Filter<'static>, Problem> {
+    let kind = match query.get("type") {
+        None => None,
+        Some(word) => Some(TransactionType::parse(word).ok_or_else(|| {
+            let known: Vec<&str> = TransactionType::ALL.iter().map(|kind| kind.as_str()).collect();
+            Problem::validation(format!("type must be one of {}.", known.join(", ")))
+        })?),
+    };
+    Ok(Filter {
+        holder: None,
+        kind,
+        from_ms: time(query, "from")?,
+        to_ms: time(query, "to")?,
+    })
+}
+
+async fn show(call: &Call, query: &BTreeMap<String, String>, filter: Filter<'_>, whose: &Whose) -> Answer {
+    let paging = paging(call, query)?;
+    let holder = match whose {
+        Whose::Everyone | Whose::Nobody => None,
+        Whose::Holder(holder) => Some(holder.as_str()),
+    };
+    let part = match whose {
+        Whose::Nobody => Part::empty(),
+        Whose::Everyone | Whose::Holder(_) => {
+            let filter = Filter { holder, ..filter };
+            list_transactions(
+                &call.state.store,
+                &call.keys(),
+                call.caller.mode,
+                filter,
+                paging.page(),
+            )
+            .await?
+        }
+    };
+    let records: Vec<TransactionView<'_>> = part.records.iter().map(TransactionView::of).collect();
+    Reply::ok(&Listing::of(PLURAL, &records, &part, &paging))
+}
+
+fn paging(call: &Call, query: &BTreeMap<String, String>) -> Result<Paging, Problem> {
+    call.paging(query, PLURAL)
+}

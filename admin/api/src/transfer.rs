@@ -1,0 +1,248 @@
+//! `POST /wallet/transfer` and `POST /wallets/transfer`: money between two wallets (decisions D18, D26, D28, D67).
+
+mod doc;
+
+pub(crate) use doc::section;
+
+use super::once::{earlier, identify, record_life};
+use super::wallet::name::{Found, canonical, find};
+use crate::state::{ApiState, Call};
+use clock::now_ms;
+use domain::id::Kind;
+use domain::intent::{Reason, State};
+use domain::money::Nanos;
+use domain::timestamp::iso_from_ms;
+use endpoint::doc::is;
+use endpoint::{Answer, Code, Fields, IDEMPOTENCY_FIELDS, Problem, Reply, Text, WalletName, operations};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::time::Duration;
+use store::intent::IntentRecord;
+use store::once::Once;
+use store::transfer::{NewTransfer, Transferred};
+use store::wallet::BALANCE_MAX;
+use utoipa::ToSchema;
+
+operations! {
+    /// Transfers, under the path of wallets.
+    BETWEEN_WALLETS: ApiState, Management;
+
+    POST "/wallets/transfer", key(Write, Admin), Both, WalletMinute, create;
+}
+
+operations! {
+    /// Transfers, under the path of the account.
+    ROUTES: ApiState, Management;
+
+    POST "/wallet/transfer", key(Write, Admin), Both, PerDay, create;
+}
+
+/// Longest memo.
+const MEMO_MAX: usize = 500;
+/// Attempts at a transfer whose wallets change between the look and the script.
+const ATTEMPTS: usize = 4;
+
+/// What is asked for.
+struct TransferRequest {
+    from: WalletName,
+    to: WalletName,
+    amount: Nanos,
+    currency: &'static str,
+    memo: Option<String>,
+    once: Once,
+    /// How long the record is kept; `None` without a key.
+    record_life: Option<Duration>,
+}
+
+/// What the record keeps beside the usual fields.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    from: u64,
+    to: u64,
+    /// The field that named a closed wallet.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    closed: Option<String>,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Transfer)]
+struct TransferView<'a> {
+    #[schema(value_type = is::TransactionId)]
+    id: &'a str,
+    #[schema(value_type = is::WalletNumber)]
+    from: u64,
+    #[schema(value_type = is::WalletNumber)]
+    to: u64,
+    amount: Nanos,
+    #[schema(value_type = is::Currency)]
+    currency: &'a str,
+    #[schema(example = "for the search API")]
+    memo: Option<&'a str>,
+    #[schema(value_type = is::Time)]
+    created_at: String,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = TransferAnswer)]
+struct Done<'a> {
+    success: bool,
+    transfer: TransferView<'a>,
+    #[schema(value_type = is::TransactionId)]
+    transaction_id: &'a str,
+    /// What is left in the wallet it came from.
+    balance: Nanos,
+    /// True in the answer to a repeated request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = bool, required = false)]
+    replayed: Option<bool>,
+}
+
+/// `POST /wallet/transfer`, `POST /wallets/transfer`
+///
+/// # Errors
+/// 400, 403 `NOT_A_PARTY` and `FROZEN`, 404, 409 `WALLET_CLOSED` and `BALANCE_LIMIT`, 422, 503.
+pub async fn create(call: Call) -> Answer {
+    let body = call.body()?;
+    let asked = TransferRequest::read(&call, &body).await?;
+    if let Some(record) = earlier(&call, &asked.once).await? {
+        return replay(&record);
+    }
+    for _ in 0..ATTEMPTS {
+        if let Some(answer) = attempt(&call, &asked).await? {
+            return answer;
+        }
+    }
+    Err(Code::ServiceUnavailable.into())
+}
+
+impl TransferRequest {
+    async fn read(call: &Call, body: &Fields<'_>) -> Result<Self, Problem> {
+        let mine = ["from", "to", "amount", "currency", "memo"];
+        body.require_only(&[&mine[..], &IDEMPOTENCY_FIELDS].concat())?;
+        let (from, to) = (body.wallet("from")?, body.wallet("to")?);
+        let (amount, currency) = (body.amount("amount")?, body.currency()?);
+        let memo = body.text("memo", Text::Line, MEMO_MAX)?.value();
+        let request = json!({ "from": canonical(&from), "to": canonical(&to),
+            "amountNanos": amount.get().to_string(), "currency": currency, "memo": memo });
+        let once = identify(call, body, "transfer", &request).await?;
+        Ok(Self {
+            from,
+            to,
+            amount,
+            currency,
+            memo,
+            once,
+            record_life: record_life(call, body)?,
+        })
+    }
+}
+
+/// Looks at the wallets and moves the money; `None` when a wallet changed between the two.
+async fn attempt(call: &Call, asked: &TransferRequest) -> Result<Option<Answer>, Problem> {
+    let from = find(call, "from", &asked.from).await?;
+    if !from.is_of(call) {
+        return Err(Problem::new(Code::NotAParty, "from: this wallet is not yours."));
+    }
+    let to = find(call, "to", &asked.to).await?;
+    if from.wallet.number == to.wallet.number {
+        return Err(Problem::validation("to must be another wallet than from."));
+    }
+    let closed = closed_field(&from, &to);
+    if closed.is_none() && asked.amount.saturating_add(to.wallet.balance) > BALANCE_MAX {
+        return Err(Code::BalanceLimit.into());
+    }
+    let kept = Kept {
+        from: from.wallet.number,
+        to: to.wallet.number,
+        closed: closed.map(str::to_owned),
+    };
+    let now = now_ms();
+    let (transaction, arrival) = (Kind::Transaction.mint(now)?, Kind::Transaction.mint(now)?);
+    let transfer = NewTransfer {
+        once: &asked.once,
+        record_life: asked.record_life,
+        from: &from.place,
+        to: &to.place,
+        amount: asked.amount,
+        currency: asked.currency,
+        memo: asked.memo.as_deref(),
+        transaction: &transaction,
+        arrival: &arrival,
+        closed: closed.is_some(),
+        request: &json!(kept).to_string(),
+        at_ms: now,
+    };
+    let answer = match transfer.run(&call.state.store, &call.scope()).await? {
+        Transferred::Done { balance, at_ms } => Reply::ok(&Done {
+            success: true,
+            transfer: TransferView {
+                id: &transaction,
+                from: kept.from,
+                to: kept.to,
+                amount: asked.amount,
+                currency: asked.currency,
+                memo: asked.memo.as_deref(),
+                created_at: iso_from_ms(at_ms),
+            },
+            transaction_id: &transaction,
+            balance,
+            replayed: None,
+        }),
+        Transferred::Blocked(reason) => Err(refusal(reason, closed)),
+        Transferred::Insufficient => Err(Code::InsufficientBalance.into()),
+        Transferred::TooMuch => Err(Code::BalanceLimit.into()),
+        Transferred::Known => match earlier(call, &asked.once).await? {
+            Some(record) => replay(&record),
+            None => Err(Code::ServiceUnavailable.into()),
+        },
+        Transferred::Changed => return Ok(None),
+    };
+    Ok(Some(answer))
+}
+
+/// The field whose wallet is closed.
+fn closed_field(from: &Found, to: &Found) -> Option<&'static str> {
+    [("from", from), ("to", to)]
+        .into_iter()
+        .find_map(|(field, found)| found.is_closed().then_some(field))
+}
+
+fn refusal(reason: Reason, closed: Option<&str>) -> Problem {
+    match (reason, closed) {
+        (Reason::WalletClosed, Some(field)) => {
+            Problem::new(Code::WalletClosed, format!("{field}: this wallet is closed."))
+        }
+        (Reason::Frozen, _) => Code::Frozen.into(),
+        _ => Code::Internal.into(),
+    }
+}
+
+/// The first answer again (decision D26).
+fn replay(record: &IntentRecord) -> Answer {
+    let nonsense = || {
+        tracing::error!(record = record.id, "a transfer's record makes no sense");
+        Problem::from(Code::Internal)
+    };
+    let kept: Kept = serde_json::from_str(&record.request).map_err(|_| nonsense())?;
+    if let (State::Blocked, Some(reason)) = (record.state, record.reason) {
+        return Err(refusal(reason, kept.closed.as_deref()).with("replayed", true));
+    }
+    let transaction = record.transaction.as_deref().ok_or_else(nonsense)?;
+    Reply::ok(&Done {
+        success: true,
+        transfer: TransferView {
+            id: transaction,
+            from: kept.from,
+            to: kept.to,
+            amount: record.amount,
+            currency: &record.currency,
+            memo: record.note.as_deref(),
+            created_at: iso_from_ms(record.at_ms),
+        },
+        transaction_id: transaction,
+        balance: record.balance.ok_or_else(nonsense)?,
+        replayed: Some(true),
+    })
+}

@@ -1,0 +1,59 @@
+//! What the document says of transfers.
+
+use super::{Done, MEMO_MAX};
+use endpoint::doc::field::{amount, currency, flag, line, wallet};
+use endpoint::doc::{Body, Doc, Section};
+use endpoint::problem::Code;
+
+pub(crate) fn section() -> Section {
+    let about = "Money between two wallets, also of different accounts.";
+    let agent = (
+        "POST /wallet/transfer",
+        "transfer",
+        "Move money between two wallets",
+    );
+    let wallet = (
+        "POST /wallets/transfer",
+        "transferBetweenWallets",
+        "Move money between two wallets, in the wallet-centric listing",
+    );
+    Section::of("Transfers", about, vec![create(agent), create(wallet)])
+}
+
+/// One handler stands under both paths.
+fn create((route, id, summary): (&'static str, &'static str, &'static str)) -> Doc {
+    let body = Body::of("NewTransfer")
+        .must(
+            "from",
+            wallet(),
+            "A wallet of yours: its number, its id, an agent's id, or `user`.",
+        )
+        .must(
+            "to",
+            wallet(),
+            "Any wallet of the same mode; another account's by number or id.",
+        )
+        .must("amount", amount(), "USD, above zero.")
+        .may("currency", currency(), "One unit of account at par.")
+        .may(
+            "memo",
+            line(MEMO_MAX).eg("for the search API"),
+            "Kept with both transactions.",
+        );
+    Doc::of(route, id, summary)
+        .takes(body)
+        .once()
+        .gives::<Done<'_>>(
+            200,
+            "The money moved; the same again when it is repeated with its key.",
+        )
+        .refuses(&[
+            Code::NotFound,
+            Code::NotAParty,
+            Code::Frozen,
+            Code::InsufficientBalance,
+            Code::WalletClosed,
+            Code::BalanceLimit,
+        ])
+        .adds("replayed", flag(), "True in the answer to a repeated request.")
+}

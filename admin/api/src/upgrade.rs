@@ -1,0 +1,15 @@
+//! The way up from a plan, as several answers name it.
+
+use crate::state::ApiState;
+use domain::plan::Plan;
+
+/// Where to get the next plan up; a path is one of this server's.
+pub(super) fn url(api: &ApiState, plan: &Plan) -> Option<String> {
+    let url = plan.upgrade_url.as_deref()?;
+    let base = if url.starts_with('/') {
+        api.public_url.as_str()
+    } else {
+        ""
+    };
+    Some(format!("{base}{url}"))
+}

@@ -1,0 +1,176 @@
+//! `GET /agents/{id}/usage`: what an agent spent, and where that leaves each of its caps.
+
+mod doc;
+
+pub(crate) use doc::section;
+
+use super::agent;
+use crate::state::{ApiState, Call};
+use domain::check::CheckName;
+use domain::money::Nanos;
+use domain::timestamp::iso_from_ms;
+use endpoint::doc::is;
+use endpoint::{Answer, Code, Problem, Reply, operations};
+use serde::Serialize;
+use store::agent::AgentRecord;
+use store::call::standing::{Look, Seen};
+use store::policy::PolicyRecord;
+use utoipa::ToSchema;
+
+operations! {
+    /// Operations on usage.
+    ROUTES: ApiState, Management;
+
+    GET "/agents/{id}/usage", key(Read, Viewer), Both, PerMinute, get;
+}
+
+/// What is shown as the policy where several account-wide ones hold together, as in the intents that they allowed.
+const STRICTEST: &str = "account-policies";
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = AgentUsage)]
+struct Usage<'a> {
+    success: bool,
+    #[schema(value_type = is::AgentId)]
+    agent_id: &'a str,
+    #[schema(value_type = is::Time)]
+    as_of: String,
+    spent_today_usd: Nanos,
+    spent_month_usd: Nanos,
+    /// What calls under way hold; part of what is spent.
+    held_usd: Nanos,
+    /// What its wallet holds; null without a wallet.
+    wallet_usd: Option<Nanos>,
+    /// The policy that holds; null without one.
+    policy: Option<PolicyView>,
+    /// The limits in USD, in the order in which they are checked.
+    checks: Vec<CheckView>,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = UsagePolicy)]
+struct PolicyView {
+    /// The policy, or `account-policies` where several hold together.
+    #[schema(example = "pol_01KAJ4M7Q8R5T6V9W0X1Y2Z3A4")]
+    id: String,
+    #[schema(example = "Research budget")]
+    name: String,
+    /// Whether it is the agent's own.
+    agent_own: bool,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = UsageCheck)]
+struct CheckView {
+    #[schema(value_type = is::CheckWord)]
+    check: &'static str,
+    /// Null where nothing limits.
+    limit_usd: Option<Nanos>,
+    /// Of a limit on one run or one spend there is no sum.
+    spent_usd: Option<Nanos>,
+    remaining_usd: Option<Nanos>,
+}
+
+impl CheckView {
+    fn of(check: CheckName, limit: Option<Nanos>, spent: Option<Nanos>) -> Self {
+        let left = |limit: Nanos, spent: Nanos| Nanos::from_stored(limit.get().saturating_sub(spent.get()));
+        Self {
+            check: check.as_str(),
+            limit_usd: limit,
+            spent_usd: spent,
+            remaining_usd: limit.zip(spent).map(|(limit, spent)| left(limit, spent)),
+        }
+    }
+}
+
+/// `GET /agents/{id}/usage`
+///
+/// # Errors
+/// 400, 404, 503.
+pub async fn get(call: Call) -> Answer {
+    let agent = agent::require(&call, call.agent()?).await?;
+    let look = Look {
+        account: &call.caller.account,
+        mode: call.caller.mode,
+        agent: &agent.id,
+        run: None,
+        key_id: None,
+        provider: &call.state.provider,
+    };
+    let seen = look
+        .read(&call.state.store)
+        .await?
+        .ok_or(Code::ServiceUnavailable)?;
+    let standing = &seen.standing;
+    Reply::ok(&Usage {
+        success: true,
+        agent_id: &agent.id,
+        as_of: iso_from_ms(seen.at_ms),
+        spent_today_usd: standing.cap.day_spent,
+        spent_month_usd: standing.cap.month_spent,
+        held_usd: standing.held,
+        wallet_usd: standing.wallet.map(|wallet| wallet.balance),
+        policy: policy(&call, &agent, &seen).await?,
+        checks: checks(&seen),
+    })
+}
+
+/// The limits in amounts, in the order in which they are checked.
+fn checks(seen: &Seen) -> Vec<CheckView> {
+    let standing = &seen.standing;
+    let cap = standing.policy.unwrap_or_default();
+    // An agent without a wallet has no limit of one, and nothing was taken from it.
+    let wallet = standing.wallet.unwrap_or_default();
+    vec![
+        CheckView::of(
+            CheckName::PerTransactionLimit,
+            standing.limits.per_transaction,
+            None,
+        ),
+        CheckView::of(CheckName::PerRunLimit, cap.per_run, None),
+        CheckView::of(CheckName::DailyLimit, cap.daily, Some(standing.cap.day_spent)),
+        CheckView::of(
+            CheckName::MonthlyLimit,
+            cap.monthly,
+            Some(standing.cap.month_spent),
+        ),
+        CheckView::of(CheckName::SpendLimit, wallet.spend_limit, Some(wallet.day_spent)),
+    ]
+}
+
+/// The policy that holds: the agent's own, or the account-wide one or ones.
+async fn policy(call: &Call, agent: &AgentRecord, seen: &Seen) -> Result<Option<PolicyView>, Problem> {
+    let (store, keys, mode) = (&call.state.store, call.keys(), call.caller.mode);
+    if let Some(id) = &agent.policy_id
+        && let Some(policy) = PolicyRecord::read(store, &keys, mode, id).await?
+    {
+        return Ok(Some(PolicyView {
+            id: policy.id,
+            name: policy.name,
+            agent_own: true,
+        }));
+    }
+    if seen.standing.policy.is_none() {
+        return Ok(None);
+    }
+    let ids = PolicyRecord::account_wide(store, &keys, mode).await?;
+    let only = match ids.as_slice() {
+        [id] => PolicyRecord::read(store, &keys, mode, id).await?,
+        _ => None,
+    };
+    Ok(Some(match only {
+        Some(policy) => PolicyView {
+            id: policy.id,
+            name: policy.name,
+            agent_own: false,
+        },
+        None => PolicyView {
+            id: STRICTEST.to_owned(),
+            name: format!("The strictest of {} account-wide policies", ids.len()),
+            agent_own: false,
+        },
+    }))
+}

@@ -1,0 +1,189 @@
+//! `/agents/{id}/virtual-keys`: the keys that agents call the proxy with (specification "Virtual keys").
+
+mod doc;
+
+pub(crate) use doc::section;
+
+use super::agent;
+use super::upgrade;
+use crate::state::{ApiState, Call, PLAN_ATTEMPTS};
+use clock::now_ms;
+use crypto::virtual_key::{self as secret, WellFormed};
+use domain::id::Kind;
+use domain::plan::Plan;
+use domain::timestamp::iso_from_ms;
+use endpoint::doc::is;
+use endpoint::{Answer, Code, Given, Listing, PAGING, Problem, Reply, Text, operations};
+use secrecy::{ExposeSecret, SecretString};
+use serde::Serialize;
+use store::agent::script::PlanLimit;
+use store::sanity;
+use store::virtual_key::script as virtual_key;
+use store::virtual_key::script::{Created, NewVirtualKey, Revoked};
+use store::virtual_key::{VirtualKeyRecord, active_agents};
+use utoipa::ToSchema;
+
+operations! {
+    /// Operations on virtual keys.
+    ROUTES: ApiState, Management;
+
+    POST   "/agents/{id}/virtual-keys",         key(Write, Admin), LiveOnly, PerMinute, create;
+    GET    "/agents/{id}/virtual-keys",         key(Read, Viewer), LiveOnly, PerMinute, list, query;
+    DELETE "/agents/{id}/virtual-keys/{keyId}", key(Write, Admin), LiveOnly, PerMinute, revoke;
+}
+
+/// Longest name.
+const NAME_MAX: usize = 200;
+/// The name of a key whose maker gives none.
+const NAME_DEFAULT: &str = "default";
+/// What the caller has to know about the secret.
+const NOTE: &str = "Store this secret now: it is shown only once and cannot be recovered.";
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = VirtualKey)]
+struct VirtualKeyView<'a> {
+    #[schema(value_type = is::VirtualKeyId)]
+    key_id: &'a str,
+    #[schema(value_type = is::AgentId)]
+    agent_id: &'a str,
+    #[schema(example = "default")]
+    name: &'a str,
+    /// The first characters of the secret, to tell keys apart.
+    #[schema(example = "vk_live_9f86")]
+    prefix: &'a str,
+    #[schema(value_type = is::KeyState)]
+    status: &'static str,
+    #[schema(value_type = is::Time)]
+    created_at: String,
+    /// Null until the first call.
+    #[schema(value_type = Option<is::Time>)]
+    last_used_at: Option<String>,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = VirtualKeyIssued)]
+struct VirtualKeyIssued<'a> {
+    success: bool,
+    virtual_key: VirtualKeyView<'a>,
+    /// Shown this once.
+    #[schema(value_type = is::VirtualKeySecret)]
+    secret: &'a str,
+    #[schema(example = "Store this secret now: it is shown only once and cannot be recovered.")]
+    note: &'static str,
+}
+
+impl<'a> VirtualKeyView<'a> {
+    fn of(key: &'a VirtualKeyRecord) -> Self {
+        Self {
+            key_id: &key.key_id,
+            agent_id: &key.agent,
+            name: &key.name,
+            prefix: &key.prefix,
+            status: if key.active { "active" } else { "revoked" },
+            created_at: iso_from_ms(key.created_at_ms),
+            last_used_at: key.last_used_ms.map(iso_from_ms),
+        }
+    }
+}
+
+/// `POST /agents/{id}/virtual-keys`
+///
+/// # Errors
+/// 400, 402 `PLAN_VIRTUAL_KEY_LIMIT`, 503.
+pub async fn create(call: Call) -> Answer {
+    let agent = call.agent()?;
+    let body = call.body()?.only(&["name"])?;
+    let name = match body.text("name", Text::Line, NAME_MAX)? {
+        Given::Value(name) => name,
+        Given::Absent | Given::Null => NAME_DEFAULT.to_owned(),
+    };
+    let store = &call.state.store;
+    let secret: SecretString = secret::mint(&sanity::record(store).await?.check_secret)?;
+    let well_formed = WellFormed::parse(secret.expose_secret().as_bytes()).ok_or(Code::Internal)?;
+    let key_id = Kind::VirtualKey.mint(now_ms())?;
+    let mut plan_name = call.caller.plan.clone();
+    for _ in 0..PLAN_ATTEMPTS {
+        let plan = call.plan(&plan_name)?;
+        let limit = PlanLimit {
+            plan: &plan_name,
+            most: plan.active_virtual_keys,
+        };
+        let new = NewVirtualKey {
+            agent,
+            key_id: &key_id,
+            name: &name,
+            secret: well_formed,
+            limit,
+        };
+        match new.create(store, &call.scope()).await? {
+            Created::Done { created_at_ms } => {
+                return Reply::created(&VirtualKeyIssued {
+                    success: true,
+                    virtual_key: VirtualKeyView {
+                        key_id: &key_id,
+                        agent_id: agent,
+                        name: &name,
+                        prefix: well_formed.shown(),
+                        status: "active",
+                        created_at: iso_from_ms(created_at_ms),
+                        last_used_at: None,
+                    },
+                    secret: secret.expose_secret(),
+                    note: NOTE,
+                });
+            }
+            Created::PlanLimit => return Err(limit_reached(&call, &plan_name, &plan).await),
+            Created::OtherPlan(other) => plan_name = other,
+        }
+    }
+    Err(Code::ServiceUnavailable.into())
+}
+
+/// 402 with everything that the specification puts into its body.
+async fn limit_reached(call: &Call, plan_name: &str, plan: &Plan) -> Problem {
+    let agents = match active_agents(&call.state.store, &call.keys()).await {
+        Ok(agents) => agents,
+        Err(error) => return error.into(),
+    };
+    let limit = plan.active_virtual_keys.unwrap_or_default();
+    let message = format!(
+        "The plan `{plan_name}` allows {limit} active virtual keys in the account, and all are in use."
+    );
+    Problem::new(Code::PlanVirtualKeyLimit, message)
+        .with("activeKeyAgents", agents)
+        .with("plan", plan_name)
+        .with("limit", limit.to_string())
+        .with("upgradeTo", plan.upgrade_to.as_deref())
+        .with("upgradeUrl", upgrade::url(&call.state, plan))
+}
+
+/// `GET /agents/{id}/virtual-keys`
+///
+/// # Errors
+/// 400, 404, 503.
+pub async fn list(call: Call) -> Answer {
+    let paging = call.paging(&call.query(&PAGING)?, "virtualKeys")?;
+    let agent = agent::require(&call, call.agent()?).await?;
+    let (store, keys) = (&call.state.store, call.keys());
+    let part = VirtualKeyRecord::list(store, &keys, &agent.id, paging.page()).await?;
+    let records: Vec<VirtualKeyView<'_>> = part.records.iter().map(VirtualKeyView::of).collect();
+    Reply::ok(&Listing::of("virtualKeys", &records, &part, &paging))
+}
+
+/// `DELETE /agents/{id}/virtual-keys/{keyId}`
+///
+/// # Errors
+/// 400, 404, 503.
+pub async fn revoke(call: Call) -> Answer {
+    let agent = call.agent()?;
+    let key_id = call.record_id("keyId", Kind::VirtualKey)?;
+    match virtual_key::revoke(&call.state.store, &call.scope(), agent, key_id).await? {
+        Revoked::Done => Reply::done(),
+        Revoked::Missing => {
+            let message = format!("Agent `{agent}` has no active virtual key `{key_id}`.");
+            Err(Problem::new(Code::NotFound, message))
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! What the document says of virtual keys.
+
+use super::{NAME_MAX, VirtualKeyIssued, VirtualKeyView};
+use endpoint::doc::field::{agent_id, is, line};
+use endpoint::doc::{Body, Doc, Section};
+use endpoint::{Code, Done};
+
+pub(crate) fn section() -> Section {
+    let about =
+        "The keys that agents call the proxy with. They work nowhere else, and only their SHA-256 is stored.";
+    Section::of("Virtual keys", about, vec![create(), list(), revoke()])
+        .param("id", agent_id(), "The agent.")
+        .param("keyId", is("VirtualKeyId"), "The virtual key.")
+}
+
+fn create() -> Doc {
+    let body = Body::of("NewVirtualKey").may("name", line(NAME_MAX).eg("laptop"), "What people call it.");
+    Doc::of("POST /agents/{id}/virtual-keys", "createVirtualKey", "Make a virtual key")
+        .says("The secret is in this answer and nowhere else. The plan's limit counts the active keys of the whole account.")
+        .takes(body)
+        .gives::<VirtualKeyIssued<'_>>(201, "The key with its secret.")
+        .refuses(&[Code::PlanVirtualKeyLimit])
+}
+
+fn list() -> Doc {
+    Doc::of(
+        "GET /agents/{id}/virtual-keys",
+        "listVirtualKeys",
+        "List the virtual keys of an agent",
+    )
+    .lists::<VirtualKeyView<'_>>(
+        "virtualKeys",
+        "A page of keys, the newest first; revoked ones too, never secrets.",
+    )
+    .refuses(&[Code::NotFound])
+}
+
+fn revoke() -> Doc {
+    Doc::of(
+        "DELETE /agents/{id}/virtual-keys/{keyId}",
+        "revokeVirtualKey",
+        "Revoke a virtual key",
+    )
+    .says("The next call with it gets 401.")
+    .gives::<Done>(200, "It is revoked.")
+    .refuses(&[Code::NotFound])
+}

@@ -1,0 +1,267 @@
+//! Wallets: made for a bot, looked at one by one, and all together (specification §4.1 and §4.3, decisions D14, D16).
+
+mod doc;
+pub(crate) mod name;
+
+pub(crate) use doc::section;
+
+use super::agent::{NAME_MAX, make, no_wallet};
+use super::wallet::name::{Found, look_up};
+use crate::state::{ApiState, Call};
+use domain::money::Nanos;
+use domain::timestamp::iso_from_ms;
+use endpoint::doc::is;
+use endpoint::{
+    Answer, CURRENCIES, Code, Given, PAGING, Problem, Reply, Text, WalletName, missing, operations,
+    require_agent_id,
+};
+use serde::Serialize;
+use store::keys::USER;
+use store::wallet::Wallet;
+use store::wallet::script::user_wallet;
+use store::wallet::totals::Totals;
+use utoipa::ToSchema;
+
+operations! {
+    /// Operations on wallets by their names.
+    ROUTES: ApiState, Management;
+
+    POST "/wallets/create", key(Write, Admin), Both, WalletMinute, create;
+    GET  "/wallets/{id}",   key(Read, Viewer), Both, WalletMinute, get;
+}
+
+operations! {
+    /// Operations on the wallets of the account.
+    OF_ACCOUNT: ApiState, Management;
+
+    GET "/agents/{id}/wallet", key(Read, Viewer), Both, PerDay,    of_agent_id;
+    GET "/wallet",             key(Read, Viewer), Both, PerMinute, all, query;
+}
+
+/// Wallets on a page of `GET /wallet` when the caller does not say.
+const PAGE_DEFAULT: &str = "200";
+
+/// A wallet as the wallet-centric listing shows it (specification §4.1), with its number and currency.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Wallet)]
+struct WalletView<'a> {
+    #[schema(value_type = is::WalletId)]
+    id: &'a str,
+    #[schema(value_type = is::WalletNumber)]
+    wallet_id: u64,
+    /// The agent; null for the account's own wallet.
+    #[schema(value_type = Option<is::AgentId>)]
+    bot_id: Option<&'a str>,
+    #[schema(example = "Research bot")]
+    name: &'a str,
+    /// Rounded down to two fraction digits; the snapshot has the exact amount.
+    #[schema(pattern = r"^[0-9]+\.[0-9]{2}$", example = "12.50")]
+    balance: String,
+    #[schema(value_type = is::Currency)]
+    currency: &'static str,
+    #[schema(value_type = is::WalletState)]
+    status: &'static str,
+    #[schema(value_type = is::Time)]
+    created_at: String,
+}
+
+#[derive(Serialize, ToSchema)]
+#[schema(as = WalletAnswer)]
+struct WalletAnswer<'a> {
+    success: bool,
+    wallet: WalletView<'a>,
+}
+
+/// The wallet snapshot (decision D16).
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = WalletSnapshot)]
+struct Snapshot<'a> {
+    /// Where the snapshot is the whole answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = bool, required = false)]
+    success: Option<bool>,
+    /// Null for the account's own wallet.
+    #[schema(value_type = Option<is::AgentId>)]
+    agent_id: Option<&'a str>,
+    #[schema(value_type = is::WalletNumber)]
+    wallet_id: u64,
+    #[schema(value_type = is::WalletId)]
+    wallet: &'a str,
+    /// What it holds.
+    usdc: Nanos,
+    /// Deposits that are not confirmed.
+    usdc_pending: Nanos,
+    /// What it may spend through `POST /spend` in a UTC day.
+    spend_limit: Option<Nanos>,
+    #[schema(value_type = is::WalletState)]
+    status: &'static str,
+    #[schema(value_type = is::Time)]
+    created_at: String,
+    #[schema(value_type = is::Time)]
+    updated_at: String,
+}
+
+#[derive(Serialize, ToSchema)]
+#[schema(as = Wallets)]
+struct All<'a> {
+    success: bool,
+    user_wallet: Snapshot<'a>,
+    agent_wallets: Vec<Snapshot<'a>>,
+    totals: Sums,
+    /// How many agents' wallets there are.
+    #[schema(example = 1)]
+    total: u64,
+    #[schema(example = 200)]
+    limit: usize,
+    #[schema(example = 0)]
+    offset: usize,
+    /// Give it as `cursor` for the next page; null at the end.
+    #[serde(rename = "nextCursor")]
+    #[schema(value_type = Option<String>, example = json!(null))]
+    next_cursor: Option<String>,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = WalletTotals)]
+struct Sums {
+    /// Of all wallets, those on other pages included.
+    usdc: Nanos,
+    usdc_pending: Nanos,
+    #[schema(example = 2)]
+    wallets: u64,
+    /// Whether the sums are of the user wallet and the newest 10,000 agents' wallets alone, because there are more.
+    #[schema(example = false)]
+    partial: bool,
+}
+
+/// The agent of a wallet; none for the account's own.
+fn agent(wallet: &Wallet) -> Option<&str> {
+    Some(wallet.owner.as_str()).filter(|owner| *owner != USER)
+}
+
+impl<'a> WalletView<'a> {
+    fn of(wallet: &'a Wallet) -> Self {
+        Self {
+            id: &wallet.id,
+            wallet_id: wallet.number,
+            bot_id: agent(wallet),
+            name: &wallet.name,
+            balance: wallet.balance.two_digits(),
+            currency: CURRENCIES[0],
+            status: wallet.status.as_str(),
+            created_at: iso_from_ms(wallet.created_at_ms),
+        }
+    }
+}
+
+impl<'a> Snapshot<'a> {
+    fn of(wallet: &'a Wallet) -> Self {
+        Self {
+            success: None,
+            agent_id: agent(wallet),
+            wallet_id: wallet.number,
+            wallet: &wallet.id,
+            usdc: wallet.balance,
+            usdc_pending: wallet.pending,
+            spend_limit: wallet.spend_limit,
+            status: wallet.status.as_str(),
+            created_at: iso_from_ms(wallet.created_at_ms),
+            updated_at: iso_from_ms(wallet.updated_at_ms),
+        }
+    }
+}
+
+/// `POST /wallets/create`
+///
+/// # Errors
+/// 400, 403 `TIER_LIMIT`, 409 when the bot has a wallet, 503.
+pub async fn create(call: Call) -> Answer {
+    let body = call.body()?.only(&["botId", "name"])?;
+    let bot = match body.string("botId")? {
+        Given::Value(bot) => bot,
+        Given::Absent | Given::Null => return Err(missing("botId")),
+    };
+    require_agent_id("botId", &bot)?;
+    let name = body.text("name", Text::Line, NAME_MAX)?.value();
+    make(&call, &bot, name.as_deref().unwrap_or(&bot), None, None).await?;
+    show(&of_agent(&call, &bot).await?)
+}
+
+/// `GET /wallets/{id}`
+///
+/// # Errors
+/// 404, 503.
+pub async fn get(call: Call) -> Answer {
+    show(&require_own(&call).await?.wallet)
+}
+
+/// `GET /agents/{id}/wallet`
+///
+/// # Errors
+/// 400, 404, 503.
+pub async fn of_agent_id(call: Call) -> Answer {
+    let wallet = of_agent(&call, call.agent()?).await?;
+    Reply::ok(&Snapshot {
+        success: Some(true),
+        ..Snapshot::of(&wallet)
+    })
+}
+
+/// `GET /wallet`
+///
+/// # Errors
+/// 400, 503.
+pub async fn all(call: Call) -> Answer {
+    let mut query = call.query(&PAGING)?;
+    query
+        .entry("limit".to_owned())
+        .or_insert_with(|| PAGE_DEFAULT.to_owned());
+    let paging = call.paging(&query, "agent_wallets")?;
+    let (store, keys, mode) = (&call.state.store, call.keys(), call.caller.mode);
+    let user = user_wallet(store, &call.scope()).await?;
+    let part = Wallet::list(store, &keys, mode, paging.page()).await?;
+    let sums = Totals::of_agents(store, &keys, mode).await?;
+    Reply::ok(&All {
+        success: true,
+        user_wallet: Snapshot::of(&user),
+        agent_wallets: part.records.iter().map(Snapshot::of).collect(),
+        totals: Sums {
+            usdc: sums.balance.saturating_add(user.balance),
+            usdc_pending: sums.pending.saturating_add(user.pending),
+            wallets: sums.wallets + 1,
+            partial: sums.partial,
+        },
+        total: part.total,
+        limit: paging.limit(),
+        offset: paging.offset(),
+        next_cursor: paging.cursor(part.next.as_deref()),
+    })
+}
+
+/// The wallet that the path names, one of the caller's account and mode; it may be closed.
+///
+/// # Errors
+/// 404 when there is none, 503.
+pub(super) async fn require_own(call: &Call) -> Result<Found, Problem> {
+    let found = match WalletName::of_path(call.path("id")) {
+        None => None,
+        Some(name) => look_up(&call.state.store, &call.scope(), &name).await?,
+    };
+    let own = found.filter(|found| found.is_of(call));
+    own.ok_or_else(|| Problem::new(Code::NotFound, "There is no such wallet."))
+}
+
+async fn of_agent(call: &Call, id: &str) -> Result<Wallet, Problem> {
+    let wallet = Wallet::of_owner(&call.state.store, &call.keys(), call.caller.mode, id).await?;
+    wallet.ok_or_else(|| no_wallet(id))
+}
+
+fn show(wallet: &Wallet) -> Answer {
+    Reply::ok(&WalletAnswer {
+        success: true,
+        wallet: WalletView::of(wallet),
+    })
+}

@@ -1,0 +1,69 @@
+//! What the document says of wallets.
+
+use super::super::agent::NAME_MAX;
+use super::{All, PAGE_DEFAULT, Snapshot, WalletAnswer};
+use endpoint::doc::field::{CURSOR_SAYS, agent_id, cursor, line, offset, wallet_of_path, whole};
+use endpoint::doc::{Body, Doc, Section};
+use endpoint::{Code, PAGE_MAX};
+
+pub(crate) fn section() -> Section {
+    let about = "Wallets: one for each agent that was made with one, and the account's own user wallet. A wallet is named by its \
+                 number or its id; in requests that move money also by its agent's id, or by `user`.";
+    Section::of("Wallets", about, vec![create(), get(), of_agent(), all()]).param(
+        "id",
+        wallet_of_path(),
+        "The wallet's number or its id.",
+    )
+}
+
+fn create() -> Doc {
+    let body = Body::of("NewWallet")
+        .must("botId", agent_id(), "The id of the agent, which you choose.")
+        .may(
+            "name",
+            line(NAME_MAX).eg("Research bot"),
+            "What people call it; the id by default.",
+        );
+    Doc::of(
+        "POST /wallets/create",
+        "createWallet",
+        "Make the wallet of an agent whose id you choose",
+    )
+    .takes(body)
+    .gives::<WalletAnswer<'_>>(200, "The wallet.")
+    .refuses(&[Code::TierLimit, Code::Conflict, Code::NotFound])
+}
+
+fn get() -> Doc {
+    Doc::of("GET /wallets/{id}", "getWallet", "Show a wallet")
+        .gives::<WalletAnswer<'_>>(200, "The wallet.")
+        .refuses(&[Code::NotFound])
+}
+
+fn of_agent() -> Doc {
+    Doc::of(
+        "GET /agents/{id}/wallet",
+        "getAgentWallet",
+        "Show the wallet of an agent, exactly",
+    )
+    .param("id", agent_id(), "The agent.")
+    .gives::<Snapshot<'_>>(200, "The wallet's snapshot.")
+    .refuses(&[Code::NotFound])
+}
+
+fn all() -> Doc {
+    let limit = whole(1, PAGE_MAX).with("default", PAGE_DEFAULT.parse().unwrap_or(PAGE_MAX));
+    Doc::of(
+        "GET /wallet",
+        "listWallets",
+        "Show the user wallet, a page of the agents' wallets, and the totals",
+    )
+    .query("limit", limit, "Most wallets of agents on the page.")
+    .query(
+        "offset",
+        offset(),
+        "Wallets of agents to leave out at the beginning.",
+    )
+    .query("cursor", cursor(), CURSOR_SAYS)
+    .gives::<All<'_>>(200, "The wallets.")
+}

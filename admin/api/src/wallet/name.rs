@@ -1,0 +1,89 @@
+//! From the name of a wallet in a request to the wallet (decisions D3, D61).
+
+use crate::state::Call;
+use endpoint::{Code, Problem, WalletName};
+use serde_json::{Value, json};
+use store::keys::{AccountKeys, USER};
+use store::script::change::Scope;
+use store::wallet::script::user_wallet;
+use store::wallet::{Wallet, WalletPlace, WalletStatus};
+use store::{Store, StoreError};
+
+/// A wallet and where it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// Whose it is.
+    pub place: WalletPlace,
+    /// As it was just now; it may be closed.
+    pub wallet: Wallet,
+}
+
+impl Found {
+    /// Whether it belongs to the caller's account.
+    pub(crate) fn is_of(&self, call: &Call) -> bool {
+        self.place.account == call.caller.account
+    }
+
+    /// Whether its agent was deleted; then it stays so.
+    pub fn is_closed(&self) -> bool {
+        self.wallet.status == WalletStatus::Closed
+    }
+}
+
+/// The wallet that `name` in the field `field` names, in the caller's mode; a number or id may be another account's.
+///
+/// # Errors
+/// 404 when there is none, 503.
+pub(crate) async fn find(call: &Call, field: &str, name: &WalletName) -> Result<Found, Problem> {
+    let found = look_up(&call.state.store, &call.scope(), name).await?;
+    found.ok_or_else(|| {
+        let message = format!("{field}: there is no wallet `{}`.", name.text());
+        Problem::new(Code::NotFound, message)
+    })
+}
+
+/// The wallet of this name in the mode of `scope`; an agent or `user` is one of its account, a number or id of any.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn look_up(
+    store: &Store,
+    scope: &Scope<'_>,
+    name: &WalletName,
+) -> Result<Option<Found>, StoreError> {
+    match name {
+        WalletName::Owner(owner) => of_owner(store, scope, owner).await,
+        WalletName::Number(_) | WalletName::Id(_) => match WalletPlace::find(store, &name.text()).await? {
+            Some(place) if place.mode == scope.mode => {
+                let wallet = Wallet::at(store, &place).await?;
+                Ok(wallet.map(|wallet| Found { place, wallet }))
+            }
+            _ => Ok(None),
+        },
+    }
+}
+
+async fn of_owner(store: &Store, scope: &Scope<'_>, owner: &str) -> Result<Option<Found>, StoreError> {
+    let account = AccountKeys::of(scope.account);
+    let wallet = match owner {
+        USER => Some(user_wallet(store, scope).await?),
+        agent => Wallet::of_owner(store, &account, scope.mode, agent).await?,
+    };
+    Ok(wallet.map(|wallet| Found {
+        place: WalletPlace {
+            account: scope.account.to_owned(),
+            mode: scope.mode,
+            owner: wallet.owner.clone(),
+            number: wallet.number,
+        },
+        wallet,
+    }))
+}
+
+/// The name as it stands in a fingerprint: a wallet's number and an agent of that name are two things.
+pub(crate) fn canonical(name: &WalletName) -> Value {
+    match name {
+        WalletName::Number(number) => json!(number),
+        WalletName::Id(_) | WalletName::Owner(_) => json!(name.text()),
+    }
+}

@@ -1,0 +1,274 @@
+//! `/webhooks`: who is told of what happens in the account (decision D42). Each mode has its own.
+
+mod doc;
+
+pub(crate) use doc::section;
+
+mod deliveries;
+mod gate;
+mod redeliver;
+mod request;
+
+pub use deliveries::deliveries;
+pub use redeliver::again;
+
+use crate::state::{ApiState, Call};
+use clock::now_ms;
+use crypto::seal::WebhookSecretOf;
+use domain::event::EventName;
+use domain::id::Kind;
+use domain::timestamp::iso_from_ms;
+use endpoint::doc::is;
+use endpoint::{Answer, Code, Listing, PAGING, Problem, Reply, missing, operations};
+use history::trail::Trail;
+use request::Request;
+use secrecy::SecretString;
+use serde::Serialize;
+use std::time::Duration;
+use store::StoreError;
+use store::webhook::delivery::delivery_id;
+use store::webhook::script as webhook;
+use store::webhook::script::{Created, Tested, Update};
+use store::webhook::{Status, WEBHOOKS_MAX, WebhookRecord, events_text};
+use telemetry::error_chain;
+use utoipa::ToSchema;
+use webhooks::dispatch::{Reach, dispatch};
+
+operations! {
+    /// Operations on webhooks.
+    ROUTES: ApiState, Management;
+
+    POST   "/webhooks",                                        key(Write, Admin), Both, PerMinute, create;
+    GET    "/webhooks",                                        key(Read, Viewer), Both, PerMinute, list, query;
+    GET    "/webhooks/{id}",                                   key(Read, Viewer), Both, PerMinute, get;
+    PATCH  "/webhooks/{id}",                                   key(Write, Admin), Both, PerMinute, update;
+    DELETE "/webhooks/{id}",                                   key(Write, Admin), Both, PerMinute, delete;
+    POST   "/webhooks/{id}/test",                              key(Write, Admin), Both, PerMinute, test;
+    GET    "/webhooks/{id}/deliveries",                        key(Read, Viewer), Both, PerMinute, deliveries, query;
+    POST   "/webhooks/{id}/deliveries/{deliveryId}/redeliver", key(Write, Admin), Both, PerMinute, again;
+}
+
+/// The record as it is returned. The secret never is.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Webhook)]
+struct WebhookView<'a> {
+    #[schema(value_type = is::WebhookId)]
+    id: &'a str,
+    #[schema(example = "https://hooks.example/tollgate")]
+    url: &'a str,
+    #[schema(value_type = Vec<is::WebhookEvent>)]
+    events: Vec<&'static str>,
+    #[schema(example = "Pager")]
+    description: Option<&'a str>,
+    #[schema(value_type = is::WebhookState)]
+    status: &'static str,
+    #[schema(value_type = is::Time)]
+    created_at: String,
+    #[schema(value_type = is::Time)]
+    updated_at: String,
+    /// When its secret was given last. The secret itself is never shown.
+    #[schema(value_type = is::Time)]
+    secret_updated_at: String,
+}
+
+#[derive(Serialize, ToSchema)]
+#[schema(as = WebhookAnswer)]
+struct WebhookAnswer<'a> {
+    success: bool,
+    webhook: WebhookView<'a>,
+}
+
+/// The test event that was sent.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = WebhookTested)]
+struct Tried {
+    success: bool,
+    #[schema(value_type = is::DeliveredEvent, example = "webhook.test")]
+    event: &'static str,
+    #[schema(value_type = is::DeliveryId)]
+    delivery_id: String,
+    /// The entry of the audit trail that it tells of.
+    #[schema(example = 118)]
+    audit_seq: u64,
+}
+
+impl<'a> WebhookView<'a> {
+    fn of(webhook: &'a WebhookRecord) -> Self {
+        Self {
+            id: &webhook.id,
+            url: &webhook.url,
+            events: webhook.events.iter().map(|event| event.as_str()).collect(),
+            description: webhook.description.as_deref(),
+            status: webhook.status.as_str(),
+            created_at: iso_from_ms(webhook.created_at_ms),
+            updated_at: iso_from_ms(webhook.updated_at_ms),
+            secret_updated_at: iso_from_ms(webhook.secret_at_ms),
+        }
+    }
+}
+
+impl<'a> WebhookAnswer<'a> {
+    fn of(webhook: &'a WebhookRecord) -> Self {
+        Self {
+            success: true,
+            webhook: WebhookView::of(webhook),
+        }
+    }
+}
+
+/// `POST /webhooks`
+///
+/// # Errors
+/// 400, 403 `WEBHOOK_LIMIT` or `PLAN_FEATURE`, 503.
+pub async fn create(call: Call) -> Answer {
+    gate::require(&call)?;
+    let request = Request::of_new(&call.body()?)?;
+    let (Some(url), Some(events), Some(secret)) = (&request.url, &request.events, &request.secret) else {
+        return Err(missing("url, events or secret")); // `of_new` has asked for each
+    };
+    request::require_receiver(&call.state, url).await?;
+    let id = Kind::Webhook.mint(now_ms())?;
+    let sealed = seal(&call, &id, secret)?;
+    let events = events_text(events);
+    let mut fields = vec![
+        ("url", url.as_str()),
+        ("events", &events),
+        ("secret", &sealed),
+        ("status", Status::Active.as_str()),
+    ];
+    if let Some(Some(description)) = &request.description {
+        fields.push(("description", description));
+    }
+    match webhook::create(&call.state.store, &call.scope(), &id, &fields, request.shown()).await? {
+        Created::Done(webhook) => Reply::created(&WebhookAnswer::of(&webhook)),
+        Created::TooMany => {
+            let message = format!("An account can have {WEBHOOKS_MAX} webhooks; delete one first.");
+            Err(Problem::new(Code::WebhookLimit, message))
+        }
+    }
+}
+
+fn seal(call: &Call, id: &str, secret: &SecretString) -> Result<String, Problem> {
+    let owner = WebhookSecretOf {
+        account: &call.caller.account,
+        mode: call.caller.mode,
+        webhook: id,
+    };
+    call.state.sealer.seal(&owner, secret).map_err(|error| {
+        tracing::error!(error = %error_chain(&error), "a webhook's secret could not be sealed");
+        Code::ServiceUnavailable.into()
+    })
+}
+
+/// `GET /webhooks`
+///
+/// # Errors
+/// 400, 503.
+pub async fn list(call: Call) -> Answer {
+    gate::require(&call)?;
+    let paging = call.paging(&call.query(&PAGING)?, "webhooks")?;
+    let (store, keys) = (&call.state.store, call.keys());
+    let part = WebhookRecord::list(store, &keys, call.caller.mode, paging.page()).await?;
+    let records: Vec<WebhookView<'_>> = part.records.iter().map(WebhookView::of).collect();
+    Reply::ok(&Listing::of("webhooks", &records, &part, &paging))
+}
+
+/// `GET /webhooks/{id}`
+///
+/// # Errors
+/// 404, 503.
+pub async fn get(call: Call) -> Answer {
+    gate::require(&call)?;
+    Reply::ok(&WebhookAnswer::of(&of_path(&call).await?))
+}
+
+/// The webhook in the path.
+async fn of_path(call: &Call) -> Result<WebhookRecord, Problem> {
+    let id = call.record_id("id", Kind::Webhook)?;
+    let webhook = WebhookRecord::read(&call.state.store, &call.keys(), call.caller.mode, id).await?;
+    webhook.ok_or_else(|| none(id))
+}
+
+fn none(id: &str) -> Problem {
+    Problem::new(Code::NotFound, format!("There is no webhook `{id}`."))
+}
+
+/// `PATCH /webhooks/{id}`
+///
+/// # Errors
+/// 400, 404, 503.
+pub async fn update(call: Call) -> Answer {
+    gate::require(&call)?;
+    let WebhookRecord { id, .. } = &of_path(&call).await?;
+    let request = Request::of_change(&call.body()?)?;
+    if let Some(url) = &request.url {
+        request::require_receiver(&call.state, url).await?;
+    }
+    let sealed = request.secret.as_ref().map(|secret| seal(&call, id, secret));
+    let sealed = sealed.transpose()?;
+    let changes = request.changes();
+    let update = Update {
+        id,
+        changes: &changes,
+        secret: sealed.as_deref(),
+        overlap: Duration::from_secs(call.state.webhooks.settings.secret_overlap_hours * 3600),
+        shown: request.shown(),
+    };
+    match update.run(&call.state.store, &call.scope()).await? {
+        Some(webhook) => Reply::ok(&WebhookAnswer::of(&webhook)),
+        None => Err(none(id)),
+    }
+}
+
+/// `DELETE /webhooks/{id}`
+///
+/// # Errors
+/// 404, 503.
+pub async fn delete(call: Call) -> Answer {
+    gate::require(&call)?;
+    let id = call.record_id("id", Kind::Webhook)?;
+    match webhook::delete(&call.state.store, &call.scope(), id).await? {
+        true => Reply::done(),
+        false => Err(none(id)),
+    }
+}
+
+/// `POST /webhooks/{id}/test`
+///
+/// # Errors
+/// 404, 409 while it is disabled, 503.
+pub async fn test(call: Call) -> Answer {
+    gate::require(&call)?;
+    let id = call.record_id("id", Kind::Webhook)?;
+    let (account, mode) = (&call.caller.account, call.caller.mode);
+    match webhook::test(&call.state.store, &call.scope(), id).await? {
+        Tested::Done { seq } => {
+            // At once, so that the delivery is listed when the caller looks; if not, the sealer does it.
+            if let Err(error) = dispatch_now(&call).await {
+                tracing::warn!(error = %error_chain(&error), "a webhook's test is dispatched later");
+            }
+            let event = EventName::WebhookTest;
+            let delivery = delivery_id(account, mode, id, seq, event);
+            Reply::ok(&Tried {
+                success: true,
+                event: event.as_str(),
+                delivery_id: delivery,
+                audit_seq: seq,
+            })
+        }
+        Tested::Missing => Err(none(id)),
+        Tested::Disabled => Err(Problem::new(Code::Conflict, "This webhook is disabled.")),
+    }
+}
+
+async fn dispatch_now(call: &Call) -> Result<(), StoreError> {
+    let (account, mode) = (&call.caller.account, call.caller.mode);
+    Trail::of(&call.state.store, &call.state.archive, account, mode)
+        .seal()
+        .await?;
+    dispatch(&call.state.webhooks, account, mode, Reach::Store)
+        .await
+        .map(drop)
+}

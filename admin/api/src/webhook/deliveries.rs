@@ -1,0 +1,130 @@
+//! `/webhooks/{id}/deliveries`: every attempt of every delivery that is kept.
+
+use super::{gate, of_path};
+use crate::state::Call;
+use domain::timestamp::iso_from_ms;
+use endpoint::doc::is;
+use endpoint::{Answer, Listing, Problem, Reply};
+use serde::Serialize;
+use store::webhook::delivery::{Attempt, Delivery, Listed, State, Wanted, delivery_id};
+use utoipa::ToSchema;
+
+/// What a delivery is failed with that was never attempted.
+const REFUSED: &str = "too many deliveries are waiting";
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Delivery)]
+pub(super) struct DeliveryView<'a> {
+    #[schema(value_type = is::DeliveryId)]
+    id: String,
+    #[schema(value_type = is::DeliveredEvent)]
+    event: &'static str,
+    /// The same as `event`.
+    #[schema(value_type = is::DeliveredEvent)]
+    event_type: &'static str,
+    #[schema(value_type = is::DeliveryState)]
+    status: &'static str,
+    /// Of the last attempt.
+    #[schema(value_type = Option<i32>, example = 200)]
+    response_code: Option<u16>,
+    /// Of the last attempt, or why there was none.
+    #[schema(example = json!(null))]
+    error: Option<&'a str>,
+    #[schema(value_type = is::Time)]
+    created_at: String,
+    /// The entry of the audit trail that it tells of.
+    #[schema(example = 118)]
+    audit_seq: u64,
+    attempts: Vec<AttemptView<'a>>,
+    #[schema(value_type = Option<is::Time>)]
+    next_attempt_at: Option<String>,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = DeliveryAttempt)]
+struct AttemptView<'a> {
+    #[schema(value_type = is::Time)]
+    at: String,
+    #[schema(example = 38)]
+    duration_ms: u64,
+    /// Null without an answer.
+    #[schema(value_type = Option<i32>, example = 200)]
+    response_code: Option<u16>,
+    #[schema(example = json!(null))]
+    error: Option<&'a str>,
+    /// The beginning of an answer that was no success.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = String, required = false, example = "internal error")]
+    response_excerpt: Option<&'a str>,
+}
+
+impl<'a> AttemptView<'a> {
+    fn of(attempt: &'a Attempt) -> Self {
+        Self {
+            at: iso_from_ms(attempt.at_ms),
+            duration_ms: attempt.took_ms,
+            response_code: attempt.code,
+            error: attempt.error.as_deref(),
+            response_excerpt: attempt.excerpt.as_deref(),
+        }
+    }
+}
+
+impl<'a> DeliveryView<'a> {
+    fn of(id: String, listed: &'a Listed) -> Self {
+        let delivery = &listed.delivery;
+        let last = delivery.attempts.last();
+        let (status, error) = match delivery.state {
+            State::Refused => (State::Failed, Some(REFUSED)),
+            state => (state, last.and_then(|attempt| attempt.error.as_deref())),
+        };
+        Self {
+            id,
+            event: delivery.event.as_str(),
+            event_type: delivery.event.as_str(),
+            status: status.as_str(),
+            response_code: last.and_then(|attempt| attempt.code),
+            error,
+            created_at: iso_from_ms(delivery.created_at_ms),
+            audit_seq: delivery.seq,
+            attempts: delivery.attempts.iter().map(AttemptView::of).collect(),
+            next_attempt_at: listed.next_at_ms.map(iso_from_ms),
+        }
+    }
+}
+
+/// `GET /webhooks/{id}/deliveries`
+///
+/// # Errors
+/// 400, 404, 503.
+pub async fn deliveries(call: Call) -> Answer {
+    gate::require(&call)?;
+    let query = call.list_query(&["status"])?;
+    let paging = call.paging(&query, "deliveries")?;
+    let wanted = match query.get("status").map(String::as_str) {
+        None => Wanted::All,
+        Some("pending") => Wanted::Pending,
+        Some("delivered") => Wanted::Delivered,
+        Some("failed") => Wanted::Failed,
+        Some(_) => {
+            return Err(Problem::validation(
+                "status must be pending, delivered or failed.",
+            ));
+        }
+    };
+    let webhook = of_path(&call).await?;
+    let (account, mode) = (&call.caller.account, call.caller.mode);
+    let (store, keys) = (&call.state.store, call.keys());
+    let part = Delivery::list(store, &keys, mode, &webhook.id, wanted, paging.page()).await?;
+    let records: Vec<DeliveryView<'_>> = part
+        .records
+        .iter()
+        .map(|listed| {
+            let Delivery { seq, event, .. } = listed.delivery;
+            DeliveryView::of(delivery_id(account, mode, &webhook.id, seq, event), listed)
+        })
+        .collect();
+    Reply::ok(&Listing::of("deliveries", &records, &part, &paging))
+}

@@ -1,0 +1,36 @@
+//! Webhooks are part of the dashboard on some plans only; API keys manage them on every plan (specification "Events",
+//! decision D42).
+
+use super::super::upgrade;
+use crate::state::Call;
+use endpoint::caller::Who;
+use endpoint::problem::{Code, Problem};
+
+/// Refuses a session whose account's plan has no webhooks in the dashboard.
+///
+/// # Errors
+/// 403 `PLAN_FEATURE`, with the way up; 503 for a plan that is not known.
+pub(super) fn require(call: &Call) -> Result<(), Problem> {
+    match call.caller.who {
+        Who::Key { .. } => return Ok(()),
+        Who::Session { .. } => {}
+    }
+    let name = &call.caller.plan;
+    let plan = call.plan(name)?;
+    if plan.webhooks_in_dashboard {
+        return Ok(());
+    }
+    let message =
+        format!("The plan `{name}` has no webhooks in the dashboard; API keys manage them on every plan.");
+    let plans = call.state.plans.load();
+    // Not always the next plan: one that has them.
+    let up = plans.way_to(name, |plan| plan.webhooks_in_dashboard);
+    let problem = Problem::new(Code::PlanFeature, message)
+        .with("plan", name.as_str())
+        .with("upgradeTo", up.map(|(upgrade, _)| upgrade))
+        .with(
+            "upgradeUrl",
+            up.and_then(|(_, below)| upgrade::url(&call.state, below)),
+        );
+    Err(problem)
+}

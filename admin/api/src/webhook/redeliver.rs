@@ -1,0 +1,59 @@
+//! `POST /webhooks/{id}/deliveries/{deliveryId}/redeliver`: a receiver that was away gets what it missed.
+
+use super::gate;
+use crate::state::Call;
+use domain::id::Kind;
+use endpoint::doc::is;
+use endpoint::{Answer, Code, Problem, Reply};
+use serde::Serialize;
+use store::webhook::delivery::State;
+use store::webhook::script::Endpoint;
+use store::webhook::script::redeliver::{Redelivered, redeliver};
+use utoipa::ToSchema;
+
+/// A delivery that is tried again.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Redelivered)]
+pub(super) struct Again<'a> {
+    success: bool,
+    #[schema(value_type = is::DeliveryId)]
+    delivery_id: &'a str,
+    /// `pending`
+    #[schema(value_type = is::DeliveryState)]
+    status: &'static str,
+}
+
+/// `POST /webhooks/{id}/deliveries/{deliveryId}/redeliver`
+///
+/// # Errors
+/// 404; 409 while it is pending, while the webhook is disabled or too many deliveries wait; 503.
+pub async fn again(call: Call) -> Answer {
+    gate::require(&call)?;
+    let webhook = call.record_id("id", Kind::Webhook)?;
+    let delivery = call.record_id("deliveryId", Kind::Delivery)?;
+    let waiting_max = call.state.webhooks.settings.waiting_max;
+    let conflict = |message: &'static str| Err(Problem::new(Code::Conflict, message));
+    match redeliver(&call.state.store, &call.scope(), webhook, delivery, waiting_max).await? {
+        Redelivered::Pending => {
+            let endpoint = Endpoint {
+                account: call.caller.account.clone(),
+                mode: call.caller.mode,
+                webhook: webhook.to_owned(),
+            };
+            call.state.webhooks.hints.add(std::iter::once(endpoint));
+            Reply::ok(&Again {
+                success: true,
+                delivery_id: delivery,
+                status: State::Pending.as_str(),
+            })
+        }
+        Redelivered::AlreadyPending => conflict("This delivery waits for an attempt anyway."),
+        Redelivered::Disabled => conflict("This webhook is disabled."),
+        Redelivered::Full => conflict("Too many deliveries of this webhook wait already."),
+        Redelivered::Missing => {
+            let message = format!("There is no delivery `{delivery}` of a webhook `{webhook}`.");
+            Err(Problem::new(Code::NotFound, message))
+        }
+    }
+}

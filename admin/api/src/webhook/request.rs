@@ -1,0 +1,225 @@
+//! What a webhook is asked to be: the fields of a body, checked.
+
+use crate::state::ApiState;
+use domain::event::EventName;
+use endpoint::{Fields, Given, Problem, Text, missing};
+use secrecy::SecretString;
+use serde_json::{Map, Value, json};
+use store::script::change::FieldChange;
+use store::webhook::{Status, events_text};
+use url::Url;
+use webhooks::sign::check_secret;
+
+/// Longest description.
+pub(super) const DESCRIPTION_MAX: usize = 500;
+/// Most names in a list of events; it may name one twice.
+pub(super) const NAMES_MAX: usize = 64;
+
+/// The fields given.
+#[derive(Debug, Default)]
+pub(super) struct Request {
+    pub(super) url: Option<String>,
+    pub(super) events: Option<Vec<EventName>>,
+    pub(super) secret: Option<SecretString>,
+    /// `Some(None)` clears it.
+    pub(super) description: Option<Option<String>>,
+    pub(super) status: Option<Status>,
+}
+
+/// Refuses a URL to which nothing may be delivered.
+pub(super) async fn require_receiver(api: &ApiState, url: &str) -> Result<(), Problem> {
+    let checked = api.webhooks.sender.check(url).await;
+    checked.map_err(|bad| Problem::validation(bad.to_string()))
+}
+
+impl Request {
+    /// A body that registers a webhook.
+    pub(super) fn of_new(body: &Fields<'_>) -> Result<Self, Problem> {
+        body.require_only(&["url", "events", "secret", "description"])?;
+        let request = Self::of(body)?;
+        for (name, absent) in [
+            ("url", request.url.is_none()),
+            ("events", request.events.is_none()),
+            ("secret", request.secret.is_none()),
+        ] {
+            if absent {
+                return Err(missing(name));
+            }
+        }
+        Ok(request)
+    }
+
+    /// A body that changes one.
+    pub(super) fn of_change(body: &Fields<'_>) -> Result<Self, Problem> {
+        body.require_only(&["url", "events", "secret", "description", "status"])?;
+        let request = Self::of(body)?;
+        let nothing = request.changes().is_empty() && request.secret.is_none();
+        if nothing {
+            let message = "Give at least one of url, events, secret, description, status.";
+            return Err(Problem::validation(message));
+        }
+        Ok(request)
+    }
+
+    fn of(body: &Fields<'_>) -> Result<Self, Problem> {
+        let secret = given("secret", body.string("secret")?)?;
+        if let Some(secret) = &secret {
+            check_secret(secret).map_err(|bad| Problem::validation(bad.to_string()))?;
+        }
+        let names = given("events", body.strings("events", NAMES_MAX)?)?;
+        let status = given("status", body.string("status")?)?;
+        let status = status.map(|word| {
+            let bad = || Problem::validation("status must be active or disabled.");
+            Status::parse(&word).ok_or_else(bad)
+        });
+        Ok(Self {
+            url: given("url", body.string("url")?)?,
+            events: names.map(events).transpose()?,
+            secret: secret.map(SecretString::from),
+            description: match body.text("description", Text::Lines, DESCRIPTION_MAX)? {
+                Given::Absent => None,
+                Given::Null => Some(None),
+                Given::Value(text) => Some(Some(text)),
+            },
+            status: status.transpose()?,
+        })
+    }
+
+    /// What changes in the record, the secret aside.
+    pub(super) fn changes(&self) -> Vec<FieldChange> {
+        let mut changes: Vec<FieldChange> = Vec::new();
+        changes.extend(self.url.clone().map(|url| ("url", Some(url))));
+        let events = self.events.as_deref().map(events_text);
+        changes.extend(events.map(|events| ("events", Some(events))));
+        changes.extend(self.description.clone().map(|text| ("description", text)));
+        let status = self.status.map(|status| status.as_str().to_owned());
+        changes.extend(status.map(|status| ("status", Some(status))));
+        changes
+    }
+
+    /// What the audit log says: of the secret that there is a new one, of the URL only scheme, host and port. Paths and queries
+    /// can hold tokens, and the log keeps what it is told for ever.
+    pub(super) fn shown(&self) -> Map<String, Value> {
+        let mut shown = Map::new();
+        if let Some(url) = &self.url {
+            let origin = Url::parse(url).map(|url| url.origin().ascii_serialization());
+            shown.insert("url".to_owned(), origin.unwrap_or_default().into());
+        }
+        if let Some(events) = &self.events {
+            let names: Vec<&str> = events.iter().map(|event| event.as_str()).collect();
+            shown.insert("events".to_owned(), json!(names));
+        }
+        if let Some(description) = &self.description {
+            shown.insert("description".to_owned(), json!(description));
+        }
+        if let Some(status) = self.status {
+            shown.insert("status".to_owned(), status.as_str().into());
+        }
+        if self.secret.is_some() {
+            shown.insert("secretChanged".to_owned(), true.into());
+        }
+        shown
+    }
+}
+
+/// A field that cannot be cleared.
+fn given<T>(name: &str, field: Given<T>) -> Result<Option<T>, Problem> {
+    match field {
+        Given::Absent => Ok(None),
+        Given::Null => Err(Problem::validation(format!("{name} must not be null."))),
+        Given::Value(value) => Ok(Some(value)),
+    }
+}
+
+/// The events of a list, each once, in the order of the specification.
+fn events(names: Vec<String>) -> Result<Vec<EventName>, Problem> {
+    let mut found = Vec::new();
+    for name in names {
+        let event = EventName::parse(&name).ok_or_else(|| unknown(&name))?;
+        if !found.contains(&event) {
+            found.push(event);
+        }
+    }
+    if found.is_empty() {
+        return Err(Problem::validation("events must name at least one event."));
+    }
+    found.sort_unstable();
+    Ok(found)
+}
+
+fn unknown(name: &str) -> Problem {
+    const LONGEST: usize = 64;
+    let cut: String = name.chars().take(LONGEST).collect();
+    let known: Vec<&str> = EventName::ALL.iter().map(|event| event.as_str()).collect();
+    let known = known.join(", ");
+    Problem::validation(format!("events: {cut:?} is no event; known: {known}."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn new(body: &str) -> Result<Request, String> {
+        let fields = Fields::parse(body.as_bytes()).unwrap();
+        Request::of_new(&fields).map_err(|problem| problem.message().to_owned())
+    }
+
+    #[test]
+    fn each_field_is_asked_for_and_named() {
+        for (body, named) in [
+            (r"{}", "url is required."),
+            (r#"{"url":null}"#, "url must not be null."),
+            (r#"{"url":"https://x"}"#, "events is required."),
+            (
+                r#"{"url":"https://x","events":[]}"#,
+                "events must name at least one event.",
+            ),
+            (
+                r#"{"url":"https://x","events":"a"}"#,
+                "events must be a list of strings.",
+            ),
+            (
+                r#"{"url":"https://x","events":["agent.melted"]}"#,
+                "events: \"agent.melted\" is no event",
+            ),
+            (
+                r#"{"url":"https://x","events":["webhook.test"]}"#,
+                "events: \"webhook.test\" is no event",
+            ),
+            (
+                r#"{"url":"https://x","events":["agent.frozen"]}"#,
+                "secret is required.",
+            ),
+            (
+                r#"{"url":"https://x","events":["agent.frozen"],"secret":"short"}"#,
+                "secret must",
+            ),
+            (r#"{"status":"active"}"#, "\"status\" is not a field here"),
+        ] {
+            let message = new(body).unwrap_err();
+            assert!(message.starts_with(named), "{body}: {message}");
+        }
+    }
+
+    #[test]
+    fn events_are_named_once_and_in_order() {
+        let request = new(
+            r#"{"url":"https://u:token@x:8443/token?token=t#token","secret":"0123456789abcdef",
+                "events":["wallet.deposit","agent.frozen","wallet.deposit"]}"#,
+        )
+        .unwrap();
+        let names: Vec<&str> = request
+            .events
+            .as_ref()
+            .unwrap()
+            .iter()
+            .map(|event| event.as_str())
+            .collect();
+        assert_eq!(names, ["agent.frozen", "wallet.deposit"]);
+        assert_eq!(request.shown()["url"], "https://x:8443");
+        let shown = Value::Object(request.shown()).to_string();
+        for text in [shown, format!("{:?}", request.secret)] {
+            assert!(!text.contains("token") && !text.contains("0123456789"), "{text}");
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! The archive as requests and workers share it: what was read of it is cached.
+
+use crate::intents::{IntentSegment, IntentSegments};
+use crate::place::Place;
+use crate::segment::{Descriptor, Manifest, Segment};
+use bytes::Bytes;
+use domain::mode::Mode;
+use quick_cache::sync::{Cache, DefaultLifecycle};
+use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
+use settings::{AuditSettings, BadSettings};
+use std::hash::Hash;
+use std::sync::Arc;
+use store::StoreError;
+use store::audit::chain::Chain;
+
+/// Memory for opened segments, manifests and lists of segments, of entries and of intents, in bytes each.
+const CACHED_BYTES: u64 = 64 << 20;
+/// Things in a cache, about.
+const CACHED: usize = 200;
+/// Times that a look at the list of segments is repeated when others archive meanwhile.
+const ATTEMPTS: usize = 8;
+
+/// The archive, as all requests and workers share it.
+#[derive(Debug)]
+pub struct Archive {
+    pub(crate) place: Place,
+    pub(crate) lists: Cache<(String, Mode), Arc<Vec<Arc<Descriptor>>>, Weight>,
+    pub(crate) manifests: Cache<String, Arc<Manifest>, Weight>,
+    pub(crate) segments: Cache<String, Arc<Segment>, Weight>,
+    pub(crate) intent_lists: Cache<(String, Mode), IntentSegments, Weight>,
+    pub(crate) intent_segments: Cache<String, Arc<IntentSegment>, Weight>,
+}
+
+/// How much memory what is cached takes, about.
+#[derive(Debug, Clone)]
+pub(crate) struct Weight;
+
+impl Weighter<(String, Mode), Arc<Vec<Arc<Descriptor>>>> for Weight {
+    fn weight(&self, _key: &(String, Mode), list: &Arc<Vec<Arc<Descriptor>>>) -> u64 {
+        let counts: usize = list.iter().map(|descriptor| descriptor.counts.len()).sum();
+        (list.len() * 600 + counts * 80 + 100) as u64
+    }
+}
+
+impl Weighter<String, Arc<Manifest>> for Weight {
+    fn weight(&self, _key: &String, manifest: &Arc<Manifest>) -> u64 {
+        (manifest.decisions.len() + manifest.segment.counts.len() * 80 + 1000) as u64
+    }
+}
+
+impl Weighter<String, Arc<Segment>> for Weight {
+    fn weight(&self, _key: &String, segment: &Arc<Segment>) -> u64 {
+        segment.weight()
+    }
+}
+
+impl Weighter<(String, Mode), IntentSegments> for Weight {
+    fn weight(&self, _key: &(String, Mode), list: &IntentSegments) -> u64 {
+        list.iter().map(|descriptor| descriptor.weight()).sum::<u64>() + 100
+    }
+}
+
+impl Weighter<String, Arc<IntentSegment>> for Weight {
+    fn weight(&self, _key: &String, segment: &Arc<IntentSegment>) -> u64 {
+        segment.weight()
+    }
+}
+
+/// A cache in one part: of several parts none would have room for a large segment.
+fn cache<K: Eq + Hash + Clone, V: Clone>() -> Cache<K, V, Weight>
+where
+    Weight: Weighter<K, V>,
+{
+    let options = OptionsBuilder::new()
+        .estimated_items_capacity(CACHED)
+        .weight_capacity(CACHED_BYTES)
+        .shards(1)
+        .build();
+    match options {
+        Ok(options) => Cache::with_options(
+            options,
+            Weight,
+            DefaultHashBuilder::default(),
+            DefaultLifecycle::default(),
+        ),
+        // Both capacities are given, so this does not happen.
+        Err(_) => Cache::with_weighter(CACHED, CACHED_BYTES, Weight),
+    }
+}
+
+impl Archive {
+    /// The archive that the settings name.
+    ///
+    /// # Errors
+    /// [`BadSettings`] names the key.
+    pub fn of(settings: &AuditSettings) -> Result<Self, BadSettings> {
+        Ok(Self::at(Place::of(settings)?))
+    }
+
+    /// The archive at `place`.
+    #[must_use]
+    pub fn at(place: Place) -> Self {
+        Self {
+            place,
+            lists: cache(),
+            manifests: cache(),
+            segments: cache(),
+            intent_lists: cache(),
+            intent_segments: cache(),
+        }
+    }
+
+    /// Where it lies.
+    #[must_use]
+    pub const fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// The segments of a chain, oldest first.
+    ///
+    /// # Errors
+    /// [`StoreError`], also when they do not cover what left the store.
+    pub async fn segments(
+        &self,
+        chain: &Chain<'_>,
+        account: &str,
+        mode: Mode,
+    ) -> Result<Arc<Vec<Arc<Descriptor>>>, StoreError> {
+        let key = (account.to_owned(), mode);
+        let mut known = self.lists.get(&key).unwrap_or_default();
+        for _ in 0..ATTEMPTS {
+            let (end, fresh) = chain.segments(known.len()).await?;
+            let mut list: Vec<Arc<Descriptor>> = known.to_vec();
+            for text in &fresh {
+                let descriptor: Descriptor = serde_json::from_str(text)
+                    .map_err(|error| StoreError::Nonsense(format!("a segment's description: {error}")))?;
+                list.push(Arc::new(descriptor));
+            }
+            if fits(&list, end.seq, &end.text()) {
+                let list = Arc::new(list);
+                self.lists.insert(key, Arc::clone(&list));
+                return Ok(list);
+            }
+            if known.is_empty() {
+                break;
+            }
+            // The store is another one than it was: it was restored from a backup.
+            known = Arc::default();
+        }
+        let text = format!("the segments of {account} {mode} do not cover what left the store");
+        Err(StoreError::Nonsense(text))
+    }
+
+    /// A segment's manifest.
+    ///
+    /// # Errors
+    /// [`StoreError::Archive`] when it cannot be read, or is not the one that was archived.
+    pub async fn manifest(
+        &self,
+        account: &str,
+        mode: Mode,
+        descriptor: &Descriptor,
+    ) -> Result<Arc<Manifest>, StoreError> {
+        let (_, path) = descriptor.paths(account, mode);
+        let reading = async {
+            let bytes = self.read(&path).await?;
+            let manifest = Manifest::open(descriptor, &bytes);
+            manifest.map(Arc::new).map_err(|why| damaged(&path, &why))
+        };
+        let key = format!("{path} {}", descriptor.manifest);
+        self.manifests.get_or_insert_async(&key, reading).await
+    }
+
+    /// A segment.
+    ///
+    /// # Errors
+    /// [`StoreError::Archive`] when it cannot be read, or is not the one that was archived.
+    pub async fn segment(
+        &self,
+        account: &str,
+        mode: Mode,
+        descriptor: &Arc<Descriptor>,
+    ) -> Result<Arc<Segment>, StoreError> {
+        let (path, _) = descriptor.paths(account, mode);
+        let reading = async {
+            let bytes = self.read(&path).await?;
+            let descriptor = Arc::clone(descriptor);
+            let opening = tokio::task::spawn_blocking(move || Segment::open(&descriptor, &bytes)).await;
+            let opened = opening.unwrap_or_else(|error| Err(error.to_string()));
+            opened.map(Arc::new).map_err(|why| damaged(&path, &why))
+        };
+        let key = format!("{path} {}", descriptor.sha256);
+        self.segments.get_or_insert_async(&key, reading).await
+    }
+
+    pub(crate) async fn read(&self, path: &str) -> Result<Bytes, StoreError> {
+        match self.place.get(path).await {
+            Ok(Some(bytes)) => Ok(bytes),
+            Ok(None) => Err(damaged(path, "it is not there")),
+            Err(error) => Err(StoreError::Archive(error.to_string())),
+        }
+    }
+}
+
+pub(crate) fn damaged(path: &str, why: &str) -> StoreError {
+    StoreError::Archive(format!("`{path}` of the archive: {why}"))
+}
+
+/// Whether the segments follow each other, from the first entry to the one that was archived last.
+fn fits(list: &[Arc<Descriptor>], end: u64, hash: &str) -> bool {
+    let mut next = 1;
+    for descriptor in list {
+        let length = (descriptor.last + 1).checked_sub(descriptor.first);
+        if descriptor.first != next || descriptor.entries == 0 || length != Some(descriptor.entries) {
+            return false;
+        }
+        next = descriptor.last + 1;
+    }
+    next == end + 1 && list.last().is_none_or(|last| last.hash == hash)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl Weighter<u8, u64> for Weight {
+        fn weight(&self, _key: &u8, weight: &u64) -> u64 {
+            *weight
+        }
+    }
+
+    #[test]
+    fn the_largest_segments_are_kept() {
+        let cache = cache::<u8, u64>();
+        cache.insert(1, 40 << 20);
+        assert!(
+            cache.get(&1).is_some(),
+            "a segment of 32 MiB of lines, and what it takes besides"
+        );
+    }
+}

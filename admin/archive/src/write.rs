@@ -1,0 +1,129 @@
+//! Moving the oldest entries of a chain into the archive. First the segment and its manifest are written and read again;
+//! then one script lets go of the entries, if they are still the oldest. Whatever is cut off between leaves objects that
+//! the next attempt finds or replaces, and nothing is lost or twice there.
+
+use super::segment::{Built, Draft};
+use crate::handle::{Archive, damaged};
+use domain::mode::Mode;
+use sha2::{Digest, Sha256};
+use store::StoreError;
+use store::audit::archive::{Archived, LetGo};
+use store::audit::chain::{Chain, Head, Row};
+use store::audit::decisions;
+
+/// Entries read from the store in one go.
+const READ_BATCH: u64 = 500;
+
+impl Archive {
+    /// Moves one segment of the oldest entries, none behind number `last`, at most `entries_max`; returns how many left the
+    /// store: none when there is nothing to do, or somebody else does it.
+    ///
+    /// # Errors
+    /// [`StoreError`], [`StoreError::Archive`] when the archive takes it not. Nothing left the store then.
+    pub async fn move_segment(
+        &self,
+        chain: &Chain<'_>,
+        (account, mode): (&str, Mode),
+        last: u64,
+        entries_max: usize,
+    ) -> Result<u64, StoreError> {
+        let before = chain.extent().await?.archived;
+        let draft = draft(chain, before, last, entries_max).await?;
+        let account_name = account.to_owned();
+        let building = tokio::task::spawn_blocking(move || draft.build(&account_name, mode)).await;
+        let built = building.map_err(|error| StoreError::Archive(error.to_string()))?;
+        let Some(built) = built.map_err(|error| StoreError::Archive(error.to_string()))? else {
+            return Ok(0);
+        };
+        let (segment_path, manifest_path) = built.descriptor.paths(account, mode);
+        self.settle(&segment_path, &built.segment).await?;
+        self.settle(&manifest_path, &built.manifest).await?;
+        self.let_go(chain, &built).await
+    }
+
+    async fn let_go(&self, chain: &Chain<'_>, built: &Built) -> Result<u64, StoreError> {
+        let text = serde_json::to_string(&built.descriptor);
+        let text = text.map_err(|error| StoreError::Archive(error.to_string()))?;
+        let archived = Archived {
+            first: built.descriptor.first,
+            count: built.descriptor.entries,
+            hash: built.hash,
+            descriptor: &text,
+            lists: &built.lists,
+        };
+        match chain.let_go(&archived).await? {
+            LetGo::Done => Ok(built.descriptor.entries),
+            LetGo::Moved => Ok(0),
+            LetGo::Disagrees(key) => Err(StoreError::Nonsense(format!(
+                "hashes or indexes of the audit trail were changed by hand: {key}"
+            ))),
+        }
+    }
+
+    /// Sees to it that `bytes` are under `path`. What is there already is not written again; something else there, of a store
+    /// that was restored since or of an archiver that compresses otherwise, is kept beside it.
+    pub(super) async fn settle(&self, path: &str, bytes: &[u8]) -> Result<(), StoreError> {
+        let failed = |error: super::place::PlaceError| StoreError::Archive(error.to_string());
+        match self.place().get(path).await.map_err(failed)? {
+            Some(there) if there == bytes => return Ok(()),
+            Some(there) => {
+                let hash = hex::encode(Sha256::digest(&there));
+                let aside = format!("{path}.replaced-{}", &hash[..8]);
+                tracing::warn!(path, aside, "something else is in the archive; it is kept beside");
+                self.place().put(&aside, there.to_vec()).await.map_err(failed)?;
+            }
+            None => {}
+        }
+        self.place().put(path, bytes.to_vec()).await.map_err(failed)?;
+        match self.place().get(path).await.map_err(failed)? {
+            Some(there) if there == bytes => Ok(()),
+            _ => Err(damaged(path, "what was written is not what is read")),
+        }
+    }
+
+    /// Lets go of the look-ups of decisions that are archived, from where that was cut off the last time.
+    ///
+    /// # Errors
+    /// [`StoreError`]; can be tried again.
+    pub async fn forget_decisions(
+        &self,
+        chain: &Chain<'_>,
+        (account, mode): (&str, Mode),
+        forgotten: u64,
+    ) -> Result<(), StoreError> {
+        let segments = self.segments(chain, account, mode).await?;
+        let first = segments.partition_point(|segment| segment.last <= forgotten);
+        for segment in &segments[first..] {
+            let manifest = self.manifest(account, mode, segment).await?;
+            let starts = decisions::archived_starts(&manifest.decisions);
+            chain.forget(starts, segment.last).await?;
+        }
+        Ok(())
+    }
+}
+
+/// The segment behind `before`.
+async fn draft(chain: &Chain<'_>, before: Head, last: u64, entries_max: usize) -> Result<Draft, StoreError> {
+    let mut draft = Draft::behind(before, entries_max);
+    loop {
+        let next = draft.next();
+        let count = (last + 1).saturating_sub(next).min(READ_BATCH);
+        if count == 0 {
+            return Ok(draft);
+        }
+        // Somebody else was faster: what was read so far is in his segment, and the script will say so.
+        let Row::Live(entries) = chain.row(next, count).await? else {
+            return Ok(draft);
+        };
+        if entries.is_empty() {
+            return Ok(draft);
+        }
+        for entry in &entries {
+            let added = draft.add(entry);
+            let added = added.ok_or_else(|| StoreError::Nonsense("an audit entry".to_owned()))?;
+            if !added {
+                return Ok(draft);
+            }
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Signed checkpoints of audit trails: what a trail was at some time, proven by a signature that is kept elsewhere.
+
+use crate::walk::Walk;
+use archive::Archive;
+use archive::place::PlaceError;
+use crypto::checkpoint_key::{BadNote, PublicKey};
+use domain::checkpoint::{Checkpoint, hash_of_none, origin};
+use domain::entry::Entry;
+use domain::mode::Mode;
+use history::trail::Trail;
+use store::StoreError;
+use store::audit::chain::Head;
+
+/// Why nothing is signed.
+#[derive(Debug, thiserror::Error)]
+pub enum Stays {
+    /// The store, or a segment, cannot be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The archive cannot be read or written.
+    #[error(transparent)]
+    Place(#[from] PlaceError),
+    /// Somebody put something else in the place of the last checkpoint.
+    #[error("the last checkpoint proves nothing: {0}")]
+    Note(#[from] BadNote),
+    /// Entries that were there are missing.
+    #[error("the chain has {now} entries, the last checkpoint {noted}: its end was cut off")]
+    Shorter {
+        /// How many there are.
+        now: u64,
+        /// How many there were.
+        noted: u64,
+    },
+    /// Entries are other ones than they were.
+    #[error("entry {0} has another hash than in the last checkpoint: the chain was written anew")]
+    Other(u64),
+    /// An earlier end does not lead to the last checkpoint.
+    #[error("entry {0} does not lead to the last checkpoint: the chain was changed")]
+    Apart(u64),
+}
+
+impl Stays {
+    /// Whether somebody changed something, and not only a failure came between.
+    #[must_use]
+    pub const fn is_tampering(&self) -> bool {
+        !matches!(self, Self::Store(_) | Self::Place(_))
+    }
+}
+
+/// The last checkpoint of a trail, as the archive has it; `None` when there has been none.
+///
+/// # Errors
+/// [`Stays`] when it cannot be read, or this key did not sign it.
+pub async fn last(
+    archive: &Archive,
+    key: PublicKey,
+    account: &str,
+    mode: Mode,
+) -> Result<Option<Checkpoint>, Stays> {
+    let Some(note) = archive.place().get(&path(account, mode)).await? else {
+        return Ok(None);
+    };
+    let note = std::str::from_utf8(&note).map_err(|_| BadNote::Form)?;
+    Ok(Some(key.verify(note, &origin(account, mode))?))
+}
+
+/// Seals a trail, and returns its end when it still holds what the last checkpoint says: only such an end may be signed.
+/// The checkpoint has to be read before, since other servers move it on with what is sealed meanwhile.
+///
+/// # Errors
+/// [`Stays`].
+pub async fn end(trail: &Trail<'_>, last: Option<&Checkpoint>) -> Result<Head, Stays> {
+    let head = trail.seal().await?;
+    let Some(last) = last else {
+        return Ok(head);
+    };
+    if last.size > head.seq {
+        let (now, noted) = (head.seq, last.size);
+        return Err(Stays::Shorter { now, noted });
+    }
+    let then = head_at(trail, last.size).await?;
+    match then.filter(|then| then.hash.unwrap_or_else(hash_of_none) == last.hash) {
+        Some(_) => Ok(head),
+        None => Err(Stays::Other(last.size)),
+    }
+}
+
+/// The end that the trail had when it had `size` entries, up to `head`, its end now; `None` when it has fewer. What lies
+/// before the last checkpoint is walked along up to there: each entry covers those before it, and none behind.
+///
+/// # Errors
+/// [`Stays`].
+pub async fn earlier(
+    trail: &Trail<'_>,
+    last: Option<&Checkpoint>,
+    head: Head,
+    size: u64,
+) -> Result<Option<Head>, Stays> {
+    if size == head.seq {
+        return Ok(Some(head));
+    }
+    let Some(then) = head_at(trail, size).await?.filter(|_| size < head.seq) else {
+        return Ok(None);
+    };
+    let Some(last) = last.filter(|last| last.size > size) else {
+        return Ok(Some(then));
+    };
+    let mut walk = Walk::behind(size);
+    walk.mark(size);
+    while walk.end() < last.size {
+        let wanted = usize::try_from(last.size - walk.end()).unwrap_or(usize::MAX);
+        let entries = trail.read(walk.end() + 1).await?;
+        if entries.is_empty() {
+            return Err(Stays::Apart(size));
+        }
+        for entry in entries.iter().take(wanted) {
+            walk.step(entry.json.as_bytes()).map_err(|_| Stays::Apart(size))?;
+        }
+    }
+    let leads = walk.hash_of(size) == Some(then.hash.unwrap_or_else(hash_of_none));
+    match leads && walk.hash() == Some(last.hash) {
+        true => Ok(Some(then)),
+        false => Err(Stays::Apart(size)),
+    }
+}
+
+/// Where the last checkpoint of a trail is in the archive.
+#[must_use]
+pub fn path(account: &str, mode: Mode) -> String {
+    format!("checkpoints/{account}/{mode}")
+}
+
+/// The checkpoint of a trail that ends so.
+#[must_use]
+pub fn of(account: &str, mode: Mode, head: Head) -> Checkpoint {
+    Checkpoint {
+        origin: origin(account, mode),
+        size: head.seq,
+        hash: head.hash.unwrap_or_else(hash_of_none),
+    }
+}
+
+/// The end that the trail had when it had `size` entries; `None` when it has fewer.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn head_at(trail: &Trail<'_>, size: u64) -> Result<Option<Head>, StoreError> {
+    if size == 0 {
+        return Ok(Some(Head::default()));
+    }
+    let entries = trail.read(size).await?;
+    let last = entries.first().filter(|entry| {
+        let entry = Entry::of_json(&entry.json);
+        entry.is_some_and(|entry| entry.seq == size)
+    });
+    Ok(last.map(|entry| Head {
+        seq: size,
+        hash: Some(entry.hash),
+    }))
+}

@@ -1,0 +1,172 @@
+//! What the end of a chain is compared with: a chain that was cut off is in order as far as it goes.
+
+use crate::broken::Broken;
+use crate::walk::Walk;
+use crypto::checkpoint_key::{BadNote, PublicKey};
+use domain::checkpoint::Checkpoint;
+use serde_json::{Value, json};
+
+/// The warning where no signed note was compared.
+pub(super) const UNSIGNED: &str = "no signed checkpoint was there to compare with: that nothing is missing at the end is known from the store alone.";
+
+/// Where something is known from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// A signed note that the caller gave.
+    Note,
+    /// The signed note in the archive.
+    Archive,
+    /// The store itself.
+    Store,
+}
+
+/// That a chain has so many entries, and the hash of the last one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Known {
+    /// From where.
+    pub source: Source,
+    /// How many entries.
+    pub size: u64,
+    /// The hash of the last one.
+    pub hash: [u8; 32],
+}
+
+impl Source {
+    /// The word in documents.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Note => "note",
+            Self::Archive => "archive",
+            Self::Store => "store",
+        }
+    }
+
+    /// As the subject of a sentence.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Note => "the checkpoint",
+            Self::Archive => "the checkpoint in the archive",
+            Self::Store => "the trail in the store",
+        }
+    }
+}
+
+impl Known {
+    /// What a note says, when this key signed it for this chain.
+    ///
+    /// # Errors
+    /// [`Broken`], a sentence about the note.
+    pub fn of_note(source: Source, note: &str, key: PublicKey, origin: &str) -> Result<Self, Broken> {
+        let Checkpoint { size, hash, .. } = key.verify(note, origin).map_err(|why| bad(source, why))?;
+        Ok(Self { source, size, hash })
+    }
+
+    pub(super) fn document(&self) -> Value {
+        json!({ "source": self.source.as_str(), "size": self.size, "hash": hex::encode(self.hash) })
+    }
+
+    pub(super) fn text(&self) -> String {
+        let name = self.source.name();
+        format!("They agree with {name}, which has {} entries.", self.size)
+    }
+
+    /// Says that it proves less than the whole file.
+    pub(super) fn older(&self) -> String {
+        let (name, size) = (self.source.name(), self.size);
+        format!("{name} is older than the file: what follows entry {size} is not proven to be all.")
+    }
+
+    /// Says that it could not be compared.
+    pub(super) fn unseen(&self) -> String {
+        let (name, size) = (self.source.name(), self.size);
+        format!("{name} was not compared: the hash of entry {size}, its last one, is not in the file.")
+    }
+
+    /// Compares the walk with it: whether the hashes could be compared and are the same one. They could not when the walk
+    /// began behind it, or saw nothing. An end beyond it is as wrong as a missing one where it must be `exact`.
+    pub(super) fn compare(&self, walk: &Walk, exact: bool) -> Result<bool, Broken> {
+        let (name, size, end) = (self.source.name(), self.size, walk.end());
+        if end < size {
+            let missing = format!(
+                "entries {} to {size} are missing at the end: {name} has them.",
+                end + 1
+            );
+            let hint = match self.source {
+                Source::Store => {
+                    " An export that is older than that is proven with the checkpoint that was taken with it \
+                     (--checkpoint)."
+                }
+                Source::Note | Source::Archive => "",
+            };
+            return Err(Broken::at(end + 1, format!("{missing}{hint}")));
+        }
+        let hash = walk.hash_of(size);
+        if hash.is_some_and(|hash| hash != self.hash) {
+            let problem = format!(
+                "it has another hash than in {name}: it or an entry before it was changed, and the hashes behind computed \
+                 again."
+            );
+            return Err(Broken::at(size, problem));
+        }
+        if exact && end > size {
+            let problem = format!("it stands behind the end: {name} has {size} entries only.");
+            return Err(Broken::at(size + 1, problem));
+        }
+        Ok(hash.is_some())
+    }
+}
+
+/// What came out when a walk was compared with all that is known.
+#[derive(Debug, Default)]
+pub(super) struct Compared {
+    /// What does not fit first.
+    pub(super) broken: Option<Broken>,
+    /// Of what could be compared, the one that proves most.
+    pub(super) best: Option<Known>,
+    /// Whether a signed note is among those that fit: the store alone proves no end, since who cuts one off writes there.
+    pub(super) signed: bool,
+    /// Whether one that fits ends where the walk does.
+    pub(super) whole: bool,
+    /// Those that could not be compared.
+    pub(super) unseen: Vec<Known>,
+}
+
+impl Compared {
+    /// Compares a walk; with notes exactly where they must be `exact`, and always so with the store.
+    pub(super) fn of(walk: &Walk, known: Vec<Known>, exact: bool) -> Self {
+        let mut all = Self::default();
+        for one in known {
+            let exact = match one.source {
+                Source::Note => exact,
+                Source::Archive => false,
+                Source::Store => true,
+            };
+            match one.compare(walk, exact) {
+                Ok(false) => {
+                    all.unseen.push(one);
+                    continue;
+                }
+                Ok(true) => {
+                    all.signed |= one.source != Source::Store;
+                    all.whole |= one.size == walk.end();
+                }
+                Err(broken) => {
+                    let first = all.broken.take().into_iter().chain([broken]);
+                    all.broken = first.min_by_key(|broken| broken.seq);
+                }
+            }
+            // Of two that say the same, the signed one says more.
+            let weight = |one: &Known| (one.size, one.source != Source::Store);
+            all.best = all.best.take().into_iter().chain([one]).max_by_key(weight);
+        }
+        all
+    }
+}
+
+fn bad(source: Source, why: BadNote) -> Broken {
+    Broken {
+        seq: None,
+        problem: format!("{} proves nothing: {why}.", source.name()),
+    }
+}

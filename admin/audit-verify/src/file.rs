@@ -1,0 +1,145 @@
+//! Verification of an export: JSON Lines of any length, read in bounded memory, without a store.
+//!
+//! Blank lines, CR before a line's end and a byte order mark in front are skipped: they say nothing. Spaces, order of keys
+//! and other ways to write the same value do not matter, since the hash is over the canonical form.
+
+use super::end::{Compared, Known, UNSIGNED};
+use crate::broken::Broken;
+use crate::verdict::Verdict;
+use crate::walk::Walk;
+use history::trail::Trail;
+use std::collections::VecDeque;
+use std::io::{self, BufRead, Read as _};
+use store::StoreError;
+
+/// Longest line, in bytes: requests have a megabyte, and JSON can write a byte as six.
+const LINE_MAX: u64 = 16 << 20;
+/// What some editors put in front of a text.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// The lines of an export.
+struct Lines<R> {
+    reader: R,
+    line: Vec<u8>,
+    first: bool,
+}
+
+impl<R: BufRead> Lines<R> {
+    const fn of(reader: R) -> Self {
+        Self {
+            reader,
+            line: Vec::new(),
+            first: true,
+        }
+    }
+
+    /// The next line that says something; none at the end. One that is too long is cut, so that it cannot be read.
+    fn next(&mut self) -> io::Result<Option<&[u8]>> {
+        loop {
+            self.line.clear();
+            let read = self
+                .reader
+                .by_ref()
+                .take(LINE_MAX)
+                .read_until(b'\n', &mut self.line)?;
+            if read == 0 {
+                return Ok(None);
+            }
+            let mut start = 0;
+            if std::mem::take(&mut self.first) && self.line.starts_with(BYTE_ORDER_MARK) {
+                start = BYTE_ORDER_MARK.len();
+            }
+            if !self.line[start..].trim_ascii().is_empty() {
+                return Ok(self.line.get(start..).map(<[u8]>::trim_ascii));
+            }
+        }
+    }
+}
+
+/// Walks along an export to its end, or to what is wrong first.
+///
+/// # Errors
+/// What the file system says.
+pub fn walk(reader: impl BufRead, walk: &mut Walk) -> io::Result<Option<Broken>> {
+    let mut lines = Lines::of(reader);
+    while let Some(line) = lines.next()? {
+        if let Err(broken) = walk.step(line) {
+            return Ok(Some(broken));
+        }
+    }
+    Ok(None)
+}
+
+/// The verdict on an export that was walked along, given what is known of its trail. The store must fit exactly, and so must
+/// a signed note that the caller gave, unless it is said to be `older`; the archive's note may always be older.
+#[must_use]
+pub fn verdict(walk: &Walk, broken: Option<Broken>, known: Vec<Known>, older: bool) -> Verdict {
+    let mut verdict = Verdict::of(walk);
+    let nothing = known.is_empty();
+    let compared = Compared::of(walk, known, !older);
+    verdict.broken = broken.or(compared.broken);
+    verdict.end_proven = compared.signed && compared.whole;
+    verdict.warnings.extend(compared.unseen.iter().map(Known::unseen));
+    let best = compared.best;
+    match &best {
+        _ if nothing => verdict.warnings.push(
+            "nothing was there to compare the end with: give --checkpoint, or verify where the store can be reached."
+                .to_owned(),
+        ),
+        Some(known) if verdict.broken.is_none() && !compared.whole => verdict.warnings.push(known.older()),
+        Some(_) if verdict.broken.is_none() && !compared.signed => verdict.warnings.push(UNSIGNED.to_owned()),
+        _ => {}
+    }
+    if walk.after() > 0 {
+        let after = walk.after();
+        verdict.warnings.push(format!(
+            "the file begins behind entry {after}: that it begins there is taken on trust."
+        ));
+    }
+    verdict.checkpoint = best;
+    verdict
+}
+
+/// The first entry of an export that is another one in the trail; none when all agree as far as both go.
+///
+/// # Errors
+/// What the file system or the store says.
+pub async fn first_difference(
+    reader: impl BufRead,
+    after: u64,
+    trail: &Trail<'_>,
+) -> Result<Option<u64>, Trouble> {
+    let mut lines = Lines::of(reader);
+    let mut walk = Walk::behind(after);
+    let mut stored = VecDeque::new();
+    while let Some(line) = lines.next()? {
+        if walk.step(line).is_err() {
+            return Ok(None);
+        }
+        if stored.is_empty() {
+            let entries = trail.read(walk.end()).await?;
+            stored.extend(entries.into_iter().map(|entry| entry.hash));
+        }
+        let Some(hash) = stored.pop_front() else {
+            return Ok(None);
+        };
+        if walk.hash() != Some(hash) {
+            return Ok(Some(walk.end()));
+        }
+    }
+    Ok(None)
+}
+
+/// Why an export could not be compared.
+#[derive(Debug, thiserror::Error)]
+pub enum Trouble {
+    /// The file.
+    #[error(transparent)]
+    File(#[from] io::Error),
+    /// The store.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,23 @@
+//! Verification of audit trails: recomputes every hash, checks every link and number, and compares the end with a checkpoint
+//! that whoever cut the trail off could not change (decisions D25, D50).
+//!
+//! [`online()`] verifies a trail in the store and the archive, [`file`](mod@file) an exported one without a store,
+//! [`checkpoint`] signs and reads ends. Uses the readers of `history`. Knows no HTTP.
+
+mod broken;
+pub mod checkpoint;
+mod end;
+pub mod file;
+mod json;
+mod lists;
+mod online;
+mod turns;
+mod verdict;
+mod walk;
+
+pub use broken::Broken;
+pub use end::{Known, Source};
+pub use online::online;
+pub use turns::{Busy, Turn, Turns};
+pub use verdict::Verdict;
+pub use walk::Walk;

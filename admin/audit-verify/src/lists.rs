@@ -1,0 +1,110 @@
+//! Whether the lists by agent and type name as many entries as the trail has of them: a list that was shortened in the store
+//! hides entries from whoever asks by agent or type, though the chain is in order.
+
+use crate::broken::Broken;
+use std::collections::BTreeMap;
+use store::StoreError;
+use store::audit::chain::Chain;
+
+/// Lists that are compared at most: what bounds the memory of a verification.
+const LISTS_MAX: usize = 200_000;
+
+/// A list, by agent and type; none stands for every one.
+type Name = (Option<String>, Option<String>);
+
+/// How many entries a walk saw that each list must name.
+#[derive(Debug, Default)]
+pub(super) struct Lists {
+    counts: BTreeMap<Name, u64>,
+    /// Whether there are more lists than are compared.
+    full: bool,
+}
+
+/// What came out.
+#[derive(Debug, Default)]
+pub(super) struct Listed {
+    pub(super) broken: Option<Broken>,
+    pub(super) warning: Option<&'static str>,
+}
+
+impl Lists {
+    /// Counts an entry.
+    pub(super) fn add(&mut self, agent: Option<&str>, kind: &str) {
+        self.count((None, Some(kind.to_owned())));
+        if let Some(agent) = agent {
+            self.count((Some(agent.to_owned()), None));
+            self.count((Some(agent.to_owned()), Some(kind.to_owned())));
+        }
+    }
+
+    fn count(&mut self, name: Name) {
+        if self.counts.len() == LISTS_MAX && !self.counts.contains_key(&name) {
+            self.full = true;
+            return;
+        }
+        *self.counts.entry(name).or_default() += 1;
+    }
+
+    /// Compares all lists, as far as entry `end`, with what was counted up to there.
+    pub(super) async fn compare(&self, chain: &Chain<'_>, end: u64) -> Result<Listed, StoreError> {
+        let mut listed = Listed::default();
+        if self.full {
+            listed.warning =
+                Some("there are more lists by agent and type than are compared: not all of them were.");
+        }
+        for ((agent, kind), count) in &self.counts {
+            let Some(named) = chain.named(agent.as_deref(), kind.as_deref(), end).await? else {
+                listed.warning =
+                    Some("not all lists by agent and type were compared: entries were archived meanwhile.");
+                return Ok(listed);
+            };
+            if named != *count {
+                let of = |what: &str, name: &Option<String>| {
+                    let name = name.as_ref()?;
+                    Some(format!("{what} `{name}`"))
+                };
+                let names: Vec<String> = [of("agent", agent), of("type", kind)]
+                    .into_iter()
+                    .flatten()
+                    .collect();
+                let names = names.join(" and ");
+                let problem = format!(
+                    "the list of entries of {names} counts {named}, and the trail has {count}: who asks for them is not \
+                     shown what happened."
+                );
+                listed.broken = Some(Broken { seq: None, problem });
+                return Ok(listed);
+            }
+        }
+        Ok(listed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_counts_in_each_list_that_names_it_and_memory_is_bounded() {
+        let mut lists = Lists::default();
+        lists.add(Some("a"), "x");
+        lists.add(Some("a"), "y");
+        lists.add(None, "x");
+        let name =
+            |agent: Option<&str>, kind: Option<&str>| (agent.map(str::to_owned), kind.map(str::to_owned));
+        let expected = [
+            (name(None, Some("x")), 2),
+            (name(None, Some("y")), 1),
+            (name(Some("a"), None), 2),
+            (name(Some("a"), Some("x")), 1),
+            (name(Some("a"), Some("y")), 1),
+        ];
+        assert_eq!(lists.counts, BTreeMap::from(expected));
+        for n in 0..LISTS_MAX {
+            lists.add(None, &n.to_string());
+        }
+        assert_eq!((lists.counts.len(), lists.full), (LISTS_MAX, true));
+        lists.add(None, "x");
+        assert_eq!(lists.counts[&name(None, Some("x"))], 3);
+    }
+}

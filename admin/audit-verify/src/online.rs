@@ -1,0 +1,130 @@
+//! Verification of a trail where it lives: archived and live entries, what the account's record says of their number, and
+//! the last checkpoint.
+
+use super::end::{Compared, Known, UNSIGNED};
+use super::lists::Lists;
+use crate::broken::Broken;
+use crate::verdict::Verdict;
+use crate::walk::Walk;
+use archive::Archive;
+use domain::mode::Mode;
+use history::trail::Trail;
+use store::audit::chain::Chain;
+use store::{Store, StoreError};
+
+/// Walks along the whole trail and compares its end with the account's record and with what else is known of it. `progress`
+/// is told how many entries are checked, and of how many.
+///
+/// # Errors
+/// [`StoreError`] when the store does not answer; what makes no sense in it is a verdict.
+pub async fn online(
+    store: &Store,
+    archive: &Archive,
+    account: &str,
+    mode: Mode,
+    known: Vec<Known>,
+    mut progress: impl FnMut(u64, u64) + Send,
+) -> Result<Verdict, StoreError> {
+    let (trail, chain) = (
+        Trail::of(store, archive, account, mode),
+        Chain::of(store, account, mode),
+    );
+    // Everything that is there now is sealed then, so the walk must come so far.
+    let goal = chain.count().await?.lines;
+    progress(0, goal);
+    let unsealed = match trail.seal().await {
+        Ok(_) => None,
+        Err(StoreError::Nonsense(why)) => Some(why),
+        Err(error) => return Err(error),
+    };
+    let mut walk = Walk::behind(0);
+    for one in &known {
+        walk.mark(one.size);
+    }
+    let mut lists = Lists::default();
+    let mut broken = along(&trail, &mut walk, &mut lists, goal, unsealed, &mut progress).await?;
+    if broken.is_none() {
+        broken = counted(&chain).await?;
+    }
+    let compared = Compared::of(&walk, known, false);
+    let mut verdict = Verdict::of(&walk);
+    verdict.broken = broken.or(compared.broken);
+    if verdict.broken.is_none() {
+        let listed = lists.compare(&chain, walk.end()).await?;
+        verdict.broken = listed.broken;
+        verdict.warnings.extend(listed.warning.map(str::to_owned));
+    }
+    // Whoever can write to the store can cut off the end and the count of it.
+    verdict.end_proven = compared.signed;
+    verdict.checkpoint = compared.best;
+    if verdict.checkpoint.is_none() {
+        verdict.warnings.push(UNSIGNED.to_owned());
+    }
+    Ok(verdict)
+}
+
+/// Walks to entry `goal`, or to what is wrong first.
+async fn along(
+    trail: &Trail<'_>,
+    walk: &mut Walk,
+    lists: &mut Lists,
+    goal: u64,
+    unsealed: Option<String>,
+    progress: &mut (impl FnMut(u64, u64) + Send),
+) -> Result<Option<Broken>, StoreError> {
+    while walk.end() < goal {
+        let next = walk.end() + 1;
+        let entries = match trail.read(next).await {
+            Ok(entries) => entries,
+            Err(StoreError::Nonsense(why)) => {
+                return Ok(Some(Broken::at(
+                    next,
+                    format!("its record makes no sense: {why}."),
+                )));
+            }
+            Err(StoreError::Archive(why)) => {
+                let problem = format!("it cannot be read from the archive: {why}.");
+                return Ok(Some(Broken::at(next, problem)));
+            }
+            Err(error) => return Err(error),
+        };
+        if entries.is_empty() {
+            let problem = unsealed.map_or_else(
+                || "its line is missing in the store.".to_owned(),
+                |why| format!("it cannot be sealed: {why}."),
+            );
+            return Ok(Some(Broken::at(next, problem)));
+        }
+        for entry in entries {
+            if let Err(broken) = walk.step(entry.json.as_bytes()) {
+                return Ok(Some(broken));
+            }
+            if let Some((agent, kind)) = walk.subject() {
+                lists.add(agent, kind);
+            }
+        }
+        progress(walk.end().min(goal), goal);
+    }
+    Ok(None)
+}
+
+/// Compares the number of lines with the account's record.
+async fn counted(chain: &Chain<'_>) -> Result<Option<Broken>, StoreError> {
+    let count = chain.count().await?;
+    if count.given > count.lines {
+        let problem = format!(
+            "entries {} to {} are missing at the end: the account's record counts them.",
+            count.lines + 1,
+            count.given
+        );
+        return Ok(Some(Broken::at(count.lines + 1, problem)));
+    }
+    if count.given < count.lines {
+        let problem = format!(
+            "it stands behind the end: the account's record counts {} entries only.",
+            count.given
+        );
+        return Ok(Some(Broken::at(count.given + 1, problem)));
+    }
+    Ok(None)
+}

@@ -1,0 +1,90 @@
+//! The outcome of a verification.
+
+use crate::broken::Broken;
+use crate::end::Known;
+use crate::walk::Walk;
+use domain::chain::GENESIS;
+use serde_json::{Value, json};
+
+/// What a verification found.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Verdict {
+    /// How many entries were read and are in order.
+    pub entries: u64,
+    /// The number before the first of them.
+    pub after: u64,
+    /// The hash of the last one.
+    pub hash: Option<[u8; 32]>,
+    /// What is wrong first, if anything is.
+    pub broken: Option<Broken>,
+    /// What the end was compared with.
+    pub checkpoint: Option<Known>,
+    /// Whether it is certain that nothing is missing at the end.
+    pub end_proven: bool,
+    /// What the reader should know.
+    pub warnings: Vec<String>,
+}
+
+impl Verdict {
+    /// What was read so far.
+    pub(crate) fn of(walk: &Walk) -> Self {
+        Self {
+            entries: walk.seen(),
+            after: walk.after(),
+            hash: walk.hash(),
+            ..Self::default()
+        }
+    }
+
+    /// Whether nothing is wrong.
+    #[must_use]
+    pub const fn ok(&self) -> bool {
+        self.broken.is_none()
+    }
+
+    /// For scripts.
+    #[must_use]
+    pub fn document(&self) -> Value {
+        let broken = self.broken.as_ref();
+        json!({
+            "ok": self.ok(),
+            "entries": self.entries,
+            "after": self.after,
+            "hash": self.hash.map_or_else(|| GENESIS.to_owned(), hex::encode),
+            "firstBroken": broken.and_then(|broken| broken.seq),
+            "problem": broken.map(|broken| broken.problem.as_str()),
+            "checkpoint": self.checkpoint.as_ref().map(Known::document),
+            "endProven": self.end_proven && self.ok(),
+            "warnings": self.warnings,
+        })
+    }
+
+    /// For people.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut lines = vec![match (&self.broken, self.entries) {
+            (
+                Some(Broken {
+                    seq: Some(seq),
+                    problem,
+                }),
+                _,
+            ) => format!("BROKEN at entry {seq}: {problem}"),
+            (Some(Broken { seq: None, problem }), _) => format!("BROKEN: {problem}"),
+            (None, 0) => "There are no entries.".to_owned(),
+            (None, entries) => {
+                format!(
+                    "Entries {} to {} are in order.",
+                    self.after + 1,
+                    self.after + entries
+                )
+            }
+        }];
+        lines.extend(self.checkpoint.as_ref().filter(|_| self.ok()).map(Known::text));
+        if self.ok() && !self.end_proven {
+            lines.push("NOT PROVEN: entries may be missing at the end.".to_owned());
+        }
+        lines.extend(self.warnings.iter().map(|warning| format!("Note: {warning}")));
+        lines.join("\n")
+    }
+}

@@ -1,0 +1,167 @@
+//! A walk along a chain, entry by entry, in constant memory.
+
+use super::json;
+use crate::broken::Broken;
+use domain::chain::{GENESIS, canonical, hash_of};
+use domain::checkpoint::hash_of_none;
+use domain::entry::UNREADABLE;
+use serde_json::{Map, Value};
+
+/// How far the walk is.
+#[derive(Debug, Clone)]
+pub struct Walk {
+    after: u64,
+    seen: u64,
+    /// The hash that the next entry must name; not known before the first one of a part.
+    previous: Option<String>,
+    hash: Option<[u8; 32]>,
+    /// Agent and type of the last entry.
+    subject: Option<(Option<String>, String)>,
+    /// Numbers whose hashes are wanted, and the hashes.
+    marks: Vec<(u64, Option<[u8; 32]>)>,
+}
+
+impl Walk {
+    /// A walk that begins behind entry `after`: with the first entry, or with the next one of a part whose beginning is
+    /// taken on trust.
+    #[must_use]
+    pub fn behind(after: u64) -> Self {
+        Self {
+            after,
+            seen: 0,
+            previous: (after == 0).then(|| GENESIS.to_owned()),
+            hash: None,
+            subject: None,
+            marks: vec![(0, Some(hash_of_none()))],
+        }
+    }
+
+    /// Remembers the hash of entry `seq` when the walk comes by.
+    pub fn mark(&mut self, seq: u64) {
+        if !self.marks.iter().any(|(known, _)| *known == seq) {
+            self.marks.push((seq, None));
+        }
+    }
+
+    /// The hash of an entry that was marked or is the last one, if the walk came by.
+    #[must_use]
+    pub fn hash_of(&self, seq: u64) -> Option<[u8; 32]> {
+        if self.seen > 0 && seq == self.end() {
+            return self.hash;
+        }
+        let found = self.marks.iter().find(|(known, _)| *known == seq);
+        found.and_then(|(_, hash)| *hash)
+    }
+
+    /// The number before the first entry.
+    #[must_use]
+    pub const fn after(&self) -> u64 {
+        self.after
+    }
+
+    /// How many entries it saw.
+    #[must_use]
+    pub const fn seen(&self) -> u64 {
+        self.seen
+    }
+
+    /// The number of the last entry.
+    #[must_use]
+    pub const fn end(&self) -> u64 {
+        self.after + self.seen
+    }
+
+    /// The hash of the last entry.
+    #[must_use]
+    pub const fn hash(&self) -> Option<[u8; 32]> {
+        self.hash
+    }
+
+    /// Agent and type of the last entry.
+    pub(super) fn subject(&self) -> Option<(Option<&str>, &str)> {
+        let subject = self.subject.as_ref();
+        subject.map(|(agent, kind)| (agent.as_deref(), kind.as_str()))
+    }
+
+    /// The next entry, as JSON.
+    ///
+    /// # Errors
+    /// [`Broken`] when it is not the next one of the chain, or not what was hashed.
+    pub fn step(&mut self, text: &[u8]) -> Result<(), Broken> {
+        let next = self.end() + 1;
+        let broken = |problem: &str| Broken::at(next, problem);
+        let mut entry = json::object(text)
+            .map_err(|why| Broken::at(next, format!("what stands in its place cannot be read: {why}.")))?;
+        check_number(&entry, next)?;
+        let word = |entry: &Map<String, Value>, name: &str| match entry.get(name) {
+            Some(Value::String(text)) => Ok(text.clone()),
+            _ => Err(Broken::at(next, format!("it has no text `{name}`."))),
+        };
+        let named = word(&entry, "previousHash")?;
+        if self.previous.as_ref().is_some_and(|previous| *previous != named) {
+            return Err(broken(
+                "its previousHash is not the hash of the entry before it: one of the two was changed, or another entry \
+                 stood between them.",
+            ));
+        }
+        let claimed = word(&entry, "hash")?;
+        let kind = word(&entry, "type")?;
+        if kind == UNREADABLE {
+            return Err(broken(
+                "its line in the store cannot be read: it was changed by hand.",
+            ));
+        }
+        entry.remove("hash");
+        let form = canonical(&entry).ok_or_else(|| broken("it has no canonical form."))?;
+        let hash = hash_of(&named, &form);
+        let text = hex::encode(hash);
+        if text != claimed {
+            return Err(broken("its content does not have its hash: it was changed."));
+        }
+        if self.seen == 0 && self.after > 0 {
+            let before = decode(&named).ok_or_else(|| broken("its previousHash is no hash."))?;
+            self.know(self.after, before);
+        }
+        let agent = entry.get("agentId").and_then(Value::as_str).map(str::to_owned);
+        self.subject = Some((agent, kind));
+        self.seen += 1;
+        self.previous = Some(text);
+        self.hash = Some(hash);
+        for (_, wanted) in self.marks.iter_mut().filter(|(seq, _)| *seq == next) {
+            *wanted = Some(hash);
+        }
+        Ok(())
+    }
+
+    /// Keeps the hash of entry `seq`, whether it was marked before or not.
+    fn know(&mut self, seq: u64, hash: [u8; 32]) {
+        self.mark(seq);
+        for (_, wanted) in self.marks.iter_mut().filter(|(marked, _)| *marked == seq) {
+            *wanted = Some(hash);
+        }
+    }
+}
+
+/// The number of an entry must be the next one.
+fn check_number(entry: &Map<String, Value>, next: u64) -> Result<(), Broken> {
+    let problem = match entry.get("seq").and_then(Value::as_u64) {
+        Some(seq) if seq == next => return Ok(()),
+        None => "it has no number `seq`.".to_owned(),
+        Some(seq) if seq > next => {
+            format!(
+                "entry {seq} stands in its place: entries were removed or moved, or its number was changed."
+            )
+        }
+        Some(seq) => {
+            format!(
+                "entry {seq} stands in its place: an entry was inserted or moved, or its number was changed."
+            )
+        }
+    };
+    Err(Broken::at(next, problem))
+}
+
+fn decode(text: &str) -> Option<[u8; 32]> {
+    let mut hash = [0; 32];
+    hex::decode_to_slice(text, &mut hash).ok().map(|()| hash)
+}

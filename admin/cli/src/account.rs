@@ -1,0 +1,197 @@
+//! `tollgate-admin account`: the tenants and their plans.
+
+use super::context::Context;
+use super::table::{plain, table};
+use super::user::new_user;
+use super::{password, value};
+use crate::failure::Failure;
+use crate::report::Report;
+use clap::Subcommand;
+use clock::now_ms;
+use domain::budget::Budget;
+use domain::id::Kind;
+use domain::mode::Mode;
+use domain::role::Role;
+use domain::timestamp::iso_from_ms;
+use serde_json::{Value, json};
+use store::account::Account as Record;
+use store::account::refused;
+use store::account::script as account;
+use store::account::script::PlanSet;
+use store::account::usage::Usage;
+use store::audit::OPERATOR;
+use store::keys::AccountKeys;
+use store::user::User;
+
+/// `account …`
+#[derive(Debug, Subcommand)]
+pub(super) enum Account {
+    /// Create an account, with its owner if you give an e-mail
+    Create {
+        /// What to call it
+        #[arg(long, value_parser = value::name)]
+        name: String,
+        /// Its plan, one of those in plans.file: free, builder, startup, enterprise
+        #[arg(long)]
+        plan: String,
+        /// E-mail of the owner, who can then sign in to the dashboard
+        #[arg(long, value_name = "EMAIL", value_parser = value::email, requires = "owner_password_stdin")]
+        owner_email: Option<String>,
+        /// Read the owner's password from standard input, one line
+        #[arg(long, requires = "owner_email")]
+        owner_password_stdin: bool,
+    },
+    /// Put an account on another plan; it binds the next call
+    SetPlan {
+        /// The account
+        #[arg(long, value_name = "ID", value_parser = value::id)]
+        account: String,
+        /// The new plan
+        #[arg(long)]
+        plan: String,
+    },
+    /// List all accounts
+    List,
+    /// Show one account with its users
+    Show {
+        /// The account
+        #[arg(long, value_name = "ID", value_parser = value::id)]
+        account: String,
+    },
+}
+
+impl Account {
+    pub(super) async fn run(self, context: &Context) -> Result<Report, Failure> {
+        match self {
+            Self::Create {
+                name,
+                plan,
+                owner_email,
+                owner_password_stdin: _,
+            } => create(context, &name, &plan, owner_email).await,
+            Self::SetPlan { account, plan } => set_plan(context, &account, &plan).await,
+            Self::List => list(context).await,
+            Self::Show { account } => show(context, &account).await,
+        }
+    }
+}
+
+async fn create(context: &Context, name: &str, plan: &str, email: Option<String>) -> Result<Report, Failure> {
+    known_plan(context, plan)?;
+    let owner = match email {
+        Some(email) => Some(new_user(context, email, Role::Owner, &password::read_stdin()?)?),
+        None => None,
+    };
+    let id = Kind::Account.mint(now_ms())?;
+    account::create(&context.store, &id, name, plan, owner.as_ref(), OPERATOR).await?;
+    let owner_id = owner.as_ref().map(|owner| owner.id.as_str());
+    let mut text = format!("Account {id} ({name}) on plan {plan}.");
+    if let Some(owner) = &owner {
+        text = format!("{text}\nOwner {} signs in as {}.", owner.id, owner.email);
+    }
+    Ok(Report::new(
+        text,
+        json!({ "accountId": id, "ownerUserId": owner_id, "name": name, "plan": plan }),
+    ))
+}
+
+async fn set_plan(context: &Context, id: &str, plan: &str) -> Result<Report, Failure> {
+    known_plan(context, plan)?;
+    let text = match account::set_plan(&context.store, id, plan, OPERATOR).await? {
+        PlanSet::Done => format!("Account {id} is on plan {plan} now; it binds the next call."),
+        PlanSet::AlreadySo => format!("Account {id} was on plan {plan} already."),
+        PlanSet::NoAccount => return Err(Failure::no_account(id)),
+    };
+    Ok(Report::new(text, document(&context.account(id).await?)))
+}
+
+async fn list(context: &Context) -> Result<Report, Failure> {
+    let mut accounts = Vec::new();
+    for id in Record::ids(&context.store).await? {
+        accounts.extend(Record::read(&context.store, &id).await?);
+    }
+    let rows: Vec<Vec<String>> = accounts
+        .iter()
+        .map(|account| {
+            let created = iso_from_ms(account.created_at_ms);
+            vec![
+                account.id.clone(),
+                account.plan.clone(),
+                created,
+                account.name.clone(),
+            ]
+        })
+        .collect();
+    let documents: Vec<Value> = accounts.iter().map(document).collect();
+    Ok(Report::new(
+        table(&["ACCOUNT", "PLAN", "CREATED", "NAME"], &rows),
+        json!({ "accounts": documents, "total": accounts.len() }),
+    ))
+}
+
+async fn show(context: &Context, id: &str) -> Result<Report, Failure> {
+    let account = context.account(id).await?;
+    let users = User::list(&context.store, &AccountKeys::of(id)).await?;
+    let created = iso_from_ms(account.created_at_ms);
+    let mut text = format!(
+        "{id}  {}\nplan        {}\ncreated     {created}\ngeneration  {}\nversion     {}",
+        plain(&account.name),
+        account.plan,
+        account.generation,
+        account.version
+    );
+    for user in &users {
+        text = format!(
+            "{text}\nuser        {}  {}  {}",
+            user.id,
+            user.role.as_str(),
+            user.email
+        );
+    }
+    let users: Vec<Value> = users
+        .iter()
+        .map(|user| json!({ "userId": user.id, "email": user.email, "role": user.role.as_str() }))
+        .collect();
+    let mut document = document(&account);
+    document["users"] = users.into();
+    let keys = AccountKeys::of(id);
+    let (budgets, mut rows) = (context.store.budgets(), Vec::new());
+    for mode in Mode::ALL {
+        let usage = Usage::read(&context.store, &keys, mode).await?;
+        for budget in Budget::ALL {
+            let (used, limit) = (usage.of(budget), budgets.of(budget));
+            document["budgets"][mode.as_str()][budget.as_str()] = json!({ "used": used, "limit": limit });
+            let name = budget.as_str().to_owned();
+            rows.push(vec![mode.to_string(), name, used.to_string(), limit.to_string()]);
+        }
+        document["storeBytes"][mode.as_str()] = usage.bytes().into();
+    }
+    let refused = refused::read(&context.store).await?.room.contains_key(id);
+    document["refused"] = refused.into();
+    if refused {
+        text = format!("{text}\nrefused     what makes records: it takes too much of the store");
+    }
+    let text = format!("{text}\n\n{}", table(&["MODE", "BUDGET", "USED", "LIMIT"], &rows));
+    Ok(Report::new(text, document))
+}
+
+fn document(account: &Record) -> Value {
+    json!({
+        "accountId": account.id, "name": account.name, "plan": account.plan,
+        "createdAt": iso_from_ms(account.created_at_ms),
+        "generation": account.generation, "version": account.version,
+    })
+}
+
+/// A plan that is not in the table would deny every call of the account.
+fn known_plan(context: &Context, plan: &str) -> Result<(), Failure> {
+    let plans = context.settings.plans()?;
+    if plans.get(plan).is_some() {
+        return Ok(());
+    }
+    let names: Vec<&str> = plans.names().collect();
+    Err(Failure::usage(format!(
+        "there is no plan `{plan}`; the plans are {}",
+        names.join(", ")
+    )))
+}

@@ -1,0 +1,71 @@
+//! `tollgate-admin agent`: the operator's freeze (decision D22).
+
+use super::context::Context;
+use super::value;
+use crate::failure::Failure;
+use crate::report::Report;
+use clap::{Args, Subcommand};
+use domain::mode::Mode;
+use serde_json::json;
+use store::agent::freeze::{Authority, Freeze, Frozen, set_frozen};
+use store::audit::OPERATOR;
+use store::script::change::Scope;
+
+/// `agent …`
+#[derive(Debug, Subcommand)]
+pub(super) enum Agent {
+    /// Freeze an agent: its next call is denied, and its account cannot lift that
+    Freeze(Target),
+    /// Make an agent active again, whoever froze it
+    Unfreeze(Target),
+}
+
+/// The agent meant.
+#[derive(Debug, Args)]
+pub(super) struct Target {
+    /// The account
+    #[arg(long, value_name = "ID", value_parser = value::id)]
+    account: String,
+    /// The agent
+    #[arg(long, value_name = "ID", value_parser = value::agent_id)]
+    agent: String,
+    /// live or test
+    #[arg(long, default_value = "live", value_parser = value::mode())]
+    mode: Mode,
+}
+
+impl Agent {
+    pub(super) async fn run(self, context: &Context) -> Result<Report, Failure> {
+        let (target, freeze, status) = match self {
+            Self::Freeze(target) => (target, Freeze::By(Authority::Operator), "frozen"),
+            Self::Unfreeze(target) => (target, Freeze::Lift(Authority::Operator), "active"),
+        };
+        let Target { account, agent, mode } = target;
+        context.account(&account).await?;
+        let scope = Scope {
+            account: &account,
+            mode,
+            actor: OPERATOR,
+        };
+        let outcome = set_frozen(&context.store, &scope, &agent, freeze).await?;
+        let (changed, text) = match outcome {
+            Frozen::Done => (
+                true,
+                format!("Agent {agent} of {account} is {status} now; it binds the next call."),
+            ),
+            Frozen::AlreadySo => (false, format!("Agent {agent} of {account} was {status} already.")),
+            Frozen::NotFound => {
+                let message = format!("account {account} has no agent {agent} in {mode} mode");
+                return Err(Failure::refused("NOT_FOUND", message));
+            }
+            Frozen::NotPermitted => {
+                return Err(Failure::refused("FORBIDDEN", "the freeze cannot be lifted"));
+            }
+        };
+        Ok(Report::new(
+            text,
+            json!({ "accountId": account, "agentId": agent, "mode": mode.as_str(), "status": status,
+                "changed": changed }),
+        ))
+    }
+}

@@ -1,0 +1,222 @@
+//! `tollgate-admin api-key`: keys of the management API (decision D8).
+
+use super::context::Context;
+use super::table::table;
+use super::value;
+use crate::failure::Failure;
+use crate::report::Report;
+use clap::{Args, Subcommand, ValueEnum};
+use clock::now_ms;
+use crypto::api_key::Family;
+use domain::id::Kind;
+use domain::mode::Mode;
+use domain::permission::Permission;
+use domain::timestamp::iso_from_ms;
+use ipnet::IpNet;
+use secrecy::ExposeSecret;
+use serde_json::{Value, json};
+use store::api_key::ApiKey as Record;
+use store::api_key::script as api_key;
+use store::api_key::script::{Created, NewApiKey, Revoked};
+use store::audit::OPERATOR;
+use store::keys::AccountKeys;
+use store::script::change::Scope;
+
+/// `api-key …`
+#[derive(Debug, Subcommand)]
+pub(super) enum ApiKey {
+    /// Issue a key; it is printed once and kept nowhere in clear
+    Create(Create),
+    /// List the keys of an account, newest first
+    List {
+        /// The account
+        #[arg(long, value_name = "ID", value_parser = value::id)]
+        account: String,
+    },
+    /// Revoke a key; the next request with it is refused
+    Revoke {
+        /// The account
+        #[arg(long, value_name = "ID", value_parser = value::id)]
+        account: String,
+        /// The key's id, key_…
+        #[arg(long, value_name = "ID", value_parser = value::id)]
+        key: String,
+    },
+}
+
+/// `api-key create`
+#[derive(Debug, Args)]
+pub(super) struct Create {
+    /// The account
+    #[arg(long, value_name = "ID", value_parser = value::id)]
+    account: String,
+    /// live or test; records of the two modes never mix
+    #[arg(long, value_parser = value::mode())]
+    mode: Mode,
+    /// What to call it
+    #[arg(long, value_parser = value::name)]
+    name: Option<String>,
+    /// What it may do: read, write, approve
+    #[arg(long, value_delimiter = ',', default_value = "read,write", value_parser = value::permission())]
+    permissions: Vec<Permission>,
+    /// Where it may be used from, an address or a range; repeat for more; everywhere when not given
+    #[arg(long, value_name = "CIDR", value_parser = value::network)]
+    allow_ip: Vec<IpNet>,
+    /// When it ends, such as 2027-01-31T00:00:00Z; never when not given
+    #[arg(long, value_name = "ISO", value_parser = value::future)]
+    expires: Option<u64>,
+    /// What it starts with: svc_live_… or sk_service_live_…
+    #[arg(long, default_value = "svc")]
+    prefix: Prefix,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Prefix {
+    #[value(name = "svc")]
+    Svc,
+    #[value(name = "sk_service")]
+    SkService,
+}
+
+impl ApiKey {
+    pub(super) async fn run(self, context: &Context) -> Result<Report, Failure> {
+        match self {
+            Self::Create(create) => create.run(context).await,
+            Self::List { account } => list(context, &account).await,
+            Self::Revoke { account, key } => revoke(context, &account, &key).await,
+        }
+    }
+}
+
+impl Create {
+    async fn run(mut self, context: &Context) -> Result<Report, Failure> {
+        self.permissions.sort_unstable();
+        self.permissions.dedup();
+        let family = match self.prefix {
+            Prefix::Svc => Family::Svc,
+            Prefix::SkService => Family::SkService,
+        };
+        let secret = family.mint(self.mode)?;
+        let key_id = Kind::ApiKey.mint(now_ms())?;
+        let new = NewApiKey {
+            account: &self.account,
+            key_id: &key_id,
+            name: self.name.as_deref().unwrap_or_default(),
+            mode: self.mode,
+            secret: &secret,
+            permissions: &self.permissions,
+            allow_ips: &self.allow_ip,
+            expires_at_ms: self.expires,
+            actor: OPERATOR,
+        };
+        match new.create(&context.store).await? {
+            Created::Done => {}
+            Created::NoAccount => return Err(Failure::no_account(&self.account)),
+            Created::TooMany => {
+                return Err(Failure::refused(
+                    "CONFLICT",
+                    "the account has as many API keys as it can have",
+                ));
+            }
+        }
+        let key = secret.expose_secret();
+        let permissions = Permission::list_text(&self.permissions);
+        let text = format!(
+            "API key {key_id} of {} ({}, {permissions}). It is shown this once:\n{key}",
+            self.account, self.mode
+        );
+        let allow_ips: Vec<String> = self.allow_ip.iter().map(IpNet::to_string).collect();
+        let permissions: Vec<&str> = self
+            .permissions
+            .iter()
+            .map(|permission| permission.as_str())
+            .collect();
+        Ok(Report::new(
+            text,
+            json!({
+                "keyId": key_id, "key": key, "name": self.name, "accountId": self.account, "mode": self.mode.as_str(),
+                "permissions": permissions, "allowIps": allow_ips, "expiresAt": self.expires.map(iso_from_ms),
+            }),
+        )
+        .secret())
+    }
+}
+
+async fn list(context: &Context, account: &str) -> Result<Report, Failure> {
+    context.account(account).await?;
+    let keys = Record::list(&context.store, &AccountKeys::of(account)).await?;
+    let now = now_ms();
+    let rows: Vec<Vec<String>> = keys
+        .iter()
+        .map(|key| {
+            vec![
+                key.id.clone(),
+                key.mode.to_string(),
+                key.status(now).to_owned(),
+                Permission::list_text(&key.permissions),
+                iso_from_ms(key.created_at_ms),
+                key.last_used_ms.map_or_else(|| "never".to_owned(), iso_from_ms),
+                key.created_by.clone().unwrap_or_else(|| "unknown".to_owned()),
+                format!("{}…", key.shown),
+                key.name.clone(),
+            ]
+        })
+        .collect();
+    let documents: Vec<Value> = keys.iter().map(|key| document(key, now)).collect();
+    Ok(Report::new(
+        table(
+            &[
+                "KEY",
+                "MODE",
+                "STATUS",
+                "PERMISSIONS",
+                "CREATED",
+                "LAST USED",
+                "MADE BY",
+                "STARTS WITH",
+                "NAME",
+            ],
+            &rows,
+        ),
+        json!({ "apiKeys": documents, "total": keys.len() }),
+    ))
+}
+
+async fn revoke(context: &Context, account: &str, id: &str) -> Result<Report, Failure> {
+    context.account(account).await?;
+    let missing = || {
+        let message = format!("account {account} has no API key {id}, or it was revoked before");
+        Failure::refused("NOT_FOUND", message)
+    };
+    let keys = AccountKeys::of(account);
+    let key = Record::read(&context.store, &keys, id)
+        .await?
+        .ok_or_else(missing)?;
+    let scope = Scope {
+        account,
+        mode: key.mode,
+        actor: OPERATOR,
+    };
+    match api_key::revoke(&context.store, &scope, id).await? {
+        Revoked::Done => Ok(Report::new(
+            format!("API key {id} is revoked; the next request with it is refused."),
+            json!({ "keyId": id, "accountId": account, "status": "revoked" }),
+        )),
+        Revoked::Missing => Err(missing()),
+    }
+}
+
+fn document(key: &Record, now: u64) -> Value {
+    let permissions: Vec<&str> = key
+        .permissions
+        .iter()
+        .map(|permission| permission.as_str())
+        .collect();
+    let allow_ips: Vec<String> = key.allow_ips.iter().map(IpNet::to_string).collect();
+    json!({
+        "keyId": key.id, "name": key.name, "mode": key.mode.as_str(), "status": key.status(now), "permissions": permissions,
+        "allowIps": allow_ips, "prefix": key.shown, "createdAt": iso_from_ms(key.created_at_ms),
+        "expiresAt": key.expires_at_ms.map(iso_from_ms), "revokedAt": key.revoked_at_ms.map(iso_from_ms),
+        "lastUsedAt": key.last_used_ms.map(iso_from_ms), "createdBy": key.created_by,
+    })
+}

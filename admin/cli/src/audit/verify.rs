@@ -1,0 +1,255 @@
+//! `tollgate-admin audit verify`: on the store, or on an export with or without one.
+
+use super::super::context::Context;
+use super::{Whose, signing_key};
+use crate::failure::Failure;
+use crate::report::Report;
+use archive::Archive;
+use audit_verify::checkpoint;
+use audit_verify::file::{self, Trouble};
+use audit_verify::{Broken, Known, Source, Verdict, Walk, online};
+use clap::Args;
+use crypto::checkpoint_key::PublicKey;
+use domain::checkpoint::NOTE_BYTES_MAX;
+use history::trail::Trail;
+use settings::Settings;
+use std::fs::File;
+use std::io::{BufReader, Read as _};
+use std::path::{Path, PathBuf};
+use telemetry::error_chain;
+
+/// `audit verify`
+#[derive(Debug, Args)]
+pub(in super::super) struct Verify {
+    #[command(flatten)]
+    whose: Whose,
+    /// Verify this export instead of the trail in the store
+    #[arg(long, value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// The export begins behind this entry
+    #[arg(long, value_name = "SEQ", default_value_t = 0, requires = "file")]
+    after: u64,
+    /// A signed checkpoint that the entries must fit. Without it an export must end where the store's trail ends, and hold
+    /// what the archive's checkpoint says
+    #[arg(long, value_name = "NOTE")]
+    checkpoint: Option<PathBuf>,
+    /// The checkpoint may be older than the export: what follows it is not proven to be all
+    #[arg(long, requires_all = ["file", "checkpoint"])]
+    older: bool,
+    /// The public key of checkpoints (`audit key`), instead of asking the store
+    #[arg(long, value_name = "KEY", value_parser = public_key)]
+    key: Option<PublicKey>,
+}
+
+/// What an export can be compared with.
+#[derive(Default)]
+struct Against {
+    /// What is known of its trail.
+    known: Vec<Known>,
+    /// The trail in the store, and how many entries it has.
+    store: Option<(Box<Context>, u64)>,
+    /// What cannot be right, without a look at the export.
+    bad: Option<Broken>,
+    /// Why something is not known.
+    warnings: Vec<String>,
+}
+
+fn public_key(text: &str) -> Result<PublicKey, String> {
+    PublicKey::parse(text).ok_or_else(|| "it must be an Ed25519 key as `audit key` shows it".to_owned())
+}
+
+impl Verify {
+    pub(super) async fn run(self, settings: Settings) -> Result<Report, Failure> {
+        let verdict = match &self.file {
+            None => self.online(settings).await?,
+            Some(file) => self.offline(file, settings).await?,
+        };
+        let report = Report::new(verdict.text(), verdict.document());
+        Ok(if verdict.ok() { report } else { report.incomplete() })
+    }
+
+    async fn online(&self, settings: Settings) -> Result<Verdict, Failure> {
+        let context = Context::open(settings).await?;
+        let archive = Archive::of(&context.settings.audit)?;
+        let Whose { account, mode } = &self.whose;
+        context.account(account).await?;
+        let key = self.key(&context).await?;
+        let mut known = Vec::new();
+        let mut bad = None;
+        let given = self.checkpoint.as_deref().map(note_of).transpose()?;
+        let given = given.map(|note| Known::of_note(Source::Note, &note, key, &self.whose.origin()));
+        for one in [
+            archived(&context.settings, &self.whose, key).await,
+            given.transpose(),
+        ] {
+            match one {
+                Ok(one) => known.extend(one),
+                Err(broken) => bad = bad.or(Some(broken)),
+            }
+        }
+        let mut verdict = online(&context.store, &archive, account, *mode, known, |_, _| {}).await?;
+        verdict.broken = verdict.broken.or(bad);
+        Ok(verdict)
+    }
+
+    async fn offline(&self, path: &Path, settings: Settings) -> Result<Verdict, Failure> {
+        let mut walk = Walk::behind(self.after);
+        let against = self.against(&settings).await?;
+        for one in &against.known {
+            walk.mark(one.size);
+        }
+        let broken = file::walk(reader(path)?, &mut walk).map_err(|error| unreadable(path, &error))?;
+        let mut verdict = file::verdict(&walk, broken, against.known, self.older);
+        if let Some((context, stored)) = &against.store {
+            let both = (*stored).min(walk.end());
+            self.compare_whole(path, context, &walk, both, &mut verdict)
+                .await?;
+        }
+        verdict.broken = verdict.broken.or(against.bad);
+        verdict.warnings.extend(against.warnings);
+        Ok(verdict)
+    }
+
+    /// Names the first entry that is another one in the store, of the `both` that both have: in order on its own, with all
+    /// hashes computed again.
+    async fn compare_whole(
+        &self,
+        path: &Path,
+        context: &Context,
+        walk: &Walk,
+        both: u64,
+        verdict: &mut Verdict,
+    ) -> Result<(), Failure> {
+        let Whose { account, mode } = &self.whose;
+        let archive = Archive::of(&context.settings.audit)?;
+        let trail = Trail::of(&context.store, &archive, account, *mode);
+        if both <= self.after {
+            return Ok(());
+        }
+        let head = checkpoint::head_at(&trail, both).await?;
+        if head.is_some_and(|head| head.hash == walk.hash_of(both)) {
+            return Ok(());
+        }
+        let found = file::first_difference(reader(path)?, self.after, &trail).await;
+        let first = found.map_err(|trouble| match trouble {
+            Trouble::File(error) => unreadable(path, &error),
+            Trouble::Store(error) => error.into(),
+        })?;
+        if let Some(seq) = first {
+            let problem =
+                "it is another entry than in the store: it was changed, and its hash computed again.";
+            verdict.broken = Some(Broken {
+                seq: Some(seq),
+                problem: problem.to_owned(),
+            });
+        }
+        Ok(())
+    }
+
+    /// What an export is compared with: the note that was given, else the store and the archive's note, or the latter alone.
+    async fn against(&self, settings: &Settings) -> Result<Against, Failure> {
+        if let Some(file) = &self.checkpoint {
+            return self.against_note(&note_of(file)?, settings).await;
+        }
+        let unreachable = match Context::open(settings.clone()).await {
+            Ok(context) => return self.against_store(context).await,
+            Err(failure) => format!("the store cannot be asked: {}", failure.message()),
+        };
+        let mut against = Against {
+            warnings: vec![unreachable],
+            ..Against::default()
+        };
+        if let Some(key) = self.key {
+            against.add(archived(settings, &self.whose, key).await);
+        }
+        Ok(against)
+    }
+
+    async fn against_note(&self, note: &str, settings: &Settings) -> Result<Against, Failure> {
+        let key = match self.key {
+            Some(key) => key,
+            None => match Context::open(settings.clone()).await {
+                Ok(context) => self.key(&context).await?,
+                Err(failure) => {
+                    let why = failure.message();
+                    let message =
+                        format!("--key is needed to check the note, since the store cannot be asked: {why}");
+                    return Err(Failure::usage(message));
+                }
+            },
+        };
+        let mut against = Against::default();
+        against.add(Known::of_note(Source::Note, note, key, &self.whose.origin()).map(Some));
+        Ok(against)
+    }
+
+    async fn against_store(&self, context: Context) -> Result<Against, Failure> {
+        let Whose { account, mode } = &self.whose;
+        context.account(account).await?;
+        let key = self.key(&context).await?;
+        let archive = Archive::of(&context.settings.audit)?;
+        let mut against = Against::default();
+        // The note first: a server may move it on with what is sealed now.
+        against.add(archived(&context.settings, &self.whose, key).await);
+        let head = Trail::of(&context.store, &archive, account, *mode).seal().await?;
+        let end = checkpoint::of(account, *mode, head);
+        against.known.push(Known {
+            source: Source::Store,
+            size: end.size,
+            hash: end.hash,
+        });
+        against.store = Some((Box::new(context), end.size));
+        Ok(against)
+    }
+
+    async fn key(&self, context: &Context) -> Result<PublicKey, Failure> {
+        match self.key {
+            Some(key) => Ok(key),
+            None => Ok(signing_key(&context.store, &context.settings).await?.public()),
+        }
+    }
+}
+
+impl Against {
+    fn add(&mut self, one: Result<Option<Known>, Broken>) {
+        match one {
+            Ok(one) => self.known.extend(one),
+            Err(broken) => self.bad = Some(broken),
+        }
+    }
+}
+
+/// What the trail's note in the archive says; none when there is no note. An archive that cannot be read is no proof that
+/// there is none, so it is as wrong as a note that proves nothing.
+async fn archived(settings: &Settings, whose: &Whose, key: PublicKey) -> Result<Option<Known>, Broken> {
+    let unread = |why: String| Broken {
+        seq: None,
+        problem: format!("the checkpoint in the archive cannot be read: {why}."),
+    };
+    let archive = Archive::of(&settings.audit).map_err(|error| unread(error.to_string()))?;
+    let path = checkpoint::path(&whose.account, whose.mode);
+    let found = archive.place().get(&path).await;
+    let Some(bytes) = found.map_err(|error| unread(error_chain(&error)))? else {
+        return Ok(None);
+    };
+    let note = String::from_utf8_lossy(&bytes);
+    Known::of_note(Source::Archive, &note, key, &whose.origin()).map(Some)
+}
+
+fn note_of(path: &Path) -> Result<String, Failure> {
+    let file = File::open(path).map_err(|error| unreadable(path, &error))?;
+    let mut text = String::new();
+    // One more than is read tells that it is no note.
+    let read = file.take(NOTE_BYTES_MAX as u64 + 1).read_to_string(&mut text);
+    read.map_err(|error| unreadable(path, &error))?;
+    Ok(text)
+}
+
+fn reader(path: &Path) -> Result<BufReader<File>, Failure> {
+    let file = File::open(path).map_err(|error| unreadable(path, &error))?;
+    Ok(BufReader::new(file))
+}
+
+fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::usage(format!("{}: {error}", path.display()))
+}

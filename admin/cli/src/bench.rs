@@ -1,0 +1,284 @@
+//! `tollgate-admin bench`: load on an edge, and what it shows.
+
+use super::context::{Context, open_store};
+use super::output::write_stderr;
+use super::value;
+use crate::failure::Failure;
+use crate::report::Report;
+use crypto::virtual_key::WellFormed;
+use domain::money::Nanos;
+use load_test::LoadTestError;
+use load_test::fixtures::{self, Fixtures, KEYS_MAX, Provisioner};
+use load_test::plan::{Plan, RATE_MAX, Scenario};
+use reqwest::Url;
+use secrecy::SecretString;
+use settings::Settings;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use store::lookup::VirtualKeyOwner;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Most connections.
+const CONNECTIONS_MAX: u64 = 10_000;
+/// Most steps of a ramp.
+const STEPS_MAX: i64 = 100;
+/// The most that a spike exceeds the rate by.
+const SPIKE_MAX: i64 = 100;
+/// Most agents that are made.
+const AGENTS_MAX: u64 = 1000;
+
+/// Sends load to an edge at a fixed rate, and checks afterwards that it charged what it said.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The edge's address, without /v1
+    #[arg(long, value_name = "URL")]
+    target: Url,
+    /// Make agents and keys in this account, in the configuration's store, and put them away afterwards
+    #[arg(long, value_name = "ID", value_parser = value::id, required_unless_present = "keys_file", conflicts_with = "keys_file")]
+    account: Option<String>,
+    /// Call with these virtual keys: one a line, after `frozen`, `revoked` or `over-cap` where it is to be denied
+    #[arg(long, value_name = "FILE")]
+    keys_file: Option<PathBuf>,
+    /// With --keys-file: look in the configuration's store what the keys' agents were charged
+    #[arg(long, conflicts_with = "account")]
+    check: bool,
+    /// The course of the load
+    #[arg(long, value_enum, default_value = "steady")]
+    scenario: Scenario,
+    /// Calls a second; of a ramp: at its last step
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=i64::from(RATE_MAX)))]
+    rate: u32,
+    /// Connections, and calls in flight at most
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..=CONNECTIONS_MAX))]
+    connections: u64,
+    /// How long, such as 90s or 5m; at most an hour
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = value::duration)]
+    duration: Duration,
+    /// How long before the figures count
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = value::duration)]
+    warm_up: Duration,
+    /// Steps of a ramp
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=STEPS_MAX))]
+    steps: u32,
+    /// A ramp ends when the slowest of a hundred calls take longer
+    #[arg(long, value_name = "TIME", default_value = "250ms", value_parser = value::duration)]
+    p99_bound: Duration,
+    /// By how much a spike exceeds the rate
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=SPIKE_MAX))]
+    spike_factor: u32,
+    /// The share of calls that are to be denied, from 0 to 1 [default: 0.5 for denials, 0.1 for mixed, else 0]
+    #[arg(long, value_name = "SHARE", value_parser = value::share)]
+    deny_share: Option<f64>,
+    /// The share of errors above which the run fails
+    #[arg(long, value_name = "SHARE", default_value = "0.001", value_parser = value::share)]
+    max_errors: f64,
+    /// The share of calls denied by a cap, a plan or a rate above which the run fails and a ramp ends [default: that of
+    /// --max-errors; with --cap, 1]
+    #[arg(long, value_name = "SHARE", value_parser = value::share)]
+    max_limited: Option<f64>,
+    /// The model asked for
+    #[arg(long, value_name = "NAME", default_value = "gpt-4o-mini", value_parser = value::name)]
+    model: String,
+    /// max_tokens of each call
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    max_tokens: u64,
+    /// Sizes of the bodies in bytes, in turn
+    #[arg(long, value_name = "N,…", default_value = "1024", value_delimiter = ',', value_parser = value::body_bytes)]
+    body_bytes: Vec<usize>,
+    /// How long a call may take
+    #[arg(long, value_name = "TIME", default_value = "120s", value_parser = value::duration)]
+    timeout: Duration,
+    /// With --account: agents that share the load
+    #[arg(long, value_name = "N", default_value_t = 4, conflicts_with = "keys_file", value_parser = clap::value_parser!(u64).range(1..=AGENTS_MAX))]
+    agents: u64,
+    /// With --account: virtual keys in all [default: as many as the plan's rate of a key needs]
+    #[arg(long, value_name = "N", conflicts_with = "keys_file", value_parser = clap::value_parser!(u64).range(1..=KEYS_MAX as u64))]
+    keys: Option<u64>,
+    /// With --account: daily cap of each agent; calls beyond it are to be denied, and the check shows that none got through
+    #[arg(long, value_name = "USD", conflicts_with = "keys_file", value_parser = value::usd)]
+    cap: Option<Nanos>,
+    /// With --account: a file with the key that the agents call the provider with [default: one that only a sandbox takes]
+    #[arg(long, value_name = "FILE", conflicts_with = "keys_file")]
+    provider_key_file: Option<PathBuf>,
+    /// A file of PEM certificates to trust besides the usual ones
+    #[arg(long, value_name = "FILE")]
+    ca_file: Option<PathBuf>,
+    /// Yes, send this to a target that is not this machine
+    #[arg(long)]
+    yes: bool,
+    /// Show no progress
+    #[arg(long)]
+    quiet: bool,
+}
+
+impl From<LoadTestError> for Failure {
+    fn from(error: LoadTestError) -> Self {
+        match error {
+            LoadTestError::Usage(message) => Self::usage(message),
+            LoadTestError::Refused(message) => Self::refused("BENCH", message),
+            LoadTestError::Store(error) => error.into(),
+        }
+    }
+}
+
+fn read(option: &str, path: &PathBuf) -> Result<Vec<u8>, Failure> {
+    std::fs::read(path).map_err(|error| Failure::usage(format!("{option} {}: {error}", path.display())))
+}
+
+fn read_text(option: &str, path: &PathBuf) -> Result<String, Failure> {
+    String::from_utf8(read(option, path)?)
+        .map_err(|_| Failure::usage(format!("{option} {}: it is no text", path.display())))
+}
+
+impl Args {
+    pub(super) async fn run(self, settings: Settings) -> Result<Report, Failure> {
+        let plan = self.plan()?;
+        plan.check()?;
+        let cost = plan.cost_at_most(&settings.prices()?);
+        let intention = load_test::intention(&plan, cost);
+        if !plan.is_local() && !self.yes {
+            return Err(Failure::usage(format!(
+                "the target is not this machine; with --yes this sends {intention}"
+            )));
+        }
+        if !self.quiet {
+            write_stderr(&intention);
+        }
+        let stop = Arc::new(AtomicBool::new(false));
+        tokio::spawn(heed_signals(Arc::clone(&stop)));
+        match (&self.account, &self.keys_file) {
+            (Some(account), _) => self.with_account(account, plan, settings, &stop).await,
+            (None, Some(file)) => {
+                let text = read_text("--keys-file", file)?;
+                self.with_keys(&text, plan, settings, &stop).await
+            }
+            (None, None) => Err(Failure::usage("--account or --keys-file is needed")),
+        }
+    }
+
+    fn plan(&self) -> Result<Plan, Failure> {
+        let parts = load_test::plan::WHOLE as f64;
+        let share = self.deny_share.map(|share| (share * parts).round() as u64);
+        Ok(Plan {
+            target: self.target.clone(),
+            ca: self
+                .ca_file
+                .as_ref()
+                .map(|path| read("--ca-file", path))
+                .transpose()?,
+            scenario: self.scenario,
+            rate: self.rate,
+            spike_factor: self.spike_factor,
+            steps: self.steps,
+            connections: usize::try_from(self.connections).unwrap_or(usize::MAX),
+            duration: self.duration,
+            warm_up: self.warm_up,
+            timeout: self.timeout,
+            deny_share: share.unwrap_or_else(|| self.scenario.deny_share()),
+            model: self.model.clone(),
+            max_tokens: self.max_tokens,
+            body_bytes: self.body_bytes.clone(),
+            max_errors: self.max_errors,
+            max_limited: self.max_limited.unwrap_or(match self.cap {
+                Some(_) => 1.0,
+                None => self.max_errors,
+            }),
+            p99_bound: self.p99_bound,
+        })
+    }
+
+    async fn with_account(
+        &self,
+        account: &str,
+        plan: Plan,
+        settings: Settings,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<Report, Failure> {
+        let provider_key: SecretString = match &self.provider_key_file {
+            None => fixtures::STAND_IN.into(),
+            Some(path) => read_text("--provider-key-file", path)?.trim().into(),
+        };
+        let (sealer, plans) = (settings.sealer()?, settings.plans()?);
+        let context = Context::open(settings).await?;
+        let count = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
+        let provisioner = Provisioner {
+            store: &context.store,
+            sealer: &sealer,
+            check_secret: &context.record.check_secret,
+            plans: &plans,
+            provider: &context.settings.upstream.provider,
+            account,
+            agents: count(self.agents),
+            keys: self.keys.map(count),
+            rate: plan.highest_rate(),
+            cap: self.cap,
+            provider_key: &provider_key,
+            denials: plan.deny_share > 0,
+        };
+        let mut fixtures = Fixtures::default();
+        let outcome = match provisioner.make(&mut fixtures).await {
+            Ok(()) => self.fire(plan, &fixtures, Some(&context.store), stop).await,
+            Err(error) => Err(error.into()),
+        };
+        // Whatever happened, what was made goes; and what does not go is told beside what happened.
+        match (outcome, fixtures.put_away(&provisioner).await) {
+            (outcome, Ok(())) => outcome,
+            (Ok(report), Err(left)) => Ok(report.with_trouble("leftOver", left.left(), &left.to_string())),
+            (Err(failure), Err(left)) => Err(failure.and(&left.to_string())),
+        }
+    }
+
+    async fn with_keys(
+        &self,
+        text: &str,
+        plan: Plan,
+        settings: Settings,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<Report, Failure> {
+        let lines = fixtures::lines(text)?;
+        if !self.check {
+            return self.fire(plan, &Fixtures::of_file(text, &[])?, None, stop).await;
+        }
+        let store = open_store(&settings)?;
+        let mut owners = Vec::new();
+        for (_, key) in lines {
+            let formed = WellFormed::parse(key.as_bytes());
+            owners.push(match formed {
+                Some(formed) => VirtualKeyOwner::find(&store, &formed.hash()).await?,
+                None => None,
+            });
+        }
+        let fixtures = Fixtures::of_file(text, &owners)?;
+        self.fire(plan, &fixtures, Some(&store), stop).await
+    }
+
+    async fn fire(
+        &self,
+        plan: Plan,
+        fixtures: &Fixtures,
+        store: Option<&store::Store>,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<Report, Failure> {
+        let outcome = load_test::run(plan.clone(), fixtures, store, stop, !self.quiet).await?;
+        let ok = outcome.is_good(&plan);
+        let report = Report::new(
+            load_test::text(&plan, &outcome),
+            load_test::json(&plan, &outcome, ok),
+        );
+        Ok(if ok { report } else { report.incomplete() })
+    }
+}
+
+/// Stops the run on Ctrl-C and SIGTERM: what was seen until then is reported.
+async fn heed_signals(stop: Arc<AtomicBool>) {
+    let Ok(mut term) = signal(SignalKind::terminate()) else {
+        return;
+    };
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => {}
+        _ = term.recv() => {}
+    }
+    stop.store(true, Ordering::Release);
+}

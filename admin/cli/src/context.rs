@@ -1,0 +1,56 @@
+//! What every operator command works with: the configuration and a store that may be trusted.
+
+use crate::failure::Failure;
+use settings::Settings;
+use store::Store;
+use store::account::Account;
+use store::sanity::{self, StoreRecord};
+use tokio::runtime::{Builder, Runtime};
+
+/// The configuration and the opened store.
+#[derive(Debug)]
+pub(super) struct Context {
+    pub(super) settings: Settings,
+    pub(super) store: Store,
+    pub(super) record: StoreRecord,
+}
+
+impl Context {
+    /// Opens the store and checks that it holds a ledger. A restored one will do: the operator looks at it, and accepts it.
+    pub(super) async fn open(settings: Settings) -> Result<Self, Failure> {
+        let store = open_store(&settings)?;
+        let record = sanity::examine(&store).await?;
+        Ok(Self {
+            settings,
+            store,
+            record,
+        })
+    }
+
+    /// The account `id`, which must exist.
+    pub(super) async fn account(&self, id: &str) -> Result<Account, Failure> {
+        Account::read(&self.store, id)
+            .await?
+            .ok_or_else(|| Failure::no_account(id))
+    }
+}
+
+/// Opens the store, whatever it holds.
+pub(super) fn open_store(settings: &Settings) -> Result<Store, Failure> {
+    let store = Store::of(&settings.store).map(|store| store.with_budgets(settings.limits.budgets()));
+    store.map_err(|error| Failure::usage(error.to_string()))
+}
+
+/// A runtime for one command.
+pub(super) fn command_runtime() -> Result<Runtime, Failure> {
+    started(Builder::new_current_thread().enable_all().build())
+}
+
+/// A runtime for a server.
+pub(super) fn server_runtime() -> Result<Runtime, Failure> {
+    started(Builder::new_multi_thread().enable_all().build())
+}
+
+fn started(runtime: std::io::Result<Runtime>) -> Result<Runtime, Failure> {
+    runtime.map_err(|error| Failure::refused("RUNTIME", format!("the runtime does not start: {error}")))
+}

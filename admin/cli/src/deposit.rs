@@ -1,0 +1,261 @@
+//! `tollgate-admin deposit`: money that the operator brings in (decision D17).
+
+use super::context::Context;
+use super::value;
+use crate::failure::Failure;
+use crate::report::Report;
+use api::{FoundWallet, look_up_wallet};
+use clap::{Args, Subcommand};
+use clock::now_ms;
+use domain::id::Kind;
+use domain::mode::Mode;
+use domain::money::Nanos;
+use endpoint::{CURRENCIES, WalletName};
+use serde_json::json;
+use store::audit::OPERATOR;
+use store::deposit::script::{Confirmed, Made, NewDeposit, confirm};
+use store::deposit::{Deposit as Record, DepositState};
+use store::keys::AccountKeys;
+use store::once::Once;
+use store::script::change::Scope;
+
+/// Attempts at a deposit whose wallet changes between the look and the script.
+const ATTEMPTS: usize = 4;
+
+/// `deposit …`
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub(super) struct Deposit {
+    #[command(subcommand)]
+    confirm: Option<Confirm>,
+    #[command(flatten)]
+    make: Option<Make>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Confirm {
+    /// Confirm a pending deposit: its money is the wallet's from then on
+    Confirm(Which),
+}
+
+/// A new deposit.
+#[derive(Debug, Args)]
+struct Make {
+    /// The account
+    #[arg(long, value_name = "ID", value_parser = value::id)]
+    account: String,
+    /// live or test
+    #[arg(long, default_value = "live", value_parser = value::mode())]
+    mode: Mode,
+    /// The wallet: its number, its id `wal_…`, an agent's id, or `user`
+    #[arg(long, value_name = "WALLET", value_parser = value::wallet)]
+    wallet: WalletName,
+    /// How much
+    #[arg(long, value_name = "USD", value_parser = value::amount)]
+    amount: Nanos,
+    /// What the payment rail calls it; the same reference again is the same deposit
+    #[arg(long, value_name = "TEXT", value_parser = value::reference)]
+    reference: String,
+    /// USD or USDC
+    #[arg(long, default_value = CURRENCIES[0], value_parser = CURRENCIES)]
+    currency: String,
+    /// It is announced and not confirmed yet
+    #[arg(long)]
+    pending: bool,
+}
+
+/// A deposit that is there.
+#[derive(Debug, Args)]
+struct Which {
+    /// Its reference
+    #[arg(long, value_name = "TEXT", value_parser = value::reference)]
+    reference: String,
+    /// The account, where several know the reference
+    #[arg(long, value_name = "ID", value_parser = value::id)]
+    account: Option<String>,
+    /// live or test, where both know the reference
+    #[arg(long, value_parser = value::mode())]
+    mode: Option<Mode>,
+}
+
+impl Deposit {
+    pub(super) async fn run(self, context: &Context) -> Result<Report, Failure> {
+        match (self.confirm, self.make) {
+            (Some(Confirm::Confirm(which)), _) => which.run(context).await,
+            (None, Some(make)) => make.run(context).await,
+            (None, None) => Err(Failure::usage("say which deposit; see `deposit --help`")),
+        }
+    }
+}
+
+impl Make {
+    async fn run(self, context: &Context) -> Result<Report, Failure> {
+        context.account(&self.account).await?;
+        let scope = Scope {
+            account: &self.account,
+            mode: self.mode,
+            actor: OPERATOR,
+        };
+        for _ in 0..ATTEMPTS {
+            match self.attempt(context, &scope).await? {
+                Made::Done { deposit, again } => return Ok(made(&scope, &deposit, again)),
+                Made::Blocked(_) => return Err(closed(&self.wallet.text())),
+                Made::OtherDeposit => {
+                    let message = format!("reference {} was used for another deposit", self.reference);
+                    return Err(Failure::refused("IDEMPOTENCY_KEY_REUSED", message));
+                }
+                Made::TooMuch => return Err(too_much()),
+                Made::Changed | Made::Known => {}
+            }
+        }
+        Err(Failure::refused("CONFLICT", "the wallet changes all the time"))
+    }
+
+    async fn attempt(&self, context: &Context, scope: &Scope<'_>) -> Result<Made, Failure> {
+        let found = self.find(context, scope).await?;
+        let now = now_ms();
+        // The reference is what makes it happen once; the request has no key besides.
+        let place = (scope.account, scope.mode);
+        let request = ("deposit", &json!({}));
+        let once = Once::new(&context.record.check_secret, place, None, request, now)?;
+        let state = match self.pending {
+            true => DepositState::Pending,
+            false => DepositState::Confirmed,
+        };
+        let deposit = NewDeposit {
+            once: &once,
+            record_life: None,
+            wallet: &found.place,
+            closed: found.is_closed(),
+            amount: self.amount,
+            currency: &self.currency,
+            reference: &self.reference,
+            state,
+            transaction: &Kind::Transaction.mint(now)?,
+            request: "{}",
+            at_ms: now,
+        };
+        Ok(deposit.run(&context.store, scope).await?)
+    }
+
+    /// The wallet, which must be one of the account.
+    async fn find(&self, context: &Context, scope: &Scope<'_>) -> Result<FoundWallet, Failure> {
+        let found = look_up_wallet(&context.store, scope, &self.wallet).await?;
+        let own = found.filter(|found| found.place.account == self.account);
+        own.ok_or_else(|| {
+            let (account, mode, wallet) = (&self.account, self.mode, self.wallet.text());
+            let message = format!("account {account} has no wallet {wallet} in {mode} mode");
+            Failure::refused("NOT_FOUND", message)
+        })
+    }
+}
+
+/// What was made, as it was then.
+fn made(scope: &Scope<'_>, deposit: &Record, again: bool) -> Report {
+    let what = match deposit.first {
+        DepositState::Pending => "is pending; `deposit confirm` makes it count",
+        DepositState::Confirmed => "is confirmed",
+    };
+    report(
+        scope,
+        deposit,
+        (deposit.first, deposit.first_balance),
+        (what, again),
+    )
+}
+
+fn report(
+    scope: &Scope<'_>,
+    deposit: &Record,
+    (state, balance): (DepositState, Nanos),
+    (what, again): (&str, bool),
+) -> Report {
+    let (reference, amount, wallet) = (&deposit.reference, deposit.amount, deposit.wallet);
+    let before = if again { " It was so before." } else { "" };
+    let text = format!(
+        "Deposit {reference} of {amount} USD into wallet {wallet} {what}. The wallet holds {balance} USD.{before}"
+    );
+    let document = json!({ "accountId": scope.account, "mode": scope.mode.as_str(), "transactionId": deposit.id,
+        "reference": reference, "walletId": wallet, "amount": amount, "currency": deposit.currency,
+        "state": state.as_str(), "balance": balance, "balanceNanos": balance.get().to_string(), "replayed": again });
+    Report::new(text, document)
+}
+
+impl Which {
+    async fn run(self, context: &Context) -> Result<Report, Failure> {
+        let (account, mode) = self.place(context).await?;
+        let scope = Scope {
+            account: &account,
+            mode,
+            actor: OPERATOR,
+        };
+        match confirm(&context.store, &scope, &self.reference).await? {
+            Confirmed::Done { deposit, again } => {
+                let balance = deposit
+                    .confirmed
+                    .map_or(deposit.first_balance, |(_, balance)| balance);
+                let outcome = (deposit.state, balance);
+                Ok(report(&scope, &deposit, outcome, ("is confirmed", again)))
+            }
+            Confirmed::Missing | Confirmed::Known => Err(self.missing()),
+            Confirmed::Closed => Err(closed(&self.reference)),
+            Confirmed::TooMuch => Err(too_much()),
+        }
+    }
+
+    /// The one account and mode that is meant.
+    async fn place(&self, context: &Context) -> Result<(String, Mode), Failure> {
+        if let Some(account) = &self.account {
+            context.account(account).await?;
+            if let Some(mode) = self.mode {
+                return Ok((account.clone(), mode));
+            }
+        }
+        let mut places = match &self.account {
+            Some(account) => self.modes(context, account).await?,
+            None => Record::places(&context.store, &self.reference).await?,
+        };
+        places.retain(|(_, mode)| self.mode.is_none_or(|wanted| wanted == *mode));
+        match places.len() {
+            0 => Err(self.missing()),
+            1 => places.pop().ok_or_else(|| self.missing()),
+            _ => {
+                let named: Vec<String> = places
+                    .iter()
+                    .map(|(account, mode)| format!("{account} ({mode})"))
+                    .collect();
+                let message = format!(
+                    "several know reference {}: {}; say which with --account and --mode",
+                    self.reference,
+                    named.join(", ")
+                );
+                Err(Failure::refused("CONFLICT", message))
+            }
+        }
+    }
+
+    /// The modes in which `account` has, or had, a pending deposit of the reference.
+    async fn modes(&self, context: &Context, account: &str) -> Result<Vec<(String, Mode)>, Failure> {
+        let keys = AccountKeys::of(account);
+        let mut known = Vec::new();
+        for mode in [Mode::Live, Mode::Test] {
+            let deposit = Record::read(&context.store, &keys, mode, &self.reference).await?;
+            let pending = deposit.filter(|deposit| deposit.first == DepositState::Pending);
+            known.extend(pending.map(|_| (account.to_owned(), mode)));
+        }
+        Ok(known)
+    }
+
+    fn missing(&self) -> Failure {
+        let message = format!("there is no pending deposit of reference {}", self.reference);
+        Failure::refused("NOT_FOUND", message)
+    }
+}
+
+fn closed(what: &str) -> Failure {
+    Failure::refused("WALLET_CLOSED", format!("{what}: the wallet is closed"))
+}
+
+fn too_much() -> Failure {
+    Failure::refused("BALANCE_LIMIT", "the wallet cannot hold that much")
+}

@@ -1,0 +1,122 @@
+//! `tollgate-admin escrow`: look at an escrow, and end its dispute (decision D27).
+
+use super::context::Context;
+use super::table::table;
+use crate::failure::Failure;
+use crate::report::Report;
+use clap::{Args, Subcommand, ValueEnum};
+use domain::timestamp::iso_from_ms;
+use serde_json::{Value, json};
+use store::escrow::script::{Ended, Winner, end_dispute};
+use store::escrow::{Escrow as Record, Party};
+
+/// `escrow …`
+#[derive(Debug, Subcommand)]
+pub(super) enum Escrow {
+    /// Decide who gets the money of a disputed escrow
+    Resolve(Resolve),
+    /// Show an escrow
+    Show(Target),
+}
+
+/// The escrow meant.
+#[derive(Debug, Args)]
+pub(super) struct Target {
+    /// Its number
+    #[arg(long, value_name = "ID", value_parser = clap::value_parser!(u64).range(1..))]
+    escrow: u64,
+}
+
+/// The decision.
+#[derive(Debug, Args)]
+pub(super) struct Resolve {
+    #[command(flatten)]
+    target: Target,
+    /// Who gets the money
+    #[arg(long)]
+    to: To,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum To {
+    /// It goes back
+    Payer,
+    /// It is released
+    Payee,
+}
+
+impl Escrow {
+    pub(super) async fn run(self, context: &Context) -> Result<Report, Failure> {
+        match self {
+            Self::Show(target) => Ok(show(&target.find(context).await?)),
+            Self::Resolve(Resolve { target, to }) => resolve(context, &target.find(context).await?, to).await,
+        }
+    }
+}
+
+impl Target {
+    async fn find(&self, context: &Context) -> Result<Record, Failure> {
+        let escrow = Record::read(&context.store, self.escrow).await?;
+        escrow.ok_or_else(|| Failure::refused("NOT_FOUND", format!("there is no escrow {}", self.escrow)))
+    }
+}
+
+async fn resolve(context: &Context, escrow: &Record, to: To) -> Result<Report, Failure> {
+    let (winner, whose) = match to {
+        To::Payer => (Winner::Payer, "went back to the payer"),
+        To::Payee => (Winner::Payee, "went to the payee"),
+    };
+    let number = escrow.number;
+    let status = match end_dispute(&context.store, escrow, winner).await? {
+        Ended::Done(status) => status.as_str(),
+        Ended::WrongState(status) => {
+            let message = format!("escrow {number} is {}, not disputed", status.as_str());
+            return Err(Failure::refused("ESCROW_WRONG_STATE", message));
+        }
+        Ended::TooMuch => {
+            let message = format!("the wallet that escrow {number} would go to cannot hold that much");
+            return Err(Failure::refused("BALANCE_LIMIT", message));
+        }
+    };
+    let (amount, currency) = (escrow.amount, &escrow.currency);
+    Ok(Report::new(
+        format!("Escrow {number} is {status}: {amount} {currency} {whose}."),
+        json!({ "escrowId": number, "status": status }),
+    ))
+}
+
+fn show(escrow: &Record) -> Report {
+    let party =
+        |party: &Party| json!({ "accountId": party.account, "owner": party.owner, "walletId": party.wallet });
+    let rows = [
+        ("escrow", escrow.number.to_string()),
+        ("mode", escrow.mode.to_string()),
+        ("status", escrow.status.as_str().to_owned()),
+        ("amount", format!("{} {}", escrow.amount, escrow.currency)),
+        ("payer", line(&escrow.payer)),
+        ("payee", line(&escrow.payee)),
+        ("conditions", escrow.conditions.clone()),
+        ("dispute", escrow.dispute_reason.clone().unwrap_or_default()),
+        ("created", iso_from_ms(escrow.created_at_ms)),
+        ("updated", iso_from_ms(escrow.updated_at_ms)),
+    ];
+    let rows = rows.map(|(name, value)| vec![name.to_owned(), value]);
+    // Kept as text; one that is no JSON is shown as it is.
+    let conditions: Value =
+        serde_json::from_str(&escrow.conditions).unwrap_or_else(|_| json!(escrow.conditions));
+    Report::new(
+        table(&["FIELD", "VALUE"], &rows),
+        json!({ "escrowId": escrow.number, "mode": escrow.mode.as_str(), "status": escrow.status.as_str(),
+            "amount": escrow.amount, "amountNanos": escrow.amount.get().to_string(), "currency": escrow.currency,
+            "payer": party(&escrow.payer), "payee": party(&escrow.payee), "conditions": conditions,
+            "dispute_reason": escrow.dispute_reason, "createdAt": iso_from_ms(escrow.created_at_ms),
+            "updatedAt": iso_from_ms(escrow.updated_at_ms) }),
+    )
+}
+
+fn line(party: &Party) -> String {
+    format!(
+        "wallet {} of {} in account {}",
+        party.wallet, party.owner, party.account
+    )
+}

@@ -1,0 +1,148 @@
+//! Why a command did not do what it was asked to, as one line and an exit code.
+
+use super::output;
+use server::ServeError;
+use settings::BadSettings;
+use std::process::ExitCode;
+use store::StoreError;
+use store::sanity::Insane;
+use telemetry::error_chain;
+
+/// Exit code of a refusal: the command was understood, and the state of things speaks against it.
+pub(super) const REFUSED: u8 = 1;
+/// Exit code of a check that finds nothing wrong and cannot tell everything.
+pub(super) const INCONCLUSIVE: u8 = 3;
+/// Exit code of wrong usage or configuration.
+pub(super) const USAGE: u8 = 2;
+
+/// A command that failed.
+#[derive(Debug)]
+pub(super) struct Failure {
+    exit: u8,
+    code: &'static str,
+    message: String,
+}
+
+impl Failure {
+    /// A value or a configuration that cannot be meant.
+    pub(super) fn usage(message: impl Into<String>) -> Self {
+        Self {
+            exit: USAGE,
+            code: "USAGE",
+            message: message.into(),
+        }
+    }
+
+    /// The state of things speaks against it; `code` as in the management API.
+    pub(super) fn refused(code: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            exit: REFUSED,
+            code,
+            message: message.into(),
+        }
+    }
+
+    /// Whoever read standard output left before its end, and needs no word about it.
+    pub(super) const fn reader_left() -> Self {
+        Self {
+            exit: REFUSED,
+            code: "OUTPUT",
+            message: String::new(),
+        }
+    }
+
+    /// The same failure, with another that came on top of it.
+    pub(super) fn and(self, message: &str) -> Self {
+        Self {
+            message: format!("{}; and {message}", self.message),
+            ..self
+        }
+    }
+
+    /// There is no such account.
+    pub(super) fn no_account(id: &str) -> Self {
+        Self::refused("NOT_FOUND", format!("there is no account {id}"))
+    }
+
+    /// What speaks against it.
+    pub(super) fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// Says so on standard error, and with `--json` also as a document on standard output.
+    pub(super) fn print(&self, json: bool) -> ExitCode {
+        if json {
+            self.print_document();
+        }
+        if !self.message.is_empty() {
+            output::write_stderr(&self.message);
+        }
+        ExitCode::from(self.exit)
+    }
+
+    /// The document on standard output.
+    pub(super) fn print_document(&self) {
+        let document = serde_json::json!({ "ok": false, "error": self.message, "code": self.code });
+        // The line on standard error and the exit code tell the same.
+        let _unwritable = output::write_stdout(&document.to_string());
+    }
+}
+
+impl From<BadSettings> for Failure {
+    fn from(error: BadSettings) -> Self {
+        Self {
+            exit: USAGE,
+            code: "BAD_CONFIGURATION",
+            message: error.to_string(),
+        }
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        let hint = match &error {
+            StoreError::NoAnswer(_) => {
+                "; what was asked may have been done or not: look before you repeat it"
+            }
+            StoreError::NotDurable { ran: true, .. } => {
+                "; the money may have moved: the same command with the same reference finds out"
+            }
+            _ => "",
+        };
+        let code = match &error {
+            StoreError::NotDurable { ran: true, .. } => "NOT_CONFIRMED",
+            StoreError::NotDurable { ran: false, .. } => "NOT_DURABLE",
+            StoreError::LostWrites { .. } => "LOST_WRITES",
+            _ => "STORE",
+        };
+        Self::refused(code, format!("{}{hint}", error_chain(&error)))
+    }
+}
+
+impl From<Insane> for Failure {
+    fn from(error: Insane) -> Self {
+        match error {
+            Insane::Store(StoreError::BadUrl(_)) => Self::usage(error.to_string()),
+            Insane::Store(_) => Self::refused("STORE", error_chain(&error)),
+            Insane::NoEpoch => Self::refused("STORE_NOT_INITIALISED", error.to_string()),
+            Insane::Restored(_) => Self::refused("STORE_RESTORED", error.to_string()),
+            Insane::LostWrites(_) => Self::refused("STORE_LOST_WRITES", error.to_string()),
+            _ => Self::refused("STORE_UNFIT", error.to_string()),
+        }
+    }
+}
+
+impl From<ServeError> for Failure {
+    fn from(error: ServeError) -> Self {
+        match error {
+            ServeError::Settings(_) | ServeError::Store(_) => Self::usage(error.to_string()),
+            ServeError::Bind { .. } | ServeError::SetUp(_) => Self::refused("SERVE", error.to_string()),
+        }
+    }
+}
+
+impl From<entropy::NoEntropy> for Failure {
+    fn from(error: entropy::NoEntropy) -> Self {
+        Self::refused("NO_ENTROPY", error.to_string())
+    }
+}

@@ -1,0 +1,173 @@
+//! What `--help` teaches beyond the options: groups of commands, what each changes, examples, what it refuses.
+//!
+//! The derived command line says what can be given; a [`Page`] says what happens then. Pages stand beside each other, by
+//! group, so that they read as one text; docs/reference/cli.md is made from them.
+
+mod money;
+mod people;
+mod proof;
+mod setup;
+
+use clap::Command;
+use std::fmt::Write as _;
+
+/// What the help of one command says besides its options.
+pub(super) struct Page {
+    /// The command's words, without the program's name.
+    pub path: &'static str,
+    /// What it is for, in one paragraph.
+    pub about: &'static str,
+    /// What is different afterwards, and where that is recorded.
+    pub changes: &'static str,
+    /// Command lines with plausible values.
+    pub examples: &'static [&'static str],
+    /// When it exits with 1.
+    pub refused: &'static str,
+}
+
+/// All pages, by group.
+const PAGES: [&[Page]; 4] = [setup::PAGES, people::PAGES, money::PAGES, proof::PAGES];
+
+/// The commands as `tollgate-admin --help` groups them; every command that there is stands in one.
+const GROUPS: [(&str, &[&str]); 5] = [
+    ("Run", &["serve", "health", "sandbox-upstream", "bench"]),
+    (
+        "Set up",
+        &["store", "account", "user", "api-key", "prices", "keys"],
+    ),
+    ("Money", &["deposit", "escrow", "holds"]),
+    ("Stop and prove", &["agent", "ip", "audit", "ledger"]),
+    ("This program", &["completions", "man", "help"]),
+];
+
+const FIRST_STEPS: &str = "\
+First steps on a new store:
+  tollgate-admin store init
+  printf '%s\\n' \"$PASSWORD\" | tollgate-admin account create --name 'Acme Ltd' --plan startup \\
+    --owner-email ann@example.com --owner-password-stdin
+  tollgate-admin api-key create --account acct_01KAH3V9J8XCT6GRTF7QJ7A2ZC --mode live
+  tollgate-admin serve
+
+Exit codes: 0 done, 1 refused, 2 wrong usage or configuration. With --json a command that fails prints
+{\"ok\": false, \"error\": \"…\", \"code\": \"…\"}. Logs go to standard error.
+
+`tollgate-admin COMMAND --help` says what each command changes, with examples.";
+
+/// `command` with its pages and groups.
+pub(super) fn taught(command: Command) -> Command {
+    let command = described(command, "");
+    let template = format!(
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{}Options:\n{{options}}{{after-help}}",
+        grouped(&command)
+    );
+    command.help_template(template).after_help(FIRST_STEPS)
+}
+
+/// Gives each command below `command`, whose words are `path`, its page.
+fn described(command: Command, path: &str) -> Command {
+    command.mut_subcommands(|sub| {
+        let path = format!("{path} {}", sub.get_name());
+        let path = path.trim_start();
+        let page = PAGES.iter().copied().flatten().find(|page| page.path == path);
+        let sub = match page {
+            Some(page) => page.lay_over(sub),
+            None => sub,
+        };
+        described(sub, path)
+    })
+}
+
+impl Page {
+    fn lay_over(&self, command: Command) -> Command {
+        let short = command.get_about().map(ToString::to_string).unwrap_or_default();
+        let after = format!(
+            "Changes: {}\n\nExample:\n  {}\n\nExit codes:\n  0  done\n  1  refused: {}\n  2  wrong usage or configuration; \
+             nothing was touched",
+            self.changes,
+            self.examples.join("\n  "),
+            self.refused,
+        );
+        command
+            .long_about(format!("{short}\n\n{}", self.about))
+            .after_long_help(after)
+    }
+}
+
+/// The list of commands, each under its group's title.
+fn grouped(command: &Command) -> String {
+    let names = GROUPS.iter().flat_map(|(_, names)| names.iter());
+    let width = names.map(|name| name.len()).max().unwrap_or_default();
+    let mut list = String::new();
+    for (title, names) in GROUPS {
+        // Writing to a string does not fail.
+        let _ = writeln!(list, "{title}:");
+        for name in names {
+            let about = match *name {
+                "help" => Some("Print this, or the help of a command".to_owned()),
+                name => command
+                    .find_subcommand(name)
+                    .and_then(|sub| sub.get_about().map(ToString::to_string)),
+            };
+            if let Some(about) = about {
+                let _ = writeln!(list, "  {name:<width$}  {about}");
+            }
+        }
+        list.push('\n');
+    }
+    list
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command;
+
+    /// The words of every command that does something.
+    fn leaves(command: &Command, path: &str, found: &mut Vec<String>) {
+        for sub in command.get_subcommands() {
+            let path = format!("{path} {}", sub.get_name()).trim_start().to_owned();
+            if !sub.has_subcommands() || sub.is_args_conflicts_with_subcommands_set() {
+                found.push(path.clone());
+            }
+            leaves(sub, &path, found);
+        }
+    }
+
+    #[test]
+    fn every_command_has_one_page_and_every_page_a_command() {
+        let mut found = Vec::new();
+        leaves(&command(), "", &mut found);
+        let mut pages: Vec<&str> = PAGES.iter().copied().flatten().map(|page| page.path).collect();
+        pages.sort_unstable();
+        found.sort_unstable();
+        assert_eq!(
+            pages, found,
+            "a command without a page in cli/help/, or the reverse"
+        );
+        for page in PAGES.iter().copied().flatten() {
+            assert!(
+                page.about.ends_with('.') && page.changes.ends_with('.'),
+                "{}",
+                page.path
+            );
+            assert!(
+                !page.examples.is_empty() && !page.refused.is_empty(),
+                "{}",
+                page.path
+            );
+        }
+    }
+
+    #[test]
+    fn every_command_stands_in_one_group() {
+        let command = command();
+        let named: Vec<&str> = GROUPS
+            .iter()
+            .flat_map(|(_, names)| names.iter().copied())
+            .collect();
+        for sub in command.get_subcommands() {
+            let times = named.iter().filter(|name| **name == sub.get_name()).count();
+            assert_eq!(times, 1, "{} in GROUPS", sub.get_name());
+        }
+    }
+}

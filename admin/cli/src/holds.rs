@@ -1,0 +1,132 @@
+//! `tollgate-admin holds`: charges of calls that were never settled, and their correction.
+
+use super::context::Context;
+use super::table::table;
+use super::value;
+use crate::failure::Failure;
+use crate::report::Report;
+use clap::{Args, Subcommand};
+use domain::entry::How;
+use domain::money::Nanos;
+use domain::timestamp::iso_from_ms;
+use serde_json::{Value, json};
+use store::call::open_holds;
+use store::call::open_holds::Found;
+use store::call::settle::{Settle, Settled};
+
+/// Most holds in one list.
+const LIST_MAX: u64 = 10_000;
+
+/// `holds …`
+#[derive(Debug, Subcommand)]
+pub(super) enum Holds {
+    /// List open and kept holds
+    List {
+        /// Only this account's
+        #[arg(long, value_name = "ID", value_parser = value::id)]
+        account: Option<String>,
+        /// Most holds to list
+        #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=LIST_MAX))]
+        limit: u64,
+    },
+    /// Charge what a call really cost in place of its estimate
+    Settle {
+        #[command(flatten)]
+        target: Target,
+        /// The real cost
+        #[arg(long, value_name = "USD", value_parser = value::usd)]
+        actual: Nanos,
+    },
+    /// Charge nothing for a call: the provider did not serve it
+    Release(Target),
+}
+
+/// The hold meant.
+#[derive(Debug, Args)]
+pub(super) struct Target {
+    /// The decision id, allow_…
+    #[arg(long, value_name = "ID", value_parser = value::id)]
+    id: String,
+    /// Its account, which makes the search short
+    #[arg(long, value_name = "ID", value_parser = value::id)]
+    account: Option<String>,
+}
+
+impl Holds {
+    pub(super) async fn run(self, context: &Context) -> Result<Report, Failure> {
+        match self {
+            Self::List { account, limit } => list(context, account.as_deref(), limit).await,
+            Self::Settle { target, actual } => resolve(context, &target, actual, How::Settled).await,
+            Self::Release(target) => resolve(context, &target, Nanos::ZERO, How::Released).await,
+        }
+    }
+}
+
+async fn list(context: &Context, account: Option<&str>, limit: u64) -> Result<Report, Failure> {
+    if let Some(id) = account {
+        context.account(id).await?;
+    }
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let found = open_holds::list(&context.store, account, limit).await?;
+    let rows: Vec<Vec<String>> = found
+        .iter()
+        .map(|found| {
+            let hold = &found.hold;
+            vec![
+                hold.name.allow_id.clone(),
+                found.state.as_str().to_owned(),
+                hold.estimate.to_string(),
+                hold.name.account.clone(),
+                hold.name.agent.clone(),
+                hold.model.clone(),
+                iso_from_ms(found.at_ms),
+            ]
+        })
+        .collect();
+    let head = ["HOLD", "STATE", "USD", "ACCOUNT", "AGENT", "MODEL", "DUE OR KEPT"];
+    let documents: Vec<Value> = found.iter().map(document).collect();
+    Ok(Report::new(
+        table(&head, &rows),
+        json!({ "holds": documents, "total": found.len(), "truncated": found.len() == limit }),
+    ))
+}
+
+async fn resolve(context: &Context, target: &Target, cost: Nanos, how: How) -> Result<Report, Failure> {
+    let id = &target.id;
+    let missing = || Failure::refused("NOT_FOUND", format!("there is no open or kept hold {id}"));
+    let found = open_holds::find(&context.store, target.account.as_deref(), id)
+        .await?
+        .ok_or_else(missing)?;
+    let hold = found.hold;
+    let settle = Settle {
+        name: hold.name,
+        estimate: hold.estimate,
+        cost,
+        how,
+    };
+    match settle.run(&context.store).await? {
+        Settled::Done => Ok(Report::new(
+            format!(
+                "Hold {id}: {cost} USD charged in place of the estimate of {} USD.",
+                hold.estimate
+            ),
+            json!({ "id": id, "accountId": settle.name.account, "agentId": settle.name.agent,
+                "estimateUsd": hold.estimate, "actualUsd": cost, "was": found.state.as_str() }),
+        )),
+        Settled::Missing => Err(missing()),
+        Settled::Mismatch => Err(Failure::refused(
+            "CONFLICT",
+            format!("hold {id} changed meanwhile"),
+        )),
+    }
+}
+
+fn document(found: &Found) -> Value {
+    let hold = &found.hold;
+    json!({
+        "id": hold.name.allow_id, "state": found.state.as_str(), "estimateUsd": hold.estimate,
+        "accountId": hold.name.account, "agentId": hold.name.agent, "runId": hold.name.run,
+        "keyId": hold.key_id, "model": hold.model, "priceVersion": hold.price_version,
+        "day": hold.period.day, "month": hold.period.month, "at": iso_from_ms(found.at_ms),
+    })
+}

@@ -1,0 +1,131 @@
+//! `tollgate-admin ip`: the addresses that both servers turn away (decision D11).
+
+use super::context::Context;
+use super::table::table;
+use super::value;
+use crate::failure::Failure;
+use crate::report::Report;
+use clap::{Args, Subcommand};
+use domain::blocked::{BLOCKED_MAX, is_everything};
+use domain::timestamp::iso_from_ms;
+use ipnet::IpNet;
+use serde_json::{Value, json};
+use store::blocked::script::{Change, ChangeError, Changed, change};
+use store::blocked::{self, Blocked};
+
+/// `ip …`
+#[derive(Debug, Subcommand)]
+pub(super) enum Ip {
+    /// Answer nobody from an address or range any more; within seconds, on both servers, whatever key they have
+    Block(Block),
+    /// Answer an address or range again that was blocked
+    Unblock {
+        /// The address or range, as it was blocked
+        #[arg(value_name = "CIDR", value_parser = value::network)]
+        range: IpNet,
+    },
+    /// List what is blocked
+    List,
+}
+
+/// `ip block`
+#[derive(Debug, Args)]
+pub(super) struct Block {
+    /// An address or a range, such as 203.0.113.7 or 2001:db8::/32
+    #[arg(value_name = "CIDR", value_parser = value::network)]
+    range: IpNet,
+    /// Why, for those who read the list later
+    #[arg(long, value_name = "TEXT", value_parser = value::reason)]
+    reason: Option<String>,
+    /// Block even all addresses of a family, 0.0.0.0/0 or ::/0
+    #[arg(long)]
+    force: bool,
+}
+
+impl Ip {
+    pub(super) async fn run(self, context: &Context) -> Result<Report, Failure> {
+        match self {
+            Self::Block(block) => block.run(context).await,
+            Self::Unblock { range } => unblock(context, range).await,
+            Self::List => {
+                let list = blocked::list(&context.store).await?;
+                Ok(report(None, &list))
+            }
+        }
+    }
+}
+
+impl Block {
+    async fn run(self, context: &Context) -> Result<Report, Failure> {
+        let Self { range, reason, force } = self;
+        if is_everything(range) && !force {
+            let message = format!("{range} is everybody; --force blocks it all the same");
+            return Err(Failure::usage(message));
+        }
+        let changed = match change(&context.store, range, Change::Block(reason.as_deref())).await? {
+            Changed::Done => true,
+            Changed::AlreadySo => false,
+            Changed::TooMany => {
+                let message = format!("{BLOCKED_MAX} ranges are blocked, and that is the most");
+                return Err(Failure::refused("CONFLICT", message));
+            }
+        };
+        let said = match changed {
+            true => format!("{range} is blocked. Both servers follow within seconds."),
+            false => format!("{range} was blocked before."),
+        };
+        let list = blocked::list(&context.store).await?;
+        Ok(report(Some((said, changed)), &list))
+    }
+}
+
+async fn unblock(context: &Context, range: IpNet) -> Result<Report, Failure> {
+    let changed = change(&context.store, range, Change::Unblock).await? == Changed::Done;
+    let list = blocked::list(&context.store).await?;
+    let mut said = match changed {
+        true => format!("{range} is no longer blocked. Both servers follow within seconds."),
+        false => format!("{range} was not blocked."),
+    };
+    if let Some(wider) = list.iter().find(|blocked| blocked.range.contains(&range)) {
+        said = format!("{said} But {} is, which holds it.", wider.range);
+    }
+    Ok(report(Some((said, changed)), &list))
+}
+
+/// The list, below what was done to it.
+fn report(done: Option<(String, bool)>, list: &[Blocked]) -> Report {
+    let row = |blocked: &Blocked| {
+        vec![
+            blocked.range.to_string(),
+            iso_from_ms(blocked.since_ms),
+            blocked.reason.clone().unwrap_or_default(),
+        ]
+    };
+    let rows: Vec<Vec<String>> = list.iter().map(row).collect();
+    let listed = match rows.is_empty() {
+        true => "Nothing is blocked.".to_owned(),
+        false => table(&["RANGE", "SINCE", "REASON"], &rows),
+    };
+    let document = |blocked: &Blocked| -> Value {
+        json!({ "range": blocked.range.to_string(), "since": iso_from_ms(blocked.since_ms), "reason": blocked.reason })
+    };
+    let mut document =
+        json!({ "blocked": list.iter().map(document).collect::<Vec<_>>(), "total": list.len() });
+    let text = match done {
+        None => listed,
+        Some((said, changed)) => {
+            document["changed"] = json!(changed);
+            format!("{said}\n{listed}")
+        }
+    };
+    Report::new(text, document)
+}
+
+impl From<ChangeError> for Failure {
+    fn from(error: ChangeError) -> Self {
+        match error {
+            ChangeError::Store(error) => error.into(),
+            ChangeError::NoEntropy(error) => error.into(),
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! `tollgate-admin ledger check`: does everything that must hold in the ledger hold?
+
+use super::context::Context;
+use super::table::table;
+use super::value;
+use crate::failure::Failure;
+use crate::report::Report;
+use archive::Archive;
+use clap::Subcommand;
+use ledger_check::Checked;
+use serde_json::json;
+use settings::StoreSettings;
+use std::io::{IsTerminal, Write};
+use std::time::{Duration, Instant};
+use store::Store;
+
+/// Longest wait for one answer: a thousand records are more than one call of the edge.
+const TIMEOUT_MS: u64 = 30_000;
+
+/// `ledger …`
+#[derive(Debug, Subcommand)]
+pub(super) enum Ledger {
+    /// Recompute everything from its records and name what does not hold; exit code 1 when anything does not, 3 when it cannot tell
+    Check {
+        /// Only this account's records
+        #[arg(long, value_name = "ID", value_parser = value::id)]
+        account: Option<String>,
+    },
+}
+
+impl Ledger {
+    pub(super) async fn run(self, context: &Context) -> Result<Report, Failure> {
+        let Self::Check { account } = self;
+        if let Some(id) = &account {
+            context.account(id).await?;
+        }
+        let patient = StoreSettings {
+            timeout_ms: context.settings.store.timeout_ms.max(TIMEOUT_MS),
+            ..context.settings.store.clone()
+        };
+        let store = Store::of(&patient).map_err(|error| Failure::usage(error.to_string()))?;
+        let archive = Archive::of(&context.settings.audit)?;
+        let began = Instant::now();
+        let shown = std::io::stderr().is_terminal();
+        let progress = move |records: u64| {
+            if shown {
+                // Nobody is left to tell when that fails.
+                let _unwritable = write!(std::io::stderr().lock(), "\r{records} records read");
+            }
+        };
+        let checked = ledger_check::check(&store, &archive, account.as_deref(), &progress).await?;
+        if shown {
+            let _unwritable = writeln!(std::io::stderr().lock());
+        }
+        let report = report(&checked, began.elapsed());
+        Ok(match (checked.is_violated(), checked.ok()) {
+            (true, _) => report.incomplete(),
+            (false, true) => report,
+            (false, false) => report.inconclusive(),
+        })
+    }
+}
+
+fn report(checked: &Checked, took: Duration) -> Report {
+    let Checked {
+        violations,
+        more,
+        inconclusive,
+        records,
+        passes,
+    } = checked;
+    let document = json!({
+        "ok": checked.ok(), "violations": violations, "more": more, "inconclusive": inconclusive,
+        "checked": records, "passes": passes,
+        "tookMs": u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+    });
+    let seconds = took.as_secs_f64();
+    let word = if *passes == 1 { "pass" } else { "passes" };
+    let head = format!("{records} records read in {seconds:.1} s, in {passes} {word}.");
+    if checked.ok() {
+        return Report::new(format!("{head} Everything holds."), document);
+    }
+    let doubts = inconclusive.iter().map(|doubt| {
+        let about = doubt.records.join(", ");
+        format!(
+            "Inconclusive: {} ({about}): {}",
+            doubt.invariant.as_str(),
+            doubt.reason
+        )
+    });
+    let doubts: Vec<String> = doubts.collect();
+    if !checked.is_violated() {
+        let again = "Nothing is found wrong, and not all can be told: check again while less money moves.";
+        return Report::new(format!("{}\n{head} {again}", doubts.join("\n")), document);
+    }
+    let rows: Vec<Vec<String>> = violations
+        .iter()
+        .map(|violation| {
+            vec![
+                violation.invariant.as_str().to_owned(),
+                violation.records.join(", "),
+                violation.detail.clone(),
+            ]
+        })
+        .collect();
+    let mut text = table(&["INVARIANT", "RECORDS", "WHAT IS WRONG"], &rows);
+    if *more > 0 {
+        text = format!("{text}\nand {more} more");
+    }
+    for doubt in doubts {
+        text = format!("{text}\n{doubt}");
+    }
+    Report::new(
+        format!("{text}\n{head} {} violation(s).", violations.len() as u64 + more),
+        document,
+    )
+}

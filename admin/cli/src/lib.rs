@@ -1,0 +1,199 @@
+//! The command line of `tollgate-admin` (decision D13). Exit codes: 0 done, 1 refused, 2 wrong usage or configuration.
+//!
+//! Each command is a file; its help is in `help`. On top of all crates: nothing uses it but the binary.
+
+mod account;
+mod agent;
+mod api_key;
+mod audit;
+mod bench;
+mod context;
+mod deposit;
+mod escrow;
+mod failure;
+mod health;
+mod help;
+mod holds;
+mod ip;
+mod ledger;
+mod master_keys;
+mod output;
+mod password;
+mod prices;
+mod report;
+mod sandbox;
+mod shell;
+mod stdin;
+mod store;
+mod table;
+mod user;
+mod value;
+
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use context::Context;
+use failure::Failure;
+use report::Report;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Where the options stand that every command has: after its own.
+const LAST: usize = 900;
+
+/// Administers Tollgate: runs the management API, and works on the store as its operator.
+///
+/// Every operator command prints for people by default and one JSON document with --json. Secrets are printed once, when
+/// they are made, and kept nowhere in clear. No command asks anything back: what it changes stands in its help, and is
+/// audited.
+#[derive(Debug, Parser)]
+#[command(name = "tollgate-admin", version, max_term_width = 100)]
+struct Cli {
+    /// Configuration file [default: config/tollgate.toml]; every key also as TOLLGATE_<SECTION>__<KEY>
+    #[arg(long, global = true, value_name = "FILE", display_order = LAST)]
+    config: Option<PathBuf>,
+    /// Print exactly one JSON document on standard output
+    #[arg(long, global = true, display_order = LAST)]
+    json: bool,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the management API and the workers, in the foreground
+    Serve,
+    /// Run a stand-in for the provider, on which every path can be tried without an account
+    SandboxUpstream(sandbox::Args),
+    /// Ask a server on this machine whether it is ready: for probes without a shell
+    Health(health::Health),
+    /// Send load to an edge, and check that it charged what it said
+    Bench(Box<bench::Args>),
+    /// Print a script with which a shell completes this command line
+    Completions(shell::Completions),
+    /// Write manual pages
+    Man(shell::Man),
+    #[command(flatten)]
+    Operate(Operate),
+}
+
+/// What the operator does to the store.
+#[derive(Debug, Subcommand)]
+enum Operate {
+    /// Create accounts, list them, change their plans
+    #[command(subcommand)]
+    Account(account::Account),
+    /// Create dashboard users, change their roles, help those who cannot sign in
+    #[command(subcommand)]
+    User(user::User),
+    /// Issue, list and revoke API keys of the management API
+    #[command(subcommand)]
+    ApiKey(api_key::ApiKey),
+    /// Block addresses: no server answers them, whatever they ask
+    #[command(subcommand)]
+    Ip(ip::Ip),
+    /// Freeze and unfreeze agents; an operator's freeze can be lifted by the operator only
+    #[command(subcommand)]
+    Agent(agent::Agent),
+    /// Bring money into a wallet, confirm a pending deposit
+    Deposit(deposit::Deposit),
+    /// Rotate the master key
+    #[command(subcommand)]
+    Keys(master_keys::Keys),
+    /// Import model prices, look at one
+    #[command(subcommand)]
+    Prices(prices::Prices),
+    /// Initialise the store, check it, accept it after it lost writes
+    #[command(subcommand)]
+    Store(store::Store),
+    /// Look at an escrow, and end its dispute
+    #[command(subcommand)]
+    Escrow(escrow::Escrow),
+    /// List and correct charges of calls that were never settled
+    #[command(subcommand)]
+    Holds(holds::Holds),
+    /// Check that everything in the ledger adds up
+    #[command(subcommand)]
+    Ledger(ledger::Ledger),
+    /// Verify the audit trail, write it down, show the key of its checkpoints
+    #[command(subcommand)]
+    Audit(audit::Audit),
+}
+
+/// The whole command line: what is parsed, completed, and described.
+#[must_use]
+pub fn command() -> clap::Command {
+    help::taught(Cli::command())
+}
+
+/// Runs the command that the process was started with.
+#[must_use]
+pub fn run() -> ExitCode {
+    let parsed = command().try_get_matches();
+    let cli = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
+        Ok(cli) => cli,
+        Err(error) => return report::usage(&error),
+    };
+    let _logs = telemetry::start();
+    match execute(cli.command, cli.config.as_deref(), cli.json) {
+        Ok(report) => report.print(cli.json),
+        Err(failure) => failure.print(cli.json),
+    }
+}
+
+fn execute(command: Command, config: Option<&Path>, json: bool) -> Result<Report, Failure> {
+    let settings = || settings::load(config).map_err(Failure::from);
+    match command {
+        Command::Completions(completions) => Ok(completions.run(self::command())),
+        Command::Man(man) => man.run(self::command()),
+        Command::Serve => {
+            let served = context::server_runtime()?.block_on(server::serve(settings()?));
+            served.map(|()| Report::silent()).map_err(Failure::from)
+        }
+        Command::SandboxUpstream(args) => {
+            settings()?;
+            let served = context::server_runtime()?.block_on(args.run());
+            served.map(|()| Report::silent())
+        }
+        Command::Health(health) => context::command_runtime()?.block_on(health.run(&settings()?)),
+        Command::Bench(args) => context::server_runtime()?.block_on(args.run(settings()?)),
+        Command::Operate(Operate::Audit(command)) if json && command.writes_to_stdout() => Err(
+            Failure::usage("--json needs --out: without it the export itself goes to standard output"),
+        ),
+        Command::Operate(command) => context::command_runtime()?.block_on(operate(command, settings()?)),
+    }
+}
+
+async fn operate(command: Operate, settings: settings::Settings) -> Result<Report, Failure> {
+    let command = match command {
+        // The only command that works on a store without a ledger.
+        Operate::Store(store::Store::Init) => return store::init(&settings).await,
+        // An export can be verified without a store.
+        Operate::Audit(command) => return command.run(settings).await,
+        command => command,
+    };
+    let context = Context::open(settings).await?;
+    match command {
+        Operate::Audit(command) => command.run(context.settings).await,
+        Operate::Account(command) => command.run(&context).await,
+        Operate::User(command) => command.run(&context).await,
+        Operate::ApiKey(command) => command.run(&context).await,
+        Operate::Ip(command) => command.run(&context).await,
+        Operate::Agent(command) => command.run(&context).await,
+        Operate::Deposit(command) => command.run(&context).await,
+        Operate::Keys(command) => command.run(&context).await,
+        Operate::Prices(command) => command.run(&context).await,
+        Operate::Store(command) => command.run(&context).await,
+        Operate::Escrow(command) => command.run(&context).await,
+        Operate::Holds(command) => command.run(&context).await,
+        Operate::Ledger(command) => command.run(&context).await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        command().debug_assert();
+    }
+}

@@ -1,0 +1,202 @@
+//! `tollgate-admin keys rotate`: seals every provider key, every webhook's secret, every second factor and the key of
+//! checkpoints under the newest master key.
+
+mod factors;
+
+use super::audit;
+use super::context::Context;
+use crate::failure::Failure;
+use crate::report::Report;
+use clap::Subcommand;
+use crypto::seal::{SealOwner, SealedFor, Sealer, WebhookSecretOf};
+use domain::mode::Mode;
+use factors::rotate_factors;
+use secrecy::SecretString;
+use serde_json::{Value, json};
+use store::account::Account;
+use store::audit::OPERATOR;
+use store::audit::checkpoint_key;
+use store::audit::checkpoint_key::Rotated;
+use store::keys::AccountKeys;
+use store::provider_key::reseal::{Reseal, Resealed};
+use store::provider_key::sealed::SealedKey;
+use store::script::change::Scope;
+use store::webhook::script as webhook;
+use store::webhook::{WebhookRecord, WebhookSecrets};
+
+/// How often a key that is replaced at the same moment is looked at again.
+const ATTEMPTS: usize = 3;
+
+/// `keys …`
+#[derive(Debug, Subcommand)]
+pub(super) enum Keys {
+    /// Seal every stored secret again, under the newest master key
+    Rotate,
+}
+
+/// What the rotation met.
+#[derive(Default)]
+struct Tally {
+    reencrypted: u64,
+    current: u64,
+    unopenable: Vec<Value>,
+}
+
+impl Keys {
+    pub(super) async fn run(self, context: &Context) -> Result<Report, Failure> {
+        let Self::Rotate = self;
+        let sealer = context.settings.sealer()?;
+        let mut tally = Tally::default();
+        for account in Account::ids(&context.store).await? {
+            for agent in Account::sealed_agents(&context.store, &account).await? {
+                rotate_agent(context, &sealer, &account, &agent, &mut tally).await?;
+            }
+            for mode in Mode::ALL {
+                rotate_webhooks(context, &sealer, &account, mode, &mut tally).await?;
+            }
+            rotate_factors(context, &sealer, &account, &mut tally).await?;
+        }
+        let Tally {
+            reencrypted,
+            current,
+            unopenable,
+        } = tally;
+        let rotated = checkpoint_key::rotate(&context.store, &sealer)
+            .await
+            .map_err(audit::no_key)?;
+        let (word, sentence) = match rotated {
+            Rotated::Done => ("reencrypted", "The key of checkpoints was sealed again."),
+            Rotated::Current => ("current", "The key of checkpoints was current."),
+            Rotated::Unopenable => (
+                "unopenable",
+                "The key of checkpoints does not open with the configured master keys.",
+            ),
+        };
+        let mut text = format!("Sealed {reencrypted} secret(s) again; {current} were current. {sentence}");
+        for key in &unopenable {
+            text = format!("{text}\nDoes not open with the configured master keys: {key}");
+        }
+        let failed = !unopenable.is_empty() || rotated == Rotated::Unopenable;
+        let document = json!({ "reencrypted": reencrypted, "current": current, "unopenable": unopenable,
+            "checkpointKey": word });
+        let report = Report::new(text, document);
+        Ok(if failed { report.incomplete() } else { report })
+    }
+}
+
+/// Seals the keys of one agent again. A key that is replaced meanwhile is read again.
+async fn rotate_agent(
+    context: &Context,
+    sealer: &Sealer,
+    account: &str,
+    agent: &str,
+    tally: &mut Tally,
+) -> Result<(), Failure> {
+    for _ in 0..ATTEMPTS {
+        let mut changed = false;
+        let mut current = 0;
+        let mut unopenable = Vec::new();
+        for key in SealedKey::of_agent(&context.store, account, agent).await? {
+            if sealer.is_current(&key.sealed) {
+                current += 1;
+                continue;
+            }
+            match rotate_key(context, sealer, account, agent, &key).await? {
+                Some(Resealed::Done) => tally.reencrypted += 1,
+                Some(Resealed::Changed) => changed = true,
+                None => unopenable.push(json!({ "accountId": account, "agentId": agent,
+                    "provider": key.provider, "keyId": key.key_id })),
+            }
+        }
+        if !changed {
+            tally.current += current;
+            tally.unopenable.extend(unopenable);
+            return Ok(());
+        }
+    }
+    let message =
+        format!("the provider keys of agent {agent} of {account} change all the time; rotate again");
+    Err(Failure::refused("CONFLICT", message))
+}
+
+/// Seals one key again; `None` when it does not open.
+async fn rotate_key(
+    context: &Context,
+    sealer: &Sealer,
+    account: &str,
+    agent: &str,
+    key: &SealedKey,
+) -> Result<Option<Resealed>, Failure> {
+    let owner = SealedFor {
+        account,
+        agent,
+        provider: &key.provider,
+        key_id: &key.key_id,
+    };
+    let Ok(secret) = sealer.open(&owner, &key.sealed) else {
+        return Ok(None);
+    };
+    let new = seal_again(sealer, &owner, &secret)?;
+    let reseal = Reseal {
+        account,
+        agent,
+        provider: &key.provider,
+        key_id: &key.key_id,
+        old: &key.sealed,
+        new: &new,
+        actor: OPERATOR,
+    };
+    Ok(Some(reseal.run(&context.store).await?))
+}
+
+fn seal_again(sealer: &Sealer, owner: &impl SealOwner, secret: &SecretString) -> Result<String, Failure> {
+    let sealed = sealer.seal(owner, secret);
+    sealed.map_err(|error| Failure::refused("SEAL", error.to_string()))
+}
+
+/// Seals the secrets of an account's webhooks again. One that is replaced or deleted meanwhile is sealed under the newest key
+/// already, or gone.
+async fn rotate_webhooks(
+    context: &Context,
+    sealer: &Sealer,
+    account: &str,
+    mode: Mode,
+    tally: &mut Tally,
+) -> Result<(), Failure> {
+    let (store, keys) = (&context.store, AccountKeys::of(account));
+    let scope = Scope {
+        account,
+        mode,
+        actor: OPERATOR,
+    };
+    for WebhookRecord { id, .. } in WebhookRecord::all(store, &keys, mode).await? {
+        let owner = WebhookSecretOf {
+            account,
+            mode,
+            webhook: &id,
+        };
+        for _ in 0..ATTEMPTS {
+            let mut changed = false;
+            for (field, old) in WebhookSecrets::of(store, &keys, mode, &id).await?.sealed {
+                if sealer.is_current(&old) {
+                    continue;
+                }
+                let Ok(secret) = sealer.open(&owner, &old) else {
+                    tally
+                        .unopenable
+                        .push(json!({ "accountId": account, "webhookId": id, "field": field }));
+                    continue;
+                };
+                let new = seal_again(sealer, &owner, &secret)?;
+                match webhook::reseal(store, &scope, &id, field, &old, &new).await? {
+                    Resealed::Done => tally.reencrypted += 1,
+                    Resealed::Changed => changed = true,
+                }
+            }
+            if !changed {
+                break;
+            }
+        }
+    }
+    Ok(())
+}

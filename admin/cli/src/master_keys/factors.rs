@@ -1,0 +1,88 @@
+//! Seals the second factors of an account's users again, those included that are not confirmed yet.
+
+use super::super::context::Context;
+use super::{ATTEMPTS, Tally, seal_again};
+use crate::failure::Failure;
+use crypto::seal::{Sealer, TotpSecretOf};
+use domain::mode::Mode;
+use serde_json::json;
+use store::audit::OPERATOR;
+use store::keys::AccountKeys;
+use store::script::change::Scope;
+use store::user::script::{ChangeUser, Ending, UserChanged};
+use store::user::{Stored, User};
+
+/// Seals all of them. A user whom somebody changes meanwhile is read again.
+pub(super) async fn rotate_factors(
+    context: &Context,
+    sealer: &Sealer,
+    account: &str,
+    tally: &mut Tally,
+) -> Result<(), Failure> {
+    let keys = AccountKeys::of(account);
+    let scope = Scope {
+        account,
+        mode: Mode::Live,
+        actor: OPERATOR,
+    };
+    for listed in Stored::list(&context.store, &keys).await? {
+        let mut known = Some(listed);
+        for _ in 0..ATTEMPTS {
+            let Some(old) = known.take() else { break };
+            let (user, sealed) = sealed_again(sealer, account, &old.user, tally)?;
+            if sealed == 0 {
+                break;
+            }
+            let change = ChangeUser {
+                old: &old,
+                new: Some(&user),
+                ending: Ending::None,
+                api_keys: &[],
+                kind: "keys.rotated",
+                data: json!({ "secondFactor": true }),
+            };
+            if change.run(&context.store, &scope).await? == UserChanged::Done {
+                tally.reencrypted += sealed;
+                break;
+            }
+            known = Stored::find(&context.store, &keys, &old.user.email).await?;
+        }
+        if known.is_some() {
+            let message = format!("a user of {account} changes all the time; rotate again");
+            return Err(Failure::refused("CONFLICT", message));
+        }
+    }
+    Ok(())
+}
+
+/// The user with what can be sealed again sealed again, and how much that is.
+fn sealed_again(
+    sealer: &Sealer,
+    account: &str,
+    old: &User,
+    tally: &mut Tally,
+) -> Result<(User, u64), Failure> {
+    let mut user = old.clone();
+    let owner = TotpSecretOf {
+        account,
+        user: &old.id,
+    };
+    let mut sealed = 0;
+    let confirmed = user.totp.as_mut().map(|totp| &mut totp.sealed);
+    for text in confirmed.into_iter().chain(user.totp_pending.as_mut()) {
+        if sealer.is_current(text) {
+            tally.current += 1;
+            continue;
+        }
+        let Ok(secret) = sealer.open(&owner, text) else {
+            let found = json!({ "accountId": account, "userId": old.id });
+            if !tally.unopenable.contains(&found) {
+                tally.unopenable.push(found);
+            }
+            continue;
+        };
+        *text = seal_again(sealer, &owner, &secret)?;
+        sealed += 1;
+    }
+    Ok((user, sealed))
+}

@@ -1,0 +1,20 @@
+//! Passwords on the command line: read from standard input, never from an argument.
+
+use super::context::Context;
+use super::stdin;
+use crate::failure::Failure;
+use password::{LONGEST, Salt, require};
+use secrecy::{ExposeSecret, SecretString};
+
+/// Reads a password: the first line of standard input, which is read no further than a password can be long.
+pub(super) fn read_stdin() -> Result<SecretString, Failure> {
+    let password = stdin::line("the password", LONGEST)?;
+    require(password.expose_secret()).map_err(Failure::usage)?;
+    Ok(password)
+}
+
+/// The hash of the password of a user with this e-mail.
+pub(super) fn hash(context: &Context, email: &str, password: &SecretString) -> Result<String, Failure> {
+    let hash = password::hash(password, Salt::of(&context.record.check_secret, email));
+    hash.map_err(|error| Failure::refused("HASH", error.to_string()))
+}

@@ -1,0 +1,176 @@
+//! `tollgate-admin prices`: the operator's imported prices, which lie over those of the file (decisions D32, D65).
+
+use super::context::Context;
+use crate::failure::Failure;
+use crate::report::Report;
+use clap::Subcommand;
+use domain::price::{ModelEntry, OPENAI, PriceError, PriceOverlay, PriceTable, Skipped, import_litellm};
+use serde_json::{Value, json};
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use store::prices as replace_prices;
+use store::prices::Replaced;
+use telemetry::error_chain;
+
+/// Largest file that is imported, in bytes.
+const FILE_MAX: u64 = 32 << 20;
+/// How often an import is tried again that another one overtook.
+const ATTEMPTS: usize = 5;
+
+/// `prices …`
+#[derive(Debug, Subcommand)]
+pub(super) enum Prices {
+    /// Import LiteLLM's model_prices_and_context_window.json; its OpenAI chat models lie over prices.file from then on
+    Import {
+        /// The file
+        file: PathBuf,
+    },
+    /// Show what a model costs, and which entry says so
+    Show {
+        /// The model as a request would name it; one that nobody knows costs the dearest figures of the table
+        model: String,
+    },
+}
+
+impl Prices {
+    pub(super) async fn run(self, context: &Context) -> Result<Report, Failure> {
+        match self {
+            Self::Import { file } => import(context, &file).await,
+            Self::Show { model } => show(context, &model).await,
+        }
+    }
+}
+
+async fn import(context: &Context, file: &Path) -> Result<Report, Failure> {
+    let text = read(file)?;
+    let imported = import_litellm(&text, OPENAI).map_err(|error| unusable(file, &error))?;
+    if imported.overlay.models().len() == 0 {
+        return Err(Failure::usage(format!(
+            "{}: no chat model of {OPENAI} in it",
+            file.display()
+        )));
+    }
+    let base = context.settings.prices()?;
+    for _ in 0..ATTEMPTS {
+        let old = replace_prices::read(&context.store).await?;
+        let before = overlay(old.as_deref())?;
+        let merged = before
+            .merged_with(&imported.overlay)
+            .map_err(|error| unusable(file, &error))?;
+        // The whole table must be sound before any edge sees it.
+        let table = PriceTable::merge(&base, &merged).map_err(|error| unusable(file, &error))?;
+        let new = merged.to_store_text().map_err(|error| unusable(file, &error))?;
+        if replace_prices::replace(&context.store, old.as_deref(), &new).await? == Replaced::Done {
+            return Ok(imported_report(&imported.overlay, &imported.skipped, &table));
+        }
+    }
+    Err(Failure::refused(
+        "CONFLICT",
+        "other imports run at the same time; import again",
+    ))
+}
+
+fn imported_report(overlay: &PriceOverlay, skipped: &[Skipped], table: &PriceTable) -> Report {
+    let models: Vec<&str> = overlay.models().map(|(name, _)| name).collect();
+    let left_out: Vec<Value> = skipped
+        .iter()
+        .map(|skipped| json!({ "model": skipped.model, "reason": skipped.reason }))
+        .collect();
+    Report::new(
+        format!(
+            "Imported {} model(s), left out {} (--json names them). The price table is version {} now.",
+            models.len(),
+            left_out.len(),
+            table.version()
+        ),
+        json!({ "models": models, "imported": models.len(), "skipped": left_out, "priceVersion": table.version() }),
+    )
+}
+
+async fn show(context: &Context, model: &str) -> Result<Report, Failure> {
+    let base = context.settings.prices()?;
+    let stored = replace_prices::read(&context.store).await?;
+    let overlay = overlay(stored.as_deref())?;
+    let table = PriceTable::merge(&base, &overlay).map_err(|error| {
+        Failure::refused("STORE", format!("the imported prices: {}", error_chain(&error)))
+    })?;
+    let version = table.version();
+    let (Some(price), Some(entry)) = (table.known(model), table.entry(model)) else {
+        let text =
+            format!("{model} is not in the price table: it costs the dearest figures of each kind in it.");
+        let document = json!({ "models": [{ "model": model, "known": false }], "priceVersion": version });
+        return Ok(Report::new(text, document));
+    };
+    let name = price.name();
+    let source = match overlay.models().any(|(imported, _)| imported == name) {
+        true => "import",
+        false => "file",
+    };
+    let document = json!({ "model": model, "known": true, "entry": name, "source": source, "prices": entry });
+    Ok(Report::new(
+        format!(
+            "{model} is priced as {name} ({source}, table version {version}), USD per million tokens\n{}",
+            lines(entry)
+        ),
+        json!({ "models": [document], "priceVersion": version }),
+    ))
+}
+
+/// One line for each service tier, one for each long-context tier.
+fn lines(entry: &ModelEntry) -> String {
+    let above = entry.long_context_above.unwrap_or_default();
+    let short = entry.rates.iter().map(|(tier, rates)| (tier.clone(), rates));
+    let long = entry
+        .long_context
+        .iter()
+        .map(|(tier, rates)| (format!("{tier} above {above} tokens"), rates));
+    let lines = short.chain(long).map(|(tier, rates)| {
+        let kinds = [
+            ("input", Some(rates.input)),
+            ("cached input", rates.cached_input),
+            ("cache write", rates.cache_write),
+            ("output", Some(rates.output)),
+            ("audio input", rates.audio_input),
+            ("audio output", rates.audio_output),
+        ];
+        let prices = kinds
+            .iter()
+            .filter_map(|(kind, price)| price.map(|price| format!("{kind} {price}")));
+        format!("  {tier}: {}", prices.collect::<Vec<_>>().join(", "))
+    });
+    let mut lines: Vec<String> = lines.collect();
+    lines.extend(
+        entry
+            .web_search
+            .map(|fee| format!("  web search: {fee} USD a call")),
+    );
+    lines.join("\n")
+}
+
+/// The prices imported before.
+fn overlay(stored: Option<&str>) -> Result<PriceOverlay, Failure> {
+    let overlay = stored.map(PriceOverlay::from_store_text).transpose();
+    let overlay = overlay.map_err(|error| {
+        Failure::refused("STORE", format!("the imported prices: {}", error_chain(&error)))
+    })?;
+    Ok(overlay.unwrap_or_default())
+}
+
+fn read(file: &Path) -> Result<String, Failure> {
+    let bad = |error: std::io::Error| Failure::usage(format!("{}: {error}", file.display()));
+    let mut text = String::new();
+    // One byte more than is allowed tells that it is too long, also where a length is not known before.
+    let read = File::open(file).and_then(|file| file.take(FILE_MAX + 1).read_to_string(&mut text));
+    if read.map_err(bad)? as u64 > FILE_MAX {
+        return Err(Failure::usage(format!(
+            "{}: longer than {FILE_MAX} bytes",
+            file.display()
+        )));
+    }
+    Ok(text)
+}
+
+fn unusable(file: &Path, error: &PriceError) -> Failure {
+    Failure::usage(format!("{}: {}", file.display(), error_chain(error)))
+}

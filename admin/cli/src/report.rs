@@ -1,0 +1,119 @@
+//! The one place that writes to standard output: what a command has to say, for people or as one JSON document.
+
+use super::failure;
+use super::output::{write_stderr, write_stdout};
+use clap::error::ErrorKind;
+use serde_json::{Value, json};
+use std::io;
+use std::process::ExitCode;
+
+/// What a command has to say.
+#[derive(Debug)]
+pub(super) struct Report {
+    /// For people; without a final line break. A server says nothing.
+    text: String,
+    /// For scripts.
+    json: Value,
+    exit: u8,
+    /// Whether it holds what is shown this once.
+    secret: bool,
+}
+
+impl Report {
+    /// The command did what it was asked to.
+    pub(super) fn new(text: impl Into<String>, json: Value) -> Self {
+        Self {
+            text: text.into(),
+            json,
+            exit: 0,
+            secret: false,
+        }
+    }
+
+    /// Of a command that said everything already, or has nothing to say: a server that ended.
+    pub(super) fn silent() -> Self {
+        Self::new("", json!({ "ok": true }))
+    }
+
+    /// The same report, which holds a secret that is shown this once.
+    pub(super) fn secret(self) -> Self {
+        Self { secret: true, ..self }
+    }
+
+    /// The same report, of a command that could not do everything.
+    pub(super) fn incomplete(self) -> Self {
+        Self {
+            exit: failure::REFUSED,
+            ..self
+        }
+    }
+
+    /// The same report, of a check that cannot tell.
+    pub(super) fn inconclusive(self) -> Self {
+        Self {
+            exit: failure::INCONCLUSIVE,
+            ..self
+        }
+    }
+
+    /// The same report, of a command that did what it was asked to and then could not clean up: `things` go into the document
+    /// under `name`, and `text` to people.
+    pub(super) fn with_trouble(mut self, name: &str, things: &[String], text: &str) -> Self {
+        self.json["ok"] = json!(false);
+        self.json[name] = json!(things);
+        self.text = format!("{}\n\n{text}", self.text);
+        self.incomplete()
+    }
+
+    /// Prints it. A reader who has seen enough and left (`| head -1`) is no failure, unless a secret is lost with it.
+    pub(super) fn print(&self, json: bool) -> ExitCode {
+        let written = match (json, self.text.is_empty()) {
+            (true, _) => write_stdout(&self.json.to_string()),
+            (false, true) => Ok(()),
+            (false, false) => write_stdout(&self.text),
+        };
+        match written {
+            Err(error) if self.secret || error.kind() != io::ErrorKind::BrokenPipe => {
+                write_stderr(&format!("standard output cannot be written: {error}"));
+                ExitCode::from(failure::REFUSED)
+            }
+            _ => ExitCode::from(self.exit),
+        }
+    }
+}
+
+/// What clap has to say: help and version on standard output, a mistake on standard error, and with `--json` as a document
+/// too. The options are not parsed at that point, so `--json` is looked for among the words.
+pub(super) fn usage(error: &clap::Error) -> ExitCode {
+    let words = std::env::args_os().take_while(|word| word != "--");
+    let json = words.skip(1).any(|word| word == "--json");
+    if error.use_stderr() {
+        let failure = failure::Failure::usage(sentence(error));
+        if json {
+            failure.print_document();
+        }
+        let _unwritable = error.print();
+        return ExitCode::from(failure::USAGE);
+    }
+    if json {
+        let what = match error.kind() {
+            ErrorKind::DisplayVersion => "version",
+            _ => "help",
+        };
+        let _unwritable = write_stdout(&json!({ what: error.to_string().trim_end() }).to_string());
+    } else {
+        let _unwritable = error.print();
+    }
+    ExitCode::SUCCESS
+}
+
+/// The mistake without the advice that follows it, on one line.
+fn sentence(error: &clap::Error) -> String {
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        return "a command is missing; --help lists them".to_owned();
+    }
+    let text = error.to_string();
+    let lines = text.lines().take_while(|line| !line.trim().is_empty());
+    let line = lines.map(str::trim).collect::<Vec<_>>().join(" ");
+    line.trim_start_matches("error: ").to_owned()
+}

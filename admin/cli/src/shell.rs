@@ -1,0 +1,53 @@
+//! `tollgate-admin completions` and `man`: this command line, as shells and manuals want it. They need no store.
+
+use crate::failure::Failure;
+use crate::report::Report;
+use clap::Args;
+use clap_complete::Shell;
+use serde_json::json;
+use std::path::PathBuf;
+
+/// `completions`
+#[derive(Debug, Args)]
+pub(super) struct Completions {
+    /// The shell that is to complete
+    shell: Shell,
+}
+
+/// `man`
+#[derive(Debug, Args)]
+pub(super) struct Man {
+    /// The directory to write to
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+}
+
+impl Completions {
+    pub(super) fn run(&self, mut command: clap::Command) -> Report {
+        let mut script = Vec::new();
+        let name = command.get_name().to_owned();
+        clap_complete::generate(self.shell, &mut command, name, &mut script);
+        let script = String::from_utf8_lossy(&script);
+        let document = json!({ "shell": self.shell.to_string(), "script": script });
+        Report::new(script.trim_end(), document)
+    }
+}
+
+impl Man {
+    pub(super) fn run(&self, command: clap::Command) -> Result<Report, Failure> {
+        let out = &self.out;
+        let pages = pages(&command);
+        clap_mangen::generate_to(command, out)
+            .map_err(|error| Failure::refused("OUTPUT", format!("{}: {error}", out.display())))?;
+        let text = format!("Wrote {pages} pages to {}.", out.display());
+        Ok(Report::new(
+            text,
+            json!({ "ok": true, "pages": pages, "out": out }),
+        ))
+    }
+}
+
+/// One for each command.
+fn pages(command: &clap::Command) -> usize {
+    1 + command.get_subcommands().map(pages).sum::<usize>()
+}

@@ -1,0 +1,135 @@
+//! `tollgate-admin store`: the life of the ledger (decisions D47, D52).
+
+use super::context::{Context, open_store};
+use super::{audit, value};
+use crate::failure::Failure;
+use crate::report::Report;
+use clap::Subcommand;
+use clock::now_ms;
+use domain::timestamp::iso_from_ms;
+use serde_json::json;
+use settings::Settings;
+use store::account::Account;
+use store::account::script as account;
+use store::audit::OPERATOR;
+use store::audit::checkpoint_key;
+use store::durability::Status;
+use store::sanity;
+
+/// `store …`
+#[derive(Debug, Subcommand)]
+pub(super) enum Store {
+    /// Initialise an empty store; on an initialised one nothing happens
+    Init,
+    /// Accept accounts whose version fell because a failover lost writes, and a restored store
+    Accept {
+        /// One account; all when not given
+        #[arg(long, value_name = "ID", value_parser = value::id)]
+        account: Option<String>,
+    },
+    /// Check that the store may be trusted with money: a ledger epoch, no eviction, no writes left out
+    Check,
+}
+
+/// Initialises the store.
+pub(super) async fn init(settings: &Settings) -> Result<Report, Failure> {
+    let store = open_store(settings)?;
+    let before = sanity::examine(&store).await.is_ok();
+    sanity::init(&store, &iso_from_ms(now_ms())).await?;
+    let record = sanity::check(&store).await?;
+    if let Ok(sealer) = settings.sealer() {
+        // Without a master key it is made later, by the first who signs.
+        checkpoint_key::key(&store, &sealer)
+            .await
+            .map_err(audit::no_key)?;
+    }
+    let text = match before {
+        true => format!(
+            "The store was initialised before; its ledger epoch is {}.",
+            record.epoch
+        ),
+        false => format!("The store is initialised; its ledger epoch is {}.", record.epoch),
+    };
+    let status = store.durability().await?;
+    let text = format!("{text}{}", durability(record.append_only, &status));
+    Ok(Report::new(
+        text,
+        json!({ "ok": true, "epoch": record.epoch, "created": !before, "appendOnly": record.append_only,
+            "durability": shown(&status) }),
+    ))
+}
+
+impl Store {
+    pub(super) async fn run(self, context: &Context) -> Result<Report, Failure> {
+        match self {
+            Self::Init => init(&context.settings).await,
+            Self::Accept { account } => accept(context, account).await,
+            Self::Check => check(context).await,
+        }
+    }
+}
+
+async fn accept(context: &Context, account: Option<String>) -> Result<Report, Failure> {
+    let whole = account.is_none();
+    let ids = match account {
+        Some(id) => vec![context.account(&id).await?.id],
+        None => Account::ids(&context.store).await?,
+    };
+    let mut accepted = 0_u64;
+    for id in &ids {
+        if account::accept(&context.store, id, OPERATOR).await? {
+            accepted += 1;
+        }
+    }
+    // Last: should it break off before, every call stays denied and the command can be repeated.
+    if whole {
+        sanity::accept(&context.store).await?;
+    }
+    let restored = match (&context.record.restored, whole) {
+        (None, _) => "",
+        (Some(_), true) => " The restored store is in use from now on.",
+        (Some(_), false) => {
+            " The store was restored, and every call is denied until all are accepted: leave out --account."
+        }
+    };
+    Ok(Report::new(
+        format!("Accepted {accepted} account(s) as the store has them now.{restored}"),
+        json!({ "ok": true, "epoch": context.record.epoch, "accepted": accepted }),
+    ))
+}
+
+/// The context is open, so everything was checked but whether it needs acceptance, and how safe money is.
+async fn check(context: &Context) -> Result<Report, Failure> {
+    let record = &context.record;
+    if let Some(what) = &record.restored {
+        return Err(sanity::Insane::Restored(what.clone()).into());
+    }
+    let status = context.store.durability().await?;
+    if status.refuses() {
+        return Err(Failure::refused("NOT_DURABLE", status.sentence()));
+    }
+    let text = format!(
+        "The store is sound; its ledger epoch is {}.{}",
+        record.epoch,
+        durability(record.append_only, &status)
+    );
+    let json = json!({ "ok": true, "epoch": record.epoch, "appendOnly": record.append_only,
+        "durability": shown(&status) });
+    Ok(Report::new(text, json))
+}
+
+/// What is configured, and what comes of it.
+fn shown(status: &Status) -> serde_json::Value {
+    json!({ "asked": status.asked.to_string(), "confirmed": status.confirmed.to_string(), "lacks": status.lacks,
+        "exposed": status.exposed })
+}
+
+fn durability(append_only: bool, status: &Status) -> String {
+    let file = match append_only {
+        true => "",
+        false => {
+            "\nIt writes no append-only file: a restart of the store loses what its last snapshot does not have."
+        }
+    };
+    format!("{file}\nDurability: {}.", status.sentence())
+}

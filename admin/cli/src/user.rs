@@ -1,0 +1,240 @@
+//! `tollgate-admin user`: people who sign in to the dashboard. A user is named by its e-mail, of which an account has one; where
+//! several accounts have a user of it, by the account as well.
+
+mod change;
+mod help;
+
+use self::change::Name;
+use super::context::Context;
+use super::table::table;
+use super::{password, value};
+use crate::failure::Failure;
+use crate::report::Report;
+use clap::{Subcommand, ValueEnum};
+use clock::now_ms;
+use domain::id::Kind;
+use domain::role::Role;
+use domain::timestamp::iso_from_ms;
+use secrecy::SecretString;
+use serde_json::{Value, json};
+use store::account::script as account;
+use store::account::script::UserAdded;
+use store::audit::OPERATOR;
+use store::keys::AccountKeys;
+use store::user::{User as Record, last_logins};
+
+/// `user …`
+#[derive(Debug, Subcommand)]
+pub(super) enum User {
+    /// Create a user of an account
+    Create {
+        /// The account
+        #[arg(long, value_name = "ID", value_parser = value::id)]
+        account: String,
+        /// The user's e-mail, unique in the account
+        #[arg(long, value_parser = value::email)]
+        email: String,
+        /// What the user may do
+        #[arg(long)]
+        role: RoleName,
+        /// Read the password from standard input, one line (required: there is no other way to give it)
+        #[arg(long, required = true)]
+        password_stdin: bool,
+    },
+    /// List the users of an account, newest first
+    List {
+        /// The account
+        #[arg(long, value_name = "ID", value_parser = value::id)]
+        account: String,
+    },
+    /// Give a user another role; it binds the next call
+    SetRole {
+        /// The user's e-mail
+        #[arg(long, value_parser = value::email)]
+        email: String,
+        /// The account, where several have a user of that e-mail
+        #[arg(long, value_name = "ID", value_parser = value::id)]
+        account: Option<String>,
+        /// What the user may do from now on
+        #[arg(long)]
+        role: RoleName,
+    },
+    /// Print a link with which a user sets a new password, once and within an hour; or set it from standard input
+    ResetPassword {
+        /// The user's e-mail
+        #[arg(long, value_parser = value::email)]
+        email: String,
+        /// The account, where several have a user of that e-mail
+        #[arg(long, value_name = "ID", value_parser = value::id)]
+        account: Option<String>,
+        /// Set the password that comes on standard input, one line, and end all sessions of the user
+        #[arg(long)]
+        password_stdin: bool,
+    },
+    /// Remove a user: all sessions end, API keys that the user made are revoked, and the e-mail is free again
+    Remove {
+        /// The user's e-mail
+        #[arg(long, value_parser = value::email)]
+        email: String,
+        /// The account, where several have a user of that e-mail
+        #[arg(long, value_name = "ID", value_parser = value::id)]
+        account: Option<String>,
+        /// Leave the API keys that the user made as they are
+        #[arg(long)]
+        keep_api_keys: bool,
+    },
+    /// Lift the lock that ten wrong passwords put on a user's login
+    Unlock {
+        /// The user's e-mail
+        #[arg(long, value_parser = value::email)]
+        email: String,
+        /// The account, where several have a user of that e-mail
+        #[arg(long, value_name = "ID", value_parser = value::id)]
+        account: Option<String>,
+    },
+    /// Take a user's second factor away, when the device and the recovery codes are lost
+    DisableTotp {
+        /// The user's e-mail
+        #[arg(long, value_parser = value::email)]
+        email: String,
+        /// The account, where several have a user of that e-mail
+        #[arg(long, value_name = "ID", value_parser = value::id)]
+        account: Option<String>,
+    },
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(super) enum RoleName {
+    /// Everything, deposits, team and plan included
+    Owner,
+    /// All but deposits, team and plan
+    Admin,
+    /// Reads, releases, disputes, freezes and unfreezes, decides about payments that wait
+    Manager,
+    /// Reads
+    Viewer,
+}
+
+impl From<RoleName> for Role {
+    fn from(name: RoleName) -> Self {
+        match name {
+            RoleName::Owner => Self::Owner,
+            RoleName::Admin => Self::Admin,
+            RoleName::Manager => Self::Manager,
+            RoleName::Viewer => Self::Viewer,
+        }
+    }
+}
+
+impl User {
+    pub(super) async fn run(self, context: &Context) -> Result<Report, Failure> {
+        match self {
+            Self::Create {
+                account,
+                email,
+                role,
+                password_stdin: _,
+            } => create(context, &account, email, role.into()).await,
+            Self::List { account } => list(context, &account).await,
+            Self::SetRole { email, account, role } => {
+                change::set_role(context, &Name::of(email, account), role.into()).await
+            }
+            Self::ResetPassword {
+                email,
+                account,
+                password_stdin: true,
+            } => {
+                let name = Name::of(email, account);
+                change::set_password(context, &name, &password::read_stdin()?).await
+            }
+            Self::ResetPassword { email, account, .. } => {
+                help::reset_link(context, &Name::of(email, account)).await
+            }
+            Self::Remove {
+                email,
+                account,
+                keep_api_keys,
+            } => change::remove(context, &Name::of(email, account), keep_api_keys).await,
+            Self::Unlock { email, account } => help::unlock(context, &Name::of(email, account)).await,
+            Self::DisableTotp { email, account } => {
+                change::disable_totp(context, &Name::of(email, account)).await
+            }
+        }
+    }
+}
+
+async fn create(context: &Context, id: &str, email: String, role: Role) -> Result<Report, Failure> {
+    context.account(id).await?;
+    let user = new_user(context, email, role, &password::read_stdin()?)?;
+    match account::add_user(&context.store, id, &user, OPERATOR).await? {
+        UserAdded::Done => Ok(Report::new(
+            format!("User {} ({role}) of {id} signs in as {}.", user.id, user.email),
+            json!({ "userId": user.id, "accountId": id, "email": user.email, "role": role.as_str() }),
+        )),
+        UserAdded::NoAccount => Err(Failure::no_account(id)),
+        UserAdded::EmailTaken => Err(Failure::refused(
+            "CONFLICT",
+            "a user of the account has that e-mail",
+        )),
+        UserAdded::TooMany => Err(Failure::refused(
+            "CONFLICT",
+            "the account has as many users as it can have",
+        )),
+    }
+}
+
+/// A new user's record.
+pub(super) fn new_user(
+    context: &Context,
+    email: String,
+    role: Role,
+    password: &SecretString,
+) -> Result<Record, Failure> {
+    let created_at_ms = now_ms();
+    Ok(Record {
+        id: Kind::User.mint(created_at_ms)?,
+        password: password::hash(context, &email, password)?,
+        email,
+        role,
+        created_at_ms,
+        totp: None,
+        totp_pending: None,
+    })
+}
+
+async fn list(context: &Context, id: &str) -> Result<Report, Failure> {
+    context.account(id).await?;
+    let keys = AccountKeys::of(id);
+    let mut users = Record::list(&context.store, &keys).await?;
+    users.reverse();
+    let logins = last_logins(&context.store, &keys).await?;
+    let last = |user: &Record| logins.get(&user.id).copied().map(iso_from_ms);
+    let rows: Vec<Vec<String>> = users
+        .iter()
+        .map(|user| {
+            vec![
+                user.id.clone(),
+                user.role.to_string(),
+                if user.totp.is_some() { "yes" } else { "no" }.to_owned(),
+                iso_from_ms(user.created_at_ms),
+                last(user).unwrap_or_else(|| "never".to_owned()),
+                user.email.clone(),
+            ]
+        })
+        .collect();
+    let documents: Vec<Value> = users
+        .iter()
+        .map(|user| {
+            json!({ "userId": user.id, "email": user.email, "role": user.role.as_str(),
+                "totpEnabled": user.totp.is_some(), "createdAt": iso_from_ms(user.created_at_ms),
+                "lastLoginAt": last(user) })
+        })
+        .collect();
+    Ok(Report::new(
+        table(
+            &["USER", "ROLE", "SECOND FACTOR", "CREATED", "LAST LOGIN", "E-MAIL"],
+            &rows,
+        ),
+        json!({ "accountId": id, "users": documents, "total": users.len() }),
+    ))
+}

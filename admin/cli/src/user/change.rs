@@ -1,0 +1,254 @@
+//! What the operator changes of a user: role, password, second factor, existence.
+
+use super::super::context::Context;
+use super::super::password;
+use crate::failure::Failure;
+use crate::report::Report;
+use domain::mode::Mode;
+use domain::role::Role;
+use secrecy::SecretString;
+use serde_json::{Value, json};
+use store::api_key::ApiKey;
+use store::audit::OPERATOR;
+use store::keys::AccountKeys;
+use store::script::change::Scope;
+use store::user::email::EmailOwner;
+use store::user::script::{ChangeUser, Ending, UserChanged};
+use store::user::{Stored, User};
+
+/// Attempts at a change of a user whom somebody else changes at the same moment.
+const ATTEMPTS: usize = 8;
+
+/// What a user is named by.
+pub(super) struct Name {
+    pub(super) email: String,
+    pub(super) account: Option<String>,
+}
+
+impl Name {
+    pub(super) const fn of(email: String, account: Option<String>) -> Self {
+        Self { email, account }
+    }
+}
+
+/// A user and where it is.
+pub(super) struct Found {
+    pub(super) owner: EmailOwner,
+    pub(super) stored: Stored,
+}
+
+impl Found {
+    /// The user of this name, who must exist, and be the only one where no account is named.
+    pub(super) async fn by_name(context: &Context, name: &Name) -> Result<Self, Failure> {
+        let Name { email, account } = name;
+        let accounts = match account {
+            Some(account) => vec![account.clone()],
+            None => {
+                let owners = EmailOwner::all(&context.store, email).await?;
+                owners.into_iter().map(|owner| owner.account).collect()
+            }
+        };
+        let mut found = Vec::new();
+        for account in accounts {
+            let keys = AccountKeys::of(&account);
+            if let Some(stored) = Stored::find(&context.store, &keys, email).await? {
+                let user = stored.user.id.clone();
+                let owner = EmailOwner { account, user };
+                found.push(Self { owner, stored });
+            }
+        }
+        match (found.pop(), found.as_slice()) {
+            (Some(one), []) => Ok(one),
+            (None, _) => Err(Failure::refused(
+                "NOT_FOUND",
+                format!("no user has the e-mail {email}"),
+            )),
+            (Some(last), others) => {
+                let accounts = others.iter().chain([&last]).map(|one| one.owner.account.as_str());
+                let accounts: Vec<&str> = accounts.collect();
+                let message = format!(
+                    "several accounts have a user of the e-mail {email}: name one with --account ({})",
+                    accounts.join(", ")
+                );
+                Err(Failure::refused("ACCOUNT_REQUIRED", message))
+            }
+        }
+    }
+
+    pub(super) fn scope(&self) -> Scope<'_> {
+        Scope {
+            account: &self.owner.account,
+            mode: Mode::Live,
+            actor: OPERATOR,
+        }
+    }
+
+    /// What every command says of the user.
+    pub(super) fn document(&self, more: Value) -> Value {
+        let user = &self.stored.user;
+        let mut document = json!({ "userId": user.id, "accountId": self.owner.account, "email": user.email });
+        if let (Some(all), Value::Object(more)) = (document.as_object_mut(), more) {
+            all.extend(more);
+        }
+        document
+    }
+}
+
+/// What is changed, and how the audit log tells it.
+struct Edit<'a> {
+    ending: Ending<'a>,
+    /// API keys of the user that are revoked.
+    api_keys: &'a [String],
+    kind: &'a str,
+    data: Value,
+}
+
+/// Makes a change; `change` sees the user as it is, and says `None` when there is nothing to change.
+async fn edit(
+    context: &Context,
+    name: &Name,
+    edit: Edit<'_>,
+    change: impl Fn(&User) -> Option<Option<User>>,
+) -> Result<Found, Failure> {
+    for _ in 0..ATTEMPTS {
+        let found = Found::by_name(context, name).await?;
+        let Some(new) = change(&found.stored.user) else {
+            return Ok(found);
+        };
+        let change = ChangeUser {
+            old: &found.stored,
+            new: new.as_ref(),
+            ending: edit.ending,
+            api_keys: edit.api_keys,
+            kind: edit.kind,
+            data: edit.data.clone(),
+        };
+        match change.run(&context.store, &found.scope()).await? {
+            UserChanged::Done => return Ok(found),
+            UserChanged::Changed => {}
+            UserChanged::LastOwner => {
+                let message = "the account needs an owner: make somebody else one first";
+                return Err(Failure::refused("LAST_OWNER", message));
+            }
+        }
+    }
+    Err(Failure::refused(
+        "CONFLICT",
+        "the user changes all the time; try again",
+    ))
+}
+
+pub(super) async fn set_role(context: &Context, name: &Name, role: Role) -> Result<Report, Failure> {
+    let how = Edit {
+        ending: Ending::None,
+        api_keys: &[],
+        kind: "user.role_changed",
+        data: json!({ "to": role.as_str() }),
+    };
+    let found = edit(context, name, how, |user| {
+        (user.role != role).then(|| Some(User { role, ..user.clone() }))
+    })
+    .await?;
+    Ok(Report::new(
+        format!(
+            "User {} is {role} now; it binds the next call.",
+            found.stored.user.id
+        ),
+        found.document(json!({ "role": role.as_str() })),
+    ))
+}
+
+pub(super) async fn set_password(
+    context: &Context,
+    name: &Name,
+    new: &SecretString,
+) -> Result<Report, Failure> {
+    let password = password::hash(context, &name.email, new)?;
+    let how = Edit {
+        ending: Ending::All,
+        api_keys: &[],
+        kind: "user.password_changed",
+        data: json!({ "by": "operator" }),
+    };
+    let found = edit(context, name, how, |user| {
+        let password = password.clone();
+        Some(Some(User {
+            password,
+            ..user.clone()
+        }))
+    })
+    .await?;
+    Ok(Report::new(
+        format!(
+            "User {} has a new password; all sessions have ended.",
+            found.stored.user.id
+        ),
+        found.document(json!({ "passwordSet": true })),
+    ))
+}
+
+pub(super) async fn disable_totp(context: &Context, name: &Name) -> Result<Report, Failure> {
+    let how = Edit {
+        ending: Ending::All,
+        api_keys: &[],
+        kind: "user.totp_disabled",
+        data: json!({}),
+    };
+    let found = edit(context, name, how, |user| {
+        let (totp, totp_pending) = (None, None);
+        (user.totp.is_some() || user.totp_pending.is_some()).then(|| {
+            Some(User {
+                totp,
+                totp_pending,
+                ..user.clone()
+            })
+        })
+    })
+    .await?;
+    Ok(Report::new(
+        format!("User {} signs in with the password alone.", found.stored.user.id),
+        found.document(json!({ "totpEnabled": false })),
+    ))
+}
+
+pub(super) async fn remove(context: &Context, name: &Name, keeps: bool) -> Result<Report, Failure> {
+    if let Some(report) = forget_missing(context, name).await? {
+        return Ok(report);
+    }
+    let Found { owner, .. } = Found::by_name(context, name).await?;
+    let keys = AccountKeys::of(&owner.account);
+    let mut made = ApiKey::made_by(&context.store, &keys, &owner.user).await?;
+    if keeps {
+        made.clear();
+    }
+    let made: Vec<String> = made.into_iter().map(|key| key.id).collect();
+    let how = Edit {
+        ending: Ending::All,
+        api_keys: &made,
+        kind: "user.removed",
+        data: json!({ "revokedApiKeys": made }),
+    };
+    let found = edit(context, name, how, |_| Some(None)).await?;
+    found.owner.leave(&context.store, &name.email).await?;
+    Ok(Report::new(
+        format!(
+            "User {} is removed; all sessions have ended, and {} API keys are revoked.",
+            found.stored.user.id,
+            made.len()
+        ),
+        found.document(json!({ "removed": true, "revokedApiKeys": made })),
+    ))
+}
+
+/// Ends a removal that was cut off: the account has no such user, and the look-up of the e-mail still names it.
+async fn forget_missing(context: &Context, name: &Name) -> Result<Option<Report>, Failure> {
+    let Name { email, account } = name;
+    let Some(account) = account else { return Ok(None) };
+    let there = Stored::find(&context.store, &AccountKeys::of(account), email).await?;
+    if there.is_some() || !EmailOwner::forget_missing(&context.store, email, account).await? {
+        return Ok(None);
+    }
+    let document = json!({ "accountId": account, "email": email, "removed": false, "lookupRepaired": true });
+    let text = format!("{account} has no user of that e-mail; what a removal that was cut off left is gone.");
+    Ok(Some(Report::new(text, document)))
+}

@@ -1,0 +1,231 @@
+//! Values on the command line, checked before anything is touched.
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use domain::blocked::parse_range;
+use domain::mode::Mode;
+use domain::money::Nanos;
+use domain::names;
+use domain::permission::Permission;
+use domain::{self, amount};
+use endpoint::WalletName;
+use ipnet::IpNet;
+use sandbox::DELAY_MAX;
+use std::time::Duration;
+use store::deposit::{REFERENCE_MAX, is_reference};
+
+/// The longest time.
+const TIME_MS_MAX: u64 = 3_600_000;
+/// Sizes of bodies in a load test.
+const BODY_BYTES: std::ops::RangeInclusive<usize> = 150..=8_388_608;
+/// Longest id that is looked up.
+const ID_MAX: usize = 64;
+/// Longest name of an account.
+const NAME_MAX: usize = 200;
+/// Longest reason.
+const REASON_MAX: usize = 200;
+
+/// An id that Tollgate made, such as `acct_…`; it cannot hold what separates the parts of a store key.
+pub(super) fn id(text: &str) -> Result<String, String> {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    match (1..=ID_MAX).contains(&text.len()) && text.bytes().all(plain) {
+        true => Ok(text.to_owned()),
+        false => Err("an id has 1 to 64 letters, digits and underscores".to_owned()),
+    }
+}
+
+/// An agent id (decision D6).
+pub(super) fn agent_id(text: &str) -> Result<String, String> {
+    match names::is_agent_id(text) {
+        true => Ok(text.to_owned()),
+        false => {
+            Err("an agent id has 1 to 128 characters of A-Z a-z 0-9 . _ : - and is not `user`".to_owned())
+        }
+    }
+}
+
+/// A name for people: something to see, and no control characters.
+pub(super) fn name(text: &str) -> Result<String, String> {
+    let text = text.trim();
+    match (1..=NAME_MAX).contains(&text.chars().count()) && !text.chars().any(char::is_control) {
+        true => Ok(text.to_owned()),
+        false => Err("a name has 1 to 200 printable characters".to_owned()),
+    }
+}
+
+/// Why something was done: a line to see, and no control characters.
+pub(super) fn reason(text: &str) -> Result<String, String> {
+    let text = text.trim();
+    match (1..=REASON_MAX).contains(&text.chars().count()) && !text.chars().any(char::is_control) {
+        true => Ok(text.to_owned()),
+        false => Err(format!("a reason has 1 to {REASON_MAX} printable characters")),
+    }
+}
+
+/// An e-mail address, in the lower case in which it is kept.
+pub(super) fn email(text: &str) -> Result<String, String> {
+    domain::email::parse(text).ok_or_else(|| "it must be an e-mail address".to_owned())
+}
+
+/// `live` or `test`.
+pub(super) fn mode() -> impl TypedValueParser<Value = Mode> {
+    PossibleValuesParser::new(Mode::ALL.map(Mode::as_str))
+        .try_map(|text| Mode::parse(&text).ok_or("a mode is `live` or `test`"))
+}
+
+/// One permission of a list such as `read,write`.
+pub(super) fn permission() -> impl TypedValueParser<Value = Permission> {
+    PossibleValuesParser::new(Permission::ALL.map(Permission::as_str))
+        .try_map(|text| Permission::parse(&text).ok_or("a permission is `read`, `write` or `approve`"))
+}
+
+/// A range of addresses, or one address, in its canonical form.
+pub(super) fn network(text: &str) -> Result<IpNet, String> {
+    parse_range(text).ok_or_else(|| "it must be an address or a CIDR range such as 10.0.0.0/8".to_owned())
+}
+
+/// A moment in the future, in milliseconds since 1970.
+pub(super) fn future(text: &str) -> Result<u64, String> {
+    match domain::timestamp::ms_from_iso(text) {
+        Some(ms) if ms > clock::now_ms() => Ok(ms),
+        Some(_) => Err("it must lie in the future".to_owned()),
+        None => Err("it must be an ISO 8601 timestamp such as 2027-01-31T00:00:00Z".to_owned()),
+    }
+}
+
+/// A delay of the sandbox, in milliseconds.
+pub(super) fn delay_ms(text: &str) -> Result<u64, String> {
+    let most = u64::try_from(DELAY_MAX.as_millis()).unwrap_or(u64::MAX);
+    let delay = text.parse().ok().filter(|delay| *delay <= most);
+    delay.ok_or_else(|| format!("it must be a number of milliseconds up to {most}"))
+}
+
+/// A time such as `500ms`, `90s` or `5m`, at most an hour.
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
+    let digits = text
+        .find(|letter: char| !letter.is_ascii_digit())
+        .unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let number: Option<u64> = number.parse().ok();
+    let ms = match unit {
+        "ms" => number,
+        "s" => number.and_then(|number| number.checked_mul(1000)),
+        "m" => number.and_then(|number| number.checked_mul(60_000)),
+        _ => None,
+    };
+    let ms = ms.filter(|ms| *ms <= TIME_MS_MAX);
+    ms.map(Duration::from_millis)
+        .ok_or_else(|| "it must be a time such as 500ms, 90s or 5m, at most an hour".to_owned())
+}
+
+/// A share, from 0 to 1.
+pub(super) fn share(text: &str) -> Result<f64, String> {
+    let share = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
+    share.ok_or_else(|| "it must be a number from 0 to 1".to_owned())
+}
+
+/// The size of a body in a load test.
+pub(super) fn body_bytes(text: &str) -> Result<usize, String> {
+    let bytes = text.parse().ok().filter(|bytes| BODY_BYTES.contains(bytes));
+    let (least, most) = (BODY_BYTES.start(), BODY_BYTES.end());
+    bytes.ok_or_else(|| format!("a body has {least} to {most} bytes"))
+}
+
+/// An amount of USD; zero is one.
+pub(super) fn usd(text: &str) -> Result<Nanos, String> {
+    amount::parse_limit(text).map_err(|error| format!("the amount {error}"))
+}
+
+/// An amount of USD that is to move: above zero (decision D4).
+pub(super) fn amount(text: &str) -> Result<Nanos, String> {
+    amount::parse_amount(text).map_err(|error| format!("the amount {error}"))
+}
+
+/// A wallet: its number, its id, an agent's id, or `user` (decision D61).
+pub(super) fn wallet(text: &str) -> Result<WalletName, String> {
+    WalletName::of_word(text)
+        .ok_or_else(|| "a wallet is named by its number, its id `wal_…`, an agent's id, or `user`".to_owned())
+}
+
+/// What a payment rail calls a deposit.
+pub(super) fn reference(text: &str) -> Result<String, String> {
+    match is_reference(text) {
+        true => Ok(text.to_owned()),
+        false => Err(format!(
+            "a reference has 1 to {REFERENCE_MAX} printable characters"
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_could_leave_its_key_is_refused() {
+        assert!(id("acct_01KAH3V9J8").is_ok());
+        for bad in ["", "a/b", "a b", "{x}", "a\n", &"x".repeat(65)] {
+            assert!(id(bad).is_err(), "{bad:?}");
+        }
+        assert!(agent_id("my-bot:1").is_ok() && agent_id("user").is_err() && agent_id("a/b").is_err());
+    }
+
+    #[test]
+    fn addresses_and_ranges_are_networks() {
+        assert_eq!(network("10.1.2.3/8").unwrap().to_string(), "10.0.0.0/8");
+        assert_eq!(network("::1").unwrap().to_string(), "::1/128");
+        assert_eq!(network("::ffff:10.1.2.3").unwrap().to_string(), "10.1.2.3/32");
+        assert!(network("10.0.0.0/33").is_err() && network("host").is_err());
+    }
+
+    #[test]
+    fn e_mails_are_kept_in_lower_case() {
+        assert_eq!(email(" Ann@Example.com "), Ok("ann@example.com".to_owned()));
+        for bad in [
+            "",
+            "ann",
+            "@example.com",
+            "ann@",
+            "ann@host",
+            "a b@example.com",
+            "a@b@example.com",
+        ] {
+            assert!(email(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn an_end_in_the_past_is_refused() {
+        assert!(future("2001-01-01T00:00:00Z").is_err() && future("soon").is_err());
+        assert!(future("2999-01-01T00:00:00Z").is_ok());
+    }
+
+    #[test]
+    fn times_have_units_and_shares_an_end() {
+        assert_eq!(duration("1500ms"), Ok(Duration::from_millis(1500)));
+        assert_eq!(duration("60m"), Ok(Duration::from_secs(3600)));
+        for bad in ["", "5", "s", "61m", "1h", "-1s", "1.5s", "99999999999999999999s"] {
+            assert!(duration(bad).is_err(), "{bad:?}");
+        }
+        assert_eq!((share("0"), share("1")), (Ok(0.0), Ok(1.0)));
+        assert!(share("1.01").is_err() && share("NaN").is_err() && share("-0.1").is_err());
+        assert!(body_bytes("150").is_ok() && body_bytes("1").is_err() && body_bytes("8388609").is_err());
+    }
+
+    #[test]
+    fn amounts_are_exact() {
+        assert_eq!(usd("0.000000001").map(Nanos::get), Ok(1));
+        assert!(usd("-1").unwrap_err().contains("negative"));
+        assert!(usd("0").is_ok() && amount("0").is_err() && amount("0.1").is_ok());
+    }
+
+    #[test]
+    fn wallets_have_four_kinds_of_names() {
+        assert_eq!(wallet("17"), Ok(WalletName::Number(17)));
+        assert_eq!(wallet("wal_01"), Ok(WalletName::Id("wal_01".to_owned())));
+        assert_eq!(wallet("user"), Ok(WalletName::Owner("user".to_owned())));
+        assert_eq!(wallet("my-bot"), Ok(WalletName::Owner("my-bot".to_owned())));
+        for bad in ["", "a b", "wal_/", "a/b"] {
+            assert!(wallet(bad).is_err(), "{bad:?}");
+        }
+    }
+}

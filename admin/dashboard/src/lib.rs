@@ -1,0 +1,212 @@
+//! The dashboard's files as the management listener serves them, with the headers that keep the page to itself.
+//!
+//! The files are in `admin/dashboard/web`. Other pages of the server are sent with [`send`]. Knows no store: what a page
+//! shows comes from the API.
+
+mod assets;
+
+pub use self::assets::Asset;
+
+use self::assets::Assets;
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Path, RawQuery};
+use axum::http::header::{
+    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, COOKIE, ETAG,
+    IF_NONE_MATCH, LOCATION, REFERRER_POLICY, VARY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
+use axum::routing::get;
+use endpoint::{Code, Problem, Seen};
+use serde::Serialize;
+use std::sync::Arc;
+
+/// What the page may load and talk to: this server, and nothing else anywhere.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
+     font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+/// On every answer of this module.
+const GUARDS: [(HeaderName, &str); 7] = [
+    (CONTENT_SECURITY_POLICY, POLICY),
+    (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (REFERRER_POLICY, "no-referrer"),
+    (X_FRAME_OPTIONS, "DENY"),
+    (
+        HeaderName::from_static("cross-origin-opener-policy"),
+        "same-origin",
+    ),
+    (
+        HeaderName::from_static("cross-origin-resource-policy"),
+        "same-origin",
+    ),
+    (
+        HeaderName::from_static("permissions-policy"),
+        "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
+    ),
+];
+/// How the cookie of a session begins.
+const SESSION_COOKIE: &str = "tollgate_session=";
+/// An asset's address changes with its content.
+const FOR_EVER: &str = "public, max-age=31536000, immutable";
+/// Asked for again each time, and answered with 304 while it is the same.
+const ASK_AGAIN: &str = "no-cache";
+
+/// The routes of the dashboard. None of them needs a caller: what the page shows comes from the API.
+pub fn router(edge_url: String, provider: String) -> Router {
+    let place = Arc::new(Place::of(edge_url, provider));
+    Router::new()
+        .route("/", get(|headers: HeaderMap| async move { page(&headers) }))
+        .route("/assets/{version}/{*path}", get(asset))
+        .route(
+            "/dashboard.json",
+            get(|headers: HeaderMap| async move { place.show(&headers) }),
+        )
+        .route("/plan", get(plan))
+}
+
+/// What the page has to know before it knows who is signed in.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Place {
+    edge_url: String,
+    provider: String,
+    version: &'static str,
+    /// Whether the browser sent a session's cookie, which the page itself cannot see: without one it need not ask who is
+    /// signed in, and no refused request stands in the browser's console.
+    has_session: bool,
+}
+
+impl Place {
+    const fn of(edge_url: String, provider: String) -> Self {
+        Self {
+            edge_url,
+            provider,
+            version: env!("CARGO_PKG_VERSION"),
+            has_session: false,
+        }
+    }
+
+    fn show(&self, asked: &HeaderMap) -> Response<Body> {
+        let cookies = asked.get_all(COOKIE).iter();
+        let mut cookies = cookies
+            .filter_map(|value| value.to_str().ok())
+            .flat_map(|list| list.split(';'));
+        let place = Self {
+            edge_url: self.edge_url.clone(),
+            provider: self.provider.clone(),
+            version: self.version,
+            has_session: cookies.any(|cookie| cookie.trim_start().starts_with(SESSION_COOKIE)),
+        };
+        let mut response = match serde_json::to_string(&place) {
+            Ok(body) => Response::new(Body::from(body)),
+            Err(_) => return Problem::from(Code::Internal).into_response(),
+        };
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        guard(&mut response);
+        response
+    }
+}
+
+fn page(headers: &HeaderMap) -> Response<Body> {
+    show(&Assets::get().page, headers, ASK_AGAIN)
+}
+
+async fn asset(Path((version, path)): Path<(String, String)>, headers: HeaderMap) -> Response<Body> {
+    let assets = Assets::get();
+    match assets.files.get(path.as_str()) {
+        Some(asset) if version == assets.version => show(asset, &headers, FOR_EVER),
+        _ => {
+            let mut response = Problem::from(Code::NotFound).into_response();
+            guard(&mut response);
+            response
+        }
+    }
+}
+
+/// Where the upgrade links of answers lead (`upgradeUrl`): the page behind the hash, with the query it came with.
+async fn plan(RawQuery(query): RawQuery) -> Response<Body> {
+    let query = query.map(|query| format!("?{query}")).unwrap_or_default();
+    let Ok(location) = HeaderValue::try_from(format!("/#/plan{query}")) else {
+        return Problem::validation("The query has characters that an address cannot have.").into_response();
+    };
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::SEE_OTHER;
+    response.headers_mut().insert(LOCATION, location);
+    response
+        .headers_mut()
+        .insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    guard(&mut response);
+    response
+}
+
+/// The file as this request wants it: not at all when it has it, compressed when it can read that.
+fn show(asset: &Asset, asked: &HeaderMap, cache: &'static str) -> Response<Body> {
+    let mut response = Response::new(Body::empty());
+    let headers = response.headers_mut();
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static(cache));
+    headers.insert(ETAG, asset.etag.clone());
+    headers.insert(VARY, HeaderValue::from_static("accept-encoding"));
+    if has_it(asked, &asset.etag) {
+        *response.status_mut() = StatusCode::NOT_MODIFIED;
+    } else {
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(asset.kind));
+        let body = match &asset.gzip {
+            Some(gzip) if takes_gzip(asked) => {
+                headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+                gzip.clone()
+            }
+            _ => asset.plain.clone(),
+        };
+        *response.body_mut() = Body::from(body);
+    }
+    guard(&mut response);
+    response
+}
+
+/// The same for a file of another page of this server, which the log calls `label`; it is asked for again each time.
+pub fn send(asset: &Asset, asked: &HeaderMap, label: &'static str) -> Response<Body> {
+    let mut response = show(asset, asked, ASK_AGAIN);
+    response.extensions_mut().insert(Seen::of(label));
+    response
+}
+
+/// The address of a file of the dashboard.
+pub fn address(path: &str) -> String {
+    format!("/assets/{}/{path}", Assets::get().version)
+}
+
+fn has_it(asked: &HeaderMap, etag: &HeaderValue) -> bool {
+    let known = asked.get_all(IF_NONE_MATCH).iter();
+    let mut tags = known
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|list| list.split(','));
+    tags.any(|tag| tag.trim() == "*" || tag.trim().as_bytes() == etag.as_bytes())
+}
+
+fn takes_gzip(asked: &HeaderMap) -> bool {
+    let codings = asked.get_all(ACCEPT_ENCODING).iter();
+    let mut codings = codings
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|list| list.split(','));
+    codings.any(|coding| {
+        let (name, weight) = coding.split_once(';').unwrap_or((coding, ""));
+        let refused = weight
+            .trim()
+            .strip_prefix("q=")
+            .is_some_and(|q| q.trim_matches(['0', '.']).is_empty());
+        name.trim().eq_ignore_ascii_case("gzip") && !refused
+    })
+}
+
+fn guard(response: &mut Response<Body>) {
+    for (name, value) in GUARDS {
+        response
+            .headers_mut()
+            .insert(name, HeaderValue::from_static(value));
+    }
+    response.extensions_mut().insert(Seen::of("dashboard"));
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,288 @@
+//! The fields of a JSON body, each read as what it must be, so that every complaint names its field.
+//!
+//! A field is unknown, given twice, absent, `null` or a value; amounts are read from their own text and never pass
+//! through a float (decision D4).
+
+use super::wallet_name::{WalletName, whole_number};
+use crate::problem::Problem;
+use domain::amount;
+use domain::money::Nanos;
+use serde::de::{Deserializer, MapAccess, Visitor};
+use serde_json::Value;
+use serde_json::value::RawValue;
+use std::fmt;
+
+/// A field of a body.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Given<T> {
+    /// Not there.
+    Absent,
+    /// `null`.
+    Null,
+    /// A value.
+    Value(T),
+}
+
+impl<T> Given<T> {
+    /// The value, if there is one.
+    pub fn value(self) -> Option<T> {
+        match self {
+            Self::Value(value) => Some(value),
+            Self::Absent | Self::Null => None,
+        }
+    }
+}
+
+/// Most fields that a body can have; more than any operation knows.
+const FIELDS_MAX: usize = 100;
+
+/// What a text field allows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Text {
+    /// One line that says something: characters that can be seen, no breaks of lines, no control characters.
+    Line,
+    /// Several lines, possibly none.
+    Lines,
+}
+
+/// The fields of an object, in the order sent, none twice.
+#[derive(Debug, Default)]
+pub struct Fields<'a>(Vec<(String, &'a RawValue)>);
+
+impl<'a> Fields<'a> {
+    /// Reads an object.
+    ///
+    /// # Errors
+    /// 400 when it is none, or names a field that is given twice.
+    pub fn parse(body: &'a [u8]) -> Result<Self, Problem> {
+        let mut reader = serde_json::Deserializer::from_slice(body);
+        let fields = reader.deserialize_map(Collect).and_then(|fields| {
+            reader.end()?;
+            Ok(fields)
+        });
+        let fields = fields
+            .map_err(|error| Problem::validation(format!("The body must be a JSON object: {error}.")))?;
+        for (at, (name, _)) in fields.iter().enumerate() {
+            if fields[..at].iter().any(|(other, _)| other == name) {
+                return Err(Problem::validation(format!("{} is given twice.", shown(name))));
+            }
+        }
+        Ok(Self(fields))
+    }
+
+    /// Refuses fields that are not among `known`.
+    ///
+    /// # Errors
+    /// 400 names the first unknown one.
+    pub fn only(self, known: &[&str]) -> Result<Self, Problem> {
+        self.require_only(known)?;
+        Ok(self)
+    }
+
+    /// The same without giving the fields on.
+    ///
+    /// # Errors
+    /// 400 names the first unknown one.
+    pub fn require_only(&self, known: &[&str]) -> Result<(), Problem> {
+        match self.0.iter().find(|(name, _)| !known.contains(&name.as_str())) {
+            None => Ok(()),
+            Some((name, _)) => {
+                let known = known.join(", ");
+                let message = format!("{} is not a field here; known: {known}.", shown(name));
+                Err(Problem::validation(message))
+            }
+        }
+    }
+
+    fn get(&self, name: &str) -> Given<&'a str> {
+        match self.0.iter().find(|(other, _)| other == name) {
+            None => Given::Absent,
+            Some((_, value)) if value.get() == "null" => Given::Null,
+            Some((_, value)) => Given::Value(value.get()),
+        }
+    }
+
+    /// Any string, as it was sent: its owner checks it.
+    ///
+    /// # Errors
+    /// 400 names the field.
+    pub fn string(&self, name: &str) -> Result<Given<String>, Problem> {
+        match self.get(name) {
+            Given::Absent => Ok(Given::Absent),
+            Given::Null => Ok(Given::Null),
+            Given::Value(json) => match serde_json::from_str(json) {
+                Ok(text) => Ok(Given::Value(text)),
+                Err(_) => Err(Problem::validation(format!("{name} must be a string."))),
+            },
+        }
+    }
+
+    /// A limit in USD; 0 is one.
+    ///
+    /// # Errors
+    /// 400 names the field.
+    pub fn limit(&self, name: &str) -> Result<Given<Nanos>, Problem> {
+        match self.get(name) {
+            Given::Absent => Ok(Given::Absent),
+            Given::Null => Ok(Given::Null),
+            Given::Value(json) => match amount::parse_limit(json) {
+                Ok(amount) => Ok(Given::Value(amount)),
+                Err(error) => Err(Problem::validation(format!("{name} {error}."))),
+            },
+        }
+    }
+
+    /// An amount that is to move: above zero (decision D4).
+    ///
+    /// # Errors
+    /// 400 names the field, also when it is missing.
+    pub fn amount(&self, name: &str) -> Result<Nanos, Problem> {
+        match self.get(name) {
+            Given::Absent | Given::Null => Err(missing(name)),
+            Given::Value(json) => match amount::parse_amount(json) {
+                Ok(amount) => Ok(amount),
+                Err(error) => Err(Problem::validation(format!("{name} {error}."))),
+            },
+        }
+    }
+
+    /// `USD`, unless the body says `USDC` (decision D4).
+    ///
+    /// # Errors
+    /// 400 for anything else.
+    pub fn currency(&self) -> Result<&'static str, Problem> {
+        let [default, other] = CURRENCIES;
+        match self.string("currency")? {
+            Given::Absent | Given::Null => Ok(default),
+            Given::Value(text) if text == default => Ok(default),
+            Given::Value(text) if text == other => Ok(other),
+            Given::Value(_) => Err(Problem::validation("currency must be USD or USDC.")),
+        }
+    }
+
+    /// The name of a wallet (decision D61).
+    ///
+    /// # Errors
+    /// 400 names the field, also when it is missing.
+    pub fn wallet(&self, name: &str) -> Result<WalletName, Problem> {
+        match self.get(name) {
+            Given::Absent | Given::Null => Err(missing(name)),
+            Given::Value(json) => WalletName::parse(json).ok_or_else(|| {
+                let must = "must name a wallet: its number, its id `wal_…`, an agent's id, or `user`";
+                Problem::validation(format!("{name} {must}."))
+            }),
+        }
+    }
+
+    /// A JSON object of at most `OBJECT_MAX` bytes and `OBJECT_DEPTH_MAX` levels, as a value.
+    ///
+    /// # Errors
+    /// 400 names the field.
+    pub fn object(&self, name: &str) -> Result<Given<Value>, Problem> {
+        let json = match self.get(name) {
+            Given::Absent => return Ok(Given::Absent),
+            Given::Null => return Ok(Given::Null),
+            Given::Value(json) => json,
+        };
+        if json.len() > OBJECT_MAX {
+            let message = format!("{name} must have at most {OBJECT_MAX} bytes.");
+            return Err(Problem::validation(message));
+        }
+        match serde_json::from_str(json) {
+            Ok(object @ Value::Object(_)) if depth(&object) <= OBJECT_DEPTH_MAX => Ok(Given::Value(object)),
+            Ok(Value::Object(_)) => {
+                let message = format!("{name} must be nested at most {OBJECT_DEPTH_MAX} deep.");
+                Err(Problem::validation(message))
+            }
+            Ok(_) => Err(Problem::validation(format!("{name} must be a JSON object."))),
+            Err(error) => Err(Problem::validation(format!("{name} is not valid: {error}."))),
+        }
+    }
+
+    /// A whole number above zero, as a number or a string of digits.
+    ///
+    /// # Errors
+    /// 400 names the field, also when it is missing.
+    pub fn number(&self, name: &str) -> Result<u64, Problem> {
+        let bad = || Problem::validation(format!("{name} must be a whole number above zero."));
+        match self.get(name) {
+            Given::Absent | Given::Null => Err(missing(name)),
+            Given::Value(json) => {
+                let text = json
+                    .strip_prefix('"')
+                    .and_then(|json| json.strip_suffix('"'))
+                    .unwrap_or(json);
+                whole_number(text).ok_or_else(bad)
+            }
+        }
+    }
+
+    /// `true` or `false`.
+    ///
+    /// # Errors
+    /// 400 names the field.
+    pub fn flag(&self, name: &str) -> Result<Given<bool>, Problem> {
+        match self.get(name) {
+            Given::Absent => Ok(Given::Absent),
+            Given::Null => Ok(Given::Null),
+            Given::Value("true") => Ok(Given::Value(true)),
+            Given::Value("false") => Ok(Given::Value(false)),
+            Given::Value(_) => Err(Problem::validation(format!("{name} must be true or false."))),
+        }
+    }
+}
+
+/// The currencies, one unit of account at par (decision D4); the first is the default.
+pub const CURRENCIES: [&str; 2] = ["USD", "USDC"];
+/// Longest free-form object of a body, in bytes as it was sent.
+pub const OBJECT_MAX: usize = 16 * 1024;
+/// Most levels of objects and lists in it, its own among them. What is kept and told has it inside of more, and parsers of
+/// JSON, ours among them, read some 127 in all.
+pub const OBJECT_DEPTH_MAX: usize = 100;
+
+/// How many levels of objects and lists a value has. Its parser bounds them, and so the stack.
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Object(fields) => 1 + fields.values().map(depth).max().unwrap_or_default(),
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or_default(),
+        _ => 0,
+    }
+}
+
+/// The complaint about a field that is not there.
+pub fn missing(name: &str) -> Problem {
+    Problem::validation(format!("{name} is required."))
+}
+
+/// A field name as it may stand in an answer: quoted, escaped and short.
+fn shown(name: &str) -> String {
+    const LONGEST: usize = 64;
+    let cut: String = name.chars().take(LONGEST).collect();
+    format!("{cut:?}")
+}
+
+struct Collect;
+
+impl<'de> Visitor<'de> for Collect {
+    type Value = Vec<(String, &'de RawValue)>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut fields = Vec::new();
+        while let Some(field) = map.next_entry()? {
+            if fields.len() == FIELDS_MAX {
+                return Err(serde::de::Error::custom("it has too many fields"));
+            }
+            fields.push(field);
+        }
+        Ok(fields)
+    }
+}
+
+mod rest;
+mod strings;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,56 @@
+//! Fields that are texts for people, and fields that are lists of strings.
+
+use super::{Fields, Given, Text};
+use crate::problem::Problem;
+use domain::printable::is_printable;
+
+/// What breaks lines beside the control characters: Unicode's separators of lines and paragraphs.
+const SEPARATORS: [char; 2] = ['\u{2028}', '\u{2029}'];
+
+impl Fields<'_> {
+    /// A text of at most `longest` characters.
+    ///
+    /// # Errors
+    /// 400 names the field.
+    pub fn text(&self, name: &str, kind: Text, longest: usize) -> Result<Given<String>, Problem> {
+        let text = match self.string(name)? {
+            Given::Value(text) => text,
+            other => return Ok(other),
+        };
+        let bad = |must: &str| Problem::validation(format!("{name} must {must}."));
+        if text.chars().count() > longest {
+            return Err(bad(&format!("have at most {longest} characters")));
+        }
+        let breaks = |c: char| kind == Text::Lines && matches!(c, '\n' | '\r' | '\t');
+        if text.chars().any(|c| c.is_control() && !breaks(c)) {
+            return Err(bad("not contain control characters"));
+        }
+        if kind == Text::Line && text.contains(SEPARATORS) {
+            return Err(bad("be one line"));
+        }
+        let seen = |c: char| is_printable(c) && !c.is_whitespace();
+        if kind == Text::Line && !text.chars().any(seen) {
+            return Err(bad("not be empty"));
+        }
+        Ok(Given::Value(text))
+    }
+
+    /// A list of at most `most` strings.
+    ///
+    /// # Errors
+    /// 400 names the field.
+    pub fn strings(&self, name: &str, most: usize) -> Result<Given<Vec<String>>, Problem> {
+        match self.get(name) {
+            Given::Absent => Ok(Given::Absent),
+            Given::Null => Ok(Given::Null),
+            Given::Value(json) => match serde_json::from_str::<Vec<String>>(json) {
+                Ok(list) if list.len() <= most => Ok(Given::Value(list)),
+                Ok(_) => {
+                    let message = format!("{name} must have at most {most} items.");
+                    Err(Problem::validation(message))
+                }
+                Err(_) => Err(Problem::validation(format!("{name} must be a list of strings."))),
+            },
+        }
+    }
+}

@@ -1,0 +1,334 @@
+//! What a handler gets: a call with its parameters and its body, and who makes it.
+
+use super::body::{Fields, Given};
+use super::paging::{ListId, PAGING, Paging};
+use crate::admission::Admission;
+use crate::caller::Caller;
+use crate::problem::{Code, Problem};
+use axum::extract::{Query, RawPathParams};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, Uri, header};
+use bytes::Bytes;
+use domain::id::Kind;
+use domain::names::is_agent_id;
+use domain::plan::Plan;
+use domain::timestamp::ms_from_iso;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+use store::keys::AccountKeys;
+use store::once::{KEY_MAX, is_key};
+use store::script::change::Scope;
+
+/// The header of an idempotency key.
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
+/// The fields of a body that can hold one, in the order in which they count.
+pub const IDEMPOTENCY_FIELDS: [&str; 2] = ["intent_id", "idempotency_key"];
+
+/// A caller's idempotency key (decision D26), by the place where it was sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum IdempotencyKey {
+    /// In the header.
+    Header(String),
+    /// In a field of the body: it may be the id of an intent (decision D75).
+    Body(String),
+}
+
+impl IdempotencyKey {
+    /// The idempotency key of a request (decision D26): the `Idempotency-Key` header, or else `intent_id` or `idempotency_key`
+    /// of the body.
+    ///
+    /// # Errors
+    /// 400 for one that is not 1 to 255 printable ASCII characters, or for two different headers.
+    pub fn of(headers: &HeaderMap, body: &Fields<'_>) -> Result<Option<Self>, Problem> {
+        let bad = |name: &str| {
+            Problem::validation(format!(
+                "{name} must be 1 to {KEY_MAX} printable ASCII characters."
+            ))
+        };
+        let mut sent = headers.get_all(IDEMPOTENCY_KEY).iter();
+        if let Some(key) = sent.next() {
+            if sent.any(|other| other != key) {
+                let message = "Idempotency-Key is given twice.";
+                return Err(Problem::validation(message));
+            }
+            let key = key.to_str().ok().filter(|key| is_key(key));
+            return key
+                .map(|key| Some(Self::Header(key.to_owned())))
+                .ok_or_else(|| bad("Idempotency-Key"));
+        }
+        for name in IDEMPOTENCY_FIELDS {
+            if let Given::Value(key) = body.string(name)? {
+                let key = is_key(&key).then_some(Some(Self::Body(key)));
+                return key.ok_or_else(|| bad(name));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The key.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Header(key) | Self::Body(key) => key,
+        }
+    }
+}
+
+/// A call; of a caller who is known, unless it says otherwise. `S` is what its operation needs beside it.
+pub struct Call<S, C = Caller> {
+    /// What the operation needs.
+    pub state: Arc<S>,
+    /// How the call was admitted.
+    pub admission: Arc<Admission>,
+    /// Who calls.
+    pub caller: C,
+    /// From where, as far as that is known.
+    pub client: Option<IpAddr>,
+    params: BTreeMap<String, String>,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+}
+
+impl<S> Call<S, ()> {
+    pub(super) fn new(
+        (admission, state): (Arc<Admission>, Arc<S>),
+        client: Option<IpAddr>,
+        params: &RawPathParams,
+        head: Parts,
+        body: Bytes,
+    ) -> Self {
+        let params = params
+            .iter()
+            .map(|(name, value)| (name.to_owned(), value.to_owned()));
+        Self {
+            state,
+            admission,
+            caller: (),
+            client,
+            params: params.collect(),
+            uri: head.uri,
+            headers: head.headers,
+            body,
+        }
+    }
+
+    /// The same call, by this caller.
+    pub(super) fn by(self, caller: Caller) -> Call<S> {
+        Call {
+            state: self.state,
+            admission: self.admission,
+            caller,
+            client: self.client,
+            params: self.params,
+            uri: self.uri,
+            headers: self.headers,
+            body: self.body,
+        }
+    }
+}
+
+impl<S> Call<S> {
+    /// The keys of the caller's account.
+    #[must_use]
+    pub fn keys(&self) -> AccountKeys {
+        AccountKeys::of(&self.caller.account)
+    }
+
+    /// Whose records a change of this call is about.
+    #[must_use]
+    pub fn scope(&self) -> Scope<'_> {
+        Scope {
+            account: &self.caller.account,
+            mode: self.caller.mode,
+            actor: &self.caller.actor,
+        }
+    }
+
+    /// The query of a list that has these filters.
+    ///
+    /// # Errors
+    /// As for [`Call::query`].
+    pub fn list_query(&self, filters: &[&str]) -> Result<BTreeMap<String, String>, Problem> {
+        self.query(&[filters, &PAGING].concat())
+    }
+
+    /// The part of the list `plural` that a query asks for. Its cursors hold for this path and these filters, by this
+    /// account and in this mode.
+    ///
+    /// # Errors
+    /// 400: see [`Paging::of`].
+    pub fn paging(&self, query: &BTreeMap<String, String>, plural: &str) -> Result<Paging, Problem> {
+        let caller = &self.caller;
+        let mut words = vec![caller.account.as_str(), caller.mode.as_str(), plural];
+        let filters = query.iter().filter(|(name, _)| !PAGING.contains(&name.as_str()));
+        for (name, value) in self.params.iter().chain(filters) {
+            words.extend([name.as_str(), value.as_str()]);
+        }
+        Paging::of(query, ListId::of(words))
+    }
+
+    /// The plan of this name.
+    ///
+    /// # Errors
+    /// 503 when there is none: nothing can be decided then (decision D7).
+    pub fn plan(&self, name: &str) -> Result<Plan, Problem> {
+        let plans = self.admission.plans.load();
+        plans
+            .get(name)
+            .cloned()
+            .ok_or_else(|| no_plan(name, &self.caller.account))
+    }
+}
+
+impl<S, C> Call<S, C> {
+    /// The agent id in the path.
+    ///
+    /// # Errors
+    /// 400 when it is none (decision D6).
+    pub fn agent(&self) -> Result<&str, Problem> {
+        let id = self.param("id");
+        require_agent_id("The agent id", id)?;
+        Ok(id)
+    }
+
+    /// The id of a record of ours in the path.
+    ///
+    /// # Errors
+    /// 404 when it has not the form of one: then there is none.
+    pub fn record_id(&self, param: &str, kind: Kind) -> Result<&str, Problem> {
+        let id = self.param(param);
+        kind.has_form(id)
+            .then_some(id)
+            .ok_or_else(|| Code::NotFound.into())
+    }
+
+    fn param(&self, name: &str) -> &str {
+        self.params.get(name).map_or("", String::as_str)
+    }
+
+    /// The fields of the JSON body; none when there is no body.
+    ///
+    /// # Errors
+    /// 415 for another type than JSON, 400 for anything that is no JSON object.
+    pub fn body(&self) -> Result<Fields<'_>, Problem> {
+        if self.body.is_empty() {
+            return Ok(Fields::default());
+        }
+        if let Some(kind) = self.headers.get(header::CONTENT_TYPE)
+            && !is_json(kind)
+        {
+            return Err(Code::UnsupportedMediaType.into());
+        }
+        Fields::parse(&self.body)
+    }
+
+    /// The caller's idempotency key (decision D26): the `Idempotency-Key` header, or else `intent_id` or `idempotency_key`
+    /// of the body.
+    ///
+    /// # Errors
+    /// 400 for one that is not 1 to 255 printable ASCII characters, or for two different headers.
+    pub fn idempotency_key(&self, body: &Fields<'_>) -> Result<Option<IdempotencyKey>, Problem> {
+        IdempotencyKey::of(&self.headers, body)
+    }
+
+    /// The headers of the request.
+    #[must_use]
+    pub const fn headers(&self) -> &HeaderMap {
+        &self.headers
+    }
+
+    /// The text of a path parameter.
+    #[must_use]
+    pub fn path(&self, name: &str) -> &str {
+        self.param(name)
+    }
+
+    /// The query's parameters, all of them among `known`.
+    ///
+    /// # Errors
+    /// 400 names one that is unknown or given twice.
+    pub fn query(&self, known: &[&str]) -> Result<BTreeMap<String, String>, Problem> {
+        let pairs = Query::<Vec<(String, String)>>::try_from_uri(&self.uri);
+        let Query(pairs) = pairs.map_err(|_| Problem::validation("The query string is not valid."))?;
+        let mut found = BTreeMap::new();
+        for (name, value) in pairs {
+            if !known.contains(&name.as_str()) {
+                let known = known.join(", ");
+                return Err(Problem::validation(format!(
+                    "Unknown query parameter; known here: {known}."
+                )));
+            }
+            if found.insert(name.clone(), value).is_some() {
+                return Err(Problem::validation(format!("{name} is given twice.")));
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// The account's plan is not in the table: nothing can be decided (decision D7).
+pub(crate) fn no_plan(name: &str, account: &str) -> Problem {
+    tracing::error!(plan = name, account, "the account's plan is not in plans.file");
+    Code::ServiceUnavailable.into()
+}
+
+/// The timestamp of a query, in milliseconds.
+///
+/// # Errors
+/// 400 when it is none (decision D56).
+pub fn time(query: &BTreeMap<String, String>, name: &str) -> Result<Option<u64>, Problem> {
+    let Some(text) = query.get(name) else {
+        return Ok(None);
+    };
+    ms_from_iso(text).map(Some).ok_or_else(|| {
+        let message = format!("{name} must be an ISO 8601 timestamp such as 2027-01-31T00:00:00Z.");
+        Problem::validation(message)
+    })
+}
+
+/// Refuses what may not name an agent.
+///
+/// # Errors
+/// 400 that begins with `what`.
+pub fn require_agent_id(what: &str, id: &str) -> Result<(), Problem> {
+    if is_agent_id(id) {
+        return Ok(());
+    }
+    let message = format!(
+        "{what} must be 1 to 128 characters of A-Z a-z 0-9 . _ : - and not the reserved word `user`."
+    );
+    Err(Problem::validation(message))
+}
+
+/// `application/json` or another type whose syntax is JSON, with any parameters.
+pub(super) fn is_json(kind: &HeaderValue) -> bool {
+    let kind = kind.to_str().unwrap_or_default();
+    let kind = kind
+        .split(';')
+        .next()
+        .unwrap_or_default()
+        .trim()
+        .to_ascii_lowercase();
+    kind == "application/json" || (kind.starts_with("application/") && kind.ends_with("+json"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_types_are_recognised() {
+        for good in [
+            "application/json",
+            "Application/JSON; charset=utf-8",
+            "application/merge-patch+json",
+        ] {
+            assert!(is_json(&HeaderValue::from_static(good)), "{good}");
+        }
+        for bad in ["text/plain", "application/x-www-form-urlencoded", "", "json"] {
+            assert!(!is_json(&HeaderValue::from_static(bad)), "{bad}");
+        }
+    }
+}

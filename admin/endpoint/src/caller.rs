@@ -1,0 +1,212 @@
+//! Who is calling: from the headers of a request to an account, a mode and what may be done in it.
+//!
+//! A key's status, permissions, mode, addresses and expiry are read from the store on every request, so that a
+//! revocation binds the next one. A text that cannot be a key is refused without asking the store.
+
+mod credential;
+pub mod session;
+mod versions;
+
+pub use versions::require;
+
+use crate::Access;
+use crate::admission::Admission;
+use crate::problem::{Code, Problem};
+use axum::http::{HeaderMap, Method};
+use crypto::token::Token;
+use crypto::virtual_key::CheckSecret;
+use domain::mode::Mode;
+use domain::permission::Permission;
+use domain::role::Role;
+use session::Sent;
+use std::net::IpAddr;
+use store::account::Account;
+use store::api_key::ApiKey;
+use store::keys::AccountKeys;
+use store::lookup::ApiKeyOwner;
+use store::versions::View;
+
+/// An authenticated caller.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    /// The account.
+    pub account: String,
+    /// The mode in which the call works: that of the key, or the one that the session's request names.
+    pub mode: Mode,
+    /// Who the audit log names: the id of the key or of the user.
+    pub actor: String,
+    /// The account's plan, as of this request.
+    pub plan: String,
+    /// What idempotency keys are turned into ids with.
+    pub check_secret: CheckSecret,
+    /// With what the caller is known.
+    pub who: Who,
+}
+
+/// With what a caller is known, and what that allows.
+#[derive(Debug, Clone)]
+pub enum Who {
+    /// An API key.
+    Key {
+        /// What it may do.
+        permissions: Vec<Permission>,
+        /// When it was last used, to the minute, as noted before this request.
+        last_used_ms: Option<u64>,
+    },
+    /// A session of the dashboard.
+    Session {
+        /// The session.
+        id: String,
+        /// Under what the account knows its user.
+        email: String,
+        /// What its user may do.
+        role: Role,
+    },
+}
+
+impl Caller {
+    /// Finds out who is calling from `client`, an address that may not be known, and wants `access`. An API key counts; only
+    /// where none is sent, the cookie of a session is looked at.
+    ///
+    /// # Errors
+    /// 401 for a key or session that is missing or not valid, 403 `IP_BLOCKED` and `CSRF_FAILED`, 400 for a mode that is none,
+    /// 503 when the store cannot be asked or trusted.
+    pub async fn identify(
+        admission: &Admission,
+        access: Access,
+        method: &Method,
+        headers: &HeaderMap,
+        client: Option<IpAddr>,
+    ) -> Result<Self, Problem> {
+        let missing = match credential::key_hash(headers) {
+            Ok(hash) => {
+                let caller = Self::of_key(admission, &hash, client).await?;
+                // The key's own mode counts, but a word that is no mode is never passed over.
+                session::mode(headers)?;
+                return Ok(caller);
+            }
+            Err(problem) if problem.code() == Code::ApiKeyRequired => problem,
+            Err(problem) => return Err(problem),
+        };
+        match (Sent::of(headers), access) {
+            (Sent::Token(token), _) => Self::of_session(admission, method, headers, &token).await,
+            (Sent::Nonsense, _) => Err(session::ended(admission)),
+            (Sent::Nothing, Access::Session(_)) => Err(Code::SessionRequired.into()),
+            (Sent::Nothing, _) => Err(missing),
+        }
+    }
+
+    /// Addresses that a key may be used from do not bind sessions.
+    async fn of_session(
+        admission: &Admission,
+        method: &Method,
+        headers: &HeaderMap,
+        token: &Token,
+    ) -> Result<Self, Problem> {
+        let open = session::find(admission, token).await?;
+        session::require_intent(admission, method, headers, token)?;
+        let user = open.found.user.user;
+        Ok(Self {
+            account: open.account,
+            mode: session::mode(headers)?,
+            actor: user.id,
+            plan: open.found.plan,
+            check_secret: open.record.check_secret,
+            who: Who::Session {
+                id: open.found.session.id,
+                email: user.email,
+                role: user.role,
+            },
+        })
+    }
+
+    async fn of_key(admission: &Admission, hash: &str, client: Option<IpAddr>) -> Result<Self, Problem> {
+        let (sane, owner) = tokio::join!(
+            admission.health.trusted(&admission.store),
+            ApiKeyOwner::find(&admission.store, hash)
+        );
+        let record = sane?;
+        let owner = owner?.ok_or(Code::InvalidApiKey)?;
+        // Taken before the read: an answer that is older than this was overtaken by a failover, not by another request.
+        let floor = admission.store.floor(&owner.account).await;
+        let keys = AccountKeys::of(&owner.account);
+        let (key, account) = tokio::try_join!(
+            ApiKey::read(&admission.store, &keys, &owner.key_id),
+            Account::read(&admission.store, &owner.account)
+        )?;
+        let key = key.ok_or(Code::InvalidApiKey)?;
+        let account = account.ok_or_else(|| lost(&owner.account))?;
+        require(&admission.store, &owner.account, View::of(&account), floor)?;
+        if key.status(clock::now_ms()) != "active" {
+            return Err(Code::InvalidApiKey.into());
+        }
+        if !may_come_from(&key, client) {
+            return Err(Code::IpBlocked.into());
+        }
+        Ok(Self {
+            account: owner.account,
+            mode: key.mode,
+            actor: owner.key_id,
+            plan: account.plan,
+            check_secret: record.check_secret,
+            who: Who::Key {
+                permissions: key.permissions,
+                last_used_ms: key.last_used_ms,
+            },
+        })
+    }
+
+    /// Refuses a caller whom `access` does not allow.
+    ///
+    /// # Errors
+    /// 403 `INSUFFICIENT_API_KEY_PERMISSIONS` for a key, `INSUFFICIENT_ROLE` for a session.
+    pub fn require(&self, access: Access) -> Result<(), Problem> {
+        match (access, &self.who) {
+            (Access::Public, _) => Ok(()),
+            (Access::Key(permission, _), Who::Key { permissions, .. }) => {
+                if permissions.contains(&permission) {
+                    return Ok(());
+                }
+                let message = format!("This operation needs an API key with the permission `{permission}`.");
+                Err(Problem::new(Code::InsufficientPermissions, message))
+            }
+            (Access::Session(_), Who::Key { .. }) => {
+                let message = "No API key can do this: it needs a session of the dashboard.";
+                Err(Problem::new(Code::InsufficientPermissions, message))
+            }
+            (Access::Key(_, least) | Access::Session(least), Who::Session { role, .. }) => {
+                if *role >= least {
+                    return Ok(());
+                }
+                let message = format!("This needs the role {least}; yours is {role}.");
+                Err(Problem::new(Code::InsufficientRole, message))
+            }
+        }
+    }
+
+    /// Refuses a test-mode caller.
+    ///
+    /// # Errors
+    /// 400 `LIVE_MODE_REQUIRED`.
+    pub fn require_live(&self) -> Result<(), Problem> {
+        match self.mode {
+            Mode::Live => Ok(()),
+            Mode::Test => Err(Code::LiveModeRequired.into()),
+        }
+    }
+}
+
+/// The store knows less of an account than it did before: it lost writes (decision D47).
+fn lost(account: &str) -> Problem {
+    tracing::error!(
+        account,
+        "the store lost writes of this account; see `tollgate-admin store accept`"
+    );
+    Code::ServiceUnavailable.into()
+}
+
+/// Whether the key may be used from this address. One that is not known is on no list.
+fn may_come_from(key: &ApiKey, client: Option<IpAddr>) -> bool {
+    key.allow_ips.is_empty()
+        || client.is_some_and(|client| key.allow_ips.iter().any(|net| net.contains(&client)))
+}

@@ -1,0 +1,307 @@
+//! The session of a request (decisions D9, D55): its cookie, and what proves that the page that sent it is ours.
+
+use crate::admission::Admission;
+use crate::problem::{Code, Problem};
+use axum::http::{HeaderMap, HeaderValue, Method, header};
+use crypto::token::Token;
+use domain::mode::Mode;
+use std::time::Duration;
+use store::sanity::StoreRecord;
+use store::session::SessionPlace;
+use store::session::script::{InUse, in_use};
+use store::versions::View;
+use subtle::ConstantTimeEq;
+use url::Url;
+
+/// The cookie.
+const COOKIE: &str = "tollgate_session";
+/// What a page sends along to prove that it may read our answers.
+const X_CSRF_TOKEN: &str = "x-csrf-token";
+/// The mode in which a session works.
+const X_TOLLGATE_MODE: &str = "x-tollgate-mode";
+/// What browsers say of where a request comes from.
+const SEC_FETCH_SITE: &str = "sec-fetch-site";
+/// Longest pause between two notes that a session was seen, and the part of the longest pause that it may be.
+const NOTE_EVERY: Duration = Duration::from_secs(60);
+const NOTE_PART: u32 = 10;
+
+/// What a request says of its session.
+#[derive(Debug)]
+pub enum Sent {
+    /// Nothing.
+    Nothing,
+    /// Several cookies, or one that cannot be a token: whatever it is, it opens nothing.
+    Nonsense,
+    /// A token.
+    Token(Token),
+}
+
+impl Sent {
+    /// Reads the cookies of a request.
+    #[must_use]
+    pub fn of(headers: &HeaderMap) -> Self {
+        let mut found = Vec::new();
+        for line in headers.get_all(header::COOKIE) {
+            // What is no text holds no token, but it may hold its name.
+            let line = String::from_utf8_lossy(line.as_bytes());
+            for pair in line.split(';') {
+                let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+                if name.trim() == COOKIE {
+                    found.push(value.trim().to_owned());
+                }
+            }
+        }
+        match found.as_slice() {
+            [] => Self::Nothing,
+            [value] => Token::parse(value).map_or(Self::Nonsense, Self::Token),
+            _ => Self::Nonsense,
+        }
+    }
+}
+
+/// The cookie that carries a token.
+#[must_use]
+pub fn cookie(admission: &Admission, token: &Token) -> String {
+    format!("{COOKIE}={}; {}", token.expose(), attributes(admission))
+}
+
+/// The cookie that takes it away.
+#[must_use]
+pub fn no_cookie(admission: &Admission) -> String {
+    format!("{COOKIE}=; Max-Age=0; {}", attributes(admission))
+}
+
+fn attributes(admission: &Admission) -> &'static str {
+    if admission.public_url.starts_with("https://") {
+        "Path=/; HttpOnly; SameSite=Strict; Secure"
+    } else {
+        "Path=/; HttpOnly; SameSite=Strict"
+    }
+}
+
+/// 401 for a session that is none, or has ended.
+#[must_use]
+pub fn ended(admission: &Admission) -> Problem {
+    let message = "This session has ended. Sign in again.";
+    Problem::new(Code::SessionRequired, message).header(header::SET_COOKIE, &no_cookie(admission))
+}
+
+/// A session that is open, with the store's own record.
+pub(super) struct Open {
+    pub(super) found: InUse,
+    pub(super) account: String,
+    pub(super) record: StoreRecord,
+}
+
+/// Looks up the session of a token.
+///
+/// # Errors
+/// 401 when it is not open, 503 when the store cannot be asked or trusted.
+pub(super) async fn find(admission: &Admission, token: &Token) -> Result<Open, Problem> {
+    let hash = token.hash();
+    let (sane, place) = tokio::join!(
+        admission.health.trusted(&admission.store),
+        SessionPlace::find(&admission.store, &hash)
+    );
+    let record = sane?;
+    let place = place?.ok_or_else(|| ended(admission))?;
+    let floor = admission.store.floor(&place.account).await;
+    let note_every = NOTE_EVERY.min(admission.session_idle / NOTE_PART);
+    let found = in_use(
+        &admission.store,
+        &place,
+        &hash,
+        admission.session_idle,
+        note_every,
+    )
+    .await?;
+    let found = found.ok_or_else(|| ended(admission))?;
+    let view = View {
+        generation: found.generation,
+        version: found.version,
+    };
+    super::require(&admission.store, &place.account, view, floor)?;
+    Ok(Open {
+        found,
+        account: place.account,
+        record,
+    })
+}
+
+/// Refuses what another site makes a browser send: changes need the token that only our pages can read.
+///
+/// # Errors
+/// 403 `CSRF_FAILED`.
+pub(super) fn require_intent(
+    admission: &Admission,
+    method: &Method,
+    headers: &HeaderMap,
+    token: &Token,
+) -> Result<(), Problem> {
+    if matches!(*method, Method::GET | Method::HEAD) {
+        return Ok(());
+    }
+    require_our_page(admission, headers)?;
+    let mut sent = headers.get_all(X_CSRF_TOKEN).iter();
+    let right = match (sent.next(), sent.next()) {
+        (Some(sent), None) => bool::from(sent.as_bytes().ct_eq(token.csrf().as_bytes())),
+        _ => false,
+    };
+    right.then_some(()).ok_or_else(|| {
+        let message = "A change needs the header X-CSRF-Token with the csrfToken of this session.";
+        Problem::new(Code::CsrfFailed, message)
+    })
+}
+
+/// Refuses what says that it comes from a page that is not ours.
+///
+/// # Errors
+/// 403 `CSRF_FAILED`.
+pub fn require_our_page(admission: &Admission, headers: &HeaderMap) -> Result<(), Problem> {
+    let refused = || {
+        Problem::new(
+            Code::CsrfFailed,
+            "This request comes from a page that is not ours.",
+        )
+    };
+    let sites = headers.get_all(SEC_FETCH_SITE).iter();
+    if sites.map(HeaderValue::as_bytes).any(|site| site == b"cross-site") {
+        return Err(refused());
+    }
+    let mut origins = headers.get_all(header::ORIGIN).iter();
+    let Some(origin) = origins.next() else {
+        return Ok(());
+    };
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
+    let ours = origin
+        .to_str()
+        .is_ok_and(|origin| is_ours(origin, &admission.public_url, host));
+    (ours && origins.next().is_none())
+        .then_some(())
+        .ok_or_else(refused)
+}
+
+/// Whether an origin is that of the public address, or of the address that the request came to.
+fn is_ours(origin: &str, public_url: &str, host: Option<&str>) -> bool {
+    let Ok(url) = Url::parse(origin) else {
+        return false;
+    };
+    let public = Url::parse(public_url).map(|url| url.origin());
+    if !url.origin().is_tuple() {
+        return false;
+    }
+    if public.is_ok_and(|public| public == url.origin()) {
+        return true;
+    }
+    // `Host` has no scheme: it is that of the origin, whose default port may be left out.
+    let came_to = host.and_then(|host| Url::parse(&format!("{}://{host}", url.scheme())).ok());
+    came_to.is_some_and(|came_to| came_to.origin() == url.origin())
+}
+
+/// The mode that a request names; live when it names none.
+///
+/// # Errors
+/// 400 for anything but `live` and `test`.
+pub(super) fn mode(headers: &HeaderMap) -> Result<Mode, Problem> {
+    let mut sent = headers.get_all(X_TOLLGATE_MODE).iter();
+    let mode = match (sent.next(), sent.next()) {
+        (None, _) => Some(Mode::Live),
+        (Some(mode), None) => mode.to_str().ok().and_then(Mode::parse),
+        (Some(_), Some(_)) => None,
+    };
+    mode.ok_or_else(|| Problem::validation("X-Tollgate-Mode must be live or test."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cookies(lines: &[&str]) -> Sent {
+        let mut headers = HeaderMap::new();
+        for line in lines {
+            headers.append(header::COOKIE, HeaderValue::from_bytes(line.as_bytes()).unwrap());
+        }
+        Sent::of(&headers)
+    }
+
+    #[test]
+    fn one_cookie_is_read_and_several_are_none() {
+        let token = "0a".repeat(32);
+        for lines in [
+            vec![format!("tollgate_session={token}")],
+            vec![format!("a=b; tollgate_session={token} ; c=d")],
+            vec!["a=é".to_owned(), format!("tollgate_session={token}")],
+            vec![format!(
+                "xtollgate_session=1; tollgate_session={token}; tollgate_session2=2"
+            )],
+        ] {
+            let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+            assert!(
+                matches!(cookies(&lines), Sent::Token(found) if found.expose() == token),
+                "{lines:?}"
+            );
+        }
+        for lines in [
+            vec![format!("tollgate_session={token}; tollgate_session={token}")],
+            vec![
+                format!("tollgate_session={token}"),
+                "tollgate_session=".to_owned(),
+            ],
+            vec!["tollgate_session=".to_owned()],
+            vec!["tollgate_session".to_owned()],
+            vec![format!("tollgate_session=\"{token}\"")],
+            vec![format!("tollgate_session={token}0")],
+            vec![format!("tollgate_session={}", token.to_uppercase())],
+        ] {
+            let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+            assert!(matches!(cookies(&lines), Sent::Nonsense), "{lines:?}");
+        }
+        assert!(matches!(cookies(&["a=tollgate_session; b"]), Sent::Nothing));
+        assert!(matches!(cookies(&[]), Sent::Nothing));
+    }
+
+    #[test]
+    fn origins_are_ours_or_not() {
+        let public = "https://gate.example.com/console";
+        for (origin, host) in [
+            ("https://gate.example.com", None),
+            ("https://gate.example.com:443", None),
+            ("https://GATE.example.com", None),
+            ("http://10.0.0.5:8081", Some("10.0.0.5:8081")),
+            ("https://inner:444", Some("inner:444")),
+            ("http://[::1]:8081", Some("[::1]:8081")),
+        ] {
+            assert!(is_ours(origin, public, host), "{origin}");
+        }
+        for (origin, host) in [
+            ("null", Some("null")),
+            ("", Some("")),
+            ("http://gate.example.com", Some("other")),
+            ("https://gate.example.com.evil.org", None),
+            ("https://evil.org", Some("10.0.0.5:8081")),
+            ("https://gate.example.com:8443", None),
+            ("http://10.0.0.5:8082", Some("10.0.0.5:8081")),
+            ("file://", Some("")),
+            ("data:text/html,x", None),
+        ] {
+            assert!(!is_ours(origin, public, host), "{origin}");
+        }
+    }
+
+    #[test]
+    fn modes_are_named_exactly() {
+        let with = |values: &[&str]| {
+            let mut headers = HeaderMap::new();
+            for value in values {
+                headers.append(X_TOLLGATE_MODE, value.parse().unwrap());
+            }
+            mode(&headers).ok()
+        };
+        assert_eq!(with(&[]), Some(Mode::Live));
+        assert_eq!(with(&["live"]), Some(Mode::Live));
+        assert_eq!(with(&["test"]), Some(Mode::Test));
+        for bad in [vec![""], vec!["Test"], vec!["live", "live"], vec!["live,test"]] {
+            assert_eq!(with(&bad), None, "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! Refusal of an account of which the store has less than this process has seen (decision D47).
+
+use super::lost;
+use crate::problem::Problem;
+use store::Store;
+use store::versions::View;
+
+/// Remembers `view`, unless it shows less than `floor`, which was seen before it was read.
+///
+/// # Errors
+/// 503 for an account that lost writes.
+pub fn require(store: &Store, account: &str, view: View, floor: View) -> Result<(), Problem> {
+    if view < floor {
+        return Err(lost(account));
+    }
+    store.versions().saw(account, view);
+    Ok(())
+}

@@ -1,0 +1,280 @@
+//! The life of one management request: request id, blocked addresses, caller, rate, permission, mode, body, handler, log
+//! line.
+
+use super::call::{Call, is_json};
+use super::operation::{Handler, Operation};
+use super::receive::{self, Reserved};
+use super::reply::{Answer, Reply};
+use super::request_id;
+use super::route::{Access, Modes, Route};
+use crate::admission::Admission;
+use crate::caller::Caller;
+use crate::caller::session::require_our_page;
+use crate::limits;
+use crate::metrics::method_label;
+use crate::problem::{Code, Problem};
+use axum::body::Body;
+use axum::extract::rejection::RawPathParamsRejection;
+use axum::extract::{RawPathParams, State};
+use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS};
+use axum::http::request::Parts;
+use axum::http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
+use axum::middleware::Next;
+use bytes::Bytes;
+use connections::client_address::{UNKNOWN_ADDRESS, client_address, warn_of_untrusted_proxy};
+use connections::limit::{Requests, UnderWay};
+use domain::mode::Mode;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use store::api_key::script::count::Standing;
+use store::blocked::Verdict;
+use telemetry::span::{self, Kind, Span, Value};
+use telemetry::trace::Trace;
+
+/// What a browser may do with an answer that says nothing else of it: nothing. Pages bring their own policy.
+const GUARDS: [(HeaderName, &str); 3] = [
+    (
+        CONTENT_SECURITY_POLICY,
+        "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    ),
+    (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (REFERRER_POLICY, "no-referrer"),
+];
+/// How requests that met no route appear in logs and metrics: outside text is not log text.
+const NO_ROUTE: &str = "none";
+
+/// The other end of a request's connection. The listener puts it into the request.
+#[derive(Debug, Clone, Copy)]
+pub struct Peer(pub SocketAddr);
+
+/// What the log line tells of a request that met a route. Set by [`run`], read by [`around`].
+#[derive(Debug, Clone)]
+pub struct Seen {
+    route: &'static str,
+    caller: Option<(String, Mode)>,
+    standing: Option<Standing>,
+    /// Keeps the connection's place for a known caller.
+    under_way: Option<Arc<UnderWay>>,
+}
+
+impl Seen {
+    /// Of an answer of this route, by nobody who is known yet.
+    #[must_use]
+    pub const fn of(route: &'static str) -> Self {
+        Self {
+            route,
+            caller: None,
+            standing: None,
+            under_way: None,
+        }
+    }
+}
+
+/// Gives every request its id, its guards, its log line and its place in the metrics.
+pub(super) async fn around(
+    State(admission): State<Arc<Admission>>,
+    request: Request<Body>,
+    next: Next,
+) -> Response<Body> {
+    let started = Instant::now();
+    let id = request_id::of(request.headers());
+    let trace = Trace::of(request.headers());
+    let method = request.method().clone();
+    let mut response = match turned_away(&admission, request.extensions(), request.headers()).await {
+        Some(problem) => problem.into_response(),
+        None => next.run(request).await,
+    };
+    let headers = response.headers_mut();
+    headers.insert(request_id::X_REQUEST_ID, id.clone());
+    for (name, value) in GUARDS {
+        headers.entry(name).or_insert(HeaderValue::from_static(value));
+    }
+    let seen = response.extensions().get::<Seen>();
+    let route = seen.map_or(NO_ROUTE, |seen| seen.route);
+    let caller = seen.and_then(|seen| seen.caller.as_ref());
+    let took = started.elapsed();
+    admission.metrics.request(&method, route, response.status(), took);
+    tracing::info!(
+        http.method = method_label(&method),
+        http.route = route,
+        http.status = response.status().as_u16(),
+        account = caller.map(|(account, _)| account.as_str()),
+        mode = caller.map(|(_, mode)| mode.as_str()),
+        request_id = id.to_str().unwrap_or_default(),
+        duration_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
+        trace.id = %trace.id,
+        "request"
+    );
+    // The word of a caller without a credential counts for nothing here: a flood of them would take the places of others.
+    if caller.is_some() || !trace.by_caller {
+        export(trace, method_label(&method), route, response.status(), took);
+    }
+    response
+}
+
+/// Hands over the span of a request.
+fn export(trace: Trace, method: &'static str, route: &'static str, status: StatusCode, took: Duration) {
+    let Some(id) = trace.exported else { return };
+    let end = clock::now_nanos();
+    let text = |text: &str| Value::Text(text.to_owned());
+    span::hand_over(vec![Span {
+        trace: trace.id.0,
+        id,
+        parent: trace.parent,
+        name: "request",
+        kind: Kind::Server,
+        start: end.saturating_sub(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX)),
+        end,
+        attributes: vec![
+            ("http.request.method", text(method)),
+            ("http.route", text(route)),
+            ("http.response.status_code", Value::Number(status.as_u16().into())),
+        ],
+        failed: status.is_server_error(),
+    }]);
+}
+
+/// What those are told who are not answered: whoever comes from a blocked address, and everybody until it is known which
+/// those are.
+async fn turned_away(admission: &Admission, extensions: &Extensions, headers: &HeaderMap) -> Option<Problem> {
+    let client = client_of(admission, extensions, headers);
+    match admission.blocked.judge_now(&admission.store, || client).await {
+        Verdict::Free => None,
+        Verdict::Blocked => {
+            admission.metrics.blocked.inc();
+            let message = "The operator of this installation has blocked your address.";
+            Some(Problem::new(Code::IpBlocked, message))
+        }
+        Verdict::Unknown => {
+            admission.metrics.blocked.inc();
+            Some(Problem::new(Code::IpBlocked, UNKNOWN_ADDRESS))
+        }
+        Verdict::Unread => Some(Code::ServiceUnavailable.into()),
+    }
+}
+
+/// From where a request comes, as far as that is known.
+fn client_of(admission: &Admission, extensions: &Extensions, headers: &HeaderMap) -> Option<IpAddr> {
+    let peer = extensions.get::<Peer>()?.0.ip();
+    warn_of_untrusted_proxy(peer, headers, &admission.trusted_proxies);
+    client_address(peer, headers, &admission.trusted_proxies)
+}
+
+/// Serves one request of an operation.
+pub(super) async fn run<S: Send + Sync + 'static>(
+    admission: Arc<Admission>,
+    state: Arc<S>,
+    operation: &'static Operation<S>,
+    params: Result<RawPathParams, RawPathParamsRejection>,
+    request: Request<Body>,
+) -> Response<Body> {
+    let mut seen = Seen::of(operation.route.path);
+    let metrics = admission.metrics.limited.clone();
+    let outcome = answer(admission, state, operation, params, request, &mut seen).await;
+    if let Err(problem) = &outcome
+        && let Some(budget) = problem.budget()
+    {
+        metrics.over(budget);
+    }
+    let mut response = outcome.map_or_else(Problem::into_response, Reply::into_response);
+    if let Some(standing) = &seen.standing {
+        limits::tell(standing, response.headers_mut());
+    }
+    if let Some(under_way) = seen.under_way.take() {
+        response.extensions_mut().insert(under_way);
+    }
+    response.extensions_mut().insert(seen);
+    response
+}
+
+/// The steps in their order.
+async fn answer<S: Send + Sync + 'static>(
+    admission: Arc<Admission>,
+    state: Arc<S>,
+    operation: &'static Operation<S>,
+    params: Result<RawPathParams, RawPathParamsRejection>,
+    request: Request<Body>,
+    seen: &mut Seen,
+) -> Answer {
+    let route = &operation.route;
+    let (head, body) = request.into_parts();
+    let client = client_of(&admission, &head.extensions, &head.headers);
+    let caller = match route.access {
+        Access::Public => {
+            require_own_post(&admission, &head.method, &head.headers)?;
+            None
+        }
+        Access::Key(..) | Access::Session(_) => Some(admit(&admission, route, &head, client, seen).await?),
+    };
+    let params = params.map_err(|_| Problem::validation("The path is not valid UTF-8."))?;
+    // The memory stays reserved until the handler has ended.
+    let mut reserved = caller
+        .as_ref()
+        .map(|caller| Reserved::none(&admission.body_memory, &caller.account));
+    let body = match head.method {
+        Method::POST | Method::PATCH => {
+            receive::read(&head.headers, body, admission.client_timeout, reserved.as_mut()).await?
+        }
+        _ => Bytes::new(),
+    };
+    let call = Call::new((admission, state), client, &params, head, body);
+    if !route.has_query {
+        call.query(&[])?;
+    }
+    let answering = match (&operation.handler, caller) {
+        (Handler::Known(handler), Some(caller)) => handler(call.by(caller)),
+        (Handler::Open(handler), _) => handler(call),
+        // The table's macro pairs handlers with access.
+        (Handler::Known(_), None) => return Err(Code::Internal.into()),
+    };
+    // In a task of its own: a caller who hangs up does not stop a change between its steps, and a panic stays here.
+    let task = async move {
+        let answer = answering.await;
+        drop(reserved);
+        answer
+    };
+    match tokio::spawn(task).await {
+        Ok(answer) => answer,
+        Err(error) => {
+            tracing::error!(http.route = route.path, %error, "a handler failed");
+            Err(Code::Internal.into())
+        }
+    }
+}
+
+/// Finds out who calls, and whether they may.
+async fn admit(
+    admission: &Admission,
+    route: &'static Route,
+    head: &Parts,
+    client: Option<IpAddr>,
+    seen: &mut Seen,
+) -> Result<Caller, Problem> {
+    let caller = Caller::identify(admission, route.access, &head.method, &head.headers, client).await?;
+    seen.caller = Some((caller.account.clone(), caller.mode));
+    if let Some(requests) = head.extensions.get::<Requests>() {
+        let under_way = requests.begin().ok_or(Code::ServiceUnavailable)?;
+        seen.under_way = Some(Arc::new(under_way));
+    }
+    limits::count(admission, route.rate, &caller, &mut seen.standing).await?;
+    caller.require(route.access)?;
+    limits::require_room(admission, route, &caller)?;
+    if route.modes == Modes::LiveOnly {
+        caller.require_live()?;
+    }
+    Ok(caller)
+}
+
+/// Refuses a change by nobody in particular that another site makes a browser ask for, such as signing in as somebody else: no
+/// form can send JSON, and no page can without saying where it comes from.
+fn require_own_post(admission: &Admission, method: &Method, headers: &HeaderMap) -> Result<(), Problem> {
+    if matches!(*method, Method::GET | Method::HEAD) {
+        return Ok(());
+    }
+    require_our_page(admission, headers)?;
+    let kind = headers.get(CONTENT_TYPE);
+    kind.is_some_and(is_json)
+        .then_some(())
+        .ok_or_else(|| Code::UnsupportedMediaType.into())
+}

@@ -1,0 +1,227 @@
+//! The fields of bodies and the parameters of queries and paths: what [`crate::Fields`] reads, told as schemas.
+
+use crate::{CURRENCIES, CURSOR_MAX, FIELD_OBJECT_MAX, OFFSET_MAX, PAGE_DEFAULT, PAGE_MAX};
+use domain::names::{AGENT_ID_MAX, RUN_ID_MAX};
+use openapi::components::{or_null, reference};
+use openapi::example::NOT_IN_EXAMPLES;
+use openapi::{Json, object};
+use store::once::KEY_MAX;
+
+/// Characters that no text may have, for a class of a regular expression.
+const CONTROL: &str = r"\u0000-\u001f\u007f-\u009f\u2028\u2029";
+/// An amount as text.
+const DECIMAL: &str = r"^[0-9]{1,7}(\.[0-9]{1,9})?$";
+/// The largest amount, in USD.
+const USD_MAX: u64 = 9_000_000;
+
+/// A field or parameter.
+#[derive(Debug, Clone)]
+pub struct Field {
+    /// Its name.
+    pub name: &'static str,
+    /// Its schema.
+    pub schema: Json,
+    /// What it means; empty where the name says it.
+    pub says: &'static str,
+    /// Whether it has to be there.
+    pub is_required: bool,
+}
+
+impl Field {
+    /// A field that has to be there.
+    #[must_use]
+    pub fn must(name: &'static str, schema: Json, says: &'static str) -> Self {
+        Self {
+            name,
+            schema,
+            says,
+            is_required: true,
+        }
+    }
+
+    /// A field that can be left out, but not `null`.
+    #[must_use]
+    pub fn given(name: &'static str, schema: Json, says: &'static str) -> Self {
+        Self {
+            name,
+            schema,
+            says,
+            is_required: false,
+        }
+    }
+
+    /// A field that can be left out or `null`.
+    #[must_use]
+    pub fn may(name: &'static str, schema: Json, says: &'static str) -> Self {
+        Self::given(name, or_null(schema), says)
+    }
+
+    /// The same, left out of examples.
+    pub fn not_in_examples(mut self) -> Self {
+        self.schema.set(NOT_IN_EXAMPLES, true);
+        self
+    }
+
+    /// The schema, with what is said of the field.
+    pub fn described(&self) -> Json {
+        match self.says {
+            "" => self.schema.clone(),
+            says => self.schema.clone().with("description", says),
+        }
+    }
+}
+
+fn kind(kind: &str) -> Json {
+    object([("type", kind.into())])
+}
+
+/// One line that says something.
+pub fn line(longest: usize) -> Json {
+    kind("string")
+        .with("minLength", 1_u64)
+        .with("maxLength", longest)
+        .with("pattern", format!(r"^[^{CONTROL}]*[^\s{CONTROL}][^{CONTROL}]*$"))
+}
+
+/// Several lines, possibly none.
+pub fn lines(longest: usize) -> Json {
+    let pattern = r"^[^\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]*$";
+    kind("string").with("maxLength", longest).with("pattern", pattern)
+}
+
+/// Any string.
+pub fn string() -> Json {
+    kind("string")
+}
+
+/// A string of this form.
+pub fn pattern(pattern: &str) -> Json {
+    kind("string").with("pattern", pattern)
+}
+
+/// `true` or `false`.
+pub fn flag() -> Json {
+    kind("boolean")
+}
+
+/// An e-mail address.
+pub fn email() -> Json {
+    kind("string").with("format", "email").with("maxLength", 254_u64)
+}
+
+/// One of these words.
+pub fn words<'a>(words: impl IntoIterator<Item = &'a str>) -> Json {
+    kind("string").with("enum", words.into_iter().collect::<Vec<_>>())
+}
+
+/// A list of what this schema says.
+pub fn list(items: Json, most: usize) -> Json {
+    kind("array").with("items", items).with("maxItems", most)
+}
+
+/// A whole number from `low` to `high`.
+pub fn whole(low: usize, high: usize) -> Json {
+    kind("integer").with("minimum", low).with("maximum", high)
+}
+
+/// A number from `low` on.
+pub fn count(low: usize) -> Json {
+    kind("integer").with("minimum", low)
+}
+
+/// What has a schema of its own in [`super::is`].
+pub fn is(name: &str) -> Json {
+    reference(name)
+}
+
+/// An amount that is to move.
+pub fn amount() -> Json {
+    usd(kind("number")
+        .with("exclusiveMinimum", 0_u64)
+        .with("maximum", USD_MAX))
+}
+
+/// A limit in USD.
+pub fn limit() -> Json {
+    usd(kind("number").with("minimum", 0_u64).with("maximum", USD_MAX))
+}
+
+fn usd(number: Json) -> Json {
+    let text = pattern(DECIMAL);
+    object([("anyOf", Json::List(vec![number, text]))]).eg(Json::Number(25.into()))
+}
+
+/// `USD` or `USDC`.
+pub fn currency() -> Json {
+    words(CURRENCIES).with("default", CURRENCIES[0])
+}
+
+/// The name of a wallet (decision D61).
+pub fn wallet() -> Json {
+    let name = pattern(&format!("^[A-Za-z0-9._:-]{{1,{AGENT_ID_MAX}}}$"));
+    object([("anyOf", Json::List(vec![count(1), name]))]).eg("research-bot")
+}
+
+/// The number of a wallet or its id.
+pub fn wallet_of_path() -> Json {
+    pattern("^([1-9][0-9]{0,18}|wal_[0-9A-Za-z]{26})$").eg("17")
+}
+
+/// A whole number above zero, as a number or as text.
+pub fn number() -> Json {
+    let text = pattern("^0*[1-9][0-9]{0,17}$");
+    object([("anyOf", Json::List(vec![count(1), text]))]).eg(Json::Number(42.into()))
+}
+
+/// An object of any fields.
+pub fn free() -> Json {
+    kind("object")
+        .with("additionalProperties", true)
+        .with("x-longest-bytes", FIELD_OBJECT_MAX)
+}
+
+/// The id of an agent in a path or query.
+pub fn agent_id() -> Json {
+    is("AgentId")
+}
+
+/// The id of a run.
+pub fn run_id() -> Json {
+    pattern(&format!("^[A-Za-z0-9._:-]{{1,{RUN_ID_MAX}}}$")).eg("nightly-42")
+}
+
+/// A moment.
+pub fn time() -> Json {
+    kind("string")
+        .with("format", "date-time")
+        .eg("2026-11-01T00:00:00Z")
+}
+
+/// An idempotency key.
+pub fn idempotency_key() -> Json {
+    pattern(&format!("^[ -~]{{1,{KEY_MAX}}}$")).eg("order-7731")
+}
+
+/// What is said of `cursor`.
+pub const CURSOR_SAYS: &str = "The `nextCursor` of the page before this one, with the same filters. It goes on from any depth, \
+     and gives each record that is there throughout once, whatever comes and goes meanwhile. Give no `offset` with it.";
+
+/// How many records to leave out.
+pub fn offset() -> Json {
+    whole(0, OFFSET_MAX).with("default", 0_u64)
+}
+
+/// Where the page before ended.
+pub fn cursor() -> Json {
+    pattern(&format!("^[A-Za-z0-9_-]{{1,{CURSOR_MAX}}}$")).eg("AfQ1bGl2ZSAxNzY0MDI2NjI5MTIz")
+}
+
+/// The parameters of a page.
+pub fn page() -> [Field; 3] {
+    let limit = whole(1, PAGE_MAX).with("default", PAGE_DEFAULT);
+    [
+        Field::given("limit", limit, "Most records on the page."),
+        Field::given("offset", offset(), "Records to leave out at the beginning."),
+        Field::given("cursor", cursor(), CURSOR_SAYS),
+    ]
+}

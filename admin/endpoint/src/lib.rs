@@ -1,0 +1,44 @@
+//! What an operation of the management API is made of, and the life of one request.
+//!
+//! A resource declares its [`operations!`]: rows of the route table ([`Route`]) with the functions that answer them. A
+//! function takes a [`Call`] (parameters, body, caller) and returns a [`Reply`] or a [`Problem`]; beside it stands its
+//! documentation ([`doc`]). [`dispatch`] is the life of a request: blocked addresses, [`caller`], [`limits`], permission,
+//! mode, body, handler, log line; [`Admission`] is what it needs. [`Paths`] makes a service of operations.
+//!
+//! Knows no resource and no route: those are registered from above. Uses the store, whether it may be trusted, and HTTP.
+
+pub mod admission;
+mod body;
+mod call;
+pub mod caller;
+mod dispatch;
+pub mod doc;
+mod limits;
+mod listing;
+pub mod metrics;
+pub mod operation;
+mod paging;
+pub mod problem;
+mod receive;
+mod reply;
+mod request_id;
+mod route;
+mod router;
+mod run_id;
+mod wallet_name;
+
+pub use admission::Admission;
+pub use body::{CURRENCIES, Fields, Given, OBJECT_MAX as FIELD_OBJECT_MAX, Text, missing};
+pub use call::{Call, IDEMPOTENCY_FIELDS, IdempotencyKey, require_agent_id, time};
+pub use dispatch::{Peer, Seen};
+pub use listing::Listing;
+pub use operation::Operation;
+pub use paging::{CURSOR_MAX, OFFSET_MAX, PAGE_DEFAULT, PAGE_MAX, PAGING, Paging};
+pub use problem::{Code, Problem, over_budget};
+pub use receive::{BODY_MAX, BodyMemory, PUBLIC_BODY_MAX};
+pub use reply::{Answer, Done, Reply};
+pub use request_id::generated as new_request_id;
+pub use route::{Access, Base, Modes, PREFIXES, Rate, Route};
+pub use router::Paths;
+pub use run_id::require_run_id;
+pub use wallet_name::WalletName;

@@ -1,0 +1,213 @@
+//! The rate limits of the management API: those of the plans, for live-mode API keys (decisions D10, D53), and the technical ones,
+//! for test-mode API keys and sessions (decision D71).
+
+use crate::admission::Admission;
+use crate::call::no_plan;
+use crate::caller::{Caller, Who};
+use crate::problem::{Code, Problem};
+use crate::route::{Rate, Route};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+use domain::mode::Mode;
+use domain::rate;
+use std::time::Duration;
+use store::account::refused::LIFE;
+use store::api_key::script::count;
+use store::api_key::script::count::{Allowed, Counted, Standing};
+use store::keys::AccountKeys;
+use store::technical;
+use store::technical::Limit;
+
+/// Requests that the plan allows in a window.
+const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
+/// Requests left in it.
+const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
+/// When it ends, in seconds since 1970.
+const RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
+
+/// When a key was used is noted to the minute.
+const NOTED_TO_MS: u64 = 60_000;
+
+/// Counts a request, and leaves where a live-mode key stands in `standing`, for its answer. Live-mode keys of unlimited plans
+/// are not counted.
+///
+/// # Errors
+/// 429 `API_KEY_RATE_LIMITED`, 401 for a key that was revoked this moment, 503 when the request cannot be counted.
+pub async fn count(
+    admission: &Admission,
+    rate: Rate,
+    caller: &Caller,
+    standing: &mut Option<Standing>,
+) -> Result<(), Problem> {
+    count_technical(admission, caller).await?;
+    let Who::Key { last_used_ms, .. } = &caller.who else {
+        return Ok(());
+    };
+    let allowed = allowed(admission, rate, caller)?;
+    if allowed.is_none() && is_noted(*last_used_ms, clock::now_ms()) {
+        return Ok(());
+    }
+    let keys = AccountKeys::of(&caller.account);
+    match count::count(&admission.store, &keys, &caller.actor, allowed).await? {
+        Counted::Gone => Err(Code::InvalidApiKey.into()),
+        Counted::Uncounted => Ok(()),
+        Counted::Passed(stands) => {
+            *standing = Some(stands);
+            Ok(())
+        }
+        Counted::Over(stands) => {
+            *standing = Some(stands);
+            Err(over(rate, &stands))
+        }
+    }
+}
+
+/// Refuses what makes records to an account that takes far more of a nearly full store than others (decision D71).
+///
+/// # Errors
+/// 429 `API_KEY_RATE_LIMITED`.
+pub fn require_room(admission: &Admission, route: &Route, caller: &Caller) -> Result<(), Problem> {
+    let Some(cause) = admission
+        .refused
+        .cause(&caller.account)
+        .filter(|_| route.makes_records())
+    else {
+        return Ok(());
+    };
+    admission.metrics.limited.refused();
+    let problem = Problem::new(Code::ApiKeyRateLimited, cause.message());
+    Err(problem.header(header::RETRY_AFTER, &LIFE.as_secs().to_string()))
+}
+
+/// Counts a request of a test-mode key or of a session against its technical limit and that of its account.
+async fn count_technical(admission: &Admission, caller: &Caller) -> Result<(), Problem> {
+    let (limit, id) = match (&caller.who, caller.mode) {
+        (Who::Session { id, .. }, _) => (session_limit(admission), id),
+        (Who::Key { .. }, Mode::Test) => (test_limit(admission), &caller.actor),
+        (Who::Key { .. }, Mode::Live) => return Ok(()),
+    };
+    let counted = limit
+        .count(&admission.store, &AccountKeys::of(&caller.account), id)
+        .await?;
+    let (most, left, of_account) = match counted {
+        technical::Counted::Passed => return Ok(()),
+        technical::Counted::Over(left) => (limit.most, left, false),
+        technical::Counted::AccountOver(left) => (limit.of_account(), left, true),
+    };
+    admission.metrics.limited.of(limit.rate);
+    Err(over_technical(limit.rate, of_account, most, left))
+}
+
+const fn test_limit(admission: &Admission) -> Limit {
+    Limit {
+        rate: rate::Rate::Test,
+        most: admission.limits.test_requests_per_minute,
+    }
+}
+
+const fn session_limit(admission: &Admission) -> Limit {
+    Limit {
+        rate: rate::Rate::Session,
+        most: admission.limits.session_requests_per_minute,
+    }
+}
+
+/// The answer when a technical limit of `most` requests is used up for the time `left`.
+fn over_technical(rate: rate::Rate, of_account: bool, most: u64, left: Duration) -> Problem {
+    let wait = later_s(u64::try_from(left.as_millis()).unwrap_or(u64::MAX));
+    let whose = match (rate, of_account) {
+        (rate::Rate::Session, false) => "This session has",
+        (rate::Rate::Session, true) => "The sessions of this account together have",
+        (_, false) => "This test-mode API key has",
+        (_, true) => "The test-mode API keys of this account together have",
+    };
+    let window = rate.window_name();
+    let message = format!(
+        "{whose} used up the {most} requests that this installation allows in a {window}. Wait {wait} seconds."
+    );
+    Problem::new(Code::ApiKeyRateLimited, message).header(header::RETRY_AFTER, &wait.to_string())
+}
+
+/// What the caller's plan allows, if it limits this.
+fn allowed(admission: &Admission, rate: Rate, caller: &Caller) -> Result<Option<Allowed>, Problem> {
+    let Some(rate) = rate.counted().filter(|_| caller.mode == Mode::Live) else {
+        return Ok(None);
+    };
+    let plans = admission.plans.load();
+    let plan = plans
+        .get(&caller.plan)
+        .ok_or_else(|| no_plan(&caller.plan, &caller.account))?;
+    Ok(rate.limit(plan).map(|limit| Allowed { rate, limit }))
+}
+
+/// Whether this minute's use of a key was noted before, so that nothing is left to do.
+const fn is_noted(last_used_ms: Option<u64>, now_ms: u64) -> bool {
+    match last_used_ms {
+        Some(noted) => noted / NOTED_TO_MS == now_ms / NOTED_TO_MS,
+        None => false,
+    }
+}
+
+/// The answer when all requests of the window are used up.
+fn over(rate: Rate, stands: &Standing) -> Problem {
+    let wait = later_s(stands.left_ms);
+    let window = rate.counted().map_or("window", |rate| rate.window_name());
+    let message = format!(
+        "This API key has used up the {} requests that its plan allows in a {window}. Wait {wait} seconds.",
+        stands.limit
+    );
+    Problem::new(Code::ApiKeyRateLimited, message).header(header::RETRY_AFTER, &wait.to_string())
+}
+
+/// Puts where a key stands into the headers of an answer.
+pub fn tell(stands: &Standing, headers: &mut HeaderMap) {
+    for (name, value) in [
+        (LIMIT, stands.limit),
+        (REMAINING, stands.remaining),
+        (RESET, later_s(stands.ends_at_ms)),
+    ] {
+        headers.insert(name, HeaderValue::from(value));
+    }
+}
+
+/// The first full second after this many milliseconds: the store ends a window only when its last millisecond is over.
+const fn later_s(ms: u64) -> u64 {
+    ms / 1000 + 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waiting_as_long_as_said_is_always_enough() {
+        for (left_ms, wait_s) in [(0, 1), (1, 1), (999, 1), (1000, 2), (1001, 2), (59_999, 60)] {
+            assert_eq!(later_s(left_ms), wait_s, "{left_ms}");
+            assert!(later_s(left_ms) * 1000 > left_ms);
+        }
+    }
+
+    #[test]
+    fn a_use_is_noted_once_a_minute_of_the_clock() {
+        assert!(is_noted(Some(120_000), 120_000) && is_noted(Some(120_000), 179_999));
+        assert!(!is_noted(Some(120_000), 180_000) && !is_noted(Some(180_000), 179_999) && !is_noted(None, 0));
+    }
+
+    #[test]
+    fn a_refusal_says_how_long_to_wait() {
+        let stands = Standing {
+            limit: 100,
+            remaining: 0,
+            left_ms: 41_999,
+            ends_at_ms: 1_800_000_000_500,
+        };
+        let mut response = over(Rate::PerDay, &stands).into_response();
+        tell(&stands, response.headers_mut());
+        let header = |name: &str| response.headers().get(name).unwrap().to_str().unwrap();
+        assert_eq!(response.status(), 429);
+        assert_eq!(header("retry-after"), "42");
+        assert_eq!(
+            ["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"].map(header),
+            ["100", "0", "1800000001"]
+        );
+    }
+}

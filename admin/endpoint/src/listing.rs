@@ -1,0 +1,56 @@
+//! The one form of all lists: `{ success, <plural>: […], total, limit, offset, nextCursor }` (decision D5).
+
+use crate::Paging;
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use store::page::Part;
+
+/// A page of records.
+pub struct Listing<'a, T> {
+    /// What the records are called.
+    plural: &'static str,
+    /// Those of the page.
+    records: &'a [T],
+    /// How many there are in all.
+    total: u64,
+    /// Which page it is.
+    paging: &'a Paging,
+    /// The cursor of the page behind it.
+    next: Option<String>,
+    /// For a list that is searched page by page: true when records are left that were not looked at.
+    partial: Option<bool>,
+}
+
+impl<T: Serialize> Serialize for Listing<'_, T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("success", &true)?;
+        map.serialize_entry(self.plural, self.records)?;
+        map.serialize_entry("total", &self.total)?;
+        map.serialize_entry("limit", &self.paging.limit())?;
+        map.serialize_entry("offset", &self.paging.offset())?;
+        map.serialize_entry("nextCursor", &self.next)?;
+        if let Some(partial) = self.partial {
+            map.serialize_entry("partial", &partial)?;
+        }
+        map.end()
+    }
+}
+
+impl<'a, T> Listing<'a, T> {
+    /// The page that the store gave as `part`, its records shown as `records`.
+    pub fn of<U>(plural: &'static str, records: &'a [T], part: &Part<U>, paging: &'a Paging) -> Self {
+        Self {
+            plural,
+            records,
+            total: part.total,
+            next: paging.cursor(part.next.as_deref()),
+            paging,
+            partial: None,
+        }
+    }
+
+    /// The same, with `partial` where it is known.
+    pub fn partial(self, partial: Option<bool>) -> Self {
+        Self { partial, ..self }
+    }
+}

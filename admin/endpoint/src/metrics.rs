@@ -1,0 +1,100 @@
+//! What is measured of requests. The help texts stand beside the names; both are a contract with dashboards and alerts.
+
+mod limited;
+
+pub use limited::LimitedMetrics;
+
+use axum::http::{Method, StatusCode};
+use prometheus::{HistogramVec, IntCounter, IntCounterVec, IntGauge};
+use std::time::Duration;
+use telemetry::registrar::{Registrar, level};
+
+/// Upper ends of the duration buckets, in seconds.
+const DURATIONS: [f64; 11] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
+
+/// Counters and gauges of requests.
+pub struct RequestMetrics {
+    requests: IntCounterVec,
+    durations: HistogramVec,
+    body_bytes: IntGauge,
+    body_bytes_max: IntGauge,
+    /// Requests refused by a limit that holds for every plan.
+    pub limited: LimitedMetrics,
+    /// Requests from blocked addresses.
+    pub blocked: IntCounter,
+}
+
+impl RequestMetrics {
+    /// Registers them, all at zero.
+    ///
+    /// # Errors
+    /// When another metric has one of the names.
+    pub fn new(metrics: &Registrar) -> prometheus::Result<Self> {
+        Ok(Self {
+            requests: metrics.counter_family(
+                "requests_total",
+                "Management requests answered.",
+                &["method", "route", "status"],
+            )?,
+            durations: metrics.histogram_family(
+                "request_seconds",
+                "Time from a management request's head to its answer.",
+                &DURATIONS,
+                &["method", "route"],
+            )?,
+            body_bytes: metrics.gauge("body_memory_bytes", "Memory that request bodies have taken.")?,
+            body_bytes_max: metrics.gauge(
+                "body_memory_max_bytes",
+                "How much they may (admin.max_buffered_bytes).",
+            )?,
+            limited: LimitedMetrics::new(metrics)?,
+            blocked: metrics.counter("blocked_total", "Requests from blocked addresses.")?,
+        })
+    }
+
+    /// Counts one answered request.
+    pub fn request(&self, method: &Method, route: &str, status: StatusCode, took: Duration) {
+        let method = method_label(method);
+        self.requests
+            .with_label_values(&[method, route, status.as_str()])
+            .inc();
+        self.durations
+            .with_label_values(&[method, route])
+            .observe(took.as_secs_f64());
+    }
+
+    /// Notes the memory that request bodies have taken, and may take.
+    pub fn body_memory(&self, taken: usize, max: usize) {
+        self.body_bytes.set(level(taken));
+        self.body_bytes_max.set(level(max));
+    }
+}
+
+/// The method as a label; a caller can invent any number of others.
+pub(crate) fn method_label(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::POST => "POST",
+        Method::PATCH => "PATCH",
+        Method::DELETE => "DELETE",
+        Method::PUT => "PUT",
+        Method::HEAD => "HEAD",
+        Method::OPTIONS => "OPTIONS",
+        _ => "other",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_counted_under_its_route() {
+        let registrar = Registrar::new("tollgate_admin");
+        let metrics = RequestMetrics::new(&registrar).unwrap();
+        metrics.request(&Method::GET, "/agents", StatusCode::OK, Duration::from_millis(2));
+        let text = registrar.text_after(|| {}).unwrap();
+        let line = r#"tollgate_admin_requests_total{method="GET",route="/agents",status="200"} 1"#;
+        assert!(text.lines().any(|found| found == line), "{text}");
+    }
+}

@@ -1,0 +1,56 @@
+//! Requests refused by a limit that holds for every plan (decision D71).
+
+use domain::budget::Budget;
+use domain::rate::Rate;
+use prometheus::{IntCounterVec, Result};
+use telemetry::registrar::Registrar;
+
+/// The technical rates that are counted.
+const RATES: [Rate; 2] = [Rate::Test, Rate::Session];
+
+/// The label of what an account on the list of the refused ones asked for.
+const REFUSED: &str = "store_share";
+
+/// The counters. Clones share them.
+#[derive(Clone)]
+pub struct LimitedMetrics {
+    refusals: IntCounterVec,
+}
+
+impl LimitedMetrics {
+    pub(super) fn new(metrics: &Registrar) -> Result<Self> {
+        let family = metrics.counter_family(
+            "limited_total",
+            "Requests that a limit of [limits] refused: test_requests, session_requests, or the budget of records by its name; store_share for an account that is refused what makes records.",
+            &["limit"],
+        )?;
+        let rates = RATES.map(label).into_iter();
+        let kinds = Budget::ALL.map(Budget::as_str);
+        for limit in rates.chain(kinds).chain([REFUSED]) {
+            family.with_label_values(&[limit]);
+        }
+        Ok(Self { refusals: family })
+    }
+
+    /// A technical rate refused a request.
+    pub fn of(&self, rate: Rate) {
+        self.refusals.with_label_values(&[label(rate)]).inc();
+    }
+
+    /// A budget refused a request.
+    pub fn over(&self, budget: Budget) {
+        self.refusals.with_label_values(&[budget.as_str()]).inc();
+    }
+
+    /// An account that is refused what makes records asked for some.
+    pub fn refused(&self) {
+        self.refusals.with_label_values(&[REFUSED]).inc();
+    }
+}
+
+const fn label(rate: Rate) -> &'static str {
+    match rate {
+        Rate::Session => "session_requests",
+        _ => "test_requests",
+    }
+}

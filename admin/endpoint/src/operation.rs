@@ -1,0 +1,84 @@
+//! An operation: its row of the route table, and the function that answers it. `S` is what that function needs beside its
+//! call: the state of its crate.
+
+use crate::call::Call;
+use crate::reply::Answer;
+use crate::route::Route;
+use futures::future::BoxFuture;
+
+#[doc(hidden)]
+pub use axum::http::Method;
+#[doc(hidden)]
+pub use domain::permission::Permission;
+#[doc(hidden)]
+pub use domain::role::Role;
+
+/// What answers: a function of a call whose caller is known, or of one by anyone.
+pub enum Handler<S: 'static> {
+    /// The caller is known, and may do this.
+    Known(fn(Call<S>) -> BoxFuture<'static, Answer>),
+    /// Anyone may call.
+    Open(fn(Call<S, ()>) -> BoxFuture<'static, Answer>),
+}
+
+/// One operation. [`operations!`](crate::operations!) makes them.
+pub struct Operation<S: 'static> {
+    /// Its row of the route table.
+    pub route: Route,
+    /// What answers it.
+    pub handler: Handler<S>,
+}
+
+/// Declares the operations of a resource, one row each: method, path behind the prefix, who may call, modes, rate, the
+/// function that answers, and `query` where it reads one.
+///
+/// ```ignore
+/// operations! {
+///     /// Operations on agents.
+///     ROUTES: ApiState, Management;
+///
+///     POST "/agents", key(Write, Admin),  Both, PerDay,    create;
+///     GET  "/agents", key(Read, Viewer),  Both, PerMinute, list, query;
+/// }
+/// ```
+#[macro_export]
+macro_rules! operations {
+    (@access key($permission:ident, $role:ident)) => {
+        $crate::Access::Key($crate::operation::Permission::$permission, $crate::operation::Role::$role)
+    };
+    (@access session($role:ident)) => {
+        $crate::Access::Session($crate::operation::Role::$role)
+    };
+    (@access public) => {
+        $crate::Access::Public
+    };
+    (@handler public, $handler:path) => {
+        $crate::operation::Handler::Open(|call| Box::pin($handler(call)))
+    };
+    (@handler $access:ident, $handler:path) => {
+        $crate::operation::Handler::Known(|call| Box::pin($handler(call)))
+    };
+    (@has_query) => {
+        false
+    };
+    (@has_query query) => {
+        true
+    };
+    ($(#[$doc:meta])+ $name:ident: $state:ty, $base:ident;
+     $($method:ident $path:literal, $access:ident $(($($who:tt)+))?, $modes:ident, $rate:ident, $handler:path
+       $(, $query:ident)?;)+) => {
+        $(#[$doc])+
+        pub(crate) static $name: &[$crate::Operation<$state>] = &[$($crate::Operation {
+            route: $crate::Route {
+                base: $crate::Base::$base,
+                method: $crate::operation::Method::$method,
+                path: $path,
+                access: $crate::operations!(@access $access $(($($who)+))?),
+                modes: $crate::Modes::$modes,
+                rate: $crate::Rate::$rate,
+                has_query: $crate::operations!(@has_query $($query)?),
+            },
+            handler: $crate::operations!(@handler $access, $handler),
+        },)+];
+    };
+}

@@ -1,0 +1,337 @@
+//! Every error of the management API, declared once: code, status and meaning (specification "Management errors",
+//! decision D5). Bodies are `{ "error": "<sentence>", "code": "<CODE>" }`.
+
+use axum::body::Body;
+use axum::http::{HeaderName, HeaderValue, Response, StatusCode, header};
+use domain::budget::Budget;
+use serde_json::{Map, Value};
+use std::borrow::Cow;
+use store::StoreError;
+use store::sanity::Insane;
+use store_health::NotTrusted;
+use telemetry::error_chain;
+
+/// The field of a `TIER_LIMIT` that names the kind of record.
+const BUDGET: &str = "budget";
+
+macro_rules! codes {
+    ($($(#[doc = $doc:literal])+ $name:ident = $code:literal, $status:ident, $message:literal;)+) => {
+        /// What went wrong.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum Code { $($(#[doc = $doc])+ $name,)+ }
+
+        impl Code {
+            /// Every code.
+            pub const ALL: &[Self] = &[$(Self::$name,)+];
+
+            /// The value of `code`.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str { match self { $(Self::$name => $code,)+ } }
+
+            /// The HTTP status.
+            #[must_use]
+            pub const fn status(self) -> StatusCode { match self { $(Self::$name => StatusCode::$status,)+ } }
+
+            /// When it is answered, for the documentation.
+            #[must_use]
+            pub fn meaning(self) -> &'static str { match self { $(Self::$name => concat!($($doc),+).trim(),)+ } }
+
+            /// The sentence where nothing more can be said.
+            #[must_use]
+            pub const fn message(self) -> &'static str { match self { $(Self::$name => $message,)+ } }
+        }
+    };
+}
+
+codes! {
+    /// No key was sent.
+    ApiKeyRequired = "API_KEY_REQUIRED", UNAUTHORIZED,
+        "Send an API key as `Authorization: Bearer <API_KEY>` or `x-api-key: <API_KEY>`.";
+    /// The key is malformed, unknown, revoked or expired, or two different keys were sent.
+    InvalidApiKey = "INVALID_API_KEY", UNAUTHORIZED,
+        "The API key is invalid or expired.";
+    /// The key may not do this.
+    InsufficientPermissions = "INSUFFICIENT_API_KEY_PERMISSIONS", FORBIDDEN,
+        "The API key lacks the permission that this operation needs.";
+    /// No session, or one that has ended, where only a session will do.
+    SessionRequired = "SESSION_REQUIRED", UNAUTHORIZED,
+        "Sign in: this needs a session of the dashboard.";
+    /// The user's role is too low for this (decision D9).
+    InsufficientRole = "INSUFFICIENT_ROLE", FORBIDDEN,
+        "Your role does not allow this.";
+    /// The e-mail or the password is wrong, or the second factor.
+    InvalidCredentials = "INVALID_CREDENTIALS", UNAUTHORIZED,
+        "The e-mail, the password or the code is wrong.";
+    /// The password is right for users of several accounts; the answer names these (decision D74).
+    AccountRequired = "ACCOUNT_REQUIRED", BAD_REQUEST,
+        "Users of several accounts have this e-mail and password: send one of accounts as account.";
+    /// The password is right, and the user has a second factor.
+    TotpRequired = "TOTP_REQUIRED", UNAUTHORIZED,
+        "This user has a second factor: send its code as totp.";
+    /// Too many attempts (decision D9).
+    LoginLocked = "LOGIN_LOCKED", TOO_MANY_REQUESTS,
+        "Too many attempts. Wait for the time that Retry-After tells.";
+    /// A change by a session that does not prove that one of our pages asked for it.
+    CsrfFailed = "CSRF_FAILED", FORBIDDEN,
+        "This request does not prove that it comes from a page of ours.";
+    /// The account would have no owner left.
+    LastOwner = "LAST_OWNER", CONFLICT,
+        "The account needs an owner: make somebody else one first.";
+    /// The client's address is blocked, or may not use this key (decision D11).
+    IpBlocked = "IP_BLOCKED", FORBIDDEN,
+        "This API key may not be used from your address.";
+    /// The plan allows no more requests in this window (decisions D10, D53), or a technical limit does not (decision D71).
+    ApiKeyRateLimited = "API_KEY_RATE_LIMITED", TOO_MANY_REQUESTS,
+        "All requests that are allowed in this window are used up.";
+    /// The plan allows no more custom agents, or the account has used up a budget of records, which `budget` and `limit` name
+    /// then (decision D71).
+    TierLimit = "TIER_LIMIT", FORBIDDEN,
+        "The account can have no more of these.";
+    /// The account has as many webhooks as it can have (decision D59).
+    WebhookLimit = "WEBHOOK_LIMIT", FORBIDDEN,
+        "The account can have no more webhooks.";
+    /// The plan does not have this in the dashboard (decision D42).
+    PlanFeature = "PLAN_FEATURE", FORBIDDEN,
+        "Your plan does not have this in the dashboard.";
+    /// The plan is larger than the present one, and only the operator moves accounts up here.
+    PlanByOperator = "PLAN_BY_OPERATOR", FORBIDDEN,
+        "Only the operator of this installation moves an account to a larger plan.";
+    /// The record is not as `If-Match` or `If-None-Match` says.
+    PreconditionFailed = "PRECONDITION_FAILED", PRECONDITION_FAILED,
+        "Somebody else changed this meanwhile; look again.";
+    /// The operator froze the agent; only the operator can lift that (decision D22).
+    OperatorFreeze = "OPERATOR_FREEZE", FORBIDDEN,
+        "This agent was frozen by the operator of this installation, who alone can unfreeze it.";
+    /// Not a key of an upstream provider.
+    InvalidProviderKey = "INVALID_PROVIDER_KEY", BAD_REQUEST,
+        "apiKey must be the upstream provider's key: it starts with sk-, has no spaces, and is not a virtual key.";
+    /// The route works with live keys only.
+    LiveModeRequired = "LIVE_MODE_REQUIRED", BAD_REQUEST,
+        "Provider keys and virtual keys need a live-mode API key.";
+    /// The plan allows no more active virtual keys.
+    PlanVirtualKeyLimit = "PLAN_VIRTUAL_KEY_LIMIT", PAYMENT_REQUIRED,
+        "All active virtual keys that the plan allows are in use.";
+    /// A field or parameter is missing or wrong; the sentence names it.
+    Validation = "VALIDATION", BAD_REQUEST,
+        "The request is not valid.";
+    /// The body is of another type than JSON.
+    UnsupportedMediaType = "UNSUPPORTED_MEDIA_TYPE", UNSUPPORTED_MEDIA_TYPE,
+        "Send the body as JSON, with `Content-Type: application/json`.";
+    /// The body is too long.
+    PayloadTooLarge = "PAYLOAD_TOO_LARGE", PAYLOAD_TOO_LARGE,
+        "The request body is too large.";
+    /// The body did not arrive in time.
+    RequestTimeout = "REQUEST_TIMEOUT", REQUEST_TIMEOUT,
+        "The request did not arrive in time.";
+    /// No such path, or no such record in this account and mode.
+    NotFound = "NOT_FOUND", NOT_FOUND,
+        "There is nothing here.";
+    /// The path exists and has no such method; `Allow` names those it has.
+    MethodNotAllowed = "METHOD_NOT_ALLOWED", METHOD_NOT_ALLOWED,
+        "This path has no such method.";
+    /// The record's state does not allow it.
+    Conflict = "CONFLICT", CONFLICT,
+        "The present state does not allow this.";
+    /// The wallet does not cover the amount.
+    InsufficientBalance = "INSUFFICIENT_BALANCE", BAD_REQUEST,
+        "The wallet's balance does not cover the amount.";
+    /// Nothing leaves the wallet of a frozen agent (decision D67).
+    Frozen = "FROZEN", FORBIDDEN,
+        "The agent is frozen: nothing leaves its wallet.";
+    /// The wallet's agent was deleted.
+    WalletClosed = "WALLET_CLOSED", CONFLICT,
+        "This wallet is closed.";
+    /// The wallet cannot hold that much.
+    BalanceLimit = "BALANCE_LIMIT", CONFLICT,
+        "The receiving wallet cannot hold that much.";
+    /// The caller's account has no part in it (decision D54).
+    NotAParty = "NOT_A_PARTY", FORBIDDEN,
+        "Your account is no party to this.";
+    /// The escrow's state does not allow this call.
+    EscrowWrongState = "ESCROW_WRONG_STATE", BAD_REQUEST,
+        "The escrow is not in the state that this call needs.";
+    /// The escrow was released or disputed before.
+    EscrowResolved = "ESCROW_RESOLVED", CONFLICT,
+        "The escrow is already resolved.";
+    /// An idempotency key or deposit reference came with another request before (decisions D26, D59).
+    IdempotencyKeyReused = "IDEMPOTENCY_KEY_REUSED", UNPROCESSABLE_ENTITY,
+        "This idempotency key was used with a different request.";
+    /// The intent does not wait for a decision.
+    IntentNotPending = "INTENT_NOT_PENDING", CONFLICT,
+        "This intent does not wait for approval.";
+    /// A live deposit by an API key (decision D17).
+    OwnerRequired = "OWNER_REQUIRED", FORBIDDEN,
+        "Live deposits are made by an owner of the account in the dashboard, or by the operator.";
+    /// The store does not answer, or may not be trusted (decisions D47, D52).
+    ServiceUnavailable = "SERVICE_UNAVAILABLE", SERVICE_UNAVAILABLE,
+        "Tollgate cannot reach its store or cannot trust it, so nothing can be done now. Try again shortly.";
+    /// It may be done, and is not yet as safe as `store.durability` says: repeat the request with the same key.
+    NotConfirmed = "NOT_CONFIRMED", SERVICE_UNAVAILABLE,
+        "The store did not confirm in time that this is safe; it may be done. Repeat the same request with the same idempotency key to learn what became of it; where there is none, look first.";
+    /// Changes of money, and what gets a name or a secret, are refused: the store cannot make them as safe as `store.durability` says.
+    NotDurable = "NOT_DURABLE", SERVICE_UNAVAILABLE,
+        "The store cannot keep this as safely as this installation wants it, so nothing was done. Its operator can see why.";
+    /// A fault of ours.
+    Internal = "INTERNAL", INTERNAL_SERVER_ERROR,
+        "Something went wrong inside Tollgate. The request id finds it in the log.";
+}
+
+/// An error answer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Problem {
+    code: Code,
+    message: Cow<'static, str>,
+    more: Map<String, Value>,
+    headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+/// A problem with the standard sentence.
+impl From<Code> for Problem {
+    fn from(code: Code) -> Self {
+        Self {
+            code,
+            message: Cow::Borrowed(code.message()),
+            more: Map::new(),
+            headers: Vec::new(),
+        }
+    }
+}
+
+impl Problem {
+    /// A problem with a sentence of its own.
+    pub fn new(code: Code, message: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            more: Map::new(),
+            headers: Vec::new(),
+        }
+    }
+
+    /// 400 `VALIDATION`; the sentence names the field.
+    pub fn validation(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(Code::Validation, message)
+    }
+
+    /// What is told of a cursor that is none of the list.
+    pub(crate) fn bad_cursor() -> Self {
+        Self::validation(
+            "cursor must be the nextCursor of a page of this list, with the same filters and by the same account and mode.",
+        )
+    }
+
+    /// The budget that refused the request, if one did.
+    #[must_use]
+    pub fn budget(&self) -> Option<Budget> {
+        self.more.get(BUDGET)?.as_str().and_then(Budget::parse)
+    }
+
+    /// Adds a field to the body.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.more.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// Adds a field to the body, unless it is there.
+    #[must_use]
+    pub fn with_default(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.more.entry(name).or_insert_with(|| value.into());
+        self
+    }
+
+    /// Adds a header; one whose value cannot stand in a header is left out.
+    #[must_use]
+    pub fn header(mut self, name: HeaderName, value: &str) -> Self {
+        let value = HeaderValue::from_str(value).ok();
+        self.headers.extend(value.map(|value| (name, value)));
+        self
+    }
+
+    /// The code.
+    #[must_use]
+    pub const fn code(&self) -> Code {
+        self.code
+    }
+
+    /// The sentence.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// The whole answer.
+    #[must_use]
+    pub fn into_response(self) -> Response<Body> {
+        let mut body = Map::new();
+        body.insert("error".to_owned(), self.message.into_owned().into());
+        body.insert("code".to_owned(), self.code.as_str().into());
+        body.extend(self.more);
+        let mut response = Response::new(Body::from(Value::Object(body).to_string()));
+        *response.status_mut() = self.code.status();
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        if matches!(self.code, Code::ApiKeyRequired | Code::InvalidApiKey) {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        headers.extend(self.headers);
+        response
+    }
+}
+
+/// The store failed: the caller learns that, the log learns why.
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        if let StoreError::OverBudget { budget, most } = error {
+            let problem = Problem::new(Code::TierLimit, over_budget(budget, most));
+            return problem.with(BUDGET, budget.as_str()).with("limit", most);
+        }
+        if matches!(error, StoreError::BadPosition) {
+            return Self::bad_cursor();
+        }
+        tracing::error!(error = %error_chain(&error), "store failure");
+        match error {
+            StoreError::NotDurable { ran: true, .. } => Code::NotConfirmed.into(),
+            StoreError::NotDurable { ran: false, .. } => Code::NotDurable.into(),
+            _ => Code::ServiceUnavailable.into(),
+        }
+    }
+}
+
+/// What is said to what would make more records of a kind than the account may make the store keep (decision D71).
+pub fn over_budget(budget: Budget, most: u64) -> String {
+    format!(
+        "Your account has used up its budget of {most} {}. The operator of this installation can raise it.",
+        budget.noun()
+    )
+}
+
+impl From<Insane> for Problem {
+    fn from(error: Insane) -> Self {
+        if let Insane::Store(error) = error {
+            return error.into();
+        }
+        tracing::error!(error = %error_chain(&error), "store not to be trusted");
+        Code::ServiceUnavailable.into()
+    }
+}
+
+impl From<NotTrusted> for Problem {
+    fn from(error: NotTrusted) -> Self {
+        match error {
+            NotTrusted::Known => Code::ServiceUnavailable.into(),
+            NotTrusted::Found(error) => error.into(),
+        }
+    }
+}
+
+impl From<entropy::NoEntropy> for Problem {
+    fn from(error: entropy::NoEntropy) -> Self {
+        tracing::error!(error = %error_chain(&error), "no randomness");
+        Code::ServiceUnavailable.into()
+    }
+}
+
+#[cfg(test)]
+mod tests;

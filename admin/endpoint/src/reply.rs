@@ -1,0 +1,156 @@
+//! What a handler gives: a JSON reply, a file (whole, or line by line), or a problem.
+
+use crate::problem::{Code, Problem};
+use axum::body::Body;
+use axum::http::{HeaderName, HeaderValue, Response, StatusCode, header};
+use bytes::Bytes;
+use futures::Stream;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// What a handler returns.
+pub type Answer = Result<Reply, Problem>;
+
+/// A successful answer.
+#[derive(Debug)]
+pub struct Reply {
+    status: StatusCode,
+    body: Body,
+    content_type: &'static str,
+    file_name: Option<String>,
+    headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+/// The answer where there is nothing to tell.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Done {
+    success: bool,
+}
+
+/// The type of every answer but some files.
+const JSON: &str = "application/json";
+/// The type of lines of JSON.
+const JSON_LINES: &str = "application/x-ndjson";
+
+impl Reply {
+    /// 200 with this body.
+    ///
+    /// # Errors
+    /// 500 when the body cannot be written as JSON.
+    pub fn ok(body: &impl Serialize) -> Answer {
+        Self::with_status(StatusCode::OK, body)
+    }
+
+    /// 201 with this body.
+    ///
+    /// # Errors
+    /// 500 when the body cannot be written as JSON.
+    pub fn created(body: &impl Serialize) -> Answer {
+        Self::with_status(StatusCode::CREATED, body)
+    }
+
+    /// 200 with nothing to tell.
+    ///
+    /// # Errors
+    /// 500 when the body cannot be written as JSON.
+    pub fn done() -> Answer {
+        Self::ok(&Done { success: true })
+    }
+
+    /// 200 with a file to be saved. The name is one of ours: letters, digits, `_` and `.`.
+    ///
+    /// # Errors
+    /// Never.
+    pub fn file(name: &str, content_type: &'static str, body: Vec<u8>) -> Answer {
+        Ok(Self {
+            status: StatusCode::OK,
+            body: Body::from(body),
+            content_type,
+            file_name: Some(name.to_owned()),
+            headers: Vec::new(),
+        })
+    }
+
+    /// 200 with a file of any length, which is made while it is sent. An error of the stream cuts the connection, so that a
+    /// part is never taken for the whole. The name is one of ours, as in [`Reply::file`].
+    ///
+    /// # Errors
+    /// Never.
+    pub fn stream<E>(
+        name: &str,
+        content_type: &'static str,
+        body: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
+    ) -> Answer
+    where
+        E: std::error::Error + Send + Sync + 'static,
+    {
+        Ok(Self {
+            status: StatusCode::OK,
+            body: Body::from_stream(body),
+            content_type,
+            file_name: Some(name.to_owned()),
+            headers: Vec::new(),
+        })
+    }
+
+    /// 200 with lines of JSON that are made while they are sent.
+    ///
+    /// # Errors
+    /// Never.
+    pub fn lines<E>(body: impl Stream<Item = Result<Bytes, E>> + Send + 'static) -> Answer
+    where
+        E: std::error::Error + Send + Sync + 'static,
+    {
+        Ok(Self {
+            status: StatusCode::OK,
+            body: Body::from_stream(body),
+            content_type: JSON_LINES,
+            file_name: None,
+            headers: Vec::new(),
+        })
+    }
+
+    /// The same reply with one more header; one whose value cannot stand in a header is left out.
+    #[must_use]
+    pub fn header(mut self, name: &'static str, value: &str) -> Self {
+        let value = HeaderValue::from_str(value).ok();
+        self.headers
+            .extend(value.map(|value| (HeaderName::from_static(name), value)));
+        self
+    }
+
+    /// This body with another status.
+    ///
+    /// # Errors
+    /// 500 when the body cannot be written as JSON.
+    pub fn with_status(status: StatusCode, body: &impl Serialize) -> Answer {
+        let body = serde_json::to_vec(body).map_err(|error| {
+            tracing::error!(%error, "an answer that is no JSON");
+            Code::Internal
+        })?;
+        Ok(Self {
+            status,
+            body: Body::from(body),
+            content_type: JSON,
+            file_name: None,
+            headers: Vec::new(),
+        })
+    }
+
+    /// The HTTP response. Answers can hold secrets and are never to be kept by anything between.
+    pub(super) fn into_response(self) -> Response<Body> {
+        let mut response = Response::new(self.body);
+        *response.status_mut() = self.status;
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(self.content_type));
+        let disposition = self
+            .file_name
+            .map(|name| format!("attachment; filename=\"{name}\""));
+        if let Some(disposition) = disposition.and_then(|text| HeaderValue::from_str(&text).ok()) {
+            headers.insert(header::CONTENT_DISPOSITION, disposition);
+        }
+        headers.extend(self.headers);
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        response
+    }
+}

@@ -1,0 +1,47 @@
+//! `X-Request-Id` (decision D5): the caller's when it is well-formed, as a run id is, else one of ours. The edge does the same.
+
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use domain::id::Kind;
+use domain::names::is_run_id;
+
+/// The header.
+pub(super) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// The id of a request.
+pub(super) fn of(headers: &HeaderMap) -> HeaderValue {
+    let sent = headers.get(X_REQUEST_ID);
+    match sent.filter(|id| is_run_id(id.as_bytes())) {
+        Some(id) => id.clone(),
+        None => generated(),
+    }
+}
+
+/// An id of ours.
+pub fn generated() -> HeaderValue {
+    let id = Kind::Request
+        .mint(clock::now_ms())
+        .ok()
+        .and_then(|id| id.parse().ok());
+    id.unwrap_or(HeaderValue::from_static("req_unknown"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id_for(sent: &[u8]) -> String {
+        let mut headers = HeaderMap::new();
+        headers.insert(X_REQUEST_ID, HeaderValue::from_bytes(sent).unwrap());
+        of(&headers).to_str().unwrap().to_owned()
+    }
+
+    #[test]
+    fn a_well_formed_id_is_kept_and_any_other_replaced() {
+        assert_eq!(id_for(b"My.req_1:a-b"), "My.req_1:a-b");
+        assert_eq!(id_for(&[b'x'; 200]).len(), 200);
+        for bad in [&b""[..], b"a b", b"a/b", "é".as_bytes(), &[b'x'; 201]] {
+            assert!(id_for(bad).starts_with("req_"), "{bad:?}");
+        }
+        assert_ne!(id_for(b""), id_for(b""));
+    }
+}

@@ -1,0 +1,118 @@
+//! What a row of the route table says.
+
+use axum::http::Method;
+use domain::permission::Permission;
+use domain::rate;
+use domain::role::Role;
+
+/// What the paths of the management API stand under: both base forms serve the same handlers (decision D12).
+pub const PREFIXES: [&str; 2] = ["/api/v1", "/v1"];
+
+/// What the paths of the user API stand under.
+const USER_PREFIX: &str = "/api/user";
+/// The path of the management API that stands there as well (decision D42).
+const USER_PATH: &str = "/webhooks/{id}/deliveries";
+
+/// Operations that an account can always call, however much of the store it takes.
+const GOES_ON: [&str; 10] = [
+    "/agents/{id}/freeze",
+    "/agents/{id}/unfreeze",
+    "/agents/{id}/runs/{runId}",
+    "/account/plan",
+    "/wallet/deposits/confirm",
+    "/escrow/release",
+    "/escrow/dispute",
+    "/intents/{id}/approve",
+    "/intents/{id}/deny",
+    "/decisions/dry-run",
+];
+
+/// Which API an operation belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Base {
+    /// The management API.
+    Management,
+    /// The user API, for people who sign in (decision D55).
+    User,
+}
+
+/// Who may call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// An API key with the permission, or a session of the role or one above it.
+    Key(Permission, Role),
+    /// A session of the role or one above it; no API key.
+    Session(Role),
+    /// Anyone.
+    Public,
+}
+
+/// Which modes a route works in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Modes {
+    /// Live and test; each sees its own records only.
+    Both,
+    /// Live only, else 400 `LIVE_MODE_REQUIRED`.
+    LiveOnly,
+}
+
+/// Which rate of the plan a call with an API key counts against (decisions D10, D53). Sessions are not counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rate {
+    /// The operations of specification §4.1: `wallet_requests_per_minute`.
+    WalletMinute,
+    /// The operations of specification §4.2: `agent_requests_per_day`.
+    PerDay,
+    /// All others: `management_requests_per_minute`.
+    PerMinute,
+    /// None: no API key can call it.
+    Uncounted,
+}
+
+impl Rate {
+    /// The rate that is counted.
+    #[must_use]
+    pub const fn counted(self) -> Option<rate::Rate> {
+        match self {
+            Self::WalletMinute => Some(rate::Rate::WalletMinute),
+            Self::PerDay => Some(rate::Rate::PerDay),
+            Self::PerMinute => Some(rate::Rate::PerMinute),
+            Self::Uncounted => None,
+        }
+    }
+}
+
+/// One operation.
+#[derive(Debug)]
+pub struct Route {
+    /// The API it belongs to.
+    pub base: Base,
+    /// The method.
+    pub method: Method,
+    /// The path behind the prefix, with its parameters in braces.
+    pub path: &'static str,
+    /// Who may call it.
+    pub access: Access,
+    /// Which modes it works in.
+    pub modes: Modes,
+    /// Which rate it counts against.
+    pub rate: Rate,
+    /// Whether it reads a query; any other route refuses one.
+    pub has_query: bool,
+}
+
+impl Route {
+    /// Whether it makes records that stay. What ends, reads, protects or decides about what is there does not (decision D71).
+    #[must_use]
+    pub fn makes_records(&self) -> bool {
+        let adds = matches!(self.method, Method::POST | Method::PATCH);
+        adds && self.base == Base::Management && !GOES_ON.contains(&self.path)
+    }
+
+    /// What the path stands under.
+    pub fn prefixes(&self) -> impl Iterator<Item = &'static str> {
+        let management = (self.base == Base::Management).then_some(PREFIXES);
+        let user = (self.base == Base::User || self.path == USER_PATH).then_some(USER_PREFIX);
+        management.into_iter().flatten().chain(user)
+    }
+}

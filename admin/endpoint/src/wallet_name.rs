@@ -1,0 +1,67 @@
+//! How a caller names a wallet (decision D61).
+
+use domain::id::Kind;
+use domain::names::is_agent_id;
+use serde_json::Value;
+use store::keys::USER;
+
+/// How a caller names a wallet (decision D61).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WalletName {
+    /// By its number.
+    Number(u64),
+    /// By its id, `wal_…`.
+    Id(String),
+    /// By the agent's id, or `user`: a wallet of the caller's account.
+    Owner(String),
+}
+
+impl WalletName {
+    /// Reads a JSON integer or string.
+    pub(super) fn parse(json: &str) -> Option<Self> {
+        match serde_json::from_str(json).ok()? {
+            Value::Number(number) => number.as_u64().filter(|number| *number > 0).map(Self::Number),
+            Value::String(text) => Self::of_text(text),
+            _ => None,
+        }
+    }
+
+    /// Reads a text that is no number: an id, an agent or `user`.
+    fn of_text(text: String) -> Option<Self> {
+        match text.starts_with(Kind::Wallet.prefix()) {
+            true => is_agent_id(&text).then_some(Self::Id(text)),
+            false => (text == USER || is_agent_id(&text)).then_some(Self::Owner(text)),
+        }
+    }
+
+    /// Reads any name as one word, as on a command line.
+    #[must_use]
+    pub fn of_word(word: &str) -> Option<Self> {
+        match whole_number(word) {
+            Some(number) => Some(Self::Number(number)),
+            None => Self::of_text(word.to_owned()),
+        }
+    }
+
+    /// Reads a number or an id, as in a path or a query.
+    #[must_use]
+    pub fn of_path(text: &str) -> Option<Self> {
+        Self::of_word(text).filter(|name| !matches!(name, Self::Owner(_)))
+    }
+
+    /// As it is named, for fingerprints and messages.
+    #[must_use]
+    pub fn text(&self) -> String {
+        match self {
+            Self::Number(number) => number.to_string(),
+            Self::Id(id) => id.clone(),
+            Self::Owner(owner) => owner.clone(),
+        }
+    }
+}
+
+/// Digits that are a number above zero.
+pub(super) fn whole_number(text: &str) -> Option<u64> {
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    text.parse().ok().filter(|number| digits && *number > 0)
+}

@@ -1,0 +1,103 @@
+//! The audit trail as JSON Lines: one entry a line, from the first on, read while it is written.
+
+use crate::trail::Trail;
+use archive::Archive;
+use bytes::{Bytes, BytesMut};
+use domain::mode::Mode;
+use futures::{Stream, stream};
+use std::sync::Arc;
+use store::audit::chain::Head;
+use store::{Store, StoreError};
+
+/// The type of such a file.
+pub const CONTENT_TYPE: &str = "application/x-ndjson";
+
+/// Why an export ends before its end.
+#[derive(Debug, thiserror::Error)]
+pub enum ExportError {
+    /// The store, or the archive, does not answer.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The trail does not go on as it began: it was changed by hand.
+    #[error("the audit trail breaks at entry {0}")]
+    Broken(u64),
+}
+
+/// Which entries.
+#[derive(Debug, Clone)]
+pub struct Export {
+    /// Where they are.
+    pub store: Store,
+    /// Where the older ones are.
+    pub archive: Arc<Archive>,
+    /// Whose.
+    pub account: String,
+    /// In which mode.
+    pub mode: Mode,
+    /// The one before the first.
+    pub after: u64,
+    /// The end of the trail when the export began: nothing later is in it.
+    pub head: Head,
+}
+
+/// How far an export is.
+struct Written {
+    export: Export,
+    last: u64,
+    /// The hash of the last one; none before the first.
+    hash: Option<[u8; 32]>,
+}
+
+impl Export {
+    /// The lines, some hundred in each chunk. An error is the last item.
+    pub fn lines(self) -> impl Stream<Item = Result<Bytes, ExportError>> + Send + 'static {
+        let last = self.after;
+        let begin = Written {
+            export: self,
+            last,
+            hash: None,
+        };
+        stream::try_unfold(begin, |mut written| async {
+            let chunk = written.next().await?;
+            Ok(chunk.map(|chunk| (chunk, written)))
+        })
+    }
+}
+
+impl Written {
+    /// The next chunk; none at the end.
+    async fn next(&mut self) -> Result<Option<Bytes>, ExportError> {
+        let Export {
+            store,
+            archive,
+            account,
+            mode,
+            head,
+            ..
+        } = &self.export;
+        let wanted = usize::try_from(head.seq.saturating_sub(self.last)).unwrap_or(usize::MAX);
+        if wanted == 0 {
+            return Ok(None);
+        }
+        let first = self.last + 1;
+        let entries = Trail::of(store, archive, account, *mode).read(first).await?;
+        let mut chunk = BytesMut::new();
+        for entry in entries.iter().take(wanted) {
+            chunk.extend_from_slice(entry.json.as_bytes());
+            chunk.extend_from_slice(b"\n");
+            self.last += 1;
+        }
+        let (Some(begin), Some(end)) = (entries.first(), entries.iter().take(wanted).next_back()) else {
+            return Err(ExportError::Broken(first));
+        };
+        let follows = self.hash.is_none_or(|hash| {
+            let link = format!("\"previousHash\":\"{}\"", hex::encode(hash));
+            begin.json.contains(&link)
+        });
+        if !follows {
+            return Err(ExportError::Broken(first));
+        }
+        self.hash = Some(end.hash);
+        Ok(Some(chunk.freeze()))
+    }
+}

@@ -1,0 +1,103 @@
+//! The intents of an account and mode as readers see them: complete, whether they are in the store or in the archive.
+
+mod position;
+mod walk;
+
+use archive::Archive;
+use archive::intents::{IntentSegment, IntentSegments, IntentsDescriptor};
+use domain::intent::State;
+use domain::mode::Mode;
+use std::sync::Arc;
+use store::intent::IntentRecord;
+use store::keys::{AccountKeys, IntentIndex};
+use store::page::{Page, Part};
+use store::{Store, StoreError};
+
+/// Times that a look is repeated when intents are archived meanwhile.
+const ATTEMPTS: usize = 8;
+
+/// A handle on the intents of one account and mode.
+#[derive(Debug)]
+pub struct Intents<'a> {
+    store: &'a Store,
+    archive: &'a Archive,
+    account: &'a str,
+    mode: Mode,
+}
+
+impl<'a> Intents<'a> {
+    /// The intents of `account` in `mode`.
+    #[must_use]
+    pub const fn of(store: &'a Store, archive: &'a Archive, account: &'a str, mode: Mode) -> Self {
+        Self {
+            store,
+            archive,
+            account,
+            mode,
+        }
+    }
+
+    /// The intent `id`, or `None` when there is none. Of several that had the same idempotency key one after the other it
+    /// is the newest.
+    ///
+    /// # Errors
+    /// [`StoreError`], also for a record that makes no sense; [`StoreError::Archive`] when a segment that is needed is
+    /// missing or damaged.
+    pub async fn read(&self, id: &str) -> Result<Option<IntentRecord>, StoreError> {
+        let keys = AccountKeys::of(self.account);
+        let live = IntentRecord::read(self.store, &keys, self.mode, id).await?;
+        if live.is_some() {
+            return Ok(live);
+        }
+        // What left the store between the two looks is found by this one.
+        let segments = self.segments().await?;
+        for descriptor in segments.iter().rev().filter(|segment| segment.may_hold(id)) {
+            let segment = self.open(descriptor).await?;
+            if let Some(found) = segment.records().iter().find(|record| record.id == id) {
+                return Ok(Some(found.clone()));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The intents of a list on a page, newest first. Those in the archive come behind those in the store; one that leaves the
+    /// store while its list is read page by page comes with the next page, or has come before.
+    ///
+    /// # Errors
+    /// As for [`Intents::read`].
+    pub async fn list(
+        &self,
+        index: IntentIndex<'_>,
+        page: Page<'_>,
+    ) -> Result<Part<IntentRecord>, StoreError> {
+        if index == IntentIndex::State(State::PendingApproval.as_str()) {
+            let keys = AccountKeys::of(self.account);
+            return IntentRecord::waiting(self.store, &keys, self.mode, page).await;
+        }
+        for _ in 0..ATTEMPTS {
+            let segments = self.segments().await?;
+            let part = walk::Walk::of(self, index, page.limit, &segments)
+                .page(page.start)
+                .await;
+            // Others that were archived while we looked are in neither of the two.
+            if self.segments().await?.len() == segments.len() {
+                return part;
+            }
+        }
+        Err(StoreError::Nonsense(
+            "the intents were archived while they were read".to_owned(),
+        ))
+    }
+
+    async fn open(&self, descriptor: &Arc<IntentsDescriptor>) -> Result<Arc<IntentSegment>, StoreError> {
+        self.archive
+            .intent_segment(self.account, self.mode, descriptor)
+            .await
+    }
+
+    async fn segments(&self) -> Result<IntentSegments, StoreError> {
+        self.archive
+            .intent_segments(self.store, self.account, self.mode)
+            .await
+    }
+}

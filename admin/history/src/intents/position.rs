@@ -1,0 +1,118 @@
+//! Positions in a list of intents: in the store behind an intent, or in the archive behind some intents of a segment.
+
+use store::StoreError;
+use store::intent::Place;
+
+/// Where a page of intents ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Position {
+    /// In the store.
+    Live(Live),
+    /// In the archive.
+    Archived(Archived),
+}
+
+/// ArchiveBacklog an intent in the store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Live {
+    /// The intent.
+    pub(super) id: String,
+    /// Where it stood.
+    pub(super) place: Place,
+    /// How many intents were archived when the first page was read: those are read when the store has no more.
+    pub(super) archived: u64,
+    /// Of those that were archived since, the ones up to this number have been looked at.
+    pub(super) drained: u64,
+    /// Of the segment behind that, so many intents have been listed.
+    pub(super) skip: u64,
+}
+
+/// ArchiveBacklog some intents of a segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Archived {
+    /// The number of the segment's first intent.
+    pub(super) first: u64,
+    /// How many of its intents of the list have been listed.
+    pub(super) skip: u64,
+}
+
+impl Position {
+    pub(super) fn text(&self) -> String {
+        match self {
+            Self::Live(live) => {
+                let Place { number, at_ms } = live.place;
+                let (archived, drained, skip) = (live.archived, live.drained, live.skip);
+                format!("live {number} {at_ms} {archived} {drained} {skip} {}", live.id)
+            }
+            Self::Archived(Archived { first, skip }) => format!("archive {first} {skip}"),
+        }
+    }
+
+    /// # Errors
+    /// [`StoreError::BadPosition`].
+    pub(super) fn parse(text: &str) -> Result<Self, StoreError> {
+        Self::read(text).ok_or(StoreError::BadPosition)
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        let mut words = text.split(' ');
+        let kind = words.next()?;
+        let mut number = || words.next()?.parse().ok();
+        let position = match kind {
+            "live" => {
+                let place = Place {
+                    number: number()?,
+                    at_ms: number()?,
+                };
+                let (archived, drained, skip) = (number()?, number()?, number()?);
+                let id = words.next()?.to_owned();
+                Self::Live(Live {
+                    id,
+                    place,
+                    archived,
+                    drained,
+                    skip,
+                })
+            }
+            "archive" => Self::Archived(Archived {
+                first: number()?,
+                skip: number()?,
+            }),
+            _ => return None,
+        };
+        words.next().is_none().then_some(position)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn positions_are_read_back_and_nothing_else_is() {
+        let live = Position::Live(Live {
+            id: "int_1".to_owned(),
+            place: Place { number: 7, at_ms: 9 },
+            archived: 200,
+            drained: 400,
+            skip: 3,
+        });
+        let archived = Position::Archived(Archived { first: 201, skip: 5 });
+        for position in [live, archived] {
+            assert_eq!(Position::parse(&position.text()).unwrap(), position);
+        }
+        for bad in [
+            "",
+            "live",
+            "live 1 2 3 4 5",
+            "live 1 2 3 4 5 int_1 6",
+            "live 1 2 3 4 -5 int_1",
+            "archive 1",
+            "archive 1 2 3",
+            "archive one 2",
+            "tape 1 2",
+        ] {
+            assert!(Position::parse(bad).is_err(), "{bad:?}");
+        }
+    }
+}

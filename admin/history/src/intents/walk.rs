@@ -1,0 +1,233 @@
+//! One page of a list of intents: first those that left the store since the page before and were not listed yet, then those in
+//! the store, then those in the archive.
+
+use super::Intents;
+use super::position::{Archived, Live, Position};
+use archive::intents::{IntentSegments, IntentsDescriptor};
+use std::sync::Arc;
+use store::StoreError;
+use store::intent::{IntentRecord, Listed, Place};
+use store::keys::{AccountKeys, IntentIndex};
+use store::page::{Part, Start};
+
+/// Segments that were written since the page before and are looked at for one page. A page that ends there may be short.
+const DRAINED_MAX: usize = 20;
+
+/// A page that is put together.
+pub(super) struct Walk<'a> {
+    intents: &'a Intents<'a>,
+    keys: AccountKeys,
+    index: IntentIndex<'a>,
+    limit: usize,
+    segments: &'a IntentSegments,
+    records: Vec<IntentRecord>,
+}
+
+impl<'a> Walk<'a> {
+    pub(super) fn of(
+        intents: &'a Intents<'a>,
+        index: IntentIndex<'a>,
+        limit: usize,
+        segments: &'a IntentSegments,
+    ) -> Self {
+        Self {
+            intents,
+            keys: AccountKeys::of(intents.account),
+            index,
+            limit,
+            segments,
+            records: Vec::with_capacity(limit),
+        }
+    }
+
+    pub(super) async fn page(mut self, start: Start<'_>) -> Result<Part<IntentRecord>, StoreError> {
+        let (live, next) = match start {
+            Start::Offset(offset) => self.behind_offset(offset as u64).await?,
+            Start::After(text) => match Position::parse(text)? {
+                Position::Live(live) => self.behind_live(live).await?,
+                Position::Archived(archived) => {
+                    let live = self.newest(0, 0).await?.total;
+                    (live, self.take_archived(Some(archived)).await?)
+                }
+            },
+        };
+        let archived: u64 = self
+            .segments
+            .iter()
+            .map(|segment| segment.count(self.index))
+            .sum();
+        Ok(Part {
+            records: self.records,
+            total: live + archived,
+            next: next.map(|next| next.text()),
+        })
+    }
+
+    fn room(&self) -> usize {
+        self.limit - self.records.len()
+    }
+
+    /// How many intents are archived.
+    fn archived(&self) -> u64 {
+        self.segments.last().map_or(0, |last| last.last)
+    }
+
+    async fn newest(&self, offset: u64, limit: usize) -> Result<Listed, StoreError> {
+        let place = (&self.keys, self.intents.mode);
+        IntentRecord::newest(self.intents.store, place, self.index, (offset, limit as u64)).await
+    }
+
+    /// How many the store has, and where the page ended.
+    async fn behind_offset(&mut self, offset: u64) -> Result<(u64, Option<Position>), StoreError> {
+        let listed = self.newest(offset, self.limit).await?;
+        let total = listed.total;
+        if listed.goes_on {
+            let archived = self.archived();
+            let next = self.take_live(listed, archived, archived);
+            return Ok((total, next));
+        }
+        self.records.extend(listed.records);
+        let from = self.skipped(offset.saturating_sub(total));
+        Ok((total, self.take_archived(from).await?))
+    }
+
+    /// The same behind an intent in the store.
+    async fn behind_live(&mut self, live: Live) -> Result<(u64, Option<Position>), StoreError> {
+        let live = match self.drain(live).await? {
+            Drained::All(live) => live,
+            Drained::Some(live) => {
+                let total = self.newest(0, 0).await?.total;
+                return Ok((total, Some(Position::Live(live))));
+            }
+        };
+        let place = (&self.keys, self.intents.mode);
+        let of = (live.id.as_str(), live.place);
+        let room = self.room() as u64;
+        let listed = IntentRecord::older(self.intents.store, place, self.index, of, room).await?;
+        let total = listed.total;
+        if listed.goes_on {
+            let next = match listed.records.is_empty() {
+                true => Some(Position::Live(live)),
+                false => self.take_live(listed, live.archived, live.drained),
+            };
+            return Ok((total, next));
+        }
+        self.records.extend(listed.records);
+        let mut newest_first = self.segments.iter().rev();
+        let from = newest_first.find(|segment| segment.last <= live.archived);
+        let from = from.map(|segment| Archived {
+            first: segment.first,
+            skip: 0,
+        });
+        Ok((total, self.take_archived(from).await?))
+    }
+
+    /// Takes intents of the store, behind which it has more.
+    fn take_live(&mut self, listed: Listed, archived: u64, drained: u64) -> Option<Position> {
+        let last = listed.records.last()?;
+        let live = Live {
+            id: last.id.clone(),
+            place: last.place_in(self.index),
+            archived,
+            drained,
+            skip: 0,
+        };
+        self.records.extend(listed.records);
+        Some(Position::Live(live))
+    }
+
+    /// Takes those that left the store since the page before, and stood behind it.
+    async fn drain(&mut self, mut live: Live) -> Result<Drained, StoreError> {
+        let fresh: Vec<_> = self
+            .segments
+            .iter()
+            .filter(|segment| segment.first > live.drained)
+            .cloned()
+            .collect();
+        for (at, segment) in fresh.iter().enumerate() {
+            if at == DRAINED_MAX || self.room() == 0 {
+                return Ok(Drained::Some(live));
+            }
+            let listed = self.older_in(segment, live.place).await?;
+            let rest = listed
+                .into_iter()
+                .skip(usize::try_from(live.skip).unwrap_or(usize::MAX));
+            let mut rest = rest.peekable();
+            while self.room() > 0
+                && let Some(record) = rest.next()
+            {
+                self.records.push(record);
+                live.skip += 1;
+            }
+            if rest.peek().is_some() {
+                return Ok(Drained::Some(live));
+            }
+            (live.drained, live.skip) = (segment.last, 0);
+        }
+        Ok(Drained::All(live))
+    }
+
+    /// The intents of a segment that stood behind a place in the list.
+    async fn older_in(
+        &self,
+        segment: &Arc<IntentsDescriptor>,
+        place: Place,
+    ) -> Result<Vec<IntentRecord>, StoreError> {
+        if segment.count(self.index) == 0 {
+            return Ok(Vec::new());
+        }
+        let opened = self.intents.open(segment).await?;
+        let listed = opened.newest(self.index).into_iter();
+        let older = listed.filter(|record| record.place_in(self.index) < place);
+        Ok(older.cloned().collect())
+    }
+
+    /// The place in the archive behind so many intents of it.
+    fn skipped(&self, skip: u64) -> Option<Archived> {
+        let mut skip = skip;
+        for segment in self.segments.iter().rev() {
+            let count = segment.count(self.index);
+            if skip < count {
+                let first = segment.first;
+                return Some(Archived { first, skip });
+            }
+            skip -= count;
+        }
+        None
+    }
+
+    /// Takes archived intents from a place on; where the page ended then.
+    async fn take_archived(&mut self, from: Option<Archived>) -> Result<Option<Position>, StoreError> {
+        let Some(from) = from else { return Ok(None) };
+        let behind = self.segments.iter().rev();
+        let segments = behind.skip_while(|segment| segment.first > from.first);
+        for segment in segments.cloned().collect::<Vec<_>>() {
+            let first = segment.first;
+            let skip = if first == from.first { from.skip } else { 0 };
+            if segment.count(self.index) <= skip {
+                continue;
+            }
+            if self.room() == 0 {
+                return Ok(Some(Position::Archived(Archived { first, skip })));
+            }
+            let opened = self.intents.open(&segment).await?;
+            let listed = opened.newest(self.index).into_iter();
+            let listed = listed
+                .skip(usize::try_from(skip).unwrap_or(usize::MAX))
+                .take(self.room());
+            let before = self.records.len();
+            self.records.extend(listed.cloned());
+            let skip = skip + (self.records.len() - before) as u64;
+            if skip < segment.count(self.index) {
+                return Ok(Some(Position::Archived(Archived { first, skip })));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// How far those that left the store were looked at.
+enum Drained {
+    All(Live),
+    Some(Live),
+}

@@ -1,0 +1,175 @@
+//! The whole audit trail of an account and mode as readers see it: complete, in order, newest first in lists, whether its
+//! entries are in the store or in the archive.
+
+mod archived;
+
+use archive::Archive;
+use domain::denial_window;
+use domain::entry::Sealed;
+use domain::mode::Mode;
+use store::audit::chain::{Backwards, Chain, Filter, Head, Row};
+use store::page::{Page, Part, Start};
+use store::{Store, StoreError};
+
+/// Entries read in one go.
+const READ_BATCH: u64 = 500;
+/// Times that a look is repeated when entries are archived meanwhile.
+const ATTEMPTS: usize = 8;
+
+/// A handle on one trail.
+#[derive(Debug, Clone)]
+pub struct Trail<'a> {
+    chain: Chain<'a>,
+    archive: &'a Archive,
+    account: String,
+    mode: Mode,
+}
+
+impl<'a> Trail<'a> {
+    /// The trail of `account` in `mode`.
+    #[must_use]
+    pub fn of(store: &'a Store, archive: &'a Archive, account: &str, mode: Mode) -> Self {
+        Self {
+            chain: Chain::of(store, account, mode),
+            archive,
+            account: account.to_owned(),
+            mode,
+        }
+    }
+
+    /// Seals everything that has happened until now; its end.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn seal(&self) -> Result<Head, StoreError> {
+        self.chain.seal().await
+    }
+
+    /// The entries on a page, newest first. Everything that happened until now is among them. A position is the number of an
+    /// entry: what leaves the store for the archive keeps it.
+    ///
+    /// # Errors
+    /// [`StoreError`]; [`StoreError::Archive`] when a segment that is needed is missing or damaged.
+    pub async fn list(&self, filter: Filter<'_>, page: Page<'_>) -> Result<Part<Sealed>, StoreError> {
+        self.seal().await?;
+        let many = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
+        let (before, skip) = match page.start {
+            Start::Offset(offset) => (u64::MAX, many(offset)),
+            Start::After(position) => (position.parse().map_err(|_| StoreError::BadPosition)?, 0),
+        };
+        // One more shows whether the store has more.
+        let count = many(page.limit).saturating_add(1);
+        for _ in 0..ATTEMPTS {
+            let wanted = Backwards { before, skip, count };
+            let (numbers, live, archived) = self.chain.numbers(filter, wanted).await?;
+            let Some(old) = self.archived_total(filter, archived).await? else {
+                continue;
+            };
+            let entries = self.entries(&numbers).await?;
+            let mut found: Vec<(u64, Sealed)> = numbers.into_iter().zip(entries).collect();
+            found.reverse();
+            let mut goes_on = found.len() > page.limit;
+            found.truncate(page.limit);
+            if !goes_on && old > 0 {
+                let rest = Backwards {
+                    before,
+                    skip: skip.saturating_sub(live),
+                    count: many(page.limit - found.len()),
+                };
+                let (entries, more) = self.archived_page(filter, archived, rest).await?;
+                found.extend(entries);
+                goes_on = more;
+            }
+            let last = found.last().filter(|_| goes_on);
+            let next = last.map(|(number, _)| number.to_string());
+            return Ok(Part {
+                records: found.into_iter().map(|(_, entry)| entry).collect(),
+                total: live + old,
+                next,
+            });
+        }
+        Err(busy())
+    }
+
+    /// Entries from `first` on, ascending, at least one unless `first` lies behind the end, and at most some hundred.
+    ///
+    /// # Errors
+    /// [`StoreError`]; [`StoreError::Archive`] when a segment that is needed is missing or damaged.
+    pub async fn read(&self, first: u64) -> Result<Vec<Sealed>, StoreError> {
+        self.row(first.max(1), READ_BATCH).await
+    }
+
+    /// The same of the entries in the store alone; `None` when the first one has left it.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn read_live(&self, first: u64) -> Result<Option<Vec<Sealed>>, StoreError> {
+        match self.chain.row(first.max(1), READ_BATCH).await? {
+            Row::Live(entries) => Ok(Some(entries)),
+            Row::Archived => Ok(None),
+        }
+    }
+
+    /// The entry of this number, wherever it is; `None` when it is not sealed.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn entry(&self, seq: u64) -> Result<Option<Sealed>, StoreError> {
+        Ok(self.row(seq, 1).await?.into_iter().next())
+    }
+
+    /// The entries of a decision, oldest first: one, or two when a kept charge was corrected. The record of a rate window is
+    /// found by the id that it gives to its denials (decision D70).
+    ///
+    /// # Errors
+    /// [`StoreError`]; [`StoreError::Archive`] when a segment that is needed is missing or damaged.
+    pub async fn decision(&self, id: &str) -> Result<Vec<Sealed>, StoreError> {
+        self.seal().await?;
+        // What leaves the store between the two looks is found by the second one.
+        let mut numbers = self.chain.decision(id).await?;
+        numbers.extend(self.archived_decision(id).await?);
+        numbers.sort_unstable();
+        numbers.dedup();
+        let wanted = ["id", denial_window::ID_FIELD].map(|field| format!("\"{field}\":\"{id}\""));
+        let mut entries = self.entries(&numbers).await?;
+        entries.retain(|entry| wanted.iter().any(|wanted| entry.json.contains(wanted)));
+        Ok(entries)
+    }
+
+    /// The entries of these ascending numbers.
+    async fn entries(&self, numbers: &[u64]) -> Result<Vec<Sealed>, StoreError> {
+        let mut found = Vec::with_capacity(numbers.len());
+        let mut rest = numbers;
+        while let Some(first) = rest.first() {
+            let row = rest
+                .iter()
+                .zip(*first..)
+                .take_while(|(number, next)| *number == next)
+                .count();
+            let entries = self.row(*first, row as u64).await?;
+            if entries.is_empty() {
+                return Err(busy());
+            }
+            rest = rest.get(entries.len()..).unwrap_or_default();
+            found.extend(entries);
+        }
+        Ok(found)
+    }
+
+    /// Entries in a row from `first` on, `count` at most, at least one unless `first` lies behind the end.
+    async fn row(&self, first: u64, count: u64) -> Result<Vec<Sealed>, StoreError> {
+        for _ in 0..ATTEMPTS {
+            if let Row::Live(entries) = self.chain.row(first, count).await? {
+                return Ok(entries);
+            }
+            if let Some(entries) = self.archived_row(first, count).await? {
+                return Ok(entries);
+            }
+        }
+        Err(busy())
+    }
+}
+
+fn busy() -> StoreError {
+    StoreError::Nonsense("the audit trail was archived while it was read".to_owned())
+}

@@ -1,0 +1,134 @@
+//! Reading the entries that left the store. Descriptions of segments tell which ones have to be opened: those on the page,
+//! and those that lie across an end of a span of time.
+
+use super::Trail;
+use archive::segment::Descriptor;
+use domain::entry::Sealed;
+use futures::{StreamExt, TryStreamExt, stream};
+use std::sync::Arc;
+use store::StoreError;
+use store::audit::chain::{Backwards, Filter};
+use store::audit::decisions;
+
+/// Manifests that are looked at at the same time.
+const AT_ONCE: usize = 8;
+
+impl Trail<'_> {
+    /// How many archived entries match, of those up to number `end`; `None` when the store cannot tell any more, since
+    /// others have left it meanwhile.
+    pub(super) async fn archived_total(
+        &self,
+        filter: Filter<'_>,
+        end: u64,
+    ) -> Result<Option<u64>, StoreError> {
+        if end == 0 {
+            return Ok(Some(0));
+        }
+        if filter.from_ms.is_none() && filter.to_ms.is_none() {
+            let (count, last) = self.chain.archived_count(filter.agent, filter.kind).await?;
+            return Ok((last == end).then_some(count));
+        }
+        let mut total = 0;
+        for segment in self.up_to(end).await? {
+            total += self.count(&segment, filter).await?;
+        }
+        Ok(Some(total))
+    }
+
+    /// The archived entries that match, of those up to number `end` and of these the ones that `part` names, newest first,
+    /// with their numbers; and whether there may be more behind them.
+    pub(super) async fn archived_page(
+        &self,
+        filter: Filter<'_>,
+        end: u64,
+        part: Backwards,
+    ) -> Result<(Vec<(u64, Sealed)>, bool), StoreError> {
+        let mut part = part;
+        let mut found = Vec::new();
+        let segments = self.up_to(end).await?.into_iter().rev();
+        for segment in segments.skip_while(|segment| segment.first >= part.before) {
+            if part.count == 0 {
+                // No segment is opened to see whether one is left in it.
+                match may_match(&segment, filter) {
+                    true => return Ok((found, true)),
+                    false => continue,
+                }
+            }
+            let matching = self.count(&segment, filter).await?;
+            if matching <= part.skip {
+                part.skip -= matching;
+                continue;
+            }
+            let opened = self.archive.segment(&self.account, self.mode, &segment).await?;
+            let (mut entries, more) = opened.matching(filter, part);
+            entries.reverse();
+            part.count -= entries.len() as u64;
+            part.skip = 0;
+            found.extend(entries);
+            if more {
+                return Ok((found, true));
+            }
+        }
+        Ok((found, false))
+    }
+
+    /// Archived entries in a row; `None` when `first` is not archived.
+    pub(super) async fn archived_row(
+        &self,
+        first: u64,
+        count: u64,
+    ) -> Result<Option<Vec<Sealed>>, StoreError> {
+        let segments = self.up_to(u64::MAX).await?;
+        let place = segments.partition_point(|segment| segment.last < first);
+        let Some(segment) = segments.get(place) else {
+            return Ok(None);
+        };
+        let opened = self.archive.segment(&self.account, self.mode, segment).await?;
+        Ok(Some(opened.from(first, count)))
+    }
+
+    /// The numbers of the archived entries that may be of the decision `id`.
+    pub(super) async fn archived_decision(&self, id: &str) -> Result<Vec<u64>, StoreError> {
+        let Some(name) = decisions::name(id) else {
+            return Ok(Vec::new());
+        };
+        let mut segments = self.up_to(u64::MAX).await?;
+        segments.retain(|segment| segment.may_decide(&name));
+        let looks = segments.into_iter().map(|segment| async move {
+            let manifest = self.archive.manifest(&self.account, self.mode, &segment).await?;
+            Ok::<_, StoreError>(manifest.find(id))
+        });
+        let found: Vec<Vec<u64>> = stream::iter(looks).buffered(AT_ONCE).try_collect().await?;
+        Ok(found.concat())
+    }
+
+    /// How many entries of a segment match.
+    async fn count(&self, segment: &Arc<Descriptor>, filter: Filter<'_>) -> Result<u64, StoreError> {
+        let whole = segment.count(filter.agent, filter.kind);
+        match segment.within(filter) {
+            Some(true) => Ok(whole),
+            Some(false) => Ok(0),
+            None if whole == 0 => Ok(0),
+            None => {
+                let opened = self.archive.segment(&self.account, self.mode, segment).await?;
+                Ok(opened.count(filter))
+            }
+        }
+    }
+
+    /// The segments up to number `end`, oldest first.
+    async fn up_to(&self, end: u64) -> Result<Vec<Arc<Descriptor>>, StoreError> {
+        let mut segments = self
+            .archive
+            .segments(&self.chain, &self.account, self.mode)
+            .await?
+            .to_vec();
+        segments.retain(|segment| segment.last <= end);
+        Ok(segments)
+    }
+}
+
+/// Whether a segment may have entries that match.
+fn may_match(segment: &Descriptor, filter: Filter<'_>) -> bool {
+    segment.count(filter.agent, filter.kind) > 0 && segment.within(filter) != Some(false)
+}

@@ -1,0 +1,98 @@
+//! What a pass reads and compares of users and the look-ups of their e-mails.
+
+use super::Led;
+use crate::drive::{Job, drive};
+use crate::join::{Join, Side};
+use crate::pass::Pass;
+use crate::violation::Invariant;
+use std::collections::{HashMap, HashSet};
+use store::StoreError;
+use store::keys::user_lookup;
+use store::read::{Answers, Read};
+use store::user::Stored;
+use store::user::email::{ACCOUNTS_MAX, EmailOwner};
+
+impl Pass<'_> {
+    /// Takes in the users of an account.
+    pub(crate) fn users(&mut self, account: &str, key: &str, mut answers: Answers) {
+        let Some(records) = answers.read::<HashMap<String, String>>() else {
+            return self.wrong(Invariant::Names, &[key], "it is no table of users");
+        };
+        let mut ids = HashSet::new();
+        for (email, text) in records {
+            let Ok(Stored { user, .. }) = Stored::parse(text) else {
+                self.wrong(Invariant::Names, &[key], "the record of a user makes no sense");
+                continue;
+            };
+            if user.email != email {
+                let detail = format!("{} is kept under another e-mail than it has", user.id);
+                self.wrong(Invariant::Names, &[key], detail);
+            }
+            if !ids.insert(user.id.clone()) {
+                let detail = format!("two users are {}", user.id);
+                self.wrong(Invariant::Names, &[key], detail);
+            }
+            self.emails.0.push(Led {
+                users: key.to_owned(),
+                owner: EmailOwner {
+                    account: account.to_owned(),
+                    user: user.id,
+                },
+                lookup: user_lookup(&email),
+            });
+        }
+    }
+
+    /// Takes in the look-up of an e-mail.
+    pub(crate) fn email_lookup(&mut self, key: &str, mut answers: Answers) {
+        let text = answers.read::<Option<String>>().flatten().unwrap_or_default();
+        let mut accounts = HashSet::new();
+        for EmailOwner { account, .. } in EmailOwner::parse(&text) {
+            if !accounts.insert(account.clone()) {
+                let detail = format!("it names two users of {account}");
+                self.wrong(Invariant::Names, &[key], detail);
+                continue;
+            }
+            self.joins.add(Join::Email, Side::Match, ("", key), &[&account]);
+        }
+    }
+
+    /// Reads the look-ups of the users that were noted.
+    pub(crate) async fn read_email_lookups(&mut self) -> Result<(), StoreError> {
+        let noted = std::mem::take(&mut self.emails.0);
+        let jobs = noted.into_iter().map(|led| Job {
+            reads: vec![Read::global(&led.lookup)],
+            what: led,
+            weight: 1,
+        });
+        drive(self.store, jobs, |led, mut answers| {
+            let text = answers.read::<Option<String>>().flatten().unwrap_or_default();
+            self.led(&led, &EmailOwner::parse(&text));
+        })
+        .await
+    }
+
+    /// Compares a user with where its look-up leads.
+    fn led(&mut self, led: &Led, owners: &[EmailOwner]) {
+        let Led { users, owner, lookup } = led;
+        let there = owners.iter().find(|other| other.account == owner.account);
+        let detail = match there {
+            // An earlier version named the account alone.
+            Some(there) if there.user == owner.user || there.user.is_empty() => None,
+            Some(there) => Some(format!(
+                "its look-up names {}, and should name {}",
+                there.user, owner.user
+            )),
+            // Users beyond it name their account when they sign in.
+            None if owners.len() >= ACCOUNTS_MAX => return,
+            None => Some(format!("no look-up leads to {}", owner.user)),
+        };
+        if there.is_some() && !self.accounts.partial {
+            self.joins
+                .add(Join::Email, Side::Record, ("", lookup), &[&owner.account]);
+        }
+        if let Some(detail) = detail {
+            self.wrong(Invariant::Names, &[users, lookup], detail);
+        }
+    }
+}

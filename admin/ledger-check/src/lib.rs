@@ -1,0 +1,179 @@
+//! Recomputes the ledger from its records and reports everything that does not hold (decision D13): balances, escrows,
+//! intents, counters, holds, the audit sequence, the look-ups of numbers and keys, and the sum over all money.
+//!
+//! It runs beside a live system and takes no snapshot. A pass compares what cannot disagree whenever it is read; what it
+//! finds counts only when the next pass finds it again. Memory grows with agents, wallets and open escrows, not with
+//! transactions and intents: those are added up as they are read.
+//!
+//! Uses the store and the archive, and changes nothing.
+
+mod archived;
+mod book;
+mod counters;
+mod drive;
+mod emails;
+mod held;
+mod hold_indexes;
+mod join;
+mod logs;
+mod names;
+mod open_escrows;
+mod pass;
+mod pending;
+mod record;
+mod replay;
+mod standing;
+mod transactions;
+mod transit;
+mod versions;
+mod violation;
+mod walk;
+
+pub use pass::Progress;
+pub use violation::{Doubt, Invariant, Violation};
+
+use archive::Archive;
+use book::Accounts;
+use join::{Joins, Suspects};
+use pass::Pass;
+use pending::Questions;
+use std::collections::HashSet;
+use std::collections::hash_map::RandomState;
+use std::time::Duration;
+use store::account::Account;
+use store::{Store, StoreError};
+use violation::Findings;
+
+/// Violations that are listed.
+pub const LISTED_MAX: usize = 1000;
+/// Passes at most: one, and three that look again at what it found.
+const PASSES: usize = 4;
+/// Looks at most, where a look cannot tell: each is up to [`PASSES`].
+const LOOKS: usize = 3;
+/// How long what is under way has to come to its end before the next pass.
+const PAUSE: Duration = Duration::from_millis(250);
+/// The same on a cluster before the next look: what was uncertain is certain by then, on any of its clocks.
+const PAUSE_OF_A_CLUSTER: Duration = Duration::from_millis(2 * transit::CLOCKS_APART_MS + 250);
+
+/// What a check comes to.
+#[derive(Debug)]
+pub struct Checked {
+    /// What does not hold, [`LISTED_MAX`] at most.
+    pub violations: Vec<Violation>,
+    /// How many more there are.
+    pub more: u64,
+    /// What it cannot tell, although it looked several times.
+    pub inconclusive: Vec<Doubt>,
+    /// Records that were read in one pass.
+    pub records: u64,
+    /// Passes that were made.
+    pub passes: usize,
+}
+
+impl Checked {
+    /// Whether everything holds, and that is sure.
+    #[must_use]
+    pub const fn ok(&self) -> bool {
+        !self.is_violated() && self.inconclusive.is_empty()
+    }
+
+    /// Whether something does not hold.
+    #[must_use]
+    pub const fn is_violated(&self) -> bool {
+        !self.violations.is_empty() || self.more > 0
+    }
+}
+
+/// Checks one account, or the whole store, with the intents that left it for the archive. What a look cannot tell, it looks
+/// at again, [`LOOKS`] times at most.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn check(
+    store: &Store,
+    archive: &Archive,
+    account: Option<&str>,
+    progress: &Progress,
+) -> Result<Checked, StoreError> {
+    let mut checked = look((store, archive), account, progress).await?;
+    for _ in 1..LOOKS {
+        if checked.inconclusive.is_empty() || checked.is_violated() {
+            break;
+        }
+        let pause = if store.is_cluster() {
+            PAUSE_OF_A_CLUSTER
+        } else {
+            PAUSE
+        };
+        tokio::time::sleep(pause).await;
+        let passes = checked.passes;
+        checked = look((store, archive), account, progress).await?;
+        checked.passes += passes;
+    }
+    Ok(checked)
+}
+
+/// One look: passes until one finds nothing, or the same as the one before.
+async fn look(
+    (store, archive): (&Store, &Archive),
+    account: Option<&str>,
+    progress: &Progress,
+) -> Result<Checked, StoreError> {
+    let seed = RandomState::new();
+    let mut suspects = Suspects::new();
+    let mut asked = Questions::new();
+    let mut before: Option<Findings> = None;
+    let (mut records, mut doubts) = (0, Vec::new());
+    let mut ids: Vec<String> = account.map(str::to_owned).into_iter().collect();
+    for pass in 1..=PASSES {
+        if account.is_none() {
+            add_new(&mut ids, Account::ids(store).await?);
+        }
+        let accounts = Accounts::new(ids.clone(), account.is_some());
+        let joins = Joins::new(seed.clone(), suspects.clone());
+        let seen = Pass::run((store, archive), &accounts, (joins, asked), progress).await?;
+        (records, doubts) = (seen.checked, seen.doubts);
+        let clean = seen.found.is_empty();
+        let unsure = pass == 1 && !(seen.suspects.is_empty() && seen.asks.is_empty());
+        if clean && !unsure {
+            return Ok(outcome(Vec::new(), 0, doubts, (records, pass)));
+        }
+        if let Some(before) = &before
+            && (pass == PASSES || seen.found.same(before))
+        {
+            let dropped = seen.found.dropped;
+            let found = seen.found.confirmed_by(before);
+            return Ok(outcome(found, dropped, doubts, (records, pass)));
+        }
+        if pass == 1 {
+            suspects = seen.suspects;
+        }
+        asked = seen.asks;
+        before = Some(seen.found);
+        tokio::time::sleep(PAUSE).await;
+    }
+    Ok(outcome(Vec::new(), 0, doubts, (records, PASSES)))
+}
+
+/// Adds the accounts that are new since the pass before at the end: its questions name accounts by their place.
+fn add_new(ids: &mut Vec<String>, now: Vec<String>) {
+    let known: HashSet<String> = ids.iter().cloned().collect();
+    ids.extend(now.into_iter().filter(|id| !known.contains(id)));
+}
+
+fn outcome(
+    mut violations: Vec<Violation>,
+    dropped: u64,
+    inconclusive: Vec<Doubt>,
+    (records, passes): (u64, usize),
+) -> Checked {
+    let beyond = violations.len().saturating_sub(LISTED_MAX);
+    violations.truncate(LISTED_MAX);
+    Checked {
+        violations,
+        more: dropped + beyond as u64,
+        inconclusive,
+        records,
+        passes,
+    }
+}

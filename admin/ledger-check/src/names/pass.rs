@@ -1,0 +1,181 @@
+//! What a pass reads and compares of numbers, ids and keys.
+
+use super::{KeyKind, Led, called};
+use crate::book::Place;
+use crate::drive::{BATCH, Job, drive};
+use crate::join::{Join, Side};
+use crate::pass::Pass;
+use crate::violation::Invariant;
+use domain::number::Number;
+use store::StoreError;
+use store::keys::{self, Bucket, Series};
+use store::lookup::{ApiKeyOwner, VirtualKeyOwner};
+use store::read::{Answers, Read};
+
+impl Pass<'_> {
+    /// Takes in the place of a number.
+    pub(crate) fn placed(&mut self, series: Series, number: Number, mut answers: Answers) {
+        let Some(text) = answers.read::<Option<String>>().flatten() else {
+            return;
+        };
+        let account = text.split(' ').next().unwrap_or_default();
+        if self.accounts.find(account).is_none() && self.accounts.partial {
+            return;
+        }
+        let highest = self.names.highest.entry((series, number.bucket())).or_default();
+        *highest = number.place().max(*highest);
+        let name = called(series, number.get());
+        self.joins.add(Join::Place, Side::Match, ("", &name), &[&text]);
+    }
+
+    /// Takes in a wallet, also a closed one.
+    pub(crate) fn named_wallet(&mut self, place: Place, key: &str, owner: &str, (number, id): (u64, &str)) {
+        let word = self.accounts.word(place);
+        if let Some(number) = Number::of(number) {
+            let name = called(Series::Wallet, number.get());
+            let says = format!("{word} {owner} {id}");
+            return self.joins.add(Join::Place, Side::Record, ("", &name), &[&says]);
+        }
+        let says = format!("{word} {owner} {number}");
+        for name in [number.to_string(), id.to_owned()] {
+            self.names.outside.push(Led {
+                record: key.to_owned(),
+                lookup: keys::wallet_lookup(&name),
+                says: says.clone(),
+            });
+        }
+    }
+
+    /// Takes in an escrow: its number, and the parties whose lists must have it.
+    pub(crate) fn named_escrow(&mut self, place: Place, number: u64, to_account: Option<&str>) {
+        let payer = self.accounts.word(place);
+        if let Some(number) = Number::of(number) {
+            let name = called(Series::Escrow, number.get());
+            self.joins.add(Join::Place, Side::Record, ("", &name), &[payer]);
+        }
+        let text = number.to_string();
+        self.joins
+            .add(Join::EscrowList, Side::Record, ("", &text), &[payer]);
+        let elsewhere = to_account.filter(|account| *account != self.accounts.id(place));
+        if let Some(to_account) = elsewhere.filter(|account| self.accounts.find(account).is_some()) {
+            let payee = format!("{to_account} {}", place.mode);
+            self.joins
+                .add(Join::EscrowList, Side::Record, ("", &text), &[&payee]);
+        }
+    }
+
+    /// Takes in the record of a key that was issued: its hash leads to it until it is revoked. One that an earlier version
+    /// issued does not say its hash.
+    pub(crate) fn named_key(
+        &mut self,
+        kind: KeyKind,
+        (account, id, record): (&str, &str, String),
+        mut answers: Answers,
+    ) {
+        let fields = answers.read::<[Option<String>; 3]>().unwrap_or_default();
+        let [Some(hash), agent, None] = fields else { return };
+        let (lookup, says) = match kind {
+            KeyKind::Virtual => {
+                let owner = VirtualKeyOwner::new(account, &agent.unwrap_or_default(), id);
+                (keys::virtual_key_lookup(&hash), owner.as_stored().to_owned())
+            }
+            KeyKind::Api => {
+                let owner = ApiKeyOwner {
+                    account: account.to_owned(),
+                    key_id: id.to_owned(),
+                };
+                (keys::api_key_lookup(&hash), owner.to_stored())
+            }
+        };
+        self.names.outside.push(Led { record, lookup, says });
+    }
+
+    /// Reads the look-ups outside the buckets that were noted.
+    pub(crate) async fn read_outside(&mut self) -> Result<(), StoreError> {
+        let noted = std::mem::take(&mut self.names.outside);
+        let jobs = noted.into_iter().map(|led| Job {
+            reads: vec![Read::global(&led.lookup)],
+            what: led,
+            weight: 1,
+        });
+        drive(self.store, jobs, |led, mut answers| {
+            let found = answers.read::<Option<String>>().flatten();
+            if found.as_deref() != Some(&led.says) {
+                let found = found.as_deref().unwrap_or("nothing");
+                let detail = format!("its look-up names {found}, and should name {}", led.says);
+                self.wrong(Invariant::Names, &[&led.record, &led.lookup], detail);
+            }
+        })
+        .await
+    }
+
+    /// No number that has a record is above the last one drawn: it would be drawn again. The counters are read last.
+    pub(crate) async fn read_counters_of_numbers(&mut self) -> Result<(), StoreError> {
+        let highest = std::mem::take(&mut self.names.highest);
+        let jobs = highest.into_iter().filter_map(|((series, bucket), highest)| {
+            let bucket = Bucket::of_number(Number::new(highest, bucket)?);
+            let counter = bucket.counter(series);
+            Some(Job {
+                reads: vec![Read::text(bucket, &counter)],
+                what: (counter, highest),
+                weight: 1,
+            })
+        });
+        drive(self.store, jobs, |(counter, highest), mut answers| {
+            let last = answers.read::<Option<u64>>().flatten();
+            if last.is_none_or(|last| last < highest) {
+                let last = last.map_or("none".to_owned(), |last| last.to_string());
+                let detail = format!("the last place drawn is {last}, and {highest} has a record");
+                self.wrong(Invariant::Names, &[&counter], detail);
+            }
+        })
+        .await
+    }
+
+    /// The lists of escrows.
+    pub(crate) async fn read_escrow_lists(&mut self) -> Result<(), StoreError> {
+        let (store, accounts) = (self.store, self.accounts);
+        let jobs = accounts.places().map(|place| {
+            let keys = accounts.keys(place);
+            let list = keys.escrows(place.mode);
+            Job {
+                reads: vec![Read::sorted_length(keys.bucket(), &list)],
+                what: (place, list),
+                weight: 1,
+            }
+        });
+        let mut lists = Vec::new();
+        drive(store, jobs, |(place, list), mut answers| {
+            match answers.read::<u64>() {
+                Some(length) => lists.push((place, list, length)),
+                None => self.wrong(Invariant::Names, &[&list], "it is no list of escrows"),
+            }
+        })
+        .await?;
+        let jobs = lists.iter().flat_map(|(place, list, length)| {
+            let bucket = accounts.keys(*place).bucket();
+            (0..*length).step_by(BATCH).map(move |first| Job {
+                reads: vec![Read::sorted(bucket, list, first, BATCH as u64)],
+                what: *place,
+                weight: BATCH,
+            })
+        });
+        drive(store, jobs, |place, mut answers| {
+            let numbers = answers.read::<Vec<(String, f64)>>().unwrap_or_default();
+            self.count(numbers.len());
+            for (number, _) in numbers {
+                let party = [accounts.word(place)];
+                self.joins
+                    .add(Join::EscrowList, Side::Match, ("", &number), &party);
+            }
+        })
+        .await
+    }
+
+    /// An escrow that the list of its payee learns of soon.
+    pub(crate) fn will_be_listed(&mut self, number: u64, to_account: &str, mode: &str) {
+        let (number, payee) = (number.to_string(), format!("{to_account} {mode}"));
+        self.joins
+            .add(Join::EscrowList, Side::Perhaps, ("", &number), &[&payee]);
+    }
+}

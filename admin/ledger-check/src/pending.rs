@@ -1,0 +1,121 @@
+//! Pending money: what a wallet says, and what its pending deposits come to.
+//!
+//! Deposits are read before the wallets, and more may be made in between. So a pass that sees a difference only asks; the
+//! next one has seen all deposits of that time, and works out what was pending then.
+
+mod pass;
+
+use super::book::Place;
+use std::collections::HashMap;
+use store::deposit::{Deposit, DepositState};
+
+/// A wallet whose pending money differs from the deposits that were seen.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Question {
+    /// What the wallet says.
+    says: u64,
+    /// Between when and when it was read.
+    window: (u64, u64),
+    /// What was surely pending then, and what more may have been.
+    sum: u128,
+    perhaps: u128,
+}
+
+/// The questions of a pass, by account, mode and owner.
+pub(super) type Questions = HashMap<(Place, String), Question>;
+
+impl Question {
+    pub(super) const fn new(says: u64, window: (u64, u64)) -> Self {
+        Self {
+            says,
+            window,
+            sum: 0,
+            perhaps: 0,
+        }
+    }
+
+    /// Takes in a deposit of the wallet.
+    fn take(&mut self, deposit: &Deposit) {
+        if deposit.first != DepositState::Pending {
+            return;
+        }
+        let (from, to) = self.window;
+        let confirmed = deposit.confirmed.map_or(u64::MAX, |(at, _)| at);
+        let amount = u128::from(deposit.amount.get());
+        if deposit.at_ms < from && confirmed > to {
+            self.sum += amount;
+        } else if deposit.at_ms <= to && confirmed >= from {
+            self.perhaps += amount;
+        }
+    }
+
+    /// What is wrong.
+    fn answer(&self) -> Option<String> {
+        let says = u128::from(self.says);
+        let right = (self.sum..=self.sum + self.perhaps).contains(&says);
+        (!right).then(|| {
+            format!(
+                "{says} nanos are pending, and its pending deposits come to {}",
+                self.sum
+            )
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use domain::money::Nanos;
+
+    fn deposit(nanos: u64, at_ms: u64, confirmed_ms: Option<u64>) -> Deposit {
+        Deposit {
+            id: "txn_1".to_owned(),
+            reference: "r".to_owned(),
+            owner: "bot".to_owned(),
+            wallet: 7,
+            amount: Nanos::from_stored(nanos),
+            currency: "USD".to_owned(),
+            state: confirmed_ms.map_or(DepositState::Pending, |_| DepositState::Confirmed),
+            first: DepositState::Pending,
+            first_balance: Nanos::ZERO,
+            at_ms,
+            confirmed: confirmed_ms.map(|at| (at, Nanos::ZERO)),
+        }
+    }
+
+    fn answer(says: u64, deposits: &[Deposit]) -> Option<String> {
+        let mut question = Question::new(says, (100, 110));
+        deposits.iter().for_each(|deposit| question.take(deposit));
+        question.answer()
+    }
+
+    #[test]
+    fn what_was_pending_then_is_worked_out_later() {
+        let then = [
+            deposit(5, 1, None),
+            deposit(7, 2, Some(120)),
+            deposit(100, 3, Some(99)),
+            deposit(200, 111, None),
+        ];
+        assert_eq!(answer(12, &then), None);
+        assert!(answer(11, &then).unwrap().contains("come to 12"));
+        assert!(answer(13, &then).is_some());
+        assert_eq!(answer(0, &[]), None);
+        let mut at_once = deposit(5, 1, None);
+        at_once.first = DepositState::Confirmed;
+        assert_eq!(answer(0, &[at_once]), None, "it never was pending");
+    }
+
+    #[test]
+    fn what_changed_while_the_wallet_was_read_may_count_or_not() {
+        let then = [
+            deposit(5, 1, None),
+            deposit(7, 105, None),
+            deposit(1, 2, Some(100)),
+        ];
+        for says in [5, 12, 6, 13] {
+            assert_eq!(answer(says, &then), None);
+        }
+        assert!(answer(4, &then).is_some() && answer(14, &then).is_some());
+    }
+}

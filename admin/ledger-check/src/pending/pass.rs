@@ -1,0 +1,31 @@
+//! What a pass reads and compares of pending deposits.
+
+use crate::book::Place;
+use crate::pass::Pass;
+use crate::violation::Invariant;
+use store::deposit::{Deposit, DepositState};
+
+impl Pass<'_> {
+    /// Takes in a deposit.
+    pub(crate) fn pending(&mut self, place: Place, deposit: &Deposit) {
+        if deposit.state == DepositState::Pending {
+            self.owner(place, &deposit.owner).pending += u128::from(deposit.amount.get());
+        }
+        if self.asked.is_empty() {
+            return;
+        }
+        if let Some(question) = self.asked.get_mut(&(place, deposit.owner.clone())) {
+            question.take(deposit);
+        }
+    }
+
+    /// All deposits are in: answers the questions of the pass before.
+    pub(crate) fn answer_questions(&mut self) {
+        for ((place, owner), question) in std::mem::take(&mut self.asked) {
+            if let Some(wrong) = question.answer() {
+                let key = self.accounts.keys(place).wallet(place.mode, &owner);
+                self.wrong(Invariant::Pending, &[&key], wrong);
+            }
+        }
+    }
+}

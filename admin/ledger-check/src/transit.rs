@@ -1,0 +1,122 @@
+//! What is on its way between accounts, and the sum over everything: what was deposited and not spent is somewhere.
+//!
+//! Both are taken at one moment, the cut. Every transaction has the time of the store's clock, so those before the cut are
+//! a snapshot of all accounts whenever they are read; rows are read just before it. What moved in the moment of reading
+//! the rows is the only thing that is uncertain, and the sum may be off by that much.
+
+mod pass;
+
+use super::book::Place;
+use super::replay::signed;
+use std::collections::{BTreeMap, HashMap};
+use store::transaction::{Transaction, TransactionType};
+
+/// How far apart the clocks of a cluster's servers may be.
+pub(super) const CLOCKS_APART_MS: u64 = 2000;
+
+/// The rows in transit.
+#[derive(Debug, Default)]
+pub(super) struct Rows {
+    /// When the reading of the rows began.
+    from_ms: u64,
+    /// The cut: when it ended.
+    pub(super) cut_ms: u64,
+    /// Debits that must be among the transactions of their account: row and amount, by place and transaction id.
+    wanted: HashMap<(Place, String), (String, u64)>,
+}
+
+/// What moved in one mode, over all accounts, up to the cut.
+#[derive(Debug, Default)]
+pub(super) struct Flow {
+    deposits: i128,
+    spends: i128,
+    wallets: i128,
+    /// What escrows hold, each once.
+    held: BTreeMap<u64, u64>,
+    /// Rows with money that has not arrived.
+    transit: i128,
+    /// Moved between accounts or escrows while the rows were read.
+    uncertain: i128,
+}
+
+impl Flow {
+    /// An escrow, when it was funded and when it was resolved.
+    pub(super) fn escrow(
+        &mut self,
+        (escrow, amount): (u64, u64),
+        (funded, resolved): (u64, Option<u64>),
+        rows: &Rows,
+    ) {
+        let window = rows.from_ms..=rows.cut_ms;
+        if resolved.is_some_and(|at| window.contains(&at)) && !self.held.contains_key(&escrow) {
+            self.uncertain += i128::from(amount);
+        }
+        let held = funded < rows.cut_ms && resolved.is_none_or(|at| at >= rows.cut_ms);
+        self.held.insert(escrow, if held { amount } else { 0 });
+    }
+
+    fn take(&mut self, transaction: &Transaction, (from_ms, cut_ms): (u64, u64)) {
+        let amount = i128::from(transaction.amount.get());
+        let crosses = !matches!(
+            transaction.kind,
+            TransactionType::Deposit | TransactionType::Spend
+        );
+        if crosses && (from_ms..=cut_ms).contains(&transaction.at_ms) {
+            self.uncertain += amount;
+        }
+        if transaction.at_ms >= cut_ms {
+            return;
+        }
+        self.wallets += signed(transaction);
+        match transaction.kind {
+            TransactionType::Deposit => self.deposits += amount,
+            TransactionType::Spend => self.spends += amount,
+            _ => {}
+        }
+    }
+
+    /// Whether it adds up.
+    fn sum(&self) -> Sum {
+        let held: i128 = self.held.values().map(|amount| i128::from(*amount)).sum();
+        let should = self.deposits - self.spends;
+        let is = self.wallets + held + self.transit;
+        let apart = (should - is).abs();
+        if apart == 0 {
+            return Sum::Right;
+        }
+        let wrong = format!(
+            "deposits less spends are {should} nanos; wallets {} + escrows {held} + in transit {} are {is}: {apart} {}",
+            self.wallets,
+            self.transit,
+            if should > is {
+                "are missing"
+            } else {
+                "are too many"
+            }
+        );
+        if apart > self.uncertain {
+            return Sum::Wrong(wrong);
+        }
+        Sum::Open(format!(
+            "{wrong}; up to {} moved while it was looked at, or within the seconds that the clocks of the servers may be apart",
+            self.uncertain
+        ))
+    }
+}
+
+/// Whether the money of a mode adds up.
+#[derive(Debug, PartialEq, Eq)]
+enum Sum {
+    Right,
+    /// The difference may come from what moved in the moment of looking. Or not.
+    Open(String),
+    Wrong(String),
+}
+
+/// The escrow in the id of a row: `escrow:<number>:<what became of it>`.
+fn escrow_of(id: &str) -> Option<u64> {
+    id.strip_prefix("escrow:")?.split(':').next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,180 @@
+//! What a pass reads and compares of what is on its way, and the sum over everything.
+
+use super::{CLOCKS_APART_MS, Sum, escrow_of};
+use crate::book::Place;
+use crate::drive::{Job, drive};
+use crate::join::{Join, Side};
+use crate::pass::Pass;
+use crate::violation::{Doubt, Invariant};
+use domain::mode::Mode;
+use std::collections::{BTreeSet, HashMap};
+use store::keys::{AccountKeys, Bucket};
+use store::read::Read;
+use store::transaction::{Transaction, TransactionType};
+use store::transit::Transit;
+use store::{StoreError, server_clock};
+
+impl Pass<'_> {
+    /// Reads what is on its way.
+    pub(crate) async fn read_rows(&mut self) -> Result<(), StoreError> {
+        let (store, accounts) = (self.store, self.accounts);
+        let buckets: BTreeSet<Bucket> = accounts
+            .places()
+            .map(|place| accounts.keys(place).bucket())
+            .collect();
+        let apart = if store.is_cluster() { CLOCKS_APART_MS } else { 0 };
+        self.rows.from_ms = server_clock::now_ms(store).await?.saturating_sub(apart);
+        let mut rows = Vec::new();
+        let jobs = buckets.iter().map(|bucket| Job {
+            what: *bucket,
+            reads: vec![Read::hash(*bucket, bucket.transit())],
+            weight: 10,
+        });
+        drive(store, jobs, |bucket, mut answers| {
+            let found = answers.read::<HashMap<String, String>>().unwrap_or_default();
+            rows.extend(found.into_iter().map(|(id, row)| (bucket, id, row)));
+        })
+        .await?;
+        self.rows.cut_ms = server_clock::now_ms(store).await? + apart;
+        self.count(rows.len());
+        let mut jobs = Vec::new();
+        for (bucket, id, row) in rows {
+            match serde_json::from_str::<Transit>(&row)
+                .ok()
+                .filter(|row| row.id == id)
+            {
+                None => self.wrong(
+                    Invariant::Transit,
+                    &[&bucket.transit(), &id],
+                    "the row makes no sense",
+                ),
+                Some(row) => jobs.extend(self.row_job(bucket, row)),
+            }
+        }
+        let mut seen = Vec::new();
+        drive(store, jobs.into_iter(), |what, mut answers| {
+            seen.push((
+                what,
+                answers.read::<Option<u64>>(),
+                answers.read::<Option<String>>(),
+            ));
+        })
+        .await?;
+        for ((place, row), arrived, status) in seen {
+            self.row(place, &row, arrived.flatten(), status.flatten().as_deref());
+        }
+        Ok(())
+    }
+
+    /// Reads whether a row has arrived, and the escrow that it is about.
+    fn row_job(&mut self, bucket: Bucket, row: Transit) -> Option<Job<(Place, Transit)>> {
+        let place = self.accounts.find(&row.from_account).zip(row.mode());
+        let Some((account, mode)) = place else {
+            if !self.accounts.partial {
+                let detail = "its sender is no account";
+                self.wrong(Invariant::Transit, &[&bucket.transit(), &row.id], detail);
+            }
+            return None;
+        };
+        let place = Place { account, mode };
+        let to = AccountKeys::of(&row.to_account).bucket();
+        let mut reads = vec![Read::text(to, to.arrived(&row.id))];
+        if let Some(number) = escrow_of(&row.id) {
+            let key = self.accounts.keys(place).escrow(mode, number);
+            reads.push(Read::field(bucket, key, "status"));
+        }
+        Some(Job {
+            what: (place, row),
+            reads,
+            weight: 1,
+        })
+    }
+
+    fn row(&mut self, place: Place, row: &Transit, arrived_ms: Option<u64>, status: Option<&str>) {
+        let amount = row.credit.as_ref().map_or(0, |credit| credit.nanos);
+        let table = self.accounts.keys(place).bucket().transit();
+        match escrow_of(&row.id) {
+            None => {
+                let wanted = (format!("{table} {}", row.id), amount);
+                self.rows.wanted.insert((place, row.id.clone()), wanted);
+            }
+            Some(number) => {
+                let word = row.id.rsplit(':').next().unwrap_or_default();
+                let fits = match word {
+                    "released" => status == Some("released"),
+                    "disputed" => matches!(status, Some("disputed" | "released" | "refunded")),
+                    "resolved" => matches!(status, Some("released" | "refunded")),
+                    // It may have gone on before its payee's list has it.
+                    "created" => status.is_some(),
+                    _ => false,
+                };
+                if !fits {
+                    let detail = format!("its escrow is {}", status.unwrap_or("not there"));
+                    self.wrong(Invariant::Transit, &[&table, &row.id], detail);
+                }
+                if let Some(number) = row
+                    .lists
+                    .filter(|_| self.accounts.find(&row.to_account).is_some())
+                {
+                    self.will_be_listed(number, &row.to_account, &row.mode);
+                }
+                let number = number.to_string();
+                if arrived_ms.is_none() && self.accounts.find(&row.to_account).is_some() {
+                    let parts = ["release", &amount.to_string(), &row.to_account];
+                    if row.credit.is_some() {
+                        self.joins
+                            .add(Join::EscrowMoney, Side::Perhaps, ("", &number), &parts);
+                    }
+                    if let Some(intent) = &row.intent {
+                        self.joins
+                            .add(Join::EscrowWinner, Side::Perhaps, ("", &number), &[&intent.id]);
+                    }
+                }
+            }
+        }
+        if arrived_ms.is_none_or(|at| at >= self.rows.cut_ms) {
+            self.flows[place.index() % 2].transit += i128::from(amount);
+        }
+    }
+
+    /// Takes a transaction into the sums.
+    pub(crate) fn flow(&mut self, place: Place, transaction: &Transaction) {
+        let window = (self.rows.from_ms, self.rows.cut_ms);
+        self.flows[place.index() % 2].take(transaction, window);
+        if transaction.kind != TransactionType::TransferOut || self.rows.wanted.is_empty() {
+            return;
+        }
+        if let Some((row, amount)) = self.rows.wanted.remove(&(place, transaction.id.clone()))
+            && amount != transaction.amount.get()
+        {
+            let detail = format!(
+                "it carries {amount} nanos, and {} were taken",
+                transaction.amount.get()
+            );
+            self.wrong(Invariant::Transit, &[&row], detail);
+        }
+    }
+
+    /// All transactions are in.
+    pub(crate) fn check_transit(&mut self) {
+        for (row, _) in std::mem::take(&mut self.rows.wanted).into_values() {
+            let detail = "nothing was taken from its sender";
+            self.wrong(Invariant::Transit, &[&row], detail);
+        }
+        // The sum over one account is what `wallet-balance` says of its wallets.
+        if self.accounts.partial {
+            return;
+        }
+        for (flow, mode) in self.flows.iter().zip([Mode::Live, Mode::Test]) {
+            match flow.sum() {
+                Sum::Right => {}
+                Sum::Wrong(wrong) => self.found.add(Invariant::Conservation, &[mode.as_str()], wrong),
+                Sum::Open(reason) => self.doubts.push(Doubt {
+                    invariant: Invariant::Conservation,
+                    records: vec![mode.as_str().to_owned()],
+                    reason,
+                }),
+            }
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! The overspend check: what the ledger says of each agent after the run, against its caps and against what the answers
+//! said was charged.
+
+use super::fixtures::{Agent, Fixtures};
+use super::generator::Seen;
+use domain::mode::Mode;
+use domain::money::Nanos;
+use domain::period::Period;
+use std::time::{Duration, Instant};
+use store::call::standing;
+use store::call::standing::Look;
+use store::{Store, StoreError};
+
+/// How long calls that are still under way may take to be settled.
+const SETTLED_WITHIN: Duration = Duration::from_secs(30);
+/// Between two looks.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
+
+/// Where an agent stood.
+#[derive(Debug, Clone, Copy)]
+pub struct Stood {
+    period: Period,
+    day: Nanos,
+    month: Nanos,
+    held: Nanos,
+    daily: Option<Nanos>,
+    monthly: Option<Nanos>,
+}
+
+/// What the ledger says of one agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Line {
+    /// The agent.
+    pub agent: Agent,
+    /// Its daily cap.
+    pub cap: Option<Nanos>,
+    /// Spent today, in all.
+    pub spent: Nanos,
+    /// Charged during the run.
+    pub charged: Nanos,
+    /// What the answers said was charged.
+    pub seen: Nanos,
+    /// Calls of which no answer says what was charged.
+    pub unknown: u64,
+    /// What is wrong.
+    pub wrong: Vec<String>,
+}
+
+/// What came of the check.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// It was made: one line an agent.
+    Checked(Vec<Line>),
+    /// Nobody asked for it: there was no access to the store.
+    NotAsked,
+    /// It was to be made and could not be, and why.
+    NotChecked(String),
+}
+
+impl Verdict {
+    /// Whether the run may count as good: a check that was asked for and could not be made may not.
+    #[must_use]
+    pub fn is_good(&self) -> bool {
+        match self {
+            Self::Checked(lines) => lines.iter().all(|line| line.wrong.is_empty()),
+            Self::NotAsked => true,
+            Self::NotChecked(_) => false,
+        }
+    }
+}
+
+/// Where everybody stands now; `None` for agents that the store does not know.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn look(store: &Store, fixtures: &Fixtures) -> Result<Vec<Option<Stood>>, StoreError> {
+    let mut stood = Vec::new();
+    for agent in fixtures.agents() {
+        stood.push(stands(store, agent).await?);
+    }
+    Ok(stood)
+}
+
+async fn stands(store: &Store, agent: &Agent) -> Result<Option<Stood>, StoreError> {
+    let look = Look {
+        account: &agent.account,
+        mode: Mode::Live,
+        agent: &agent.id,
+        run: None,
+        key_id: None,
+        provider: "",
+    };
+    let seen: Option<standing::Seen> = look.read(store).await?;
+    Ok(seen.map(|seen| {
+        let (cap, policy) = (seen.standing.cap, seen.standing.policy);
+        Stood {
+            period: Period::at(seen.at_ms),
+            day: cap.day_spent,
+            month: cap.month_spent,
+            held: seen.standing.held,
+            daily: policy.and_then(|policy| policy.daily),
+            monthly: policy.and_then(|policy| policy.monthly),
+        }
+    }))
+}
+
+/// Waits until no call is under way, for a bounded time, and compares.
+///
+/// # Errors
+/// [`StoreError`].
+pub(super) async fn verdict(
+    store: &Store,
+    fixtures: &Fixtures,
+    before: &[Option<Stood>],
+    seen: &[Seen],
+) -> Result<Verdict, StoreError> {
+    let deadline = Instant::now() + SETTLED_WITHIN;
+    let mut lines = Vec::new();
+    for ((agent, before), seen) in fixtures.agents().iter().zip(before).zip(seen) {
+        let Some(before) = before else {
+            let text = format!("the store of this configuration does not know the {}", agent.id);
+            return Ok(Verdict::NotChecked(text));
+        };
+        let after = loop {
+            let Some(after) = stands(store, agent).await? else {
+                let text = format!("agent {} left the store meanwhile", agent.id);
+                return Ok(Verdict::NotChecked(text));
+            };
+            if after.held == Nanos::ZERO || Instant::now() > deadline {
+                break after;
+            }
+            tokio::time::sleep(LOOK_AGAIN).await;
+        };
+        if after.period.month != before.period.month {
+            let text = "the month ended during the run: its counters begin anew".to_owned();
+            return Ok(Verdict::NotChecked(text));
+        }
+        lines.push(judge(agent, before, &after, *seen));
+    }
+    Ok(Verdict::Checked(lines))
+}
+
+fn judge(agent: &Agent, before: &Stood, after: &Stood, seen: Seen) -> Line {
+    let charged = after.month.get().saturating_sub(before.month.get());
+    let usd = Nanos::from_stored;
+    let mut wrong = Vec::new();
+    for (name, spent, cap) in [
+        ("daily", after.day, after.daily),
+        ("monthly", after.month, after.monthly),
+    ] {
+        if let Some(cap) = cap.filter(|cap| spent > *cap) {
+            wrong.push(format!("OVERSPENT: {spent} USD of a {name} cap of {cap} USD"));
+        }
+    }
+    if after.held > Nanos::ZERO {
+        let held = after.held;
+        wrong.push(format!(
+            "{held} USD are still held for calls that were not settled within {SETTLED_WITHIN:?}"
+        ));
+    }
+    let (said, charged) = (usd(seen.nanos), usd(charged));
+    match seen.unknown {
+        0 if charged != said => wrong.push(format!("charged {charged} USD, and the answers say {said} USD")),
+        1.. if charged < said => {
+            wrong.push(format!(
+                "charged only {charged} USD, and the answers say {said} USD"
+            ));
+        }
+        _ => {}
+    }
+    Line {
+        agent: agent.clone(),
+        cap: after.daily,
+        spent: after.day,
+        charged,
+        seen: said,
+        unknown: seen.unknown,
+        wrong,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stood(day: u64, month: u64, held: u64, daily: Option<u64>) -> Stood {
+        let usd = Nanos::from_stored;
+        Stood {
+            period: Period::at(0),
+            day: usd(day),
+            month: usd(month),
+            held: usd(held),
+            daily: daily.map(usd),
+            monthly: None,
+        }
+    }
+
+    fn wrong(after: Stood, nanos: u64, unknown: u64) -> usize {
+        let agent = Agent {
+            account: "acct_1".to_owned(),
+            id: "a".to_owned(),
+        };
+        let before = stood(10, 100, 0, None);
+        judge(&agent, &before, &after, Seen { nanos, unknown })
+            .wrong
+            .len()
+    }
+
+    #[test]
+    fn a_check_that_could_not_be_made_is_not_good() {
+        assert!(Verdict::NotAsked.is_good() && Verdict::Checked(Vec::new()).is_good());
+        assert!(!Verdict::NotChecked("the month ended".to_owned()).is_good());
+    }
+
+    #[test]
+    fn each_thing_that_can_be_wrong_is_noticed() {
+        assert_eq!(wrong(stood(60, 150, 0, Some(60)), 50, 0), 0, "exactly the cap");
+        assert_eq!(wrong(stood(60, 150, 0, Some(59)), 50, 0), 1, "over the cap");
+        assert_eq!(wrong(stood(60, 150, 5, None), 50, 0), 1, "an open hold");
+        assert_eq!(wrong(stood(60, 151, 0, None), 50, 0), 1, "charged too much");
+        assert_eq!(wrong(stood(60, 149, 0, None), 50, 0), 1, "charged too little");
+        assert_eq!(
+            wrong(stood(60, 170, 0, None), 50, 2),
+            0,
+            "of two calls the charge is unknown"
+        );
+        assert_eq!(wrong(stood(60, 140, 0, None), 50, 2), 1);
+    }
+}

@@ -1,0 +1,166 @@
+//! On whose behalf calls are made: virtual keys of a file, or agents that are made for the run and put away after it.
+
+mod provisioner;
+
+pub use provisioner::{LeftOver, Provisioner, STAND_IN};
+
+use super::kind::Kind;
+use crate::error::LoadTestError;
+use crypto::virtual_key::WellFormed;
+use provisioner::Made;
+use secrecy::SecretString;
+use store::lookup::VirtualKeyOwner;
+
+/// Most keys of a run.
+pub const KEYS_MAX: usize = 10_000;
+
+/// An agent, where it is known whose key it is.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Agent {
+    /// Its account; empty when not known.
+    pub account: String,
+    /// Its id; for an agent that is not known, the number of its key in the file.
+    pub id: String,
+}
+
+/// A key to call with.
+#[derive(Debug)]
+struct Member {
+    kind: Kind,
+    /// An index into the agents.
+    agent: usize,
+    key: SecretString,
+}
+
+/// Everybody on whose behalf calls are made.
+#[derive(Debug, Default)]
+pub struct Fixtures {
+    agents: Vec<Agent>,
+    members: Vec<Member>,
+    made: Vec<Made>,
+}
+
+impl Fixtures {
+    /// The keys of a file: one a line, with the name of a kind before it where it is not for approved calls.
+    ///
+    /// # Errors
+    /// [`LoadTestError::Usage`] names the line; never the key.
+    pub fn of_file(text: &str, store_knows: &[Option<VirtualKeyOwner>]) -> Result<Self, LoadTestError> {
+        let mut fixtures = Self::default();
+        for (number, (kind, key)) in lines(text)?.into_iter().enumerate() {
+            let owner = store_knows.get(number).and_then(Option::as_ref);
+            let agent = match owner {
+                Some(owner) => Agent {
+                    account: owner.account().to_owned(),
+                    id: owner.agent().to_owned(),
+                },
+                None => Agent {
+                    account: String::new(),
+                    id: format!("key {}", number + 1),
+                },
+            };
+            fixtures.add(kind, agent, key.to_owned().into());
+        }
+        if fixtures.of_kind(Kind::Approved).is_empty() {
+            let message = "--keys-file holds no key for approved calls";
+            return Err(LoadTestError::Usage(message.to_owned()));
+        }
+        // A malformed body is sent with a key that works.
+        let agent = fixtures.members[0].agent;
+        let (_, key) = fixtures.of_kind(Kind::Approved).swap_remove(0);
+        fixtures.members.push(Member {
+            kind: Kind::Malformed,
+            agent,
+            key,
+        });
+        Ok(fixtures)
+    }
+
+    fn add(&mut self, kind: Kind, agent: Agent, key: SecretString) {
+        let known = self.agents.iter().position(|other| *other == agent);
+        let agent = known.unwrap_or_else(|| {
+            self.agents.push(agent);
+            self.agents.len() - 1
+        });
+        self.members.push(Member { kind, agent, key });
+    }
+
+    /// The agents.
+    #[must_use]
+    pub fn agents(&self) -> &[Agent] {
+        &self.agents
+    }
+
+    /// Keys of a kind, each with the index of its agent.
+    #[must_use]
+    pub fn of_kind(&self, kind: Kind) -> Vec<(usize, SecretString)> {
+        let members = self.members.iter().filter(|member| member.kind == kind);
+        members.map(|member| (member.agent, member.key.clone())).collect()
+    }
+}
+
+/// The lines of a key file.
+///
+/// # Errors
+/// [`LoadTestError::Usage`] names the line.
+pub fn lines(text: &str) -> Result<Vec<(Kind, &str)>, LoadTestError> {
+    let mut found = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let bad = |what: &str| LoadTestError::Usage(format!("--keys-file, line {}: {what}", number + 1));
+        let (kind, key) = match line.split_once(char::is_whitespace) {
+            None => (Kind::Approved, line),
+            Some((word, key)) => {
+                let kind = Kind::parse(word).filter(|kind| *kind != Kind::Malformed);
+                let what = "before a key may stand approved, frozen, revoked or over-cap";
+                (kind.ok_or_else(|| bad(what))?, key.trim())
+            }
+        };
+        if WellFormed::parse(key.as_bytes()).is_none() {
+            return Err(bad("that is no virtual key: vk_live_ and 64 hex digits"));
+        }
+        found.push((kind, key));
+        if found.len() > KEYS_MAX {
+            return Err(bad("more than 10,000 keys"));
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY: &str = "vk_live_0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+
+    #[test]
+    fn a_key_file_names_kinds() {
+        let text = format!("# staging\n{KEY}\n\nfrozen {KEY}\n  over-cap\t{KEY}  \n");
+        let kinds: Vec<Kind> = lines(&text).unwrap().into_iter().map(|(kind, _)| kind).collect();
+        assert_eq!(kinds, [Kind::Approved, Kind::Frozen, Kind::OverCap]);
+        let fixtures = Fixtures::of_file(&text, &[]).unwrap();
+        assert_eq!(
+            (fixtures.agents().len(), fixtures.of_kind(Kind::Malformed).len()),
+            (3, 1)
+        );
+    }
+
+    #[test]
+    fn what_is_no_key_is_named_by_its_line_and_not_shown() {
+        for (text, said) in [
+            ("\nsk-secret", "line 2"),
+            ("happy vk_live_1", "before a key"),
+            ("malformed vk_live_1", "before a key"),
+        ] {
+            let error = lines(text).unwrap_err().to_string();
+            assert!(error.contains(said) && !error.contains("secret"), "{error}");
+        }
+        let none = Fixtures::of_file(&format!("frozen {KEY}"), &[])
+            .unwrap_err()
+            .to_string();
+        assert!(none.contains("approved"), "{none}");
+    }
+}

@@ -1,0 +1,311 @@
+//! Sends the calls when they are due, over a bounded number of connections, and takes their answers in.
+
+use super::fixtures::Fixtures;
+use super::kind::Kind;
+use super::pace;
+use super::plan::{self, Phase, Plan};
+use super::record::{End, Recorded, Sample};
+use crate::error::LoadTestError;
+use bytes::Bytes;
+use domain::amount;
+use reqwest::header::{HeaderMap, HeaderValue};
+use reqwest::{Client, Url};
+use secrecy::{ExposeSecret, SecretString};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+/// A call that waited this long for a connection is not sent any more.
+const DROPPED_AFTER: Duration = Duration::from_secs(10);
+/// How long calls in flight may still take when somebody stops the run.
+const LAST_ANSWERS: Duration = Duration::from_secs(10);
+/// Between two looks at whether to stop.
+const LOOK: Duration = Duration::from_millis(50);
+/// The longest word of the edge that is taken over into a report.
+const REASON_MAX: usize = 60;
+/// What is sent for [`Kind::Malformed`].
+const MALFORMED: &[u8] = b"{\"model\": ";
+
+/// What was seen of the money of one agent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// Nano-USD that the answers name as charged.
+    pub nanos: u64,
+    /// Calls whose charge no answer names: they got none.
+    pub unknown: u64,
+}
+
+/// What sends calls.
+pub(super) struct LoadGenerator {
+    client: Client,
+    url: Url,
+    connections: usize,
+    share: u64,
+    bodies: Vec<Bytes>,
+    denials: Vec<Kind>,
+    /// By kind: agent (an index into the fixtures's) and key.
+    members: Vec<(Kind, Vec<(usize, SecretString)>)>,
+    ledger: Mutex<Vec<Seen>>,
+    next: AtomicU64,
+    now: Mutex<Option<Recorded>>,
+    timeout: Duration,
+}
+
+impl LoadGenerator {
+    pub(super) fn new(plan: &Plan, fixtures: &Fixtures) -> Result<Self, LoadTestError> {
+        // Whoever speaks TLS needs a provider of cryptography; the first one installed stays.
+        drop(rustls::crypto::ring::default_provider().install_default());
+        let bad = |error: &dyn std::fmt::Display| LoadTestError::Usage(format!("--ca-file: {error}"));
+        let mut builder = Client::builder()
+            .no_proxy()
+            .http1_only()
+            .tcp_nodelay(true)
+            .pool_max_idle_per_host(plan.connections)
+            .redirect(reqwest::redirect::Policy::none())
+            .retry(reqwest::retry::never())
+            .timeout(plan.timeout);
+        if let Some(pem) = &plan.ca {
+            let trusted = reqwest::Certificate::from_pem_bundle(pem).map_err(|error| bad(&error))?;
+            builder = builder.tls_certs_merge(trusted);
+        } else if plan.target.scheme() == "http" {
+            builder = builder.tls_certs_only([]);
+        }
+        let client = builder.build().map_err(|error| bad(&error))?;
+        let url = plan.target.join("/v1/chat/completions");
+        let url = url.map_err(|error| LoadTestError::Usage(format!("--target: {error}")))?;
+        let by_kind = Kind::ALL.map(|kind| (kind, fixtures.of_kind(kind)));
+        let members: Vec<_> = by_kind
+            .into_iter()
+            .filter(|(_, members)| !members.is_empty())
+            .collect();
+        let denials = members.iter().map(|(kind, _)| *kind);
+        Ok(Self {
+            client,
+            url,
+            connections: plan.connections,
+            share: plan.deny_share,
+            bodies: plan.bodies().into_iter().map(Bytes::from).collect(),
+            denials: denials.filter(|kind| *kind != Kind::Approved).collect(),
+            members,
+            ledger: Mutex::new(vec![Seen::default(); fixtures.agents().len()]),
+            next: AtomicU64::new(0),
+            now: Mutex::new(None),
+            timeout: plan.timeout,
+        })
+    }
+
+    /// What was seen of each agent's money so far.
+    pub(super) fn ledger(&self) -> Vec<Seen> {
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Looks at what was recorded of the phase so far.
+    pub(super) fn peek<T>(&self, look: impl FnOnce(&Recorded) -> T) -> Option<T> {
+        let now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
+        now.as_ref().map(look)
+    }
+
+    fn note(&self, shot: Sample) {
+        let mut now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(now) = now.as_mut() {
+            now.note(shot);
+        }
+    }
+
+    fn drop_one(&self) {
+        let mut now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(now) = now.as_mut() {
+            now.dropped += 1;
+        }
+    }
+
+    /// Sends one call and takes its answer in.
+    async fn send(&self, number: u64, due: Instant) {
+        let (kind, turn) = plan::kind_of(number, self.share, &self.denials);
+        let of_kind = self.members.iter().find(|(other, _)| *other == kind);
+        let Some((_, members)) = of_kind else {
+            return self.drop_one();
+        };
+        let among = |count: usize| usize::try_from(turn % count.max(1) as u64).unwrap_or(0);
+        let (agent, key) = &members[among(members.len())];
+        let body = match kind {
+            Kind::Malformed => Bytes::from_static(MALFORMED),
+            _ => self.bodies[among(self.bodies.len())].clone(),
+        };
+        let bytes_sent = body.len() as u64;
+        let sent = Instant::now();
+        let request = self
+            .client
+            .post(self.url.clone())
+            .bearer_auth(key.expose_secret());
+        let request = request.header("content-type", "application/json").body(body);
+        let answered = async {
+            let answer = request.send().await?;
+            let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
+            Ok::<_, reqwest::Error>((status, headers, answer.bytes().await?))
+        };
+        let (status, reason, bytes_received) = match answered.await {
+            Ok((status, headers, body)) => {
+                self.charge(*agent, status, &headers);
+                (status, reason(status, &headers, &body), body.len() as u64)
+            }
+            Err(error) => {
+                // One that was not even connected reached nobody.
+                if !error.is_connect() {
+                    self.unknown(*agent);
+                }
+                (0, what_happened(&error).to_owned(), 0)
+            }
+        };
+        let ended = Instant::now();
+        self.note(Sample {
+            end: End { kind, status, reason },
+            since_due: ended - due,
+            since_sent: ended - sent,
+            bytes_sent,
+            bytes_received,
+        });
+    }
+
+    /// Adds up what an answer says was charged: the real cost, and where none is named, the estimate, unless the
+    /// provider's own refusal released it.
+    fn charge(&self, agent: usize, status: u16, headers: &HeaderMap) {
+        if text(headers.get("x-service-decision")) != "approved" {
+            return;
+        }
+        let named = |name| amount::parse_limit(text(headers.get(name))).ok();
+        let charged = match (named("x-service-actual-usd"), status) {
+            (Some(actual), _) => Some(actual.get()),
+            (None, 400..=499) => Some(0),
+            (None, _) => named("x-service-estimated-usd").map(|estimate| estimate.get()),
+        };
+        match charged {
+            Some(nanos) => {
+                let mut ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
+                ledger[agent].nanos += nanos;
+            }
+            None => self.unknown(agent),
+        }
+    }
+
+    /// Calls were given up in flight; whose they were is not known.
+    fn unknown_everywhere(&self) {
+        let mut ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
+        ledger.iter_mut().for_each(|seen| seen.unknown += 1);
+    }
+
+    fn unknown(&self, agent: usize) {
+        let mut ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
+        ledger[agent].unknown += 1;
+    }
+}
+
+/// Sends the calls of a phase; what was seen.
+///
+/// # Errors
+/// When there is no memory, or no thread, for it.
+pub(super) async fn phase(
+    generator: &Arc<LoadGenerator>,
+    phase: &Phase,
+    stop: &Arc<AtomicBool>,
+) -> Result<Recorded, LoadTestError> {
+    let calls = phase.calls();
+    generator.next.store(0, Ordering::Release);
+    let cannot =
+        |what: &dyn std::fmt::Display| LoadTestError::Refused(format!("the load cannot start: {what}"));
+    let empty = Recorded::new().ok_or_else(|| cannot(&"no memory for its figures"))?;
+    *generator.now.lock().unwrap_or_else(PoisonError::into_inner) = Some(empty);
+    let gate = Arc::new(Semaphore::new(0));
+    let start = Instant::now();
+    pace::start(Arc::clone(&gate), start, phase.rate, calls, Arc::clone(stop))
+        .map_err(|error| cannot(&error))?;
+    let mut connections = JoinSet::new();
+    for _ in 0..generator.connections {
+        let (generator, gate, rate) = (Arc::clone(generator), Arc::clone(&gate), phase.rate);
+        connections.spawn(async move {
+            while generator.next.load(Ordering::Acquire) < calls {
+                let Ok(permit) = gate.acquire().await else {
+                    return;
+                };
+                permit.forget();
+                let number = generator.next.fetch_add(1, Ordering::AcqRel);
+                if number + 1 >= calls {
+                    gate.close();
+                }
+                let due = pace::due(start, rate, number);
+                match due.elapsed() > DROPPED_AFTER {
+                    true => generator.drop_one(),
+                    false => generator.send(number, due).await,
+                }
+            }
+        });
+    }
+    let answers = async { while connections.join_next().await.is_some() {} };
+    let stopped = async {
+        while !stop.load(Ordering::Acquire) {
+            tokio::time::sleep(LOOK).await;
+        }
+        tokio::time::sleep(LAST_ANSWERS.min(generator.timeout)).await;
+    };
+    tokio::select! {
+        () = answers => {}
+        () = stopped => {}
+    }
+    let given_up = connections.len() as u64;
+    connections.shutdown().await;
+    let took = start.elapsed();
+    let seen = generator
+        .now
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .take();
+    let mut seen = seen.ok_or_else(|| cannot(&"its figures are gone"))?;
+    seen.took = took;
+    if given_up > 0 {
+        let end = End {
+            kind: Kind::Approved,
+            status: 0,
+            reason: "given up".to_owned(),
+        };
+        *seen.ends.entry(end).or_default() += given_up;
+        generator.unknown_everywhere();
+    }
+    Ok(seen)
+}
+
+/// Why an answer is as it is, in the edge's word.
+fn reason(status: u16, headers: &HeaderMap, body: &[u8]) -> String {
+    let named = text(headers.get("x-service-reason"));
+    if !named.is_empty() {
+        return cut(named);
+    }
+    if status < 400 {
+        return String::new();
+    }
+    let document: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
+    cut(document["error"]["code"].as_str().unwrap_or_default())
+}
+
+fn cut(text: &str) -> String {
+    text.chars()
+        .filter(|letter| !letter.is_control())
+        .take(REASON_MAX)
+        .collect()
+}
+
+fn text(value: Option<&HeaderValue>) -> &str {
+    value.and_then(|value| value.to_str().ok()).unwrap_or_default()
+}
+
+/// What kept a call from being answered, in few words that name no address.
+fn what_happened(error: &reqwest::Error) -> &'static str {
+    if error.is_timeout() {
+        "no answer in time"
+    } else if error.is_connect() {
+        "no connection"
+    } else {
+        "connection broken"
+    }
+}

@@ -1,0 +1,84 @@
+//! Load on an edge (`tollgate-admin bench`): shows an operator what a staging system takes, and whether it charged exactly
+//! what it answered.
+//!
+//! [`plan`] says what is sent when, [`fixtures`] with which agents and keys, `pace` keeps the time, `generator` sends,
+//! `record` counts, [`check`] compares what was charged with what was answered, `report` renders. The load is open: a call
+//! is due when the plan says so, whether the answers before it came or not, and its latency counts from then. So a server
+//! that stalls shows all the calls that it delayed, not only the one that it was answering (no coordinated omission).
+//!
+//! Talks HTTP to the edge and the management API; uses the store only to read what was charged.
+
+pub mod check;
+mod error;
+pub mod fixtures;
+mod generator;
+pub mod kind;
+mod outcome;
+mod pace;
+pub mod plan;
+mod progress;
+mod record;
+mod report;
+
+use fixtures::Fixtures;
+use generator::LoadGenerator;
+use plan::Plan;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use store::Store;
+
+pub use check::Verdict;
+pub use error::LoadTestError;
+pub use outcome::{Measured, Outcome};
+pub use report::{intention, json, text};
+
+/// Runs the plan on behalf of the fixtures, and asks `store` afterwards, when there is one.
+///
+/// # Errors
+/// [`LoadTestError`]; load that is answered badly is no error.
+pub async fn run(
+    plan: Plan,
+    fixtures: &Fixtures,
+    store: Option<&Store>,
+    stop: &Arc<AtomicBool>,
+    show: bool,
+) -> Result<Outcome, LoadTestError> {
+    let before = match store {
+        Some(store) => Some(check::look(store, fixtures).await?),
+        None => None,
+    };
+    let generator = Arc::new(LoadGenerator::new(&plan, fixtures)?);
+    let mut phases = Vec::new();
+    let (mut knee, mut stopped_by) = (None, None);
+    for phase in plan.phases() {
+        let shown = show.then(|| progress::start(&phase, &generator));
+        let seen = generator::phase(&generator, &phase, stop).await?;
+        if let Some(shown) = shown {
+            shown.end();
+        }
+        let is_step = phase.is_step;
+        let beyond = is_step.then(|| plan.beyond(&seen)).flatten();
+        if is_step && beyond.is_none() && !stop.load(Ordering::Acquire) {
+            knee = Some(phase.rate);
+        }
+        phases.push(Measured { phase, seen });
+        stopped_by = beyond;
+        if stopped_by.is_some() || stop.load(Ordering::Acquire) {
+            break;
+        }
+    }
+    let verdict = match (store, before) {
+        // The figures of the run are told although the store is away by now.
+        (Some(store), Some(before)) => check::verdict(store, fixtures, &before, &generator.ledger())
+            .await
+            .unwrap_or_else(|error| Verdict::NotChecked(error.to_string())),
+        _ => Verdict::NotAsked,
+    };
+    Ok(Outcome {
+        phases,
+        interrupted: stop.load(Ordering::Acquire),
+        knee,
+        stopped_by,
+        verdict,
+    })
+}

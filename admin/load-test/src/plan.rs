@@ -1,0 +1,433 @@
+//! What is sent when: scenarios as phases of a steady rate, the mix of calls, and the bounds of all of it.
+
+use super::kind::Kind;
+use super::record::Recorded;
+use crate::error::LoadTestError;
+use domain::money::Nanos;
+use domain::price::PriceTable;
+use reqwest::Url;
+use std::net::IpAddr;
+use std::time::Duration;
+
+/// Most calls of a run: what the ledger check adds up, and what a slip of the finger may cost, is bounded.
+pub const CALLS_MAX: u64 = 20_000_000;
+/// Most calls a second of any phase, a spike's among them.
+pub const RATE_MAX: u32 = 100_000;
+/// The longest run, warm-up included.
+pub const RUN_MAX: Duration = Duration::from_secs(3600);
+/// Shares are kept in parts per million, so that how many calls of a kind are sent is exact.
+pub const WHOLE: u64 = 1_000_000;
+/// Letters of the prompt around the padding of a body.
+const BODY_FRAME: usize = 128;
+
+/// The course of the load.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Scenario {
+    /// One rate all the time
+    Steady,
+    /// The rate rises in steps, until a bound is exceeded: finds the knee
+    Ramp,
+    /// The rate, then a multiple of it, then the rate again
+    Spike,
+    /// Half of the calls are to be denied
+    Denials,
+    /// A tenth of the calls are to be denied
+    Mixed,
+}
+
+impl Scenario {
+    /// The share of calls to be denied, in parts per million, unless another is given.
+    #[must_use]
+    pub const fn deny_share(self) -> u64 {
+        match self {
+            Self::Steady | Self::Ramp | Self::Spike => 0,
+            Self::Denials => WHOLE / 2,
+            Self::Mixed => WHOLE / 10,
+        }
+    }
+}
+
+/// A time of steady rate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Phase {
+    /// What it is called.
+    pub name: String,
+    /// Calls a second.
+    pub rate: u32,
+    /// How long.
+    pub time: Duration,
+    /// Whether its figures count.
+    pub measured: bool,
+    /// Whether it is a step of a ramp.
+    pub is_step: bool,
+}
+
+impl Phase {
+    /// Calls of the phase.
+    #[must_use]
+    pub fn calls(&self) -> u64 {
+        let calls = u128::from(self.rate) * self.time.as_millis() / 1000;
+        u64::try_from(calls).unwrap_or(u64::MAX)
+    }
+}
+
+/// Everything that was asked for.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// The edge, without `/v1`.
+    pub target: Url,
+    /// A certificate authority to trust besides the usual ones, PEM.
+    pub ca: Option<Vec<u8>>,
+    /// The course.
+    pub scenario: Scenario,
+    /// Calls a second: of the highest step, and of the time beside a spike.
+    pub rate: u32,
+    /// By how much a spike exceeds the rate.
+    pub spike_factor: u32,
+    /// Steps of a ramp.
+    pub steps: u32,
+    /// Connections, and calls in flight at most.
+    pub connections: usize,
+    /// Without the warm-up.
+    pub duration: Duration,
+    /// Before the figures count.
+    pub warm_up: Duration,
+    /// How long a call may take.
+    pub timeout: Duration,
+    /// Of calls to be denied, in parts per million.
+    pub deny_share: u64,
+    /// The model asked for.
+    pub model: String,
+    /// `max_tokens`
+    pub max_tokens: u64,
+    /// Sizes of bodies, in turn.
+    pub body_bytes: Vec<usize>,
+    /// The share of errors that is too much.
+    pub max_errors: f64,
+    /// The share of calls denied by a limit (a cap, a plan, a rate) that is too much: denials are cheap, and figures with many of
+    /// them are no figures of approved calls.
+    pub max_limited: f64,
+    /// What the slowest of a hundred calls of a ramp's step may take.
+    pub p99_bound: Duration,
+}
+
+impl Plan {
+    /// The phases, in order.
+    #[must_use]
+    pub fn phases(&self) -> Vec<Phase> {
+        let phase = |name: String, rate, time| Phase {
+            name,
+            rate,
+            time,
+            measured: true,
+            is_step: false,
+        };
+        let mut phases = Vec::new();
+        if !self.warm_up.is_zero() {
+            let rate = match self.scenario {
+                Scenario::Ramp => self.step_rate(1),
+                _ => self.rate,
+            };
+            phases.push(Phase {
+                measured: false,
+                ..phase("warm-up".to_owned(), rate, self.warm_up)
+            });
+        }
+        match self.scenario {
+            Scenario::Steady | Scenario::Denials | Scenario::Mixed => {
+                phases.push(phase("steady".to_owned(), self.rate, self.duration));
+            }
+            Scenario::Spike => {
+                let (beside, spike) = (self.duration * 2 / 5, self.duration / 5);
+                phases.push(phase("before".to_owned(), self.rate, beside));
+                let rate = self.rate.saturating_mul(self.spike_factor);
+                phases.push(phase("spike".to_owned(), rate, spike));
+                phases.push(phase("after".to_owned(), self.rate, beside));
+            }
+            Scenario::Ramp => phases.extend((1..=self.steps).map(|step| Phase {
+                is_step: true,
+                ..phase(
+                    format!("step {step}"),
+                    self.step_rate(step),
+                    self.duration / self.steps,
+                )
+            })),
+        }
+        phases
+    }
+
+    fn step_rate(&self, step: u32) -> u32 {
+        let rate = u64::from(self.rate) * u64::from(step) / u64::from(self.steps.max(1));
+        u32::try_from(rate).unwrap_or(u32::MAX).max(1)
+    }
+
+    /// Calls of all phases.
+    #[must_use]
+    pub fn calls(&self) -> u64 {
+        let calls = self.phases().into_iter().map(|phase| phase.calls());
+        calls.fold(0, u64::saturating_add)
+    }
+
+    /// Calls a second of the highest phase.
+    #[must_use]
+    pub fn highest_rate(&self) -> u32 {
+        let rates = self.phases().into_iter().map(|phase| phase.rate);
+        rates.max().unwrap_or(self.rate)
+    }
+
+    /// What the whole run can be charged at most, by `prices`: every call that is to be approved, at its estimate.
+    #[must_use]
+    pub fn cost_at_most(&self, prices: &PriceTable) -> Option<Nanos> {
+        let bodies: Vec<String> = self.bodies();
+        let estimates = bodies.iter().map(|body| {
+            let chat = chat::parse(body.as_bytes()).ok()?;
+            Some(prices.estimate(&chat.shape())?.get())
+        });
+        let dearest = estimates.collect::<Option<Vec<u64>>>()?.into_iter().max()?;
+        let approved: u64 = self
+            .phases()
+            .iter()
+            .map(|phase| phase.calls() - denied_before(phase.calls(), self.deny_share))
+            .sum();
+        Nanos::new(dearest.checked_mul(approved)?)
+    }
+
+    /// The bodies of approved calls, in turn.
+    #[must_use]
+    pub fn bodies(&self) -> Vec<String> {
+        let body = |bytes: &usize| {
+            let text = "x".repeat(bytes.saturating_sub(BODY_FRAME).max(1));
+            let messages = serde_json::json!([{ "role": "user", "content": text }]);
+            serde_json::json!({ "model": self.model, "messages": messages, "max_tokens": self.max_tokens })
+                .to_string()
+        };
+        self.body_bytes.iter().map(body).collect()
+    }
+
+    /// Why a step of a ramp was too much, if it was.
+    #[must_use]
+    pub(super) fn beyond(&self, seen: &Recorded) -> Option<String> {
+        let (errors, calls) = (seen.errors(), seen.calls());
+        if errors as f64 > self.max_errors * calls.max(1) as f64 {
+            return Some(format!("{errors} of {calls} calls ended in errors"));
+        }
+        let limited = seen.limited();
+        if limited as f64 > self.max_limited * calls.max(1) as f64 {
+            return Some(format!(
+                "{limited} of {calls} calls were denied by a cap, a plan or a rate"
+            ));
+        }
+        let p99 = seen.quantile(0.99);
+        if p99 > self.p99_bound {
+            let (took, bound) = (millis(p99), millis(self.p99_bound));
+            return Some(format!("p99 {took} ms, the bound is {bound} ms"));
+        }
+        None
+    }
+
+    /// Whether the target is this machine.
+    #[must_use]
+    pub fn is_local(&self) -> bool {
+        let host = self.target.host_str().unwrap_or_default();
+        let plain = host.trim_matches(['[', ']']);
+        host == "localhost" || plain.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+    }
+
+    /// What cannot be meant.
+    ///
+    /// # Errors
+    /// [`LoadTestError::Usage`] names the option.
+    pub fn check(&self) -> Result<(), LoadTestError> {
+        let usage = |text: &str| Err(LoadTestError::Usage(text.to_owned()));
+        if !matches!(self.target.scheme(), "http" | "https") || self.target.host_str().is_none() {
+            return usage("--target must be an address such as https://edge.staging.example");
+        }
+        if !matches!(self.target.path(), "" | "/") || self.target.query().is_some() {
+            return usage("--target is the edge's address without a path: /v1 is added");
+        }
+        if self.duration.is_zero() {
+            return usage("--duration must be longer than nothing");
+        }
+        if self.duration.saturating_add(self.warm_up) > RUN_MAX {
+            return usage("--warm-up and --duration together are more than an hour");
+        }
+        if self.highest_rate() > RATE_MAX {
+            return usage("more than 100,000 calls a second: lower --rate or --spike-factor");
+        }
+        if self.phases().iter().any(|phase| phase.calls() == 0) {
+            return usage("a phase would send no call at all: raise --rate, or make --duration longer");
+        }
+        if self.calls() > CALLS_MAX {
+            return usage("more than 20 million calls: lower --rate or --duration");
+        }
+        Ok(())
+    }
+}
+
+/// How many of the first `calls` calls are to be denied: spread evenly, exact in the sum.
+#[must_use]
+pub fn denied_before(calls: u64, share: u64) -> u64 {
+    let denied = u128::from(calls) * u128::from(share) / u128::from(WHOLE);
+    u64::try_from(denied).unwrap_or(u64::MAX)
+}
+
+/// The kind of call `number` (from 0) among the kinds of denials, which come in turn; and the how-manieth of its kind it is
+/// (from 0), so that the keys of a kind come in turn too.
+#[must_use]
+pub fn kind_of(number: u64, share: u64, denials: &[Kind]) -> (Kind, u64) {
+    let (before, after) = (
+        denied_before(number, share),
+        denied_before(number.saturating_add(1), share),
+    );
+    let kinds = denials.len() as u64;
+    if after == before || kinds == 0 {
+        return (Kind::Approved, if kinds == 0 { number } else { number - before });
+    }
+    let turn = usize::try_from(before % kinds).unwrap_or(0);
+    (denials[turn], before / kinds)
+}
+
+/// Milliseconds with three digits behind the point.
+#[must_use]
+pub fn millis(time: Duration) -> String {
+    format!("{:.3}", time.as_secs_f64() * 1000.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::record::End;
+    use super::*;
+
+    fn plan(scenario: Scenario) -> Plan {
+        Plan {
+            target: Url::parse("http://127.0.0.1:8080").unwrap(),
+            ca: None,
+            scenario,
+            rate: 100,
+            spike_factor: 5,
+            steps: 4,
+            connections: 8,
+            duration: Duration::from_secs(20),
+            warm_up: Duration::from_secs(2),
+            timeout: Duration::from_secs(5),
+            deny_share: scenario.deny_share(),
+            model: "gpt-4o-mini".to_owned(),
+            max_tokens: 16,
+            body_bytes: vec![1024, 4096],
+            max_errors: 0.001,
+            max_limited: 0.001,
+            p99_bound: Duration::from_millis(100),
+        }
+    }
+
+    #[test]
+    fn scenarios_are_phases() {
+        let rates = |scenario| -> Vec<(u32, u64)> {
+            let phases = plan(scenario).phases();
+            phases.iter().map(|phase| (phase.rate, phase.calls())).collect()
+        };
+        assert_eq!(rates(Scenario::Steady), [(100, 200), (100, 2000)]);
+        assert_eq!(
+            rates(Scenario::Ramp),
+            [(25, 50), (25, 125), (50, 250), (75, 375), (100, 500)]
+        );
+        assert_eq!(
+            rates(Scenario::Spike),
+            [(100, 200), (100, 800), (500, 2000), (100, 800)]
+        );
+        assert!(!plan(Scenario::Ramp).phases()[0].measured);
+    }
+
+    #[test]
+    fn denials_are_spread_and_exact() {
+        let kinds = [Kind::Frozen, Kind::Revoked];
+        for (kind, count) in [(Kind::Approved, 900), (Kind::Frozen, 50), (Kind::Revoked, 50)] {
+            let calls = (0..1000).map(|number| kind_of(number, WHOLE / 10, &kinds));
+            let turns: Vec<u64> = calls.filter(|call| call.0 == kind).map(|call| call.1).collect();
+            assert_eq!(turns, Vec::from_iter(0..count), "{kind:?}");
+        }
+        assert_eq!(kind_of(5, WHOLE, &[]), (Kind::Approved, 5));
+        assert!((0..10).all(|number| kind_of(number, 0, &kinds) == (Kind::Approved, number)));
+    }
+
+    #[test]
+    fn bodies_have_their_size_and_an_estimate() {
+        let plan = plan(Scenario::Steady);
+        for (body, bytes) in plan.bodies().iter().zip(&plan.body_bytes) {
+            assert!(
+                body.len().abs_diff(*bytes) < BODY_FRAME,
+                "{} of {bytes}",
+                body.len()
+            );
+            assert!(chat::parse(body.as_bytes()).is_ok());
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_said() {
+        assert!(plan(Scenario::Ramp).check().is_ok());
+        let said = |change: fn(&mut Plan)| {
+            let mut plan = plan(Scenario::Steady);
+            change(&mut plan);
+            plan.check().unwrap_err().to_string()
+        };
+        assert!(said(|plan| plan.duration = Duration::ZERO).contains("--duration"));
+        assert!(said(|plan| plan.duration = Duration::from_millis(1)).contains("no call"));
+        assert!(said(|plan| plan.duration = Duration::from_secs(3599)).contains("an hour"));
+        assert!(said(|plan| plan.duration = Duration::MAX).contains("an hour"));
+        let spike = |plan: &mut Plan, rate| (plan.scenario, plan.rate) = (Scenario::Spike, rate);
+        let mut highest = plan(Scenario::Steady);
+        spike(&mut highest, RATE_MAX / 5);
+        assert!(highest.check().is_ok(), "the highest phase is at the bound");
+        spike(&mut highest, RATE_MAX / 5 + 1);
+        assert!(
+            highest
+                .check()
+                .unwrap_err()
+                .to_string()
+                .contains("--spike-factor")
+        );
+        assert!(
+            said(|plan| (plan.rate, plan.duration) = (RATE_MAX, Duration::from_secs(300)))
+                .contains("20 million")
+        );
+        assert!(said(|plan| plan.target = Url::parse("http://h/v1").unwrap()).contains("/v1"));
+        assert!(said(|plan| plan.target = Url::parse("redis://h").unwrap()).contains("--target"));
+    }
+
+    #[test]
+    fn what_limits_denied_is_not_within_the_bounds() {
+        let seen = |limited: u64| {
+            let mut seen = Recorded::new().unwrap();
+            for number in 0..1000 {
+                let (status, reason) = match number < limited {
+                    true => (429, "rate_limited"),
+                    false => (200, ""),
+                };
+                let (kind, reason) = (Kind::Approved, reason.to_owned());
+                *seen.ends.entry(End { kind, status, reason }).or_default() += 1;
+            }
+            seen
+        };
+        let mut plan = plan(Scenario::Ramp);
+        assert_eq!(plan.beyond(&seen(1)), None);
+        assert!(plan.beyond(&seen(2)).unwrap().contains("denied by a cap"));
+        plan.max_limited = 1.0;
+        assert_eq!(plan.beyond(&seen(1000)), None);
+    }
+
+    #[test]
+    fn this_machine_is_told_from_others() {
+        let is_local = |target: &str| {
+            let mut plan = plan(Scenario::Steady);
+            plan.target = Url::parse(target).unwrap();
+            plan.is_local()
+        };
+        for local in ["http://127.0.0.1:1", "http://localhost", "https://[::1]:8"] {
+            assert!(is_local(local), "{local}");
+        }
+        for other in ["http://10.0.0.1", "https://localhost.example", "https://[::2]"] {
+            assert!(!is_local(other), "{other}");
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! What was seen of a phase: counts and latencies, in bounded memory whatever the number of calls.
+
+use super::kind::{Judged, Kind};
+use hdrhistogram::Histogram;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// The longest latency that is told apart from longer ones, in microseconds: an hour.
+const LONGEST_US: u64 = 3_600_000_000;
+/// Digits of a latency that are kept.
+const DIGITS: u8 = 3;
+/// Kinds of ends that are told apart; what comes beyond is counted together.
+const ENDS_MAX: usize = 200;
+/// A call that leaves so long after it was due is late.
+pub(super) const LATE: Duration = Duration::from_millis(1);
+
+/// How a call ended.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct End {
+    /// What it was made for.
+    pub kind: Kind,
+    /// The status; 0 for none.
+    pub status: u16,
+    /// Why, in the edge's word; empty for an approval. Without an answer: what happened.
+    pub reason: String,
+}
+
+/// One call.
+#[derive(Debug)]
+pub(super) struct Sample {
+    pub end: End,
+    /// From when it was due to its end.
+    pub since_due: Duration,
+    /// From when it was sent to its end.
+    pub since_sent: Duration,
+    pub bytes_sent: u64,
+    pub bytes_received: u64,
+}
+
+/// What was seen.
+#[derive(Debug)]
+pub struct Recorded {
+    since_due: Histogram<u64>,
+    since_sent: Histogram<u64>,
+    /// How often each end was seen.
+    pub ends: BTreeMap<End, u64>,
+    /// Calls that left late.
+    pub late: u64,
+    /// The longest time that one left late by.
+    pub latest: Duration,
+    /// Calls that were due and never sent: all connections were busy for too long.
+    pub dropped: u64,
+    /// Bytes of bodies sent.
+    pub bytes_sent: u64,
+    /// Bytes of bodies received.
+    pub bytes_received: u64,
+    /// How long it took until the last answer.
+    pub took: Duration,
+}
+
+impl Recorded {
+    /// Nothing yet; `None` when there is no memory for it.
+    pub(super) fn new() -> Option<Self> {
+        let histogram = || Histogram::new_with_bounds(1, LONGEST_US, DIGITS).ok();
+        Some(Self {
+            since_due: histogram()?,
+            since_sent: histogram()?,
+            ends: BTreeMap::new(),
+            late: 0,
+            latest: Duration::ZERO,
+            dropped: 0,
+            bytes_sent: 0,
+            bytes_received: 0,
+            took: Duration::ZERO,
+        })
+    }
+
+    pub(super) fn note(&mut self, shot: Sample) {
+        let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX).max(1);
+        self.since_due.saturating_record(micros(shot.since_due));
+        self.since_sent.saturating_record(micros(shot.since_sent));
+        let lag = shot.since_due.saturating_sub(shot.since_sent);
+        if lag > LATE {
+            self.late += 1;
+        }
+        self.latest = self.latest.max(lag);
+        self.bytes_sent += shot.bytes_sent;
+        self.bytes_received += shot.bytes_received;
+        let mut end = shot.end;
+        if self.ends.len() >= ENDS_MAX && !self.ends.contains_key(&end) {
+            "(others)".clone_into(&mut end.reason);
+        }
+        *self.ends.entry(end).or_default() += 1;
+    }
+
+    /// Calls that were due.
+    #[must_use]
+    pub fn calls(&self) -> u64 {
+        self.answered() + self.unanswered() + self.dropped
+    }
+
+    /// Calls that got an answer.
+    #[must_use]
+    pub fn answered(&self) -> u64 {
+        self.sum(|end| end.status != 0)
+    }
+
+    /// Calls that were sent and got none.
+    #[must_use]
+    pub fn unanswered(&self) -> u64 {
+        self.sum(|end| end.status == 0)
+    }
+
+    /// Calls that a limit denied.
+    #[must_use]
+    pub fn limited(&self) -> u64 {
+        self.sum(|end| end.judged() == Judged::Limited)
+    }
+
+    /// Calls that ended otherwise than they should, or were never sent.
+    #[must_use]
+    pub fn errors(&self) -> u64 {
+        self.sum(|end| end.judged() == Judged::Wrong) + self.dropped
+    }
+
+    /// Answers a second.
+    #[must_use]
+    pub fn throughput(&self) -> f64 {
+        self.answered() as f64 / self.took.as_secs_f64().max(f64::MIN_POSITIVE)
+    }
+
+    fn sum(&self, of: impl Fn(&End) -> bool) -> u64 {
+        let ends = self.ends.iter().filter(|(end, _)| of(end));
+        ends.map(|(_, count)| count).sum()
+    }
+
+    /// The latency from when calls were due that this share of them stayed within.
+    #[must_use]
+    pub fn quantile(&self, share: f64) -> Duration {
+        Duration::from_micros(self.since_due.value_at_quantile(share))
+    }
+
+    /// The same from when they were sent: without what they waited for a connection.
+    #[must_use]
+    pub fn sent_quantile(&self, share: f64) -> Duration {
+        Duration::from_micros(self.since_sent.value_at_quantile(share))
+    }
+
+    /// The longest latency.
+    #[must_use]
+    pub fn longest(&self) -> Duration {
+        Duration::from_micros(self.since_due.max())
+    }
+}
+
+impl End {
+    /// What it means.
+    #[must_use]
+    pub fn judged(&self) -> Judged {
+        match self.status {
+            0 => Judged::Wrong,
+            status => self.kind.judge(status, &self.reason),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shot(status: u16, waited_ms: u64, took_ms: u64) -> Sample {
+        Sample {
+            end: End {
+                kind: Kind::Approved,
+                status,
+                reason: String::new(),
+            },
+            since_due: Duration::from_millis(waited_ms + took_ms),
+            since_sent: Duration::from_millis(took_ms),
+            bytes_sent: 10,
+            bytes_received: 20,
+        }
+    }
+
+    #[test]
+    fn a_stall_shows_in_all_the_calls_that_it_kept_waiting() {
+        let mut seen = Recorded::new().unwrap();
+        for number in 0..100 {
+            // One answer took a second, during which 50 calls were due.
+            let waited = if number < 50 { 1000 - number * 20 } else { 0 };
+            seen.note(shot(200, waited, 1));
+        }
+        assert!(seen.quantile(0.9) > Duration::from_millis(700));
+        assert!(seen.sent_quantile(0.9) < Duration::from_millis(2));
+        assert_eq!(
+            (seen.late, seen.answered(), seen.errors(), seen.bytes_sent),
+            (50, 100, 0, 1000)
+        );
+        assert_eq!(seen.latest, Duration::from_secs(1));
+    }
+
+    #[test]
+    fn what_got_no_answer_or_was_not_sent_is_an_error() {
+        let mut seen = Recorded::new().unwrap();
+        seen.note(shot(200, 0, 1));
+        seen.note(shot(0, 0, 1));
+        seen.note(shot(502, 0, 1));
+        seen.dropped = 1;
+        assert_eq!((seen.calls(), seen.errors(), seen.unanswered()), (4, 3, 1));
+    }
+}

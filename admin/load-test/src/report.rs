@@ -1,0 +1,255 @@
+//! What is said about a run: before it, what it will send; after it, what was seen, for people and as a document.
+
+use super::check::{Line, Verdict};
+use super::plan::{Plan, WHOLE, millis};
+use super::record::{End, Recorded};
+use crate::outcome::{Measured, Outcome};
+use domain::money::Nanos;
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::time::Duration;
+
+/// The shares of calls whose latency is told.
+const SHARES: [(&str, f64); 5] = [
+    ("p50", 0.5),
+    ("p90", 0.9),
+    ("p95", 0.95),
+    ("p99", 0.99),
+    ("p999", 0.999),
+];
+/// More late calls than this share mean that the figures are those of the sender.
+const LATE_TOO_OFTEN: f64 = 0.01;
+/// Why there is no check that nobody asked for.
+const NOT_ASKED: &str = "no access to the store was given";
+
+/// What will be sent, and what it can cost at most.
+#[must_use]
+pub fn intention(plan: &Plan, cost: Option<Nanos>) -> String {
+    let (calls, rate) = (plan.calls(), plan.highest_rate());
+    let cost = cost.map_or_else(
+        || "more than can be counted".to_owned(),
+        |cost| format!("{cost} USD at most, by this configuration's prices"),
+    );
+    let denied = plan.deny_share as f64 * 100.0 / WHOLE as f64;
+    let (target, model, connections) = (&plan.target, &plan.model, plan.connections);
+    format!(
+        "{calls} calls of {model} to {target}, up to {rate} a second over {connections} connections, {denied} % of them to \
+         be denied; what the edge approves reaches its provider and costs {cost}"
+    )
+}
+
+/// The report for people.
+#[must_use]
+pub fn text(plan: &Plan, outcome: &Outcome) -> String {
+    let mut text = String::new();
+    // Writing to a string does not fail.
+    let _ = writeln!(text, "{}", head());
+    for one in &outcome.phases {
+        let _ = writeln!(text, "{}", row(one));
+    }
+    let _ = writeln!(
+        text,
+        "\nLatency in ms from when each call was due. `sent p99`: from when it was sent, as a sender sees it that waits for \
+         answers.\n"
+    );
+    for one in outcome.phases.iter().filter(|one| one.phase.measured) {
+        let _ = writeln!(text, "{}: {}", one.phase.name, ends(&one.seen));
+        if let Some(doubt) = doubt(&one.seen) {
+            let _ = writeln!(text, "  {doubt}");
+        }
+    }
+    if let Some(knee) = outcome.knee {
+        let why = outcome
+            .stopped_by
+            .as_deref()
+            .unwrap_or("every step was within the bounds");
+        let limited = denied_at(outcome, knee);
+        let _ = writeln!(text, "\nKnee: {knee} calls a second ({why}){limited}.");
+    } else if let Some(why) = &outcome.stopped_by {
+        let _ = writeln!(text, "\nNo step was within the bounds: {why}.");
+    }
+    if outcome.interrupted {
+        let _ = writeln!(text, "\nStopped before its end.");
+    }
+    let share = outcome.error_share() * 100.0;
+    let allowed = plan.max_errors * 100.0;
+    let _ = writeln!(text, "\nErrors: {share:.3} % (allowed: {allowed} %).");
+    let (share, allowed) = (outcome.limited_share() * 100.0, plan.max_limited * 100.0);
+    let _ = writeln!(
+        text,
+        "Denied by a cap, a plan or a rate: {share:.3} % (allowed: {allowed} %)."
+    );
+    text.push_str(&verdict(&outcome.verdict));
+    text.trim_end().to_owned()
+}
+
+/// What limits denied at the knee: a knee of denials is none of approved calls.
+fn denied_at(outcome: &Outcome, knee: u32) -> String {
+    let mut steps = outcome.phases.iter().filter(|one| one.phase.is_step);
+    let Some(step) = steps.find(|one| one.phase.rate == knee) else {
+        return String::new();
+    };
+    match step.seen.limited() {
+        0 => String::new(),
+        limited => format!("; limits denied {limited} of its {} calls", step.seen.calls()),
+    }
+}
+
+fn head() -> String {
+    let mut line = format!(
+        "{:<10} {:>8} {:>9} {:>8} {:>7}",
+        "PHASE", "RATE/S", "CALLS", "ANS/S", "ERRORS"
+    );
+    for (name, _) in SHARES {
+        let _ = write!(line, " {name:>9}");
+    }
+    let _ = write!(line, " {:>9} {:>9}", "max", "sent p99");
+    line
+}
+
+fn row(one: &Measured) -> String {
+    let (phase, seen) = (&one.phase, &one.seen);
+    let mut line = format!(
+        "{:<10} {:>8} {:>9} {:>8.0} {:>7}",
+        phase.name,
+        phase.rate,
+        seen.calls(),
+        seen.throughput(),
+        seen.errors()
+    );
+    for (_, share) in SHARES {
+        let _ = write!(line, " {:>9}", millis(seen.quantile(share)));
+    }
+    let (longest, sent) = (millis(seen.longest()), millis(seen.sent_quantile(0.99)));
+    let _ = write!(line, " {longest:>9} {sent:>9}");
+    line
+}
+
+/// How calls ended, the most frequent first.
+fn ends(seen: &Recorded) -> String {
+    let mut ends: Vec<(&End, &u64)> = seen.ends.iter().collect();
+    ends.sort_by(|one, other| other.1.cmp(one.1).then(one.0.cmp(other.0)));
+    let mut told: Vec<String> = ends
+        .into_iter()
+        .map(|(end, count)| format!("{count} {}", name(end)))
+        .collect();
+    if seen.dropped > 0 {
+        told.push(format!("{} never sent", seen.dropped));
+    }
+    told.join(", ")
+}
+
+fn name(end: &End) -> String {
+    let kind = end.kind.as_str();
+    match (end.status, end.reason.as_str()) {
+        (0, what) => format!("{kind}: {what}"),
+        (status, "") => format!("{kind}: {status}"),
+        (status, reason) => format!("{kind}: {status} {reason}"),
+    }
+}
+
+/// Whether the figures may be those of the sender, not of the edge.
+fn doubt(seen: &Recorded) -> Option<String> {
+    let share = seen.late as f64 / seen.calls().max(1) as f64;
+    (share > LATE_TOO_OFTEN).then(|| {
+        let (late, latest) = (seen.late, millis(seen.latest));
+        format!(
+            "{late} calls left more than 1 ms late (the latest by {latest} ms): all connections were busy, or this machine is \
+             the limit; try more --connections, or more senders"
+        )
+    })
+}
+
+fn verdict(verdict: &Verdict) -> String {
+    let lines = match verdict {
+        Verdict::NotAsked => return format!("Overspend: NOT CHECKED: {NOT_ASKED}.\n"),
+        Verdict::NotChecked(why) => {
+            return format!("Overspend: FAILED: it could not be checked: {why}.\n");
+        }
+        Verdict::Checked(lines) => lines,
+    };
+    let mut text = String::new();
+    let wrong: Vec<&Line> = lines.iter().filter(|line| !line.wrong.is_empty()).collect();
+    let total = |of: fn(&Line) -> Nanos| Nanos::from_stored(lines.iter().map(|line| of(line).get()).sum());
+    let (charged, seen) = (total(|line| line.charged), total(|line| line.seen));
+    let unknown: u64 = lines.iter().map(|line| line.unknown).sum();
+    let count = lines.len();
+    let (word, rest) = match wrong.is_empty() {
+        true => ("ok", "; no agent is over a cap, and no hold is left open"),
+        false => ("FAILED", ""),
+    };
+    let _ = writeln!(
+        text,
+        "Overspend: {word}: {count} agents were charged {charged} USD, the answers say {seen} USD{rest}."
+    );
+    if unknown > 0 {
+        let _ = writeln!(
+            text,
+            "  {unknown} calls got no answer; what they were charged is not known, so only the lower bound was compared."
+        );
+    }
+    for line in wrong {
+        for wrong in &line.wrong {
+            let _ = writeln!(text, "  {}: {wrong}", line.agent.id);
+        }
+    }
+    text
+}
+
+/// The document.
+#[must_use]
+pub fn json(plan: &Plan, outcome: &Outcome, ok: bool) -> Value {
+    let phases: Vec<Value> = outcome.phases.iter().map(phase).collect();
+    json!({
+        "ok": ok, "target": plan.target.as_str(), "scenario": format!("{:?}", plan.scenario).to_lowercase(),
+        "interrupted": outcome.interrupted, "phases": phases, "knee": outcome.knee, "stoppedBy": outcome.stopped_by,
+        "errorShare": outcome.error_share(), "maxErrors": plan.max_errors,
+        "limitedShare": outcome.limited_share(), "maxLimited": plan.max_limited, "overspend": document(&outcome.verdict),
+    })
+}
+
+fn phase(one: &Measured) -> Value {
+    let (phase, seen) = (&one.phase, &one.seen);
+    let ms = |time: Duration| time.as_micros() as f64 / 1000.0;
+    let latencies = |of: &dyn Fn(f64) -> Duration| -> Value {
+        let shares = SHARES
+            .iter()
+            .map(|(name, share)| ((*name).to_owned(), json!(ms(of(*share)))));
+        Value::Object(shares.collect())
+    };
+    let mut due = latencies(&|share| seen.quantile(share));
+    due["max"] = json!(ms(seen.longest()));
+    let ends: Vec<Value> = seen
+        .ends
+        .iter()
+        .map(|(end, count)| {
+            json!({ "kind": end.kind.as_str(), "status": end.status, "reason": end.reason, "count": count,
+                "as": format!("{:?}", end.judged()) })
+        })
+        .collect();
+    json!({
+        "name": phase.name, "rate": phase.rate, "seconds": seen.took.as_secs_f64(), "measured": phase.measured,
+        "calls": seen.calls(), "answered": seen.answered(), "unanswered": seen.unanswered(), "dropped": seen.dropped,
+        "limited": seen.limited(), "errors": seen.errors(), "answersPerSecond": seen.throughput(),
+        "latencyMs": due, "sentLatencyMs": latencies(&|share| seen.sent_quantile(share)), "late": seen.late,
+        "latestMs": ms(seen.latest), "bytesSent": seen.bytes_sent, "bytesReceived": seen.bytes_received, "ends": ends,
+    })
+}
+
+fn document(verdict: &Verdict) -> Value {
+    match verdict {
+        Verdict::NotAsked => json!({ "checked": false, "why": NOT_ASKED }),
+        Verdict::NotChecked(why) => json!({ "checked": false, "ok": false, "why": why }),
+        Verdict::Checked(lines) => {
+            let agents: Vec<Value> = lines
+                .iter()
+                .map(|line| {
+                    json!({ "accountId": line.agent.account, "agentId": line.agent.id, "dailyCapUsd": line.cap,
+                        "spentTodayUsd": line.spent, "chargedUsd": line.charged, "answeredUsd": line.seen,
+                        "unknownCalls": line.unknown, "wrong": line.wrong })
+                })
+                .collect();
+            json!({ "checked": true, "ok": verdict.is_good(), "agents": agents })
+        }
+    }
+}

@@ -1,0 +1,343 @@
+//! Password rules, and the argon2id hash in which alone a password is stored. A hash costs 19 MiB and tens of milliseconds,
+//! so a server computes a few at a time, off the threads that answer.
+//!
+//! Knows no store and no HTTP.
+
+use argon2::password_hash::{Output, PasswordHash, SaltString};
+use argon2::{Algorithm, Argon2, Block, Params, Version};
+use crypto::virtual_key::CheckSecret;
+use entropy::random_bytes;
+use secrecy::{ExposeSecret, SecretString};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::Semaphore;
+
+/// Shortest password, in characters.
+pub const SHORTEST: usize = 8;
+/// Longest password, in bytes.
+pub const LONGEST: usize = 1024;
+/// Hashes that are made at once, at most; fewer where there are fewer cores.
+const AT_ONCE: usize = 8;
+/// Requests that wait for their turn, at most. Each holds a connection, and a flood of guesses must leave the others theirs.
+const WAITING_MAX: usize = 256;
+/// Longest wait for one's turn.
+const TURN: Duration = Duration::from_secs(10);
+
+/// Longest salt of a hash in PHC form, in bytes.
+const SALT_BYTES_MAX: usize = 48;
+
+/// Why a text can be no password.
+pub fn require(password: &str) -> Result<(), &'static str> {
+    match (password.chars().count() >= SHORTEST, password.len() <= LONGEST) {
+        (true, true) => Ok(()),
+        (false, _) => Err("the password must have at least 8 characters"),
+        (_, false) => Err("the password must have at most 1024 bytes"),
+    }
+}
+
+/// A password could not be hashed.
+#[derive(Debug, thiserror::Error)]
+#[error("the password could not be hashed")]
+pub struct HashFailed;
+
+/// Why a server did not hash or verify a password. The cause is in the log.
+#[derive(Debug, thiserror::Error)]
+pub enum NotHashed {
+    /// Too many others wait for their hashes.
+    #[error("too many passwords are hashed at once")]
+    Busy,
+    /// There was no memory.
+    #[error(transparent)]
+    Failed(#[from] HashFailed),
+    /// The thread that hashed it panicked.
+    #[error("hashing a password failed")]
+    Panicked,
+}
+
+/// What a password is hashed with beside itself: 16 bytes that only this installation derives from an e-mail. All users of the
+/// e-mail have the same, so that one hash tells which of them a password is right for, and signing in takes as long
+/// however many there are (decision D74).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Salt([u8; 16]);
+
+impl Salt {
+    /// The salt of the users of this e-mail.
+    #[must_use]
+    pub fn of(secret: &CheckSecret, email: &str) -> Self {
+        Self(secret.derive(&["password-salt", email]).to_be_bytes())
+    }
+}
+
+/// The argon2id hash of a password in PHC form.
+///
+/// # Errors
+/// [`HashFailed`] without memory.
+pub fn hash(password: &SecretString, salt: Salt) -> Result<String, HashFailed> {
+    hash_in(password, salt, &mut Memory::default())
+}
+
+fn hash_in(password: &SecretString, salt: Salt, memory: &mut Memory) -> Result<String, HashFailed> {
+    let salt = SaltString::encode_b64(&salt.0).map_err(|_| HashFailed)?;
+    let params = Params::default();
+    let mut way = PasswordHash {
+        algorithm: Algorithm::default().ident(),
+        version: Some(Version::default().into()),
+        params: (&params).try_into().map_err(|_| HashFailed)?,
+        salt: Some(salt.as_salt()),
+        hash: None,
+    };
+    way.hash = compute(password.expose_secret().as_bytes(), &way, memory);
+    way.hash.ok_or(HashFailed).map(|_| way.to_string())
+}
+
+/// What hashes are computed in, 19 MiB with today's parameters. It is kept from one hash to the next: the system's allocator
+/// would keep as much for each thread that ever computed one.
+#[derive(Default)]
+struct Memory(Vec<Block>);
+
+impl std::fmt::Debug for Memory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Memory({} KiB)", self.0.len())
+    }
+}
+
+impl Memory {
+    /// The blocks that these parameters need.
+    fn blocks(&mut self, params: &Params) -> &mut [Block] {
+        let count = params.block_count();
+        if self.0.len() < count {
+            self.0.resize(count, Block::default());
+        }
+        &mut self.0[..count]
+    }
+}
+
+/// Hashes that one sign-in computes at least: one with the e-mail's salt, and one with that of an earlier version's user, or
+/// of nobody.
+const COMPUTED: usize = 2;
+/// And at most: users whose hashes have further salts or parameters sign in by naming their account.
+const COMPUTED_MAX: usize = 4;
+
+/// Which of the hashes the password is right for. The work is the same whether there are none, one or many of one e-mail.
+fn right_for(password: &SecretString, hashes: &[String], nobody: &str, memory: &mut Memory) -> Vec<bool> {
+    let password = password.expose_secret().as_bytes();
+    let parsed: Vec<Option<PasswordHash<'_>>> =
+        hashes.iter().map(|hash| PasswordHash::new(hash).ok()).collect();
+    // Where no hash can be read the work is nobody's.
+    let mut ways: Vec<PasswordHash<'_>> = Vec::new();
+    for hash in parsed.iter().flatten() {
+        if ways.len() < COMPUTED_MAX && !ways.iter().any(|way| is_alike(way, hash)) {
+            ways.push(hash.clone());
+        }
+    }
+    let nobody = PasswordHash::new(nobody).ok();
+    let fill = ways.first().cloned().or(nobody);
+    let missing = COMPUTED.saturating_sub(ways.len());
+    ways.extend(std::iter::repeat_n(fill, missing).flatten());
+    let computed: Vec<_> = ways
+        .iter()
+        .map(|way| (way, compute(password, way, memory)))
+        .collect();
+    let is_right = |hash: &PasswordHash<'_>| {
+        let found = computed.iter().find(|(way, _)| is_alike(way, hash));
+        found.is_some_and(|(_, output)| output.is_some() && *output == hash.hash)
+    };
+    parsed
+        .iter()
+        .map(|hash| hash.as_ref().is_some_and(is_right))
+        .collect()
+}
+
+/// Whether a password has the same hash under both.
+fn is_alike(one: &PasswordHash<'_>, other: &PasswordHash<'_>) -> bool {
+    let of = |hash: &PasswordHash<'_>| (hash.algorithm.to_string(), hash.version, hash.params.to_string());
+    one.salt == other.salt && of(one) == of(other)
+}
+
+/// The hash of a password made as `way` was. Outputs are compared in constant time.
+fn compute(password: &[u8], way: &PasswordHash<'_>, memory: &mut Memory) -> Option<Output> {
+    let params = Params::try_from(way).ok()?;
+    let algorithm = Algorithm::try_from(way.algorithm).ok()?;
+    let version = way.version.map(Version::try_from).transpose().ok()?;
+    let length = params.output_len().unwrap_or(Params::DEFAULT_OUTPUT_LEN);
+    let mut salt = [0; SALT_BYTES_MAX];
+    let salt = way.salt?.decode_b64(&mut salt).ok()?;
+    let blocks = memory.blocks(&params);
+    let argon2 = Argon2::new(algorithm, version.unwrap_or_default(), params);
+    Output::init_with(length, |output| {
+        let made = argon2.hash_password_into_with_memory(password, salt, output, blocks);
+        made.map_err(|_| argon2::password_hash::Error::Crypto)
+    })
+    .ok()
+}
+
+/// Hashes and verifies passwords for a server.
+#[derive(Debug)]
+pub struct Passwords {
+    room: Arc<Semaphore>,
+    /// As many as hashes were made at once, at most [`AT_ONCE`].
+    memories: Arc<Mutex<Vec<Memory>>>,
+    /// The places of those who wait.
+    line: Semaphore,
+    /// What the password of nobody is compared with, so that it takes as long as anybody's.
+    nobody: String,
+}
+
+impl Passwords {
+    /// Makes the hash of nobody's password.
+    ///
+    /// # Errors
+    /// [`HashFailed`].
+    pub fn new() -> Result<Self, HashFailed> {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let password = hex::encode(random_bytes::<32>().map_err(|_| HashFailed)?);
+        Ok(Self {
+            room: Arc::new(Semaphore::new(cores.min(AT_ONCE))),
+            memories: Arc::default(),
+            line: Semaphore::new(WAITING_MAX),
+            nobody: hash(&password.into(), Salt([0; 16]))?,
+        })
+    }
+
+    /// The hash of a new password.
+    ///
+    /// # Errors
+    /// [`NotHashed::Busy`] when the server has too many to make.
+    pub async fn hash(&self, password: SecretString, salt: Salt) -> Result<String, NotHashed> {
+        self.off_thread(move |memory| hash_in(&password, salt, memory))
+            .await?
+            .map_err(|error| {
+                tracing::error!(%error, "no hash");
+                error.into()
+            })
+    }
+
+    /// Which of these hashes the password is right for, those of the users of one e-mail; without any it takes as long.
+    ///
+    /// # Errors
+    /// [`NotHashed::Busy`] when the server has too many to verify.
+    pub async fn right_for(
+        &self,
+        password: SecretString,
+        hashes: Vec<String>,
+    ) -> Result<Vec<bool>, NotHashed> {
+        let nobody = self.nobody.clone();
+        self.off_thread(move |memory| right_for(&password, &hashes, &nobody, memory))
+            .await
+    }
+
+    async fn off_thread<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Memory) -> T + Send + 'static,
+    ) -> Result<T, NotHashed> {
+        let too_many = || {
+            tracing::warn!("too many passwords at once");
+            NotHashed::Busy
+        };
+        let place = self.line.try_acquire().map_err(|_| too_many())?;
+        let turn = Arc::clone(&self.room).acquire_owned();
+        let Ok(Ok(turn)) = tokio::time::timeout(TURN, turn).await else {
+            return Err(too_many());
+        };
+        drop(place);
+        let memories = Arc::clone(&self.memories);
+        let working = tokio::task::spawn_blocking(move || {
+            let kept = || memories.lock().unwrap_or_else(PoisonError::into_inner);
+            let memory = kept().pop();
+            let mut memory = memory.unwrap_or_default();
+            let done = work(&mut memory);
+            kept().push(memory);
+            drop(turn);
+            done
+        });
+        working.await.map_err(|error| {
+            tracing::error!(%error, "hashing failed");
+            NotHashed::Panicked
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::task::Poll;
+
+    const SALT: Salt = Salt([7; 16]);
+
+    fn right(password: &str, hashes: &[&str]) -> Vec<bool> {
+        let hashes: Vec<String> = hashes.iter().map(|hash| (*hash).to_owned()).collect();
+        let nobody = hash(&"nobody".into(), Salt([0; 16])).unwrap();
+        right_for(&password.into(), &hashes, &nobody, &mut Memory::default())
+    }
+
+    #[test]
+    fn a_password_is_right_for_those_who_have_it() {
+        let of = |password: &str, salt| hash(&password.into(), salt).unwrap();
+        let first = of("correct horse", SALT);
+        assert!(first.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"));
+        assert_ne!(first, of("correct horse", Salt([8; 16])));
+        let (other, early) = (of("wrong horse", SALT), of("correct horse", Salt([9; 16])));
+        assert_eq!(
+            right("correct horse", &[&first, &other, "no hash", &early, &first]),
+            [true, false, false, true, true]
+        );
+        assert_eq!(right("wrong horse", &[&first, &other]), [false, true]);
+        assert_eq!(right("another", &[&first, &other]), [false, false]);
+        assert_eq!(right("correct horse", &[]), [false; 0]);
+        // So many salts no e-mail has: what is beyond the bound is not tried.
+        let many: Vec<String> = (0..6).map(|n| of("correct horse", Salt([n; 16]))).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        assert_eq!(
+            right("correct horse", &many),
+            [true, true, true, true, false, false]
+        );
+    }
+
+    #[test]
+    fn each_e_mail_has_a_salt_of_its_own_in_each_installation() {
+        let secret = |byte: &str| CheckSecret::from_stored(byte.repeat(32));
+        let salt = Salt::of(&secret("00"), "a@example.com");
+        assert_eq!(salt, Salt::of(&secret("00"), "a@example.com"));
+        assert_ne!(salt, Salt::of(&secret("00"), "b@example.com"));
+        assert_ne!(salt, Salt::of(&secret("01"), "a@example.com"));
+    }
+
+    #[test]
+    fn passwords_have_bounds() {
+        assert_eq!(require("12345678"), Ok(()));
+        assert_eq!(require(&"x".repeat(LONGEST)), Ok(()));
+        assert!(require("1234567").is_err() && require("ééééééé").is_err());
+        assert!(require(&"x".repeat(LONGEST + 1)).is_err());
+    }
+
+    #[tokio::test]
+    async fn those_who_wait_are_bounded_and_the_next_is_told_at_once() {
+        let passwords = Passwords::new().unwrap();
+        let cores = u32::try_from(passwords.room.available_permits()).unwrap();
+        let busy = passwords.room.acquire_many(cores).await.unwrap();
+        let hash = || Box::pin(passwords.hash("correct horse".into(), SALT));
+        let mut waiting: Vec<_> = (0..WAITING_MAX).map(|_| hash()).collect();
+        for one in &mut waiting {
+            assert!(futures::poll!(one).is_pending());
+        }
+        let Poll::Ready(Err(error)) = futures::poll!(hash()) else {
+            panic!("one more waits");
+        };
+        assert!(matches!(error, NotHashed::Busy));
+        drop(waiting);
+        drop(busy);
+        assert!(hash().await.is_ok(), "who gave up has left the line");
+    }
+
+    #[tokio::test]
+    async fn hashes_take_the_memory_of_those_before_them() {
+        let passwords = Passwords::new().unwrap();
+        let at_once = passwords.room.available_permits();
+        let hashes = (0..3 * at_once).map(|_| passwords.hash("correct horse".into(), SALT));
+        for hash in futures::future::join_all(hashes).await {
+            assert!(hash.is_ok());
+        }
+        let memories = passwords.memories.lock().unwrap();
+        assert!((1..=at_once).contains(&memories.len()), "{memories:?}");
+    }
+}

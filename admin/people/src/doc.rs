@@ -1,0 +1,26 @@
+//! What the document says of the user API.
+
+mod session;
+mod team;
+
+use endpoint::doc::Section;
+use endpoint::doc::field::{email, is};
+
+/// What the document says of every operation.
+#[must_use]
+pub fn sections() -> [Section; 3] {
+    let signing_in = "How people sign in, and what they do about themselves. A login sets a cookie, which `X-CSRF-Token` guards.";
+    let factor =
+        "The optional second factor: codes of an app (RFC 6238), and recovery codes for the day it is lost.";
+    let team = "The users of the account, and the links by which people join it.";
+    [
+        Section::of("Signing in", signing_in, session::docs()).param("id", is("SessionId"), "The session."),
+        Section::of("Second factor", factor, session::totp()),
+        Section::of("Team", team, team::docs()).param("id", is("UserId"), "The user."),
+    ]
+}
+
+/// An e-mail of somebody in examples.
+fn somebody() -> openapi::Json {
+    email().eg("grace@example.com")
+}

@@ -1,0 +1,103 @@
+//! What the document says of the team and of invitations.
+
+use super::super::invitations::{InvitationCreated, InvitationView, Looked};
+use super::super::person::UserView;
+use super::super::team::{Removed, UserAnswer};
+use super::session::{new_password, opens, token};
+use super::somebody;
+use endpoint::doc::field::{flag, is};
+use endpoint::doc::{Body, Doc};
+use endpoint::{Code, Done};
+
+pub(super) fn docs() -> Vec<Doc> {
+    vec![
+        list(),
+        change(),
+        remove(),
+        invite(),
+        invitations(),
+        revoke(),
+        look(),
+        accept(),
+    ]
+}
+
+fn list() -> Doc {
+    Doc::of("GET /user/team", "listTeam", "List the users of the account")
+        .lists::<UserView<'_>>("users", "A page of users, the newest first.")
+}
+
+fn change() -> Doc {
+    let body = Body::of("RoleChange").must("role", is("RoleName"), "The new role; it binds the next call.");
+    Doc::of("PATCH /user/team/{id}", "changeRole", "Change the role of a user")
+        .takes(body)
+        .gives::<UserAnswer<'_>>(200, "The user as it now is.")
+        .refuses(&[Code::NotFound, Code::LastOwner])
+}
+
+fn remove() -> Doc {
+    Doc::of("DELETE /user/team/{id}", "removeUser", "Remove a user")
+        .says("Their sessions end at once, and the API keys that they made are revoked, unless they are to be kept.")
+        .query("keepApiKeys", flag(), "Whether the API keys that the user made go on working; they do not without it.")
+        .gives::<Removed<'_>>(200, "The user is removed.")
+        .refuses(&[Code::NotFound, Code::LastOwner])
+}
+
+fn invite() -> Doc {
+    let body = Body::of("NewInvitation").must("email", somebody(), "Whom.").must(
+        "role",
+        is("RoleName"),
+        "What they may do.",
+    );
+    Doc::of("POST /user/invitations", "invite", "Invite somebody")
+        .says("The link is in this answer and nowhere else; send it yourself. It works once, for seven days, while whoever made it is an owner.")
+        .takes(body)
+        .gives::<InvitationCreated<'_>>(200, "The invitation with its link.")
+        .refuses(&[Code::Conflict])
+}
+
+fn invitations() -> Doc {
+    Doc::of(
+        "GET /user/invitations",
+        "listInvitations",
+        "List open invitations",
+    )
+    .lists::<InvitationView<'_>>("invitations", "A page of invitations, never their links.")
+}
+
+fn revoke() -> Doc {
+    Doc::of(
+        "DELETE /user/invitations/{id}",
+        "revokeInvitation",
+        "Revoke an invitation",
+    )
+    .param("id", is("InvitationId"), "The invitation.")
+    .gives::<Done>(200, "Its link leads nowhere any more.")
+    .refuses(&[Code::NotFound])
+}
+
+fn look() -> Doc {
+    let body = Body::of("InvitationToken").must("token", token(), "The token of the link.");
+    Doc::of(
+        "POST /user/invitations/look",
+        "lookAtInvitation",
+        "Look at an invitation",
+    )
+    .takes(body)
+    .gives::<Looked<'_>>(200, "Who invites whom as what.")
+    .refuses(&[Code::NotFound, Code::LoginLocked])
+}
+
+fn accept() -> Doc {
+    let body = Body::of("InvitationAnswer")
+        .must("token", token(), "The token of the link.")
+        .must("password", new_password(), "The password of the new user.");
+    let doc = Doc::of(
+        "POST /user/invitations/accept",
+        "acceptInvitation",
+        "Accept an invitation",
+    )
+    .takes(body)
+    .refuses(&[Code::NotFound, Code::Conflict, Code::LoginLocked]);
+    opens(doc, "Joined, and signed in.")
+}

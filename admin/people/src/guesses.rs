@@ -1,0 +1,43 @@
+//! Attempts, which are taken before anything is looked at: by person, and by the address that they come from. Each route has
+//! its own: whoever uses up the attempts of one leaves everybody the others.
+
+use crate::metrics::Login;
+use crate::state::PeopleState;
+use axum::http::header;
+use endpoint::problem::{Code, Problem};
+use std::net::{IpAddr, Ipv6Addr};
+use store::attempts::{Attempts, Taken};
+use store::keys::Tries;
+
+/// The attempts of this kind by a person, named by e-mail or user id, or from a [`source`].
+pub(super) const fn attempts(tries: Tries, of: &str) -> Attempts<'_> {
+    Attempts { tries, of }
+}
+
+/// From where attempts come: an address, or for IPv6 the network of one customer. One that is not known is like any other.
+pub(super) fn source(client: Option<IpAddr>) -> String {
+    match client {
+        None => "unknown".to_owned(),
+        Some(IpAddr::V4(address)) => address.to_string(),
+        Some(IpAddr::V6(address)) => {
+            let [a, b, c, d, ..] = address.segments();
+            Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0).to_string()
+        }
+    }
+}
+
+/// Takes an attempt, before anything is looked at.
+///
+/// # Errors
+/// 429 `LOGIN_LOCKED` when there is none left.
+pub(super) async fn take(people: &PeopleState, attempts: Attempts<'_>) -> Result<(), Problem> {
+    match attempts.take(&people.store).await? {
+        Taken::Yes => Ok(()),
+        Taken::Locked(left) => {
+            people.metrics.login(Login::Locked);
+            let seconds = left.as_millis().div_ceil(1000).max(1);
+            let problem = Problem::from(Code::LoginLocked);
+            Err(problem.header(header::RETRY_AFTER, &seconds.to_string()))
+        }
+    }
+}

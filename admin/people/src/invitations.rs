@@ -1,0 +1,261 @@
+//! `/invitations`: links by which people join the account. One counts only while an owner stands behind it.
+
+use super::guesses::{attempts, source, take};
+use super::login::{end_earlier, tidied};
+use super::password::{given_token, no_link};
+use super::person::{Fresh, new_password, not_hashed, scope, signed_in};
+use super::team::given_role;
+use crate::state::{Call, OpenCall, PeopleState};
+use clock::now_ms;
+use crypto::token::Token;
+use domain::email;
+use domain::id::Kind;
+use domain::role::Role;
+use domain::timestamp::iso_from_ms;
+use endpoint::caller::require;
+use endpoint::doc::is;
+use endpoint::{Answer, Code, Fields, Given, Listing, PAGING, Problem, Reply, missing, operations};
+use password::Salt;
+use serde::Serialize;
+use store::account::Account;
+use store::invitation::script::{self as script, Invited, Joined};
+use store::invitation::{INVITATIONS_MAX, Invitation, InvitationBody};
+use store::keys::{AccountKeys, Tries};
+use store::page::Order;
+use store::user::User;
+use store::versions::View as Version;
+use utoipa::ToSchema;
+
+operations! {
+    /// Operations on invitations.
+    ROUTES: PeopleState, User;
+
+    POST   "/invitations",        session(Owner), Both, Uncounted, create;
+    GET    "/invitations",        session(Owner), Both, Uncounted, list, query;
+    DELETE "/invitations/{id}",   session(Owner), Both, Uncounted, revoke;
+    POST   "/invitations/look",   public,         Both, Uncounted, look;
+    POST   "/invitations/accept", public,         Both, Uncounted, accept;
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Invitation)]
+pub(super) struct InvitationView<'a> {
+    #[schema(value_type = is::InvitationId)]
+    id: &'a str,
+    #[schema(example = "grace@example.com")]
+    email: &'a str,
+    #[schema(value_type = is::RoleName)]
+    role: Role,
+    #[schema(value_type = is::Time)]
+    created_at: String,
+    #[schema(value_type = is::Time)]
+    expires_at: String,
+    #[schema(value_type = is::UserId)]
+    invited_by: &'a str,
+}
+
+#[derive(Serialize, ToSchema)]
+#[schema(as = InvitationCreated)]
+pub(super) struct InvitationCreated<'a> {
+    success: bool,
+    invitation: InvitationView<'a>,
+    /// Shown this once; Tollgate sends no mail.
+    #[schema(example = "https://tollgate.example/#/join/9f86d081")]
+    link: String,
+}
+
+/// What an invitation says to who has its link.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = InvitationLooked)]
+pub(super) struct Looked<'a> {
+    success: bool,
+    #[schema(example = "grace@example.com")]
+    email: &'a str,
+    #[schema(value_type = is::RoleName)]
+    role: Role,
+    #[schema(example = "Acme")]
+    account_name: &'a str,
+}
+
+impl<'a> InvitationView<'a> {
+    fn of(email: &'a str, body: &'a InvitationBody, created_at_ms: u64, expires_at_ms: u64) -> Self {
+        Self {
+            id: &body.id,
+            email,
+            role: body.role,
+            created_at: iso_from_ms(created_at_ms),
+            expires_at: iso_from_ms(expires_at_ms),
+            invited_by: &body.invited_by,
+        }
+    }
+}
+
+/// The open invitations, those first that an owner stands behind, then those that nobody does any more.
+async fn open(call: &Call) -> Result<(Vec<Invitation>, Vec<Invitation>), Problem> {
+    let (store, keys) = (&call.state.store, call.keys());
+    let (all, users) = tokio::try_join!(Invitation::list(store, &keys, now_ms()), User::list(store, &keys))?;
+    Ok(all
+        .into_iter()
+        .partition(|invitation| has_backing(invitation, &users)))
+}
+
+/// Whether who invited is still an owner: who was removed cannot have left a way back.
+fn has_backing(invitation: &Invitation, users: &[User]) -> bool {
+    let by = users.iter().find(|user| user.id == invitation.body.invited_by);
+    by.is_some_and(|user| user.role == Role::Owner)
+}
+
+/// `POST /invitations`
+///
+/// # Errors
+/// 400, 409, 503.
+pub async fn create(call: Call) -> Answer {
+    let body = call.body()?.only(&["email", "role"])?;
+    let (email, role) = (given_email(&body)?, given_role(&body)?);
+    let store = &call.state.store;
+    let scope = scope(&call.caller.account, &call.caller.actor);
+    for dead in open(&call).await?.1 {
+        script::revoke(store, &scope, &dead).await?;
+    }
+    let token = Token::mint()?;
+    let invitation = InvitationBody {
+        id: Kind::Invitation.mint(now_ms())?,
+        role,
+        invited_by: call.caller.actor.clone(),
+        token_hash: token.hash(),
+    };
+    let conflict = |message: String| Err(Problem::new(Code::Conflict, message));
+    match script::create(store, &scope, &email, &invitation).await? {
+        Invited::Done(created_at_ms, expires_at_ms) => Reply::ok(&InvitationCreated {
+            success: true,
+            invitation: InvitationView::of(&email, &invitation, created_at_ms, expires_at_ms),
+            link: format!("{}/#/join/{}", call.state.public_url, token.expose()),
+        }),
+        Invited::Member => conflict("email: a user of this account has that address.".to_owned()),
+        Invited::Exists => {
+            conflict("email: there is an open invitation for that address; revoke it first.".to_owned())
+        }
+        Invited::TooMany => conflict(format!(
+            "There are {INVITATIONS_MAX} open invitations; revoke some first."
+        )),
+    }
+}
+
+fn given_email(body: &Fields<'_>) -> Result<String, Problem> {
+    match body.string("email")? {
+        Given::Value(text) => {
+            email::parse(&text).ok_or_else(|| Problem::validation("email must be an e-mail address."))
+        }
+        Given::Absent | Given::Null => Err(missing("email")),
+    }
+}
+
+/// `GET /invitations`
+///
+/// # Errors
+/// 400, 503.
+pub async fn list(call: Call) -> Answer {
+    let paging = call.paging(&call.query(&PAGING)?, "invitations")?;
+    let (invitations, _) = open(&call).await?;
+    let part = paging
+        .page()
+        .of_all(invitations, Order::Descending, |one| (0, &one.body.id))?;
+    let views: Vec<InvitationView<'_>> = part
+        .records
+        .iter()
+        .map(|one| InvitationView::of(&one.email, &one.body, one.created_at_ms, one.expires_at_ms))
+        .collect();
+    Reply::ok(&Listing::of("invitations", &views, &part, &paging))
+}
+
+/// `DELETE /invitations/{id}`
+///
+/// # Errors
+/// 404, 503.
+pub async fn revoke(call: Call) -> Answer {
+    let id = call.record_id("id", Kind::Invitation)?;
+    let (invitations, _) = open(&call).await?;
+    let found = invitations.iter().find(|invitation| invitation.body.id == id);
+    let found = found.ok_or(Code::NotFound)?;
+    let scope = scope(&call.caller.account, &call.caller.actor);
+    match script::revoke(&call.state.store, &scope, found).await? {
+        true => Reply::done(),
+        false => Err(Code::NotFound.into()),
+    }
+}
+
+/// The invitation of a token, with its account. Tokens that are none count as attempts of the address.
+async fn by_token(people: &PeopleState, token: &Token, from: &str) -> Result<(Account, Invitation), Problem> {
+    let guesses = attempts(Tries::InvitationAddress, from);
+    take(people, guesses).await?;
+    let found = Invitation::find(&people.store, &token.hash(), now_ms()).await?;
+    let (id, invitation) = found.ok_or_else(no_link)?;
+    let (keys, floor) = (AccountKeys::of(&id), people.store.floor(&id).await);
+    let (account, users) = tokio::try_join!(
+        Account::read(&people.store, &id),
+        User::list(&people.store, &keys)
+    )?;
+    let account = account.ok_or_else(no_link)?;
+    require(&people.store, &id, Version::of(&account), floor)?;
+    if !has_backing(&invitation, &users) {
+        return Err(no_link());
+    }
+    guesses.give_back(&people.store).await?;
+    Ok((account, invitation))
+}
+
+/// `POST /invitations/look`
+///
+/// # Errors
+/// 400, 403 `CSRF_FAILED`, 404, 415, 429 `LOGIN_LOCKED`, 503.
+pub async fn look(call: OpenCall) -> Answer {
+    let token = given_token(&call.body()?.only(&["token"])?)?;
+    call.state.health.trusted(&call.state.store).await?;
+    let (account, invitation) = by_token(&call.state, &token, &source(call.client)).await?;
+    Reply::ok(&Looked {
+        success: true,
+        email: &invitation.email,
+        role: invitation.body.role,
+        account_name: &account.name,
+    })
+}
+
+/// `POST /invitations/accept`
+///
+/// # Errors
+/// 400, 403 `CSRF_FAILED`, 404, 409, 415, 429 `LOGIN_LOCKED`, 503.
+pub async fn accept(call: OpenCall) -> Answer {
+    let body = call.body()?.only(&["token", "password"])?;
+    let (token, password) = (given_token(&body)?, new_password(&body, "password")?);
+    let people = &call.state;
+    let secret = people.health.trusted(&people.store).await?.check_secret;
+    let (account, invitation) = by_token(people, &token, &source(call.client)).await?;
+    let now = now_ms();
+    let user = User {
+        id: Kind::User.mint(now)?,
+        email: invitation.email.clone(),
+        role: invitation.body.role,
+        password: people
+            .passwords
+            .hash(password, Salt::of(&secret, &invitation.email))
+            .await
+            .map_err(not_hashed)?,
+        created_at_ms: now,
+        totp: None,
+        totp_pending: None,
+    };
+    let fresh = Fresh::new(call.headers(), call.client)?;
+    let scope = scope(&account.id, &user.id);
+    let conflict = |message: &'static str| Err(Problem::new(Code::Conflict, message));
+    match script::accept(&people.store, &scope, &invitation, &user, &fresh.session(people)).await? {
+        Joined::Done(session) => {
+            tidied(end_earlier(people, call.headers()).await);
+            signed_in(people, &account, &user, &session, &fresh.token)
+        }
+        Joined::Missing => Err(no_link()),
+        Joined::EmailTaken => conflict("A user of this account has your e-mail address already."),
+        Joined::TooMany => conflict("The account has as many users as it can have."),
+    }
+}

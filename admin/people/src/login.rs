@@ -1,0 +1,354 @@
+//! `POST /login`, `POST /logout`, `GET /me`.
+
+use super::guesses::{attempts, source, take};
+use super::person::{
+    AccountView, Fresh, Me, UserView, find, given_code, given_password, not_hashed, scope, signed_in,
+};
+use super::totp::{Factor, second_factor};
+use crate::metrics::Login;
+use crate::state::{ATTEMPTS, Call, OpenCall, PeopleState};
+use axum::http::HeaderMap;
+use domain::email;
+use domain::timestamp::iso_from_ms;
+use endpoint::caller::session::{self, Sent};
+use endpoint::doc::is;
+use endpoint::{Answer, Code, Given, Problem, Reply, missing, operations};
+use futures::{StreamExt, TryStreamExt, stream};
+use secrecy::SecretString;
+use serde::Serialize;
+use serde_json::json;
+use store::account::Account;
+use store::attempts::Attempts;
+use store::keys::Tries;
+use store::session::script::{End, Open, Opened, end};
+use store::session::{Session, SessionPlace};
+use store::user::email::EmailOwner;
+use store::user::script::note;
+use store::user::{Stored, User, last_logins};
+use utoipa::ToSchema;
+
+operations! {
+    /// Operations on signing in and out.
+    ROUTES: PeopleState, User;
+
+    POST "/login",  public,          Both, Uncounted, login;
+    POST "/logout", session(Viewer), Both, Uncounted, logout;
+    GET  "/me",     session(Viewer), Both, Uncounted, me;
+}
+
+/// Stand for the account and the user of an e-mail that nobody has: everything is done as if there were one.
+const NO_ACCOUNT: &str = "acct_none";
+const NO_USER: &str = "usr_none";
+
+/// Longest id of an account that is looked at.
+pub(super) const ACCOUNT_MAX: usize = 64;
+
+/// What is asked for.
+struct LoginRequest {
+    email: String,
+    password: SecretString,
+    code: Option<String>,
+    /// The account, where it is named.
+    account: Option<String>,
+}
+
+/// `POST /login`
+///
+/// # Errors
+/// 400, also `ACCOUNT_REQUIRED`; 401 `INVALID_CREDENTIALS` and `TOTP_REQUIRED`, 403 `CSRF_FAILED`, 415, 429 `LOGIN_LOCKED`, 503.
+pub async fn login(call: OpenCall) -> Answer {
+    let body = call.body()?.only(&["email", "password", "totp", "account"])?;
+    let asked = LoginRequest {
+        email: given_email(&body)?,
+        password: given_password(&body, "password")?,
+        code: given_code(&body, "totp")?,
+        account: given_account(&body)?,
+    };
+    let people = &call.state;
+    people.health.trusted(&people.store).await?;
+    // Taken before anything is looked at, so that guesses at the same moment are not more than there may be.
+    let from = source(call.client);
+    take(people, attempts(Tries::LoginAddress, &from)).await?;
+    take(people, attempts(Tries::Login, &asked.email)).await?;
+
+    let fresh = Fresh::new(call.headers(), call.client)?;
+    let found = candidates(people, &asked).await?;
+    let hashes = found.iter().map(|(_, stored)| stored.user.password.clone());
+    let right = people
+        .passwords
+        .right_for(asked.password.clone(), hashes.collect())
+        .await
+        .map_err(not_hashed)?;
+    let mut theirs: Vec<&(Account, Stored)> = found
+        .iter()
+        .zip(right)
+        .filter_map(|(one, right)| right.then_some(one))
+        .collect();
+    if theirs.len() > 1 {
+        // The address guessed nothing; the attempt of the e-mail stays taken until somebody is in.
+        attempts(Tries::LoginAddress, &from)
+            .give_back(&people.store)
+            .await?;
+        return Err(account_required(&theirs));
+    }
+    let Some((account, stored)) = theirs.pop().cloned() else {
+        return Err(refused(&call, &found, "password").await?);
+    };
+    let (user, opened) = enter(&call, &asked, &account, stored, &fresh).await?;
+    let (from, person) = (
+        attempts(Tries::LoginAddress, &from),
+        attempts(Tries::Login, &asked.email),
+    );
+    tidied(tidy(&call, from, person).await);
+    people.metrics.login(Login::Done);
+    signed_in(people, &account, &user, &opened, &fresh.token)
+}
+
+/// The users that the sign-in may be of: that of the account that it names, or all of the e-mail. Where there are none the
+/// work is the same.
+async fn candidates(people: &PeopleState, asked: &LoginRequest) -> Result<Vec<(Account, Stored)>, Problem> {
+    let owners = EmailOwner::all(&people.store, &asked.email).await?;
+    let accounts: Vec<String> = match &asked.account {
+        Some(account) => vec![account.clone()],
+        None if owners.is_empty() => vec![NO_ACCOUNT.to_owned()],
+        None => owners.into_iter().map(|owner| owner.account).collect(),
+    };
+    let email = asked.email.as_str();
+    let looks = accounts
+        .into_iter()
+        .map(|account| async move { find(people, &account, email).await });
+    let mut looks = std::pin::pin!(stream::iter(looks).buffered(LOOKS_AT_ONCE));
+    let (mut found, mut failed) = (Vec::new(), None);
+    while let Some(look) = looks.next().await {
+        match look {
+            Ok(one) => found.extend(one),
+            // An account that cannot be believed keeps nobody out of the others.
+            Err(problem) => failed = Some(problem),
+        }
+    }
+    match failed {
+        Some(problem) if found.is_empty() => Err(problem),
+        _ => Ok(found),
+    }
+}
+
+/// Accounts that are looked at at the same time.
+const LOOKS_AT_ONCE: usize = 32;
+
+/// 400 with the accounts for whose users the password is right: nobody else learns them.
+fn account_required(theirs: &[&(Account, Stored)]) -> Problem {
+    let accounts = theirs
+        .iter()
+        .map(|(account, _)| json!({ "id": account.id, "name": account.name }));
+    Problem::from(Code::AccountRequired).with("accounts", accounts.collect::<Vec<_>>())
+}
+
+/// Somebody is in: what could not be tidied up is no reason to say otherwise.
+pub(super) fn tidied(done: Result<(), Problem>) {
+    if let Err(error) = done {
+        tracing::warn!(
+            error = error.message(),
+            "not everything was tidied up after somebody signed in"
+        );
+    }
+}
+
+fn given_account(body: &endpoint::Fields<'_>) -> Result<Option<String>, Problem> {
+    match body.string("account")? {
+        Given::Value(text) if text.len() <= ACCOUNT_MAX => Ok(Some(text)),
+        Given::Value(_) => Err(Problem::validation("account is too long.")),
+        Given::Absent | Given::Null => Ok(None),
+    }
+}
+
+fn given_email(body: &endpoint::Fields<'_>) -> Result<String, Problem> {
+    match body.string("email")? {
+        Given::Value(text) => {
+            email::parse(&text).ok_or_else(|| Problem::validation("email must be an e-mail address."))
+        }
+        Given::Absent | Given::Null => Err(missing("email")),
+    }
+}
+
+/// The password is right: asks for the second factor and opens the session.
+async fn enter(
+    call: &OpenCall,
+    asked: &LoginRequest,
+    account: &Account,
+    mut stored: Stored,
+    fresh: &Fresh,
+) -> Result<(User, Session), Problem> {
+    let people = &call.state;
+    let password = stored.user.password.clone();
+    for _ in 0..ATTEMPTS {
+        let (user, factor) = match second_factor(people, &account.id, &stored.user, asked.code.as_deref())? {
+            Factor::None => (stored.user.clone(), "password"),
+            Factor::Right(user, how) => (user, how),
+            Factor::Missing => {
+                // The address guessed nothing; the attempt of the e-mail stays taken until somebody is in.
+                let from = source(call.client);
+                attempts(Tries::LoginAddress, &from)
+                    .give_back(&people.store)
+                    .await?;
+                return Err(Code::TotpRequired.into());
+            }
+            Factor::Wrong => {
+                let found = [(account.clone(), stored)];
+                return Err(refused(call, &found, "code").await?);
+            }
+        };
+        let ip = call.client.map(|client| client.to_string());
+        let open = Open {
+            old: &stored,
+            new: &user,
+            ends_others: false,
+            reset: None,
+            is_login: true,
+            kind: "user.login",
+            data: json!({ "ip": ip, "factor": factor }),
+        };
+        let scope = scope(&account.id, &stored.user.id);
+        if let Opened::Done(session) = open.run(&people.store, &scope, &fresh.session(people)).await? {
+            return Ok((user, session));
+        }
+        // Somebody changed the user meanwhile; a password that was changed is no longer the right one.
+        let again = find(people, &account.id, &stored.user.email).await?;
+        stored = match again {
+            Some((_, again)) if again.user.id == stored.user.id && again.user.password == password => again,
+            _ => return Err(Code::InvalidCredentials.into()),
+        };
+    }
+    Err(Code::ServiceUnavailable.into())
+}
+
+/// 401, which the audit logs of the users that it may have been about tell of. It takes as long for a user who does not exist.
+pub(super) async fn refused(
+    call: &OpenCall,
+    found: &[(Account, Stored)],
+    what: &str,
+) -> Result<Problem, Problem> {
+    call.state.metrics.login(Login::Wrong);
+    let data = json!({ "ip": call.client.map(|client| client.to_string()), "wrong": what });
+    let mut ids: Vec<(String, String)> = found
+        .iter()
+        .map(|(account, stored)| (account.id.clone(), stored.user.id.clone()))
+        .collect();
+    if ids.is_empty() {
+        ids.push((NO_ACCOUNT.to_owned(), NO_USER.to_owned()));
+    }
+    let (store, data) = (&call.state.store, &data);
+    let noting = ids.into_iter().map(|(account, user)| async move {
+        let scope = scope(&account, &user);
+        note(store, &scope, &user, "user.login_failed", data.clone()).await
+    });
+    let noting = stream::iter(noting).buffer_unordered(LOOKS_AT_ONCE);
+    noting.try_collect::<()>().await?;
+    Ok(Code::InvalidCredentials.into())
+}
+
+/// What remains to be done when somebody is in: the attempt was right, so the address has it back and the person all of them,
+/// and an earlier session of this browser ends.
+pub(super) async fn tidy(call: &OpenCall, from: Attempts<'_>, person: Attempts<'_>) -> Result<(), Problem> {
+    let store = &call.state.store;
+    person.clear(store).await?;
+    from.give_back(store).await?;
+    end_earlier(&call.state, call.headers()).await
+}
+
+/// Ends the session that the browser had before: its token is nobody's any more.
+pub(super) async fn end_earlier(people: &PeopleState, headers: &HeaderMap) -> Result<(), Problem> {
+    let Sent::Token(token) = Sent::of(headers) else {
+        return Ok(());
+    };
+    if let Some(place) = SessionPlace::find(&people.store, &token.hash()).await? {
+        let scope = scope(&place.account, &place.user);
+        end(
+            &people.store,
+            &scope,
+            &place.user,
+            End::One(&place.id),
+            "session.revoked",
+        )
+        .await?;
+    }
+    Ok(())
+}
+
+/// `POST /logout`
+///
+/// # Errors
+/// 503.
+pub async fn logout(call: Call) -> Answer {
+    let me = Me::of(&call)?;
+    let scope = scope(&call.caller.account, me.id);
+    end(
+        &call.state.store,
+        &scope,
+        me.id,
+        End::One(me.session),
+        "user.logout",
+    )
+    .await?;
+    Ok(Reply::done()?.header("set-cookie", &session::no_cookie(&call.admission)))
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Me)]
+pub(super) struct MeView<'a> {
+    success: bool,
+    user: UserView<'a>,
+    account: AccountView<'a>,
+    session: SessionTimes<'a>,
+    /// Goes into `X-CSRF-Token` of every call that changes something.
+    #[schema(value_type = is::CsrfToken)]
+    csrf_token: String,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = SessionTimes)]
+struct SessionTimes<'a> {
+    #[schema(value_type = is::SessionId)]
+    id: &'a str,
+    #[schema(value_type = is::Time)]
+    created_at: String,
+    /// When it ends at the latest.
+    #[schema(value_type = is::Time)]
+    expires_at: String,
+}
+
+/// `GET /me`
+///
+/// # Errors
+/// 401, 503.
+pub async fn me(call: Call) -> Answer {
+    let (people, keys) = (&call.state, call.keys());
+    let me = Me::of(&call)?;
+    let Sent::Token(token) = Sent::of(call.headers()) else {
+        return Err(session::ended(&people.admission));
+    };
+    let (account, stored, logins, sessions) = tokio::join!(
+        Account::read(&people.store, &call.caller.account),
+        me.stored(&call),
+        last_logins(&people.store, &keys),
+        me.sessions(&call)
+    );
+    let (account, stored) = (
+        account?.ok_or_else(|| session::ended(&people.admission))?,
+        stored?,
+    );
+    let open = sessions?.into_iter().find(|session| session.id == me.session);
+    let open = open.ok_or_else(|| session::ended(&people.admission))?;
+    Reply::ok(&MeView {
+        success: true,
+        user: UserView::of(&stored.user, &logins?),
+        account: AccountView::of(&account),
+        session: SessionTimes {
+            id: &open.id,
+            created_at: iso_from_ms(open.created_at_ms),
+            expires_at: iso_from_ms(open.expires_at_ms),
+        },
+        csrf_token: token.csrf(),
+    })
+}

@@ -1,0 +1,65 @@
+//! What is measured of signing in.
+
+use prometheus::IntCounter;
+use telemetry::registrar::Registrar;
+
+/// Outcome of an attempt to sign in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Login {
+    /// Somebody is in.
+    Done,
+    /// Wrong password or code, or nobody of that name.
+    Wrong,
+    /// Too many attempts before.
+    Locked,
+}
+
+impl Login {
+    const ALL: [&'static str; 3] = ["done", "wrong", "locked"];
+}
+
+/// Attempts to sign in, by outcome.
+pub struct LoginMetrics {
+    logins: Vec<IntCounter>,
+}
+
+impl LoginMetrics {
+    /// Registers them, all at zero.
+    ///
+    /// # Errors
+    /// When another metric has one of the names.
+    pub fn new(metrics: &Registrar) -> prometheus::Result<Self> {
+        Ok(Self {
+            logins: metrics.counters(
+                "logins_total",
+                "Attempts to sign in: done, wrong (password, code or name), locked (too many before).",
+                "result",
+                Login::ALL,
+            )?,
+        })
+    }
+
+    /// Counts an attempt.
+    pub fn login(&self, login: Login) {
+        self.logins[login as usize].inc();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_outcome_has_its_series_from_the_start() {
+        let registrar = Registrar::new("tollgate_admin");
+        let metrics = LoginMetrics::new(&registrar).unwrap();
+        metrics.login(Login::Locked);
+        let text = registrar.text_after(|| {}).unwrap();
+        for line in [
+            r#"tollgate_admin_logins_total{result="locked"} 1"#,
+            r#"tollgate_admin_logins_total{result="done"} 0"#,
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+        }
+    }
+}

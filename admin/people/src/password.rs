@@ -1,0 +1,165 @@
+//! `POST /password` and `POST /password/reset`: a new password ends every other session.
+
+use super::guesses::{attempts, source, take};
+use super::login::{refused, tidied, tidy};
+use super::person::{
+    Fresh, Me, find, given_code, given_password, new_password, not_hashed, scope, signed_in,
+};
+use super::totp::{Factor, second_factor};
+use crate::state::{ATTEMPTS, Call, OpenCall, PeopleState};
+use crypto::token::Token;
+use endpoint::caller::session;
+use endpoint::doc::is;
+use endpoint::{Answer, Code, Fields, Given, Problem, Reply, missing, operations};
+use password::Salt;
+use serde::Serialize;
+use serde_json::json;
+use store::keys::Tries;
+use store::session::script::{Open, Opened};
+use store::user::User;
+use store::user::script::find_reset;
+use utoipa::ToSchema;
+
+operations! {
+    /// Operations on passwords.
+    ROUTES: PeopleState, User;
+
+    POST "/password",       session(Viewer), Both, Uncounted, change;
+    POST "/password/reset", public,          Both, Uncounted, reset;
+}
+
+/// The password was changed; the session goes on under a new cookie.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = PasswordChanged)]
+pub(super) struct PasswordChanged {
+    success: bool,
+    /// The new one, for `X-CSRF-Token`.
+    #[schema(value_type = is::CsrfToken)]
+    csrf_token: String,
+}
+
+/// `POST /password`
+///
+/// # Errors
+/// 400, 401 `INVALID_CREDENTIALS`, 429 `LOGIN_LOCKED`, 503.
+pub async fn change(call: Call) -> Answer {
+    let body = call.body()?.only(&["currentPassword", "newPassword"])?;
+    let current = given_password(&body, "currentPassword")?;
+    let new = new_password(&body, "newPassword")?;
+    let (people, me) = (&call.state, Me::of(&call)?);
+    let mut stored = me.confirm(&call, current).await?;
+    let confirmed = stored.user.password.clone();
+    let salt = Salt::of(&call.caller.check_secret, &stored.user.email);
+    let password = people.passwords.hash(new, salt).await.map_err(not_hashed)?;
+    let fresh = Fresh::new(call.headers(), call.client)?;
+    let scope = scope(&call.caller.account, me.id);
+    for _ in 0..ATTEMPTS {
+        let user = User {
+            password: password.clone(),
+            ..stored.user.clone()
+        };
+        let open = Open {
+            old: &stored,
+            new: &user,
+            ends_others: true,
+            reset: None,
+            is_login: false,
+            kind: "user.password_changed",
+            data: json!({ "by": "user" }),
+        };
+        if let Opened::Done(_) = open.run(&people.store, &scope, &fresh.session(people)).await? {
+            let answer = Reply::ok(&PasswordChanged {
+                success: true,
+                csrf_token: fresh.token.csrf(),
+            })?;
+            return Ok(answer.header("set-cookie", &session::cookie(&people.admission, &fresh.token)));
+        }
+        stored = me.stored(&call).await?;
+        if stored.user.password != confirmed {
+            return Err(Code::InvalidCredentials.into());
+        }
+    }
+    Err(Code::ServiceUnavailable.into())
+}
+
+/// The token of a link in a body.
+///
+/// # Errors
+/// 400 when it is missing, 404 when it cannot be one.
+pub(super) fn given_token(body: &Fields<'_>) -> Result<Token, Problem> {
+    match body.string("token")? {
+        Given::Value(text) => Token::parse(&text).ok_or_else(no_link),
+        Given::Absent | Given::Null => Err(missing("token")),
+    }
+}
+
+/// 404 for a link that leads nowhere, whyever.
+pub(super) fn no_link() -> Problem {
+    Problem::new(Code::NotFound, "This link is not known, was used, or has ended.")
+}
+
+/// `POST /password/reset`: whoever has the link sets a new password and is signed in, with the second factor if there is one.
+///
+/// # Errors
+/// 400, 401 `TOTP_REQUIRED` and `INVALID_CREDENTIALS`, 403 `CSRF_FAILED`, 404, 415, 429 `LOGIN_LOCKED`, 503.
+pub async fn reset(call: OpenCall) -> Answer {
+    let body = call.body()?.only(&["token", "newPassword", "totp"])?;
+    let (token, new, code) = (
+        given_token(&body)?,
+        new_password(&body, "newPassword")?,
+        given_code(&body, "totp")?,
+    );
+    let people = &call.state;
+    let secret = people.health.trusted(&people.store).await?.check_secret;
+    let from = source(call.client);
+    let guesses = attempts(Tries::ResetAddress, &from);
+    take(people, guesses).await?;
+    let hash = token.hash();
+    let (account, email) = find_reset(&people.store, &hash).await?.ok_or_else(no_link)?;
+    let found = find(people, &account, &email).await?.ok_or_else(no_link)?;
+    if found.1.user.totp.is_some() {
+        take(people, attempts(Tries::Reset, &found.1.user.id)).await?;
+    }
+    let password = people
+        .passwords
+        .hash(new, Salt::of(&secret, &email))
+        .await
+        .map_err(not_hashed)?;
+    let fresh = Fresh::new(call.headers(), call.client)?;
+    let mut found = found;
+    for _ in 0..ATTEMPTS {
+        let (account, stored) = &found;
+        let (user, factor) = match second_factor(people, &account.id, &stored.user, code.as_deref())? {
+            Factor::None => (stored.user.clone(), "link"),
+            Factor::Right(user, how) => (user, how),
+            Factor::Missing => {
+                guesses.give_back(&people.store).await?;
+                return Err(Code::TotpRequired.into());
+            }
+            Factor::Wrong => return Err(refused(&call, std::slice::from_ref(&found), "code").await?),
+        };
+        let password = password.clone();
+        let user = User { password, ..user };
+        let open = Open {
+            old: stored,
+            new: &user,
+            ends_others: true,
+            reset: Some(&hash),
+            is_login: true,
+            kind: "user.password_changed",
+            data: json!({ "by": "link", "factor": factor }),
+        };
+        let scope = scope(&account.id, &stored.user.id);
+        match open.run(&people.store, &scope, &fresh.session(people)).await? {
+            Opened::Done(session) => {
+                tidied(tidy(&call, guesses, attempts(Tries::Reset, &stored.user.id)).await);
+                return signed_in(people, account, &user, &session, &fresh.token);
+            }
+            Opened::Used => return Err(no_link()),
+            Opened::Changed => {}
+        }
+        found = find(people, &account.id, &email).await?.ok_or_else(no_link)?;
+    }
+    Err(Code::ServiceUnavailable.into())
+}

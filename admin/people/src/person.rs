@@ -1,0 +1,303 @@
+//! What the parts of the user API have in common: a user as answers show it, the signed-in user as the store has it, attempts,
+//! and the answer that carries a new session.
+
+use super::guesses::{attempts, take};
+use crate::state::{Call, PeopleState};
+use axum::http::{HeaderMap, header};
+use clock::now_ms;
+use crypto::token::Token;
+use domain::mode::Mode;
+use domain::role::Role;
+use domain::timestamp::iso_from_ms;
+use endpoint::caller::{Who, require, session};
+use endpoint::doc::is;
+use endpoint::{Answer, Code, Fields, Given, Problem, Reply, missing};
+use password::NotHashed;
+use secrecy::SecretString;
+use serde::Serialize;
+use serde_json::json;
+use std::collections::HashMap;
+use std::net::IpAddr;
+use store::StoreError;
+use store::account::Account;
+use store::keys::{AccountKeys, Tries};
+use store::script::change::Scope;
+use store::session::script::{NewSession, mint_id};
+use store::session::{Session, user_agent};
+use store::user::script::note;
+use store::user::{Stored, User};
+use store::versions::View;
+use utoipa::ToSchema;
+
+/// Returns what a caller is answered whose password was not hashed or verified.
+pub(super) fn not_hashed(error: NotHashed) -> Problem {
+    match error {
+        NotHashed::Busy | NotHashed::Failed(_) => Code::ServiceUnavailable.into(),
+        NotHashed::Panicked => Code::Internal.into(),
+    }
+}
+
+/// A user, as answers show it.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = User)]
+pub(super) struct UserView<'a> {
+    #[schema(value_type = is::UserId)]
+    id: &'a str,
+    #[schema(example = "ada@example.com")]
+    email: &'a str,
+    #[schema(value_type = is::RoleName)]
+    role: Role,
+    /// Whether signing in needs a second factor.
+    totp_enabled: bool,
+    #[schema(value_type = is::Time)]
+    created_at: String,
+    #[schema(value_type = Option<is::Time>)]
+    last_login_at: Option<String>,
+}
+
+impl<'a> UserView<'a> {
+    pub(super) fn of(user: &'a User, last_logins: &HashMap<String, u64>) -> Self {
+        Self::seen(user, last_logins.get(&user.id).copied())
+    }
+
+    fn seen(user: &'a User, last_login_ms: Option<u64>) -> Self {
+        Self {
+            id: &user.id,
+            email: &user.email,
+            role: user.role,
+            totp_enabled: user.totp.is_some(),
+            created_at: iso_from_ms(user.created_at_ms),
+            last_login_at: last_login_ms.map(iso_from_ms),
+        }
+    }
+}
+
+/// An account, as its users see it.
+#[derive(Serialize, ToSchema)]
+#[schema(as = AccountOfUser)]
+pub(super) struct AccountView<'a> {
+    #[schema(value_type = is::AccountId)]
+    pub(super) id: &'a str,
+    #[schema(example = "Acme")]
+    pub(super) name: &'a str,
+    #[schema(example = "builder")]
+    pub(super) plan: &'a str,
+}
+
+impl<'a> AccountView<'a> {
+    pub(super) fn of(account: &'a Account) -> Self {
+        Self {
+            id: &account.id,
+            name: &account.name,
+            plan: &account.plan,
+        }
+    }
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = SignedIn)]
+pub(super) struct SignedIn<'a> {
+    success: bool,
+    user: UserView<'a>,
+    account: AccountView<'a>,
+    /// Goes into `X-CSRF-Token` of every call that changes something.
+    #[schema(value_type = is::CsrfToken)]
+    csrf_token: String,
+}
+
+/// The answer to somebody who has a session now.
+pub(super) fn signed_in(
+    people: &PeopleState,
+    account: &Account,
+    user: &User,
+    session: &Session,
+    token: &Token,
+) -> Answer {
+    let answer = Reply::ok(&SignedIn {
+        success: true,
+        user: UserView::seen(user, Some(session.created_at_ms)),
+        account: AccountView::of(account),
+        csrf_token: token.csrf(),
+    })?;
+    Ok(answer.header("set-cookie", &session::cookie(&people.admission, token)))
+}
+
+/// What a new session is made of.
+pub(super) struct Fresh {
+    pub(super) id: String,
+    pub(super) token: Token,
+    client: Option<IpAddr>,
+    user_agent: String,
+}
+
+impl Fresh {
+    pub(super) fn new(headers: &HeaderMap, client: Option<IpAddr>) -> Result<Self, Problem> {
+        let agent = headers.get(header::USER_AGENT);
+        let agent = agent.and_then(|agent| agent.to_str().ok()).unwrap_or_default();
+        Ok(Self {
+            id: mint_id(now_ms())?,
+            token: Token::mint()?,
+            client,
+            user_agent: user_agent(agent),
+        })
+    }
+
+    pub(super) fn session(&self, people: &PeopleState) -> NewSession<'_> {
+        NewSession {
+            id: &self.id,
+            token: &self.token,
+            client: self.client,
+            user_agent: &self.user_agent,
+            life: people.session_life,
+        }
+    }
+}
+
+/// What concerns people stands in the account's live audit log.
+pub(super) const fn scope<'a>(account: &'a str, actor: &'a str) -> Scope<'a> {
+    Scope {
+        account,
+        mode: Mode::Live,
+        actor,
+    }
+}
+
+/// Who calls, with a session.
+pub(super) struct Me<'a> {
+    pub(super) id: &'a str,
+    pub(super) session: &'a str,
+    email: &'a str,
+}
+
+impl<'a> Me<'a> {
+    /// Rows of the table that only a session can call.
+    pub(super) fn of(call: &'a Call) -> Result<Self, Problem> {
+        match &call.caller.who {
+            Who::Session { id, email, .. } => Ok(Self {
+                id: &call.caller.actor,
+                session: id,
+                email,
+            }),
+            Who::Key { .. } => Err(Code::SessionRequired.into()),
+        }
+    }
+
+    /// The caller as the store has it now.
+    ///
+    /// # Errors
+    /// 401 when the user was removed since the call came in.
+    pub(super) async fn stored(&self, call: &Call) -> Result<Stored, Problem> {
+        let stored = Stored::find(&call.state.store, &call.keys(), self.email).await?;
+        stored
+            .filter(|stored| stored.user.id == self.id)
+            .ok_or_else(|| session::ended(&call.admission))
+    }
+
+    /// The caller's open sessions.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub(super) async fn sessions(&self, call: &Call) -> Result<Vec<Session>, StoreError> {
+        let idle_ms = u64::try_from(call.state.session_idle.as_millis()).unwrap_or(u64::MAX);
+        Session::list(&call.state.store, &call.keys(), self.id, idle_ms, now_ms()).await
+    }
+
+    /// Checks the caller's password. Guesses are counted by user: a stolen session does not make them free, and a stranger who
+    /// locks the sign-in of the e-mail locks nobody out who is signed in.
+    ///
+    /// # Errors
+    /// 401 `INVALID_CREDENTIALS`, 429 `LOGIN_LOCKED`.
+    pub(super) async fn confirm(&self, call: &Call, password: SecretString) -> Result<Stored, Problem> {
+        let (people, store) = (&call.state, &call.state.store);
+        let tries = attempts(Tries::Confirm, self.id);
+        take(people, tries).await?;
+        let stored = self.stored(call).await?;
+        let hash = stored.user.password.clone();
+        if people
+            .passwords
+            .right_for(password, vec![hash])
+            .await
+            .map_err(not_hashed)?
+            == [true]
+        {
+            tries.clear(store).await?;
+            return Ok(stored);
+        }
+        let scope = scope(&call.caller.account, self.id);
+        note(
+            store,
+            &scope,
+            self.id,
+            "user.password_refused",
+            json!({ "sessionId": self.session }),
+        )
+        .await?;
+        Err(Problem::new(Code::InvalidCredentials, "The password is wrong."))
+    }
+}
+
+/// Reads an account and its user of this e-mail; `None` when there is no such user. What lost writes is not believed.
+///
+/// # Errors
+/// 503 when the store cannot be asked or trusted.
+pub(super) async fn find(
+    people: &PeopleState,
+    account: &str,
+    email: &str,
+) -> Result<Option<(Account, Stored)>, Problem> {
+    let floor = people.store.floor(account).await;
+    let keys = AccountKeys::of(account);
+    let (account, stored) = tokio::try_join!(
+        Account::read(&people.store, account),
+        Stored::find(&people.store, &keys, email)
+    )?;
+    if let Some(account) = &account {
+        require(&people.store, &account.id, View::of(account), floor)?;
+    }
+    Ok(account.zip(stored))
+}
+
+/// A password of a body, whatever it is.
+///
+/// # Errors
+/// 400 when it is missing, or longer than any password.
+pub(super) fn given_password(body: &Fields<'_>, name: &str) -> Result<SecretString, Problem> {
+    match body.string(name)? {
+        Given::Value(text) if text.len() <= password::LONGEST => Ok(text.into()),
+        Given::Value(_) => Err(Problem::validation(format!(
+            "{name} must have at most 1024 bytes."
+        ))),
+        Given::Absent | Given::Null => Err(missing(name)),
+    }
+}
+
+/// A new password of a body.
+///
+/// # Errors
+/// 400 when it is missing, or can be none.
+pub(super) fn new_password(body: &Fields<'_>, name: &str) -> Result<SecretString, Problem> {
+    match body.string(name)? {
+        Given::Value(text) => match password::require(&text) {
+            Ok(()) => Ok(text.into()),
+            Err(why) => Err(Problem::validation(format!("{name}: {why}."))),
+        },
+        Given::Absent | Given::Null => Err(missing(name)),
+    }
+}
+
+/// The code of a second factor, if there is one.
+///
+/// # Errors
+/// 400 for one that is much longer than any.
+pub(super) fn given_code(body: &Fields<'_>, name: &str) -> Result<Option<String>, Problem> {
+    match body.string(name)? {
+        Given::Value(text) if text.len() <= CODE_MAX => Ok(Some(text.trim().to_owned())),
+        Given::Value(_) => Err(Problem::validation(format!("{name} is too long."))),
+        Given::Absent | Given::Null => Ok(None),
+    }
+}
+
+/// Longest text that is looked at as a code.
+pub(super) const CODE_MAX: usize = 64;

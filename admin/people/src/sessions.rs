@@ -1,0 +1,104 @@
+//! `/sessions`: where the caller is signed in.
+
+use super::person::{Me, scope};
+use crate::state::{Call, PeopleState};
+use domain::id::Kind;
+use domain::timestamp::iso_from_ms;
+use endpoint::caller::session;
+use endpoint::doc::is;
+use endpoint::{Answer, Code, Listing, PAGING, Reply, operations};
+use serde::Serialize;
+use store::page::Order;
+use store::session::script::{End, end};
+use utoipa::ToSchema;
+
+operations! {
+    /// Operations on sessions.
+    ROUTES: PeopleState, User;
+
+    GET    "/sessions",               session(Viewer), Both, Uncounted, list, query;
+    DELETE "/sessions/{id}",          session(Viewer), Both, Uncounted, revoke;
+    POST   "/sessions/revoke-others", session(Viewer), Both, Uncounted, revoke_others;
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Session)]
+pub(super) struct SessionView<'a> {
+    #[schema(value_type = is::SessionId)]
+    id: &'a str,
+    #[schema(value_type = is::Time)]
+    created_at: String,
+    #[schema(value_type = is::Time)]
+    last_seen_at: String,
+    /// When it ends at the latest.
+    #[schema(value_type = is::Time)]
+    expires_at: String,
+    /// From where it was opened.
+    #[schema(example = "203.0.113.7")]
+    ip: Option<&'a str>,
+    /// What the browser called itself.
+    #[schema(example = "Mozilla/5.0")]
+    user_agent: &'a str,
+    /// Whether it is the one of this call.
+    current: bool,
+}
+
+/// `GET /sessions`
+///
+/// # Errors
+/// 400, 503.
+pub async fn list(call: Call) -> Answer {
+    let query = call.query(&PAGING)?;
+    let me = Me::of(&call)?;
+    let paging = call.paging(&query, &format!("sessions of {}", me.id))?;
+    let sessions = me.sessions(&call).await?;
+    let part = paging.page().of_all(sessions, Order::Descending, |session| {
+        (session.created_at_ms, &session.id)
+    })?;
+    let views: Vec<SessionView<'_>> = part
+        .records
+        .iter()
+        .map(|session| SessionView {
+            id: &session.id,
+            created_at: iso_from_ms(session.created_at_ms),
+            last_seen_at: iso_from_ms(session.last_seen_ms),
+            expires_at: iso_from_ms(session.expires_at_ms),
+            ip: session.ip.as_deref(),
+            user_agent: &session.user_agent,
+            current: session.id == me.session,
+        })
+        .collect();
+    Reply::ok(&Listing::of("sessions", &views, &part, &paging))
+}
+
+/// `DELETE /sessions/{id}`
+///
+/// # Errors
+/// 404, 503.
+pub async fn revoke(call: Call) -> Answer {
+    let id = call.record_id("id", Kind::Session)?;
+    let me = Me::of(&call)?;
+    let scope = scope(&call.caller.account, me.id);
+    if !end(&call.state.store, &scope, me.id, End::One(id), "session.revoked").await? {
+        return Err(Code::NotFound.into());
+    }
+    let answer = Reply::done()?;
+    Ok(match id == me.session {
+        true => answer.header("set-cookie", &session::no_cookie(&call.admission)),
+        false => answer,
+    })
+}
+
+/// `POST /sessions/revoke-others`
+///
+/// # Errors
+/// 400, 503.
+pub async fn revoke_others(call: Call) -> Answer {
+    call.body()?.require_only(&[])?;
+    let me = Me::of(&call)?;
+    let scope = scope(&call.caller.account, me.id);
+    let others = End::AllBut(me.session);
+    end(&call.state.store, &scope, me.id, others, "session.revoked").await?;
+    Reply::done()
+}

@@ -1,0 +1,41 @@
+//! What the operations of this crate have in common.
+
+use crate::metrics::LoginMetrics;
+use ::password::Passwords;
+use crypto::seal::Sealer;
+use endpoint::Admission;
+use endpoint::caller::Caller;
+use std::sync::Arc;
+use std::time::Duration;
+use store::Store;
+use store_health::StoreHealth;
+
+/// What the operations of the user API need beside their calls.
+pub struct PeopleState {
+    /// The store.
+    pub store: Store,
+    /// Whether the store may be trusted: asked before somebody signs in.
+    pub health: Arc<StoreHealth>,
+    /// How requests are admitted: cookies of sessions follow from it.
+    pub admission: Arc<Admission>,
+    /// Seals second factors.
+    pub sealer: Arc<Sealer>,
+    /// Hashes and verifies passwords.
+    pub passwords: Passwords,
+    /// The address of this server in links.
+    pub public_url: String,
+    /// How long a session may pause.
+    pub session_idle: Duration,
+    /// How long a session lives at most.
+    pub session_life: Duration,
+    /// Attempts to sign in.
+    pub metrics: LoginMetrics,
+}
+
+/// A call of one of these operations.
+pub(crate) type Call<C = Caller> = endpoint::Call<PeopleState, C>;
+/// A call by anyone.
+pub(crate) type OpenCall = Call<()>;
+
+/// Attempts at a change of a user whom somebody else changes at the same moment.
+pub(crate) const ATTEMPTS: usize = 8;

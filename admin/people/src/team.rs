@@ -1,0 +1,186 @@
+//! `/team`: the users of the account. An account that has an owner keeps one, also when two demote each other at once.
+
+use super::person::{UserView, scope};
+use crate::state::{ATTEMPTS, Call, PeopleState};
+use api::ApiKeyView as KeyView;
+use clock::now_ms;
+use domain::id::Kind;
+use domain::role::Role;
+use endpoint::{Answer, Code, Fields, Given, Listing, PAGING, Problem, Reply, missing, operations};
+use serde::Serialize;
+use serde_json::json;
+use store::api_key::ApiKey;
+use store::api_key::script::revoke;
+use store::page::Order;
+use store::script::change::Scope;
+use store::user::email::EmailOwner;
+use store::user::script::{ChangeUser, Ending, UserChanged};
+use store::user::{Stored, User, last_logins};
+use utoipa::ToSchema;
+
+operations! {
+    /// Operations on the team.
+    ROUTES: PeopleState, User;
+
+    GET    "/team",      session(Viewer), Both, Uncounted, list, query;
+    PATCH  "/team/{id}", session(Owner),  Both, Uncounted, change;
+    DELETE "/team/{id}", session(Owner),  Both, Uncounted, remove, query;
+}
+
+/// `GET /team`
+///
+/// # Errors
+/// 400, 503.
+pub async fn list(call: Call) -> Answer {
+    let paging = call.paging(&call.query(&PAGING)?, "users")?;
+    let (store, keys) = (&call.state.store, call.keys());
+    let (users, logins) = tokio::try_join!(User::list(store, &keys), last_logins(store, &keys))?;
+    let newest_first = users.into_iter().rev().collect();
+    let part = paging
+        .page()
+        .of_all(newest_first, Order::Descending, |user: &User| (0, &user.id))?;
+    let shown = part.records.iter().map(|user| UserView::of(user, &logins));
+    let views: Vec<UserView<'_>> = shown.collect();
+    Reply::ok(&Listing::of("users", &views, &part, &paging))
+}
+
+/// The role of a body.
+///
+/// # Errors
+/// 400 when it is missing or none.
+pub(super) fn given_role(body: &Fields<'_>) -> Result<Role, Problem> {
+    match body.string("role")? {
+        Given::Value(word) => Role::parse(&word)
+            .ok_or_else(|| Problem::validation("role must be owner, admin, manager or viewer.")),
+        Given::Absent | Given::Null => Err(missing("role")),
+    }
+}
+
+async fn member(call: &Call, id: &str) -> Result<Stored, Problem> {
+    let team = Stored::list(&call.state.store, &call.keys()).await?;
+    let found = team.into_iter().find(|stored| stored.user.id == id);
+    found.ok_or_else(|| Code::NotFound.into())
+}
+
+#[derive(Serialize, ToSchema)]
+#[schema(as = UserAnswer)]
+pub(super) struct UserAnswer<'a> {
+    success: bool,
+    user: UserView<'a>,
+}
+
+/// `PATCH /team/{id}`
+///
+/// # Errors
+/// 400, 404, 409 `LAST_OWNER`, 503.
+pub async fn change(call: Call) -> Answer {
+    let id = call.record_id("id", Kind::User)?;
+    let role = given_role(&call.body()?.only(&["role"])?)?;
+    for _ in 0..ATTEMPTS {
+        let old = member(&call, id).await?;
+        let user = User {
+            role,
+            ..old.user.clone()
+        };
+        let change = ChangeUser {
+            old: &old,
+            new: Some(&user),
+            ending: Ending::None,
+            api_keys: &[],
+            kind: "user.role_changed",
+            data: json!({ "from": old.user.role.as_str(), "to": role.as_str() }),
+        };
+        if old.user.role == role || done(&call, change).await? {
+            let logins = last_logins(&call.state.store, &call.keys()).await?;
+            return Reply::ok(&UserAnswer {
+                success: true,
+                user: UserView::of(&user, &logins),
+            });
+        }
+    }
+    Err(Code::ServiceUnavailable.into())
+}
+
+/// A user who is removed, and what becomes of the API keys that the user made.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = UserRemoved)]
+pub(super) struct Removed<'a> {
+    success: bool,
+    /// The API keys that the user made and that were not revoked before: revoked now, unless they were to be kept.
+    api_keys: Vec<KeyView<'a>>,
+}
+
+/// `DELETE /team/{id}`
+///
+/// # Errors
+/// 400, 404, 409 `LAST_OWNER`, 503.
+pub async fn remove(call: Call) -> Answer {
+    let id = call.record_id("id", Kind::User)?;
+    let keeps = match call
+        .query(&["keepApiKeys"])?
+        .get("keepApiKeys")
+        .map(String::as_str)
+    {
+        None | Some("false") => false,
+        Some("true") => true,
+        Some(_) => return Err(Problem::validation("keepApiKeys must be true or false.")),
+    };
+    let (store, keys) = (&call.state.store, call.keys());
+    for _ in 0..ATTEMPTS {
+        let old = member(&call, id).await?;
+        let made = ApiKey::made_by(store, &keys, id).await?;
+        let ending: Vec<String> = made.iter().filter(|_| !keeps).map(|key| key.id.clone()).collect();
+        let change = ChangeUser {
+            old: &old,
+            new: None,
+            ending: Ending::All,
+            api_keys: &ending,
+            kind: "user.removed",
+            data: json!({ "role": old.user.role.as_str(), "revokedApiKeys": ending }),
+        };
+        if done(&call, change).await? {
+            let owner = EmailOwner {
+                account: call.caller.account.clone(),
+                user: old.user.id.clone(),
+            };
+            owner.leave(store, &old.user.email).await?;
+            return removed(&call, &made, keeps).await;
+        }
+    }
+    Err(Code::ServiceUnavailable.into())
+}
+
+/// The answer to a removal. A key that the user made while being removed is revoked like the others.
+async fn removed(call: &Call, made: &[ApiKey], keeps: bool) -> Answer {
+    let (store, keys) = (&call.state.store, call.keys());
+    let id = call.record_id("id", Kind::User)?;
+    if !keeps {
+        for late in ApiKey::made_by(store, &keys, id).await? {
+            let scope = Scope {
+                mode: late.mode,
+                ..scope(&call.caller.account, &call.caller.actor)
+            };
+            revoke(store, &scope, &late.id).await?;
+        }
+    }
+    let mut shown = Vec::with_capacity(made.len());
+    for key in made {
+        shown.extend(ApiKey::read(store, &keys, &key.id).await?);
+    }
+    let now = now_ms();
+    Reply::ok(&Removed {
+        success: true,
+        api_keys: shown.iter().map(|key| KeyView::of(key, now)).collect(),
+    })
+}
+
+/// Makes a change; false when somebody else changed the user meanwhile.
+async fn done(call: &Call, change: ChangeUser<'_>) -> Result<bool, Problem> {
+    let scope = scope(&call.caller.account, &call.caller.actor);
+    match change.run(&call.state.store, &scope).await? {
+        UserChanged::Done => Ok(true),
+        UserChanged::Changed => Ok(false),
+        UserChanged::LastOwner => Err(Code::LastOwner.into()),
+    }
+}

@@ -1,0 +1,294 @@
+//! `/totp`: the optional second factor (RFC 6238), and its part in signing in. A code is used once, and so is a recovery code.
+
+use super::person::{Me, given_code, given_password, scope};
+use crate::state::{ATTEMPTS, Call, PeopleState};
+use clock::now_ms;
+use crypto::seal::TotpSecretOf;
+use crypto::totp;
+use endpoint::{Answer, Code, Problem, Reply, missing, operations};
+use qrcode::QrCode;
+use qrcode::render::svg;
+use secrecy::{ExposeSecret, SecretString};
+use serde::Serialize;
+use serde_json::json;
+use store::user::script::{ChangeUser, Ending, UserChanged};
+use store::user::{Stored, Totp, User};
+use subtle::ConstantTimeEq;
+use url::form_urlencoded::byte_serialize;
+use utoipa::ToSchema;
+
+operations! {
+    /// Operations on the second factor.
+    ROUTES: PeopleState, User;
+
+    POST "/totp",         session(Viewer), Both, Uncounted, begin;
+    POST "/totp/confirm", session(Viewer), Both, Uncounted, confirm;
+    POST "/totp/disable", session(Viewer), Both, Uncounted, disable;
+}
+
+/// Whom apps name beside the user.
+const ISSUER: &str = "Tollgate";
+/// Least width and height of the picture.
+const PIXELS: u32 = 200;
+
+/// What a second factor says.
+pub(super) enum Factor {
+    /// The user has none.
+    None,
+    /// The user has one, and nothing was sent.
+    Missing,
+    /// What was sent is none, or was used before.
+    Wrong,
+    /// It is right: the user with it used up, and what it was.
+    Right(User, &'static str),
+}
+
+/// Looks at the second factor of a user.
+///
+/// # Errors
+/// 503 when the sealed secret does not open.
+pub(super) fn second_factor(
+    people: &PeopleState,
+    account: &str,
+    user: &User,
+    code: Option<&str>,
+) -> Result<Factor, Problem> {
+    let Some(factor) = &user.totp else {
+        return Ok(Factor::None);
+    };
+    let Some(code) = code else {
+        return Ok(Factor::Missing);
+    };
+    let mut used = factor.clone();
+    let how = if totp::is_code(code) {
+        let secret = open(people, account, &user.id, &factor.sealed)?;
+        let Some(step) = totp::step_of(&secret, code, now_ms(), factor.last_step) else {
+            return Ok(Factor::Wrong);
+        };
+        used.last_step = step;
+        "totp"
+    } else {
+        let hash = totp::recovery_hash(code).unwrap_or_default();
+        let same = |kept: &String| bool::from(kept.as_bytes().ct_eq(hash.as_bytes()));
+        let Some(at) = factor.recovery.iter().position(same) else {
+            return Ok(Factor::Wrong);
+        };
+        used.recovery.remove(at);
+        "recovery"
+    };
+    let totp = Some(used);
+    Ok(Factor::Right(User { totp, ..user.clone() }, how))
+}
+
+fn open(people: &PeopleState, account: &str, user: &str, sealed: &str) -> Result<SecretString, Problem> {
+    let owner = TotpSecretOf { account, user };
+    people.sealer.open(&owner, sealed).map_err(|error| {
+        tracing::error!(account, user, %error, "a second factor does not open");
+        Code::ServiceUnavailable.into()
+    })
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = TotpBegun)]
+pub(super) struct Begun<'a> {
+    success: bool,
+    /// To be typed into an app, in base 32.
+    #[schema(example = "JBSWY3DPEHPK3PXP")]
+    secret: &'a str,
+    /// The same as an address that apps read.
+    #[schema(example = "otpauth://totp/Tollgate:ada%40example.com?secret=JBSWY3DPEHPK3PXP&issuer=Tollgate")]
+    otpauth_url: &'a str,
+    /// The same as a picture.
+    #[schema(example = "<svg/>")]
+    qr_svg: &'a str,
+}
+
+/// `POST /totp`: a new secret, which counts once a code of it was sent. It takes the password, so that nobody with a stolen
+/// session locks its owner out.
+///
+/// # Errors
+/// 400, 401 `INVALID_CREDENTIALS`, 409 when there is a second factor, 429 `LOGIN_LOCKED`, 503.
+pub async fn begin(call: Call) -> Answer {
+    let body = call.body()?.only(&["password"])?;
+    let password = given_password(&body, "password")?;
+    let me = Me::of(&call)?;
+    let stored = me.confirm(&call, password).await?;
+    let (people, account) = (&call.state, call.caller.account.as_str());
+    let secret = totp::mint()?;
+    let owner = TotpSecretOf { account, user: me.id };
+    let sealed = people.sealer.seal(&owner, &secret).map_err(|error| {
+        tracing::error!(%error, "a second factor was not sealed");
+        Code::ServiceUnavailable
+    })?;
+    let url = change(&call, &me, Ending::None, "user.totp_begun", |user| {
+        if user.password != stored.user.password {
+            return Err(Code::InvalidCredentials.into());
+        }
+        if user.totp.is_some() {
+            return Err(has_one());
+        }
+        user.totp_pending = Some(sealed.clone());
+        Ok(otpauth_url(&user.email, &secret))
+    })
+    .await?;
+    let picture = QrCode::new(&url).map_err(|error| {
+        tracing::error!(%error, "no picture of a second factor");
+        Code::Internal
+    })?;
+    let picture = picture
+        .render::<svg::Color<'_>>()
+        .min_dimensions(PIXELS, PIXELS)
+        .build();
+    Reply::ok(&Begun {
+        success: true,
+        secret: secret.expose_secret(),
+        otpauth_url: &url,
+        qr_svg: &picture,
+    })
+}
+
+/// The second factor counts from now on.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = TotpConfirmed)]
+pub(super) struct Confirmed<'a> {
+    success: bool,
+    /// Ten codes for the day the app is lost; each works once, and they are shown this once.
+    #[schema(example = json!(["k7p2m-9xq4t"]))]
+    recovery_codes: &'a [String],
+}
+
+fn has_one() -> Problem {
+    Problem::new(Code::Conflict, "You have a second factor: disable it first.")
+}
+
+fn otpauth_url(email: &str, secret: &SecretString) -> String {
+    let email: String = byte_serialize(email.as_bytes()).collect();
+    let secret = secret.expose_secret();
+    format!(
+        "otpauth://totp/{ISSUER}:{email}?secret={secret}&issuer={ISSUER}&algorithm=SHA1&digits=6&period=30"
+    )
+}
+
+/// `POST /totp/confirm`
+///
+/// # Errors
+/// 400, 401 `INVALID_CREDENTIALS`, 409 when there is nothing to confirm, 503.
+pub async fn confirm(call: Call) -> Answer {
+    let body = call.body()?.only(&["code"])?;
+    let code = given_code(&body, "code")?.ok_or_else(|| missing("code"))?;
+    let me = Me::of(&call)?;
+    let codes = totp::mint_recovery()?;
+    let hashes: Vec<String> = codes
+        .iter()
+        .filter_map(|code| totp::recovery_hash(code))
+        .collect();
+    let people = &call.state;
+    change(
+        &call,
+        &me,
+        Ending::AllBut(me.session),
+        "user.totp_enabled",
+        |user| {
+            if user.totp.is_some() {
+                return Err(has_one());
+            }
+            let nothing = || {
+                Problem::new(
+                    Code::Conflict,
+                    "There is no second factor to confirm: begin with POST /totp.",
+                )
+            };
+            let sealed = user.totp_pending.take().ok_or_else(nothing)?;
+            let secret = open(people, &call.caller.account, &user.id, &sealed)?;
+            let wrong = || Problem::new(Code::InvalidCredentials, "The code is wrong.");
+            let last_step = totp::step_of(&secret, &code, now_ms(), 0).ok_or_else(wrong)?;
+            let recovery = hashes.clone();
+            user.totp = Some(Totp {
+                sealed,
+                last_step,
+                recovery,
+            });
+            Ok(())
+        },
+    )
+    .await?;
+    Reply::ok(&Confirmed {
+        success: true,
+        recovery_codes: &codes,
+    })
+}
+
+/// `POST /totp/disable`
+///
+/// # Errors
+/// 400, 401 `INVALID_CREDENTIALS`, 429 `LOGIN_LOCKED`, 503.
+pub async fn disable(call: Call) -> Answer {
+    let body = call.body()?.only(&["password"])?;
+    let password = given_password(&body, "password")?;
+    let me = Me::of(&call)?;
+    let stored = me.confirm(&call, password).await?;
+    if stored.user.totp.is_none() && stored.user.totp_pending.is_none() {
+        return Reply::done();
+    }
+    change(
+        &call,
+        &me,
+        Ending::AllBut(me.session),
+        "user.totp_disabled",
+        |user| {
+            if user.password != stored.user.password {
+                return Err(Code::InvalidCredentials.into());
+            }
+            (user.totp, user.totp_pending) = (None, None);
+            Ok(())
+        },
+    )
+    .await?;
+    Reply::done()
+}
+
+/// Changes the caller's record; `edit` sees it as it is, and may see it again when somebody else changes it too.
+async fn change<T>(
+    call: &Call,
+    me: &Me<'_>,
+    ending: Ending<'_>,
+    kind: &str,
+    edit: impl Fn(&mut User) -> Result<T, Problem>,
+) -> Result<T, Problem> {
+    for _ in 0..ATTEMPTS {
+        let old: Stored = me.stored(call).await?;
+        let mut user = old.user.clone();
+        let done = edit(&mut user)?;
+        let change = ChangeUser {
+            old: &old,
+            new: Some(&user),
+            ending,
+            api_keys: &[],
+            kind,
+            data: json!({}),
+        };
+        let scope = scope(&call.caller.account, me.id);
+        if change.run(&call.state.store, &scope).await? == UserChanged::Done {
+            return Ok(done);
+        }
+    }
+    Err(Code::ServiceUnavailable.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_url_is_what_apps_read() {
+        let url = otpauth_url("a+b@exämple.com", &"JBSWY3DPEHPK3PXP".into());
+        assert_eq!(
+            url,
+            "otpauth://totp/Tollgate:a%2Bb%40ex%C3%A4mple.com?secret=JBSWY3DPEHPK3PXP&issuer=Tollgate\
+             &algorithm=SHA1&digits=6&period=30"
+        );
+        assert!(QrCode::new(&url).is_ok());
+    }
+}

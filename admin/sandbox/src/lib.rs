@@ -1,0 +1,208 @@
+//! A stand-in for the provider: chat completions in its exact shape with plausible usage, and every way in which a
+//! provider can misbehave, on request. A newcomer and a test see every path without a provider account.
+//!
+//! It holds no secret and decides nothing. It refuses a virtual key with a clear error, since none must ever leave the edge.
+//! Uses prices and the clock. Knows no store.
+
+mod body;
+mod completion;
+mod reply;
+mod request;
+mod scenario;
+mod stats;
+
+pub use scenario::DELAY_MAX;
+
+use axum::Router;
+use axum::extract::State;
+use axum::routing::{any, get};
+use domain::price::PriceTable;
+use http::header::{AUTHORIZATION, HeaderMap};
+use http::{Method, StatusCode, Uri};
+use reply::Reply;
+use scenario::Scenario;
+use stats::{InFlight, Stats};
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::net::TcpListener;
+
+/// Requests answered at the same time; beyond it 503.
+const IN_FLIGHT_MAX: u64 = 20_000;
+/// After the signal to stop, calls in flight have this long.
+const STOP_GRACE: Duration = Duration::from_secs(2);
+/// What no request may carry here.
+const VIRTUAL_KEY: &str = "vk_live_";
+/// What every virtual key that is refused here is answered with.
+const REFUSED_VIRTUAL_KEY: StatusCode = StatusCode::IM_A_TEAPOT;
+
+struct Sandbox {
+    delay: Duration,
+    stats: Stats,
+}
+
+/// Serves on `listener` until `stop` is done; each answer waits `delay` first.
+///
+/// # Errors
+/// When the listener breaks.
+pub async fn serve(
+    listener: TcpListener,
+    delay: Duration,
+    stop: impl Future<Output = ()> + Send + 'static,
+) -> io::Result<()> {
+    use axum::serve::ListenerExt;
+    let listener = listener.tap_io(|connection| {
+        // Without it small answers wait for the peer's acknowledgement; they are right all the same.
+        let _unset = connection.set_nodelay(true);
+    });
+    let (stopped, mut stopping) = tokio::sync::watch::channel(false);
+    let signal = async move {
+        stop.await;
+        let _nobody = stopped.send(true);
+    };
+    let server = axum::serve(listener, router(delay)).with_graceful_shutdown(signal);
+    tokio::select! {
+        ended = async { server.await } => ended,
+        () = async {
+            let _gone = stopping.changed().await;
+            tokio::time::sleep(STOP_GRACE).await;
+        } => Ok(()),
+    }
+}
+
+fn router(delay: Duration) -> Router {
+    let sandbox = Sandbox {
+        delay: delay.min(DELAY_MAX),
+        stats: Stats::default(),
+    };
+    Router::new()
+        .route("/v1/chat/completions", any(chat_completions))
+        .route("/v1/models", any(models))
+        .route("/sandbox/stats", get(stats))
+        .fallback(unknown)
+        .with_state(Arc::new(sandbox))
+}
+
+async fn chat_completions(
+    State(sandbox): State<Arc<Sandbox>>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+    body: axum::body::Body,
+) -> Reply {
+    let began = Instant::now();
+    let number = sandbox.stats.count_completion();
+    let Some(_in_flight) = InFlight::enter(&sandbox.stats, IN_FLIGHT_MAX) else {
+        return reply::error(503, &headers).finish(number, began);
+    };
+    let answer = match check(&sandbox, &method, &uri, &headers, Method::POST) {
+        Err(refusal) => refusal,
+        Ok(()) => complete(&sandbox, number, &headers, body).await,
+    };
+    answer.finish(number, began)
+}
+
+/// Reads the request, waits as asked, and answers as asked.
+async fn complete(sandbox: &Sandbox, number: u64, headers: &HeaderMap, body: axum::body::Body) -> Reply {
+    let bytes = match axum::body::to_bytes(body, request::BODY_MAX).await {
+        Ok(bytes) => bytes,
+        Err(_) => return reply::refusal(413, "The request body is too large or broke off.", None),
+    };
+    let request = match request::Request::read(&bytes) {
+        Ok(request) => request,
+        Err(refusal) => return refusal,
+    };
+    let scenario = match Scenario::of(headers, &request.model) {
+        Ok(scenario) => scenario,
+        Err(message) => return reply::refusal(400, &message, Some("sandbox_unknown_scenario")),
+    };
+    let delay = sandbox.delay.saturating_add(scenario.delay()).min(DELAY_MAX);
+    if !delay.is_zero() {
+        tokio::time::sleep(delay).await;
+    }
+    scenario.answer(&request, number, headers)
+}
+
+async fn models(State(sandbox): State<Arc<Sandbox>>, method: Method, uri: Uri, headers: HeaderMap) -> Reply {
+    let began = Instant::now();
+    let number = sandbox.stats.count_request();
+    let answer = match check(&sandbox, &method, &uri, &headers, Method::GET) {
+        Err(refusal) => refusal,
+        Ok(()) => reply::json(StatusCode::OK, model_list()),
+    };
+    answer.finish(number, began)
+}
+
+/// The models of the compiled-in price table, in the provider's shape.
+fn model_list() -> serde_json::Value {
+    let table = PriceTable::builtin();
+    let names = table.iter().flat_map(PriceTable::models);
+    let models: Vec<_> = names
+        .map(|name| serde_json::json!({ "id": name, "object": "model", "created": 0, "owned_by": "sandbox" }))
+        .collect();
+    serde_json::json!({ "object": "list", "data": models })
+}
+
+async fn stats(State(sandbox): State<Arc<Sandbox>>) -> Reply {
+    reply::json(StatusCode::OK, sandbox.stats.document())
+}
+
+async fn unknown(State(sandbox): State<Arc<Sandbox>>, method: Method, uri: Uri, headers: HeaderMap) -> Reply {
+    let began = Instant::now();
+    let number = sandbox.stats.count_request();
+    let answer = match check(&sandbox, &method, &uri, &headers, method.clone()) {
+        Err(refusal) => refusal,
+        Ok(()) => reply::refusal(404, &format!("Invalid URL ({method} {})", uri.path()), None),
+    };
+    answer.finish(number, began)
+}
+
+/// What holds for every route: no virtual key, a provider key, the right method.
+fn check(
+    sandbox: &Sandbox,
+    method: &Method,
+    uri: &Uri,
+    headers: &HeaderMap,
+    wanted: Method,
+) -> Result<(), Reply> {
+    if headers.keys().any(|name| name.as_str().starts_with("x-service-")) {
+        sandbox.stats.count_service_headers();
+    }
+    let leaked = |value: &http::HeaderValue| {
+        value
+            .as_bytes()
+            .windows(VIRTUAL_KEY.len())
+            .any(|window| window == VIRTUAL_KEY.as_bytes())
+    };
+    if headers.values().any(leaked) {
+        sandbox.stats.count_virtual_key();
+        tracing::error!(
+            path = uri.path(),
+            "a virtual key reached the upstream: the edge must never send one"
+        );
+        let message =
+            "This is the upstream. A virtual key must never come here: it works against Tollgate only.";
+        return Err(reply::refusal(
+            REFUSED_VIRTUAL_KEY.as_u16(),
+            message,
+            Some("virtual_key_leaked"),
+        ));
+    }
+    let bearer = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let Some(key) = bearer
+        .and_then(|text| text.strip_prefix("Bearer "))
+        .filter(|key| !key.is_empty())
+    else {
+        sandbox.stats.count_unauthorized();
+        return Err(reply::no_key());
+    };
+    sandbox.stats.remember_key(key);
+    if *method != wanted {
+        let message = format!(
+            "Not allowed to {method} on {}. (HINT: Perhaps you meant to use a different HTTP method?)",
+            uri.path()
+        );
+        return Err(reply::refusal(405, &message, Some("method_not_supported")));
+    }
+    Ok(())
+}

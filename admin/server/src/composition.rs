@@ -1,0 +1,221 @@
+//! The composition root: makes every part of the server from the settings, and gives each what it needs.
+
+use crate::error::ServeError;
+use crate::metrics::ServerMetrics;
+use api::ApiState;
+use api::metrics::SpendMetrics;
+use api::prices::Prices;
+use arc_swap::ArcSwap;
+use archive::Archive;
+use crypto::seal::Sealer;
+use domain::plan::Plans;
+use endpoint::metrics::RequestMetrics;
+use endpoint::{Admission, BodyMemory};
+use people::PeopleState;
+use people::metrics::LoginMetrics;
+use settings::Settings;
+use std::error::Error;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+use store::Store;
+use telemetry::registrar::Registrar;
+use telemetry::tables::Table;
+use webhooks::Webhooks;
+use webhooks::metrics::WebhookMetrics;
+use workers::Workers;
+use workers::metrics::WorkerMetrics;
+
+/// The server, before it listens.
+pub(crate) struct Server {
+    /// What the operations on resources need.
+    pub(crate) api: Arc<ApiState>,
+    /// What the operations of the user API need.
+    pub(crate) people: Arc<PeopleState>,
+    /// What every request passes.
+    pub(crate) admission: Arc<Admission>,
+    /// What runs beside requests.
+    pub(crate) workers: Workers,
+    /// What stays when requests and workers have begun.
+    pub(crate) running: Arc<Running>,
+}
+
+/// What signals change and the ops listener shows.
+pub(crate) struct Running {
+    /// What every request passes.
+    pub(crate) admission: Arc<Admission>,
+    /// Whether the server is about to end: balancers are told to turn to others.
+    pub(crate) leaving: AtomicBool,
+    /// The metrics of the process.
+    pub(crate) metrics: ServerMetrics,
+    prices: Arc<Prices>,
+}
+
+impl Server {
+    /// Reads everything that the settings name.
+    ///
+    /// # Errors
+    /// [`ServeError`] names the key or file.
+    pub(crate) fn new(settings: &Settings) -> Result<Self, ServeError> {
+        let registrar = Registrar::new("tollgate_admin");
+        let store = Store::of(&settings.store)?.with_budgets(settings.limits.budgets());
+        let sealer = Arc::new(settings.sealer()?);
+        let plans = Arc::new(ArcSwap::from_pointee(settings.plans()?));
+        let prices = Arc::new(Prices::new(settings)?);
+        let archive = Arc::new(Archive::of(&settings.audit)?);
+        let admission = Arc::new(admission(
+            settings,
+            store.clone(),
+            Arc::clone(&plans),
+            &registrar,
+        )?);
+        let webhooks = Arc::new(webhooks(settings, &store, &archive, &sealer, &registrar)?);
+        let people = people(settings, &admission, &sealer, &registrar)?;
+        let workers = Workers {
+            store: store.clone(),
+            health: Arc::clone(&admission.health),
+            archive: Arc::clone(&archive),
+            audit: settings.audit.clone(),
+            sealer: Arc::clone(&sealer),
+            guard_share: settings.limits.guard_share,
+            refused: Arc::clone(&admission.refused),
+            blocked: Arc::clone(&admission.blocked),
+            webhooks: Arc::clone(&webhooks),
+            metrics: WorkerMetrics::new(&registrar).map_err(set_up)?,
+        };
+        let api = ApiState {
+            store,
+            health: Arc::clone(&admission.health),
+            refused: Arc::clone(&admission.refused),
+            sealer,
+            plans,
+            self_service_plans: settings.plans.self_service,
+            require_token_limit: settings.proxy.require_token_limit,
+            prices: Arc::clone(&prices),
+            provider: settings.upstream.provider.clone(),
+            public_url: settings.public_url(),
+            idempotency_life: settings.idempotency_life(),
+            injections: api::Injections::of(&settings.injection)?,
+            archive,
+            verifying: Arc::default(),
+            webhooks,
+            metrics: SpendMetrics::new(&registrar).map_err(set_up)?,
+        };
+        Ok(Self {
+            api: Arc::new(api),
+            people: Arc::new(people),
+            workers,
+            running: Arc::new(Running {
+                admission: Arc::clone(&admission),
+                leaving: AtomicBool::new(false),
+                metrics: ServerMetrics::new(registrar).map_err(set_up)?,
+                prices,
+            }),
+            admission,
+        })
+    }
+}
+
+fn admission(
+    settings: &Settings,
+    store: Store,
+    plans: Arc<ArcSwap<Plans>>,
+    registrar: &Registrar,
+) -> Result<Admission, ServeError> {
+    Ok(Admission {
+        store,
+        health: Arc::default(),
+        blocked: Arc::default(),
+        refused: Arc::default(),
+        plans,
+        limits: settings.limits,
+        trusted_proxies: settings.network.trusted_proxies.clone(),
+        public_url: settings.public_url(),
+        session_idle: settings.session_idle(),
+        body_memory: BodyMemory::new(settings.admin.max_buffered_bytes),
+        client_timeout: Duration::from_millis(settings.admin.client_timeout_ms),
+        metrics: RequestMetrics::new(registrar).map_err(set_up)?,
+    })
+}
+
+fn webhooks(
+    settings: &Settings,
+    store: &Store,
+    archive: &Arc<Archive>,
+    sealer: &Arc<Sealer>,
+    registrar: &Registrar,
+) -> Result<Webhooks, ServeError> {
+    let metrics = WebhookMetrics::new(registrar).map_err(set_up)?;
+    let (archive, sealer) = (Arc::clone(archive), Arc::clone(sealer));
+    Webhooks::new(store.clone(), archive, sealer, settings.webhooks.clone(), metrics).map_err(set_up)
+}
+
+fn people(
+    settings: &Settings,
+    admission: &Arc<Admission>,
+    sealer: &Arc<Sealer>,
+    registrar: &Registrar,
+) -> Result<PeopleState, ServeError> {
+    Ok(PeopleState {
+        store: admission.store.clone(),
+        health: Arc::clone(&admission.health),
+        admission: Arc::clone(admission),
+        sealer: Arc::clone(sealer),
+        passwords: password::Passwords::new().map_err(set_up)?,
+        public_url: settings.public_url(),
+        session_idle: settings.session_idle(),
+        session_life: settings.session_life(),
+        metrics: LoginMetrics::new(registrar).map_err(set_up)?,
+    })
+}
+
+fn set_up<E: Error>(error: E) -> ServeError {
+    ServeError::SetUp(error.to_string())
+}
+
+impl Running {
+    /// Reads plans and prices again. A table with a mistake changes nothing.
+    pub(crate) fn reload(&self, settings: &Settings) {
+        let plans = settings.plans();
+        self.metrics.tables.read_again(Table::Plans, plans.is_ok());
+        match plans {
+            Ok(plans) => {
+                self.admission.plans.store(Arc::new(plans));
+                tracing::info!("plans reloaded");
+            }
+            Err(error) => tracing::error!(%error, "plans not reloaded; the old ones stay"),
+        }
+        let prices = self.prices.reload(settings);
+        self.metrics.tables.read_again(Table::Prices, prices.is_ok());
+        match prices {
+            Ok(()) => tracing::info!("prices reloaded"),
+            Err(error) => tracing::error!(%error, "prices not reloaded; the old ones stay"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A store that is not there: making the server asks for nothing.
+    fn settings() -> Settings {
+        let key = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+        let env = [("TOLLGATE_SECRETS__MASTER_KEY".to_owned(), key.to_owned())];
+        settings::load_from(None, env.into_iter()).unwrap()
+    }
+
+    #[tokio::test]
+    async fn every_metric_is_exported_under_a_known_prefix() {
+        let server = Server::new(&settings()).unwrap();
+        let metrics = &server.running.metrics;
+        metrics.tables.read_again(Table::Prices, false);
+        let text = metrics.text().unwrap();
+        for line in text.lines().filter(|line| !line.starts_with('#')) {
+            let known = ["tollgate_admin_", "process_", "tollgate_build_info{"];
+            assert!(known.iter().any(|prefix| line.starts_with(prefix)), "{line}");
+        }
+        let line = r#"tollgate_admin_table_reads_total{result="failed",table="prices"} 1"#;
+        assert!(text.lines().any(|found| found == line), "{text}");
+    }
+}

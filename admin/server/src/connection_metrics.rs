@@ -1,0 +1,52 @@
+//! The connections of the two listeners, and the memory of request bodies.
+
+use connections::limit::Refused;
+use prometheus::{IntCounter, IntGauge, Result};
+use telemetry::registrar::Registrar;
+
+/// The listeners, as labels: the management API and `/metrics` with its neighbours.
+const LISTENERS: [&str; 2] = ["management", "ops"];
+
+/// What one listener counts.
+#[derive(Debug, Clone)]
+pub struct ConnectionMetrics {
+    /// Connections that are open.
+    pub open: IntGauge,
+    /// Connections that were closed at once, in the order of [`Refused::LABELS`].
+    pub refused: [IntCounter; 2],
+    /// Connections that rested and were closed for new ones.
+    pub closed_for_others: IntCounter,
+    /// Connections that were closed since their client did not read its answer.
+    pub stalled: IntCounter,
+}
+
+impl ConnectionMetrics {
+    /// Those of the management listener and of the ops listener.
+    pub(crate) fn both(metrics: &Registrar) -> Result<[Self; 2]> {
+        let open = metrics.gauges("connections", "Connections that are open.", "listener", LISTENERS)?;
+        let refused = metrics.counter_family(
+            "connections_refused_total",
+            "Connections that were closed at once: too many in all (admin.max_connections), or from one address (admin.max_connections_per_address).",
+            &["listener", "limit"],
+        )?;
+        let closed_for_others = metrics.counters(
+            "connections_closed_for_others_total",
+            "Connections without a known caller's request that were closed for new ones, since a limit was reached.",
+            "listener",
+            LISTENERS,
+        )?;
+        let stalled = metrics.counters(
+            "connections_stalled_total",
+            "Connections that were closed since their client did not read its answer.",
+            "listener",
+            LISTENERS,
+        )?;
+        let of = |at: usize| Self {
+            open: open[at].clone(),
+            refused: Refused::LABELS.map(|limit| refused.with_label_values(&[LISTENERS[at], limit])),
+            closed_for_others: closed_for_others[at].clone(),
+            stalled: stalled[at].clone(),
+        };
+        Ok([of(0), of(1)])
+    }
+}

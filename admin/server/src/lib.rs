@@ -1,0 +1,167 @@
+//! `tollgate-admin serve`: the management API, its ops listener and its workers, from settings to the last answer.
+//!
+//! [`serve`] is the only way in. The composition root makes every part and gives each what it needs; the listener accepts
+//! connections; the ops listener shows metrics and health. Uses every crate of the management server but the command line.
+
+mod composition;
+mod connection_metrics;
+mod error;
+mod listener;
+mod metrics;
+mod ops;
+
+pub use error::ServeError;
+
+use composition::Server;
+use connections::limit::ConnectionLimit;
+use connections::open_files;
+use endpoint::Paths;
+use settings::Settings;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
+
+/// Longest time for requests in flight and turns of workers after SIGTERM or SIGINT.
+const DRAIN: Duration = Duration::from_secs(15);
+/// Open files for everything but clients: the store's connections, receivers of webhooks, the archive.
+const FILES_SET_ASIDE: usize = 512;
+/// How long the collector may take for the last spans.
+const DRAIN_SPANS: Duration = Duration::from_secs(1);
+
+/// Serves until SIGTERM or SIGINT; then readiness fails for `admin.drain_delay_ms` (a second signal cuts that short),
+/// requests in flight are answered and the workers end with their turns. SIGHUP reads the tables again. The store may be down: then every operation answers
+/// 503 until it is back.
+///
+/// # Errors
+/// [`ServeError`] when it cannot start; everything is checked before a port is bound.
+pub async fn serve(settings: Settings) -> Result<(), ServeError> {
+    let Server {
+        api,
+        people,
+        admission,
+        workers,
+        running,
+    } = Server::new(&settings)?;
+    let mut signals = Signals::new().map_err(|error| ServeError::SetUp(error.to_string()))?;
+    let management = bind("admin.listen", settings.admin.listen).await?;
+    let operations = bind("admin.ops_listen", settings.admin.ops_listen).await?;
+    let (stop, stopping) = watch::channel(false);
+    telemetry::export(&settings.telemetry, "tollgate-admin");
+    let store = admission.store.clone();
+    let working = workers.start(&stopping);
+    tokio::spawn(running.metrics.store.clone().follow(store));
+    let mut paths = Paths::new(admission);
+    paths.mount(api::operations(), &api);
+    paths.mount(people::operations(), &people);
+    let pages = dashboard::router(settings.edge_url(), settings.upstream.provider.clone());
+    let router = paths.into_router(pages.merge(api_docs::reference::router()));
+    let open_files = open_files::raise();
+    let [for_people, for_operators] = &running.metrics.connections;
+    let serving = tokio::spawn(listener::serve(
+        management,
+        router,
+        limits(&settings, open_files),
+        for_people.clone(),
+        stopping.clone(),
+    ));
+    let operating = tokio::spawn(listener::serve(
+        operations,
+        ops::router(Arc::clone(&running)),
+        limits(&settings, open_files),
+        for_operators.clone(),
+        stopping,
+    ));
+    tracing::info!(listen = %settings.admin.listen, ops = %settings.admin.ops_listen, "serving");
+
+    while signals.next().await == Asked::Reload {
+        running.reload(&settings);
+    }
+    tracing::info!("stopping");
+    running.leaving.store(true, Ordering::Release);
+    let delay = Duration::from_millis(settings.admin.drain_delay_ms);
+    drop(tokio::time::timeout(delay, signals.stop_again()).await);
+    stop.send_replace(true);
+    let drained = tokio::time::timeout(DRAIN, async {
+        tokio::join!(serving, operating, working.join_all())
+    });
+    let drained = drained.await;
+    drop(tokio::time::timeout(DRAIN_SPANS, telemetry::span::flush()).await);
+    match drained {
+        Ok(_) => tracing::info!("stopped"),
+        Err(_elapsed) => tracing::warn!("stopped with requests in flight, or in a worker's turn"),
+    }
+    Ok(())
+}
+
+/// What a listener allows; each counts its own connections. Of `open_files` each of the two has half of what is not set aside.
+fn limits(settings: &Settings, open_files: usize) -> listener::Limits {
+    let admin = &settings.admin;
+    let most = (open_files.saturating_sub(FILES_SET_ASIDE) / 2).max(1);
+    if most < admin.max_connections {
+        tracing::warn!(
+            wanted = admin.max_connections,
+            most,
+            open_files,
+            "admin.max_connections is lowered: the system allows this process too few open files"
+        );
+    }
+    let wanted_of_address = admin.max_connections_per_address;
+    let in_all = admin.max_connections.min(most);
+    let of_address = open_files::of_one_address(wanted_of_address, admin.max_connections, in_all);
+    if of_address < wanted_of_address {
+        tracing::warn!(
+            wanted = wanted_of_address,
+            of_address,
+            "admin.max_connections_per_address is lowered to a quarter of all that there can be"
+        );
+    }
+    listener::Limits {
+        connections: ConnectionLimit::new(in_all, of_address, settings.network.trusted_proxies.clone()),
+        client_timeout: Duration::from_millis(admin.client_timeout_ms),
+    }
+}
+
+async fn bind(key: &'static str, address: SocketAddr) -> Result<TcpListener, ServeError> {
+    let bound = TcpListener::bind(address).await;
+    bound.map_err(|source| ServeError::Bind { key, address, source })
+}
+
+/// What a signal asks for.
+#[derive(Debug, PartialEq, Eq)]
+enum Asked {
+    Reload,
+    Stop,
+}
+
+struct Signals {
+    term: Signal,
+    interrupt: Signal,
+    hangup: Signal,
+}
+
+impl Signals {
+    fn new() -> std::io::Result<Self> {
+        Ok(Self {
+            term: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hangup: signal(SignalKind::hangup())?,
+        })
+    }
+
+    /// The next signal to stop.
+    async fn stop_again(&mut self) {
+        while self.next().await == Asked::Reload {}
+    }
+
+    async fn next(&mut self) -> Asked {
+        tokio::select! {
+            _ = self.term.recv() => Asked::Stop,
+            _ = self.interrupt.recv() => Asked::Stop,
+            _ = self.hangup.recv() => Asked::Reload,
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Accepts connections and serves HTTP/1.1 on them. Everything that a stranger can make wait or grow has a bound: the
+//! number of connections (in all and for each address), a request's head in bytes and time, the pause between two
+//! requests, and an answer that is not read.
+
+mod bare_answer;
+mod layer;
+mod paced;
+mod under_way;
+
+use crate::connection_metrics::ConnectionMetrics;
+use axum::Router;
+use axum::body::Body;
+use bare_answer::OwnErrors;
+use connections::limit::{ConnectionLimit, OpenConnection, UnderWay};
+use endpoint::Peer;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use paced::Paced;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tower_service::Service as _;
+use under_way::Answer;
+
+/// Longest head of a request, in bytes: hyper answers a longer one with 431. One that arrives in few reads may have twice as much.
+const HEAD_BYTES_MAX: usize = 64 << 10;
+/// Pause after a failed accept: it fails when the process has no file descriptors left.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// What a listener allows a client.
+#[derive(Debug, Clone)]
+pub(super) struct Limits {
+    /// How many connections.
+    pub(super) connections: ConnectionLimit,
+    /// The longest time for a head, for a pause between two requests, and for an answer without progress
+    /// (`admin.client_timeout_ms`).
+    pub(super) client_timeout: Duration,
+}
+
+/// Serves `router` until `stopping` turns true, then until the requests in flight are answered.
+pub(super) async fn serve(
+    listener: TcpListener,
+    router: Router,
+    limits: Limits,
+    metrics: ConnectionMetrics,
+    mut stopping: watch::Receiver<bool>,
+) {
+    let mut connections = JoinSet::new();
+    loop {
+        let accepted = tokio::select! {
+            _ = stopping.wait_for(|stop| *stop) => break,
+            accepted = listener.accept() => accepted,
+        };
+        while connections.try_join_next().is_some() {}
+        let (stream, peer) = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                tracing::warn!(%error, "accept failed");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+                continue;
+            }
+        };
+        let place = match limits.connections.admit(Some(peer.ip())) {
+            Ok(place) => place,
+            Err(refused) => {
+                metrics.refused[refused as usize].inc();
+                continue;
+            }
+        };
+        metrics.open.inc();
+        let connection = one(
+            stream,
+            Peer(peer),
+            router.clone(),
+            limits.client_timeout,
+            (place, metrics.clone()),
+            stopping.clone(),
+        );
+        let open = metrics.open.clone();
+        connections.spawn(async move {
+            connection.await;
+            open.dec();
+        });
+    }
+    drop(listener);
+    while connections.join_next().await.is_some() {}
+}
+
+/// Serves one connection. A connection that breaks is no event: its requests are logged on their own.
+async fn one(
+    stream: TcpStream,
+    peer: Peer,
+    router: Router,
+    timeout: Duration,
+    (place, metrics): (OpenConnection, ConnectionMetrics),
+    mut stopping: watch::Receiver<bool>,
+) {
+    drop(stream.set_nodelay(true));
+    let requests = place.requests();
+    let service = hyper::service::service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
+        request.extensions_mut().insert(peer);
+        request.extensions_mut().insert(requests.clone());
+        let answering = router.clone().call(request.map(Body::new));
+        async move {
+            let mut response = answering.await?;
+            let under_way = response.extensions_mut().remove::<Arc<UnderWay>>();
+            Ok::<_, Infallible>(response.map(|body| Answer::new(body, under_way)))
+        }
+    });
+    let mut server = http1::Builder::new();
+    server
+        .timer(TokioTimer::new())
+        .header_read_timeout(timeout)
+        .max_buf_size(HEAD_BYTES_MAX);
+    let stream = OwnErrors::over(Paced::over(stream, timeout, metrics.stalled));
+    let mut connection = std::pin::pin!(server.serve_connection(TokioIo::new(stream), service));
+    tokio::select! {
+        _ = connection.as_mut() => return,
+        () = place.closed_for_another() => return metrics.closed_for_others.inc(),
+        _ = stopping.wait_for(|stop| *stop) => {}
+    }
+    connection.as_mut().graceful_shutdown();
+    drop(connection.await);
+}

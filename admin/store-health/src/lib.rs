@@ -1,0 +1,144 @@
+//! Whether the store may be trusted (decision D47): it must answer, have an epoch and all that it wrote down, and never evict.
+//!
+//! A worker checks it once a second; a request checks it again when the connection was lost since. Uses the store alone.
+
+use arc_swap::ArcSwap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use store::sanity::{self, Insane, StoreRecord};
+use store::{Store, pulse};
+use telemetry::error_chain;
+
+/// Why nothing may be done with the store now.
+#[derive(Debug, thiserror::Error)]
+pub enum NotTrusted {
+    /// The last check found that it may not be trusted, and logged why.
+    #[error("the store may not be trusted")]
+    Known,
+    /// It was checked just now.
+    #[error(transparent)]
+    Found(Insane),
+}
+
+/// In the place of a count of cuts: no check has gone well yet.
+const NEVER: u64 = u64::MAX;
+
+/// Whether the store may be trusted, as last checked.
+#[derive(Debug)]
+pub struct StoreHealth {
+    state: ArcSwap<State>,
+    /// How often the way to the server had been lost before the last check that went well.
+    cuts: AtomicU64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum State {
+    Sane,
+    /// It does not answer, or was not asked yet. A request may ask for itself.
+    Away(String),
+    /// It answers and may not be trusted.
+    Untrusted(String),
+}
+
+impl Default for StoreHealth {
+    fn default() -> Self {
+        let state = State::Away("the store was not checked yet".to_owned());
+        Self {
+            state: ArcSwap::from_pointee(state),
+            cuts: AtomicU64::new(NEVER),
+        }
+    }
+}
+
+impl StoreHealth {
+    /// Why the server is not ready; `None` when it is.
+    #[must_use]
+    pub fn reason(&self) -> Option<String> {
+        match &**self.state.load() {
+            State::Sane => None,
+            State::Away(reason) | State::Untrusted(reason) => Some(reason.clone()),
+        }
+    }
+
+    /// The record of the store, unless that is known to be one that may not be trusted. Looks at all of it where nobody did since
+    /// the way to it was lost.
+    ///
+    /// # Errors
+    /// [`NotTrusted`].
+    pub async fn trusted(&self, store: &Store) -> Result<StoreRecord, NotTrusted> {
+        self.require_trust()?;
+        if !self.was_cut(store) {
+            return sanity::record(store).await.map_err(NotTrusted::Found);
+        }
+        self.check(store).await.map_err(NotTrusted::Found)
+    }
+
+    /// Looks at all of the store, and remembers what was found.
+    ///
+    /// # Errors
+    /// [`Insane`] when it does not answer, or may not be trusted.
+    pub async fn check(&self, store: &Store) -> Result<StoreRecord, Insane> {
+        let cuts = pulse::cuts();
+        let outcome = sanity::check(store).await;
+        if self.update(outcome.as_ref().map(|_| ())) {
+            self.cuts.store(cuts, Ordering::Release);
+        }
+        outcome
+    }
+
+    /// Whether a check has gone well and none has found a reason against the store since, nor was the way to it lost. Of a cluster
+    /// some nodes may be away.
+    #[must_use]
+    pub fn is_sound(&self, store: &Store) -> bool {
+        self.require_trust().is_ok() && self.cuts.load(Ordering::Acquire) != NEVER && !self.was_cut(store)
+    }
+
+    /// Of a cluster the worker's next check is soon enough: a node that is away must not hold up the accounts of the others.
+    fn was_cut(&self, store: &Store) -> bool {
+        self.cuts.load(Ordering::Acquire) != pulse::cuts() && !store.is_cluster()
+    }
+
+    fn require_trust(&self) -> Result<(), NotTrusted> {
+        match &**self.state.load() {
+            State::Untrusted(_) => Err(NotTrusted::Known),
+            State::Sane | State::Away(_) => Ok(()),
+        }
+    }
+
+    /// Takes in the outcome of a check; says so in the log when it is a change.
+    fn update(&self, outcome: Result<(), &Insane>) -> bool {
+        let state = match outcome {
+            Ok(()) => State::Sane,
+            Err(error @ Insane::Store(_)) => State::Away(error_chain(error)),
+            Err(error) => State::Untrusted(error_chain(error)),
+        };
+        if **self.state.load() != state {
+            match &state {
+                State::Sane => tracing::info!("the store is sane"),
+                State::Away(reason) => tracing::error!(reason, "the store is away"),
+                State::Untrusted(reason) => tracing::error!(reason, "the store may not be trusted"),
+            }
+        }
+        let sane = state == State::Sane;
+        self.state.store(Arc::new(state));
+        sane
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use store::StoreError;
+
+    #[test]
+    fn a_store_that_may_evict_is_refused_and_one_that_is_away_is_asked_again() {
+        let health = StoreHealth::default();
+        assert!(health.reason().is_some() && health.require_trust().is_ok());
+        assert!(health.update(Ok(())));
+        assert_eq!(health.reason(), None);
+        assert!(!health.update(Err(&Insane::Evicts("allkeys-lru".to_owned()))));
+        assert!(health.reason().unwrap().contains("allkeys-lru") && health.require_trust().is_err());
+        assert!(!health.update(Err(&StoreError::NoAnswer(None).into())));
+        assert!(health.reason().is_some() && health.require_trust().is_ok());
+    }
+}

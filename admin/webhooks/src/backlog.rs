@@ -1,0 +1,43 @@
+//! In-process hints that tell which chains the dispatcher left behind: their next entries are in the archive. Best effort: the
+//! sealer finds again what is not here.
+
+use domain::mode::Mode;
+use std::collections::HashSet;
+use std::sync::{Mutex, PoisonError};
+
+/// Chains remembered at most.
+const BEHIND_MAX: usize = 10_000;
+
+/// The chains, each once.
+#[derive(Debug, Default)]
+pub struct ArchiveBacklog(Mutex<HashSet<(String, Mode)>>);
+
+impl ArchiveBacklog {
+    /// Adds a chain, unless there is no room.
+    pub fn push(&self, account: &str, mode: Mode) {
+        let mut chains = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if chains.len() < BEHIND_MAX {
+            chains.insert((account.to_owned(), mode));
+        }
+    }
+
+    /// Takes all of them.
+    pub fn take(&self) -> HashSet<(String, Mode)> {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chain_is_there_once_and_their_number_is_bounded() {
+        let behind = ArchiveBacklog::default();
+        for number in (0..BEHIND_MAX + 5).chain(0..5) {
+            behind.push(&format!("acct_{number}"), Mode::Live);
+        }
+        assert_eq!(behind.take().len(), BEHIND_MAX);
+        assert!(behind.take().is_empty());
+    }
+}

@@ -1,0 +1,223 @@
+//! The dispatcher: walks the sealed entries of an account behind its cursor and makes the deliveries of their events, each
+//! once (decision D43), violations beyond the first ten of a minute together (decision D72). It runs whenever the account was
+//! sealed, on any server; of several that try, one succeeds. Entries that left the store are read from the archive, by
+//! [`workers`] of their own: an archive that does not answer holds up the events of those entries and nothing else.
+
+mod row;
+
+use crate::Webhooks;
+use domain::entry::{Entry, Sealed};
+use domain::event;
+use domain::event::violations::{Group, Waiting};
+use domain::mode::Mode;
+use history::trail::Trail;
+use row::{DELIVERIES_MAX, Read, Row, batches_of};
+use std::collections::{BTreeSet, VecDeque};
+use store::keys::AccountKeys;
+use store::webhook::WebhookRecord;
+use store::webhook::delivery::Told;
+use store::webhook::script::Endpoint;
+use store::webhook::script::dispatch::{Batch, Cursor, Dispatch, Dispatched, Step, Tell, waiting};
+use store::{StoreError, server_clock};
+
+/// Steps that one call makes at most; the rest has its turn in the next round.
+const STEPS_MAX: usize = 10;
+
+/// Where entries are read from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// The store; a chain that stands before what it holds is left to the worker that catches up.
+    Store,
+    /// The archive as well.
+    Archive,
+}
+
+/// One account and mode, and the entries that were read of it and are not dispatched.
+struct Walk<'a> {
+    webhooks: &'a Webhooks,
+    account: &'a str,
+    mode: Mode,
+    keys: AccountKeys,
+    ahead: VecDeque<Read>,
+}
+
+/// Dispatches what is sealed of an account and mode; returns how many events there were.
+///
+/// # Errors
+/// [`StoreError`]; the cursor says how far it came.
+pub async fn dispatch(
+    webhooks: &Webhooks,
+    account: &str,
+    mode: Mode,
+    reach: Reach,
+) -> Result<u64, StoreError> {
+    let mut walk = Walk {
+        webhooks,
+        account,
+        mode,
+        keys: AccountKeys::of(account),
+        ahead: VecDeque::new(),
+    };
+    let mut all = 0;
+    for _ in 0..STEPS_MAX {
+        let cursor = Cursor::read(&webhooks.store, &walk.keys, mode).await?;
+        if cursor.webhooks == 0 {
+            return Ok(all);
+        }
+        if !walk.read(cursor, reach).await? {
+            webhooks.backlog.push(account, mode);
+            return Ok(all);
+        }
+        let step = match walk.ahead.front() {
+            Some(next) if cursor.minute.has_ended(next.entry.at_ms) => walk.tell(cursor, true).await?,
+            Some(_) => walk.row(cursor).await?,
+            None if walk.is_over(cursor).await? => walk.tell(cursor, false).await?,
+            None => return Ok(all),
+        };
+        match step {
+            Some(events) => all += events,
+            None => return Ok(all),
+        }
+    }
+    Ok(all)
+}
+
+impl Walk<'_> {
+    /// Reads entries behind the cursor unless some are at hand; false when they are beyond `reach`. An entry that cannot be read
+    /// holds the cursor: passed over, its events would be lost without a word.
+    async fn read(&mut self, cursor: Cursor, reach: Reach) -> Result<bool, StoreError> {
+        let first = cursor.dispatched + 1;
+        while self.ahead.front().is_some_and(|read| read.entry.seq != first) {
+            self.ahead.pop_front();
+        }
+        if !self.ahead.is_empty() {
+            return Ok(true);
+        }
+        let trail = Trail::of(
+            &self.webhooks.store,
+            &self.webhooks.archive,
+            self.account,
+            self.mode,
+        );
+        let sealed = match reach {
+            Reach::Store => trail.read_live(first).await?,
+            Reach::Archive => Some(trail.read(first).await?),
+        };
+        let Some(sealed) = sealed else {
+            return Ok(false);
+        };
+        self.ahead = read_all(&sealed)?;
+        Ok(true)
+    }
+
+    /// Whether violations wait whose minute is over, and no entry does.
+    async fn is_over(&self, cursor: Cursor) -> Result<bool, StoreError> {
+        if !cursor.minute.waits || cursor.last != cursor.dispatched {
+            return Ok(false);
+        }
+        let now_ms = server_clock::now_ms(&self.webhooks.store).await?;
+        Ok(cursor.minute.has_ended(now_ms))
+    }
+
+    /// Dispatches the entries at hand, as many as make a step; how many events there were.
+    async fn row(&mut self, cursor: Cursor) -> Result<Option<u64>, StoreError> {
+        let store = &self.webhooks.store;
+        let events = self.ahead.iter().flat_map(|read| &read.events);
+        let groups: BTreeSet<Group> = events.clone().filter_map(Group::of).collect();
+        let webhooks = match events.count() {
+            0 => Vec::new(),
+            _ => WebhookRecord::all(store, &self.keys, self.mode).await?,
+        };
+        let tally = cursor.tally(store, (&self.keys, self.mode), &groups).await?;
+        let row = Row::of(&self.ahead, tally, &webhooks);
+        let dispatch = Dispatch {
+            step: self.step(cursor, &row.batches),
+            last: row.last,
+            events: row.events,
+            tally: &row.tally,
+        };
+        let done = dispatch.run(store).await?;
+        self.webhooks.metrics.coalesced(match done {
+            Dispatched::Done { .. } => row.coalesced,
+            Dispatched::Changed | Dispatched::Early => 0,
+        });
+        Ok(self.done(done, row.events, row.batches))
+    }
+
+    /// Tells of violations that were coalesced, as many groups as make a step; how many events there were.
+    async fn tell(&self, cursor: Cursor, by_entry: bool) -> Result<Option<u64>, StoreError> {
+        let store = &self.webhooks.store;
+        let webhooks = WebhookRecord::all(store, &self.keys, self.mode).await?;
+        let most = (DELIVERIES_MAX / webhooks.len().max(1)).max(1);
+        let waiting: Vec<(Group, Waiting)> = waiting(store, (&self.keys, self.mode), most).await?;
+        let told: Vec<Told> = waiting.iter().map(|(_, waiting)| waiting.into()).collect();
+        let batches = batches_of(&webhooks, &told);
+        let groups: Vec<Group> = waiting.into_iter().map(|(group, _)| group).collect();
+        let tell = Tell {
+            step: self.step(cursor, &batches),
+            by_entry,
+            groups: &groups,
+        };
+        let done = tell.run(store).await?;
+        Ok(self.done(done, groups.len() as u64, batches))
+    }
+
+    const fn step<'s>(&'s self, cursor: Cursor, batches: &'s [Batch]) -> Step<'s> {
+        Step {
+            account: self.account,
+            mode: self.mode,
+            cursor,
+            batches,
+            waiting_max: self.webhooks.settings.waiting_max,
+            history_max: self.webhooks.settings.history_max,
+        }
+    }
+
+    /// What became of a step; `None` when there is nothing to do before the minute is over.
+    fn done(&self, done: Dispatched, events: u64, batches: Vec<Batch>) -> Option<u64> {
+        let refused = match done {
+            Dispatched::Done { refused } => refused,
+            Dispatched::Changed => return Some(0),
+            Dispatched::Early => return None,
+        };
+        let (account, mode) = (self.account, self.mode);
+        let deliveries = batches.iter().map(|batch| batch.deliveries.len() as u64).sum();
+        self.webhooks.metrics.dispatched(events, deliveries, refused);
+        if refused > 0 {
+            tracing::warn!(account, %mode, refused, "deliveries refused: too many wait for the same webhook");
+        }
+        self.webhooks.hints.add(batches.into_iter().map(|batch| Endpoint {
+            account: account.to_owned(),
+            mode,
+            webhook: batch.webhook,
+        }));
+        Some(events)
+    }
+}
+
+/// Entries with their events.
+fn read_all(sealed: &[Sealed]) -> Result<VecDeque<Read>, StoreError> {
+    let read = |sealed: &Sealed| {
+        let entry = Entry::of_json(&sealed.json);
+        let entry = entry.ok_or_else(|| StoreError::Nonsense("sealed entry".to_owned()))?;
+        let events = event::of(&entry);
+        Ok(Read { entry, events })
+    };
+    sealed.iter().map(read).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_that_cannot_be_read_is_not_passed_over() {
+        let sealed = Entry::of_line(7, b"7 5 nonsense").seal("genesis").unwrap();
+        let broken = Sealed {
+            json: "{".to_owned(),
+            ..sealed.clone()
+        };
+        assert_eq!(read_all(std::slice::from_ref(&sealed)).unwrap().len(), 1);
+        assert!(read_all(&[sealed, broken]).is_err());
+    }
+}

@@ -1,0 +1,105 @@
+//! In-process hints that tell the deliverer which webhooks have pending deliveries. Best effort: the deliverer's next scan of
+//! the store finds what a hint missed.
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::{Mutex, PoisonError};
+use store::webhook::script::Endpoint;
+use tokio::sync::Notify;
+
+/// Webhooks remembered at most.
+const HINTS_MAX: usize = 10_000;
+
+/// Webhooks in the order they were named, each once, at most [`HINTS_MAX`].
+#[derive(Debug, Default)]
+pub struct Hints {
+    order: VecDeque<Endpoint>,
+    known: HashSet<Endpoint>,
+}
+
+impl Hints {
+    /// Adds one behind the others, unless it waits already or there is no room: the next look at the store finds it then.
+    pub fn push(&mut self, endpoint: Endpoint) {
+        if self.order.len() < HINTS_MAX && self.known.insert(endpoint.clone()) {
+            self.order.push_back(endpoint);
+        }
+    }
+
+    /// Takes the first.
+    pub fn pop(&mut self) -> Option<Endpoint> {
+        let first = self.order.pop_front()?;
+        self.known.remove(&first);
+        Some(first)
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.order.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.order.is_empty()
+    }
+}
+
+/// Hints for the deliverer of the same process.
+#[derive(Debug, Default)]
+pub struct PendingHints {
+    hints: Mutex<Hints>,
+    notify: Notify,
+}
+
+impl PendingHints {
+    /// Adds webhooks that have something to deliver.
+    pub fn add(&self, endpoints: impl Iterator<Item = Endpoint>) {
+        let mut hints = self.hints.lock().unwrap_or_else(PoisonError::into_inner);
+        for endpoint in endpoints {
+            hints.push(endpoint);
+        }
+        drop(hints);
+        self.notify.notify_one();
+    }
+
+    /// Takes everything added since the last call.
+    pub fn take(&self) -> Hints {
+        let mut hints = self.hints.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut *hints)
+    }
+
+    /// Waits until something is added.
+    pub async fn added(&self) {
+        self.notify.notified().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use domain::mode::Mode;
+
+    fn endpoint(number: usize) -> Endpoint {
+        Endpoint {
+            account: "acct_1".to_owned(),
+            mode: Mode::Live,
+            webhook: format!("wh_{number}"),
+        }
+    }
+
+    #[test]
+    fn a_webhook_waits_once_and_their_number_is_bounded() {
+        let mut hints = Hints::default();
+        for number in [1, 2, 1] {
+            hints.push(endpoint(number));
+        }
+        assert_eq!(hints.len(), 2);
+        assert_eq!(hints.pop(), Some(endpoint(1)));
+        hints.push(endpoint(1));
+        assert_eq!((hints.pop(), hints.pop()), (Some(endpoint(2)), Some(endpoint(1))));
+        for number in 0..HINTS_MAX + 5 {
+            hints.push(endpoint(number));
+        }
+        assert_eq!(hints.len(), HINTS_MAX);
+    }
+}

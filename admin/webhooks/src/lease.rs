@@ -1,0 +1,221 @@
+//! A webhook's turn: leased by this server, its due deliveries are attempted, some at a time, and what came of each is kept
+//! (decision D43). Whatever is cut off is attempted again, once the lease is over.
+
+mod attempt;
+
+use super::sign::Secrets;
+use crate::Webhooks;
+use attempt::{Attempting, attempt, send_by};
+use crypto::seal::WebhookSecretOf;
+use entropy::random_bytes;
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+use store::StoreError;
+use store::webhook::script::Endpoint;
+use store::webhook::script::deliver::{Lease, Look, Taken};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+/// How long a webhook may begin attempts in one turn, so that others have theirs.
+const TURN: Duration = Duration::from_secs(10);
+/// How long deliveries that were taken may wait before they are attempted under the same lease.
+const QUEUE: Duration = Duration::from_secs(2);
+/// How much longer than a delivery's wait and its time-out a lease lasts: for the store, and for a slow machine.
+const MARGIN: Duration = Duration::from_secs(10);
+/// Deliveries taken in one look beside those that are on their way.
+const TAKEN: usize = 32;
+/// Pause before the next look while attempts are on their way and there is room for more.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
+
+/// What a turn came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Outcome {
+    /// Whether the last attempt failed; `None` when there was none.
+    pub failing: Option<bool>,
+    /// It ended with deliveries left.
+    pub unfinished: bool,
+}
+
+/// Longest time that a lease lasts behind its last renewal.
+#[must_use]
+pub fn lease_life(timeout_ms: u64) -> Duration {
+    Duration::from_millis(timeout_ms) + QUEUE + MARGIN
+}
+
+/// The farthest that a delivery can be due; what lies beyond was written before the clock was set back.
+#[must_use]
+pub fn farthest(webhooks: &Webhooks) -> Duration {
+    let delays = webhooks.settings.retry_delays_ms.iter().copied();
+    let longest = Duration::from_millis(delays.max().unwrap_or(0));
+    longest.max(lease_life(webhooks.settings.timeout_ms)) + MARGIN
+}
+
+/// A turn that goes on.
+struct LeasedWebhook<'a> {
+    webhooks: &'a Webhooks,
+    lease: &'a Lease,
+    began: Instant,
+    /// The last look.
+    looked: Option<Instant>,
+    /// Deliveries that were taken then and wait.
+    queue: VecDeque<(String, String)>,
+    /// What they are sent with.
+    with: Option<Arc<Receiver>>,
+    /// The numbers of those that are attempted.
+    on_their_way: HashSet<String>,
+    outcome: Outcome,
+    /// The turn ends with it when the attempts have come to their end.
+    failure: Option<StoreError>,
+}
+
+/// Where deliveries go, and what signs them.
+struct Receiver {
+    url: String,
+    secrets: Secrets,
+}
+
+/// Gives a webhook its turn.
+///
+/// # Errors
+/// [`StoreError`]; the lease then ends by itself, and other tries come after it.
+pub async fn take(
+    webhooks: &Webhooks,
+    endpoint: Endpoint,
+    stopping: &watch::Receiver<bool>,
+) -> Result<Outcome, StoreError> {
+    let token = random_bytes::<8>().map_err(|error| StoreError::Nonsense(error.to_string()))?;
+    let lease = Lease {
+        endpoint,
+        token: hex::encode(token),
+        life: lease_life(webhooks.settings.timeout_ms),
+        farthest: farthest(webhooks),
+    };
+    let mut turn = LeasedWebhook {
+        webhooks,
+        lease: &lease,
+        began: Instant::now(),
+        looked: None,
+        queue: VecDeque::new(),
+        with: None,
+        on_their_way: HashSet::new(),
+        outcome: Outcome::default(),
+        failure: None,
+    };
+    let mut attempts = FuturesUnordered::new();
+    loop {
+        let open = turn.began.elapsed() < TURN && turn.failure.is_none() && !*stopping.borrow();
+        if open && turn.looks_again() && turn.look().await == Leased::No && attempts.is_empty() {
+            return Ok(turn.outcome);
+        }
+        for (number, text) in turn.ready(open) {
+            let latest = send_by(turn.looked.unwrap_or(turn.began), webhooks.settings.timeout_ms);
+            attempts.push(attempt(webhooks, &lease, turn.with.clone(), latest, number, text));
+        }
+        if attempts.is_empty() {
+            if let Some(error) = turn.failure {
+                return Err(error);
+            }
+            turn.outcome.unfinished = !*stopping.borrow();
+            lease.release(&webhooks.store).await?;
+            return Ok(turn.outcome);
+        }
+        if let Ok(Some(attempting)) = tokio::time::timeout(LOOK_AGAIN, attempts.next()).await {
+            turn.ended(attempting);
+        }
+    }
+}
+
+/// Whether the lease holds behind a look.
+#[derive(Debug, PartialEq, Eq)]
+enum Leased {
+    Yes,
+    No,
+}
+
+impl LeasedWebhook<'_> {
+    /// How many attempts may begin.
+    fn room(&self) -> usize {
+        let most = self.webhooks.settings.requests_at_once.max(1);
+        most.saturating_sub(self.on_their_way.len())
+    }
+
+    /// Whether it is time for a look: there is room and nothing waits, and while attempts are on their way not too often.
+    fn looks_again(&self) -> bool {
+        let rested = self.looked.is_none_or(|looked| looked.elapsed() >= LOOK_AGAIN);
+        self.room() > 0 && self.queue.is_empty() && (rested || self.on_their_way.is_empty())
+    }
+
+    /// Renews the lease and takes deliveries.
+    async fn look(&mut self) -> Leased {
+        self.looked = Some(Instant::now());
+        let most = self.on_their_way.len() + TAKEN;
+        match self
+            .lease
+            .take(&self.webhooks.store, most)
+            .await
+            .and_then(|look| match look {
+                Look::Taken(taken) => open_secrets(self.webhooks, &self.lease.endpoint, &taken)
+                    .map(|secrets| Some((secrets, taken))),
+                Look::Idle | Look::Held | Look::Gone => Ok(None),
+            }) {
+            Ok(Some((secrets, taken))) => {
+                let Taken { url, deliveries, .. } = *taken;
+                self.with = Some(Arc::new(Receiver { url, secrets }));
+                let fresh = deliveries.into_iter();
+                self.queue = fresh
+                    .filter(|(number, _)| !self.on_their_way.contains(number))
+                    .collect();
+                Leased::Yes
+            }
+            Ok(None) => Leased::No,
+            Err(error) => {
+                self.failure = Some(error);
+                Leased::Yes
+            }
+        }
+    }
+
+    /// The deliveries whose attempts begin now; what has waited too long is left for another look.
+    fn ready(&mut self, open: bool) -> Vec<(String, String)> {
+        if !open || self.looked.is_some_and(|looked| looked.elapsed() >= QUEUE) {
+            self.queue.clear();
+        }
+        let count = self.room().min(self.queue.len());
+        let begun: Vec<_> = self.queue.drain(..count).collect();
+        self.on_their_way
+            .extend(begun.iter().map(|(number, _)| number.clone()));
+        begun
+    }
+
+    /// Takes in the end of an attempt.
+    fn ended(&mut self, Attempting { number, outcome }: Attempting) {
+        self.on_their_way.remove(&number);
+        match outcome {
+            Ok(Some(accepted)) => self.outcome.failing = Some(!accepted),
+            Ok(None) => {}
+            Err(error) => self.failure = Some(error),
+        }
+    }
+}
+
+/// The secrets of a webhook, opened.
+fn open_secrets(webhooks: &Webhooks, endpoint: &Endpoint, taken: &Taken) -> Result<Secrets, StoreError> {
+    let owner = WebhookSecretOf {
+        account: &endpoint.account,
+        mode: endpoint.mode,
+        webhook: &endpoint.webhook,
+    };
+    let open = |sealed: &str| {
+        let secret = webhooks.sealer.open(&owner, sealed);
+        secret.map_err(|error| StoreError::Nonsense(error.to_string()))
+    };
+    let old = taken.old_secret.as_deref();
+    let old = old.filter(|_| taken.now_ms < taken.old_until_ms);
+    Ok(Secrets {
+        current: open(&taken.secret)?,
+        old: old.map(open).transpose()?,
+    })
+}

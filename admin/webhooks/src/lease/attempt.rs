@@ -1,0 +1,253 @@
+//! One attempt of a delivery, from its text in the store to the text behind it.
+
+use super::{Receiver, lease_life};
+use crate::Webhooks;
+use crate::payload;
+use crate::send::{Attempted, Message};
+use bytes::Bytes;
+use clock::now_ms;
+use domain::entry::{Entry, Sealed};
+use domain::event::EventName;
+use history::trail::Trail;
+use std::sync::Arc;
+use std::time::Duration;
+use store::StoreError;
+use store::webhook::delivery::{Attempt, Delivery, State, Told, delivery_id};
+use store::webhook::script::Endpoint;
+use store::webhook::script::deliver::{Lease, Next};
+use telemetry::error_chain;
+use tokio::time::Instant;
+
+/// How long an outcome is kept trying to be kept: less than the lease has left.
+const KEEP: Duration = Duration::from_secs(8);
+/// Pause between two tries.
+const KEEP_PAUSE: Duration = Duration::from_millis(200);
+/// What a delivery whose entry is gone is failed with.
+const NO_ENTRY: &str = "the audit entry of this event cannot be read";
+/// What an attempt fails with that finds the archive missing or damaged.
+const NO_ARCHIVE: &str = "the archive that holds the audit entry of this event cannot be read";
+/// What a delivery is failed with whose text in the store makes no sense.
+const NO_SENSE: &str = "what the store says of this delivery cannot be read";
+
+/// What one attempt came to.
+pub(super) struct Attempting {
+    pub(super) number: String,
+    pub(super) outcome: Result<Option<bool>, StoreError>,
+}
+
+/// Until when a delivery may be sent that was taken by a look at `looked`: the lease then has enough left for the longest
+/// attempt and for keeping what came of it.
+pub(super) fn send_by(looked: Instant, timeout_ms: u64) -> Instant {
+    let needed = Duration::from_millis(timeout_ms) + KEEP;
+    looked + lease_life(timeout_ms).saturating_sub(needed)
+}
+
+/// What there is to send.
+#[derive(Debug, PartialEq, Eq)]
+enum Content {
+    Body(Bytes),
+    /// Nothing, this time: the delivery has failed one attempt.
+    Missing(&'static str),
+    /// Nothing, ever: the delivery is failed.
+    Gone(&'static str),
+}
+
+/// The body that an entry gives. An archive that cannot be read fails this attempt alone; a store that cannot, the turn.
+fn content(found: Result<Option<Sealed>, StoreError>, told: Told) -> Result<Content, StoreError> {
+    let sealed = match found {
+        Ok(sealed) => sealed,
+        Err(StoreError::Archive(_)) => return Ok(Content::Missing(NO_ARCHIVE)),
+        Err(error) => return Err(error),
+    };
+    let entry = sealed.and_then(|sealed| Entry::of_json(&sealed.json));
+    let body = entry.and_then(|entry| payload::body(&entry, &told));
+    Ok(body.map_or(Content::Gone(NO_ENTRY), Content::Body))
+}
+
+/// What can be read of a text that makes no sense as a whole, so that the delivery is failed and listed as such.
+fn salvaged(text: &str) -> Delivery {
+    let word = |at: usize| text.split(' ').nth(at);
+    let number = |at: usize| word(at).and_then(|word| word.parse().ok());
+    Delivery {
+        created_at_ms: number(0).unwrap_or_else(now_ms),
+        state: State::Pending,
+        seq: number(2).unwrap_or(0),
+        event: word(3)
+            .and_then(EventName::parse)
+            .unwrap_or(EventName::WebhookTest),
+        coalesced: None,
+        attempts: Vec::new(),
+    }
+}
+
+/// Attempts a delivery and keeps what came of it.
+pub(super) async fn attempt(
+    webhooks: &Webhooks,
+    lease: &Lease,
+    with: Option<Arc<Receiver>>,
+    latest: Instant,
+    number: String,
+    text: String,
+) -> Attempting {
+    let outcome = match with {
+        Some(with) => attempt_once(webhooks, lease, &with, latest, (&number, &text)).await,
+        None => Ok(None),
+    };
+    Attempting { number, outcome }
+}
+
+/// Whether it was accepted; `None` when it is gone meanwhile, or was not sent since it would outlast the lease: then what was
+/// read is at hand for the next look.
+async fn attempt_once(
+    webhooks: &Webhooks,
+    lease: &Lease,
+    with: &Receiver,
+    latest: Instant,
+    (number, text): (&str, &str),
+) -> Result<Option<bool>, StoreError> {
+    let Endpoint {
+        account,
+        mode,
+        webhook,
+    } = &lease.endpoint;
+    let (delivery, content) = match Delivery::parse(text) {
+        Some(delivery) => {
+            let trail = Trail::of(&webhooks.store, &webhooks.archive, account, *mode);
+            let content = content(trail.entry(delivery.seq).await, delivery.told())?;
+            (delivery, content)
+        }
+        None => (salvaged(text), Content::Gone(NO_SENSE)),
+    };
+    let id = delivery_id(account, *mode, webhook, delivery.seq, delivery.event);
+    let (made, next) = match &content {
+        Content::Body(_) if Instant::now() > latest => return Ok(None),
+        Content::Body(body) => {
+            let message = Message {
+                id: &id,
+                body,
+                secrets: &with.secrets,
+            };
+            let made = webhooks.sender.send(&with.url, message).await;
+            let next = next(webhooks, made.accepted(), delivery.attempts_of_turn());
+            (made, next)
+        }
+        Content::Missing(why) => (unsent(why), next(webhooks, false, delivery.attempts_of_turn())),
+        Content::Gone(why) => (unsent(why), Next::Failed),
+    };
+    webhooks.metrics.attempted(&made, next);
+    tracing::debug!(account, %mode, webhook, delivery = id, event = delivery.event.as_str(), http.status = made.code,
+        error = made.error, "webhook attempted");
+    if next == Next::Failed {
+        tracing::warn!(account, %mode, webhook, delivery = id, "a webhook delivery was given up");
+    }
+    let accepted = made.accepted();
+    let after = after(delivery, made, next);
+    let kept = keep(webhooks, lease, number, text, &after, next).await?;
+    Ok(kept.then_some(accepted))
+}
+
+/// What stands in the place of an attempt when there is nothing to send.
+fn unsent(why: &str) -> Attempted {
+    Attempted {
+        at_ms: now_ms(),
+        took_ms: 0,
+        code: None,
+        error: Some(why.to_owned()),
+        excerpt: None,
+    }
+}
+
+/// The delivery behind the attempt.
+fn after(delivery: Delivery, made: Attempted, next: Next) -> Delivery {
+    let state = match next {
+        Next::Delivered => State::Delivered,
+        Next::Failed => State::Failed,
+        Next::Retry(_) | Next::Park => State::Pending,
+    };
+    let attempt = Attempt {
+        at_ms: made.at_ms,
+        took_ms: made.took_ms,
+        code: made.code,
+        error: made.error,
+        excerpt: made.excerpt,
+        asked_again: false,
+    };
+    delivery.attempted(attempt, state)
+}
+
+/// What follows an attempt that came after `earlier` others.
+fn next(webhooks: &Webhooks, accepted: bool, earlier: usize) -> Next {
+    let made = earlier + 1;
+    if accepted {
+        return Next::Delivered;
+    }
+    if made >= webhooks.settings.max_attempts as usize {
+        return Next::Failed;
+    }
+    let delay = webhooks.settings.retry_delays_ms.get(earlier);
+    delay.map_or(Next::Park, |delay| Next::Retry(Duration::from_millis(*delay)))
+}
+
+/// Tells the store; again when it does not answer at once, since it would be attempted twice otherwise.
+async fn keep(
+    webhooks: &Webhooks,
+    lease: &Lease,
+    number: &str,
+    before: &str,
+    after: &Delivery,
+    next: Next,
+) -> Result<bool, StoreError> {
+    let began = Instant::now();
+    loop {
+        let most = webhooks.settings.history_max;
+        match lease
+            .finish(&webhooks.store, number, before, after, next, most)
+            .await
+        {
+            Err(error) if began.elapsed() < KEEP => {
+                tracing::warn!(error = %error_chain(&error), "an outcome of a webhook attempt is kept at the next try");
+                tokio::time::sleep(KEEP_PAUSE).await;
+            }
+            kept => return kept,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unreadable_archive_fails_one_attempt_and_an_unreadable_store_the_turn() {
+        let of = |found| content(found, Told::of(1, EventName::AgentFrozen));
+        let archive = of(Err(StoreError::Archive("damaged".to_owned())));
+        assert_eq!(archive.ok(), Some(Content::Missing(NO_ARCHIVE)));
+        assert_eq!(of(Ok(None)).ok(), Some(Content::Gone(NO_ENTRY)));
+        of(Err(StoreError::Nonsense("x".to_owned()))).unwrap_err();
+    }
+
+    #[test]
+    fn a_text_that_makes_no_sense_becomes_one_that_does() {
+        for (text, seq, event) in [
+            ("5 pending 7 agent.frozen [{", 7, EventName::AgentFrozen),
+            ("", 0, EventName::WebhookTest),
+        ] {
+            assert_eq!(Delivery::parse(text), None);
+            let failed = after(salvaged(text), unsent(NO_SENSE), Next::Failed);
+            let read = Delivery::parse(&failed.text()).unwrap();
+            assert_eq!((read.seq, read.event, read.state), (seq, event, State::Failed));
+            assert_eq!(read.attempts[0].error.as_deref(), Some(NO_SENSE));
+        }
+    }
+
+    #[test]
+    fn an_attempt_begins_only_when_the_lease_outlasts_it() {
+        let looked = Instant::now();
+        for timeout_ms in [1, 10_000, 60_000] {
+            let latest = send_by(looked, timeout_ms);
+            assert!(latest > looked + super::super::QUEUE, "what waited may be sent");
+            let over = latest + Duration::from_millis(timeout_ms) + KEEP;
+            assert!(over <= looked + lease_life(timeout_ms));
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! The connection of an attempt: to one of the judged addresses, with TLS when the URL asks for it. There is no other
+//! way out: no name is looked up here, no proxy known.
+
+use super::Deadline;
+use super::failure::Failure;
+use crate::target::Target;
+use std::net::SocketAddr;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+
+/// A connection to a receiver, encrypted or not.
+pub(super) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
+
+/// Connects to the first of `addresses` that takes the connection.
+pub(super) async fn connect(
+    target: &Target,
+    addresses: &[SocketAddr],
+    tls: &TlsConnector,
+    deadline: Deadline,
+) -> Result<Box<dyn Stream>, Failure> {
+    let stream = first(addresses, deadline).await?;
+    // Small requests must not wait for the peer's acknowledgement; a connection without it is right all the same.
+    let _unset = stream.set_nodelay(true);
+    if !target.tls {
+        return Ok(Box::new(stream));
+    }
+    let encrypted = tls.connect(target.host.server_name(), stream).await;
+    Ok(Box::new(encrypted.map_err(|error| Failure::of_tls(&error))?))
+}
+
+/// Tries the addresses one after the other. An address that does not answer may use up its share of the time that is
+/// left, so that the others have theirs.
+async fn first(addresses: &[SocketAddr], deadline: Deadline) -> Result<TcpStream, Failure> {
+    let mut failed = Failure::Unreachable;
+    for (at, address) in addresses.iter().enumerate() {
+        let left = deadline.left();
+        let others = u32::try_from(addresses.len() - at).unwrap_or(u32::MAX);
+        match timeout(left / others.max(1), TcpStream::connect(address)).await {
+            Ok(Ok(stream)) => return Ok(stream),
+            Ok(Err(error)) => failed = Failure::of_connect(error.kind()),
+            Err(_elapsed) => failed = Failure::TimedOut(deadline.timeout_ms),
+        }
+    }
+    Err(failed)
+}

@@ -1,0 +1,90 @@
+//! The request of an attempt and what is read of its answer: a head of bounded size and the first bytes of the body.
+
+use super::connect::Stream;
+use super::failure::Failure;
+use crate::target::Target;
+use bytes::Bytes;
+use domain::printable::one_line;
+use http::header::{ACCEPT, CONNECTION, HOST, HeaderMap, HeaderValue};
+use http::{Method, Request, Response, StatusCode, Uri};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use std::time::Duration;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout_at};
+
+/// Bytes of an answer's body that are kept at most.
+pub const EXCERPT_MAX: usize = 256;
+/// Longest wait for them after the head: whether the delivery was accepted is known by then.
+const EXCERPT_WAIT: Duration = Duration::from_millis(500);
+/// Longest head of an answer, and all that is read of an answer without being taken.
+const HEAD_MAX: usize = 16 * 1024;
+/// Header lines of an answer at most.
+const HEADERS_MAX: usize = 100;
+
+/// The request, complete with its `Host`. The connection is for it alone.
+pub(super) fn request(target: &Target, mut headers: HeaderMap, body: Bytes) -> Request<Full<Bytes>> {
+    headers.insert(HOST, target.authority.clone());
+    headers.insert(ACCEPT, HeaderValue::from_static("*/*"));
+    headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    let mut request = Request::new(Full::new(body));
+    *request.method_mut() = Method::POST;
+    *request.uri_mut() = Uri::from(target.path.clone());
+    *request.headers_mut() = headers;
+    request
+}
+
+/// The head of an answer; its body is on the way. Whoever drops it closes the connection.
+pub(super) struct Answer {
+    response: Response<Incoming>,
+    /// The task that moves the bytes; it ends with this.
+    _moving: JoinSet<()>,
+}
+
+/// Sends the request and waits for the head of the answer.
+pub(super) async fn answer(
+    stream: Box<dyn Stream>,
+    request: Request<Full<Bytes>>,
+) -> Result<Answer, Failure> {
+    let failed = |error: hyper::Error| Failure::of_http(&error);
+    let (mut sender, connection) = http1::Builder::new()
+        .max_buf_size(HEAD_MAX)
+        .max_headers(HEADERS_MAX)
+        .handshake(TokioIo::new(stream))
+        .await
+        .map_err(failed)?;
+    let mut moving = JoinSet::new();
+    moving.spawn(async move {
+        // What goes wrong here is told to whoever waits for the answer.
+        let _told = connection.await;
+    });
+    let response = sender.send_request(request).await.map_err(failed)?;
+    Ok(Answer {
+        response,
+        _moving: moving,
+    })
+}
+
+impl Answer {
+    pub(super) fn status(&self) -> StatusCode {
+        self.response.status()
+    }
+
+    /// The beginning of the body, as far as it comes soon; then the connection is closed, however much is left.
+    pub(super) async fn excerpt(self, deadline: Instant) -> Option<String> {
+        let until = deadline.min(Instant::now() + EXCERPT_WAIT);
+        let mut body = self.response.into_body();
+        let mut kept = Vec::with_capacity(EXCERPT_MAX);
+        while kept.len() < EXCERPT_MAX {
+            let Ok(Some(Ok(frame))) = timeout_at(until, body.frame()).await else {
+                break;
+            };
+            let part = frame.into_data().unwrap_or_default();
+            let room = EXCERPT_MAX - kept.len();
+            kept.extend_from_slice(&part[..part.len().min(room)]);
+        }
+        (!kept.is_empty()).then(|| one_line(&kept))
+    }
+}

@@ -1,0 +1,106 @@
+//! Why an attempt failed, in a few words for the owner of the webhook; never the words of a library, which could tell
+//! what the network behind us looks like.
+
+use crate::resolve::Unresolved;
+use crate::target::BadUrl;
+use http::StatusCode;
+use rustls::CertificateError;
+use std::io;
+
+/// Why an attempt failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Failure {
+    /// The URL is none that deliveries may go to, any more.
+    #[error("not sent: {0}")]
+    Url(#[from] BadUrl),
+    /// There is no address to connect to.
+    #[error(transparent)]
+    Unresolved(#[from] Unresolved),
+    /// The delivery's id cannot be sent.
+    #[error("not sent: its id cannot stand in a header")]
+    Unsendable,
+    /// The deadline of the attempt, in milliseconds.
+    #[error("timed out after {0} ms")]
+    TimedOut(u64),
+    /// Nothing listens there.
+    #[error("connection refused")]
+    Refused,
+    /// There is no way there, or nobody answers.
+    #[error("the host cannot be reached")]
+    Unreachable,
+    /// The certificate is nobody's that is trusted.
+    #[error("certificate not trusted")]
+    Untrusted,
+    /// The certificate is somebody else's.
+    #[error("the certificate is for another name")]
+    OtherName,
+    /// The certificate is too old, or not good yet.
+    #[error("the certificate is expired or not valid yet")]
+    Expired,
+    /// No encrypted connection came about.
+    #[error("the TLS handshake failed")]
+    Handshake,
+    /// The connection ended too early.
+    #[error("the connection was closed before an answer")]
+    Closed,
+    /// What came is not HTTP.
+    #[error("the answer is not HTTP")]
+    NotHttp,
+    /// The head of the answer is longer than anybody's.
+    #[error("the head of the answer is too large")]
+    LargeHead,
+    /// 3xx.
+    #[error("redirects are not followed")]
+    Redirect,
+    /// Any other status but 2xx.
+    #[error("answered {0}")]
+    Status(u16),
+}
+
+impl Failure {
+    /// Only 2xx is none.
+    pub(super) fn of_status(status: StatusCode) -> Option<Self> {
+        if status.is_success() {
+            None
+        } else if status.is_redirection() {
+            Some(Self::Redirect)
+        } else {
+            Some(Self::Status(status.as_u16()))
+        }
+    }
+
+    pub(super) fn of_connect(kind: io::ErrorKind) -> Self {
+        match kind {
+            io::ErrorKind::ConnectionRefused => Self::Refused,
+            io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionAborted => Self::Closed,
+            _ => Self::Unreachable,
+        }
+    }
+
+    pub(super) fn of_tls(error: &io::Error) -> Self {
+        let cause = error.get_ref().and_then(|cause| cause.downcast_ref());
+        let Some(rustls::Error::InvalidCertificate(wrong)) = cause else {
+            return Self::Handshake;
+        };
+        match wrong {
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+                Self::OtherName
+            }
+            CertificateError::Expired
+            | CertificateError::ExpiredContext { .. }
+            | CertificateError::NotValidYet
+            | CertificateError::NotValidYetContext { .. } => Self::Expired,
+            _ => Self::Untrusted,
+        }
+    }
+
+    pub(super) fn of_http(error: &hyper::Error) -> Self {
+        if error.is_parse_too_large() {
+            Self::LargeHead
+        } else if error.is_parse() {
+            Self::NotHttp
+        } else {
+            Self::Closed
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! The URL of a receiver: read once, by the rules that browsers read URLs by, and from then on only in its parts, so that
+//! no two readers can see two hosts in it (decision D44).
+//!
+//! The rules turn every spelling of an address (`127.1`, `0x7f.1`, `2130706433`, `0177.0.0.1`, full-width or
+//! percent-encoded characters) into the address itself, which is then judged like any other.
+
+use super::ip_policy;
+use http::HeaderValue;
+use http::uri::PathAndQuery;
+use rustls::pki_types::{DnsName, ServerName};
+use std::net::IpAddr;
+use url::{Host, Url};
+
+/// Longest URL of a receiver, in bytes.
+pub const URL_MAX: usize = 2048;
+/// Longest host name that DNS can look up.
+const NAME_MAX: usize = 253;
+/// The name of the own machine, whatever a resolver says; `*.localhost` too.
+const LOCALHOST: &str = "localhost";
+
+/// Why a URL is none that deliveries may go to: a sentence that names the field `url`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("url must {0}.")]
+pub struct BadUrl(pub(super) &'static str);
+
+/// Where deliveries go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target {
+    /// Whether to speak TLS.
+    pub tls: bool,
+    /// The host: looked up when it is a name, and what the certificate must be for.
+    pub host: Receiver,
+    /// The port.
+    pub port: u16,
+    /// The value of the `Host` header.
+    pub authority: HeaderValue,
+    /// The path and the query.
+    pub path: PathAndQuery,
+}
+
+/// The host of a receiver.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Receiver {
+    /// An address, given as such.
+    Address(IpAddr),
+    /// A name in ASCII, without a dot at its end.
+    Name(DnsName<'static>),
+}
+
+impl Receiver {
+    /// What the receiver's certificate must be for.
+    #[must_use]
+    pub fn server_name(&self) -> ServerName<'static> {
+        match self {
+            Self::Address(ip) => ServerName::IpAddress((*ip).into()),
+            Self::Name(name) => ServerName::DnsName(name.clone()),
+        }
+    }
+}
+
+impl Target {
+    /// Reads a URL. With `allow_private` the own machine and private addresses are fine (development).
+    ///
+    /// # Errors
+    /// [`BadUrl`] says what the URL must be.
+    pub fn parse(text: &str, allow_private: bool) -> Result<Self, BadUrl> {
+        let url = read(text)?;
+        let tls = url.scheme() == "https";
+        let host = match url.host() {
+            Some(Host::Ipv4(ip)) => Receiver::Address(ip.into()),
+            Some(Host::Ipv6(ip)) => Receiver::Address(ip.into()),
+            Some(Host::Domain(name)) => Receiver::Name(name_of(name)?),
+            None => return Err(BadUrl("have a host")),
+        };
+        if !allow_private {
+            require_public(&host)?;
+        }
+        let port = match url.port_or_known_default() {
+            None | Some(0) => return Err(BadUrl("have a port from 1 to 65535")),
+            Some(port) => port,
+        };
+        let path = match url.query() {
+            None => url.path().to_owned(),
+            Some(query) => format!("{}?{query}", url.path()),
+        };
+        let unsendable = |_| BadUrl("have a path and a query that can be sent");
+        Ok(Self {
+            tls,
+            host,
+            port,
+            authority: HeaderValue::from_str(url.authority())
+                .map_err(|_| BadUrl("have a host name that can be looked up"))?,
+            path: PathAndQuery::try_from(path).map_err(unsendable)?,
+        })
+    }
+}
+
+/// Refuses what the rules of browsers would repair silently, then applies them.
+fn read(text: &str) -> Result<Url, BadUrl> {
+    if text.len() > URL_MAX {
+        return Err(BadUrl("have at most 2048 bytes"));
+    }
+    if text
+        .chars()
+        .any(|c| c.is_control() || c.is_whitespace() || c == '\\')
+    {
+        return Err(BadUrl("not contain spaces, backslashes or control characters"));
+    }
+    let lower = text.to_ascii_lowercase();
+    let rest = lower
+        .strip_prefix("https://")
+        .or_else(|| lower.strip_prefix("http://"))
+        .ok_or(BadUrl("begin with https:// or http://"))?;
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    if authority.is_empty() {
+        return Err(BadUrl("have a host"));
+    }
+    if authority.contains('@') {
+        return Err(BadUrl("not hold credentials"));
+    }
+    let url = Url::parse(text).map_err(|_| BadUrl("be a URL with a host name or an address"))?;
+    if url.fragment().is_some() {
+        return Err(BadUrl("not have a fragment (#)"));
+    }
+    Ok(url)
+}
+
+fn name_of(name: &str) -> Result<DnsName<'static>, BadUrl> {
+    let unknown = BadUrl("have a host name that can be looked up");
+    let name = name.strip_suffix('.').unwrap_or(name);
+    if name.len() > NAME_MAX || name.ends_with('.') {
+        return Err(unknown);
+    }
+    let name = DnsName::try_from(name).map_err(|_| unknown)?;
+    Ok(name.to_owned())
+}
+
+fn require_public(host: &Receiver) -> Result<(), BadUrl> {
+    match host {
+        Receiver::Address(ip) if !ip_policy::is_public(*ip) => Err(BadUrl("not be a private address")),
+        Receiver::Name(name) if is_localhost(name.as_ref()) => Err(BadUrl("not name this machine")),
+        Receiver::Address(_) | Receiver::Name(_) => Ok(()),
+    }
+}
+
+/// `localhost` and everything below it. The name is lower case by the rules of URLs.
+fn is_localhost(name: &str) -> bool {
+    let above = name.strip_suffix(LOCALHOST);
+    above.is_some_and(|above| above.is_empty() || above.ends_with('.'))
+}
+
+#[cfg(test)]
+mod tests;

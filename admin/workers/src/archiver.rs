@@ -1,0 +1,203 @@
+//! The archiver: old entries of the audit trail move to segments in the archive, so that the store holds a bounded part of
+//! each chain. All accounts are looked at in turn, at a bounded rate; one that has more to move is looked at again at once.
+
+use super::rotation::Rotation;
+use crate::base::Base;
+use crate::base::next_round;
+use crate::metrics::Worker;
+use archive::Archive;
+use domain::mode::Mode;
+use futures::{StreamExt, stream};
+use settings::AuditSettings;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+use store::audit::chain::{Chain, Standing};
+use store::connection::round::Round;
+use store::keys::AccountKeys;
+use store::read::Read;
+use store::{StoreError, server_clock};
+use telemetry::error_chain;
+use telemetry::registrar::level;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+/// Pause between two rounds.
+const EVERY: Duration = Duration::from_secs(1);
+/// Accounts looked at in one round.
+const LOOKS: usize = 500;
+/// Chains archived at the same time; each holds a segment in memory.
+const AT_ONCE: usize = 2;
+/// Segments of one chain in one round.
+const SEGMENTS: usize = 10;
+/// Rounds between two looks for new accounts.
+const ACCOUNTS_EVERY: u32 = 5;
+/// Pause before a chain that failed is tried again.
+const AFTER_FAILURE: Duration = Duration::from_secs(10);
+
+/// The archiver of audit entries, with what it needs.
+pub(super) struct Archiver {
+    pub(super) base: Arc<Base>,
+    pub(super) archive: Arc<Archive>,
+    pub(super) audit: AuditSettings,
+}
+
+/// A chain.
+type Place = (String, Mode);
+
+/// What the archiver remembers from one round to the next.
+#[derive(Debug, Default)]
+struct Memory {
+    rotation: Rotation,
+    /// Chains that failed, until when they rest.
+    failing: HashMap<Place, Instant>,
+    rounds: u32,
+}
+
+/// When what is moved.
+#[derive(Debug, Clone, Copy)]
+struct Rule {
+    now_ms: u64,
+    after_days: u64,
+    after_entries: u64,
+    segment_entries: usize,
+}
+
+/// Archives until it is time to stop. Several servers may do so at once: of those that move the same entries one counts.
+pub(super) async fn run(worker: Archiver, mut stopping: watch::Receiver<bool>) {
+    let mut memory = Memory::default();
+    while next_round(&worker.base, &mut stopping, EVERY).await {
+        match round(&worker, &mut memory).await {
+            Ok(()) => worker.base.metrics.round(Worker::Archiver),
+            Err(error) => {
+                worker.base.metrics.archiving_failed.inc();
+                tracing::error!(error = %error_chain(&error), "round of archiving cut off");
+            }
+        }
+    }
+}
+
+async fn round(worker: &Archiver, memory: &mut Memory) -> Result<(), StoreError> {
+    let round = Round::on(&worker.base.store);
+    if memory.rounds.is_multiple_of(ACCOUNTS_EVERY) {
+        round.note(memory.rotation.renew(&worker.base.store).await);
+    }
+    memory.rounds = memory.rounds.wrapping_add(1);
+    let rule = Rule {
+        now_ms: server_clock::now_ms(&worker.base.store).await?,
+        after_days: worker.audit.archive_after_days,
+        after_entries: worker.audit.archive_after_entries,
+        segment_entries: worker.audit.segment_entries,
+    };
+    let full = look(memory, rule, &round).await;
+    worker.base.metrics.archiving_waiting.set(level(full.len()));
+    let moving = stream::iter(full).map(async |place| {
+        let moved = archive(worker, &place, rule).await;
+        (place, moved)
+    });
+    let mut moving = std::pin::pin!(moving.buffer_unordered(AT_ONCE));
+    while let Some((place, moved)) = moving.next().await {
+        match moved {
+            Ok(()) => {
+                memory.failing.remove(&place);
+            }
+            Err(error) => {
+                worker.base.metrics.archiving_failed.inc();
+                let (account, mode) = &place;
+                tracing::error!(account, %mode, error = %error_chain(&error), "a chain cannot be archived; nothing left the store");
+                memory.failing.insert(place, Instant::now() + AFTER_FAILURE);
+            }
+        }
+    }
+    round.end()
+}
+
+/// The chains, of the accounts whose turn it is and that can be reached, with something to do.
+async fn look(memory: &mut Memory, rule: Rule, round: &Round<'_>) -> Vec<Place> {
+    let accounts = memory.rotation.next(LOOKS);
+    let places = accounts
+        .iter()
+        .flat_map(|account| Mode::ALL.map(|mode| (account.clone(), mode)));
+    let places: Vec<Place> = places.collect();
+    let reads: Vec<Read> = places
+        .iter()
+        .flat_map(|(account, mode)| Standing::reads(&AccountKeys::of(account), *mode))
+        .collect();
+    let mut answers = round.many(&reads).await;
+    let mut full = Vec::new();
+    for place in places {
+        let mut part = answers.split(Standing::READS);
+        let resting = memory
+            .failing
+            .get(&place)
+            .is_some_and(|until| *until > Instant::now());
+        match Standing::of(&mut part) {
+            Some(standing) if !resting && rule.has_work(&standing) => full.push(place),
+            _ => {}
+        }
+    }
+    full
+}
+
+/// Moves what is to be moved of a chain.
+async fn archive(worker: &Archiver, (account, mode): &Place, rule: Rule) -> Result<(), StoreError> {
+    let chain = Chain::of(&worker.base.store, account, *mode);
+    let place = (account.as_str(), *mode);
+    for _ in 0..SEGMENTS {
+        let standing = chain.standing().await?;
+        if standing.forgotten < standing.archived {
+            let forgotten = standing.forgotten;
+            worker.archive.forget_decisions(&chain, place, forgotten).await?;
+        }
+        let Some(last) = rule.last(&chain, &standing).await? else {
+            return Ok(());
+        };
+        let moved = worker
+            .archive
+            .move_segment(&chain, place, last, rule.segment_entries)
+            .await?;
+        worker.base.metrics.entries_archived.inc_by(moved);
+        if moved == 0 {
+            return Ok(());
+        }
+        tracing::info!(account, %mode, entries = moved, "archived entries of the audit trail");
+    }
+    Ok(())
+}
+
+impl Rule {
+    fn has_work(&self, standing: &Standing) -> bool {
+        standing.forgotten < standing.archived
+            || standing.movable > standing.archived && (self.is_full(standing) || self.is_old(standing))
+    }
+
+    const fn is_full(&self, standing: &Standing) -> bool {
+        standing.live > self.after_entries
+    }
+
+    fn is_old(&self, standing: &Standing) -> bool {
+        standing.is_older(self.after_days, self.now_ms)
+    }
+
+    /// The last entry that is to be moved now. When the oldest one is too old, all that have reached half its age go with
+    /// it, so that a quiet account does not fill the archive with segments of one entry.
+    async fn last(&self, chain: &Chain<'_>, standing: &Standing) -> Result<Option<u64>, StoreError> {
+        if standing.movable <= standing.archived {
+            return Ok(None);
+        }
+        if self.is_full(standing) {
+            return Ok(Some(standing.movable));
+        }
+        if !self.is_old(standing) {
+            return Ok(None);
+        }
+        let half_ms = self.after_days.saturating_mul(domain::period::DAY_MS / 2);
+        let first = chain.first_since(self.now_ms.saturating_sub(half_ms)).await?;
+        Ok(Some(
+            first
+                .saturating_sub(1)
+                .max(standing.archived + 1)
+                .min(standing.movable),
+        ))
+    }
+}

@@ -1,0 +1,33 @@
+//! What every worker needs, and how it waits for its next round.
+
+use crate::metrics::WorkerMetrics;
+use std::sync::Arc;
+use std::time::Duration;
+use store::Store;
+use store_health::StoreHealth;
+use tokio::sync::watch;
+
+/// What every worker needs.
+pub(super) struct Base {
+    pub(super) store: Store,
+    pub(super) health: Arc<StoreHealth>,
+    pub(super) metrics: WorkerMetrics,
+}
+
+/// Waits for a worker's next round, which is none while the store may not be trusted: what it wrote then would stand beside what
+/// comes back. False when it is time to stop.
+pub(super) async fn next_round(base: &Base, stopping: &mut watch::Receiver<bool>, every: Duration) -> bool {
+    while pause(stopping, every).await {
+        if base.health.is_sound(&base.store) {
+            return true;
+        }
+    }
+    false
+}
+
+/// Waits; false when it is time to stop.
+pub(super) async fn pause(stopping: &mut watch::Receiver<bool>, time: Duration) -> bool {
+    tokio::time::timeout(time, stopping.wait_for(|stop| *stop))
+        .await
+        .is_err()
+}

@@ -1,0 +1,70 @@
+//! Dispatches the events of chains whose dispatcher is so far behind that their next entries have left the store: it reads them
+//! from the archive, so the archiver waits for no webhook. An archive that does not answer delays these events alone.
+
+use crate::base::Base;
+use crate::base::next_round;
+use domain::mode::Mode;
+use futures::{StreamExt, stream};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+use telemetry::error_chain;
+use tokio::sync::watch;
+use tokio::time::Instant;
+use webhooks::Webhooks;
+use webhooks::dispatch::{Reach, dispatch};
+
+/// Pause between two rounds.
+const EVERY: Duration = Duration::from_millis(200);
+/// Chains that are read from the archive at the same time; each holds a segment in memory.
+const AT_ONCE: usize = 4;
+/// Pause before a chain that failed is tried again.
+const AFTER_FAILURE: Duration = Duration::from_secs(5);
+
+/// The worker that catches up, with what it needs.
+pub(super) struct CatchUp {
+    pub(super) base: Arc<Base>,
+    pub(super) webhooks: Arc<Webhooks>,
+}
+
+/// Catches up until it is time to stop. Several servers may do so at once: each delivery is made once.
+pub(super) async fn run(worker: CatchUp, mut stopping: watch::Receiver<bool>) {
+    // Chains that failed, until when they rest.
+    let mut failing: HashMap<(String, Mode), Instant> = HashMap::new();
+    let mut told: HashSet<(String, Mode)> = HashSet::new();
+    while next_round(&worker.base, &mut stopping, EVERY).await {
+        let behind = worker.webhooks.backlog.take();
+        worker.webhooks.metrics.behind(behind.len());
+        failing.retain(|chain, _| behind.contains(chain));
+        told.retain(|chain| behind.contains(chain));
+        let now = Instant::now();
+        let rests = |chain: &(String, Mode)| failing.get(chain).is_some_and(|until| *until > now);
+        let (resting, ready): (Vec<_>, Vec<_>) = behind.into_iter().partition(rests);
+        for (account, mode) in resting {
+            worker.webhooks.backlog.push(&account, mode);
+        }
+        let catching_up = stream::iter(ready).map(async |place| {
+            let done = dispatch(&worker.webhooks, &place.0, place.1, Reach::Archive).await;
+            (place, done)
+        });
+        let mut catching_up = std::pin::pin!(catching_up.buffer_unordered(AT_ONCE));
+        while let Some((place, done)) = catching_up.next().await {
+            match done {
+                Ok(_) => {
+                    failing.remove(&place);
+                    told.remove(&place);
+                }
+                Err(error) => {
+                    worker.webhooks.metrics.catch_ups_failed.inc();
+                    let (account, mode) = &place;
+                    // It is tried again and again; the log hears of it once.
+                    if told.insert(place.clone()) {
+                        tracing::error!(account, %mode, error = %error_chain(&error), "events of archived entries cannot be dispatched");
+                    }
+                    worker.webhooks.backlog.push(account, *mode);
+                    failing.insert(place, Instant::now() + AFTER_FAILURE);
+                }
+            }
+        }
+    }
+}

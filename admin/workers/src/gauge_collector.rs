@@ -1,0 +1,185 @@
+//! The census: counts now and then what is open in the whole store, for the metrics. Holds, kept holds and deliveries are
+//! counted by bucket, a bounded number of short commands in each round trip; what waits for approval by account, some
+//! accounts in each round.
+
+use super::rotation::Rotation;
+use crate::base::Base;
+use crate::base::pause;
+use crate::metrics::Worker;
+use domain::id;
+use domain::intent::State;
+use domain::mode::Mode;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+use store::keys::{AccountKeys, Bucket, DeliverySet, IntentIndex};
+use store::read::Read;
+use store::webhook::script::Endpoint;
+use store::{StoreError, server_clock};
+use telemetry::error_chain;
+use telemetry::registrar::level;
+use tokio::sync::watch;
+use webhooks::Webhooks;
+
+/// Pause between two rounds.
+const EVERY: Duration = Duration::from_secs(5);
+/// Buckets counted in one round trip.
+const BUCKETS_AT_ONCE: usize = 128;
+/// Ready webhooks of one bucket whose deliveries are counted.
+const WEBHOOKS_PER_BUCKET: u64 = 16;
+/// Accounts whose approvals are counted in one round.
+const ACCOUNTS: usize = 1000;
+
+/// The gauge collector, with what it needs.
+pub(super) struct GaugeCollector {
+    pub(super) base: Arc<Base>,
+    pub(super) webhooks: Arc<Webhooks>,
+}
+
+/// What the census remembers from one round to the next.
+#[derive(Debug, Default)]
+struct Memory {
+    rotation: Rotation,
+    /// What waits for approval, by account; those with nothing are not in it.
+    approvals: HashMap<String, u64>,
+}
+
+/// What the buckets hold together.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Count {
+    open: u64,
+    kept: u64,
+    /// When the oldest open hold was approved.
+    oldest_ms: Option<u64>,
+    /// The first deadline.
+    due_ms: Option<u64>,
+    deliveries: u64,
+}
+
+/// Counts until it is time to stop. Every server counts for its own metrics.
+pub(super) async fn run(worker: GaugeCollector, mut stopping: watch::Receiver<bool>) {
+    let mut memory = Memory::default();
+    loop {
+        match round(&worker, &mut memory).await {
+            Ok(()) => worker.base.metrics.round(Worker::GaugeCollector),
+            Err(error) => {
+                worker.base.metrics.open_items.failed.inc();
+                tracing::debug!(error = %error_chain(&error), "census cut off");
+            }
+        }
+        if !pause(&mut stopping, EVERY).await {
+            return;
+        }
+    }
+}
+
+async fn round(worker: &GaugeCollector, memory: &mut Memory) -> Result<(), StoreError> {
+    let now_ms = server_clock::now_ms(&worker.base.store).await?;
+    let buckets: Vec<Bucket> = Bucket::all().collect();
+    let mut count = Count::default();
+    for some in buckets.chunks(BUCKETS_AT_ONCE) {
+        count_buckets(worker, some, &mut count).await?;
+    }
+    count_approvals(worker, memory).await?;
+    let metrics = &worker.base.metrics.open_items;
+    let since = |at_ms: Option<u64>| {
+        let ms = at_ms.map_or(0, |at_ms| now_ms.saturating_sub(at_ms));
+        Duration::from_millis(ms).as_secs_f64()
+    };
+    metrics.holds_open.set(level(count.open));
+    metrics.holds_kept.set(level(count.kept));
+    metrics.oldest_hold.set(since(count.oldest_ms));
+    metrics.overdue.set(since(count.due_ms));
+    metrics
+        .approvals
+        .set(level(memory.approvals.values().sum::<u64>()));
+    worker.webhooks.metrics.waiting.set(level(count.deliveries));
+    Ok(())
+}
+
+async fn count_buckets(
+    worker: &GaugeCollector,
+    buckets: &[Bucket],
+    count: &mut Count,
+) -> Result<(), StoreError> {
+    let reads = buckets.iter().flat_map(|bucket| {
+        [
+            Read::sorted_length(*bucket, bucket.due()),
+            Read::sorted_length(*bucket, bucket.kept()),
+            Read::sorted(*bucket, bucket.due(), 0, 1),
+            Read::sorted(*bucket, bucket.webhooks_ready(), 0, WEBHOOKS_PER_BUCKET),
+        ]
+    });
+    let mut answers = worker.base.store.many(&reads.collect::<Vec<_>>()).await?;
+    let mut ready = Vec::new();
+    for _ in buckets {
+        count.open += answers.read::<u64>().unwrap_or(0);
+        count.kept += answers.read::<u64>().unwrap_or(0);
+        let first: Vec<(String, u64)> = answers.read().unwrap_or_default();
+        count.met(&first);
+        let webhooks: Vec<(String, u64)> = answers.read().unwrap_or_default();
+        ready.extend(webhooks.iter().filter_map(|(text, _)| Endpoint::parse(text)));
+    }
+    let waiting = ready.iter().map(|endpoint| {
+        let keys = AccountKeys::of(&endpoint.account);
+        let due = keys.deliveries_in(endpoint.mode, &endpoint.webhook, DeliverySet::Due);
+        Read::sorted_length(keys.bucket(), due)
+    });
+    let mut answers = worker.base.store.many(&waiting.collect::<Vec<_>>()).await?;
+    for _ in &ready {
+        count.deliveries += answers.read::<u64>().unwrap_or(0);
+    }
+    Ok(())
+}
+
+impl Count {
+    /// The first open hold of a bucket and its deadline.
+    fn met(&mut self, first: &[(String, u64)]) {
+        let Some((id, due_ms)) = first.first() else {
+            return;
+        };
+        let earlier = |now: Option<u64>, found: u64| Some(now.map_or(found, |now| now.min(found)));
+        self.due_ms = earlier(self.due_ms, *due_ms);
+        if let Some(made_ms) = id::made_at_ms(id) {
+            self.oldest_ms = earlier(self.oldest_ms, made_ms);
+        }
+    }
+}
+
+async fn count_approvals(worker: &GaugeCollector, memory: &mut Memory) -> Result<(), StoreError> {
+    memory.rotation.renew(&worker.base.store).await?;
+    let accounts = memory.rotation.next(ACCOUNTS);
+    let state = IntentIndex::State(State::PendingApproval.as_str());
+    let reads = accounts.iter().flat_map(|account| {
+        let keys = AccountKeys::of(account);
+        Mode::ALL.map(|mode| Read::sorted_length(keys.bucket(), keys.intents(mode, state)))
+    });
+    let mut answers = worker.base.store.many(&reads.collect::<Vec<_>>()).await?;
+    for account in accounts {
+        let waiting: u64 = Mode::ALL.iter().map(|_| answers.read::<u64>().unwrap_or(0)).sum();
+        match waiting {
+            0 => memory.approvals.remove(&account),
+            waiting => memory.approvals.insert(account, waiting),
+        };
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use domain::id::Kind;
+
+    #[test]
+    fn the_oldest_hold_and_the_first_deadline_are_kept() {
+        let mut count = Count::default();
+        count.met(&[]);
+        assert_eq!(count, Count::default());
+        let id = |at_ms| Kind::Allow.mint(at_ms).unwrap();
+        for (made, due) in [(500, 900), (300, 1000), (700, 800)] {
+            count.met(&[(id(made), due)]);
+        }
+        count.met(&[("nonsense".to_owned(), 850)]);
+        assert_eq!((count.oldest_ms, count.due_ms), (Some(300), Some(800)));
+    }
+}

@@ -1,0 +1,46 @@
+//! Checks once a second whether the store may be trusted, and how safe changes of money are in it (decision D47).
+
+use crate::base::Base;
+use crate::base::pause;
+use settings::durability::Durability;
+use std::sync::Arc;
+use std::time::Duration;
+use store::durability::Status;
+use tokio::sync::watch;
+
+/// Pause between two checks.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// Checks until it is time to stop.
+pub(super) async fn run(base: Arc<Base>, mut stopping: watch::Receiver<bool>) {
+    let mut told = None;
+    loop {
+        let sane = base.health.check(&base.store).await.is_ok();
+        base.metrics.store_sane.set(i64::from(sane));
+        if sane && let Ok(status) = base.store.durability().await {
+            base.metrics
+                .store_durable
+                .set(i64::from(status.confirmed != Durability::Async));
+            base.metrics.store_exposed.set(i64::from(status.exposed));
+            if told.as_ref() != Some(&status) {
+                tell(&status);
+                told = Some(status);
+            }
+        }
+        if !pause(&mut stopping, EVERY).await {
+            return;
+        }
+    }
+}
+
+/// Says how changes of money stand, once for each change.
+fn tell(status: &Status) {
+    let (asked, sentence) = (status.asked.to_string(), status.sentence());
+    if status.refuses() {
+        tracing::error!(asked, "{sentence}");
+    } else if status.lacks.is_some() || status.exposed {
+        tracing::warn!(asked, "{sentence}");
+    } else {
+        tracing::info!(asked, "{sentence}");
+    }
+}

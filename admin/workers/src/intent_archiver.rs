@@ -1,0 +1,108 @@
+//! The archiver of intents: settled and blocked ones that nothing will happen to any more move to the archive when they are
+//! old. All accounts are looked at in turn, at a bounded rate.
+
+use super::rotation::Rotation;
+use crate::base::Base;
+use crate::base::next_round;
+use crate::metrics::Worker;
+use archive::Archive;
+use archive::intents::Age;
+use domain::mode::Mode;
+use domain::period::DAY_MS;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+use store::connection::round::Round;
+use store::keys::AccountKeys;
+use store::{StoreError, server_clock};
+use telemetry::error_chain;
+use tokio::sync::watch;
+
+/// Pause between two rounds.
+const EVERY: Duration = Duration::from_secs(10);
+/// Accounts looked at in one round.
+const LOOKS: usize = 100;
+/// Segments of one account and mode in one round.
+const SEGMENTS: usize = 10;
+/// Days that intents which do not fill a segment wait for others.
+const GATHER_DAYS: u64 = 7;
+
+/// The archiver of intents, with what it needs.
+pub(super) struct IntentArchiver {
+    pub(super) base: Arc<Base>,
+    pub(super) archive: Arc<Archive>,
+    pub(super) after_days: u64,
+}
+
+/// What the archiver remembers from one round to the next.
+#[derive(Debug, Default)]
+struct Memory {
+    rotation: Rotation,
+    /// Of chains with many intents that have to stay: how many of the oldest ones were looked at. A restart begins anew.
+    passed: HashMap<(String, Mode), usize>,
+}
+
+/// Archives until it is time to stop. Several servers may do so at once: of those that move the same intents one counts.
+pub(super) async fn run(worker: IntentArchiver, mut stopping: watch::Receiver<bool>) {
+    let mut memory = Memory::default();
+    while next_round(&worker.base, &mut stopping, EVERY).await {
+        match round(&worker, &mut memory).await {
+            Ok(()) => worker.base.metrics.round(Worker::IntentArchiver),
+            Err(error) => {
+                worker.base.metrics.archiving_failed.inc();
+                tracing::error!(error = %error_chain(&error), "round of archiving intents cut off");
+            }
+        }
+    }
+}
+
+async fn round(worker: &IntentArchiver, memory: &mut Memory) -> Result<(), StoreError> {
+    let round = Round::on(&worker.base.store);
+    round.note(memory.rotation.renew(&worker.base.store).await);
+    let age = Age {
+        now_ms: server_clock::now_ms(&worker.base.store).await?,
+        after_ms: worker.after_days.saturating_mul(DAY_MS),
+        gather_ms: GATHER_DAYS * DAY_MS,
+    };
+    for account in &memory.rotation.next(LOOKS) {
+        let bucket = AccountKeys::of(account).bucket();
+        for mode in Mode::ALL {
+            if round.is_put_off(bucket) {
+                continue;
+            }
+            if let Err(error) = archive(worker, &mut memory.passed, (account, mode), age).await {
+                worker.base.metrics.archiving_failed.inc();
+                tracing::error!(account, %mode, error = %error_chain(&error), "intents cannot be archived; none left the store");
+                if error.is_of_its_server() {
+                    round.failed(Some(bucket), error);
+                }
+            }
+        }
+    }
+    round.end()
+}
+
+/// Moves what is to be moved of an account and mode, and remembers where the next round goes on.
+async fn archive(
+    worker: &IntentArchiver,
+    passed: &mut HashMap<(String, Mode), usize>,
+    (account, mode): (&str, Mode),
+    age: Age,
+) -> Result<(), StoreError> {
+    let place = (account.to_owned(), mode);
+    for _ in 0..SEGMENTS {
+        let from = passed.remove(&place).unwrap_or(0);
+        let moved = worker
+            .archive
+            .move_intents(&worker.base.store, (account, mode), age, from)
+            .await?;
+        if moved.next > 0 {
+            passed.insert(place.clone(), moved.next);
+        }
+        if moved.intents == 0 {
+            return Ok(());
+        }
+        tracing::info!(account, %mode, intents = moved.intents, "archived intents");
+    }
+    Ok(())
+}

@@ -1,0 +1,134 @@
+//! What the management server does beside requests, each worker a module with a loop: [`start`] starts them all.
+//!
+//! [`health`](self) checks the store, `blocked` and `guard` keep the lists of blocked addresses and refused accounts,
+//! `reaper` ends overdue holds, `transit` delivers what is in transit between accounts, `sealer` seals the audit trail,
+//! `checkpointer` signs its end, `archiver` and `intent_archiver` move what is old to the archive, `catch_up` dispatches
+//! events of archived entries, `deliverer` delivers webhooks, and `gauge_collector` counts what is open for the metrics.
+//!
+//! Uses the store, the archive, readers of the trail, and webhooks. Knows no HTTP of the management API.
+
+mod archiver;
+mod base;
+mod blocked;
+mod catch_up;
+mod checkpointer;
+mod deliverer;
+mod gauge_collector;
+mod guard;
+mod health;
+mod intent_archiver;
+pub mod metrics;
+mod reaper;
+mod rotation;
+mod sealer;
+mod transit;
+
+use archive::Archive;
+use base::Base;
+use crypto::seal::Sealer;
+use metrics::WorkerMetrics;
+use settings::AuditSettings;
+use std::sync::Arc;
+use std::time::Duration;
+use store::Store;
+use store::account::refused::RefusedCopy;
+use store::blocked::BlockedCopy;
+use store_health::StoreHealth;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use webhooks::Webhooks;
+
+/// What the workers of a server are started with.
+pub struct Workers {
+    /// The store.
+    pub store: Store,
+    /// Whether the store may be trusted; the worker of its own updates it.
+    pub health: Arc<StoreHealth>,
+    /// Where old entries and intents go, and checkpoints.
+    pub archive: Arc<Archive>,
+    /// How the audit trail is sealed and archived.
+    pub audit: AuditSettings,
+    /// Opens the key of checkpoints.
+    pub sealer: Arc<Sealer>,
+    /// The part of the store's memory from which on it counts as nearly full (`limits.guard_share`).
+    pub guard_share: f64,
+    /// The server's copy of the list of refused accounts.
+    pub refused: Arc<RefusedCopy>,
+    /// The server's copy of the list of blocked addresses.
+    pub blocked: Arc<BlockedCopy>,
+    /// Webhooks: dispatch and delivery.
+    pub webhooks: Arc<Webhooks>,
+    /// What the workers count.
+    pub metrics: WorkerMetrics,
+}
+
+impl Workers {
+    /// Starts all workers. When `stopping` turns true each ends with its round, and then what is returned does.
+    #[must_use]
+    pub fn start(self, stopping: &watch::Receiver<bool>) -> JoinSet<()> {
+        let Self {
+            store,
+            archive,
+            audit,
+            sealer,
+            webhooks,
+            ..
+        } = self;
+        let base = Arc::new(Base {
+            store: store.clone(),
+            health: self.health,
+            metrics: self.metrics,
+        });
+        let mut workers = JoinSet::new();
+        workers.spawn(blocked::run(store.clone(), self.blocked, stopping.clone()));
+        workers.spawn(guard::follow(store, self.refused, stopping.clone()));
+        workers.spawn(health::run(Arc::clone(&base), stopping.clone()));
+        workers.spawn(reaper::run(Arc::clone(&base), stopping.clone()));
+        workers.spawn(transit::run(Arc::clone(&base), stopping.clone()));
+        let guard = guard::Guard {
+            base: Arc::clone(&base),
+            guard_share: self.guard_share,
+        };
+        workers.spawn(guard::run(guard, stopping.clone()));
+        let gauge_collector = gauge_collector::GaugeCollector {
+            base: Arc::clone(&base),
+            webhooks: Arc::clone(&webhooks),
+        };
+        workers.spawn(gauge_collector::run(gauge_collector, stopping.clone()));
+        let checkpointer = checkpointer::Checkpointer {
+            base: Arc::clone(&base),
+            archive: Arc::clone(&archive),
+            sealer,
+            every: Duration::from_millis(audit.checkpoint_every_ms),
+        };
+        workers.spawn(checkpointer::run(checkpointer, stopping.clone()));
+        let intent_archiver = intent_archiver::IntentArchiver {
+            base: Arc::clone(&base),
+            archive: Arc::clone(&archive),
+            after_days: audit.archive_intents_after_days,
+        };
+        workers.spawn(intent_archiver::run(intent_archiver, stopping.clone()));
+        let sealer = sealer::TrailSealer {
+            base: Arc::clone(&base),
+            webhooks: Arc::clone(&webhooks),
+            every: Duration::from_millis(audit.seal_every_ms),
+        };
+        workers.spawn(sealer::run(sealer, stopping.clone()));
+        let archiver = archiver::Archiver {
+            base: Arc::clone(&base),
+            archive,
+            audit,
+        };
+        workers.spawn(archiver::run(archiver, stopping.clone()));
+        let catch_up = catch_up::CatchUp {
+            base: Arc::clone(&base),
+            webhooks: Arc::clone(&webhooks),
+        };
+        workers.spawn(catch_up::run(catch_up, stopping.clone()));
+        workers.spawn(deliverer::run(
+            deliverer::Deliverer { base, webhooks },
+            stopping.clone(),
+        ));
+        workers
+    }
+}

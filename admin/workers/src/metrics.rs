@@ -1,0 +1,215 @@
+//! What the workers measure. The help texts stand beside the names; both are a contract with dashboards and alerts.
+
+mod open_items;
+mod room;
+
+pub use open_items::OpenItemMetrics;
+pub use room::RoomMetrics;
+
+use prometheus::{Gauge, IntCounter, IntGauge};
+use std::time::Duration;
+use telemetry::registrar::Registrar;
+
+/// A worker that goes round and round.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Worker {
+    /// Moves old entries of the audit trail to the archive.
+    Archiver,
+    /// Delivers what is in transit between accounts.
+    Transit,
+    /// Counts what is open.
+    GaugeCollector,
+    /// Puts checkpoints into the archive.
+    Checkpointer,
+    /// Names the accounts that take too much of the store.
+    Guard,
+    /// Moves old intents to the archive.
+    IntentArchiver,
+    /// Finds overdue holds.
+    Reaper,
+    /// Seals the audit trail.
+    Sealer,
+}
+
+impl Worker {
+    const ALL: [&'static str; 8] = [
+        "archiver",
+        "carrier",
+        "census",
+        "checkpointer",
+        "guard",
+        "intent_archiver",
+        "reaper",
+        "sealer",
+    ];
+}
+
+/// Counters and gauges of the workers of this server.
+pub struct WorkerMetrics {
+    rounds: Vec<Gauge>,
+    /// What is open in the store.
+    pub open_items: OpenItemMetrics,
+    /// How much of the store accounts take, and which are refused.
+    pub room: RoomMetrics,
+    /// Holds that passed their deadline and stay charged.
+    pub holds_kept: IntCounter,
+    /// Sweeps over the buckets that a store failure cut off.
+    pub sweeps_failed: IntCounter,
+    /// Sweeps over all buckets that came to their end.
+    pub sweeps_done: IntCounter,
+    /// What left one account and was delivered in another by the worker.
+    pub transits_delivered: IntCounter,
+    /// Deliveries by the worker that failed and are tried again.
+    pub transits_failed: IntCounter,
+    /// What is still in transit after the worker's last round.
+    pub transits_waiting: IntGauge,
+    /// Audit entries sealed by this server.
+    pub entries_sealed: IntCounter,
+    /// Chains, or rounds over all, that could not be sealed.
+    pub seals_failed: IntCounter,
+    /// Entries that this server saw and could not seal yet.
+    pub entries_unsealed: IntGauge,
+    /// For how long the oldest of them has waited.
+    pub unsealed_for: Gauge,
+    /// Signed checkpoints put into the archive.
+    pub checkpoints: IntCounter,
+    /// Checkpoints that could not be taken or put there.
+    pub checkpoints_failed: IntCounter,
+    /// Checkpoints that were not moved on: the chain does not hold what the last one says.
+    pub checkpoints_refused: IntCounter,
+    /// Chains whose last checkpoint failed or was refused.
+    pub checkpoints_failing: IntGauge,
+    /// Audit entries that this server moved to the archive.
+    pub entries_archived: IntCounter,
+    /// Chains, or rounds over all, that could not be archived.
+    pub archiving_failed: IntCounter,
+    /// Chains that had something to archive at the last look.
+    pub archiving_waiting: IntGauge,
+    /// 1 while the store answers and may be trusted.
+    pub store_sane: IntGauge,
+    /// 1 while changes of money are confirmed as safe before they are answered.
+    pub store_durable: IntGauge,
+    /// 1 while a failover of the store may take back what was acknowledged.
+    pub store_exposed: IntGauge,
+}
+
+impl WorkerMetrics {
+    /// Registers them, all at zero.
+    ///
+    /// # Errors
+    /// When another metric has one of the names.
+    pub fn new(metrics: &Registrar) -> prometheus::Result<Self> {
+        let counter = |name: &str, help: &str| metrics.counter(name, help);
+        Ok(Self {
+            rounds: metrics.fractions(
+                "worker_last_round_timestamp_seconds",
+                "When a worker last came to the end of a whole round, in seconds since 1970; 0 before the first.",
+                "worker",
+                Worker::ALL,
+            )?,
+            open_items: OpenItemMetrics::new(metrics)?,
+            room: RoomMetrics::new(metrics)?,
+            holds_kept: counter(
+                "holds_kept_total",
+                "Holds that passed their deadline and stay charged at their estimate.",
+            )?,
+            sweeps_failed: counter(
+                "sweeps_failed_total",
+                "Sweeps for overdue holds that a store failure cut off.",
+            )?,
+            sweeps_done: counter("sweeps_done_total", "Sweeps for overdue holds over all buckets.")?,
+            transits_delivered: counter(
+                "transits_delivered_total",
+                "Money and notices between accounts that the worker delivered after a crash or a store failure.",
+            )?,
+            transits_failed: counter(
+                "transits_failed_total",
+                "Deliveries between accounts that failed and are tried again.",
+            )?,
+            transits_waiting: metrics.gauge(
+                "transits_waiting",
+                "Money and notices still in transit after the worker's last round.",
+            )?,
+            entries_sealed: counter(
+                "audit_entries_sealed_total",
+                "Audit entries sealed by the worker of this server.",
+            )?,
+            seals_failed: counter(
+                "audit_seals_failed_total",
+                "Audit chains that could not be sealed; tried again.",
+            )?,
+            entries_unsealed: metrics.gauge(
+                "audit_unsealed_entries",
+                "Audit entries that this server saw and could not seal yet.",
+            )?,
+            unsealed_for: metrics.fraction(
+                "audit_unsealed_seconds",
+                "How long the chain that waits longest for its seal has done so.",
+            )?,
+            checkpoints: counter(
+                "audit_checkpoints_total",
+                "Signed checkpoints of audit chains put into the archive.",
+            )?,
+            checkpoints_failed: counter(
+                "audit_checkpoints_failed_total",
+                "Checkpoints that could not be taken or put into the archive; tried again.",
+            )?,
+            checkpoints_refused: counter(
+                "audit_checkpoints_refused_total",
+                "Checkpoints that were not moved on, since the chain does not hold what the last one says: it was changed.",
+            )?,
+            checkpoints_failing: metrics.gauge(
+                "audit_checkpoints_failing",
+                "Chains whose last checkpoint failed or was refused.",
+            )?,
+            entries_archived: counter(
+                "audit_entries_archived_total",
+                "Audit entries that the worker of this server moved to the archive.",
+            )?,
+            archiving_failed: counter(
+                "archiving_failed_total",
+                "Chains that could not be archived; tried again. Nothing left the store.",
+            )?,
+            archiving_waiting: metrics.gauge(
+                "archiving_waiting_chains",
+                "Chains that had something to archive at the last look.",
+            )?,
+            store_sane: metrics.gauge("store_sane", "1 while the store answers and may be trusted.")?,
+            store_durable: metrics.gauge(
+                "store_durable",
+                "1 while changes of money are confirmed by a disk or by replicas before they are answered (store.durability).",
+            )?,
+            store_exposed: metrics.gauge(
+                "store_exposed",
+                "1 while the store has replicas and store.durability waits for none, so that a failover may take back acknowledged changes of money.",
+            )?,
+        })
+    }
+
+    /// A worker came to the end of a whole round.
+    pub fn round(&self, worker: Worker) {
+        let now = Duration::from_millis(clock::now_ms());
+        self.rounds[worker as usize].set(now.as_secs_f64());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_worker_has_its_series_from_the_start() {
+        let registrar = Registrar::new("tollgate_admin");
+        let metrics = WorkerMetrics::new(&registrar).unwrap();
+        metrics.holds_kept.inc();
+        metrics.round(Worker::Sealer);
+        let text = registrar.text_after(|| {}).unwrap();
+        for line in [
+            "tollgate_admin_holds_kept_total 1",
+            r#"tollgate_admin_worker_last_round_timestamp_seconds{worker="reaper"} 0"#,
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+        }
+        assert!(!text.contains(r#"seconds{worker="sealer"} 0"#), "{text}");
+    }
+}

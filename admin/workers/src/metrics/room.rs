@@ -1,0 +1,42 @@
+//! How much of the store accounts take (decision D71), and which are refused.
+
+use domain::budget::Budget;
+use prometheus::{Gauge, IntGauge, Result};
+use telemetry::registrar::Registrar;
+
+/// The guard's gauges.
+pub struct RoomMetrics {
+    shares: Vec<Gauge>,
+    /// Accounts that are refused what makes records.
+    pub refused_accounts: IntGauge,
+    /// Accounts that wait for `store accept`.
+    pub lost_accounts: IntGauge,
+}
+
+impl RoomMetrics {
+    pub(super) fn new(metrics: &Registrar) -> Result<Self> {
+        Ok(Self {
+            shares: metrics.fractions(
+                "budget_used_ratio",
+                "Of each budget of records, the share that the account with the most of it has used; 1 is all.",
+                "budget",
+                Budget::ALL.map(Budget::as_str),
+            )?,
+            refused_accounts: metrics.gauge(
+                "refused_accounts",
+                "Accounts that are refused what makes records: they take far more of a nearly full store than others, or have used up their budget of audit entries.",
+            )?,
+            lost_accounts: metrics.gauge(
+                "lost_accounts",
+                "Accounts that lost acknowledged writes with a server of the store; all their calls are denied until `tollgate-admin store accept`.",
+            )?,
+        })
+    }
+
+    /// The share of a budget that the account with the most of it has used.
+    pub fn fullest(&self, budget: Budget, share: f64) {
+        if let Some(gauge) = self.shares.get(budget as usize) {
+            gauge.set(share);
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! The reaper: a hold that nobody settled by its deadline becomes a kept one. Its charge stays, and becomes visible in
+//! the log, the metrics, the audit log and `tollgate-admin holds`. A rate window that has ended gets its record of the denials
+//! that were only counted (decision D70).
+
+use crate::base::Base;
+use crate::base::next_round;
+use crate::metrics::Worker;
+use futures::{StreamExt, stream};
+use std::sync::Arc;
+use std::time::Duration;
+use store::call::denial_windows;
+use store::call::reap::sweep;
+use store::connection::round::Round;
+use store::keys::{BUCKETS, Bucket};
+use store::read::Read;
+use store::{StoreError, server_clock};
+use telemetry::error_chain;
+use tokio::sync::watch;
+
+/// Pause between two sweeps over all buckets.
+const EVERY: Duration = Duration::from_secs(3);
+/// Buckets swept at the same time.
+const AT_ONCE: usize = 16;
+
+/// Sweeps until it is time to stop. Several servers may do so at once: a hold is kept once.
+pub(super) async fn run(base: Arc<Base>, mut stopping: watch::Receiver<bool>) {
+    while next_round(&base, &mut stopping, EVERY).await {
+        match sweep_all(&base).await {
+            Ok(()) => {
+                base.metrics.sweeps_done.inc();
+                base.metrics.round(Worker::Reaper);
+            }
+            Err(error) => {
+                base.metrics.sweeps_failed.inc();
+                tracing::error!(error = %error_chain(&error), "sweep cut off");
+            }
+        }
+    }
+}
+
+/// Sweeps the buckets that can be reached.
+async fn sweep_all(base: &Base) -> Result<(), StoreError> {
+    let now_ms = server_clock::now_ms(&base.store).await?;
+    let round = Round::on(&base.store);
+    let sweeps = stream::iter(Bucket::all());
+    let sweeps = sweeps.map(|bucket| round.run(bucket, sweep(&base.store, bucket, now_ms)));
+    let mut sweeps = sweeps.buffer_unordered(AT_ONCE);
+    while let Some(kept) = sweeps.next().await {
+        for hold in kept.into_iter().flatten() {
+            base.metrics.holds_kept.inc();
+            tracing::warn!(
+                decision.id = hold.name.allow_id,
+                account.id = hold.name.account,
+                agent.id = hold.name.agent,
+                charged.usd = %hold.estimate,
+                "a call was never settled; its estimate stays charged"
+            );
+        }
+    }
+    drop(sweeps);
+    record_windows(base, &round, now_ms).await;
+    round.end()
+}
+
+/// Records the rate windows that have ended, of the buckets that count any denials.
+async fn record_windows(base: &Base, round: &Round<'_>, now_ms: u64) {
+    let reads: Vec<Read> = Bucket::all()
+        .map(|bucket| Read::hash_length(bucket, bucket.counted_denials()))
+        .collect();
+    let mut answers = round.many(&reads).await;
+    let counting: Vec<Bucket> = Bucket::all()
+        .filter(|_| answers.read::<u64>().is_some_and(|windows| windows > 0))
+        .collect();
+    let sweeps = stream::iter(counting);
+    let sweeps = sweeps.map(|bucket| round.run(bucket, denial_windows::sweep(&base.store, bucket, now_ms)));
+    let mut sweeps = sweeps.buffer_unordered(AT_ONCE);
+    while sweeps.next().await.is_some() {}
+}
+
+const _: () = assert!(
+    AT_ONCE <= BUCKETS as usize,
+    "no more sweeps at once than there are buckets"
+);

@@ -1,0 +1,41 @@
+//! All accounts in turn, for the workers that look at some of them in each round.
+
+use std::collections::VecDeque;
+use store::account::Account;
+use store::{Store, StoreError};
+
+/// The accounts, in the order in which they are looked at.
+#[derive(Debug, Default)]
+pub(super) struct Rotation(VecDeque<String>);
+
+impl Rotation {
+    /// Looks for new accounts. Accounts never go, so their number tells whether there are any.
+    pub(super) async fn renew(&mut self, store: &Store) -> Result<(), StoreError> {
+        if Account::count(store).await? != self.0.len() {
+            self.0 = Account::ids(store).await?.into();
+        }
+        Ok(())
+    }
+
+    /// The next accounts, `most` at most, each once.
+    pub(super) fn next(&mut self, most: usize) -> Vec<String> {
+        let count = most.min(self.0.len());
+        let accounts = self.0.iter().take(count).cloned().collect();
+        self.0.rotate_left(count);
+        accounts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everybody_has_a_turn_and_nobody_two_in_a_round() {
+        let mut rotation = Rotation(["a", "b", "c"].map(str::to_owned).into());
+        assert_eq!(rotation.next(2), ["a", "b"]);
+        assert_eq!(rotation.next(2), ["c", "a"]);
+        assert_eq!(rotation.next(9), ["b", "c", "a"]);
+        assert!(Rotation::default().next(1).is_empty());
+    }
+}

@@ -1,0 +1,262 @@
+//! The sealer: audit entries get their hashes soon after they were written, so that chains stay short of unsealed lines and
+//! events go out. Readers do not depend on it: they seal before they read.
+//!
+//! Accounts in which something happened lately or that have webhooks are looked at in every round, all others in turn, at a
+//! bounded rate. What is sealed of an account with webhooks is dispatched at once.
+
+use super::rotation::Rotation;
+use crate::base::Base;
+use crate::base::next_round;
+use crate::metrics::Worker;
+use domain::event::violations::MINUTE_MS;
+use domain::mode::Mode;
+use futures::{StreamExt, stream};
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+use store::account::ModeField;
+use store::audit::chain::Chain;
+use store::connection::round::Round;
+use store::keys::AccountKeys;
+use store::read::Read;
+use store::{StoreError, server_clock};
+use telemetry::error_chain;
+use telemetry::registrar::level;
+use tokio::sync::watch;
+use tokio::time::Instant;
+use webhooks::Webhooks;
+use webhooks::dispatch::{Reach, dispatch};
+
+/// Accounts looked at in one round beside the busy ones: 5,000 a second at the usual pause.
+const LOOKS: usize = 1000;
+/// Rounds without anything new after which an account is no longer busy.
+const QUIET_ROUNDS: u32 = 50;
+/// Chains sealed at the same time.
+const AT_ONCE: usize = 8;
+/// Accounts with webhooks looked at in one round: their events are to go out at once.
+const HOOKED_LOOKS: usize = 2000;
+/// Batches that a chain gets sealed in one round, so that a backlog does not hold up the events of all others.
+const BATCHES_MAX: usize = 20;
+/// Rounds between two looks for new accounts.
+const ACCOUNTS_EVERY: u32 = 5;
+
+/// The sealer of audit trails, with what it needs.
+pub(super) struct TrailSealer {
+    pub(super) base: Arc<Base>,
+    pub(super) webhooks: Arc<Webhooks>,
+    pub(super) every: Duration,
+}
+
+/// What the sealer remembers from one round to the next.
+#[derive(Debug, Default)]
+struct Memory {
+    rotation: Rotation,
+    /// The last number sealed of each account and mode that had one.
+    sealed: HashMap<(String, Mode), u64>,
+    /// Accounts in which something happened lately, and for how many rounds nothing did.
+    busy: HashMap<String, u32>,
+    /// Accounts with webhooks, in the order in which they are looked at.
+    hooked: VecDeque<String>,
+    /// The same.
+    is_hooked: HashSet<String>,
+    /// Chains that could not be sealed or dispatched the last time.
+    failing: HashSet<(String, Mode)>,
+    /// Whether violations waited for their minute's end at the last look: then the clock matters in the next one.
+    coalescing: bool,
+    /// Chains with lines that were seen and not sealed: how many, and since when.
+    behind: HashMap<(String, Mode), (u64, Instant)>,
+    rounds: u32,
+}
+
+impl Memory {
+    /// A chain was sealed up to `sealed`, and has lines up to `last`.
+    fn sealed_to(&mut self, chain: &(String, Mode), sealed: u64, last: u64) {
+        match last.saturating_sub(sealed) {
+            0 => {
+                self.behind.remove(chain);
+            }
+            left => {
+                let since = |(_, since): &(u64, Instant)| *since;
+                let since = self.behind.get(chain).map_or_else(Instant::now, since);
+                self.behind.insert(chain.clone(), (left, since));
+            }
+        }
+    }
+
+    /// Tells how much waits for its seal.
+    fn tell_behind(&self, worker: &TrailSealer) {
+        let entries: u64 = self.behind.values().map(|(entries, _)| entries).sum();
+        let oldest = self.behind.values().map(|(_, since)| since.elapsed()).max();
+        worker.base.metrics.entries_unsealed.set(level(entries));
+        worker
+            .base
+            .metrics
+            .unsealed_for
+            .set(oldest.unwrap_or_default().as_secs_f64());
+    }
+}
+
+/// Seals until it is time to stop. Several servers may do so at once.
+pub(super) async fn run(worker: TrailSealer, mut stopping: watch::Receiver<bool>) {
+    let every = worker.every;
+    let mut memory = Memory::default();
+    while next_round(&worker.base, &mut stopping, every).await {
+        match round(&worker, &mut memory).await {
+            Ok(()) => worker.base.metrics.round(Worker::Sealer),
+            Err(error) => {
+                worker.base.metrics.seals_failed.inc();
+                tracing::error!(error = %error_chain(&error), "round of sealing cut off");
+            }
+        }
+        memory.tell_behind(&worker);
+    }
+}
+
+async fn round(worker: &TrailSealer, memory: &mut Memory) -> Result<(), StoreError> {
+    let round = Round::on(&worker.base.store);
+    if memory.rounds.is_multiple_of(ACCOUNTS_EVERY) {
+        round.note(memory.rotation.renew(&worker.base.store).await);
+    }
+    memory.rounds = memory.rounds.wrapping_add(1);
+    let now_ms = match memory.coalescing {
+        true => round
+            .note(server_clock::now_ms(&worker.base.store).await)
+            .unwrap_or(0),
+        false => 0,
+    };
+    let grown = look(memory, &round, now_ms).await;
+    let sealing = stream::iter(grown).map(async |chain| {
+        let sealed = seal(worker, &chain).await;
+        (chain, sealed)
+    });
+    let mut sealing = std::pin::pin!(sealing.buffer_unordered(AT_ONCE));
+    while let Some((
+        Grown {
+            account, mode, last, ..
+        },
+        sealed,
+    )) = sealing.next().await
+    {
+        match sealed {
+            Ok(seq) => {
+                memory.sealed_to(&(account.clone(), mode), seq, last);
+                memory.failing.remove(&(account.clone(), mode));
+                memory.sealed.insert((account, mode), seq);
+            }
+            Err(error) => {
+                worker.base.metrics.seals_failed.inc();
+                let place = (account.clone(), mode);
+                let sealed = memory.sealed.get(&place).copied().unwrap_or(0);
+                memory.sealed_to(&place, sealed, last);
+                // It is tried in every round; the log hears of it once.
+                if memory.failing.insert((account.clone(), mode)) {
+                    tracing::error!(account, %mode, error = %error_chain(&error), "a chain cannot be sealed");
+                }
+            }
+        }
+    }
+    round.end()
+}
+
+/// A chain to be sealed, and whether its events are to be dispatched.
+struct Grown {
+    account: String,
+    mode: Mode,
+    hooked: bool,
+    /// The number of its last line.
+    last: u64,
+}
+
+/// Seals a chain and dispatches its events; the number of the last entry.
+async fn seal(worker: &TrailSealer, grown: &Grown) -> Result<u64, StoreError> {
+    let Grown {
+        account,
+        mode,
+        hooked,
+        ..
+    } = grown;
+    let sealed = Chain::of(&worker.base.store, account, *mode)
+        .seal_some(BATCHES_MAX)
+        .await?;
+    worker.base.metrics.entries_sealed.inc_by(sealed.added);
+    if *hooked {
+        dispatch(&worker.webhooks, account, *mode, Reach::Store).await?;
+    }
+    Ok(sealed.end.seq)
+}
+
+/// What the record of an account says of a mode.
+const FIELDS: [ModeField; 4] = [
+    ModeField::AuditSeq,
+    ModeField::Webhooks,
+    ModeField::Dispatched,
+    ModeField::Violations,
+];
+
+/// Which accounts are looked at in this round: the busy ones, those with webhooks, and those whose turn it is.
+fn chosen(memory: &mut Memory) -> Vec<String> {
+    let mut accounts: Vec<String> = memory.busy.keys().cloned().collect();
+    for _ in 0..HOOKED_LOOKS.min(memory.hooked.len()) {
+        memory.hooked.rotate_left(1);
+        let fresh = |account: &&String| !memory.busy.contains_key(*account);
+        accounts.extend(memory.hooked.back().filter(fresh).cloned());
+    }
+    let mut others = memory.rotation.next(LOOKS);
+    others.retain(|account| !memory.busy.contains_key(account) && !memory.is_hooked.contains(account));
+    accounts.extend(others);
+    accounts
+}
+
+/// Which chains, of those that can be reached, have more lines than were sealed when they were last looked at, or events that
+/// were not dispatched, coalesced ones whose minute is over among them.
+async fn look(memory: &mut Memory, round: &Round<'_>, now_ms: u64) -> Vec<Grown> {
+    let accounts = chosen(memory);
+    let fields = Mode::ALL.map(|mode| FIELDS.map(|field| field.of(mode))).concat();
+    let reads: Vec<Read> = accounts
+        .iter()
+        .map(|account| {
+            let keys = AccountKeys::of(account);
+            Read::fields(keys.bucket(), keys.record(), &fields)
+        })
+        .collect();
+    let mut answers = round.many(&reads).await;
+    let mut grown = Vec::new();
+    memory.coalescing = false;
+    for account in accounts {
+        let found: Option<Vec<Option<u64>>> = answers.read();
+        let Some(found) = found else { continue };
+        let before = grown.len();
+        let mut has_webhooks = false;
+        for (mode, found) in Mode::ALL.into_iter().zip(found.chunks_exact(FIELDS.len())) {
+            let [last, webhooks, dispatched] = [0, 1, 2].map(|at| found[at].unwrap_or(0));
+            let sealed = memory.sealed.get(&(account.clone(), mode)).copied();
+            memory.coalescing |= found[3].is_some();
+            let over = found[3].is_some_and(|minute| now_ms / MINUTE_MS > minute);
+            let hooked = webhooks > 0 && (dispatched < last || over);
+            has_webhooks |= webhooks > 0;
+            if last != sealed.unwrap_or(0) || hooked {
+                let account = account.clone();
+                grown.push(Grown {
+                    account,
+                    mode,
+                    hooked,
+                    last,
+                });
+            }
+        }
+        if has_webhooks && memory.is_hooked.insert(account.clone()) {
+            memory.hooked.push_back(account.clone());
+        } else if !has_webhooks && memory.is_hooked.remove(&account) {
+            memory.hooked.retain(|other| *other != account);
+        }
+        if grown.len() > before {
+            memory.busy.insert(account, 0);
+        } else if let Some(quiet) = memory.busy.get_mut(&account) {
+            *quiet += 1;
+            if *quiet > QUIET_ROUNDS {
+                memory.busy.remove(&account);
+            }
+        }
+    }
+    grown
+}
