@@ -1,6 +1,8 @@
 //! The dashboard's own modules, run by Node.js: amounts are read and shown to the nano, whatever a browser's numbers can hold, and
-//! what must happen once is asked for under one key.
+//! what must happen once is asked for under one key. [`words`]: what a reason is called.
 #![cfg(test)]
+
+mod words;
 
 use std::path::Path;
 use std::process::Command;

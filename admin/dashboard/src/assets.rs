@@ -97,6 +97,7 @@ files! {
     "js/pages/webhook/secret.js",
     "js/pages/webhooks.js",
     "js/roles.js",
+    "js/reasons.js",
     "js/router.js",
     "js/routes.js",
     "js/session.js",

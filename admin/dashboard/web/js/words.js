@@ -2,35 +2,7 @@
  * The API's words as people read them.
  */
 
-/** Why something was denied. */
-const REASONS = {
-  service_unavailable: 'Store not reachable',
-  plan_key_limit: 'Plan: active keys',
-  rate_limited: 'Too many requests',
-  no_provider_key: 'No provider key',
-  injection_detected: 'Prompt injection',
-  frozen: 'Agent frozen',
-  cap_disabled: 'No cap in force',
-  per_transaction_limit: 'Per-transaction cap',
-  per_run_limit: 'Per-run cap',
-  daily_limit: 'Daily cap',
-  monthly_limit: 'Monthly cap',
-  plan_agent_limit: 'Plan: agents',
-  plan_limit: 'Plan: tracked spend',
-  spend_limit: 'Wallet’s daily limit',
-  insufficient_balance: 'Wallet balance',
-  approval_required: 'Needs approval',
-};
-
-/** The checks, where they have to be called otherwise than the denial by them. */
-const CHECKS = {
-  rate_limited: 'Requests of the key’s minute',
-  no_provider_key: 'Provider key stored',
-  injection_detected: 'Text without instructions',
-  frozen: 'Not frozen',
-  cap_disabled: 'Cap enabled',
-  approval_required: 'Approval threshold',
-};
+import { CHECKS, REASONS } from './reasons.js';
 
 /** What became of a call. */
 const OUTCOMES = {
