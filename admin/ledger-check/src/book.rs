@@ -1,5 +1,5 @@
-//! What a pass keeps in memory: one row an account, one an agent or user wallet, one an escrow that holds money. Whatever
-//! grows with the calls is added up as it goes by.
+//! What a pass keeps in memory: one row an account, one an agent or user wallet, one an escrow that holds money.
+//! Whatever grows with the calls is added up as it goes by.
 
 use super::replay::{Fold, Replay};
 use domain::mode::Mode;

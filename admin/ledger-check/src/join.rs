@@ -1,6 +1,6 @@
-//! Records that must agree with others in equal numbers, compared without holding them: each side adds up a hash of every
-//! item, and equal sums mean equal sides. Sums are kept in partitions; only when those of a partition differ, the next pass
-//! holds on to its items and tells which ones are without their like.
+//! Records that must agree with others in equal numbers, compared without holding them: each side adds up a hash of
+//! every item, and equal sums mean equal sides. Sums are kept in partitions; only when those of a partition differ, the
+//! next pass holds on to its items and tells which ones are without their like.
 
 use std::collections::hash_map::RandomState;
 use std::collections::{BTreeMap, HashSet};

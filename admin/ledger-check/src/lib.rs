@@ -1,8 +1,8 @@
 //! Recomputes the ledger from its records and reports everything that does not hold (decision D13): balances, escrows,
 //! intents, counters, holds, the audit sequence, the look-ups of numbers and keys, and the sum over all money.
 //!
-//! It runs beside a live system and takes no snapshot. A pass compares what cannot disagree whenever it is read; what it
-//! finds counts only when the next pass finds it again. Memory grows with agents, wallets and open escrows, not with
+//! It runs beside a live system and takes no snapshot. A pass compares what cannot disagree whenever it is read; what
+//! it finds counts only when the next pass finds it again. Memory grows with agents, wallets and open escrows, not with
 //! transactions and intents: those are added up as they are read.
 //!
 //! Uses the store and the archive, and changes nothing.
@@ -84,8 +84,8 @@ impl Checked {
     }
 }
 
-/// Checks one account, or the whole store, with the intents that left it for the archive. What a look cannot tell, it looks
-/// at again, [`LOOKS`] times at most.
+/// Checks one account, or the whole store, with the intents that left it for the archive. What a look cannot tell, it
+/// looks at again, [`LOOKS`] times at most.
 ///
 /// # Errors
 /// [`StoreError`].

@@ -1,4 +1,4 @@
-//! What is written down in order: the audit log, and the lists of intents.
+//! Records with an order: the audit log, and the lists of intents.
 
 use super::book::Place;
 use super::drive::{BATCH, Job, drive};

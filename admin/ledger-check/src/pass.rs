@@ -1,5 +1,5 @@
-//! One look at everything. It reads beside a live system and takes no snapshot; so each part reads in an order in which
-//! what is compared cannot disagree, and where that is not possible, the next pass has to find the same.
+//! One pass over all records. It runs beside a live system and takes no snapshot, so each part reads in an order in
+//! which what is compared cannot disagree; where that is not possible, only what the next pass finds again counts.
 
 use super::book::{Accounts, Owner, Page, Place};
 use super::drive::BATCH;

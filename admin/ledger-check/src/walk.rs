@@ -1,4 +1,4 @@
-//! The walk over all keys of the store: each is told what it is; records are read at once, indexes are noted for later.
+//! The scan of all keys of the store: classifies each, reads records at once, and notes indexes for later.
 
 use super::book::{Accounts, Place};
 use super::drive::{BATCH, Job, ask};
@@ -271,7 +271,8 @@ fn issued(kind: KeyKind, (account, id, key): (&str, &str, &str)) -> Job<Record> 
     }
 }
 
-/// A hold, and whether its index names it. It is read before and after the index: there both times, it was there between.
+/// A hold, and whether its index names it. It is read before and after the index: there both times, it was there
+/// between.
 fn hold(bucket: Bucket, id: &str, kept: bool) -> Job<Record> {
     let (key, index) = match kept {
         true => (bucket.kept_hold(id), bucket.kept()),

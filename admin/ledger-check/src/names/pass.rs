@@ -64,8 +64,8 @@ impl Pass<'_> {
         }
     }
 
-    /// Takes in the record of a key that was issued: its hash leads to it until it is revoked. One that an earlier version
-    /// issued does not say its hash.
+    /// Takes in the record of a key that was issued: its hash leads to it until it is revoked. One that an earlier
+    /// version issued does not say its hash.
     pub(crate) fn named_key(
         &mut self,
         kind: KeyKind,
