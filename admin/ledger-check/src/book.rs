@@ -68,7 +68,7 @@ impl Accounts {
         (0..self.len()).flat_map(|account| [Mode::Live, Mode::Test].map(|mode| Place { account, mode }))
     }
 
-    /// What a join calls the place.
+    /// How a comparison names the place.
     pub(super) fn word(&self, place: Place) -> &str {
         &self.words[place.index()]
     }

@@ -14,29 +14,29 @@ mod drive;
 mod emails;
 mod held;
 mod hold_indexes;
-mod join;
 mod logs;
 mod names;
 mod open_escrows;
 mod pass;
 mod pending;
+mod reconcile;
 mod record;
 mod replay;
-mod standing;
+mod scan;
+mod snapshot;
 mod transactions;
 mod transit;
 mod versions;
 mod violation;
-mod walk;
 
 pub use pass::Progress;
 pub use violation::{Doubt, Invariant, Violation};
 
 use archive::Archive;
 use book::Accounts;
-use join::{Joins, Suspects};
 use pass::Pass;
 use pending::Questions;
+use reconcile::{Reconciliation, Suspects};
 use std::collections::HashSet;
 use std::collections::hash_map::RandomState;
 use std::time::Duration;
@@ -130,8 +130,8 @@ async fn look(
             add_new(&mut ids, Account::ids(store).await?);
         }
         let accounts = Accounts::new(ids.clone(), account.is_some());
-        let joins = Joins::new(seed.clone(), suspects.clone());
-        let seen = Pass::run((store, archive), &accounts, (joins, asked), progress).await?;
+        let reconciliation = Reconciliation::new(seed.clone(), suspects.clone());
+        let seen = Pass::run((store, archive), &accounts, (reconciliation, asked), progress).await?;
         (records, doubts) = (seen.checked, seen.doubts);
         let clean = seen.found.is_empty();
         let unsure = pass == 1 && !(seen.suspects.is_empty() && seen.asks.is_empty());

@@ -27,7 +27,7 @@ enum Standing {
 
 impl Pass<'_> {
     /// Reads the records of accounts, agents and wallets, and compares their counters.
-    pub(super) async fn read_standing(&mut self) -> Result<(), StoreError> {
+    pub(super) async fn read_snapshots(&mut self) -> Result<(), StoreError> {
         let (store, accounts) = (self.store, self.accounts);
         let lives = accounts.places().filter(|place| place.mode == Mode::Live);
         let jobs = lives.map(|place| {
