@@ -1,4 +1,4 @@
-//! The OpenAPI document of this server, made of the route table and of what stands beside each handler: its [`Doc`].
+//! The OpenAPI document of the management API, generated from the route table and the [`Doc`] beside each function.
 
 mod errors;
 mod headers;

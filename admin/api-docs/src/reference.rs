@@ -1,5 +1,5 @@
-//! The reference: both OpenAPI documents, and pages that tell them to people. Rendered once, here on the server, so that the pages need
-//! no script and ask no other host for anything.
+//! The reference: both OpenAPI documents, and HTML pages of them. Rendered once on the server, so that the pages need
+//! no script and no other host.
 
 mod curl;
 mod document;

@@ -1,5 +1,5 @@
-//! The route table: every operation, which drives documentation and the tests that try every row (specification §4.2 and
-//! §4.3, decisions D8 to D12). The resources declare the rows; here they stand together.
+//! The route table: every operation, which drives documentation and the tests that try every row (specification §4.2
+//! and §4.3, decisions D8 to D12). The resources declare the rows; here they stand together.
 
 use endpoint::Route;
 use std::sync::LazyLock;

@@ -1,4 +1,4 @@
-//! How far the trail of an account is sealed for those who tell of its statistics.
+//! Seals an account's trail before its statistics are read, which are added up while it is sealed.
 
 use crate::state::Call;
 use endpoint::problem::Problem;
@@ -6,11 +6,12 @@ use store::StoreError;
 use store::audit::chain::Chain;
 use telemetry::error_chain;
 
-/// Batches of some hundred entries that a reader of statistics seals at most; of a longer backlog it says that it is one.
+/// Batches of some hundred entries that a reader of statistics seals at most; of a longer backlog it says that it is
+/// one.
 const BATCHES_MAX: usize = 40;
 
-/// Seals what has happened until now, so that it is in the statistics; false when some of it is not: a long backlog, or a
-/// trail that was changed by hand, which must not hide everything else.
+/// Seals what has happened until now, so that it is in the statistics; false when some of it is not: a long backlog, or
+/// a trail that was changed by hand, which must not hide everything else.
 ///
 /// # Errors
 /// 503 when the store does not answer.

@@ -1,5 +1,5 @@
-//! Checks as answers show them: `{check, limit, spent, held, passes}` (decision D56), with the exact nanos beside amounts
-//! and the moment at which the count starts anew.
+//! Checks as answers show them: `{check, limit, spent, held, passes}` (decision D56), with the exact nanos beside
+//! amounts and the moment at which the count starts anew.
 
 use domain::check::{Check, Unit};
 use domain::money::Nanos;

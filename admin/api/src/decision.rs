@@ -1,5 +1,5 @@
-//! `GET /decisions/{id}`: why a call was approved or denied, and what became of it (decisions D40, D48, D56). Everything
-//! told is read from the call's entries in the audit trail; of a call under way, from its hold.
+//! `GET /decisions/{id}`: why a call was approved or denied, and its outcome (decisions D40, D48, D56). Read from
+//! the call's entries in the audit trail; for a call in flight, from its hold.
 
 mod doc;
 

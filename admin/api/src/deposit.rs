@@ -1,6 +1,6 @@
 //! `POST /wallet/deposits` and `POST /wallet/deposits/confirm`: money that enters (decisions D17, D26, D56, D59).
 //!
-//! A deposit is made once for each rail reference: the same one again is answered as it was the first time.
+//! A deposit is made once for each rail reference; a repetition gets the first answer again.
 
 mod doc;
 

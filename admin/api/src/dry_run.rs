@@ -1,5 +1,5 @@
-//! `POST /decisions/dry-run`: what would be decided on a proxied call or a spend now (decisions D48, D56). The body is read
-//! by the code that the edge and `POST /spend` read it with; the store is looked at once, by a script that cannot write.
+//! `POST /decisions/dry-run`: predicts the decision on a proxied call or a spend (decisions D48, D56). The code that
+//! parses the body is that of the edge and of `POST /spend`; one script that cannot write reads the store.
 
 mod doc;
 

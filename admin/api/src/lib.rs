@@ -1,7 +1,7 @@
 //! The operations of the management API on resources: bodies in, records out.
 //!
-//! Each resource is a folder, named as in the store: its routes, bodies, answers, and their documents. [`operations`] and
-//! [`sections`] list them for the table and the documents. [`ApiState`] is what their functions need.
+//! Each resource is a folder, named as in the store: its routes, bodies, answers, and their documents. [`operations`]
+//! and [`sections`] list them for the table and the documents. [`ApiState`] is what their functions need.
 //!
 //! Uses the store and the readers of the archive, webhooks and verification. What is common to all operations is
 //! `endpoint`'s; what people do about themselves is in the crate `people`.

@@ -1,4 +1,4 @@
-//! What is measured of spends.
+//! Metrics of spends.
 
 use domain::intent::Reason;
 use prometheus::IntCounterVec;

@@ -1,4 +1,4 @@
-//! Requests that are made at most once (decision D26): whose record a request leads to, and whether it is there already.
+//! Idempotent requests (decision D26): the id of the record that a request leads to, and that record if it exists.
 
 use crate::state::Call;
 use axum::http::HeaderMap;
@@ -21,8 +21,8 @@ pub(super) struct Name {
 }
 
 impl Name {
-    /// Reads the idempotency key. One in the body that is the id of an intent of the account and mode leads to that intent;
-    /// every other one leads to an id by a keyed hash.
+    /// Reads the idempotency key. One in the body that is the id of an intent of the account and mode leads to that
+    /// intent; every other one leads to an id by a keyed hash.
     ///
     /// # Errors
     /// 400 for a malformed key, 503.

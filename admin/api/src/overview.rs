@@ -1,7 +1,7 @@
-//! `GET /overview`: what an account spends, what was refused, and what needs somebody, in one answer.
+//! `GET /overview`: spending, refusals and what needs attention, in one answer.
 //!
-//! Today, this month and what is held are the counters that Cap checks, so calls under way are in them. Days and refusals
-//! are the statistics that were added up while the audit trail was sealed.
+//! Today, this month and the held amount are the counters that Cap checks, so calls in flight are included. Days and
+//! refusals are statistics that are added up while the audit trail is sealed.
 
 mod doc;
 

@@ -1,4 +1,4 @@
-//! The prices in force, for predictions: the file's table with what the operator imported on top, as the edge has them.
+//! The prices in force, for predictions: the table of the file, overlaid with the operator's imports, as on the edge.
 
 use arc_swap::ArcSwap;
 use domain::price::PriceTable;

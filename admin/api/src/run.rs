@@ -1,4 +1,4 @@
-//! `/agents/{id}/runs`: what each named run spent and waits for, and ending one (decision D38).
+//! `/agents/{id}/runs`: cost and open holds of each named run, and ending one (decision D38).
 
 mod doc;
 

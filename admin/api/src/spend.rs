@@ -35,7 +35,8 @@ const ROUTE: &str = "spend";
 /// `POST /spend`
 ///
 /// # Errors
-/// 400, 404, 409 `BALANCE_LIMIT`, 422, 503. A denial is an answer of its own: 400, 402 or 403 with the intent that keeps it.
+/// 400, 404, 409 `BALANCE_LIMIT`, 422, 503. A denial is an answer of its own: 400, 402 or 403 with the intent that
+/// keeps it.
 pub async fn spend(call: Call) -> Answer {
     let body = call.body()?;
     let name = Name::of(&call, &body).await?;

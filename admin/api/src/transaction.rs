@@ -1,4 +1,4 @@
-//! `GET /transactions` and `GET /wallets/{id}/transactions`: what moved the wallets (decisions D19, D56).
+//! `GET /transactions` and `GET /wallets/{id}/transactions`: movements of wallets (decisions D19, D56).
 
 mod doc;
 

@@ -1,4 +1,4 @@
-//! The way up from a plan, as several answers name it.
+//! The upgrade link of a plan, which several answers contain.
 
 use crate::state::ApiState;
 use domain::plan::Plan;

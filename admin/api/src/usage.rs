@@ -1,4 +1,4 @@
-//! `GET /agents/{id}/usage`: what an agent spent, and where that leaves each of its caps.
+//! `GET /agents/{id}/usage`: what an agent spent, and what is left of each of its caps.
 
 mod doc;
 

@@ -1,4 +1,4 @@
-//! Wallets: made for a bot, looked at one by one, and all together (specification §4.1 and §4.3, decisions D14, D16).
+//! Wallets: creates one for an agent, shows one, and lists all (specification §4.1 and §4.3, decisions D14, D16).
 
 mod doc;
 pub(crate) mod name;

@@ -1,4 +1,4 @@
-//! `/webhooks`: who is told of what happens in the account (decision D42). Each mode has its own.
+//! `/webhooks`: receivers of the account's events (decision D42). Each mode has its own.
 
 mod doc;
 

@@ -1,8 +1,9 @@
-//! The archive of old audit entries and intents: a directory or bucket, the segments in it, and how they are read again.
+//! The archive of old audit entries and intents: a directory or bucket, the segments in it, and how they are read
+//! again.
 //!
 //! [`Archive`] is the handle that requests and workers share, [`place`] the directory or bucket, [`segment`] and
-//! [`intents`] the formats, [`write`](mod@write) moves entries. Readers trust the store's descriptions of segments, not the
-//! archive: a segment or manifest that is not the one that was archived is an error.
+//! [`intents`] the formats, [`write`](mod@write) moves entries. Readers trust the store's descriptions of segments, not
+//! the archive: a segment or manifest that is not the one that was archived is an error.
 //!
 //! Uses the store and object storage. Knows no HTTP of the management API.
 

@@ -1,7 +1,7 @@
 //! Where archived segments and checkpoints lie (`audit.archive`): a directory, or a bucket of an S3-compatible service.
 //!
-//! Objects appear and are replaced as a whole: a reader sees the old bytes or the new ones. What was put stays put: files
-//! are synced to disk, with the directories that name them, before `put` returns.
+//! Objects appear and are replaced as a whole: a reader sees the old bytes or the new ones. What was put is durable:
+//! files are synced to disk, with the directories that name them, before `put` returns.
 
 use bytes::Bytes;
 use futures::TryStreamExt;
@@ -36,8 +36,9 @@ const CAUSE_MAX: usize = 300;
 /// How the name of a bucket begins.
 const S3: &str = "s3://";
 
-/// Permissions that no file of the process has from the moment that it has a directory as archive: what is written there is for
-/// its owner alone, files 0600 and folders 0700. The mask is the process's, so that no file is open to others for a moment.
+/// Permissions that no file of the process has from the moment that it has a directory as archive: what is written
+/// there is for its owner alone, files 0600 and folders 0700. The mask is the process's, so that no file is open to
+/// others for a moment.
 const OTHERS: Mode = Mode::S_IRWXG.union(Mode::S_IRWXO);
 
 /// An archive.

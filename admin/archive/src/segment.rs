@@ -1,5 +1,5 @@
-//! The form of a segment: entries of an audit trail in a row, as JSON Lines exactly as they are exported, compressed; and
-//! its manifest, which tells what is in it. From both alone a chain is verified offline.
+//! The form of a segment: entries of an audit trail in a row, as JSON Lines exactly as they are exported, compressed;
+//! and its manifest, which tells what is in it. From both alone a chain is verified offline.
 
 mod draft;
 mod opened;
@@ -63,8 +63,8 @@ pub struct Manifest {
     pub mode: String,
     /// What the segment holds.
     pub segment: Descriptor,
-    /// Its decisions: records of 19 characters of an id, behind its prefix, and the entry's number in eight digits in base 32,
-    /// sorted.
+    /// Its decisions: records of 19 characters of an id, behind its prefix, and the entry's number in eight digits in
+    /// base 32, sorted.
     pub decisions: String,
 }
 
@@ -107,9 +107,9 @@ impl Descriptor {
 }
 
 impl Manifest {
-    /// The manifest in `bytes`, when it is the one that `descriptor` names, but for how the segment was compressed: of two
-    /// archivers with different compressors, the second may have written over what the first one's description is of. The
-    /// segment is judged by its entries.
+    /// The manifest in `bytes`, when it is the one that `descriptor` names, but for how the segment was compressed: of
+    /// two archivers with different compressors, the second may have written over what the first one's description is
+    /// of. The segment is judged by its entries.
     ///
     /// # Errors
     /// What is wrong with it.
@@ -120,7 +120,8 @@ impl Manifest {
         manifest.segment.bytes = descriptor.bytes;
         let is_archived = |bytes: &[u8]| hex::encode(Sha256::digest(bytes)) == descriptor.manifest;
         let archived = serde_json::to_vec(&manifest).is_ok_and(|archived| is_archived(&archived));
-        // What another version wrote may have the form that it had, byte for byte, and not the one that it would have here.
+        // What another version wrote may have the form that it had, byte for byte, and not the one that it would have
+        // here.
         if !archived && !is_archived(bytes) {
             return Err("its bytes are not those that were archived".to_owned());
         }

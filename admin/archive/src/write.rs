@@ -1,6 +1,6 @@
-//! Moving the oldest entries of a chain into the archive. First the segment and its manifest are written and read again;
-//! then one script lets go of the entries, if they are still the oldest. Whatever is cut off between leaves objects that
-//! the next attempt finds or replaces, and nothing is lost or twice there.
+//! Moving the oldest entries of a chain into the archive. First the segment and its manifest are written and read
+//! again; then one script removes the entries, if they are still the oldest. An attempt that is cut off between leaves
+//! objects that the next attempt finds or replaces; no entry is lost or stored twice.
 
 use super::segment::{Built, Draft};
 use crate::handle::{Archive, damaged};
@@ -15,8 +15,8 @@ use store::audit::decisions;
 const READ_BATCH: u64 = 500;
 
 impl Archive {
-    /// Moves one segment of the oldest entries, none behind number `last`, at most `entries_max`; returns how many left the
-    /// store: none when there is nothing to do, or somebody else does it.
+    /// Moves one segment of the oldest entries, none behind number `last`, at most `entries_max`; returns how many left
+    /// the store: none when there is nothing to do, or somebody else does it.
     ///
     /// # Errors
     /// [`StoreError`], [`StoreError::Archive`] when the archive takes it not. Nothing left the store then.
@@ -60,8 +60,8 @@ impl Archive {
         }
     }
 
-    /// Sees to it that `bytes` are under `path`. What is there already is not written again; something else there, of a store
-    /// that was restored since or of an archiver that compresses otherwise, is kept beside it.
+    /// Sees to it that `bytes` are under `path`. What is there already is not written again; something else there, of a
+    /// store that was restored since or of an archiver that compresses otherwise, is kept beside it.
     pub(super) async fn settle(&self, path: &str, bytes: &[u8]) -> Result<(), StoreError> {
         let failed = |error: super::place::PlaceError| StoreError::Archive(error.to_string());
         match self.place().get(path).await.map_err(failed)? {

@@ -64,8 +64,8 @@ pub async fn last(
     Ok(Some(key.verify(note, &origin(account, mode))?))
 }
 
-/// Seals a trail, and returns its end when it still holds what the last checkpoint says: only such an end may be signed.
-/// The checkpoint has to be read before, since other servers move it on with what is sealed meanwhile.
+/// Seals a trail, and returns its end when it still holds what the last checkpoint says: only such an end may be
+/// signed. The checkpoint has to be read before, since other servers move it on with what is sealed meanwhile.
 ///
 /// # Errors
 /// [`Stays`].
@@ -85,8 +85,8 @@ pub async fn end(trail: &Trail<'_>, last: Option<&Checkpoint>) -> Result<Head, S
     }
 }
 
-/// The end that the trail had when it had `size` entries, up to `head`, its end now; `None` when it has fewer. What lies
-/// before the last checkpoint is walked along up to there: each entry covers those before it, and none behind.
+/// The end that the trail had when it had `size` entries, up to `head`, its end now; `None` when it has fewer. What
+/// lies before the last checkpoint is walked along up to there: each entry covers those before it, and none behind.
 ///
 /// # Errors
 /// [`Stays`].

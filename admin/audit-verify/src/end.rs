@@ -1,4 +1,4 @@
-//! What the end of a chain is compared with: a chain that was cut off is in order as far as it goes.
+//! What the end of a chain is compared with, since a chain that was cut off is in order up to its last entry.
 
 use crate::broken::Broken;
 use crate::walk::Walk;
@@ -83,8 +83,8 @@ impl Known {
         format!("{name} was not compared: the hash of entry {size}, its last one, is not in the file.")
     }
 
-    /// Compares the walk with it: whether the hashes could be compared and are the same one. They could not when the walk
-    /// began behind it, or saw nothing. An end beyond it is as wrong as a missing one where it must be `exact`.
+    /// Compares the walk with it: whether the hashes could be compared and are the same one. They could not when the
+    /// walk began behind it, or saw nothing. An end beyond it is as wrong as a missing one where it must be `exact`.
     pub(super) fn compare(&self, walk: &Walk, exact: bool) -> Result<bool, Broken> {
         let (name, size, end) = (self.source.name(), self.size, walk.end());
         if end < size {
@@ -124,7 +124,8 @@ pub(super) struct Compared {
     pub(super) broken: Option<Broken>,
     /// Of what could be compared, the one that proves most.
     pub(super) best: Option<Known>,
-    /// Whether a signed note is among those that fit: the store alone proves no end, since who cuts one off writes there.
+    /// Whether a signed note is among those that fit: the store alone proves no end, since who cuts one off writes
+    /// there.
     pub(super) signed: bool,
     /// Whether one that fits ends where the walk does.
     pub(super) whole: bool,

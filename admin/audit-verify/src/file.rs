@@ -1,7 +1,7 @@
 //! Verification of an export: JSON Lines of any length, read in bounded memory, without a store.
 //!
-//! Blank lines, CR before a line's end and a byte order mark in front are skipped: they say nothing. Spaces, order of keys
-//! and other ways to write the same value do not matter, since the hash is over the canonical form.
+//! Blank lines, CR before a line's end and a byte order mark in front are skipped: they say nothing. Spaces, order of
+//! keys and other ways to write the same value do not matter, since the hash is over the canonical form.
 
 use super::end::{Compared, Known, UNSIGNED};
 use crate::broken::Broken;
@@ -70,8 +70,8 @@ pub fn walk(reader: impl BufRead, walk: &mut Walk) -> io::Result<Option<Broken>>
     Ok(None)
 }
 
-/// The verdict on an export that was walked along, given what is known of its trail. The store must fit exactly, and so must
-/// a signed note that the caller gave, unless it is said to be `older`; the archive's note may always be older.
+/// The verdict on an export that was walked along, given what is known of its trail. The store must fit exactly, and so
+/// must a signed note that the caller gave, unless it is said to be `older`; the archive's note may always be older.
 #[must_use]
 pub fn verdict(walk: &Walk, broken: Option<Broken>, known: Vec<Known>, older: bool) -> Verdict {
     let mut verdict = Verdict::of(walk);

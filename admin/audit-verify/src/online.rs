@@ -1,5 +1,5 @@
-//! Verification of a trail where it lives: archived and live entries, what the account's record says of their number, and
-//! the last checkpoint.
+//! Verification of a trail where it lives: archived and live entries, what the account's record says of their number,
+//! and the last checkpoint.
 
 use super::end::{Compared, Known, UNSIGNED};
 use super::lists::Lists;
@@ -12,8 +12,8 @@ use history::trail::Trail;
 use store::audit::chain::Chain;
 use store::{Store, StoreError};
 
-/// Walks along the whole trail and compares its end with the account's record and with what else is known of it. `progress`
-/// is told how many entries are checked, and of how many.
+/// Walks along the whole trail and compares its end with the account's record and with what else is known of it.
+/// `progress` is told how many entries are checked, and of how many.
 ///
 /// # Errors
 /// [`StoreError`] when the store does not answer; what makes no sense in it is a verdict.

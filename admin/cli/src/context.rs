@@ -16,7 +16,8 @@ pub(super) struct Context {
 }
 
 impl Context {
-    /// Opens the store and checks that it holds a ledger. A restored one will do: the operator looks at it, and accepts it.
+    /// Opens the store and checks that it holds a ledger. A restored one will do: the operator looks at it, and accepts
+    /// it.
     pub(super) async fn open(settings: Settings) -> Result<Self, Failure> {
         let store = open_store(&settings)?;
         let record = sanity::examine(&store).await?;

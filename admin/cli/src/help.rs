@@ -1,7 +1,7 @@
 //! What `--help` teaches beyond the options: groups of commands, what each changes, examples, what it refuses.
 //!
-//! The derived command line says what can be given; a [`Page`] says what happens then. Pages stand beside each other, by
-//! group, so that they read as one text; docs/reference/cli.md is made from them.
+//! The derived command line says what can be given; a [`Page`] says what happens then. Pages stand beside each other,
+//! by group, so that they read as one text; docs/reference/cli.md is made from them.
 
 mod money;
 mod people;

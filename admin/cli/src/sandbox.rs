@@ -2,7 +2,6 @@
 
 use super::value;
 use crate::failure::Failure;
-use sandbox;
 use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::net::TcpListener;

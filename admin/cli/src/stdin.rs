@@ -42,7 +42,8 @@ fn line_of(
     Ok(text.lines().next().unwrap_or_default().into())
 }
 
-/// Reads no further than one byte beyond what is allowed and the line's end, which is enough to see that it is too long.
+/// Reads no further than one byte beyond what is allowed and the line's end, which is enough to see that it is too
+/// long.
 fn read(from: impl BufRead, most: usize) -> io::Result<Zeroizing<Vec<u8>>> {
     let limit = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(2);
     let mut bytes = Zeroizing::new(Vec::with_capacity(most.saturating_add(2)));

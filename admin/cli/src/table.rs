@@ -11,8 +11,8 @@ const SHORTEST: usize = 6;
 /// What stands in place of what was cut.
 const CUT: char = '…';
 
-/// Rows in columns, each as wide as its widest cell. On a terminal, lines are no longer than it is wide: the widest columns
-/// give way, the first one, which holds the id, last. In a pipe nothing is cut.
+/// Rows in columns, each as wide as its widest cell. On a terminal, lines are no longer than it is wide: the widest
+/// columns give way, the first one, which holds the id, last. In a pipe nothing is cut.
 pub(super) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
     let terminal = terminal_size_of(io::stdout()).map(|(Width(columns), _)| usize::from(columns));
     lay_out(head, rows, terminal)

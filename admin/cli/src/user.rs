@@ -1,5 +1,5 @@
-//! `tollgate-admin user`: people who sign in to the dashboard. A user is named by its e-mail, of which an account has one; where
-//! several accounts have a user of it, by the account as well.
+//! `tollgate-admin user`: people who sign in to the dashboard. A user is named by its e-mail, of which an account has
+//! one; where several accounts have a user of it, by the account as well.
 
 mod change;
 mod help;

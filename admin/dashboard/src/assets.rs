@@ -1,4 +1,5 @@
-//! The files under `admin/dashboard/web`, compiled in: their content, their types, and the version that stands in their addresses.
+//! The files under `admin/dashboard/web`, compiled in: their content, their types, and the version that stands in their
+//! addresses.
 
 use axum::http::HeaderValue;
 use bytes::Bytes;

@@ -1,7 +1,7 @@
 //! The dashboard's files as the management listener serves them, with the headers that keep the page to itself.
 //!
-//! The files are in `admin/dashboard/web`. Other pages of the server are sent with [`send`]. Knows no store: what a page
-//! shows comes from the API.
+//! The files are in `admin/dashboard/web`. Other pages of the server are sent with [`send`]. Knows no store: what a
+//! page shows comes from the API.
 
 mod assets;
 
@@ -70,8 +70,8 @@ struct Place {
     edge_url: String,
     provider: String,
     version: &'static str,
-    /// Whether the browser sent a session's cookie, which the page itself cannot see: without one it need not ask who is
-    /// signed in, and no refused request stands in the browser's console.
+    /// Whether the browser sent a session's cookie, which the page itself cannot see: without one it need not ask who
+    /// is signed in, and no refused request stands in the browser's console.
     has_session: bool,
 }
 

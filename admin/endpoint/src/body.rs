@@ -236,8 +236,8 @@ impl<'a> Fields<'a> {
 pub const CURRENCIES: [&str; 2] = ["USD", "USDC"];
 /// Longest free-form object of a body, in bytes as it was sent.
 pub const OBJECT_MAX: usize = 16 * 1024;
-/// Most levels of objects and lists in it, its own among them. What is kept and told has it inside of more, and parsers of
-/// JSON, ours among them, read some 127 in all.
+/// Most levels of objects and lists in it, its own among them. What is kept and told has it inside of more, and parsers
+/// of JSON, ours among them, read some 127 in all.
 pub const OBJECT_DEPTH_MAX: usize = 100;
 
 /// How many levels of objects and lists a value has. Its parser bounds them, and so the stack.

@@ -35,8 +35,8 @@ pub enum IdempotencyKey {
 }
 
 impl IdempotencyKey {
-    /// The idempotency key of a request (decision D26): the `Idempotency-Key` header, or else `intent_id` or `idempotency_key`
-    /// of the body.
+    /// The idempotency key of a request (decision D26): the `Idempotency-Key` header, or else `intent_id` or
+    /// `idempotency_key` of the body.
     ///
     /// # Errors
     /// 400 for one that is not 1 to 255 printable ASCII characters, or for two different headers.
@@ -224,8 +224,8 @@ impl<S, C> Call<S, C> {
         Fields::parse(&self.body)
     }
 
-    /// The caller's idempotency key (decision D26): the `Idempotency-Key` header, or else `intent_id` or `idempotency_key`
-    /// of the body.
+    /// The caller's idempotency key (decision D26): the `Idempotency-Key` header, or else `intent_id` or
+    /// `idempotency_key` of the body.
     ///
     /// # Errors
     /// 400 for one that is not 1 to 255 printable ASCII characters, or for two different headers.

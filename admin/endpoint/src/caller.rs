@@ -65,12 +65,12 @@ pub enum Who {
 }
 
 impl Caller {
-    /// Finds out who is calling from `client`, an address that may not be known, and wants `access`. An API key counts; only
-    /// where none is sent, the cookie of a session is looked at.
+    /// Finds out who is calling from `client`, an address that may not be known, and wants `access`. An API key counts;
+    /// only where none is sent, the cookie of a session is looked at.
     ///
     /// # Errors
-    /// 401 for a key or session that is missing or not valid, 403 `IP_BLOCKED` and `CSRF_FAILED`, 400 for a mode that is none,
-    /// 503 when the store cannot be asked or trusted.
+    /// 401 for a key or session that is missing or not valid, 403 `IP_BLOCKED` and `CSRF_FAILED`, 400 for a mode that
+    /// is none, 503 when the store cannot be asked or trusted.
     pub async fn identify(
         admission: &Admission,
         access: Access,

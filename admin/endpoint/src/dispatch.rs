@@ -1,5 +1,5 @@
-//! The life of one management request: request id, blocked addresses, caller, rate, permission, mode, body, handler, log
-//! line.
+//! The life of one management request: request id, blocked addresses, caller, rate, permission, mode, body, handler,
+//! log line.
 
 use super::call::{Call, is_json};
 use super::operation::{Handler, Operation};
@@ -106,7 +106,8 @@ pub(super) async fn around(
         trace.id = %trace.id,
         "request"
     );
-    // The word of a caller without a credential counts for nothing here: a flood of them would take the places of others.
+    // The word of a caller without a credential counts for nothing here: a flood of them would take the places of
+    // others.
     if caller.is_some() || !trace.by_caller {
         export(trace, method_label(&method), route, response.status(), took);
     }
@@ -135,8 +136,8 @@ fn export(trace: Trace, method: &'static str, route: &'static str, status: Statu
     }]);
 }
 
-/// What those are told who are not answered: whoever comes from a blocked address, and everybody until it is known which
-/// those are.
+/// What those are told who are not answered: whoever comes from a blocked address, and everybody until it is known
+/// which those are.
 async fn turned_away(admission: &Admission, extensions: &Extensions, headers: &HeaderMap) -> Option<Problem> {
     let client = client_of(admission, extensions, headers);
     match admission.blocked.judge_now(&admission.store, || client).await {
@@ -266,8 +267,8 @@ async fn admit(
     Ok(caller)
 }
 
-/// Refuses a change by nobody in particular that another site makes a browser ask for, such as signing in as somebody else: no
-/// form can send JSON, and no page can without saying where it comes from.
+/// Refuses a change by nobody in particular that another site makes a browser ask for, such as signing in as somebody
+/// else: no form can send JSON, and no page can without saying where it comes from.
 fn require_own_post(admission: &Admission, method: &Method, headers: &HeaderMap) -> Result<(), Problem> {
     if matches!(*method, Method::GET | Method::HEAD) {
         return Ok(());

@@ -2,10 +2,11 @@
 //!
 //! A resource declares its [`operations!`]: rows of the route table ([`Route`]) with the functions that answer them. A
 //! function takes a [`Call`] (parameters, body, caller) and returns a [`Reply`] or a [`Problem`]; beside it stands its
-//! documentation ([`doc`]). [`dispatch`] is the life of a request: blocked addresses, [`caller`], [`limits`], permission,
-//! mode, body, handler, log line; [`Admission`] is what it needs. [`Paths`] makes a service of operations.
+//! documentation ([`doc`]). [`dispatch`] is the life of a request: blocked addresses, [`caller`], [`limits`],
+//! permission, mode, body, handler, log line; [`Admission`] is what it needs. [`Paths`] makes a service of operations.
 //!
-//! Knows no resource and no route: those are registered from above. Uses the store, whether it may be trusted, and HTTP.
+//! Knows no resource and no route: those are registered from above. Uses the store, whether it may be trusted, and
+//! HTTP.
 
 pub mod admission;
 mod body;

@@ -1,5 +1,5 @@
-//! The rate limits of the management API: those of the plans, for live-mode API keys (decisions D10, D53), and the technical ones,
-//! for test-mode API keys and sessions (decision D71).
+//! The rate limits of the management API: those of the plans, for live-mode API keys (decisions D10, D53), and the
+//! technical ones, for test-mode API keys and sessions (decision D71).
 
 use crate::admission::Admission;
 use crate::call::no_plan;
@@ -27,8 +27,8 @@ const RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 /// When a key was used is noted to the minute.
 const NOTED_TO_MS: u64 = 60_000;
 
-/// Counts a request, and leaves where a live-mode key stands in `standing`, for its answer. Live-mode keys of unlimited plans
-/// are not counted.
+/// Counts a request, and leaves where a live-mode key stands in `standing`, for its answer. Live-mode keys of unlimited
+/// plans are not counted.
 ///
 /// # Errors
 /// 429 `API_KEY_RATE_LIMITED`, 401 for a key that was revoked this moment, 503 when the request cannot be counted.

@@ -1,4 +1,4 @@
-//! What is measured of requests. The help texts stand beside the names; both are a contract with dashboards and alerts.
+//! Metrics of requests. The help texts stand beside the names; both are a contract with dashboards and alerts.
 
 mod limited;
 

@@ -1,5 +1,5 @@
-//! An operation: its row of the route table, and the function that answers it. `S` is what that function needs beside its
-//! call: the state of its crate.
+//! An operation: its row of the route table, and the function that answers it. `S` is what that function needs beside
+//! its call: the state of its crate.
 
 use crate::call::Call;
 use crate::reply::Answer;

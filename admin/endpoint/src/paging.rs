@@ -1,8 +1,9 @@
 //! Which part of a list a query asks for (decision D5): `limit`, and `offset` or `cursor`.
 //!
-//! A cursor is a position in one list, as URL-safe text. It is sealed to the list, to its filters and to the account and mode
-//! that it was given to by a hash, so that one that was made for another list is refused. The hash is no secret: whoever makes a
-//! cursor by hand gets a position in a list of their own and nothing else, since a page is read like any other.
+//! A cursor is a position in one list, as URL-safe text. It is sealed to the list, to its filters and to the account
+//! and mode that it was given to by a hash, so that one that was made for another list is refused. The hash is no
+//! secret: whoever makes a cursor by hand gets a position in a list of their own and nothing else, since a page is read
+//! like any other.
 
 use crate::problem::Problem;
 use base64::Engine;
@@ -93,7 +94,8 @@ impl Paging {
     /// The part of `list` that a query asks for.
     ///
     /// # Errors
-    /// 400 when a parameter is out of range, when there are both `offset` and `cursor`, or when `cursor` is not one of the list.
+    /// 400 when a parameter is out of range, when there are both `offset` and `cursor`, or when `cursor` is not one of
+    /// the list.
     pub fn of(query: &BTreeMap<String, String>, list: ListId) -> Result<Self, Problem> {
         let limit = number(query, "limit", PAGE_DEFAULT, 1..=PAGE_MAX).ok_or_else(|| {
             Problem::validation(format!("limit must be a whole number from 1 to {PAGE_MAX}."))

@@ -1,7 +1,7 @@
 //! Reads the body of a request within its bounds: bytes, time, and memory for all bodies together.
 //!
-//! A body that is read takes memory before its caller has shown that he may do anything with it, so a stranger's is short,
-//! and all bodies of an account have a share of what there is.
+//! A body that is read takes memory before its caller has shown that he may do anything with it, so a stranger's is
+//! short, and all bodies of an account have a share of what there is.
 
 use crate::problem::{Code, Problem};
 use axum::body::Body;

@@ -1,4 +1,5 @@
-//! `X-Request-Id` (decision D5): the caller's when it is well-formed, as a run id is, else one of ours. The edge does the same.
+//! `X-Request-Id` (decision D5): the caller's when it is well-formed, as a run id is, else one of ours. The edge does
+//! the same.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use domain::id::Kind;

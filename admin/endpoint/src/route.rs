@@ -102,7 +102,8 @@ pub struct Route {
 }
 
 impl Route {
-    /// Whether it makes records that stay. What ends, reads, protects or decides about what is there does not (decision D71).
+    /// Whether it makes records that stay. What ends, reads, protects or decides about what is there does not (decision
+    /// D71).
     #[must_use]
     pub fn makes_records(&self) -> bool {
         let adds = matches!(self.method, Method::POST | Method::PATCH);

@@ -37,8 +37,8 @@ impl<'a> Intents<'a> {
         }
     }
 
-    /// The intent `id`, or `None` when there is none. Of several that had the same idempotency key one after the other it
-    /// is the newest.
+    /// The intent `id`, or `None` when there is none. Of several that had the same idempotency key one after the other
+    /// it is the newest.
     ///
     /// # Errors
     /// [`StoreError`], also for a record that makes no sense; [`StoreError::Archive`] when a segment that is needed is
@@ -60,8 +60,8 @@ impl<'a> Intents<'a> {
         Ok(None)
     }
 
-    /// The intents of a list on a page, newest first. Those in the archive come behind those in the store; one that leaves the
-    /// store while its list is read page by page comes with the next page, or has come before.
+    /// The intents of a list on a page, newest first. Those in the archive come behind those in the store; one that
+    /// leaves the store while its list is read page by page comes with the next page, or has come before.
     ///
     /// # Errors
     /// As for [`Intents::read`].

@@ -1,5 +1,5 @@
-//! The whole audit trail of an account and mode as readers see it: complete, in order, newest first in lists, whether its
-//! entries are in the store or in the archive.
+//! The whole audit trail of an account and mode as readers see it: complete, in order, newest first in lists, whether
+//! its entries are in the store or in the archive.
 
 mod archived;
 
@@ -45,8 +45,8 @@ impl<'a> Trail<'a> {
         self.chain.seal().await
     }
 
-    /// The entries on a page, newest first. Everything that happened until now is among them. A position is the number of an
-    /// entry: what leaves the store for the archive keeps it.
+    /// The entries on a page, newest first. Everything that happened until now is among them. A position is the number
+    /// of an entry: what leaves the store for the archive keeps it.
     ///
     /// # Errors
     /// [`StoreError`]; [`StoreError::Archive`] when a segment that is needed is missing or damaged.
@@ -118,8 +118,8 @@ impl<'a> Trail<'a> {
         Ok(self.row(seq, 1).await?.into_iter().next())
     }
 
-    /// The entries of a decision, oldest first: one, or two when a kept charge was corrected. The record of a rate window is
-    /// found by the id that it gives to its denials (decision D70).
+    /// The entries of a decision, oldest first: one, or two when a kept charge was corrected. The record of a rate
+    /// window is found by the id that it gives to its denials (decision D70).
     ///
     /// # Errors
     /// [`StoreError`]; [`StoreError::Archive`] when a segment that is needed is missing or damaged.

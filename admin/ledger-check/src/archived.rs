@@ -1,5 +1,5 @@
-//! Archived intents: they must be what they were, and transactions, escrows and counters must agree with them as with those
-//! in the store.
+//! Archived intents: they must be what they were, and transactions, escrows and counters must agree with them as with
+//! those in the store.
 
 use super::book::Place;
 use super::pass::Pass;
@@ -7,8 +7,8 @@ use super::violation::Invariant;
 use store::StoreError;
 
 impl Pass<'_> {
-    /// Reads the archived intents of every account and mode where the walk saw some. One that is archived during the walk
-    /// may be counted twice, and the next pass counts it once.
+    /// Reads the archived intents of every account and mode where the walk saw some. One that is archived during the
+    /// walk may be counted twice, and the next pass counts it once.
     pub(super) async fn read_archived_intents(&mut self) -> Result<(), StoreError> {
         let accounts = self.accounts;
         for place in accounts.places() {

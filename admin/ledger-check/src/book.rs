@@ -1,5 +1,5 @@
-//! What a pass keeps in memory: one row an account, one an agent or user wallet, one an escrow that holds money. Whatever
-//! grows with the calls is added up as it goes by.
+//! What a pass keeps in memory: one row an account, one an agent or user wallet, one an escrow that holds money.
+//! Whatever grows with the calls is added up as it goes by.
 
 use super::replay::{Fold, Replay};
 use domain::mode::Mode;
@@ -68,7 +68,7 @@ impl Accounts {
         (0..self.len()).flat_map(|account| [Mode::Live, Mode::Test].map(|mode| Place { account, mode }))
     }
 
-    /// What a join calls the place.
+    /// How a comparison names the place.
     pub(super) fn word(&self, place: Place) -> &str {
         &self.words[place.index()]
     }

@@ -1,4 +1,4 @@
-//! Reading in bulk: jobs are put together to batches, several batches are under way, and answers come in order.
+//! Reading in bulk: jobs are grouped into batches, several batches are in flight, and answers come in order.
 
 use futures::{StreamExt, TryStreamExt, stream};
 use store::read::{Answers, Read};

@@ -1,7 +1,7 @@
 //! E-mails: the look-up of each leads to users that are there, and each user is led to (decision D74).
 //!
-//! A look-up lies outside the buckets. So the check of a single account sees that its users are led to, and not what leads to
-//! nobody.
+//! A look-up lies outside the buckets. So the check of a single account sees that its users are led to, and not what
+//! leads to nobody.
 
 mod pass;
 

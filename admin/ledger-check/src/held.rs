@@ -1,7 +1,7 @@
 //! What is held of each agent is the sum of its open holds, exactly.
 //!
-//! What opens a hold raises the account's version, and what ends one writes a line into its audit log: what was read while
-//! both stood still belongs together.
+//! What opens a hold raises the account's version, and what ends one writes a line into its audit log: what was read
+//! while both stood still belongs together.
 
 use super::book::Place;
 use super::pass::Pass;

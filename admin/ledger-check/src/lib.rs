@@ -1,8 +1,8 @@
 //! Recomputes the ledger from its records and reports everything that does not hold (decision D13): balances, escrows,
 //! intents, counters, holds, the audit sequence, the look-ups of numbers and keys, and the sum over all money.
 //!
-//! It runs beside a live system and takes no snapshot. A pass compares what cannot disagree whenever it is read; what it
-//! finds counts only when the next pass finds it again. Memory grows with agents, wallets and open escrows, not with
+//! It runs beside a live system and takes no snapshot. A pass compares what cannot disagree whenever it is read; what
+//! it finds counts only when the next pass finds it again. Memory grows with agents, wallets and open escrows, not with
 //! transactions and intents: those are added up as they are read.
 //!
 //! Uses the store and the archive, and changes nothing.
@@ -14,29 +14,29 @@ mod drive;
 mod emails;
 mod held;
 mod hold_indexes;
-mod join;
 mod logs;
 mod names;
 mod open_escrows;
 mod pass;
 mod pending;
+mod reconcile;
 mod record;
 mod replay;
-mod standing;
+mod scan;
+mod snapshot;
 mod transactions;
 mod transit;
 mod versions;
 mod violation;
-mod walk;
 
 pub use pass::Progress;
 pub use violation::{Doubt, Invariant, Violation};
 
 use archive::Archive;
 use book::Accounts;
-use join::{Joins, Suspects};
 use pass::Pass;
 use pending::Questions;
+use reconcile::{Reconciliation, Suspects};
 use std::collections::HashSet;
 use std::collections::hash_map::RandomState;
 use std::time::Duration;
@@ -84,8 +84,8 @@ impl Checked {
     }
 }
 
-/// Checks one account, or the whole store, with the intents that left it for the archive. What a look cannot tell, it looks
-/// at again, [`LOOKS`] times at most.
+/// Checks one account, or the whole store, with the intents that left it for the archive. What a look cannot tell, it
+/// looks at again, [`LOOKS`] times at most.
 ///
 /// # Errors
 /// [`StoreError`].
@@ -130,8 +130,8 @@ async fn look(
             add_new(&mut ids, Account::ids(store).await?);
         }
         let accounts = Accounts::new(ids.clone(), account.is_some());
-        let joins = Joins::new(seed.clone(), suspects.clone());
-        let seen = Pass::run((store, archive), &accounts, (joins, asked), progress).await?;
+        let reconciliation = Reconciliation::new(seed.clone(), suspects.clone());
+        let seen = Pass::run((store, archive), &accounts, (reconciliation, asked), progress).await?;
         (records, doubts) = (seen.checked, seen.doubts);
         let clean = seen.found.is_empty();
         let unsure = pass == 1 && !(seen.suspects.is_empty() && seen.asks.is_empty());

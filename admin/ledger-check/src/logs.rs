@@ -1,9 +1,9 @@
-//! What is written down in order: the audit log, and the lists of intents.
+//! Records with an order: the audit log, and the lists of intents.
 
 use super::book::Place;
 use super::drive::{BATCH, Job, drive};
-use super::join::{Join, Side};
 use super::pass::Pass;
+use super::reconcile::{Comparison, Side};
 use super::violation::Invariant;
 use domain::intent::State;
 use store::StoreError;
@@ -167,7 +167,7 @@ impl Pass<'_> {
                 IntentIndex::State(state) => ["state", state],
             };
             for id in ids {
-                self.join(Join::IntentList, Side::Match, (place, &id), &parts);
+                self.reconcile(Comparison::IntentList, Side::Match, (place, &id), &parts);
             }
         })
         .await

@@ -1,12 +1,12 @@
-//! One look at everything. It reads beside a live system and takes no snapshot; so each part reads in an order in which
-//! what is compared cannot disagree, and where that is not possible, the next pass has to find the same.
+//! One pass over all records. It runs beside a live system and takes no snapshot, so each part reads in an order in
+//! which what is compared cannot disagree; where that is not possible, only what the next pass finds again counts.
 
 use super::book::{Accounts, Owner, Page, Place};
 use super::drive::BATCH;
 use super::emails::Emails;
-use super::join::{Join, Joins, Odd, Side, Suspects};
 use super::names::Names;
 use super::pending::Questions;
+use super::reconcile::{Comparison, Mismatch, Reconciliation, Side, Suspects};
 use super::transit::{Flow, Rows};
 use super::violation::{Doubt, Findings, Invariant};
 use archive::Archive;
@@ -29,7 +29,7 @@ pub(super) struct Pass<'a> {
     pages: Vec<Page>,
     /// The records of the accounts, in their order.
     pub(super) records: Vec<HashMap<String, String>>,
-    pub(super) joins: Joins,
+    pub(super) reconciliation: Reconciliation,
     pub(super) found: Findings,
     /// What cannot be told.
     pub(super) doubts: Vec<Doubt>,
@@ -61,7 +61,7 @@ impl<'a> Pass<'a> {
     pub(super) async fn run(
         (store, archive): (&'a Store, &'a Archive),
         accounts: &'a Accounts,
-        (joins, asked): (Joins, Questions),
+        (reconciliation, asked): (Reconciliation, Questions),
         progress: &'a Progress,
     ) -> Result<PassOutcome, StoreError> {
         let mut pass = Self {
@@ -71,7 +71,7 @@ impl<'a> Pass<'a> {
             progress,
             pages: accounts.places().map(|_| Page::default()).collect(),
             records: vec![HashMap::new(); accounts.len()],
-            joins,
+            reconciliation,
             found: Findings::default(),
             doubts: Vec::new(),
             checked: 0,
@@ -84,11 +84,11 @@ impl<'a> Pass<'a> {
             flows: [Flow::default(), Flow::default()],
         };
         pass.read_rows().await?;
-        pass.walk().await?;
+        pass.scan().await?;
         pass.read_archived_intents().await?;
         pass.answer_questions();
         let witnesses = pass.read_witnesses().await?;
-        pass.read_standing().await?;
+        pass.read_snapshots().await?;
         pass.check_versions(witnesses);
         pass.check_held().await?;
         pass.read_hold_indexes().await?;
@@ -101,10 +101,10 @@ impl<'a> Pass<'a> {
         pass.read_email_lookups().await?;
         pass.read_counters_of_numbers().await?;
         pass.check_transit();
-        let (suspects, odd) = pass.joins.finish();
+        let (suspects, mismatch) = pass.reconciliation.finish();
         let (found, accounts) = (&mut pass.found, pass.accounts);
-        for odd in foreign_left_out(store, accounts, odd).await? {
-            tell(found, accounts, &odd);
+        for mismatch in foreign_left_out(store, accounts, mismatch).await? {
+            tell(found, accounts, &mismatch);
         }
         Ok(PassOutcome {
             found: pass.found,
@@ -136,10 +136,16 @@ impl<'a> Pass<'a> {
         owners.entry(owner.to_owned()).or_default()
     }
 
-    /// A side of a join about something of this place.
-    pub(super) fn join(&mut self, join: Join, side: Side, (place, key): (Place, &str), parts: &[&str]) {
-        self.joins
-            .add(join, side, (self.accounts.word(place), key), parts);
+    /// Adds one side of a comparison about something of this place.
+    pub(super) fn reconcile(
+        &mut self,
+        comparison: Comparison,
+        side: Side,
+        (place, key): (Place, &str),
+        parts: &[&str],
+    ) {
+        self.reconciliation
+            .add(comparison, side, (self.accounts.word(place), key), parts);
     }
 
     /// Two answers of the same reading disagree.
@@ -148,60 +154,71 @@ impl<'a> Pass<'a> {
     }
 }
 
-/// Leaves out what only seems odd because the account of the other side was not looked at: escrows that another account
+/// Leaves out what only seems to differ because the account of the other side was not read: escrows that another account
 /// pays. A check of the whole store compares those too.
-async fn foreign_left_out(store: &Store, accounts: &Accounts, odd: Vec<Odd>) -> Result<Vec<Odd>, StoreError> {
-    let mut told = Vec::with_capacity(odd.len());
-    for odd in odd {
-        if is_left_by_a_crash(&odd) {
+async fn foreign_left_out(
+    store: &Store,
+    accounts: &Accounts,
+    mismatch: Vec<Mismatch>,
+) -> Result<Vec<Mismatch>, StoreError> {
+    let mut told = Vec::with_capacity(mismatch.len());
+    for mismatch in mismatch {
+        if is_left_by_a_crash(&mismatch) {
             continue;
         }
         let of_escrow = matches!(
-            odd.join,
-            Join::EscrowMoney | Join::EscrowWinner | Join::EscrowList
+            mismatch.comparison,
+            Comparison::EscrowMoney | Comparison::EscrowWinner | Comparison::EscrowList
         );
-        let number = odd.key.parse().ok().filter(|_| of_escrow && accounts.partial);
+        let number = mismatch
+            .key
+            .parse()
+            .ok()
+            .filter(|_| of_escrow && accounts.partial);
         let payer = match number {
             None => None,
             Some(number) => store::escrow::Escrow::read(store, number).await.unwrap_or(None),
         };
         if payer.is_none_or(|escrow| accounts.find(&escrow.payer.account).is_some()) {
-            told.push(odd);
+            told.push(mismatch);
         }
     }
     Ok(told)
 }
 
 /// An earlier version listed an escrow before it made it: one that is only listed was never made.
-fn is_left_by_a_crash(odd: &Odd) -> bool {
-    let is_earlier = odd.key.parse().is_ok_and(|number| Number::of(number).is_none());
-    odd.join == Join::EscrowList && odd.records.is_empty() && is_earlier
+fn is_left_by_a_crash(mismatch: &Mismatch) -> bool {
+    let is_earlier = mismatch
+        .key
+        .parse()
+        .is_ok_and(|number| Number::of(number).is_none());
+    mismatch.comparison == Comparison::EscrowList && mismatch.records.is_empty() && is_earlier
 }
 
-/// Says what an odd item means.
-fn tell(found: &mut Findings, accounts: &Accounts, odd: &Odd) {
-    let invariant = match odd.join {
-        Join::IntentTransaction | Join::IntentList => Invariant::Intent,
-        Join::Deposit => Invariant::Pending,
-        Join::EscrowMoney => Invariant::EscrowState,
-        Join::EscrowWinner => Invariant::EscrowState,
-        Join::TransactionList => Invariant::WalletBalance,
-        Join::Place | Join::EscrowList | Join::Email => Invariant::Names,
+/// Reports a mismatch as a violation.
+fn tell(found: &mut Findings, accounts: &Accounts, mismatch: &Mismatch) {
+    let invariant = match mismatch.comparison {
+        Comparison::IntentTransaction | Comparison::IntentList => Invariant::Intent,
+        Comparison::Deposit => Invariant::Pending,
+        Comparison::EscrowMoney => Invariant::EscrowState,
+        Comparison::EscrowWinner => Invariant::EscrowState,
+        Comparison::TransactionList => Invariant::WalletBalance,
+        Comparison::Place | Comparison::EscrowList | Comparison::Email => Invariant::Names,
     };
-    let (records, matches) = (odd.records.join(", "), odd.matches.join(", "));
-    let (what, other) = match odd.join {
-        Join::IntentTransaction => ("the intent has moved", "transactions of it moved"),
-        Join::IntentList => ("it belongs in", "it is listed in"),
-        Join::Deposit => ("the confirmed deposit is", "its transactions are"),
-        Join::EscrowMoney => ("by its status there was", "its transactions are"),
-        Join::EscrowWinner => (
+    let (records, matches) = (mismatch.records.join(", "), mismatch.matches.join(", "));
+    let (what, other) = match mismatch.comparison {
+        Comparison::IntentTransaction => ("the intent has moved", "transactions of it moved"),
+        Comparison::IntentList => ("it belongs in", "it is listed in"),
+        Comparison::Deposit => ("the confirmed deposit is", "its transactions are"),
+        Comparison::EscrowMoney => ("by its status there was", "its transactions are"),
+        Comparison::EscrowWinner => (
             "it says that it was resolved by",
             "settled releases and disputes of it are",
         ),
-        Join::TransactionList => ("there is a list", "there should be a list"),
-        Join::Place => ("the number is that of", "it leads to"),
-        Join::EscrowList => ("its party is", "it is in the list of"),
-        Join::Email => ("it leads to users of", "it names"),
+        Comparison::TransactionList => ("there is a list", "there should be a list"),
+        Comparison::Place => ("the number is that of", "it leads to"),
+        Comparison::EscrowList => ("its party is", "it is in the list of"),
+        Comparison::Email => ("it leads to users of", "it names"),
     };
     let none = |text: &str| {
         if text.is_empty() {
@@ -211,20 +228,20 @@ fn tell(found: &mut Findings, accounts: &Accounts, odd: &Odd) {
         }
     };
     let detail = format!("{what} {}, and {other} {}", none(&records), none(&matches));
-    let place = place_named(accounts, &odd.place);
-    let key = match (odd.join, place) {
-        (Join::IntentTransaction | Join::IntentList, Some(place)) => {
-            accounts.keys(place).intent(place.mode, &odd.key)
+    let place = place_named(accounts, &mismatch.place);
+    let key = match (mismatch.comparison, place) {
+        (Comparison::IntentTransaction | Comparison::IntentList, Some(place)) => {
+            accounts.keys(place).intent(place.mode, &mismatch.key)
         }
-        (Join::EscrowMoney | Join::EscrowWinner | Join::EscrowList, _) => {
-            format!("escrow {}", odd.key)
+        (Comparison::EscrowMoney | Comparison::EscrowWinner | Comparison::EscrowList, _) => {
+            format!("escrow {}", mismatch.key)
         }
-        _ => odd.key.clone(),
+        _ => mismatch.key.clone(),
     };
     found.add(invariant, &[&key], detail);
 }
 
-/// The place that a join's word stands for.
+/// The place that a comparison names.
 fn place_named(accounts: &Accounts, word: &str) -> Option<Place> {
     let (account, mode) = word.split_once(' ')?;
     Some(Place {

@@ -1,7 +1,7 @@
-//! Pending money: what a wallet says, and what its pending deposits come to.
+//! Pending money: the amount in the record of a wallet, and the sum of its pending deposits.
 //!
-//! Deposits are read before the wallets, and more may be made in between. So a pass that sees a difference only asks; the
-//! next one has seen all deposits of that time, and works out what was pending then.
+//! Deposits are read before the wallets, and more may be made in between. So a pass that sees a difference only
+//! notes a question; the next one has seen all deposits of that time, and computes what was pending then.
 
 mod pass;
 

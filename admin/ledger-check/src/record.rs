@@ -1,10 +1,10 @@
 //! The records that the walk reads at once: intents, escrows, deposits, runs and holds.
 
 use super::book::{Held, Place};
-use super::join::{Join, Side};
 use super::pass::Pass;
+use super::reconcile::{Comparison, Side};
+use super::scan::Record;
 use super::violation::Invariant;
-use super::walk::Record;
 use domain::intent::{Kind, State};
 use domain::number::Number;
 use store::deposit::{Deposit, DepositState};
@@ -83,7 +83,7 @@ impl Pass<'_> {
             ["agent", &intent.agent],
             ["state", intent.state.as_str()],
         ] {
-            self.join(Join::IntentList, Side::Record, (place, id), &parts);
+            self.reconcile(Comparison::IntentList, Side::Record, (place, id), &parts);
         }
     }
 
@@ -102,7 +102,12 @@ impl Pass<'_> {
     fn settled(&mut self, place: Place, key: &str, intent: &IntentRecord) {
         if let Some(transaction) = &intent.transaction {
             let parts = [transaction.as_str(), &intent.amount.get().to_string()];
-            self.join(Join::IntentTransaction, Side::Record, (place, &intent.id), &parts);
+            self.reconcile(
+                Comparison::IntentTransaction,
+                Side::Record,
+                (place, &intent.id),
+                &parts,
+            );
         }
         let moved = intent.transaction.is_some();
         match (intent.kind, intent.escrow) {
@@ -125,8 +130,12 @@ impl Pass<'_> {
             }
             (Kind::EscrowRelease | Kind::EscrowDispute, Some(escrow)) => {
                 let escrow = escrow.to_string();
-                self.joins
-                    .add(Join::EscrowWinner, Side::Match, ("", &escrow), &[&intent.id]);
+                self.reconciliation.add(
+                    Comparison::EscrowWinner,
+                    Side::Match,
+                    ("", &escrow),
+                    &[&intent.id],
+                );
             }
             (Kind::EscrowFund, Some(_)) if !moved => {
                 self.wrong(
@@ -152,7 +161,7 @@ impl Pass<'_> {
         if deposit.state == DepositState::Confirmed {
             let parts = [amount.to_string(), deposit.wallet.to_string()];
             let parts = parts.each_ref().map(String::as_str);
-            self.join(Join::Deposit, Side::Record, (place, &deposit.id), &parts);
+            self.reconcile(Comparison::Deposit, Side::Record, (place, &deposit.id), &parts);
         }
         self.pending(place, deposit);
     }
@@ -174,30 +183,34 @@ impl Pass<'_> {
         };
         let (number_text, amount) = (number.to_string(), escrow.amount.to_string());
         let here = |account: &str| self.accounts.find(account).is_some();
-        let mut items: Vec<(Join, Vec<&str>)> = Vec::new();
+        let mut items: Vec<(Comparison, Vec<&str>)> = Vec::new();
         if escrow.status != "pending" {
-            items.push((Join::EscrowMoney, vec!["fund", &amount, escrow.from]));
+            items.push((Comparison::EscrowMoney, vec!["fund", &amount, escrow.from]));
         }
         match escrow.status {
             "released" if here(escrow.to_account) => {
-                items.push((Join::EscrowMoney, vec!["release", &amount, escrow.to_account]));
+                items.push((
+                    Comparison::EscrowMoney,
+                    vec!["release", &amount, escrow.to_account],
+                ));
             }
             "refunded" => {
                 let payer = self.accounts.id(place);
-                items.push((Join::EscrowMoney, vec!["refund", &amount, payer]));
+                items.push((Comparison::EscrowMoney, vec!["refund", &amount, payer]));
             }
             _ => {}
         }
         match escrow.winner {
-            Some((winner, account)) if here(account) => items.push((Join::EscrowWinner, vec![winner])),
+            Some((winner, account)) if here(account) => items.push((Comparison::EscrowWinner, vec![winner])),
             None if matches!(escrow.status, "released" | "disputed" | "refunded") => {
                 let detail = "it is resolved, and does not say by which intent";
                 self.found.add(Invariant::EscrowState, &[key], detail);
             }
             _ => {}
         }
-        for (join, parts) in items {
-            self.joins.add(join, Side::Record, ("", &number_text), &parts);
+        for (comparison, parts) in items {
+            self.reconciliation
+                .add(comparison, Side::Record, ("", &number_text), &parts);
         }
         if let Some(funded) = escrow.funded_at {
             let when = (funded, escrow.resolved_at);

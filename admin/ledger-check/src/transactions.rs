@@ -3,8 +3,8 @@
 use super::book::Place;
 use super::counters::spends_differ;
 use super::drive::{BATCH, Job, drive};
-use super::join::{Join, Side};
 use super::pass::Pass;
+use super::reconcile::{Comparison, Side};
 use super::replay::{Fold, ListCheck, place_of};
 use super::violation::Invariant;
 use domain::period::DAY_MS;
@@ -100,7 +100,12 @@ impl Pass<'_> {
         let amount = transaction.amount.get().to_string();
         if let Some(intent) = &transaction.intent {
             let parts = [transaction.id.as_str(), &amount];
-            self.join(Join::IntentTransaction, Side::Match, (place, intent), &parts);
+            self.reconcile(
+                Comparison::IntentTransaction,
+                Side::Match,
+                (place, intent),
+                &parts,
+            );
         }
         let escrow = |word: &str| match word {
             "fund" => transaction.wallet.to_string(),
@@ -109,7 +114,7 @@ impl Pass<'_> {
         let of_escrow = match transaction.kind {
             TransactionType::Deposit => {
                 let parts = [amount.as_str(), &transaction.wallet.to_string()];
-                self.join(Join::Deposit, Side::Match, (place, &transaction.id), &parts);
+                self.reconcile(Comparison::Deposit, Side::Match, (place, &transaction.id), &parts);
                 return;
             }
             TransactionType::Spend => {
@@ -132,8 +137,8 @@ impl Pass<'_> {
         match counterparty.strip_prefix("escrow:") {
             Some(escrow) => {
                 let parts = [of_escrow.0, &amount, &of_escrow.1];
-                self.joins
-                    .add(Join::EscrowMoney, Side::Match, ("", escrow), &parts);
+                self.reconciliation
+                    .add(Comparison::EscrowMoney, Side::Match, ("", escrow), &parts);
             }
             None => {
                 let key = self.accounts.keys(place).transactions(place.mode);
@@ -223,7 +228,7 @@ impl Pass<'_> {
         }
         lists.retain(|(_, _, fold, _)| fold.count > 0);
         for (place, key, ..) in &lists {
-            self.join(Join::TransactionList, Side::Match, (*place, key), &[]);
+            self.reconcile(Comparison::TransactionList, Side::Match, (*place, key), &[]);
         }
         let jobs = lists.into_iter().flat_map(|(place, key, expected, seq)| {
             let list = List {

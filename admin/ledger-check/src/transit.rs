@@ -1,8 +1,8 @@
 //! What is on its way between accounts, and the sum over everything: what was deposited and not spent is somewhere.
 //!
-//! Both are taken at one moment, the cut. Every transaction has the time of the store's clock, so those before the cut are
-//! a snapshot of all accounts whenever they are read; rows are read just before it. What moved in the moment of reading
-//! the rows is the only thing that is uncertain, and the sum may be off by that much.
+//! Both are taken at one moment, the cut. Every transaction has the time of the store's clock, so those before the cut
+//! are a snapshot of all accounts whenever they are read; rows are read just before it. What moved in the moment of
+//! reading the rows is the only thing that is uncertain, and the sum may be off by that much.
 
 mod pass;
 

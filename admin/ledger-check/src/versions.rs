@@ -1,4 +1,4 @@
-//! How far accounts have come, and how far another server was told that they had: less means that the store lost writes.
+//! Versions of accounts, and those that their witnesses hold: a lower one means that the store lost writes.
 
 use super::book::Place;
 use super::drive::{Job, drive};

@@ -1,4 +1,4 @@
-//! What a check finds: which invariant does not hold, and for which records.
+//! Findings: which invariant does not hold, and for which records.
 
 use serde::Serialize;
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
-//! The overspend check: what the ledger says of each agent after the run, against its caps and against what the answers
-//! said was charged.
+//! The overspend check: compares the ledger's amounts of each agent after the run with its caps and with the charges in
+//! the answers.
 
 use super::fixtures::{Agent, Fixtures};
 use super::generator::Seen;

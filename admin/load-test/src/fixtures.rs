@@ -1,4 +1,4 @@
-//! On whose behalf calls are made: virtual keys of a file, or agents that are made for the run and put away after it.
+//! The agents and keys of a run: virtual keys of a file, or agents that are created for the run and removed after it.
 
 mod provisioner;
 

@@ -1,4 +1,4 @@
-//! Sends the calls when they are due, over a bounded number of connections, and takes their answers in.
+//! Sends calls when they are due, over a bounded number of connections, and records their answers.
 
 use super::fixtures::Fixtures;
 use super::kind::Kind;

@@ -1,10 +1,11 @@
-//! Load on an edge (`tollgate-admin bench`): shows an operator what a staging system takes, and whether it charged exactly
-//! what it answered.
+//! Load on an edge (`tollgate-admin bench`): shows an operator what a staging system takes, and whether it charged
+//! exactly what it answered.
 //!
 //! [`plan`] says what is sent when, [`fixtures`] with which agents and keys, `pace` keeps the time, `generator` sends,
-//! `record` counts, [`check`] compares what was charged with what was answered, `report` renders. The load is open: a call
-//! is due when the plan says so, whether the answers before it came or not, and its latency counts from then. So a server
-//! that stalls shows all the calls that it delayed, not only the one that it was answering (no coordinated omission).
+//! `record` counts, [`check`] compares what was charged with what was answered, `report` renders. The load is open: a
+//! call is due when the plan says so, whether the answers before it came or not, and its latency counts from then. So a
+//! server that stalls shows all the calls that it delayed, not only the one that it was answering (no coordinated
+//! omission).
 //!
 //! Talks HTTP to the edge and the management API; uses the store only to read what was charged.
 

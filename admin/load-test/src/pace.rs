@@ -1,5 +1,5 @@
-//! Keeps the time: lets calls go when they are due, to some ten microseconds. The timer of the asynchronous runtime is
-//! good to a millisecond only, which would stand in every latency.
+//! Releases calls when they are due, to some ten microseconds. The timer of the asynchronous runtime has a resolution
+//! of a millisecond, which would be part of every latency.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,8 +9,8 @@ use tokio::sync::Semaphore;
 /// Longest sleep, after which it is looked whether to stop.
 const NAP: Duration = Duration::from_millis(50);
 
-/// Lets `calls` calls go, one by one, `rate` a second from `start` on. Each has a permit of `gate`, which is closed in the
-/// end. Returns at once: a thread of its own keeps the time.
+/// Lets `calls` calls go, one by one, `rate` a second from `start` on. Each has a permit of `gate`, which is closed in
+/// the end. Returns at once: a thread of its own keeps the time.
 ///
 /// # Errors
 /// When there can be no more threads.

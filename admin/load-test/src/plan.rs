@@ -1,4 +1,4 @@
-//! What is sent when: scenarios as phases of a steady rate, the mix of calls, and the bounds of all of it.
+//! The plan of a run: scenarios as phases of a steady rate, the mix of calls, and their bounds.
 
 use super::kind::Kind;
 use super::record::Recorded;

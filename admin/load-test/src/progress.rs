@@ -1,4 +1,4 @@
-//! What is shown while a run goes on: a line each second on standard error, which a terminal shows in one place.
+//! Progress of a run: a line each second on standard error, which a terminal shows in one place.
 
 use super::generator::LoadGenerator;
 use super::plan::{Phase, millis};

@@ -1,4 +1,4 @@
-//! What was seen of a phase: counts and latencies, in bounded memory whatever the number of calls.
+//! Counts and latencies of a phase, in bounded memory whatever the number of calls.
 
 use super::kind::{Judged, Kind};
 use hdrhistogram::Histogram;

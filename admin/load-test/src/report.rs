@@ -1,4 +1,4 @@
-//! What is said about a run: before it, what it will send; after it, what was seen, for people and as a document.
+//! Reports of a run: what it will send, and afterwards its results, as text and as JSON.
 
 use super::check::{Line, Verdict};
 use super::plan::{Plan, WHOLE, millis};

@@ -1,5 +1,5 @@
-//! Password rules, and the argon2id hash in which alone a password is stored. A hash costs 19 MiB and tens of milliseconds,
-//! so a server computes a few at a time, off the threads that answer.
+//! Password rules, and the argon2id hash in which alone a password is stored. A hash costs 19 MiB and tens of
+//! milliseconds, so a server computes a few at a time, off the threads that answer.
 //!
 //! Knows no store and no HTTP.
 
@@ -18,7 +18,8 @@ pub const SHORTEST: usize = 8;
 pub const LONGEST: usize = 1024;
 /// Hashes that are made at once, at most; fewer where there are fewer cores.
 const AT_ONCE: usize = 8;
-/// Requests that wait for their turn, at most. Each holds a connection, and a flood of guesses must leave the others theirs.
+/// Requests that wait for their turn, at most. Each holds a connection, and a flood of guesses must leave the others
+/// theirs.
 const WAITING_MAX: usize = 256;
 /// Longest wait for one's turn.
 const TURN: Duration = Duration::from_secs(10);
@@ -54,9 +55,9 @@ pub enum NotHashed {
     Panicked,
 }
 
-/// What a password is hashed with beside itself: 16 bytes that only this installation derives from an e-mail. All users of the
-/// e-mail have the same, so that one hash tells which of them a password is right for, and signing in takes as long
-/// however many there are (decision D74).
+/// What a password is hashed with beside itself: 16 bytes that only this installation derives from an e-mail. All users
+/// of the e-mail have the same, so that one hash tells which of them a password is right for, and signing in takes as
+/// long however many there are (decision D74).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Salt([u8; 16]);
 
@@ -90,8 +91,8 @@ fn hash_in(password: &SecretString, salt: Salt, memory: &mut Memory) -> Result<S
     way.hash.ok_or(HashFailed).map(|_| way.to_string())
 }
 
-/// What hashes are computed in, 19 MiB with today's parameters. It is kept from one hash to the next: the system's allocator
-/// would keep as much for each thread that ever computed one.
+/// What hashes are computed in, 19 MiB with today's parameters. It is kept from one hash to the next: the system's
+/// allocator would keep as much for each thread that ever computed one.
 #[derive(Default)]
 struct Memory(Vec<Block>);
 
@@ -112,13 +113,14 @@ impl Memory {
     }
 }
 
-/// Hashes that one sign-in computes at least: one with the e-mail's salt, and one with that of an earlier version's user, or
-/// of nobody.
+/// Hashes that one sign-in computes at least: one with the e-mail's salt, and one with that of an earlier version's
+/// user, or of nobody.
 const COMPUTED: usize = 2;
 /// And at most: users whose hashes have further salts or parameters sign in by naming their account.
 const COMPUTED_MAX: usize = 4;
 
-/// Which of the hashes the password is right for. The work is the same whether there are none, one or many of one e-mail.
+/// Which of the hashes the password is right for. The work is the same whether there are none, one or many of one
+/// e-mail.
 fn right_for(password: &SecretString, hashes: &[String], nobody: &str, memory: &mut Memory) -> Vec<bool> {
     let password = password.expose_secret().as_bytes();
     let parsed: Vec<Option<PasswordHash<'_>>> =

@@ -1,4 +1,4 @@
-//! What the document says of the user API.
+//! OpenAPI documentation of the user API.
 
 mod session;
 mod team;

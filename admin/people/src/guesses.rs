@@ -1,5 +1,5 @@
-//! Attempts, which are taken before anything is looked at: by person, and by the address that they come from. Each route has
-//! its own: whoever uses up the attempts of one leaves everybody the others.
+//! Limits on guesses at passwords and codes, by person and by client address. An attempt is counted before anything is
+//! read. Each route has its own limit: who exhausts one leaves the others untouched.
 
 use crate::metrics::Login;
 use crate::state::PeopleState;
@@ -14,7 +14,8 @@ pub(super) const fn attempts(tries: Tries, of: &str) -> Attempts<'_> {
     Attempts { tries, of }
 }
 
-/// From where attempts come: an address, or for IPv6 the network of one customer. One that is not known is like any other.
+/// From where attempts come: an address, or for IPv6 the network of one customer. One that is not known is like any
+/// other.
 pub(super) fn source(client: Option<IpAddr>) -> String {
     match client {
         None => "unknown".to_owned(),

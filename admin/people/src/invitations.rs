@@ -1,4 +1,4 @@
-//! `/invitations`: links by which people join the account. One counts only while an owner stands behind it.
+//! `/invitations`: links by which people join the account. An invitation is valid only while its inviter is an owner.
 
 use super::guesses::{attempts, source, take};
 use super::login::{end_earlier, tidied};

@@ -1,7 +1,8 @@
-//! The user API: people who sign in, what they do about themselves, and their team (specification §4.4, decisions D9, D55).
+//! The user API: people who sign in, what they do about themselves, and their team (specification §4.4, decisions D9,
+//! D55).
 //!
-//! Uses `endpoint` for what is common to all operations, `password` for hashes, the store's users, sessions and invitations,
-//! and the view of API keys from `api`.
+//! Uses `endpoint` for what is common to all operations, `password` for hashes, the store's users, sessions and
+//! invitations, and the view of API keys from `api`.
 
 mod doc;
 mod guesses;

@@ -1,4 +1,4 @@
-//! What is measured of signing in.
+//! Metrics of signing in.
 
 use prometheus::IntCounter;
 use telemetry::registrar::Registrar;

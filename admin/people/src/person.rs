@@ -1,5 +1,5 @@
-//! What the parts of the user API have in common: a user as answers show it, the signed-in user as the store has it, attempts,
-//! and the answer that carries a new session.
+//! Shared by the operations of the user API: a user as answers show it, the signed-in user as the store has it,
+//! attempts, and the answer that carries a new session.
 
 use super::guesses::{attempts, take};
 use crate::state::{Call, PeopleState};

@@ -1,4 +1,5 @@
-//! `/totp`: the optional second factor (RFC 6238), and its part in signing in. A code is used once, and so is a recovery code.
+//! `/totp`: the optional second factor (RFC 6238), and its part in signing in. A code is used once, and so is a
+//! recovery code.
 
 use super::person::{Me, given_code, given_password, scope};
 use crate::state::{ATTEMPTS, Call, PeopleState};

@@ -1,4 +1,4 @@
-//! Bodies of completions: whole, compressed, in chunks, broken off, enormous.
+//! Bodies of completions: whole, compressed, chunked, truncated, very large.
 
 use super::reply::Reply;
 use axum::body::Body;

@@ -1,4 +1,4 @@
-//! What a request asks the sandbox to do, by the header `x-sandbox-scenario` or by a model name `sandbox-<scenario>`.
+//! The scenario of a request, chosen by the header `x-sandbox-scenario` or by a model name `sandbox-<scenario>`.
 
 use super::body;
 use super::completion::{self, Usage};

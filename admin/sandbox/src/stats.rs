@@ -1,4 +1,4 @@
-//! What the sandbox counts, so that tests can ask what reached the upstream. No secret is among it.
+//! Counters of the sandbox, from which tests learn what reached the upstream. They contain no secret.
 
 use serde_json::{Value, json};
 use std::sync::Mutex;

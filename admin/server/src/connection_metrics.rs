@@ -1,4 +1,4 @@
-//! The connections of the two listeners, and the memory of request bodies.
+//! Metrics of the connections of the two listeners.
 
 use connections::limit::Refused;
 use prometheus::{IntCounter, IntGauge, Result};

@@ -1,7 +1,8 @@
 //! `tollgate-admin serve`: the management API, its ops listener and its workers, from settings to the last answer.
 //!
-//! [`serve`] is the only way in. The composition root makes every part and gives each what it needs; the listener accepts
-//! connections; the ops listener shows metrics and health. Uses every crate of the management server but the command line.
+//! [`serve`] is the only way in. The composition root makes every part and gives each what it needs; the listener
+//! accepts connections; the ops listener shows metrics and health. Uses every crate of the management server but the
+//! command line.
 
 mod composition;
 mod connection_metrics;
@@ -33,8 +34,8 @@ const FILES_SET_ASIDE: usize = 512;
 const DRAIN_SPANS: Duration = Duration::from_secs(1);
 
 /// Serves until SIGTERM or SIGINT; then readiness fails for `admin.drain_delay_ms` (a second signal cuts that short),
-/// requests in flight are answered and the workers end with their turns. SIGHUP reads the tables again. The store may be down: then every operation answers
-/// 503 until it is back.
+/// requests in flight are answered and the workers end with their turns. SIGHUP reads the tables again. The store may
+/// be down: then every operation answers 503 until it is back.
 ///
 /// # Errors
 /// [`ServeError`] when it cannot start; everything is checked before a port is bound.
@@ -97,7 +98,8 @@ pub async fn serve(settings: Settings) -> Result<(), ServeError> {
     Ok(())
 }
 
-/// What a listener allows; each counts its own connections. Of `open_files` each of the two has half of what is not set aside.
+/// What a listener allows; each counts its own connections. Of `open_files` each of the two has half of what is not set
+/// aside.
 fn limits(settings: &Settings, open_files: usize) -> listener::Limits {
     let admin = &settings.admin;
     let most = (open_files.saturating_sub(FILES_SET_ASIDE) / 2).max(1);

@@ -25,7 +25,8 @@ use tokio::task::JoinSet;
 use tower_service::Service as _;
 use under_way::Answer;
 
-/// Longest head of a request, in bytes: hyper answers a longer one with 431. One that arrives in few reads may have twice as much.
+/// Longest head of a request, in bytes: hyper answers a longer one with 431. One that arrives in few reads may have
+/// twice as much.
 const HEAD_BYTES_MAX: usize = 64 << 10;
 /// Pause after a failed accept: it fails when the process has no file descriptors left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);

@@ -1,4 +1,5 @@
-//! The server's metrics: what its crates registered, and what is of the process. docs/reference/observability.md lists them.
+//! The server's metrics: those that its crates registered, and those of the process. docs/reference/observability.md
+//! lists them.
 
 use crate::connection_metrics::ConnectionMetrics;
 use telemetry::process::ProcessMetrics;

@@ -1,6 +1,8 @@
-//! Whether the store may be trusted (decision D47): it must answer, have an epoch and all that it wrote down, and never evict.
+//! Whether the store may be trusted (decision D47): it must answer, have an epoch and all that it wrote down, and never
+//! evict.
 //!
-//! A worker checks it once a second; a request checks it again when the connection was lost since. Uses the store alone.
+//! A worker checks it once a second; a request checks it again when the connection was lost since. Uses the store
+//! alone.
 
 use arc_swap::ArcSwap;
 use std::sync::Arc;
@@ -60,8 +62,8 @@ impl StoreHealth {
         }
     }
 
-    /// The record of the store, unless that is known to be one that may not be trusted. Looks at all of it where nobody did since
-    /// the way to it was lost.
+    /// The record of the store, unless that is known to be one that may not be trusted. Looks at all of it where nobody
+    /// did since the way to it was lost.
     ///
     /// # Errors
     /// [`NotTrusted`].
@@ -86,14 +88,15 @@ impl StoreHealth {
         outcome
     }
 
-    /// Whether a check has gone well and none has found a reason against the store since, nor was the way to it lost. Of a cluster
-    /// some nodes may be away.
+    /// Whether a check has gone well and none has found a reason against the store since, nor was the way to it lost.
+    /// Of a cluster some nodes may be away.
     #[must_use]
     pub fn is_sound(&self, store: &Store) -> bool {
         self.require_trust().is_ok() && self.cuts.load(Ordering::Acquire) != NEVER && !self.was_cut(store)
     }
 
-    /// Of a cluster the worker's next check is soon enough: a node that is away must not hold up the accounts of the others.
+    /// Of a cluster the worker's next check is soon enough: a node that is away must not hold up the accounts of the
+    /// others.
     fn was_cut(&self, store: &Store) -> bool {
         self.cuts.load(Ordering::Acquire) != pulse::cuts() && !store.is_cluster()
     }

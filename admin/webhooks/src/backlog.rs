@@ -1,5 +1,4 @@
-//! In-process hints that tell which chains the dispatcher left behind: their next entries are in the archive. Best effort: the
-//! sealer finds again what is not here.
+//! In-process list of chains whose next entries are in the archive. Best effort: the sealer finds again what is missing here.
 
 use domain::mode::Mode;
 use std::collections::HashSet;

@@ -1,7 +1,7 @@
-//! The dispatcher: walks the sealed entries of an account behind its cursor and makes the deliveries of their events, each
-//! once (decision D43), violations beyond the first ten of a minute together (decision D72). It runs whenever the account was
-//! sealed, on any server; of several that try, one succeeds. Entries that left the store are read from the archive, by
-//! [`workers`] of their own: an archive that does not answer holds up the events of those entries and nothing else.
+//! The dispatcher: reads the sealed entries of an account behind its cursor and creates the deliveries of their events, each
+//! once (decision D43), violations beyond the first ten of a minute as one (decision D72). It runs whenever the account was
+//! sealed, on any server; of several that try, one succeeds. A worker of its own reads entries that left the store from the
+//! archive: an archive that does not answer delays the events of those entries and nothing else.
 
 mod row;
 

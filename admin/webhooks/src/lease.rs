@@ -1,5 +1,5 @@
-//! A webhook's turn: leased by this server, its due deliveries are attempted, some at a time, and what came of each is kept
-//! (decision D43). Whatever is cut off is attempted again, once the lease is over.
+//! Deliveries of one webhook under a lease: this server attempts those that are due, some at a time, and stores the outcome
+//! of each (decision D43). What is cut off is attempted again once the lease has expired.
 
 mod attempt;
 
@@ -21,7 +21,7 @@ use tokio::time::Instant;
 
 /// How long a webhook may begin attempts in one turn, so that others have theirs.
 const TURN: Duration = Duration::from_secs(10);
-/// How long deliveries that were taken may wait before they are attempted under the same lease.
+/// How long taken deliveries may wait before they are attempted under the same lease.
 const QUEUE: Duration = Duration::from_secs(2);
 /// How much longer than a delivery's wait and its time-out a lease lasts: for the store, and for a slow machine.
 const MARGIN: Duration = Duration::from_secs(10);
@@ -30,12 +30,12 @@ const TAKEN: usize = 32;
 /// Pause before the next look while attempts are on their way and there is room for more.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
-/// What a turn came to.
+/// Outcome of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Outcome {
     /// Whether the last attempt failed; `None` when there was none.
     pub failing: Option<bool>,
-    /// It ended with deliveries left.
+    /// Whether it ended with deliveries left.
     pub unfinished: bool,
 }
 
@@ -53,7 +53,7 @@ pub fn farthest(webhooks: &Webhooks) -> Duration {
     longest.max(lease_life(webhooks.settings.timeout_ms)) + MARGIN
 }
 
-/// A turn that goes on.
+/// A webhook that this server has leased.
 struct LeasedWebhook<'a> {
     webhooks: &'a Webhooks,
     lease: &'a Lease,

@@ -1,4 +1,4 @@
-//! The body of a delivery: the same bytes at every attempt, since it is made anew of its audit entry each time (decision D41).
+//! The body of a delivery. Every attempt generates the same bytes from the audit entry (decision D41).
 
 use bytes::Bytes;
 use domain::entry::Entry;

@@ -24,7 +24,7 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 use tokio_rustls::TlsConnector;
 
-/// What is to be delivered.
+/// A delivery to be sent.
 #[derive(Debug, Clone, Copy)]
 pub struct Message<'a> {
     /// The delivery's id, the same at every attempt.
@@ -35,7 +35,7 @@ pub struct Message<'a> {
     pub secrets: &'a Secrets,
 }
 
-/// What came of an attempt.
+/// Outcome of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attempted {
     /// When it was made.

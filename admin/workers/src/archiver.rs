@@ -1,5 +1,6 @@
-//! The archiver: old entries of the audit trail move to segments in the archive, so that the store holds a bounded part of
-//! each chain. All accounts are looked at in turn, at a bounded rate; one that has more to move is looked at again at once.
+//! The archiver: old entries of the audit trail move to segments in the archive, so that the store holds a bounded part
+//! of each chain. All accounts are looked at in turn, at a bounded rate; one that has more to move is looked at again
+//! at once.
 
 use super::rotation::Rotation;
 use crate::base::Base;
@@ -45,7 +46,7 @@ pub(super) struct Archiver {
 /// A chain.
 type Place = (String, Mode);
 
-/// What the archiver remembers from one round to the next.
+/// State from one round to the next.
 #[derive(Debug, Default)]
 struct Memory {
     rotation: Rotation,
@@ -63,7 +64,8 @@ struct Rule {
     segment_entries: usize,
 }
 
-/// Archives until it is time to stop. Several servers may do so at once: of those that move the same entries one counts.
+/// Archives until it is time to stop. Several servers may do so at once: of those that move the same entries one
+/// counts.
 pub(super) async fn run(worker: Archiver, mut stopping: watch::Receiver<bool>) {
     let mut memory = Memory::default();
     while next_round(&worker.base, &mut stopping, EVERY).await {
@@ -179,8 +181,8 @@ impl Rule {
         standing.is_older(self.after_days, self.now_ms)
     }
 
-    /// The last entry that is to be moved now. When the oldest one is too old, all that have reached half its age go with
-    /// it, so that a quiet account does not fill the archive with segments of one entry.
+    /// The last entry that is to be moved now. When the oldest one is too old, all that have reached half its age go
+    /// with it, so that a quiet account does not fill the archive with segments of one entry.
     async fn last(&self, chain: &Chain<'_>, standing: &Standing) -> Result<Option<u64>, StoreError> {
         if standing.movable <= standing.archived {
             return Ok(None);

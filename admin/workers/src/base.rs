@@ -14,8 +14,8 @@ pub(super) struct Base {
     pub(super) metrics: WorkerMetrics,
 }
 
-/// Waits for a worker's next round, which is none while the store may not be trusted: what it wrote then would stand beside what
-/// comes back. False when it is time to stop.
+/// Waits for a worker's next round, which is none while the store may not be trusted: what it wrote then would stand
+/// beside what comes back. False when it is time to stop.
 pub(super) async fn next_round(base: &Base, stopping: &mut watch::Receiver<bool>, every: Duration) -> bool {
     while pause(stopping, every).await {
         if base.health.is_sound(&base.store) {

@@ -1,5 +1,6 @@
-//! Dispatches the events of chains whose dispatcher is so far behind that their next entries have left the store: it reads them
-//! from the archive, so the archiver waits for no webhook. An archive that does not answer delays these events alone.
+//! Dispatches the events of chains whose dispatcher is so far behind that their next entries have left the store: it
+//! reads them from the archive, so the archiver waits for no webhook. An archive that does not answer delays these
+//! events alone.
 
 use crate::base::Base;
 use crate::base::next_round;

@@ -1,8 +1,8 @@
-//! The checkpointer: a signed checkpoint of each chain that has grown goes to the archive, outside the store. That is what
-//! shows later that a chain was cut off, or written anew, by someone who could write to the store.
+//! The checkpointer: a signed checkpoint of each chain that has grown goes to the archive, outside the store. That is
+//! what shows later that a chain was cut off, or written anew, by someone who could write to the store.
 //!
-//! A checkpoint moves on only where the chain still holds what the last one says. Where it does not, the last one stays,
-//! and the log and a metric say so, until an operator has found out why and removed it.
+//! A checkpoint moves on only where the chain still holds what the last one says. Where it does not, the last one
+//! stays, and the log and a metric say so, until an operator has found out why and removed it.
 
 use crate::base::Base;
 use crate::base::next_round;
@@ -44,7 +44,7 @@ pub(super) struct Checkpointer {
 /// A chain, by account and mode.
 type Name = (String, Mode);
 
-/// What the worker remembers from one round to the next.
+/// State from one round to the next.
 #[derive(Debug, Default)]
 struct Memory {
     accounts: Vec<String>,

@@ -1,13 +1,13 @@
 //! The deliverer: gives webhooks that have something to deliver their turns, a bounded number at a time (decision D43).
 //!
-//! It hears of new deliveries from the dispatcher of the same process, and finds retries and what other servers left behind by
-//! looking at the ready webhooks of all buckets, [`LOOKS_EVERY`] apart: one round trip of 1,024 short commands on a single
-//! server, about 1 ms of its time; one round trip a bucket on a cluster. Several servers share the work, since a webhook is
-//! leased by one at a time.
+//! The dispatcher of the same process hints at new deliveries. Retries and deliveries of other servers are found by a
+//! scan of the ready webhooks of all buckets, [`LOOKS_EVERY`] apart: one round trip of 1,024 short commands on a single
+//! server, about 1 ms of its time; one round trip a bucket on a cluster. Several servers share the work, since a
+//! webhook is leased by one at a time.
 //!
-//! Fairness: an account has at most one in [`ACCOUNT_PART`] of the places, webhooks whose last attempt failed have at most
-//! three quarters of them, and a turn ends after some seconds. What was said and what was found have every second turn. So
-//! whoever's receivers hang waits for himself.
+//! Fairness: an account has at most one in [`ACCOUNT_PART`] of the places, webhooks whose last attempt failed have at
+//! most three quarters of them, and a turn ends after some seconds. Hinted and scanned webhooks take turns. An account
+//! with hanging receivers delays only its own deliveries.
 
 use crate::base::Base;
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -44,7 +44,7 @@ pub(super) struct Deliverer {
     pub(super) webhooks: Arc<Webhooks>,
 }
 
-/// What it remembers.
+/// The places for turns, and who has them.
 struct Places {
     all: usize,
     /// Turns that go on.
@@ -134,8 +134,8 @@ impl Lines {
         }
     }
 
-    /// The next one that there is room for, of the two lines by turns. Those for which there is none go to the end, unless
-    /// their turn goes on: then the look behind its end finds what is left.
+    /// The next one that there is room for, of the two lines by turns. Those for which there is none go to the end,
+    /// unless their turn goes on: then the look behind its end finds what is left.
     fn next(&mut self, places: &Places, budget: &mut Budget) -> Option<Endpoint> {
         for _ in 0..2 {
             let from_found = self.found_first;

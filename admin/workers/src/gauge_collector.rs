@@ -1,6 +1,6 @@
-//! The census: counts now and then what is open in the whole store, for the metrics. Holds, kept holds and deliveries are
-//! counted by bucket, a bounded number of short commands in each round trip; what waits for approval by account, some
-//! accounts in each round.
+//! The gauge collector (`census` in metrics): counts at intervals what is open in the whole store. Holds, kept holds
+//! and deliveries are counted by bucket, a bounded number of short commands in each round trip; what waits for approval
+//! by account, some accounts in each round.
 
 use super::rotation::Rotation;
 use crate::base::Base;
@@ -36,7 +36,7 @@ pub(super) struct GaugeCollector {
     pub(super) webhooks: Arc<Webhooks>,
 }
 
-/// What the census remembers from one round to the next.
+/// State from one round to the next.
 #[derive(Debug, Default)]
 struct Memory {
     rotation: Rotation,
@@ -44,7 +44,7 @@ struct Memory {
     approvals: HashMap<String, u64>,
 }
 
-/// What the buckets hold together.
+/// Sums over the buckets.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Count {
     open: u64,

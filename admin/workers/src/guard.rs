@@ -40,7 +40,7 @@ pub(super) struct Guard {
     pub(super) guard_share: f64,
 }
 
-/// What the guard remembers from one round to the next.
+/// State from one round to the next.
 #[derive(Debug, Default)]
 struct Memory {
     rotation: Rotation,
@@ -52,7 +52,7 @@ struct Memory {
     named: bool,
 }
 
-/// What is known of an account.
+/// Store usage of one account.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct AccountUsage {
     /// About how much of the store it takes.

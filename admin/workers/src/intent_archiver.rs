@@ -1,5 +1,5 @@
-//! The archiver of intents: settled and blocked ones that nothing will happen to any more move to the archive when they are
-//! old. All accounts are looked at in turn, at a bounded rate.
+//! The archiver of intents: settled and blocked ones that nothing will happen to any more move to the archive when they
+//! are old. All accounts are looked at in turn, at a bounded rate.
 
 use super::rotation::Rotation;
 use crate::base::Base;
@@ -34,15 +34,17 @@ pub(super) struct IntentArchiver {
     pub(super) after_days: u64,
 }
 
-/// What the archiver remembers from one round to the next.
+/// State from one round to the next.
 #[derive(Debug, Default)]
 struct Memory {
     rotation: Rotation,
-    /// Of chains with many intents that have to stay: how many of the oldest ones were looked at. A restart begins anew.
+    /// Of chains with many intents that have to stay: how many of the oldest ones were looked at. A restart begins
+    /// anew.
     passed: HashMap<(String, Mode), usize>,
 }
 
-/// Archives until it is time to stop. Several servers may do so at once: of those that move the same intents one counts.
+/// Archives until it is time to stop. Several servers may do so at once: of those that move the same intents one
+/// counts.
 pub(super) async fn run(worker: IntentArchiver, mut stopping: watch::Receiver<bool>) {
     let mut memory = Memory::default();
     while next_round(&worker.base, &mut stopping, EVERY).await {

@@ -1,4 +1,4 @@
-//! What the workers measure. The help texts stand beside the names; both are a contract with dashboards and alerts.
+//! Metrics of the workers. The help texts stand beside the names; both are a contract with dashboards and alerts.
 
 mod open_items;
 mod room;

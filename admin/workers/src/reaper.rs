@@ -1,6 +1,6 @@
 //! The reaper: a hold that nobody settled by its deadline becomes a kept one. Its charge stays, and becomes visible in
-//! the log, the metrics, the audit log and `tollgate-admin holds`. A rate window that has ended gets its record of the denials
-//! that were only counted (decision D70).
+//! the log, the metrics, the audit log and `tollgate-admin holds`. A rate window that has ended gets its record of the
+//! denials that were only counted (decision D70).
 
 use crate::base::Base;
 use crate::base::next_round;

@@ -1,8 +1,8 @@
-//! The sealer: audit entries get their hashes soon after they were written, so that chains stay short of unsealed lines and
-//! events go out. Readers do not depend on it: they seal before they read.
+//! The sealer: audit entries get their hashes soon after they were written, so that chains stay short of unsealed lines
+//! and events go out. Readers do not depend on it: they seal before they read.
 //!
-//! Accounts in which something happened lately or that have webhooks are looked at in every round, all others in turn, at a
-//! bounded rate. What is sealed of an account with webhooks is dispatched at once.
+//! Accounts in which something happened lately or that have webhooks are looked at in every round, all others in turn,
+//! at a bounded rate. What is sealed of an account with webhooks is dispatched at once.
 
 use super::rotation::Rotation;
 use crate::base::Base;
@@ -47,7 +47,7 @@ pub(super) struct TrailSealer {
     pub(super) every: Duration,
 }
 
-/// What the sealer remembers from one round to the next.
+/// State from one round to the next.
 #[derive(Debug, Default)]
 struct Memory {
     rotation: Rotation,
@@ -207,8 +207,8 @@ fn chosen(memory: &mut Memory) -> Vec<String> {
     accounts
 }
 
-/// Which chains, of those that can be reached, have more lines than were sealed when they were last looked at, or events that
-/// were not dispatched, coalesced ones whose minute is over among them.
+/// Which chains, of those that can be reached, have more lines than were sealed when they were last looked at, or
+/// events that were not dispatched, coalesced ones whose minute is over among them.
 async fn look(memory: &mut Memory, round: &Round<'_>, now_ms: u64) -> Vec<Grown> {
     let accounts = chosen(memory);
     let fields = Mode::ALL.map(|mode| FIELDS.map(|field| field.of(mode))).concat();

@@ -1,5 +1,5 @@
-//! The carrier: what left one account and has not arrived in another, because a process or the store stopped between the
-//! two steps, arrives now (decision D28).
+//! The transit worker (`carrier` in metrics): delivers money that left one account and did not arrive in another,
+//! because a process or the store stopped between the two steps (decision D28).
 
 use crate::base::Base;
 use crate::base::next_round;
@@ -70,7 +70,8 @@ async fn carry(base: &Base, bucket: Bucket) -> Result<u64, StoreError> {
     Ok(left)
 }
 
-/// Delivers one, once it is sure that it left: a row that a failover can still take back would be money made of nothing.
+/// Delivers one, once it is sure that it left: a row that a failover can still take back would be money made of
+/// nothing.
 async fn carry_one(base: &Base, bucket: Bucket, transit: &Transit) -> Result<(), StoreError> {
     let rows = bucket.transit();
     if base.store.is_safely_there(&rows, Some(&transit.id)).await? {

@@ -1,4 +1,5 @@
-//! The error answers of an operation: what follows from its row of the route table, and what its documentation adds.
+//! Error answers of an operation: those that follow from its row of the route table, and those that its documentation
+//! adds.
 
 use super::{headers, rows};
 use axum::http::Method;

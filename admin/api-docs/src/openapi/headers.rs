@@ -1,4 +1,4 @@
-//! Headers: those that requests can have wherever they go, and those of answers.
+//! Headers that every operation can take, and headers of answers.
 
 use domain::names::RUN_ID_MAX;
 use endpoint::Rate;

@@ -1,4 +1,4 @@
-//! One operation of the document, of its row in the route table and its documentation.
+//! Generates one operation of the document from its row of the route table and its documentation.
 
 use super::{errors, headers, words};
 use endpoint::doc::field::{self, Field};
@@ -8,7 +8,8 @@ use openapi::components::{or_null, reference};
 use openapi::example::NOT_IN_EXAMPLES;
 use openapi::{Components, Json, example, object};
 
-/// The paths under which it is documented. Those under `/api/v1` are served under `/v1` as well, which the document says once.
+/// The paths under which it is documented. Those under `/api/v1` are served under `/v1` as well, which the document
+/// says once.
 pub(super) fn paths(route: &Route) -> impl Iterator<Item = String> {
     let documented = route.prefixes().filter(|prefix| *prefix != "/v1");
     documented.map(|prefix| format!("{prefix}{}", route.path))

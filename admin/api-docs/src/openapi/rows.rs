@@ -13,8 +13,8 @@ pub(super) fn is_live_only(route: &Route) -> bool {
     route.modes == Modes::LiveOnly
 }
 
-/// Whether it moves money or decides about it, or makes what gets a name or a secret, and so waits until that is as safe as
-/// `store.durability` says.
+/// Whether it moves money or decides about it, or makes what gets a name or a secret, and so waits until that is as
+/// safe as `store.durability` says.
 pub(super) fn is_confirmed(route: &Route) -> bool {
     let names = [
         "/spend",

@@ -1,4 +1,4 @@
-//! That the document leaves nothing out.
+//! The document is complete.
 
 use super::*;
 use std::collections::{BTreeSet, HashSet};

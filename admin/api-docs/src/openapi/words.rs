@@ -1,4 +1,4 @@
-//! What the document says of the whole API and, of each row of the route table, who may call it.
+//! Texts of the document: the description of the whole API, and for each row of the route table who may call it.
 
 use super::rows;
 use axum::http::Method;

@@ -1,4 +1,4 @@
-//! An operation as a command of a shell, with the examples of the document.
+//! An operation as a `curl` command, with the examples of the document.
 
 use super::document::{Document, Operation, media};
 use super::schema::compact;

@@ -1,4 +1,4 @@
-//! A document and its operations, as pages speak of them.
+//! An OpenAPI document and its operations, as the pages read them.
 
 use openapi::Json;
 

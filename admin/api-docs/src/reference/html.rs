@@ -1,4 +1,5 @@
-//! HTML as text: everything from a document is escaped here, and the little markup that descriptions have is turned into tags.
+//! HTML as text: everything from a document is escaped here, and the little markup that descriptions have is turned
+//! into tags.
 
 /// The text with everything escaped that HTML could take for markup.
 pub(super) fn escape(text: &str) -> String {

@@ -1,4 +1,4 @@
-//! One operation: what it takes, gives and refuses, and how it is called from a shell.
+//! One operation: parameters, body, answers, errors, and a `curl` command.
 
 use super::curl;
 use super::document::{Document, Operation, media};

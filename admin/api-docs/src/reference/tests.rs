@@ -1,4 +1,4 @@
-//! That the pages lack nothing of the documents and let nothing through.
+//! The pages have all of the documents, and nothing in them is unescaped.
 
 use super::*;
 use std::collections::HashSet;

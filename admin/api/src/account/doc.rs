@@ -1,4 +1,4 @@
-//! What the document says of the account.
+//! OpenAPI documentation of the account.
 
 use super::AccountView;
 use endpoint::doc::field::line;

@@ -1,4 +1,4 @@
-//! What the document says of agents.
+//! OpenAPI documentation of agents.
 
 use super::{AgentAnswer, AgentView, DESCRIPTION_MAX, NAME_MAX, TYPE_DEFAULT, TYPE_MAX};
 use endpoint::doc::field::{agent_id, flag, is, limit, line, lines, string};

@@ -1,4 +1,4 @@
-//! What the document says of API keys.
+//! OpenAPI documentation of API keys.
 
 use super::{ALLOW_IPS_MAX, ApiKeyIssued, ApiKeyView, NAME_MAX};
 use domain::permission::Permission;

@@ -1,4 +1,4 @@
-//! What the document says of the audit trail.
+//! OpenAPI documentation of the audit trail.
 
 use super::{HEAD_HEADER, SIZE_HEADER, Signed};
 use endpoint::doc::field::{agent_id, count, string, time};

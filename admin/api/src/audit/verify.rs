@@ -1,4 +1,4 @@
-//! `GET /audit/verify`: the whole trail is computed again while the caller watches, a line of JSON for each step.
+//! `GET /audit/verify`: recomputes the whole trail and streams a line of JSON for each step.
 
 use crate::state::{ApiState, Call};
 use audit_verify::checkpoint;

@@ -1,4 +1,4 @@
-//! What the document says of decisions.
+//! OpenAPI documentation of decisions.
 
 use super::DecisionAnswer;
 use endpoint::doc::field::is;

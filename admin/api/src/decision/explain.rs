@@ -1,4 +1,4 @@
-//! A decision as it is told: the entry's own fields, and what a person wants to know of them.
+//! A decision with its explanation: the fields of the entry, and sentences about them.
 
 use super::Recorded;
 use domain::check::{Asked, Check, CheckName, Reset, Unit, usd};

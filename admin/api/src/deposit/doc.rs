@@ -1,4 +1,4 @@
-//! What the document says of deposits.
+//! OpenAPI documentation of deposits.
 
 use super::Done;
 use endpoint::doc::field::{amount, currency, flag, line, wallet};

@@ -1,4 +1,4 @@
-//! The prediction of a proxied call: the body is read and priced as the edge does it, then come the edge's checks.
+//! Predicts a proxied call: parses and prices the body as the edge does, then runs the edge's checks.
 
 use super::{Others, Otherwise, Subject, is_too_much, look};
 use crate::state::Call;

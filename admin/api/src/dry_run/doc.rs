@@ -1,4 +1,4 @@
-//! What the document says of predictions.
+//! OpenAPI documentation of predictions.
 
 use super::Prediction;
 use crate::spend::fields;

@@ -1,4 +1,4 @@
-//! The prediction of `POST /spend`: the same body, the same checks.
+//! Predicts `POST /spend`: the same body, the same checks.
 
 use super::super::spend::Request;
 use super::{Others, Otherwise, Subject, is_too_much, look};

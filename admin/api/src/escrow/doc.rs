@@ -1,4 +1,4 @@
-//! What the document says of escrow.
+//! OpenAPI documentation of escrow.
 
 use super::answer::{EscrowCreated, Funded, Resolved};
 use super::view::Record;

@@ -1,4 +1,4 @@
-//! What the document says of payout intents.
+//! OpenAPI documentation of payout intents.
 
 use super::document::Document;
 use super::{Denied, FILTERS, IntentAnswer, REASON_MAX};

@@ -1,4 +1,4 @@
-//! What of an account waits for somebody: frozen agents, spends to approve, webhooks that fail, kept holds, low balances.
+//! What needs attention in an account: frozen agents, spends to approve, webhooks that fail, kept holds, low balances.
 
 use crate::state::Call;
 use domain::mode::Mode;

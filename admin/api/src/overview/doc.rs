@@ -1,4 +1,4 @@
-//! What the document says of the overview.
+//! OpenAPI documentation of the overview.
 
 use super::{DAYS_DEFAULT, DAYS_MAX, Overview};
 use endpoint::doc::field::count;

@@ -1,4 +1,4 @@
-//! The statistics of some days, as they are shown: who spent most, day by day, and why calls and spends were refused.
+//! Statistics of a range of days: the agents that spent most, spending by day, and reasons of refusals.
 
 use super::date;
 use domain::money::Nanos;

@@ -1,4 +1,4 @@
-//! What the document says of policies.
+//! OpenAPI documentation of policies.
 
 use super::{LIMITS, NAME_MAX, PolicyAnswer, PolicyView};
 use endpoint::doc::field::{agent_id, currency, flag, is, limit, line, pattern};

@@ -1,4 +1,4 @@
-//! `If-Match` and `If-None-Match` of a change (RFC 9110): two people who edit one policy do not undo each other's work.
+//! `If-Match` and `If-None-Match` of a change (RFC 9110): concurrent edits of a policy do not overwrite each other.
 
 use axum::http::{HeaderMap, HeaderName, header};
 use endpoint::problem::Problem;

@@ -1,4 +1,4 @@
-//! What the document says of provider keys.
+//! OpenAPI documentation of provider keys.
 
 use super::{KEY_MAX, PROVIDER_MAX, ProviderKeyAnswer, ProviderKeyView};
 use endpoint::doc::field::{agent_id, pattern};

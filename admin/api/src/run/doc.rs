@@ -1,4 +1,4 @@
-//! What the document says of runs.
+//! OpenAPI documentation of runs.
 
 use super::{RunAnswer, RunView};
 use endpoint::doc::field::{agent_id, flag, run_id, words};

@@ -1,5 +1,5 @@
-//! The answers to a spend, first and repeated: a repeated one is built from the record alone and differs from the first in
-//! nothing but `replayed` (decisions D23, D26, D59).
+//! Answers to a spend. A repeated one is built from the record alone and differs from the first only in `replayed`
+//! (decisions D23, D26, D59).
 
 use super::request::{PlanNamed, Stored};
 use axum::http::StatusCode;

@@ -1,4 +1,4 @@
-//! What the document says of spends.
+//! OpenAPI documentation of spends.
 
 use super::answer::{Denied, Pending, Settled};
 use super::request::{DESCRIPTION_MAX, RECIPIENT_MAX};

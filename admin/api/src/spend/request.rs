@@ -1,4 +1,4 @@
-//! What `POST /spend` is asked: the body, and the part of it that is kept with the intent.
+//! The body of `POST /spend`, and the part of it that is stored with the intent.
 
 use crate::spend::injection::Texts;
 use crate::state::Call;

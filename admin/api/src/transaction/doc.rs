@@ -1,4 +1,4 @@
-//! What the document says of transactions.
+//! OpenAPI documentation of transactions.
 
 use super::TransactionView;
 use endpoint::doc::field::{agent_id, is, time, wallet_of_path};

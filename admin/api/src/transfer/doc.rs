@@ -1,4 +1,4 @@
-//! What the document says of transfers.
+//! OpenAPI documentation of transfers.
 
 use super::{Done, MEMO_MAX};
 use endpoint::doc::field::{amount, currency, flag, line, wallet};

@@ -1,4 +1,4 @@
-//! What the document says of an agent's usage.
+//! OpenAPI documentation of an agent's usage.
 
 use super::Usage;
 use endpoint::doc::field::agent_id;

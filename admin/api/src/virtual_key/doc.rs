@@ -1,4 +1,4 @@
-//! What the document says of virtual keys.
+//! OpenAPI documentation of virtual keys.
 
 use super::{NAME_MAX, VirtualKeyIssued, VirtualKeyView};
 use endpoint::doc::field::{agent_id, is, line};

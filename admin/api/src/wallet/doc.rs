@@ -1,4 +1,4 @@
-//! What the document says of wallets.
+//! OpenAPI documentation of wallets.
 
 use super::super::agent::NAME_MAX;
 use super::{All, PAGE_DEFAULT, Snapshot, WalletAnswer};

@@ -1,4 +1,4 @@
-//! `POST /webhooks/{id}/deliveries/{deliveryId}/redeliver`: a receiver that was away gets what it missed.
+//! `POST /webhooks/{id}/deliveries/{deliveryId}/redeliver`: attempts a delivery again, for a receiver that was unavailable.
 
 use super::gate;
 use crate::state::Call;

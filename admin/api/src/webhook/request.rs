@@ -1,4 +1,4 @@
-//! What a webhook is asked to be: the fields of a body, checked.
+//! The body that creates or changes a webhook, validated.
 
 use crate::state::ApiState;
 use domain::event::EventName;

@@ -1,6 +1,6 @@
-//! Moving old intents into the archive: those that are settled or blocked, and whose escrow, if they are about one, holds no
-//! money. First the segment is written and read again; then one script lets go of all its intents. Those that have to stay stand
-//! in the way of nobody: each step goes on behind the ones that the step before has looked at.
+//! Moving old intents into the archive: those that are settled or blocked, and whose escrow, if they are about one,
+//! holds no money. First the segment is written and read again; then one script removes all its intents. Those that
+//! have to stay block no others: each step continues behind those that the step before has examined.
 
 use super::segment::Built;
 use crate::handle::Archive;
@@ -18,7 +18,8 @@ const READ_FIRST: usize = 8;
 const READ_BATCH: usize = 200;
 /// Intents that are looked at in one step.
 const LOOKED_AT_MAX: usize = 2_000;
-/// Intents that stand too far behind others in a list, found in one step at most: each costs a look at that many places.
+/// Intents that stand too far behind others in a list, found in one step at most: each costs a look at that many
+/// places.
 const TOO_FAR_MAX: usize = 4;
 /// Most bytes of lines in one segment.
 const CONTENT_MAX: usize = 16 << 20;
@@ -178,7 +179,8 @@ impl Chosen {
         if let Some(open) = self.open.get(&number) {
             return Ok(!open);
         }
-        // One that was never funded holds no money, however long it waits; one that cannot be found is for `ledger check`.
+        // One that was never funded holds no money, however long it waits; one that cannot be found is for `ledger
+        // check`.
         let escrow = Escrow::read(store, number).await?;
         let open = escrow
             .is_none_or(|escrow| matches!(escrow.status, EscrowStatus::Funded | EscrowStatus::Disputed));
@@ -186,8 +188,8 @@ impl Chosen {
         Ok(!open)
     }
 
-    /// Adds an intent that stands behind `passed` others in its lists, unless there is no room. One that stands too far behind
-    /// them stays until those before it have left.
+    /// Adds an intent that stands behind `passed` others in its lists, unless there is no room. One that stands too far
+    /// behind them stays until those before it have left.
     fn add(&mut self, record: IntentRecord, fields: Fields, passed: Option<usize>) -> Room {
         let Some(passed) = passed else {
             self.too_far += 1;

@@ -1,5 +1,5 @@
-//! The form of a segment of intents: their records as the store had them, one JSON object of texts a line, compressed; and
-//! what describes it.
+//! The form of a segment of intents: their records as the store had them, one JSON object of texts a line, compressed;
+//! and what describes it.
 
 use crate::segment::decompress;
 use domain::mode::Mode;
@@ -65,7 +65,8 @@ pub struct IntentSegment {
 }
 
 impl IntentsDescriptor {
-    /// The paths of the segment and of its manifest. They have its hash: archivers that race may find different intents.
+    /// The paths of the segment and of its manifest. They have its hash: archivers that race may find different
+    /// intents.
     #[must_use]
     pub fn paths(&self, account: &str, mode: Mode) -> (String, String) {
         let hash = self.sha256.get(..16).unwrap_or_default();

@@ -50,8 +50,8 @@ struct Row {
 }
 
 impl Segment {
-    /// The segment in `bytes`, when it is the one that `descriptor` names: the same bytes, or the same entries compressed
-    /// by another version.
+    /// The segment in `bytes`, when it is the one that `descriptor` names: the same bytes, or the same entries
+    /// compressed by another version.
     ///
     /// # Errors
     /// What is wrong with it.

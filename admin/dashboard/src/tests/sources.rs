@@ -28,7 +28,7 @@ fn the_audit_page_offers_every_type_of_entry() {
     let page = std::str::from_utf8(content("js/pages/audit/types.js")).unwrap();
     let offered: BTreeSet<&str> = page.split('\'').filter(|text| text.contains('.')).collect();
     let sources = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut left = vec![sources.join("src"), sources.join("../shared/store/src")];
+    let mut left = vec![sources.join(".."), sources.join("../../shared/store/src")];
     let mut written = BTreeSet::new();
     while let Some(folder) = left.pop() {
         for entry in std::fs::read_dir(folder).unwrap() {

@@ -1,5 +1,5 @@
-//! One page of a list of intents: first those that left the store since the page before and were not listed yet, then those in
-//! the store, then those in the archive.
+//! One page of a list of intents: first those that left the store since the page before and were not listed yet, then
+//! those in the store, then those in the archive.
 
 use super::Intents;
 use super::position::{Archived, Live, Position};
@@ -10,7 +10,8 @@ use store::intent::{IntentRecord, Listed, Place};
 use store::keys::{AccountKeys, IntentIndex};
 use store::page::{Part, Start};
 
-/// Segments that were written since the page before and are looked at for one page. A page that ends there may be short.
+/// Segments that were written since the page before and are looked at for one page. A page that ends there may be
+/// short.
 const DRAINED_MAX: usize = 20;
 
 /// A page that is put together.

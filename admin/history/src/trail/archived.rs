@@ -1,5 +1,5 @@
-//! Reading the entries that left the store. Descriptions of segments tell which ones have to be opened: those on the page,
-//! and those that lie across an end of a span of time.
+//! Reading the entries that left the store. Descriptions of segments tell which ones have to be opened: those on the
+//! page, and those that lie across an end of a span of time.
 
 use super::Trail;
 use archive::segment::Descriptor;
@@ -35,8 +35,8 @@ impl Trail<'_> {
         Ok(Some(total))
     }
 
-    /// The archived entries that match, of those up to number `end` and of these the ones that `part` names, newest first,
-    /// with their numbers; and whether there may be more behind them.
+    /// The archived entries that match, of those up to number `end` and of these the ones that `part` names, newest
+    /// first, with their numbers; and whether there may be more behind them.
     pub(super) async fn archived_page(
         &self,
         filter: Filter<'_>,

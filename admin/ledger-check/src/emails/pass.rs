@@ -2,8 +2,8 @@
 
 use super::Led;
 use crate::drive::{Job, drive};
-use crate::join::{Join, Side};
 use crate::pass::Pass;
+use crate::reconcile::{Comparison, Side};
 use crate::violation::Invariant;
 use std::collections::{HashMap, HashSet};
 use store::StoreError;
@@ -53,7 +53,8 @@ impl Pass<'_> {
                 self.wrong(Invariant::Names, &[key], detail);
                 continue;
             }
-            self.joins.add(Join::Email, Side::Match, ("", key), &[&account]);
+            self.reconciliation
+                .add(Comparison::Email, Side::Match, ("", key), &[&account]);
         }
     }
 
@@ -88,8 +89,8 @@ impl Pass<'_> {
             None => Some(format!("no look-up leads to {}", owner.user)),
         };
         if there.is_some() && !self.accounts.partial {
-            self.joins
-                .add(Join::Email, Side::Record, ("", lookup), &[&owner.account]);
+            self.reconciliation
+                .add(Comparison::Email, Side::Record, ("", lookup), &[&owner.account]);
         }
         if let Some(detail) = detail {
             self.wrong(Invariant::Names, &[users, lookup], detail);

@@ -3,8 +3,8 @@
 use super::{KeyKind, Led, called};
 use crate::book::Place;
 use crate::drive::{BATCH, Job, drive};
-use crate::join::{Join, Side};
 use crate::pass::Pass;
+use crate::reconcile::{Comparison, Side};
 use crate::violation::Invariant;
 use domain::number::Number;
 use store::StoreError;
@@ -25,7 +25,8 @@ impl Pass<'_> {
         let highest = self.names.highest.entry((series, number.bucket())).or_default();
         *highest = number.place().max(*highest);
         let name = called(series, number.get());
-        self.joins.add(Join::Place, Side::Match, ("", &name), &[&text]);
+        self.reconciliation
+            .add(Comparison::Place, Side::Match, ("", &name), &[&text]);
     }
 
     /// Takes in a wallet, also a closed one.
@@ -34,7 +35,9 @@ impl Pass<'_> {
         if let Some(number) = Number::of(number) {
             let name = called(Series::Wallet, number.get());
             let says = format!("{word} {owner} {id}");
-            return self.joins.add(Join::Place, Side::Record, ("", &name), &[&says]);
+            return self
+                .reconciliation
+                .add(Comparison::Place, Side::Record, ("", &name), &[&says]);
         }
         let says = format!("{word} {owner} {number}");
         for name in [number.to_string(), id.to_owned()] {
@@ -51,21 +54,22 @@ impl Pass<'_> {
         let payer = self.accounts.word(place);
         if let Some(number) = Number::of(number) {
             let name = called(Series::Escrow, number.get());
-            self.joins.add(Join::Place, Side::Record, ("", &name), &[payer]);
+            self.reconciliation
+                .add(Comparison::Place, Side::Record, ("", &name), &[payer]);
         }
         let text = number.to_string();
-        self.joins
-            .add(Join::EscrowList, Side::Record, ("", &text), &[payer]);
+        self.reconciliation
+            .add(Comparison::EscrowList, Side::Record, ("", &text), &[payer]);
         let elsewhere = to_account.filter(|account| *account != self.accounts.id(place));
         if let Some(to_account) = elsewhere.filter(|account| self.accounts.find(account).is_some()) {
             let payee = format!("{to_account} {}", place.mode);
-            self.joins
-                .add(Join::EscrowList, Side::Record, ("", &text), &[&payee]);
+            self.reconciliation
+                .add(Comparison::EscrowList, Side::Record, ("", &text), &[&payee]);
         }
     }
 
-    /// Takes in the record of a key that was issued: its hash leads to it until it is revoked. One that an earlier version
-    /// issued does not say its hash.
+    /// Takes in the record of a key that was issued: its hash leads to it until it is revoked. One that an earlier
+    /// version issued does not say its hash.
     pub(crate) fn named_key(
         &mut self,
         kind: KeyKind,
@@ -165,8 +169,8 @@ impl Pass<'_> {
             self.count(numbers.len());
             for (number, _) in numbers {
                 let party = [accounts.word(place)];
-                self.joins
-                    .add(Join::EscrowList, Side::Match, ("", &number), &party);
+                self.reconciliation
+                    .add(Comparison::EscrowList, Side::Match, ("", &number), &party);
             }
         })
         .await
@@ -175,7 +179,7 @@ impl Pass<'_> {
     /// An escrow that the list of its payee learns of soon.
     pub(crate) fn will_be_listed(&mut self, number: u64, to_account: &str, mode: &str) {
         let (number, payee) = (number.to_string(), format!("{to_account} {mode}"));
-        self.joins
-            .add(Join::EscrowList, Side::Perhaps, ("", &number), &[&payee]);
+        self.reconciliation
+            .add(Comparison::EscrowList, Side::Perhaps, ("", &number), &[&payee]);
     }
 }

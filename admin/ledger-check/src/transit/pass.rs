@@ -3,8 +3,8 @@
 use super::{CLOCKS_APART_MS, Sum, escrow_of};
 use crate::book::Place;
 use crate::drive::{Job, drive};
-use crate::join::{Join, Side};
 use crate::pass::Pass;
+use crate::reconcile::{Comparison, Side};
 use crate::violation::{Doubt, Invariant};
 use domain::mode::Mode;
 use std::collections::{BTreeSet, HashMap};
@@ -122,12 +122,20 @@ impl Pass<'_> {
                 if arrived_ms.is_none() && self.accounts.find(&row.to_account).is_some() {
                     let parts = ["release", &amount.to_string(), &row.to_account];
                     if row.credit.is_some() {
-                        self.joins
-                            .add(Join::EscrowMoney, Side::Perhaps, ("", &number), &parts);
+                        self.reconciliation.add(
+                            Comparison::EscrowMoney,
+                            Side::Perhaps,
+                            ("", &number),
+                            &parts,
+                        );
                     }
                     if let Some(intent) = &row.intent {
-                        self.joins
-                            .add(Join::EscrowWinner, Side::Perhaps, ("", &number), &[&intent.id]);
+                        self.reconciliation.add(
+                            Comparison::EscrowWinner,
+                            Side::Perhaps,
+                            ("", &number),
+                            &[&intent.id],
+                        );
                     }
                 }
             }

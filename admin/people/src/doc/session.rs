@@ -1,4 +1,4 @@
-//! What the document says of signing in, of sessions, passwords and the second factor.
+//! OpenAPI documentation of signing in, of sessions, passwords and the second factor.
 
 use super::super::login::{ACCOUNT_MAX, MeView};
 use super::super::password::PasswordChanged;

@@ -1,4 +1,4 @@
-//! What the document says of the team and of invitations.
+//! OpenAPI documentation of the team and of invitations.
 
 use super::super::invitations::{InvitationCreated, InvitationView, Looked};
 use super::super::person::UserView;

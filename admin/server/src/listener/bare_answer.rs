@@ -1,9 +1,9 @@
 //! Gives the answers that hyper writes by itself a request id and a body (decision D5).
 //!
 //! hyper answers a head that is not HTTP (400), an address that is too long (414) and a head that is too long (431)
-//! before any of our code sees a request, with an empty body. It has no hook for them, so they are recognised where they
-//! are written: the whole of one write, an error status, no body, and no `X-Request-Id`, which all of ours have. None of our
-//! bodies can look like one: JSON has no bare line breaks.
+//! before any of our code sees a request, with an empty body. It has no hook for them, so they are recognised where
+//! they are written: the whole of one write, an error status, no body, and no `X-Request-Id`, which all of ours have.
+//! None of our bodies can look like one: JSON has no bare line breaks.
 
 use super::layer::{Layer, Layered, Pieces};
 use endpoint::{Code, new_request_id};
@@ -16,8 +16,8 @@ use tokio::time::{Sleep, sleep};
 
 /// Longest answer that hyper writes by itself; its own have about 110 bytes.
 const BARE_BYTES_MAX: usize = 256;
-/// After such an answer, what the client still sends is read and dropped up to this many bytes and this long: a connection
-/// that is closed with bytes unread is reset, and the client may never see the answer.
+/// After such an answer, what the client still sends is read and dropped up to this many bytes and this long: a
+/// connection that is closed with bytes unread is reset, and the client may never see the answer.
 const LINGER_BYTES_MAX: usize = 1 << 20;
 const LINGER_MAX: Duration = Duration::from_secs(1);
 

@@ -1,4 +1,4 @@
-//! A stream on top of another one: it says what it does with writes and with the end, and passes everything else on.
+//! A stream that wraps another one: it handles writes and shutdown itself and passes everything else on.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;

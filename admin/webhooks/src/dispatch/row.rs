@@ -1,4 +1,4 @@
-//! One step of the dispatcher: how many entries it takes, and what each webhook is told of them.
+//! One step of the dispatcher: how many entries it takes, and the deliveries to each webhook.
 
 use domain::entry::Entry;
 use domain::event::violations::{Group, Tally};

@@ -1,4 +1,4 @@
-//! One attempt of a delivery, from its text in the store to the text behind it.
+//! One attempt of a delivery, from its record in the store to the next record.
 
 use super::{Receiver, lease_life};
 use crate::Webhooks;
@@ -18,9 +18,9 @@ use store::webhook::script::deliver::{Lease, Next};
 use telemetry::error_chain;
 use tokio::time::Instant;
 
-/// How long an outcome is kept trying to be kept: less than the lease has left.
+/// How long to retry storing an outcome. Shorter than the remaining lease.
 const KEEP: Duration = Duration::from_secs(8);
-/// Pause between two tries.
+/// Pause between two retries.
 const KEEP_PAUSE: Duration = Duration::from_millis(200);
 /// What a delivery whose entry is gone is failed with.
 const NO_ENTRY: &str = "the audit entry of this event cannot be read";
@@ -29,7 +29,7 @@ const NO_ARCHIVE: &str = "the archive that holds the audit entry of this event c
 /// What a delivery is failed with whose text in the store makes no sense.
 const NO_SENSE: &str = "what the store says of this delivery cannot be read";
 
-/// What one attempt came to.
+/// Outcome of one delivery attempt.
 pub(super) struct Attempting {
     pub(super) number: String,
     pub(super) outcome: Result<Option<bool>, StoreError>,
@@ -80,7 +80,7 @@ fn salvaged(text: &str) -> Delivery {
     }
 }
 
-/// Attempts a delivery and keeps what came of it.
+/// Attempts a delivery and stores the outcome.
 pub(super) async fn attempt(
     webhooks: &Webhooks,
     lease: &Lease,
@@ -146,7 +146,7 @@ async fn attempt_once(
     Ok(kept.then_some(accepted))
 }
 
-/// What stands in the place of an attempt when there is nothing to send.
+/// The record of an attempt that had nothing to send.
 fn unsent(why: &str) -> Attempted {
     Attempted {
         at_ms: now_ms(),
@@ -157,7 +157,7 @@ fn unsent(why: &str) -> Attempted {
     }
 }
 
-/// The delivery behind the attempt.
+/// The delivery after the attempt.
 fn after(delivery: Delivery, made: Attempted, next: Next) -> Delivery {
     let state = match next {
         Next::Delivered => State::Delivered,
@@ -188,7 +188,7 @@ fn next(webhooks: &Webhooks, accepted: bool, earlier: usize) -> Next {
     delay.map_or(Next::Park, |delay| Next::Retry(Duration::from_millis(*delay)))
 }
 
-/// Tells the store; again when it does not answer at once, since it would be attempted twice otherwise.
+/// Stores the outcome. Retries when the store does not answer, since the delivery would be attempted twice otherwise.
 async fn keep(
     webhooks: &Webhooks,
     lease: &Lease,

@@ -1,9 +1,9 @@
-//! The form in which texts are matched: what looks the same to a language model becomes the same.
+//! The normal form in which texts are matched: spellings that a language model reads alike become equal.
 
 use unicode_normalization::UnicodeNormalization;
 
-/// `text` in compatibility form (NFKC) and lower case, without characters that are not seen, each stretch of white space
-/// as one space.
+/// `text` in compatibility form (NFKC) and lower case, without characters that are not seen, each stretch of white
+/// space as one space.
 pub(super) fn normal(text: &str) -> String {
     let mut all = String::with_capacity(text.len());
     for c in text.nfkc() {

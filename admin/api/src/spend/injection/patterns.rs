@@ -1,9 +1,9 @@
 //! The built-in patterns. They hold when `injection.patterns` is empty.
 //!
-//! The text is in lower case with single spaces by then. In a phrase, a space stands for one to four characters that are
-//! neither letters nor digits, so that `ignore_previous-instructions` is met too; and the phrase begins and ends with a
-//! word. They name what a payment's text never says: an instruction-giver's words ("instructions", "system prompt") as
-//! the object of ignoring or revealing. "Ignore the previous invoice" passes.
+//! The text is in lower case with single spaces by then. In a phrase, a space stands for one to four characters that
+//! are neither letters nor digits, so that `ignore_previous-instructions` is met too; and the phrase begins and ends
+//! with a word. They name what a payment's text never says: an instruction-giver's words ("instructions", "system
+//! prompt") as the object of ignoring or revealing. "Ignore the previous invoice" passes.
 
 /// A built-in pattern.
 #[derive(Debug, Clone, Copy)]

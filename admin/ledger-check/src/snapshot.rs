@@ -1,4 +1,4 @@
-//! Where accounts, agents and wallets stand: their records, and what their counters must come to.
+//! Snapshots of accounts, agents and wallets: their records, and the values that their counters must have.
 
 use super::book::{Place, Seen};
 use super::counters::{add_month, below, month_differs};
@@ -27,7 +27,7 @@ enum Standing {
 
 impl Pass<'_> {
     /// Reads the records of accounts, agents and wallets, and compares their counters.
-    pub(super) async fn read_standing(&mut self) -> Result<(), StoreError> {
+    pub(super) async fn read_snapshots(&mut self) -> Result<(), StoreError> {
         let (store, accounts) = (self.store, self.accounts);
         let lives = accounts.places().filter(|place| place.mode == Mode::Live);
         let jobs = lives.map(|place| {
@@ -166,8 +166,8 @@ impl Pass<'_> {
         }
     }
 
-    /// No counter is below what was surely charged to it. Spends and holds were read before the counters; a hold that was
-    /// resolved between the two is left out.
+    /// No counter is below what was surely charged to it. Spends and holds were read before the counters; a hold that
+    /// was resolved between the two is left out.
     async fn check_floors(&mut self) -> Result<(), StoreError> {
         let (store, accounts, today) = (self.store, self.accounts, self.today);
         let mut low: Vec<(Place, String)> = Vec::new();

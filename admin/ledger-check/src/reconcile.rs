@@ -1,19 +1,19 @@
-//! Records that must agree with others in equal numbers, compared without holding them: each side adds up a hash of every
-//! item, and equal sums mean equal sides. Sums are kept in partitions; only when those of a partition differ, the next pass
-//! holds on to its items and tells which ones are without their like.
+//! Records that must agree with others in equal numbers, compared without holding them: each side adds up a hash of
+//! every item, and equal sums mean equal sides. Sums are kept in partitions; only when those of a partition differ, the
+//! next pass holds on to its items and tells which ones are without their like.
 
 use std::collections::hash_map::RandomState;
 use std::collections::{BTreeMap, HashSet};
 use std::hash::{BuildHasher, Hash, Hasher};
 
-/// Partitions of each join.
+/// Partitions of each comparison.
 const PARTITIONS: usize = 1 << 14;
 /// Items that a pass holds on to.
 const ITEMS_MAX: usize = 500_000;
 
 /// What is compared with what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum Join {
+pub(super) enum Comparison {
     /// Settled intents that moved money, and transactions that name an intent.
     IntentTransaction,
     /// Where intents belong, and the lists of intents.
@@ -49,8 +49,8 @@ pub(super) enum Side {
 
 /// An item that has no like on the other side.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Odd {
-    pub(super) join: Join,
+pub(super) struct Mismatch {
+    pub(super) comparison: Comparison,
     /// The account and mode, or nothing where they may differ between the sides.
     pub(super) place: String,
     pub(super) key: String,
@@ -68,19 +68,19 @@ struct Items {
 }
 
 /// Partitions whose sums differed.
-pub(super) type Suspects = HashSet<(Join, usize)>;
+pub(super) type Suspects = HashSet<(Comparison, usize)>;
 
-/// All joins of one pass.
+/// All comparisons of one pass.
 #[derive(Debug)]
-pub(super) struct Joins {
+pub(super) struct Reconciliation {
     seed: RandomState,
     sums: Vec<u64>,
     suspects: Suspects,
-    items: BTreeMap<(Join, String, String), Items>,
+    items: BTreeMap<(Comparison, String, String), Items>,
     held: usize,
 }
 
-impl Joins {
+impl Reconciliation {
     /// Holds on to the items of `suspects`. The seed must be the one that they were found with.
     pub(super) fn new(seed: RandomState, suspects: Suspects) -> Self {
         Self {
@@ -93,28 +93,34 @@ impl Joins {
     }
 
     /// Adds the item `parts`, which is about `key` in `place`.
-    pub(super) fn add(&mut self, join: Join, side: Side, (place, key): (&str, &str), parts: &[&str]) {
+    pub(super) fn add(
+        &mut self,
+        comparison: Comparison,
+        side: Side,
+        (place, key): (&str, &str),
+        parts: &[&str],
+    ) {
         let mut hasher = self.seed.build_hasher();
-        (join, place, key).hash(&mut hasher);
+        (comparison, place, key).hash(&mut hasher);
         let partition = usize::try_from(hasher.finish() % PARTITIONS as u64).unwrap_or(0);
         parts.hash(&mut hasher);
         let item = hasher.finish();
-        let sum = &mut self.sums[join as usize * PARTITIONS + partition];
+        let sum = &mut self.sums[comparison as usize * PARTITIONS + partition];
         *sum = match side {
             Side::Record => sum.wrapping_add(item),
             Side::Match | Side::Perhaps => sum.wrapping_sub(item),
         };
-        if self.held < ITEMS_MAX && self.suspects.contains(&(join, partition)) {
+        if self.held < ITEMS_MAX && self.suspects.contains(&(comparison, partition)) {
             self.held += 1;
             let items = self
                 .items
-                .entry((join, place.to_owned(), key.to_owned()))
+                .entry((comparison, place.to_owned(), key.to_owned()))
                 .or_default();
             let label = parts.join(" ");
             match side {
                 // Seen twice by a walk over the keys, it is still one record.
                 Side::Record if items.records.contains(&label) => {}
-                Side::Match if is_walked(join) && items.matches.contains(&label) => {}
+                Side::Match if is_walked(comparison) && items.matches.contains(&label) => {}
                 Side::Record => items.records.push(label),
                 Side::Match => items.matches.push(label),
                 Side::Perhaps => items.perhaps.push(label),
@@ -124,40 +130,46 @@ impl Joins {
 
     /// Ends the pass: the partitions whose sums differ, and the items that are without their like in those that were
     /// suspected before.
-    pub(super) fn finish(self) -> (Suspects, Vec<Odd>) {
-        const ALL: [Join; JOINS] = [
-            Join::IntentTransaction,
-            Join::IntentList,
-            Join::Deposit,
-            Join::EscrowMoney,
-            Join::EscrowWinner,
-            Join::TransactionList,
-            Join::Place,
-            Join::EscrowList,
-            Join::Email,
+    pub(super) fn finish(self) -> (Suspects, Vec<Mismatch>) {
+        const ALL: [Comparison; JOINS] = [
+            Comparison::IntentTransaction,
+            Comparison::IntentList,
+            Comparison::Deposit,
+            Comparison::EscrowMoney,
+            Comparison::EscrowWinner,
+            Comparison::TransactionList,
+            Comparison::Place,
+            Comparison::EscrowList,
+            Comparison::Email,
         ];
         let differ = self.sums.iter().enumerate().filter(|(_, sum)| **sum != 0);
         let suspects = differ
             .map(|(at, _)| (ALL[at / PARTITIONS], at % PARTITIONS))
             .collect();
-        let odd = self.items.into_iter().filter_map(|((join, place, key), items)| {
-            let (records, matches) = difference(items);
-            let odd = Odd {
-                join,
-                place,
-                key,
-                records,
-                matches,
-            };
-            (!odd.records.is_empty() || !odd.matches.is_empty()).then_some(odd)
-        });
-        (suspects, odd.collect())
+        let mismatch = self
+            .items
+            .into_iter()
+            .filter_map(|((comparison, place, key), items)| {
+                let (records, matches) = difference(items);
+                let mismatch = Mismatch {
+                    comparison,
+                    place,
+                    key,
+                    records,
+                    matches,
+                };
+                (!mismatch.records.is_empty() || !mismatch.matches.is_empty()).then_some(mismatch)
+            });
+        (suspects, mismatch.collect())
     }
 }
 
 /// Whether both sides come from the walk over the keys.
-const fn is_walked(join: Join) -> bool {
-    matches!(join, Join::EscrowWinner | Join::Place | Join::Email)
+const fn is_walked(comparison: Comparison) -> bool {
+    matches!(
+        comparison,
+        Comparison::EscrowWinner | Comparison::Place | Comparison::Email
+    )
 }
 
 /// What is only on one side.
@@ -196,37 +208,37 @@ mod tests {
     type Item<'a> = (Side, &'a str, &'a [&'a str]);
 
     /// Two passes over the same items: which are odd.
-    fn odd(join: Join, items: &[Item<'_>]) -> Vec<Odd> {
+    fn mismatch(comparison: Comparison, items: &[Item<'_>]) -> Vec<Mismatch> {
         let seed = RandomState::new();
-        let mut joins = Joins::new(seed.clone(), Suspects::new());
-        let pass = |joins: &mut Joins| {
+        let mut reconciliation = Reconciliation::new(seed.clone(), Suspects::new());
+        let pass = |reconciliation: &mut Reconciliation| {
             for (side, key, parts) in items {
-                joins.add(join, *side, ("acct live", key), parts);
+                reconciliation.add(comparison, *side, ("acct live", key), parts);
             }
         };
-        pass(&mut joins);
-        let (suspects, none) = joins.finish();
+        pass(&mut reconciliation);
+        let (suspects, none) = reconciliation.finish();
         assert!(none.is_empty(), "a first pass holds on to nothing");
-        let mut joins = Joins::new(seed, suspects);
-        pass(&mut joins);
-        joins.finish().1
+        let mut reconciliation = Reconciliation::new(seed, suspects);
+        pass(&mut reconciliation);
+        reconciliation.finish().1
     }
 
     #[test]
     fn equal_sides_are_not_suspected() {
-        let mut joins = Joins::new(RandomState::new(), Suspects::new());
+        let mut reconciliation = Reconciliation::new(RandomState::new(), Suspects::new());
         for n in 0..1000 {
             let key = n.to_string();
-            joins.add(Join::Deposit, Side::Record, ("a live", &key), &["x", &key]);
-            joins.add(Join::Deposit, Side::Match, ("a live", &key), &["x", &key]);
+            reconciliation.add(Comparison::Deposit, Side::Record, ("a live", &key), &["x", &key]);
+            reconciliation.add(Comparison::Deposit, Side::Match, ("a live", &key), &["x", &key]);
         }
-        assert_eq!(joins.finish(), (Suspects::new(), Vec::new()));
+        assert_eq!(reconciliation.finish(), (Suspects::new(), Vec::new()));
     }
 
     #[test]
     fn what_has_no_like_is_told() {
-        let found = odd(
-            Join::IntentTransaction,
+        let found = mismatch(
+            Comparison::IntentTransaction,
             &[
                 (Side::Record, "1", &["txn_1", "5"]),
                 (Side::Match, "1", &["txn_1", "6"]),
@@ -249,15 +261,15 @@ mod tests {
             (Side::Record, "1", &["x"]),
             (Side::Match, "1", &["x"]),
         ];
-        assert_eq!(odd(Join::EscrowMoney, &twice), []);
+        assert_eq!(mismatch(Comparison::EscrowMoney, &twice), []);
         let paid_twice = [
             (Side::Record, "1", &["x"][..]),
             (Side::Match, "1", &["x"]),
             (Side::Match, "1", &["x"]),
         ];
-        assert_eq!(odd(Join::EscrowMoney, &paid_twice).len(), 1);
+        assert_eq!(mismatch(Comparison::EscrowMoney, &paid_twice).len(), 1);
         assert_eq!(
-            odd(Join::EscrowWinner, &paid_twice),
+            mismatch(Comparison::EscrowWinner, &paid_twice),
             [],
             "those come from a walk over the keys too"
         );
@@ -267,12 +279,12 @@ mod tests {
     fn what_is_on_its_way_counts_until_it_has_arrived() {
         let there = (Side::Match, "1", &["x"][..]);
         let (record, way) = ((Side::Record, "1", &["x"][..]), (Side::Perhaps, "1", &["x"][..]));
-        assert_eq!(odd(Join::EscrowMoney, &[record, way]), []);
+        assert_eq!(mismatch(Comparison::EscrowMoney, &[record, way]), []);
         assert_eq!(
-            odd(Join::EscrowMoney, &[record, way, there]),
+            mismatch(Comparison::EscrowMoney, &[record, way, there]),
             [],
             "it arrived while we looked"
         );
-        assert_eq!(odd(Join::EscrowMoney, &[way]).len(), 1);
+        assert_eq!(mismatch(Comparison::EscrowMoney, &[way]).len(), 1);
     }
 }

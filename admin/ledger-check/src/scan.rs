@@ -1,10 +1,10 @@
-//! The walk over all keys of the store: each is told what it is; records are read at once, indexes are noted for later.
+//! The scan of all keys of the store: classifies each, reads records at once, and notes indexes for later.
 
 use super::book::{Accounts, Place};
 use super::drive::{BATCH, Job, ask};
-use super::join::{Join, Side};
 use super::names::{KeyKind, place_read};
 use super::pass::{Pass, place_of};
+use super::reconcile::{Comparison, Side};
 use super::violation::Invariant;
 use domain::number::Number;
 use futures::{Stream, TryStreamExt, stream};
@@ -55,7 +55,7 @@ type Part = (Vec<Note>, Vec<(Record, Answers)>);
 
 impl Pass<'_> {
     /// Walks over all keys.
-    pub(super) async fn walk(&mut self) -> Result<(), StoreError> {
+    pub(super) async fn scan(&mut self) -> Result<(), StoreError> {
         let (store, accounts) = (self.store, self.accounts);
         // All accounts of the pass share a bucket, when there are others that it does not look at.
         let bucket = accounts.partial.then(|| accounts.places().next()).flatten();
@@ -101,7 +101,7 @@ impl Pass<'_> {
                 self.page(place).open_escrows.insert(owner);
             }
             Note::TransactionList(place, key) => {
-                self.join(Join::TransactionList, Side::Record, (place, &key), &[]);
+                self.reconcile(Comparison::TransactionList, Side::Record, (place, &key), &[]);
             }
             Note::Other => {}
             Note::Unknown(key, why) => self.wrong(Invariant::UnknownKey, &[&key], why),
@@ -271,7 +271,8 @@ fn issued(kind: KeyKind, (account, id, key): (&str, &str, &str)) -> Job<Record> 
     }
 }
 
-/// A hold, and whether its index names it. It is read before and after the index: there both times, it was there between.
+/// A hold, and whether its index names it. It is read before and after the index: there both times, it was there
+/// between.
 fn hold(bucket: Bucket, id: &str, kept: bool) -> Job<Record> {
     let (key, index) = match kept {
         true => (bucket.kept_hold(id), bucket.kept()),
