@@ -121,7 +121,7 @@ impl Kind {
             plan: &self.plan(),
             charge: Some(&charge),
         };
-        let decided = request.run(store).await?.outcome;
+        let decided = request.execute(store).await?.outcome;
         let expected = match &decided {
             Decided::Charged { .. } => matches!(self, Self::Named | Self::Unnamed),
             Decided::Denied(denial) => self.denial() == Some(*denial),
@@ -140,7 +140,7 @@ impl Kind {
             cost: COST,
             how: How::Settled,
         };
-        match settle.run(store).await? {
+        match settle.execute(store).await? {
             Settled::Done => Ok(()),
             other => Err(format!("{}: {other:?}", self.name()).into()),
         }

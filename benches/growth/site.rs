@@ -168,7 +168,7 @@ impl Site {
 
     fn agent(&self, actor: &Actor) -> SeedAgent {
         let mut account = self.account.clone();
-        account.keys = store::keys::AccountKeys::of(&actor.account);
+        account.keys = store::keys::AccountKeys::new(&actor.account);
         account.id.clone_from(&actor.account);
         account.agent(&actor.agent)
     }

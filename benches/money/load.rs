@@ -29,7 +29,7 @@ pub fn agent(number: u64) -> String {
 pub async fn fill(store: &Store, records: u64) -> Result<(), Box<dyn std::error::Error>> {
     let now = clock::now_ms();
     sanity::init(store, &domain::timestamp::iso_from_ms(now)).await?;
-    let account = AccountKeys::of(ACCOUNT);
+    let account = AccountKeys::new(ACCOUNT);
     let mut first = redis::pipe();
     let record = [("id", ACCOUNT), ("name", "Bench"), ("plan", "enterprise")];
     first.cmd("HSET").arg(account.record()).arg(&record);

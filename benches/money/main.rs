@@ -55,13 +55,13 @@ the script included), on a store with few and one with many wallets, transaction
 keys) and escrows in one account. Both are measured in turns in one run, without the append-only file. Each row is one script.
 ";
 
-struct Town {
+struct Fixture {
     redis: Redis,
     store: Store,
     actor: Actor,
 }
 
-impl Town {
+impl Fixture {
     async fn found(records: u64) -> Result<Self, Box<dyn Error>> {
         let redis = Redis::start();
         let store = Store::open(&redis.unix_url(), std::time::Duration::from_secs(10))?;
@@ -77,7 +77,7 @@ impl Town {
     async fn measure(&mut self, step: Step, calls: u64) -> Result<f64, Box<dyn Error>> {
         self.actor.prepare(&self.store, step).await?;
         let _: String = self.redis.command(&["CONFIG", "RESETSTAT"]);
-        self.actor.run(&self.store, step, calls).await?;
+        self.actor.execute(&self.store, step, calls).await?;
         let figure = |name| {
             self.redis
                 .stat("evalsha", name)
@@ -98,8 +98,8 @@ fn median(mut values: Vec<f64>) -> f64 {
 
 async fn run(options: &Options) -> Result<String, Box<dyn Error>> {
     let circumstances = circumstances();
-    let mut small = Town::found(options.small).await?;
-    let mut large = Town::found(options.large).await?;
+    let mut small = Fixture::found(options.small).await?;
+    let mut large = Fixture::found(options.large).await?;
     let used: Option<String> = large
         .redis
         .command::<String>(&["INFO", "memory"])

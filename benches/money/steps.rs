@@ -10,16 +10,16 @@ use std::error::Error;
 use std::time::Duration;
 use store::deposit::DepositState;
 use store::deposit::script::{Made as Deposited, NewDeposit};
-use store::escrow::script::{Asked, Called, NewEscrow, Verdict, decide, fund};
+use store::escrow::script::{CallOutcome, NewEscrow, Requester, Verdict, decide, fund};
 use store::escrow::{Escrow, Party};
 use store::once::Once;
 use store::script::change::Scope;
-use store::spend::{Ask, PlanCap, Spend, Spent};
+use store::spend::{PlanCap, Spend, SpendStep, Spent};
 use store::transfer::{NewTransfer, Transferred};
 use store::wallet::WalletPlace;
 use store::{Store, sanity};
 
-type Done = Result<(), Box<dyn Error>>;
+type StepResult = Result<(), Box<dyn Error>>;
 
 const LIFE: Duration = Duration::from_secs(30 * 24 * 3600);
 const SCOPE: Scope<'static> = Scope {
@@ -82,7 +82,7 @@ pub struct Actor {
 
 impl Actor {
     /// What `step` needs and must not be measured with it.
-    pub async fn prepare(&mut self, store: &Store, step: Step) -> Done {
+    pub async fn prepare(&mut self, store: &Store, step: Step) -> StepResult {
         if self.secret.is_none() {
             self.secret = Some(sanity::record(store).await?.check_secret);
         }
@@ -96,7 +96,7 @@ impl Actor {
     }
 
     /// Calls it so often.
-    pub async fn run(&mut self, store: &Store, step: Step, calls: u64) -> Done {
+    pub async fn execute(&mut self, store: &Store, step: Step, calls: u64) -> StepResult {
         for at in 0..calls {
             self.calls += 1;
             match step {
@@ -151,7 +151,7 @@ impl Actor {
     }
 
     /// A spend; of more than an amount can be, it is denied by the policy.
-    async fn spend(&mut self, store: &Store, again: Option<String>, nanos: u64) -> Done {
+    async fn spend(&mut self, store: &Store, again: Option<String>, nanos: u64) -> StepResult {
         let key = again.clone().unwrap_or_else(|| self.key());
         let (once, at_ms) = (self.once(&key)?, clock::now_ms());
         let (agent, transaction) = (self.place(0).owner, Kind::Transaction.mint(at_ms)?);
@@ -168,13 +168,13 @@ impl Actor {
                 cap: CapPlan::default(),
             }),
         };
-        let ask = Ask::Request {
+        let ask = SpendStep::Request {
             once: &once,
             at_ms,
             request: "{}",
             injection: None,
         };
-        let spent = spend.run(store, &SCOPE, ask).await?;
+        let spent = spend.execute(store, &SCOPE, ask).await?;
         match (&spent, again.is_some(), nanos > Nanos::MAX.get()) {
             (Spent::Settled { .. }, false, false) => self.spent.push(key),
             (Spent::Known, true, false) | (Spent::Blocked { .. }, false, true) => {}
@@ -183,7 +183,7 @@ impl Actor {
         Ok(())
     }
 
-    async fn transfer(&self, store: &Store) -> Done {
+    async fn transfer(&self, store: &Store) -> StepResult {
         let (once, at_ms) = (self.once(&self.key())?, clock::now_ms());
         let (from, to) = (self.place(0), self.place(1));
         let ids = [Kind::Transaction.mint(at_ms)?, Kind::Transaction.mint(at_ms)?];
@@ -201,13 +201,13 @@ impl Actor {
             request: "{}",
             at_ms,
         };
-        match transfer.run(store, &SCOPE).await? {
+        match transfer.execute(store, &SCOPE).await? {
             Transferred::Done { .. } => Ok(()),
             other => Err(format!("a transfer became {other:?}").into()),
         }
     }
 
-    async fn deposit(&self, store: &Store) -> Done {
+    async fn deposit(&self, store: &Store) -> StepResult {
         let (once, at_ms) = (self.once(&self.key())?, clock::now_ms());
         let (wallet, reference) = (self.place(0), format!("ref-{}", self.calls));
         let deposit = NewDeposit {
@@ -223,7 +223,7 @@ impl Actor {
             request: "{}",
             at_ms,
         };
-        match deposit.run(store, &SCOPE).await? {
+        match deposit.execute(store, &SCOPE).await? {
             Deposited::Done { again: false, .. } => Ok(()),
             other => Err(format!("a deposit became {other:?}").into()),
         }
@@ -238,9 +238,9 @@ impl Actor {
         }
     }
 
-    async fn create(&mut self, store: &Store) -> Done {
+    async fn create(&mut self, store: &Store) -> StepResult {
         let once = self.once(&self.key())?;
-        let asked = Asked {
+        let asked = Requester {
             scope: SCOPE,
             once: &once,
             at_ms: clock::now_ms(),
@@ -254,25 +254,25 @@ impl Actor {
             conditions: "{}",
         };
         match new.create(store, &asked).await? {
-            Called::Done(made) => self.escrows.push(made.number),
+            CallOutcome::Done(made) => self.escrows.push(made.number),
             other => return Err(format!("an escrow became {other:?}").into()),
         }
         Ok(())
     }
 
-    async fn resolve(&self, store: &Store, number: u64, step: Step) -> Done {
+    async fn resolve(&self, store: &Store, number: u64, step: Step) -> StepResult {
         let once = self.once(&self.key())?;
-        let asked = Asked {
+        let asked = Requester {
             scope: SCOPE,
             once: &once,
             at_ms: clock::now_ms(),
         };
         let escrow = Escrow::read(store, number).await?.ok_or("no escrow")?;
         let done = match step {
-            Step::Fund => matches!(fund(store, &asked, &escrow).await?, Called::Done(_)),
+            Step::Fund => matches!(fund(store, &asked, &escrow).await?, CallOutcome::Done(_)),
             _ => matches!(
                 decide(store, &asked, &escrow, Verdict::Release).await?,
-                Called::Done(())
+                CallOutcome::Done(())
             ),
         };
         done.then_some(())

@@ -111,7 +111,7 @@ async fn run(options: &Options) -> Outcome<String> {
     let filled = redis.memory_used();
 
     let began = Instant::now();
-    let head = Chain::of(&store, &account.id, Mode::Live).seal().await?;
+    let head = Chain::new(&store, &account.id, Mode::Live).seal().await?;
     let sealed = rate(count, began);
     if head.seq != count {
         return Err(format!("{} of {count} entries are sealed", head.seq).into());

@@ -1,7 +1,7 @@
 //! `bench-load`: sends chat requests for a while and prints what it found as one line of JSON.
 
 use clap::Parser;
-use gate_bench_rig::outcome::{Watched, Window};
+use gate_bench_rig::outcome::{WatchedProcess, Window};
 use gate_bench_rig::target::{Request, Target, Version};
 use gate_bench_rig::{closed, open, tls, wire};
 use std::error::Error;
@@ -50,7 +50,7 @@ struct Options {
     http2_streams: Option<usize>,
     /// A process whose CPU time is reported: NAME=PID.
     #[arg(long)]
-    watch: Vec<Watched>,
+    watch: Vec<WatchedProcess>,
 }
 
 fn rate(text: &str) -> Result<f64, String> {

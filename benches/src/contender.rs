@@ -1,7 +1,7 @@
 //! Who is measured: the provider itself, nginx, a bare Pingora, and Tollgate in several states.
 
 use crate::ledger::Ledger;
-use gate_bench_rig::outcome::Watched;
+use gate_bench_rig::outcome::WatchedProcess;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -100,14 +100,14 @@ pub(crate) struct Contender<'a> {
     /// The statuses that an answer may have.
     pub(crate) expect: Vec<u16>,
     /// The processes whose CPU time counts.
-    pub(crate) watched: Vec<Watched>,
+    pub(crate) watched: Vec<WatchedProcess>,
     /// Where each of its approved calls must be charged.
     pub(crate) ledger: Option<&'a Ledger>,
 }
 
 /// A process under a name.
-pub(crate) fn watched(name: &str, pid: u32) -> Watched {
-    Watched {
+pub(crate) fn watched(name: &str, pid: u32) -> WatchedProcess {
+    WatchedProcess {
         name: name.to_owned(),
         pid,
     }

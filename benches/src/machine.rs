@@ -20,7 +20,7 @@ pub(crate) struct Cores {
 
 impl Cores {
     /// The layout for this many cores.
-    pub(crate) const fn of(count: usize) -> Self {
+    pub(crate) const fn for_count(count: usize) -> Self {
         let (store, upstream, load) = match count {
             0 | 1 => (0, 0, 0),
             2 => (1, 1, 1),
@@ -100,7 +100,7 @@ mod tests {
                 upstream,
                 load,
                 ..
-            } = Cores::of(count);
+            } = Cores::for_count(count);
             assert!(
                 [store, upstream, load]
                     .iter()
@@ -108,15 +108,15 @@ mod tests {
                 "{count}"
             );
         }
-        assert!(Cores::of(1).describe().contains("core 0"));
+        assert!(Cores::for_count(1).describe().contains("core 0"));
     }
 
     #[test]
     fn several_edges_have_cores_of_their_own_where_there_are_some() {
-        assert_eq!(Cores::of(2).of_edges(1), (vec![0], true));
-        assert_eq!(Cores::of(2).of_edges(4), (vec![0; 4], false));
-        assert_eq!(Cores::of(4).of_edges(2), (vec![0; 2], false));
-        assert_eq!(Cores::of(5).of_edges(2), (vec![0, 4], true));
-        assert_eq!(Cores::of(8).of_edges(4), (vec![0, 4, 5, 6], true));
+        assert_eq!(Cores::for_count(2).of_edges(1), (vec![0], true));
+        assert_eq!(Cores::for_count(2).of_edges(4), (vec![0; 4], false));
+        assert_eq!(Cores::for_count(4).of_edges(2), (vec![0; 2], false));
+        assert_eq!(Cores::for_count(5).of_edges(2), (vec![0, 4], true));
+        assert_eq!(Cores::for_count(8).of_edges(4), (vec![0, 4, 5, 6], true));
     }
 }

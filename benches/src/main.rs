@@ -113,7 +113,7 @@ async fn run(options: &Options) -> Result<bool, Box<dyn Error>> {
     let (lengths, sections) = (options.lengths()?, options.sections());
     // The floods need more than the usual limit; what they flood inherits it.
     connections::open_files::raise();
-    let cores = Cores::of(std::thread::available_parallelism()?.get());
+    let cores = Cores::for_count(std::thread::available_parallelism()?.get());
     let stage = Stage::new(&options.bin_dir, cores)?;
     let real_time = machine::has_real_time();
     std::fs::create_dir_all(&options.out)?;

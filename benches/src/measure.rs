@@ -178,7 +178,7 @@ impl Runner<'_> {
         }
         let rows = contenders.iter();
         Ok(rows
-            .filter_map(|contender| Row::of(contender.name, found.get(&contender.name)?))
+            .filter_map(|contender| Row::from_outcomes(contender.name, found.get(&contender.name)?))
             .collect())
     }
 

@@ -12,7 +12,7 @@ use crate::row::Row;
 use crate::sections::bodies::Body;
 use crate::sections::frontier::Frontier;
 use crate::sections::latency::Paced;
-use crate::sections::memory::Weighed;
+use crate::sections::memory::MemoryUse;
 use bars::Bars;
 use lines::{Curve, Lines};
 use scale::Kind;
@@ -153,7 +153,7 @@ pub(crate) fn size(bytes: usize) -> String {
     }
 }
 
-fn memory(found: &[Weighed]) -> String {
+fn memory(found: &[MemoryUse]) -> String {
     let bars = found.iter().flat_map(|weighed| {
         let bar = |what: &str, kib: u64| {
             let megabytes = kib as f64 * 1024.0 / 1e6;

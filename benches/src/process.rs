@@ -59,9 +59,9 @@ impl Drop for Running {
 
 /// A program that runs beside what is measured; it is killed when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Beside(Child);
+pub(crate) struct BackgroundProcess(Child);
 
-impl Beside {
+impl BackgroundProcess {
     /// Starts it.
     pub(crate) fn start(program: &str, args: &[String]) -> Result<Self, Box<dyn Error>> {
         let mut command = Command::new("setpriv");
@@ -76,7 +76,7 @@ impl Beside {
     }
 }
 
-impl Drop for Beside {
+impl Drop for BackgroundProcess {
     fn drop(&mut self) {
         drop(self.0.kill());
         drop(self.0.wait());

@@ -175,13 +175,13 @@ pub(crate) mod tests {
     use crate::results::tests::measured;
     use crate::row::tests::outcome;
     use crate::sections::bodies::Body;
-    use crate::sections::edges::{Race, Several};
-    use crate::sections::floods::{Flooded, Side};
+    use crate::sections::edges::{EdgeScaling, Race};
+    use crate::sections::floods::{FloodResult, Side};
     use crate::sections::frontier::{Curve, Frontier, Highest, Point};
-    use crate::sections::hot_account::Heat;
+    use crate::sections::hot_account::HotLoad;
     use crate::sections::latency::Paced;
-    use crate::sections::memory::Weighed;
-    use crate::sections::protocols::Spoken;
+    use crate::sections::memory::MemoryUse;
+    use crate::sections::protocols::ProtocolPair;
 
     fn row(name: Name, edge: f64, store: Option<f64>, p50: f64) -> Row {
         let mut cpu = vec![(EDGE, edge), ("machine", edge + 0.1)];
@@ -189,7 +189,7 @@ pub(crate) mod tests {
         if name == Name::Direct {
             cpu.clear();
         }
-        Row::of(name, &[outcome(1_000_000, p50, &cpu)]).unwrap()
+        Row::from_outcomes(name, &[outcome(1_000_000, p50, &cpu)]).unwrap()
     }
 
     fn rows() -> Vec<Row> {
@@ -201,8 +201,8 @@ pub(crate) mod tests {
         ]
     }
 
-    fn flooded(flood: Option<&str>, p99_us: f64) -> Flooded {
-        Flooded {
+    fn flooded(flood: Option<&str>, p99_us: f64) -> FloodResult {
+        FloodResult {
             side: Side::Edge,
             flood: flood.map(str::to_owned),
             peak_kib: 30_000,
@@ -254,7 +254,7 @@ pub(crate) mod tests {
             is_half_of_saturation,
             rows: rows(),
         };
-        let weighed = Weighed {
+        let weighed = MemoryUse {
             name: Name::Tollgate,
             idle_kib: 10_000,
             loaded_kib: 20_000,
@@ -278,19 +278,19 @@ pub(crate) mod tests {
                 bytes: 1 << 20,
                 rows: rows(),
             }]),
-            Found::Protocols(vec![Spoken {
+            Found::Protocols(vec![ProtocolPair {
                 front: "HTTP/1.1 over TLS".to_owned(),
                 back: "HTTP/1.1".to_owned(),
                 rows: rows(),
             }]),
             Found::Memory(vec![weighed]),
-            Found::Edges(vec![Several {
+            Found::Edges(vec![EdgeScaling {
                 edges: 4,
                 has_cores: false,
                 row: row(Name::Tollgate, 50.0, Some(31.0), 200.0),
                 race,
             }]),
-            Found::HotAccount(vec![Heat {
+            Found::HotAccount(vec![HotLoad {
                 whose: "one agent, in 64 runs".to_owned(),
                 row: row(Name::Tollgate, 51.0, Some(32.0), 210.0),
             }]),

@@ -4,13 +4,13 @@
 use crate::row::Row;
 use crate::section::Section;
 use crate::sections::bodies::Body;
-use crate::sections::edges::Several;
-use crate::sections::floods::Flooded;
+use crate::sections::edges::EdgeScaling;
+use crate::sections::floods::FloodResult;
 use crate::sections::frontier::Frontier;
-use crate::sections::hot_account::Heat;
+use crate::sections::hot_account::HotLoad;
 use crate::sections::latency::Paced;
-use crate::sections::memory::Weighed;
-use crate::sections::protocols::Spoken;
+use crate::sections::memory::MemoryUse;
+use crate::sections::protocols::ProtocolPair;
 use crate::targets::{Verdict, verdicts};
 use serde::{Deserialize, Serialize};
 use std::error::Error;
@@ -32,15 +32,15 @@ pub(crate) enum Found {
     /// Sizes of the request.
     Bodies(Vec<Body>),
     /// Versions of HTTP, and TLS.
-    Protocols(Vec<Spoken>),
+    Protocols(Vec<ProtocolPair>),
     /// Resident memory.
-    Memory(Vec<Weighed>),
+    Memory(Vec<MemoryUse>),
     /// Several edges on one store.
-    Edges(Vec<Several>),
+    Edges(Vec<EdgeScaling>),
     /// A hot account and its neighbour.
-    HotAccount(Vec<Heat>),
+    HotAccount(Vec<HotLoad>),
     /// Attacks beside a well-behaved caller.
-    Floods(Vec<Flooded>),
+    Floods(Vec<FloodResult>),
     /// Nothing: what the section failed with is among its errors.
     Nothing,
 }

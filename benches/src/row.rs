@@ -75,7 +75,7 @@ fn quantiles(outcomes: &[Outcome], of: impl Fn(&Outcome) -> Quantiles) -> Quanti
 
 impl Row {
     /// The medians; `None` of no rounds.
-    pub(crate) fn of(name: Name, outcomes: &[Outcome]) -> Option<Self> {
+    pub(crate) fn from_outcomes(name: Name, outcomes: &[Outcome]) -> Option<Self> {
         let of = |value: &dyn Fn(&Outcome) -> f64| median(outcomes.iter().map(value));
         let has_edge = outcomes
             .iter()
@@ -158,7 +158,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn cpu_time_is_told_a_request_and_a_second() {
+    fn cpu_time_is_reported_a_request_and_a_second() {
         let cpu = [
             (EDGE, 1.0),
             (STORE, 0.5),
@@ -172,7 +172,7 @@ pub(crate) mod tests {
             outcome(10_000, 30.0, &other),
             outcome(10_000, 20.0, &cpu),
         ];
-        let found = Row::of(Name::Tollgate, &outcomes).unwrap();
+        let found = Row::from_outcomes(Name::Tollgate, &outcomes).unwrap();
         assert_eq!(
             (found.rate, found.edge_us, found.store_us),
             (5_000.0, Some(100.0), Some(50.0))
@@ -183,14 +183,14 @@ pub(crate) mod tests {
             (Some(50.0), 50.0, 25.0)
         );
         assert_eq!((found.latency.p50_us, found.latency.p999_us), (20.0, 60.0));
-        assert_eq!(Row::of(Name::Nginx, &[]), None);
+        assert_eq!(Row::from_outcomes(Name::Nginx, &[]), None);
     }
 
     #[test]
     fn a_contender_that_answered_nothing_has_no_cost_a_request() {
-        let direct = Row::of(Name::Direct, &[outcome(10, 1.0, &[(LOAD, 1.0)])]).unwrap();
+        let direct = Row::from_outcomes(Name::Direct, &[outcome(10, 1.0, &[(LOAD, 1.0)])]).unwrap();
         assert_eq!((direct.edge_us, direct.edge_percent), (None, None));
-        let silent = Row::of(Name::Nginx, &[outcome(0, 0.0, &[(EDGE, 1.0)])]).unwrap();
+        let silent = Row::from_outcomes(Name::Nginx, &[outcome(0, 0.0, &[(EDGE, 1.0)])]).unwrap();
         assert_eq!(
             (silent.edge_us, silent.edge_us_range, silent.rate),
             (None, None, 0.0)

@@ -23,7 +23,7 @@ pub(crate) type Outcome = Result<(Found, u64), Box<dyn Error>>;
 
 /// nginx, the pass-through and an edge before one provider.
 #[derive(Debug)]
-pub(crate) struct Trio {
+pub(crate) struct Contenders {
     /// The provider.
     pub(crate) provider: Server,
     /// (a)
@@ -36,7 +36,7 @@ pub(crate) struct Trio {
     pub(crate) ledger: Ledger,
 }
 
-impl Trio {
+impl Contenders {
     /// Starts them.
     pub(crate) async fn start(stage: &Stage, sides: Sides) -> Result<Self, Box<dyn Error>> {
         let provider = stage.provider(sides)?;
@@ -44,7 +44,7 @@ impl Trio {
         Ok(Self {
             nginx: stage.nginx(&provider, sides)?,
             pass_through: stage.pass_through(&provider, sides)?,
-            edge: stage.edge(stage.look(), &ledger, &provider, sides)?,
+            edge: stage.edge(stage.edge_setup(), &ledger, &provider, sides)?,
             ledger,
             provider,
         })

@@ -43,7 +43,7 @@ pub(crate) struct Sides {
 
 /// How an edge is started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct EdgeLook {
+pub(crate) struct EdgeSetup {
     /// The core that it has.
     pub(crate) core: usize,
     /// Whether it writes no log line a call.
@@ -52,7 +52,7 @@ pub(crate) struct EdgeLook {
     pub(crate) has_socket: bool,
 }
 
-impl EdgeLook {
+impl EdgeSetup {
     /// The same, with its store over a Unix socket.
     pub(crate) const fn over_socket(self) -> Self {
         Self {
@@ -84,8 +84,8 @@ impl Stage {
     }
 
     /// How an edge is started where nothing else is said.
-    pub(crate) const fn look(&self) -> EdgeLook {
-        EdgeLook {
+    pub(crate) const fn edge_setup(&self) -> EdgeSetup {
+        EdgeSetup {
             core: self.cores.edge,
             is_quiet: false,
             has_socket: false,
@@ -149,7 +149,7 @@ impl Stage {
     /// (c)
     pub(crate) fn edge(
         &self,
-        look: EdgeLook,
+        setup: EdgeSetup,
         ledger: &Ledger,
         provider: &Server,
         sides: Sides,
@@ -157,7 +157,7 @@ impl Stage {
         let scheme = if sides.back_tls { "https" } else { "http" };
         let base = format!("{scheme}://{}/v1", provider.at);
         let binary = self.program("tollgate-proxy");
-        let store = if look.has_socket {
+        let store = if setup.has_socket {
             ledger.redis.unix_url()
         } else {
             ledger.redis.url()
@@ -175,11 +175,11 @@ impl Stage {
         if sides.back_tls {
             options = options.env("TOLLGATE_UPSTREAM__CA_FILE", shown(&certificates.authority));
         }
-        if look.is_quiet {
+        if setup.is_quiet {
             options = options.env("RUST_LOG", "warn");
         }
         let edge = Edge(harness::Edge::start(options));
-        pin(edge.pid(), look.core)?;
+        pin(edge.pid(), setup.core)?;
         Ok(edge)
     }
 }

@@ -4,7 +4,7 @@ use crate::contender::Name;
 use crate::results::{Found, Results};
 use crate::row::{over, row};
 use crate::section::Section;
-use crate::sections::memory::Weighed;
+use crate::sections::memory::MemoryUse;
 use serde::{Deserialize, Serialize};
 
 /// Denials that the store decides on.
@@ -50,8 +50,8 @@ pub(crate) fn verdicts(results: &Results) -> Vec<Verdict> {
     let store = |name| row(full, name)?.store_us;
     let denied = DENIED_BY_STORE.iter().filter_map(|name| store(*name));
     let memory = memory(results);
-    let of_memory = |value: &dyn Fn(&Weighed) -> f64| memory.map(value);
-    let over_idle = |kib: u64, weighed: &Weighed| kib as f64 / (weighed.idle_kib.max(1)) as f64;
+    let of_memory = |value: &dyn Fn(&MemoryUse) -> f64| memory.map(value);
+    let over_idle = |kib: u64, weighed: &MemoryUse| kib as f64 / (weighed.idle_kib.max(1)) as f64;
     let (pass, tollgate) = (Name::PassThrough, Name::Tollgate);
     vec![
         verdict(
@@ -122,7 +122,7 @@ pub(crate) fn verdicts(results: &Results) -> Vec<Verdict> {
     ]
 }
 
-fn memory(results: &Results) -> Option<&Weighed> {
+fn memory(results: &Results) -> Option<&MemoryUse> {
     match results.found(Section::Memory)? {
         Found::Memory(weighed) => weighed.iter().find(|found| found.name == Name::Tollgate),
         _ => None,

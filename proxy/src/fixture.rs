@@ -216,7 +216,7 @@ impl Fixture {
         let upstream = Upstream::new(&settings.upstream, 100).unwrap();
         upstream.target().resolve().await;
         let parts = Parts {
-            sealer: settings.sealer().unwrap(),
+            keyring: settings.keyring().unwrap(),
             prices: settings.prices().unwrap(),
             plans: settings.plans().unwrap(),
             upstream,
@@ -224,7 +224,7 @@ impl Fixture {
             connections: Arc::new(Connections::new(9, 9, Vec::new())),
             settings,
         };
-        let store = Store::of(&parts.settings.store).unwrap();
+        let store = Store::from_settings(&parts.settings.store).unwrap();
         let registrar = Registrar::new("tollgate_proxy");
         let metrics = Metrics::new(&registrar).unwrap();
         Self {
@@ -307,10 +307,10 @@ impl Fixture {
         let nobody = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("redis://{}", nobody.local_addr().unwrap());
         drop(nobody);
-        let before = store::pulse::cuts();
+        let before = store::error_counters::connections_lost();
         let store = Store::open(&address, SOON).unwrap();
         let answer: Result<String, _> = store.command(&redis::cmd("PING")).await;
-        assert!(answer.is_err() && store::pulse::cuts() > before);
+        assert!(answer.is_err() && store::error_counters::connections_lost() > before);
     }
 
     /// Whether the provider accepts a connection shortly.

@@ -174,7 +174,7 @@ impl Gauges {
         }
         raise(&self.closed_for_others, sources.connections.closed_for_others());
         raise(&self.pending_dropped, sources.pending.dropped());
-        self.process.look();
+        self.process.update();
         self.spans.refresh();
         self.store.refresh();
     }

@@ -1,6 +1,6 @@
 //! Provider keys, decrypted. Each is cached under its sealed form, so a replaced key is never used again.
 
-use crypto::seal::{SealError, SealedFor, Sealer};
+use crypto::seal::{Keyring, SealError, SealedFor};
 use quick_cache::sync::Cache;
 use secrecy::SecretString;
 use std::sync::Arc;
@@ -10,16 +10,16 @@ const OPENED_MAX: usize = 2_000;
 
 /// Decrypts provider keys and caches the result.
 pub struct ProviderKeys {
-    sealer: Sealer,
+    keyring: Keyring,
     opened: Cache<String, Arc<SecretString>>,
 }
 
 impl ProviderKeys {
     /// Creates an empty cache of keys that `sealer` decrypts.
     #[must_use]
-    pub fn new(sealer: Sealer) -> Self {
+    pub fn new(keyring: Keyring) -> Self {
         Self {
-            sealer,
+            keyring,
             opened: Cache::new(OPENED_MAX),
         }
     }
@@ -33,7 +33,7 @@ impl ProviderKeys {
         if let Some(key) = self.opened.get(&name) {
             return Ok(key);
         }
-        let key = Arc::new(self.sealer.open(owner, sealed)?);
+        let key = Arc::new(self.keyring.open(owner, sealed)?);
         self.opened.insert(name, Arc::clone(&key));
         Ok(key)
     }
@@ -46,7 +46,7 @@ impl ProviderKeys {
     /// Encrypts a provider key as the admin server does.
     #[cfg(test)]
     pub fn seal(&self, owner: &SealedFor<'_>, secret: &str) -> String {
-        self.sealer.seal(owner, &SecretString::from(secret)).unwrap()
+        self.keyring.seal(owner, &SecretString::from(secret)).unwrap()
     }
 }
 
@@ -59,8 +59,8 @@ mod tests {
 
     #[test]
     fn a_key_is_cached_by_its_sealed_form() {
-        let sealer = Sealer::new([MASTER_KEY].into_iter()).unwrap();
-        let keys = ProviderKeys::new(sealer);
+        let keyring = Keyring::new([MASTER_KEY].into_iter()).unwrap();
+        let keys = ProviderKeys::new(keyring);
         let owner = SealedFor {
             account: "acct_1",
             agent: "bot",

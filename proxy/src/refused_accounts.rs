@@ -6,7 +6,7 @@ use std::sync::Arc;
 use store::Store;
 use store::account::refused::{Cause, RefusedCopy};
 use store::call::authorize::AccountView;
-use store::versions::View;
+use store::versions::AccountVersion;
 
 /// This edge's copy of the list.
 pub struct RefusedAccounts {
@@ -36,7 +36,7 @@ impl RefusedAccounts {
     pub async fn refresh(&self) {
         self.copy.follow(&self.store).await;
         for (account, generation) in self.copy.lost() {
-            let floor = View::until_accepted(generation);
+            let floor = AccountVersion::until_accepted(generation);
             let view = AccountView {
                 generation: floor.generation,
                 version: floor.version,
@@ -67,7 +67,7 @@ mod tests {
             (command[0] == "GET").then(|| text("acct_1 lost_writes 3\nacct_2 lost_writes 3"))
         });
         refused.refresh().await;
-        let floor = View::until_accepted(3);
+        let floor = AccountVersion::until_accepted(3);
         assert_eq!(views.get("acct_1"), view(floor.generation, floor.version));
         assert_eq!(views.get("acct_2"), view(4, 7), "it was accepted");
         // The view stays until the acceptance, also when the list no longer names the account.

@@ -236,7 +236,7 @@ fn parts(
     connections: Arc<Connections>,
     to_provider: usize,
 ) -> Result<Parts, CannotStart> {
-    let sealer = settings.sealer()?;
+    let keyring = settings.keyring()?;
     let prices = settings.prices()?;
     let plans = settings.plans()?;
     let upstream = Upstream::new(&settings.upstream, to_provider).map_err(BadSettings)?;
@@ -245,7 +245,7 @@ fn parts(
         .map_err(|error| CannotStart::from_io(&format!("proxy.data_dir {}", dir.display()), &error))?;
     Ok(Parts {
         settings,
-        sealer,
+        keyring,
         prices,
         plans,
         upstream,
@@ -336,7 +336,9 @@ impl EdgeService {
             gauges,
         } = take(&self.telemetry)?;
         let budgets = parts.settings.limits.budgets();
-        let store = Store::of(&parts.settings.store).ok()?.with_budgets(budgets);
+        let store = Store::from_settings(&parts.settings.store)
+            .ok()?
+            .with_budgets(budgets);
         let components = Components::new(parts, store, Arc::new(metrics));
         self.state.get_or_init(|| Arc::new(components.edge_state()));
         self.descriptors.warn_if_below(self.configured);

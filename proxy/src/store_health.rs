@@ -8,8 +8,8 @@ use crypto::virtual_key::WellFormed;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
-use store::sanity::{self, Insane as UnsafeStore, StoreRecord};
-use store::{Store, pulse};
+use store::sanity::{self, StoreRecord, UnsafeStore};
+use store::{Store, error_counters};
 use tokio::time::{interval, timeout};
 
 /// Interval of the background check: an unsafe store is noticed within it; a wiped one by the next script.
@@ -65,7 +65,7 @@ impl StoreHealth {
             }
             return !self.is_unsafe.load(Ordering::Acquire);
         }
-        let lost_connections = pulse::cuts();
+        let lost_connections = error_counters::connections_lost();
         let checked = sanity::check(&self.store).await;
         self.apply(checked, Some(lost_connections))
     }
@@ -106,7 +106,8 @@ impl StoreHealth {
     /// Whether a connection broke since the last full check. Never in a cluster, where the next background check is
     /// soon enough: a node that is away must not delay the accounts of the others.
     fn has_lost_connection(&self) -> bool {
-        self.lost_connections.load(Ordering::Acquire) != pulse::cuts() && !self.store.is_cluster()
+        self.lost_connections.load(Ordering::Acquire) != error_counters::connections_lost()
+            && !self.store.is_cluster()
     }
 
     /// Whether this installation can have issued the key, judged by its checksum.
@@ -220,7 +221,7 @@ impl StoreHealth {
     /// The background check. Only this one ends the denial of every call.
     async fn check(&self) {
         let is_known = self.record.load().is_some();
-        let lost_connections = pulse::cuts();
+        let lost_connections = error_counters::connections_lost();
         let checked = sanity::check(&self.store).await;
         let is_away = self.store.is_cluster() && is_known && matches!(checked, Err(UnsafeStore::Store(_)));
         if is_away && self.store.is_partly_there().await {

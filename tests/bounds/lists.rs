@@ -10,7 +10,7 @@ use endpoint::{OFFSET_MAX, PAGE_MAX};
 use http::Method;
 use std::collections::BTreeSet;
 use store::agent::survey::AGENTS_MAX;
-use store::run::LOOKED_AT_MAX;
+use store::run::SCANNED_MAX;
 use store::wallet::totals::WALLETS_MAX;
 
 const FEW: u64 = 1_000;
@@ -249,7 +249,7 @@ fn queries(tenant: &Tenant) -> Vec<Query> {
     for status in ["running", "completed", "failed"] {
         let path = format!("/agents/bot/runs?status={status}");
         let words = ["runs", "id", "bot", "status", status];
-        all.push(query(Kind::Runs, &path, &words, at_score, LOOKED_AT_MAX * 4));
+        all.push(query(Kind::Runs, &path, &words, at_score, SCANNED_MAX * 4));
     }
     all
 }

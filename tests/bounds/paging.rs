@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 /// A small source of numbers that look random, the same each time.
-struct Dice(u64);
+struct SeededRandom(u64);
 
-impl Dice {
+impl SeededRandom {
     fn below(&mut self, high: usize) -> usize {
         self.0 = self
             .0
@@ -68,7 +68,7 @@ async fn whatever_comes_and_goes_what_stays_is_met_once() {
     let world = World::start().await;
     for seed in 0..12 {
         let (_, caller) = world.account("enterprise").await;
-        let mut dice = Dice(seed);
+        let mut dice = SeededRandom(seed);
         let mut there: Vec<String> = Vec::new();
         for n in 0..12 + dice.below(12) {
             there.push(make(&caller, n).await);

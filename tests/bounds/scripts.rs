@@ -45,7 +45,7 @@ const RUN: &[&str] = &[
     "settle",
     "spend",
     "spend_deny",
-    "standing",
+    "snapshot",
     "transfer_own",
     "virtual_key_create",
     "virtual_key_revoke",
@@ -106,7 +106,7 @@ const BOUNDED: &[(&str, &str)] = &[
     ("webhook_release", RECORD),
     ("webhook_reseal", RECORD),
     ("webhook_take", "deliveries of one turn"),
-    ("webhook_tell", "DELIVERIES_MAX"),
+    ("webhook_dispatch_coalesced", "DELIVERIES_MAX"),
     ("witness", RECORD),
 ];
 const RECORD: &str = "single records";

@@ -72,7 +72,7 @@ impl Stage {
 
     /// Answers questions until the script has nothing more to say; what it said, and whether that was all of it.
     fn converse(&self, running: &mut Running, mut input: ChildStdin) -> (String, bool) {
-        let (lines, heard) = mpsc::channel();
+        let (lines, received) = mpsc::channel();
         let out = BufReader::new(running.0.stdout.take().expect("a pipe"));
         let err = BufReader::new(running.0.stderr.take().expect("a pipe"));
         let copy = lines.clone();
@@ -88,7 +88,7 @@ impl Stage {
         });
         let (end, mut said) = (Instant::now() + TIME, String::new());
         loop {
-            match heard.recv_timeout(end.saturating_duration_since(Instant::now())) {
+            match received.recv_timeout(end.saturating_duration_since(Instant::now())) {
                 Ok(line) => match question(&line) {
                     Some(question) => {
                         let ask = question["ask"].as_str().unwrap_or_default();

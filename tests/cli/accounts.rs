@@ -57,7 +57,7 @@ fn a_plan_is_changed_once() {
     );
     assert_eq!(none["code"], "NOT_FOUND");
     assert_eq!(
-        redis.command::<u64>(&["EXISTS", &AccountKeys::of("acct_none").record()]),
+        redis.command::<u64>(&["EXISTS", &AccountKeys::new("acct_none").record()]),
         0
     );
 }
@@ -85,7 +85,7 @@ fn an_owners_password_is_kept_as_a_hash_only() {
         user,
         &json!({ "userId": made["ownerUserId"], "email": "ann@example.com", "role": "owner" })
     );
-    let record: String = redis.command(&["HGET", &AccountKeys::of(id).users(), "ann@example.com"]);
+    let record: String = redis.command(&["HGET", &AccountKeys::new(id).users(), "ann@example.com"]);
     assert!(record.contains("$argon2id$v=19$"), "{record}");
     let written = written(&redis);
     assert!(
@@ -200,7 +200,7 @@ fn an_id_without_a_record_is_skipped() {
     assert_eq!(cli.json(&["store", "accept"])["accepted"], 1);
     assert_eq!(cli.json(&["keys", "rotate"])["reencrypted"], 0);
     assert_eq!(
-        redis.command::<u64>(&["EXISTS", &AccountKeys::of("acct_ghost").record()]),
+        redis.command::<u64>(&["EXISTS", &AccountKeys::new("acct_ghost").record()]),
         0
     );
 }

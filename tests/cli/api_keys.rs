@@ -107,7 +107,7 @@ fn a_key_is_revoked_once() {
     assert_eq!(revoke(&id, &key, 1)["code"], "NOT_FOUND");
     let listed = &cli.json(&["api-key", "list", "--account", &id])["apiKeys"][0];
     assert_eq!(listed["status"], "revoked");
-    let audit = AccountKeys::of(&id).audit(Mode::Test);
+    let audit = AccountKeys::new(&id).audit(Mode::Test);
     let entries: Vec<String> = redis.command(&["LRANGE", &audit, "0", "-1"]);
     assert!(
         entries[0].starts_with("1 ") && entries[0].contains("\"api_key.created\""),
@@ -135,7 +135,7 @@ fn no_account_no_key() {
         "NOT_FOUND"
     );
     assert_eq!(
-        redis.command::<u64>(&["EXISTS", &AccountKeys::of("acct_none").api_keys()]),
+        redis.command::<u64>(&["EXISTS", &AccountKeys::new("acct_none").api_keys()]),
         0
     );
 }

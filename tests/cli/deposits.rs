@@ -56,12 +56,12 @@ fn a_deposit_is_made_once_and_a_pending_one_confirmed() {
     let text = cli.run(&confirm).stdout;
     assert!(text.contains("13.000000001 USD") && !text.contains('{'), "{text}");
 
-    let wallet = AccountKeys::of(&id).wallet(domain::mode::Mode::Live, "user");
+    let wallet = AccountKeys::new(&id).wallet(domain::mode::Mode::Live, "user");
     let fields: Vec<String> = redis.command(&["HMGET", &wallet, "balance", "pending"]);
     assert_eq!(fields, ["13000000001", "0"]);
     let log: Vec<String> = redis.command(&[
         "LRANGE",
-        &AccountKeys::of(&id).audit(domain::mode::Mode::Live),
+        &AccountKeys::new(&id).audit(domain::mode::Mode::Live),
         "0",
         "-1",
     ]);

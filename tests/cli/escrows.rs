@@ -7,7 +7,7 @@ use domain::mode::Mode;
 use domain::money::Nanos;
 use harness::{Cli, Redis, Seed, SeedAccount, Store};
 use serde_json::{Value, json};
-use store::escrow::script::{Asked, Called, NewEscrow, Verdict, decide, fund};
+use store::escrow::script::{CallOutcome, NewEscrow, Requester, Verdict, decide, fund};
 use store::escrow::{Escrow, Party};
 use store::keys::USER;
 use store::once::Once;
@@ -86,12 +86,12 @@ impl<S> Stage<S> {
         };
         let scope = self.scope(&self.payer);
         let once = [(); 3].map(|()| once());
-        let asked = |step: usize| Asked {
+        let asked = |step: usize| Requester {
             scope,
             once: &once[step],
             at_ms: now_ms(),
         };
-        let Called::Done(made) = new.create(&self.store, &asked(0)).await.unwrap() else {
+        let CallOutcome::Done(made) = new.create(&self.store, &asked(0)).await.unwrap() else {
             panic!("not made");
         };
         let read = async || Escrow::read(&self.store, made.number).await.unwrap().unwrap();
@@ -101,12 +101,12 @@ impl<S> Stage<S> {
             give.arg(wallet).arg("balance").arg(AMOUNT);
             self.store.command::<i64>(&give).await.unwrap();
             let funded = fund(&self.store, &asked(1), &read().await).await.unwrap();
-            assert!(matches!(funded, Called::Done(_)), "{funded:?}");
+            assert!(matches!(funded, CallOutcome::Done(_)), "{funded:?}");
         }
         if steps > 2 {
             let verdict = Verdict::Dispute(Some("Nothing came"));
             let disputed = decide(&self.store, &asked(2), &read().await, verdict).await;
-            assert_eq!(disputed.unwrap(), Called::Done(()));
+            assert_eq!(disputed.unwrap(), CallOutcome::Done(()));
         }
         made.number
     }
@@ -164,11 +164,11 @@ async fn the_money_of_a_dispute_goes_where_the_operator_says() {
     );
 
     let number = stage.escrow(3).await.to_string();
-    let told = stage
+    let reported = stage
         .cli
         .run(&["escrow", "resolve", "--escrow", &number, "--to", "payee"]);
     assert_eq!(
-        told.stdout,
+        reported.stdout,
         format!("Escrow {number} is released: 1.250000001 USD went to the payee.\n")
     );
 }

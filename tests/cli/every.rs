@@ -57,14 +57,14 @@ impl Case {
 }
 
 /// A store in which every command finds what it works on.
-struct Office<S = Redis> {
+struct Fixture<S = Redis> {
     stage: Stage<S>,
     dir: tempfile::TempDir,
     taken: std::net::TcpListener,
     names: Vec<(&'static str, String)>,
 }
 
-impl<S> Office<S> {
+impl<S> Fixture<S> {
     async fn at(stage: Stage<S>) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -168,7 +168,7 @@ fn every_command_has_a_case() {
 
 #[tokio::test]
 async fn every_command_answers_with_one_document_and_its_exit_code() {
-    every_command_answers(&Office::at(Stage::new().await).await);
+    every_command_answers(&Fixture::at(Stage::new().await).await);
 }
 
 #[tokio::test]
@@ -177,13 +177,13 @@ async fn so_it_does_on_a_cluster() {
     let cli = Cli::new(env!("CARGO_BIN_EXE_tollgate-admin"), cluster.url());
     assert_eq!(cli.json(&["store", "init"])["ok"], true);
     let store = Store::open(&cluster.url(), Duration::from_secs(5)).unwrap();
-    every_command_answers(&Office::at(Stage::on(cluster, store, cli).await).await);
+    every_command_answers(&Fixture::at(Stage::on(cluster, store, cli).await).await);
 }
 
-fn every_command_answers<S>(office: &Office<S>) {
+fn every_command_answers<S>(fixture: &Fixture<S>) {
     for case in cases() {
         for (code, args) in &case.tries {
-            let document = office.run(case.command, args, *code);
+            let document = fixture.run(case.command, args, *code);
             let wrong = ["USAGE", "BAD_CONFIGURATION"].map(Value::from);
             assert_eq!(
                 *code == 2,
@@ -200,14 +200,14 @@ fn every_command_answers<S>(office: &Office<S>) {
             }
         }
     }
-    assert!(office.taken.local_addr().is_ok() && office.dir.path().exists());
+    assert!(fixture.taken.local_addr().is_ok() && fixture.dir.path().exists());
 }
 
 /// A key stands in one answer, once, and in nothing that is logged.
 #[tokio::test]
 async fn a_secret_is_printed_once() {
-    let office = Office::at(Stage::new().await).await;
-    let cli = office.stage.cli.clone().env("RUST_LOG", "trace");
+    let fixture = Fixture::at(Stage::new().await).await;
+    let cli = fixture.stage.cli.clone().env("RUST_LOG", "trace");
     let id = account(&cli);
     let args = ["api-key", "create", "--account", &id, "--mode", "live", "--json"];
     let made = cli.run(&args);
@@ -234,15 +234,15 @@ async fn a_secret_is_printed_once() {
 
 #[tokio::test]
 async fn without_a_store_every_command_that_needs_one_is_refused() {
-    let office = Office::at(Stage::new().await).await;
-    office.stage.redis.kill9();
+    let fixture = Fixture::at(Stage::new().await).await;
+    fixture.stage.redis.kill9();
     for Case { command, good, .. } in cases() {
         let Some(good) = good else { continue };
         let code = match command {
             "completions" | "man" => 0,
             _ => 1,
         };
-        office.run(command, good, code);
+        fixture.run(command, good, code);
     }
 }
 

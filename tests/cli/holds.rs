@@ -42,7 +42,7 @@ pub(crate) async fn hold(store: &Store, agent: &SeedAgent, life: Duration) -> St
         plan: plans.get("startup").unwrap(),
         charge: Some(&charge),
     };
-    let answer = authorize.run(store).await.unwrap();
+    let answer = authorize.execute(store).await.unwrap();
     assert!(matches!(answer.outcome, Outcome::Charged { .. }), "{answer:?}");
     name.allow_id
 }

@@ -1,36 +1,36 @@
 //! `ledger check`: a store in which everything has happened is in order, and each thing that is changed by hand is named.
 
 mod damage;
+mod fixture;
 mod million;
 mod names;
-mod street;
 mod traffic;
 
-use self::street::Street;
+use self::fixture::Fixture;
 use crate::{account, document, ready, refused};
 use harness::{Cli, Redis, RedisCluster};
 use serde_json::{Value, json};
 
 /// Runs the check, which must exit with `code`.
 #[track_caller]
-fn check(street: &Street, args: &[&str], code: i32) -> Value {
+fn check(fixture: &Fixture, args: &[&str], code: i32) -> Value {
     let args = [&["ledger", "check", "--json"], args].concat();
-    document(&street.cli.run(&args), code)
+    document(&fixture.cli.run(&args), code)
 }
 
 #[tokio::test]
 async fn a_busy_store_is_in_order() {
-    let mut street = Street::build().await;
-    let whole = check(&street, &[], 0);
+    let mut fixture = Fixture::build().await;
+    let whole = check(&fixture, &[], 0);
     assert_eq!(
         (&whole["ok"], &whole["violations"], &whole["more"]),
         (&json!(true), &json!([]), &json!(0))
     );
     assert!(whole["checked"].as_u64() > Some(300), "{whole}");
-    street.leave_in_transit().await;
-    check(&street, &[], 0);
-    for house in &street.houses {
-        let one = check(&street, &["--account", &house.account.id], 0);
+    fixture.leave_in_transit().await;
+    check(&fixture, &[], 0);
+    for tenant in &fixture.tenants {
+        let one = check(&fixture, &["--account", &tenant.account.id], 0);
         assert!(one["checked"].as_u64() < whole["checked"].as_u64(), "{one}");
     }
 }
@@ -44,9 +44,9 @@ fn an_empty_store_is_in_order_and_an_account_must_exist() {
     let none = refused(&cli, &["ledger", "check", "--account", "acct_none"], 1);
     assert_eq!(none["code"], "NOT_FOUND");
     assert_eq!(cli.run(&["ledger", "check", "--account", "a/b"]).code, Some(2));
-    let told = cli.run(&["ledger", "check"]);
-    assert_eq!(told.code, Some(0));
-    assert!(told.stdout.contains("Everything holds."), "{told:?}");
+    let reported = cli.run(&["ledger", "check"]);
+    assert_eq!(reported.code, Some(0));
+    assert!(reported.stdout.contains("Everything holds."), "{reported:?}");
 }
 
 #[test]
@@ -91,8 +91,8 @@ fn at_most_a_thousand_violations_are_listed() {
     let found = refused_check(&cli);
     assert_eq!(found["violations"].as_array().map(Vec::len), Some(1000));
     assert_eq!((&found["more"], &found["ok"]), (&json!(100), &json!(false)));
-    let told = cli.run(&["ledger", "check"]);
-    assert_eq!(told.code, Some(1));
+    let reported = cli.run(&["ledger", "check"]);
+    assert_eq!(reported.code, Some(1));
     for words in [
         "INVARIANT",
         "unknown-key",
@@ -100,7 +100,7 @@ fn at_most_a_thousand_violations_are_listed() {
         "and 100 more",
         "1100 violation(s)",
     ] {
-        assert!(told.stdout.contains(words), "{words}");
+        assert!(reported.stdout.contains(words), "{words}");
     }
 }
 

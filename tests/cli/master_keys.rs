@@ -1,7 +1,7 @@
 //! Rotation of the master key: every provider key is sealed again, none is lost.
 
 use crate::{cli, refused};
-use crypto::seal::{SealedFor, Sealer};
+use crypto::seal::{Keyring, SealedFor};
 use harness::{Cli, Redis, Seed, SeedAgent, TEST_MASTER_KEY};
 use secrecy::ExposeSecret;
 use store::provider_key::reseal::{Reseal, Resealed};
@@ -31,8 +31,8 @@ async fn opened(redis: &Redis, agent: &SeedAgent) -> Result<String, String> {
         provider: &key.provider,
         key_id: &key.key_id,
     };
-    let sealer = Sealer::new(std::iter::once(NEW_KEY)).unwrap();
-    let secret = sealer
+    let keyring = Keyring::new(std::iter::once(NEW_KEY)).unwrap();
+    let secret = keyring
         .open(&owner, &key.sealed)
         .map_err(|error| error.to_string())?;
     Ok(secret.expose_secret().to_owned())
@@ -107,7 +107,7 @@ async fn a_key_stored_meanwhile_is_not_overwritten() {
         new: "v1.late",
         actor: "operator",
     };
-    assert_eq!(reseal.run(&store).await.unwrap(), Resealed::Changed);
+    assert_eq!(reseal.execute(&store).await.unwrap(), Resealed::Changed);
     let now = SealedKey::of_agent(&store, &agent.account.id, "bot")
         .await
         .unwrap()

@@ -36,13 +36,13 @@ fn a_reader_who_leaves_ends_it_quietly() {
         drop(reader);
         let mut run = cli.command(args);
         let output = run.stdin(Stdio::null()).stdout(writer).output().unwrap();
-        let told = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(code), "{args:?}: {told}");
+        let reported = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{args:?}: {reported}");
         assert!(
-            code == 1 && args[0] == "account" || told.is_empty(),
-            "{args:?}: {told}"
+            code == 1 && args[0] == "account" || reported.is_empty(),
+            "{args:?}: {reported}"
         );
-        assert!(!told.contains("panicked"), "{told}");
+        assert!(!reported.contains("panicked"), "{reported}");
     }
     let lost = cli.script(&format!(
         "$ADMIN api-key create --account {id} --mode live > /dev/full"
@@ -75,13 +75,13 @@ fn arguments_and_variables_may_be_no_text() {
         .env("TOLLGATE_ADMIN__LISTEN", odd)
         .output()
         .unwrap();
-    let told = String::from_utf8(output.stderr).unwrap();
+    let reported = String::from_utf8(output.stderr).unwrap();
     assert_eq!(
-        (output.status.code(), told.lines().count()),
+        (output.status.code(), reported.lines().count()),
         (Some(2), 1),
-        "{told}"
+        "{reported}"
     );
-    assert!(told.contains("TOLLGATE_ADMIN__LISTEN"), "{told}");
+    assert!(reported.contains("TOLLGATE_ADMIN__LISTEN"), "{reported}");
 }
 
 #[test]

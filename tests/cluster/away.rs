@@ -56,7 +56,7 @@ async fn left_open(world: &World, resident: &Resident, key_id: &str) {
         plan: plans.get("enterprise").expect("the plan"),
         charge: Some(&charge),
     };
-    let answer = ask.run(&world.store).await.expect("a decision");
+    let answer = ask.execute(&world.store).await.expect("a decision");
     assert!(matches!(answer.outcome, Outcome::Charged { .. }), "{answer:?}");
 }
 

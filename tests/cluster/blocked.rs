@@ -9,7 +9,7 @@ use store::keys::BLOCKED;
 const TIMEOUTS: Timeouts = (5_000, 1_000);
 const RANGE: &str = "203.0.113.7/32";
 
-async fn ask(store: &Store, what: Change<'_>) -> Result<Changed, ChangeError> {
+async fn change_list(store: &Store, what: Change<'_>) -> Result<Changed, ChangeError> {
     change(store, RANGE.parse().unwrap(), what).await
 }
 
@@ -21,20 +21,23 @@ fn is_unconfirmed(answer: &Result<Changed, ChangeError>) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_block_is_told_of_when_the_replica_has_it() {
+async fn a_block_is_reported_of_when_the_replica_has_it() {
     let (master, replica) = master_with_replica().await;
     let store = by_a_replica(master.url(), TIMEOUTS);
     let block = Change::Block(None);
     replica.pause();
     // The first makes the change, the second finds it made: neither is safe.
     for what in [block, block, Change::Unblock, Change::Unblock] {
-        let answer = ask(&store, what).await;
+        let answer = change_list(&store, what).await;
         assert!(is_unconfirmed(&answer), "{what:?}: {answer:?}");
     }
     replica.resume();
-    assert_eq!(ask(&store, Change::Unblock).await.unwrap(), Changed::AlreadySo);
+    assert_eq!(
+        change_list(&store, Change::Unblock).await.unwrap(),
+        Changed::AlreadySo
+    );
     assert_eq!(replica.command::<u64>(&["HEXISTS", BLOCKED, RANGE]), 0);
-    assert_eq!(ask(&store, block).await.unwrap(), Changed::Done);
+    assert_eq!(change_list(&store, block).await.unwrap(), Changed::Done);
     assert_eq!(replica.command::<u64>(&["HEXISTS", BLOCKED, RANGE]), 1);
-    assert_eq!(ask(&store, block).await.unwrap(), Changed::AlreadySo);
+    assert_eq!(change_list(&store, block).await.unwrap(), Changed::AlreadySo);
 }

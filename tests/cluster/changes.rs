@@ -20,7 +20,7 @@ pub struct Customer {
 }
 
 /// A change that was acknowledged, and how.
-struct Told {
+struct Acknowledged {
     path: &'static str,
     key: String,
     body: Value,
@@ -47,16 +47,16 @@ impl Customer {
         }
     }
 
-    async fn ask(&self, path: &str, key: &str, body: &Value) -> Reply {
+    async fn send(&self, path: &str, key: &str, body: &Value) -> Reply {
         let header = [("idempotency-key", key)];
         self.caller.send("POST", path, &header, body.to_string()).await
     }
 
     /// Asks until it is acknowledged.
-    async fn insist(&self, path: &'static str, key: String, body: Value) -> Told {
+    async fn insist(&self, path: &'static str, key: String, body: Value) -> Acknowledged {
         let end = Instant::now() + SOON;
         let reply = loop {
-            let reply = self.ask(path, &key, &body).await;
+            let reply = self.send(path, &key, &body).await;
             if reply.status != 503 {
                 break reply;
             }
@@ -71,7 +71,7 @@ impl Customer {
         for again in ["replayed", "error", "code"] {
             fields.remove(again);
         }
-        Told {
+        Acknowledged {
             path,
             key,
             body,
@@ -80,24 +80,24 @@ impl Customer {
     }
 
     /// Two dollars come in; one is spent, the other reaches the seller by way of an escrow.
-    async fn business(&self, name: &str, told: &mut Vec<Told>) {
+    async fn business(&self, name: &str, acknowledged: &mut Vec<Acknowledged>) {
         let key = |step: &str| format!("{name}-{step}");
         let Self { buyer, seller, .. } = self;
         let deposit = json!({ "wallet": "user", "amount": 2, "reference": name });
-        told.push(self.insist("/v1/wallet/deposits", key("deposit"), deposit).await);
+        acknowledged.push(self.insist("/v1/wallet/deposits", key("deposit"), deposit).await);
         let transfer = json!({ "from": "user", "to": buyer, "amount": 2 });
-        told.push(
+        acknowledged.push(
             self.insist("/v1/wallet/transfer", key("transfer"), transfer)
                 .await,
         );
         let spend = json!({ "agent": buyer, "amount": 1, "description": name });
-        told.push(self.insist("/v1/spend", key("spend"), spend).await);
+        acknowledged.push(self.insist("/v1/spend", key("spend"), spend).await);
         let escrow = json!({ "fromWalletId": buyer, "toWalletId": seller, "amount": 1 });
         let made = self.insist("/v1/escrow/create", key("create"), escrow).await;
         let number = json!({ "escrowId": made.answer["escrow"]["id"] });
-        told.push(made);
+        acknowledged.push(made);
         for (path, step) in [("/v1/escrow/fund", "fund"), ("/v1/escrow/release", "release")] {
-            told.push(self.insist(path, key(step), number.clone()).await);
+            acknowledged.push(self.insist(path, key(step), number.clone()).await);
         }
     }
 
@@ -112,7 +112,7 @@ impl Customer {
 /// Business without end.
 pub struct Changes {
     customer: Customer,
-    ongoing: Ongoing<Vec<Told>>,
+    ongoing: Ongoing<Vec<Acknowledged>>,
 }
 
 impl Changes {
@@ -120,13 +120,13 @@ impl Changes {
         let ongoing = Ongoing::start(|at, going| {
             let customer = customer.clone();
             async move {
-                let mut told = Vec::new();
+                let mut acknowledged = Vec::new();
                 while going.on() {
-                    let name = format!("business-{at}-{}", told.len());
-                    customer.business(&name, &mut told).await;
+                    let name = format!("business-{at}-{}", acknowledged.len());
+                    customer.business(&name, &mut acknowledged).await;
                     going.one_done();
                 }
-                told
+                acknowledged
             }
         });
         let customer = customer.clone();
@@ -142,16 +142,16 @@ impl Changes {
     /// to be. Returns how many changes that were.
     pub async fn end(self) -> usize {
         let Self { customer, ongoing } = self;
-        let (businesses, told) = ongoing.end().await;
-        let told: Vec<Told> = told.into_iter().flatten().collect();
-        for Told {
+        let (businesses, acknowledged) = ongoing.end().await;
+        let acknowledged: Vec<Acknowledged> = acknowledged.into_iter().flatten().collect();
+        for Acknowledged {
             path,
             key,
             body,
             answer,
-        } in &told
+        } in &acknowledged
         {
-            let reply = customer.ask(path, key, body).await;
+            let reply = customer.send(path, key, body).await;
             let again = reply.json();
             assert_eq!(
                 again["replayed"],
@@ -165,6 +165,6 @@ impl Changes {
         }
         assert_eq!(customer.wallet(&customer.buyer).await, json!(0));
         assert_eq!(customer.wallet(&customer.seller).await, json!(businesses));
-        told.len()
+        acknowledged.len()
     }
 }

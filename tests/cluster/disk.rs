@@ -32,7 +32,7 @@ async fn depositor(redis: &Redis, admin: &Admin) -> Depositor {
 /// Whether this server confirms by `WAITAOF`: Redis since 8.0.
 fn has_waitaof(redis: &Redis) -> bool {
     let info: String = redis.command(&["INFO", "server"]);
-    let offer = Offer::of(&format!("{info}aof_enabled:1\r\n"), None);
+    let offer = Offer::from_info(&format!("{info}aof_enabled:1\r\n"), None);
     offer.disk == Ok(Disk::WaitAof)
 }
 

@@ -21,7 +21,7 @@ async fn an_account_that_lost_writes_waits_for_the_operator() {
         world.edges[0].caller(&keeper.key),
     );
     assert_eq!(caller.chat(call("heard of")).await.status, 200);
-    let heard = loser.agent.counters().await.day_nanos;
+    let received = loser.agent.counters().await.day_nanos;
     world.cluster.wait_in_step(replica);
     world.cluster.cut_off(replica);
     for number in 0..UNHEARD {
@@ -35,7 +35,7 @@ async fn an_account_that_lost_writes_waits_for_the_operator() {
 
     // The charges are gone, so the account must not spend: to the edge its version fell.
     eventually("the charges of before", SOON, async || {
-        (loser.agent.counters().await.day_nanos == heard).then_some(())
+        (loser.agent.counters().await.day_nanos == received).then_some(())
     })
     .await;
     let arrived = world.upstream.arrived();
@@ -55,7 +55,10 @@ async fn an_account_that_lost_writes_waits_for_the_operator() {
 
     accept(&world, &loser.agent.account);
     assert_eq!(caller.chat(call("accepted")).await.status, 200);
-    assert_eq!(loser.agent.counters().await.day_nanos, heard + crate::world::COST);
+    assert_eq!(
+        loser.agent.counters().await.day_nanos,
+        received + crate::world::COST
+    );
     assert_eq!(world.edges[0].ops("/readyz").expect("readiness").0, 200);
 
     // Whoever is served now is served under load as well.

@@ -19,7 +19,7 @@ const SPENT: u64 = 40;
 /// Between two attempts at the same change.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Longest wait for what is in transit: several rounds of the carrier.
+/// Longest wait for what is in transit: several rounds of the transit worker.
 const ARRIVED: Duration = Duration::from_secs(20);
 
 /// A kind of change, as it is asked for. All steps before it were made when the replica was in step.
@@ -75,7 +75,7 @@ fn rows() -> Vec<(Kind, Victim)> {
 
 /// What the wallets hold, and how the escrow stands: of the payer's user wallet and agent, and of the payee's user wallet.
 #[derive(Debug, PartialEq, Eq)]
-struct Standing {
+struct Balances {
     user: u64,
     agent: u64,
     payee: u64,
@@ -84,7 +84,7 @@ struct Standing {
 
 impl Kind {
     /// What is there when it was done once.
-    fn done_once(self) -> Standing {
+    fn done_once(self) -> Balances {
         let (user, agent, payee, escrow) = match self {
             Deposit | Confirm => (FUNDS + MOVED, AGENT_FUNDS, FUNDS, ""),
             Own => (FUNDS - MOVED, AGENT_FUNDS + MOVED, FUNDS, ""),
@@ -96,7 +96,7 @@ impl Kind {
             Transfer => (FUNDS - MOVED, AGENT_FUNDS, FUNDS + MOVED, ""),
             Release | ReleaseByPayee => (FUNDS - MOVED, AGENT_FUNDS, FUNDS + MOVED, "released"),
         };
-        Standing {
+        Balances {
             user,
             agent,
             payee,
@@ -267,7 +267,7 @@ impl Row {
         }
     }
 
-    async fn ask(&self) -> Reply {
+    async fn send(&self) -> Reply {
         let asks = if self.by_payee { &self.payee } else { &self.payer };
         let header = [("idempotency-key", "the last step")];
         let body = self.body.to_string();
@@ -278,7 +278,7 @@ impl Row {
     async fn insist(&self) -> Reply {
         let end = Instant::now() + SOON;
         loop {
-            let reply = self.ask().await;
+            let reply = self.send().await;
             if reply.status != 503 {
                 return reply;
             }
@@ -288,10 +288,10 @@ impl Row {
     }
 
     /// How things stand once what is in transit has had the time to arrive.
-    async fn settled(&self) -> Standing {
+    async fn settled(&self) -> Balances {
         let end = Instant::now() + ARRIVED;
         loop {
-            let standing = self.standing().await;
+            let standing = self.balances().await;
             if standing == self.kind.done_once() || Instant::now() > end {
                 return standing;
             }
@@ -299,7 +299,7 @@ impl Row {
         }
     }
 
-    async fn standing(&self) -> Standing {
+    async fn balances(&self) -> Balances {
         let escrows = self.payer.caller.get("/v1/escrow").await;
         done(&escrows);
         let body = escrows.json();
@@ -307,7 +307,7 @@ impl Row {
         assert!(escrows.len() <= 1, "{}: {body}", self.name());
         let status = escrows.first().and_then(|escrow| escrow["status"].as_str());
         let known = ["pending", "funded", "released", "disputed"];
-        Standing {
+        Balances {
             user: self.payer.holds("/v1/wallet", "/user_wallet/usdc").await,
             agent: self.payer.holds("/v1/agents/bot/wallet", "/usdc").await,
             payee: self.payee.holds("/v1/wallet", "/user_wallet/usdc").await,
@@ -395,7 +395,7 @@ async fn what_auto_acknowledged_is_there_once_whichever_master_is_lost() {
     let node = (world.home() + 1) % MASTERS;
     let admin = world.admin("auto");
     let rows = cut_off(&world, &admin, node).await;
-    let replies = join_all(rows.iter().map(Row::ask)).await;
+    let replies = join_all(rows.iter().map(Row::send)).await;
     world.cluster.lose(node, &rows[0].payer.account.keys.record());
     let acknowledged = each_is_done_once(&world, &rows, &replies).await;
     println!(
@@ -416,11 +416,11 @@ async fn what_auto_acknowledged_is_there_once_when_two_masters_are_lost_together
     // Of the first row the payer is on the first of them, and the payee on the other.
     let records = [&rows[0].payer, &rows[0].payee].map(|party| party.account.keys.record());
 
-    let ask = async |first: bool| {
+    let send = async |first: bool| {
         let asked = rows.iter().enumerate().filter(|(at, _)| (at % 2 == 0) == first);
-        join_all(asked.map(async |(at, row)| (at, row.ask().await))).await
+        join_all(asked.map(async |(at, row)| (at, row.send().await))).await
     };
-    let mut replies = ask(true).await;
+    let mut replies = send(true).await;
     for at in both {
         world.cluster.cut_off(world.cluster.replica_of(at));
     }
@@ -428,7 +428,7 @@ async fn what_auto_acknowledged_is_there_once_when_two_masters_are_lost_together
         assert_eq!(reply.status, 200, "{}: {}", rows[*at].name(), reply.text());
     }
     let confirmed = replies.len();
-    replies.extend(ask(false).await);
+    replies.extend(send(false).await);
     world
         .cluster
         .lose_together(&[(both[0], &records[0]), (both[1], &records[1])]);
@@ -452,7 +452,7 @@ async fn what_async_lost_is_noticed_by_every_server_and_by_the_check() {
     let node = (world.home() + 1) % MASTERS;
     let (admin, other) = (world.admin("async"), world.admin("async"));
     let rows = cut_off(&world, &admin, node).await;
-    for (row, reply) in rows.iter().zip(join_all(rows.iter().map(Row::ask)).await) {
+    for (row, reply) in rows.iter().zip(join_all(rows.iter().map(Row::send)).await) {
         assert_eq!(reply.status, 200, "{}: {}", row.name(), reply.text());
     }
     world.cluster.lose(node, &rows[0].payer.account.keys.record());
@@ -474,7 +474,7 @@ async fn what_async_lost_is_noticed_by_every_server_and_by_the_check() {
             assert!(server.logs().contains("lost writes"), "{name}");
         }
         assert_eq!(
-            row.ask_as_payer_or_payee(party).await,
+            row.send_as_payer_or_payee(party).await,
             503,
             "{name}: it must not be paid twice"
         );
@@ -492,10 +492,10 @@ async fn what_async_lost_is_noticed_by_every_server_and_by_the_check() {
 
 impl Row {
     /// The status of the same request, when the account that lost writes asks.
-    async fn ask_as_payer_or_payee(&self, lost: &Party) -> u16 {
+    async fn send_as_payer_or_payee(&self, lost: &Party) -> u16 {
         let asks = if self.by_payee { &self.payee } else { &self.payer };
         if asks.account.id == lost.account.id {
-            self.ask().await.status
+            self.send().await.status
         } else {
             lost.caller.get("/v1/wallet").await.status
         }

@@ -4,7 +4,6 @@
 
 mod away;
 mod blocked;
-mod carrier;
 mod changes;
 mod dedicated;
 mod disk;
@@ -24,4 +23,5 @@ mod pool;
 mod power;
 mod replicas;
 mod standby;
+mod transit_worker;
 mod world;

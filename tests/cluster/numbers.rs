@@ -24,7 +24,7 @@ struct Tenant {
     live: Caller,
     test: Caller,
     /// The number of its user wallet in test mode.
-    purse: u64,
+    user_wallet: u64,
 }
 
 /// What was acknowledged.
@@ -54,7 +54,7 @@ struct Escrow {
 }
 
 /// Makes things, and remembers which were acknowledged.
-struct Town<'a> {
+struct Recorder<'a> {
     world: &'a World,
     admin: &'a Admin,
     tenants: Vec<Tenant>,
@@ -71,18 +71,18 @@ impl Tenant {
         let deposit = json!({ "wallet": "user", "amount": PURSE, "reference": "first" });
         let reply = test.post("/v1/wallet/deposits", deposit).await;
         assert_eq!(reply.status, 200, "{}", reply.text());
-        let purse = test.get("/v1/wallet").await.json()["user_wallet"]["walletId"].as_u64();
+        let user_wallet = test.get("/v1/wallet").await.json()["user_wallet"]["walletId"].as_u64();
         Self {
             account,
             live,
             test,
-            purse: purse.expect("a number"),
+            user_wallet: user_wallet.expect("a number"),
         }
     }
 }
 
 /// Sends it; again and again until it is done, where that is wanted.
-async fn ask(caller: &Caller, path: &str, body: &Value, insist: bool) -> Option<Value> {
+async fn send(caller: &Caller, path: &str, body: &Value, insist: bool) -> Option<Value> {
     let once = async || {
         let reply: Reply = caller.post(path, body.clone()).await;
         let done = reply.status == 200 || reply.status == 201;
@@ -108,7 +108,7 @@ async fn ask(caller: &Caller, path: &str, body: &Value, insist: bool) -> Option<
     }
 }
 
-impl Town<'_> {
+impl Recorder<'_> {
     fn name(&mut self, what: &str) -> String {
         self.names += 1;
         format!("{what}-{}", self.names)
@@ -136,7 +136,7 @@ impl Town<'_> {
             let name = if insist { self.name("bot") } else { agent.clone() };
             let body = json!({ "botId": name });
             // One that is there and was not acknowledged answers 409 the second time.
-            answer = answer.or(ask(&self.tenants[tenant].test, path, &body, false)
+            answer = answer.or(send(&self.tenants[tenant].test, path, &body, false)
                 .await
                 .map(|made| (name, made)));
             if answer.is_some() || !insist {
@@ -157,11 +157,11 @@ impl Town<'_> {
 
     async fn make_escrow(&mut self, payer: usize, payee: usize, insist: bool) {
         let amount = self.made.escrows.len() as u64 + 1;
-        let to = self.tenants[payee].purse;
-        let body = json!({ "fromWalletId": self.tenants[payer].purse, "toWalletId": if payee == payer {
+        let to = self.tenants[payee].user_wallet;
+        let body = json!({ "fromWalletId": self.tenants[payer].user_wallet, "toWalletId": if payee == payer {
             self.own_wallet(payer) } else { to }, "amount": amount });
         let caller = &self.tenants[payer].test;
-        let Some(made) = ask(caller, "/v1/escrow/create", &body, insist).await else {
+        let Some(made) = send(caller, "/v1/escrow/create", &body, insist).await else {
             return;
         };
         let number = made["escrow"]["id"].as_u64().expect("a number");
@@ -185,7 +185,7 @@ impl Town<'_> {
 
     async fn make_virtual_key(&mut self, tenant: usize, insist: bool) {
         let body = json!({ "name": "n" });
-        let made = ask(
+        let made = send(
             &self.tenants[tenant].live,
             "/v1/agents/bot/virtual-keys",
             &body,
@@ -341,7 +341,7 @@ impl Town<'_> {
 async fn what_was_acknowledged_is_there_once_and_belongs_to_one() {
     let world = World::start(1).await;
     let admin = world.admin("replicas(1)");
-    let mut town = Town {
+    let mut recorder = Recorder {
         world: &world,
         admin: &admin,
         tenants: Vec::new(),
@@ -349,10 +349,10 @@ async fn what_was_acknowledged_is_there_once_and_belongs_to_one() {
         names: 0,
     };
     for node in 0..MASTERS {
-        town.tenants.push(Tenant::on(&world, &admin, node).await);
+        recorder.tenants.push(Tenant::on(&world, &admin, node).await);
     }
     for tenant in 0..MASTERS {
-        town.make_wallet(tenant, true).await;
+        recorder.make_wallet(tenant, true).await;
     }
     let mut wrong = Vec::new();
     for node in 0..MASTERS {
@@ -360,20 +360,20 @@ async fn what_was_acknowledged_is_there_once_and_belongs_to_one() {
             world.cluster.wait_in_step(world.cluster.replica_of(later));
         }
         world.cluster.cut_off(world.cluster.replica_of(node));
-        town.make(false).await;
-        let record = town.tenants[node].account.keys.record();
+        recorder.make(false).await;
+        let record = recorder.tenants[node].account.keys.record();
         world.cluster.lose(node, &record);
         world.cluster.nodes()[node].restart();
         world.cluster.wait_for_replica(node);
-        for tenant in &town.tenants {
+        for tenant in &recorder.tenants {
             world.found_again(&tenant.account.keys.record()).await;
             accept(&world, &tenant.account);
         }
-        wrong.extend(town.wrong(&world.edges[0]).await);
-        town.make(true).await;
-        wrong.extend(town.wrong(&world.edges[0]).await);
+        wrong.extend(recorder.wrong(&world.edges[0]).await);
+        recorder.make(true).await;
+        wrong.extend(recorder.wrong(&world.edges[0]).await);
     }
-    let made = &town.made;
+    let made = &recorder.made;
     println!(
         "acknowledged: {} wallets, {} escrows, {} virtual keys, {} API keys",
         made.wallets.len(),

@@ -11,12 +11,12 @@ const AT_ONCE: usize = 4;
 
 /// What the tasks and the test share.
 #[derive(Clone, Default)]
-pub struct Going {
+pub struct SharedProgress {
     stop: Arc<AtomicBool>,
     done: Arc<AtomicUsize>,
 }
 
-impl Going {
+impl SharedProgress {
     /// Whether to go on.
     pub fn on(&self) -> bool {
         !self.stop.load(Ordering::SeqCst)
@@ -30,17 +30,17 @@ impl Going {
 
 /// Tasks that go on, each of which leaves a `T`.
 pub struct Ongoing<T> {
-    going: Going,
+    going: SharedProgress,
     tasks: Vec<JoinHandle<T>>,
 }
 
 impl<T: Send + 'static> Ongoing<T> {
     /// Starts what `work` makes of each task's number.
-    pub fn start<F>(work: impl Fn(usize, Going) -> F) -> Self
+    pub fn start<F>(work: impl Fn(usize, SharedProgress) -> F) -> Self
     where
         F: Future<Output = T> + Send + 'static,
     {
-        let going = Going::default();
+        let going = SharedProgress::default();
         let tasks = (0..AT_ONCE).map(|at| tokio::spawn(work(at, going.clone())));
         Self {
             tasks: tasks.collect(),

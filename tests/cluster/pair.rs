@@ -24,7 +24,7 @@ pub fn by_a_replica(url: String, timeouts: Timeouts) -> Store {
         durability: Durability::Replicas(1),
         durability_timeout_ms: timeouts.1,
     };
-    Store::of(&settings).expect("the store's address")
+    Store::from_settings(&settings).expect("the store's address")
 }
 
 /// A master and a replica that follows it.

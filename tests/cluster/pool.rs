@@ -119,7 +119,7 @@ async fn a_caller_that_leaves_leaves_idle_connections_to_the_next() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_refused_connection_is_told_at_once() {
+async fn a_refused_connection_is_reported_at_once() {
     let store = by_a_replica(format!("redis://127.0.0.1:{}", free_port()), PATIENT);
     for name in ["one", "two"] {
         let refused = tokio::time::timeout(SOON, change(&store, 1, name)).await;
@@ -184,8 +184,8 @@ async fn a_connection_that_breaks_takes_those_beside_it_along() {
     let held = change(&store, 1, "held");
     let in_use = waiting(&master, 1).await.remove(0);
     let _: u64 = master.command(&["CLIENT", "KILL", "ID", &in_use]);
-    let told = held.await.unwrap().unwrap_err();
-    assert!(told.may_have_run(), "{told:?}");
+    let reported = held.await.unwrap().unwrap_err();
+    assert!(reported.may_have_run(), "{reported:?}");
     // Whatever is behind the address now, the others were made before.
     let next = change(&store, 2, "next");
     let made = waiting(&master, 1).await.remove(0);
@@ -215,7 +215,7 @@ async fn who_finds_all_connections_in_use_waits_for_one() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_gets_no_connection_within_the_deadline_is_told_that_nothing_was_sent() {
+async fn who_gets_no_connection_within_the_deadline_learns_that_nothing_was_sent() {
     let (master, replica) = master_with_replica().await;
     let store = by_a_replica(master.url(), IMPATIENT);
     replica.pause();
@@ -225,11 +225,14 @@ async fn who_gets_no_connection_within_the_deadline_is_told_that_nothing_was_sen
     waiting(&master, MOST).await;
     let late = change(&store, MOST, "late");
     master.pause();
-    let told = late.await.unwrap();
-    assert!(matches!(told, Err(StoreError::NotConnected(_))), "{told:?}");
+    let reported = late.await.unwrap();
+    assert!(
+        matches!(reported, Err(StoreError::NotConnected(_))),
+        "{reported:?}"
+    );
     for change in changes {
-        let told = change.await.unwrap().unwrap_err();
-        assert!(told.may_have_run(), "{told:?}");
+        let reported = change.await.unwrap().unwrap_err();
+        assert!(reported.may_have_run(), "{reported:?}");
     }
     master.resume();
     assert!(!has_run(&master, MOST, "late"));
@@ -270,9 +273,9 @@ async fn connections_to_a_server_that_is_no_master_any_more_are_closed() {
     let mut buckets = 0..;
     eventually("an old master that is left alone", SOON, async || {
         let key = format!("{{b{:04}}}/acct_1/next", buckets.next()?);
-        let told: Result<u64, _> = store.command_safely(redis::cmd("INCR").arg(&key), &key).await;
+        let reported: Result<u64, _> = store.command_safely(redis::cmd("INCR").arg(&key), &key).await;
         // The new master has a replica when the old one has learned all from it.
-        let is_there = matches!(told, Ok(_) | Err(StoreError::NotDurable { ran: true, .. }));
+        let is_there = matches!(reported, Ok(_) | Err(StoreError::NotDurable { ran: true, .. }));
         (is_there && dedicated(old, false).is_empty()).then_some(())
     })
     .await;

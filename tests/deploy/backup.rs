@@ -2,7 +2,7 @@
 //! says so (decisions D47, D52).
 
 use crate::files::{path, run};
-use crate::town::{Citizen, Town, archive, body, ok};
+use crate::installation::{Installation, Tenant, archive, body, ok};
 use crate::{ADMIN, PROXY};
 use harness::{Admin, AdminOptions, Cli, Edge, EdgeOptions, eventually};
 use serde_json::{Value, json};
@@ -20,29 +20,29 @@ const BEFORE: u64 = 4;
 const LOST: u64 = 3;
 
 /// Makes a backup; where it is.
-fn back_up(town: &Town) -> PathBuf {
-    let said = run(&mut backing_up(town));
+fn back_up(installation: &Installation) -> PathBuf {
+    let said = run(&mut backing_up(installation));
     let made = said.trim().strip_prefix("backup: ").unwrap();
     PathBuf::from(made)
 }
 
 /// What makes a backup, and leaves the two newest.
-fn backing_up(town: &Town) -> Command {
+fn backing_up(installation: &Installation) -> Command {
     // Before its first checkpoint the admin server has not made it.
-    std::fs::create_dir_all(archive(town.dir.path())).unwrap();
+    std::fs::create_dir_all(archive(installation.dir.path())).unwrap();
     let mut command = Command::new(path("deploy/backup/backup.sh"));
     command
-        .env("STORE_URL_FILE", town.url_file("backup"))
-        .env("BACKUPS", town.dir.path().join("backups"))
-        .env("ARCHIVE", archive(town.dir.path()))
+        .env("STORE_URL_FILE", installation.url_file("backup"))
+        .env("BACKUPS", installation.dir.path().join("backups"))
+        .env("ARCHIVE", archive(installation.dir.path()))
         .env("KEEP", "2")
         .env("KEEP_DAILY", "0");
     command
 }
 
 /// The backups that there are.
-fn backups(town: &Town) -> Vec<String> {
-    let entries = std::fs::read_dir(town.dir.path().join("backups")).unwrap();
+fn backups(installation: &Installation) -> Vec<String> {
+    let entries = std::fs::read_dir(installation.dir.path().join("backups")).unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let mut names: Vec<String> = names.filter(|name| name.ends_with('Z')).collect();
     names.sort();
@@ -50,9 +50,9 @@ fn backups(town: &Town) -> Vec<String> {
 }
 
 /// Makes backups of other times of copies of one.
-fn at_other_times(town: &Town, backup: &Path, times: &[&str]) {
+fn at_other_times(installation: &Installation, backup: &Path, times: &[&str]) {
     for time in times {
-        let copy = town.dir.path().join("backups").join(time);
+        let copy = installation.dir.path().join("backups").join(time);
         run(Command::new("cp").arg("-r").arg(backup).arg(copy));
     }
 }
@@ -64,11 +64,11 @@ fn restore(backup: &Path, directory: &Path, more: &[&Path]) -> std::process::Out
 }
 
 /// The store is gone with its disk, and comes back at the same place as it was in the backup.
-fn disaster(town: &Town, backup: &Path) {
-    town.redis().kill9();
-    let live = town.redis().dir().join("appendonlydir");
+fn disaster(installation: &Installation, backup: &Path) {
+    installation.redis().kill9();
+    let live = installation.redis().dir().join("appendonlydir");
     std::fs::remove_dir_all(&live).unwrap();
-    let new = town.dir.path().join("new");
+    let new = installation.dir.path().join("new");
     let done = restore(backup, &new, &[]);
     let said = String::from_utf8(done.stdout).unwrap();
     assert!(
@@ -76,15 +76,15 @@ fn disaster(town: &Town, backup: &Path) {
         "{said}"
     );
     std::fs::rename(new.join("appendonlydir"), live).unwrap();
-    town.redis().restart();
+    installation.redis().restart();
 }
 
 /// Waits until the archive's signed checkpoint covers all of the trail; how long that is.
-async fn checkpointed(town: &Town, citizen: &Citizen) -> u64 {
-    let log = ok(&citizen.manager.get("/api/v1/audit?limit=1").await, 200);
+async fn checkpointed(installation: &Installation, tenant: &Tenant) -> u64 {
+    let log = ok(&tenant.manager.get("/api/v1/audit?limit=1").await, 200);
     let total = log["total"].as_u64().unwrap();
-    let note = Path::new(&archive(town.dir.path())).join("checkpoints");
-    let note = note.join(&citizen.account).join("live");
+    let note = Path::new(&archive(installation.dir.path())).join("checkpoints");
+    let note = note.join(&tenant.account).join("live");
     eventually("a checkpoint", SOON, async || {
         // The second line of a note is the number of entries.
         let text = std::fs::read_to_string(&note).ok()?;
@@ -96,9 +96,14 @@ async fn checkpointed(town: &Town, citizen: &Citizen) -> u64 {
 }
 
 /// An edge that never saw the newer store, and one that did: both deny.
-async fn everything_is_denied(town: &Town, edges: [&Edge; 2], citizen: &Citizen, admin: &Admin) {
-    let key = &citizen.virtual_key;
-    let sent = town.upstream.requests().len();
+async fn everything_is_denied(
+    installation: &Installation,
+    edges: [&Edge; 2],
+    tenant: &Tenant,
+    admin: &Admin,
+) {
+    let key = &tenant.virtual_key;
+    let sent = installation.upstream.requests().len();
     for edge in edges {
         eventually("a refusal by the store's mark", SOON, async || {
             let reply = edge.caller(key).chat(body()).await;
@@ -112,8 +117,12 @@ async fn everything_is_denied(town: &Town, edges: [&Edge; 2], citizen: &Citizen,
         })
         .await;
     }
-    assert_eq!(town.upstream.requests().len(), sent, "a call was forwarded");
-    assert_eq!(citizen.manager.get("/api/v1/agents").await.status, 503);
+    assert_eq!(
+        installation.upstream.requests().len(),
+        sent,
+        "a call was forwarded"
+    );
+    assert_eq!(tenant.manager.get("/api/v1/agents").await.status, 503);
     // It looks by itself, and may have seen only that the store was away.
     eventually("the admin server's word about the mark", SOON, async || {
         let (status, why) = admin.ops("/readyz")?;
@@ -134,43 +143,43 @@ fn refused(cli: &Cli, args: &[&str], code: &str) -> Value {
 }
 
 /// What the operator sees before accepting.
-fn inspection(town: &Town, citizen: &Citizen, lost_from: u64) {
-    refused(&town.cli, &["store", "check"], "STORE_RESTORED");
-    assert_eq!(town.cli.json(&["ledger", "check"])["ok"], true);
-    let verify = ["audit", "verify", "--account", &citizen.account];
-    let told = refused(&town.cli, &verify, "");
-    assert_eq!(told["firstBroken"], lost_from, "{told}");
+fn inspection(installation: &Installation, tenant: &Tenant, lost_from: u64) {
+    refused(&installation.cli, &["store", "check"], "STORE_RESTORED");
+    assert_eq!(installation.cli.json(&["ledger", "check"])["ok"], true);
+    let verify = ["audit", "verify", "--account", &tenant.account];
+    let reported = refused(&installation.cli, &verify, "");
+    assert_eq!(reported["firstBroken"], lost_from, "{reported}");
     // One account alone does not open the store.
-    let one = ["store", "accept", "--account", &citizen.account];
-    let done = town.cli.run(&one);
+    let one = ["store", "accept", "--account", &tenant.account];
+    let done = installation.cli.run(&one);
     assert!(
         done.code == Some(0) && done.stdout.contains("leave out --account"),
         "{done:?}"
     );
-    refused(&town.cli, &["store", "check"], "STORE_RESTORED");
+    refused(&installation.cli, &["store", "check"], "STORE_RESTORED");
 }
 
 #[tokio::test]
 async fn a_restored_store_is_no_fresh_budget() {
-    let town = Town::found();
-    let (edge, admin) = (town.edge(), town.admin());
-    let citizen = town.settle(&edge, &admin).await;
-    citizen.make_room_for(CALLS).await;
-    citizen.call(BEFORE).await;
-    let kept = checkpointed(&town, &citizen).await;
-    let backup = back_up(&town);
-    citizen.call(LOST).await;
-    checkpointed(&town, &citizen).await;
+    let installation = Installation::start();
+    let (edge, admin) = (installation.edge(), installation.admin());
+    let tenant = installation.settle(&edge, &admin).await;
+    tenant.make_room_for(CALLS).await;
+    tenant.call(BEFORE).await;
+    let kept = checkpointed(&installation, &tenant).await;
+    let backup = back_up(&installation);
+    tenant.call(LOST).await;
+    checkpointed(&installation, &tenant).await;
 
-    disaster(&town, &backup);
-    let fresh = EdgeOptions::new(PROXY, "redis://127.0.0.1:1", town.upstream.base_url());
-    let fresh = fresh.env("TOLLGATE_STORE__URL_FILE", town.url_file("edge"));
+    disaster(&installation, &backup);
+    let fresh = EdgeOptions::new(PROXY, "redis://127.0.0.1:1", installation.upstream.base_url());
+    let fresh = fresh.env("TOLLGATE_STORE__URL_FILE", installation.url_file("edge"));
     let fresh = Edge::start(fresh.alive_is_enough());
-    everything_is_denied(&town, [&edge, &fresh], &citizen, &admin).await;
-    inspection(&town, &citizen, kept + 1);
-    everything_is_denied(&town, [&edge, &fresh], &citizen, &admin).await;
+    everything_is_denied(&installation, [&edge, &fresh], &tenant, &admin).await;
+    inspection(&installation, &tenant, kept + 1);
+    everything_is_denied(&installation, [&edge, &fresh], &tenant, &admin).await;
 
-    let done = town.cli.run(&["store", "accept"]);
+    let done = installation.cli.run(&["store", "accept"]);
     assert!(
         done.code == Some(0) && done.stdout.contains("in use from now on"),
         "{done:?}"
@@ -182,22 +191,22 @@ async fn a_restored_store_is_no_fresh_budget() {
         .await;
     }
     // What was spent before the backup counts; what was lost is the operator's to book.
-    citizen.call_until_denied(CALLS - BEFORE).await;
-    assert_eq!(town.upstream.requests().len() as u64, CALLS + LOST);
-    assert_eq!(town.cli.json(&["ledger", "check"])["ok"], true);
-    assert_eq!(town.cli.json(&["store", "check"])["ok"], true);
+    tenant.call_until_denied(CALLS - BEFORE).await;
+    assert_eq!(installation.upstream.requests().len() as u64, CALLS + LOST);
+    assert_eq!(installation.cli.json(&["ledger", "check"])["ok"], true);
+    assert_eq!(installation.cli.json(&["store", "check"])["ok"], true);
 }
 
 #[test]
 fn backups_are_whole_or_not_there() {
-    let town = Town::found();
-    let first = back_up(&town);
+    let installation = Installation::start();
+    let first = back_up(&installation);
     assert_eq!(first.file_name().unwrap().len(), "2026-11-22T08-58-10Z".len());
     for file in ["store.rdb", "archive.tar", "manifest", "SHA256SUMS"] {
         assert!(first.join(file).exists(), "{file}");
     }
     // A damaged one is refused, and nothing is made of it.
-    let target = town.dir.path().join("target");
+    let target = installation.dir.path().join("target");
     let snapshot = std::fs::read(first.join("store.rdb")).unwrap();
     let mut damaged = snapshot.clone();
     damaged[40] ^= 1;
@@ -214,17 +223,20 @@ fn backups_are_whole_or_not_there() {
         "{done:?}"
     );
     // With the archive.
-    let (store, archive) = (town.dir.path().join("a"), town.dir.path().join("b"));
+    let (store, archive) = (
+        installation.dir.path().join("a"),
+        installation.dir.path().join("b"),
+    );
     assert!(restore(&first, &store, &[&archive]).status.success());
     assert!(archive.is_dir() && store.join("appendonlydir").is_dir());
     // A wrong password leaves no backup behind, and is not printed.
-    let file = town.dir.path().join("wrong.url");
+    let file = installation.dir.path().join("wrong.url");
     let url = format!(
         "redis://tollgate-backup:hunter2@127.0.0.1:{}",
-        town.redis().port()
+        installation.redis().port()
     );
     std::fs::write(&file, url).unwrap();
-    let backups = town.dir.path().join("others");
+    let backups = installation.dir.path().join("others");
     let mut wrong = Command::new(path("deploy/backup/backup.sh"));
     let wrong = wrong.env("STORE_URL_FILE", &file).env("BACKUPS", &backups);
     let done = wrong.output().unwrap();
@@ -242,62 +254,68 @@ fn backups_are_whole_or_not_there() {
 }
 
 /// What a refusal says; nothing was made of it, and nothing went.
-fn refused_to_back_up(town: &Town, why: &str) {
-    let before = backups(town);
-    let done = backing_up(town).output().unwrap();
+fn refused_to_back_up(installation: &Installation, why: &str) {
+    let before = backups(installation);
+    let done = backing_up(installation).output().unwrap();
     let said = String::from_utf8_lossy(&done.stderr);
     assert!(done.status.code() == Some(1) && said.contains(why), "{done:?}");
-    assert_eq!(backups(town), before, "{said}");
+    assert_eq!(backups(installation), before, "{said}");
 }
 
 #[test]
 fn a_wiped_store_pushes_no_backup_out() {
-    let town = Town::found();
+    let installation = Installation::start();
     for number in 0..20 {
-        let _: () = town
+        let _: () = installation
             .redis()
             .command(&["SET", &format!("{{b0000}}/{number}"), "x"]);
     }
-    let file = Path::new(&archive(town.dir.path())).join("checkpoints");
+    let file = Path::new(&archive(installation.dir.path())).join("checkpoints");
     std::fs::create_dir_all(file.parent().unwrap()).unwrap();
     std::fs::write(&file, "x").unwrap();
-    let made = back_up(&town);
+    let made = back_up(&installation);
     let manifest = std::fs::read_to_string(made.join("manifest")).unwrap();
-    let keys: i64 = town.redis().command(&["DBSIZE"]);
+    let keys: i64 = installation.redis().command(&["DBSIZE"]);
     assert!(
         manifest.contains(&format!("\nkeys {keys}\n")) && manifest.contains("\narchive-files 1\n"),
         "{manifest}"
     );
-    at_other_times(&town, &made, &["2020-01-01T00-00-00Z", "2020-01-02T00-00-00Z"]);
+    at_other_times(
+        &installation,
+        &made,
+        &["2020-01-01T00-00-00Z", "2020-01-02T00-00-00Z"],
+    );
     // Less than half, then nothing at all.
     for number in 0..12 {
-        let _: i64 = town.redis().command(&["DEL", &format!("{{b0000}}/{number}")]);
+        let _: i64 = installation
+            .redis()
+            .command(&["DEL", &format!("{{b0000}}/{number}")]);
     }
-    refused_to_back_up(&town, &format!("the store has {} where", keys - 12));
-    let _: () = town.redis().command(&["FLUSHALL"]);
-    refused_to_back_up(&town, "the store has no keys");
+    refused_to_back_up(&installation, &format!("the store has {} where", keys - 12));
+    let _: () = installation.redis().command(&["FLUSHALL"]);
+    refused_to_back_up(&installation, "the store has no keys");
     // The operator says that it is meant.
     std::thread::sleep(Duration::from_millis(1100));
-    run(backing_up(&town).env("ALLOW_FEWER", "yes"));
-    assert_eq!(backups(&town).len(), 2);
+    run(backing_up(&installation).env("ALLOW_FEWER", "yes"));
+    assert_eq!(backups(&installation).len(), 2);
     std::fs::remove_file(&file).unwrap();
-    let _: () = town.redis().command(&["SET", "x", "x"]);
-    refused_to_back_up(&town, "the archive has 0 where the last backup has 1");
+    let _: () = installation.redis().command(&["SET", "x", "x"]);
+    refused_to_back_up(&installation, "the archive has 0 where the last backup has 1");
 }
 
 /// What the server counts then it counts as well when it has to refuse something to a replica, which needs no restart.
 #[tokio::test]
 async fn a_store_that_left_writes_out_pushes_no_backup_out() {
-    let town = Town::found();
-    back_up(&town);
-    let mut replica = TcpStream::connect(("127.0.0.1", town.redis().port())).unwrap();
+    let installation = Installation::start();
+    back_up(&installation);
+    let mut replica = TcpStream::connect(("127.0.0.1", installation.redis().port())).unwrap();
     replica.write_all(b"AUTH replica secret\r\n").unwrap();
     let mut let_in = [0; 5];
     replica.read_exact(&mut let_in).unwrap();
     assert_eq!(&let_in, b"+OK\r\n");
     replica.write_all(b"PSYNC ? -1\r\n").unwrap();
     let says = |section: &str, words: &str| {
-        let info: String = town.redis().command(&["INFO", section]);
+        let info: String = installation.redis().command(&["INFO", section]);
         info.contains(words).then_some(())
     };
     eventually("a replica", SOON, async || says("replication", "state=online")).await;
@@ -307,15 +325,15 @@ async fn a_store_that_left_writes_out_pushes_no_backup_out() {
     })
     .await;
     drop(replica);
-    refused_to_back_up(&town, "the store has left out ");
-    assert_eq!(backups(&town).len(), 1);
-    run(backing_up(&town).env("ALLOW_FEWER", "yes"));
+    refused_to_back_up(&installation, "the store has left out ");
+    assert_eq!(backups(&installation).len(), 1);
+    run(backing_up(&installation).env("ALLOW_FEWER", "yes"));
 }
 
 #[test]
 fn the_last_backup_of_each_day_stays() {
-    let town = Town::found();
-    let made = back_up(&town);
+    let installation = Installation::start();
+    let made = back_up(&installation);
     let others = [
         "2020-01-01T00-00-00Z",
         "2020-01-01T23-00-00Z",
@@ -324,9 +342,9 @@ fn the_last_backup_of_each_day_stays() {
         "2020-01-03T02-00-00Z",
         "2020-01-03T03-00-00Z",
     ];
-    at_other_times(&town, &made, &others);
+    at_other_times(&installation, &made, &others);
     std::fs::remove_dir_all(&made).unwrap();
-    let made = run(backing_up(&town).env("KEEP", "3").env("KEEP_DAILY", "3"));
+    let made = run(backing_up(&installation).env("KEEP", "3").env("KEEP_DAILY", "3"));
     let made = made.trim().rsplit('/').next().unwrap().to_owned();
     let expected = [
         "2020-01-02T09-00-00Z",
@@ -334,13 +352,13 @@ fn the_last_backup_of_each_day_stays() {
         "2020-01-03T03-00-00Z",
         &made,
     ];
-    assert_eq!(backups(&town), expected);
+    assert_eq!(backups(&installation), expected);
 }
 
 #[test]
 fn only_the_newest_backups_stay() {
-    let town = Town::found();
-    let backups = town.dir.path().join("backups");
+    let installation = Installation::start();
+    let backups = installation.dir.path().join("backups");
     for old in [
         "2020-01-01T00-00-00Z",
         "2020-01-02T00-00-00Z",
@@ -349,7 +367,7 @@ fn only_the_newest_backups_stay() {
         std::fs::create_dir_all(backups.join(old)).unwrap();
     }
     std::fs::create_dir(backups.join("2020-01-04T00-00-00Z.unfinished")).unwrap();
-    let made = back_up(&town);
+    let made = back_up(&installation);
     let mut left: Vec<_> = std::fs::read_dir(&backups)
         .unwrap()
         .map(|entry| entry.unwrap().path())
@@ -362,17 +380,17 @@ fn only_the_newest_backups_stay() {
 /// An admin server on a restored store starts, and answers 503 until it is accepted.
 #[tokio::test]
 async fn an_admin_server_started_on_it_waits_too() {
-    let town = Town::found();
-    let first = town.admin();
-    let edge = town.edge();
-    let citizen = town.settle(&edge, &first).await;
-    let backup = back_up(&town);
+    let installation = Installation::start();
+    let first = installation.admin();
+    let edge = installation.edge();
+    let tenant = installation.settle(&edge, &first).await;
+    let backup = back_up(&installation);
     drop(first);
-    disaster(&town, &backup);
+    disaster(&installation, &backup);
     let options = AdminOptions::new(ADMIN, "redis://127.0.0.1:1");
-    let options = options.env("TOLLGATE_STORE__URL_FILE", town.url_file("admin"));
+    let options = options.env("TOLLGATE_STORE__URL_FILE", installation.url_file("admin"));
     let admin = Admin::start(options.alive_is_enough());
-    let manager = admin.caller(&citizen.api_key);
+    let manager = admin.caller(&tenant.api_key);
     assert_eq!(manager.get("/api/v1/agents").await.status, 503);
     assert_eq!(
         manager
@@ -381,7 +399,7 @@ async fn an_admin_server_started_on_it_waits_too() {
             .status,
         503
     );
-    assert_eq!(town.cli.json(&["store", "accept"])["ok"], true);
+    assert_eq!(installation.cli.json(&["store", "accept"])["ok"], true);
     eventually("an answer", SOON, async || {
         (manager.get("/api/v1/agents").await.status == 200).then_some(())
     })

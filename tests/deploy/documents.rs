@@ -1,7 +1,7 @@
 //! The lines that README and documents tell people to type.
 
 use crate::files::{all_below, path, run, text};
-use crate::town::{login, make_users, without_places};
+use crate::installation::{login, make_users, without_places};
 use harness::Redis;
 use std::process::Command;
 

@@ -2,8 +2,8 @@
 //! run in a root file system that holds nothing but them and the base image's libraries, as a user who can write one folder.
 
 use crate::files::{all_below, path, run, text};
+use crate::installation::{Installation, Tenant, archive, body};
 use crate::settings::accepted;
-use crate::town::{Citizen, Town, archive, body};
 use crate::{ADMIN, PROXY};
 use harness::{Admin, AdminOptions, Edge, EdgeOptions};
 use std::collections::BTreeMap;
@@ -337,7 +337,7 @@ fn fixed(root: &Path) -> Vec<String> {
 
 #[tokio::test]
 async fn the_programs_run_in_what_the_image_holds() {
-    let town = Town::found();
+    let installation = Installation::start();
     let room = tempfile::tempdir().unwrap();
     fs::set_permissions(room.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let root = room.path().join("root");
@@ -352,7 +352,7 @@ async fn the_programs_run_in_what_the_image_holds() {
     let data = format!("{inside}/var/lib/tollgate");
     let secrets = root.join("var/lib/tollgate");
     for name in ["edge", "admin"] {
-        fs::copy(town.url_file(name), secrets.join(format!("{name}.url"))).unwrap();
+        fs::copy(installation.url_file(name), secrets.join(format!("{name}.url"))).unwrap();
         run(Command::new("chmod")
             .arg("0644")
             .arg(secrets.join(format!("{name}.url"))));
@@ -361,7 +361,7 @@ async fn the_programs_run_in_what_the_image_holds() {
     let edge = EdgeOptions::new(
         &within(&root, "tollgate-proxy"),
         "redis://127.0.0.1:1",
-        town.upstream.base_url(),
+        installation.upstream.base_url(),
     )
     .env("TOLLGATE_STORE__URL_FILE", format!("{data}/edge.url"))
     .env("TOLLGATE_PLANS__FILE", tables("plans"))
@@ -379,8 +379,8 @@ async fn the_programs_run_in_what_the_image_holds() {
         .env("TOLLGATE_AUDIT__ARCHIVE", format!("{data}/archive"))
         .env("TOLLGATE_AUDIT__CHECKPOINT_EVERY_MS", "200");
     let admin = Admin::start(admin);
-    let citizen: Citizen = town.settle(&edge, &admin).await;
-    assert_eq!(citizen.caller.chat(body()).await.status, 200);
+    let tenant: Tenant = installation.settle(&edge, &admin).await;
+    assert_eq!(tenant.caller.chat(body()).await.status, 200);
     // The checkpoint is the first file that the admin server writes.
     let written = root.join("var/lib/tollgate/archive/checkpoints");
     harness::eventually("a checkpoint", std::time::Duration::from_secs(60), async || {
@@ -398,5 +398,5 @@ async fn the_programs_run_in_what_the_image_holds() {
         before,
         "something was written outside of the data directory"
     );
-    assert!(!Path::new(&archive(town.dir.path())).exists());
+    assert!(!Path::new(&archive(installation.dir.path())).exists());
 }

@@ -5,9 +5,9 @@ mod archive;
 mod collector;
 
 use crate::files::{path, run};
+use crate::installation::Installation;
 use crate::kustomize::{build, documents};
 use crate::settings::accepted;
-use crate::town::Town;
 use crate::{image, systemd};
 use serde_json::{Value, json};
 use settings::Settings;
@@ -280,8 +280,8 @@ fn a_pod_has_the_time_to_end() {
 
 #[tokio::test]
 async fn probes_ask_what_the_programs_answer() {
-    let town = Town::found();
-    let (edge, admin) = (town.edge(), town.admin());
+    let installation = Installation::start();
+    let (edge, admin) = (installation.edge(), installation.admin());
     let daemons = BTreeMap::from([("edge", &*edge), ("admin", &*admin)]);
     let mut asked = 0;
     for (name, container, _, _) in servers(&build(SMALL)) {
@@ -299,7 +299,7 @@ async fn probes_ask_what_the_programs_answer() {
     let store = named(&resources, "StatefulSet", "tollgate-redis");
     let command = &store["spec"]["template"]["spec"]["containers"][0]["readinessProbe"]["exec"]["command"];
     let words: Vec<&str> = list(command).iter().map(|word| word.as_str().unwrap()).collect();
-    let port = town.redis().port().to_string();
+    let port = installation.redis().port().to_string();
     assert_eq!(
         run(Command::new(words[0]).args(["-p", &port]).args(&words[1..])).trim(),
         "PONG"

@@ -1,6 +1,6 @@
 //! What `deploy/` holds, tried as far as it can be without the machines that it is for.
 //!
-//! * [`town`]: a whole installation on a store that is configured by `deploy/redis`
+//! * [`installation`]: a whole installation on a store that is configured by `deploy/redis`
 //! * [`users`]: the system runs under the store's users, and they can do nothing else
 //! * [`restart`]: a store that starts again has all that it had, under these users
 //! * [`backup`]: a backup, a disaster, and a restored store that is no fresh budget
@@ -15,6 +15,7 @@ mod compose;
 mod documents;
 mod files;
 mod image;
+mod installation;
 mod kubernetes;
 mod kustomize;
 mod links;
@@ -23,7 +24,6 @@ mod restart;
 mod settings;
 mod systemd;
 mod tls;
-mod town;
 mod users;
 
 /// The programs.

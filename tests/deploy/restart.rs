@@ -2,7 +2,7 @@
 //! the transactions of their append-only file, and so whatever a script wrote, with the rights of the user `default`; what it
 //! may not do they leave out.
 
-use crate::town::Town;
+use crate::installation::Installation;
 use harness::eventually;
 use std::time::Duration;
 
@@ -13,32 +13,33 @@ const BEFORE: u64 = 3;
 
 #[tokio::test]
 async fn a_store_that_starts_again_has_all_that_it_had() {
-    let town = Town::found();
-    let (mut edge, admin) = (town.edge(), town.admin());
-    let mut citizen = town.settle(&edge, &admin).await;
-    let behaviour: Vec<String> = town
-        .redis()
-        .command(&["CONFIG", "GET", "propagation-error-behavior"]);
+    let installation = Installation::start();
+    let (mut edge, admin) = (installation.edge(), installation.admin());
+    let mut tenant = installation.settle(&edge, &admin).await;
+    let behaviour: Vec<String> =
+        installation
+            .redis()
+            .command(&["CONFIG", "GET", "propagation-error-behavior"]);
     assert_eq!(behaviour[1], "panic", "it ends where it would leave out a write");
-    citizen.make_room_for(CALLS).await;
-    citizen.call(BEFORE).await;
+    tenant.make_room_for(CALLS).await;
+    tenant.call(BEFORE).await;
     for killed in [false, true] {
         if killed {
-            town.redis().wait_until_written();
-            town.redis().kill9();
+            installation.redis().wait_until_written();
+            installation.redis().kill9();
         }
-        town.redis().restart();
-        let said = town.redis().logs();
+        installation.redis().restart();
+        let said = installation.redis().logs();
         assert!(!said.contains("CRITICAL"), "{said}");
         // One that never saw the account, and would notice nothing.
-        edge = town.edge();
-        citizen.caller = edge.caller(&citizen.virtual_key);
-        citizen.call(BEFORE).await;
+        edge = installation.edge();
+        tenant.caller = edge.caller(&tenant.virtual_key);
+        tenant.call(BEFORE).await;
     }
-    citizen.call_until_denied(CALLS - 3 * BEFORE).await;
+    tenant.call_until_denied(CALLS - 3 * BEFORE).await;
     eventually("an admin server on the store", SOON, async || {
         (admin.ops("/readyz")?.0 == 200).then_some(())
     })
     .await;
-    assert_eq!(town.cli.json(&["ledger", "check"])["ok"], true);
+    assert_eq!(installation.cli.json(&["ledger", "check"])["ok"], true);
 }

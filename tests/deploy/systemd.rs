@@ -1,8 +1,8 @@
 //! The units: only directives that systemd has, hardened, and their command lines run with their own environment.
 
 use crate::files::{all_below, path, run, text};
+use crate::installation::{Installation, body};
 use crate::settings::accepted;
-use crate::town::{Town, body};
 use crate::{ADMIN, PROXY};
 use harness::{Admin, AdminOptions, Edge, EdgeOptions, eventually};
 use std::collections::BTreeMap;
@@ -131,7 +131,7 @@ fn placed(text: &str, root: &Path) -> String {
 }
 
 /// What an administrator puts in place before the units start.
-fn installed(town: &Town, root: &Path) {
+fn installed(installation: &Installation, root: &Path) {
     for folder in ["credentials", "etc", "state"] {
         fs::create_dir_all(root.join(folder)).unwrap();
     }
@@ -155,7 +155,11 @@ fn installed(town: &Town, root: &Path) {
     ] {
         let source = format!("store.url:/etc/tollgate/secrets/{user}.url");
         assert!(values(unit, "LoadCredential").contains(&source), "{unit}");
-        fs::copy(town.url_file(user), root.join(format!("credentials/{user}.url"))).unwrap();
+        fs::copy(
+            installation.url_file(user),
+            root.join(format!("credentials/{user}.url")),
+        )
+        .unwrap();
     }
 }
 
@@ -172,7 +176,7 @@ fn exec_start(unit: &str, binary: &str, root: &Path, more: &str) -> String {
 }
 
 /// An instance of the edge's unit on these addresses, when they are given.
-fn edge(town: &Town, root: &Path, instance: &str, like: Option<&Edge>) -> EdgeOptions {
+fn edge(installation: &Installation, root: &Path, instance: &str, like: Option<&Edge>) -> EdgeOptions {
     let mut all = environment(EDGE_UNIT, root);
     all.insert(
         "TOLLGATE_STORE__URL_FILE".to_owned(),
@@ -186,7 +190,7 @@ fn edge(town: &Town, root: &Path, instance: &str, like: Option<&Edge>) -> EdgeOp
         );
     }
     let script = exec_start(EDGE_UNIT, PROXY, root, instance);
-    let options = EdgeOptions::new(&script, "redis://127.0.0.1:1", town.upstream.base_url());
+    let options = EdgeOptions::new(&script, "redis://127.0.0.1:1", installation.upstream.base_url());
     let options = options.env("TOLLGATE_SECRETS__MASTER_KEY", "");
     all.into_iter()
         .fold(options, |options, (name, value)| options.env(&name, value))
@@ -194,11 +198,11 @@ fn edge(town: &Town, root: &Path, instance: &str, like: Option<&Edge>) -> EdgeOp
 
 #[tokio::test(flavor = "multi_thread")]
 async fn their_command_lines_run_and_hand_over() {
-    let town = Town::found();
+    let installation = Installation::start();
     let place = tempfile::tempdir().unwrap();
     let root = place.path();
-    installed(&town, root);
-    let first = Edge::start(edge(&town, root, "a", None));
+    installed(&installation, root);
+    let first = Edge::start(edge(&installation, root, "a", None));
     let mut options = AdminOptions::new(&exec_start_admin(root), "redis://127.0.0.1:1")
         .env("TOLLGATE_SECRETS__MASTER_KEY", "");
     for (name, value) in environment(ADMIN_UNIT, root) {
@@ -206,15 +210,15 @@ async fn their_command_lines_run_and_hand_over() {
     }
     let url = root.join("credentials/admin.url").display().to_string();
     let admin = Admin::start(options.env("TOLLGATE_STORE__URL_FILE", url));
-    let citizen = town.settle(&first, &admin).await;
-    assert_eq!(citizen.caller.chat(body()).await.status, 200);
+    let tenant = installation.settle(&first, &admin).await;
+    assert_eq!(tenant.caller.chat(body()).await.status, 200);
 
     // systemctl reload
     assert_eq!(value(EDGE_UNIT, "ExecReload"), "/bin/kill -HUP $MAINPID");
     first.signal("HUP");
-    assert_eq!(citizen.caller.chat(body()).await.status, 200);
+    assert_eq!(tenant.caller.chat(body()).await.status, 200);
     // upgrade.sh: the second instance waits for the sockets that the first lets go of.
-    let second = Edge::start(edge(&town, root, "b", Some(&first)));
+    let second = Edge::start(edge(&installation, root, "b", Some(&first)));
     let script = text("deploy/systemd/upgrade.sh");
     let note = script
         .lines()
@@ -238,7 +242,7 @@ async fn their_command_lines_run_and_hand_over() {
         (second.ops("/readyz")?.0 == 200).then_some(())
     })
     .await;
-    assert_eq!(second.caller(&citizen.virtual_key).chat(body()).await.status, 200);
+    assert_eq!(second.caller(&tenant.virtual_key).chat(body()).await.status, 200);
     // systemctl stop
     assert_eq!(value(EDGE_UNIT, "KillSignal"), "SIGTERM");
     for server in [&*second, &*admin] {
@@ -282,12 +286,16 @@ fn the_operator_has_the_servers_settings() {
     let program = value(ADMIN_UNIT, "ExecStart").replace(" serve ", " ");
     assert!(function.contains(&format!("exec {program} \"$@\"")), "{function}");
 
-    let town = Town::found();
+    let installation = Installation::start();
     let place = tempfile::tempdir().unwrap();
     let root = place.path();
-    installed(&town, root);
+    installed(&installation, root);
     fs::create_dir(root.join("etc/secrets")).unwrap();
-    fs::copy(town.url_file("operator"), root.join("etc/secrets/operator.url")).unwrap();
+    fs::copy(
+        installation.url_file("operator"),
+        root.join("etc/secrets/operator.url"),
+    )
+    .unwrap();
     fs::write(root.join("etc/secrets/master.key"), harness::TEST_MASTER_KEY).unwrap();
     let settings = root.join("etc/tollgate.toml");
     fs::write(&settings, "[admin]\npublic_url = \"https://gate.example.com\"\n").unwrap();

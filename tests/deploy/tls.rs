@@ -2,18 +2,18 @@
 //! operator's command line, the backup, the administrator's redis-cli.
 
 use crate::files::{path, run};
-use crate::town::{Town, body};
+use crate::installation::{Installation, body};
 use std::process::Command;
 
 /// The store takes TLS on a port of its own from now on; the addresses are those of that port. Returns the certificate.
-fn secure(town: &mut Town) -> String {
+fn secure(installation: &mut Installation) -> String {
     let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
     let [cert, key] = [
         ("cert.pem", made.cert.pem()),
         ("key.pem", made.signing_key.serialize_pem()),
     ]
     .map(|(name, text)| {
-        let file = town.dir.path().join(name);
+        let file = installation.dir.path().join(name);
         std::fs::write(&file, text).unwrap();
         file.display().to_string()
     });
@@ -23,25 +23,25 @@ fn secure(town: &mut Town) -> String {
         &["tls-ca-cert-file", &cert, "tls-auth-clients", "no"],
         &["tls-port", &port.to_string()],
     ];
-    let _: () = town.redis().command(&words.concat());
-    town.move_to_tls(port, &cert);
+    let _: () = installation.redis().command(&words.concat());
+    installation.move_to_tls(port, &cert);
     cert
 }
 
 #[tokio::test]
 async fn everything_speaks_to_the_store_over_tls() {
-    let mut town = Town::found();
-    let cert = secure(&mut town);
-    let (edge, admin) = (town.edge(), town.admin());
-    let citizen = town.settle(&edge, &admin).await;
-    assert_eq!(citizen.caller.chat(body()).await.status, 200);
-    assert_eq!(town.cli.json(&["ledger", "check"])["ok"], true);
+    let mut installation = Installation::start();
+    let cert = secure(&mut installation);
+    let (edge, admin) = (installation.edge(), installation.admin());
+    let tenant = installation.settle(&edge, &admin).await;
+    assert_eq!(tenant.caller.chat(body()).await.status, 200);
+    assert_eq!(installation.cli.json(&["ledger", "check"])["ok"], true);
 
-    let backups = town.dir.path().join("backups");
+    let backups = installation.dir.path().join("backups");
     let backup = |authority: &str| {
         let mut command = Command::new(path("deploy/backup/backup.sh"));
         command
-            .env("STORE_URL_FILE", town.url_file("backup"))
+            .env("STORE_URL_FILE", installation.url_file("backup"))
             .env("STORE_CA_FILE", authority)
             .env("BACKUPS", &backups);
         command
@@ -50,7 +50,7 @@ async fn everything_speaks_to_the_store_over_tls() {
     let looking = |authority: &str| {
         let mut command = Command::new(path("deploy/redis/store-cli.sh"));
         command
-            .env("STORE_URL_FILE", town.url_file("administrator"))
+            .env("STORE_URL_FILE", installation.url_file("administrator"))
             .env("STORE_CA_FILE", authority)
             .args(["ACL", "WHOAMI"]);
         command
@@ -62,7 +62,7 @@ async fn everything_speaks_to_the_store_over_tls() {
         let said = String::from_utf8_lossy(&done.stderr);
         assert!(!done.status.success() && said.contains("certificate"), "{done:?}");
     }
-    let stranger = town.cli.clone().env("TOLLGATE_STORE__CA_FILE", "");
+    let stranger = installation.cli.clone().env("TOLLGATE_STORE__CA_FILE", "");
     let done = stranger.run(&["store", "check"]);
     assert!(
         done.code == Some(1) && done.stderr.contains("certificate"),

@@ -4,7 +4,7 @@
 mod making;
 
 use crate::files::{path, text};
-use crate::town::{Citizen, Town, body, ok};
+use crate::installation::{Installation, Tenant, body, ok};
 use harness::{Admin, Edge, eventually};
 use redis::FromRedisValue as _;
 use serde_json::{Value, json};
@@ -73,14 +73,14 @@ fn shouted(folder: &Path, found: &mut BTreeSet<String>) {
 }
 
 /// The names of all commands that the server has.
-fn known(town: &Town) -> BTreeSet<String> {
-    let names: Vec<String> = town.redis().command(&["COMMAND", "LIST"]);
+fn known(installation: &Installation) -> BTreeSet<String> {
+    let names: Vec<String> = installation.redis().command(&["COMMAND", "LIST"]);
     names.into_iter().collect()
 }
 
 #[test]
 fn the_rights_are_those_of_the_code() {
-    let town = Town::found();
+    let installation = Installation::start();
     let mut code = BTreeSet::new();
     shouted(&path("shared/store/src"), &mut code);
     code.extend(
@@ -88,7 +88,7 @@ fn the_rights_are_those_of_the_code() {
             .iter()
             .flat_map(|script| called(script.source())),
     );
-    code.retain(|word| known_word(&town, word));
+    code.retain(|word| known_word(&installation, word));
     let operator: BTreeSet<String> = granted("tollgate-operator");
     let given: BTreeSet<String> = operator
         .iter()
@@ -99,7 +99,7 @@ fn the_rights_are_those_of_the_code() {
     // READONLY and CLUSTER are names of replies and of `cluster|slots` in the code, CONFIG that of `config|get`; what a client says about its own
     // connection, WAIT among it, comes with a category.
     let clients = ["readonly", "cluster", "eval", "evalsha", "asking", "config"];
-    let connection: Vec<String> = town.redis().command(&["ACL", "CAT", "connection"]);
+    let connection: Vec<String> = installation.redis().command(&["ACL", "CAT", "connection"]);
     code.retain(|word| !clients.contains(&word.as_str()) && !connection.contains(word));
     assert_eq!(given, code, "users.acl and the code name different commands");
 
@@ -126,22 +126,22 @@ fn the_rights_are_those_of_the_code() {
     assert_eq!(granted("tollgate-edge"), edge);
 }
 
-fn known_word(town: &Town, word: &str) -> bool {
-    known(town).contains(word) && !FORBIDDEN.contains(&word)
+fn known_word(installation: &Installation, word: &str) -> bool {
+    known(installation).contains(word) && !FORBIDDEN.contains(&word)
 }
 
 /// The refusals that the servers remember.
-fn refusals(town: &Town) -> Vec<String> {
-    let logs = town.nodes().iter().flat_map(|node| {
+fn refusals(installation: &Installation) -> Vec<String> {
+    let logs = installation.nodes().iter().flat_map(|node| {
         let log: Vec<redis::Value> = node.command(&["ACL", "LOG"]);
         log
     });
     logs.map(|entry| format!("{entry:?}")).collect()
 }
 
-async fn manage(citizen: &Citizen, town: &Town) {
-    let manager = &citizen.manager;
-    let hook = json!({ "url": format!("{}/hook", town.upstream.base_url()), "events": ["agent.frozen"],
+async fn manage(tenant: &Tenant, installation: &Installation) {
+    let manager = &tenant.manager;
+    let hook = json!({ "url": format!("{}/hook", installation.upstream.base_url()), "events": ["agent.frozen"],
         "secret": "a secret of the tests" });
     ok(&manager.post("/v1/webhooks", hook).await, 201);
     for path in ["freeze", "unfreeze"] {
@@ -180,9 +180,9 @@ async fn manage(citizen: &Citizen, town: &Town) {
 }
 
 /// Money comes, goes and is held; the number of the escrow.
-async fn pay(citizen: &Citizen, town: &Town) -> String {
-    let manager = &citizen.manager;
-    let account = ["--account", citizen.account.as_str()];
+async fn pay(tenant: &Tenant, installation: &Installation) -> String {
+    let manager = &tenant.manager;
+    let account = ["--account", tenant.account.as_str()];
     let deposit = [
         "deposit",
         "--wallet",
@@ -192,7 +192,7 @@ async fn pay(citizen: &Citizen, town: &Town) -> String {
         "--reference",
         "r1",
     ];
-    assert!(town.cli.json(&[&deposit[..], &account].concat())["transactionId"].is_string());
+    assert!(installation.cli.json(&[&deposit[..], &account].concat())["transactionId"].is_string());
     let made = ok(
         &manager
             .post("/v1/wallets/create", json!({ "botId": "payee" }))
@@ -217,26 +217,26 @@ async fn pay(citizen: &Citizen, town: &Town) -> String {
     made["escrow"]["id"].to_string()
 }
 
-async fn call(citizen: &Citizen) {
-    let caller = &citizen.caller;
+async fn call(tenant: &Tenant) {
+    let caller = &tenant.caller;
     assert_eq!(caller.chat(body()).await.status, 200);
     let run = [("x-service-run-id", "invoice-1")];
     assert_eq!(caller.chat_with(&run, body()).await.status, 200);
     assert_eq!(caller.chat_with(&run, body()).await.status, 200);
     ok(
-        &citizen.manager.post("/v1/agents/bot/freeze", json!({})).await,
+        &tenant.manager.post("/v1/agents/bot/freeze", json!({})).await,
         200,
     );
     assert_eq!(caller.chat(body()).await.error_code(), "frozen");
     ok(
-        &citizen.manager.post("/v1/agents/bot/unfreeze", json!({})).await,
+        &tenant.manager.post("/v1/agents/bot/unfreeze", json!({})).await,
         200,
     );
     assert_eq!(caller.get("/v1/models").await.status, 200);
 }
 
 /// Operator's commands that must succeed.
-fn operate(town: &Town, account: &str, escrow: &str) {
+fn operate(installation: &Installation, account: &str, escrow: &str) {
     for line in [
         "store check",
         "account list",
@@ -269,32 +269,32 @@ fn operate(town: &Town, account: &str, escrow: &str) {
             })
             .chain(["--json"])
             .collect();
-        let done = town.cli.run_with_stdin(&words, "a-long-password\n");
+        let done = installation.cli.run_with_stdin(&words, "a-long-password\n");
         assert_eq!(done.code, Some(0), "{line}: {done:?}");
     }
 }
 
 #[tokio::test]
 async fn the_system_runs_under_its_users() {
-    runs_under_its_users(Town::found()).await;
+    runs_under_its_users(Installation::start()).await;
 }
 
 #[tokio::test]
 async fn so_it_does_on_a_cluster() {
-    runs_under_its_users(Town::found_on_a_cluster()).await;
+    runs_under_its_users(Installation::start_on_a_cluster()).await;
 }
 
-async fn runs_under_its_users(town: Town) {
-    let (edge, admin) = (town.edge(), town.admin());
-    let citizen = town.settle(&edge, &admin).await;
-    call(&citizen).await;
-    let escrow = pay(&citizen, &town).await;
-    manage(&citizen, &town).await;
-    operate(&town, &citizen.account, &escrow);
+async fn runs_under_its_users(installation: Installation) {
+    let (edge, admin) = (installation.edge(), installation.admin());
+    let tenant = installation.settle(&edge, &admin).await;
+    call(&tenant).await;
+    let escrow = pay(&tenant, &installation).await;
+    manage(&tenant, &installation).await;
+    operate(&installation, &tenant.account, &escrow);
     people(&admin).await;
     workers_ran(&admin).await;
-    health(&town, &edge, &admin);
-    assert_eq!(refusals(&town), [""; 0]);
+    health(&installation, &edge, &admin);
+    assert_eq!(refusals(&installation), [""; 0]);
     for server in [&*edge, &*admin] {
         assert!(!server.logs().contains("NOPERM"), "{}", server.logs());
     }
@@ -336,9 +336,10 @@ async fn workers_ran(admin: &Admin) {
 }
 
 /// The container's health check, on these servers.
-fn health(town: &Town, edge: &Edge, admin: &Admin) {
+fn health(installation: &Installation, edge: &Edge, admin: &Admin) {
     let cli = |section: &str, ops: std::net::SocketAddr| {
-        town.cli
+        installation
+            .cli
             .clone()
             .env(&format!("TOLLGATE_{section}__OPS_LISTEN"), ops.to_string())
     };
@@ -352,8 +353,8 @@ fn health(town: &Town, edge: &Edge, admin: &Admin) {
 }
 
 /// What the store says to a command of a user.
-pub fn said(town: &Town, user: &str, words: &[&str]) -> String {
-    let url = crate::town::address(town.dir.path(), user, &town.place());
+pub fn reply_of(installation: &Installation, user: &str, words: &[&str]) -> String {
+    let url = crate::installation::address(installation.dir.path(), user, &installation.place());
     let mut connection = redis::Client::open(url).unwrap().get_connection().unwrap();
     let mut command = redis::cmd(words[0]);
     let answer = command.arg(&words[1..]).query::<redis::Value>(&mut connection);
@@ -366,8 +367,8 @@ pub fn said(town: &Town, user: &str, words: &[&str]) -> String {
 /// `default` has every right and is nobody: no connection begins as it, logs in as it, or falls back to it.
 #[test]
 fn nobody_is_the_default_user() {
-    let town = Town::found();
-    let client = redis::Client::open(format!("redis://127.0.0.1:{}", town.redis().port())).unwrap();
+    let installation = Installation::start();
+    let client = redis::Client::open(format!("redis://127.0.0.1:{}", installation.redis().port())).unwrap();
     let mut connection = client.get_connection().unwrap();
     let mut say = |words: &[&str]| {
         let answer = redis::cmd(words[0])
@@ -400,10 +401,10 @@ fn nobody_is_the_default_user() {
 
 #[tokio::test]
 async fn nobody_can_do_anything_else() {
-    let town = Town::found();
-    let (edge, admin) = (town.edge(), town.admin());
-    let citizen = town.settle(&edge, &admin).await;
-    assert_eq!(citizen.caller.chat(body()).await.status, 200);
+    let installation = Installation::start();
+    let (edge, admin) = (installation.edge(), installation.admin());
+    let tenant = installation.settle(&edge, &admin).await;
+    assert_eq!(tenant.caller.chat(body()).await.status, 200);
     let commands = [
         &["FLUSHALL"][..],
         &["FLUSHDB"],
@@ -434,16 +435,16 @@ async fn nobody_can_do_anything_else() {
     ];
     for user in ["edge", "admin", "operator", "backup"] {
         for words in commands {
-            let answer = said(&town, user, words);
+            let answer = reply_of(&installation, user, words);
             assert!(is_refusal(&answer), "{user} {words:?}: {answer}");
         }
     }
     for user in ["edge", "backup"] {
-        let answer = said(&town, user, &["CONFIG", "GET", "*"]);
+        let answer = reply_of(&installation, user, &["CONFIG", "GET", "*"]);
         assert!(is_refusal(&answer), "{user}: {answer}");
     }
     // The mark of a ledger, people, wallets: not the edge's to see or to change.
-    let bucket = store::keys::AccountKeys::of(&citizen.account);
+    let bucket = store::keys::AccountKeys::new(&tenant.account);
     let (users, keys) = (bucket.users(), bucket.api_keys());
     let wallet = bucket.wallet(harness::Mode::Live, store::keys::USER);
     for words in [
@@ -456,11 +457,15 @@ async fn nobody_can_do_anything_else() {
         &["GET", "tollgate/ak/x"],
         &["EVAL", "return redis.call('HGETALL', KEYS[1])", "1", &wallet],
     ] {
-        let answer = said(&town, "edge", words);
+        let answer = reply_of(&installation, "edge", words);
         assert!(is_refusal(&answer), "{words:?}: {answer}");
     }
-    assert!(said(&town, "edge", &["HGET", "tollgate/store", "epoch"]).starts_with("OK "));
-    let record: Value = json!(said(&town, "edge", &["HGET", &bucket.record(), "plan"]));
+    assert!(reply_of(&installation, "edge", &["HGET", "tollgate/store", "epoch"]).starts_with("OK "));
+    let record: Value = json!(reply_of(
+        &installation,
+        "edge",
+        &["HGET", &bucket.record(), "plan"]
+    ));
     assert_eq!(record, "OK startup");
 }
 

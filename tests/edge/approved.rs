@@ -1,7 +1,7 @@
 //! Approved calls: what the provider is sent, and what the caller gets of its answer (specification §4.4 "Approved
 //! response", decisions D34, D35, D51, D64).
 
-use super::stage::{PROVIDER_KEY, SOON, Stage, ask, open_cap};
+use super::stage::{PROVIDER_KEY, SOON, Stage, estimated_body, open_cap};
 use harness::{Answer, RawClient, RawReply, Recorded, Reply};
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ fn only(stage: &Stage) -> Recorded {
 async fn the_provider_gets_the_exact_bytes_and_nothing_of_the_caller_s_secrets() {
     let stage = Stage::new().await;
     let actor = stage.actor("enterprise", open_cap()).await;
-    // Odd spacing, escapes, an unpaired-looking but valid surrogate pair, a number that a re-encoder would change.
+    // Mismatch spacing, escapes, an unpaired-looking but valid surrogate pair, a number that a re-encoder would change.
     let body = "{ \"model\" :\"nano\",\n\t\"messages\":[{\"content\":\"h\\u00e9\\ud83d\\ude00 \u{fc}\\/\",\"role\":\"user\"}],\
                 \"temperature\":0.10000, \"max_tokens\":100,\"unknown_to_us\":{\"b\":1e2,\"a\":[]} }\r\n  ";
     let extra = format!(
@@ -108,7 +108,7 @@ async fn the_provider_gets_the_listed_headers_only() {
         .await;
         let actor = stage.actor("enterprise", open_cap()).await;
         let mut raw = RawClient::connect(stage.edge.addr()).await;
-        raw.send_chat(&actor.key, headers, ask(100).to_string().as_bytes())
+        raw.send_chat(&actor.key, headers, estimated_body(100).to_string().as_bytes())
             .await;
         assert_eq!(raw.reply(SOON).await.expect("an answer").status, 200);
         let sent = sorted(only(&stage).head.lines().skip(1));
@@ -151,7 +151,7 @@ async fn the_caller_gets_the_provider_s_answer_less_cookies_and_connection_heade
     raw.send_chat(
         &actor.key,
         "X-Service-Run-Id: run-7\r\n",
-        ask(100).to_string().as_bytes(),
+        estimated_body(100).to_string().as_bytes(),
     )
     .await;
     let reply: RawReply = raw.reply(SOON).await.expect("an answer");
@@ -197,12 +197,15 @@ async fn a_request_id_is_echoed_when_well_formed_and_made_otherwise() {
     let of = |reply: &Reply| reply.header("x-request-id").expect("an id").to_owned();
     let echoed = actor
         .caller
-        .chat_with(&[("x-request-id", "my-id_1.2:3")], ask(100))
+        .chat_with(&[("x-request-id", "my-id_1.2:3")], estimated_body(100))
         .await;
     assert_eq!(of(&echoed), "my-id_1.2:3");
     let (long, too_long) = ("r".repeat(200), "r".repeat(201));
     assert_eq!(
-        of(&actor.caller.chat_with(&[("x-request-id", &long)], ask(100)).await),
+        of(&actor
+            .caller
+            .chat_with(&[("x-request-id", &long)], estimated_body(100))
+            .await),
         long
     );
     let mut made = std::collections::HashSet::new();
@@ -210,7 +213,12 @@ async fn a_request_id_is_echoed_when_well_formed_and_made_otherwise() {
         for path in ["/v1/chat/completions", "/v1/health", "/nowhere"] {
             let reply = actor
                 .caller
-                .send("POST", path, &[("x-request-id", bad)], ask(100).to_string())
+                .send(
+                    "POST",
+                    path,
+                    &[("x-request-id", bad)],
+                    estimated_body(100).to_string(),
+                )
                 .await;
             assert!(
                 of(&reply).starts_with("req_") && made.insert(of(&reply)),
@@ -229,7 +237,7 @@ async fn the_overhead_does_not_count_the_provider_s_time() {
         .upstream
         .set(|_| Answer::chat(9, 12).delay(Duration::from_millis(3000)));
     let started = std::time::Instant::now();
-    let reply = actor.caller.chat(ask(100)).await;
+    let reply = actor.caller.chat(estimated_body(100)).await;
     assert!(started.elapsed() >= Duration::from_millis(3000));
     let overhead = reply.header("x-service-overhead-ms").expect("our time");
     let whole: u64 = overhead

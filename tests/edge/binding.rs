@@ -1,7 +1,7 @@
 //! Changes bind the very next call on every edge: two edges that have both served the agent before, one store, no waiting.
 
 use super::shape::{denied, refused};
-use super::stage::{Actor, Stage, ask, cap, open_cap};
+use super::stage::{Actor, Stage, cap, estimated_body, open_cap};
 use harness::{Caller, CapPolicy, Edge};
 
 const ROUNDS: usize = 3;
@@ -30,14 +30,14 @@ impl Pair {
 
 async fn passes(callers: &[Caller; 2]) {
     for caller in callers {
-        let reply = caller.chat(ask(1)).await;
+        let reply = caller.chat(estimated_body(1)).await;
         assert_eq!(reply.status, 200, "{reply:?}");
     }
 }
 
 async fn denies(callers: &[Caller; 2], reason: &str) {
     for caller in callers {
-        denied(&caller.chat(ask(1)).await, reason);
+        denied(&caller.chat(estimated_body(1)).await, reason);
     }
 }
 
@@ -82,7 +82,7 @@ async fn a_revoked_key_is_refused_at_the_next_call() {
         let spare = actor.agent.virtual_key().await;
         actor.agent.account.revoke(&actor.key_id).await;
         for caller in &callers {
-            refused(&caller.chat(ask(1)).await, 401, "invalid_api_key");
+            refused(&caller.chat(estimated_body(1)).await, 401, "invalid_api_key");
             refused(&caller.get("/v1/models").await, 401, "invalid_api_key");
         }
         passes(&[pair.stage.edge.caller(&spare), pair.other.caller(&spare)]).await;
@@ -101,14 +101,14 @@ async fn a_replaced_provider_key_is_used_by_the_next_call() {
         let secret = format!("sk-round-{round}");
         actor.agent.provider_key(&secret).await;
         for caller in &callers {
-            assert_eq!(caller.chat(ask(1)).await.status, 200);
+            assert_eq!(caller.chat(estimated_body(1)).await.status, 200);
             assert_eq!(last(), format!("Bearer {secret}"));
         }
     }
     // Back to one that was used before.
     actor.agent.provider_key("sk-round-0").await;
     for caller in &callers {
-        assert_eq!(caller.chat(ask(1)).await.status, 200);
+        assert_eq!(caller.chat(estimated_body(1)).await.status, 200);
         assert_eq!(last(), "Bearer sk-round-0");
     }
 }

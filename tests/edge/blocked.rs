@@ -1,6 +1,6 @@
 //! Blocked addresses at the edge (decisions D11, D63): before anything else, within seconds, without a restart.
 
-use super::stage::{SOON, Stage, ask, open_cap};
+use super::stage::{SOON, Stage, estimated_body, open_cap};
 use harness::{Caller, Cli, RawClient, Redis, Reply, eventually};
 use serde_json::json;
 use std::net::IpAddr;
@@ -52,7 +52,7 @@ async fn blocked_before_key_body_path_and_method() {
         local(&actor.caller, "127.0.0.1"),
         local(&actor.caller, "127.0.0.2"),
     );
-    assert_eq!(there.chat(ask(1)).await.status, 200);
+    assert_eq!(there.chat(estimated_body(1)).await.status, 200);
     operate(&stage.redis, "block", "127.0.0.2");
     until(&there, &[], 403).await;
     let arrived = stage.upstream.arrived();
@@ -60,7 +60,7 @@ async fn blocked_before_key_body_path_and_method() {
         let there = local(&stage.edge.caller(key), "127.0.0.2");
         // What the caller says of its origin is not believed.
         let spoofed = [("x-forwarded-for", "127.0.0.1")];
-        blocked(&there.chat_with(&spoofed, ask(1)).await);
+        blocked(&there.chat_with(&spoofed, estimated_body(1)).await);
         blocked(&there.chat(json!("no object")).await);
         blocked(&there.get("/v1/models").await);
         blocked(&there.send("DELETE", "/v1/models", &[], "").await);
@@ -75,7 +75,7 @@ async fn blocked_before_key_body_path_and_method() {
         "health is for everybody"
     );
     assert_eq!(stage.upstream.arrived(), arrived);
-    assert_eq!(here.chat(ask(1)).await.status, 200);
+    assert_eq!(here.chat(estimated_body(1)).await.status, 200);
     let (_, metrics) = stage.edge.ops("/metrics").unwrap();
     let sample = r#"tollgate_proxy_refused_total{code="IP_BLOCKED"} "#;
     let refused = metrics
@@ -86,7 +86,7 @@ async fn blocked_before_key_body_path_and_method() {
 
     operate(&stage.redis, "unblock", "127.0.0.2");
     until(&there, &[], 200).await;
-    assert_eq!(there.chat(ask(1)).await.status, 200);
+    assert_eq!(there.chat(estimated_body(1)).await.status, 200);
 }
 
 #[tokio::test]
@@ -117,12 +117,12 @@ async fn ranges_of_both_families_behind_a_trusted_proxy() {
     ] {
         let reply = actor
             .caller
-            .chat_with(&[("x-forwarded-for", address)], ask(1))
+            .chat_with(&[("x-forwarded-for", address)], estimated_body(1))
             .await;
         assert_eq!(reply.status, status, "{address}: {reply:?}");
     }
     // Neither is a client whose address no proxy tells: it could be any of those on the list (decision D73).
-    let reply = actor.caller.chat(ask(1)).await;
+    let reply = actor.caller.chat(estimated_body(1)).await;
     blocked(&reply);
     assert!(reply.text().contains("X-Forwarded-For"), "{}", reply.text());
     assert_eq!(actor.caller.get("/v1/health").await.status, 200);
@@ -132,7 +132,7 @@ async fn ranges_of_both_families_behind_a_trusted_proxy() {
     let unreadable = [("x-forwarded-for", "unknown")];
     until(&actor.caller, &unreadable, 200).await;
     assert_eq!(
-        actor.caller.chat(ask(1)).await.status,
+        actor.caller.chat(estimated_body(1)).await.status,
         200,
         "an empty list blocks nobody"
     );
@@ -151,11 +151,11 @@ async fn open_connections_are_judged_at_each_request() {
     );
     assert!(connection.send(&request).await);
     assert_eq!(connection.reply(SOON).await.unwrap().status, 200);
-    assert_eq!(h2.chat(ask(1)).await.status, 200);
+    assert_eq!(h2.chat(estimated_body(1)).await.status, 200);
     for (what, status) in [("block", 403), ("unblock", 200)] {
         operate(&stage.redis, what, "127.0.0.0/8");
         until(&h2, &[], status).await;
-        assert_eq!(h2.chat(ask(1)).await.status, status);
+        assert_eq!(h2.chat(estimated_body(1)).await.status, status);
         assert!(connection.send(&request).await);
         let reply = connection.reply(SOON).await.expect("the same connection");
         assert_eq!(reply.status, status, "{}", reply.head);
@@ -175,8 +175,8 @@ async fn the_list_stays_while_the_store_is_away_and_nothing_comes_in_before_it_i
         (stage.edge.ops("/readyz")?.0 == 503).then_some(())
     })
     .await;
-    blocked(&there.chat(ask(1)).await);
-    assert_eq!(actor.caller.chat(ask(1)).await.status, 503);
+    blocked(&there.chat(estimated_body(1)).await);
+    assert_eq!(actor.caller.chat(estimated_body(1)).await.status, 503);
 
     // An edge that starts now knows no list, and lets nobody in, not even to be told that its key is none.
     let upstream = stage.upstream.base_url();
@@ -187,7 +187,7 @@ async fn the_list_stays_while_the_store_is_away_and_nothing_comes_in_before_it_i
     })
     .await;
     for key in ["sk-x", &actor.key] {
-        let reply = late.caller(key).chat(ask(1)).await;
+        let reply = late.caller(key).chat(estimated_body(1)).await;
         assert_eq!(
             (reply.status, reply.error_code().as_str()),
             (503, "service_unavailable")
@@ -201,7 +201,7 @@ async fn the_list_stays_while_the_store_is_away_and_nothing_comes_in_before_it_i
     until(&there, &[], 403).await;
     eventually("a call", Duration::from_secs(20), async || {
         let caller = local(&late.caller(&actor.key), "127.0.0.1");
-        (caller.chat(ask(1)).await.status == 200).then_some(())
+        (caller.chat(estimated_body(1)).await.status == 200).then_some(())
     })
     .await;
 }

@@ -1,7 +1,7 @@
 //! Bodies that are malformed, too long or never come: 400, 413, 408 (decisions D34, D62, D63).
 
 use super::shape::refused;
-use super::stage::{SOON, Stage, ask, open_cap};
+use super::stage::{SOON, Stage, estimated_body, open_cap};
 use harness::RawClient;
 use serde_json::{Value, json};
 
@@ -106,7 +106,7 @@ async fn a_malformed_body_is_a_400_that_names_the_fault() {
             );
         }
     }
-    let good = ask(1).to_string();
+    let good = estimated_body(1).to_string();
     for headers in [
         &[("content-type", "text/plain")][..],
         &[("content-type", "")],
@@ -123,12 +123,12 @@ async fn a_malformed_body_is_a_400_that_names_the_fault() {
         );
     }
     for allowed in ["null", "false"] {
-        let mut body = ask(100);
+        let mut body = estimated_body(100);
         body["stream"] = allowed.parse().expect("JSON");
         assert_eq!(actor.caller.chat(body).await.status, 200, "stream: {allowed}");
     }
     let (n, spaced) = (json!(null), format!(" \r\n\t{good}\n\n "));
-    let mut body = ask(100);
+    let mut body = estimated_body(100);
     body["n"] = n.clone();
     body["max_completion_tokens"] = n;
     assert_eq!(actor.caller.chat(body).await.status, 200, "null means absent");
@@ -145,7 +145,7 @@ async fn a_body_that_is_too_long_is_a_413() {
     let stage = Stage::with(|options| options.env("TOLLGATE_PROXY__MAX_BODY_BYTES", "20000")).await;
     let actor = stage.actor("free", open_cap()).await;
     let padded = |length: usize| {
-        let body = ask(100).to_string();
+        let body = estimated_body(100).to_string();
         let spaces = " ".repeat(length - body.len());
         body + &spaces
     };
@@ -207,7 +207,7 @@ async fn a_body_that_is_too_long_is_a_413() {
 async fn a_body_of_32_mib_passes_and_one_byte_more_does_not() {
     let stage = Stage::new().await;
     let actor = stage.actor("enterprise", open_cap()).await;
-    let mut body = ask(100);
+    let mut body = estimated_body(100);
     let empty = {
         body["messages"][0]["content"] = "".into();
         body.to_string().len()

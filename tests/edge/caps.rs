@@ -1,14 +1,14 @@
 //! Limits at their boundary: spending exactly up to one is allowed, one nano more is not (decisions D20, D21, D65).
 
 use super::shape::denied;
-use super::stage::{Actor, Stage, ask, cap, open_cap};
+use super::stage::{Actor, Stage, cap, estimated_body, open_cap};
 use harness::CapPolicy;
 
 /// Calls in run `r`; the estimate stays charged.
 async fn spend(actor: &Actor, nanos: u64) -> harness::Reply {
     actor
         .caller
-        .chat_with(&[("x-service-run-id", "r")], ask(nanos))
+        .chat_with(&[("x-service-run-id", "r")], estimated_body(nanos))
         .await
 }
 

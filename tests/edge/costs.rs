@@ -3,7 +3,7 @@
 //! `plain` 2,000 in, 500 cached, 2,500 written, 8,000 out.
 
 use super::shape::approved;
-use super::stage::{Stage, amounts, ask, open_cap};
+use super::stage::{Stage, amounts, estimated_body, open_cap};
 use harness::{Answer, chat_body};
 use serde_json::{Value, json};
 
@@ -212,7 +212,7 @@ async fn without_a_believable_usage_the_estimate_stays() {
     ] {
         let actor = stage.actor("enterprise", open_cap()).await;
         stage.upstream.set(move |_| answer.clone());
-        let reply = actor.caller.chat(ask(100)).await;
+        let reply = actor.caller.chat(estimated_body(100)).await;
         assert_eq!(reply.status, 200, "{what}");
         approved(&reply);
         assert_eq!(amounts(&reply), (100, None), "{what}");

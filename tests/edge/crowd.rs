@@ -1,6 +1,6 @@
 //! Many calls at once over two edges: exactly as many are approved as the limit has room for, to the nano.
 
-use super::stage::{Actor, Stage, ask, cap, open_cap};
+use super::stage::{Actor, Stage, cap, estimated_body, open_cap};
 use harness::{Caller, CapPolicy, Edge};
 use std::collections::HashMap;
 
@@ -33,7 +33,7 @@ impl Crowd {
             let (caller, run) = (callers[number % callers.len()].clone(), run.map(str::to_owned));
             tokio::spawn(async move {
                 let headers: Vec<_> = run.iter().map(|run| ("x-service-run-id", run.as_str())).collect();
-                caller.chat_with(&headers, ask(ESTIMATE)).await
+                caller.chat_with(&headers, estimated_body(ESTIMATE)).await
             })
         });
         let calls: Vec<_> = calls.collect();
@@ -155,7 +155,7 @@ async fn mixed_estimates_never_pass_a_cap() {
             tokio::spawn(async move {
                 let (run, estimate) = (format!("run-{}", number % 2), 7_919 + number * 104_729 % 50_000);
                 let reply = caller
-                    .chat_with(&[("x-service-run-id", &run)], ask(estimate))
+                    .chat_with(&[("x-service-run-id", &run)], estimated_body(estimate))
                     .await;
                 (reply.status == 200).then_some((number % 2, estimate))
             })

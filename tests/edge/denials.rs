@@ -1,7 +1,7 @@
 //! Every denial: exact status, headers and body, nothing sent to the provider, nothing charged.
 
 use super::shape::{DENIALS, denied, refused};
-use super::stage::{Actor, SOON, Stage, ask, cap, open_cap};
+use super::stage::{Actor, SOON, Stage, cap, estimated_body, open_cap};
 use domain::entry::Entry;
 use domain::mode::Mode;
 use harness::{CapPolicy, Reply, eventually};
@@ -70,7 +70,7 @@ async fn every_denial_has_its_status_headers_and_body() {
         let before = charged(&actor).await;
         let reply = actor
             .caller
-            .chat_with(&[("X-Service-Run-Id", "run-1")], ask(ESTIMATE))
+            .chat_with(&[("X-Service-Run-Id", "run-1")], estimated_body(ESTIMATE))
             .await;
         denied(&reply, reason);
         let (day, month, tracked) = charged(&actor).await;
@@ -90,7 +90,11 @@ async fn plan_denials_name_the_plan_the_limit_and_the_way_up() {
         ("plan_agent_limit", "1"),
         ("plan_limit", "50"),
     ] {
-        let reply = provoke(&stage, reason).await.caller.chat(ask(ESTIMATE)).await;
+        let reply = provoke(&stage, reason)
+            .await
+            .caller
+            .chat(estimated_body(ESTIMATE))
+            .await;
         denied(&reply, reason);
         let body = reply.json();
         let shown = json!([body["plan"], body["limit"], body["upgradeTo"], body["upgradeUrl"]]);
@@ -107,7 +111,7 @@ async fn every_decision_has_an_id_of_its_own() {
     let actor = provoke(&stage, "frozen").await;
     let mut ids = std::collections::HashSet::new();
     for _ in 0..5 {
-        let reply: Reply = actor.caller.chat(ask(1)).await;
+        let reply: Reply = actor.caller.chat(estimated_body(1)).await;
         assert!(
             ids.insert(reply.json()["id"].as_str().expect("an id").to_owned()),
             "{reply:?}"
@@ -124,7 +128,10 @@ async fn what_cannot_be_decided_is_denied() {
         let actor = stage.actor("free", open_cap()).await;
         actor.agent.account.set_plan(plan).await;
         for _ in 0..2 {
-            denied(&actor.caller.chat(ask(ESTIMATE)).await, "service_unavailable");
+            denied(
+                &actor.caller.chat(estimated_body(ESTIMATE)).await,
+                "service_unavailable",
+            );
         }
         assert_eq!(actor.agent.counters().await.tracked_nanos, 0, "plan {plan:?}");
     }
@@ -139,7 +146,7 @@ async fn what_cannot_be_decided_is_denied() {
         ("another account's", sealed[0].as_str(), sealed[1].as_str()),
     ] {
         actor.agent.provider_key_sealed(id, form).await;
-        let reply = actor.caller.chat(ask(ESTIMATE)).await;
+        let reply = actor.caller.chat(estimated_body(ESTIMATE)).await;
         denied(&reply, "service_unavailable");
         // One id for the caller and the audit trail, and the trail says that the call was denied.
         let id = reply.json()["id"].as_str().expect("an id").to_owned();
@@ -167,18 +174,18 @@ async fn a_wiped_or_evicting_store_denies_everything() {
     let stage = Stage::alone().await;
     let actor = stage.actor("enterprise", open_cap()).await;
     let unknown = stage.edge.caller(&format!("vk_live_{}", "0a".repeat(32)));
-    assert_eq!(actor.caller.chat(ask(100)).await.status, 200);
+    assert_eq!(actor.caller.chat(estimated_body(100)).await.status, 200);
     let deny_all = async || {
         eventually("the denial of everything", SOON, async || {
-            (unknown.chat(ask(1)).await.status == 503).then_some(())
+            (unknown.chat(estimated_body(1)).await.status == 503).then_some(())
         })
         .await;
         for _ in 0..3 {
-            denied(&actor.caller.chat(ask(1)).await, "service_unavailable");
-            denied(&unknown.chat(ask(1)).await, "service_unavailable");
+            denied(&actor.caller.chat(estimated_body(1)).await, "service_unavailable");
+            denied(&unknown.chat(estimated_body(1)).await, "service_unavailable");
             denied(&actor.caller.get("/v1/models").await, "service_unavailable");
             refused(
-                &stage.edge.caller("vk_live_x").chat(ask(1)).await,
+                &stage.edge.caller("vk_live_x").chat(estimated_body(1)).await,
                 401,
                 "invalid_api_key",
             );
@@ -194,12 +201,12 @@ async fn a_wiped_or_evicting_store_denies_everything() {
         .redis
         .command(&["CONFIG", "SET", "maxmemory-policy", "noeviction"]);
     eventually("the end of it", SOON, async || {
-        (actor.caller.chat(ask(1)).await.status == 200).then_some(())
+        (actor.caller.chat(estimated_body(1)).await.status == 200).then_some(())
     })
     .await;
     let before = stage.upstream.arrived();
     let _: String = stage.redis.command(&["FLUSHALL"]);
-    denied(&actor.caller.chat(ask(1)).await, "service_unavailable");
+    denied(&actor.caller.chat(estimated_body(1)).await, "service_unavailable");
     deny_all().await;
     assert_eq!(stage.upstream.arrived(), before, "nothing is forwarded");
 }
@@ -213,20 +220,26 @@ async fn an_account_that_lost_writes_is_denied() {
         stage.actor("enterprise", open_cap()).await,
     );
     for actor in [&lost, &fine] {
-        assert_eq!(actor.caller.chat(ask(100)).await.status, 200);
+        assert_eq!(actor.caller.chat(estimated_body(100)).await.status, 200);
     }
     let record = lost.agent.account.keys.record();
     let version: u64 = stage.redis.command(&["HGET", &record, "version"]);
     let _: u64 = stage
         .redis
         .command(&["HSET", &record, "version", &(version - 1).to_string()]);
-    denied(&lost.caller.chat(ask(100)).await, "service_unavailable");
-    assert_eq!(fine.caller.chat(ask(100)).await.status, 200);
+    denied(
+        &lost.caller.chat(estimated_body(100)).await,
+        "service_unavailable",
+    );
+    assert_eq!(fine.caller.chat(estimated_body(100)).await.status, 200);
     // The operator accepts what was lost by raising the generation.
     let _: u64 = stage.redis.command(&["HINCRBY", &record, "generation", "1"]);
-    assert_eq!(lost.caller.chat(ask(100)).await.status, 200);
+    assert_eq!(lost.caller.chat(estimated_body(100)).await.status, 200);
     let _: u64 = stage.redis.command(&["DEL", &record]);
-    denied(&lost.caller.chat(ask(100)).await, "service_unavailable");
+    denied(
+        &lost.caller.chat(estimated_body(100)).await,
+        "service_unavailable",
+    );
 }
 
 /// The largest call that a body can ask for is computed exactly.

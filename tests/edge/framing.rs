@@ -1,7 +1,7 @@
 //! Bodies and answers of every size and framing pass unchanged, and never to somebody else (decisions D34, D35, D64).
 
 use super::shape::approved;
-use super::stage::{SOON, Stage, ask, open_cap};
+use super::stage::{SOON, Stage, estimated_body, open_cap};
 use harness::{Answer, RawClient, Reply};
 use serde_json::json;
 use std::time::Duration;
@@ -16,7 +16,7 @@ async fn bodies_of_all_sizes_arrive_whole_and_once() {
         .enumerate()
     {
         let text = "0123456789abcdef".repeat(length / 16 + 1);
-        let mut body = ask(100);
+        let mut body = estimated_body(100);
         body["messages"][0]["content"] = text[..length].into();
         let body = body.to_string();
         let reply = actor
@@ -32,7 +32,7 @@ async fn bodies_of_all_sizes_arrive_whole_and_once() {
         );
     }
     // The same without a declared length.
-    let body = format!("{}{}", ask(100), " ".repeat(70_000));
+    let body = format!("{}{}", estimated_body(100), " ".repeat(70_000));
     let mut raw = RawClient::connect(stage.edge.addr()).await;
     let head = format!(
         "POST /v1/chat/completions HTTP/1.1\r\nHost: edge\r\nAuthorization: Bearer {}\r\n\
@@ -91,11 +91,11 @@ async fn answers_in_every_framing_are_passed_on_whole() {
             harness::Upstream::start(move |_| answer.clone())
         };
         let straight = harness::Caller::new(&format!("http://{}", direct.addr()), "")
-            .chat(ask(100))
+            .chat(estimated_body(100))
             .await;
         stage.upstream.set(move |_| answer.clone());
         let before = stage.upstream.arrived();
-        let reply: Reply = actor.caller.chat(ask(100)).await;
+        let reply: Reply = actor.caller.chat(estimated_body(100)).await;
         assert_eq!(reply.status, straight.status, "{what}");
         assert!(reply.body == straight.body, "{what}: the body is the provider's");
         for name in ["content-type", "content-encoding"] {
@@ -126,7 +126,7 @@ async fn a_second_answer_is_never_given_to_the_next_call() {
         .set(move |request| Answer::json(200, own(&request.json())).twice());
     for round in 0..10 {
         for (name, actor) in [("one", &one), ("two", &two)] {
-            let mut body = ask(100);
+            let mut body = estimated_body(100);
             let content = format!("{name} {round}");
             body["messages"][0]["content"] = content.as_str().into();
             let reply = actor.caller.chat(body).await;

@@ -1,7 +1,7 @@
 //! The edge as an HTTP server: health, models, odd but valid requests, and requests that are none.
 
 use super::shape::{denied, every_answer, refused};
-use super::stage::{SOON, Stage, ask, open_cap};
+use super::stage::{SOON, Stage, estimated_body, open_cap};
 use harness::{RawClient, Redis};
 use serde_json::json;
 use std::collections::HashSet;
@@ -134,7 +134,7 @@ async fn one_model_is_shown_or_not_found() {
 async fn a_connection_is_kept_and_pipelining_is_safe() {
     let stage = Stage::new().await;
     let actor = stage.actor("enterprise", open_cap()).await;
-    let body = ask(100).to_string();
+    let body = estimated_body(100).to_string();
     let mut raw = RawClient::connect(stage.edge.addr()).await;
     for round in 0..5 {
         assert!(
@@ -178,7 +178,7 @@ async fn a_connection_is_kept_and_pipelining_is_safe() {
 async fn a_caller_that_waits_to_be_asked_for_its_body_is_asked() {
     let stage = Stage::new().await;
     let actor = stage.actor("enterprise", open_cap()).await;
-    let body = ask(100).to_string();
+    let body = estimated_body(100).to_string();
     let head = |key: &str, length: usize| {
         format!(
             "POST /v1/chat/completions HTTP/1.1\r\nHost: edge\r\nAuthorization: Bearer {key}\r\nExpect: 100-continue\r\n\
@@ -205,7 +205,7 @@ async fn a_caller_that_waits_to_be_asked_for_its_body_is_asked() {
 async fn odd_but_valid_requests_are_understood() {
     let stage = Stage::new().await;
     let actor = stage.actor("enterprise", open_cap()).await;
-    let body = ask(100).to_string();
+    let body = estimated_body(100).to_string();
     let rest = |target: &str, version: &str, headers: &str| {
         format!(
             "POST {target} HTTP/{version}\r\n{headers}aUtHoRiZaTiOn:   bearer {}  \r\nCONTENT-TYPE: APPLICATION/json;charset=UTF-8\r\n\

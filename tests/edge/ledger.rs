@@ -1,7 +1,7 @@
 //! What stays charged after an approved call (specification "Proxy spend ledger", decisions D33 to D36, D46, D51, D64).
 
 use super::shape::{approved, refused};
-use super::stage::{Stage, amounts, ask, open_cap};
+use super::stage::{Stage, amounts, estimated_body, open_cap};
 use harness::{Answer, Redis, Reply};
 use serde_json::Value;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ async fn one_call(stage: &Stage, what: &str, answer: &Answer, charged: u64) -> R
     stage.upstream.set(move |_| answer.clone());
     let reply = actor
         .caller
-        .chat_with(&[("x-service-run-id", "r")], ask(ESTIMATE))
+        .chat_with(&[("x-service-run-id", "r")], estimated_body(ESTIMATE))
         .await;
     let allow_id = approved(&reply);
     assert!(allow_id.starts_with("allow_"), "{what}");
@@ -139,7 +139,7 @@ async fn a_provider_that_breaks_off_is_a_502_and_stays_charged() {
     // Nobody listens at all.
     let actor = stage.actor("enterprise", open_cap()).await;
     stage.upstream.stop();
-    let reply = actor.caller.chat(ask(ESTIMATE)).await;
+    let reply = actor.caller.chat(estimated_body(ESTIMATE)).await;
     refused(&reply, 502, "upstream_unreachable");
     approved(&reply);
     assert_eq!(reply.header("x-should-retry"), Some("false"));

@@ -1,7 +1,7 @@
 //! Starting, reloading, stopping. Handing over is in tests/rolling.
 
 use super::shape::denied;
-use super::stage::{EDGE, PRICES, SOON, Stage, amounts, ask, open_cap};
+use super::stage::{EDGE, PRICES, SOON, Stage, amounts, estimated_body, open_cap};
 use harness::{Answer, Edge, EdgeOptions, RawClient, eventually};
 use std::path::Path;
 use std::sync::Arc;
@@ -28,12 +28,12 @@ async fn sigterm_lets_calls_in_flight_finish() {
     let calls: Vec<JoinHandle<_>> = (0..5)
         .map(|_| {
             let caller = actor.caller.clone();
-            tokio::spawn(async move { caller.chat(ask(100)).await })
+            tokio::spawn(async move { caller.chat(estimated_body(100)).await })
         })
         .collect();
     // A sixth caller has left by then; his call goes on.
     let mut gone = RawClient::connect(stage.edge.addr()).await;
-    gone.send_chat(&actor.key, "", ask(100).to_string().as_bytes())
+    gone.send_chat(&actor.key, "", estimated_body(100).to_string().as_bytes())
         .await;
     stage.upstream.wait_for(6, SOON).await;
     gone.reset();
@@ -58,7 +58,7 @@ async fn sigterm_lets_calls_in_flight_finish() {
 async fn sigterm_of_an_idle_edge_ends_it_at_once() {
     let stage = Stage::new().await;
     let actor = stage.actor("enterprise", open_cap()).await;
-    assert_eq!(actor.caller.chat(ask(100)).await.status, 200);
+    assert_eq!(actor.caller.chat(estimated_body(100)).await.status, 200);
     // A caller that keeps its connection open and says nothing does not hold it up.
     let _idle = RawClient::connect(stage.edge.addr()).await;
     stage.edge.term();
@@ -105,9 +105,9 @@ async fn sighup_takes_up_new_plans_and_prices() {
     let stage = Stage::with(|options| tables.set(options)).await;
     let actor = stage.actor("free", open_cap()).await;
     let probe = stage.actor("enterprise", open_cap()).await;
-    let estimate = async || amounts(&probe.caller.chat(ask(1000)).await).0;
+    let estimate = async || amounts(&probe.caller.chat(estimated_body(1000)).await).0;
     assert_eq!(estimate().await, 1000);
-    assert_eq!(actor.caller.chat(ask(1000)).await.status, 200);
+    assert_eq!(actor.caller.chat(estimated_body(1000)).await.status, 200);
 
     tables.replace(
         "prices.toml",
@@ -125,7 +125,7 @@ async fn sighup_takes_up_new_plans_and_prices() {
         (estimate().await == 2000).then_some(())
     })
     .await;
-    denied(&actor.caller.chat(ask(1)).await, "rate_limited");
+    denied(&actor.caller.chat(estimated_body(1)).await, "rate_limited");
 
     // Tables that cannot be read leave those in force.
     tables.replace("prices.toml", r#"output = "0.002""#, r#"output = "oops""#);
@@ -137,7 +137,7 @@ async fn sighup_takes_up_new_plans_and_prices() {
     })
     .await;
     assert_eq!(estimate().await, 2000);
-    denied(&actor.caller.chat(ask(1)).await, "rate_limited");
+    denied(&actor.caller.chat(estimated_body(1)).await, "rate_limited");
     tables.replace("plans.toml", "[free", "[free]");
     tables.replace("prices.toml", r#"output = "oops""#, r#"output = "0.003""#);
     stage.edge.signal("HUP");
@@ -154,7 +154,7 @@ async fn imported_prices_are_taken_up_without_a_restart() {
     let stage = Stage::alone().await;
     let actor = stage.actor("enterprise", open_cap()).await;
     let estimate = async |model: &str| {
-        let mut body = ask(1000);
+        let mut body = estimated_body(1000);
         body["model"] = model.into();
         amounts(&actor.caller.chat(body).await).0
     };

@@ -1,7 +1,7 @@
 //! Requests that are not HTTP, could be read in two ways, or never come to an end.
 
 use super::shape::approved;
-use super::stage::{SOON, Stage, ask, open_cap};
+use super::stage::{SOON, Stage, estimated_body, open_cap};
 use harness::RawClient;
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ const A_WHILE: Duration = Duration::from_millis(300);
 async fn ill_formed_requests_are_never_forwarded() {
     let stage = Stage::with(|options| options.env("TOLLGATE_PROXY__CLIENT_TIMEOUT_MS", "1500")).await;
     let actor = stage.actor("enterprise", open_cap()).await;
-    let body = ask(100).to_string();
+    let body = estimated_body(100).to_string();
     let length = body.len();
     let chat = |headers: &str, body: &str| {
         format!(
@@ -98,7 +98,7 @@ async fn ill_formed_requests_are_never_forwarded() {
     tokio::time::sleep(A_WHILE).await;
     assert_eq!(stage.upstream.arrived(), 1);
     assert_eq!(actor.agent.counters().await.day_nanos, 12);
-    approved(&actor.caller.chat(ask(100)).await);
+    approved(&actor.caller.chat(estimated_body(100)).await);
 }
 
 /// Whoever connects and does not speak is not waited for longer than `client_timeout_ms`.

@@ -2,7 +2,7 @@
 //! decisions D29, D63): all pairs and triples of flaws, and each flaw with all that come after it.
 
 use super::shape::denied;
-use super::stage::{Stage, ask, cap};
+use super::stage::{Stage, cap, estimated_body};
 use harness::{Caller, Reply};
 
 const ESTIMATE: u64 = 1000;
@@ -76,7 +76,7 @@ async fn call(stage: &Stage, anyone: &Caller, flawed: Flawed) -> Reply {
     if flawed.has("revoked key") {
         account.revoke(&key_id).await;
     }
-    let mut body = ask(ESTIMATE);
+    let mut body = estimated_body(ESTIMATE);
     if flawed.has("missing_model") {
         body["model"] = serde_json::Value::Null;
     }

@@ -2,7 +2,7 @@
 //! sent to the provider (specification "Other proxy responses", decisions D34, D39, D62, D63).
 
 use super::shape::{denied, every_answer, refused};
-use super::stage::{Stage, ask, open_cap};
+use super::stage::{Stage, estimated_body, open_cap};
 use harness::Reply;
 use serde_json::json;
 use std::time::Duration;
@@ -47,7 +47,7 @@ async fn a_missing_wrong_or_revoked_key_is_a_401() {
     let anyone = stage.edge.caller("");
     for case in cases {
         let headers: Vec<(&str, &str)> = case.iter().map(|(name, value)| (*name, value.as_str())).collect();
-        let reply = anyone.chat_with(&headers, ask(1)).await;
+        let reply = anyone.chat_with(&headers, estimated_body(1)).await;
         refused(&reply, 401, "invalid_api_key");
         assert!(
             !reply.text().contains(&actor.key[8..]),
@@ -55,9 +55,11 @@ async fn a_missing_wrong_or_revoked_key_is_a_401() {
         );
     }
     // Whether a key ever existed is not told.
-    let invented = anyone.chat_with(&[("x-api-key", &forged)], ask(1)).await;
+    let invented = anyone
+        .chat_with(&[("x-api-key", &forged)], estimated_body(1))
+        .await;
     actor.agent.account.revoke(&actor.key_id).await;
-    let revoked = actor.caller.chat(ask(1)).await;
+    let revoked = actor.caller.chat(estimated_body(1)).await;
     refused(&revoked, 401, "invalid_api_key");
     assert_eq!(revoked.body, invented.body);
     refused(&actor.caller.get("/v1/models").await, 401, "invalid_api_key");
@@ -80,7 +82,7 @@ async fn both_key_headers_are_taken() {
             ("x-api-key", actor.key.as_str()),
         ],
     ] {
-        let reply = anyone.chat_with(headers, ask(100)).await;
+        let reply = anyone.chat_with(headers, estimated_body(100)).await;
         assert_eq!(reply.status, 200, "{headers:?}: {reply:?}");
     }
 }
@@ -124,20 +126,20 @@ async fn the_rate_is_a_fixed_minute_in_which_everything_counts() {
     let actor = stage.actor("free", open_cap()).await;
     actor.agent.frozen(true).await;
     for _ in 0..3 {
-        denied(&actor.caller.chat(ask(1)).await, "frozen");
+        denied(&actor.caller.chat(estimated_body(1)).await, "frozen");
         refused(&actor.caller.chat(json!({})).await, 400, "missing_model");
         assert_eq!(actor.caller.get("/v1/models").await.status, 200);
     }
     // What is no request with a known key does not.
     refused(
-        &stage.edge.caller("vk_live_x").chat(ask(1)).await,
+        &stage.edge.caller("vk_live_x").chat(estimated_body(1)).await,
         401,
         "invalid_api_key",
     );
     assert_eq!(actor.caller.get("/v1/health").await.status, 200);
-    denied(&actor.caller.chat(ask(1)).await, "frozen");
+    denied(&actor.caller.chat(estimated_body(1)).await, "frozen");
     actor.agent.frozen(false).await;
-    denied(&actor.caller.chat(ask(1)).await, "rate_limited");
+    denied(&actor.caller.chat(estimated_body(1)).await, "rate_limited");
     denied(&actor.caller.chat(json!({})).await, "rate_limited");
     denied(&actor.caller.get("/v1/models").await, "rate_limited");
 
@@ -148,18 +150,18 @@ async fn the_rate_is_a_fixed_minute_in_which_everything_counts() {
         "the window ends within a minute of the first request"
     );
     let _: u64 = stage.redis.command(&["PEXPIRE", &rate, "30000"]);
-    denied(&actor.caller.chat(ask(1)).await, "rate_limited");
+    denied(&actor.caller.chat(estimated_body(1)).await, "rate_limited");
     assert!(left() <= 30_000, "a denied request does not prolong the window");
     let _: u64 = stage.redis.command(&["PEXPIRE", &rate, "1"]);
     tokio::time::sleep(Duration::from_millis(50)).await;
     assert_eq!(
-        actor.caller.chat(ask(100)).await.status,
+        actor.caller.chat(estimated_body(100)).await.status,
         200,
         "the next window is open"
     );
     let other = stage.actor("free", open_cap()).await;
     assert_eq!(
-        other.caller.chat(ask(100)).await.status,
+        other.caller.chat(estimated_body(100)).await.status,
         200,
         "the rate is the key's own"
     );

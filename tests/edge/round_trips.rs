@@ -1,7 +1,7 @@
 //! What the store is asked for one call: one script before it and one after it, or one for a denial, whatever the number
 //! of accounts. Counted at the server, with its `MONITOR`.
 
-use super::stage::{Actor, SOON, Stage, ask, cap, open_cap};
+use super::stage::{Actor, SOON, Stage, cap, estimated_body, open_cap};
 use harness::{Redis, eventually};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -111,7 +111,7 @@ async fn measure(
         for actor in actors {
             let reply = actor
                 .caller
-                .chat_with(&[("x-service-run-id", "r")], ask(100))
+                .chat_with(&[("x-service-run-id", "r")], estimated_body(100))
                 .await;
             assert_eq!(reply.status, status, "{reply:?}");
         }
@@ -143,7 +143,7 @@ async fn two_scripts_for_an_approved_call_and_one_for_a_denied_one() {
     for number in 0..50 {
         let invented = format!("vk_live_{number:064x}");
         for key in [invented.as_str(), "vk_live_short", "sk-x", ""] {
-            assert_eq!(stage.edge.caller(key).chat(ask(1)).await.status, 401);
+            assert_eq!(stage.edge.caller(key).chat(estimated_body(1)).await.status, 401);
         }
     }
     assert_eq!(
@@ -154,7 +154,7 @@ async fn two_scripts_for_an_approved_call_and_one_for_a_denied_one() {
     approved[0].agent.account.revoke(&approved[0].key_id).await;
     monitor.take(&stage.redis).await;
     for _ in 0..10 {
-        assert_eq!(approved[0].caller.chat(ask(1)).await.status, 401);
+        assert_eq!(approved[0].caller.chat(estimated_body(1)).await.status, 401);
     }
     assert_eq!(
         monitor.take(&stage.redis).await,

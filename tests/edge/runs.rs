@@ -1,7 +1,7 @@
 //! Run ids (specification §4.4, decisions D38, D62): who shares the per-run limit, and who does not.
 
 use super::shape::{approved, denied, refused};
-use super::stage::{Stage, ask, cap, open_cap};
+use super::stage::{Stage, cap, estimated_body, open_cap};
 use domain::mode::Mode;
 use std::collections::HashSet;
 
@@ -20,7 +20,7 @@ async fn calls_of_one_run_share_its_limit_and_others_do_not() {
         .equip(account.agent("two"), cap(Some(100), None, None))
         .await;
     let call = async |actor: &super::stage::Actor, run: &str, nanos: u64| {
-        actor.caller.chat_with(&[(RUN, run)], ask(nanos)).await
+        actor.caller.chat_with(&[(RUN, run)], estimated_body(nanos)).await
     };
     assert_eq!(call(&one, "a", 100).await.status, 200);
     denied(&call(&one, "a", 1).await, "per_run_limit");
@@ -36,13 +36,20 @@ async fn calls_of_one_run_share_its_limit_and_others_do_not() {
         "another agent's run of the same name too"
     );
     let key = one.agent.virtual_key().await;
-    let reply = stage.edge.caller(&key).chat_with(&[(RUN, "a")], ask(1)).await;
+    let reply = stage
+        .edge
+        .caller(&key)
+        .chat_with(&[(RUN, "a")], estimated_body(1))
+        .await;
     denied(&reply, "per_run_limit");
 
     // A restarted agent, on whichever edge, has spent what it has spent.
     let other = stage.another_edge();
     denied(
-        &other.caller(&one.key).chat_with(&[(RUN, "a")], ask(1)).await,
+        &other
+            .caller(&one.key)
+            .chat_with(&[(RUN, "a")], estimated_body(1))
+            .await,
         "per_run_limit",
     );
     assert_eq!(one.agent.run_spent("a").await, Some(100));
@@ -56,13 +63,13 @@ async fn without_a_run_id_every_call_is_its_own_run() {
     let actor = stage.actor("enterprise", cap(Some(100), None, None)).await;
     let mut seen = HashSet::new();
     for _ in 0..3 {
-        let reply = actor.caller.chat(ask(100)).await;
+        let reply = actor.caller.chat(estimated_body(100)).await;
         approved(&reply);
         let run = reply.header(RUN).expect("a run id").to_owned();
         assert_eq!(actor.agent.run_spent(&run).await, None, "nothing is kept of it");
         assert!(run.starts_with("req_") && seen.insert(run), "{reply:?}");
     }
-    denied(&actor.caller.chat(ask(101)).await, "per_run_limit");
+    denied(&actor.caller.chat(estimated_body(101)).await, "per_run_limit");
 }
 
 #[tokio::test]
@@ -71,20 +78,20 @@ async fn a_run_id_has_1_to_200_plain_characters() {
     let actor = stage.actor("enterprise", open_cap()).await;
     let longest = "Z".repeat(200);
     for good in ["a", "0", "A-Z.a_z:0-9", "req_mine", &longest] {
-        let reply = actor.caller.chat_with(&[(RUN, good)], ask(100)).await;
+        let reply = actor.caller.chat_with(&[(RUN, good)], estimated_body(100)).await;
         assert_eq!((reply.status, reply.header(RUN)), (200, Some(good)));
     }
     let too_long = "Z".repeat(201);
     for bad in ["", " ", "a b", "a/b", "a,b", "{x}", "ü", "a\tb", "a@b", &too_long] {
         refused(
-            &actor.caller.chat_with(&[(RUN, bad)], ask(100)).await,
+            &actor.caller.chat_with(&[(RUN, bad)], estimated_body(100)).await,
             400,
             "invalid_run_id",
         );
     }
     let twice = [(RUN, "a"), (RUN, "b")];
     refused(
-        &actor.caller.chat_with(&twice, ask(100)).await,
+        &actor.caller.chat_with(&twice, estimated_body(100)).await,
         400,
         "invalid_run_id",
     );
@@ -101,7 +108,7 @@ async fn a_run_id_has_1_to_200_plain_characters() {
     );
     actor.agent.frozen(true).await;
     refused(
-        &actor.caller.chat_with(&[(RUN, "a b")], ask(1)).await,
+        &actor.caller.chat_with(&[(RUN, "a b")], estimated_body(1)).await,
         400,
         "invalid_run_id",
     );
@@ -113,7 +120,7 @@ async fn a_run_is_kept_35_days_after_its_last_call() {
     let stage = Stage::new().await;
     let actor = stage.actor("enterprise", cap(Some(100), None, None)).await;
     let record = actor.agent.account.keys.run(Mode::Live, "bot", "r");
-    let call = || actor.caller.chat_with(&[(RUN, "r")], ask(50));
+    let call = || actor.caller.chat_with(&[(RUN, "r")], estimated_body(50));
     assert_eq!(call().await.status, 200);
     // The end is written with a run's first call of a minute, so it is a minute later than promised.
     let _: u64 = stage.redis.command(&["PEXPIRE", &record, "60000"]);
@@ -124,7 +131,7 @@ async fn a_run_is_kept_35_days_after_its_last_call() {
     let calls = || stage.redis.command::<u64>(&["HGET", &record, "calls"]);
     assert_eq!(calls(), 2);
     denied(
-        &actor.caller.chat_with(&[(RUN, "r")], ask(101)).await,
+        &actor.caller.chat_with(&[(RUN, "r")], estimated_body(101)).await,
         "per_run_limit",
     );
     assert_eq!(calls(), 2, "a denied call is none");

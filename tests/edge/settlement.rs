@@ -2,7 +2,7 @@
 //! (decisions D36, D48).
 
 use super::shape::denied;
-use super::stage::{SOON, Stage, amounts, ask, cap, open_cap};
+use super::stage::{SOON, Stage, amounts, cap, estimated_body, open_cap};
 use harness::{Answer, RawClient, Redis, eventually};
 use std::sync::Arc;
 use tokio::sync::Notify;
@@ -22,10 +22,10 @@ async fn the_next_call_sees_the_settlement() {
         .await;
     let edges = [actor.caller.clone(), other.caller(&actor.key)];
     for round in 0..10 {
-        let reply = edges[round % 2].chat(ask(ESTIMATE)).await;
+        let reply = edges[round % 2].chat(estimated_body(ESTIMATE)).await;
         assert_eq!(reply.status, 200, "call {round}: {reply:?}");
     }
-    denied(&actor.caller.chat(ask(ESTIMATE)).await, "daily_limit");
+    denied(&actor.caller.chat(estimated_body(ESTIMATE)).await, "daily_limit");
     assert_eq!(actor.agent.counters().await.day_nanos, 10 * ACTUAL);
 }
 
@@ -39,7 +39,7 @@ async fn a_caller_who_hangs_up_pays_what_it_cost() {
         let (answer, arrived) = (Answer::chat(9, 12).wait_for(&gate), stage.upstream.arrived());
         stage.upstream.set(move |_| answer.clone());
         let mut raw = RawClient::connect(stage.edge.addr()).await;
-        raw.send_chat(&actor.key, "", ask(ESTIMATE).to_string().as_bytes())
+        raw.send_chat(&actor.key, "", estimated_body(ESTIMATE).to_string().as_bytes())
             .await;
         stage.upstream.wait_for(arrived + 1, SOON).await;
         assert_eq!(
@@ -72,13 +72,16 @@ async fn a_settlement_waits_for_the_store() {
     let answer = Answer::chat(9, 12).wait_for(&gate);
     stage.upstream.set(move |_| answer.clone());
     let caller = actor.caller.clone();
-    let call = tokio::spawn(async move { caller.chat(ask(ESTIMATE)).await });
+    let call = tokio::spawn(async move { caller.chat(estimated_body(ESTIMATE)).await });
     stage.upstream.wait_for(1, SOON).await;
     stage.redis.pause();
     gate.notify_one();
     let reply = call.await.expect("an answer");
     assert_eq!((reply.status, amounts(&reply).1), (200, Some(ACTUAL)));
-    denied(&actor.caller.chat(ask(ESTIMATE)).await, "service_unavailable");
+    denied(
+        &actor.caller.chat(estimated_body(ESTIMATE)).await,
+        "service_unavailable",
+    );
     stage.redis.resume();
     eventually("the settlement", SOON, async || {
         let counters = actor.agent.counters().await;
@@ -97,7 +100,7 @@ async fn an_open_hold_records_the_prices_behind_it() {
     let answer = Answer::chat(9, 12).wait_for(&gate);
     stage.upstream.set(move |_| answer.clone());
     let caller = actor.caller.clone();
-    let call = tokio::spawn(async move { caller.chat(ask(ESTIMATE)).await });
+    let call = tokio::spawn(async move { caller.chat(estimated_body(ESTIMATE)).await });
     stage.upstream.wait_for(1, SOON).await;
     let bucket = actor.agent.account.keys.bucket();
     let open: Vec<String> = stage.redis.command(&["ZRANGE", &bucket.due(), "0", "-1"]);

@@ -146,7 +146,7 @@ pub fn cap(run: Option<u64>, day: Option<u64>, month: Option<u64>) -> CapPolicy 
 }
 
 /// A call whose estimate is so many nanos.
-pub fn ask(estimate_nanos: u64) -> Value {
+pub fn estimated_body(estimate_nanos: u64) -> Value {
     json!({
         "model": "nano", "max_tokens": estimate_nanos,
         "messages": [{ "role": "user", "content": "hello" }],

@@ -1,7 +1,7 @@
 //! HTTP/2 and TLS on the side of the callers, TLS on the side of the provider.
 
 use super::shape::{approved, denied, refused};
-use super::stage::{SOON, Stage, amounts, ask, cap, open_cap};
+use super::stage::{SOON, Stage, amounts, cap, estimated_body, open_cap};
 use harness::{Reply, free_port, http_client};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ struct Certificate {
 }
 
 impl Certificate {
-    fn of(names: &[&str]) -> Self {
+    fn for_names(names: &[&str]) -> Self {
         let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
         let made = rcgen::generate_simple_self_signed(names).expect("a certificate");
         let dir = tempfile::tempdir().expect("a directory");
@@ -79,14 +79,20 @@ async fn callers_may_speak_http_2_without_tls() {
         .build()
         .expect("a client");
     let actor = stage.actor("enterprise", open_cap()).await;
-    let (version, reply) = post(&client, &stage.edge.url(), &actor.key, ask(100).to_string()).await;
+    let (version, reply) = post(
+        &client,
+        &stage.edge.url(),
+        &actor.key,
+        estimated_body(100).to_string(),
+    )
+    .await;
     assert_eq!((version, reply.status), (http::Version::HTTP_2, 200), "{reply:?}");
     approved(&reply);
     for name in ["connection", "keep-alive", "transfer-encoding"] {
         assert_eq!(reply.header(name), None, "{name} is no header of HTTP/2");
     }
     // A body beyond every window, unchanged.
-    let mut long = ask(100);
+    let mut long = estimated_body(100);
     long["messages"][0]["content"] = "0123456789".repeat(300_000).into();
     let long = long.to_string();
     let (_, reply) = post(&client, &stage.edge.url(), &actor.key, long.clone()).await;
@@ -99,7 +105,7 @@ async fn callers_may_speak_http_2_without_tls() {
     let calls: Vec<_> = (0..40)
         .map(|_| {
             let (client, url, key) = (client.clone(), stage.edge.url(), capped.key.clone());
-            tokio::spawn(async move { post(&client, &url, &key, ask(100).to_string()).await.1 })
+            tokio::spawn(async move { post(&client, &url, &key, estimated_body(100).to_string()).await.1 })
         })
         .collect();
     let mut passed = 0;
@@ -112,14 +118,20 @@ async fn callers_may_speak_http_2_without_tls() {
         }
     }
     assert_eq!(passed, 10);
-    let (_, reply) = post(&client, &stage.edge.url(), "vk_live_x", ask(1).to_string()).await;
+    let (_, reply) = post(
+        &client,
+        &stage.edge.url(),
+        "vk_live_x",
+        estimated_body(1).to_string(),
+    )
+    .await;
     refused(&reply, 401, "invalid_api_key");
 }
 
 /// A caller who says nothing after the connection, or after the handshake, is let go, whatever it chose to speak.
 #[tokio::test]
 async fn a_caller_who_stays_silent_is_let_go() {
-    let certificate = Certificate::of(&["localhost", "127.0.0.1"]);
+    let certificate = Certificate::for_names(&["localhost", "127.0.0.1"]);
     let (cert, key) = (certificate.file("cert.pem"), certificate.file("key.pem"));
     let stage = Stage::with(|options| {
         options
@@ -172,7 +184,7 @@ async fn ends(connection: &mut (impl tokio::io::AsyncRead + Unpin)) -> bool {
 
 #[tokio::test]
 async fn callers_may_speak_tls_with_either_version() {
-    let certificate = Certificate::of(&["localhost", "127.0.0.1"]);
+    let certificate = Certificate::for_names(&["localhost", "127.0.0.1"]);
     let (cert, key) = (certificate.file("cert.pem"), certificate.file("key.pem"));
     let stage = Stage::with(|options| {
         options
@@ -190,14 +202,14 @@ async fn callers_may_speak_tls_with_either_version() {
         ),
     ] {
         for _ in 0..3 {
-            let (spoken, reply) = post(&client, &url, &actor.key, ask(100).to_string()).await;
+            let (spoken, reply) = post(&client, &url, &actor.key, estimated_body(100).to_string()).await;
             assert_eq!((spoken, reply.status), (version, 200), "{reply:?}");
             approved(&reply);
         }
     }
     // Without TLS there is no answer there.
     assert!(actor.caller.try_send("GET", "/v1/health", &[], "").await.is_err());
-    let stranger = Certificate::of(&["127.0.0.1"]).client(|builder| builder);
+    let stranger = Certificate::for_names(&["127.0.0.1"]).client(|builder| builder);
     assert!(
         stranger.get(format!("{url}/v1/health")).send().await.is_err(),
         "the certificate is the edge's own"
@@ -261,14 +273,14 @@ async fn through(base_url: String, ca_file: Option<String>) -> (Reply, u64) {
     })
     .await;
     let actor = stage.actor("enterprise", open_cap()).await;
-    let reply = actor.caller.chat(ask(100)).await;
+    let reply = actor.caller.chat(estimated_body(100)).await;
     (reply, actor.agent.counters().await.day_nanos)
 }
 
 #[tokio::test]
 async fn the_provider_is_called_over_tls_and_must_prove_its_name() {
     let provider = harness::Upstream::start(|_| harness::Answer::chat(9, 12));
-    let good = Certificate::of(&["127.0.0.1"]);
+    let good = Certificate::for_names(&["127.0.0.1"]);
     let front = Terminator::start(&good, provider.addr()).await;
     let url = |front: &Terminator| format!("https://{}/v1", front.addr);
 
@@ -292,8 +304,8 @@ async fn the_provider_is_called_over_tls_and_must_prove_its_name() {
                 .await;
         }
     });
-    let other = Certificate::of(&["127.0.0.1"]);
-    let wrong_name = Certificate::of(&["api.example.test"]);
+    let other = Certificate::for_names(&["127.0.0.1"]);
+    let wrong_name = Certificate::for_names(&["api.example.test"]);
     let impostor = Terminator::start(&wrong_name, provider.addr()).await;
     for (what, base_url, ca_file) in [
         ("unknown to the system", url(&front), None),

@@ -173,7 +173,7 @@ async fn what_is_answered_is_what_is_charged() {
 
 /// The edge dies with a decision on the wire that it did not hear: what was charged stays, and stays visible.
 #[tokio::test]
-async fn a_decision_that_nobody_heard_stays_visible() {
+async fn a_decision_that_nobody_received_stays_visible() {
     let stage = wired().await;
     stage.wire().hold_requests();
     let call = stage.call();

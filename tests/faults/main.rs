@@ -7,7 +7,7 @@
 //! * [`store_down`], [`store_wrong`], [`cluster`], [`lost_replies`]: a store that is gone, frozen, full, read-only, wiped,
 //!   or unheard
 //! * [`late`]: settlements that the store could not take at once; [`other_ledgers`]: and those that meet another ledger
-//! * [`provider`], [`provider_odd`], [`provider_early`], [`provider_errors`], [`provider_reuse`]: a provider that misbehaves
+//! * [`provider`], [`provider_unexpected`], [`provider_early`], [`provider_errors`], [`provider_reuse`]: a provider that misbehaves
 //! * [`neighbours`]: accounts that fill the memory for bodies; [`connections`], [`heads`], [`floods_h2`]: callers who open, say or repeat too much; [`shortages`]: a machine that has no
 //!   descriptor left
 //! * [`hang_ups`], [`hang_ups_h2`]: callers who leave; [`process`]: the edge itself is stopped or killed
@@ -34,8 +34,8 @@ mod process;
 mod provider;
 mod provider_early;
 mod provider_errors;
-mod provider_odd;
 mod provider_reuse;
+mod provider_unexpected;
 mod secrets;
 mod shortages;
 mod sizes;

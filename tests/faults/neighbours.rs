@@ -98,7 +98,7 @@ async fn announced(stage: &Stage, framing: &str) -> u16 {
 const LARGE: &str = "Content-Length: 1000000";
 
 #[tokio::test]
-async fn a_key_over_its_rate_is_told_so_before_its_large_body_is_read() {
+async fn a_key_over_its_rate_is_rejected_before_its_large_body_is_read() {
     let stage = Setup::default().start().await;
     stage.bot.account.set_plan("free").await;
     for count in 1..=11 {
@@ -121,7 +121,7 @@ async fn a_key_over_its_rate_is_told_so_before_its_large_body_is_read() {
 }
 
 #[tokio::test]
-async fn a_revoked_key_is_told_so_before_its_large_body_is_read() {
+async fn a_revoked_key_is_rejected_before_its_large_body_is_read() {
     let stage = Setup::default().start().await;
     stage.approved_call().await;
     stage.bot.account.revoke(&stage.key_id).await;

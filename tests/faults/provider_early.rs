@@ -15,7 +15,7 @@ const AT_ONCE: Duration = Duration::from_secs(30);
 
 /// What the provider does once it has the head of a request.
 #[derive(Clone, Copy)]
-enum Then {
+enum AfterHead {
     /// Says this and goes on without reading.
     Stay(&'static str),
     /// Says this and closes, which resets the connection, as there is something unread.
@@ -27,19 +27,19 @@ enum Then {
 const REFUSED: &str = "HTTP/1.1 429 Too Many Requests\r\nContent-Length: 2\r\n\r\n{}";
 
 /// Takes one connection after another; each is one request.
-async fn provide(listener: TcpListener, then: Then) {
+async fn provide(listener: TcpListener, then: AfterHead) {
     let mut kept = Vec::new();
     while let Ok((mut stream, _)) = listener.accept().await {
         let mut received = Vec::new();
         while !received.windows(4).any(|end| end == b"\r\n\r\n") {
             assert_ne!(stream.read_buf(&mut received).await.unwrap(), 0, "a whole head");
         }
-        let (Then::Stay(said) | Then::Close(said) | Then::GoOn(said)) = then;
+        let (AfterHead::Stay(said) | AfterHead::Close(said) | AfterHead::GoOn(said)) = then;
         stream.write_all(said.as_bytes()).await.unwrap();
         match then {
-            Then::Stay(_) => kept.push(stream),
-            Then::Close(_) => drop(stream),
-            Then::GoOn(_) => go_on(stream, received).await,
+            AfterHead::Stay(_) => kept.push(stream),
+            AfterHead::Close(_) => drop(stream),
+            AfterHead::GoOn(_) => go_on(stream, received).await,
         }
     }
 }
@@ -60,7 +60,7 @@ async fn go_on(mut stream: TcpStream, mut received: Vec<u8>) {
 }
 
 /// The answer to a call of [`LONG`] bytes, which must come at once.
-async fn long_call(then: Then) -> (Stage, Reply) {
+async fn long_call(then: AfterHead) -> (Stage, Reply) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/v1", listener.local_addr().unwrap());
     tokio::spawn(provide(listener, then));
@@ -79,7 +79,7 @@ async fn long_call(then: Then) -> (Stage, Reply) {
 
 #[tokio::test]
 async fn a_refusal_before_the_whole_request_is_passed_on_and_costs_nothing() {
-    for then in [Then::Stay(REFUSED), Then::Close(REFUSED)] {
+    for then in [AfterHead::Stay(REFUSED), AfterHead::Close(REFUSED)] {
         let (stage, reply) = long_call(then).await;
         assert_eq!(
             (reply.status, reply.text().as_str()),
@@ -96,14 +96,14 @@ async fn a_refusal_before_the_whole_request_is_passed_on_and_costs_nothing() {
 #[tokio::test]
 async fn an_interim_answer_does_not_end_the_sending() {
     let hints = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n";
-    let (stage, reply) = long_call(Then::GoOn(hints)).await;
+    let (stage, reply) = long_call(AfterHead::GoOn(hints)).await;
     assert_eq!(reply.status, 200, "{reply:?}\n{}", stage.edge.logs());
     assert_eq!(stage.charged(), Charged::all(ACTUAL));
 }
 
 #[tokio::test]
 async fn who_closes_without_a_word_has_not_answered() {
-    for then in [Then::Close(""), Then::Close("HTTP/1.1 429 Too")] {
+    for then in [AfterHead::Close(""), AfterHead::Close("HTTP/1.1 429 Too")] {
         let (stage, reply) = long_call(then).await;
         assert_eq!(reply.error_code(), "upstream_unreachable", "{reply:?}");
         assert_ne!(stage.charged(), Charged::all(0), "it may have done the work");

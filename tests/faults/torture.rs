@@ -8,7 +8,7 @@ mod dice;
 use crate::stage::{Charged, PROXY, Setup, Stage, charged, metric};
 use chaos::Chaos;
 use crowd::{Call, Crowd};
-use dice::Dice;
+use dice::SeededRandom;
 use domain::mode::Mode;
 use harness::{Edge, EdgeOptions, Nanos, Redis, SeedAgent, Wire, eventually, free_port};
 use std::collections::HashMap;
@@ -183,7 +183,7 @@ async fn nothing_is_lost_and_nothing_is_free() {
         until: CALLING,
     };
     let mut chaos = Chaos {
-        dice: Dice::new(seed),
+        dice: SeededRandom::new(seed),
         stage: stage.clone(),
         wire,
         site: sites[1].clone(),

@@ -1,6 +1,6 @@
 //! Calls that are denied: they leave no run, and few lines in the audit log (decision D70), with the archive within reach and not.
 
-use crate::town::{Setup, Town};
+use crate::fixture::{Fixture, Setup};
 use harness::{Caller, CapPolicy, Nanos, chat_body};
 
 const CALLS: u64 = 15_000;
@@ -13,15 +13,15 @@ fn denying() -> CapPolicy {
     }
 }
 
-async fn deny_runs(no_archive: bool, settings: Vec<(&'static str, String)>) -> Town {
+async fn deny_runs(no_archive: bool, settings: Vec<(&'static str, String)>) -> Fixture {
     let setup = Setup {
         megabytes: 12,
         no_archive,
         settings,
     };
-    let town = setup.start().await;
-    let (agent, calls) = town.agent("bot", denying()).await;
-    let answers = town
+    let fixture = setup.start().await;
+    let (agent, calls) = fixture.agent("bot", denying()).await;
+    let answers = fixture
         .attack(CALLS, async |at| {
             if at == 1_000 {
                 agent.frozen(true).await;
@@ -32,11 +32,14 @@ async fn deny_runs(no_archive: bool, settings: Vec<(&'static str, String)>) -> T
                 .await
         })
         .await;
-    Town::only(&answers, &[402, 403, 429]);
-    let runs: Vec<String> = town.redis.command(&["KEYS", "*/run/*"]);
-    let mine = runs.iter().filter(|key| key.contains(&town.attacker.id)).count();
+    Fixture::only(&answers, &[402, 403, 429]);
+    let runs: Vec<String> = fixture.redis.command(&["KEYS", "*/run/*"]);
+    let mine = runs
+        .iter()
+        .filter(|key| key.contains(&fixture.attacker.id))
+        .count();
     assert_eq!(mine, 0, "denials made runs");
-    town
+    fixture
 }
 
 /// Denied calls, each with a run of its own, of an agent that is frozen on the way. Without D70 their runs alone fill this store.
@@ -59,15 +62,15 @@ async fn a_flood_over_the_rate() {
         no_archive: true,
         settings: Vec::new(),
     };
-    let mut town = setup.start().await;
-    town.attacker = town.seed.account("slow").await;
+    let mut fixture = setup.start().await;
+    fixture.attacker = fixture.seed.account("slow").await;
     let policy = CapPolicy {
         enabled: true,
         ..CapPolicy::default()
     };
-    let (_agent, calls) = town.agent("bot", policy).await;
-    let answers = town.attack(CALLS, async |_| chat(&calls).await).await;
-    Town::only(&answers, &[200, 429]);
+    let (_agent, calls) = fixture.agent("bot", policy).await;
+    let answers = fixture.attack(CALLS, async |_| chat(&calls).await).await;
+    Fixture::only(&answers, &[200, 429]);
     assert!(answers[&200] <= 20, "{answers:?}");
 }
 

@@ -1,7 +1,7 @@
 //! The guard behind the budgets: an account that is within all of them and fills the store is refused what makes records, before
 //! the store is full for everybody (decision D71).
 
-use crate::town::{Setup, Town};
+use crate::fixture::{Fixture, Setup};
 use domain::mode::Mode;
 use harness::{CapPolicy, chat_body, eventually};
 use serde_json::json;
@@ -17,22 +17,22 @@ async fn whoever_fills_the_store_is_refused_before_it_is_full() {
         settings: vec![("LIMITS__GUARD_SHARE", "0.4".to_owned())],
         ..Setup::default()
     };
-    let town = setup.start().await;
-    let caller = town.management(Mode::Live).await;
+    let fixture = setup.start().await;
+    let caller = fixture.management(Mode::Live).await;
     let policy = CapPolicy {
         enabled: true,
         ..CapPolicy::default()
     };
-    let (agent, calls) = town.agent("bot", policy).await;
+    let (agent, calls) = fixture.agent("bot", policy).await;
     let metadata = json!({ "note": "x".repeat(16_000) });
     let spend = async || {
         let body = json!({ "agent": "bot", "amount": "0.01", "metadata": metadata });
         caller.post("/v1/spend", body).await
     };
-    let answers = town.attack(6_000, async |_| spend().await).await;
-    Town::only(&answers, &[200, 429]);
+    let answers = fixture.attack(6_000, async |_| spend().await).await;
+    Fixture::only(&answers, &[200, 429]);
     assert!(answers[&429] > 1_000, "{answers:?}");
-    let used = town.redis.memory_used();
+    let used = fixture.redis.memory_used();
     assert!(used < 60 << 20, "{used}");
     // The attacker's calls are denied as well, and say why; what is under way, or protects, goes on.
     let denied = calls.chat(chat_body("gpt-4o-mini", "hello")).await;
@@ -46,13 +46,13 @@ async fn whoever_fills_the_store_is_refused_before_it_is_full() {
         caller.send("POST", "/v1/agents/bot/freeze", &[], "").await.status,
         200
     );
-    let (_, metrics) = town.admin.ops("/metrics").unwrap();
+    let (_, metrics) = fixture.admin.ops("/metrics").unwrap();
     assert!(
         metrics.contains("tollgate_admin_refused_accounts 1\n"),
         "{metrics}"
     );
     // There is room again: the refusal ends by itself.
-    let _: String = town.redis.command(&["CONFIG", "SET", "maxmemory", "512mb"]);
+    let _: String = fixture.redis.command(&["CONFIG", "SET", "maxmemory", "512mb"]);
     agent.frozen(false).await;
     let free = async || (spend().await.status == 200).then_some(());
     eventually("the attacker may go on", SOON, free).await;

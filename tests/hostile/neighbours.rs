@@ -1,6 +1,6 @@
 //! The well-behaved tenants: each calls, spends, looks and signs in while somebody else attacks, and none of it may fail.
 
-use crate::town::{PROVIDER_KEY, Town};
+use crate::fixture::{Fixture, PROVIDER_KEY};
 use domain::mode::Mode;
 use harness::{Admin, Caller, CapPolicy, Role, SeedUser, TEST_PASSWORD, chat_body};
 use serde_json::json;
@@ -27,10 +27,10 @@ pub struct Neighbours<'a> {
 }
 
 impl<'a> Neighbours<'a> {
-    pub async fn of(town: &'a Town) -> Self {
+    pub async fn start(fixture: &'a Fixture) -> Self {
         let mut all = Vec::new();
         for _ in 0..2 {
-            let account = town.seed.account("unlimited").await;
+            let account = fixture.seed.account("unlimited").await;
             let agent = account.agent("bot");
             let policy = CapPolicy {
                 enabled: true,
@@ -39,12 +39,12 @@ impl<'a> Neighbours<'a> {
             agent.cap(policy).await;
             agent.provider_key(PROVIDER_KEY).await;
             all.push(Neighbour {
-                calls: Caller::new(&town.edge.url(), &agent.virtual_key().await),
-                management: Caller::new(&town.admin.url(), &account.api_key(Mode::Live).await),
+                calls: Caller::new(&fixture.edge.url(), &agent.virtual_key().await),
+                management: Caller::new(&fixture.admin.url(), &account.api_key(Mode::Live).await),
                 user: account.user(Role::Owner).await,
             });
         }
-        let admin = &town.admin;
+        let admin = &fixture.admin;
         Self { admin, all }
     }
 

@@ -1,6 +1,6 @@
 //! Records made through the management API at full speed: budgets of records and technical limits end each (decision D71).
 
-use crate::town::{Setup, Town};
+use crate::fixture::{Fixture, Setup};
 use domain::mode::Mode;
 use harness::{CapPolicy, Nanos, Role, TEST_PASSWORD};
 use serde_json::json;
@@ -26,31 +26,31 @@ fn limited(megabytes: u64, budgets: &[(&'static str, u64)]) -> Setup {
 /// Spends of a test-mode key with 16 kB of metadata each. Without limits 1,500 of them fill this store.
 #[tokio::test(flavor = "multi_thread")]
 async fn test_mode_spends_with_large_metadata() {
-    let town = limited(24, &[("LIMITS__TEXT_BYTES", 8 << 20)]).start().await;
-    let caller = town.management(Mode::Test).await;
+    let fixture = limited(24, &[("LIMITS__TEXT_BYTES", 8 << 20)]).start().await;
+    let caller = fixture.management(Mode::Test).await;
     assert_eq!(caller.post("/v1/policies/bot", json!({})).await.status, 200);
     let metadata = json!({ "note": "x".repeat(16_000) });
-    let answers = town
+    let answers = fixture
         .attack(BEYOND_RATE, async |_| {
             let spend = json!({ "agent": "bot", "amount": "0.01", "metadata": metadata });
             caller.post("/v1/spend", spend).await
         })
         .await;
-    Town::only(&answers, &[200, 403, 429]);
+    Fixture::only(&answers, &[200, 403, 429]);
     assert!(answers[&200] < 600 && answers[&429] > 1000, "{answers:?}");
 }
 
 /// The same with many keys, which share what the account may do; the budget of text ends it.
 #[tokio::test(flavor = "multi_thread")]
 async fn many_test_mode_keys_fill_no_more_than_the_budget() {
-    let town = limited(40, &[("LIMITS__TEXT_BYTES", 8 << 20)]).start().await;
+    let fixture = limited(40, &[("LIMITS__TEXT_BYTES", 8 << 20)]).start().await;
     let mut callers = Vec::new();
     for _ in 0..10 {
-        callers.push(town.management(Mode::Test).await);
+        callers.push(fixture.management(Mode::Test).await);
     }
     assert_eq!(callers[0].post("/v1/policies/bot", json!({})).await.status, 200);
     let metadata = json!({ "note": "x".repeat(16_000) });
-    let answers = town
+    let answers = fixture
         .attack(BEYOND_RATE, async |at| {
             let spend = json!({ "agent": "bot", "amount": "0.01", "metadata": metadata });
             callers[at as usize % callers.len()]
@@ -58,7 +58,7 @@ async fn many_test_mode_keys_fill_no_more_than_the_budget() {
                 .await
         })
         .await;
-    Town::only(&answers, &[200, 403, 429]);
+    Fixture::only(&answers, &[200, 403, 429]);
     assert!(
         (500..600).contains(&answers[&200]) && answers[&403] > 1000,
         "{answers:?}"
@@ -68,13 +68,13 @@ async fn many_test_mode_keys_fill_no_more_than_the_budget() {
 /// Agents made in test mode, with long descriptions, by many keys.
 #[tokio::test(flavor = "multi_thread")]
 async fn agents_in_test_mode() {
-    let town = limited(24, &[("LIMITS__AGENTS", 500)]).start().await;
+    let fixture = limited(24, &[("LIMITS__AGENTS", 500)]).start().await;
     let mut callers = Vec::new();
     for _ in 0..10 {
-        callers.push(town.management(Mode::Test).await);
+        callers.push(fixture.management(Mode::Test).await);
     }
     let description = "x".repeat(2000);
-    let answers = town
+    let answers = fixture
         .attack(BEYOND_RATE, async |at| {
             let agent = json!({ "name": format!("a{at}"), "description": description });
             callers[at as usize % callers.len()]
@@ -82,20 +82,20 @@ async fn agents_in_test_mode() {
                 .await
         })
         .await;
-    Town::only(&answers, &[200, 403, 429]);
+    Fixture::only(&answers, &[200, 403, 429]);
     assert_eq!(answers[&200], 500, "{answers:?}");
 }
 
 /// Sessions of one user that do nothing but make policies.
 #[tokio::test(flavor = "multi_thread")]
 async fn hammering_sessions() {
-    let town = limited(24, &[("LIMITS__POLICIES", 500)]).start().await;
-    let user = town.attacker.user(Role::Owner).await;
+    let fixture = limited(24, &[("LIMITS__POLICIES", 500)]).start().await;
+    let user = fixture.attacker.user(Role::Owner).await;
     let mut sessions = Vec::new();
     for _ in 0..8 {
-        sessions.push(town.admin.sign_in(&user.email, TEST_PASSWORD).await);
+        sessions.push(fixture.admin.sign_in(&user.email, TEST_PASSWORD).await);
     }
-    let answers = town
+    let answers = fixture
         .attack(BEYOND_RATE, async |at| {
             let session = &sessions[at as usize % sessions.len()];
             session
@@ -103,7 +103,7 @@ async fn hammering_sessions() {
                 .await
         })
         .await;
-    Town::only(&answers, &[200, 403, 429]);
+    Fixture::only(&answers, &[200, 403, 429]);
     assert_eq!(answers[&200], 500, "{answers:?}");
     assert!(answers[&429] > 500, "{answers:?}");
 }
@@ -112,8 +112,8 @@ async fn hammering_sessions() {
 #[tokio::test(flavor = "multi_thread")]
 async fn escrows_that_are_never_funded() {
     let budgets = [("LIMITS__TEXT_BYTES", 6 << 20), ("LIMITS__ESCROWS", 2_000)];
-    let town = limited(24, &budgets).start().await;
-    let caller = town.management(Mode::Live).await;
+    let fixture = limited(24, &budgets).start().await;
+    let caller = fixture.management(Mode::Live).await;
     let mut wallets = Vec::new();
     for name in ["a", "b"] {
         let made = caller.post("/v1/agents", json!({ "name": name })).await.json();
@@ -125,7 +125,7 @@ async fn escrows_that_are_never_funded() {
     ];
     let [from, to] = ids.map(|reply| reply.json()["agent"]["walletId"].clone());
     let conditions = json!({ "note": "x".repeat(16_000) });
-    let answers = town
+    let answers = fixture
         .attack(4_000, async |at| {
             let mut escrow = json!({ "fromWalletId": from, "toWalletId": to, "amount": 1 });
             if at % 2 == 0 {
@@ -134,7 +134,7 @@ async fn escrows_that_are_never_funded() {
             caller.post("/v1/escrow/create", escrow).await
         })
         .await;
-    Town::only(&answers, &[200, 403]);
+    Fixture::only(&answers, &[200, 403]);
     assert!(answers[&200] < 2_000 && answers[&403] > 1_000, "{answers:?}");
 }
 
@@ -142,11 +142,11 @@ async fn escrows_that_are_never_funded() {
 #[tokio::test(flavor = "multi_thread")]
 async fn churn_of_keys() {
     let budgets = [("LIMITS__PROVIDER_KEYS", 500), ("LIMITS__KEYS", 1_000)];
-    let town = limited(24, &budgets).start().await;
-    let caller = town.management(Mode::Live).await;
-    let key = json!({ "provider": "openai", "apiKey": crate::town::PROVIDER_KEY });
+    let fixture = limited(24, &budgets).start().await;
+    let caller = fixture.management(Mode::Live).await;
+    let key = json!({ "provider": "openai", "apiKey": crate::fixture::PROVIDER_KEY });
     let (stored, made) = (AtomicU64::new(0), AtomicU64::new(0));
-    let answers = town
+    let answers = fixture
         .attack(8_000, async |at| {
             if at % 2 == 0 {
                 let reply = caller
@@ -168,7 +168,7 @@ async fn churn_of_keys() {
             caller.delete(&format!("{path}/{id}")).await
         })
         .await;
-    Town::only(&answers, &[200, 201, 403]);
+    Fixture::only(&answers, &[200, 201, 403]);
     assert_eq!(stored.into_inner(), 500, "{answers:?}");
     // Keys that were seeded count as well.
     assert!((900..1_000).contains(&made.into_inner()), "{answers:?}");
@@ -177,8 +177,8 @@ async fn churn_of_keys() {
 /// A webhook on a port where nobody listens, and spends that violate a policy.
 #[tokio::test(flavor = "multi_thread")]
 async fn violations_with_webhooks_on_a_dead_port() {
-    let town = limited(40, &[]).start().await;
-    let caller = town.management(Mode::Live).await;
+    let fixture = limited(40, &[]).start().await;
+    let caller = fixture.management(Mode::Live).await;
     for at in 0..20 {
         let hook = json!({ "url": format!("http://127.0.0.1:1/{at}"), "events": ["policy.violation"], "secret": "s".repeat(32) });
         assert_eq!(caller.post("/v1/webhooks", hook).await.status, 201);
@@ -188,8 +188,8 @@ async fn violations_with_webhooks_on_a_dead_port() {
         per_run: Some(Nanos::ZERO),
         ..CapPolicy::default()
     };
-    let (_agent, calls) = town.agent("bot", policy).await;
-    let answers = town
+    let (_agent, calls) = fixture.agent("bot", policy).await;
+    let answers = fixture
         .attack(8_000, async |_| {
             let body = harness::chat_body("gpt-4o-mini", "hello");
             calls.chat_with(&[("x-service-run-id", "run")], body).await

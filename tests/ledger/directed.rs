@@ -2,9 +2,9 @@
 
 mod counting;
 mod periods;
+mod preconditions;
 mod resolving;
 mod runs;
-mod standing;
 
 use crate::scripts::{Scripts, Texts};
 use crate::world::{Checked, World, within_one_day};
@@ -43,7 +43,7 @@ pub async fn all(store: &Store, scripts: &Scripts) -> Checked {
         };
         resolving::all(&bench).await?;
         counting::all(&bench).await?;
-        standing::all(&bench).await?;
+        preconditions::all(&bench).await?;
         runs::all(&bench).await?;
         periods::all(&bench).await
     })

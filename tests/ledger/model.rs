@@ -4,7 +4,7 @@
 mod render;
 mod rules;
 
-use crate::photo::Window;
+use crate::snapshot::Window;
 use domain::cap::CapPolicy;
 use domain::money::Nanos;
 use domain::period::Period;

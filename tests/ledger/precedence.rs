@@ -1,15 +1,15 @@
 //! Every combination of failing conditions against `authorize`: the first in the documented order answers.
 
 use crate::model::{Charge, NO_CHECKS, State};
-use crate::photo::Window;
 use crate::scripts::{Scripts, Texts};
+use crate::snapshot::Window;
 use crate::world::{ACCOUNT, Checked, KEYS, World, enabled, usd, within_one_day};
 use domain::cap::CapPolicy;
 use domain::denial::Denial;
 use domain::period::Period;
 use harness::Redis;
 use store::Store;
-use store::call::authorize::{Authorize, Charge as Asked, Outcome};
+use store::call::authorize::{Authorize, Charge as RequestedCharge, Outcome};
 
 /// What can speak against a call, in the order of decision D29, specification §4.4 and the list of denials.
 const ORDER: [&str; 14] = [
@@ -84,7 +84,7 @@ async fn combination(store: &Store, scripts: &Scripts, period: Period, failing: 
     if look {
         return world.authorize(&call).await;
     }
-    let charge = Asked {
+    let charge = RequestedCharge {
         estimate: usd(ESTIMATE),
         run_named: true,
         hold_life: call.hold_life,
@@ -100,7 +100,7 @@ async fn combination(store: &Store, scripts: &Scripts, period: Period, failing: 
         charge: Some(&charge),
     };
     let answer = request
-        .run_as(&scripts.authorize, store)
+        .execute_script(&scripts.authorize, store)
         .await
         .map_err(|error| format!("{error:?}"))?;
     if answer.outcome == expected(failing) {

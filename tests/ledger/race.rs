@@ -67,7 +67,7 @@ impl Race {
                 plan: &call.plan,
                 charge: Some(&charge),
             };
-            let answer = request.run(&self.stores[at % EDGES]).await.unwrap();
+            let answer = request.execute(&self.stores[at % EDGES]).await.unwrap();
             matches!(answer.outcome, Outcome::Charged { .. })
         };
         join_all(calls.iter().enumerate().map(|(at, call)| one(at, call))).await
@@ -75,7 +75,7 @@ impl Race {
 
     /// What was charged in all, as the store counts it.
     async fn counters(&self, now: Period) -> AgentCounters {
-        let keys = AccountKeys::of(ACCOUNT);
+        let keys = AccountKeys::new(ACCOUNT);
         let read = |key: &str, field: String| -> u64 {
             self.redis
                 .command::<Option<u64>>(&["HGET", key, &field])
@@ -235,8 +235,11 @@ async fn resolved_in_one_day(race: &Race) -> bool {
         };
         let (low, high) = (settle(at as u64), settle(ESTIMATE + 5));
         let store = |edge: usize| &race.stores[(at + edge) % EDGES];
-        let (low, high, voided) =
-            futures::join!(low.run(store(0)), high.run(store(1)), void(store(2), &call.name));
+        let (low, high, voided) = futures::join!(
+            low.execute(store(0)),
+            high.execute(store(1)),
+            void(store(2), &call.name)
+        );
         let settled = |result: Settled| matches!(result, Settled::Done);
         match (settled(low.unwrap()), settled(high.unwrap()), voided.unwrap()) {
             (true, false, Voided::Barred) => at as u64,
@@ -255,9 +258,9 @@ async fn resolved_in_one_day(race: &Race) -> bool {
         (counters.day_nanos, counters.month_nanos, counters.tracked_nanos),
         (spent, spent, spent)
     );
-    let run = AccountKeys::of(ACCOUNT).run(Mode::Live, AGENTS[0], "r");
+    let run = AccountKeys::new(ACCOUNT).run(Mode::Live, AGENTS[0], "r");
     assert_eq!(race.redis.command::<u64>(&["HGET", &run, "spent"]), spent);
-    let bucket = AccountKeys::of(ACCOUNT).bucket();
+    let bucket = AccountKeys::new(ACCOUNT).bucket();
     assert_eq!(
         race.redis.command::<u64>(&["ZCARD", &bucket.due()]),
         0,

@@ -21,7 +21,7 @@ pub const DENIAL_WINDOW_LUA: &str = include_str!("../../shared/store/src/call/de
 /// What a change begins and ends with; its own changes are noticed by the money tests.
 const CHANGE: &str = include_str!("../../shared/store/src/script/change.lua");
 pub const RUN_LUA: &str = include_str!("../../shared/store/src/script/run.lua");
-pub const RESOLVE_LUA: &str = include_str!("../../shared/store/src/script/resolve.lua");
+pub const END_HOLD_LUA: &str = include_str!("../../shared/store/src/script/end_hold.lua");
 /// The clock of `settle`, `void` and `reap`. It is changed as a part of [`PERIOD`], where the tests can tell it the time.
 const CLOCK: &str = include_str!("../../shared/store/src/script/clock.lua");
 
@@ -99,7 +99,7 @@ impl Texts {
             prune: PRUNE_LUA.to_owned(),
             run: RUN_LUA.to_owned(),
             // With positions in the place of names, so that a change of each is tried, too.
-            resolve: SETTLE.inputs().resolve(RESOLVE_LUA),
+            resolve: SETTLE.inputs().resolve(END_HOLD_LUA),
             lacks_writes: SETTLE.inputs().resolve(LACKS_WRITES_LUA),
             authorize: AUTHORIZE.inputs().resolve(AUTHORIZE_LUA),
             settle: SETTLE.inputs().resolve(SETTLE_LUA),

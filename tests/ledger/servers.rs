@@ -81,7 +81,7 @@ impl Payer {
             plan,
             charge: Some(&charge),
         }
-        .run(store)
+        .execute(store)
         .await
     }
 

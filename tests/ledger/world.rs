@@ -1,8 +1,8 @@
 //! A store and the model side by side: each action is done to both, then both must agree in everything.
 
 use crate::model::{Agent, Call, MODEL, Model, Moment, PRICE_VERSION, State};
-use crate::photo::{self, Window};
 use crate::scripts::Scripts;
+use crate::snapshot::{self, Window};
 use domain::cap::CapPolicy;
 use domain::denial_window::KIND;
 use domain::entry::How;
@@ -131,12 +131,12 @@ impl<'a> World<'a> {
 
     /// Makes the store what the model says.
     pub async fn install(&self) -> Checked {
-        photo::install(self.store, &self.model.render()).await
+        snapshot::install(self.store, &self.model.render()).await
     }
 
     /// Compares everything.
     pub async fn compare(&self) -> Checked {
-        photo::compare(self.store, &self.model.render()).await
+        snapshot::compare(self.store, &self.model.render()).await
     }
 
     fn new_id(&mut self) -> String {
@@ -192,7 +192,7 @@ impl<'a> World<'a> {
         let travelled = self.clock_ms.map(|at_ms| self.scripts.authorize_at(at_ms));
         let script = travelled.as_ref().unwrap_or(&self.scripts.authorize);
         let from = clock::now_ms();
-        let answer = request.run_as(script, self.store).await;
+        let answer = request.execute_script(script, self.store).await;
         let real = Window {
             from,
             to: clock::now_ms(),
@@ -267,7 +267,9 @@ impl<'a> World<'a> {
             },
         };
         let from = clock::now_ms();
-        let found = settle.run_as(&self.scripts.settle, as_of, self.store).await;
+        let found = settle
+            .execute_script(&self.scripts.settle, as_of, self.store)
+            .await;
         let at = Window {
             from,
             to: clock::now_ms(),
@@ -344,7 +346,7 @@ impl<'a> World<'a> {
     pub async fn change(&mut self, change: impl FnOnce(&mut Model)) -> Checked {
         change(&mut self.model);
         self.model.version += 1;
-        let keys = AccountKeys::of(ACCOUNT);
+        let keys = AccountKeys::new(ACCOUNT);
         let mut pipeline = redis::Pipeline::new();
         let owned = self
             .model
@@ -361,7 +363,7 @@ impl<'a> World<'a> {
         let expected = self.model.render();
         for key in &owned {
             if let Some(record) = expected.get(key) {
-                pipeline.add_command(photo::write(key, &record.shape));
+                pipeline.add_command(snapshot::write(key, &record.shape));
             }
         }
         let done: Result<redis::Value, _> = self.store.pipeline(&pipeline).await;

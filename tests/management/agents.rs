@@ -324,7 +324,7 @@ async fn the_plan_limits_custom_agents_in_live_mode_only() {
     let places: Vec<String> = world.redis.command(&["KEYS", "{b*}/wallet/*"]);
     assert_eq!(places.len(), 13, "{places:?}");
     let number = made["agent"]["walletId"].as_u64().unwrap();
-    let key = Bucket::wallet_place(Number::of(number).unwrap());
+    let key = Bucket::wallet_place(Number::from_u64(number).unwrap());
     assert_eq!(places.iter().max(), Some(&key));
     let place: String = world.redis.command(&["GET", &key]);
     let (id, wallet) = (text(&made, "/agent/id"), text(&made, "/agent/wallet"));

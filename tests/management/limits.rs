@@ -8,7 +8,7 @@ use futures::future::join_all;
 use harness::{Caller, Cli, Reply, SeedAccount, SeedApiKey, eventually};
 use serde_json::json;
 use std::time::Duration;
-use store::api_key::script as api_key;
+use store::api_key;
 use store::api_key::script::count;
 use store::api_key::script::count::{Allowed, Counted};
 use store::script::change::Scope;
@@ -280,7 +280,9 @@ async fn keys_that_may_not_come_in_are_not_counted() {
         mode: Mode::Live,
         actor: "test",
     };
-    api_key::revoke(&world.store, &scope, &revoked.id).await.unwrap();
+    api_key::script::revoke(&world.store, &scope, &revoked.id)
+        .await
+        .unwrap();
     let expired = world
         .issue(&account, Mode::Live, FULL, &[], Some(clock::now_ms() - 1))
         .await;

@@ -81,7 +81,7 @@ async fn of_more_accounts_than_in_a_round_each_has_its_turn() {
     let mut others = redis::pipe();
     for n in 0..IN_A_ROUND {
         let id = format!("{}0000{n:022}", Kind::Account.prefix());
-        let record = AccountKeys::of(&id).record();
+        let record = AccountKeys::new(&id).record();
         others
             .cmd("HSET")
             .arg(record)

@@ -11,7 +11,7 @@ use domain::permission::Permission;
 use domain::role::Role;
 use endpoint::{Access, Modes, Route};
 use harness::{Caller, Reply, SeedAccount, SessionCaller, TEST_PASSWORD};
-use store::api_key::script as api_key;
+use store::api_key;
 use store::script::change::Scope;
 use through::through;
 
@@ -178,7 +178,9 @@ impl Cast {
             mode: Mode::Live,
             actor: "test",
         };
-        api_key::revoke(&world.store, &scope, &revoked.id).await.unwrap();
+        api_key::script::revoke(&world.store, &scope, &revoked.id)
+            .await
+            .unwrap();
         all.push(Who::BadKey(caller(&revoked.secret)));
         self.all.extend(all);
     }
@@ -217,7 +219,7 @@ impl Cast {
     }
 
     /// One call.
-    async fn ask(&self, who: &Who, prefix: &str, route: &Route) -> Reply {
+    async fn send(&self, who: &Who, prefix: &str, route: &Route) -> Reply {
         let (method, path) = (route.method.as_str(), path(prefix, route));
         let json = ("content-type", "application/json");
         let body = if method == "GET" { "" } else { "{}" };
@@ -271,7 +273,7 @@ async fn every_row_refuses_and_serves_whom_it_says() {
         let name = format!("{} {}", route.method, route.path);
         let (status, code) = through(&name).unwrap_or_else(|| panic!("{name} is not written down"));
         for who in &cast.all {
-            let reply = cast.ask(who, prefix, route).await;
+            let reply = cast.send(who, prefix, route).await;
             let what = format!("{name} under {prefix} by {}: {}", called(who), reply.text());
             let (status, code) = match expected(route, who) {
                 Outcome::Refused(status, code) => (status, code),
@@ -311,7 +313,7 @@ async fn who_is_refused_changes_nothing() {
     for (prefix, route) in rows().filter(|(_, route)| route.method != Method::GET) {
         for who in cast.all.iter().filter(without_sign_in) {
             if let Outcome::Refused(status, _) = expected(route, who) {
-                assert_eq!(cast.ask(who, prefix, route).await.status, status);
+                assert_eq!(cast.send(who, prefix, route).await.status, status);
             }
         }
         let as_viewer = Who::Session(Role::Viewer, Mode::Live);

@@ -8,7 +8,7 @@ use domain::rate::Rate;
 use harness::{AdminOptions, Cli, RawClient, SeedAccount, eventually};
 use serde_json::Value;
 use std::time::Duration;
-use store::api_key::script as api_key;
+use store::api_key;
 use store::script::change::Scope;
 
 /// What can be wrong with a request, in the order in which it is answered.
@@ -42,13 +42,13 @@ impl Flawed {
 
     /// The one that is told. Test mode has no rate to be over.
     fn first(self) -> Option<(&'static str, u16, &'static str)> {
-        let told = |name: &str| self.has(name) && !(name == "over the rate" && self.has("test mode"));
-        FLAWS.into_iter().find(|(name, ..)| told(name))
+        let reported = |name: &str| self.has(name) && !(name == "over the rate" && self.has("test mode"));
+        FLAWS.into_iter().find(|(name, ..)| reported(name))
     }
 }
 
 /// A request with these flaws and no others.
-async fn request(world: &World, account: &SeedAccount, flawed: Flawed) -> Told {
+async fn request(world: &World, account: &SeedAccount, flawed: Flawed) -> ReplyHead {
     let mode = if flawed.has("test mode") {
         Mode::Test
     } else {
@@ -76,7 +76,9 @@ async fn request(world: &World, account: &SeedAccount, flawed: Flawed) -> Told {
             mode,
             actor: "test",
         };
-        api_key::revoke(&world.store, &scope, &key.id).await.unwrap();
+        api_key::script::revoke(&world.store, &scope, &key.id)
+            .await
+            .unwrap();
     }
     let secret = match (flawed.has("no key"), flawed.has("malformed key")) {
         (true, _) => String::new(),
@@ -105,7 +107,7 @@ async fn request(world: &World, account: &SeedAccount, flawed: Flawed) -> Told {
     let mut client = RawClient::connect(world.admin.addr()).await;
     client.send(head).await;
     let reply = client.reply(SOON).await.expect("an answer");
-    Told {
+    ReplyHead {
         status: reply.status,
         body: serde_json::from_slice(&reply.body).expect("JSON"),
         head: reply.head.to_lowercase(),
@@ -113,13 +115,13 @@ async fn request(world: &World, account: &SeedAccount, flawed: Flawed) -> Told {
 }
 
 /// An answer: its head in lower case.
-struct Told {
+struct ReplyHead {
     status: u16,
     body: Value,
     head: String,
 }
 
-impl Told {
+impl ReplyHead {
     fn has(&self, header: &str) -> bool {
         self.head.contains(&format!("\r\n{header}: "))
     }

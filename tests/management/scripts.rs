@@ -7,7 +7,7 @@ use domain::rate::Rate;
 use harness::Store;
 use redis::FromRedisValue;
 use std::collections::BTreeMap;
-use store::api_key::script::count::{Allowed, Counted, Standing, count};
+use store::api_key::script::count::{Allowed, Counted, WindowState, count};
 use store::blocked::script::{Change, Changed, change};
 use store::keys::{self, AccountKeys};
 use store::script::{Script, WhenFull};
@@ -46,7 +46,7 @@ macro_rules! same {
     };
 }
 
-async fn ask<T: FromRedisValue>(store: &Store, words: &[&str]) -> Result<T, String> {
+async fn execute<T: FromRedisValue>(store: &Store, words: &[&str]) -> Result<T, String> {
     let mut command = redis::cmd(words[0]);
     for word in &words[1..] {
         command.arg(*word);
@@ -57,13 +57,13 @@ async fn ask<T: FromRedisValue>(store: &Store, words: &[&str]) -> Result<T, Stri
 
 async fn counted(store: &Store, key: &str, allowed: Option<(Rate, u64)>) -> Result<Counted, String> {
     let allowed = allowed.map(|(rate, limit)| Allowed { rate, limit });
-    let counted = count(store, &AccountKeys::of("acct_1"), key, allowed).await;
+    let counted = count(store, &AccountKeys::new("acct_1"), key, allowed).await;
     counted.map_err(|error| format!("{error:?}"))
 }
 
 /// Where a key stands `left_ms` before the end of its window.
-const fn standing(limit: u64, remaining: u64, left_ms: u64) -> Standing {
-    Standing {
+const fn standing(limit: u64, remaining: u64, left_ms: u64) -> WindowState {
+    WindowState {
         limit,
         remaining,
         left_ms,
@@ -82,37 +82,37 @@ fn left(counted: Counted, least: u64, most: u64) -> Result<u64, String> {
 }
 
 async fn counts(store: &Store) -> Checked {
-    let keys = AccountKeys::of("acct_1");
+    let keys = AccountKeys::new("acct_1");
     let (record, counter) = (
         keys.api_key("key_1"),
         keys.management_rate(Rate::PerMinute, "key_1"),
     );
     let three = Some((Rate::PerMinute, 3));
-    let _: String = ask(store, &["FLUSHALL"]).await?;
+    let _: String = execute(store, &["FLUSHALL"]).await?;
     same!(counted(store, "key_1", three).await?, Counted::Gone);
-    same!(ask::<u64>(store, &["DBSIZE"]).await?, 0);
-    let _: u64 = ask(store, &["HSET", &record, "id", "key_1"]).await?;
+    same!(execute::<u64>(store, &["DBSIZE"]).await?, 0);
+    let _: u64 = execute(store, &["HSET", &record, "id", "key_1"]).await?;
 
     let first = counted(store, "key_1", three).await?;
     same!(first, Counted::Passed(standing(3, 2, 60_000)));
-    same!(ask::<String>(store, &["GET", &counter]).await?, "1");
+    same!(execute::<String>(store, &["GET", &counter]).await?, "1");
     same!(
-        ask::<String>(store, &["HGET", &record, "last_used"]).await?,
+        execute::<String>(store, &["HGET", &record, "last_used"]).await?,
         MINUTE_MS
     );
     same!(
-        (50_000..=60_000).contains(&ask::<u64>(store, &["PTTL", &counter]).await?),
+        (50_000..=60_000).contains(&execute::<u64>(store, &["PTTL", &counter]).await?),
         true
     );
-    let _: u64 = ask(store, &["PEXPIRE", &counter, "30000"]).await?;
-    let _: u64 = ask(store, &["HSET", &record, "last_used", "1799999940000"]).await?;
+    let _: u64 = execute(store, &["PEXPIRE", &counter, "30000"]).await?;
+    let _: u64 = execute(store, &["HSET", &record, "last_used", "1799999940000"]).await?;
     for remaining in [1, 0] {
         let next = counted(store, "key_1", three).await?;
         let left = left(next, 20_000, 30_000)?;
         same!(next, Counted::Passed(standing(3, remaining, left)));
     }
     same!(
-        ask::<String>(store, &["HGET", &record, "last_used"]).await?,
+        execute::<String>(store, &["HGET", &record, "last_used"]).await?,
         MINUTE_MS
     );
     for _ in 0..2 {
@@ -120,9 +120,9 @@ async fn counts(store: &Store) -> Checked {
         let left = left(over, 20_000, 30_000)?;
         same!(over, Counted::Over(standing(3, 0, left)));
     }
-    same!(ask::<String>(store, &["GET", &counter]).await?, "3");
+    same!(execute::<String>(store, &["GET", &counter]).await?, "3");
     same!(
-        (1..=30_000).contains(&ask::<u64>(store, &["PTTL", &counter]).await?),
+        (1..=30_000).contains(&execute::<u64>(store, &["PTTL", &counter]).await?),
         true
     );
     let raised = counted(store, "key_1", Some((Rate::PerMinute, 5))).await?;
@@ -130,9 +130,9 @@ async fn counts(store: &Store) -> Checked {
     same!(raised, Counted::Passed(standing(5, 1, raised_left)));
 
     // The minute is noted once.
-    let _: String = ask(store, &["CONFIG", "RESETSTAT"]).await?;
+    let _: String = execute(store, &["CONFIG", "RESETSTAT"]).await?;
     counted(store, "key_1", three).await?;
-    let commands: String = ask(store, &["INFO", "commandstats"]).await?;
+    let commands: String = execute(store, &["INFO", "commandstats"]).await?;
     same!(
         commands.contains("cmdstat_evalsha:") || commands.contains("cmdstat_eval:"),
         true
@@ -140,49 +140,49 @@ async fn counts(store: &Store) -> Checked {
     same!(commands.contains("cmdstat_hset:"), false);
 
     // A counter that does not end is none.
-    let _: String = ask(store, &["SET", &counter, "3"]).await?;
+    let _: String = execute(store, &["SET", &counter, "3"]).await?;
     let anew = counted(store, "key_1", three).await?;
     same!(anew, Counted::Passed(standing(3, 2, 60_000)));
-    same!(ask::<String>(store, &["GET", &counter]).await?, "1");
-    same!(ask::<i64>(store, &["PTTL", &counter]).await? > 0, true);
+    same!(execute::<String>(store, &["GET", &counter]).await?, "1");
+    same!(execute::<i64>(store, &["PTTL", &counter]).await? > 0, true);
     uncounted(store, &keys, &record).await
 }
 
 /// What is counted elsewhere, or not at all.
 async fn uncounted(store: &Store, keys: &AccountKeys, record: &str) -> Checked {
     let counter = keys.management_rate(Rate::PerMinute, "key_1");
-    let _: u64 = ask(store, &["DEL", &counter]).await?;
+    let _: u64 = execute(store, &["DEL", &counter]).await?;
     let none = counted(store, "key_1", Some((Rate::PerMinute, 0))).await?;
     same!(none, Counted::Over(standing(0, 0, 60_000)));
     let of_day = counted(store, "key_1", Some((Rate::PerDay, 2))).await?;
     same!(of_day, Counted::Passed(standing(2, 1, DAY_MS)));
-    let _: u64 = ask(store, &["HDEL", record, "last_used"]).await?;
+    let _: u64 = execute(store, &["HDEL", record, "last_used"]).await?;
     same!(counted(store, "key_1", None).await?, Counted::Uncounted);
     same!(
-        ask::<String>(store, &["HGET", record, "last_used"]).await?,
+        execute::<String>(store, &["HGET", record, "last_used"]).await?,
         MINUTE_MS
     );
-    same!(ask::<u64>(store, &["EXISTS", &counter]).await?, 0);
+    same!(execute::<u64>(store, &["EXISTS", &counter]).await?, 0);
     // An unlimited key has no counter, whatever is left of one.
-    let _: u64 = ask(store, &["RPUSH", &counter, "no number"]).await?;
-    let _: u64 = ask(store, &["PEXPIRE", &counter, "60000"]).await?;
+    let _: u64 = execute(store, &["RPUSH", &counter, "no number"]).await?;
+    let _: u64 = execute(store, &["PEXPIRE", &counter, "60000"]).await?;
     same!(counted(store, "key_1", None).await?, Counted::Uncounted);
 
-    let _: u64 = ask(store, &["DEL", &counter]).await?;
-    let _: u64 = ask(store, &["HDEL", record, "last_used"]).await?;
-    let _: u64 = ask(store, &["HSET", record, "revoked_at", "1"]).await?;
+    let _: u64 = execute(store, &["DEL", &counter]).await?;
+    let _: u64 = execute(store, &["HDEL", record, "last_used"]).await?;
+    let _: u64 = execute(store, &["HSET", record, "revoked_at", "1"]).await?;
     for allowed in [Some((Rate::PerMinute, 3)), None] {
         same!(counted(store, "key_1", allowed).await?, Counted::Gone);
     }
-    same!(ask::<u64>(store, &["EXISTS", &counter]).await?, 0);
-    same!(ask::<u64>(store, &["HEXISTS", record, "last_used"]).await?, 0);
+    same!(execute::<u64>(store, &["EXISTS", &counter]).await?, 0);
+    same!(execute::<u64>(store, &["HEXISTS", record, "last_used"]).await?, 0);
     Ok(())
 }
 
 type List = BTreeMap<String, String>;
 
 async fn list(store: &Store) -> Result<List, String> {
-    ask(store, &["HGETALL", keys::BLOCKED]).await
+    execute(store, &["HGETALL", keys::BLOCKED]).await
 }
 
 /// A field of the list; empty when it is not there.
@@ -198,7 +198,7 @@ async fn changed(store: &Store, range: &str, what: Change<'_>) -> Result<Changed
 async fn changes(store: &Store) -> Checked {
     const RANGE: &str = "203.0.113.0/24";
     let block = Change::Block(None);
-    let _: String = ask(store, &["FLUSHALL"]).await?;
+    let _: String = execute(store, &["FLUSHALL"]).await?;
     same!(changed(store, RANGE, Change::Unblock).await?, Changed::AlreadySo);
     let none = list(store).await?;
     same!(none.keys().collect::<Vec<_>>(), ["version"]);
@@ -208,7 +208,7 @@ async fn changes(store: &Store) -> Checked {
     same!(first.len(), 2);
     same!(field(&first, RANGE), "1800000012345 ");
     same!(counted_to(&first)?, 2);
-    let _: String = ask(store, &["CONFIG", "RESETSTAT"]).await?;
+    let _: String = execute(store, &["CONFIG", "RESETSTAT"]).await?;
     same!(changed(store, RANGE, block).await?, Changed::AlreadySo);
     same!(&list(store).await?, &first);
     same!(
@@ -217,11 +217,11 @@ async fn changes(store: &Store) -> Checked {
     );
     same!(list(store).await?, first);
     // Each wrote all the same: a wait for the disk or a replica speaks of what was written.
-    let commands: String = ask(store, &["INFO", "commandstats"]).await?;
+    let commands: String = execute(store, &["INFO", "commandstats"]).await?;
     same!(commands.contains("cmdstat_hset:calls=2,"), true);
 
     // It was blocked at another time than now.
-    let _: u64 = ask(store, &["HSET", keys::BLOCKED, RANGE, "17 "]).await?;
+    let _: u64 = execute(store, &["HSET", keys::BLOCKED, RANGE, "17 "]).await?;
     for reason in ["a 1", "b  2"] {
         let before = list(store).await?;
         let with = Change::Block(Some(reason));
@@ -248,7 +248,7 @@ async fn changes(store: &Store) -> Checked {
     same!(list(store).await?, after);
     // A version of an earlier release has no count.
     for version in ["0123456789abcdef", "v12-3"] {
-        let _: u64 = ask(store, &["HSET", keys::BLOCKED, "version", version]).await?;
+        let _: u64 = execute(store, &["HSET", keys::BLOCKED, "version", version]).await?;
         same!(changed(store, RANGE, Change::Unblock).await?, Changed::AlreadySo);
         let unchanged = list(store).await?;
         same!(field(&unchanged, "version"), version);
@@ -272,7 +272,7 @@ fn counted_to(list: &List) -> Result<u64, String> {
 async fn crowded(store: &Store) -> Checked {
     let block = Change::Block(None);
     for with_version in [false, true] {
-        let _: String = ask(store, &["FLUSHALL"]).await?;
+        let _: String = execute(store, &["FLUSHALL"]).await?;
         let mut fill = redis::cmd("HSET");
         fill.arg(keys::BLOCKED);
         for number in 1..BLOCKED_MAX {

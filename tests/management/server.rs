@@ -393,7 +393,7 @@ async fn overdue_holds_are_kept_and_shown() {
         plan: plans.get("builder").unwrap(),
         charge: Some(&charge),
     };
-    let answer = ask.run(&world.store).await.unwrap();
+    let answer = ask.execute(&world.store).await.unwrap();
     assert!(matches!(answer.outcome, Outcome::Charged { .. }), "{answer:?}");
     eventually("the reaper", SOON, async || {
         (agent.kept_holds().await == 1).then_some(())

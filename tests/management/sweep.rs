@@ -7,7 +7,7 @@ use domain::mode::Mode;
 use endpoint::{Access, Modes, Route};
 use harness::{Caller, Role, SeedAccount, TEST_PASSWORD};
 use serde_json::json;
-use store::api_key::script as api_key;
+use store::api_key;
 use store::script::change::{Scope, VERSION_STEP};
 
 #[tokio::test]
@@ -240,7 +240,9 @@ async fn both_headers_must_agree_and_a_key_binds_as_it_now_is() {
         mode: Mode::Live,
         actor: "test",
     };
-    api_key::revoke(&world.store, &scope, &a.id).await.unwrap();
+    api_key::script::revoke(&world.store, &scope, &a.id)
+        .await
+        .unwrap();
     problem(&get(&[("x-api-key", &a.secret)]).await, 401, "INVALID_API_KEY");
     success(&get(&[("x-api-key", &b.secret)]).await, 200);
 }

@@ -150,7 +150,7 @@ async fn many_test_keys_share_what_the_account_may_do() {
 #[tokio::test]
 async fn both_windows_count_what_passes() {
     let world = limited().await;
-    let (store, keys) = (&world.store, AccountKeys::of("acct_1"));
+    let (store, keys) = (&world.store, AccountKeys::new("acct_1"));
     let limit = Limit {
         rate: Rate::Test,
         most: 2,

@@ -33,7 +33,7 @@ async fn probe(world: &World, secret: &str) -> Option<Outcome> {
         plan: plans.get("builder").unwrap(),
         charge: None,
     };
-    let Answer { outcome, .. } = ask.run(&world.store).await.unwrap();
+    let Answer { outcome, .. } = ask.execute(&world.store).await.unwrap();
     Some(outcome)
 }
 

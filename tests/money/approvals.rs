@@ -9,15 +9,15 @@ use serde_json::{Value, json};
 use store::intent::Decision;
 use store::script::change::Scope;
 use store::spend::deny::deny;
-use store::spend::{Ask, Spend, Spent};
+use store::spend::{Spend, SpendStep, Spent};
 
 /// Spends so much, which must wait. Returns the intent's id and the answer.
 async fn waiting(spender: &Spender, key: &str, agent: &str, amount: &str) -> (String, Reply) {
     let body =
         json!({ "agent": agent, "amount": amount, "recipient": "R", "description": "D", "runId": "r" });
     let reply = spender.spend(key, body).await;
-    let told = success(&reply, 202);
-    let id = text(&told, "/intent_id").to_owned();
+    let reported = success(&reply, 202);
+    let id = text(&reported, "/intent_id").to_owned();
     (id, reply)
 }
 
@@ -74,13 +74,13 @@ async fn above_the_threshold_a_spend_waits_and_is_carried_out_once_approved() {
         "INSUFFICIENT_API_KEY_PERMISSIONS",
     );
     let done = approve(&approver, &id).await;
-    let told = success(&done, 200);
-    let expected = json!({ "success": true, "intent_id": id, "state": "settled", "transactionId": told["transactionId"],
+    let reported = success(&done, 200);
+    let expected = json!({ "success": true, "intent_id": id, "state": "settled", "transactionId": reported["transactionId"],
         "amount": 0.000000101, "currency": "USD", "balance": 0.000000799 });
-    assert_eq!(told, expected);
+    assert_eq!(reported, expected);
     assert_eq!(spender.charged(&world, &bot).await, [201; 4]);
     let transaction = spender.transactions(&world, &bot).await.pop().unwrap();
-    assert_eq!(transaction.id, told["transactionId"]);
+    assert_eq!(transaction.id, reported["transactionId"]);
     assert_eq!(
         (transaction.intent.as_deref(), transaction.tail.memo.as_deref()),
         (Some(id.as_str()), Some("D"))
@@ -149,10 +149,10 @@ async fn what_is_denied_never_moves() {
         let sentence = problem(&approver.post(&path, body).await, 400, "VALIDATION");
         assert!(sentence.contains(named), "{sentence}");
     }
-    let told = success(&approver.post(&path, json!({ "reason": "Too dear" })).await, 200);
+    let reported = success(&approver.post(&path, json!({ "reason": "Too dear" })).await, 200);
     let expected = json!({ "success": true, "intent_id": id, "state": "blocked",
         "blocked_reason": "The approval was denied." });
-    assert_eq!(told, expected);
+    assert_eq!(reported, expected);
     for again in [approve(&approver, &id).await, deny_it(&approver, &id).await] {
         problem(&again, 409, "INTENT_NOT_PENDING");
     }
@@ -300,12 +300,12 @@ async fn a_decision_binds_what_was_seen() {
         plan: None,
     };
     let approve = async |record, decision: Decision| {
-        let ask = Ask::Approval {
+        let ask = SpendStep::Approval {
             record,
             decision: &decision,
             why: None,
         };
-        spend.run(&world.store, &scope, ask).await.unwrap()
+        spend.execute(&world.store, &scope, ask).await.unwrap()
     };
     assert_eq!(approve(&stale, decision(true)).await, Spent::Changed);
     assert!(
@@ -353,6 +353,6 @@ async fn only_the_account_and_mode_of_an_intent_decide_on_it() {
     let bot = test.agent(&world, 1000, json!({ "approvalThreshold": 0 })).await;
     let (id, _) = waiting(&test, "", &bot, "1e-9").await;
     let (approver, _) = test.approver(&world).await;
-    let told: Value = success(&approve(&approver, &id).await, 200);
-    assert_eq!(told["balance"].to_string(), "9.99e-7");
+    let reported: Value = success(&approve(&approver, &id).await, 200);
+    assert_eq!(reported["balance"].to_string(), "9.99e-7");
 }

@@ -1,6 +1,6 @@
 //! Deposits: confirmed and pending, once for each rail reference, by whom (decisions D17, D56, D59).
 
-use crate::purse::{BAD_AMOUNTS, Purse, replayed};
+use crate::account_fixture::{AccountFixture, BAD_AMOUNTS, replayed};
 use crate::world::{World, fresh, minted, problem, success, text};
 use domain::mode::Mode;
 use futures::future::join_all;
@@ -13,10 +13,10 @@ const USD: u64 = 1_000_000_000;
 #[tokio::test]
 async fn a_confirmed_deposit_is_money_at_once() {
     let world = World::start().await;
-    let purse = Purse::new(&world).await;
-    let bot = purse.bot("bot").await;
+    let fixture = AccountFixture::new(&world).await;
+    let bot = fixture.bot("bot").await;
     let body = json!({ "wallet": bot.id, "amount": "8999999.999999999", "reference": "Überweisung 7/é" });
-    let reply = purse.caller.post("/api/v1/wallet/deposits", body).await;
+    let reply = fixture.caller.post("/api/v1/wallet/deposits", body).await;
     let done = success(&reply, 200);
     let id = text(&done, "/transactionId");
     minted(id, "txn_");
@@ -39,7 +39,7 @@ async fn a_confirmed_deposit_is_money_at_once() {
         "{}",
         reply.text()
     );
-    let all = purse.transactions(&world).await;
+    let all = fixture.transactions(&world).await;
     assert_eq!(all.len(), 1);
     assert_eq!(
         (all[0].id.as_str(), all[0].balance_after.get()),
@@ -51,12 +51,12 @@ async fn a_confirmed_deposit_is_money_at_once() {
 #[tokio::test]
 async fn a_pending_deposit_counts_when_it_is_confirmed() {
     let world = World::start().await;
-    let purse = Purse::new(&world).await;
-    purse.bot("bot").await;
-    purse.fund("bot", 1).await;
+    let fixture = AccountFixture::new(&world).await;
+    fixture.bot("bot").await;
+    fixture.fund("bot", 1).await;
     let body =
         json!({ "wallet": "bot", "amount": "0.3", "reference": "r", "pending": true, "currency": "USDC" });
-    let first = purse.caller.post(PATH, body.clone()).await;
+    let first = fixture.caller.post(PATH, body.clone()).await;
     let made = success(&first, 200);
     assert_eq!(
         (
@@ -66,22 +66,22 @@ async fn a_pending_deposit_counts_when_it_is_confirmed() {
         ),
         (&json!("pending"), &Value::Null, &json!(1))
     );
-    let wallet = purse.wallet(&world, "bot").await;
+    let wallet = fixture.wallet(&world, "bot").await;
     assert_eq!((wallet.balance.get(), wallet.pending.get()), (USD, 300_000_000));
     let out = json!({ "from": "bot", "to": "user", "amount": "1.000000001" });
     problem(
-        &purse.caller.post("/v1/wallet/transfer", out).await,
+        &fixture.caller.post("/v1/wallet/transfer", out).await,
         400,
         "INSUFFICIENT_BALANCE",
     );
     assert_eq!(
-        purse.transactions(&world).await.len(),
+        fixture.transactions(&world).await.len(),
         1,
         "no transaction before it is confirmed"
     );
 
     let confirm = json!({ "reference": "r" });
-    let done = purse.caller.post(CONFIRM, confirm.clone()).await;
+    let done = fixture.caller.post(CONFIRM, confirm.clone()).await;
     let confirmed = success(&done, 200);
     assert_eq!(
         (
@@ -93,20 +93,20 @@ async fn a_pending_deposit_counts_when_it_is_confirmed() {
     );
     fresh(text(&confirmed, "/deposit/confirmedAt"));
     assert_eq!(confirmed["deposit"]["currency"], json!("USDC"));
-    let wallet = purse.wallet(&world, "bot").await;
+    let wallet = fixture.wallet(&world, "bot").await;
     assert_eq!((wallet.balance.get(), wallet.pending.get()), (1_300_000_000, 0));
-    purse.fund("bot", 5).await;
-    replayed(&done, &purse.caller.post(CONFIRM, confirm).await);
-    replayed(&first, &purse.caller.post(PATH, body).await);
-    assert_eq!(purse.balance(&world, "bot").await, 6_300_000_000);
-    let ids: Vec<String> = purse
+    fixture.fund("bot", 5).await;
+    replayed(&done, &fixture.caller.post(CONFIRM, confirm).await);
+    replayed(&first, &fixture.caller.post(PATH, body).await);
+    assert_eq!(fixture.balance(&world, "bot").await, 6_300_000_000);
+    let ids: Vec<String> = fixture
         .transactions(&world)
         .await
         .into_iter()
         .map(|one| one.id)
         .collect();
     assert_eq!(ids[1], text(&made, "/transactionId"));
-    let audit = world.audit_types(&purse.account, purse.mode).await;
+    let audit = world.audit_types(&fixture.account, fixture.mode).await;
     assert_eq!(
         audit.iter().filter(|kind| *kind == "deposit.confirmed").count(),
         1
@@ -116,11 +116,14 @@ async fn a_pending_deposit_counts_when_it_is_confirmed() {
 #[tokio::test]
 async fn a_reference_is_one_deposit_in_its_account_and_mode() {
     let world = World::start().await;
-    let (purse, other) = (Purse::new(&world).await, Purse::new(&world).await);
-    let bot = purse.bot("bot").await;
-    purse.bot("two").await;
+    let (fixture, other) = (
+        AccountFixture::new(&world).await,
+        AccountFixture::new(&world).await,
+    );
+    let bot = fixture.bot("bot").await;
+    fixture.bot("two").await;
     let body = json!({ "wallet": "bot", "amount": 1, "reference": "r" });
-    let first = purse.keyed(PATH, "k", &body).await;
+    let first = fixture.keyed(PATH, "k", &body).await;
     success(&first, 200);
     for (key, again) in [
         ("k", body.clone()),
@@ -135,7 +138,7 @@ async fn a_reference_is_one_deposit_in_its_account_and_mode() {
             json!({ "wallet": bot.id, "amount": 1, "reference": "r", "pending": true }),
         ),
     ] {
-        replayed(&first, &purse.keyed(PATH, key, &again).await);
+        replayed(&first, &fixture.keyed(PATH, key, &again).await);
     }
     for (key, changed) in [
         ("", json!({ "wallet": "bot", "amount": "1.1", "reference": "r" })),
@@ -147,10 +150,10 @@ async fn a_reference_is_one_deposit_in_its_account_and_mode() {
         ),
         ("k", json!({ "wallet": "bot", "amount": 1, "reference": "new" })),
     ] {
-        let reply = purse.keyed(PATH, key, &changed).await;
+        let reply = fixture.keyed(PATH, key, &changed).await;
         problem(&reply, 422, "IDEMPOTENCY_KEY_REUSED");
     }
-    assert_eq!(purse.balance(&world, "bot").await, USD);
+    assert_eq!(fixture.balance(&world, "bot").await, USD);
     let theirs = json!({ "wallet": "user", "amount": 7, "reference": "r" });
     success(&other.caller.post(PATH, theirs).await, 200);
     assert_eq!(other.balance(&world, "user").await, 7 * USD);
@@ -160,20 +163,20 @@ async fn a_reference_is_one_deposit_in_its_account_and_mode() {
 #[tokio::test]
 async fn a_repetition_binds_its_own_key_too() {
     let world = World::start().await;
-    let purse = Purse::new(&world).await;
-    purse.bot("bot").await;
+    let fixture = AccountFixture::new(&world).await;
+    fixture.bot("bot").await;
     let deposit = json!({ "wallet": "user", "amount": 5, "reference": "r" });
-    let first = purse.keyed(PATH, "first", &deposit).await;
+    let first = fixture.keyed(PATH, "first", &deposit).await;
     success(&first, 200);
-    replayed(&first, &purse.keyed(PATH, "second", &deposit).await);
+    replayed(&first, &fixture.keyed(PATH, "second", &deposit).await);
     let pending = json!({ "wallet": "user", "amount": 1, "reference": "p", "pending": true });
-    success(&purse.keyed(PATH, "made", &pending).await, 200);
+    success(&fixture.keyed(PATH, "made", &pending).await, 200);
     let confirm = json!({ "reference": "p" });
-    let confirmed = purse.keyed(CONFIRM, "confirmed", &confirm).await;
+    let confirmed = fixture.keyed(CONFIRM, "confirmed", &confirm).await;
     success(&confirmed, 200);
     replayed(
         &confirmed,
-        &purse.keyed(CONFIRM, "confirmed again", &confirm).await,
+        &fixture.keyed(CONFIRM, "confirmed again", &confirm).await,
     );
     for key in ["second", "confirmed again"] {
         for (path, body) in [
@@ -184,36 +187,36 @@ async fn a_repetition_binds_its_own_key_too() {
             (PATH, json!({ "wallet": "user", "amount": 5, "reference": "new" })),
             (CONFIRM, json!({ "reference": "new" })),
         ] {
-            let reply = purse.keyed(path, key, &body).await;
+            let reply = fixture.keyed(path, key, &body).await;
             problem(&reply, 422, "IDEMPOTENCY_KEY_REUSED");
         }
     }
-    replayed(&first, &purse.keyed(PATH, "second", &deposit).await);
+    replayed(&first, &fixture.keyed(PATH, "second", &deposit).await);
     replayed(
         &confirmed,
-        &purse.keyed(CONFIRM, "confirmed again", &confirm).await,
+        &fixture.keyed(CONFIRM, "confirmed again", &confirm).await,
     );
-    assert_eq!(purse.balance(&world, "user").await, 6 * USD);
-    assert_eq!(purse.balance(&world, "bot").await, 0);
+    assert_eq!(fixture.balance(&world, "user").await, 6 * USD);
+    assert_eq!(fixture.balance(&world, "bot").await, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_confirmation_is_made_once_under_its_key() {
     let world = World::start().await;
-    let purse = Purse::new(&world).await;
+    let fixture = AccountFixture::new(&world).await;
     for reference in ["a", "b"] {
         let body = json!({ "wallet": "user", "amount": 1, "reference": reference, "pending": true });
-        success(&purse.keyed(PATH, reference, &body).await, 200);
+        success(&fixture.keyed(PATH, reference, &body).await, 200);
     }
     let confirm = json!({ "reference": "a" });
-    let replies = join_all((0..16).map(|_| purse.keyed(CONFIRM, "k", &confirm))).await;
+    let replies = join_all((0..16).map(|_| fixture.keyed(CONFIRM, "k", &confirm))).await;
     let fresh: Vec<_> = replies
         .iter()
         .filter(|reply| success(reply, 200).get("replayed").is_none())
         .collect();
     assert_eq!(fresh.len(), 1);
-    replayed(fresh[0], &purse.keyed(CONFIRM, "k", &confirm).await);
-    replayed(fresh[0], &purse.keyed(CONFIRM, "other", &confirm).await);
+    replayed(fresh[0], &fixture.keyed(CONFIRM, "k", &confirm).await);
+    replayed(fresh[0], &fixture.keyed(CONFIRM, "other", &confirm).await);
     for (path, body) in [
         (CONFIRM, json!({ "reference": "b" })),
         (PATH, json!({ "wallet": "user", "amount": 1, "reference": "c" })),
@@ -223,45 +226,45 @@ async fn a_confirmation_is_made_once_under_its_key() {
         ),
     ] {
         problem(
-            &purse.keyed(path, "k", &body).await,
+            &fixture.keyed(path, "k", &body).await,
             422,
             "IDEMPOTENCY_KEY_REUSED",
         );
     }
     // The key of the deposit itself is taken as well.
     problem(
-        &purse.keyed(CONFIRM, "b", &json!({ "reference": "b" })).await,
+        &fixture.keyed(CONFIRM, "b", &json!({ "reference": "b" })).await,
         422,
         "IDEMPOTENCY_KEY_REUSED",
     );
-    let wallet = purse.wallet(&world, "user").await;
+    let wallet = fixture.wallet(&world, "user").await;
     assert_eq!((wallet.balance.get(), wallet.pending.get()), (USD, USD));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_same_deposit_from_many_at_once_is_one() {
     let world = World::start().await;
-    let purse = Purse::new(&world).await;
-    purse.bot("bot").await;
+    let fixture = AccountFixture::new(&world).await;
+    fixture.bot("bot").await;
     for pending in [false, true] {
         let body =
             json!({ "wallet": "bot", "amount": 1, "reference": format!("r{pending}"), "pending": pending });
         let keys = (0..16)
             .map(|n| format!("{pending} {}", n % 3))
             .collect::<Vec<_>>();
-        let replies = join_all(keys.iter().map(|key| purse.keyed(PATH, key, &body))).await;
+        let replies = join_all(keys.iter().map(|key| fixture.keyed(PATH, key, &body))).await;
         let fresh = replies
             .iter()
             .filter(|reply| success(reply, 200).get("replayed").is_none());
         assert_eq!(fresh.count(), 1);
     }
     let confirm = json!({ "reference": "rtrue" });
-    let replies = join_all((0..16).map(|_| purse.caller.post(CONFIRM, confirm.clone()))).await;
+    let replies = join_all((0..16).map(|_| fixture.caller.post(CONFIRM, confirm.clone()))).await;
     let fresh = replies
         .iter()
         .filter(|reply| success(reply, 200).get("replayed").is_none());
     assert_eq!(fresh.count(), 1);
-    let wallet = purse.wallet(&world, "bot").await;
+    let wallet = fixture.wallet(&world, "bot").await;
     assert_eq!((wallet.balance.get(), wallet.pending.get()), (2 * USD, 0));
 }
 
@@ -284,12 +287,15 @@ async fn live_money_is_not_brought_in_by_an_api_key() {
 #[tokio::test]
 async fn bad_requests_name_the_field_and_bring_nothing_in() {
     let world = World::start().await;
-    let (purse, stranger) = (Purse::new(&world).await, Purse::new(&world).await);
-    purse.user().await;
+    let (fixture, stranger) = (
+        AccountFixture::new(&world).await,
+        AccountFixture::new(&world).await,
+    );
+    fixture.user().await;
     let theirs = stranger.bot("bot").await;
-    let live = Purse::of(&world, purse.account.clone(), Mode::Live).await;
+    let live = AccountFixture::with_account(&world, fixture.account.clone(), Mode::Live).await;
     let live_bot = live.bot("bot").await;
-    let version = world.version(&purse.account).await;
+    let version = world.version(&fixture.account).await;
     let long = "é".repeat(201);
     let mut bad: Vec<(String, String)> = BAD_AMOUNTS
         .iter()
@@ -337,33 +343,33 @@ async fn bad_requests_name_the_field_and_bring_nothing_in() {
     ));
     bad.push(("[]".to_owned(), "must be a JSON object".to_owned()));
     for (body, named) in bad {
-        let reply = purse.caller.send("POST", PATH, &[], body.clone()).await;
+        let reply = fixture.caller.send("POST", PATH, &[], body.clone()).await;
         let sentence = problem(&reply, 400, "VALIDATION");
         assert!(sentence.contains(&named), "{body}: {sentence}");
     }
     let into = |wallet: Value| json!({ "wallet": wallet, "amount": 1, "reference": "r" });
     problem(
-        &purse.caller.post(PATH, into(json!(theirs.id))).await,
+        &fixture.caller.post(PATH, into(json!(theirs.id))).await,
         403,
         "NOT_A_PARTY",
     );
     for unknown in [json!(live_bot.number), json!("nobody"), json!(99_999)] {
-        problem(&purse.caller.post(PATH, into(unknown)).await, 404, "NOT_FOUND");
+        problem(&fixture.caller.post(PATH, into(unknown)).await, 404, "NOT_FOUND");
     }
     for body in [
         json!({}),
         json!({ "reference": "" }),
         json!({ "reference": "r", "x": 1 }),
     ] {
-        problem(&purse.caller.post(CONFIRM, body).await, 400, "VALIDATION");
+        problem(&fixture.caller.post(CONFIRM, body).await, 400, "VALIDATION");
     }
     problem(
-        &purse.caller.post(CONFIRM, json!({ "reference": "r" })).await,
+        &fixture.caller.post(CONFIRM, json!({ "reference": "r" })).await,
         404,
         "NOT_FOUND",
     );
     assert_eq!(
-        world.version(&purse.account).await,
+        world.version(&fixture.account).await,
         version,
         "nothing was changed"
     );
@@ -372,43 +378,46 @@ async fn bad_requests_name_the_field_and_bring_nothing_in() {
 #[tokio::test]
 async fn frozen_wallets_take_deposits_and_closed_ones_do_not() {
     let world = World::start().await;
-    let purse = Purse::new(&world).await;
-    let bot = purse.bot("bot").await;
-    success(&purse.caller.post("/v1/agents/bot/freeze", json!({})).await, 200);
-    purse.fund("bot", 1).await;
+    let fixture = AccountFixture::new(&world).await;
+    let bot = fixture.bot("bot").await;
     success(
-        &purse.caller.post("/v1/agents/bot/unfreeze", json!({})).await,
+        &fixture.caller.post("/v1/agents/bot/freeze", json!({})).await,
+        200,
+    );
+    fixture.fund("bot", 1).await;
+    success(
+        &fixture.caller.post("/v1/agents/bot/unfreeze", json!({})).await,
         200,
     );
     let out = json!({ "from": "bot", "to": "user", "amount": 1 });
-    success(&purse.caller.post("/v1/wallet/transfer", out).await, 200);
-    success(&purse.caller.delete("/v1/agents/bot").await, 200);
+    success(&fixture.caller.post("/v1/wallet/transfer", out).await, 200);
+    success(&fixture.caller.delete("/v1/agents/bot").await, 200);
     for pending in [false, true] {
         let body = json!({ "wallet": bot.number, "amount": 1, "reference": "r", "pending": pending });
         let key = format!("k{pending}");
-        let first = purse.keyed(PATH, &key, &body).await;
+        let first = fixture.keyed(PATH, &key, &body).await;
         problem(&first, 409, "WALLET_CLOSED");
-        replayed(&first, &purse.keyed(PATH, &key, &body).await);
+        replayed(&first, &fixture.keyed(PATH, &key, &body).await);
     }
     problem(
-        &purse.caller.post(CONFIRM, json!({ "reference": "r" })).await,
+        &fixture.caller.post(CONFIRM, json!({ "reference": "r" })).await,
         404,
         "NOT_FOUND",
     );
     let body = json!({ "wallet": "user", "amount": 1, "reference": "r" });
-    success(&purse.caller.post(PATH, body).await, 200);
+    success(&fixture.caller.post(PATH, body).await, 200);
 }
 
 #[tokio::test]
 async fn what_waits_counts_towards_the_most_that_a_wallet_can_hold() {
     let world = World::start().await;
-    let purse = Purse::new(&world).await;
-    purse.bot("bot").await;
+    let fixture = AccountFixture::new(&world).await;
+    fixture.bot("bot").await;
     let pending = json!({ "wallet": "bot", "amount": 1, "reference": "p", "pending": true });
-    success(&purse.caller.post(PATH, pending).await, 200);
+    success(&fixture.caller.post(PATH, pending).await, 200);
     let set = async |balance: u64| {
         let mut set = redis::cmd("HSET");
-        set.arg(purse.account.keys.agent(purse.mode, "bot"))
+        set.arg(fixture.account.keys.agent(fixture.mode, "bot"))
             .arg("balance")
             .arg(balance);
         let _: i64 = world.store.command(&set).await.unwrap();
@@ -417,24 +426,24 @@ async fn what_waits_counts_towards_the_most_that_a_wallet_can_hold() {
     set(most - 2 * USD + 1_000_000).await;
     for pending in [false, true] {
         let body = json!({ "wallet": "bot", "amount": 1, "reference": "x", "pending": pending });
-        problem(&purse.caller.post(PATH, body).await, 409, "BALANCE_LIMIT");
+        problem(&fixture.caller.post(PATH, body).await, 409, "BALANCE_LIMIT");
     }
     set(most - USD + 1_000_000).await;
     let confirm = json!({ "reference": "p" });
     problem(
-        &purse.caller.post(CONFIRM, confirm.clone()).await,
+        &fixture.caller.post(CONFIRM, confirm.clone()).await,
         409,
         "BALANCE_LIMIT",
     );
     set(most - USD).await;
-    success(&purse.caller.post(CONFIRM, confirm).await, 200);
+    success(&fixture.caller.post(CONFIRM, confirm).await, 200);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_key_raced_by_different_requests_serves_one_of_them() {
     let world = World::start().await;
-    let purse = Purse::new(&world).await;
-    purse.user().await;
+    let fixture = AccountFixture::new(&world).await;
+    fixture.user().await;
     let served = |replies: &[harness::Reply]| {
         let refused = replies.iter().filter(|reply| reply.status != 200);
         for reply in refused.clone() {
@@ -446,19 +455,19 @@ async fn one_key_raced_by_different_requests_serves_one_of_them() {
         let key = format!("make {round}");
         let make = |n| json!({ "wallet": "user", "amount": 1, "reference": format!("{round} {n}"), "pending": true });
         let bodies: Vec<Value> = (0..16).map(make).collect();
-        let replies = join_all(bodies.iter().map(|body| purse.keyed(PATH, &key, body))).await;
+        let replies = join_all(bodies.iter().map(|body| fixture.keyed(PATH, &key, body))).await;
         assert_eq!(served(&replies), 1, "deposits of round {round}");
 
         for body in &bodies {
-            success(&purse.keyed(PATH, "", body).await, 200);
+            success(&fixture.keyed(PATH, "", body).await, 200);
         }
         let key = format!("confirm {round}");
         let which: Vec<Value> = (0..16)
             .map(|n| json!({ "reference": format!("{round} {n}") }))
             .collect();
-        let replies = join_all(which.iter().map(|body| purse.keyed(CONFIRM, &key, body))).await;
+        let replies = join_all(which.iter().map(|body| fixture.keyed(CONFIRM, &key, body))).await;
         assert_eq!(served(&replies), 1, "confirmations of round {round}");
     }
-    let wallet = purse.wallet(&world, "user").await;
+    let wallet = fixture.wallet(&world, "user").await;
     assert_eq!((wallet.balance.get(), wallet.pending.get()), (5 * USD, 75 * USD));
 }

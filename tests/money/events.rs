@@ -23,7 +23,11 @@ pub async fn entries(world: &World, spender: &Spender) -> Vec<Entry> {
 
 /// The events that follow from them.
 pub async fn events(world: &World, spender: &Spender) -> Vec<Event> {
-    entries(world, spender).await.iter().flat_map(event::of).collect()
+    entries(world, spender)
+        .await
+        .iter()
+        .flat_map(event::from_entry)
+        .collect()
 }
 
 /// The events since the last look at them: their names, and their fields.
@@ -60,7 +64,7 @@ impl<'a> Watch<'a> {
 }
 
 #[tokio::test]
-async fn a_frozen_agent_a_waiting_spend_and_violations_are_told() {
+async fn a_frozen_agent_a_waiting_spend_and_violations_are_reported() {
     let world = World::start().await;
     let spender = Spender::new(&world, "builder").await;
     let policy = json!({ "maxSpendPerDay": decimal(100), "approvalThreshold": decimal(60) });
@@ -152,7 +156,7 @@ async fn a_frozen_agent_a_waiting_spend_and_violations_are_told() {
 }
 
 #[tokio::test]
-async fn each_limit_is_told_with_what_was_used_of_it() {
+async fn each_limit_is_reported_with_what_was_used_of_it() {
     let world = World::start().await;
     let spender = Spender::new(&world, "builder").await;
     let mut watch = Watch::new(&world, &spender).await;
@@ -169,9 +173,9 @@ async fn each_limit_is_told_with_what_was_used_of_it() {
         };
         success(&spend(60).await, 200);
         denied(&spend(101).await, reason);
-        let told = Watch::only(watch.next().await, "policy.violation");
+        let reported = Watch::only(watch.next().await, "policy.violation");
         let expected = [json!(reason), json!("100"), json!(spent), json!(1e-7)];
-        let found = ["reason", "limitNanos", "spentNanos", "limit"].map(|name| told[name].clone());
+        let found = ["reason", "limitNanos", "spentNanos", "limit"].map(|name| reported[name].clone());
         assert_eq!(found, expected);
     }
     let bot = spender.agent(&world, 1000, json!({})).await;
@@ -181,9 +185,9 @@ async fn each_limit_is_told_with_what_was_used_of_it() {
         200,
     );
     denied(&spender.spend_nanos(&bot, 11).await, "spend_limit");
-    let told = Watch::only(watch.next().await, "policy.violation");
+    let reported = Watch::only(watch.next().await, "policy.violation");
     assert_eq!(
-        (&told["limitNanos"], &told["spentNanos"]),
+        (&reported["limitNanos"], &reported["spentNanos"]),
         (&json!("10"), &json!("0"))
     );
     let month = crate::spender::period(&world).month;
@@ -192,20 +196,20 @@ async fn each_limit_is_told_with_what_was_used_of_it() {
     spender.set_account(&world, &format!("t{month}"), tracked).await;
     spender.set_account(&world, &format!("n{month}"), 10).await;
     denied(&spender.spend_nanos(&bot, 1).await, "plan_agent_limit");
-    let told = Watch::only(watch.next().await, "policy.violation");
+    let reported = Watch::only(watch.next().await, "policy.violation");
     assert_eq!(
-        (&told["limit"], &told["spent"], &told["limitNanos"]),
+        (&reported["limit"], &reported["spent"], &reported["limitNanos"]),
         (&json!(10), &json!(10), &Value::Null)
     );
     spender.set_account(&world, &format!("n{month}"), 9).await;
     denied(&spender.spend_nanos(&bot, 1).await, "plan_limit");
-    let told = Watch::only(watch.next().await, "policy.violation");
+    let reported = Watch::only(watch.next().await, "policy.violation");
     let expected = (&json!("500000000000"), &json!(tracked.to_string()));
-    assert_eq!((&told["limitNanos"], &told["spentNanos"]), expected);
+    assert_eq!((&reported["limitNanos"], &reported["spentNanos"]), expected);
 }
 
 #[tokio::test]
-async fn a_deposit_is_told_when_it_is_confirmed() {
+async fn a_deposit_is_reported_when_it_is_confirmed() {
     let world = World::start().await;
     let spender = Spender::new(&world, "builder").await.in_test_mode(&world).await;
     let bot = spender.agent(&world, 0, json!({})).await;
@@ -224,13 +228,13 @@ async fn a_deposit_is_told_when_it_is_confirmed() {
                     200,
                 );
             }
-            let told = Watch::only(watch.next().await, "wallet.deposit");
+            let reported = Watch::only(watch.next().await, "wallet.deposit");
             let balance = if pending { "3000000000" } else { "1500000000" };
-            let expected = json!({ "agentId": agent, "auditSeq": told["auditSeq"], "walletId": made["deposit"]["walletId"],
+            let expected = json!({ "agentId": agent, "auditSeq": reported["auditSeq"], "walletId": made["deposit"]["walletId"],
                 "owner": wallet, "transactionId": made["deposit"]["id"], "reference": reference,
                 "currency": "USD", "amount": 1.5, "amountNanos": "1500000000",
                 "balance": if pending { json!(3) } else { json!(1.5) }, "balanceNanos": balance });
-            assert_eq!(told, expected, "{made}");
+            assert_eq!(reported, expected, "{made}");
             let body = json!({ "wallet": wallet, "amount": "1.5", "reference": reference });
             success(&spender.caller.post("/v1/wallet/deposits", body).await, 200);
             assert_eq!(watch.next().await, [], "one deposit, one event");

@@ -129,11 +129,11 @@ async fn a_decided_intent_extends_its_proof() {
     let bot = spender
         .agent(&world, 100 * USD, json!({ "approvalThreshold": 1 }))
         .await;
-    let told = success(
+    let reported = success(
         &spender.spend("", json!({ "agent": bot, "amount": 3 })).await,
         202,
     );
-    let id = text(&told, "/intent_id");
+    let id = text(&reported, "/intent_id");
     let before = exported(&spender, id).await;
     assert_eq!(verified(&before), ["spend_requested", "approval_requested"]);
     assert_eq!(

@@ -4,16 +4,16 @@
 #[path = "../management/world.rs"]
 mod world;
 
+mod account_fixture;
 mod approvals;
+mod changed_wallets;
 mod deposits;
 mod escrow;
 mod escrow_parties;
 mod events;
 mod intent_links;
 mod intents;
-mod purse;
 mod refusals;
-mod seen;
 mod spend;
 mod spend_limits;
 mod spender;

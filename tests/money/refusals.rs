@@ -1,7 +1,7 @@
 //! Refusals of spend and escrow name an intent, and the id of an intent in a body is that intent's own key (decision D75).
 
+use crate::account_fixture::AccountFixture;
 use crate::escrow::stage::{Side, usd};
-use crate::purse::Purse;
 use crate::spender::{Spender, USD};
 use crate::world::{World, minted, problem, success, text};
 use harness::{Caller, Reply};
@@ -244,13 +244,16 @@ async fn the_id_of_an_escrow_intent_in_the_body_is_its_own_key() {
 #[tokio::test]
 async fn updated_at_follows_money_and_freezing() {
     let world = World::start().await;
-    let purse = Purse::new(&world).await;
-    let (one, two) = (purse.bot("one").await, purse.bot("two").await);
+    let fixture = AccountFixture::new(&world).await;
+    let (one, two) = (fixture.bot("one").await, fixture.bot("two").await);
     let policy = json!({ "name": "p", "agentId": "one" });
-    success(&purse.caller.post("/v1/policies", policy).await, 200);
+    success(&fixture.caller.post("/v1/policies", policy).await, 200);
     let at = async |bot: &str| {
-        let snapshot = success(&purse.caller.get(&format!("/v1/agents/{bot}/wallet")).await, 200);
-        let agent = success(&purse.caller.get(&format!("/v1/agents/{bot}")).await, 200);
+        let snapshot = success(
+            &fixture.caller.get(&format!("/v1/agents/{bot}/wallet")).await,
+            200,
+        );
+        let agent = success(&fixture.caller.get(&format!("/v1/agents/{bot}")).await, 200);
         assert_eq!(snapshot["updatedAt"], agent["agent"]["updatedAt"], "{bot}");
         text(&snapshot, "/updatedAt").to_owned()
     };
@@ -306,7 +309,7 @@ async fn updated_at_follows_money_and_freezing() {
         if matches!(what, "its funding" | "its release") {
             body["escrowId"] = number.clone();
         }
-        let reply = success(&purse.caller.post(path, body).await, 200);
+        let reply = success(&fixture.caller.post(path, body).await, 200);
         if what == "an escrow" {
             number = reply["escrow"]["id"].clone();
         }

@@ -12,7 +12,7 @@ use harness::{Answer, Edge, EdgeOptions, Nanos, Upstream};
 use serde_json::{Value, json};
 use store::once::Once;
 use store::script::change::Scope;
-use store::spend::{Ask, Injection, PlanCap, REASONS, Spend, Spent};
+use store::spend::{Injection, PlanCap, REASONS, Spend, SpendStep, Spent};
 
 const INJECTION: Injection<'_> = Injection {
     field: "description",
@@ -86,14 +86,14 @@ async fn the_plan_s_limits_bind_and_the_answer_names_the_plan() {
     up_to_a_hundred(&spender, &bot, "plan_limit").await;
     let body = json!({ "agent": bot, "amount": "0.000000001" });
     let first = spender.spend("k", body.clone()).await;
-    let told = first.json();
-    let upgrade = text(&told, "/upgradeUrl");
+    let reported = first.json();
+    let upgrade = text(&reported, "/upgradeUrl");
     assert!(
         upgrade.starts_with("http://127.0.0.1:") && upgrade.ends_with("/plan?to=startup"),
         "{upgrade}"
     );
     assert_eq!(
-        (&told["plan"], &told["limit"], &told["upgradeTo"]),
+        (&reported["plan"], &reported["limit"], &reported["upgradeTo"]),
         (&json!("builder"), &json!("500"), &json!("startup"))
     );
     // What the plan is now does not change what was answered.
@@ -212,13 +212,13 @@ async fn the_first_failing_check_answers() {
             clock::now_ms(),
         )
         .unwrap();
-        let ask = Ask::Request {
+        let ask = SpendStep::Request {
             once: &once,
             at_ms: clock::now_ms(),
             request: "{}",
             injection: (failing & 1 != 0).then_some(INJECTION),
         };
-        let spent = spend.run(&world.store, &scope, ask).await.unwrap();
+        let spent = spend.execute(&world.store, &scope, ask).await.unwrap();
         let first = (0..REASONS.len()).find(|at| failing & (1 << at) != 0);
         let Some(first) = first else {
             let balance = Some(Nanos::ZERO);
@@ -251,21 +251,21 @@ async fn the_first_failing_check_answers() {
         1,
     )
     .unwrap();
-    let ask = Ask::Request {
+    let ask = SpendStep::Request {
         once: &once,
         at_ms: 1,
         request: "{}",
         injection: None,
     };
     assert_eq!(
-        other.run(&world.store, &scope, ask).await.unwrap(),
+        other.execute(&world.store, &scope, ask).await.unwrap(),
         Spent::OtherPlan("builder".to_owned())
     );
 }
 
 /// Every denial that is stored under the key is told again in the same words, also when nothing denies any more.
 #[tokio::test]
-async fn stored_denials_are_told_again() {
+async fn stored_denials_are_returned_again() {
     let world = World::start().await;
     let spender = Spender::new(&world, "builder").await;
     let month = period(&world).month;

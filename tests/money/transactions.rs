@@ -1,6 +1,6 @@
 //! Listing transactions: records, filters, spans of time, pages (decisions D19, D56).
 
-use crate::purse::Purse;
+use crate::account_fixture::AccountFixture;
 use crate::world::{World, problem, success, text};
 use domain::mode::Mode;
 use domain::timestamp::iso_from_ms;
@@ -10,8 +10,8 @@ use store::transaction::Transaction;
 
 const LIST: &str = "/v1/transactions";
 
-async fn list(purse: &Purse, path: &str) -> Value {
-    success(&purse.caller.get(path).await, 200)
+async fn list(fixture: &AccountFixture, path: &str) -> Value {
+    success(&fixture.caller.get(path).await, 200)
 }
 
 fn ids(body: &Value) -> Vec<String> {
@@ -22,15 +22,15 @@ fn ids(body: &Value) -> Vec<String> {
 #[tokio::test]
 async fn a_record_to_the_letter() {
     let world = World::start().await;
-    let purse = Purse::new(&world).await;
-    let bot = purse.bot("bot").await;
-    let user = purse.user().await;
+    let fixture = AccountFixture::new(&world).await;
+    let bot = fixture.bot("bot").await;
+    let user = fixture.user().await;
     let body =
         json!({ "wallet": "user", "amount": "8999999.999999999", "reference": "rail-1", "currency": "USDC" });
-    success(&purse.caller.post("/v1/wallet/deposits", body).await, 200);
+    success(&fixture.caller.post("/v1/wallet/deposits", body).await, 200);
     let body = json!({ "from": "user", "to": "bot", "amount": "0.000000001", "memo": "Grüße" });
-    let moved = success(&purse.caller.post("/v1/wallet/transfer", body).await, 200);
-    let reply = purse.caller.get(LIST).await;
+    let moved = success(&fixture.caller.post("/v1/wallet/transfer", body).await, 200);
+    let reply = fixture.caller.get(LIST).await;
     let listed = success(&reply, 200);
     assert_eq!(
         (&listed["total"], &listed["limit"], &listed["offset"]),
@@ -53,17 +53,17 @@ async fn a_record_to_the_letter() {
 #[tokio::test]
 async fn filters_name_wallets_agents_and_types() {
     let world = World::start().await;
-    let purse = Purse::new(&world).await;
-    let (one, two) = (purse.bot("one").await, purse.bot("two").await);
-    let user = purse.user().await;
-    purse.fund("one", 5).await;
-    purse.fund("user", 5).await;
+    let fixture = AccountFixture::new(&world).await;
+    let (one, two) = (fixture.bot("one").await, fixture.bot("two").await);
+    let user = fixture.user().await;
+    fixture.fund("one", 5).await;
+    fixture.fund("user", 5).await;
     for (from, to) in [("one", "two"), ("two", "user"), ("user", "one")] {
         let body = json!({ "from": from, "to": to, "amount": "0.5" });
-        success(&purse.caller.post("/v1/wallet/transfer", body).await, 200);
+        success(&fixture.caller.post("/v1/wallet/transfer", body).await, 200);
     }
     let total = async |query: &str| {
-        let body = list(&purse, &format!("{LIST}?{query}")).await;
+        let body = list(&fixture, &format!("{LIST}?{query}")).await;
         assert_eq!(body["total"], json!(ids(&body).len()));
         body["total"].as_u64().unwrap()
     };
@@ -91,7 +91,7 @@ async fn filters_name_wallets_agents_and_types() {
     }
     for name in [two.number.to_string(), two.id.clone()] {
         for prefix in ["/v1", "/api/v1"] {
-            let body = list(&purse, &format!("{prefix}/wallets/{name}/transactions")).await;
+            let body = list(&fixture, &format!("{prefix}/wallets/{name}/transactions")).await;
             assert_eq!(body["total"], json!(2));
             let numbers = body["transactions"].as_array().unwrap().iter();
             assert!(
@@ -101,8 +101,8 @@ async fn filters_name_wallets_agents_and_types() {
             );
         }
     }
-    let stranger = Purse::new(&world).await;
-    let live = Purse::of(&world, purse.account.clone(), Mode::Live).await;
+    let stranger = AccountFixture::new(&world).await;
+    let live = AccountFixture::with_account(&world, fixture.account.clone(), Mode::Live).await;
     for outsider in [&stranger, &live] {
         for query in ["", "?agentId=one", &format!("?{numbered}"), "?type=deposit"] {
             let body = list(outsider, &format!("{LIST}{query}")).await;
@@ -123,21 +123,21 @@ async fn filters_name_wallets_agents_and_types() {
         (format!("{of_wallet}?offset=-1"), "offset must be"),
         (format!("{of_wallet}?agentId=one"), "known here"),
     ] {
-        let sentence = problem(&purse.caller.get(&path).await, 400, "VALIDATION");
+        let sentence = problem(&fixture.caller.get(&path).await, 400, "VALIDATION");
         assert!(sentence.contains(named), "{path}: {sentence}");
     }
 }
 
 /// A history of `count` deposits, in bursts, to two wallets.
-async fn history(world: &World, purse: &Purse, count: usize) -> Vec<Transaction> {
+async fn history(world: &World, fixture: &AccountFixture, count: usize) -> Vec<Transaction> {
     for n in 0..count {
         let owner = if n % 3 == 0 { "bot" } else { "user" };
-        purse.fund(owner, "0.01").await;
+        fixture.fund(owner, "0.01").await;
         if n % 40 == 39 {
             tokio::time::sleep(Duration::from_millis(15)).await;
         }
     }
-    let all = purse.transactions(world).await;
+    let all = fixture.transactions(world).await;
     assert_eq!(all.len(), count);
     all
 }
@@ -145,9 +145,9 @@ async fn history(world: &World, purse: &Purse, count: usize) -> Vec<Transaction>
 #[tokio::test]
 async fn pages_and_spans_of_a_long_history_agree_with_a_scan() {
     let world = World::start().await;
-    let purse = Purse::new(&world).await;
-    purse.bot("bot").await;
-    let all = history(&world, &purse, 260).await;
+    let fixture = AccountFixture::new(&world).await;
+    fixture.bot("bot").await;
+    let all = history(&world, &fixture, 260).await;
     let newest: Vec<&str> = all.iter().rev().map(|one| one.id.as_str()).collect();
     for (limit, offset) in [
         (200, 0),
@@ -158,7 +158,7 @@ async fn pages_and_spans_of_a_long_history_agree_with_a_scan() {
         (50, 260),
         (50, 1000),
     ] {
-        let body = list(&purse, &format!("{LIST}?limit={limit}&offset={offset}")).await;
+        let body = list(&fixture, &format!("{LIST}?limit={limit}&offset={offset}")).await;
         assert_eq!(body["total"], json!(260));
         let end = newest.len().min(offset + limit);
         assert_eq!(ids(&body), newest[offset.min(end)..end], "{limit} {offset}");
@@ -172,7 +172,7 @@ async fn pages_and_spans_of_a_long_history_agree_with_a_scan() {
         (Some("bot"), format!("{LIST}?agentId=bot&type=deposit")),
         (
             Some("user"),
-            format!("/v1/wallets/{}/transactions", purse.user().await),
+            format!("/v1/wallets/{}/transactions", fixture.user().await),
         ),
     ] {
         for (at, from_ms) in bounds.iter().enumerate() {
@@ -187,10 +187,10 @@ async fn pages_and_spans_of_a_long_history_agree_with_a_scan() {
             let sign = if path.contains('?') { '&' } else { '?' };
             let (from, to) = (iso_from_ms(*from_ms), iso_from_ms(to_ms));
             let query = format!("{path}{sign}from={from}&to={to}");
-            let body = list(&purse, &format!("{query}&limit=200")).await;
+            let body = list(&fixture, &format!("{query}&limit=200")).await;
             assert_eq!(body["total"], json!(expected.len()), "{query}");
             assert_eq!(ids(&body), expected[..expected.len().min(200)], "{query}");
-            let body = list(&purse, &format!("{query}&limit=3&offset=2")).await;
+            let body = list(&fixture, &format!("{query}&limit=3&offset=2")).await;
             let end = expected.len().min(5);
             assert_eq!(ids(&body), expected[end.min(2)..end], "{query}");
         }
@@ -200,6 +200,6 @@ async fn pages_and_spans_of_a_long_history_agree_with_a_scan() {
         let count = later
             .filter(|one| owner.is_none_or(|owner| one.owner == owner))
             .count();
-        assert_eq!(list(&purse, &open).await["total"], json!(count));
+        assert_eq!(list(&fixture, &open).await["total"], json!(count));
     }
 }

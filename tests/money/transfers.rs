@@ -1,6 +1,6 @@
 //! Transfers: between two wallets of an account and to another account's, made at most once (decisions D18, D26, D67).
 
-use crate::purse::{BAD_AMOUNTS, Purse, refused, replayed};
+use crate::account_fixture::{AccountFixture, BAD_AMOUNTS, refused, replayed};
 use crate::world::{World, fresh, minted, problem, success, text};
 use domain::mode::Mode;
 use futures::future::join_all;
@@ -13,13 +13,13 @@ const USD: u64 = 1_000_000_000;
 #[tokio::test]
 async fn money_moves_between_wallets_of_one_account() {
     let world = World::start().await;
-    let purse = Purse::new(&world).await;
-    let bot = purse.bot("bot").await;
-    let user = purse.user().await;
-    purse.fund("user", "0.3").await;
+    let fixture = AccountFixture::new(&world).await;
+    let bot = fixture.bot("bot").await;
+    let user = fixture.user().await;
+    fixture.fund("user", "0.3").await;
     let body =
         json!({ "from": "user", "to": bot.id, "amount": "0.1", "currency": "USDC", "memo": "für dich 🤖" });
-    let reply = purse.caller.post("/api/v1/wallet/transfer", body).await;
+    let reply = fixture.caller.post("/api/v1/wallet/transfer", body).await;
     let done = success(&reply, 200);
     let id = text(&done, "/transactionId");
     minted(id, "txn_");
@@ -35,10 +35,10 @@ async fn money_moves_between_wallets_of_one_account() {
     );
 
     let back = json!({ "from": bot.number, "to": "user", "amount": "0.000000001" });
-    success(&purse.caller.post("/v1/wallets/transfer", back).await, 200);
-    assert_eq!(purse.balance(&world, "bot").await, 99_999_999);
-    assert_eq!(purse.balance(&world, "user").await, 200_000_001);
-    let all = purse.transactions(&world).await;
+    success(&fixture.caller.post("/v1/wallets/transfer", back).await, 200);
+    assert_eq!(fixture.balance(&world, "bot").await, 99_999_999);
+    assert_eq!(fixture.balance(&world, "user").await, 200_000_001);
+    let all = fixture.transactions(&world).await;
     let kinds: Vec<_> = all
         .iter()
         .map(|one| (one.kind, one.wallet, one.balance_after.get()))
@@ -63,17 +63,17 @@ async fn money_moves_between_wallets_of_one_account() {
         Some(user.to_string().as_str())
     );
     assert_eq!(all[2].tail.memo.as_deref(), Some("für dich 🤖"));
-    let audit = world.audit_types(&purse.account, purse.mode).await;
+    let audit = world.audit_types(&fixture.account, fixture.mode).await;
     assert_eq!(audit[audit.len() - 2..], ["transfer.requested"; 2]);
 }
 
 #[tokio::test]
 async fn bad_requests_name_the_field_and_move_nothing() {
     let world = World::start().await;
-    let purse = Purse::new(&world).await;
-    let bot = purse.bot("bot").await;
-    purse.fund("user", 5).await;
-    let version = world.version(&purse.account).await;
+    let fixture = AccountFixture::new(&world).await;
+    let bot = fixture.bot("bot").await;
+    fixture.fund("user", 5).await;
+    let version = world.version(&fixture.account).await;
     let long = "x".repeat(501);
     let body = |rest: &str| format!(r#"{{"from":"user","to":"bot",{rest}}}"#);
     let mut bad: Vec<(String, String)> = BAD_AMOUNTS
@@ -142,13 +142,13 @@ async fn bad_requests_name_the_field_and_move_nothing() {
     bad.extend(more.map(|(body, named)| (body, named.to_owned())));
     for (body, named) in bad {
         for path in [PATH, "/api/v1/wallets/transfer"] {
-            let reply = purse.caller.send("POST", path, &[], body.clone()).await;
+            let reply = fixture.caller.send("POST", path, &[], body.clone()).await;
             let sentence = problem(&reply, 400, "VALIDATION");
             assert!(sentence.contains(&named), "{body}: {sentence}");
         }
     }
     assert_eq!(
-        world.version(&purse.account).await,
+        world.version(&fixture.account).await,
         version,
         "nothing was changed"
     );
@@ -157,10 +157,10 @@ async fn bad_requests_name_the_field_and_move_nothing() {
 #[tokio::test]
 async fn every_form_of_an_amount_moves_the_exact_nanos() {
     let world = World::start().await;
-    let purse = Purse::new(&world).await;
-    purse.bot("bot").await;
-    purse.fund("user", 9_000_000).await;
-    purse.fund("user", 9_000_000).await;
+    let fixture = AccountFixture::new(&world).await;
+    fixture.bot("bot").await;
+    fixture.fund("user", 9_000_000).await;
+    fixture.fund("user", 9_000_000).await;
     let mut expected = 0;
     for (amount, nanos) in [
         ("\"1\"", USD),
@@ -174,7 +174,7 @@ async fn every_form_of_an_amount_moves_the_exact_nanos() {
         ("9000000", 9_000_000 * USD),
     ] {
         let body = format!(r#"{{"from":"user","to":"bot","amount":{amount}}}"#);
-        let reply = purse.caller.send("POST", PATH, &[], body).await;
+        let reply = fixture.caller.send("POST", PATH, &[], body).await;
         // The last two do not fit after the first ones.
         if expected + nanos > 18_000_000 * USD {
             problem(&reply, 400, "INSUFFICIENT_BALANCE");
@@ -182,23 +182,23 @@ async fn every_form_of_an_amount_moves_the_exact_nanos() {
         }
         success(&reply, 200);
         expected += nanos;
-        assert_eq!(purse.balance(&world, "bot").await, expected, "{amount}");
+        assert_eq!(fixture.balance(&world, "bot").await, expected, "{amount}");
     }
-    assert_eq!(purse.balance(&world, "user").await, 18_000_000 * USD - expected);
+    assert_eq!(fixture.balance(&world, "user").await, 18_000_000 * USD - expected);
 }
 
 #[tokio::test]
 async fn wallets_of_others_and_of_the_other_mode() {
     let world = World::start().await;
-    let purse = Purse::new(&world).await;
-    let stranger = Purse::new(&world).await;
-    purse.fund("user", 5).await;
+    let fixture = AccountFixture::new(&world).await;
+    let stranger = AccountFixture::new(&world).await;
+    fixture.fund("user", 5).await;
     let theirs = stranger.bot("bot").await;
     stranger.fund("bot", 5).await;
-    let live = Purse::of(&world, purse.account.clone(), Mode::Live).await;
+    let live = AccountFixture::with_account(&world, fixture.account.clone(), Mode::Live).await;
     let live_bot = live.bot("bot").await;
-    let version = world.version(&purse.account).await;
-    let transfer = async |body: Value| purse.caller.post(PATH, body).await;
+    let version = world.version(&fixture.account).await;
+    let transfer = async |body: Value| fixture.caller.post(PATH, body).await;
     for from in [json!(theirs.number), json!(theirs.id)] {
         let reply = transfer(json!({ "from": from, "to": "user", "amount": 1 })).await;
         let sentence = problem(&reply, 403, "NOT_A_PARTY");
@@ -220,7 +220,7 @@ async fn wallets_of_others_and_of_the_other_mode() {
     let reply = transfer(json!({ "from": "user", "to": theirs.number, "amount": "5.000000001" })).await;
     problem(&reply, 400, "INSUFFICIENT_BALANCE");
     assert_eq!(
-        world.version(&purse.account).await,
+        world.version(&fixture.account).await,
         version,
         "nothing was changed"
     );
@@ -230,38 +230,44 @@ async fn wallets_of_others_and_of_the_other_mode() {
 #[tokio::test]
 async fn nothing_leaves_a_frozen_wallet_and_money_may_come_in() {
     let world = World::start().await;
-    let purse = Purse::new(&world).await;
-    purse.bot("bot").await;
-    purse.fund("bot", 5).await;
-    purse.fund("user", 5).await;
-    success(&purse.caller.post("/v1/agents/bot/freeze", json!({})).await, 200);
-    let out = json!({ "from": "bot", "to": "user", "amount": 1 });
-    let first = purse.keyed(PATH, "k", &out).await;
-    problem(&first, 403, "FROZEN");
-    let into = json!({ "from": "user", "to": "bot", "amount": 1 });
-    success(&purse.caller.post(PATH, into).await, 200);
+    let fixture = AccountFixture::new(&world).await;
+    fixture.bot("bot").await;
+    fixture.fund("bot", 5).await;
+    fixture.fund("user", 5).await;
     success(
-        &purse.caller.post("/v1/agents/bot/unfreeze", json!({})).await,
+        &fixture.caller.post("/v1/agents/bot/freeze", json!({})).await,
         200,
     );
-    replayed(&first, &purse.keyed(PATH, "k", &out).await);
-    assert_eq!(purse.balance(&world, "bot").await, 6 * USD);
-    success(&purse.keyed(PATH, "other", &out).await, 200);
-    assert_eq!(purse.balance(&world, "bot").await, 5 * USD);
+    let out = json!({ "from": "bot", "to": "user", "amount": 1 });
+    let first = fixture.keyed(PATH, "k", &out).await;
+    problem(&first, 403, "FROZEN");
+    let into = json!({ "from": "user", "to": "bot", "amount": 1 });
+    success(&fixture.caller.post(PATH, into).await, 200);
+    success(
+        &fixture.caller.post("/v1/agents/bot/unfreeze", json!({})).await,
+        200,
+    );
+    replayed(&first, &fixture.keyed(PATH, "k", &out).await);
+    assert_eq!(fixture.balance(&world, "bot").await, 6 * USD);
+    success(&fixture.keyed(PATH, "other", &out).await, 200);
+    assert_eq!(fixture.balance(&world, "bot").await, 5 * USD);
 }
 
 #[tokio::test]
 async fn a_closed_wallet_neither_pays_nor_receives() {
     let world = World::start().await;
-    let (purse, payer) = (Purse::new(&world).await, Purse::new(&world).await);
-    let gone = purse.bot("bot").await;
-    success(&purse.caller.delete("/v1/agents/bot").await, 200);
-    purse.bot("bot").await;
-    purse.fund("user", 5).await;
+    let (fixture, payer) = (
+        AccountFixture::new(&world).await,
+        AccountFixture::new(&world).await,
+    );
+    let gone = fixture.bot("bot").await;
+    success(&fixture.caller.delete("/v1/agents/bot").await, 200);
+    fixture.bot("bot").await;
+    fixture.fund("user", 5).await;
     payer.fund("user", 5).await;
     for (who, from, to, field) in [
-        (&purse, json!("user"), json!(gone.number), "to"),
-        (&purse, json!(gone.id), json!("user"), "from"),
+        (&fixture, json!("user"), json!(gone.number), "to"),
+        (&fixture, json!(gone.id), json!("user"), "from"),
         (&payer, json!("user"), json!(gone.id), "to"),
     ] {
         let body = json!({ "from": from, "to": to, "amount": 1 });
@@ -270,24 +276,24 @@ async fn a_closed_wallet_neither_pays_nor_receives() {
         assert!(sentence.starts_with(field), "{sentence}");
         replayed(&first, &who.keyed(PATH, &format!("k {from}{to}"), &body).await);
     }
-    assert_eq!(purse.balance(&world, "user").await, 5 * USD);
+    assert_eq!(fixture.balance(&world, "user").await, 5 * USD);
     assert_eq!(payer.balance(&world, "user").await, 5 * USD);
-    assert_eq!(purse.balance(&world, "bot").await, 0, "the new one is another");
+    assert_eq!(fixture.balance(&world, "bot").await, 0, "the new one is another");
 }
 
 #[tokio::test]
 async fn the_same_key_and_request_is_one_transfer() {
     let world = World::start().await;
-    let purse = Purse::new(&world).await;
-    let other = Purse::new(&world).await;
-    purse.bot("bot").await;
+    let fixture = AccountFixture::new(&world).await;
+    let other = AccountFixture::new(&world).await;
+    fixture.bot("bot").await;
     let far = other.bot("far").await;
-    purse.fund("user", 10).await;
+    fixture.fund("user", 10).await;
     for (key, to) in [("near \"k\"", json!("bot")), ("far", json!(far.number))] {
         let body = json!({ "from": "user", "to": to, "amount": "1.50", "memo": "m" });
-        let first = purse.keyed(PATH, key, &body).await;
+        let first = fixture.keyed(PATH, key, &body).await;
         success(&first, 200);
-        let balance = purse.balance(&world, "user").await;
+        let balance = fixture.balance(&world, "user").await;
         for (path, again) in [
             (
                 "/api/v1/wallets/transfer",
@@ -298,28 +304,28 @@ async fn the_same_key_and_request_is_one_transfer() {
                 json!({ "from": "user", "to": to, "amount": "15e-1", "memo": "m", "currency": "USD" }),
             ),
         ] {
-            replayed(&first, &purse.keyed(path, key, &again).await);
+            replayed(&first, &fixture.keyed(path, key, &again).await);
         }
         let in_body = json!({ "from": "user", "to": to, "amount": 1.5, "memo": "m", "idempotency_key": key });
-        replayed(&first, &purse.keyed(PATH, "", &in_body).await);
+        replayed(&first, &fixture.keyed(PATH, "", &in_body).await);
         let both = json!({ "from": "user", "to": to, "amount": 1.5, "memo": "m", "intent_id": key,
             "idempotency_key": "x" });
-        replayed(&first, &purse.keyed(PATH, "", &both).await);
+        replayed(&first, &fixture.keyed(PATH, "", &both).await);
         for changed in [
             json!({ "from": "user", "to": to, "amount": "1.500000001", "memo": "m" }),
             json!({ "from": "user", "to": to, "amount": 1.5 }),
             json!({ "from": "user", "to": to, "amount": 1.5, "memo": "m", "currency": "USDC" }),
             json!({ "from": to, "to": "user", "amount": 1.5, "memo": "m" }),
         ] {
-            let reply = purse.keyed(PATH, key, &changed).await;
+            let reply = fixture.keyed(PATH, key, &changed).await;
             problem(&reply, 422, "IDEMPOTENCY_KEY_REUSED");
         }
         let deposit = json!({ "wallet": "user", "amount": 1, "reference": "r" });
-        let reply = purse.keyed("/v1/wallet/deposits", key, &deposit).await;
+        let reply = fixture.keyed("/v1/wallet/deposits", key, &deposit).await;
         problem(&reply, 422, "IDEMPOTENCY_KEY_REUSED");
-        assert_eq!(purse.balance(&world, "user").await, balance, "moved once");
+        assert_eq!(fixture.balance(&world, "user").await, balance, "moved once");
     }
-    assert_eq!(purse.balance(&world, "bot").await, 1_500_000_000);
+    assert_eq!(fixture.balance(&world, "bot").await, 1_500_000_000);
     assert_eq!(other.balance(&world, "far").await, 1_500_000_000);
     // Another account's key of the same name is another key.
     other.fund("user", 2).await;
@@ -330,15 +336,15 @@ async fn the_same_key_and_request_is_one_transfer() {
 #[tokio::test]
 async fn a_wallets_number_and_an_agent_of_that_name_are_two_requests() {
     let world = World::start().await;
-    let purse = Purse::new(&world).await;
-    let one = purse.bot("one").await;
-    purse.bot(&one.number.to_string()).await;
-    purse.fund("user", 10).await;
+    let fixture = AccountFixture::new(&world).await;
+    let one = fixture.bot("one").await;
+    fixture.bot(&one.number.to_string()).await;
+    fixture.fund("user", 10).await;
     let body = json!({ "from": "user", "to": one.number, "amount": 1 });
-    success(&purse.keyed(PATH, "k", &body).await, 200);
+    success(&fixture.keyed(PATH, "k", &body).await, 200);
     let body = json!({ "from": "user", "to": one.number.to_string(), "amount": 1 });
     problem(
-        &purse.keyed(PATH, "k", &body).await,
+        &fixture.keyed(PATH, "k", &body).await,
         422,
         "IDEMPOTENCY_KEY_REUSED",
     );
@@ -347,22 +353,26 @@ async fn a_wallets_number_and_an_agent_of_that_name_are_two_requests() {
 #[tokio::test]
 async fn refusals_with_400_are_not_stored_and_records_end_after_their_time() {
     let world = World::start().await;
-    let purse = Purse::new(&world).await;
-    purse.bot("bot").await;
-    let user = purse.user().await;
+    let fixture = AccountFixture::new(&world).await;
+    fixture.bot("bot").await;
+    let user = fixture.user().await;
     let records = async || {
-        let pattern = format!("{}*", purse.account.keys.intent(purse.mode, ""));
+        let pattern = format!("{}*", fixture.account.keys.intent(fixture.mode, ""));
         let mut keys = redis::cmd("KEYS");
         let keys: Vec<String> = world.store.command(keys.arg(pattern)).await.unwrap();
         keys
     };
     let body = json!({ "from": user, "to": "bot", "amount": 1 });
-    problem(&purse.keyed(PATH, "k", &body).await, 400, "INSUFFICIENT_BALANCE");
+    problem(
+        &fixture.keyed(PATH, "k", &body).await,
+        400,
+        "INSUFFICIENT_BALANCE",
+    );
     assert_eq!(records().await.len(), 0);
-    purse.fund("user", 10).await;
-    success(&purse.keyed(PATH, "", &body).await, 200);
+    fixture.fund("user", 10).await;
+    success(&fixture.keyed(PATH, "", &body).await, 200);
     assert_eq!(records().await.len(), 0, "nobody could repeat it");
-    success(&purse.keyed(PATH, "k", &body).await, 200);
+    success(&fixture.keyed(PATH, "k", &body).await, 200);
     let kept = records().await;
     assert_eq!(kept.len(), 1);
     let life_ms: i64 = world
@@ -377,11 +387,14 @@ async fn refusals_with_400_are_not_stored_and_records_end_after_their_time() {
 #[tokio::test]
 async fn no_wallet_holds_more_than_an_int64() {
     let world = World::start().await;
-    let (purse, payer) = (Purse::new(&world).await, Purse::new(&world).await);
-    let rich = purse.bot("rich").await;
-    purse.fund("user", 5).await;
+    let (fixture, payer) = (
+        AccountFixture::new(&world).await,
+        AccountFixture::new(&world).await,
+    );
+    let rich = fixture.bot("rich").await;
+    fixture.fund("user", 5).await;
     payer.fund("user", 5).await;
-    let record = purse.account.keys.agent(purse.mode, "rich");
+    let record = fixture.account.keys.agent(fixture.mode, "rich");
     let set = async |balance: u64| {
         let mut set = redis::cmd("HSET");
         let _: i64 = world
@@ -390,32 +403,32 @@ async fn no_wallet_holds_more_than_an_int64() {
             .await
             .unwrap();
     };
-    for who in [&purse, &payer] {
+    for who in [&fixture, &payer] {
         let body = json!({ "from": "user", "to": rich.number, "amount": 1 });
         set(9_000_000_000_000_000_000 - USD + 1).await;
         problem(&who.caller.post(PATH, body.clone()).await, 409, "BALANCE_LIMIT");
         assert_eq!(who.balance(&world, "user").await, 5 * USD);
         set(9_000_000_000_000_000_000 - USD).await;
         success(&who.caller.post(PATH, body).await, 200);
-        assert_eq!(purse.balance(&world, "rich").await, 9_000_000_000_000_000_000);
+        assert_eq!(fixture.balance(&world, "rich").await, 9_000_000_000_000_000_000);
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn many_at_once_with_one_key_move_once() {
     let world = World::start().await;
-    let purse = Purse::new(&world).await;
-    let other = Purse::new(&world).await;
+    let fixture = AccountFixture::new(&world).await;
+    let other = AccountFixture::new(&world).await;
     let far = other.bot("far").await;
-    purse.bot("bot").await;
-    purse.fund("user", 100).await;
+    fixture.bot("bot").await;
+    fixture.fund("user", 100).await;
     for (round, to) in [json!("bot"), json!(far.id), json!("bot"), json!(far.id)]
         .into_iter()
         .enumerate()
     {
         let key = format!("key-{round}");
         let body = json!({ "from": "user", "to": to, "amount": 1 });
-        let replies = join_all((0..16).map(|_| purse.keyed(PATH, &key, &body))).await;
+        let replies = join_all((0..16).map(|_| fixture.keyed(PATH, &key, &body))).await;
         let fresh: Vec<_> = replies
             .iter()
             .filter(|reply| reply.json().get("replayed").is_none())
@@ -426,14 +439,17 @@ async fn many_at_once_with_one_key_move_once() {
             replayed(first, reply);
         }
     }
-    assert_eq!(purse.total(&world, &["bot"]).await, 98 * USD);
+    assert_eq!(fixture.total(&world, &["bot"]).await, 98 * USD);
     assert_eq!(other.balance(&world, "far").await, 2 * USD);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn crossing_transfers_conserve_money_and_never_go_below_zero() {
     let world = World::start().await;
-    let (a, b) = (Purse::new(&world).await, Purse::new(&world).await);
+    let (a, b) = (
+        AccountFixture::new(&world).await,
+        AccountFixture::new(&world).await,
+    );
     let (one, two) = (a.bot("one").await, b.bot("two").await);
     a.fund("one", 3).await;
     b.fund("two", 3).await;
@@ -455,9 +471,9 @@ async fn crossing_transfers_conserve_money_and_never_go_below_zero() {
     }
     let sum = a.total(&world, &["one"]).await + b.total(&world, &["two"]).await;
     assert_eq!(sum, 6 * USD);
-    for purse in [&a, &b] {
+    for fixture in [&a, &b] {
         let mut balances = std::collections::BTreeMap::new();
-        for one in purse.transactions(&world).await {
+        for one in fixture.transactions(&world).await {
             let before = balances.entry(one.wallet).or_insert(0_i128);
             let signed = i128::from(one.amount.get());
             *before += if one.kind.sign() == "-" { -signed } else { signed };

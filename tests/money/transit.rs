@@ -1,6 +1,6 @@
 //! Money between two accounts: what a crash between the two steps leaves, and how it arrives, once (decision D28).
 
-use crate::purse::Purse;
+use crate::account_fixture::AccountFixture;
 use crate::world::{BINARY, World, success};
 use clock::now_ms;
 use crypto::virtual_key::CheckSecret;
@@ -23,15 +23,15 @@ const USD: u64 = 1_000_000_000;
 const CARRIED: Duration = Duration::from_secs(20);
 
 /// Two accounts, `from` with 5 USD in its user wallet, `to` with an agent.
-async fn two(world: &World) -> (Purse, Purse) {
-    let (from, to) = (Purse::new(world).await, Purse::new(world).await);
+async fn two(world: &World) -> (AccountFixture, AccountFixture) {
+    let (from, to) = (AccountFixture::new(world).await, AccountFixture::new(world).await);
     from.fund("user", 5).await;
     to.bot("bot").await;
     (from, to)
 }
 
 /// The first step only, as if the process had died after it.
-async fn send(world: &World, from: &Purse, to: &Purse, nanos: u64) -> Transit {
+async fn send(world: &World, from: &AccountFixture, to: &AccountFixture, nanos: u64) -> Transit {
     let secret = CheckSecret::from_stored("00".repeat(32));
     let (account, mode) = (from.account.id.as_str(), from.mode);
     let request = ("transfer", &json!({}));
@@ -62,12 +62,12 @@ async fn send(world: &World, from: &Purse, to: &Purse, nanos: u64) -> Transit {
 }
 
 /// How many rows wait in the bucket of an account.
-async fn waiting(world: &World, from: &Purse) -> u64 {
+async fn waiting(world: &World, from: &AccountFixture) -> u64 {
     let rows = from.account.keys.bucket().transit();
     world.store.command(redis::cmd("HLEN").arg(rows)).await.unwrap()
 }
 
-async fn arrived(world: &World, from: &Purse) {
+async fn arrived(world: &World, from: &AccountFixture) {
     eventually("the worker's round", CARRIED, async || {
         (waiting(world, from).await == 0).then_some(())
     })

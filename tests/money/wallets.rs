@@ -1,6 +1,6 @@
 //! Wallets: made for a bot, looked at, added up, closed (specification §4.1, decisions D14 to D16, D67).
 
-use crate::purse::Purse;
+use crate::account_fixture::AccountFixture;
 use crate::world::{World, fresh, minted, problem, success, text};
 use domain::mode::Mode;
 use serde_json::{Value, json};
@@ -9,9 +9,9 @@ use store::keys::{self, AccountKeys};
 #[tokio::test]
 async fn a_wallet_from_its_making_to_its_snapshot() {
     let world = World::start().await;
-    let purse = Purse::new(&world).await;
+    let fixture = AccountFixture::new(&world).await;
     let body = json!({ "botId": "shop:bot-1", "name": "Lädchen 日本 🤖" });
-    let made = success(&purse.caller.post("/v1/wallets/create", body).await, 200);
+    let made = success(&fixture.caller.post("/v1/wallets/create", body).await, 200);
     minted(text(&made, "/wallet/id"), "wal_");
     fresh(text(&made, "/wallet/createdAt"));
     let wallet = &made["wallet"];
@@ -23,27 +23,27 @@ async fn a_wallet_from_its_making_to_its_snapshot() {
     assert_eq!(made, expected);
     let by_number = format!("/v1/wallets/{number}");
     for path in [&by_number, &format!("/api{by_number}")] {
-        assert_eq!(success(&purse.caller.get(path).await, 200), expected);
+        assert_eq!(success(&fixture.caller.get(path).await, 200), expected);
     }
     let by_id = format!("/v1/wallets/{}", text(&made, "/wallet/id"));
-    assert_eq!(success(&purse.caller.get(&by_id).await, 200), expected);
+    assert_eq!(success(&fixture.caller.get(&by_id).await, 200), expected);
 
-    purse.fund(number, "12.349999999").await;
+    fixture.fund(number, "12.349999999").await;
     let agent = "/v1/agents/shop:bot-1";
     success(
-        &purse
+        &fixture
             .caller
             .patch(agent, json!({ "spendLimit": "0.000000001" }))
             .await,
         200,
     );
-    let shown = success(&purse.caller.get(&by_number).await, 200);
+    let shown = success(&fixture.caller.get(&by_number).await, 200);
     assert_eq!(
         shown["wallet"]["balance"],
         json!("12.34"),
         "two digits, rounded down"
     );
-    let reply = purse.caller.get(&format!("{agent}/wallet")).await;
+    let reply = fixture.caller.get(&format!("{agent}/wallet")).await;
     let snapshot = success(&reply, 200);
     let exact = "\"usdc\":12.349999999,\"usdcPending\":0,\"spendLimit\":0.000000001,\"status\":\"active\",";
     assert!(reply.text().contains(exact), "{}", reply.text());
@@ -68,11 +68,11 @@ async fn a_wallet_from_its_making_to_its_snapshot() {
     );
 
     success(
-        &purse.caller.post(&format!("{agent}/freeze"), json!({})).await,
+        &fixture.caller.post(&format!("{agent}/freeze"), json!({})).await,
         200,
     );
     for path in [&by_number, &by_id] {
-        let shown = success(&purse.caller.get(path).await, 200);
+        let shown = success(&fixture.caller.get(path).await, 200);
         assert_eq!(shown["wallet"]["status"], json!("frozen"));
     }
 }
@@ -138,16 +138,16 @@ async fn bad_bodies_name_the_field_and_make_nothing() {
 #[tokio::test]
 async fn wallets_are_found_in_their_own_account_and_mode_only() {
     let world = World::start().await;
-    let purse = Purse::new(&world).await;
-    let bot = purse.bot("bot").await;
-    let user = purse.user().await;
-    let shown = success(&purse.caller.get(&format!("/v1/wallets/{user}")).await, 200);
+    let fixture = AccountFixture::new(&world).await;
+    let bot = fixture.bot("bot").await;
+    let user = fixture.user().await;
+    let shown = success(&fixture.caller.get(&format!("/v1/wallets/{user}")).await, 200);
     assert_eq!(
         (&shown["wallet"]["botId"], &shown["wallet"]["name"]),
         (&Value::Null, &json!("user"))
     );
-    let stranger = Purse::new(&world).await;
-    let live = Purse::of(&world, purse.account.clone(), Mode::Live).await;
+    let stranger = AccountFixture::new(&world).await;
+    let live = AccountFixture::with_account(&world, fixture.account.clone(), Mode::Live).await;
     for outsider in [&stranger, &live] {
         for name in [&bot.number.to_string(), &bot.id, &user.to_string()] {
             for path in [
@@ -175,7 +175,7 @@ async fn wallets_are_found_in_their_own_account_and_mode_only() {
         "99999999999999999999999",
         "%20",
     ] {
-        let reply = purse.caller.get(&format!("/v1/wallets/{name}")).await;
+        let reply = fixture.caller.get(&format!("/v1/wallets/{name}")).await;
         problem(&reply, 404, "NOT_FOUND");
     }
 }
@@ -183,18 +183,18 @@ async fn wallets_are_found_in_their_own_account_and_mode_only() {
 #[tokio::test]
 async fn the_aggregate_adds_up_all_wallets_on_any_page() {
     let world = World::start().await;
-    let purse = Purse::new(&world).await;
+    let fixture = AccountFixture::new(&world).await;
     for n in 0..5 {
         let id = format!("b{n}");
-        purse.bot(&id).await;
-        purse.fund(id, "0.1").await;
+        fixture.bot(&id).await;
+        fixture.fund(id, "0.1").await;
         tokio::time::sleep(std::time::Duration::from_millis(2)).await;
     }
-    purse.fund("user", "0.2").await;
+    fixture.fund("user", "0.2").await;
     let pending = json!({ "wallet": "b0", "amount": "7.000000001", "reference": "p", "pending": true });
-    success(&purse.caller.post("/v1/wallet/deposits", pending).await, 200);
+    success(&fixture.caller.post("/v1/wallet/deposits", pending).await, 200);
 
-    let reply = purse.caller.get("/v1/wallet").await;
+    let reply = fixture.caller.get("/v1/wallet").await;
     let whole = success(&reply, 200);
     let exact = "\"totals\":{\"usdc\":0.7,\"usdcPending\":7.000000001,\"wallets\":6,\"partial\":false},\"total\":5,\"limit\":200,\"offset\":0,\"nextCursor\":null}";
     assert!(reply.text().ends_with(exact), "{}", reply.text());
@@ -210,20 +210,20 @@ async fn the_aggregate_adds_up_all_wallets_on_any_page() {
     assert_eq!(
         whole["agent_wallets"][0],
         {
-            let mut one = success(&purse.caller.get("/v1/agents/b4/wallet").await, 200);
+            let mut one = success(&fixture.caller.get("/v1/agents/b4/wallet").await, 200);
             one.as_object_mut().unwrap().remove("success");
             one
         },
         "the same snapshot"
     );
-    let page = success(&purse.caller.get("/api/v1/wallet?limit=2&offset=1").await, 200);
+    let page = success(&fixture.caller.get("/api/v1/wallet?limit=2&offset=1").await, 200);
     assert_eq!(ids(&page), ["b3", "b2"]);
     assert_eq!(
         (&page["totals"], &page["total"], &page["limit"], &page["offset"]),
         (&whole["totals"], &json!(5), &json!(2), &json!(1))
     );
     for bad in ["limit=0", "limit=201", "offset=x", "agentId=b0"] {
-        let reply = purse.caller.get(&format!("/v1/wallet?{bad}")).await;
+        let reply = fixture.caller.get(&format!("/v1/wallet?{bad}")).await;
         problem(&reply, 400, "VALIDATION");
     }
 }
@@ -231,51 +231,55 @@ async fn the_aggregate_adds_up_all_wallets_on_any_page() {
 #[tokio::test]
 async fn an_agent_whose_wallet_holds_or_awaits_money_is_not_deleted() {
     let world = World::start().await;
-    let purse = Purse::new(&world).await;
-    let bot = purse.bot("bot").await;
-    let user = purse.user().await;
+    let fixture = AccountFixture::new(&world).await;
+    let bot = fixture.bot("bot").await;
+    let user = fixture.user().await;
     let refused = async |words: &str| {
-        let sentence = problem(&purse.caller.delete("/v1/agents/bot").await, 409, "CONFLICT");
+        let sentence = problem(&fixture.caller.delete("/v1/agents/bot").await, 409, "CONFLICT");
         assert!(sentence.contains(words), "{sentence}");
     };
     let body = json!({ "wallet": "bot", "amount": 1, "reference": "r", "pending": true });
-    success(&purse.caller.post("/v1/wallet/deposits", body).await, 200);
+    success(&fixture.caller.post("/v1/wallet/deposits", body).await, 200);
     refused("waits for a deposit").await;
     let confirm = json!({ "reference": "r" });
     success(
-        &purse.caller.post("/v1/wallet/deposits/confirm", confirm).await,
+        &fixture.caller.post("/v1/wallet/deposits/confirm", confirm).await,
         200,
     );
     refused("holds money").await;
     let out = json!({ "from": "bot", "to": "user", "amount": 1 });
-    success(&purse.caller.post("/v1/wallet/transfer", out).await, 200);
-    success(&purse.caller.delete("/v1/agents/bot").await, 200);
+    success(&fixture.caller.post("/v1/wallet/transfer", out).await, 200);
+    success(&fixture.caller.delete("/v1/agents/bot").await, 200);
 
     // What is left: the wallet by number and id, and its transactions.
-    problem(&purse.caller.get("/v1/agents/bot/wallet").await, 404, "NOT_FOUND");
+    problem(
+        &fixture.caller.get("/v1/agents/bot/wallet").await,
+        404,
+        "NOT_FOUND",
+    );
     for name in [bot.number.to_string(), bot.id.clone()] {
-        let shown = success(&purse.caller.get(&format!("/v1/wallets/{name}")).await, 200);
+        let shown = success(&fixture.caller.get(&format!("/v1/wallets/{name}")).await, 200);
         assert_eq!(
             (&shown["wallet"]["status"], &shown["wallet"]["botId"]),
             (&json!("closed"), &json!("bot"))
         );
         let path = format!("/v1/wallets/{name}/transactions");
-        let listed = success(&purse.caller.get(&path).await, 200);
+        let listed = success(&fixture.caller.get(&path).await, 200);
         assert_eq!(listed["total"], json!(2));
-        let listed = success(&purse.caller.get(&format!("{path}?type=deposit")).await, 200);
+        let listed = success(&fixture.caller.get(&format!("{path}?type=deposit")).await, 200);
         assert_eq!(listed["total"], json!(1));
     }
-    let whole = success(&purse.caller.get("/v1/wallet").await, 200);
+    let whole = success(&fixture.caller.get("/v1/wallet").await, 200);
     assert_eq!(
         whole["totals"],
         json!({ "usdc": 1, "usdcPending": 0, "wallets": 1, "partial": false })
     );
 
     // The same id again is another wallet, with a history of its own.
-    let again = purse.bot("bot").await;
+    let again = fixture.bot("bot").await;
     assert!(again.number != bot.number && again.id != bot.id && user != again.number);
-    purse.fund("bot", 3).await;
-    let count = async |path: &str| success(&purse.caller.get(path).await, 200)["total"].clone();
+    fixture.fund("bot", 3).await;
+    let count = async |path: &str| success(&fixture.caller.get(path).await, 200)["total"].clone();
     assert_eq!(count("/v1/transactions?agentId=bot").await, json!(1));
     let old = format!("/v1/wallets/{}/transactions", bot.number);
     assert_eq!(count(&old).await, json!(2));
@@ -285,27 +289,27 @@ async fn an_agent_whose_wallet_holds_or_awaits_money_is_not_deleted() {
 #[tokio::test]
 async fn open_escrows_keep_an_agent_and_notes_of_others_do_not() {
     let world = World::start().await;
-    let purse = Purse::new(&world).await;
-    purse.bot("bot").await;
-    let account: &AccountKeys = &purse.account.keys;
+    let fixture = AccountFixture::new(&world).await;
+    fixture.bot("bot").await;
+    let account: &AccountKeys = &fixture.account.keys;
     let run = async |command: &mut redis::Cmd| {
         let _: i64 = world.store.command(command).await.unwrap();
     };
     // 1 is over, 2 was never funded, 3 was never made, 4 is open.
     for (number, status) in [(1, "released"), (2, "pending"), (4, "disputed")] {
-        let place = format!("{} {}", purse.account.id, purse.mode);
+        let place = format!("{} {}", fixture.account.id, fixture.mode);
         let mut set = redis::cmd("SET");
         let () = world
             .store
             .command(set.arg(keys::escrow_lookup(number)).arg(place))
             .await
             .unwrap();
-        let record = account.escrow(purse.mode, number);
+        let record = account.escrow(fixture.mode, number);
         run(redis::cmd("HSET").arg(record).arg("status").arg(status)).await;
     }
-    let open = account.open_escrows(purse.mode, "bot");
+    let open = account.open_escrows(fixture.mode, "bot");
     run(redis::cmd("SADD").arg(&open).arg(&[1, 2, 3, 4])).await;
-    let sentence = problem(&purse.caller.delete("/v1/agents/bot").await, 409, "CONFLICT");
+    let sentence = problem(&fixture.caller.delete("/v1/agents/bot").await, 409, "CONFLICT");
     assert!(sentence.contains("escrow"), "{sentence}");
     let noted: Vec<u64> = world
         .store
@@ -313,8 +317,8 @@ async fn open_escrows_keep_an_agent_and_notes_of_others_do_not() {
         .await
         .unwrap();
     assert_eq!(noted, [4], "the notes of the others are gone");
-    let record = account.escrow(purse.mode, 4);
+    let record = account.escrow(fixture.mode, 4);
     run(redis::cmd("HSET").arg(record).arg("status").arg("refunded")).await;
     // The status changed and not a field was added, so HSET answered 0; the deletion looks again.
-    success(&purse.caller.delete("/v1/agents/bot").await, 200);
+    success(&fixture.caller.delete("/v1/agents/bot").await, 200);
 }

@@ -82,7 +82,7 @@ async fn a_call_under_way_is_an_open_hold_with_an_age() {
 }
 
 #[tokio::test]
-async fn a_store_that_is_away_wiped_or_evicting_is_told_by_both() {
+async fn a_store_that_is_away_wiped_or_evicting_is_reported_by_both() {
     let stage = Stage::with(
         |options| options.env("TOLLGATE_STORE__TIMEOUT_MS", "1000"),
         |options| options,

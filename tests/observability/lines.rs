@@ -176,7 +176,7 @@ fn nothing_secret(logs: &str, keys: &[String]) {
 }
 
 #[tokio::test]
-async fn a_settlement_that_had_to_wait_is_told_and_told_again_when_it_was_taken() {
+async fn a_settlement_that_had_to_wait_is_logged_and_logged_again_when_it_was_taken() {
     let stage = Stage::with(
         |options| options.env("TOLLGATE_STORE__TIMEOUT_MS", "1000"),
         |options| options,
@@ -205,12 +205,15 @@ async fn a_settlement_that_had_to_wait_is_told_and_told_again_when_it_was_taken(
             .then_some(logs)
     })
     .await;
-    let told: Vec<Value> = logs
+    let reported: Vec<Value> = logs
         .lines()
         .map(|line| serde_json::from_str::<Value>(line).unwrap())
         .filter(|line| line["decision.id"] == *id)
         .collect();
-    let words: Vec<&str> = told.iter().filter_map(|line| line["message"].as_str()).collect();
+    let words: Vec<&str> = reported
+        .iter()
+        .filter_map(|line| line["message"].as_str())
+        .collect();
     assert_eq!(
         words,
         [
@@ -219,7 +222,7 @@ async fn a_settlement_that_had_to_wait_is_told_and_told_again_when_it_was_taken(
             "a settlement that waited was taken"
         ]
     );
-    assert_eq!(told[1]["settlement"], "waits", "{:?}", told[1]);
+    assert_eq!(reported[1]["settlement"], "waits", "{:?}", reported[1]);
     let scrape = scrape(&stage.edge);
     for (metric, least) in [
         ("tollgate_proxy_settlements_waited_total", 1.0),

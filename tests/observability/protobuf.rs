@@ -34,7 +34,7 @@ fn take<'a>(bytes: &mut &'a [u8], count: usize) -> &'a [u8] {
 }
 
 impl Message {
-    pub fn of(mut bytes: &[u8]) -> Self {
+    pub fn parse(mut bytes: &[u8]) -> Self {
         let mut message = Self::default();
         while !bytes.is_empty() {
             let tag = varint(&mut bytes);
@@ -56,7 +56,7 @@ impl Message {
         let fields = self.0.get(&number).into_iter().flatten();
         fields
             .map(|field| match field {
-                Field::Bytes(bytes) => Self::of(bytes),
+                Field::Bytes(bytes) => Self::parse(bytes),
                 Field::Number(_) => panic!("field {number} is a number"),
             })
             .collect()
@@ -83,7 +83,7 @@ impl Message {
 
 #[test]
 fn the_examples_of_protobuf_are_read() {
-    let message = Message::of(b"\x08\x96\x01\x12\x07testing\x1a\x03\x08\x96\x01");
+    let message = Message::parse(b"\x08\x96\x01\x12\x07testing\x1a\x03\x08\x96\x01");
     assert_eq!((message.number(1), message.text(2)), (150, "testing".to_owned()));
     assert_eq!(message.messages(3)[0].number(1), 150);
 }

@@ -127,7 +127,7 @@ fn words_are_found() {
             },
         ]
     );
-    let scrape = Scrape::of("# TYPE tollgate_a_total counter\ntollgate_a_total{x=\"1\"} 0\n");
+    let scrape = Scrape::parse("# TYPE tollgate_a_total counter\ntollgate_a_total{x=\"1\"} 0\n");
     let scrapes = [scrape];
     assert!(missing(r#"rate(tollgate_a_total{x="1", instance="i"}[5m])"#, &scrapes).is_empty());
     for bad in [

@@ -27,7 +27,7 @@ pub struct Scrape {
 impl Scrape {
     /// Reads the text; a line that makes no sense fails the test.
     #[track_caller]
-    pub fn of(text: &str) -> Self {
+    pub fn parse(text: &str) -> Self {
         let mut scrape = Self::default();
         let mut helps = BTreeMap::new();
         for line in text.lines().filter(|line| !line.is_empty()) {
@@ -94,7 +94,7 @@ fn sample(line: &str) -> Option<(String, Sample)> {
 #[test]
 fn samples_are_read() {
     let text = "# HELP a_total All of a.\n# TYPE a_total counter\na_total{x=\"1\",y=\"/b/{c}\"} 2\na_total{x=\"2\",y=\"d\"} 3\nb 0.5\n";
-    let scrape = Scrape::of(text);
+    let scrape = Scrape::parse(text);
     assert_eq!(scrape.families["a_total"].help, "All of a.");
     assert!((scrape.sum("a_total", &[]) - 5.0).abs() < 1e-9);
     assert!((scrape.sum("a_total", &[("x", "2")]) - 3.0).abs() < 1e-9);

@@ -102,7 +102,7 @@ impl Stage {
 pub fn scrape(daemon: &Daemon) -> Scrape {
     let (status, text) = daemon.ops("/metrics").expect("metrics");
     assert_eq!(status, 200, "{text}");
-    Scrape::of(&text)
+    Scrape::parse(&text)
 }
 
 /// A call.

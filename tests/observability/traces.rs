@@ -43,7 +43,7 @@ fn spans(collector: &Upstream) -> Vec<Span> {
         assert_eq!(request.path, "/otel/v1/traces");
         assert_eq!(request.header("content-type"), Some("application/x-protobuf"));
         assert_eq!(request.header("x-stainless-team"), Some("seven"));
-        for group in Message::of(&request.body).messages(1) {
+        for group in Message::parse(&request.body).messages(1) {
             let service = attributes(&group.messages(1)[0].messages(1))["service.name"].clone();
             for span in group.messages(2)[0].messages(2) {
                 let hex = |number| hex::encode(span.bytes(number).unwrap_or_default());

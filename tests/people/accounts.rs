@@ -122,7 +122,7 @@ async fn one_password_in_several_accounts_asks_which() {
     }
     // Nothing is said of accounts to who does not know the password.
     let unknown = world.try_login("nobody@example.com", "wrong password").await;
-    let mut told = vec![unknown.text()];
+    let mut reported = vec![unknown.text()];
     problem(&unknown, 401, "INVALID_CREDENTIALS");
     for more in [
         json!({ "password": "wrong password" }),
@@ -132,10 +132,10 @@ async fn one_password_in_several_accounts_asks_which() {
     ] {
         let reply = login(&world, more).await;
         problem(&reply, 401, "INVALID_CREDENTIALS");
-        told.push(reply.text());
+        reported.push(reply.text());
     }
-    told.dedup();
-    assert_eq!(told.len(), 1, "{told:?}");
+    reported.dedup();
+    assert_eq!(reported.len(), 1, "{reported:?}");
     for bad in [json!({ "account": 5 }), json!({ "account": "x".repeat(65) })] {
         assert!(problem(&login(&world, bad).await, 400, "VALIDATION").contains("account"));
     }

@@ -35,7 +35,7 @@ fn token(invited: &Value) -> String {
         .to_owned()
 }
 
-async fn look(world: &World, token: &str) -> Reply {
+async fn get_invitation(world: &World, token: &str) -> Reply {
     world
         .admin
         .caller("")
@@ -64,7 +64,7 @@ async fn somebody_is_invited_looks_and_joins() {
     assert_eq!(list["invitations"], json!([invited["invitation"]]));
     let token = token(&invited);
     assert!(!list.to_string().contains(&token));
-    let seen = success(&look(&world, &token).await);
+    let seen = success(&get_invitation(&world, &token).await);
     assert_eq!(
         seen,
         json!({ "success": true, "email": "new@example.com", "role": "manager", "accountName": "Test" })
@@ -92,7 +92,7 @@ async fn somebody_is_invited_looks_and_joins() {
         403,
         "INSUFFICIENT_ROLE",
     );
-    problem(&look(&world, &token).await, 404, "NOT_FOUND");
+    problem(&get_invitation(&world, &token).await, 404, "NOT_FOUND");
     problem(&accept(&world, &token).await, 404, "NOT_FOUND");
     world.admin.sign_in("new@example.com", PASSWORD).await;
     assert_eq!(
@@ -135,13 +135,13 @@ async fn links_that_lead_nowhere_are_all_alike() {
 
     // Who was removed or demoted has left no way back.
     let backed = token(&success(&invite(&deputy, "c@example.com", "owner").await));
-    success(&look(&world, &backed).await);
+    success(&get_invitation(&world, &backed).await);
     let demote = format!("/api/user/team/{}", second.id);
     success(&boss.patch(&demote, json!({ "role": "admin" })).await);
     let unknown = "0a".repeat(32);
     let mut sentences = Vec::new();
     for dead in [&revoked, &expired, &backed, &unknown, "x", ""] {
-        sentences.push(problem(&look(&world, dead).await, 404, "NOT_FOUND"));
+        sentences.push(problem(&get_invitation(&world, dead).await, 404, "NOT_FOUND"));
         sentences.push(problem(&accept(&world, dead).await, 404, "NOT_FOUND"));
     }
     sentences.dedup();

@@ -124,12 +124,12 @@ async fn one_address_has_a_hundred_wrong_attempts() {
     let taken: i64 = world.redis.command(&["EXISTS", &key]);
     assert_eq!(taken, 0, "a refused address takes no attempt from the user");
     // Links are counted by themselves.
-    problem(&look(&world).await, 404, "NOT_FOUND");
+    problem(&open_link(&world).await, 404, "NOT_FOUND");
     problem(&reset(&world).await, 404, "NOT_FOUND");
 }
 
 /// A look at an invitation that is none.
-async fn look(world: &World) -> Reply {
+async fn open_link(world: &World) -> Reply {
     let body = json!({ "token": "0a".repeat(32) });
     let nobody = world.admin.caller("");
     nobody.post("/api/user/invitations/look", body).await
@@ -147,9 +147,9 @@ async fn wrong_links_of_one_kind_lock_links_of_that_kind_alone() {
     let world = World::start().await;
     let user = world.seed.account("free").await.user(Role::Viewer).await;
     for _ in 0..100 {
-        problem(&look(&world).await, 404, "NOT_FOUND");
+        problem(&open_link(&world).await, 404, "NOT_FOUND");
     }
-    locked(&look(&world).await);
+    locked(&open_link(&world).await);
     success(&world.try_login(&user.email, TEST_PASSWORD).await);
     for _ in 0..100 {
         problem(&reset(&world).await, 404, "NOT_FOUND");

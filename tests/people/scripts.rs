@@ -97,22 +97,22 @@ macro_rules! same {
     };
 }
 
-async fn ask<T: redis::FromRedisValue>(store: &Store, words: &[&str]) -> Result<T, String> {
+async fn execute<T: redis::FromRedisValue>(store: &Store, words: &[&str]) -> Result<T, String> {
     let mut command = redis::cmd(words[0]);
     for word in &words[1..] {
         command.arg(*word);
     }
-    store.command(&command).await.map_err(said)
+    store.command(&command).await.map_err(describe)
 }
 
-fn said(error: impl std::fmt::Debug) -> String {
+fn describe(error: impl std::fmt::Debug) -> String {
     format!("{error:?}")
 }
 
 async fn fresh(store: &Store) -> Result<AccountKeys, String> {
-    let keys = AccountKeys::of("acct_1");
+    let keys = AccountKeys::new("acct_1");
     store.versions().forget_all();
-    ask::<()>(store, &["FLUSHALL"]).await?;
+    execute::<()>(store, &["FLUSHALL"]).await?;
     let words = [
         "HSET",
         &keys.record(),
@@ -125,7 +125,7 @@ async fn fresh(store: &Store) -> Result<AccountKeys, String> {
         "plan",
         "free",
     ];
-    ask::<i64>(store, &[&words[..], &["created_at", "5"]].concat()).await?;
+    execute::<i64>(store, &[&words[..], &["created_at", "5"]].concat()).await?;
     Ok(keys)
 }
 
@@ -136,8 +136,8 @@ const fn after(changes: u64) -> (u64, u64) {
 
 /// How far the account has come: its version, and the lines of its log.
 async fn changes(store: &Store, keys: &AccountKeys) -> Result<(u64, u64), String> {
-    let version: u64 = ask(store, &["HGET", &keys.record(), "version"]).await?;
-    Ok((version, ask(store, &["LLEN", &keys.audit(Mode::Live)]).await?))
+    let version: u64 = execute(store, &["HGET", &keys.record(), "version"]).await?;
+    Ok((version, execute(store, &["LLEN", &keys.audit(Mode::Live)]).await?))
 }
 
 async fn takes(store: &Store) -> Checked {
@@ -149,39 +149,39 @@ async fn takes(store: &Store) -> Checked {
     let key = attempts(Tries::Login, EMAIL);
     // Two are just too old, one is just not.
     for ago in [SPAN_MS + 1, SPAN_MS, SPAN_MS - 1] {
-        ask::<i64>(store, &["RPUSH", &key, &(NOW_MS - ago).to_string()]).await?;
+        execute::<i64>(store, &["RPUSH", &key, &(NOW_MS - ago).to_string()]).await?;
     }
     for taken in 2..=10 {
-        same!(tries.take(store).await.map_err(said)?, Taken::Yes);
-        same!(ask::<u64>(store, &["LLEN", &key]).await?, taken);
-        let last: u64 = ask(store, &["LINDEX", &key, "-1"]).await?;
+        same!(tries.take(store).await.map_err(describe)?, Taken::Yes);
+        same!(execute::<u64>(store, &["LLEN", &key]).await?, taken);
+        let last: u64 = execute(store, &["LINDEX", &key, "-1"]).await?;
         same!(last, NOW_MS);
-        let left: u64 = ask(store, &["PTTL", &key]).await?;
+        let left: u64 = execute(store, &["PTTL", &key]).await?;
         same!((SPAN_MS - 5000..=SPAN_MS).contains(&left), true);
-        ask::<i64>(store, &["PEXPIRE", &key, "60000"]).await?;
+        execute::<i64>(store, &["PEXPIRE", &key, "60000"]).await?;
     }
-    let first: u64 = ask(store, &["LINDEX", &key, "0"]).await?;
+    let first: u64 = execute(store, &["LINDEX", &key, "0"]).await?;
     same!(first, NOW_MS - SPAN_MS + 1);
     for _ in 0..2 {
-        let Taken::Locked(left) = tries.take(store).await.map_err(said)? else {
+        let Taken::Locked(left) = tries.take(store).await.map_err(describe)? else {
             return Err("an eleventh attempt".to_owned());
         };
         same!((55_000..=60_000).contains(&left.as_millis()), true);
     }
-    same!(ask::<u64>(store, &["LLEN", &key]).await?, 10);
+    same!(execute::<u64>(store, &["LLEN", &key]).await?, 10);
     fresh(store).await?;
-    ask::<i64>(store, &["RPUSH", &key, &(NOW_MS - SPAN_MS).to_string()]).await?;
-    same!(tries.take(store).await.map_err(said)?, Taken::Yes);
-    same!(ask::<u64>(store, &["LLEN", &key]).await?, 1);
+    execute::<i64>(store, &["RPUSH", &key, &(NOW_MS - SPAN_MS).to_string()]).await?;
+    same!(tries.take(store).await.map_err(describe)?, Taken::Yes);
+    same!(execute::<u64>(store, &["LLEN", &key]).await?, 1);
     Ok(())
 }
 
 /// The e-mail `x` leads to what these lines say, and the lines are there for an hour.
 async fn leads_to(store: &Store, lines: &[&str]) -> Result<(), String> {
-    ask::<i64>(store, &["DEL", "x"]).await?;
+    execute::<i64>(store, &["DEL", "x"]).await?;
     match lines.is_empty() {
         true => Ok(()),
-        false => ask(store, &["SET", "x", &lines.join("\n"), "PX", "3600000"]).await,
+        false => execute(store, &["SET", "x", &lines.join("\n"), "PX", "3600000"]).await,
     }
 }
 
@@ -190,13 +190,13 @@ type LookUp = (&'static [&'static str], &'static [&'static str]);
 
 /// The look-up `x` after a change, which lasts.
 async fn leads(store: &Store, (before, after): LookUp) -> Checked {
-    let there: Option<String> = ask(store, &["GET", "x"]).await?;
+    let there: Option<String> = execute(store, &["GET", "x"]).await?;
     let expected = (!after.is_empty()).then(|| after.join("\n"));
     if there != expected {
         return Err(format!("{before:?}: {there:?} is not {after:?}"));
     }
     let lasts = if after.is_empty() { -2 } else { -1 };
-    same!(ask::<i64>(store, &["PTTL", "x"]).await?, lasts);
+    same!(execute::<i64>(store, &["PTTL", "x"]).await?, lasts);
     Ok(())
 }
 
@@ -219,7 +219,7 @@ async fn joins(store: &Store) -> Checked {
     ];
     for case in CASES {
         leads_to(store, case.0).await?;
-        join(store, "x", "a", "u", 3).await.map_err(said)?;
+        join(store, "x", "a", "u", 3).await.map_err(describe)?;
         leads(store, *case).await?;
     }
     Ok(())
@@ -241,7 +241,7 @@ async fn leaves(store: &Store) -> Checked {
     ];
     for case in CASES {
         leads_to(store, case.0).await?;
-        leave(store, "x", "a", "u").await.map_err(said)?;
+        leave(store, "x", "a", "u").await.map_err(describe)?;
         leads(store, *case).await?;
     }
     Ok(())
@@ -277,17 +277,17 @@ async fn uses(store: &Store) -> Checked {
     let put = async |ends: u64, seen: u64| {
         let text = format!("5 {ends} {HASH} ::1 {EMAIL} Fire fox");
         let words = ["HSET", &sessions, "ses_1", &text, "seen:ses_1", &seen.to_string()];
-        ask::<i64>(store, &words).await
+        execute::<i64>(store, &words).await
     };
     let look = async |hash: &str| {
         let (idle, note) = (Duration::from_millis(IDLE_MS), Duration::from_millis(NOTE_MS));
-        in_use(store, &place, hash, idle, note).await.map_err(said)
+        in_use(store, &place, hash, idle, note).await.map_err(describe)
     };
-    let noted = async || ask::<u64>(store, &["HGET", &sessions, "seen:ses_1"]).await;
+    let noted = async || execute::<u64>(store, &["HGET", &sessions, "seen:ses_1"]).await;
     same!(look(HASH).await?.is_none(), true);
     put(NOW_MS + 1, NOW_MS - NOTE_MS + 1).await?;
     same!(look(HASH).await?.is_none(), true);
-    ask::<i64>(store, &["HSET", &users, EMAIL, &somebody.text]).await?;
+    execute::<i64>(store, &["HSET", &users, EMAIL, &somebody.text]).await?;
     let Some(found) = look(HASH).await? else {
         return Err("a session that is open".to_owned());
     };
@@ -319,12 +319,15 @@ async fn uses(store: &Store) -> Checked {
         same!(noted().await?, if open { NOW_MS } else { seen });
     }
     put(NOW_MS + 1, NOW_MS).await?;
-    ask::<i64>(store, &["HDEL", &sessions, "seen:ses_1"]).await?;
+    execute::<i64>(store, &["HDEL", &sessions, "seen:ses_1"]).await?;
     same!(look(HASH).await?.is_none(), true);
     put(NOW_MS + 1, NOW_MS).await?;
-    ask::<i64>(store, &["HDEL", &keys.record(), "generation"]).await?;
+    execute::<i64>(store, &["HDEL", &keys.record(), "generation"]).await?;
     same!(look(HASH).await?.is_none(), true);
-    same!(ask::<u64>(store, &["HGET", &keys.record(), "version"]).await?, 7);
+    same!(
+        execute::<u64>(store, &["HGET", &keys.record(), "version"]).await?,
+        7
+    );
     Ok(())
 }
 
@@ -332,13 +335,13 @@ async fn uses(store: &Store) -> Checked {
 async fn three(store: &Store, key: &str) -> Checked {
     for id in ["ses_1", "ses_2", "ses_3"] {
         let seen = format!("seen:{id}");
-        ask::<i64>(store, &["HSET", key, id, "5 9 0a - a@example.com x", &seen, "5"]).await?;
+        execute::<i64>(store, &["HSET", key, id, "5 9 0a - a@example.com x", &seen, "5"]).await?;
     }
     Ok(())
 }
 
 async fn left(store: &Store, key: &str) -> Result<Vec<String>, String> {
-    let fields: BTreeMap<String, String> = ask(store, &["HGETALL", key]).await?;
+    let fields: BTreeMap<String, String> = execute(store, &["HGETALL", key]).await?;
     Ok(fields.into_keys().collect())
 }
 
@@ -348,7 +351,7 @@ async fn ends(store: &Store) -> Checked {
     let run = async |which| {
         end(store, &SCOPE, "usr_1", which, "session.revoked")
             .await
-            .map_err(said)
+            .map_err(describe)
     };
     for which in [End::One("ses_1"), End::AllBut("ses_1")] {
         same!(run(which).await?, false);
@@ -384,16 +387,16 @@ async fn user_changes(store: &Store) -> Checked {
         user("usr_2", "b@example.com", Role::Admin),
     );
     for stored in [&owner, &other] {
-        ask::<i64>(store, &["HSET", &users, &stored.user.email, &stored.text]).await?;
-        ask::<i64>(store, &["HSET", &logins, &stored.user.id, "5"]).await?;
+        execute::<i64>(store, &["HSET", &users, &stored.user.email, &stored.text]).await?;
+        execute::<i64>(store, &["HSET", &logins, &stored.user.id, "5"]).await?;
     }
     three(store, &sessions).await?;
-    ask::<()>(store, &["SET", &reset, "0a"]).await?;
+    execute::<()>(store, &["SET", &reset, "0a"]).await?;
     let made = |n: u64| keys.api_key(&format!("key_{n}"));
     for (n, by) in [(1, "usr_1"), (2, "usr_2"), (3, "usr_1")] {
-        ask::<i64>(store, &["HSET", &made(n), "created_by", by]).await?;
+        execute::<i64>(store, &["HSET", &made(n), "created_by", by]).await?;
     }
-    ask::<i64>(store, &["HSET", &made(3), "revoked_at", "5"]).await?;
+    execute::<i64>(store, &["HSET", &made(3), "revoked_at", "5"]).await?;
     let ids = [1, 2, 3, 4].map(|n| format!("key_{n}"));
     let demoted = user("usr_1", EMAIL, Role::Admin);
     let run = async |old: &Stored, new: Option<&Stored>, ending: Ending<'_>| {
@@ -405,10 +408,10 @@ async fn user_changes(store: &Store) -> Checked {
             kind: "user.changed",
             data: json!({}),
         };
-        change.run(store, &SCOPE).await.map_err(said)
+        change.execute(store, &SCOPE).await.map_err(describe)
     };
-    let stored = async |email: &str| ask::<Option<String>>(store, &["HGET", &users, email]).await;
-    let exists = async |key: &str| ask::<u64>(store, &["EXISTS", key]).await;
+    let stored = async |email: &str| execute::<Option<String>>(store, &["HGET", &users, email]).await;
+    let exists = async |key: &str| execute::<u64>(store, &["EXISTS", key]).await;
     same!(
         run(&demoted, Some(&owner), Ending::All).await?,
         UserChanged::Changed
@@ -418,7 +421,7 @@ async fn user_changes(store: &Store) -> Checked {
         UserChanged::LastOwner
     );
     same!(run(&owner, None, Ending::All).await?, UserChanged::LastOwner);
-    let revoked = async |n: u64| ask::<Option<String>>(store, &["HGET", &made(n), "revoked_at"]).await;
+    let revoked = async |n: u64| execute::<Option<String>>(store, &["HGET", &made(n), "revoked_at"]).await;
     same!(revoked(1).await?, None);
     same!(changes(store, &keys).await?, after(0));
     same!(
@@ -450,7 +453,7 @@ async fn user_changes(store: &Store) -> Checked {
     same!(run(&owner, Some(&demoted), Ending::All).await?, UserChanged::Done);
     same!(left(store, &sessions).await?, Vec::<String>::new());
     same!(stored(EMAIL).await?, Some(demoted.text.clone()));
-    same!(ask::<u64>(store, &["HLEN", &logins]).await?, 2);
+    same!(execute::<u64>(store, &["HLEN", &logins]).await?, 2);
     same!(revoked(1).await?, None);
     same!(run(&demoted, None, Ending::All).await?, UserChanged::Done);
     same!(stored(EMAIL).await?, None);

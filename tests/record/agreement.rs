@@ -31,7 +31,7 @@ enum Limit {
 }
 
 #[derive(Debug, Clone)]
-struct Standing {
+struct Preconditions {
     plan: &'static str,
     frozen: bool,
     /// Of the agent's own policy; none at all for `None`, so that the account-wide one holds.
@@ -64,7 +64,7 @@ struct Wallet {
 }
 
 impl Limit {
-    fn of(self, spent: u64, more: u64) -> Option<u64> {
+    fn remaining(self, spent: u64, more: u64) -> Option<u64> {
         match self {
             Self::None => None,
             Self::Zero => Some(0),
@@ -75,7 +75,7 @@ impl Limit {
     }
 
     fn text(self, spent: u64, more: u64) -> String {
-        self.of(spent, more)
+        self.remaining(spent, more)
             .map(|limit| limit.to_string())
             .unwrap_or_default()
     }
@@ -96,7 +96,7 @@ fn spent() -> impl Strategy<Value = u64> {
     prop_oneof![Just(0), Just(1), 0..SPENT_MAX]
 }
 
-fn standing() -> impl Strategy<Value = Standing> {
+fn preconditions() -> impl Strategy<Value = Preconditions> {
     let enabled = || prop_oneof![12 => Just(Some(true)), 1 => Just(Some(false)), 4 => Just(None)];
     let plan = prop::sample::select(&["free", "builder", "startup", "enterprise"][..]);
     let first = (plan, prop::bool::weighted(0.06), enabled(), enabled());
@@ -110,7 +110,7 @@ fn standing() -> impl Strategy<Value = Standing> {
         0_u64..12,
         prop::option::weighted(0.6, room()),
     );
-    (first, second, third).prop_map(|(first, second, third)| Standing {
+    (first, second, third).prop_map(|(first, second, third)| Preconditions {
         plan: first.0,
         frozen: first.1,
         own_policy: first.2,
@@ -157,7 +157,7 @@ fn tracked_limit(plan: &str) -> Option<u64> {
     Some(usd * 1_000_000_000)
 }
 
-impl Standing {
+impl Preconditions {
     /// Puts agent, run and account there, for something that charges `more`.
     async fn arrange(&self, stage: &Stage, client: &Client, more: u64) {
         let (keys, period) = (&client.account.keys, stage.period());
@@ -187,7 +187,7 @@ impl Standing {
             account.push(("live_day".to_owned(), self.limits[3].text(self.spent[1], more)));
         }
         let tracked = match (
-            self.tracked.and_then(|room| room.of(0, more)),
+            self.tracked.and_then(|room| room.remaining(0, more)),
             tracked_limit(self.plan),
         ) {
             (Some(room), Some(limit)) => limit.saturating_sub(room),
@@ -250,58 +250,66 @@ async fn predicted(stage: &Stage, client: &Client, body: Value) -> Result<Value,
     Err(TestCaseError::fail("a prediction changes something"))
 }
 
-async fn call_agrees(stage: &Stage, standing: &Standing, key: &Key) -> Result<(), TestCaseError> {
+async fn call_agrees(stage: &Stage, preconditions: &Preconditions, key: &Key) -> Result<(), TestCaseError> {
     let client = client(stage).await;
-    let run = standing.run_named.then_some("r");
+    let run = preconditions.run_named.then_some("r");
     let estimate = client.dry_run(client.call_body(run)).await;
     let estimate = success(&estimate, 200)["estimateNanos"].as_str().unwrap().parse();
-    standing.arrange(stage, &client, estimate.unwrap()).await;
+    preconditions.arrange(stage, &client, estimate.unwrap()).await;
     key.arrange(stage, &client);
-    let told = predicted(stage, &client, client.call_body(run)).await?;
+    let reported = predicted(stage, &client, client.call_body(run)).await?;
     let (reply, _) = client.call(run).await;
     let really = (
         reply.header("x-service-decision") == Some("approved"),
         reply.header("x-service-reason").map(str::to_owned),
         reply.header("x-service-estimated-usd").map(str::to_owned),
     );
-    let told = (
-        told["wouldApprove"] == json!(true),
-        told["reason"].as_str().map(str::to_owned),
-        Some(plain(&told)),
+    let reported = (
+        reported["wouldApprove"] == json!(true),
+        reported["reason"].as_str().map(str::to_owned),
+        Some(plain(&reported)),
     );
-    prop_assert_eq!(really, told, "{:?}", reply);
+    prop_assert_eq!(really, reported, "{:?}", reply);
     Ok(())
 }
 
 /// The estimate as the edge's header writes it.
-fn plain(told: &Value) -> String {
-    let nanos: u64 = told["estimateNanos"].as_str().unwrap().parse().unwrap();
+fn plain(reported: &Value) -> String {
+    let nanos: u64 = reported["estimateNanos"].as_str().unwrap().parse().unwrap();
     harness::Nanos::new(nanos).unwrap().to_string()
 }
 
-async fn spend_agrees(stage: &Stage, standing: &Standing, wallet: &Wallet) -> Result<(), TestCaseError> {
+async fn spend_agrees(
+    stage: &Stage,
+    preconditions: &Preconditions,
+    wallet: &Wallet,
+) -> Result<(), TestCaseError> {
     const AMOUNT: u64 = 1_234_567_891;
     let client = client(stage).await;
     if wallet.row {
         let body = json!({ "botId": "bot", "name": "Bot" });
         success(&client.api.post("/v1/wallets/create", body).await, 200);
     }
-    standing.arrange(stage, &client, AMOUNT).await;
+    preconditions.arrange(stage, &client, AMOUNT).await;
     let mut fields = Vec::new();
-    if standing.own_policy.is_some() {
+    if preconditions.own_policy.is_some() {
         fields.push(("cap_txn", wallet.transaction.text(0, AMOUNT)));
         fields.push(("cap_approval", wallet.approval.text(0, AMOUNT)));
     }
     if wallet.row {
         fields.push((
             "balance",
-            wallet.balance.of(0, AMOUNT).unwrap_or(SPENT_MAX).to_string(),
+            wallet
+                .balance
+                .remaining(0, AMOUNT)
+                .unwrap_or(SPENT_MAX)
+                .to_string(),
         ));
         fields.push((
             "spend_limit",
             wallet
                 .spend_limit
-                .of(wallet.day_spent, AMOUNT)
+                .remaining(wallet.day_spent, AMOUNT)
                 .unwrap_or(2 * SPENT_MAX)
                 .to_string(),
         ));
@@ -312,18 +320,18 @@ async fn spend_agrees(stage: &Stage, standing: &Standing, wallet: &Wallet) -> Re
         .collect();
     fields.push((format!("w{}", stage.period().day), wallet.day_spent.to_string()));
     stage.set(&client.account.keys.agent(Mode::Live, "bot"), &fields);
-    let run = standing.run_named.then_some("r");
+    let run = preconditions.run_named.then_some("r");
     let body = json!({ "agent": "bot", "amount": "1.234567891", "runId": run });
-    let told = predicted(stage, &client, body.clone()).await?;
+    let reported = predicted(stage, &client, body.clone()).await?;
     let reply = client.api.post("/v1/spend", body).await;
     let really = match reply.status {
         200 => json!(null),
         202 => json!("approval_required"),
         _ => reply.json()["reason"].clone(),
     };
-    prop_assert_eq!(&told["reason"], &really, "{:?}", reply);
-    prop_assert_eq!(&told["wouldApprove"], &json!(reply.status == 200));
-    prop_assert_eq!(&told["estimateNanos"], &json!(AMOUNT.to_string()));
+    prop_assert_eq!(&reported["reason"], &really, "{:?}", reply);
+    prop_assert_eq!(&reported["wouldApprove"], &json!(reply.status == 200));
+    prop_assert_eq!(&reported["estimateNanos"], &json!(AMOUNT.to_string()));
     Ok(())
 }
 
@@ -354,14 +362,15 @@ fn all<S: Strategy>(cases: &S, one: impl AsyncFn(&Stage, &S::Value) -> Result<()
 
 #[test]
 fn a_predicted_call_is_decided_as_predicted() {
-    all(&(standing(), key()), async |stage, (standing, key)| {
-        call_agrees(stage, standing, key).await
+    all(&(preconditions(), key()), async |stage, (preconditions, key)| {
+        call_agrees(stage, preconditions, key).await
     });
 }
 
 #[test]
 fn a_predicted_spend_is_decided_as_predicted() {
-    all(&(standing(), wallet()), async |stage, (standing, wallet)| {
-        spend_agrees(stage, standing, wallet).await
-    });
+    all(
+        &(preconditions(), wallet()),
+        async |stage, (preconditions, wallet)| spend_agrees(stage, preconditions, wallet).await,
+    );
 }

@@ -1,6 +1,6 @@
 //! `/audit`: what is listed, exported and signed is what happened, at once, completely, and nobody else's.
 
-use crate::scribe::{START_MS, Scribe, chain, lines};
+use crate::audit_writer::{AuditWriter, START_MS, chain, lines};
 use crate::world::{World, fresh, problem, success, text};
 use archive::Archive;
 use archive::place::Place;
@@ -130,9 +130,9 @@ async fn filters_and_pages_agree_with_a_scan() {
     let redis = Redis::start();
     let store = redis.store();
     let account = Seed::new(&store).await.account("builder").await;
-    let scribe = Scribe::of(&store, &account, Mode::Live);
-    scribe.write(&lines(1500)).await;
-    let chain = chain(&scribe.lines().await);
+    let writer = AuditWriter::new(&store, &account, Mode::Live);
+    writer.write(&lines(1500)).await;
+    let chain = chain(&writer.lines().await);
     let dir = tempfile::tempdir().unwrap();
     let archive = archive(dir.path());
     let trail = Trail::of(&store, &archive, &account.id, Mode::Live);
@@ -324,12 +324,12 @@ async fn an_export_ends_where_it_began_though_entries_are_written_meanwhile() {
     // A store that is slow because the machine is busy must not look like one that is down.
     let world = World::start_with(|options| options.env("TOLLGATE_STORE__TIMEOUT_MS", "10000")).await;
     let (account, caller) = world.account("builder").await;
-    let scribe = Scribe::of(&world.store, &account, Mode::Live);
-    scribe.write(&lines(2000)).await;
+    let writer = AuditWriter::new(&world.store, &account, Mode::Live);
+    writer.write(&lines(2000)).await;
     let writing = async {
         let more = lines(40);
         loop {
-            scribe.write(&more).await;
+            writer.write(&more).await;
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
@@ -367,7 +367,7 @@ async fn an_export_that_cannot_go_on_breaks_the_connection() {
         .issue(&account, Mode::Live, &[Permission::Read], &[], None)
         .await;
     // More than any buffer between the two ends holds.
-    Scribe::of(&world.store, &account, Mode::Live)
+    AuditWriter::new(&world.store, &account, Mode::Live)
         .write(&lines(30_000))
         .await;
     let request = http_client().get(format!("{}/v1/audit/export", world.admin.url()));
@@ -428,7 +428,7 @@ async fn entries_are_there_after_the_store_was_killed() {
 async fn a_clock_that_jumps_back_breaks_no_chain() {
     let world = World::start().await;
     let (account, caller) = world.account("builder").await;
-    let scribe = Scribe::of(&world.store, &account, Mode::Live);
+    let writer = AuditWriter::new(&world.store, &account, Mode::Live);
     let mut all = lines(60);
     for (n, (at, _)) in all.iter_mut().enumerate() {
         match n {
@@ -437,7 +437,7 @@ async fn a_clock_that_jumps_back_breaks_no_chain() {
             _ => {}
         }
     }
-    scribe.write(&all).await;
+    writer.write(&all).await;
     let entries = exported(&caller.get("/v1/audit/export").await);
     let listed = success(&caller.get("/v1/audit?limit=200").await, 200);
     assert_eq!(listed["total"], json!(entries.len()));

@@ -1,7 +1,7 @@
 //! The last checkpoint of a trail, outside the store, and segments that left it: what was cut off or exchanged shows.
 
-use crate::office::{Office, audit, broken};
-use crate::scribe::{Scribe, lines};
+use crate::audit_writer::{AuditWriter, lines};
+use crate::trail_fixture::{TrailFixture, audit, broken};
 use crate::world::{BINARY, World, problem, success, text};
 use archive::Archive;
 use audit_verify::checkpoint::{self, Stays};
@@ -26,27 +26,27 @@ async fn until(what: &str, mut look: impl FnMut() -> bool) {
 
 #[tokio::test]
 async fn the_last_checkpoint_moves_on_and_shows_what_was_cut_off() {
-    let office = Office::open().await;
-    let options = AdminOptions::new(BINARY, office.redis.url())
+    let fixture = TrailFixture::open().await;
+    let options = AdminOptions::new(BINARY, fixture.redis.url())
         .env(
             "TOLLGATE_AUDIT__ARCHIVE",
-            office.path("archive").display().to_string(),
+            fixture.path("archive").display().to_string(),
         )
         .env("TOLLGATE_AUDIT__CHECKPOINT_EVERY_MS", "50");
     let admin = Admin::start(options.clone());
-    let path = office
+    let path = fixture
         .path("archive")
         .join("checkpoints")
-        .join(&office.account.id)
+        .join(&fixture.account.id)
         .join("live");
     let size = |path: &Path| -> Option<u64> {
         let note = std::fs::read_to_string(path).ok()?;
         note.lines().nth(1)?.parse().ok()
     };
     until("a checkpoint of 50", || size(&path) == Some(50)).await;
-    office.scribe.write(&lines(5)).await;
+    fixture.writer.write(&lines(5)).await;
     until("a checkpoint of 55", || size(&path) == Some(55)).await;
-    let verdict = office.verify(&[], 0);
+    let verdict = fixture.verify(&[], 0);
     assert_eq!(
         verdict["checkpoint"],
         json!({ "source": "archive", "size": 55, "hash": verdict["hash"] })
@@ -55,16 +55,16 @@ async fn the_last_checkpoint_moves_on_and_shows_what_was_cut_off() {
     assert!(!path.with_file_name("test").exists(), "there is nothing to sign");
 
     // Cut off, and made to look whole.
-    let (all, hashes) = (office.scribe.lines().await, office.scribe.hashes().await);
-    office.scribe.forge(&all[..48], &hashes[..48], 48).await;
+    let (all, hashes) = (fixture.writer.lines().await, fixture.writer.hashes().await);
+    fixture.writer.forge(&all[..48], &hashes[..48], 48).await;
     let refused = "tollgate_admin_audit_checkpoints_refused_total ";
     until("a refusal", || metric(&admin, refused) > 0).await;
-    broken(&office.verify(&[], 1), 49, "missing at the end");
+    broken(&fixture.verify(&[], 1), 49, "missing at the end");
     // Grown again with other entries: it is not moved over them either.
-    office.scribe.write(&lines(20)).await;
+    fixture.writer.write(&lines(20)).await;
     let before = metric(&admin, refused);
     until("another refusal", || metric(&admin, refused) > before).await;
-    broken(&office.verify(&[], 1), 55, "another hash");
+    broken(&fixture.verify(&[], 1), 55, "another hash");
     // Nor by a server that has never seen it.
     admin.kill9();
     let logged = admin.logs();
@@ -76,29 +76,29 @@ async fn the_last_checkpoint_moves_on_and_shows_what_was_cut_off() {
     let fresh = Admin::start(options);
     until("a refusal by a fresh server", || metric(&fresh, refused) > 0).await;
     assert_eq!(size(&path), Some(55), "the old note stays");
-    office.scribe.forge(&all, &hashes, 55).await;
-    assert_eq!(office.verify(&[], 0)["ok"], json!(true));
-    office.scribe.write(&lines(1)).await;
+    fixture.writer.forge(&all, &hashes, 55).await;
+    assert_eq!(fixture.verify(&[], 0)["ok"], json!(true));
+    fixture.writer.write(&lines(1)).await;
     until("a checkpoint of 56", || size(&path) == Some(56)).await;
     // A note that somebody else wrote is not believed.
     let note = std::fs::read_to_string(&path).unwrap();
     std::fs::write(&path, note.replacen("\n56\n", "\n57\n", 1)).unwrap();
-    broken(&office.verify(&[], 1), Value::Null, "signature does not fit");
-    let _keep = &office.store;
+    broken(&fixture.verify(&[], 1), Value::Null, "signature does not fit");
+    let _keep = &fixture.store;
 }
 
 #[tokio::test]
 async fn a_checkpoint_that_another_server_moved_on_is_no_sign_of_tampering() {
-    let office = Office::open().await;
-    let archive = archive_of(&office);
-    let (id, mode) = (office.account.id.as_str(), Mode::Live);
-    let trail = Trail::of(&office.store, &archive, id, mode);
+    let fixture = TrailFixture::open().await;
+    let archive = archive_of(&fixture);
+    let (id, mode) = (fixture.account.id.as_str(), Mode::Live);
+    let trail = Trail::of(&fixture.store, &archive, id, mode);
     let first = trail.seal().await.unwrap();
     assert_eq!(first.seq, 50);
     // What another server seals and signs after this one looked at the chain, and before it reads the checkpoint.
-    office.scribe.write(&lines(20)).await;
+    fixture.writer.write(&lines(20)).await;
     let last = checkpoint::of(id, mode, trail.seal().await.unwrap());
-    office.scribe.write(&lines(5)).await;
+    fixture.writer.write(&lines(5)).await;
     let head = checkpoint::end(&trail, Some(&last)).await.unwrap();
     assert_eq!(
         (last.size, head.seq),
@@ -123,9 +123,9 @@ async fn a_checkpoint_that_another_server_moved_on_is_no_sign_of_tampering() {
     assert_eq!(checkpoint::end(&trail, None).await.unwrap(), head);
 }
 
-fn archive_of(office: &Office) -> Archive {
+fn archive_of(fixture: &TrailFixture) -> Archive {
     let mut settings = load_from(None, std::iter::empty()).unwrap().audit;
-    settings.archive = office.path("archive").display().to_string();
+    settings.archive = fixture.path("archive").display().to_string();
     Archive::of(&settings).unwrap()
 }
 
@@ -141,8 +141,8 @@ async fn nothing_is_signed_that_contradicts_the_last_checkpoint() {
     .await;
     let cli = Cli::new(BINARY, world.redis.url()).env("TOLLGATE_AUDIT__ARCHIVE", &archive);
     let (account, caller) = world.account("builder").await;
-    let scribe = Scribe::of(&world.store, &account, Mode::Live);
-    scribe.write(&lines(50)).await;
+    let writer = AuditWriter::new(&world.store, &account, Mode::Live);
+    writer.write(&lines(50)).await;
     let path = "/v1/audit/checkpoint";
     let first = success(&caller.get(path).await, 200);
     let noted = first["size"].as_u64().unwrap();
@@ -150,10 +150,10 @@ async fn nothing_is_signed_that_contradicts_the_last_checkpoint() {
     std::fs::create_dir_all(&place).unwrap();
     let put = || std::fs::write(place.join("live"), text(&first, "/note")).unwrap();
     put();
-    scribe.write(&lines(5)).await;
+    writer.write(&lines(5)).await;
     let whole = success(&caller.get(path).await, 200);
     assert_eq!(whole["size"], json!(noted + 5));
-    let (all, hashes) = (scribe.lines().await, scribe.hashes().await);
+    let (all, hashes) = (writer.lines().await, writer.hashes().await);
     for size in [0, 10, noted, noted + 3] {
         let earlier = success(&caller.get(&format!("{path}?size={size}")).await, 200);
         assert_eq!(earlier["size"], json!(size));
@@ -179,7 +179,7 @@ async fn nothing_is_signed_that_contradicts_the_last_checkpoint() {
         .replace("bot-", "bat-")
         .into_bytes();
     for (lines, kept, words) in [(&changed[..], 22, "written anew"), (&all[..40], 40, "cut off")] {
-        scribe.forge(lines, &hashes[..kept], lines.len()).await;
+        writer.forge(lines, &hashes[..kept], lines.len()).await;
         refused("", words).await;
         refused("?size=30", words).await;
         let said = audit(&cli, &account.id, &export, 1);
@@ -190,11 +190,11 @@ async fn nothing_is_signed_that_contradicts_the_last_checkpoint() {
     // Only the hash of an earlier entry: the end is what it was, and the earlier end is none.
     let mut other = hashes.clone();
     other[9][0] ^= 1;
-    scribe.forge(&all, &other, all.len()).await;
+    writer.forge(&all, &other, all.len()).await;
     refused("?size=10", "does not lead to").await;
 
     // A checkpoint that cannot be read may say anything.
-    scribe.forge(&all, &hashes, all.len()).await;
+    writer.forge(&all, &hashes, all.len()).await;
     std::fs::remove_dir_all(&place).unwrap();
     std::fs::write(&place, "").unwrap();
     let said = problem(&caller.get(path).await, 503, "SERVICE_UNAVAILABLE");
@@ -209,18 +209,18 @@ async fn nothing_is_signed_that_contradicts_the_last_checkpoint() {
 
 #[tokio::test]
 async fn a_trail_is_verified_through_its_archived_segments() {
-    let office = Office::open().await;
-    let archive = office.path("archive");
-    let options = AdminOptions::new(BINARY, office.redis.url())
+    let fixture = TrailFixture::open().await;
+    let archive = fixture.path("archive");
+    let options = AdminOptions::new(BINARY, fixture.redis.url())
         .env("TOLLGATE_AUDIT__ARCHIVE", archive.display().to_string())
         .env("TOLLGATE_AUDIT__ARCHIVE_AFTER_ENTRIES", "12")
         .env("TOLLGATE_AUDIT__SEGMENT_ENTRIES", "10");
-    let (file, note) = office.export("before.jsonl");
+    let (file, note) = fixture.export("before.jsonl");
     let before = std::fs::read_to_string(&file).unwrap();
     let admin = Admin::start(options);
     until("most entries leave the store", || {
-        let key = office.account.keys.audit(Mode::Live);
-        office.redis.command::<u64>(&["LLEN", &key]) <= 20
+        let key = fixture.account.keys.audit(Mode::Live);
+        fixture.redis.command::<u64>(&["LLEN", &key]) <= 20
     })
     .await;
     // Its worker ends with its turn: a segment that the store does not know yet would be one that nobody reads.
@@ -231,12 +231,12 @@ async fn a_trail_is_verified_through_its_archived_segments() {
         "{}",
         admin.logs()
     );
-    let verdict = office.verify(&["--checkpoint", &note], 0);
+    let verdict = fixture.verify(&["--checkpoint", &note], 0);
     assert_eq!(verdict["entries"], json!(50));
-    let (file, note) = office.export("after.jsonl");
+    let (file, note) = fixture.export("after.jsonl");
     assert_eq!(std::fs::read_to_string(&file).unwrap(), before);
     assert_eq!(
-        office.verify(&["--file", &file, "--checkpoint", &note], 0)["ok"],
+        fixture.verify(&["--file", &file, "--checkpoint", &note], 0)["ok"],
         json!(true)
     );
     let mut segments = Vec::new();
@@ -248,7 +248,7 @@ async fn a_trail_is_verified_through_its_archived_segments() {
         let middle = flipped.len() / 2;
         flipped[middle] ^= 1;
         std::fs::write(&segment, &flipped).unwrap();
-        let verdict = office.verify(&[], 1);
+        let verdict = fixture.verify(&[], 1);
         assert!(text(&verdict, "/problem").contains("archive"), "{verdict}");
         let first = segment.file_name().unwrap().to_string_lossy()[..12]
             .parse::<u64>()
@@ -256,7 +256,7 @@ async fn a_trail_is_verified_through_its_archived_segments() {
         assert_eq!(verdict["firstBroken"], json!(first), "{}", segment.display());
         std::fs::write(&segment, &bytes).unwrap();
     }
-    assert_eq!(office.verify(&[], 0)["ok"], json!(true));
+    assert_eq!(fixture.verify(&[], 0)["ok"], json!(true));
 }
 
 fn find(dir: &Path, found: &mut Vec<PathBuf>) {

@@ -169,7 +169,7 @@ async fn a_call_under_way_is_open_and_then_settled() {
 }
 
 #[tokio::test]
-async fn what_the_provider_makes_of_a_call_is_told() {
+async fn what_the_provider_makes_of_a_call_is_reported() {
     let stage = Stage::start().await;
     let client = stage.client("builder", json!({ "maxSpendPerDay": 10 })).await;
     stage.upstream.set(|_| Answer::error(400, "bad", "no"));

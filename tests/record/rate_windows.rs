@@ -108,11 +108,11 @@ async fn a_flood_has_ten_records_and_one_for_the_rest() {
         recorded,
         "by its own id"
     );
-    told_elsewhere(&stage, &client, &ids).await;
+    reported_elsewhere(&stage, &client, &ids).await;
 }
 
 /// Lists, statistics and verification count the record; other accounts know nothing of it.
-async fn told_elsewhere(stage: &Stage, client: &Client, ids: &[String]) {
+async fn reported_elsewhere(stage: &Stage, client: &Client, ids: &[String]) {
     let listed = client.api.get("/v1/audit?type=decisions.denied").await;
     let listed: Value = success(&listed, 200);
     assert_eq!(listed["total"], json!(1));

@@ -287,7 +287,7 @@ async fn what_is_no_run_is_refused() {
 /// Runs of one status are looked for, some at a time: all of them are found by going on, and no page looks at more than it may.
 #[tokio::test]
 async fn runs_of_a_status_are_found_behind_any_number_of_others() {
-    use store::run::LOOKED_AT_MAX;
+    use store::run::SCANNED_MAX;
     let stage = Stage::start().await;
     let client = stage.client("enterprise", json!({})).await;
     let index = client.account.keys.runs(Mode::Live, "bot");
@@ -298,7 +298,7 @@ async fn runs_of_a_status_are_found_behind_any_number_of_others() {
         redis.call('ZADD', KEYS[1], tonumber(ARGV[1]) + n, id) \
         redis.call('HSET', KEYS[2] .. id, 'first', ARGV[1], 'last', tonumber(ARGV[1]) + n) \
         if status ~= '' then redis.call('HSET', KEYS[2] .. id, 'status', status, 'ended', ARGV[1]) end end return 1";
-    let (now, count) = (clock::now_ms() - 100_000, 2 * LOOKED_AT_MAX + 6);
+    let (now, count) = (clock::now_ms() - 100_000, 2 * SCANNED_MAX + 6);
     let (now, count) = (now.to_string(), count.to_string());
     let redis = &stage.world.redis;
     assert_eq!(

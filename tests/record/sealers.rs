@@ -1,7 +1,7 @@
 //! Sealing is confluent: whoever seals when, is killed when, or loses which answer, the chain and its indexes are the ones
 //! that a single reader of the lines computes.
 
-use crate::scribe::{START_MS, Scribe, chain, lines};
+use crate::audit_writer::{AuditWriter, START_MS, chain, lines};
 use crate::world::BINARY;
 use domain::entry::LINE_VERSION;
 use domain::mode::Mode;
@@ -19,9 +19,9 @@ const COUNT: u64 = 3000;
 const SEALERS: usize = 8;
 
 /// A generator of small numbers that is the same in every run.
-struct Dice(u64);
+struct SeededRandom(u64);
 
-impl Dice {
+impl SeededRandom {
     fn below(&mut self, end: u64) -> u64 {
         self.0 = self
             .0
@@ -32,12 +32,12 @@ impl Dice {
 }
 
 /// Checks hashes and indexes against what the lines alone say.
-async fn check(store: &Store, account: &SeedAccount, scribe: &Scribe, mode: Mode) {
-    Chain::of(store, &account.id, mode).seal().await.unwrap();
-    let chain = chain(&scribe.lines().await);
+async fn check(store: &Store, account: &SeedAccount, writer: &AuditWriter, mode: Mode) {
+    Chain::new(store, &account.id, mode).seal().await.unwrap();
+    let chain = chain(&writer.lines().await);
     let hashes: Vec<Vec<u8>> = chain.iter().map(|(_, sealed)| sealed.hash.to_vec()).collect();
     assert!(
-        scribe.hashes().await == hashes,
+        writer.hashes().await == hashes,
         "the hashes are those of one sealer"
     );
     let mut model: BTreeMap<String, Vec<u64>> = BTreeMap::new();
@@ -68,7 +68,7 @@ async fn check(store: &Store, account: &SeedAccount, scribe: &Scribe, mode: Mode
         .filter(|(entry, _)| entry.id.starts_with("allow_"))
         .step_by(97)
     {
-        let numbers = Chain::of(store, &account.id, mode)
+        let numbers = Chain::new(store, &account.id, mode)
             .decision(&entry.id)
             .await
             .unwrap();
@@ -77,18 +77,18 @@ async fn check(store: &Store, account: &SeedAccount, scribe: &Scribe, mode: Mode
 }
 
 /// The sealers of the test did something: [`check`] seals what they left.
-async fn sealed_some(scribe: &Scribe) {
-    assert!(!scribe.hashes().await.is_empty(), "no sealer sealed anything");
+async fn sealed_some(writer: &AuditWriter) {
+    assert!(!writer.hashes().await.is_empty(), "no sealer sealed anything");
 }
 
 /// Writes all lines in small pieces.
-async fn write(scribe: &Scribe) {
-    let mut dice = Dice(1);
+async fn write(writer: &AuditWriter) {
+    let mut dice = SeededRandom(1);
     let all = lines(COUNT);
     let mut rest = all.as_slice();
     while !rest.is_empty() {
         let (now, later) = rest.split_at(rest.len().min(1 + dice.below(40) as usize));
-        scribe.write(now).await;
+        writer.write(now).await;
         rest = later;
         tokio::time::sleep(Duration::from_micros(dice.below(2000))).await;
     }
@@ -99,18 +99,18 @@ async fn eight_sealers_that_are_killed_make_the_chain_of_one() {
     let redis = Redis::start();
     let store = redis.store();
     let account = Seed::new(&store).await.account("builder").await;
-    let scribe = Scribe::of(&store, &account, Mode::Live);
+    let writer = AuditWriter::new(&store, &account, Mode::Live);
     let (url, id) = (redis.url(), account.id.clone());
     let sealer = || -> (JoinHandle<()>, Arc<AtomicBool>) {
         let (url, id) = (url.clone(), id.clone());
         let busy = Arc::new(AtomicBool::new(false));
-        let told = Arc::clone(&busy);
+        let reported = Arc::clone(&busy);
         let sealing = tokio::spawn(async move {
             let store = Store::open(&url, Duration::from_secs(5)).unwrap();
             loop {
-                told.store(true, Ordering::SeqCst);
-                let _ = Chain::of(&store, &id, Mode::Live).seal().await;
-                told.store(false, Ordering::SeqCst);
+                reported.store(true, Ordering::SeqCst);
+                let _ = Chain::new(&store, &id, Mode::Live).seal().await;
+                reported.store(false, Ordering::SeqCst);
                 tokio::task::yield_now().await;
             }
         });
@@ -119,7 +119,7 @@ async fn eight_sealers_that_are_killed_make_the_chain_of_one() {
     let mut sealers: Vec<_> = (0..SEALERS).map(|_| sealer()).collect();
     let (mut kills, mut cut_off) = (0, 0);
     let killing = async {
-        let mut dice = Dice(7);
+        let mut dice = SeededRandom(7);
         loop {
             tokio::time::sleep(Duration::from_micros(500 + dice.below(4000))).await;
             let at = dice.below(SEALERS as u64) as usize;
@@ -131,7 +131,7 @@ async fn eight_sealers_that_are_killed_make_the_chain_of_one() {
         }
     };
     tokio::select! {
-        () = write(&scribe) => {}
+        () = write(&writer) => {}
         () = killing => {}
     }
     assert!(kills > 20, "{kills}");
@@ -139,8 +139,8 @@ async fn eight_sealers_that_are_killed_make_the_chain_of_one() {
     for (sealer, _) in sealers {
         sealer.abort();
     }
-    sealed_some(&scribe).await;
-    check(&store, &account, &scribe, Mode::Live).await;
+    sealed_some(&writer).await;
+    check(&store, &account, &writer, Mode::Live).await;
 }
 
 /// While servers are upgraded, an earlier one meets lines of a later release. It seals and shows what is before them, and
@@ -152,19 +152,19 @@ async fn a_line_of_a_later_release_is_left_to_that_release() {
     let store = redis.store();
     let seed = Seed::new(&store).await;
     let account = seed.account("builder").await;
-    let scribe = Scribe::of(&store, &account, Mode::Live);
-    scribe.write(&lines(BEFORE as u64)).await;
+    let writer = AuditWriter::new(&store, &account, Mode::Live);
+    writer.write(&lines(BEFORE as u64)).await;
     let later = format!(
         "v{} D weekend_limit allow_1 1 ,,,,,,, a b c d e f",
         LINE_VERSION + 1
     );
-    scribe.write(&[(START_MS, later)]).await;
-    scribe.write(&lines(1)).await;
+    writer.write(&[(START_MS, later)]).await;
+    writer.write(&lines(1)).await;
     let admin = Admin::start(AdminOptions::new(BINARY, redis.url()));
-    let chain = Chain::of(&store, &account.id, Mode::Live);
+    let chain = Chain::new(&store, &account.id, Mode::Live);
     for _ in 0..3 {
         let end = chain.seal().await.unwrap();
-        assert_eq!((end.seq, scribe.hashes().await.len()), (BEFORE as u64, BEFORE));
+        assert_eq!((end.seq, writer.hashes().await.len()), (BEFORE as u64, BEFORE));
     }
     let caller = admin.caller(&account.api_key(Mode::Live).await);
     let reply = caller.get("/v1/audit").await;
@@ -173,8 +173,8 @@ async fn a_line_of_a_later_release_is_left_to_that_release() {
     assert_eq!(entries.len(), BEFORE);
     assert!(entries.iter().all(|entry| entry["type"] != "unreadable"));
     // The later release seals it; an earlier server does not show it as something else.
-    scribe
-        .forge(&scribe.lines().await, &vec![vec![7; 32]; BEFORE + 2], BEFORE + 2)
+    writer
+        .forge(&writer.lines().await, &vec![vec![7; 32]; BEFORE + 2], BEFORE + 2)
         .await;
     let reply = caller.get("/v1/audit?limit=1&offset=1").await;
     assert_eq!(reply.status, 503, "{}", reply.text());
@@ -185,7 +185,7 @@ async fn sealers_whose_wires_are_cut_and_whose_answers_are_lost_make_the_same_ch
     let redis = Redis::start();
     let store = redis.store();
     let account = Seed::new(&store).await.account("builder").await;
-    let scribe = Scribe::of(&store, &account, Mode::Test);
+    let writer = AuditWriter::new(&store, &account, Mode::Test);
     let wires: Vec<Wire> = (0..SEALERS).map(|_| Wire::to_port(redis.port())).collect();
     let failed = Arc::new(AtomicU64::new(0));
     let sealers: Vec<_> = wires
@@ -197,7 +197,7 @@ async fn sealers_whose_wires_are_cut_and_whose_answers_are_lost_make_the_same_ch
                 let store = Store::open(&url, Duration::from_millis(50)).unwrap();
                 loop {
                     // It fails when the wire is cut; the next one goes on.
-                    let sealed = Chain::of(&store, &id, Mode::Test).seal().await;
+                    let sealed = Chain::new(&store, &id, Mode::Test).seal().await;
                     failed.fetch_add(u64::from(sealed.is_err()), Ordering::SeqCst);
                     tokio::time::sleep(Duration::from_micros(300)).await;
                 }
@@ -206,7 +206,7 @@ async fn sealers_whose_wires_are_cut_and_whose_answers_are_lost_make_the_same_ch
         })
         .collect();
     let cutting = async {
-        let mut dice = Dice(3);
+        let mut dice = SeededRandom(3);
         loop {
             tokio::time::sleep(Duration::from_millis(1 + dice.below(8))).await;
             let wire = &wires[dice.below(SEALERS as u64) as usize];
@@ -223,7 +223,7 @@ async fn sealers_whose_wires_are_cut_and_whose_answers_are_lost_make_the_same_ch
         }
     };
     tokio::select! {
-        () = write(&scribe) => {}
+        () = write(&writer) => {}
         () = cutting => {}
     }
     for sealer in sealers {
@@ -231,8 +231,8 @@ async fn sealers_whose_wires_are_cut_and_whose_answers_are_lost_make_the_same_ch
     }
     let failed = failed.load(Ordering::SeqCst);
     assert!(failed > 0, "no wire was cut while one sealed");
-    sealed_some(&scribe).await;
-    check(&store, &account, &scribe, Mode::Test).await;
+    sealed_some(&writer).await;
+    check(&store, &account, &writer, Mode::Test).await;
 }
 
 #[tokio::test]
@@ -240,30 +240,30 @@ async fn servers_that_are_killed_while_they_seal_leave_the_same_chain() {
     let redis = Redis::start();
     let store = redis.store();
     let account = Seed::new(&store).await.account("builder").await;
-    let scribe = Scribe::of(&store, &account, Mode::Live);
+    let writer = AuditWriter::new(&store, &account, Mode::Live);
     let start =
         || Admin::start(AdminOptions::new(BINARY, redis.url()).env("TOLLGATE_AUDIT__SEAL_EVERY_MS", "1"));
     let all = lines(COUNT * 2);
     let mut unfinished = 0;
     for part in all.chunks(all.len() / 4) {
-        let before = scribe.hashes().await.len();
+        let before = writer.hashes().await.len();
         let victim = start();
-        scribe.write(part).await;
+        writer.write(part).await;
         eventually("the server seals some", Duration::from_secs(60), async || {
-            (scribe.hashes().await.len() > before).then_some(())
+            (writer.hashes().await.len() > before).then_some(())
         })
         .await;
         victim.kill9();
-        unfinished += usize::from(scribe.hashes().await.len() < scribe.lines().await.len());
+        unfinished += usize::from(writer.hashes().await.len() < writer.lines().await.len());
     }
     assert!(unfinished > 0, "every server had sealed all when it was killed");
     let survivor = start();
     eventually("the survivor seals all", Duration::from_secs(60), async || {
-        (scribe.hashes().await.len() == all.len()).then_some(())
+        (writer.hashes().await.len() == all.len()).then_some(())
     })
     .await;
     drop(survivor);
-    check(&store, &account, &scribe, Mode::Live).await;
+    check(&store, &account, &writer, Mode::Live).await;
 }
 
 #[tokio::test]
@@ -271,12 +271,12 @@ async fn a_chain_with_a_backlog_is_sealed_piece_by_piece() {
     let redis = Redis::start();
     let store = redis.store();
     let account = Seed::new(&store).await.account("builder").await;
-    let scribe = Scribe::of(&store, &account, Mode::Live);
+    let writer = AuditWriter::new(&store, &account, Mode::Live);
     let count = 2 * SEAL_BATCH + 1;
     for part in lines(count).chunks(100) {
-        scribe.write(part).await;
+        writer.write(part).await;
     }
-    let chain = Chain::of(&store, &account.id, Mode::Live);
+    let chain = Chain::new(&store, &account.id, Mode::Live);
     for (batches, end, added) in [
         (1, SEAL_BATCH, SEAL_BATCH),
         (1, 2 * SEAL_BATCH, SEAL_BATCH),
@@ -286,5 +286,5 @@ async fn a_chain_with_a_backlog_is_sealed_piece_by_piece() {
         let sealed = chain.seal_some(batches).await.unwrap();
         assert_eq!((sealed.end.seq, sealed.added), (end, added));
     }
-    check(&store, &account, &scribe, Mode::Live).await;
+    check(&store, &account, &writer, Mode::Live).await;
 }

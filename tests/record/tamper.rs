@@ -1,6 +1,6 @@
 //! A chain of fifty entries, and everything that can be done to one of them: in an export, and in the store.
 
-use crate::scribe::{Scribe, chain, lines};
+use crate::audit_writer::{AuditWriter, chain, lines};
 use archive::Archive;
 use archive::place::Place;
 use audit_verify::{Broken, Known, Source, Walk, file, online};
@@ -207,7 +207,7 @@ struct Kept {
     _redis: Redis,
     store: Store,
     account: SeedAccount,
-    scribe: Scribe,
+    writer: AuditWriter,
     archive: Archive,
     _dir: tempfile::TempDir,
     lines: Vec<Vec<u8>>,
@@ -220,8 +220,8 @@ impl Kept {
         let redis = Redis::start();
         let store = redis.store();
         let account = Seed::new(&store).await.account("builder").await;
-        let scribe = Scribe::of(&store, &account, Mode::Live);
-        scribe.write(&lines(SIZE as u64)).await;
+        let writer = AuditWriter::new(&store, &account, Mode::Live);
+        writer.write(&lines(SIZE as u64)).await;
         let dir = tempfile::tempdir().unwrap();
         let mut settings = load_from(None, std::iter::empty()).unwrap().audit;
         settings.archive = dir.path().display().to_string();
@@ -234,7 +234,7 @@ impl Kept {
             (true, SIZE as u64),
             "{verdict:?}"
         );
-        let (lines, hashes) = (scribe.lines().await, scribe.hashes().await);
+        let (lines, hashes) = (writer.lines().await, writer.hashes().await);
         let known = Known {
             source: Source::Archive,
             size: SIZE as u64,
@@ -244,7 +244,7 @@ impl Kept {
             _redis: redis,
             store,
             account,
-            scribe,
+            writer,
             archive,
             _dir: dir,
             lines,
@@ -255,7 +255,7 @@ impl Kept {
 
     /// The first entry that a verification names when the store holds this.
     async fn first_broken(&self, lines: &[Vec<u8>], hashes: &[Vec<u8>], last: usize) -> Option<u64> {
-        self.scribe.forge(lines, hashes, last).await;
+        self.writer.forge(lines, hashes, last).await;
         let known = vec![self.known.clone()];
         let verdict = online(
             &self.store,

@@ -1,7 +1,7 @@
 //! `tollgate-admin audit`: what it says of trails and exports that are whole, cut, changed, or cannot be compared.
 
-use crate::office::{Office, audit, broken, forge, rewrite};
-use crate::scribe::lines;
+use crate::audit_writer::lines;
+use crate::trail_fixture::{TrailFixture, audit, broken, forge, rewrite};
 use crate::world::{BINARY, World, text};
 use domain::mode::Mode;
 use harness::{Cli, REPOSITORY, Redis, Seed};
@@ -10,8 +10,8 @@ use store::keys::AccountKeys;
 
 #[tokio::test]
 async fn a_trail_in_order_is_said_to_be() {
-    let office = Office::open().await;
-    let verdict = office.verify(&[], 0);
+    let fixture = TrailFixture::open().await;
+    let verdict = fixture.verify(&[], 0);
     for (field, value) in [
         ("ok", json!(true)),
         ("entries", json!(50)),
@@ -26,11 +26,11 @@ async fn a_trail_in_order_is_said_to_be() {
         text(&verdict, "/warnings/0").contains("no signed checkpoint"),
         "{verdict}"
     );
-    let (file, note) = office.export("export.jsonl");
-    let online = office.verify(&["--checkpoint", &note], 0);
+    let (file, note) = fixture.export("export.jsonl");
+    let online = fixture.verify(&["--checkpoint", &note], 0);
     assert_eq!(online["checkpoint"]["source"], "note");
     assert_eq!(online["endProven"], json!(true));
-    let alone = office.verify(&["--file", &file], 0);
+    let alone = fixture.verify(&["--file", &file], 0);
     assert_eq!(
         (&alone["checkpoint"]["source"], &alone["endProven"]),
         (&json!("store"), &json!(false))
@@ -39,14 +39,14 @@ async fn a_trail_in_order_is_said_to_be() {
         text(&alone, "/warnings/0").contains("no signed checkpoint"),
         "{alone}"
     );
-    let archived = office.note();
+    let archived = fixture.note();
     std::fs::create_dir_all(archived.parent().unwrap()).unwrap();
     std::fs::copy(&note, &archived).unwrap();
     for (args, source) in [
         (&["--file", &file][..], "archive"),
         (&["--file", &file, "--checkpoint", &note], "note"),
     ] {
-        let verdict = office.verify(args, 0);
+        let verdict = fixture.verify(args, 0);
         assert_eq!(
             (&verdict["ok"], &verdict["entries"], &verdict["endProven"]),
             (&json!(true), &json!(50), &json!(true))
@@ -57,22 +57,25 @@ async fn a_trail_in_order_is_said_to_be() {
         );
         assert_eq!(verdict["warnings"], json!([]));
     }
-    assert_eq!(office.verify(&["--mode", "test"], 0)["entries"], json!(0));
-    let told = office
+    assert_eq!(fixture.verify(&["--mode", "test"], 0)["entries"], json!(0));
+    let reported = fixture
         .cli
-        .run(&["audit", "verify", "--account", &office.account.id]);
-    assert!(told.stdout.contains("Entries 1 to 50 are in order."), "{told:?}");
-    let plain = office
+        .run(&["audit", "verify", "--account", &fixture.account.id]);
+    assert!(
+        reported.stdout.contains("Entries 1 to 50 are in order."),
+        "{reported:?}"
+    );
+    let plain = fixture
         .cli
-        .run(&["audit", "export", "--account", &office.account.id]);
+        .run(&["audit", "export", "--account", &fixture.account.id]);
     assert_eq!(plain.stdout, std::fs::read_to_string(&file).unwrap());
 }
 
 #[tokio::test]
 async fn an_export_is_verified_without_a_store() {
-    let office = Office::open().await;
-    let (file, note) = office.export("export.jsonl");
-    let (key, alone, id) = (office.key(), office.alone(), &office.account.id);
+    let fixture = TrailFixture::open().await;
+    let (file, note) = fixture.export("export.jsonl");
+    let (key, alone, id) = (fixture.key(), fixture.alone(), &fixture.account.id);
     let verify =
         |args: &[&str], code| audit(&alone, id, &[&["verify", "--file", &file], args].concat(), code);
     let proven = verify(&["--checkpoint", &note, "--key", &key], 0);
@@ -94,7 +97,7 @@ async fn an_export_is_verified_without_a_store() {
     let unchecked = verify(&["--checkpoint", &note], 2);
     assert!(text(&unchecked, "/error").contains("--key"), "{unchecked}");
     // The archive's note does where the store cannot be asked.
-    let path = office.note();
+    let path = fixture.note();
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::copy(&note, &path).unwrap();
     let archived = verify(&["--key", &key], 0);
@@ -117,32 +120,32 @@ async fn an_export_is_verified_without_a_store() {
 
 #[tokio::test]
 async fn an_archive_that_cannot_be_read_is_no_archive_without_a_checkpoint() {
-    let office = Office::open().await;
-    let (file, note) = office.export("export.jsonl");
+    let fixture = TrailFixture::open().await;
+    let (file, note) = fixture.export("export.jsonl");
     // Below a file nothing can be read, whoever runs the test.
-    let place = office.note().parent().unwrap().to_owned();
+    let place = fixture.note().parent().unwrap().to_owned();
     std::fs::create_dir_all(place.parent().unwrap()).unwrap();
     std::fs::write(place, "").unwrap();
     for args in [&[][..], &["--file", &file]] {
-        broken(&office.verify(args, 1), Value::Null, "cannot be read");
+        broken(&fixture.verify(args, 1), Value::Null, "cannot be read");
     }
-    let key = office.key();
+    let key = fixture.key();
     let alone = ["verify", "--file", &file, "--key", &key];
     broken(
-        &audit(&office.alone(), &office.account.id, &alone, 1),
+        &audit(&fixture.alone(), &fixture.account.id, &alone, 1),
         Value::Null,
         "cannot be read",
     );
     // A note that was given is enough for an export.
-    office.verify(&["--file", &file, "--checkpoint", &note], 0);
+    fixture.verify(&["--file", &file, "--checkpoint", &note], 0);
 }
 
 #[tokio::test]
 async fn a_store_that_was_written_anew_proves_no_export() {
-    let office = Office::open().await;
-    let (_, note) = office.export("before.jsonl");
-    let (before, hashes) = (office.scribe.lines().await, office.scribe.hashes().await);
-    let archived = office.note();
+    let fixture = TrailFixture::open().await;
+    let (_, note) = fixture.export("before.jsonl");
+    let (before, hashes) = (fixture.writer.lines().await, fixture.writer.hashes().await);
+    let archived = fixture.note();
     std::fs::create_dir_all(archived.parent().unwrap()).unwrap();
     std::fs::copy(&note, &archived).unwrap();
     let mut changed = before.clone();
@@ -151,22 +154,22 @@ async fn a_store_that_was_written_anew_proves_no_export() {
         .replace("bot-", "bat-")
         .into_bytes();
     // The hashes behind it are computed again.
-    office.scribe.forge(&changed, &hashes[..22], 50).await;
-    let file = office.path("anew.jsonl").display().to_string();
-    office.audit(&["export", "--out", &file], 0);
-    broken(&office.verify(&["--file", &file], 1), 50, "another hash");
+    fixture.writer.forge(&changed, &hashes[..22], 50).await;
+    let file = fixture.path("anew.jsonl").display().to_string();
+    fixture.audit(&["export", "--out", &file], 0);
+    broken(&fixture.verify(&["--file", &file], 1), 50, "another hash");
     // In order again, and longer than the note.
-    office.scribe.forge(&before, &hashes, 50).await;
-    office.scribe.write(&lines(3)).await;
-    office.audit(&["export", "--out", &file], 0);
-    let verdict = office.verify(&["--file", &file], 0);
+    fixture.writer.forge(&before, &hashes, 50).await;
+    fixture.writer.write(&lines(3)).await;
+    fixture.audit(&["export", "--out", &file], 0);
+    let verdict = fixture.verify(&["--file", &file], 0);
     assert_eq!(
         (&verdict["checkpoint"]["source"], &verdict["endProven"]),
         (&json!("store"), &json!(true))
     );
     let given = ["--file", &file, "--checkpoint", &note];
-    broken(&office.verify(&given, 1), 51, "behind the end");
-    let older = office.verify(&[&given[..], &["--older"]].concat(), 0);
+    broken(&fixture.verify(&given, 1), 51, "behind the end");
+    let older = fixture.verify(&[&given[..], &["--older"]].concat(), 0);
     assert_eq!(
         (&older["checkpoint"]["size"], &older["endProven"]),
         (&json!(50), &json!(false))
@@ -179,11 +182,11 @@ async fn a_store_that_was_written_anew_proves_no_export() {
 
 #[tokio::test]
 async fn notes_and_keys_must_be_the_right_ones() {
-    let office = Office::open().await;
-    let (file, note) = office.export("export.jsonl");
-    let verify = |args: &[&str], code| office.verify(&[&["--file", &file], args].concat(), code);
+    let fixture = TrailFixture::open().await;
+    let (file, note) = fixture.export("export.jsonl");
+    let verify = |args: &[&str], code| fixture.verify(&[&["--file", &file], args].concat(), code);
     let good = std::fs::read_to_string(&note).unwrap();
-    let bad = office.path("bad.note").display().to_string();
+    let bad = fixture.path("bad.note").display().to_string();
     let put = |text: &str| std::fs::write(&bad, text).unwrap();
     put(&good.replacen("\n50\n", "\n49\n", 1));
     broken(
@@ -194,7 +197,7 @@ async fn notes_and_keys_must_be_the_right_ones() {
     put("nonsense");
     broken(&verify(&["--checkpoint", &bad], 1), Value::Null, "no signed note");
     broken(
-        &office.verify(&["--checkpoint", &bad], 1),
+        &fixture.verify(&["--checkpoint", &bad], 1),
         Value::Null,
         "no signed note",
     );
@@ -219,28 +222,28 @@ async fn notes_and_keys_must_be_the_right_ones() {
         &["--file", "/nowhere"],
         &["--checkpoint", "/nowhere"],
     ] {
-        let output = office
+        let output = fixture
             .cli
-            .run(&[&["audit", "verify", "--account", &office.account.id], args].concat());
+            .run(&[&["audit", "verify", "--account", &fixture.account.id], args].concat());
         assert_eq!(output.code, Some(2), "{args:?}: {output:?}");
     }
     assert_eq!(
-        audit(&office.cli, "acct_none", &["verify"], 1)["code"],
+        audit(&fixture.cli, "acct_none", &["verify"], 1)["code"],
         "NOT_FOUND"
     );
 }
 
 #[tokio::test]
 async fn an_export_must_be_what_the_store_has() {
-    let office = Office::open().await;
-    let (file, note) = office.export("export.jsonl");
+    let fixture = TrailFixture::open().await;
+    let (file, note) = fixture.export("export.jsonl");
     let whole = std::fs::read_to_string(&file).unwrap();
-    let verify = |code| office.verify(&["--file", &file], code);
+    let verify = |code| fixture.verify(&["--file", &file], code);
     // All hashes behind the changed entry are right again, and it is named all the same.
     rewrite(&file, |lines| forge(lines, 22));
     broken(&verify(1), 23, "another entry than in the store");
     broken(
-        &office.verify(&["--file", &file, "--checkpoint", &note], 1),
+        &fixture.verify(&["--file", &file, "--checkpoint", &note], 1),
         50,
         "another hash",
     );
@@ -254,95 +257,95 @@ async fn an_export_must_be_what_the_store_has() {
     std::fs::write(&file, &whole).unwrap();
     assert_eq!(verify(0)["ok"], json!(true));
     // An export of yesterday is proven with the checkpoint of yesterday.
-    office.scribe.write(&lines(3)).await;
+    fixture.writer.write(&lines(3)).await;
     broken(&verify(1), 51, "--checkpoint");
-    let old = office.verify(&["--file", &file, "--checkpoint", &note], 0);
+    let old = fixture.verify(&["--file", &file, "--checkpoint", &note], 0);
     assert_eq!(old["endProven"], json!(true));
-    let (newer, _) = office.export("newer.jsonl");
+    let (newer, _) = fixture.export("newer.jsonl");
     broken(
-        &office.verify(&["--file", &newer, "--checkpoint", &note], 1),
+        &fixture.verify(&["--file", &newer, "--checkpoint", &note], 1),
         51,
         "behind the end",
     );
     // A part of it.
-    let part = office.path("part.jsonl").display().to_string();
-    let made = office.audit(&["export", "--out", &part, "--after", "40"], 0);
+    let part = fixture.path("part.jsonl").display().to_string();
+    let made = fixture.audit(&["export", "--out", &part, "--after", "40"], 0);
     assert_eq!(made["entries"], json!(13));
     broken(
-        &office.verify(&["--file", &part], 1),
+        &fixture.verify(&["--file", &part], 1),
         1,
         "entry 41 stands in its place",
     );
-    let verdict = office.verify(&["--file", &part, "--after", "40"], 0);
+    let verdict = fixture.verify(&["--file", &part, "--after", "40"], 0);
     assert_eq!(
         (&verdict["entries"], &verdict["endProven"]),
         (&json!(13), &json!(false))
     );
     assert!(verdict["warnings"].to_string().contains("on trust"), "{verdict}");
     // Entry 50 is in it, so the checkpoint of it can be compared.
-    std::fs::create_dir_all(office.note().parent().unwrap()).unwrap();
-    std::fs::copy(&note, office.note()).unwrap();
-    let verdict = office.verify(&["--file", &part, "--after", "40"], 0);
+    std::fs::create_dir_all(fixture.note().parent().unwrap()).unwrap();
+    std::fs::copy(&note, fixture.note()).unwrap();
+    let verdict = fixture.verify(&["--file", &part, "--after", "40"], 0);
     assert_eq!(verdict["endProven"], json!(true));
 }
 
 #[tokio::test]
 async fn a_store_that_was_changed_is_named() {
-    let office = Office::open().await;
-    let (_, note) = office.export("export.jsonl");
-    let (lines, hashes) = (office.scribe.lines().await, office.scribe.hashes().await);
+    let fixture = TrailFixture::open().await;
+    let (_, note) = fixture.export("export.jsonl");
+    let (lines, hashes) = (fixture.writer.lines().await, fixture.writer.hashes().await);
     let mut changed = lines.clone();
     changed[11] = b"12 5 nonsense".to_vec();
-    office.scribe.forge(&changed, &hashes, 50).await;
-    broken(&office.verify(&[], 1), 12, "cannot be read");
-    office.scribe.forge(&lines[..45], &hashes[..45], 50).await;
-    broken(&office.verify(&[], 1), 46, "the account's record counts them");
-    office.scribe.forge(&lines[..45], &hashes[..45], 45).await;
+    fixture.writer.forge(&changed, &hashes, 50).await;
+    broken(&fixture.verify(&[], 1), 12, "cannot be read");
+    fixture.writer.forge(&lines[..45], &hashes[..45], 50).await;
+    broken(&fixture.verify(&[], 1), 46, "the account's record counts them");
+    fixture.writer.forge(&lines[..45], &hashes[..45], 45).await;
     assert_eq!(
-        office.verify(&[], 0)["entries"],
+        fixture.verify(&[], 0)["entries"],
         json!(45),
         "the store alone cannot tell"
     );
     broken(
-        &office.verify(&["--checkpoint", &note], 1),
+        &fixture.verify(&["--checkpoint", &note], 1),
         46,
         "missing at the end",
     );
-    office.scribe.forge(&lines, &hashes, 50).await;
-    assert_eq!(office.verify(&["--checkpoint", &note], 0)["ok"], json!(true));
-    let told = office
+    fixture.writer.forge(&lines, &hashes, 50).await;
+    assert_eq!(fixture.verify(&["--checkpoint", &note], 0)["ok"], json!(true));
+    let reported = fixture
         .cli
-        .run(&["audit", "verify", "--account", &office.account.id]);
-    assert_eq!(told.code, Some(0), "{told:?}");
+        .run(&["audit", "verify", "--account", &fixture.account.id]);
+    assert_eq!(reported.code, Some(0), "{reported:?}");
 }
 
 #[tokio::test]
 async fn a_list_that_hides_entries_is_named() {
-    let office = Office::open().await;
-    assert_eq!(office.verify(&[], 0)["ok"], json!(true));
-    let (keys, mode) = (&office.account.keys, Mode::Live);
+    let fixture = TrailFixture::open().await;
+    assert_eq!(fixture.verify(&[], 0)["ok"], json!(true));
+    let (keys, mode) = (&fixture.account.keys, Mode::Live);
     let every = keys.audit_index(mode, None, Some("decision.denied"));
     let agent = keys.audit_index(mode, Some("bot-1"), None);
     let both = keys.audit_index(mode, Some("bot-1"), Some("decision.denied"));
     for (key, end) in [(&every, "RPOP"), (&agent, "LPOP"), (&both, "RPOP")] {
-        let number: u64 = office.redis.command(&[end, key]);
-        let verdict = office.verify(&[], 1);
+        let number: u64 = fixture.redis.command(&[end, key]);
+        let verdict = fixture.verify(&[], 1);
         broken(&verdict, Value::Null, "the list of entries of");
         let back = end.replace("POP", "PUSH");
-        let _: u64 = office.redis.command(&[&back, key, &number.to_string()]);
-        assert_eq!(office.verify(&[], 0)["ok"], json!(true), "{key}");
+        let _: u64 = fixture.redis.command(&[&back, key, &number.to_string()]);
+        assert_eq!(fixture.verify(&[], 0)["ok"], json!(true), "{key}");
     }
     // As if the missing one were archived.
     let archived = keys.audit_archived(mode);
     let field = AccountKeys::audit_count(Some("bot-1"), None);
-    let _: u64 = office.redis.command(&["HSET", &archived, &field, "1"]);
-    broken(&office.verify(&[], 1), Value::Null, "agent `bot-1`");
+    let _: u64 = fixture.redis.command(&["HSET", &archived, &field, "1"]);
+    broken(&fixture.verify(&[], 1), Value::Null, "agent `bot-1`");
 }
 
 #[tokio::test]
 async fn the_program_of_the_docs_verifies_an_export() {
-    let office = Office::open().await;
-    let (file, _) = office.export("export.jsonl");
+    let fixture = TrailFixture::open().await;
+    let (file, _) = fixture.export("export.jsonl");
     let docs = std::fs::read_to_string(format!("{REPOSITORY}/docs/reference/audit.md")).unwrap();
     let (_, program) = docs.split_once("```python\n").unwrap();
     let (program, _) = program.split_once("```").unwrap();
@@ -357,7 +360,7 @@ async fn the_program_of_the_docs_verifies_an_export() {
             String::from_utf8(output.stderr).unwrap(),
         )
     };
-    let hash = office.verify(&[], 0)["hash"].as_str().unwrap().to_owned();
+    let hash = fixture.verify(&[], 0)["hash"].as_str().unwrap().to_owned();
     let (ok, said, errors) = run();
     assert!(ok, "{errors}");
     assert_eq!(said, format!("50 {hash}\n"));

@@ -196,10 +196,10 @@ async fn sigint_ends_a_drain() {
         RawClient::try_connect(edge.addr()).await.is_none().then_some(())
     })
     .await;
-    let told = Instant::now();
+    let reported = Instant::now();
     edge.signal("INT");
     site.ends_well(edge).await;
-    assert!(told.elapsed() < AT_ONCE, "{:?}", told.elapsed());
+    assert!(reported.elapsed() < AT_ONCE, "{:?}", reported.elapsed());
     assert_eq!((site.charged(), site.open_holds()), ([ESTIMATE; 3], 1));
 }
 

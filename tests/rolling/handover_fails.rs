@@ -94,10 +94,10 @@ async fn a_process_that_hands_over_still_hears_its_signals() {
         let lost = site.options().env("TOLLGATE_STORE__URL", lost);
         let new = site.next_of(&old, lost).await;
         new.signal("STOP");
-        let told = Instant::now();
+        let reported = Instant::now();
         old.signal(signal);
         site.ends_well(old).await;
-        assert!(told.elapsed() < AT_ONCE, "{signal}: {:?}", told.elapsed());
+        assert!(reported.elapsed() < AT_ONCE, "{signal}: {:?}", reported.elapsed());
         new.kill9();
     }
 }

@@ -63,7 +63,7 @@ async fn approved(site: &Site, store: &Store, estimate: u64) -> HoldName {
             plan: &Plan::default(),
             charge: Some(&charge),
         };
-        let answer = asked.run(store).await.expect("an answer");
+        let answer = asked.execute(store).await.expect("an answer");
         match answer.outcome {
             Outcome::Charged { .. } => return name,
             Outcome::OtherPlan => view = answer.view,
@@ -113,8 +113,8 @@ async fn two_versions_share_one_ledger_while_the_store_forgets_their_scripts() {
         };
         let name = approved(&site, opens, ESTIMATE).await;
         let settle = settle(name, ESTIMATE, OTHERS_COST);
-        assert_eq!(settle.run(ends).await.expect("an answer"), Settled::Done);
-        assert_eq!(settle.run(opens).await.expect("an answer"), Settled::Missing);
+        assert_eq!(settle.execute(ends).await.expect("an answer"), Settled::Done);
+        assert_eq!(settle.execute(opens).await.expect("an answer"), Settled::Missing);
         let name = approved(&site, opens, ESTIMATE).await;
         assert_eq!(void(ends, &name).await.expect("an answer"), Voided::Refunded);
         assert_eq!(void(opens, &name).await.expect("an answer"), Voided::Barred);
@@ -146,7 +146,7 @@ async fn a_call_is_settled_once_whichever_version_comes_first() {
         .expect("the holds");
     assert_eq!(open.len(), 1);
     let first = settle(open[0].hold.name.clone(), ESTIMATE, OTHERS_COST);
-    assert_eq!(first.run(&other).await.expect("an answer"), Settled::Done);
+    assert_eq!(first.execute(&other).await.expect("an answer"), Settled::Done);
     let _: () = site.redis.command(&["SCRIPT", "FLUSH"]);
     gate.notify_one();
     assert_eq!(call.await.expect("a call").status, 200);

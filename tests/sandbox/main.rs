@@ -28,7 +28,7 @@ async fn caller() -> Caller {
 }
 
 /// A call that asks for a scenario by the header.
-async fn ask(caller: &Caller, scenario: &str) -> Reply {
+async fn send(caller: &Caller, scenario: &str) -> Reply {
     caller
         .chat_with(
             &[("x-sandbox-scenario", scenario)],

@@ -18,7 +18,7 @@ async fn errors_come_by_header_and_by_model_in_the_providers_shape() {
         (503, "server_error", "overloaded"),
         (529, "server_error", ""),
     ] {
-        let by_header = ask(&caller, &status.to_string()).await;
+        let by_header = send(&caller, &status.to_string()).await;
         let by_model = caller
             .chat(chat_body(&format!("sandbox-{status}"), "hello"))
             .await;
@@ -45,7 +45,7 @@ async fn errors_come_by_header_and_by_model_in_the_providers_shape() {
     }
     for unknown in ["200", "nonsense", "huge:999999999999"] {
         assert_eq!(
-            ask(&caller, unknown).await.error_code(),
+            send(&caller, unknown).await.error_code(),
             "sandbox_unknown_scenario",
             "{unknown}"
         );
@@ -54,7 +54,7 @@ async fn errors_come_by_header_and_by_model_in_the_providers_shape() {
 
 #[tokio::test]
 async fn a_rate_limit_says_when_to_come_back() {
-    let reply = ask(&caller().await, "429").await;
+    let reply = send(&caller().await, "429").await;
     assert_eq!(
         (
             reply.header("retry-after"),
@@ -68,7 +68,7 @@ async fn a_rate_limit_says_when_to_come_back() {
 /// What the edge has to remove before the caller sees it.
 #[tokio::test]
 async fn a_wrong_key_is_echoed_in_part() {
-    let message = ask(&caller().await, "401").await.json()["error"]["message"].clone();
+    let message = send(&caller().await, "401").await.json()["error"]["message"].clone();
     let message = message.as_str().unwrap();
     assert!(
         message.starts_with("Incorrect API key provided: sk-sandb") && message.contains("*cdef."),
@@ -80,25 +80,25 @@ async fn a_wrong_key_is_echoed_in_part() {
 #[tokio::test]
 async fn usage_is_what_was_asked_for() {
     let caller = caller().await;
-    assert!(ask(&caller, "no-usage").await.json().get("usage").is_none());
+    assert!(send(&caller, "no-usage").await.json().get("usage").is_none());
     assert_eq!(
-        ask(&caller, "cost:100,20").await.json()["usage"]["total_tokens"],
+        send(&caller, "cost:100,20").await.json()["usage"]["total_tokens"],
         120
     );
     for literal in ["{}", "null", "{\"prompt_tokens\":-5}", "{\"prompt_tokens\":1e30}"] {
-        let text = ask(&caller, &format!("usage:{literal}")).await.text();
+        let text = send(&caller, &format!("usage:{literal}")).await.text();
         assert!(text.ends_with(&format!("\"usage\":{literal}}}")), "{text}");
     }
-    assert_eq!(ask(&caller, "usage:{").await.status, 400);
+    assert_eq!(send(&caller, "usage:{").await.status, 400);
 }
 
 #[tokio::test]
 async fn answers_come_compressed_and_in_chunks() {
     let caller = caller().await;
-    let plain = ask(&caller, "ok").await;
+    let plain = send(&caller, "ok").await;
     assert!(plain.header("content-length").is_some() && plain.header("content-encoding").is_none());
 
-    let gzip = ask(&caller, "gzip").await;
+    let gzip = send(&caller, "gzip").await;
     assert_eq!(gzip.header("content-encoding"), Some("gzip"));
     let mut text = String::new();
     flate2::read::GzDecoder::new(&gzip.body[..])
@@ -107,7 +107,7 @@ async fn answers_come_compressed_and_in_chunks() {
     let answer: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(answer["usage"], plain.json()["usage"]);
 
-    let chunked = ask(&caller, "chunked").await;
+    let chunked = send(&caller, "chunked").await;
     assert_eq!(
         (
             chunked.header("transfer-encoding"),
@@ -154,12 +154,12 @@ async fn answers_break_off() {
             "{scenario}: {received}"
         );
     }
-    assert_eq!(ask(&caller, "ok").await.status, 200, "it goes on");
+    assert_eq!(send(&caller, "ok").await.status, 200, "it goes on");
 }
 
 #[tokio::test]
 async fn a_redirect_leads_nowhere() {
-    let reply = ask(&caller().await, "redirect").await;
+    let reply = send(&caller().await, "redirect").await;
     assert_eq!(
         (reply.status, reply.header("location")),
         (302, Some("/v1/elsewhere"))
@@ -170,7 +170,7 @@ async fn a_redirect_leads_nowhere() {
 async fn a_huge_answer_is_exactly_that_long_and_still_json() {
     let caller = caller().await;
     for bytes in [1, 100_000, 5 << 20] {
-        let reply = ask(&caller, &format!("huge:{bytes}")).await;
+        let reply = send(&caller, &format!("huge:{bytes}")).await;
         assert_eq!(
             reply.header("content-length"),
             Some(reply.body.len().to_string().as_str())
@@ -189,18 +189,18 @@ async fn answers_wait() {
     let address = start(Duration::from_millis(80)).await;
     let caller = Caller::new(&format!("http://{address}"), KEY);
     let began = Instant::now();
-    assert_eq!(ask(&caller, "ok").await.status, 200);
+    assert_eq!(send(&caller, "ok").await.status, 200);
     assert!(
         began.elapsed() >= Duration::from_millis(80),
         "the sandbox's own delay"
     );
     let began = Instant::now();
-    assert_eq!(ask(&caller, "slow:200").await.status, 200);
+    assert_eq!(send(&caller, "slow:200").await.status, 200);
     assert!(
         began.elapsed() >= Duration::from_millis(280),
         "and the scenario's"
     );
-    let hanging = tokio::time::timeout(Duration::from_millis(500), ask(&caller, "hang")).await;
+    let hanging = tokio::time::timeout(Duration::from_millis(500), send(&caller, "hang")).await;
     assert!(hanging.is_err(), "{hanging:?}");
     harness::eventually(
         "a caller who hung up is no longer in flight",

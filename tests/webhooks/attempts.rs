@@ -220,7 +220,7 @@ async fn too_many_that_wait_and_too_much_history_are_bounded() {
 }
 
 #[tokio::test]
-async fn only_what_comes_after_the_registration_is_told() {
+async fn only_what_comes_after_the_registration_is_reported() {
     let world = World::start().await;
     let owner = world.owner().await;
     owner.freeze("early").await;

@@ -114,7 +114,7 @@ async fn a_store_killed_in_the_middle_loses_nothing() {
 }
 
 #[tokio::test]
-async fn what_happens_while_no_server_runs_is_told_by_the_next_one() {
+async fn what_happens_while_no_server_runs_is_reported_by_the_next_one() {
     let world = World::start().await;
     let owner = world.owner().await;
     let good = accepting();

@@ -111,7 +111,7 @@ async fn what_waits_is_disabled_or_is_not_there_is_not_sent_again() {
 }
 
 #[tokio::test]
-async fn of_many_who_ask_at_once_one_is_heard() {
+async fn of_many_requests_at_once_one_is_accepted() {
     let world = world().await;
     let owner = world.owner().await;
     let target = accepting();
@@ -121,8 +121,8 @@ async fn of_many_who_ask_at_once_one_is_heard() {
     let id = text(&delivered, "/id");
     target.set(|_| Answer::hang());
     let asked = futures::future::join_all((0..16).map(|_| again(&owner, &webhook, id))).await;
-    let heard = asked.iter().filter(|reply| reply.status == 200).count();
-    assert_eq!(heard, 1);
+    let received = asked.iter().filter(|reply| reply.status == 200).count();
+    assert_eq!(received, 1);
     for reply in asked.iter().filter(|reply| reply.status != 200) {
         problem(reply, 409, "CONFLICT");
     }

@@ -5,7 +5,7 @@ use domain::mode::Mode;
 use futures::{StreamExt, stream};
 use harness::{AdminOptions, Answer, Redis, eventually};
 use store::script::change::Scope;
-use store::webhook::script as webhook;
+use store::webhook;
 use store::webhook::script::Tested;
 
 const EVENTS: usize = 10_000;
@@ -44,8 +44,9 @@ async fn a_storm_for_a_dead_receiver_stays_bounded_and_its_own() {
         mode: Mode::Live,
         actor: "test",
     };
-    let storm = stream::iter(0..EVENTS).map(async |_| webhook::test(&world.store, &scope, &to_dead).await);
-    let told = storm.buffer_unordered(32).for_each(async |tested| {
+    let storm =
+        stream::iter(0..EVENTS).map(async |_| webhook::script::test(&world.store, &scope, &to_dead).await);
+    let reported = storm.buffer_unordered(32).for_each(async |tested| {
         assert!(matches!(tested, Ok(Tested::Done { .. })), "{tested:?}");
     });
     let calmly = async {
@@ -53,7 +54,7 @@ async fn a_storm_for_a_dead_receiver_stays_bounded_and_its_own() {
             calm.freeze("bot").await;
         }
     };
-    tokio::join!(told, calmly);
+    tokio::join!(reported, calmly);
     eventually("all of the calm account", SOON, async || {
         (calm.deliveries_with(&to_good, "status=delivered").await.1 == 30).then_some(())
     })

@@ -49,7 +49,7 @@ async fn append(store: &Store, account: &SeedAccount, lines: &[String]) -> u64 {
 }
 
 /// What a receiver was told, by the entry that each event names.
-fn told(receiver: &Upstream) -> BTreeMap<u64, Value> {
+fn delivered(receiver: &Upstream) -> BTreeMap<u64, Value> {
     let mut events = BTreeMap::new();
     for request in receiver.requests() {
         let event = request.json();
@@ -67,12 +67,12 @@ fn count(event: &Value) -> u64 {
     event.get("count").map_or(1, |count| count.as_u64().unwrap())
 }
 
-async fn all_told(receiver: &Upstream, violations: u64) -> BTreeMap<u64, Value> {
+async fn wait_for_delivered(receiver: &Upstream, violations: u64) -> BTreeMap<u64, Value> {
     eventually("all violations told", SOON, async || {
-        let told = told(receiver);
-        let sum: u64 = told.values().map(count).sum();
+        let delivered = delivered(receiver);
+        let sum: u64 = delivered.values().map(count).sum();
         assert!(sum <= violations, "{sum} of {violations}: some were told twice");
-        (sum == violations).then_some(told)
+        (sum == violations).then_some(delivered)
     })
     .await
 }
@@ -114,15 +114,15 @@ async fn ten_of_an_agent_one_by_one_and_the_rest_by_reason_at_the_minutes_end() 
     }
     let first = append(&world.store, &owner.account, &lines).await;
     // No other entry follows: the minute is over by the clock.
-    let told = all_told(&receiver, 45).await;
-    let alone: Vec<u64> = told
+    let delivered = wait_for_delivered(&receiver, 45).await;
+    let alone: Vec<u64> = delivered
         .iter()
         .filter(|(_, event)| event.get("count").is_none())
         .map(|(seq, _)| seq - first)
         .collect();
     let expected: Vec<u64> = (0..10).chain(30..40).collect();
     assert_eq!(alone, expected);
-    let together: Vec<Value> = told
+    let together: Vec<Value> = delivered
         .values()
         .filter(|event| event.get("count").is_some())
         .map(|event| {
@@ -147,7 +147,7 @@ async fn ten_of_an_agent_one_by_one_and_the_rest_by_reason_at_the_minutes_end() 
         "{first}"
     );
     let iso = domain::timestamp::iso_from_ms;
-    let bot = &told[&(first + 29)];
+    let bot = &delivered[&(first + 29)];
     assert_eq!(bot["firstAt"], json!(iso(start + 10)));
     assert_eq!(bot["lastAt"], json!(iso(start + 29)));
     assert_eq!(bot["timestamp"], bot["lastAt"]);
@@ -160,7 +160,7 @@ async fn ten_of_an_agent_one_by_one_and_the_rest_by_reason_at_the_minutes_end() 
 }
 
 #[tokio::test]
-async fn the_minute_that_goes_on_is_told_when_it_is_over_also_by_another_server() {
+async fn the_minute_that_goes_on_is_reported_when_it_is_over_also_by_another_server() {
     let world = World::start().await;
     let owner = world.owner().await;
     let receiver = accepting();
@@ -173,7 +173,7 @@ async fn the_minute_that_goes_on_is_told_when_it_is_over_also_by_another_server(
     let now = now_ms();
     let lines: Vec<String> = (0..15).map(|n| denied(now, n, "bot", "frozen")).collect();
     append(&world.store, &owner.account, &lines).await;
-    all_told(&receiver, 10).await;
+    wait_for_delivered(&receiver, 10).await;
     eventually("five to wait", SOON, async || {
         let name = "tollgate_admin_webhook_violations_coalesced_total";
         (metric(&world.admin, name) == 5).then_some(())
@@ -182,7 +182,7 @@ async fn the_minute_that_goes_on_is_told_when_it_is_over_also_by_another_server(
     // Everything else goes on meanwhile.
     owner.freeze("other").await;
     tokio::time::sleep(Duration::from_millis(600)).await;
-    assert_eq!(told(&receiver).len(), 10, "the minute is not over");
+    assert_eq!(delivered(&receiver).len(), 10, "the minute is not over");
     // It ends while no server is there, and nothing else happens.
     world.admin.kill9();
     let (record, counts) = (
@@ -196,14 +196,14 @@ async fn the_minute_that_goes_on_is_told_when_it_is_over_also_by_another_server(
     set(&record, "live_violations");
     set(&counts, "/minute");
     let _second = world.another_admin();
-    let told = all_told(&receiver, 15).await;
-    assert_eq!(told.len(), 11);
+    let delivered = wait_for_delivered(&receiver, 15).await;
+    assert_eq!(delivered.len(), 11);
     nothing_waits(&world, &owner).await;
 }
 
 /// Three servers, one of them killed again and again: each violation is told once.
 #[tokio::test]
-async fn whoever_dispatches_and_is_killed_each_violation_is_told_once() {
+async fn whoever_dispatches_and_is_killed_each_violation_is_reported_once() {
     const ROUNDS: u64 = 6;
     const EACH: u64 = 200;
     let world = World::start_with(Redis::start(), |options| {
@@ -233,7 +233,7 @@ async fn whoever_dispatches_and_is_killed_each_violation_is_told_once() {
         mortal.kill9();
         append(&world.store, &owner.account, late).await;
     }
-    all_told(&receiver, ROUNDS * EACH).await;
+    wait_for_delivered(&receiver, ROUNDS * EACH).await;
     nothing_waits(&world, &owner).await;
     drop(second);
 }
@@ -304,7 +304,7 @@ async fn the_archive_passes_a_dispatcher_that_is_far_behind_and_no_event_is_lost
     append(&world.store, &owner.account, &lines).await;
     let (archive, chain) = (
         archive_at(&path),
-        Chain::of(&world.store, &owner.account.id, Mode::Live),
+        Chain::new(&world.store, &owner.account.id, Mode::Live),
     );
     let last = chain.seal().await.unwrap().seq;
     let place = (owner.account.id.as_str(), Mode::Live);
@@ -346,8 +346,8 @@ async fn the_archive_passes_a_dispatcher_that_is_far_behind_and_no_event_is_lost
     assert_eq!(receiver.arrived(), 0);
 
     std::fs::rename(&away, &path).unwrap();
-    let told = all_told(&receiver, 600).await;
-    assert_eq!(told.len(), 50 * 10 + 50);
-    let agents: BTreeSet<&str> = told.values().map(|event| text(event, "/agentId")).collect();
+    let delivered = wait_for_delivered(&receiver, 600).await;
+    assert_eq!(delivered.len(), 50 * 10 + 50);
+    let agents: BTreeSet<&str> = delivered.values().map(|event| text(event, "/agentId")).collect();
     assert_eq!(agents.len(), 50);
 }

@@ -148,7 +148,7 @@ pub async fn checkpoint(call: Call) -> Answer {
     let query = call.query(&["size"])?;
     let size = number(&query, "size")?;
     let trail = trail(&call);
-    let key = checkpoint_key::key(&call.state.store, &call.state.sealer).await;
+    let key = checkpoint_key::key(&call.state.store, &call.state.keyring).await;
     let key = key.map_err(|error| {
         tracing::error!(error = %error_chain(&error), "no key to sign a checkpoint with");
         Code::ServiceUnavailable

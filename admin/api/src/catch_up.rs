@@ -17,11 +17,11 @@ const BATCHES_MAX: usize = 40;
 /// 503 when the store does not answer.
 pub(super) async fn catch_up(call: &Call) -> Result<bool, Problem> {
     let (account, mode) = (&call.caller.account, call.caller.mode);
-    let trail = Chain::of(&call.state.store, account, mode);
+    let trail = Chain::new(&call.state.store, account, mode);
     let goal = trail.count().await?.lines;
     match trail.seal_some(BATCHES_MAX).await {
         Ok(sealed) => Ok(sealed.end.seq >= goal),
-        Err(error @ StoreError::Nonsense(_)) => {
+        Err(error @ StoreError::UnexpectedReply(_)) => {
             tracing::warn!(account, %mode, error = %error_chain(&error), "statistics end where the trail cannot be sealed");
             Ok(false)
         }

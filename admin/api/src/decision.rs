@@ -131,6 +131,6 @@ async fn open_hold(call: &Call, id: &str) -> Result<Option<Entry>, Problem> {
     match open_holds::text(&call.state.store, account, id).await? {
         None => Ok(None),
         Some(text) => explain::entry_of_hold(id, account, &text)
-            .map_err(|()| StoreError::Nonsense("hold".to_owned()).into()),
+            .map_err(|()| StoreError::UnexpectedReply("hold".to_owned()).into()),
     }
 }

@@ -139,7 +139,7 @@ pub async fn confirm(call: Call) -> Answer {
         request: &request.to_string(),
         at_ms: now_ms(),
     };
-    match confirmation.run(&call.state.store, &call.scope()).await? {
+    match confirmation.execute(&call.state.store, &call.scope()).await? {
         Confirmed::Done { deposit, again } => show_confirmed(&deposit, again),
         Confirmed::Known => match earlier(&call, &once).await? {
             Some(_) => show_confirmed(&recorded(&call, &reference).await?, true),
@@ -231,7 +231,7 @@ async fn attempt(call: &Call, asked: &DepositRequest) -> Result<Option<Answer>, 
         request: &json!(kept).to_string(),
         at_ms: now,
     };
-    let answer = match deposit.run(&call.state.store, &call.scope()).await? {
+    let answer = match deposit.execute(&call.state.store, &call.scope()).await? {
         Made::Done { deposit, again } => show_made(&deposit, again),
         Made::Blocked(reason) => Err(refusal(reason)),
         Made::OtherDeposit => Err(Problem::new(
@@ -260,11 +260,11 @@ async fn replay(call: &Call, record: &IntentRecord) -> Answer {
     if let (State::Blocked, Some(reason)) = (record.state, record.reason) {
         return Err(refusal(reason).with("replayed", true));
     }
-    let nonsense = || {
+    let unexpected_reply = || {
         tracing::error!(record = record.id, "a deposit's record makes no sense");
         Problem::from(Code::Internal)
     };
-    let kept: Kept = serde_json::from_str(&record.request).map_err(|_| nonsense())?;
+    let kept: Kept = serde_json::from_str(&record.request).map_err(|_| unexpected_reply())?;
     show_made(&recorded(call, &kept.reference).await?, true)
 }
 

@@ -10,14 +10,14 @@ mod spend;
 
 use super::checks::CheckView;
 use crate::state::{ApiState, Call};
-use domain::check::{self, Asked, Check, CheckName, Reset};
+use domain::check::{self, Check, CheckName, CheckedAmount, Reset};
 use domain::money::Nanos;
 use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;
 use endpoint::{Answer, Fields, Problem, Reply, missing, operations, require_agent_id};
 use serde::Serialize;
 use store::account::refused::Cause;
-use store::call::standing::{KeySeen, Look, Seen};
+use store::call::snapshot::{KeySnapshot, Snapshot, SnapshotQuery};
 use utoipa::ToSchema;
 
 operations! {
@@ -100,8 +100,8 @@ fn agent(body: &Fields<'_>) -> Result<String, Problem> {
 }
 
 /// Looks at the store; an account that is not there any more is not to be decided on.
-async fn look(call: &Call, subject: &Subject<'_>) -> Result<Seen, Problem> {
-    let look = Look {
+async fn look(call: &Call, subject: &Subject<'_>) -> Result<Snapshot, Problem> {
+    let look = SnapshotQuery {
         account: &call.caller.account,
         mode: call.caller.mode,
         agent: subject.agent,
@@ -119,7 +119,7 @@ async fn look(call: &Call, subject: &Subject<'_>) -> Result<Seen, Problem> {
 
 impl Subject<'_> {
     /// The answer that `checks` give, and what decides before and after all of them.
-    fn answer(&self, seen: &Seen, asked: Asked, checks: &[Check], others: Others) -> Answer {
+    fn answer(&self, seen: &Snapshot, asked: CheckedAmount, checks: &[Check], others: Others) -> Answer {
         let amount = asked.amount();
         let resets = |check: &Check| match (check.name, self.refused) {
             (CheckName::RateLimited, Some(_)) => None,
@@ -178,9 +178,9 @@ fn is_too_much(spent: &[Nanos], amount: Nanos) -> bool {
     most.saturating_add(amount).get() > CEILING_NANOS
 }
 
-fn resets_at_ms(name: CheckName, seen: &Seen) -> Option<u64> {
+fn resets_at_ms(name: CheckName, seen: &Snapshot) -> Option<u64> {
     match name.reset() {
-        Reset::Minute => seen.key.as_ref().and_then(|key: &KeySeen| key.resets_at_ms),
+        Reset::Minute => seen.key.as_ref().and_then(|key: &KeySnapshot| key.resets_at_ms),
         reset => reset.after(seen.at_ms),
     }
 }

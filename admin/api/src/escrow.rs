@@ -15,7 +15,7 @@ use endpoint::{Answer, Code, Fields, IDEMPOTENCY_FIELDS, Listing, PAGING, Proble
 use serde::Serialize;
 use serde_json::json;
 use store::StoreError;
-use store::escrow::script::{Asked, Called, NewEscrow, Verdict, decide, fund as put_in};
+use store::escrow::script::{CallOutcome, NewEscrow, Requester, Verdict, decide, fund as put_in};
 use store::escrow::{Escrow, Party};
 use store::once::Once;
 use store::wallet::WalletStatus;
@@ -94,7 +94,7 @@ async fn make(call: &Call, body: &Fields<'_>, name: &Name) -> Answer {
         false => new.create(store, &asked).await?,
     };
     match outcome {
-        Called::Done(made) => answer::made(&new, made, &once.id),
+        CallOutcome::Done(made) => answer::made(&new, made, &once.id),
         other => unsuccessful(call, name, &once, None, &other).await,
     }
 }
@@ -122,7 +122,7 @@ async fn pay_in(call: &Call, body: &Fields<'_>, name: &Name) -> Answer {
         return Err(Code::NotAParty.into());
     }
     match put_in(&call.state.store, &asked(call, &once), &escrow).await? {
-        Called::Done(balance) => answer::funded(number, balance, &once.id),
+        CallOutcome::Done(balance) => answer::funded(number, balance, &once.id),
         other => unsuccessful(call, name, &once, Some(number), &other).await,
     }
 }
@@ -173,7 +173,7 @@ async fn resolve(call: &Call, name: &Name, once: &Once, number: u64, verdict: Ve
         return Err(Code::NotAParty.into());
     }
     match decide(&call.state.store, &asked(call, once), &escrow, verdict).await? {
-        Called::Done(()) => answer::resolved(number, verdict, &once.id),
+        CallOutcome::Done(()) => answer::resolved(number, verdict, &once.id),
         other => unsuccessful(call, name, once, Some(number), &other).await,
     }
 }
@@ -233,20 +233,22 @@ async fn unsuccessful<T>(
     name: &Name,
     once: &Once,
     number: Option<u64>,
-    outcome: &Called<T>,
+    outcome: &CallOutcome<T>,
 ) -> Answer {
     match outcome {
-        Called::Blocked(blocked) => Err(answer::refused(number, blocked)),
-        Called::TooMuch => Err(Code::BalanceLimit.into()),
-        Called::Known | Called::Done(_) => match name.earlier(call, once).await? {
+        CallOutcome::Blocked(blocked) => Err(answer::refused(number, blocked)),
+        CallOutcome::TooMuch => Err(Code::BalanceLimit.into()),
+        CallOutcome::Known | CallOutcome::Done(_) => match name.earlier(call, once).await? {
             Some(record) => answer::again(call, &record).await,
-            None => Err(StoreError::Nonsense("an intent that is known and not there".to_owned()).into()),
+            None => {
+                Err(StoreError::UnexpectedReply("an intent that is known and not there".to_owned()).into())
+            }
         },
     }
 }
 
-fn asked<'a>(call: &'a Call, once: &'a Once) -> Asked<'a> {
-    Asked {
+fn asked<'a>(call: &'a Call, once: &'a Once) -> Requester<'a> {
+    Requester {
         scope: call.scope(),
         once,
         at_ms: now_ms(),

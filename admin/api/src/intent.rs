@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 use store::intent::{Decision, IntentRecord};
 use store::keys::{IntentIndex, USER};
 use store::spend::deny::deny as deny_spend;
-use store::spend::{Ask, Spend, Spent};
+use store::spend::{Spend, SpendStep, Spent};
 use utoipa::ToSchema;
 
 operations! {
@@ -206,12 +206,12 @@ pub async fn approve(call: Call) -> Answer {
             transaction: &transaction,
             plan: plan.as_ref().map(PlanNamed::cap),
         };
-        let ask = Ask::Approval {
+        let ask = SpendStep::Approval {
             record: &record,
             decision: &decision,
             why: why.as_deref(),
         };
-        match spend.run(&call.state.store, &call.scope(), ask).await? {
+        match spend.execute(&call.state.store, &call.scope(), ask).await? {
             Spent::Settled { balance } => {
                 let told = Told {
                     intent_id: &record.id,

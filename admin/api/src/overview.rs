@@ -23,7 +23,7 @@ use history::{History, TopAgent};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use store::account::counters::AccountCounters;
-use store::agent::survey::{AgentSeen, Survey};
+use store::agent::survey::{AgentSummary, Survey};
 use store::audit::statistics::Day;
 use store::server_clock;
 use utoipa::ToSchema;
@@ -116,7 +116,7 @@ pub async fn get(call: Call) -> Answer {
     let frozen = survey.frozen(store, &keys, mode).await?;
     let (attention, attention_total) = attention::all(&call, &survey, &frozen, account.low_balance).await?;
     let history = History::of(&recent);
-    let sum = |amount: fn(&AgentSeen) -> Nanos| {
+    let sum = |amount: fn(&AgentSummary) -> Nanos| {
         let amounts = survey.agents.iter().map(amount);
         amounts.fold(Nanos::ZERO, Nanos::saturating_add)
     };

@@ -95,7 +95,7 @@ pub async fn store(call: Call) -> Answer {
         provider: &provider,
         key_id: &key_id,
     };
-    let sealed = call.state.sealer.seal(&owner, &key).map_err(|error| {
+    let sealed = call.state.keyring.seal(&owner, &key).map_err(|error| {
         tracing::error!(%error, "a provider key could not be sealed");
         Code::ServiceUnavailable
     })?;

@@ -20,7 +20,7 @@ use domain::id::Kind;
 use domain::money::Nanos;
 use endpoint::{Answer, Code, Fields, Problem, operations};
 use store::once::Once;
-use store::spend::{Ask, Spend, Spent};
+use store::spend::{Spend, SpendStep, Spent};
 
 operations! {
     /// Operations on spends.
@@ -67,7 +67,7 @@ async fn carry_out(call: &Call, body: &Fields<'_>, name: &Name) -> Answer {
             transaction: &transaction,
             plan: plan.as_ref().map(PlanNamed::cap),
         };
-        let ask = Ask::Request {
+        let ask = SpendStep::Request {
             once: &once,
             at_ms: now,
             request: &stored.to_json()?,
@@ -80,7 +80,7 @@ async fn carry_out(call: &Call, body: &Fields<'_>, name: &Name) -> Answer {
             transaction,
             balance,
         };
-        match spend.run(&call.state.store, &call.scope(), ask).await? {
+        match spend.execute(&call.state.store, &call.scope(), ask).await? {
             Spent::Settled { balance } => {
                 call.state.metrics.spend("settled");
                 return settled(&told(&once.id, &transaction, balance), false);

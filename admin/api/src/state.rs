@@ -6,7 +6,7 @@ use crate::spend::injection::Injections;
 use arc_swap::ArcSwap;
 use archive::Archive;
 use audit_verify::Turns;
-use crypto::seal::Sealer;
+use crypto::seal::Keyring;
 use domain::plan::Plans;
 use endpoint::caller::Caller;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub struct ApiState {
     /// The accounts that are refused what makes records, as last read: shown in the overview, and predicted.
     pub refused: Arc<RefusedCopy>,
     /// Seals provider keys and webhooks' secrets.
-    pub sealer: Arc<Sealer>,
+    pub keyring: Arc<Keyring>,
     /// The plans in force; SIGHUP replaces them as a whole.
     pub plans: Arc<ArcSwap<Plans>>,
     /// Whether owners change their account's plan themselves.

@@ -174,7 +174,7 @@ async fn attempt(call: &Call, asked: &TransferRequest) -> Result<Option<Answer>,
         request: &json!(kept).to_string(),
         at_ms: now,
     };
-    let answer = match transfer.run(&call.state.store, &call.scope()).await? {
+    let answer = match transfer.execute(&call.state.store, &call.scope()).await? {
         Transferred::Done { balance, at_ms } => Reply::ok(&Done {
             success: true,
             transfer: TransferView {
@@ -221,15 +221,15 @@ fn refusal(reason: Reason, closed: Option<&str>) -> Problem {
 
 /// The first answer again (decision D26).
 fn replay(record: &IntentRecord) -> Answer {
-    let nonsense = || {
+    let unexpected_reply = || {
         tracing::error!(record = record.id, "a transfer's record makes no sense");
         Problem::from(Code::Internal)
     };
-    let kept: Kept = serde_json::from_str(&record.request).map_err(|_| nonsense())?;
+    let kept: Kept = serde_json::from_str(&record.request).map_err(|_| unexpected_reply())?;
     if let (State::Blocked, Some(reason)) = (record.state, record.reason) {
         return Err(refusal(reason, kept.closed.as_deref()).with("replayed", true));
     }
-    let transaction = record.transaction.as_deref().ok_or_else(nonsense)?;
+    let transaction = record.transaction.as_deref().ok_or_else(unexpected_reply)?;
     Reply::ok(&Done {
         success: true,
         transfer: TransferView {
@@ -242,7 +242,7 @@ fn replay(record: &IntentRecord) -> Answer {
             created_at: iso_from_ms(record.at_ms),
         },
         transaction_id: transaction,
-        balance: record.balance.ok_or_else(nonsense)?,
+        balance: record.balance.ok_or_else(unexpected_reply)?,
         replayed: Some(true),
     })
 }

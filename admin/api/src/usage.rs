@@ -13,7 +13,7 @@ use endpoint::doc::is;
 use endpoint::{Answer, Code, Problem, Reply, operations};
 use serde::Serialize;
 use store::agent::AgentRecord;
-use store::call::standing::{Look, Seen};
+use store::call::snapshot::{Snapshot, SnapshotQuery};
 use store::policy::PolicyRecord;
 use utoipa::ToSchema;
 
@@ -92,7 +92,7 @@ impl CheckView {
 /// 400, 404, 503.
 pub async fn get(call: Call) -> Answer {
     let agent = agent::require(&call, call.agent()?).await?;
-    let look = Look {
+    let look = SnapshotQuery {
         account: &call.caller.account,
         mode: call.caller.mode,
         agent: &agent.id,
@@ -104,7 +104,7 @@ pub async fn get(call: Call) -> Answer {
         .read(&call.state.store)
         .await?
         .ok_or(Code::ServiceUnavailable)?;
-    let standing = &seen.standing;
+    let standing = &seen.spend;
     Reply::ok(&Usage {
         success: true,
         agent_id: &agent.id,
@@ -119,8 +119,8 @@ pub async fn get(call: Call) -> Answer {
 }
 
 /// The limits in amounts, in the order in which they are checked.
-fn checks(seen: &Seen) -> Vec<CheckView> {
-    let standing = &seen.standing;
+fn checks(seen: &Snapshot) -> Vec<CheckView> {
+    let standing = &seen.spend;
     let cap = standing.policy.unwrap_or_default();
     // An agent without a wallet has no limit of one, and nothing was taken from it.
     let wallet = standing.wallet.unwrap_or_default();
@@ -142,7 +142,7 @@ fn checks(seen: &Seen) -> Vec<CheckView> {
 }
 
 /// The policy that holds: the agent's own, or the account-wide one or ones.
-async fn policy(call: &Call, agent: &AgentRecord, seen: &Seen) -> Result<Option<PolicyView>, Problem> {
+async fn policy(call: &Call, agent: &AgentRecord, seen: &Snapshot) -> Result<Option<PolicyView>, Problem> {
     let (store, keys, mode) = (&call.state.store, call.keys(), call.caller.mode);
     if let Some(id) = &agent.policy_id
         && let Some(policy) = PolicyRecord::read(store, &keys, mode, id).await?
@@ -153,7 +153,7 @@ async fn policy(call: &Call, agent: &AgentRecord, seen: &Seen) -> Result<Option<
             agent_own: true,
         }));
     }
-    if seen.standing.policy.is_none() {
+    if seen.spend.policy.is_none() {
         return Ok(None);
     }
     let ids = PolicyRecord::account_wide(store, &keys, mode).await?;

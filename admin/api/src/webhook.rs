@@ -156,7 +156,7 @@ fn seal(call: &Call, id: &str, secret: &SecretString) -> Result<String, Problem>
         mode: call.caller.mode,
         webhook: id,
     };
-    call.state.sealer.seal(&owner, secret).map_err(|error| {
+    call.state.keyring.seal(&owner, secret).map_err(|error| {
         tracing::error!(error = %error_chain(&error), "a webhook's secret could not be sealed");
         Code::ServiceUnavailable.into()
     })
@@ -216,7 +216,7 @@ pub async fn update(call: Call) -> Answer {
         overlap: Duration::from_secs(call.state.webhooks.settings.secret_overlap_hours * 3600),
         shown: request.shown(),
     };
-    match update.run(&call.state.store, &call.scope()).await? {
+    match update.execute(&call.state.store, &call.scope()).await? {
         Some(webhook) => Reply::ok(&WebhookAnswer::of(&webhook)),
         None => Err(none(id)),
     }

@@ -7,7 +7,7 @@ use crate::handle::{Archive, damaged};
 use domain::mode::Mode;
 use sha2::{Digest, Sha256};
 use store::StoreError;
-use store::audit::archive::{Archived, LetGo};
+use store::audit::archive::{Archived, RemovalOutcome};
 use store::audit::chain::{Chain, Head, Row};
 use store::audit::decisions;
 
@@ -51,10 +51,10 @@ impl Archive {
             descriptor: &text,
             lists: &built.lists,
         };
-        match chain.let_go(&archived).await? {
-            LetGo::Done => Ok(built.descriptor.entries),
-            LetGo::Moved => Ok(0),
-            LetGo::Disagrees(key) => Err(StoreError::Nonsense(format!(
+        match chain.remove_archived(&archived).await? {
+            RemovalOutcome::Done => Ok(built.descriptor.entries),
+            RemovalOutcome::Moved => Ok(0),
+            RemovalOutcome::Disagrees(key) => Err(StoreError::UnexpectedReply(format!(
                 "hashes or indexes of the audit trail were changed by hand: {key}"
             ))),
         }
@@ -120,7 +120,7 @@ async fn draft(chain: &Chain<'_>, before: Head, last: u64, entries_max: usize) -
         }
         for entry in &entries {
             let added = draft.add(entry);
-            let added = added.ok_or_else(|| StoreError::Nonsense("an audit entry".to_owned()))?;
+            let added = added.ok_or_else(|| StoreError::UnexpectedReply("an audit entry".to_owned()))?;
             if !added {
                 return Ok(draft);
             }

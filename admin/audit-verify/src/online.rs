@@ -27,14 +27,14 @@ pub async fn online(
 ) -> Result<Verdict, StoreError> {
     let (trail, chain) = (
         Trail::of(store, archive, account, mode),
-        Chain::of(store, account, mode),
+        Chain::new(store, account, mode),
     );
     // Everything that is there now is sealed then, so the walk must come so far.
     let goal = chain.count().await?.lines;
     progress(0, goal);
     let unsealed = match trail.seal().await {
         Ok(_) => None,
-        Err(StoreError::Nonsense(why)) => Some(why),
+        Err(StoreError::UnexpectedReply(why)) => Some(why),
         Err(error) => return Err(error),
     };
     let mut walk = Walk::behind(0);
@@ -76,7 +76,7 @@ async fn along(
         let next = walk.end() + 1;
         let entries = match trail.read(next).await {
             Ok(entries) => entries,
-            Err(StoreError::Nonsense(why)) => {
+            Err(StoreError::UnexpectedReply(why)) => {
                 return Ok(Some(Broken::at(
                     next,
                     format!("its record makes no sense: {why}."),

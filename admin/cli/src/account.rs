@@ -131,7 +131,7 @@ async fn list(context: &Context) -> Result<Report, Failure> {
 
 async fn show(context: &Context, id: &str) -> Result<Report, Failure> {
     let account = context.account(id).await?;
-    let users = User::list(&context.store, &AccountKeys::of(id)).await?;
+    let users = User::list(&context.store, &AccountKeys::new(id)).await?;
     let created = iso_from_ms(account.created_at_ms);
     let mut text = format!(
         "{id}  {}\nplan        {}\ncreated     {created}\ngeneration  {}\nversion     {}",
@@ -154,12 +154,12 @@ async fn show(context: &Context, id: &str) -> Result<Report, Failure> {
         .collect();
     let mut document = document(&account);
     document["users"] = users.into();
-    let keys = AccountKeys::of(id);
+    let keys = AccountKeys::new(id);
     let (budgets, mut rows) = (context.store.budgets(), Vec::new());
     for mode in Mode::ALL {
         let usage = Usage::read(&context.store, &keys, mode).await?;
         for budget in Budget::ALL {
-            let (used, limit) = (usage.of(budget), budgets.of(budget));
+            let (used, limit) = (usage.count(budget), budgets.limit(budget));
             document["budgets"][mode.as_str()][budget.as_str()] = json!({ "used": used, "limit": limit });
             let name = budget.as_str().to_owned();
             rows.push(vec![mode.to_string(), name, used.to_string(), limit.to_string()]);

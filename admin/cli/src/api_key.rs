@@ -144,7 +144,7 @@ impl Create {
 
 async fn list(context: &Context, account: &str) -> Result<Report, Failure> {
     context.account(account).await?;
-    let keys = Record::list(&context.store, &AccountKeys::of(account)).await?;
+    let keys = Record::list(&context.store, &AccountKeys::new(account)).await?;
     let now = now_ms();
     let rows: Vec<Vec<String>> = keys
         .iter()
@@ -188,7 +188,7 @@ async fn revoke(context: &Context, account: &str, id: &str) -> Result<Report, Fa
         let message = format!("account {account} has no API key {id}, or it was revoked before");
         Failure::refused("NOT_FOUND", message)
     };
-    let keys = AccountKeys::of(account);
+    let keys = AccountKeys::new(account);
     let key = Record::read(&context.store, &keys, id)
         .await?
         .ok_or_else(missing)?;

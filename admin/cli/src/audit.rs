@@ -71,7 +71,7 @@ async fn key(context: &Context) -> Result<Report, Failure> {
 
 /// The store's key of checkpoints.
 async fn signing_key(store: &Store, settings: &Settings) -> Result<CheckpointKey, Failure> {
-    let key = checkpoint_key::key(store, &settings.sealer()?).await;
+    let key = checkpoint_key::key(store, &settings.keyring()?).await;
     key.map_err(no_key)
 }
 

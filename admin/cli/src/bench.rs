@@ -200,12 +200,12 @@ impl Args {
             None => fixtures::STAND_IN.into(),
             Some(path) => read_text("--provider-key-file", path)?.trim().into(),
         };
-        let (sealer, plans) = (settings.sealer()?, settings.plans()?);
+        let (keyring, plans) = (settings.keyring()?, settings.plans()?);
         let context = Context::open(settings).await?;
         let count = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
         let provisioner = Provisioner {
             store: &context.store,
-            sealer: &sealer,
+            keyring: &keyring,
             check_secret: &context.record.check_secret,
             plans: &plans,
             provider: &context.settings.upstream.provider,

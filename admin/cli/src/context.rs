@@ -38,7 +38,8 @@ impl Context {
 
 /// Opens the store, whatever it holds.
 pub(super) fn open_store(settings: &Settings) -> Result<Store, Failure> {
-    let store = Store::of(&settings.store).map(|store| store.with_budgets(settings.limits.budgets()));
+    let store =
+        Store::from_settings(&settings.store).map(|store| store.with_budgets(settings.limits.budgets()));
     store.map_err(|error| Failure::usage(error.to_string()))
 }
 

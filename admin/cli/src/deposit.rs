@@ -135,7 +135,7 @@ impl Make {
             request: "{}",
             at_ms: now,
         };
-        Ok(deposit.run(&context.store, scope).await?)
+        Ok(deposit.execute(&context.store, scope).await?)
     }
 
     /// The wallet, which must be one of the account.
@@ -236,7 +236,7 @@ impl Which {
 
     /// The modes in which `account` has, or had, a pending deposit of the reference.
     async fn modes(&self, context: &Context, account: &str) -> Result<Vec<(String, Mode)>, Failure> {
-        let keys = AccountKeys::of(account);
+        let keys = AccountKeys::new(account);
         let mut known = Vec::new();
         for mode in [Mode::Live, Mode::Test] {
             let deposit = Record::read(&context.store, &keys, mode, &self.reference).await?;

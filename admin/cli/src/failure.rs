@@ -5,7 +5,7 @@ use server::ServeError;
 use settings::BadSettings;
 use std::process::ExitCode;
 use store::StoreError;
-use store::sanity::Insane;
+use store::sanity::UnsafeStore;
 use telemetry::error_chain;
 
 /// Exit code of a refusal: the command was understood, and the state of things speaks against it.
@@ -119,14 +119,14 @@ impl From<StoreError> for Failure {
     }
 }
 
-impl From<Insane> for Failure {
-    fn from(error: Insane) -> Self {
+impl From<UnsafeStore> for Failure {
+    fn from(error: UnsafeStore) -> Self {
         match error {
-            Insane::Store(StoreError::BadUrl(_)) => Self::usage(error.to_string()),
-            Insane::Store(_) => Self::refused("STORE", error_chain(&error)),
-            Insane::NoEpoch => Self::refused("STORE_NOT_INITIALISED", error.to_string()),
-            Insane::Restored(_) => Self::refused("STORE_RESTORED", error.to_string()),
-            Insane::LostWrites(_) => Self::refused("STORE_LOST_WRITES", error.to_string()),
+            UnsafeStore::Store(StoreError::BadUrl(_)) => Self::usage(error.to_string()),
+            UnsafeStore::Store(_) => Self::refused("STORE", error_chain(&error)),
+            UnsafeStore::NoEpoch => Self::refused("STORE_NOT_INITIALISED", error.to_string()),
+            UnsafeStore::Restored(_) => Self::refused("STORE_RESTORED", error.to_string()),
+            UnsafeStore::LostWrites(_) => Self::refused("STORE_LOST_WRITES", error.to_string()),
             _ => Self::refused("STORE_UNFIT", error.to_string()),
         }
     }

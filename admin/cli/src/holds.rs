@@ -104,7 +104,7 @@ async fn resolve(context: &Context, target: &Target, cost: Nanos, how: How) -> R
         cost,
         how,
     };
-    match settle.run(&context.store).await? {
+    match settle.execute(&context.store).await? {
         Settled::Done => Ok(Report::new(
             format!(
                 "Hold {id}: {cost} USD charged in place of the estimate of {} USD.",

@@ -38,7 +38,7 @@ impl Ledger {
             timeout_ms: context.settings.store.timeout_ms.max(TIMEOUT_MS),
             ..context.settings.store.clone()
         };
-        let store = Store::of(&patient).map_err(|error| Failure::usage(error.to_string()))?;
+        let store = Store::from_settings(&patient).map_err(|error| Failure::usage(error.to_string()))?;
         let archive = Archive::of(&context.settings.audit)?;
         let began = Instant::now();
         let shown = std::io::stderr().is_terminal();

@@ -8,7 +8,7 @@ use super::context::Context;
 use crate::failure::Failure;
 use crate::report::Report;
 use clap::Subcommand;
-use crypto::seal::{SealOwner, SealedFor, Sealer, WebhookSecretOf};
+use crypto::seal::{Keyring, SealOwner, SealedFor, WebhookSecretOf};
 use domain::mode::Mode;
 use factors::rotate_factors;
 use secrecy::SecretString;
@@ -45,23 +45,23 @@ struct Tally {
 impl Keys {
     pub(super) async fn run(self, context: &Context) -> Result<Report, Failure> {
         let Self::Rotate = self;
-        let sealer = context.settings.sealer()?;
+        let keyring = context.settings.keyring()?;
         let mut tally = Tally::default();
         for account in Account::ids(&context.store).await? {
             for agent in Account::sealed_agents(&context.store, &account).await? {
-                rotate_agent(context, &sealer, &account, &agent, &mut tally).await?;
+                rotate_agent(context, &keyring, &account, &agent, &mut tally).await?;
             }
             for mode in Mode::ALL {
-                rotate_webhooks(context, &sealer, &account, mode, &mut tally).await?;
+                rotate_webhooks(context, &keyring, &account, mode, &mut tally).await?;
             }
-            rotate_factors(context, &sealer, &account, &mut tally).await?;
+            rotate_factors(context, &keyring, &account, &mut tally).await?;
         }
         let Tally {
             reencrypted,
             current,
             unopenable,
         } = tally;
-        let rotated = checkpoint_key::rotate(&context.store, &sealer)
+        let rotated = checkpoint_key::rotate(&context.store, &keyring)
             .await
             .map_err(audit::no_key)?;
         let (word, sentence) = match rotated {
@@ -87,7 +87,7 @@ impl Keys {
 /// Seals the keys of one agent again. A key that is replaced meanwhile is read again.
 async fn rotate_agent(
     context: &Context,
-    sealer: &Sealer,
+    keyring: &Keyring,
     account: &str,
     agent: &str,
     tally: &mut Tally,
@@ -97,11 +97,11 @@ async fn rotate_agent(
         let mut current = 0;
         let mut unopenable = Vec::new();
         for key in SealedKey::of_agent(&context.store, account, agent).await? {
-            if sealer.is_current(&key.sealed) {
+            if keyring.is_current(&key.sealed) {
                 current += 1;
                 continue;
             }
-            match rotate_key(context, sealer, account, agent, &key).await? {
+            match rotate_key(context, keyring, account, agent, &key).await? {
                 Some(Resealed::Done) => tally.reencrypted += 1,
                 Some(Resealed::Changed) => changed = true,
                 None => unopenable.push(json!({ "accountId": account, "agentId": agent,
@@ -122,7 +122,7 @@ async fn rotate_agent(
 /// Seals one key again; `None` when it does not open.
 async fn rotate_key(
     context: &Context,
-    sealer: &Sealer,
+    keyring: &Keyring,
     account: &str,
     agent: &str,
     key: &SealedKey,
@@ -133,10 +133,10 @@ async fn rotate_key(
         provider: &key.provider,
         key_id: &key.key_id,
     };
-    let Ok(secret) = sealer.open(&owner, &key.sealed) else {
+    let Ok(secret) = keyring.open(&owner, &key.sealed) else {
         return Ok(None);
     };
-    let new = seal_again(sealer, &owner, &secret)?;
+    let new = seal_again(keyring, &owner, &secret)?;
     let reseal = Reseal {
         account,
         agent,
@@ -146,11 +146,11 @@ async fn rotate_key(
         new: &new,
         actor: OPERATOR,
     };
-    Ok(Some(reseal.run(&context.store).await?))
+    Ok(Some(reseal.execute(&context.store).await?))
 }
 
-fn seal_again(sealer: &Sealer, owner: &impl SealOwner, secret: &SecretString) -> Result<String, Failure> {
-    let sealed = sealer.seal(owner, secret);
+fn seal_again(keyring: &Keyring, owner: &impl SealOwner, secret: &SecretString) -> Result<String, Failure> {
+    let sealed = keyring.seal(owner, secret);
     sealed.map_err(|error| Failure::refused("SEAL", error.to_string()))
 }
 
@@ -158,12 +158,12 @@ fn seal_again(sealer: &Sealer, owner: &impl SealOwner, secret: &SecretString) ->
 /// already, or gone.
 async fn rotate_webhooks(
     context: &Context,
-    sealer: &Sealer,
+    keyring: &Keyring,
     account: &str,
     mode: Mode,
     tally: &mut Tally,
 ) -> Result<(), Failure> {
-    let (store, keys) = (&context.store, AccountKeys::of(account));
+    let (store, keys) = (&context.store, AccountKeys::new(account));
     let scope = Scope {
         account,
         mode,
@@ -177,17 +177,17 @@ async fn rotate_webhooks(
         };
         for _ in 0..ATTEMPTS {
             let mut changed = false;
-            for (field, old) in WebhookSecrets::of(store, &keys, mode, &id).await?.sealed {
-                if sealer.is_current(&old) {
+            for (field, old) in WebhookSecrets::read(store, &keys, mode, &id).await?.sealed {
+                if keyring.is_current(&old) {
                     continue;
                 }
-                let Ok(secret) = sealer.open(&owner, &old) else {
+                let Ok(secret) = keyring.open(&owner, &old) else {
                     tally
                         .unopenable
                         .push(json!({ "accountId": account, "webhookId": id, "field": field }));
                     continue;
                 };
-                let new = seal_again(sealer, &owner, &secret)?;
+                let new = seal_again(keyring, &owner, &secret)?;
                 match webhook::reseal(store, &scope, &id, field, &old, &new).await? {
                     Resealed::Done => tally.reencrypted += 1,
                     Resealed::Changed => changed = true,

@@ -37,9 +37,9 @@ pub(super) async fn init(settings: &Settings) -> Result<Report, Failure> {
     let before = sanity::examine(&store).await.is_ok();
     sanity::init(&store, &iso_from_ms(now_ms())).await?;
     let record = sanity::check(&store).await?;
-    if let Ok(sealer) = settings.sealer() {
+    if let Ok(keyring) = settings.keyring() {
         // Without a master key it is made later, by the first who signs.
-        checkpoint_key::key(&store, &sealer)
+        checkpoint_key::key(&store, &keyring)
             .await
             .map_err(audit::no_key)?;
     }
@@ -102,7 +102,7 @@ async fn accept(context: &Context, account: Option<String>) -> Result<Report, Fa
 async fn check(context: &Context) -> Result<Report, Failure> {
     let record = &context.record;
     if let Some(what) = &record.restored {
-        return Err(sanity::Insane::Restored(what.clone()).into());
+        return Err(sanity::UnsafeStore::Restored(what.clone()).into());
     }
     let status = context.store.durability().await?;
     if status.refuses() {

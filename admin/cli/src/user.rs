@@ -204,7 +204,7 @@ pub(super) fn new_user(
 
 async fn list(context: &Context, id: &str) -> Result<Report, Failure> {
     context.account(id).await?;
-    let keys = AccountKeys::of(id);
+    let keys = AccountKeys::new(id);
     let mut users = Record::list(&context.store, &keys).await?;
     users.reverse();
     let logins = last_logins(&context.store, &keys).await?;

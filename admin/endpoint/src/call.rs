@@ -133,7 +133,7 @@ impl<S> Call<S> {
     /// The keys of the caller's account.
     #[must_use]
     pub fn keys(&self) -> AccountKeys {
-        AccountKeys::of(&self.caller.account)
+        AccountKeys::new(&self.caller.account)
     }
 
     /// Whose records a change of this call is about.

@@ -24,7 +24,7 @@ use store::account::Account;
 use store::api_key::ApiKey;
 use store::keys::AccountKeys;
 use store::lookup::ApiKeyOwner;
-use store::versions::View;
+use store::versions::AccountVersion;
 
 /// An authenticated caller.
 #[derive(Debug, Clone)]
@@ -90,7 +90,7 @@ impl Caller {
         };
         match (Sent::of(headers), access) {
             (Sent::Token(token), _) => Self::of_session(admission, method, headers, &token).await,
-            (Sent::Nonsense, _) => Err(session::ended(admission)),
+            (Sent::UnexpectedReply, _) => Err(session::ended(admission)),
             (Sent::Nothing, Access::Session(_)) => Err(Code::SessionRequired.into()),
             (Sent::Nothing, _) => Err(missing),
         }
@@ -129,14 +129,19 @@ impl Caller {
         let owner = owner?.ok_or(Code::InvalidApiKey)?;
         // Taken before the read: an answer that is older than this was overtaken by a failover, not by another request.
         let floor = admission.store.floor(&owner.account).await;
-        let keys = AccountKeys::of(&owner.account);
+        let keys = AccountKeys::new(&owner.account);
         let (key, account) = tokio::try_join!(
             ApiKey::read(&admission.store, &keys, &owner.key_id),
             Account::read(&admission.store, &owner.account)
         )?;
         let key = key.ok_or(Code::InvalidApiKey)?;
         let account = account.ok_or_else(|| lost(&owner.account))?;
-        require(&admission.store, &owner.account, View::of(&account), floor)?;
+        require(
+            &admission.store,
+            &owner.account,
+            AccountVersion::from_account(&account),
+            floor,
+        )?;
         if key.status(clock::now_ms()) != "active" {
             return Err(Code::InvalidApiKey.into());
         }

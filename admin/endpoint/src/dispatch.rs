@@ -27,7 +27,7 @@ use domain::mode::Mode;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use store::api_key::script::count::Standing;
+use store::api_key::script::count::WindowState;
 use store::blocked::Verdict;
 use telemetry::span::{self, Kind, Span, Value};
 use telemetry::trace::Trace;
@@ -53,7 +53,7 @@ pub struct Peer(pub SocketAddr);
 pub struct Seen {
     route: &'static str,
     caller: Option<(String, Mode)>,
-    standing: Option<Standing>,
+    standing: Option<WindowState>,
     /// Keeps the connection's place for a known caller.
     under_way: Option<Arc<UnderWay>>,
 }
@@ -79,7 +79,7 @@ pub(super) async fn around(
 ) -> Response<Body> {
     let started = Instant::now();
     let id = request_id::of(request.headers());
-    let trace = Trace::of(request.headers());
+    let trace = Trace::from_headers(request.headers());
     let method = request.method().clone();
     let mut response = match turned_away(&admission, request.extensions(), request.headers()).await {
         Some(problem) => problem.into_response(),

@@ -196,12 +196,12 @@ impl Doc {
 
     /// It answers with `T`.
     pub fn gives<T: ToSchema>(self, status: u16, says: &'static str) -> Self {
-        self.shape(status, says, Shape::Json(Components::of::<T>))
+        self.shape(status, says, Shape::Json(Components::schema::<T>))
     }
 
     /// It answers with a page of `T`.
     pub fn lists<T: ToSchema>(self, plural: &'static str, says: &'static str) -> Self {
-        self.shape(200, says, Shape::Page(plural, Components::of::<T>))
+        self.shape(200, says, Shape::Page(plural, Components::schema::<T>))
             .paged()
     }
 
@@ -212,7 +212,7 @@ impl Doc {
 
     /// It answers with `T` as a file.
     pub fn document<T: ToSchema>(self, says: &'static str) -> Self {
-        self.shape(200, says, Shape::Document(Components::of::<T>))
+        self.shape(200, says, Shape::Document(Components::schema::<T>))
     }
 
     /// It answers with lines while it works.

@@ -12,7 +12,7 @@ use domain::rate;
 use std::time::Duration;
 use store::account::refused::LIFE;
 use store::api_key::script::count;
-use store::api_key::script::count::{Allowed, Counted, Standing};
+use store::api_key::script::count::{Allowed, Counted, WindowState};
 use store::keys::AccountKeys;
 use store::technical;
 use store::technical::Limit;
@@ -36,7 +36,7 @@ pub async fn count(
     admission: &Admission,
     rate: Rate,
     caller: &Caller,
-    standing: &mut Option<Standing>,
+    standing: &mut Option<WindowState>,
 ) -> Result<(), Problem> {
     count_technical(admission, caller).await?;
     let Who::Key { last_used_ms, .. } = &caller.who else {
@@ -46,7 +46,7 @@ pub async fn count(
     if allowed.is_none() && is_noted(*last_used_ms, clock::now_ms()) {
         return Ok(());
     }
-    let keys = AccountKeys::of(&caller.account);
+    let keys = AccountKeys::new(&caller.account);
     match count::count(&admission.store, &keys, &caller.actor, allowed).await? {
         Counted::Gone => Err(Code::InvalidApiKey.into()),
         Counted::Uncounted => Ok(()),
@@ -86,7 +86,7 @@ async fn count_technical(admission: &Admission, caller: &Caller) -> Result<(), P
         (Who::Key { .. }, Mode::Live) => return Ok(()),
     };
     let counted = limit
-        .count(&admission.store, &AccountKeys::of(&caller.account), id)
+        .count(&admission.store, &AccountKeys::new(&caller.account), id)
         .await?;
     let (most, left, of_account) = match counted {
         technical::Counted::Passed => return Ok(()),
@@ -148,7 +148,7 @@ const fn is_noted(last_used_ms: Option<u64>, now_ms: u64) -> bool {
 }
 
 /// The answer when all requests of the window are used up.
-fn over(rate: Rate, stands: &Standing) -> Problem {
+fn over(rate: Rate, stands: &WindowState) -> Problem {
     let wait = later_s(stands.left_ms);
     let window = rate.counted().map_or("window", |rate| rate.window_name());
     let message = format!(
@@ -159,7 +159,7 @@ fn over(rate: Rate, stands: &Standing) -> Problem {
 }
 
 /// Puts where a key stands into the headers of an answer.
-pub fn tell(stands: &Standing, headers: &mut HeaderMap) {
+pub fn tell(stands: &WindowState, headers: &mut HeaderMap) {
     for (name, value) in [
         (LIMIT, stands.limit),
         (REMAINING, stands.remaining),
@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn a_refusal_says_how_long_to_wait() {
-        let stands = Standing {
+        let stands = WindowState {
             limit: 100,
             remaining: 0,
             left_ms: 41_999,

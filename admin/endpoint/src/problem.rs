@@ -7,7 +7,7 @@ use domain::budget::Budget;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use store::StoreError;
-use store::sanity::Insane;
+use store::sanity::UnsafeStore;
 use store_health::NotTrusted;
 use telemetry::error_chain;
 
@@ -307,9 +307,9 @@ pub fn over_budget(budget: Budget, most: u64) -> String {
     )
 }
 
-impl From<Insane> for Problem {
-    fn from(error: Insane) -> Self {
-        if let Insane::Store(error) = error {
+impl From<UnsafeStore> for Problem {
+    fn from(error: UnsafeStore) -> Self {
+        if let UnsafeStore::Store(error) = error {
             return error.into();
         }
         tracing::error!(error = %error_chain(&error), "store not to be trusted");

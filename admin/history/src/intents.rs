@@ -44,7 +44,7 @@ impl<'a> Intents<'a> {
     /// [`StoreError`], also for a record that makes no sense; [`StoreError::Archive`] when a segment that is needed is
     /// missing or damaged.
     pub async fn read(&self, id: &str) -> Result<Option<IntentRecord>, StoreError> {
-        let keys = AccountKeys::of(self.account);
+        let keys = AccountKeys::new(self.account);
         let live = IntentRecord::read(self.store, &keys, self.mode, id).await?;
         if live.is_some() {
             return Ok(live);
@@ -71,7 +71,7 @@ impl<'a> Intents<'a> {
         page: Page<'_>,
     ) -> Result<Part<IntentRecord>, StoreError> {
         if index == IntentIndex::State(State::PendingApproval.as_str()) {
-            let keys = AccountKeys::of(self.account);
+            let keys = AccountKeys::new(self.account);
             return IntentRecord::waiting(self.store, &keys, self.mode, page).await;
         }
         for _ in 0..ATTEMPTS {
@@ -84,7 +84,7 @@ impl<'a> Intents<'a> {
                 return part;
             }
         }
-        Err(StoreError::Nonsense(
+        Err(StoreError::UnexpectedReply(
             "the intents were archived while they were read".to_owned(),
         ))
     }

@@ -30,7 +30,7 @@ impl<'a> Trail<'a> {
     #[must_use]
     pub fn of(store: &'a Store, archive: &'a Archive, account: &str, mode: Mode) -> Self {
         Self {
-            chain: Chain::of(store, account, mode),
+            chain: Chain::new(store, account, mode),
             archive,
             account: account.to_owned(),
             mode,
@@ -171,5 +171,5 @@ impl<'a> Trail<'a> {
 }
 
 fn busy() -> StoreError {
-    StoreError::Nonsense("the audit trail was archived while it was read".to_owned())
+    StoreError::UnexpectedReply("the audit trail was archived while it was read".to_owned())
 }

@@ -23,7 +23,7 @@ impl Pass<'_> {
         let (accounts, archive) = (self.accounts, self.archive);
         let (account, keys) = (accounts.id(place), accounts.keys(place));
         let segments = match archive.intent_segments(self.store, account, place.mode).await {
-            Err(StoreError::Nonsense(why)) => {
+            Err(StoreError::UnexpectedReply(why)) => {
                 let key = keys.intent_segments(place.mode);
                 self.wrong(Invariant::Intent, &[&key], why);
                 return Ok(());

@@ -36,7 +36,7 @@ impl Accounts {
     pub(super) fn new(ids: Vec<String>, partial: bool) -> Self {
         let index = ids.iter().enumerate().map(|(at, id)| (id.clone(), at)).collect();
         Self {
-            keys: ids.iter().map(|id| AccountKeys::of(id)).collect(),
+            keys: ids.iter().map(|id| AccountKeys::new(id)).collect(),
             words: ids
                 .iter()
                 .flat_map(|id| [format!("{id} live"), format!("{id} test")])

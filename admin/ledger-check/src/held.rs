@@ -45,7 +45,7 @@ impl Pass<'_> {
     async fn compare_held(&mut self, place: Place, agents: &BTreeSet<String>) -> Result<bool, StoreError> {
         let (store, keys) = (self.store, self.accounts.keys(place));
         let bucket = keys.bucket();
-        let standing = ["version".to_owned(), ModeField::AuditSeq.of(Mode::Live)];
+        let standing = ["version".to_owned(), ModeField::AuditSeq.name(Mode::Live)];
         let state = || Read::fields(bucket, keys.record(), &standing);
         let due = Read::sorted(bucket, bucket.due(), 0, u64::from(u32::MAX));
         let mut answers = store.many(&[state(), due]).await?;

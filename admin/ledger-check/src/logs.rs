@@ -27,7 +27,11 @@ impl Pass<'_> {
             let keys = accounts.keys(place);
             let base = || archived(keys, place);
             let size = Read::list_length(keys.bucket(), keys.audit(place.mode));
-            let seq = Read::field(keys.bucket(), keys.record(), &ModeField::AuditSeq.of(place.mode));
+            let seq = Read::field(
+                keys.bucket(),
+                keys.record(),
+                &ModeField::AuditSeq.name(place.mode),
+            );
             Job {
                 what: place,
                 reads: vec![base(), size, seq, base()],

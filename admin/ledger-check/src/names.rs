@@ -55,5 +55,5 @@ pub(super) fn place_read(series: Series, number: Number) -> Read {
         Series::Wallet => Bucket::wallet_place(number),
         Series::Escrow => Bucket::escrow_place(number),
     };
-    Read::text(Bucket::of_number(number), key)
+    Read::text(Bucket::from_number(number), key)
 }

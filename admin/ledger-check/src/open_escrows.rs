@@ -44,7 +44,7 @@ impl Pass<'_> {
         let jobs = members.into_iter().map(|(place, owner, number)| {
             let keys = accounts.keys(place);
             let record = Read::fields(keys.bucket(), keys.escrow(place.mode, number), &fields);
-            let place_of = Number::of(number).map_or_else(
+            let place_of = Number::from_u64(number).map_or_else(
                 || Read::global(escrow_lookup(number)),
                 |number| place_read(Series::Escrow, number),
             );
@@ -89,7 +89,7 @@ impl Pass<'_> {
         for place in accounts.places() {
             for escrow in std::mem::take(&mut self.page(place).held) {
                 let payer = accounts.keys(place);
-                let payee = AccountKeys::of(&escrow.to_account);
+                let payee = AccountKeys::new(&escrow.to_account);
                 let sets = [
                     (payer.bucket(), payer.open_escrows(place.mode, &escrow.from_owner)),
                     (payee.bucket(), payee.open_escrows(place.mode, &escrow.to_owner)),

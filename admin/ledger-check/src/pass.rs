@@ -191,7 +191,7 @@ fn is_left_by_a_crash(mismatch: &Mismatch) -> bool {
     let is_earlier = mismatch
         .key
         .parse()
-        .is_ok_and(|number| Number::of(number).is_none());
+        .is_ok_and(|number| Number::from_u64(number).is_none());
     mismatch.comparison == Comparison::EscrowList && mismatch.records.is_empty() && is_earlier
 }
 

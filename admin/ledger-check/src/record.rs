@@ -37,7 +37,7 @@ impl Pass<'_> {
             Record::Escrow(place, number) => {
                 let key = self.accounts.keys(place).escrow(place.mode, number);
                 let fields = answers.read::<Fields>().unwrap_or_default();
-                if Number::of(number).is_none() {
+                if Number::from_u64(number).is_none() {
                     self.looked_up(place, &key, answers);
                 }
                 self.escrow(place, number, &key, &fields);

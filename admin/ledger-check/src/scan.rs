@@ -8,7 +8,7 @@ use super::reconcile::{Comparison, Side};
 use super::violation::Invariant;
 use domain::number::Number;
 use futures::{Stream, TryStreamExt, stream};
-use store::connection::walk::Node;
+use store::connection::scan::Node;
 use store::keys::parse::{AccountKey, BucketKey, GlobalKey, Key, ModeKey};
 use store::keys::{Bucket, Series, USER, escrow_lookup};
 use store::read::{Answers, Read};
@@ -189,7 +189,7 @@ fn of_mode(accounts: &Accounts, place: Place, parsed: ModeKey<'_>, key: &str) ->
         ModeKey::Intent(id) => read(Record::Intent(place, id.to_owned()), hash()),
         ModeKey::Escrow(number) => {
             let mut reads = hash();
-            if Number::of(number).is_none() {
+            if Number::from_u64(number).is_none() {
                 reads.push(Read::global(escrow_lookup(number)));
             }
             read(Record::Escrow(place, number), reads)
@@ -247,7 +247,7 @@ fn place(series: Series, number: Number) -> Job<Record> {
 
 fn users(account: &str, key: &str) -> Job<Record> {
     Job {
-        reads: vec![Read::hash(Bucket::of(account), key)],
+        reads: vec![Read::hash(Bucket::from_account(account), key)],
         what: Record::Users(account.to_owned(), key.to_owned()),
         weight: 1,
     }
@@ -263,7 +263,7 @@ fn email_lookup(key: String) -> Job<Record> {
 
 fn issued(kind: KeyKind, (account, id, key): (&str, &str, &str)) -> Job<Record> {
     let fields = ["hash", "agent", "revoked_at"].map(str::to_owned);
-    let (account, id, bucket) = (account.to_owned(), id.to_owned(), Bucket::of(account));
+    let (account, id, bucket) = (account.to_owned(), id.to_owned(), Bucket::from_account(account));
     Job {
         reads: vec![Read::fields(bucket, key, &fields)],
         what: Record::Key(kind, account, id, key.to_owned()),

@@ -8,12 +8,12 @@ use domain::mode::Mode;
 use store::StoreError;
 use store::connection::witness_of;
 use store::read::Read;
-use store::versions::View;
+use store::versions::AccountVersion;
 use store::versions::witness;
 
 impl Pass<'_> {
     /// Reads what the witnesses say, before the accounts are read: they are told after the accounts have changed.
-    pub(super) async fn read_witnesses(&mut self) -> Result<Vec<(Place, View)>, StoreError> {
+    pub(super) async fn read_witnesses(&mut self) -> Result<Vec<(Place, AccountVersion)>, StoreError> {
         let (store, accounts) = (self.store, self.accounts);
         if !store.is_cluster() {
             return Ok(Vec::new());
@@ -37,11 +37,11 @@ impl Pass<'_> {
     }
 
     /// Compares what the witnesses said with the records of the accounts, which were read since.
-    pub(super) fn check_versions(&mut self, told: Vec<(Place, View)>) {
+    pub(super) fn check_versions(&mut self, told: Vec<(Place, AccountVersion)>) {
         for (place, told) in told {
             let record = &self.records[place.account];
             let number = |name: &str| record.get(name).and_then(|text| text.parse().ok()).unwrap_or(0);
-            let is = View {
+            let is = AccountVersion {
                 generation: number("generation"),
                 version: number("version"),
             };

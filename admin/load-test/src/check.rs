@@ -7,8 +7,8 @@ use domain::mode::Mode;
 use domain::money::Nanos;
 use domain::period::Period;
 use std::time::{Duration, Instant};
-use store::call::standing;
-use store::call::standing::Look;
+use store::call::snapshot;
+use store::call::snapshot::SnapshotQuery;
 use store::{Store, StoreError};
 
 /// How long calls that are still under way may take to be settled.
@@ -82,7 +82,7 @@ pub async fn look(store: &Store, fixtures: &Fixtures) -> Result<Vec<Option<Stood
 }
 
 async fn stands(store: &Store, agent: &Agent) -> Result<Option<Stood>, StoreError> {
-    let look = Look {
+    let look = SnapshotQuery {
         account: &agent.account,
         mode: Mode::Live,
         agent: &agent.id,
@@ -90,14 +90,14 @@ async fn stands(store: &Store, agent: &Agent) -> Result<Option<Stood>, StoreErro
         key_id: None,
         provider: "",
     };
-    let seen: Option<standing::Seen> = look.read(store).await?;
+    let seen: Option<snapshot::Snapshot> = look.read(store).await?;
     Ok(seen.map(|seen| {
-        let (cap, policy) = (seen.standing.cap, seen.standing.policy);
+        let (cap, policy) = (seen.spend.cap, seen.spend.policy);
         Stood {
             period: Period::at(seen.at_ms),
             day: cap.day_spent,
             month: cap.month_spent,
-            held: seen.standing.held,
+            held: seen.spend.held,
             daily: policy.and_then(|policy| policy.daily),
             monthly: policy.and_then(|policy| policy.monthly),
         }

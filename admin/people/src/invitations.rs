@@ -23,7 +23,7 @@ use store::invitation::{INVITATIONS_MAX, Invitation, InvitationBody};
 use store::keys::{AccountKeys, Tries};
 use store::page::Order;
 use store::user::User;
-use store::versions::View as Version;
+use store::versions::AccountVersion;
 use utoipa::ToSchema;
 
 operations! {
@@ -192,13 +192,13 @@ async fn by_token(people: &PeopleState, token: &Token, from: &str) -> Result<(Ac
     take(people, guesses).await?;
     let found = Invitation::find(&people.store, &token.hash(), now_ms()).await?;
     let (id, invitation) = found.ok_or_else(no_link)?;
-    let (keys, floor) = (AccountKeys::of(&id), people.store.floor(&id).await);
+    let (keys, floor) = (AccountKeys::new(&id), people.store.floor(&id).await);
     let (account, users) = tokio::try_join!(
         Account::read(&people.store, &id),
         User::list(&people.store, &keys)
     )?;
     let account = account.ok_or_else(no_link)?;
-    require(&people.store, &id, Version::of(&account), floor)?;
+    require(&people.store, &id, AccountVersion::from_account(&account), floor)?;
     if !has_backing(&invitation, &users) {
         return Err(no_link());
     }

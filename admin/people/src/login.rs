@@ -208,7 +208,10 @@ async fn enter(
             data: json!({ "ip": ip, "factor": factor }),
         };
         let scope = scope(&account.id, &stored.user.id);
-        if let Opened::Done(session) = open.run(&people.store, &scope, &fresh.session(people)).await? {
+        if let Opened::Done(session) = open
+            .execute(&people.store, &scope, &fresh.session(people))
+            .await?
+        {
             return Ok((user, session));
         }
         // Somebody changed the user meanwhile; a password that was changed is no longer the right one.

@@ -68,7 +68,10 @@ pub async fn change(call: Call) -> Answer {
             kind: "user.password_changed",
             data: json!({ "by": "user" }),
         };
-        if let Opened::Done(_) = open.run(&people.store, &scope, &fresh.session(people)).await? {
+        if let Opened::Done(_) = open
+            .execute(&people.store, &scope, &fresh.session(people))
+            .await?
+        {
             let answer = Reply::ok(&PasswordChanged {
                 success: true,
                 csrf_token: fresh.token.csrf(),
@@ -151,7 +154,10 @@ pub async fn reset(call: OpenCall) -> Answer {
             data: json!({ "by": "link", "factor": factor }),
         };
         let scope = scope(&account.id, &stored.user.id);
-        match open.run(&people.store, &scope, &fresh.session(people)).await? {
+        match open
+            .execute(&people.store, &scope, &fresh.session(people))
+            .await?
+        {
             Opened::Done(session) => {
                 tidied(tidy(&call, guesses, attempts(Tries::Reset, &stored.user.id)).await);
                 return signed_in(people, account, &user, &session, &fresh.token);

@@ -26,7 +26,7 @@ use store::session::script::{NewSession, mint_id};
 use store::session::{Session, user_agent};
 use store::user::script::note;
 use store::user::{Stored, User};
-use store::versions::View;
+use store::versions::AccountVersion;
 use utoipa::ToSchema;
 
 /// Returns what a caller is answered whose password was not hashed or verified.
@@ -248,13 +248,18 @@ pub(super) async fn find(
     email: &str,
 ) -> Result<Option<(Account, Stored)>, Problem> {
     let floor = people.store.floor(account).await;
-    let keys = AccountKeys::of(account);
+    let keys = AccountKeys::new(account);
     let (account, stored) = tokio::try_join!(
         Account::read(&people.store, account),
         Stored::find(&people.store, &keys, email)
     )?;
     if let Some(account) = &account {
-        require(&people.store, &account.id, View::of(account), floor)?;
+        require(
+            &people.store,
+            &account.id,
+            AccountVersion::from_account(account),
+            floor,
+        )?;
     }
     Ok(account.zip(stored))
 }

@@ -2,7 +2,7 @@
 
 use crate::metrics::LoginMetrics;
 use ::password::Passwords;
-use crypto::seal::Sealer;
+use crypto::seal::Keyring;
 use endpoint::Admission;
 use endpoint::caller::Caller;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub struct PeopleState {
     /// How requests are admitted: cookies of sessions follow from it.
     pub admission: Arc<Admission>,
     /// Seals second factors.
-    pub sealer: Arc<Sealer>,
+    pub keyring: Arc<Keyring>,
     /// Hashes and verifies passwords.
     pub passwords: Passwords,
     /// The address of this server in links.

@@ -178,7 +178,7 @@ async fn removed(call: &Call, made: &[ApiKey], keeps: bool) -> Answer {
 /// Makes a change; false when somebody else changed the user meanwhile.
 async fn done(call: &Call, change: ChangeUser<'_>) -> Result<bool, Problem> {
     let scope = scope(&call.caller.account, &call.caller.actor);
-    match change.run(&call.state.store, &scope).await? {
+    match change.execute(&call.state.store, &scope).await? {
         UserChanged::Done => Ok(true),
         UserChanged::Changed => Ok(false),
         UserChanged::LastOwner => Err(Code::LastOwner.into()),

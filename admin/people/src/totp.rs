@@ -83,7 +83,7 @@ pub(super) fn second_factor(
 
 fn open(people: &PeopleState, account: &str, user: &str, sealed: &str) -> Result<SecretString, Problem> {
     let owner = TotpSecretOf { account, user };
-    people.sealer.open(&owner, sealed).map_err(|error| {
+    people.keyring.open(&owner, sealed).map_err(|error| {
         tracing::error!(account, user, %error, "a second factor does not open");
         Code::ServiceUnavailable.into()
     })
@@ -118,7 +118,7 @@ pub async fn begin(call: Call) -> Answer {
     let (people, account) = (&call.state, call.caller.account.as_str());
     let secret = totp::mint()?;
     let owner = TotpSecretOf { account, user: me.id };
-    let sealed = people.sealer.seal(&owner, &secret).map_err(|error| {
+    let sealed = people.keyring.seal(&owner, &secret).map_err(|error| {
         tracing::error!(%error, "a second factor was not sealed");
         Code::ServiceUnavailable
     })?;
@@ -271,7 +271,7 @@ async fn change<T>(
             data: json!({}),
         };
         let scope = scope(&call.caller.account, me.id);
-        if change.run(&call.state.store, &scope).await? == UserChanged::Done {
+        if change.execute(&call.state.store, &scope).await? == UserChanged::Done {
             return Ok(done);
         }
     }

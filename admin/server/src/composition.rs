@@ -7,7 +7,7 @@ use api::metrics::SpendMetrics;
 use api::prices::Prices;
 use arc_swap::ArcSwap;
 use archive::Archive;
-use crypto::seal::Sealer;
+use crypto::seal::Keyring;
 use domain::plan::Plans;
 use endpoint::metrics::RequestMetrics;
 use endpoint::{Admission, BodyMemory};
@@ -58,8 +58,8 @@ impl Server {
     /// [`ServeError`] names the key or file.
     pub(crate) fn new(settings: &Settings) -> Result<Self, ServeError> {
         let registrar = Registrar::new("tollgate_admin");
-        let store = Store::of(&settings.store)?.with_budgets(settings.limits.budgets());
-        let sealer = Arc::new(settings.sealer()?);
+        let store = Store::from_settings(&settings.store)?.with_budgets(settings.limits.budgets());
+        let keyring = Arc::new(settings.keyring()?);
         let plans = Arc::new(ArcSwap::from_pointee(settings.plans()?));
         let prices = Arc::new(Prices::new(settings)?);
         let archive = Arc::new(Archive::of(&settings.audit)?);
@@ -69,14 +69,14 @@ impl Server {
             Arc::clone(&plans),
             &registrar,
         )?);
-        let webhooks = Arc::new(webhooks(settings, &store, &archive, &sealer, &registrar)?);
-        let people = people(settings, &admission, &sealer, &registrar)?;
+        let webhooks = Arc::new(webhooks(settings, &store, &archive, &keyring, &registrar)?);
+        let people = people(settings, &admission, &keyring, &registrar)?;
         let workers = Workers {
             store: store.clone(),
             health: Arc::clone(&admission.health),
             archive: Arc::clone(&archive),
             audit: settings.audit.clone(),
-            sealer: Arc::clone(&sealer),
+            keyring: Arc::clone(&keyring),
             guard_share: settings.limits.guard_share,
             refused: Arc::clone(&admission.refused),
             blocked: Arc::clone(&admission.blocked),
@@ -87,7 +87,7 @@ impl Server {
             store,
             health: Arc::clone(&admission.health),
             refused: Arc::clone(&admission.refused),
-            sealer,
+            keyring,
             plans,
             self_service_plans: settings.plans.self_service,
             require_token_limit: settings.proxy.require_token_limit,
@@ -142,25 +142,32 @@ fn webhooks(
     settings: &Settings,
     store: &Store,
     archive: &Arc<Archive>,
-    sealer: &Arc<Sealer>,
+    keyring: &Arc<Keyring>,
     registrar: &Registrar,
 ) -> Result<Webhooks, ServeError> {
     let metrics = WebhookMetrics::new(registrar).map_err(set_up)?;
-    let (archive, sealer) = (Arc::clone(archive), Arc::clone(sealer));
-    Webhooks::new(store.clone(), archive, sealer, settings.webhooks.clone(), metrics).map_err(set_up)
+    let (archive, keyring) = (Arc::clone(archive), Arc::clone(keyring));
+    Webhooks::new(
+        store.clone(),
+        archive,
+        keyring,
+        settings.webhooks.clone(),
+        metrics,
+    )
+    .map_err(set_up)
 }
 
 fn people(
     settings: &Settings,
     admission: &Arc<Admission>,
-    sealer: &Arc<Sealer>,
+    keyring: &Arc<Keyring>,
     registrar: &Registrar,
 ) -> Result<PeopleState, ServeError> {
     Ok(PeopleState {
         store: admission.store.clone(),
         health: Arc::clone(&admission.health),
         admission: Arc::clone(admission),
-        sealer: Arc::clone(sealer),
+        keyring: Arc::clone(keyring),
         passwords: password::Passwords::new().map_err(set_up)?,
         public_url: settings.public_url(),
         session_idle: settings.session_idle(),

@@ -43,7 +43,7 @@ impl ServerMetrics {
     /// When the values cannot be written, which they can.
     pub fn text(&self) -> prometheus::Result<String> {
         self.registrar.text_after(|| {
-            self.process.look();
+            self.process.update();
             self.spans.refresh();
             self.store.refresh();
         })

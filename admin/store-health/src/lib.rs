@@ -7,8 +7,8 @@
 use arc_swap::ArcSwap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use store::sanity::{self, Insane, StoreRecord};
-use store::{Store, pulse};
+use store::sanity::{self, StoreRecord, UnsafeStore};
+use store::{Store, error_counters};
 use telemetry::error_chain;
 
 /// Why nothing may be done with the store now.
@@ -19,7 +19,7 @@ pub enum NotTrusted {
     Known,
     /// It was checked just now.
     #[error(transparent)]
-    Found(Insane),
+    Found(UnsafeStore),
 }
 
 /// In the place of a count of cuts: no check has gone well yet.
@@ -78,9 +78,9 @@ impl StoreHealth {
     /// Looks at all of the store, and remembers what was found.
     ///
     /// # Errors
-    /// [`Insane`] when it does not answer, or may not be trusted.
-    pub async fn check(&self, store: &Store) -> Result<StoreRecord, Insane> {
-        let cuts = pulse::cuts();
+    /// [`UnsafeStore`] when it does not answer, or may not be trusted.
+    pub async fn check(&self, store: &Store) -> Result<StoreRecord, UnsafeStore> {
+        let cuts = error_counters::connections_lost();
         let outcome = sanity::check(store).await;
         if self.update(outcome.as_ref().map(|_| ())) {
             self.cuts.store(cuts, Ordering::Release);
@@ -98,7 +98,7 @@ impl StoreHealth {
     /// Of a cluster the worker's next check is soon enough: a node that is away must not hold up the accounts of the
     /// others.
     fn was_cut(&self, store: &Store) -> bool {
-        self.cuts.load(Ordering::Acquire) != pulse::cuts() && !store.is_cluster()
+        self.cuts.load(Ordering::Acquire) != error_counters::connections_lost() && !store.is_cluster()
     }
 
     fn require_trust(&self) -> Result<(), NotTrusted> {
@@ -109,10 +109,10 @@ impl StoreHealth {
     }
 
     /// Takes in the outcome of a check; says so in the log when it is a change.
-    fn update(&self, outcome: Result<(), &Insane>) -> bool {
+    fn update(&self, outcome: Result<(), &UnsafeStore>) -> bool {
         let state = match outcome {
             Ok(()) => State::Sane,
-            Err(error @ Insane::Store(_)) => State::Away(error_chain(error)),
+            Err(error @ UnsafeStore::Store(_)) => State::Away(error_chain(error)),
             Err(error) => State::Untrusted(error_chain(error)),
         };
         if **self.state.load() != state {
@@ -139,7 +139,7 @@ mod tests {
         assert!(health.reason().is_some() && health.require_trust().is_ok());
         assert!(health.update(Ok(())));
         assert_eq!(health.reason(), None);
-        assert!(!health.update(Err(&Insane::Evicts("allkeys-lru".to_owned()))));
+        assert!(!health.update(Err(&UnsafeStore::Evicts("allkeys-lru".to_owned()))));
         assert!(health.reason().unwrap().contains("allkeys-lru") && health.require_trust().is_err());
         assert!(!health.update(Err(&StoreError::NoAnswer(None).into())));
         assert!(health.reason().is_some() && health.require_trust().is_ok());

@@ -15,9 +15,11 @@ use row::{DELIVERIES_MAX, Read, Row, batches_of};
 use std::collections::{BTreeSet, VecDeque};
 use store::keys::AccountKeys;
 use store::webhook::WebhookRecord;
-use store::webhook::delivery::Told;
+use store::webhook::delivery::DeliveryEvent;
 use store::webhook::script::Endpoint;
-use store::webhook::script::dispatch::{Batch, Cursor, Dispatch, Dispatched, Step, Tell, waiting};
+use store::webhook::script::dispatch::{
+    Cursor, Dispatch, DispatchCoalesced, Dispatched, Step, WebhookDeliveries, waiting,
+};
 use store::{StoreError, server_clock};
 
 /// Steps that one call makes at most; the rest has its turn in the next round.
@@ -55,7 +57,7 @@ pub async fn dispatch(
         webhooks,
         account,
         mode,
-        keys: AccountKeys::of(account),
+        keys: AccountKeys::new(account),
         ahead: VecDeque::new(),
     };
     let mut all = 0;
@@ -123,7 +125,7 @@ impl Walk<'_> {
     async fn row(&mut self, cursor: Cursor) -> Result<Option<u64>, StoreError> {
         let store = &self.webhooks.store;
         let events = self.ahead.iter().flat_map(|read| &read.events);
-        let groups: BTreeSet<Group> = events.clone().filter_map(Group::of).collect();
+        let groups: BTreeSet<Group> = events.clone().filter_map(Group::from_event).collect();
         let webhooks = match events.count() {
             0 => Vec::new(),
             _ => WebhookRecord::all(store, &self.keys, self.mode).await?,
@@ -136,7 +138,7 @@ impl Walk<'_> {
             events: row.events,
             tally: &row.tally,
         };
-        let done = dispatch.run(store).await?;
+        let done = dispatch.execute(store).await?;
         self.webhooks.metrics.coalesced(match done {
             Dispatched::Done { .. } => row.coalesced,
             Dispatched::Changed | Dispatched::Early => 0,
@@ -150,19 +152,19 @@ impl Walk<'_> {
         let webhooks = WebhookRecord::all(store, &self.keys, self.mode).await?;
         let most = (DELIVERIES_MAX / webhooks.len().max(1)).max(1);
         let waiting: Vec<(Group, Waiting)> = waiting(store, (&self.keys, self.mode), most).await?;
-        let told: Vec<Told> = waiting.iter().map(|(_, waiting)| waiting.into()).collect();
+        let told: Vec<DeliveryEvent> = waiting.iter().map(|(_, waiting)| waiting.into()).collect();
         let batches = batches_of(&webhooks, &told);
         let groups: Vec<Group> = waiting.into_iter().map(|(group, _)| group).collect();
-        let tell = Tell {
+        let tell = DispatchCoalesced {
             step: self.step(cursor, &batches),
             by_entry,
             groups: &groups,
         };
-        let done = tell.run(store).await?;
+        let done = tell.execute(store).await?;
         Ok(self.done(done, groups.len() as u64, batches))
     }
 
-    const fn step<'s>(&'s self, cursor: Cursor, batches: &'s [Batch]) -> Step<'s> {
+    const fn step<'s>(&'s self, cursor: Cursor, batches: &'s [WebhookDeliveries]) -> Step<'s> {
         Step {
             account: self.account,
             mode: self.mode,
@@ -174,7 +176,7 @@ impl Walk<'_> {
     }
 
     /// What became of a step; `None` when there is nothing to do before the minute is over.
-    fn done(&self, done: Dispatched, events: u64, batches: Vec<Batch>) -> Option<u64> {
+    fn done(&self, done: Dispatched, events: u64, batches: Vec<WebhookDeliveries>) -> Option<u64> {
         let refused = match done {
             Dispatched::Done { refused } => refused,
             Dispatched::Changed => return Some(0),
@@ -199,8 +201,8 @@ impl Walk<'_> {
 fn read_all(sealed: &[Sealed]) -> Result<VecDeque<Read>, StoreError> {
     let read = |sealed: &Sealed| {
         let entry = Entry::of_json(&sealed.json);
-        let entry = entry.ok_or_else(|| StoreError::Nonsense("sealed entry".to_owned()))?;
-        let events = event::of(&entry);
+        let entry = entry.ok_or_else(|| StoreError::UnexpectedReply("sealed entry".to_owned()))?;
+        let events = event::from_entry(&entry);
         Ok(Read { entry, events })
     };
     sealed.iter().map(read).collect()

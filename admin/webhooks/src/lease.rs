@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use store::StoreError;
 use store::webhook::script::Endpoint;
-use store::webhook::script::deliver::{Lease, Look, Taken};
+use store::webhook::script::deliver::{Lease, TakeOutcome, Taken};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -86,7 +86,7 @@ pub async fn take(
     endpoint: Endpoint,
     stopping: &watch::Receiver<bool>,
 ) -> Result<Outcome, StoreError> {
-    let token = random_bytes::<8>().map_err(|error| StoreError::Nonsense(error.to_string()))?;
+    let token = random_bytes::<8>().map_err(|error| StoreError::UnexpectedReply(error.to_string()))?;
     let lease = Lease {
         endpoint,
         token: hex::encode(token),
@@ -157,9 +157,9 @@ impl LeasedWebhook<'_> {
             .take(&self.webhooks.store, most)
             .await
             .and_then(|look| match look {
-                Look::Taken(taken) => open_secrets(self.webhooks, &self.lease.endpoint, &taken)
+                TakeOutcome::Taken(taken) => open_secrets(self.webhooks, &self.lease.endpoint, &taken)
                     .map(|secrets| Some((secrets, taken))),
-                Look::Idle | Look::Held | Look::Gone => Ok(None),
+                TakeOutcome::Idle | TakeOutcome::Held | TakeOutcome::Gone => Ok(None),
             }) {
             Ok(Some((secrets, taken))) => {
                 let Taken { url, deliveries, .. } = *taken;
@@ -209,8 +209,8 @@ fn open_secrets(webhooks: &Webhooks, endpoint: &Endpoint, taken: &Taken) -> Resu
         webhook: &endpoint.webhook,
     };
     let open = |sealed: &str| {
-        let secret = webhooks.sealer.open(&owner, sealed);
-        secret.map_err(|error| StoreError::Nonsense(error.to_string()))
+        let secret = webhooks.keyring.open(&owner, sealed);
+        secret.map_err(|error| StoreError::UnexpectedReply(error.to_string()))
     };
     let old = taken.old_secret.as_deref();
     let old = old.filter(|_| taken.now_ms < taken.old_until_ms);

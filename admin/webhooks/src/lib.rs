@@ -21,7 +21,7 @@ mod target;
 
 use archive::Archive;
 use backlog::ArchiveBacklog;
-use crypto::seal::Sealer;
+use crypto::seal::Keyring;
 use hints::PendingHints;
 use metrics::WebhookMetrics;
 use send::Sender;
@@ -36,7 +36,7 @@ pub struct Webhooks {
     /// Where old audit entries are read from.
     pub archive: Arc<Archive>,
     /// Opens the secrets that sign deliveries.
-    pub sealer: Arc<Sealer>,
+    pub keyring: Arc<Keyring>,
     /// Bounds, time-outs and retry delays.
     pub settings: WebhookSettings,
     /// Sends deliveries, and judges URLs that are to be registered.
@@ -57,14 +57,14 @@ impl Webhooks {
     pub fn new(
         store: Store,
         archive: Arc<Archive>,
-        sealer: Arc<Sealer>,
+        keyring: Arc<Keyring>,
         settings: WebhookSettings,
         metrics: WebhookMetrics,
     ) -> Result<Self, rustls::Error> {
         Ok(Self {
             store,
             archive,
-            sealer,
+            keyring,
             sender: Sender::new(&settings)?,
             settings,
             hints: PendingHints::default(),

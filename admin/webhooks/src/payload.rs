@@ -5,18 +5,18 @@ use domain::entry::Entry;
 use domain::event::{self, Event};
 use domain::timestamp::iso_from_ms;
 use serde_json::{Value, json};
-use store::webhook::delivery::Told;
+use store::webhook::delivery::DeliveryEvent;
 
 /// Names of the envelope, which no field of an event has.
 pub const RESERVED: [&str; 4] = ["type", "event", "timestamp", "data"];
 
 /// The body of what is told, which followed from `entry`; `None` when it does not follow from it.
 #[must_use]
-pub fn body(entry: &Entry, told: &Told) -> Option<Bytes> {
-    let events = event::of(entry);
+pub fn body(entry: &Entry, told: &DeliveryEvent) -> Option<Bytes> {
+    let events = event::from_entry(entry);
     let event = events.into_iter().find(|found| found.name == told.event)?;
     let event = match told.coalesced {
-        Some(coalesced) => coalesced.told(event),
+        Some(coalesced) => coalesced.payload_of(event),
         None => event,
     };
     Some(write(&event, entry.at_ms))
@@ -105,9 +105,9 @@ mod tests {
             of_many: false,
         };
         let of = |coalesced: Option<Coalesced>| {
-            let told = Told {
+            let told = DeliveryEvent {
                 coalesced,
-                ..Told::of(9, EventName::PolicyViolation)
+                ..DeliveryEvent::new(9, EventName::PolicyViolation)
             };
             let body = body(&entry, &told).unwrap();
             serde_json::from_slice::<Value>(&body).unwrap()
@@ -151,11 +151,11 @@ mod tests {
         let mut seen = std::collections::BTreeSet::new();
         for line in lines {
             let entry = Entry::of_line(1, line.as_bytes());
-            for event in event::of(&entry) {
+            for event in event::from_entry(&entry) {
                 for name in RESERVED {
                     assert!(!event.data.contains_key(name), "{name} in {event:?}");
                 }
-                assert!(body(&entry, &Told::of(1, event.name)).is_some());
+                assert!(body(&entry, &DeliveryEvent::new(1, event.name)).is_some());
                 seen.insert(event.name);
             }
         }

@@ -13,8 +13,8 @@ use settings::AuditSettings;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
-use store::audit::chain::{Chain, Standing};
-use store::connection::round::Round;
+use store::audit::chain::{ArchiveBacklog, Chain};
+use store::connection::batch::Batch;
 use store::keys::AccountKeys;
 use store::read::Read;
 use store::{StoreError, server_clock};
@@ -80,7 +80,7 @@ pub(super) async fn run(worker: Archiver, mut stopping: watch::Receiver<bool>) {
 }
 
 async fn round(worker: &Archiver, memory: &mut Memory) -> Result<(), StoreError> {
-    let round = Round::on(&worker.base.store);
+    let round = Batch::new(&worker.base.store);
     if memory.rounds.is_multiple_of(ACCOUNTS_EVERY) {
         round.note(memory.rotation.renew(&worker.base.store).await);
     }
@@ -115,7 +115,7 @@ async fn round(worker: &Archiver, memory: &mut Memory) -> Result<(), StoreError>
 }
 
 /// The chains, of the accounts whose turn it is and that can be reached, with something to do.
-async fn look(memory: &mut Memory, rule: Rule, round: &Round<'_>) -> Vec<Place> {
+async fn look(memory: &mut Memory, rule: Rule, round: &Batch<'_>) -> Vec<Place> {
     let accounts = memory.rotation.next(LOOKS);
     let places = accounts
         .iter()
@@ -123,17 +123,17 @@ async fn look(memory: &mut Memory, rule: Rule, round: &Round<'_>) -> Vec<Place> 
     let places: Vec<Place> = places.collect();
     let reads: Vec<Read> = places
         .iter()
-        .flat_map(|(account, mode)| Standing::reads(&AccountKeys::of(account), *mode))
+        .flat_map(|(account, mode)| ArchiveBacklog::reads(&AccountKeys::new(account), *mode))
         .collect();
     let mut answers = round.many(&reads).await;
     let mut full = Vec::new();
     for place in places {
-        let mut part = answers.split(Standing::READS);
+        let mut part = answers.split(ArchiveBacklog::READS);
         let resting = memory
             .failing
             .get(&place)
             .is_some_and(|until| *until > Instant::now());
-        match Standing::of(&mut part) {
+        match ArchiveBacklog::from_answers(&mut part) {
             Some(standing) if !resting && rule.has_work(&standing) => full.push(place),
             _ => {}
         }
@@ -143,10 +143,10 @@ async fn look(memory: &mut Memory, rule: Rule, round: &Round<'_>) -> Vec<Place> 
 
 /// Moves what is to be moved of a chain.
 async fn archive(worker: &Archiver, (account, mode): &Place, rule: Rule) -> Result<(), StoreError> {
-    let chain = Chain::of(&worker.base.store, account, *mode);
+    let chain = Chain::new(&worker.base.store, account, *mode);
     let place = (account.as_str(), *mode);
     for _ in 0..SEGMENTS {
-        let standing = chain.standing().await?;
+        let standing = chain.backlog().await?;
         if standing.forgotten < standing.archived {
             let forgotten = standing.forgotten;
             worker.archive.forget_decisions(&chain, place, forgotten).await?;
@@ -168,22 +168,22 @@ async fn archive(worker: &Archiver, (account, mode): &Place, rule: Rule) -> Resu
 }
 
 impl Rule {
-    fn has_work(&self, standing: &Standing) -> bool {
+    fn has_work(&self, standing: &ArchiveBacklog) -> bool {
         standing.forgotten < standing.archived
             || standing.movable > standing.archived && (self.is_full(standing) || self.is_old(standing))
     }
 
-    const fn is_full(&self, standing: &Standing) -> bool {
+    const fn is_full(&self, standing: &ArchiveBacklog) -> bool {
         standing.live > self.after_entries
     }
 
-    fn is_old(&self, standing: &Standing) -> bool {
+    fn is_old(&self, standing: &ArchiveBacklog) -> bool {
         standing.is_older(self.after_days, self.now_ms)
     }
 
     /// The last entry that is to be moved now. When the oldest one is too old, all that have reached half its age go
     /// with it, so that a quiet account does not fill the archive with segments of one entry.
-    async fn last(&self, chain: &Chain<'_>, standing: &Standing) -> Result<Option<u64>, StoreError> {
+    async fn last(&self, chain: &Chain<'_>, standing: &ArchiveBacklog) -> Result<Option<u64>, StoreError> {
         if standing.movable <= standing.archived {
             return Ok(None);
         }

@@ -10,7 +10,7 @@ use crate::metrics::Worker;
 use archive::Archive;
 use audit_verify::checkpoint::{self, Stays};
 use crypto::checkpoint_key::CheckpointKey;
-use crypto::seal::Sealer;
+use crypto::seal::Keyring;
 use domain::checkpoint::Checkpoint;
 use domain::mode::Mode;
 use futures::{StreamExt, stream};
@@ -21,7 +21,7 @@ use std::time::Duration;
 use store::account::{Account, ModeField};
 use store::audit::checkpoint_key;
 use store::audit::checkpoint_key::KeyError;
-use store::connection::round::Round;
+use store::connection::batch::Batch;
 use store::keys::AccountKeys;
 use store::read::Read;
 use telemetry::error_chain;
@@ -37,7 +37,7 @@ const AT_ONCE: usize = 8;
 pub(super) struct Checkpointer {
     pub(super) base: Arc<Base>,
     pub(super) archive: Arc<Archive>,
-    pub(super) sealer: Arc<Sealer>,
+    pub(super) keyring: Arc<Keyring>,
     pub(super) every: Duration,
 }
 
@@ -77,7 +77,7 @@ pub(super) async fn run(worker: Checkpointer, mut stopping: watch::Receiver<bool
 }
 
 async fn round(worker: &Checkpointer, memory: &mut Memory) -> Result<(), KeyError> {
-    let round = Round::on(&worker.base.store);
+    let round = Batch::new(&worker.base.store);
     if let Some(ids) = round.note(Account::ids(&worker.base.store).await) {
         memory.accounts = ids;
     }
@@ -88,7 +88,7 @@ async fn round(worker: &Checkpointer, memory: &mut Memory) -> Result<(), KeyErro
     if grown.is_empty() {
         return Ok(round.end()?);
     }
-    let key = checkpoint_key::key(&worker.base.store, &worker.sealer).await?;
+    let key = checkpoint_key::key(&worker.base.store, &worker.keyring).await?;
     let moving = stream::iter(grown).map(async |name: Name| {
         let moved = advance(worker, &key, &name).await;
         (name, moved)
@@ -101,12 +101,12 @@ async fn round(worker: &Checkpointer, memory: &mut Memory) -> Result<(), KeyErro
 }
 
 /// Which chains, of those that can be reached, have another size than their last checkpoint.
-async fn changed(memory: &Memory, round: &Round<'_>, ids: &[String]) -> Vec<Name> {
-    let fields = Mode::ALL.map(|mode| ModeField::AuditSeq.of(mode));
+async fn changed(memory: &Memory, round: &Batch<'_>, ids: &[String]) -> Vec<Name> {
+    let fields = Mode::ALL.map(|mode| ModeField::AuditSeq.name(mode));
     let reads: Vec<Read> = ids
         .iter()
         .map(|id| {
-            let keys = AccountKeys::of(id);
+            let keys = AccountKeys::new(id);
             Read::fields(keys.bucket(), keys.record(), &fields)
         })
         .collect();
@@ -194,7 +194,7 @@ fn tell(worker: &Checkpointer, memory: &mut Memory, name: Name, moved: Result<(u
 mod tests {
     use super::*;
     use archive::place::Place;
-    use crypto::seal::Sealer;
+    use crypto::seal::Keyring;
     use settings::load_from;
 
     #[tokio::test]
@@ -203,8 +203,8 @@ mod tests {
         let mut settings = load_from(None, std::iter::empty()).unwrap().audit;
         settings.archive = dir.path().display().to_string();
         let archive = Archive::at(Place::of(&settings).unwrap());
-        let sealer = Sealer::new(["AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE="].into_iter()).unwrap();
-        let key = CheckpointKey::open(&sealer, &CheckpointKey::mint(&sealer).unwrap()).unwrap();
+        let keyring = Keyring::new(["AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE="].into_iter()).unwrap();
+        let key = CheckpointKey::open(&keyring, &CheckpointKey::mint(&keyring).unwrap()).unwrap();
         let chain = ("acct_1", Mode::Live);
         let next = |size: u64| Checkpoint {
             origin: domain::checkpoint::origin(chain.0, chain.1),

@@ -13,7 +13,7 @@ use crate::base::Base;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
-use store::connection::round::Round;
+use store::connection::batch::Batch;
 use store::webhook::script::Endpoint;
 use store::webhook::script::deliver::ready;
 use store::{StoreError, server_clock};
@@ -280,7 +280,7 @@ async fn look(worker: &Deliverer, line: &mut VecDeque<Endpoint>, far: bool) -> R
         return Ok(());
     }
     let now_ms = server_clock::now_ms(&worker.base.store).await?;
-    let round = Round::on(&worker.base.store);
+    let round = Batch::new(&worker.base.store);
     let mut found = ready(&round, "-inf", &now_ms.to_string(), FOUND_MAX).await;
     if far {
         let beyond = now_ms + u64::try_from(farthest(&worker.webhooks).as_millis()).unwrap_or(0);

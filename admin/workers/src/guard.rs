@@ -18,7 +18,7 @@ use std::time::Duration;
 use store::account::refused::{self, Cause, List, REFRESH_EVERY, REFUSED_MAX, RefusedCopy};
 use store::account::usage::Usage;
 use store::keys::AccountKeys;
-use store::{Store, StoreError, look};
+use store::{Store, StoreError, server_info};
 use telemetry::error_chain;
 use telemetry::registrar::level;
 use tokio::sync::watch;
@@ -109,7 +109,7 @@ async fn round(worker: &Guard, memory: &mut Memory) -> Result<(), StoreError> {
         let (account, seen) = read?;
         memory.accounts.insert(account, seen);
     }
-    let store = look::look(&worker.base.store).await?;
+    let store = server_info::read(&worker.base.store).await?;
     let is_nearly_full = store.memory_fullest >= worker.guard_share && store.memory_max > 0;
     memory.list.room = refused(&memory.accounts, is_nearly_full, store.memory_max);
     tell(worker, memory);
@@ -126,7 +126,7 @@ async fn name(worker: &Guard, memory: &mut Memory) -> Result<(), StoreError> {
 }
 
 async fn see(worker: &Guard, account: &str) -> Result<AccountUsage, StoreError> {
-    let (keys, budgets) = (AccountKeys::of(account), worker.base.store.budgets());
+    let (keys, budgets) = (AccountKeys::new(account), worker.base.store.budgets());
     let mut seen = AccountUsage::default();
     for mode in Mode::ALL {
         let usage = Usage::read(&worker.base.store, &keys, mode).await?;
@@ -139,9 +139,9 @@ impl AccountUsage {
     #[expect(clippy::cast_precision_loss, reason = "a share for people")]
     fn add(&mut self, usage: &Usage, budgets: &Budgets) {
         self.bytes = self.bytes.saturating_add(usage.bytes());
-        self.over_audit |= usage.of(Budget::AuditEntries) >= budgets.of(Budget::AuditEntries);
+        self.over_audit |= usage.count(Budget::AuditEntries) >= budgets.limit(Budget::AuditEntries);
         for (share, budget) in self.shares.iter_mut().zip(Budget::ALL) {
-            let used = usage.of(budget) as f64 / budgets.of(budget).max(1) as f64;
+            let used = usage.count(budget) as f64 / budgets.limit(budget).max(1) as f64;
             *share = share.max(used);
         }
     }

@@ -12,7 +12,7 @@ use domain::period::DAY_MS;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
-use store::connection::round::Round;
+use store::connection::batch::Batch;
 use store::keys::AccountKeys;
 use store::{StoreError, server_clock};
 use telemetry::error_chain;
@@ -59,7 +59,7 @@ pub(super) async fn run(worker: IntentArchiver, mut stopping: watch::Receiver<bo
 }
 
 async fn round(worker: &IntentArchiver, memory: &mut Memory) -> Result<(), StoreError> {
-    let round = Round::on(&worker.base.store);
+    let round = Batch::new(&worker.base.store);
     round.note(memory.rotation.renew(&worker.base.store).await);
     let age = Age {
         now_ms: server_clock::now_ms(&worker.base.store).await?,
@@ -67,9 +67,9 @@ async fn round(worker: &IntentArchiver, memory: &mut Memory) -> Result<(), Store
         gather_ms: GATHER_DAYS * DAY_MS,
     };
     for account in &memory.rotation.next(LOOKS) {
-        let bucket = AccountKeys::of(account).bucket();
+        let bucket = AccountKeys::new(account).bucket();
         for mode in Mode::ALL {
-            if round.is_put_off(bucket) {
+            if round.is_unreachable(bucket) {
                 continue;
             }
             if let Err(error) = archive(worker, &mut memory.passed, (account, mode), age).await {

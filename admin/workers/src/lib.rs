@@ -26,7 +26,7 @@ mod transit;
 
 use archive::Archive;
 use base::Base;
-use crypto::seal::Sealer;
+use crypto::seal::Keyring;
 use metrics::WorkerMetrics;
 use settings::AuditSettings;
 use std::sync::Arc;
@@ -50,7 +50,7 @@ pub struct Workers {
     /// How the audit trail is sealed and archived.
     pub audit: AuditSettings,
     /// Opens the key of checkpoints.
-    pub sealer: Arc<Sealer>,
+    pub keyring: Arc<Keyring>,
     /// The part of the store's memory from which on it counts as nearly full (`limits.guard_share`).
     pub guard_share: f64,
     /// The server's copy of the list of refused accounts.
@@ -71,7 +71,7 @@ impl Workers {
             store,
             archive,
             audit,
-            sealer,
+            keyring,
             webhooks,
             ..
         } = self;
@@ -99,7 +99,7 @@ impl Workers {
         let checkpointer = checkpointer::Checkpointer {
             base: Arc::clone(&base),
             archive: Arc::clone(&archive),
-            sealer,
+            keyring,
             every: Duration::from_millis(audit.checkpoint_every_ms),
         };
         workers.spawn(checkpointer::run(checkpointer, stopping.clone()));
@@ -109,12 +109,12 @@ impl Workers {
             after_days: audit.archive_intents_after_days,
         };
         workers.spawn(intent_archiver::run(intent_archiver, stopping.clone()));
-        let sealer = sealer::TrailSealer {
+        let keyring = sealer::TrailSealer {
             base: Arc::clone(&base),
             webhooks: Arc::clone(&webhooks),
             every: Duration::from_millis(audit.seal_every_ms),
         };
-        workers.spawn(sealer::run(sealer, stopping.clone()));
+        workers.spawn(sealer::run(keyring, stopping.clone()));
         let archiver = archiver::Archiver {
             base: Arc::clone(&base),
             archive,

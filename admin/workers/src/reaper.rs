@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use store::call::denial_windows;
 use store::call::reap::sweep;
-use store::connection::round::Round;
+use store::connection::batch::Batch;
 use store::keys::{BUCKETS, Bucket};
 use store::read::Read;
 use store::{StoreError, server_clock};
@@ -41,7 +41,7 @@ pub(super) async fn run(base: Arc<Base>, mut stopping: watch::Receiver<bool>) {
 /// Sweeps the buckets that can be reached.
 async fn sweep_all(base: &Base) -> Result<(), StoreError> {
     let now_ms = server_clock::now_ms(&base.store).await?;
-    let round = Round::on(&base.store);
+    let round = Batch::new(&base.store);
     let sweeps = stream::iter(Bucket::all());
     let sweeps = sweeps.map(|bucket| round.run(bucket, sweep(&base.store, bucket, now_ms)));
     let mut sweeps = sweeps.buffer_unordered(AT_ONCE);
@@ -63,7 +63,7 @@ async fn sweep_all(base: &Base) -> Result<(), StoreError> {
 }
 
 /// Records the rate windows that have ended, of the buckets that count any denials.
-async fn record_windows(base: &Base, round: &Round<'_>, now_ms: u64) {
+async fn record_windows(base: &Base, round: &Batch<'_>, now_ms: u64) {
     let reads: Vec<Read> = Bucket::all()
         .map(|bucket| Read::hash_length(bucket, bucket.counted_denials()))
         .collect();

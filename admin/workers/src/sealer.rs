@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use store::account::ModeField;
 use store::audit::chain::Chain;
-use store::connection::round::Round;
+use store::connection::batch::Batch;
 use store::keys::AccountKeys;
 use store::read::Read;
 use store::{StoreError, server_clock};
@@ -113,7 +113,7 @@ pub(super) async fn run(worker: TrailSealer, mut stopping: watch::Receiver<bool>
 }
 
 async fn round(worker: &TrailSealer, memory: &mut Memory) -> Result<(), StoreError> {
-    let round = Round::on(&worker.base.store);
+    let round = Batch::new(&worker.base.store);
     if memory.rounds.is_multiple_of(ACCOUNTS_EVERY) {
         round.note(memory.rotation.renew(&worker.base.store).await);
     }
@@ -175,7 +175,7 @@ async fn seal(worker: &TrailSealer, grown: &Grown) -> Result<u64, StoreError> {
         hooked,
         ..
     } = grown;
-    let sealed = Chain::of(&worker.base.store, account, *mode)
+    let sealed = Chain::new(&worker.base.store, account, *mode)
         .seal_some(BATCHES_MAX)
         .await?;
     worker.base.metrics.entries_sealed.inc_by(sealed.added);
@@ -209,13 +209,15 @@ fn chosen(memory: &mut Memory) -> Vec<String> {
 
 /// Which chains, of those that can be reached, have more lines than were sealed when they were last looked at, or
 /// events that were not dispatched, coalesced ones whose minute is over among them.
-async fn look(memory: &mut Memory, round: &Round<'_>, now_ms: u64) -> Vec<Grown> {
+async fn look(memory: &mut Memory, round: &Batch<'_>, now_ms: u64) -> Vec<Grown> {
     let accounts = chosen(memory);
-    let fields = Mode::ALL.map(|mode| FIELDS.map(|field| field.of(mode))).concat();
+    let fields = Mode::ALL
+        .map(|mode| FIELDS.map(|field| field.name(mode)))
+        .concat();
     let reads: Vec<Read> = accounts
         .iter()
         .map(|account| {
-            let keys = AccountKeys::of(account);
+            let keys = AccountKeys::new(account);
             Read::fields(keys.bucket(), keys.record(), &fields)
         })
         .collect();

@@ -8,7 +8,7 @@ use futures::{StreamExt, stream};
 use std::sync::Arc;
 use std::time::Duration;
 use store::StoreError;
-use store::connection::round::Round;
+use store::connection::batch::Batch;
 use store::keys::{BUCKETS, Bucket};
 use store::transit::Transit;
 use store::transit::script::deliver;
@@ -37,7 +37,7 @@ pub(super) async fn run(base: Arc<Base>, mut stopping: watch::Receiver<bool>) {
 
 /// One round over the buckets that can be reached; returns how much still waits after it.
 async fn round(base: &Base) -> Result<u64, StoreError> {
-    let round = Round::on(&base.store);
+    let round = Batch::new(&base.store);
     let buckets = stream::iter(Bucket::all()).map(|bucket| round.run(bucket, carry(base, bucket)));
     let waiting = buckets.buffer_unordered(AT_ONCE);
     let waiting = waiting.fold(0, async |sum, left| sum + left.unwrap_or(0)).await;

@@ -1,7 +1,7 @@
 //! The closed loop: each connection sends its next request when it has the answer to the last one. It finds the
 //! throughput and the CPU time a request; its latencies say nothing about a fixed rate.
 
-use crate::outcome::{Outcome, Seen, Watched, Window, cpu_between, cpu_now};
+use crate::outcome::{Outcome, Samples, WatchedProcess, Window, cpu_between, cpu_now};
 use crate::target::{Request, Target, Version};
 use crate::wire::{self, PIECE_BYTES};
 use crate::{multiplexed, tls};
@@ -24,7 +24,7 @@ pub async fn run(
     requests: Vec<Request>,
     streams: usize,
     window: Window,
-    watched: &[Watched],
+    watched: &[WatchedProcess],
 ) -> io::Result<Outcome> {
     let mut connections = JoinSet::new();
     match target.version {
@@ -47,15 +47,15 @@ pub async fn run(
     let before = cpu_now(watched)?;
     tokio::time::sleep_until(window.end.into()).await;
     let cpu_seconds = cpu_between(&before, cpu_now(watched)?);
-    let mut all = Seen::default();
+    let mut all = Samples::default();
     while let Some(seen) = connections.join_next().await {
         all.add(seen?);
     }
     Ok(all.outcome(&window, cpu_seconds))
 }
 
-async fn connection(target: Arc<Target>, request: Request, window: Window) -> Seen {
-    let mut seen = Seen::default();
+async fn connection(target: Arc<Target>, request: Request, window: Window) -> Samples {
+    let mut seen = Samples::default();
     if let Err(error) = dial_and_exchange(&target, &request, window, &mut seen).await {
         seen.errors.push(error.to_string());
     }
@@ -67,7 +67,7 @@ async fn dial_and_exchange(
     target: &Target,
     request: &Request,
     window: Window,
-    seen: &mut Seen,
+    seen: &mut Samples,
 ) -> io::Result<()> {
     let mut buffer = vec![0; PIECE_BYTES];
     while Instant::now() < window.end {
@@ -92,7 +92,7 @@ async fn exchange_all(
     request: &[u8],
     window: Window,
     buffer: &mut [u8],
-    seen: &mut Seen,
+    seen: &mut Samples,
 ) -> io::Result<()> {
     loop {
         let sent = Instant::now();

@@ -73,7 +73,7 @@ pub struct Plan {
 
 /// What a flood did.
 #[derive(Debug, Default)]
-pub struct Done {
+pub struct FloodCounters {
     /// Connections that were made.
     pub opened: AtomicU64,
     /// Connections that could not be made, or that the server ended.
@@ -86,11 +86,11 @@ pub struct Done {
 ///
 /// # Errors
 /// When the target is not a loopback address.
-pub async fn run(plan: Plan) -> io::Result<Arc<Done>> {
+pub async fn run(plan: Plan) -> io::Result<Arc<FloodCounters>> {
     if !plan.target.ip().is_loopback() {
         return Err(io::Error::other("a flood goes to loopback only"));
     }
-    let (plan, done) = (Arc::new(plan), Arc::new(Done::default()));
+    let (plan, done) = (Arc::new(plan), Arc::new(FloodCounters::default()));
     let mut connections = JoinSet::new();
     for number in 0..plan.connections {
         connections.spawn(keep(Arc::clone(&plan), Arc::clone(&done), number));
@@ -102,7 +102,7 @@ pub async fn run(plan: Plan) -> io::Result<Arc<Done>> {
 }
 
 /// Keeps connection `number` open.
-async fn keep(plan: Arc<Plan>, done: Arc<Done>, number: usize) {
+async fn keep(plan: Arc<Plan>, done: Arc<FloodCounters>, number: usize) {
     for turn in 0_u64.. {
         if let Ok(stream) = connect(&plan, number as u64 + turn).await {
             done.opened.fetch_add(1, Ordering::Relaxed);
@@ -126,7 +126,7 @@ async fn connect(plan: &Plan, number: u64) -> io::Result<TcpStream> {
     socket.connect(plan.target).await
 }
 
-async fn flood(plan: &Plan, done: &Done, number: usize, mut stream: TcpStream) -> io::Result<()> {
+async fn flood(plan: &Plan, done: &FloodCounters, number: usize, mut stream: TcpStream) -> io::Result<()> {
     let host = plan.target.to_string();
     let key = plan
         .keys
@@ -199,7 +199,7 @@ async fn drip(stream: &mut TcpStream, start: &[u8]) -> io::Result<()> {
 }
 
 /// Sends the request again and again, and reads each answer.
-async fn answers(stream: &mut TcpStream, request: &[u8], done: &Done) -> io::Result<()> {
+async fn answers(stream: &mut TcpStream, request: &[u8], done: &FloodCounters) -> io::Result<()> {
     let mut buffer = vec![0; wire::PIECE_BYTES];
     loop {
         // The server may answer and close before it has read all of it.

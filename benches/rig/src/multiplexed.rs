@@ -1,7 +1,7 @@
 //! The closed loop over HTTP/2: several streams of one connection, each with one request under way.
 
 use crate::closed::ANSWER_TIMEOUT;
-use crate::outcome::{Seen, Window};
+use crate::outcome::{Samples, Window};
 use crate::target::{Request, Target};
 use crate::tls;
 use crate::wire::PATH;
@@ -18,8 +18,8 @@ use tokio::task::JoinSet;
 const WINDOW_BYTES: u32 = 1 << 20;
 
 /// One connection with a stream for each of `requests`, until the window ends.
-pub(crate) async fn connection(target: Arc<Target>, requests: Vec<Request>, window: Window) -> Seen {
-    let mut all = Seen::default();
+pub(crate) async fn connection(target: Arc<Target>, requests: Vec<Request>, window: Window) -> Samples {
+    let mut all = Samples::default();
     if let Err(error) = dial_and_exchange(&target, requests, window, &mut all).await {
         all.errors.push(error.to_string());
     }
@@ -30,7 +30,7 @@ async fn dial_and_exchange(
     target: &Arc<Target>,
     requests: Vec<Request>,
     window: Window,
-    all: &mut Seen,
+    all: &mut Samples,
 ) -> io::Result<()> {
     let Some(first) = requests.first() else {
         return Ok(());
@@ -54,7 +54,7 @@ async fn exchange_all(
     target: &Arc<Target>,
     requests: Vec<Request>,
     window: Window,
-    all: &mut Seen,
+    all: &mut Samples,
 ) -> io::Result<()> {
     let mut builder = client::Builder::new();
     builder
@@ -81,8 +81,8 @@ async fn one_stream(
     target: Arc<Target>,
     request: Request,
     window: Window,
-) -> Seen {
-    let mut seen = Seen::default();
+) -> Samples {
+    let mut seen = Samples::default();
     if let Err(error) = exchange_until_end(sender, &target, &request, window, &mut seen).await {
         seen.errors.push(error.to_string());
     }
@@ -94,7 +94,7 @@ async fn exchange_until_end(
     target: &Target,
     request: &Request,
     window: Window,
-    seen: &mut Seen,
+    seen: &mut Samples,
 ) -> io::Result<()> {
     let scheme = if target.tls.is_some() { "https" } else { "http" };
     let head = http::Request::post(format!("{scheme}://{}{PATH}", tls::NAME))

@@ -6,7 +6,7 @@
 //! reads all the answers.
 
 use crate::closed::{ANSWER_TIMEOUT, whole_answer};
-use crate::outcome::{Outcome, Seen, Watched, Window, cpu_between, cpu_now};
+use crate::outcome::{Outcome, Samples, WatchedProcess, Window, cpu_between, cpu_now};
 use crate::target::{Request, Target};
 use crate::wire::PIECE_BYTES;
 use std::collections::VecDeque;
@@ -35,11 +35,11 @@ struct State {
     underway: Option<(Instant, Instant)>,
     /// Nothing more can be sent.
     broken: bool,
-    seen: Seen,
+    seen: Samples,
 }
 
 /// What a reader says to the sender.
-enum Said {
+enum ReaderEvent {
     /// This connection has its answer.
     Free(usize),
     /// One has ended with an error.
@@ -78,7 +78,7 @@ impl Line {
         })
     }
 
-    async fn read_all(&self, number: usize, said: &Sender<Said>) -> io::Result<()> {
+    async fn read_all(&self, number: usize, events: &Sender<ReaderEvent>) -> io::Result<()> {
         let mut buffer = vec![0; PIECE_BYTES];
         let mut filled = 0;
         loop {
@@ -92,7 +92,7 @@ impl Line {
             if let Some(status) = whole_answer(&buffer[..filled])? {
                 self.answered(status)?;
                 filled = 0;
-                if said.send(Said::Free(number)).is_err() {
+                if events.send(ReaderEvent::Free(number)).is_err() {
                     return Ok(());
                 }
             }
@@ -119,7 +119,7 @@ impl Line {
 struct Pacer {
     lines: Vec<Arc<Line>>,
     idle: VecDeque<usize>,
-    said: Receiver<Said>,
+    events: Receiver<ReaderEvent>,
     /// Connections with a request under way.
     busy: usize,
     gap: Duration,
@@ -130,19 +130,19 @@ impl Pacer {
     /// Takes note of what readers say; waits for it until `until` at most. False when nobody said anything.
     fn hear(&mut self, until: Instant) -> bool {
         let patience = until.saturating_duration_since(Instant::now());
-        let Ok(said) = self.said.recv_timeout(patience) else {
+        let Ok(events) = self.events.recv_timeout(patience) else {
             return false;
         };
         self.busy -= 1;
-        if let Said::Free(number) = said {
+        if let ReaderEvent::Free(number) = events {
             self.idle.push_back(number);
         }
         true
     }
 
     /// Sends everything that is due, and waits for the answers.
-    fn run(mut self) -> Seen {
-        let mut seen = Seen::default();
+    fn run(mut self) -> Samples {
+        let mut seen = Samples::default();
         let last = self.window.end + BACKLOG;
         let mut due = Instant::now();
         while due < self.window.end {
@@ -173,7 +173,7 @@ impl Pacer {
     }
 
     /// Counts what is due from `due` on and will not be sent any more, as slow as it is by now.
-    fn give_up(&self, mut due: Instant, seen: &mut Seen) {
+    fn give_up(&self, mut due: Instant, seen: &mut Samples) {
         let now = Instant::now();
         while due < self.window.end {
             if self.window.holds(due) {
@@ -194,10 +194,10 @@ pub async fn run(
     requests: Vec<Request>,
     rate: f64,
     window: Window,
-    watched: &[Watched],
+    watched: &[WatchedProcess],
 ) -> io::Result<Outcome> {
     let gap = Duration::try_from_secs_f64(1.0 / rate).map_err(io::Error::other)?;
-    let (say, said) = channel();
+    let (say, events) = channel();
     let (mut lines, mut readers) = (Vec::new(), JoinSet::new());
     for request in requests {
         let line = Arc::new(Line {
@@ -214,7 +214,7 @@ pub async fn run(
     let pacer = Pacer {
         lines: lines.clone(),
         idle: (0..lines.len()).collect(),
-        said,
+        events,
         busy: 0,
         gap: gap.max(Duration::from_nanos(1)),
         window,
@@ -232,8 +232,8 @@ pub async fn run(
     Ok(all.outcome(&window, cpu_seconds))
 }
 
-async fn reader(line: Arc<Line>, number: usize, said: Sender<Said>) {
-    let Err(error) = line.read_all(number, &said).await else {
+async fn reader(line: Arc<Line>, number: usize, events: Sender<ReaderEvent>) {
+    let Err(error) = line.read_all(number, &events).await else {
         return;
     };
     let was_busy = line.with(|state| {
@@ -242,7 +242,7 @@ async fn reader(line: Arc<Line>, number: usize, said: Sender<Said>) {
         state.underway.take().is_some()
     });
     if was_busy {
-        drop(said.send(Said::Broken));
+        drop(events.send(ReaderEvent::Broken));
     }
 }
 

@@ -63,7 +63,7 @@ pub struct Quantiles {
 impl Quantiles {
     /// Of all the values, exactly: the value at rank ⌈q·n⌉. Sorts them.
     #[must_use]
-    pub fn of(values: &mut [Duration]) -> Self {
+    pub fn from_samples(values: &mut [Duration]) -> Self {
         values.sort_unstable();
         let at = |permille: usize| {
             let rank = (values.len() * permille).div_ceil(1000).max(1);
@@ -110,14 +110,14 @@ impl Window {
 
 /// A process whose CPU time is watched.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Watched {
+pub struct WatchedProcess {
     /// What the report calls it.
     pub name: String,
     /// Its process id.
     pub pid: u32,
 }
 
-impl std::str::FromStr for Watched {
+impl std::str::FromStr for WatchedProcess {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -134,12 +134,12 @@ impl std::str::FromStr for Watched {
 ///
 /// # Errors
 /// When one of them is gone.
-pub fn cpu_now(watched: &[Watched]) -> io::Result<BTreeMap<String, f64>> {
+pub fn cpu_now(watched: &[WatchedProcess]) -> io::Result<BTreeMap<String, f64>> {
     let mut seconds = BTreeMap::from([
         (MACHINE.to_owned(), cpu::of_machine()?),
         (LOAD.to_owned(), cpu::of_process(std::process::id())?),
     ]);
-    for Watched { name, pid } in watched {
+    for WatchedProcess { name, pid } in watched {
         *seconds.entry(name.clone()).or_default() += cpu::of_process(*pid)?;
     }
     Ok(seconds)
@@ -157,7 +157,7 @@ pub fn cpu_between(before: &BTreeMap<String, f64>, after: BTreeMap<String, f64>)
 
 /// What one connection, or all of them together, saw.
 #[derive(Debug, Default)]
-pub struct Seen {
+pub struct Samples {
     /// Latencies within the window.
     pub latencies: Vec<Duration>,
     /// How late the requests of the window were sent.
@@ -170,7 +170,7 @@ pub struct Seen {
     pub errors: Vec<String>,
 }
 
-impl Seen {
+impl Samples {
     /// Adds what another connection saw.
     pub fn add(&mut self, other: Self) {
         self.latencies.extend(other.latencies);
@@ -207,8 +207,8 @@ impl Seen {
             statuses: self.statuses,
             unsent: self.unsent,
             seconds: (window.end - window.begin).as_secs_f64(),
-            latency: Quantiles::of(&mut self.latencies),
-            lateness: Quantiles::of(&mut self.lateness),
+            latency: Quantiles::from_samples(&mut self.latencies),
+            lateness: Quantiles::from_samples(&mut self.lateness),
             cpu_seconds,
         }
     }
@@ -221,7 +221,7 @@ mod tests {
     #[test]
     fn quantiles_are_values_at_their_rank() {
         let mut values: Vec<Duration> = (1..=200).rev().map(Duration::from_micros).collect();
-        let found = Quantiles::of(&mut values);
+        let found = Quantiles::from_samples(&mut values);
         let rounded = [
             found.p50_us,
             found.p90_us,
@@ -230,8 +230,8 @@ mod tests {
             found.max_us,
         ];
         assert_eq!(rounded.map(f64::round), [100.0, 180.0, 198.0, 200.0, 200.0]);
-        assert_eq!(Quantiles::of(&mut []), Quantiles::default());
-        let one = Quantiles::of(&mut [Duration::from_micros(7)]);
+        assert_eq!(Quantiles::from_samples(&mut []), Quantiles::default());
+        let one = Quantiles::from_samples(&mut [Duration::from_micros(7)]);
         assert_eq!([one.p50_us, one.p99_us].map(f64::round), [7.0, 7.0]);
     }
 
@@ -239,7 +239,7 @@ mod tests {
     fn only_the_window_counts_and_processes_of_one_name_are_summed() {
         let window = Window::after(Duration::from_secs(1), Duration::from_secs(2));
         assert!(!window.holds(Instant::now()) && window.holds(window.begin) && !window.holds(window.end));
-        let me = Watched {
+        let me = WatchedProcess {
             name: "twice".to_owned(),
             pid: std::process::id(),
         };
@@ -252,11 +252,11 @@ mod tests {
 
     #[test]
     fn watched_processes_are_read() {
-        let edge = Watched {
+        let edge = WatchedProcess {
             name: "edge".to_owned(),
             pid: 12,
         };
         assert_eq!("edge=12".parse(), Ok(edge));
-        assert!("edge".parse::<Watched>().is_err() && "edge=x".parse::<Watched>().is_err());
+        assert!("edge".parse::<WatchedProcess>().is_err() && "edge=x".parse::<WatchedProcess>().is_err());
     }
 }

@@ -32,7 +32,7 @@ impl Bars {
     pub(crate) fn draw(&self) -> String {
         let bottom = (self.bars.len() as f64).mul_add(PITCH, TOP);
         let sums = self.bars.iter().map(|(_, parts)| parts.iter().sum());
-        let scale = Scale::of(Kind::Linear, sums, LEFT, RIGHT);
+        let scale = Scale::from_values(Kind::Linear, sums, LEFT, RIGHT);
         let mut svg = Svg::new(&self.title, bottom + 48.0);
         self.legend(&mut svg);
         for tick in scale.ticks() {

@@ -55,10 +55,10 @@ impl Lines {
             .map(|point| point.1)
             .chain(self.bounds.iter().map(|bound| bound.0));
         let x = match self.places.is_empty() {
-            true => Scale::of(self.x.1, xs, LEFT, RIGHT),
+            true => Scale::from_values(self.x.1, xs, LEFT, RIGHT),
             false => Scale::tight(self.x.1, xs, LEFT, RIGHT),
         };
-        let y = Scale::of(self.y.1, ys, BOTTOM, TOP);
+        let y = Scale::from_values(self.y.1, ys, BOTTOM, TOP);
         let mut svg = Svg::new(&self.title, HEIGHT);
         self.axes(&mut svg, &x, &y);
         for curve in &self.curves {

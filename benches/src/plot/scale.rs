@@ -37,7 +37,7 @@ fn round_step(rough: f64) -> f64 {
 
 impl Scale {
     /// An axis for these values, from the place `from` to the place `to`. Values that are no numbers are left out.
-    pub(crate) fn of(kind: Kind, values: impl Iterator<Item = f64>, from: f64, to: f64) -> Self {
+    pub(crate) fn from_values(kind: Kind, values: impl Iterator<Item = f64>, from: f64, to: f64) -> Self {
         let usable = values.filter(|value| value.is_finite() && (kind == Kind::Linear || *value >= SMALLEST));
         let (low, high) = usable.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
             (low.min(value), high.max(value))
@@ -65,7 +65,7 @@ impl Scale {
     /// An axis that begins with the smallest value and ends with the largest.
     pub(crate) fn tight(kind: Kind, values: impl Iterator<Item = f64>, from: f64, to: f64) -> Self {
         let values: Vec<f64> = values.filter(|value| value.is_finite()).collect();
-        let wide = Self::of(kind, values.iter().copied(), from, to);
+        let wide = Self::from_values(kind, values.iter().copied(), from, to);
         let (low, high) = values
             .iter()
             .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn a_linear_axis_begins_at_nothing_and_ends_above_the_largest() {
-        let scale = Scale::of(Kind::Linear, [3.0, 37.7].into_iter(), 100.0, 200.0);
+        let scale = Scale::from_values(Kind::Linear, [3.0, 37.7].into_iter(), 100.0, 200.0);
         assert_eq!(scale.ticks(), [0.0, 10.0, 20.0, 30.0, 40.0]);
         assert_eq!(
             (scale.at(0.0), scale.at(20.0), scale.at(99.0)),
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn a_logarithmic_axis_has_whole_powers_of_ten() {
-        let scale = Scale::of(Kind::Log, [0.2, 0.0, 30.0].into_iter(), 300.0, 0.0);
+        let scale = Scale::from_values(Kind::Log, [0.2, 0.0, 30.0].into_iter(), 300.0, 0.0);
         let ticks: Vec<f64> = scale
             .ticks()
             .iter()
@@ -169,7 +169,7 @@ mod tests {
                 vec![-3.0],
                 vec![1e300],
             ] {
-                let scale = Scale::of(kind, values.iter().copied(), 0.0, 100.0);
+                let scale = Scale::from_values(kind, values.iter().copied(), 0.0, 100.0);
                 assert!(
                     (1..=TICKS_MAX).contains(&scale.ticks().len()),
                     "{kind:?} {values:?}"

@@ -1,10 +1,10 @@
 //! The tables of the frontier, of memory and of several edges.
 
 use super::table::{NONE, Table, number, whole};
-use crate::sections::edges::Several;
-use crate::sections::floods::{Flooded, Side};
+use crate::sections::edges::EdgeScaling;
+use crate::sections::floods::{FloodResult, Side};
 use crate::sections::frontier::{Curve, Frontier, Highest};
-use crate::sections::memory::Weighed;
+use crate::sections::memory::MemoryUse;
 
 /// The highest rates.
 pub(crate) fn frontier(frontier: &Frontier) -> String {
@@ -55,7 +55,7 @@ fn highest(curve: &Curve, bound_ms: f64) -> String {
 }
 
 /// Memory.
-pub(crate) fn memory(weighed: &[Weighed]) -> String {
+pub(crate) fn memory(weighed: &[MemoryUse]) -> String {
     let mut table = Table::new(&[
         "MB resident",
         "idle",
@@ -88,7 +88,7 @@ pub(crate) fn memory(weighed: &[Weighed]) -> String {
 }
 
 /// Several edges.
-pub(crate) fn edges(several: &[Several]) -> String {
+pub(crate) fn edges(several: &[EdgeScaling]) -> String {
     let mut table = Table::new(&[
         "edges",
         "cores",
@@ -102,7 +102,7 @@ pub(crate) fn edges(several: &[Several]) -> String {
         "limits, USD",
         "agents overspent",
     ]);
-    for Several {
+    for EdgeScaling {
         edges,
         has_cores,
         row,
@@ -131,7 +131,7 @@ pub(crate) fn edges(several: &[Several]) -> String {
 }
 
 /// Attacks beside a well-behaved caller.
-pub(crate) fn floods(flooded: &[Flooded]) -> String {
+pub(crate) fn floods(flooded: &[FloodResult]) -> String {
     let mut table = Table::new(&[
         "flood",
         "server",

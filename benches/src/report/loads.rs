@@ -3,7 +3,7 @@
 use super::table::{NONE, Table, number, whole};
 use crate::contender::Name;
 use crate::row::Row;
-use crate::sections::hot_account::Heat;
+use crate::sections::hot_account::HotLoad;
 use crate::sections::latency::{Paced, Quantile};
 
 /// The closed loop.
@@ -97,7 +97,7 @@ pub(crate) fn paced(paced: &Paced) -> String {
 }
 
 /// A hot account and its neighbour.
-pub(crate) fn hot_account(heats: &[Heat]) -> String {
+pub(crate) fn hot_account(heats: &[HotLoad]) -> String {
     let mut table = Table::new(&[
         "",
         "requests/s",
@@ -107,7 +107,7 @@ pub(crate) fn hot_account(heats: &[Heat]) -> String {
         "p99, µs",
         "p99.9, µs",
     ]);
-    for Heat { whose, row } in heats {
+    for HotLoad { whose, row } in heats {
         table.row(&[
             whose.clone(),
             whole(Some(row.rate)),

@@ -5,7 +5,7 @@ use crate::contender::Name;
 use crate::plot::size;
 use crate::row::{Row, over, row};
 use crate::sections::bodies::{Body, CONNECTIONS};
-use crate::sections::protocols::Spoken;
+use crate::sections::protocols::ProtocolPair;
 
 /// The columns of both.
 const COLUMNS: [&str; 5] = [
@@ -37,7 +37,7 @@ pub(crate) fn bodies(bodies: &[Body]) -> String {
 }
 
 /// Versions of HTTP, and TLS.
-pub(crate) fn protocols(spoken: &[Spoken]) -> String {
+pub(crate) fn protocols(spoken: &[ProtocolPair]) -> String {
     let mut table = Table::new(&[&["callers speak", "the provider speaks"], COLUMNS.as_slice()].concat());
     for spoken in spoken {
         let names = vec![spoken.front.clone(), spoken.back.clone()];

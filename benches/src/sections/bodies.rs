@@ -1,6 +1,6 @@
 //! Requests of 1 KB to 4 MB in a closed loop. Every body is passed on whole, and the provider reads it to its end.
 
-use super::{Outcome, Trio};
+use super::{Contenders, Outcome};
 use crate::contender::Name;
 use crate::measure::{Phase, Runner};
 use crate::results::Found;
@@ -31,8 +31,8 @@ pub(crate) fn planned(lengths: &Lengths) -> f64 {
 
 /// Measures it.
 pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome {
-    let trio = Trio::start(runner.stage, Sides::default()).await?;
-    let contenders = trio.contenders();
+    let servers = Contenders::start(runner.stage, Sides::default()).await?;
+    let contenders = servers.contenders();
     let mut found = Vec::new();
     for bytes in SIZES {
         let phase = Phase {
@@ -43,6 +43,6 @@ pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome {
         let rows = runner.rounds(lengths.short_rounds, &contenders, phase)?;
         found.push(Body { bytes, rows });
     }
-    let checked = runner.check(&trio.ledger, &trio.edge.url()).await;
+    let checked = runner.check(&servers.ledger, &servers.edge.url()).await;
     Ok((Found::Bodies(found), checked))
 }

@@ -8,7 +8,7 @@ use crate::measure::Runner;
 use crate::results::Found;
 use crate::row::Row;
 use crate::section::Lengths;
-use crate::stage::{EdgeLook, Sides, tollgate};
+use crate::stage::{EdgeSetup, Sides, tollgate};
 use serde::{Deserialize, Serialize};
 use std::error::Error;
 
@@ -21,7 +21,7 @@ const RACE_PHASES_MAX: usize = 20;
 
 /// So many edges.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Several {
+pub(crate) struct EdgeScaling {
     /// Edges.
     pub(crate) edges: usize,
     /// Whether each had a core of its own.
@@ -71,11 +71,11 @@ pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome {
         let ledger = stage.ledger(true).await?;
         let (cores, has_cores) = stage.cores.of_edges(count);
         let start = |core: &usize| {
-            let look = EdgeLook {
+            let setup = EdgeSetup {
                 core: *core,
-                ..stage.look()
+                ..stage.edge_setup()
             };
-            stage.edge(look, &ledger, &provider, sides)
+            stage.edge(setup, &ledger, &provider, sides)
         };
         let edges = cores.iter().map(start).collect::<Result<Vec<_>, _>>()?;
         let all: Vec<_> = edges.iter().collect();
@@ -91,7 +91,7 @@ pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome {
         runner.errors.borrow_mut().extend(race.wrong());
         checked += race.approved;
         for row in rows {
-            found.push(Several {
+            found.push(EdgeScaling {
                 edges: count,
                 has_cores,
                 row,

@@ -10,7 +10,7 @@ use crate::contender::{Contender, EDGE, Name};
 use crate::ledger::{Kind, Ledger};
 use crate::machine::pin;
 use crate::measure::{Phase, Runner, Wire};
-use crate::process::Beside;
+use crate::process::BackgroundProcess;
 use crate::results::Found;
 use crate::section::Lengths;
 use crate::sections::memory::{forget_peak, rest, sum};
@@ -134,7 +134,7 @@ const CASES: [Case; 13] = [
 
 /// What a flood did to a server and to the caller beside it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Flooded {
+pub(crate) struct FloodResult {
     /// Which server.
     pub(crate) side: Side,
     /// The flood; none of them is the caller alone.
@@ -155,7 +155,7 @@ pub(crate) struct Flooded {
 
 /// What the well-behaved caller saw.
 #[derive(Debug, Clone, Copy)]
-struct Seen {
+struct Samples {
     percent: f64,
     p50_us: f64,
     p99_us: f64,
@@ -206,13 +206,15 @@ async fn on_edge(
     side: Side,
     case: Option<&Case>,
     keys: PathBuf,
-) -> Result<(Flooded, u64), Box<dyn Error>> {
+) -> Result<(FloodResult, u64), Box<dyn Error>> {
     let sides = Sides {
         front_tls: side == Side::EdgeTls,
         back_tls: false,
     };
     let provider: Server = runner.stage.provider(sides)?;
-    let edge = runner.stage.edge(runner.stage.look(), ledger, &provider, sides)?;
+    let edge = runner
+        .stage
+        .edge(runner.stage.edge_setup(), ledger, &provider, sides)?;
     let contender = tollgate(Name::Tollgate, &[&edge], ledger, &provider);
     let (connections, rate) = CALLER;
     let phase = match sides.front_tls {
@@ -236,10 +238,10 @@ async fn on_edge(
     Ok((flooded, checked))
 }
 
-fn call(runner: &Runner<'_>, contender: &Contender<'_>, phase: Phase) -> Result<Seen, Box<dyn Error>> {
+fn call(runner: &Runner<'_>, contender: &Contender<'_>, phase: Phase) -> Result<Samples, Box<dyn Error>> {
     let outcome = runner.load(contender, phase)?;
     let cpu = outcome.cpu_seconds.get(EDGE).copied().unwrap_or_default();
-    Ok(Seen {
+    Ok(Samples {
         percent: cpu * 100.0 / outcome.seconds,
         p50_us: outcome.latency.p50_us,
         p99_us: outcome.latency.p99_us,
@@ -255,7 +257,7 @@ async fn on_admin(
     key: &str,
     case: Option<&Case>,
     keys: PathBuf,
-) -> Result<Flooded, Box<dyn Error>> {
+) -> Result<FloodResult, Box<dyn Error>> {
     let options = AdminOptions::new(&runner.stage.program("tollgate-admin"), ledger.redis.url())
         .env("TOLLGATE_PLANS__FILE", PLANS);
     let admin = Admin::start(options);
@@ -268,7 +270,7 @@ async fn on_admin(
 }
 
 /// Reads one list after the other.
-async fn read(caller: &Caller, pid: u32, lengths: &Lengths) -> Result<Seen, Box<dyn Error>> {
+async fn read(caller: &Caller, pid: u32, lengths: &Lengths) -> Result<Samples, Box<dyn Error>> {
     let (mut latencies, mut errors) = (Vec::new(), 0);
     let before = cpu::of_process(pid)?;
     let started = Instant::now();
@@ -287,7 +289,7 @@ async fn read(caller: &Caller, pid: u32, lengths: &Lengths) -> Result<Seen, Box<
         let at = ((latencies.len() as f64 * of) as usize).min(latencies.len().saturating_sub(1));
         latencies.get(at).copied().unwrap_or(f64::NAN)
     };
-    Ok(Seen {
+    Ok(Samples {
         percent: seconds * 100.0 / started.elapsed().as_secs_f64(),
         p50_us: quantile(0.5),
         p99_us: quantile(0.99),
@@ -302,7 +304,7 @@ fn start(
     target: SocketAddr,
     keys: PathBuf,
     lengths: &Lengths,
-) -> Result<Option<Beside>, Box<dyn Error>> {
+) -> Result<Option<BackgroundProcess>, Box<dyn Error>> {
     let Some(case) = case else { return Ok(None) };
     let word = clap::ValueEnum::to_possible_value(&case.flood).ok_or("a flood without a name")?;
     let seconds = (RISE + lengths.phase() + MARGIN).ceil();
@@ -319,7 +321,7 @@ fn start(
     if case.spread {
         words.push("--spread".to_owned());
     }
-    let flood = Beside::start(&stage.program("bench-flood"), &words)?;
+    let flood = BackgroundProcess::start(&stage.program("bench-flood"), &words)?;
     pin(flood.pid(), stage.cores.load)?;
     rest(RISE);
     Ok(Some(flood))
@@ -329,14 +331,14 @@ fn weigh(
     side: Side,
     case: Option<&Case>,
     pid: u32,
-    seen: Seen,
-    flood: Option<Beside>,
+    seen: Samples,
+    flood: Option<BackgroundProcess>,
     lengths: &Lengths,
-) -> Result<Flooded, Box<dyn Error>> {
+) -> Result<FloodResult, Box<dyn Error>> {
     let peak_kib = sum(&[pid], "VmHWM:")?;
     drop(flood);
     rest(lengths.rest_seconds);
-    Ok(Flooded {
+    Ok(FloodResult {
         side,
         flood: case.map(|case| case.shown.to_owned()),
         peak_kib,

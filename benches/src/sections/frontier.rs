@@ -1,7 +1,7 @@
 //! The throughput frontier: the highest rate, sent whatever the answers do, at which the 99th percentile stays within
 //! 1, 5 and 10 ms of that of the provider itself, and nothing fails. Found by bisection on a grid of rates.
 
-use super::{Outcome, Trio};
+use super::{Contenders, Outcome};
 use crate::bisect;
 use crate::contender::{Contender, Name};
 use crate::measure::{CONNECTIONS, Phase, Runner};
@@ -223,18 +223,18 @@ fn better(one: Point, other: Point) -> Point {
 
 /// Measures it.
 pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome {
-    let trio = Trio::start(runner.stage, Sides::default()).await?;
+    let servers = Contenders::start(runner.stage, Sides::default()).await?;
     let mut search = Search {
         runner,
         lengths,
-        direct: trio.direct(),
+        direct: servers.direct(),
         direct_ms: BTreeMap::new(),
     };
     let mut frontier = Frontier::default();
-    for contender in trio.contenders() {
+    for contender in servers.contenders() {
         frontier.curves.push(search.curve(&contender)?);
     }
-    let checked = runner.check(&trio.ledger, &trio.edge.url()).await;
+    let checked = runner.check(&servers.ledger, &servers.edge.url()).await;
     Ok((Found::Frontier(frontier), checked))
 }
 

@@ -7,7 +7,7 @@ use crate::ledger::Kind;
 use crate::measure::Runner;
 use crate::results::Found;
 use crate::section::Lengths;
-use crate::stage::{EdgeLook, Sides, plain, tollgate};
+use crate::stage::{EdgeSetup, Sides, plain, tollgate};
 use std::path::PathBuf;
 
 /// The denials, with the agents that are denied and the answer that they get.
@@ -34,15 +34,15 @@ pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome {
     let pass_through = stage.pass_through(&provider, sides)?;
     let (durable, memory) = (stage.ledger(true).await?, stage.ledger(false).await?);
     let start = |ledger, is_quiet| {
-        let look = EdgeLook {
+        let setup = EdgeSetup {
             is_quiet,
-            ..stage.look()
+            ..stage.edge_setup()
         };
-        stage.edge(look, ledger, &provider, sides)
+        stage.edge(setup, ledger, &provider, sides)
     };
     let (edge, quiet) = (start(&durable, false)?, start(&durable, true)?);
     let (in_memory, bare) = (start(&memory, false)?, start(&memory, true)?);
-    let socket = stage.edge(stage.look().over_socket(), &durable, &provider, sides)?;
+    let socket = stage.edge(stage.edge_setup().over_socket(), &durable, &provider, sides)?;
 
     let mut contenders = vec![
         plain(Name::Direct, None, &provider, &durable),

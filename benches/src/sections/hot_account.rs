@@ -22,7 +22,7 @@ const LOADS: usize = 6;
 
 /// One load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Heat {
+pub(crate) struct HotLoad {
     /// Whose calls were measured.
     pub(crate) whose: String,
     /// What was found.
@@ -46,7 +46,7 @@ pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome {
     let (stage, sides) = (runner.stage, Sides::default());
     let provider = stage.provider(sides)?;
     let ledger = stage.ledger(true).await?;
-    let edge = stage.edge(stage.look(), &ledger, &provider, sides)?;
+    let edge = stage.edge(stage.edge_setup(), &ledger, &provider, sides)?;
     let spread = tollgate(Name::Tollgate, &[&edge], &ledger, &provider);
     let mut crowds = [
         (
@@ -105,9 +105,9 @@ pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome {
     Ok((Found::HotAccount(found), checked))
 }
 
-fn heat(whose: &str, outcomes: Vec<Load>) -> Option<Heat> {
-    let row = Row::of(Name::Tollgate, &outcomes)?;
-    Some(Heat {
+fn heat(whose: &str, outcomes: Vec<Load>) -> Option<HotLoad> {
+    let row = Row::from_outcomes(Name::Tollgate, &outcomes)?;
+    Some(HotLoad {
         whose: whose.to_owned(),
         row,
     })

@@ -1,7 +1,7 @@
 //! Latency at fixed rates, from the moment at which each request was due: over one connection, over 16, and at half of
 //! what Tollgate can do, over 64.
 
-use super::{Outcome, Trio};
+use super::{Contenders, Outcome};
 use crate::contender::Name;
 use crate::measure::{CONNECTIONS, Phase, Runner};
 use crate::results::Found;
@@ -45,9 +45,9 @@ pub(crate) fn planned(lengths: &Lengths) -> f64 {
 
 /// Measures it.
 pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths, saturation: Option<f64>) -> Outcome {
-    let trio = Trio::start(runner.stage, Sides::default()).await?;
-    let mut contenders = vec![trio.direct()];
-    contenders.extend(trio.contenders());
+    let servers = Contenders::start(runner.stage, Sides::default()).await?;
+    let mut contenders = vec![servers.direct()];
+    contenders.extend(servers.contenders());
     let half = match (saturation, contenders.last()) {
         (Some(rate), _) => rate / 2.0,
         (None, Some(tollgate)) => {
@@ -56,8 +56,13 @@ pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths, saturation: Opti
         }
         (None, None) => 0.0,
     };
-    let (stage, ledger, provider) = (runner.stage, &trio.ledger, &trio.provider);
-    let edge = stage.edge(stage.look().over_socket(), ledger, provider, Sides::default())?;
+    let (stage, ledger, provider) = (runner.stage, &servers.ledger, &servers.provider);
+    let edge = stage.edge(
+        stage.edge_setup().over_socket(),
+        ledger,
+        provider,
+        Sides::default(),
+    )?;
     let beside = tollgate(Name::TollgateSocket, &[&edge], ledger, provider);
     let mut found = Vec::new();
     let rates = FIXED.map(|(connections, rate)| (connections, rate, false));
@@ -77,6 +82,6 @@ pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths, saturation: Opti
             rows,
         });
     }
-    let checked = runner.check(&trio.ledger, &trio.edge.url()).await;
+    let checked = runner.check(&servers.ledger, &servers.edge.url()).await;
     Ok((Found::Latency(found), checked))
 }

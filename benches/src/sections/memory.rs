@@ -20,7 +20,7 @@ const SETTLE_SECONDS: f64 = 2.0;
 
 /// One proxy. All in KiB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Weighed {
+pub(crate) struct MemoryUse {
     /// Who.
     pub(crate) name: Name,
     /// After one call a key.
@@ -57,7 +57,7 @@ pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome {
         let contender = plain(Name::PassThrough, Some(&pass_through), &provider, &ledger);
         found.push(weigh(runner, lengths, &contender, &pass_through.pids)?);
     }
-    let edge = stage.edge(stage.look(), &ledger, &provider, sides)?;
+    let edge = stage.edge(stage.edge_setup(), &ledger, &provider, sides)?;
     let contender = tollgate(Name::Tollgate, &[&edge], &ledger, &provider);
     found.push(weigh(runner, lengths, &contender, &[edge.pid()])?);
     let checked = runner.check(&ledger, &edge.url()).await;
@@ -69,7 +69,7 @@ fn weigh(
     lengths: &Lengths,
     contender: &Contender<'_>,
     pids: &[u32],
-) -> Result<Weighed, Box<dyn Error>> {
+) -> Result<MemoryUse, Box<dyn Error>> {
     let one_each = Phase {
         seconds: CONNECTIONS as f64 / WARM_UP_RATE,
         warm_up: 0.0,
@@ -92,7 +92,7 @@ fn weigh(
         *found = (peak, sum(pids, "VmRSS:")?);
     }
     let [(loaded_kib, recovered_kib), (large_kib, large_recovered_kib)] = peaks_and_afters;
-    Ok(Weighed {
+    Ok(MemoryUse {
         name: contender.name,
         idle_kib,
         loaded_kib,

@@ -1,6 +1,6 @@
 //! HTTP/1.1 and HTTP/2, clear and over TLS, on the side of the callers and on that of the provider.
 
-use super::{Outcome, Trio};
+use super::{Contenders, Outcome};
 use crate::contender::Name;
 use crate::measure::{CONNECTIONS, Phase, Runner, STREAMS, Wire};
 use crate::results::Found;
@@ -25,7 +25,7 @@ const SPOKEN: [(&str, Wire, bool); 6] = [
 
 /// One way to speak.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Spoken {
+pub(crate) struct ProtocolPair {
     /// What callers speak.
     pub(crate) front: String,
     /// What is spoken to the provider.
@@ -44,8 +44,8 @@ pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome {
     let (mut found, mut checked) = (Vec::new(), 0);
     // One set of servers for each pair of sides; a set is ended before the next one starts.
     for (front_tls, back_tls) in [(false, false), (true, false), (false, true), (true, true)] {
-        let trio = Trio::start(runner.stage, Sides { front_tls, back_tls }).await?;
-        let contenders = trio.contenders();
+        let servers = Contenders::start(runner.stage, Sides { front_tls, back_tls }).await?;
+        let contenders = servers.contenders();
         for (front, wire, _) in SPOKEN
             .iter()
             .filter(|(_, wire, back)| (*wire != Wire::Clear, *back) == (front_tls, back_tls))
@@ -57,24 +57,28 @@ pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome {
             };
             let rows = runner.rounds(lengths.short_rounds, &contenders, phase)?;
             let back = if back_tls { "HTTP/1.1 over TLS" } else { "HTTP/1.1" };
-            found.push(Spoken {
+            found.push(ProtocolPair {
                 front: (*front).to_owned(),
                 back: back.to_owned(),
                 rows,
             });
         }
-        checked += check(runner, &trio, front_tls).await?;
+        checked += check(runner, &servers, front_tls).await?;
     }
     Ok((Found::Protocols(found), checked))
 }
 
 /// The ledger is asked for the price of a call through an edge that anybody can talk to.
-async fn check(runner: &Runner<'_>, trio: &Trio, front_tls: bool) -> Result<u64, Box<dyn std::error::Error>> {
+async fn check(
+    runner: &Runner<'_>,
+    servers: &Contenders,
+    front_tls: bool,
+) -> Result<u64, Box<dyn std::error::Error>> {
     if !front_tls {
-        return Ok(runner.check(&trio.ledger, &trio.edge.url()).await);
+        return Ok(runner.check(&servers.ledger, &servers.edge.url()).await);
     }
     let stage = runner.stage;
     let provider = stage.provider(Sides::default())?;
-    let plain = stage.edge(stage.look(), &trio.ledger, &provider, Sides::default())?;
-    Ok(runner.check(&trio.ledger, &plain.url()).await)
+    let plain = stage.edge(stage.edge_setup(), &servers.ledger, &provider, Sides::default())?;
+    Ok(runner.check(&servers.ledger, &plain.url()).await)
 }

@@ -3,7 +3,7 @@
 use crate::contender::watched;
 use crate::machine::pin;
 use crate::process::{Running, children};
-use gate_bench_rig::outcome::Watched;
+use gate_bench_rig::outcome::WatchedProcess;
 use std::error::Error;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -55,7 +55,7 @@ impl Server {
     }
 
     /// All of it under one name.
-    pub(crate) fn watched(&self, name: &str) -> Vec<Watched> {
+    pub(crate) fn watched(&self, name: &str) -> Vec<WatchedProcess> {
         self.pids.iter().map(|pid| watched(name, *pid)).collect()
     }
 }

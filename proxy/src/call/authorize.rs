@@ -14,7 +14,7 @@ use std::error::Error;
 use std::sync::Arc;
 use store::call::authorize::{AccountView, Answer, Authorize, Charge, Outcome};
 use store::call::hold::{HoldKeys, HoldName};
-use store::virtual_key::standing::KeyStanding;
+use store::virtual_key::state::KeyState;
 use store::{Store, StoreError};
 
 /// Executions for one request: each but the last may find that the account's plan is another than the one sent.
@@ -84,7 +84,7 @@ impl Authorizer {
                 ledger: Arc::clone(&ledger),
                 as_of: view.as_of(),
             };
-            let Answer { outcome, view: seen } = match request.run_with(keys, &self.store).await {
+            let Answer { outcome, view: seen } = match request.execute_with(keys, &self.store).await {
                 Ok(answer) => answer,
                 Err(error) => return Err(self.void_lost(&error, charge, name, origin(&view))),
             };
@@ -124,7 +124,7 @@ impl Authorizer {
             .plans
             .get(&self.views.get(owner.account()).plan)
             .ok_or(NoDecision)?;
-        let state = KeyStanding::read(&self.store, owner).await.map_err(|error| {
+        let state = KeyState::read(&self.store, owner).await.map_err(|error| {
             tracing::warn!(error = &error as &dyn Error, "a key could not be looked at");
             NoDecision
         })?;

@@ -90,7 +90,7 @@ impl HoldSettler {
             cost,
             how,
         };
-        let error = match settle.run_with(&keys, &self.store).await {
+        let error = match settle.execute_with(&keys, &self.store).await {
             Ok(Settled::Missing) => None,
             Ok(settled) if self.health.is_still(&origin.ledger).await => {
                 self.metrics.settled(settled, &settle);

@@ -60,7 +60,7 @@ impl RequestTrace {
     pub fn new(headers: &HeaderMap) -> Self {
         let now = Instant::now();
         Self {
-            trace: Trace::of(headers),
+            trace: Trace::from_headers(headers),
             began: now,
             last: now,
             stages: [None; Stage::COUNT],

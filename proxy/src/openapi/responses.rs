@@ -86,7 +86,7 @@ pub(super) fn all(components: &mut Components, operation: Operation) -> Json {
             ));
         }
         Operation::Health => {
-            let schema = components.of::<health::Body<'_>>();
+            let schema = components.schema::<health::Body<'_>>();
             let headers = headers::some(&[names::REQUEST_ID, names::OVERHEAD_MS]);
             let description =
                 "`degraded`: the edge cannot reach its store or may not trust it, and every call is denied.";
@@ -126,15 +126,15 @@ fn success(components: &mut Components, operation: Operation) -> Json {
             response(components, description, approved_headers(), Some(schema))
         }
         Operation::Models => {
-            let schema = components.of::<models::Body<'_>>();
+            let schema = components.schema::<models::Body<'_>>();
             response(components, "The models.", plain, Some(schema))
         }
         Operation::Model => {
-            let schema = components.of::<models::Model<'_>>();
+            let schema = components.schema::<models::Model<'_>>();
             response(components, "The model.", plain, Some(schema))
         }
         Operation::Health => {
-            let schema = components.of::<health::Body<'_>>();
+            let schema = components.schema::<health::Body<'_>>();
             response(components, "Every call can be decided.", plain, Some(schema))
         }
     }
@@ -144,7 +144,7 @@ fn error(components: &mut Components, operation: Operation, status: u16, what: &
     let mut choices = Vec::new();
     let mut set = vec![names::REQUEST_ID, names::OVERHEAD_MS];
     if !what.denied.is_empty() {
-        choices.push(components.of::<denied::Body<'_>>());
+        choices.push(components.schema::<denied::Body<'_>>());
         set.extend([
             names::DECISION,
             names::REASON,
@@ -154,7 +154,7 @@ fn error(components: &mut Components, operation: Operation, status: u16, what: &
         ]);
     }
     if !what.refused.is_empty() {
-        choices.push(components.of::<refusal::Body<'_>>());
+        choices.push(components.schema::<refusal::Body<'_>>());
     }
     let mut description = what.description.join("\n");
     if operation == Operation::Chat {
@@ -181,7 +181,7 @@ fn response(components: &Components, description: &str, headers: Json, schema: O
     let Some(schema) = schema else {
         return response;
     };
-    let example = example::of(components, &schema).ok();
+    let example = example::from_schema(components, &schema).ok();
     let mut media = object([("schema", schema)]);
     if let Some(example) = example {
         media.set("example", example);

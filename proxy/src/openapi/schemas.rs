@@ -6,7 +6,7 @@ use serde_json::json;
 /// Fields that the edge reads. The provider has many more, and all of them are forwarded.
 pub(super) fn request() -> Json {
     let count = |most: u64, says: &str| json!({ "type": ["integer", "null"], "minimum": 1, "maximum": most, "description": says });
-    Json::of(&json!({
+    Json::from_serialize(&json!({
         "type": "object",
         "required": ["model", "messages"],
         "properties": {
@@ -23,7 +23,7 @@ pub(super) fn request() -> Json {
 
 /// A minimal call.
 pub(super) fn request_example() -> Json {
-    Json::of(&json!({
+    Json::from_serialize(&json!({
         "model": "gpt-4o-mini",
         "messages": [{ "role": "user", "content": "Say hello." }],
         "max_completion_tokens": 64,
@@ -61,7 +61,7 @@ pub(super) fn provider_error() -> Json {
 
 /// Example of a successful answer.
 pub(super) fn completion_example() -> Json {
-    Json::of(&json!({
+    Json::from_serialize(&json!({
         "id": "chatcmpl-1",
         "object": "chat.completion",
         "created": 1_795_248_930,

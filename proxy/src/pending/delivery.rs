@@ -17,8 +17,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use store::call::settle::Settled;
 use store::call::void::{Voided, void_as_of};
-use store::connection::round::Round as Servers;
-use store::pulse;
+use store::connection::batch::Batch as Servers;
+use store::error_counters;
 use store::sanity::StoreRecord;
 use store::{Store, StoreError};
 use tokio::time::Instant;
@@ -114,7 +114,7 @@ impl Delivery {
 
     /// Delivers one batch. Items on a server that does not reply are left for the next one.
     pub(super) async fn deliver_batch(&mut self, pending: &Pending) -> Batch {
-        let lost_connections = pulse::cuts();
+        let lost_connections = error_counters::connections_lost();
         let Some(ledger) = self.health.read_ledger().await else {
             return Batch::NotDelivered;
         };
@@ -158,14 +158,14 @@ impl Delivery {
         &mut self,
         batch: Vec<(Position, Item)>,
     ) -> Vec<(Position, Item, Option<Result<Accepted, StoreError>>)> {
-        let servers = &Servers::on(&self.store);
+        let servers = &Servers::new(&self.store);
         let store = &self.store;
         let lacking_writes = &Mutex::new(&mut self.history.lacking_writes);
         futures::stream::iter(batch)
             .map(|(position, item)| async move {
                 let lacking_writes = || lacking_writes.lock().unwrap_or_else(PoisonError::into_inner);
                 let bucket = item.bucket();
-                if servers.is_put_off(bucket) || lacking_writes().contains_key(item.account()) {
+                if servers.is_unreachable(bucket) || lacking_writes().contains_key(item.account()) {
                     return (position, item, None);
                 }
                 let reply = deliver(store, &item).await;
@@ -178,7 +178,7 @@ impl Delivery {
                         let again = Instant::now() + LACKING_WRITES_PAUSE;
                         lacking_writes().insert(item.account().to_owned(), again);
                     }
-                    Err(error) => servers.met(bucket, error),
+                    Err(error) => servers.note_error(bucket, error),
                     Ok(_) => {}
                 }
                 (position, item, Some(reply))
@@ -194,7 +194,7 @@ impl Delivery {
     async fn is_still(&self, ledger: &StoreRecord, lost_connections: u64) -> bool {
         let now = self.health.read_ledger().await;
         now.is_some_and(|now| now.epoch == ledger.epoch)
-            && (self.store.is_cluster() || pulse::cuts() == lost_connections)
+            && (self.store.is_cluster() || error_counters::connections_lost() == lost_connections)
     }
 }
 
@@ -244,7 +244,7 @@ impl History {
 async fn deliver(store: &Store, item: &Item) -> Result<Accepted, StoreError> {
     let as_of = item.as_of();
     match item.to_settle() {
-        Some(settle) => settle.run_as_of(as_of, store).await.map(Accepted::Settled),
+        Some(settle) => settle.execute_as_of(as_of, store).await.map(Accepted::Settled),
         None => void_as_of(store, &item.name(), as_of).await.map(Accepted::Voided),
     }
 }
@@ -316,7 +316,7 @@ mod tests {
             || StoreError::NoAnswer(Some(std::io::Error::from(std::io::ErrorKind::BrokenPipe).into())),
             || StoreError::NotConnected(std::io::Error::from(std::io::ErrorKind::ConnectionRefused).into()),
             || StoreError::LacksWrites,
-            || StoreError::Nonsense("settle".to_owned()),
+            || StoreError::UnexpectedReply("settle".to_owned()),
             || server_error("OOM command not allowed when used memory > 'maxmemory'."),
             || server_error("LOADING Redis is loading the dataset in memory"),
             || {

@@ -98,7 +98,7 @@ impl Item {
     /// The bucket of the account.
     #[must_use]
     pub fn bucket(&self) -> Bucket {
-        AccountKeys::of(self.account()).bucket()
+        AccountKeys::new(self.account()).bucket()
     }
 
     /// The name of the hold.

@@ -33,7 +33,7 @@ use crate::tables;
 use crate::tables::plans::PlanTable;
 use crate::tables::prices::Prices;
 use crate::upstream::Upstream;
-use crypto::seal::Sealer;
+use crypto::seal::Keyring;
 use domain::budget::Budget;
 use domain::plan::Plans;
 use domain::price::PriceTable;
@@ -50,7 +50,7 @@ pub struct Parts {
     /// The configuration.
     pub settings: Settings,
     /// The master keys.
-    pub sealer: Sealer,
+    pub keyring: Keyring,
     /// The price file, without imported prices.
     pub prices: PriceTable,
     /// The plan file.
@@ -110,7 +110,7 @@ impl Components {
                 store.clone(),
                 metrics.tables.clone(),
             )),
-            provider_keys: Arc::new(ProviderKeys::new(parts.sealer)),
+            provider_keys: Arc::new(ProviderKeys::new(parts.keyring)),
             upstream: Arc::new(parts.upstream),
             pending: Arc::new(parts.pending),
             settings,
@@ -157,7 +157,7 @@ impl Components {
         let denials = Arc::new(Denials {
             refused: Arc::clone(&self.refused),
             metrics: Arc::clone(&self.metrics),
-            runs_max: self.store.budgets().of(Budget::Runs),
+            runs_max: self.store.budgets().limit(Budget::Runs),
         });
         CallPipeline {
             resolver: self.resolver(),
@@ -267,7 +267,8 @@ impl Components {
             self.metrics.tables.clone(),
         ));
         let (store, health, metrics) = (&self.store, &self.health, &self.metrics);
-        let delivery = Arc::clone(&self.pending).run(store.clone(), Arc::clone(health), Arc::clone(metrics));
+        let delivery =
+            Arc::clone(&self.pending).run(store.clone(), Arc::clone(health), Arc::clone(metrics));
         tokio::spawn(delivery);
         tokio::spawn(Arc::clone(&self.pending).follow_others());
         tokio::spawn(store_metrics.follow(self.store.clone()));

@@ -1,7 +1,7 @@
 //! The key that signs checkpoints of audit chains: Ed25519, one for the whole store, its seed sealed under the master key.
 //! Notes and public keys have the forms of C2SP's signed-note, so other tools can check them too.
 
-use super::seal::{SealError, SealOwner, Sealer};
+use super::seal::{Keyring, SealError, SealOwner};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use domain::checkpoint::{Checkpoint, Note};
@@ -62,17 +62,17 @@ impl CheckpointKey {
     ///
     /// # Errors
     /// [`SealError`].
-    pub fn mint(sealer: &Sealer) -> Result<String, SealError> {
+    pub fn mint(keyring: &Keyring) -> Result<String, SealError> {
         let seed = Zeroizing::new(random_bytes::<32>()?);
-        sealer.seal(&StoreRecord, &SecretString::from(hex::encode(*seed)))
+        keyring.seal(&StoreRecord, &SecretString::from(hex::encode(*seed)))
     }
 
     /// Opens a sealed key.
     ///
     /// # Errors
     /// [`SealError::DoesNotOpen`].
-    pub fn open(sealer: &Sealer, sealed: &str) -> Result<Self, SealError> {
-        let text = sealer.open(&StoreRecord, sealed)?;
+    pub fn open(keyring: &Keyring, sealed: &str) -> Result<Self, SealError> {
+        let text = keyring.open(&StoreRecord, sealed)?;
         let mut seed = Zeroizing::new([0_u8; 32]);
         hex::decode_to_slice(text.expose_secret(), &mut *seed).map_err(|_| SealError::DoesNotOpen)?;
         Ok(Self(SigningKey::from_bytes(&seed)))
@@ -82,8 +82,8 @@ impl CheckpointKey {
     ///
     /// # Errors
     /// [`SealError`].
-    pub fn seal_again(sealer: &Sealer, sealed: &str) -> Result<String, SealError> {
-        sealer.seal(&StoreRecord, &sealer.open(&StoreRecord, sealed)?)
+    pub fn seal_again(keyring: &Keyring, sealed: &str) -> Result<String, SealError> {
+        keyring.seal(&StoreRecord, &keyring.open(&StoreRecord, sealed)?)
     }
 
     /// The key that checks what this one signs.
@@ -167,8 +167,8 @@ impl PublicKey {
 mod tests {
     use super::*;
 
-    fn sealer(byte: u8) -> Sealer {
-        Sealer::new(std::iter::once(STANDARD.encode([byte; 32]).as_str())).unwrap()
+    fn keyring(byte: u8) -> Keyring {
+        Keyring::new(std::iter::once(STANDARD.encode([byte; 32]).as_str())).unwrap()
     }
 
     fn checkpoint() -> Checkpoint {
@@ -181,13 +181,13 @@ mod tests {
 
     #[test]
     fn a_note_is_proven_by_its_key_and_by_no_other() {
-        let sealer = sealer(1);
-        let sealed = CheckpointKey::mint(&sealer).unwrap();
-        let key = CheckpointKey::open(&sealer, &sealed).unwrap();
+        let keyring = keyring(1);
+        let sealed = CheckpointKey::mint(&keyring).unwrap();
+        let key = CheckpointKey::open(&keyring, &sealed).unwrap();
         let note = key.sign(&checkpoint());
         let origin = checkpoint().origin;
         assert_eq!(key.public().verify(&note, &origin), Ok(checkpoint()));
-        let other = CheckpointKey::open(&sealer, &CheckpointKey::mint(&sealer).unwrap()).unwrap();
+        let other = CheckpointKey::open(&keyring, &CheckpointKey::mint(&keyring).unwrap()).unwrap();
         assert_eq!(other.public().verify(&note, &origin), Err(BadNote::Unsigned));
         assert_eq!(
             key.public().verify(&note, "tollgate/acct_1/test"),
@@ -244,14 +244,14 @@ mod tests {
 
     #[test]
     fn the_key_opens_only_with_its_master_key_and_is_never_shown() {
-        let sealed = CheckpointKey::mint(&sealer(1)).unwrap();
-        assert!(CheckpointKey::open(&sealer(2), &sealed).is_err());
-        let key = CheckpointKey::open(&sealer(1), &sealed).unwrap();
+        let sealed = CheckpointKey::mint(&keyring(1)).unwrap();
+        assert!(CheckpointKey::open(&keyring(2), &sealed).is_err());
+        let key = CheckpointKey::open(&keyring(1), &sealed).unwrap();
         assert!(!format!("{key:?}").contains(&hex::encode(key.0.to_bytes())));
         let both = [STANDARD.encode([2; 32]), STANDARD.encode([1; 32])];
-        let both = Sealer::new(both.iter().map(String::as_str)).unwrap();
+        let both = Keyring::new(both.iter().map(String::as_str)).unwrap();
         let again = CheckpointKey::seal_again(&both, &sealed).unwrap();
-        let opened = CheckpointKey::open(&sealer(2), &again).unwrap();
+        let opened = CheckpointKey::open(&keyring(2), &again).unwrap();
         assert_eq!(opened.public(), key.public());
     }
 }

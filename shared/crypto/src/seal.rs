@@ -112,18 +112,18 @@ struct MasterKey {
 }
 
 /// The master keys, newest first: the first one seals, all of them open.
-pub struct Sealer {
+pub struct Keyring {
     keys: Vec<MasterKey>,
 }
 
-impl std::fmt::Debug for Sealer {
+impl std::fmt::Debug for Keyring {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let ids: Vec<&str> = self.keys.iter().map(|key| key.id.as_str()).collect();
-        f.debug_struct("Sealer").field("key_ids", &ids).finish()
+        f.debug_struct("Keyring").field("key_ids", &ids).finish()
     }
 }
 
-impl Sealer {
+impl Keyring {
     /// Reads the master keys, each 32 bytes in base64, newest first; empty entries are skipped.
     ///
     /// # Errors

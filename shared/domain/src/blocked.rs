@@ -45,7 +45,7 @@ pub struct AddressSet {
 impl AddressSet {
     /// The addresses in any of `ranges`.
     #[must_use]
-    pub fn of(ranges: impl IntoIterator<Item = IpNet>) -> Self {
+    pub fn new(ranges: impl IntoIterator<Item = IpNet>) -> Self {
         let mut set = Self::default();
         for range in ranges {
             match canonical(range) {
@@ -146,7 +146,7 @@ mod tests {
     #[test]
     fn the_ends_of_a_range_are_in_it_and_their_neighbours_are_not() {
         let set =
-            AddressSet::of(["203.0.113.0/24", "203.0.113.9/32", "2001:db8::/32", "10.0.0.1/32"].map(net));
+            AddressSet::new(["203.0.113.0/24", "203.0.113.9/32", "2001:db8::/32", "10.0.0.1/32"].map(net));
         for (address, inside) in [
             ("203.0.113.0", true),
             ("203.0.113.255", true),
@@ -162,14 +162,14 @@ mod tests {
         ] {
             assert_eq!(set.contains(address.parse().unwrap()), inside, "{address}");
         }
-        assert!(AddressSet::of([]).is_empty() && !set.is_empty());
-        assert!(!AddressSet::of([]).contains("::1".parse().unwrap()));
+        assert!(AddressSet::new([]).is_empty() && !set.is_empty());
+        assert!(!AddressSet::new([]).contains("::1".parse().unwrap()));
     }
 
     #[test]
     fn every_address_of_a_family_can_be_blocked() {
-        let four = AddressSet::of([net("0.0.0.0/0")]);
-        let six = AddressSet::of([net("::/0")]);
+        let four = AddressSet::new([net("0.0.0.0/0")]);
+        let six = AddressSet::new([net("::/0")]);
         for address in ["0.0.0.0", "255.255.255.255", "::ffff:1.2.3.4"] {
             let address = address.parse().unwrap();
             assert!(four.contains(address) && !six.contains(address), "{address}");
@@ -207,7 +207,7 @@ mod tests {
             ranges in prop::collection::vec(range(), 0..20),
             addresses in prop::collection::vec(address(), 1..40),
         ) {
-            let set = AddressSet::of(ranges.iter().copied());
+            let set = AddressSet::new(ranges.iter().copied());
             for address in addresses {
                 let each = ranges.iter().any(|range| canonical(*range).contains(&address.to_canonical()));
                 prop_assert_eq!(set.contains(address), each, "{} in {:?}", address, ranges);

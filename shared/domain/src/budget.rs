@@ -113,7 +113,7 @@ impl Budgets {
 
     /// The limit of a kind.
     #[must_use]
-    pub const fn of(&self, budget: Budget) -> u64 {
+    pub const fn limit(&self, budget: Budget) -> u64 {
         self.0[budget as usize]
     }
 
@@ -129,7 +129,7 @@ impl Budgets {
     pub fn words(&self) -> String {
         let each = Budget::ALL
             .iter()
-            .map(|budget| format!(" {}={}", budget.as_str(), self.of(*budget)));
+            .map(|budget| format!(" {}={}", budget.as_str(), self.limit(*budget)));
         each.collect()
     }
 }
@@ -142,7 +142,7 @@ mod tests {
     fn each_kind_has_its_place_and_its_name() {
         let budgets = Budgets::new(|budget| budget as u64 + 10);
         for (at, budget) in Budget::ALL.into_iter().enumerate() {
-            assert_eq!(budgets.of(budget), at as u64 + 10);
+            assert_eq!(budgets.limit(budget), at as u64 + 10);
             assert_eq!(Budget::parse(budget.as_str()), Some(budget));
             assert!(
                 budgets
@@ -150,7 +150,7 @@ mod tests {
                     .contains(&format!(" {}={}", budget.as_str(), at + 10))
             );
         }
-        assert_eq!(budgets.with(Budget::Runs, 3).of(Budget::Runs), 3);
+        assert_eq!(budgets.with(Budget::Runs, 3).limit(Budget::Runs), 3);
         assert_eq!(Budget::parse("none"), None);
     }
 }

@@ -31,7 +31,7 @@ pub struct CapPlan {
 
 /// Where agent, run and account stand before the call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Standing {
+pub struct CapSnapshot {
     /// The agent is frozen.
     pub frozen: bool,
     /// Charged to the run so far, open holds included.
@@ -54,7 +54,7 @@ pub struct Standing {
 pub fn checks(
     policy: Option<&CapPolicy>,
     plan: &CapPlan,
-    standing: &Standing,
+    snapshot: &CapSnapshot,
     held: Nanos,
     amount: Nanos,
 ) -> [Check; 7] {
@@ -64,18 +64,18 @@ pub fn checks(
         Check::within(name, limit.map(Nanos::get), spent.get(), amount.get())
     };
     // The others: an agent that has its place keeps it.
-    let others = standing.slots_used.saturating_sub(standing.has_slot.into());
+    let others = snapshot.slots_used.saturating_sub(snapshot.has_slot.into());
     let mut agents = Check::within(CheckName::PlanAgentLimit, plan.agents, others, 1);
-    agents.passes |= standing.has_slot;
+    agents.passes |= snapshot.has_slot;
     let held = held.get();
     [
-        Check::state(CheckName::Frozen, !standing.frozen),
+        Check::state(CheckName::Frozen, !snapshot.frozen),
         Check::state(CheckName::CapDisabled, enabled),
-        usd(CheckName::PerRunLimit, limits.per_run, standing.run_spent),
-        usd(CheckName::DailyLimit, limits.daily, standing.day_spent).with_held(held),
-        usd(CheckName::MonthlyLimit, limits.monthly, standing.month_spent).with_held(held),
+        usd(CheckName::PerRunLimit, limits.per_run, snapshot.run_spent),
+        usd(CheckName::DailyLimit, limits.daily, snapshot.day_spent).with_held(held),
+        usd(CheckName::MonthlyLimit, limits.monthly, snapshot.month_spent).with_held(held),
         agents,
-        usd(CheckName::PlanLimit, plan.tracked, standing.tracked_spent),
+        usd(CheckName::PlanLimit, plan.tracked, snapshot.tracked_spent),
     ]
 }
 
@@ -86,10 +86,10 @@ pub fn checks(
 pub fn decide(
     policy: Option<&CapPolicy>,
     plan: &CapPlan,
-    standing: &Standing,
+    snapshot: &CapSnapshot,
     estimate: Nanos,
 ) -> Result<(), Denial> {
-    let checks = checks(policy, plan, standing, Nanos::ZERO, estimate);
+    let checks = checks(policy, plan, snapshot, Nanos::ZERO, estimate);
     match check::deciding(&checks) {
         None => Ok(()),
         // A check that is no denial would be a fault of this file; then nothing is charged.
@@ -147,13 +147,13 @@ mod tests {
             daily: Some(usd(100)),
             ..CapPolicy::default()
         };
-        let standing = Standing {
+        let snapshot = CapSnapshot {
             day_spent: usd(60),
-            ..Standing::default()
+            ..CapSnapshot::default()
         };
-        assert_eq!(decide(Some(&policy), &plan, &standing, usd(40)), Ok(()));
+        assert_eq!(decide(Some(&policy), &plan, &snapshot, usd(40)), Ok(()));
         assert_eq!(
-            decide(Some(&policy), &plan, &standing, usd(41)),
+            decide(Some(&policy), &plan, &snapshot, usd(41)),
             Err(Denial::DailyLimit)
         );
         let zero = CapPolicy {
@@ -162,11 +162,11 @@ mod tests {
             ..CapPolicy::default()
         };
         assert_eq!(
-            decide(Some(&zero), &plan, &Standing::default(), usd(1)),
+            decide(Some(&zero), &plan, &CapSnapshot::default(), usd(1)),
             Err(Denial::DailyLimit)
         );
         assert_eq!(
-            decide(Some(&zero), &plan, &Standing::default(), Nanos::ZERO),
+            decide(Some(&zero), &plan, &CapSnapshot::default(), Nanos::ZERO),
             Ok(())
         );
     }
@@ -200,10 +200,10 @@ mod tests {
                 agents,
                 tracked: limit(Denial::PlanLimit),
             };
-            let standing = Standing {
+            let snapshot = CapSnapshot {
                 frozen: fails(Denial::Frozen),
                 slots_used: 3,
-                ..Standing::default()
+                ..CapSnapshot::default()
             };
             let expected = order
                 .iter()
@@ -211,7 +211,7 @@ mod tests {
                 .find(|denial| fails(*denial))
                 .map_or(Ok(()), Err);
             assert_eq!(
-                decide(Some(&policy), &plan, &standing, usd(10)),
+                decide(Some(&policy), &plan, &snapshot, usd(10)),
                 expected,
                 "{failing:07b}"
             );

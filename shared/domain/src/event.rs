@@ -82,14 +82,14 @@ pub const TESTED: &str = "webhook.tested";
 
 /// The events that follow from `entry`, at most [`EVENTS_MAX`].
 #[must_use]
-pub fn of(entry: &Entry) -> Vec<Event> {
+pub fn from_entry(entry: &Entry) -> Vec<Event> {
     let events = [happened(entry), low_balance(entry)];
     events.into_iter().flatten().collect()
 }
 
 /// What the entry is about.
 fn happened(entry: &Entry) -> Option<Event> {
-    let payload = Payload::of(entry);
+    let payload = Payload::new(entry);
     match entry.kind.as_str() {
         "agent.run.completed" => Some(run_ended(payload, EventName::AgentRunCompleted)),
         "agent.run.failed" => Some(run_ended(payload, EventName::AgentRunFailed)),
@@ -191,7 +191,7 @@ fn denied_call(entry: &Entry, payload: Payload<'_>) -> Option<Event> {
 /// A debit that crossed the wallet's threshold, whatever it was for.
 fn low_balance(entry: &Entry) -> Option<Event> {
     let owner = entry.data.get("lowOwner")?.as_str()?;
-    let payload = Payload::of(entry).value("owner", owner);
+    let payload = Payload::new(entry).value("owner", owner);
     let payload = payload.renamed("balance", "balanceUsd").copy("balanceNanos");
     let payload = payload
         .renamed("threshold", "lowUsd")

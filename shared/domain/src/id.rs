@@ -93,7 +93,7 @@ impl Kind {
     pub fn number_in(self, id: &str) -> Option<Number> {
         let bits = ulid::Ulid::from_string(id.strip_prefix(self.prefix())?).ok()?.0;
         let low = bits & ((1 << number::BITS) - 1);
-        u64::try_from(low).ok().and_then(Number::of)
+        u64::try_from(low).ok().and_then(Number::from_u64)
     }
 
     /// An id of this kind made of bits that say which it must be, so that the same request finds the same record.

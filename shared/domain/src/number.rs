@@ -33,12 +33,12 @@ impl Number {
         let number = place
             .checked_mul(u64::from(BUCKETS))?
             .checked_add(u64::from(bucket))?;
-        Self::of(number).filter(|number| number.bucket() == bucket)
+        Self::from_u64(number).filter(|number| number.bucket() == bucket)
     }
 
     /// Reads a number; `None` for one that an earlier version gave, and for one that nobody gives.
     #[must_use]
-    pub fn of(number: u64) -> Option<Self> {
+    pub fn from_u64(number: u64) -> Option<Self> {
         (FIRST..=LAST).contains(&number).then_some(Self(number))
     }
 
@@ -79,7 +79,7 @@ mod tests {
             for bucket in 0..BUCKETS {
                 let number = Number::new(place, bucket).unwrap();
                 assert_eq!((number.place(), number.bucket()), (place, bucket));
-                assert_eq!(Number::of(number.get()), Some(number));
+                assert_eq!(Number::from_u64(number.get()), Some(number));
                 assert!(seen.insert(number));
             }
         }
@@ -89,7 +89,7 @@ mod tests {
     fn numbers_of_the_earlier_version_are_none_of_ours() {
         assert_eq!(Number::new(LOWEST_PLACE, 0).map(Number::get), Some(FIRST));
         for earlier in [0, 1, 17, FIRST - 1] {
-            assert_eq!(Number::of(earlier), None, "{earlier}");
+            assert_eq!(Number::from_u64(earlier), None, "{earlier}");
         }
         assert_eq!(Number::new(LOWEST_PLACE - 1, 1023), None);
         assert_eq!(Number::new(LOWEST_PLACE, 1024), None, "the next place");
@@ -102,7 +102,7 @@ mod tests {
         for beyond in [last + 1, u64::MAX] {
             assert_eq!(Number::new(beyond, 0), None, "{beyond}");
         }
-        assert_eq!(Number::of(LAST + 1), None);
+        assert_eq!(Number::from_u64(LAST + 1), None);
         // They last for centuries.
         const YEAR_MS: u64 = 366 * 24 * 3_600_000;
         assert!(last / YEAR_MS > 250);

@@ -7,7 +7,7 @@
 //!
 //! ```text
 //! config/prices.toml ── text ──┐
-//!                              ├─ table ── resolve ── estimate (before the call)
+//!                              ├─ table ── lookup ─── estimate (before the call)
 //! LiteLLM file ── import ── overlay        └───────── cost (after it, from `usage`)
 //! ```
 
@@ -17,11 +17,11 @@ mod entry;
 mod error;
 mod estimate;
 mod import;
+mod lookup;
 mod model;
 mod overlay;
 mod picos;
 mod rates;
-mod resolve;
 mod table;
 mod text;
 mod tier;

@@ -1,13 +1,13 @@
 //! The checks of `POST /spend` as a pure function: those of Cap, with the policy's limit of one transaction before them
 //! and the wallet and the approval behind them (decision D23). The texts of the spend are looked at elsewhere, before all.
 
-use super::cap::{self, CapPlan, CapPolicy, SpendPolicy, Standing};
+use super::cap::{self, CapPlan, CapPolicy, CapSnapshot, SpendPolicy};
 use super::check::{Check, CheckName};
 use super::money::Nanos;
 
 /// The wallet that a spend is taken from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct WalletStanding {
+pub struct WalletSnapshot {
     /// What it holds.
     pub balance: Nanos,
     /// What it may spend in a UTC day.
@@ -18,7 +18,7 @@ pub struct WalletStanding {
 
 /// Everything that a spend is checked against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct SpendStanding {
+pub struct SpendSnapshot {
     /// The policy in effect.
     pub policy: Option<CapPolicy>,
     /// Its limits that bind spends only.
@@ -26,28 +26,28 @@ pub struct SpendStanding {
     /// The plan; no limit where none counts.
     pub plan: CapPlan,
     /// Where agent, run and account stand.
-    pub cap: Standing,
+    pub cap: CapSnapshot,
     /// How much of what the agent spent is in calls under way.
     pub held: Nanos,
     /// The agent's wallet, if it has one.
-    pub wallet: Option<WalletStanding>,
+    pub wallet: Option<WalletSnapshot>,
 }
 
 /// Every check of a spend of `amount`, in order of precedence. The last one, [`CheckName::ApprovalRequired`], is no
 /// refusal: a spend that passes all others waits for approval.
 #[must_use]
-pub fn checks(standing: &SpendStanding, amount: Nanos) -> Vec<Check> {
+pub fn checks(snapshot: &SpendSnapshot, amount: Nanos) -> Vec<Check> {
     let within = |name, limit: Option<Nanos>, spent: Nanos| {
         Check::within(name, limit.map(Nanos::get), spent.get(), amount.get())
     };
-    let policy = standing.policy.as_ref();
-    let cap = cap::checks(policy, &standing.plan, &standing.cap, standing.held, amount);
+    let policy = snapshot.policy.as_ref();
+    let cap = cap::checks(policy, &snapshot.plan, &snapshot.cap, snapshot.held, amount);
     let (first, rest) = cap.split_at(2);
     let mut all = first.to_vec();
-    let one = standing.limits.per_transaction;
+    let one = snapshot.limits.per_transaction;
     all.push(within(CheckName::PerTransactionLimit, one, Nanos::ZERO));
     all.extend_from_slice(rest);
-    if let Some(wallet) = standing.wallet {
+    if let Some(wallet) = snapshot.wallet {
         all.push(within(
             CheckName::SpendLimit,
             wallet.spend_limit,
@@ -56,7 +56,7 @@ pub fn checks(standing: &SpendStanding, amount: Nanos) -> Vec<Check> {
         let balance = Some(wallet.balance);
         all.push(within(CheckName::InsufficientBalance, balance, Nanos::ZERO));
     }
-    let threshold = standing.limits.approval_threshold;
+    let threshold = snapshot.limits.approval_threshold;
     all.push(within(CheckName::ApprovalRequired, threshold, Nanos::ZERO));
     all
 }
@@ -67,11 +67,11 @@ mod tests {
 
     #[test]
     fn checks_come_in_order_of_precedence() {
-        let standing = SpendStanding {
-            wallet: Some(WalletStanding::default()),
-            ..SpendStanding::default()
+        let snapshot = SpendSnapshot {
+            wallet: Some(WalletSnapshot::default()),
+            ..SpendSnapshot::default()
         };
-        let names: Vec<CheckName> = checks(&standing, Nanos::from_stored(1))
+        let names: Vec<CheckName> = checks(&snapshot, Nanos::from_stored(1))
             .iter()
             .map(|check| check.name)
             .collect();
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn an_agent_without_a_wallet_is_tracked_only() {
-        let names = checks(&SpendStanding::default(), Nanos::from_stored(1));
+        let names = checks(&SpendSnapshot::default(), Nanos::from_stored(1));
         let of_wallet = [CheckName::SpendLimit, CheckName::InsufficientBalance];
         assert!(names.iter().all(|check| !of_wallet.contains(&check.name)));
     }

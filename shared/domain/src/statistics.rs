@@ -76,7 +76,7 @@ pub enum Effect<'a> {
 
 /// The day, in days since 1970, and what the entry adds to it; `None` for the many entries that are in no statistics.
 #[must_use]
-pub fn of(entry: &Entry) -> Option<(u64, Effect<'_>)> {
+pub fn effect_of(entry: &Entry) -> Option<(u64, Effect<'_>)> {
     let today = Some(entry.at_ms / DAY_MS).filter(|day| *day <= DAY_MAX)?;
     let text = |name: &str| entry.data.get(name).and_then(Value::as_str);
     match entry.kind.as_str() {
@@ -184,7 +184,7 @@ mod tests {
             ("released", 0, Amounts::call(0)),
         ] {
             assert_eq!(
-                of(&ended(how, cost)),
+                effect_of(&ended(how, cost)),
                 Some((today, Effect::Charged("bot", expected)))
             );
         }
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn what_follows_a_kept_hold_adds_the_difference_only() {
-        let of = |how, cost| match of(&ended(how, cost)).unwrap().1 {
+        let of = |how, cost| match effect_of(&ended(how, cost)).unwrap().1 {
             Effect::Kept { id, amounts, .. } => (id.to_owned(), amounts, Amounts::NONE),
             Effect::Ended {
                 id,
@@ -223,28 +223,34 @@ mod tests {
             entry(LATE_MS, json.trim_end())
         };
         let denied = entry(LATE_MS, &format!("D daily_limit {ID} 75 ,,,,,, {MEMO}"));
-        assert_eq!(of(&denied), Some((today, Effect::Refused("daily_limit", 1))));
+        assert_eq!(
+            effect_of(&denied),
+            Some((today, Effect::Refused("daily_limit", 1)))
+        );
         for kind in ["spend.requested", "spend.approved"] {
             let settled = spend(kind, "outcome=settled");
             assert_eq!(
-                of(&settled),
+                effect_of(&settled),
                 Some((today, Effect::Charged("bot", Amounts::spent(5))))
             );
             let blocked = spend(kind, "outcome=blocked reason=insufficient_balance");
             assert_eq!(
-                of(&blocked),
+                effect_of(&blocked),
                 Some((today, Effect::Refused("insufficient_balance", 1)))
             );
         }
-        assert_eq!(of(&spend("spend.requested", "outcome=pending_approval")), None);
         assert_eq!(
-            of(&spend("spend.denied", "")),
+            effect_of(&spend("spend.requested", "outcome=pending_approval")),
+            None
+        );
+        assert_eq!(
+            effect_of(&spend("spend.denied", "")),
             Some((today, Effect::Refused("approval_denied", 1)))
         );
-        assert_eq!(of(&spend("agent.frozen", "")), None);
+        assert_eq!(effect_of(&spend("agent.frozen", "")), None);
         let invented = spend("spend.requested", "outcome=blocked reason=whatever");
         assert_eq!(
-            of(&invented),
+            effect_of(&invented),
             None,
             "no word of a hand-made line becomes a name in the store"
         );

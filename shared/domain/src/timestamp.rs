@@ -24,7 +24,7 @@ pub struct IsoMicros([u8; 27]);
 impl IsoMicros {
     /// The moment this many microseconds after 1970-01-01T00:00:00Z; up to the year 9999.
     #[must_use]
-    pub fn of(micros: u64) -> Self {
+    pub fn from_micros(micros: u64) -> Self {
         let (seconds, micros) = (micros / 1_000_000, micros % 1_000_000);
         let (days, second) = (seconds / 86_400, seconds % 86_400);
         let (year, month, date) = civil_date(days);
@@ -75,7 +75,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_log_moment_reads_back(micros in 0_u64..253_402_300_800_000_000) {
-            let text = IsoMicros::of(micros);
+            let text = IsoMicros::from_micros(micros);
             let at: jiff::Timestamp = text.as_str().parse().unwrap();
             prop_assert_eq!(at.as_microsecond(), i64::try_from(micros).unwrap());
         }

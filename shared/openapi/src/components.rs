@@ -23,13 +23,13 @@ pub struct Components {
 
 impl Components {
     /// A reference to the schema of `T`, which is added with everything that it refers to.
-    pub fn of<T: ToSchema>(&mut self) -> Json {
+    pub fn schema<T: ToSchema>(&mut self) -> Json {
         let mut found = Vec::new();
         T::schemas(&mut found);
         found.push((T::name().into_owned(), <T as PartialSchema>::schema()));
         let found: BTreeMap<String, Json> = found
             .iter()
-            .map(|(name, schema)| (name.clone(), exact(Json::of(schema))))
+            .map(|(name, schema)| (name.clone(), exact(Json::from_serialize(schema))))
             .collect();
         let flattened: Vec<&str> = found.values().flat_map(flat::parts).collect();
         for (name, schema) in &found {
@@ -56,7 +56,7 @@ impl Components {
 
     /// The schema that a reference names; another schema is itself.
     #[must_use]
-    pub fn resolve<'a>(&'a self, schema: &'a Json) -> &'a Json {
+    pub fn dereference<'a>(&'a self, schema: &'a Json) -> &'a Json {
         let name = schema.get("$ref").and_then(Json::text);
         let named = name.and_then(|name| self.schemas.get(name.strip_prefix(PLACE)?));
         named.unwrap_or(schema)
@@ -220,8 +220,8 @@ mod tests {
     #[test]
     fn schemas_are_exact() {
         let mut components = Components::default();
-        let reference = components.of::<A<'static>>();
-        let schema = components.resolve(&reference);
+        let reference = components.schema::<A<'static>>();
+        let schema = components.dereference(&reference);
         let json = serde_json::to_value(schema).unwrap();
         assert_eq!(
             json["required"],

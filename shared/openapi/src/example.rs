@@ -12,7 +12,7 @@ const DEPTH_MAX: usize = 16;
 ///
 /// # Errors
 /// The path of a part for which none follows: it needs an `example`.
-pub fn of(components: &Components, schema: &Json) -> Result<Json, String> {
+pub fn from_schema(components: &Components, schema: &Json) -> Result<Json, String> {
     part(components, schema, "", DEPTH_MAX)
 }
 
@@ -24,7 +24,7 @@ fn part(components: &Components, schema: &Json, path: &str, depth: usize) -> Res
     if let Some(example) = stated(schema) {
         return Ok(example.clone());
     }
-    let schema = components.resolve(schema);
+    let schema = components.dereference(schema);
     if let Some(example) = stated(schema) {
         return Ok(example.clone());
     }

@@ -30,7 +30,7 @@ pub fn object<const N: usize>(fields: [(&str, Json); N]) -> Json {
 
 impl Json {
     /// The same value in this form; what cannot be written as JSON becomes `null`.
-    pub fn of(value: &impl Serialize) -> Self {
+    pub fn from_serialize(value: &impl Serialize) -> Self {
         let text = serde_json::to_string(value).unwrap_or_default();
         serde_json::from_str(&text).unwrap_or(Self::Null)
     }

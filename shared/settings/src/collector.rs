@@ -33,7 +33,7 @@ impl Collector {
     ///
     /// # Errors
     /// One line that names the key; never what a header says.
-    pub fn of(settings: &TelemetrySettings) -> Result<Option<Self>, String> {
+    pub fn from_settings(settings: &TelemetrySettings) -> Result<Option<Self>, String> {
         let base = settings.otlp_endpoint.trim_end_matches('/');
         if base.is_empty() {
             return Ok(None);
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     fn collector(url: &str, headers: &str) -> Result<Option<Collector>, String> {
-        Collector::of(&TelemetrySettings {
+        Collector::from_settings(&TelemetrySettings {
             otlp_endpoint: url.to_owned(),
             otlp_headers: headers.to_owned().into(),
             sample_ratio: 1.0,

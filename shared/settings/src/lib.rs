@@ -7,7 +7,7 @@ pub mod durability;
 mod load;
 mod tables;
 
-use crypto::seal::Sealer;
+use crypto::seal::Keyring;
 use domain::blocked::parse_range;
 use domain::budget::{Budget, Budgets};
 use durability::Durability;
@@ -332,7 +332,7 @@ impl Settings {
     ///
     /// # Errors
     /// [`BadSettings`] when there is none, or one is malformed; the text never contains a key.
-    pub fn sealer(&self) -> Result<Sealer, BadSettings> {
+    pub fn keyring(&self) -> Result<Keyring, BadSettings> {
         let file = &self.secrets.master_key_file;
         let text: SecretString = if file.as_os_str().is_empty() {
             self.secrets.master_key.expose_secret().replace(',', "\n").into()
@@ -341,7 +341,7 @@ impl Settings {
             text.map_err(|error| BadSettings(format!("secrets.master_key_file {}: {error}", file.display())))?
                 .into()
         };
-        Sealer::new(text.expose_secret().lines()).map_err(|error| BadSettings(error.to_string()))
+        Keyring::new(text.expose_secret().lines()).map_err(|error| BadSettings(error.to_string()))
     }
 }
 

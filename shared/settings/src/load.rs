@@ -313,7 +313,7 @@ fn check_telemetry(telemetry: &TelemetrySettings) -> Result<(), BadSettings> {
             "`telemetry.sample_ratio` must be from 0.0 to 1.0".to_owned(),
         ));
     }
-    let collector = Collector::of(telemetry).map_err(BadSettings)?;
+    let collector = Collector::from_settings(telemetry).map_err(BadSettings)?;
     if collector.is_some() && !cfg!(feature = "otlp") {
         return Err(BadSettings(
             "`telemetry.otlp_endpoint` is set, and this program was built without the feature `otlp`"

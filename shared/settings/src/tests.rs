@@ -143,9 +143,9 @@ fn a_missing_named_file_is_an_error() {
 
 #[test]
 fn the_master_key_is_required_and_never_printed() {
-    assert!(from("").unwrap().sealer().is_err());
+    assert!(from("").unwrap().keyring().is_err());
     let settings = from_env("TOLLGATE_SECRETS__MASTER_KEY", "c2VjcmV0LXNlY3JldA==").unwrap();
-    let error = settings.sealer().unwrap_err().to_string();
+    let error = settings.keyring().unwrap_err().to_string();
     assert!(!error.contains("c2Vj"), "{error}");
     assert!(!format!("{settings:?}").contains("c2Vj"));
 }

@@ -44,7 +44,7 @@ pub enum ModeField {
 impl ModeField {
     /// The name of the field.
     #[must_use]
-    pub fn of(self, mode: Mode) -> String {
+    pub fn name(self, mode: Mode) -> String {
         let word = match self {
             Self::AuditSeq => "audit_seq",
             Self::Webhooks => "webhooks",
@@ -88,7 +88,7 @@ impl Account {
     pub async fn read(store: &Store, id: &str) -> Result<Option<Self>, StoreError> {
         let fields = ["name", "plan", "created_at", "generation", "version"];
         let mut get = redis::cmd("HMGET");
-        get.arg(AccountKeys::of(id).record()).arg(&fields);
+        get.arg(AccountKeys::new(id).record()).arg(&fields);
         let values: Vec<Option<String>> = store.command(&get).await?;
         if values.iter().all(Option::is_none) {
             return Ok(None);
@@ -96,7 +96,7 @@ impl Account {
         let account = Self::parse(id, values);
         account
             .map(Some)
-            .ok_or_else(|| StoreError::Nonsense("account record".to_owned()))
+            .ok_or_else(|| StoreError::UnexpectedReply("account record".to_owned()))
     }
 
     fn parse(id: &str, values: Vec<Option<String>>) -> Option<Self> {
@@ -133,7 +133,7 @@ impl Account {
     /// # Errors
     /// [`StoreError`].
     pub async fn sealed_agents(store: &Store, account: &str) -> Result<Vec<String>, StoreError> {
-        members(store, &AccountKeys::of(account).sealed_agents()).await
+        members(store, &AccountKeys::new(account).sealed_agents()).await
     }
 }
 

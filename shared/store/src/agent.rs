@@ -100,7 +100,7 @@ impl AgentRecord {
         look.cmd("HGETALL").arg(account.agent(mode, id));
         look.cmd("EXISTS").arg(account.agent_keys(id));
         let (fields, has_keys): (HashMap<String, String>, bool) = store.pipeline(&look).await?;
-        let agent = Self::from_fields(id, &fields).ok_or_else(nonsense)?;
+        let agent = Self::from_fields(id, &fields).ok_or_else(unexpected_reply)?;
         let has_keys = has_keys && mode == Mode::Live;
         let exists =
             agent.row.is_some() || agent.policy_id.is_some() || !agent.provider_keys.is_empty() || has_keys;
@@ -129,7 +129,7 @@ impl AgentRecord {
             .records
             .iter()
             .map(|(id, fields)| Self::from_fields(id, fields));
-        let mut agents: Vec<Self> = agents.collect::<Option<_>>().ok_or_else(nonsense)?;
+        let mut agents: Vec<Self> = agents.collect::<Option<_>>().ok_or_else(unexpected_reply)?;
         agents.retain(|agent| agent.row.is_some());
         Ok(part.with(agents))
     }
@@ -167,8 +167,8 @@ impl ProviderKeyRecord {
     }
 }
 
-fn nonsense() -> StoreError {
-    StoreError::Nonsense("agent record".to_owned())
+fn unexpected_reply() -> StoreError {
+    StoreError::UnexpectedReply("agent record".to_owned())
 }
 
 #[cfg(test)]

@@ -86,7 +86,7 @@ impl ApiKey {
             .command(redis::cmd("HGETALL").arg(account.api_key(id)))
             .await?;
         match Self::from_fields(&fields) {
-            None if !fields.is_empty() => Err(StoreError::Nonsense("API key record".to_owned())),
+            None if !fields.is_empty() => Err(StoreError::UnexpectedReply("API key record".to_owned())),
             key => Ok(key),
         }
     }
@@ -175,6 +175,6 @@ impl ApiKey {
             .filter(|(_, (_, fields))| !fields.is_empty());
         let keys = there.map(|(number, (_, fields))| Some((number, Self::from_fields(&fields)?)));
         let keys: Option<Vec<_>> = keys.collect();
-        keys.ok_or_else(|| StoreError::Nonsense("API key record".to_owned()))
+        keys.ok_or_else(|| StoreError::UnexpectedReply("API key record".to_owned()))
     }
 }

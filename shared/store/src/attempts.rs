@@ -1,7 +1,7 @@
 //! Twin of `attempts/take.lua`: guesses are counted before they are looked at (decision D9).
 
 use crate::keys::{Tries, attempts};
-use crate::script::change::{CLOCK, nonsense};
+use crate::script::change::{CLOCK, unexpected_reply};
 use crate::script::{Script, WhenFull};
 use crate::{Store, StoreError};
 use std::sync::LazyLock;
@@ -60,7 +60,7 @@ impl Attempts<'_> {
         match (words.next(), words.next().and_then(|ms| ms.parse().ok())) {
             (Some("taken"), None) => Ok(Taken::Yes),
             (Some("locked"), Some(ms)) => Ok(Taken::Locked(Duration::from_millis(ms))),
-            _ => nonsense(&TAKE_ATTEMPT),
+            _ => unexpected_reply(&TAKE_ATTEMPT),
         }
     }
 

@@ -38,7 +38,7 @@ pub async fn list(store: &Store) -> Result<Vec<Blocked>, StoreError> {
 /// The list and its version.
 async fn read(store: &Store) -> Result<(Vec<Blocked>, Version), StoreError> {
     let mut fields: HashMap<String, String> = store.command(redis::cmd("HGETALL").arg(keys::BLOCKED)).await?;
-    let version = Version::of(fields.remove(VERSION));
+    let version = Version::from_stored(fields.remove(VERSION));
     let entry = |(range, entry): (String, String)| {
         let (since, reason) = entry.split_once(' ')?;
         Some(Blocked {
@@ -48,7 +48,7 @@ async fn read(store: &Store) -> Result<(Vec<Blocked>, Version), StoreError> {
         })
     };
     let list: Option<Vec<Blocked>> = fields.into_iter().map(entry).collect();
-    let mut list = list.ok_or_else(|| StoreError::Nonsense("blocked addresses".to_owned()))?;
+    let mut list = list.ok_or_else(|| StoreError::UnexpectedReply("blocked addresses".to_owned()))?;
     list.sort_by_key(|blocked| blocked.range);
     Ok((list, version))
 }
@@ -56,5 +56,5 @@ async fn read(store: &Store) -> Result<(Vec<Blocked>, Version), StoreError> {
 /// The version alone.
 async fn read_version(store: &Store) -> Result<Version, StoreError> {
     let command = redis::cmd("HGET").arg(keys::BLOCKED).arg(VERSION).to_owned();
-    store.command(&command).await.map(Version::of)
+    store.command(&command).await.map(Version::from_stored)
 }

@@ -7,5 +7,5 @@ pub mod kept_calls;
 pub mod open_holds;
 pub mod reap;
 pub mod settle;
-pub mod standing;
+pub mod snapshot;
 pub mod void;

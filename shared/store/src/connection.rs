@@ -1,20 +1,20 @@
 //! The connection to the store: one multiplexed connection with deadlines that reconnects by itself, to a single server
 //! or to a cluster. Scripts run with EVALSHA and fall back to EVAL where the server does not know them yet.
 
+pub mod batch;
 mod cluster;
 mod durable;
-pub mod round;
+pub mod scan;
 mod server;
 mod versioned;
-pub mod walk;
 
 pub use versioned::witness_of;
 
 use self::cluster::{Cluster, Routed};
-use self::durable::{Change, Dial, Money};
+use self::durable::{Change, ConfirmedWrites, Dial};
 use self::server::Server;
 use crate::error::StoreError;
-use crate::pulse;
+use crate::error_counters;
 use crate::script::Script;
 use crate::versions::Versions;
 use domain::budget::Budgets;
@@ -47,7 +47,7 @@ pub struct Store {
     link: Link,
     timeout: Duration,
     /// How changes of money are confirmed; `None` when they are not.
-    money: Option<Arc<Money>>,
+    money: Option<Arc<ConfirmedWrites>>,
     /// How many records accounts may make it keep.
     budgets: Arc<(Budgets, String)>,
     /// What was seen of each account.
@@ -106,7 +106,7 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::BadUrl`] when the address is none, or the file of certificates cannot be read.
-    pub fn of(settings: &StoreSettings) -> Result<Self, StoreError> {
+    pub fn from_settings(settings: &StoreSettings) -> Result<Self, StoreError> {
         let (url, timeout) = (
             settings.url.expose_secret(),
             Duration::from_millis(settings.timeout_ms),
@@ -119,7 +119,12 @@ impl Store {
                 Link::Single(_) => Dial::Single(Box::new(client(url, roots)?)),
             };
             let wait = Duration::from_millis(settings.durability_timeout_ms);
-            store.money = Some(Arc::new(Money::new(settings.durability, wait, timeout, dial)));
+            store.money = Some(Arc::new(ConfirmedWrites::new(
+                settings.durability,
+                wait,
+                timeout,
+                dial,
+            )));
         }
         Ok(store)
     }
@@ -142,10 +147,10 @@ impl Store {
         &self.budgets.1
     }
 
-    /// Checks what [`Store::of`] would, without a runtime.
+    /// Checks what [`Store::from_settings`] would, without a runtime.
     ///
     /// # Errors
-    /// As [`Store::of`].
+    /// As [`Store::from_settings`].
     pub fn check(settings: &StoreSettings) -> Result<(), StoreError> {
         let url = settings.url.expose_secret();
         match url.strip_prefix(CLUSTER) {
@@ -185,7 +190,7 @@ impl Store {
     async fn in_time<T>(&self, mut run: RedisFuture<'_, T>) -> Result<T, StoreError> {
         let answer = within(self.timeout, run.as_mut()).await;
         if let (Link::Cluster(cluster), Err(StoreError::NoAnswer(_))) = (&self.link, &answer) {
-            cluster.look_soon();
+            cluster.refresh_in_background();
         }
         answer
     }
@@ -230,7 +235,8 @@ impl Store {
             // On the heap: calls of agents carry no room for it.
             let run: BoxFuture<'_, _> = Box::pin(self.change(script, keys, args));
             let answer = run.await?;
-            return redis::from_redis_value(answer).map_err(|error| StoreError::Nonsense(error.to_string()));
+            return redis::from_redis_value(answer)
+                .map_err(|error| StoreError::UnexpectedReply(error.to_string()));
         }
         self.execute(script, keys, args).await
     }
@@ -267,7 +273,8 @@ impl Store {
                 };
                 let run: BoxFuture<'_, _> = Box::pin(self.safely(money, change));
                 let answer = run.await?;
-                redis::from_redis_value(answer).map_err(|error| StoreError::Nonsense(error.to_string()))
+                redis::from_redis_value(answer)
+                    .map_err(|error| StoreError::UnexpectedReply(error.to_string()))
             }
             _ => self.command(command).await,
         }
@@ -290,7 +297,7 @@ impl Store {
 }
 
 fn text(answer: Value) -> Result<String, StoreError> {
-    redis::from_redis_value(answer).map_err(|error| StoreError::Nonsense(error.to_string()))
+    redis::from_redis_value(answer).map_err(|error| StoreError::UnexpectedReply(error.to_string()))
 }
 
 /// Runs `command` with a deadline. A command that missed it may still run later.
@@ -302,7 +309,7 @@ async fn within<T>(
         Ok(answer) => answer.map_err(StoreError::from),
         Err(_elapsed) => Err(StoreError::NoAnswer(None)),
     };
-    answer.inspect_err(pulse::count)
+    answer.inspect_err(error_counters::count)
 }
 
 /// The certificates to trust instead of the usual ones.

@@ -90,7 +90,7 @@ impl Deposit {
         let key = account.deposit(mode, reference);
         let fields: HashMap<String, String> = store.command(redis::cmd("HGETALL").arg(key)).await?;
         match Self::from_fields(&fields) {
-            None if !fields.is_empty() => Err(StoreError::Nonsense("deposit".to_owned())),
+            None if !fields.is_empty() => Err(StoreError::UnexpectedReply("deposit".to_owned())),
             deposit => Ok(deposit),
         }
     }
@@ -111,9 +111,10 @@ impl Deposit {
         for place in places {
             let words = place.split_once(' ');
             let parsed = words.and_then(|(account, mode)| Some((account, Mode::parse(mode)?)));
-            let (account, mode) = parsed.ok_or_else(|| StoreError::Nonsense("deposit look-up".to_owned()))?;
+            let (account, mode) =
+                parsed.ok_or_else(|| StoreError::UnexpectedReply("deposit look-up".to_owned()))?;
             // The look-up is written before the deposit, which may then be refused.
-            let keys = AccountKeys::of(account);
+            let keys = AccountKeys::new(account);
             if Self::read(store, &keys, mode, reference).await?.is_some() {
                 known.push((account.to_owned(), mode));
             }

@@ -44,7 +44,7 @@ pub(super) const ALWAYS: [(&str, &str); 3] = [
 impl Offer {
     /// Reads it from `INFO`, and from `CONFIG GET` where that is allowed.
     #[must_use]
-    pub fn of(info: &str, config: Option<&[(String, String)]>) -> Self {
+    pub fn from_info(info: &str, config: Option<&[(String, String)]>) -> Self {
         let version = field(info, "redis_version").and_then(|text| text.split('.').next()?.parse().ok());
         let tells = field(info, "valkey_version").is_none()
             && version.is_some_and(|major: u64| major >= WAITAOF_SINCE);
@@ -110,7 +110,7 @@ pub struct Status {
 impl Status {
     /// What `asked` comes to on servers that offer this.
     #[must_use]
-    pub fn of(asked: Durability, offers: &[Offer]) -> Self {
+    pub fn from_offers(asked: Durability, offers: &[Offer]) -> Self {
         let why_not = offers
             .iter()
             .find_map(|offer| offer.disk.err())

@@ -50,7 +50,7 @@ pub enum StoreError {
     },
     /// An answer that the caller does not understand.
     #[error("the store's answer makes no sense: {0}")]
-    Nonsense(String),
+    UnexpectedReply(String),
     /// A page was to start behind a position that the list cannot have; nothing was read.
     #[error("the list has no such position")]
     BadPosition,

@@ -64,7 +64,7 @@ impl EscrowStatus {
 
     /// The status that a refused release or dispute met, which is what its reason says.
     #[must_use]
-    pub const fn met(reason: Reason) -> Option<Self> {
+    pub const fn from_reason(reason: Reason) -> Option<Self> {
         match reason {
             Reason::EscrowReleased => Some(Self::Released),
             Reason::EscrowDisputed => Some(Self::Disputed),
@@ -90,7 +90,7 @@ impl Party {
     /// The keys of its account.
     #[must_use]
     pub fn keys(&self) -> AccountKeys {
-        AccountKeys::of(&self.account)
+        AccountKeys::new(&self.account)
     }
 
     /// The agent whose wallet it is; none for a user wallet.
@@ -150,8 +150,8 @@ impl Escrow {
         let Some((account, mode)) = Self::place(store, number).await? else {
             return Ok(None);
         };
-        let nonsense = || StoreError::Nonsense("escrow".to_owned());
-        let key = AccountKeys::of(&account).escrow(mode, number);
+        let unexpected_reply = || StoreError::UnexpectedReply("escrow".to_owned());
+        let key = AccountKeys::new(&account).escrow(mode, number);
         let fields: HashMap<String, String> = store.command(redis::cmd("HGETALL").arg(key)).await?;
         if fields.is_empty() {
             return Ok(None);
@@ -160,13 +160,13 @@ impl Escrow {
         escrow
             .filter(|escrow| escrow.number == number)
             .map(Some)
-            .ok_or_else(nonsense)
+            .ok_or_else(unexpected_reply)
     }
 
     /// The key that says where the escrow of this number is.
     #[must_use]
     pub fn place_key(number: u64) -> String {
-        match Number::of(number) {
+        match Number::from_u64(number) {
             Some(number) => Bucket::escrow_place(number),
             None => keys::escrow_lookup(number),
         }
@@ -183,8 +183,10 @@ impl Escrow {
             let (account, mode) = place.split_once(' ')?;
             Some((account.to_owned(), Mode::parse(mode)?))
         };
-        let nonsense = || StoreError::Nonsense("place of an escrow".to_owned());
-        place.map(|place| parse(place).ok_or_else(nonsense)).transpose()
+        let unexpected_reply = || StoreError::UnexpectedReply("place of an escrow".to_owned());
+        place
+            .map(|place| parse(place).ok_or_else(unexpected_reply))
+            .transpose()
     }
 
     /// The escrows that an account pays or is paid by, newest first. A number whose escrow was never made, since a
@@ -197,13 +199,13 @@ impl Escrow {
         (account, mode): (&str, Mode),
         page: Page<'_>,
     ) -> Result<Part<Self>, StoreError> {
-        let list = AccountKeys::of(account).escrows(mode);
+        let list = AccountKeys::new(account).escrows(mode);
         let mut part = page.members(store, &list).await?;
         let numbers = std::mem::take(&mut part.records);
         let reads = numbers.into_iter().map(|number| async move {
             match number.parse() {
                 Ok(number) => Self::read(store, number).await,
-                Err(_) => Err(StoreError::Nonsense("list of escrows".to_owned())),
+                Err(_) => Err(StoreError::UnexpectedReply("list of escrows".to_owned())),
             }
         });
         // In order, and one by one on the wire: the records of a page can lie in different slots of a cluster.
@@ -251,17 +253,17 @@ mod tests {
         }
         assert_eq!(EscrowStatus::parse("resolved"), None);
         for reason in Reason::ALL {
-            let met = EscrowStatus::met(*reason);
+            let met = EscrowStatus::from_reason(*reason);
             let named = reason.as_str().strip_prefix("escrow_").map(EscrowStatus::parse);
             if let Some(Some(status)) = named {
                 assert_eq!(met, Some(status), "{reason:?}");
             }
         }
         assert_eq!(
-            EscrowStatus::met(Reason::EscrowNotFunded),
+            EscrowStatus::from_reason(Reason::EscrowNotFunded),
             Some(EscrowStatus::Pending)
         );
-        assert_eq!(EscrowStatus::met(Reason::Frozen), None);
+        assert_eq!(EscrowStatus::from_reason(Reason::Frozen), None);
     }
 
     #[test]

@@ -252,7 +252,7 @@ impl IntentRecord {
             });
         }
         let record = Self::from_fields(&fields).map(Box::new).map(Found::Record);
-        record.ok_or_else(|| StoreError::Nonsense("intent record".to_owned()))
+        record.ok_or_else(|| StoreError::UnexpectedReply("intent record".to_owned()))
     }
 
     /// What happened, chained. A record that is no intent has none.

@@ -64,7 +64,7 @@ impl Invitation {
             .command(redis::cmd("HGETALL").arg(account.invitations()))
             .await?;
         let all = texts.into_iter().map(|(email, text)| {
-            Self::parse(email, text).ok_or_else(|| StoreError::Nonsense("invitation".to_owned()))
+            Self::parse(email, text).ok_or_else(|| StoreError::UnexpectedReply("invitation".to_owned()))
         });
         let mut open: Vec<Self> = all.collect::<Result<_, _>>()?;
         open.retain(|invitation| invitation.expires_at_ms > now_ms);
@@ -86,8 +86,8 @@ impl Invitation {
         let Some(text) = text else { return Ok(None) };
         let (account, id) = text
             .split_once(' ')
-            .ok_or_else(|| StoreError::Nonsense("invitation look-up".to_owned()))?;
-        let open = Self::list(store, &AccountKeys::of(account), now_ms).await?;
+            .ok_or_else(|| StoreError::UnexpectedReply("invitation look-up".to_owned()))?;
+        let open = Self::list(store, &AccountKeys::new(account), now_ms).await?;
         let found = open.into_iter().find(|invitation| invitation.body.id == id);
         Ok(found.map(|invitation| (account.to_owned(), invitation)))
     }

@@ -74,14 +74,14 @@ pub struct Bucket(u16);
 impl Bucket {
     /// The bucket of an account.
     #[must_use]
-    pub fn of(account: &str) -> Self {
+    pub fn from_account(account: &str) -> Self {
         let digest = Sha256::digest(account.as_bytes());
         Self(u16::from_be_bytes([digest[0], digest[1]]) % BUCKETS)
     }
 
     /// The bucket of the record that has this number.
     #[must_use]
-    pub const fn of_number(number: Number) -> Self {
+    pub const fn from_number(number: Number) -> Self {
         Self(number.bucket())
     }
 
@@ -106,13 +106,13 @@ impl Bucket {
     /// the wallet may be closed since.
     #[must_use]
     pub fn wallet_place(number: Number) -> String {
-        Self::of_number(number).key(&["/wallet/", &number.to_string()])
+        Self::from_number(number).key(&["/wallet/", &number.to_string()])
     }
 
     /// Where the escrow of this number is: `<account> <mode>` of its payer. Written with the escrow and never changed.
     #[must_use]
     pub fn escrow_place(number: Number) -> String {
-        Self::of_number(number).key(&["/escrow/", &number.to_string()])
+        Self::from_number(number).key(&["/escrow/", &number.to_string()])
     }
 
     /// A hold that is open, or the tombstone of a voided one.
@@ -194,8 +194,8 @@ pub struct AccountKeys {
 impl AccountKeys {
     /// The keys of `account`.
     #[must_use]
-    pub fn of(account: &str) -> Self {
-        let bucket = Bucket::of(account);
+    pub fn new(account: &str) -> Self {
+        let bucket = Bucket::from_account(account);
         Self {
             bucket,
             base: bucket.key(&["/", account]),
@@ -368,7 +368,7 @@ mod tests {
 
     #[test]
     fn all_keys_of_an_account_share_one_slot() {
-        let keys = AccountKeys::of("acct_1");
+        let keys = AccountKeys::new("acct_1");
         let all = [
             keys.record(),
             keys.active_keys(),
@@ -440,7 +440,7 @@ mod tests {
 
     #[test]
     fn names_cannot_run_into_each_other() {
-        let keys = AccountKeys::of("acct_1");
+        let keys = AccountKeys::new("acct_1");
         assert_ne!(keys.run(Mode::Live, "a:b", "c"), keys.run(Mode::Live, "a", "b:c"));
         assert_ne!(keys.agent(Mode::Live, "x"), keys.agent(Mode::Test, "x"));
     }
@@ -449,7 +449,7 @@ mod tests {
     fn buckets_are_used_evenly() {
         let mut seen = std::collections::HashSet::new();
         for n in 0..20_000 {
-            seen.insert(Bucket::of(&format!("acct_{n}")));
+            seen.insert(Bucket::from_account(&format!("acct_{n}")));
         }
         assert_eq!(seen.len(), usize::from(BUCKETS));
         assert_eq!(Bucket::all().count(), usize::from(BUCKETS));

@@ -61,8 +61,8 @@ impl ApiKeyOwner {
         let text: Option<String> = store
             .command(redis::cmd("GET").arg(keys::api_key_lookup(sha256_hex)))
             .await?;
-        let nonsense = || StoreError::Nonsense("API key look-up".to_owned());
-        text.map(|text| Self::parse(&text).ok_or_else(nonsense))
+        let unexpected_reply = || StoreError::UnexpectedReply("API key look-up".to_owned());
+        text.map(|text| Self::parse(&text).ok_or_else(unexpected_reply))
             .transpose()
     }
 }
@@ -129,7 +129,7 @@ impl VirtualKeyOwner {
             None => Ok(None),
             Some(text) => match Self::parse(&text) {
                 Some(owner) => Ok(Some(owner)),
-                None => Err(StoreError::Nonsense("virtual key look-up".to_owned())),
+                None => Err(StoreError::UnexpectedReply("virtual key look-up".to_owned())),
             },
         }
     }

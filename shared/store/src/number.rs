@@ -1,7 +1,7 @@
 //! Twin of `number.lua`: draws the numbers of wallets and escrows.
 
 use crate::keys::{Bucket, Series};
-use crate::script::change::{CLOCK, nonsense};
+use crate::script::change::{CLOCK, unexpected_reply};
 use crate::script::{Script, WhenFull};
 use crate::{Store, StoreError};
 use domain::number::{EPOCH_MS, LOWEST_PLACE, Number};
@@ -29,5 +29,5 @@ pub async fn draw(store: &Store, bucket: Bucket, series: Series) -> Result<Numbe
     let reply: Vec<String> = store.script(&DRAW, &[&counter], &args).await?;
     let place = reply.first().and_then(|place| place.parse().ok());
     let number = place.and_then(|place| Number::new(place, bucket.number()));
-    number.map_or_else(|| nonsense(&DRAW), Ok)
+    number.map_or_else(|| unexpected_reply(&DRAW), Ok)
 }

@@ -73,12 +73,12 @@ impl Part<(String, HashMap<String, String>)> {
 
 /// A member of a sorted set, and where it stands there.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Mark {
+pub(super) struct Position {
     score: f64,
     pub(super) member: String,
 }
 
-impl Mark {
+impl Position {
     /// The position behind it.
     pub(super) fn position(&self) -> String {
         format!("{} {}", self.score, self.member)
@@ -102,7 +102,7 @@ impl Mark {
 
 /// A sorted set that is listed from its highest member on.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Ranked<'a> {
+pub(super) struct SortedSet<'a> {
     pub(super) store: &'a Store,
     pub(super) set: &'a str,
     /// Members with this score or less are not listed.
@@ -147,14 +147,14 @@ impl<'a> Page<'a> {
     /// [`StoreError`].
     pub(super) async fn members(self, store: &Store, set: &str) -> Result<Part<String>, StoreError> {
         let floor = None;
-        self.ranked(Ranked { store, set, floor }).await
+        self.ranked(SortedSet { store, set, floor }).await
     }
 
     /// The same of what is listed of a set.
     ///
     /// # Errors
     /// [`StoreError`].
-    pub(super) async fn ranked(self, list: Ranked<'_>) -> Result<Part<String>, StoreError> {
+    pub(super) async fn ranked(self, list: SortedSet<'_>) -> Result<Part<String>, StoreError> {
         let mut part = list.marks(self).await?;
         let marks = std::mem::take(&mut part.records);
         Ok(part.with(marks.into_iter().map(|mark| mark.member).collect()))
@@ -201,20 +201,20 @@ pub enum Order {
     Descending,
 }
 
-impl Ranked<'_> {
+impl SortedSet<'_> {
     /// The members on a page, with their places.
-    pub(super) async fn marks(self, page: Page<'_>) -> Result<Part<Mark>, StoreError> {
+    pub(super) async fn marks(self, page: Page<'_>) -> Result<Part<Position>, StoreError> {
         match page.start {
             Start::Offset(offset) => {
                 let (marks, total) = self.window(offset as u64, page.limit as u64 + 1).await?;
                 Ok(part(self.above_floor(marks), page.limit, total, false))
             }
-            Start::After(position) => self.behind(&Mark::parse(position)?, page.limit).await,
+            Start::After(position) => self.behind(&Position::parse(position)?, page.limit).await,
         }
     }
 
     /// Members from a rank on, highest first, and how many there are in all.
-    async fn window(self, from: u64, count: u64) -> Result<(Vec<Mark>, u64), StoreError> {
+    async fn window(self, from: u64, count: u64) -> Result<(Vec<Position>, u64), StoreError> {
         let mut look = redis::pipe();
         let last = from.saturating_add(count).saturating_sub(1);
         look.cmd("ZREVRANGE")
@@ -231,20 +231,22 @@ impl Ranked<'_> {
                 .arg("+inf"),
         };
         let (found, total): (Vec<(String, f64)>, u64) = self.store.pipeline(&look).await?;
-        let marks = found.into_iter().map(|(member, score)| Mark { score, member });
+        let marks = found
+            .into_iter()
+            .map(|(member, score)| Position { score, member });
         Ok((marks.collect(), total))
     }
 
     /// The members behind a place. The rank of the place is of one moment and the members of another; the window begins one
     /// member earlier, so that it shows whether members came or went between the two.
-    async fn behind(self, mark: &Mark, limit: usize) -> Result<Part<Mark>, StoreError> {
+    async fn behind(self, mark: &Position, limit: usize) -> Result<Part<Position>, StoreError> {
         for _ in 0..ATTEMPTS {
             let from = self.rank(mark).await?.saturating_sub(1);
             let count = limit as u64 + 2;
             let (window, total) = self.window(from, count).await?;
             let is_full = window.len() as u64 == count;
             let is_whole = from == 0 || window.first().is_some_and(|first| !first.is_behind(mark));
-            let behind: Vec<Mark> = window.into_iter().filter(|one| one.is_behind(mark)).collect();
+            let behind: Vec<Position> = window.into_iter().filter(|one| one.is_behind(mark)).collect();
             if is_whole && !(is_full && behind.is_empty()) {
                 let count = behind.len();
                 let listed = self.above_floor(behind);
@@ -252,19 +254,19 @@ impl Ranked<'_> {
                 return Ok(part(listed, limit, total, may_go_on));
             }
         }
-        Err(StoreError::Nonsense(
+        Err(StoreError::UnexpectedReply(
             "a list that changes faster than it is read".to_owned(),
         ))
     }
 
-    fn above_floor(self, marks: Vec<Mark>) -> Vec<Mark> {
+    fn above_floor(self, marks: Vec<Position>) -> Vec<Position> {
         #[expect(clippy::cast_precision_loss, reason = "scores are milliseconds, below 2^53")]
-        let is_above = |mark: &Mark| self.floor.is_none_or(|floor| mark.score > floor as f64);
+        let is_above = |mark: &Position| self.floor.is_none_or(|floor| mark.score > floor as f64);
         marks.into_iter().take_while(is_above).collect()
     }
 
     /// How many members stand before the place, itself included when it is there.
-    async fn rank(self, mark: &Mark) -> Result<u64, StoreError> {
+    async fn rank(self, mark: &Position) -> Result<u64, StoreError> {
         let mut look = redis::pipe();
         look.cmd("ZREVRANK").arg(self.set).arg(&mark.member);
         look.cmd("ZSCORE").arg(self.set).arg(&mark.member);
@@ -289,17 +291,17 @@ impl Ranked<'_> {
             let late = found
                 .iter()
                 .map(|one| one.first().is_none_or(|one| *one < mark.member));
-            search.tell(&ranks, late);
+            search.record(&ranks, late);
         }
         Ok(search.found())
     }
 }
 
 /// The first `limit` of `marks`; `may_go_on` when there may be more than those.
-fn part(mut marks: Vec<Mark>, limit: usize, total: u64, may_go_on: bool) -> Part<Mark> {
+fn part(mut marks: Vec<Position>, limit: usize, total: u64, may_go_on: bool) -> Part<Position> {
     let goes_on = may_go_on || marks.len() > limit;
     marks.truncate(limit);
-    let next = marks.last().filter(|_| goes_on).map(Mark::position);
+    let next = marks.last().filter(|_| goes_on).map(Position::position);
     Part {
         records: marks,
         total,

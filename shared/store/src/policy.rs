@@ -83,7 +83,7 @@ impl PolicyRecord {
         let key = account.policy(mode, id);
         let fields: HashMap<String, String> = store.command(redis::cmd("HGETALL").arg(key)).await?;
         match Self::from_fields(&fields) {
-            None if !fields.is_empty() => Err(StoreError::Nonsense("policy record".to_owned())),
+            None if !fields.is_empty() => Err(StoreError::UnexpectedReply("policy record".to_owned())),
             policy => Ok(policy),
         }
     }
@@ -134,6 +134,6 @@ impl PolicyRecord {
             .records(store, &account.policies(mode), |id| account.policy(mode, id))
             .await?;
         part.present(Self::from_fields)
-            .ok_or_else(|| StoreError::Nonsense("policy record".to_owned()))
+            .ok_or_else(|| StoreError::UnexpectedReply("policy record".to_owned()))
     }
 }

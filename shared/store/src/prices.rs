@@ -40,6 +40,6 @@ pub async fn replace(store: &Store, old: Option<&str>, new: &str) -> Result<Repl
     match reply.first().map(String::as_str) {
         Some("done") => Ok(Replaced::Done),
         Some("changed") => Ok(Replaced::Changed),
-        _ => Err(StoreError::Nonsense("replace_prices".to_owned())),
+        _ => Err(StoreError::UnexpectedReply("replace_prices".to_owned())),
     }
 }

@@ -4,7 +4,7 @@ pub mod reseal;
 pub mod sealed;
 
 use crate::keys;
-use crate::script::change::{BUDGET, CHANGE, Event, Scope, nonsense};
+use crate::script::change::{BUDGET, CHANGE, Event, Scope, unexpected_reply};
 use crate::script::{Script, WhenFull};
 use crate::{Store, StoreError};
 use serde_json::json;
@@ -70,14 +70,14 @@ impl NewProviderKey<'_> {
             agent: Some(self.agent),
             data: json!({ "keyId": self.key_id, "provider": self.provider }),
         };
-        let reply = scope.run(store, &STORE, event, &keys, &args).await?;
+        let reply = scope.execute(store, &STORE, event, &keys, &args).await?;
         match reply.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
             ["stored", at] => match at.parse() {
                 Ok(created_at_ms) => Ok(Stored::Done { created_at_ms }),
-                Err(_) => nonsense(&STORE),
+                Err(_) => unexpected_reply(&STORE),
             },
             ["too_many"] => Ok(Stored::TooMany),
-            _ => nonsense(&STORE),
+            _ => unexpected_reply(&STORE),
         }
     }
 }

@@ -4,16 +4,16 @@ pub mod end;
 pub mod paused_runs;
 
 use crate::call::authorize::RUN_LIFE;
+use crate::filtered_page::{Filter, FilteredPage};
 use crate::keys::AccountKeys;
-use crate::page::{Page, Part, Ranked, records};
-use crate::sift::{Filter, Sifted};
+use crate::page::{Page, Part, SortedSet, records};
 use crate::{Store, StoreError, server_clock};
 use domain::mode::Mode;
 use domain::money::Nanos;
 use std::collections::HashMap;
 
 /// Runs looked at for a page of those with one status: no index knows the status, since keeping one would cost each call.
-pub const LOOKED_AT_MAX: usize = 1_000;
+pub const SCANNED_MAX: usize = 1_000;
 
 /// Whether a run goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,7 +104,7 @@ impl Run {
         read(store, (account, mode, agent), part).await
     }
 
-    /// The same of the runs with a status; of each page at most [`LOOKED_AT_MAX`] are looked at, and the total counts those
+    /// The same of the runs with a status; of each page at most [`SCANNED_MAX`] are looked at, and the total counts those
     /// that were found for it. A page with a position behind it may be short or empty.
     ///
     /// # Errors
@@ -119,7 +119,7 @@ impl Run {
         let set = account.runs(mode, agent);
         let list = not_over(store, &set).await?;
         let filter = Filter {
-            looked_at_max: LOOKED_AT_MAX,
+            scanned_max: SCANNED_MAX,
             key: |id: &str| account.run(mode, agent, id),
             fields: &["first", "status"],
             fits: |_: &str, fields: &[Option<String>]| {
@@ -127,7 +127,7 @@ impl Run {
                 field(0).is_some() && RunStatus::stored(field(1)) == Some(status)
             },
         };
-        let Sifted { part, is_partial } = list.sift(page, &filter).await?;
+        let FilteredPage { part, is_partial } = list.filtered(page, &filter).await?;
         let mut part = read(store, (account, mode, agent), part).await?;
         // One that ended or went on meanwhile is left out.
         part.records.retain(|run| run.status == status);
@@ -151,16 +151,16 @@ impl Run {
             return Ok(None);
         }
         let run = Self::from_fields(id.to_owned(), &fields);
-        run.map(Some).ok_or_else(nonsense)
+        run.map(Some).ok_or_else(unexpected_reply)
     }
 }
 
 /// The runs of an index whose life is not over. Records end by themselves; the index drops what has ended only when a new run
 /// comes.
-async fn not_over<'a>(store: &'a Store, set: &'a str) -> Result<Ranked<'a>, StoreError> {
+async fn not_over<'a>(store: &'a Store, set: &'a str) -> Result<SortedSet<'a>, StoreError> {
     let life = u64::try_from(RUN_LIFE.as_millis()).unwrap_or(u64::MAX);
     let floor = Some(server_clock::now_ms(store).await?.saturating_sub(life));
-    Ok(Ranked { store, set, floor })
+    Ok(SortedSet { store, set, floor })
 }
 
 /// The runs of these ids. One whose life ended meanwhile is left out.
@@ -173,13 +173,13 @@ async fn read(
     let found = records(store, ids, |id| account.run(mode, agent, id)).await?;
     let there = found.into_iter().filter(|(_, fields)| !fields.is_empty());
     let runs: Option<Vec<Run>> = there.map(|(id, fields)| Run::from_fields(id, &fields)).collect();
-    let mut runs = runs.ok_or_else(nonsense)?;
+    let mut runs = runs.ok_or_else(unexpected_reply)?;
     runs.sort_by_key(|run| std::cmp::Reverse(run.last_ms));
     Ok(part.with(runs))
 }
 
-fn nonsense() -> StoreError {
-    StoreError::Nonsense("run record".to_owned())
+fn unexpected_reply() -> StoreError {
+    StoreError::UnexpectedReply("run record".to_owned())
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 /// Why the store may not be used.
 #[derive(Debug, thiserror::Error)]
-pub enum Insane {
+pub enum UnsafeStore {
     /// It does not answer.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -61,22 +61,22 @@ pub(super) const LOST_WRITES: &str = "unexpected_error_replies";
 /// Reads the record of a store that may be used.
 ///
 /// # Errors
-/// [`Insane::NoEpoch`] when there is none, [`Insane::Restored`] until a restored store was accepted.
-pub async fn record(store: &Store) -> Result<StoreRecord, Insane> {
-    usable(look(store).await?)
+/// [`UnsafeStore::NoEpoch`] when there is none, [`UnsafeStore::Restored`] until a restored store was accepted.
+pub async fn record(store: &Store) -> Result<StoreRecord, UnsafeStore> {
+    usable(read_record(store).await?)
 }
 
-fn usable(record: StoreRecord) -> Result<StoreRecord, Insane> {
+fn usable(record: StoreRecord) -> Result<StoreRecord, UnsafeStore> {
     match record.restored {
-        Some(what) => Err(Insane::Restored(what)),
+        Some(what) => Err(UnsafeStore::Restored(what)),
         None => Ok(record),
     }
 }
 
 /// Reads the store's record, also of a restored store.
-async fn look(store: &Store) -> Result<StoreRecord, Insane> {
+async fn read_record(store: &Store) -> Result<StoreRecord, UnsafeStore> {
     let fields: HashMap<String, String> = store.command(redis::cmd("HGETALL").arg(STORE)).await?;
-    let field = |name: &str| fields.get(name).cloned().ok_or(Insane::NoEpoch);
+    let field = |name: &str| fields.get(name).cloned().ok_or(UnsafeStore::NoEpoch);
     let epoch = field("epoch")?;
     let check_secret = CheckSecret::from_stored(field("check_secret")?);
     Ok(StoreRecord {
@@ -91,8 +91,8 @@ async fn look(store: &Store) -> Result<StoreRecord, Insane> {
 /// it needs no acceptance. Nodes of a cluster that are away are left out, so that the loss of one denies its own accounts only.
 ///
 /// # Errors
-/// [`Insane`] says what is wrong.
-pub async fn check(store: &Store) -> Result<StoreRecord, Insane> {
+/// [`UnsafeStore`] says what is wrong.
+pub async fn check(store: &Store) -> Result<StoreRecord, UnsafeStore> {
     usable(examine(store).await?)
 }
 
@@ -108,20 +108,20 @@ pub async fn accept(store: &Store) -> Result<(), StoreError> {
 /// Like [`check`] for the operator, who has to look at a restored store before it is accepted.
 ///
 /// # Errors
-/// [`Insane`], never [`Insane::Restored`].
-pub async fn examine(store: &Store) -> Result<StoreRecord, Insane> {
-    let mut record = look(store).await?;
+/// [`UnsafeStore`], never [`UnsafeStore::Restored`].
+pub async fn examine(store: &Store) -> Result<StoreRecord, UnsafeStore> {
+    let mut record = read_record(store).await?;
     let mut info = redis::cmd("INFO");
     info.arg("memory").arg("persistence").arg("stats");
     let infos = store.every_node_there(&info).await?;
     for info in &infos {
         let policy = field(info, "maxmemory_policy").unwrap_or("unknown");
         if policy != "noeviction" {
-            return Err(Insane::Evicts(policy.to_owned()));
+            return Err(UnsafeStore::Evicts(policy.to_owned()));
         }
         let lost = number(info, LOST_WRITES);
         if lost > 0 {
-            return Err(Insane::LostWrites(lost));
+            return Err(UnsafeStore::LostWrites(lost));
         }
     }
     record.append_only = infos.iter().all(|info| field(info, "aof_enabled") == Some("1"));
@@ -131,22 +131,22 @@ pub async fn examine(store: &Store) -> Result<StoreRecord, Insane> {
 /// Initialises an empty store: a new epoch, and the secret of the key checksum. Doing it twice changes nothing.
 ///
 /// # Errors
-/// [`Insane::NotEmpty`] when the store holds anything without an epoch.
-pub async fn init(store: &Store, at_iso: &str) -> Result<StoreRecord, Insane> {
-    match look(store).await {
-        Err(Insane::NoEpoch) => {}
+/// [`UnsafeStore::NotEmpty`] when the store holds anything without an epoch.
+pub async fn init(store: &Store, at_iso: &str) -> Result<StoreRecord, UnsafeStore> {
+    match read_record(store).await {
+        Err(UnsafeStore::NoEpoch) => {}
         other => return other,
     }
     let mut keys = 0;
     for node in store.every_node(&redis::cmd("DBSIZE")).await? {
         keys += node
             .parse::<u64>()
-            .map_err(|_| StoreError::Nonsense("DBSIZE".to_owned()))?;
+            .map_err(|_| StoreError::UnexpectedReply("DBSIZE".to_owned()))?;
     }
     if keys > 0 {
         // Somebody else may have initialised it meanwhile.
-        return look(store).await.map_err(|error| match error {
-            Insane::NoEpoch => Insane::NotEmpty(keys),
+        return read_record(store).await.map_err(|error| match error {
+            UnsafeStore::NoEpoch => UnsafeStore::NotEmpty(keys),
             error => error,
         });
     }
@@ -162,5 +162,5 @@ pub async fn init(store: &Store, at_iso: &str) -> Result<StoreRecord, Insane> {
         set.cmd("HSETNX").arg(STORE).arg(field).arg(value);
     }
     let _: [i64; 3] = store.pipeline(&set).await?;
-    look(store).await
+    read_record(store).await
 }

@@ -23,7 +23,7 @@ pub enum WhenFull {
     /// Runs: it frees memory, moves money that was already charged, or protects.
     Run,
     /// Runs: it only reads, and the server refuses every write in it.
-    Look,
+    ReadOnly,
 }
 
 /// A script, ready to be called.
@@ -60,7 +60,7 @@ impl Script {
         let shebang = match when_full {
             WhenFull::Refuse => "#!lua\n",
             WhenFull::Run => "#!lua flags=allow-oom\n",
-            WhenFull::Look => "#!lua flags=no-writes\n",
+            WhenFull::ReadOnly => "#!lua flags=no-writes\n",
         };
         let own = inputs.resolve(&parts.concat());
         let versioned = own.contains(CHANGES_AN_ACCOUNT);

@@ -22,7 +22,7 @@ impl Search {
     }
 
     /// Which of `places` are late.
-    pub(super) fn tell(&mut self, places: &[u64], late: impl IntoIterator<Item = bool>) {
+    pub(super) fn record(&mut self, places: &[u64], late: impl IntoIterator<Item = bool>) {
         match late.into_iter().position(|late| late) {
             None => self.low = places.last().map_or(self.high, |place| place + 1),
             Some(probe) => {
@@ -68,7 +68,7 @@ mod tests {
             for first in 0..=high {
                 let mut search = Search::between(0, high);
                 while let Some(places) = search.places() {
-                    search.tell(&places, places.iter().map(|place| *place >= first));
+                    search.record(&places, places.iter().map(|place| *place >= first));
                 }
                 assert_eq!(search.found(), first);
             }

@@ -1,14 +1,15 @@
 //! Twin of `spend/spend.lua`: a spend that is asked for, or approved after it waited (decision D23).
 
-mod asked;
 pub mod deny;
+mod intent_args;
 
-use self::asked::Asked;
+use self::intent_args::IntentArgs;
 use crate::call::authorize::RUN_LIFE;
 use crate::intent::{Decision, IntentPlace, IntentRecord};
 use crate::once::Once;
 use crate::script::change::{
-    AGENT_EXISTS, BUDGET, CHANGE, Event, INTENT, LOW_BALANCE, MONEY, PERIOD, PRUNE, RUN, Scope, nonsense,
+    AGENT_EXISTS, BUDGET, CHANGE, Event, INTENT, LOW_BALANCE, MONEY, PERIOD, PRUNE, RUN, Scope,
+    unexpected_reply,
 };
 use crate::script::{Script, WhenFull};
 use crate::transaction::{NewTransaction, Tail, TransactionType};
@@ -60,7 +61,7 @@ pub const REASONS: &[Reason] = &[
 ];
 
 /// Characters of a text that the audit log repeats.
-pub const TOLD_MAX: usize = 200;
+pub const TEXT_LOGGED_MAX: usize = 200;
 
 /// A spend.
 #[derive(Debug, Clone, Copy)]
@@ -94,7 +95,7 @@ pub struct PlanCap<'a> {
 
 /// Why the script runs.
 #[derive(Debug, Clone, Copy)]
-pub enum Ask<'a> {
+pub enum SpendStep<'a> {
     /// The spend is asked for.
     Request {
         /// Which request it is.
@@ -161,8 +162,13 @@ impl Spend<'_> {
     ///
     /// # Errors
     /// [`StoreError`]; when it may have run, the same request with the same key finds out.
-    pub async fn run(&self, store: &Store, scope: &Scope<'_>, ask: Ask<'_>) -> Result<Spent, StoreError> {
-        let asked = Asked::of(self, scope, ask);
+    pub async fn execute(
+        &self,
+        store: &Store,
+        scope: &Scope<'_>,
+        ask: SpendStep<'_>,
+    ) -> Result<Spent, StoreError> {
+        let asked = IntentArgs::new(self, scope, ask);
         let keys = self.keys(scope, &asked);
         let limit = |limit: Option<u64>| limit.map(|limit| limit.to_string()).unwrap_or_default();
         let cap = self.plan.map_or_else(CapPlan::default, |plan| plan.cap);
@@ -185,13 +191,13 @@ impl Spend<'_> {
         let event = Event {
             kind: asked.event,
             agent: Some(self.agent),
-            data: self.told(&asked),
+            data: self.audit_data(&asked),
         };
-        let reply = scope.run(store, &SPEND, event, &keys, &args).await?;
+        let reply = scope.execute(store, &SPEND, event, &keys, &args).await?;
         parse(&reply)
     }
 
-    fn keys(&self, scope: &Scope<'_>, asked: &Asked<'_>) -> Vec<String> {
+    fn keys(&self, scope: &Scope<'_>, asked: &IntentArgs<'_>) -> Vec<String> {
         let (account, mode) = (scope.keys(), scope.mode);
         let place = IntentPlace {
             kind: Kind::Spend.as_str(),
@@ -230,7 +236,7 @@ impl Spend<'_> {
     }
 
     /// What the audit log tells.
-    fn told(&self, asked: &Asked<'_>) -> Value {
+    fn audit_data(&self, asked: &IntentArgs<'_>) -> Value {
         let text = |text: Option<&str>| text.filter(|_| asked.injection.is_none()).map(beginning);
         let mut data = json!({
             "intentId": asked.id,
@@ -258,9 +264,9 @@ impl Spend<'_> {
     }
 }
 
-/// The first [`TOLD_MAX`] characters: the intent has the whole text.
+/// The first [`TEXT_LOGGED_MAX`] characters: the intent has the whole text.
 fn beginning(text: &str) -> String {
-    text.chars().take(TOLD_MAX).collect()
+    text.chars().take(TEXT_LOGGED_MAX).collect()
 }
 
 fn parse(reply: &[String]) -> Result<Spent, StoreError> {
@@ -282,7 +288,7 @@ fn parse(reply: &[String]) -> Result<Spent, StoreError> {
         ["too_much"] => Some(Spent::TooMuch),
         _ => None,
     };
-    spent.map_or_else(|| nonsense(&SPEND), Ok)
+    spent.map_or_else(|| unexpected_reply(&SPEND), Ok)
 }
 
 #[cfg(test)]

@@ -66,6 +66,6 @@ impl Limit {
             ["account_over", ms] => left(ms).map(Counted::AccountOver),
             _ => None,
         };
-        counted.ok_or_else(|| StoreError::Nonsense(TECHNICAL.name().to_owned()))
+        counted.ok_or_else(|| StoreError::UnexpectedReply(TECHNICAL.name().to_owned()))
     }
 }

@@ -2,7 +2,9 @@
 
 use crate::intent::NewIntent;
 use crate::once::Once;
-use crate::script::change::{BUDGET, CHANGE, Event, LOW_BALANCE, MONEY, ONCE, REFUSALS, Scope, nonsense};
+use crate::script::change::{
+    BUDGET, CHANGE, Event, LOW_BALANCE, MONEY, ONCE, REFUSALS, Scope, unexpected_reply,
+};
 use crate::script::{Script, WhenFull};
 use crate::transaction::{NewTransaction, Tail, TransactionType};
 use crate::transit::{Credit, Transit};
@@ -87,7 +89,7 @@ impl NewTransfer<'_> {
     ///
     /// # Errors
     /// [`StoreError`]; when it may have run, the same request tells.
-    pub async fn run(&self, store: &Store, scope: &Scope<'_>) -> Result<Transferred, StoreError> {
+    pub async fn execute(&self, store: &Store, scope: &Scope<'_>) -> Result<Transferred, StoreError> {
         if self.from.account == self.to.account {
             return self.own(store, scope).await;
         }
@@ -118,12 +120,12 @@ impl NewTransfer<'_> {
     }
 
     /// The first of the two steps to another account: the money has left and is in transit. Public for the tests of what
-    /// a crash leaves behind; [`NewTransfer::run`] takes the second step too.
+    /// a crash leaves behind; [`NewTransfer::execute`] takes the second step too.
     ///
     /// # Errors
-    /// As [`NewTransfer::run`].
+    /// As [`NewTransfer::execute`].
     pub async fn send(&self, store: &Store, scope: &Scope<'_>) -> Result<(Transferred, Transit), StoreError> {
-        let data = self.told(self.arrival);
+        let data = self.audit_data(self.arrival);
         let transit = Transit {
             id: self.transaction.to_owned(),
             from_account: self.from.account.clone(),
@@ -150,7 +152,7 @@ impl NewTransfer<'_> {
             lists: None,
         };
         let row = serde_json::to_string(&transit);
-        let row = row.map_err(|error| StoreError::Nonsense(error.to_string()))?;
+        let row = row.map_err(|error| StoreError::UnexpectedReply(error.to_string()))?;
         let rows = [scope.keys().bucket().transit()];
         let sent = self.pay(store, scope, (&OUT, &rows, [&transit.id, &row])).await?;
         Ok((sent, transit))
@@ -189,9 +191,9 @@ impl NewTransfer<'_> {
         let mut args = vec![number.as_str(), &amount, &words, refused, id, &life];
         args.extend(more_args);
         args.extend(fields.iter().map(String::as_str));
-        let reply = scope.run(store, script, self.event(), &keys, &args).await?;
+        let reply = scope.execute(store, script, self.event(), &keys, &args).await?;
         let words: Vec<&str> = reply.iter().map(String::as_str).collect();
-        transferred(&words).map_or_else(|| nonsense(script), Ok)
+        transferred(&words).map_or_else(|| unexpected_reply(script), Ok)
     }
 
     /// The words behind a transaction whose other side is `other`.
@@ -206,12 +208,12 @@ impl NewTransfer<'_> {
         Event {
             kind: "transfer.requested",
             agent: self.from.agent(),
-            data: self.told(self.transaction),
+            data: self.audit_data(self.transaction),
         }
     }
 
     /// What the audit entries say of it, that of each side with its own transaction.
-    fn told(&self, transaction: &str) -> Value {
+    fn audit_data(&self, transaction: &str) -> Value {
         json!({ "from": self.from.number, "to": self.to.number, "transactionId": transaction,
             "amountNanos": self.amount.get().to_string(), "amount": self.amount, "currency": self.currency,
             "memo": self.memo })

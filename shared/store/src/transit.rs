@@ -91,8 +91,8 @@ impl Transit {
         let mut some = redis::cmd("HRANDFIELD");
         some.arg(&rows).arg(WAITING_MAX).arg("WITHVALUES");
         let some: Vec<(String, String)> = store.command(&some).await?;
-        let nonsense = |_| StoreError::Nonsense("transit row".to_owned());
-        let parse = |(_, row): &(String, String)| serde_json::from_str(row).map_err(nonsense);
+        let unexpected_reply = |_| StoreError::UnexpectedReply("transit row".to_owned());
+        let parse = |(_, row): &(String, String)| serde_json::from_str(row).map_err(unexpected_reply);
         Ok((some.iter().map(parse).collect(), total))
     }
 
@@ -105,6 +105,6 @@ impl Transit {
     /// The keys of the account that it comes from.
     #[must_use]
     pub fn from_keys(&self) -> AccountKeys {
-        AccountKeys::of(&self.from_account)
+        AccountKeys::new(&self.from_account)
     }
 }

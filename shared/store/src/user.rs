@@ -89,9 +89,10 @@ impl Stored {
     /// Reads a stored text.
     ///
     /// # Errors
-    /// [`StoreError::Nonsense`].
+    /// [`StoreError::UnexpectedReply`].
     pub fn parse(text: String) -> Result<Self, StoreError> {
-        let user = serde_json::from_str(&text).map_err(|_| StoreError::Nonsense("user record".to_owned()))?;
+        let user =
+            serde_json::from_str(&text).map_err(|_| StoreError::UnexpectedReply("user record".to_owned()))?;
         Ok(Self { user, text })
     }
 

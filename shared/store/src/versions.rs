@@ -18,7 +18,7 @@ const ACCOUNTS_KEPT: usize = 100_000;
 /// How far an account has come. Ordered by generation, then version: an operator who accepts a store that lost writes
 /// raises the generation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub struct View {
+pub struct AccountVersion {
     /// Raised by `store accept`.
     pub generation: u64,
     /// Raised by every change.
@@ -28,7 +28,7 @@ pub struct View {
 /// A version that no account reaches, exact as a double: the scripts compare versions as doubles.
 const UNREACHABLE: u64 = (1 << 53) - 1;
 
-impl View {
+impl AccountVersion {
     /// The floor of an account that lost writes: nothing of its `generation` reaches it, and `store accept` raises that.
     #[must_use]
     pub const fn until_accepted(generation: u64) -> Self {
@@ -46,7 +46,7 @@ impl View {
 
     /// The view that an account's record shows.
     #[must_use]
-    pub const fn of(account: &Account) -> Self {
+    pub const fn from_account(account: &Account) -> Self {
         Self {
             generation: account.generation,
             version: account.version,
@@ -56,7 +56,7 @@ impl View {
 
 /// The newest view of each account, by account id.
 #[derive(Debug)]
-pub struct Versions(Mutex<Cache<String, View>>);
+pub struct Versions(Mutex<Cache<String, AccountVersion>>);
 
 impl Default for Versions {
     fn default() -> Self {
@@ -68,13 +68,13 @@ impl Versions {
     /// The newest view of `account` so far. Take it before a read: an answer that is older than this was overtaken by a
     /// failover, not by another request.
     #[must_use]
-    pub fn seen(&self, account: &str) -> View {
+    pub fn newest(&self, account: &str) -> AccountVersion {
         let cache = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         cache.get(account).copied().unwrap_or_default()
     }
 
     /// Remembers a view. Answers can overtake each other, so an older one changes nothing.
-    pub fn saw(&self, account: &str, view: View) {
+    pub fn record(&self, account: &str, view: AccountVersion) {
         let mut cache = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if cache.get(account).is_none_or(|known| *known < view) {
             cache.insert(account.to_owned(), view);
@@ -100,18 +100,18 @@ mod tests {
     #[test]
     fn the_newest_view_stays() {
         let versions = Versions::default();
-        let view = |generation, version| View { generation, version };
-        assert_eq!(versions.seen("a"), view(0, 0));
-        versions.saw("a", view(1, 5));
-        versions.saw("a", view(1, 4));
-        assert_eq!(versions.seen("a"), view(1, 5));
-        versions.saw("a", view(2, 1));
-        assert_eq!(versions.seen("a"), view(2, 1), "a new generation starts anew");
-        assert_eq!(versions.seen("b"), view(0, 0));
+        let view = |generation, version| AccountVersion { generation, version };
+        assert_eq!(versions.newest("a"), view(0, 0));
+        versions.record("a", view(1, 5));
+        versions.record("a", view(1, 4));
+        assert_eq!(versions.newest("a"), view(1, 5));
+        versions.record("a", view(2, 1));
+        assert_eq!(versions.newest("a"), view(2, 1), "a new generation starts anew");
+        assert_eq!(versions.newest("b"), view(0, 0));
         versions.forget("a");
-        assert_eq!(versions.seen("a"), view(0, 0));
-        versions.saw("a", view(1, 1));
+        assert_eq!(versions.newest("a"), view(0, 0));
+        versions.record("a", view(1, 1));
         versions.forget_all();
-        assert_eq!(versions.seen("a"), view(0, 0));
+        assert_eq!(versions.newest("a"), view(0, 0));
     }
 }

@@ -1,7 +1,7 @@
 //! Virtual key records, as the store keeps them: read here, written by its scripts.
 
 pub mod script;
-pub mod standing;
+pub mod state;
 
 use crate::keys::AccountKeys;
 use crate::page::{Page, Part};
@@ -75,7 +75,7 @@ impl VirtualKeyRecord {
                 continue;
             }
             let key = Self::from_fields(id, score.is_some(), fields);
-            keys.push(key.ok_or_else(|| StoreError::Nonsense("virtual key record".to_owned()))?);
+            keys.push(key.ok_or_else(|| StoreError::UnexpectedReply("virtual key record".to_owned()))?);
         }
         Ok(part.with(keys))
     }

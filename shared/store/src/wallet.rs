@@ -98,7 +98,7 @@ impl WalletPlace {
     /// [`StoreError`].
     pub async fn find(store: &Store, name: &str) -> Result<Option<Self>, StoreError> {
         let carried = Kind::Wallet.number_in(name);
-        let number = carried.or_else(|| Number::of(name.parse().ok()?));
+        let number = carried.or_else(|| Number::from_u64(name.parse().ok()?));
         if let Some(number) = number {
             let place = Bucket::wallet_place(number);
             let text: Option<String> = store.command(redis::cmd("GET").arg(place)).await?;
@@ -118,23 +118,23 @@ impl WalletPlace {
     /// Reads `<account> <mode> <owner> <wallet id>`; also the id.
     ///
     /// # Errors
-    /// [`StoreError::Nonsense`].
+    /// [`StoreError::UnexpectedReply`].
     pub fn parse(number: u64, text: &str) -> Result<(Self, String), StoreError> {
         let mut words = text.split(' ');
         let mut parsed = || Some((Self::parse_words(&mut words, number)?, words.next()?.to_owned()));
-        parsed().ok_or_else(|| StoreError::Nonsense("place of a wallet".to_owned()))
+        parsed().ok_or_else(|| StoreError::UnexpectedReply("place of a wallet".to_owned()))
     }
 
     /// Reads `<account> <mode> <owner> <number>`, the look-up of an earlier version.
     ///
     /// # Errors
-    /// [`StoreError::Nonsense`].
+    /// [`StoreError::UnexpectedReply`].
     pub fn parse_earlier(text: &str) -> Result<Self, StoreError> {
         let parsed = text.rsplit_once(' ').and_then(|(place, number)| {
             let number = number.parse().ok()?;
             Self::parse_words(&mut place.split(' '), number)
         });
-        parsed.ok_or_else(|| StoreError::Nonsense("wallet look-up".to_owned()))
+        parsed.ok_or_else(|| StoreError::UnexpectedReply("wallet look-up".to_owned()))
     }
 
     fn parse_words<'a>(words: &mut impl Iterator<Item = &'a str>, number: u64) -> Option<Self> {
@@ -163,9 +163,9 @@ impl NewPlace {
     /// # Errors
     /// [`StoreError`]; it may be repeated.
     pub(super) async fn draw(store: &Store, scope: &Scope<'_>, owner: &str) -> Result<Self, StoreError> {
-        let number = number::draw(store, Bucket::of(scope.account), Series::Wallet).await?;
+        let number = number::draw(store, Bucket::from_account(scope.account), Series::Wallet).await?;
         let id = Kind::Wallet.mint_with(now_ms(), number);
-        let id = id.map_err(|error| StoreError::Nonsense(error.to_string()))?;
+        let id = id.map_err(|error| StoreError::UnexpectedReply(error.to_string()))?;
         Ok(Self {
             key: Bucket::wallet_place(number),
             text: format!("{} {} {owner} {id}", scope.account, scope.mode),
@@ -192,7 +192,7 @@ impl Wallet {
             false => Ok(None),
             true => Self::from_fields(owner, &fields)
                 .map(Some)
-                .ok_or_else(|| StoreError::Nonsense("wallet".to_owned())),
+                .ok_or_else(|| StoreError::UnexpectedReply("wallet".to_owned())),
         }
     }
 
@@ -216,7 +216,7 @@ impl Wallet {
         let wallets = there.map(|(agent, fields)| Self::from_fields(agent, fields));
         match wallets.collect::<Option<_>>() {
             Some(wallets) => Ok(part.with(wallets)),
-            None => Err(StoreError::Nonsense("wallet".to_owned())),
+            None => Err(StoreError::UnexpectedReply("wallet".to_owned())),
         }
     }
 
@@ -225,7 +225,7 @@ impl Wallet {
     /// # Errors
     /// [`StoreError`], also for a record that makes no sense.
     pub async fn at(store: &Store, place: &WalletPlace) -> Result<Option<Self>, StoreError> {
-        let account = AccountKeys::of(&place.account);
+        let account = AccountKeys::new(&place.account);
         let now = Self::of_owner(store, &account, place.mode, &place.owner).await?;
         if let Some(wallet) = now.filter(|wallet| wallet.number == place.number) {
             return Ok(Some(wallet));
@@ -236,7 +236,7 @@ impl Wallet {
             true => Ok(None),
             false => Self::from_fields(&place.owner, &fields)
                 .map(Some)
-                .ok_or_else(|| StoreError::Nonsense("closed wallet".to_owned())),
+                .ok_or_else(|| StoreError::UnexpectedReply("closed wallet".to_owned())),
         }
     }
 

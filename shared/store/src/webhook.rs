@@ -113,7 +113,7 @@ impl WebhookRecord {
         let key = account.webhook(mode, id);
         let fields: HashMap<String, String> = store.command(redis::cmd("HGETALL").arg(key)).await?;
         match Self::from_fields(&fields) {
-            None if !fields.is_empty() => Err(nonsense()),
+            None if !fields.is_empty() => Err(unexpected_reply()),
             webhook => Ok(webhook),
         }
     }
@@ -131,7 +131,7 @@ impl WebhookRecord {
         let part = page
             .records(store, &account.webhooks(mode), |id| account.webhook(mode, id))
             .await?;
-        part.present(Self::from_fields).ok_or_else(nonsense)
+        part.present(Self::from_fields).ok_or_else(unexpected_reply)
     }
 
     /// All webhooks of an account and mode.
@@ -149,7 +149,12 @@ impl WebhookSecrets {
     ///
     /// # Errors
     /// [`StoreError`].
-    pub async fn of(store: &Store, account: &AccountKeys, mode: Mode, id: &str) -> Result<Self, StoreError> {
+    pub async fn read(
+        store: &Store,
+        account: &AccountKeys,
+        mode: Mode,
+        id: &str,
+    ) -> Result<Self, StoreError> {
         const FIELDS: [&str; 2] = ["secret", "old_secret"];
         let mut look = redis::cmd("HMGET");
         look.arg(account.webhook(mode, id)).arg(&FIELDS);
@@ -161,6 +166,6 @@ impl WebhookSecrets {
     }
 }
 
-fn nonsense() -> StoreError {
-    StoreError::Nonsense("webhook record".to_owned())
+fn unexpected_reply() -> StoreError {
+    StoreError::UnexpectedReply("webhook record".to_owned())
 }

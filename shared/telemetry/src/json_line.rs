@@ -48,7 +48,7 @@ where
         // Put together in a text of its own: `line` is behind a pointer to whatever writes, a call for each of some sixty pieces.
         let mut text = String::with_capacity(LINE);
         text.push_str(r#"{"timestamp":""#);
-        text.push_str(IsoMicros::of(clock::now_nanos() / 1_000).as_str());
+        text.push_str(IsoMicros::from_micros(clock::now_nanos() / 1_000).as_str());
         text.push_str(r#"","level":""#);
         text.push_str(about.level().as_str());
         text.push('"');

@@ -26,10 +26,10 @@ const SEND_WITHIN: Duration = Duration::from_secs(5);
 
 /// Starts exporting, when a collector is configured. Must be called inside the runtime that will do it.
 pub fn start(settings: &TelemetrySettings, service: &'static str) {
-    let Ok(Some(collector)) = Collector::of(settings) else {
+    let Ok(Some(collector)) = Collector::from_settings(settings) else {
         return;
     };
-    let endpoint = match Endpoint::of(collector) {
+    let endpoint = match Endpoint::new(collector) {
         Ok(endpoint) => endpoint,
         Err(error) => return tracing::error!(%error, "spans are not exported: TLS cannot be set up"),
     };

@@ -65,7 +65,7 @@ impl ProcessMetrics {
     }
 
     /// Takes in the state of this moment.
-    pub fn look(&self) {
+    pub fn update(&self) {
         let read = |file: &str| std::fs::read_to_string(format!("/proc/{file}")).unwrap_or_default();
         if let Some(stat) = Stat::parse(&read("self/stat")) {
             let cpu = stat.cpu_seconds();
@@ -157,7 +157,7 @@ mod tests {
     fn this_process_is_seen() {
         let metrics = Registrar::new("x");
         let process = ProcessMetrics::new(&metrics).unwrap();
-        process.look();
+        process.update();
         assert!(process.resident.get() > 0 && process.open_fds.get() > 0 && process.most_fds.get() > 0);
         assert!(process.threads.get() > 0);
         let text = metrics.text().unwrap();

@@ -3,8 +3,8 @@
 use super::registrar::{Registrar, level};
 use prometheus::{Gauge, Histogram, IntCounter, IntGauge, Result};
 use std::time::Duration;
-use store::look::{Look, look};
-use store::pulse::{self, Trouble};
+use store::error_counters::{self, FailureKind};
+use store::server_info::{self, ServerInfo};
 use store::{Store, sanity};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
@@ -64,7 +64,7 @@ impl StoreMetrics {
                 "store_errors_total",
                 "Commands to the store that gave no usable answer: timeout, broken (the connection was lost and is made anew), unreachable, refused, nonsense.",
                 "kind",
-                Trouble::ALL.map(Trouble::as_str),
+                FailureKind::ALL.map(FailureKind::as_str),
             )?,
             nodes: gauge("nodes", "Servers of the store that answered the last look.")?,
             memory_used: gauge("memory_used_bytes", "Memory that the store's servers use, together.")?,
@@ -111,22 +111,22 @@ impl StoreMetrics {
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
-            self.look(&store).await;
+            self.refresh_server_info(&store).await;
         }
     }
 
-    async fn look(&self, store: &Store) {
+    async fn refresh_server_info(&self, store: &Store) {
         let asked = Instant::now();
         let record = sanity::record(store).await;
-        let answered = !matches!(record, Err(sanity::Insane::Store(_)));
+        let answered = !matches!(record, Err(sanity::UnsafeStore::Store(_)));
         if answered {
             self.round_trip.observe(asked.elapsed().as_secs_f64());
-            let is_lost = matches!(record, Err(sanity::Insane::NoEpoch));
-            let is_restored = matches!(record, Err(sanity::Insane::Restored(_)));
+            let is_lost = matches!(record, Err(sanity::UnsafeStore::NoEpoch));
+            let is_restored = matches!(record, Err(sanity::UnsafeStore::Restored(_)));
             self.epoch_ok.set(i64::from(!is_lost));
             self.restored.set(i64::from(is_restored));
         }
-        let seen = look(store).await;
+        let seen = server_info::read(store).await;
         let is_up = answered && seen.is_ok();
         if let Ok(seen) = seen {
             self.take_in(&seen);
@@ -135,7 +135,7 @@ impl StoreMetrics {
         self.up.set(i64::from(is_up));
     }
 
-    fn take_in(&self, seen: &Look) {
+    fn take_in(&self, seen: &ServerInfo) {
         self.memory_fullest.set(seen.memory_fullest);
         for (gauge, value) in [
             (&self.nodes, seen.nodes),
@@ -159,7 +159,7 @@ impl StoreMetrics {
 
     /// Takes in what was counted elsewhere, when the metrics are asked for.
     pub fn refresh(&self) {
-        for (counter, count) in self.errors.iter().zip(pulse::counts()) {
+        for (counter, count) in self.errors.iter().zip(error_counters::counts()) {
             counter.inc_by(count.saturating_sub(counter.get()));
         }
     }

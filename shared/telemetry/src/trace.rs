@@ -43,7 +43,7 @@ pub struct Trace {
 impl Trace {
     /// The trace that the headers name, else a new one.
     #[must_use]
-    pub fn of(headers: &HeaderMap) -> Self {
+    pub fn from_headers(headers: &HeaderMap) -> Self {
         let sent = sent(headers);
         let (id, parent) = match sent {
             Some(sent) => (sent.id, sent.parent),
@@ -159,17 +159,17 @@ mod tests {
     #[test]
     fn a_request_without_one_begins_a_trace() {
         let mut headers = HeaderMap::new();
-        let made = Trace::of(&headers);
-        assert!(made.parent == 0 && made.id.0 != 0 && made != Trace::of(&headers));
+        let made = Trace::from_headers(&headers);
+        assert!(made.parent == 0 && made.id.0 != 0 && made != Trace::from_headers(&headers));
         assert_eq!(made.exported, None, "nothing is exported unless it is configured");
         headers.append(TRACEPARENT, GOOD.parse().unwrap());
-        let sent = Trace::of(&headers);
+        let sent = Trace::from_headers(&headers);
         assert_eq!(sent.id.to_string(), "4bf92f3577b34da6a3ce929d0e0e4736");
         assert_eq!(
             sent.header(0xabc).unwrap(),
             "00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000abc-01"
         );
         headers.append(TRACEPARENT, GOOD.parse().unwrap());
-        assert_ne!(Trace::of(&headers).id, sent.id, "two are none");
+        assert_ne!(Trace::from_headers(&headers).id, sent.id, "two are none");
     }
 }

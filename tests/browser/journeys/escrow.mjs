@@ -6,7 +6,7 @@ import { api } from '../kit/calls.mjs';
 import { play } from '../kit/journey.mjs';
 import { checkTimeline, csvRow } from '../kit/proof.mjs';
 import { account } from '../kit/stage.mjs';
-import { deposit, worker } from '../kit/town.mjs';
+import { deposit, worker } from '../kit/fixture.mjs';
 
 const balance = async (who, agent) => (await api(who.liveKey)('GET', `/agents/${agent.id}/wallet`)).usdc.toFixed(2);
 

@@ -4,7 +4,7 @@ import { api } from '../kit/calls.mjs';
 import { play } from '../kit/journey.mjs';
 import { account, plan } from '../kit/stage.mjs';
 import { tour } from '../kit/tour.mjs';
-import { history, populate, worker } from '../kit/town.mjs';
+import { history, populate, worker } from '../kit/fixture.mjs';
 
 await play(async (journey) => {
   const [acme, other] = await journey.step('two accounts with something of everything', async () => [

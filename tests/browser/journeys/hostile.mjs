@@ -7,7 +7,7 @@ import { HOSTILE, IMAGE, LONG, TURNED } from '../kit/hostile.mjs';
 import { play } from '../kit/journey.mjs';
 import { account } from '../kit/stage.mjs';
 import { tour } from '../kit/tour.mjs';
-import { populate, worker } from '../kit/town.mjs';
+import { populate, worker } from '../kit/fixture.mjs';
 
 /** What a link or an address may carry. */
 const ADDRESSES = [

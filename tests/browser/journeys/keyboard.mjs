@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { api } from '../kit/calls.mjs';
 import { play } from '../kit/journey.mjs';
 import { account } from '../kit/stage.mjs';
-import { worker } from '../kit/town.mjs';
+import { worker } from '../kit/fixture.mjs';
 
 /** More stops than any page has. */
 const STOPS_MAX = 120;

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { play } from '../kit/journey.mjs';
 import { account } from '../kit/stage.mjs';
-import { worker } from '../kit/town.mjs';
+import { worker } from '../kit/fixture.mjs';
 
 const ROLES = ['owner', 'admin', 'manager', 'viewer'];
 /** Pages, a button on each, and the least role that it is offered to. `AGENT` stands for the agent's page. */

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { play } from '../kit/journey.mjs';
 import { account, plan } from '../kit/stage.mjs';
-import { worker } from '../kit/town.mjs';
+import { worker } from '../kit/fixture.mjs';
 
 await play(async (journey) => {
   const acme = await account('Acme Robotics', 'builder', ['owner']);

@@ -5,7 +5,7 @@ import { api } from '../kit/calls.mjs';
 import { play } from '../kit/journey.mjs';
 import { account } from '../kit/stage.mjs';
 import { tour } from '../kit/tour.mjs';
-import { PLAIN, populate, worker } from '../kit/town.mjs';
+import { PLAIN, populate, worker } from '../kit/fixture.mjs';
 
 await play(async (journey) => {
   const acme = await account('Acme Robotics', 'startup', ['owner']);

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { api } from '../kit/calls.mjs';
 import { play } from '../kit/journey.mjs';
 import { account } from '../kit/stage.mjs';
-import { worker } from '../kit/town.mjs';
+import { worker } from '../kit/fixture.mjs';
 
 await play(async (journey) => {
   const acme = await account('Acme Robotics', 'builder', ['owner', 'admin']);

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { api } from '../kit/calls.mjs';
 import { play } from '../kit/journey.mjs';
 import { account, operate } from '../kit/stage.mjs';
-import { receiver, worker } from '../kit/town.mjs';
+import { receiver, worker } from '../kit/fixture.mjs';
 
 await play(async (journey) => {
   const acme = await account('Acme Robotics', 'startup', ['admin']);

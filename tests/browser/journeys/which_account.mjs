@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
 import { play } from '../kit/journey.mjs';
 import { account, ask } from '../kit/stage.mjs';
-import { worker } from '../kit/town.mjs';
+import { worker } from '../kit/fixture.mjs';
 
 const EMAIL = 'ada@consultants.example';
 const BASE32 = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567';

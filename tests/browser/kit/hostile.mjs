@@ -12,7 +12,7 @@ export const TURNED = '\u202eegassem siht drawer \u2067שלום עולם مرح�
 export const LONG = 'W'.repeat(200);
 export const EMOJI = '👩🏽‍🚀🧾🏴‍☠️ 家計簿 ' + 'e\u0301\u0316'.repeat(12);
 
-/** One for each place of a populated account; see `town.mjs`. */
+/** One for each place of a populated account; see `fixture.mjs`. */
 export const HOSTILE = {
   agent: IMAGE,
   other: TURNED,

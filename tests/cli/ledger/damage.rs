@@ -1,6 +1,6 @@
 //! One record changed by hand at a time: the check names the invariant and the record, and nothing else.
 
-use super::street::Street;
+use super::fixture::Fixture;
 use domain::mode::Mode;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -49,32 +49,32 @@ impl Damage {
 }
 
 /// Does each damage, looks, and undoes it.
-pub(super) async fn each_is_found(street: &Street, all: Vec<Damage>) {
-    let output = street.cli.run(&["ledger", "check", "--json"]);
+pub(super) async fn each_is_found(fixture: &Fixture, all: Vec<Damage>) {
+    let output = fixture.cli.run(&["ledger", "check", "--json"]);
     assert_eq!(output.code, Some(0), "before: {output:?}");
     for damage in all {
         let key = damage.command[1].clone();
-        let (dump, life) = saved(&street.store, &key).await;
+        let (dump, life) = saved(&fixture.store, &key).await;
         let mut command = redis::cmd(&damage.command[0]);
         command.arg(&damage.command[1..]);
-        let _: redis::Value = street.store.command(&command).await.unwrap();
-        let output = street.cli.run(&["ledger", "check", "--json"]);
-        let told = format!("{:?}: {}{}", damage.command, output.stdout, output.stderr);
-        assert_eq!(output.code, Some(1), "{told}");
+        let _: redis::Value = fixture.store.command(&command).await.unwrap();
+        let output = fixture.cli.run(&["ledger", "check", "--json"]);
+        let reported = format!("{:?}: {}{}", damage.command, output.stdout, output.stderr);
+        assert_eq!(output.code, Some(1), "{reported}");
         let found: Value = serde_json::from_str(&output.stdout).expect("a document");
         let found = found["violations"].as_array().expect("a list");
         let broken: BTreeSet<&str> = found.iter().filter_map(|one| one["invariant"].as_str()).collect();
-        assert_eq!(broken, damage.broken.iter().copied().collect(), "{told}");
+        assert_eq!(broken, damage.broken.iter().copied().collect(), "{reported}");
         let mut records = found.iter().filter_map(|one| one["records"].as_array()).flatten();
         let named = records.any(|record| {
             record
                 .as_str()
                 .is_some_and(|record| record.contains(&damage.record))
         });
-        assert!(named, "{} is not named by {told}", damage.record);
-        restore(&street.store, &key, dump, life).await;
+        assert!(named, "{} is not named by {reported}", damage.record);
+        restore(&fixture.store, &key, dump, life).await;
     }
-    let output = street.cli.run(&["ledger", "check", "--json"]);
+    let output = fixture.cli.run(&["ledger", "check", "--json"]);
     assert_eq!(output.code, Some(0), "afterwards: {output:?}");
 }
 
@@ -96,19 +96,19 @@ async fn restore(store: &Store, key: &str, dump: Option<Vec<u8>>, life: i64) {
     let _: redis::Value = store.command(&back).await.unwrap();
 }
 
-fn payer(street: &Street) -> AccountKeys {
-    street.houses[0].account.keys.clone()
+fn payer(fixture: &Fixture) -> AccountKeys {
+    fixture.tenants[0].account.keys.clone()
 }
 
 const LIVE: Mode = Mode::Live;
 
 #[tokio::test]
 async fn wallets_and_their_lists() {
-    let mut street = Street::build().await;
-    let (bucket, row) = street.leave_in_transit().await;
-    let (keys, other) = (payer(&street), street.houses[1].account.keys.clone());
+    let mut fixture = Fixture::build().await;
+    let (bucket, row) = fixture.leave_in_transit().await;
+    let (keys, other) = (payer(&fixture), fixture.tenants[1].account.keys.clone());
     let table = keys.transactions(LIVE);
-    let line: String = street.redis.command(&["HGET", &table, "1"]);
+    let line: String = fixture.redis.command(&["HGET", &table, "1"]);
     // The balance after the first transaction, a deposit of 100 USD.
     let edited = line.replacen("100000000000", "100000000001", 1);
     assert_ne!(edited, line);
@@ -165,9 +165,9 @@ async fn wallets_and_their_lists() {
         .names("txn_"),
         damage(other.deposit(LIVE, "ann-2"), "DEL {}", &["pending"]).names(other.agent(LIVE, "ann")),
     ];
-    each_is_found(&street, all).await;
+    each_is_found(&fixture, all).await;
     // Rows that were changed or made up.
-    let text: String = street.redis.command(&["HGET", &bucket.transit(), &row]);
+    let text: String = fixture.redis.command(&["HGET", &bucket.transit(), &row]);
     let more = text.replace("2000000000", "3000000000");
     assert_ne!(more, text);
     let made_up = text.replace(&row, "txn_made_up");
@@ -183,15 +183,15 @@ async fn wallets_and_their_lists() {
         &["transit", "conservation"],
     );
     invented.command.push(made_up);
-    each_is_found(&street, vec![changed.names(&row), invented.names("txn_made_up")]).await;
+    each_is_found(&fixture, vec![changed.names(&row), invented.names("txn_made_up")]).await;
 }
 
 #[tokio::test]
 async fn escrows() {
-    let mut street = Street::build().await;
-    street.admin = None;
-    let (keys, payee) = (payer(&street), street.houses[1].account.keys.clone());
-    let of = &street.escrows;
+    let mut fixture = Fixture::build().await;
+    fixture.admin = None;
+    let (keys, payee) = (payer(&fixture), fixture.tenants[1].account.keys.clone());
+    let of = &fixture.escrows;
     let escrow = |number: u64| keys.escrow(LIVE, number);
     let named = |number: u64| format!("escrow {number}");
     let (open, remote) = (keys.open_escrows(LIVE, "ann"), payee.open_escrows(LIVE, "ann"));
@@ -238,20 +238,20 @@ async fn escrows() {
         ),
         damage(remote, "SADD {} 99999", &["escrow-state"]),
     ];
-    each_is_found(&street, all).await;
+    each_is_found(&fixture, all).await;
     // In the set of a payee of another account there may be a little more than is open.
-    let _: i64 = street
+    let _: i64 = fixture
         .redis
         .command(&["SADD", &payee.open_escrows(LIVE, "ann"), &of.released.to_string()]);
-    assert_eq!(street.cli.run(&["ledger", "check"]).code, Some(0));
+    assert_eq!(fixture.cli.run(&["ledger", "check"]).code, Some(0));
 }
 
 #[tokio::test]
 async fn intents() {
-    let mut street = Street::build().await;
-    street.admin = None;
-    let keys = payer(&street);
-    let (spent, waits) = (street.spent.clone(), street.waits.clone());
+    let mut fixture = Fixture::build().await;
+    fixture.admin = None;
+    let keys = payer(&fixture);
+    let (spent, waits) = (fixture.spent.clone(), fixture.waits.clone());
     let intent = |id: &str| keys.intent(LIVE, id);
     let list = |which| keys.intents(LIVE, which);
     let pending = list(IntentIndex::State("pending_approval"));
@@ -283,17 +283,17 @@ async fn intents() {
         damage(list(IntentIndex::State("blocked")), "SET {} x", only),
         damage(pending, &format!("ZREM {{}} {waits}"), only).names(&waits),
     ];
-    each_is_found(&street, all).await;
+    each_is_found(&fixture, all).await;
 }
 
 #[tokio::test]
 async fn counters_holds_logs_and_names() {
-    let mut street = Street::build().await;
-    street.admin = None;
-    let keys = payer(&street);
-    let (bucket, period) = (keys.bucket(), street.period());
+    let mut fixture = Fixture::build().await;
+    fixture.admin = None;
+    let keys = payer(&fixture);
+    let (bucket, period) = (keys.bucket(), fixture.period());
     let agent = keys.agent(LIVE, "ann");
-    let [open, kept] = &street.holds;
+    let [open, kept] = &fixture.holds;
     let (day, month) = (period.day, period.month);
     let all = vec![
         damage(&agent, &format!("HINCRBY {{}} d{day} 1"), &["counters"]),
@@ -325,20 +325,20 @@ async fn counters_holds_logs_and_names() {
         ),
         damage("strange", "SET {} x", &["unknown-key"]),
         damage(
-            AccountKeys::of("acct_nobody").record(),
+            AccountKeys::new("acct_nobody").record(),
             "HSET {} a b",
             &["unknown-key"],
         ),
     ];
-    each_is_found(&street, all).await;
+    each_is_found(&fixture, all).await;
     // Below what was charged: day, month and the account's sum agree among themselves.
     let less = |key: &str, field: String| {
-        let _: i64 = street.redis.command(&["HINCRBY", key, &field, "-1"]);
+        let _: i64 = fixture.redis.command(&["HINCRBY", key, &field, "-1"]);
     };
     less(&agent, format!("d{day}"));
     less(&agent, format!("m{month}"));
     less(&keys.record(), format!("t{month}"));
-    let output = street.cli.run(&["ledger", "check", "--json"]);
+    let output = fixture.cli.run(&["ledger", "check", "--json"]);
     assert_eq!(output.code, Some(1), "{output:?}");
     for word in [
         format!("{agent} d{day}"),

@@ -1,7 +1,7 @@
 //! Numbers, ids and keys that two records claim, that lead nowhere or elsewhere, or that a record has lost.
 
 use super::damage::{damage, each_is_found};
-use super::street::Street;
+use super::fixture::Fixture;
 use crate::ready;
 use crypto::sha256_hex;
 use domain::mode::Mode;
@@ -16,28 +16,28 @@ const LIVE: Mode = Mode::Live;
 const NAMES: &[&str] = &["names"];
 
 fn wallet_place(number: u64) -> String {
-    Bucket::wallet_place(Number::of(number).expect("a number that tells its bucket"))
+    Bucket::wallet_place(Number::from_u64(number).expect("a number that tells its bucket"))
 }
 
 fn escrow_place(number: u64) -> String {
-    Bucket::escrow_place(Number::of(number).expect("a number that tells its bucket"))
+    Bucket::escrow_place(Number::from_u64(number).expect("a number that tells its bucket"))
 }
 
 #[tokio::test]
 async fn what_leads_to_wallets_and_escrows() {
-    let mut street = Street::build().await;
-    street.admin = None;
-    let [one, two] = &street.houses;
+    let mut fixture = Fixture::build().await;
+    fixture.admin = None;
+    let [one, two] = &fixture.tenants;
     let (mine, others) = (one.wallets[1], two.wallets[1]);
-    let of = &street.escrows;
+    let of = &fixture.escrows;
     let number = |number: u64| number.to_string();
     // The first account has drawn further than this.
     let unused = mine + 1024;
     let lost = damage(wallet_place(mine), "DEL {}", NAMES).names(number(mine));
-    let place: String = street.redis.command(&["GET", &wallet_place(others)]);
+    let place: String = fixture.redis.command(&["GET", &wallet_place(others)]);
     let set =
         |key: String, text: String, named: u64| damage(key, "SET {}", NAMES).word(text).names(number(named));
-    let [here, there] = [one, two].map(|house| format!("{} live", house.account.id));
+    let [here, there] = [one, two].map(|tenant| format!("{} live", tenant.account.id));
     let elsewhere = set(wallet_place(mine), place, mine);
     let nowhere = set(wallet_place(unused), format!("{here} nobody wal_1"), unused);
     let of_nobody = set(escrow_place(unused), here, unused);
@@ -83,13 +83,13 @@ async fn what_leads_to_wallets_and_escrows() {
         damage(bucket.counter(Series::Wallet), "SET {} 5", NAMES),
         damage(bucket.counter(Series::Escrow), "DEL {}", NAMES),
     ];
-    each_is_found(&street, all).await;
+    each_is_found(&fixture, all).await;
 }
 
 #[tokio::test]
 async fn what_leads_to_keys() {
-    let mut street = Street::build().await;
-    let live = &street.houses[0].live;
+    let mut fixture = Fixture::build().await;
+    let live = &fixture.tenants[0].live;
     let issue = async || {
         let reply = live.post("/v1/agents/ann/virtual-keys", json!({})).await;
         assert!(reply.status < 300, "{}", reply.text());
@@ -108,9 +108,9 @@ async fn what_leads_to_keys() {
     let (kept, revoked) = (issue().await, issue().await);
     let path = format!("/v1/agents/ann/virtual-keys/{}", revoked.0);
     assert_eq!(live.delete(&path).await.status, 200);
-    street.admin = None;
-    let account = street.houses[0].account.id.clone();
-    let made = street
+    fixture.admin = None;
+    let account = fixture.tenants[0].account.id.clone();
+    let made = fixture
         .cli
         .json(&["api-key", "create", "--account", &account, "--mode", "live"]);
     let key = made["key"].as_str().expect("a key");
@@ -120,32 +120,32 @@ async fn what_leads_to_keys() {
         damage(&kept.1, "SET {} acct_other", NAMES).names(&kept.0),
         damage(api, "DEL {}", NAMES).names(made["keyId"].as_str().expect("an id")),
     ];
-    each_is_found(&street, all).await;
+    each_is_found(&fixture, all).await;
     // Nobody is let in by a revoked key anyway.
-    let _: i64 = street.redis.command(&["DEL", &revoked.1]);
-    assert_eq!(street.cli.run(&["ledger", "check"]).code, Some(0));
+    let _: i64 = fixture.redis.command(&["DEL", &revoked.1]);
+    assert_eq!(fixture.cli.run(&["ledger", "check"]).code, Some(0));
 }
 
 #[tokio::test]
 async fn what_leads_to_users() {
-    let mut street = Street::build().await;
-    street.admin = None;
+    let mut fixture = Fixture::build().await;
+    fixture.admin = None;
     let email = "ann@example.com";
     let (lookup, nobody) = (user_lookup(email), user_lookup("nobody@example.com"));
-    let [one, two] = street.houses.each_ref().map(|house| house.account.id.clone());
+    let [one, two] = fixture.tenants.each_ref().map(|tenant| tenant.account.id.clone());
     let create = |account: &str, email: &str| {
         let args = ["user", "create", "--account", account, "--email", email];
         let args = [&args[..], &["--role", "viewer", "--password-stdin", "--json"]].concat();
-        let made = street.cli.run_with_stdin(&args, "correct horse battery\n");
+        let made = fixture.cli.run_with_stdin(&args, "correct horse battery\n");
         assert_eq!(made.code, Some(0), "{made:?}");
         let made: Value = serde_json::from_str(&made.stdout).expect("a document");
         made["userId"].as_str().expect("an id").to_owned()
     };
     let (user, other) = (create(&one, email), create(&one, "bob@example.com"));
     create(&two, email);
-    let users = street.houses[0].account.keys.users();
-    let record: String = street.redis.command(&["HGET", &users, email]);
-    let lines: String = street.redis.command(&["GET", &lookup]);
+    let users = fixture.tenants[0].account.keys.users();
+    let record: String = fixture.redis.command(&["HGET", &users, email]);
+    let lines: String = fixture.redis.command(&["GET", &lookup]);
     let set = |text: String| damage(&lookup, "SET {}", NAMES).word(text);
     let all = vec![
         // A user without its look-up, the only one or one of several.
@@ -162,24 +162,24 @@ async fn what_leads_to_users() {
         damage(&users, "HSET {} carl@example.com nonsense", NAMES),
         damage(&users, "SET {} x", NAMES),
     ];
-    each_is_found(&street, all).await;
+    each_is_found(&fixture, all).await;
     // What an earlier version wrote, and a check of the account alone.
-    let _: String = street
+    let _: String = fixture
         .redis
         .command(&["SET", &user_lookup("bob@example.com"), &one]);
     for args in [&["ledger", "check"][..], &["ledger", "check", "--account", &one]] {
-        assert_eq!(street.cli.run(args).code, Some(0));
+        assert_eq!(fixture.cli.run(args).code, Some(0));
     }
-    let _: i64 = street.redis.command(&["DEL", &lookup]);
-    let check = street.cli.run(&["ledger", "check", "--account", &one]);
+    let _: i64 = fixture.redis.command(&["DEL", &lookup]);
+    let check = fixture.cli.run(&["ledger", "check", "--account", &one]);
     assert_eq!(check.code, Some(1), "{check:?}");
-    let _: String = street.redis.command(&["SET", &lookup, &lines]);
+    let _: String = fixture.redis.command(&["SET", &lookup, &lines]);
     // A removal that was cut off is ended by removing the user again.
-    let _: i64 = street.redis.command(&["HDEL", &users, email]);
+    let _: i64 = fixture.redis.command(&["HDEL", &users, email]);
     let remove = ["user", "remove", "--email", email, "--account", &one];
-    assert_eq!(street.cli.json(&remove)["lookupRepaired"], json!(true));
-    assert_eq!(street.cli.run(&["ledger", "check"]).code, Some(0));
-    assert_eq!(street.cli.run(&remove).code, Some(1));
+    assert_eq!(fixture.cli.json(&remove)["lookupRepaired"], json!(true));
+    assert_eq!(fixture.cli.run(&["ledger", "check"]).code, Some(0));
+    assert_eq!(fixture.cli.run(&remove).code, Some(1));
 }
 
 /// What an earlier version made keeps its numbers, and no later one is like them.
@@ -188,7 +188,7 @@ fn numbers_of_an_earlier_version_lead_to_their_records() {
     let redis = Redis::start();
     let cli = ready(&redis);
     let id = crate::account(&cli);
-    let keys = store::keys::AccountKeys::of(&id);
+    let keys = store::keys::AccountKeys::new(&id);
     let deposit = |wallet: &str, reference: &str| -> Value {
         let args = ["deposit", "--account", &id, "--amount", "1", "--wallet", wallet];
         cli.json(&[&args[..], &["--reference", reference]].concat())

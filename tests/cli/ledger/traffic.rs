@@ -1,7 +1,7 @@
 //! The check beside traffic: it raises no false alarm, and still finds what is wrong.
 
 use super::check;
-use super::street::{Street, hold};
+use super::fixture::{Fixture, hold};
 use domain::entry::How;
 use domain::mode::Mode;
 use domain::money::Nanos;
@@ -18,19 +18,19 @@ use store::keys::USER;
 const CHECKS: usize = 3;
 
 /// Callers of the two modes and the wallets of the two accounts.
-struct Town {
+struct Traffic {
     callers: [Caller; 2],
     tests: [Caller; 2],
     wallets: [[u64; 3]; 2],
 }
 
 /// Moves money in every way until told to stop.
-async fn client(at: usize, town: Town, stop: Arc<AtomicBool>, done: Arc<AtomicU64>) {
-    let Town {
+async fn client(at: usize, traffic: Traffic, stop: Arc<AtomicBool>, done: Arc<AtomicU64>) {
+    let Traffic {
         callers,
         tests,
         wallets,
-    } = town;
+    } = traffic;
     let (me, other) = (at % 2, (at + 1) % 2);
     let mut turn = at;
     while !stop.load(Ordering::Relaxed) {
@@ -69,16 +69,16 @@ async fn client(at: usize, town: Town, stop: Arc<AtomicBool>, done: Arc<AtomicU6
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn traffic_raises_no_alarm_and_hides_none() {
-    let street = Street::build().await;
+    let fixture = Fixture::build().await;
     let (stop, done) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
-    let town = || Town {
-        callers: street.houses.each_ref().map(|house| house.live.clone()),
-        tests: street.houses.each_ref().map(|house| house.test.clone()),
-        wallets: street.houses.each_ref().map(|house| house.wallets),
+    let traffic = || Traffic {
+        callers: fixture.tenants.each_ref().map(|tenant| tenant.live.clone()),
+        tests: fixture.tenants.each_ref().map(|tenant| tenant.test.clone()),
+        wallets: fixture.tenants.each_ref().map(|tenant| tenant.wallets),
     };
-    let clients = (0..4).map(|at| tokio::spawn(client(at, town(), stop.clone(), done.clone())));
+    let clients = (0..4).map(|at| tokio::spawn(client(at, traffic(), stop.clone(), done.clone())));
     let clients: Vec<_> = clients.collect();
-    let (store, account) = (street.store.clone(), street.houses[1].account.clone());
+    let (store, account) = (fixture.store.clone(), fixture.tenants[1].account.clone());
     let over = stop.clone();
     let calls = tokio::spawn(async move {
         while !over.load(Ordering::Relaxed) {
@@ -96,34 +96,34 @@ async fn traffic_raises_no_alarm_and_hides_none() {
                 cost: Nanos::new(1_000_000_001).unwrap(),
                 how: How::Settled,
             };
-            assert!(matches!(settle.run(&store).await.unwrap(), Settled::Done));
+            assert!(matches!(settle.execute(&store).await.unwrap(), Settled::Done));
         }
     });
     for _ in 0..CHECKS {
-        check(&street, &[], 0);
-        check(&street, &["--account", &street.houses[0].account.id], 0);
+        check(&fixture, &[], 0);
+        check(&fixture, &["--account", &fixture.tenants[0].account.id], 0);
     }
-    let keys = &street.houses[1].account.keys;
+    let keys = &fixture.tenants[1].account.keys;
     // A wallet that does not move: what is added to one that does is in the transactions that follow.
     let still = keys.wallet(Mode::Test, USER);
-    let _: i64 = street.redis.command(&["HINCRBY", &still, "balance", "1"]);
-    let found = check_found(&street);
+    let _: i64 = fixture.redis.command(&["HINCRBY", &still, "balance", "1"]);
+    let found = check_found(&fixture);
     assert!(
         found.contains("wallet-balance") && found.contains(&still),
         "{found}"
     );
-    let _: i64 = street.redis.command(&["HINCRBY", &still, "balance", "-1"]);
+    let _: i64 = fixture.redis.command(&["HINCRBY", &still, "balance", "-1"]);
     stop.store(true, Ordering::Relaxed);
     for client in clients {
         client.await.unwrap();
     }
     calls.await.unwrap();
-    check(&street, &[], 0);
+    check(&fixture, &[], 0);
     assert!(done.load(Ordering::Relaxed) > 20, "there was traffic: {done:?}");
 }
 
-fn check_found(street: &Street) -> String {
-    let output = street.cli.run(&["ledger", "check", "--json"]);
+fn check_found(fixture: &Fixture) -> String {
+    let output = fixture.cli.run(&["ledger", "check", "--json"]);
     assert_eq!(output.code, Some(1), "{output:?}");
     output.stdout
 }

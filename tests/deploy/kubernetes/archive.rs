@@ -2,8 +2,8 @@
 
 use super::{SMALL, list, named, operator, pods};
 use crate::files::run;
+use crate::installation::Installation;
 use crate::kustomize::build;
-use crate::town::Town;
 use std::collections::BTreeSet;
 use std::process::Command;
 
@@ -39,7 +39,7 @@ fn a_pod_that_reads_the_archive_runs_where_it_is() {
 /// What the CronJob does, done here: the script in its config map, with its environment.
 #[test]
 fn the_backup_runs_as_its_job_says() {
-    let town = Town::found();
+    let installation = Installation::start();
     let dir = tempfile::tempdir().unwrap();
     let resources = build(SMALL);
     let pods = pods(&resources);
@@ -69,7 +69,7 @@ fn the_backup_runs_as_its_job_says() {
             .iter()
             .any(|mount| value.starts_with(mount["mountPath"].as_str().unwrap()));
         let value = match name {
-            "STORE_URL_FILE" => town.url_file("backup"),
+            "STORE_URL_FILE" => installation.url_file("backup"),
             _ if mounted => format!("{}{value}", dir.path().display()),
             _ => value.to_owned(),
         };

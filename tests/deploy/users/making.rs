@@ -1,8 +1,8 @@
 //! Making the users: again, with another password, for a cluster, and the one for people.
 
-use super::said;
+use super::reply_of;
 use crate::files::{path, run};
-use crate::town::{Town, address, make_users};
+use crate::installation::{Installation, address, make_users};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -38,10 +38,10 @@ fn making_them_again_keeps_what_is_there() {
     run(Command::new("chmod").args(["-R", "a-w"]).arg(dir.path()));
     run(Command::new("chmod").arg("u+w").arg(dir.path()));
     let before = contents(dir.path());
-    let said = make();
+    let reply_of = make();
     assert!(
-        said.contains("kept replica ann") && !said.contains("secret"),
-        "{said}"
+        reply_of.contains("kept replica ann") && !reply_of.contains("secret"),
+        "{reply_of}"
     );
     assert_eq!(contents(dir.path()), before, "a second run changes nothing");
     // The template's own users are those of the template.
@@ -53,11 +53,11 @@ fn making_them_again_keeps_what_is_there() {
 
 #[test]
 fn a_rotation_has_no_moment_without_a_password() {
-    let town = Town::found();
-    let (dir, place) = (town.dir.path(), town.place());
+    let installation = Installation::start();
+    let (dir, place) = (installation.dir.path(), installation.place());
     let load = |rotate: Option<&str>| {
         make_users(dir, "redis", rotate);
-        let _: () = town.redis().command(&["ACL", "LOAD"]);
+        let _: () = installation.redis().command(&["ACL", "LOAD"]);
     };
     let lets_in = |url: &str| {
         let client = redis::Client::open(url).unwrap();
@@ -151,11 +151,11 @@ fn another_scheme_than_that_of_the_files_is_refused() {
     let before = contents(dir.path());
     for other in ["redis", "rediss"] {
         let refused = script(dir.path()).env("SCHEME", other).output().unwrap();
-        let said = String::from_utf8(refused.stderr).unwrap();
+        let reply_of = String::from_utf8(refused.stderr).unwrap();
         assert!(!refused.status.success(), "{other}");
         assert!(
-            said.contains("are redis-cluster://") && said.contains(other),
-            "{said}"
+            reply_of.contains("are redis-cluster://") && reply_of.contains(other),
+            "{reply_of}"
         );
     }
     assert_eq!(contents(dir.path()), before);
@@ -177,7 +177,7 @@ fn a_node_that_a_cluster_has_got_is_backed_up_with_the_same_password() {
 
 #[test]
 fn the_administrator_of_the_store_may_what_the_runbook_asks_for() {
-    let town = Town::found();
+    let installation = Installation::start();
     for words in [
         &["ACL", "LOG"][..],
         &["ACL", "LOAD"],
@@ -187,12 +187,12 @@ fn the_administrator_of_the_store_may_what_the_runbook_asks_for() {
         &["INFO", "memory"],
         &["DBSIZE"],
     ] {
-        let answer = said(&town, "administrator", words);
+        let answer = reply_of(&installation, "administrator", words);
         assert!(answer.starts_with("OK "), "{words:?}: {answer}");
     }
     let mut cli = Command::new(path("deploy/redis/store-cli.sh"));
-    let said = run(cli
-        .env("STORE_URL_FILE", town.url_file("administrator"))
+    let reply_of = run(cli
+        .env("STORE_URL_FILE", installation.url_file("administrator"))
         .args(["ACL", "WHOAMI"]));
-    assert_eq!(said, "tollgate-administrator\n");
+    assert_eq!(reply_of, "tollgate-administrator\n");
 }

@@ -1,7 +1,7 @@
 //! What happens to the store, the wire and one of the edges.
 
 use super::Site;
-use super::dice::Dice;
+use super::dice::SeededRandom;
 use crate::stage::{Stage, sha};
 use harness::{Edge, Wire};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use store::call::settle::SETTLE;
 use store::call::void::VOID;
 
 pub struct Chaos {
-    pub dice: Dice,
+    pub dice: SeededRandom,
     pub stage: Arc<Stage>,
     /// The wire of the edge that is not killed.
     pub wire: Arc<Wire>,

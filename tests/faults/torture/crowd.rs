@@ -1,6 +1,6 @@
 //! The callers, and the provider that behaves as each call asks.
 
-use super::dice::Dice;
+use super::dice::SeededRandom;
 use crate::stage::usd;
 use harness::{Answer, Caller, Recorded, Reply};
 use serde_json::json;
@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(40);
 
 /// What the provider does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Mood {
+enum ProviderBehaviour {
     Fine,
     Slow,
     Zipped,
@@ -29,7 +29,7 @@ enum Mood {
     Hang,
 }
 
-impl Mood {
+impl ProviderBehaviour {
     const ALL: [(Self, &str); 10] = [
         (Self::Fine, "fine"),
         (Self::Slow, "slow"),
@@ -52,7 +52,7 @@ impl Mood {
     }
 
     /// Mostly fine, seldom silent.
-    fn roll(dice: &mut Dice) -> Self {
+    fn roll(dice: &mut SeededRandom) -> Self {
         match dice.below(100) {
             0..50 => Self::Fine,
             50..51 => Self::Hang,
@@ -80,23 +80,23 @@ pub fn provider(request: &Recorded) -> Answer {
         .expect("tokens")
         .parse()
         .expect("a number");
-    let mood = Mood::ALL
+    let mood = ProviderBehaviour::ALL
         .iter()
         .find(|(_, name)| *name == word)
         .expect("a known mood")
         .0;
     let fine = Answer::chat(2, tokens);
     match mood {
-        Mood::Fine => fine,
-        Mood::Slow => fine.delay(Duration::from_millis(10 * tokens)),
-        Mood::Zipped => fine.gzip(),
-        Mood::NoUsage => Answer::chat_with_usage(json!(null)),
-        Mood::BadRequest => Answer::error(400, "bad_request", "sk-abc is wrong"),
-        Mood::Limited => Answer::error(429, "rate_limit", "slow down"),
-        Mood::Broken => Answer::error(500, "server_error", "oh"),
-        Mood::Reset => fine.reset_after(60),
-        Mood::Truncated => fine.truncated(7),
-        Mood::Hang => Answer::hang(),
+        ProviderBehaviour::Fine => fine,
+        ProviderBehaviour::Slow => fine.delay(Duration::from_millis(10 * tokens)),
+        ProviderBehaviour::Zipped => fine.gzip(),
+        ProviderBehaviour::NoUsage => Answer::chat_with_usage(json!(null)),
+        ProviderBehaviour::BadRequest => Answer::error(400, "bad_request", "sk-abc is wrong"),
+        ProviderBehaviour::Limited => Answer::error(429, "rate_limit", "slow down"),
+        ProviderBehaviour::Broken => Answer::error(500, "server_error", "oh"),
+        ProviderBehaviour::Reset => fine.reset_after(60),
+        ProviderBehaviour::Truncated => fine.truncated(7),
+        ProviderBehaviour::Hang => Answer::hang(),
     }
 }
 
@@ -105,11 +105,11 @@ pub fn provider(request: &Recorded) -> Answer {
 pub struct Call {
     pub id: String,
     pub agent: String,
-    mood: Mood,
+    mood: ProviderBehaviour,
     max_tokens: u64,
     tokens: u64,
     /// The answer, if the caller got one.
-    heard: Option<Reply>,
+    received: Option<Reply>,
 }
 
 /// Two prompt tokens at 150 nano-USD, and completion tokens at 600.
@@ -123,24 +123,26 @@ const fn estimate(max_tokens: u64) -> u64 {
 }
 
 impl Call {
-    fn new(id: String, agent: &str, dice: &mut Dice) -> Self {
+    fn new(id: String, agent: &str, dice: &mut SeededRandom) -> Self {
         let max_tokens = 1 + dice.below(60);
         let tokens = dice.below(max_tokens + 1);
         Self {
             id,
             agent: agent.to_owned(),
-            mood: Mood::roll(dice),
+            mood: ProviderBehaviour::roll(dice),
             max_tokens,
             tokens,
-            heard: None,
+            received: None,
         }
     }
 
     /// What it costs once the provider has it.
     pub fn cost(&self) -> u64 {
         match self.mood {
-            Mood::Fine | Mood::Slow | Mood::Zipped => price(self.tokens),
-            Mood::BadRequest | Mood::Limited => 0,
+            ProviderBehaviour::Fine | ProviderBehaviour::Slow | ProviderBehaviour::Zipped => {
+                price(self.tokens)
+            }
+            ProviderBehaviour::BadRequest | ProviderBehaviour::Limited => 0,
             _ => estimate(self.max_tokens),
         }
     }
@@ -156,7 +158,7 @@ impl Call {
             ("x-stainless-tokens", &tokens),
         ];
         let call = caller.try_send("POST", "/v1/chat/completions", &headers, body.to_string());
-        self.heard = tokio::time::timeout(patience, call)
+        self.received = tokio::time::timeout(patience, call)
             .await
             .ok()
             .and_then(Result::ok);
@@ -164,7 +166,7 @@ impl Call {
 
     /// The answer agrees with what the provider saw, and with the call.
     pub fn check_answer(&self, arrived: bool, allow_ids: &mut HashSet<String>) {
-        let Some(reply) = &self.heard else { return };
+        let Some(reply) = &self.received else { return };
         match reply.header("x-service-decision") {
             Some("approved") => {
                 assert!(arrived, "approved, and the provider has not seen it: {self:?}");
@@ -177,7 +179,10 @@ impl Call {
                     Some(estimate.as_str()),
                     "{self:?}"
                 );
-                if matches!(self.mood, Mood::Fine | Mood::Slow | Mood::Zipped) {
+                if matches!(
+                    self.mood,
+                    ProviderBehaviour::Fine | ProviderBehaviour::Slow | ProviderBehaviour::Zipped
+                ) {
                     let actual = usd(self.cost());
                     assert_eq!(
                         reply.header("x-service-actual-usd"),
@@ -200,7 +205,7 @@ impl Call {
     }
 
     fn status(&self) -> u16 {
-        self.heard.as_ref().map_or(0, |reply| reply.status)
+        self.received.as_ref().map_or(0, |reply| reply.status)
     }
 }
 
@@ -215,7 +220,7 @@ impl Crowd {
     /// All callers; all calls.
     pub async fn call(&self, seed: u64) -> Vec<Call> {
         let callers = (0..CALLERS)
-            .map(|number| self.caller(number, Dice::new(seed.rotate_left(7) ^ (number << 8 | 1))));
+            .map(|number| self.caller(number, SeededRandom::new(seed.rotate_left(7) ^ (number << 8 | 1))));
         futures::future::join_all(callers)
             .await
             .into_iter()
@@ -223,7 +228,7 @@ impl Crowd {
             .collect()
     }
 
-    async fn caller(&self, number: u64, mut dice: Dice) -> Vec<Call> {
+    async fn caller(&self, number: u64, mut dice: SeededRandom) -> Vec<Call> {
         let end = Instant::now() + self.until;
         let client = if number.is_multiple_of(4) {
             let builder = reqwest::Client::builder().http2_prior_knowledge().no_proxy();

@@ -4,7 +4,7 @@ use entropy::random_bytes;
 
 /// xorshift64*
 #[derive(Debug, Clone)]
-pub struct Dice(u64);
+pub struct SeededRandom(u64);
 
 /// The seed of this run.
 pub fn seed() -> u64 {
@@ -15,7 +15,7 @@ pub fn seed() -> u64 {
     )
 }
 
-impl Dice {
+impl SeededRandom {
     pub fn new(seed: u64) -> Self {
         Self(seed | 1)
     }

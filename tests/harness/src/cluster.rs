@@ -178,12 +178,12 @@ impl RedisCluster {
             let info: String = replica.try_command(&["INFO", "replication"]).ok()?;
             let whole = info.contains("master_link_status:up") && info.contains("master_sync_in_progress:0");
             let master = number(&info, "master_port:").filter(|_| whole)?;
-            let heard = number(&info, "slave_repl_offset:")?;
+            let received = number(&info, "slave_repl_offset:")?;
             let master = self.nodes.iter().find(|node| u64::from(node.port()) == master)?;
             let info: String = master.try_command(&["INFO", "replication"]).ok()?;
             let seen = number(&info, "master_repl_offset:")?;
             // The master's next ping, at the latest, is more than this.
-            (heard > *written.get_or_insert(seen)).then_some(())
+            (received > *written.get_or_insert(seen)).then_some(())
         });
     }
 

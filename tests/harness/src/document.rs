@@ -63,7 +63,10 @@ impl Document {
         let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
         let whole: Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{path}: {error}"));
         let templates = whole["paths"].as_object().expect("paths");
-        let paths = templates.keys().map(|template| Path::of(template)).collect();
+        let paths = templates
+            .keys()
+            .map(|template| Path::from_template(template))
+            .collect();
         Self {
             whole,
             paths,
@@ -140,7 +143,7 @@ impl Document {
 }
 
 impl Path {
-    fn of(template: &str) -> Self {
+    fn from_template(template: &str) -> Self {
         let segment = |segment: &str| (!segment.starts_with('{')).then(|| segment.to_owned());
         Self {
             template: template.to_owned(),

@@ -39,7 +39,7 @@ mod packages;
 mod process;
 mod raw;
 mod redis_server;
-mod said;
+mod reply_body;
 mod seed;
 mod session;
 mod upstream;
@@ -58,7 +58,7 @@ pub use options::{AdminOptions, EdgeOptions};
 pub use packages::{node_package, python_package};
 pub use raw::{RawClient, RawReply};
 pub use redis_server::Redis;
-pub use said::{problem, text};
+pub use reply_body::{problem, text};
 pub use seed::{
     AgentCounters, Seed, SeedAccount, SeedAgent, SeedApiKey, SeedUser, TEST_MASTER_KEY, TEST_PASSWORD,
     test_sealer,

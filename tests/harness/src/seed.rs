@@ -8,7 +8,7 @@ mod user;
 pub use api_key::SeedApiKey;
 pub use user::{SeedUser, TEST_PASSWORD};
 
-use crypto::seal::Sealer;
+use crypto::seal::Keyring;
 use crypto::virtual_key::CheckSecret;
 use domain::cap::CapPolicy;
 use domain::id::Kind;
@@ -20,8 +20,8 @@ pub const TEST_MASTER_KEY: &str = "KioqKioqKioqKioqKioqKioqKioqKioqKioqKioqKio="
 
 /// A sealer under [`TEST_MASTER_KEY`].
 #[must_use]
-pub fn test_sealer() -> Sealer {
-    Sealer::new(std::iter::once(TEST_MASTER_KEY)).expect("the test master key")
+pub fn test_sealer() -> Keyring {
+    Keyring::new(std::iter::once(TEST_MASTER_KEY)).expect("the test master key")
 }
 
 /// Writes into one store.
@@ -84,7 +84,7 @@ impl Seed {
     /// A new account on `plan`, a name in `config/plans.toml`.
     pub async fn account(&self, plan: &str) -> SeedAccount {
         let id = mint(Kind::Account);
-        let keys = AccountKeys::of(&id);
+        let keys = AccountKeys::new(&id);
         let now = clock::now_ms().to_string();
         let fields = [
             ("id", id.as_str()),

@@ -137,7 +137,7 @@ async fn a_held_request_arrives_after_its_client_has_gone() {
 }
 
 #[tokio::test]
-async fn the_upstream_answers_as_told() {
+async fn the_upstream_answers_as_configured() {
     let upstream = Upstream::start(|request| match request.path.as_str() {
         "/v1/plain" => Answer::chat(1, 2).interim(103).header("X-A", "b"),
         "/v1/chunked" => Answer::chat(3, 4)

@@ -2,7 +2,7 @@
 
 use super::Bench;
 use crate::model;
-use crate::photo::Window;
+use crate::snapshot::Window;
 use crate::world::{ACCOUNT, Checked, KEYS, unlimited};
 use std::time::Duration;
 use store::call::authorize::{AccountView, Outcome};
@@ -173,7 +173,7 @@ async fn staleness(bench: &Bench<'_>) -> Checked {
 async fn lost_accounts(bench: &Bench<'_>) -> Checked {
     for lost in ["generation", "plan", "everything"] {
         let mut world = bench.installed().await?;
-        let record = store::keys::AccountKeys::of(crate::world::ACCOUNT).record();
+        let record = store::keys::AccountKeys::new(crate::world::ACCOUNT).record();
         let mut command = redis::cmd("HDEL");
         command.arg(&record).arg(lost);
         if lost == "everything" {
@@ -190,7 +190,10 @@ async fn lost_accounts(bench: &Bench<'_>) -> Checked {
             plan: &plan,
             charge: None,
         };
-        match request.run_as(&bench.scripts.authorize, bench.store).await {
+        match request
+            .execute_script(&bench.scripts.authorize, bench.store)
+            .await
+        {
             Ok(answer) if answer.outcome == Outcome::Stale && answer.view == AccountView::default() => {}
             other => return Err(format!("{lost} lost: {other:?}")),
         }
@@ -201,7 +204,7 @@ async fn lost_accounts(bench: &Bench<'_>) -> Checked {
 /// Half a provider key is none.
 async fn provider_keys(bench: &Bench<'_>) -> Checked {
     let mut world = bench.installed().await?;
-    let keys = store::keys::AccountKeys::of(crate::world::ACCOUNT);
+    let keys = store::keys::AccountKeys::new(crate::world::ACCOUNT);
     let agent = keys.agent(domain::mode::Mode::Live, "a");
     for field in ["pk_id:openai", "pk_sealed:openai"] {
         world.install().await?;

@@ -2,7 +2,7 @@
 
 use super::Bench;
 use crate::model::{Charge, NO_CHECKS, State};
-use crate::photo::Window;
+use crate::snapshot::Window;
 use crate::world::{Checked, KEYS};
 use domain::cap::CapPolicy;
 use domain::period::{DAY_MS, Period};

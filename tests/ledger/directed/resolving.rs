@@ -129,7 +129,9 @@ async fn unknown_account(bench: &Bench<'_>) -> Checked {
         how: How::Settled,
     };
     let as_of = Some(AsOf::default());
-    let settled = settle.run_as(&bench.scripts.settle, as_of, bench.store).await;
+    let settled = settle
+        .execute_script(&bench.scripts.settle, as_of, bench.store)
+        .await;
     let voided = void_as(&bench.scripts.void, bench.store, &call.name, as_of).await;
     let keys: Result<u64, _> = bench.store.command(&redis::cmd("DBSIZE")).await;
     match (settled, voided, keys) {
@@ -212,7 +214,7 @@ async fn forgotten_runs(bench: &Bench<'_>) -> Checked {
 
 /// A counter that is not there counts as nothing: the difference lands in it. So does what is held.
 async fn lost_counters(bench: &Bench<'_>) -> Checked {
-    let keys = AccountKeys::of(ACCOUNT);
+    let keys = AccountKeys::new(ACCOUNT);
     let (record, agent) = (keys.record(), keys.agent(Mode::Live, "a"));
     let Period { day, month } = bench.period;
     let lose = async |key: &str, field: &str| {

@@ -2,7 +2,7 @@
 
 use super::Bench;
 use crate::model::Run;
-use crate::photo::Window;
+use crate::snapshot::Window;
 use crate::world::{ACCOUNT, Checked, unlimited, usd};
 use domain::budget::Budget;
 use domain::mode::Mode;
@@ -159,7 +159,7 @@ async fn minutes(bench: &Bench<'_>) -> Checked {
 
 /// Where less is noted as held than a hold holds, resolving it leaves nothing held, and no debt.
 async fn held_below(bench: &Bench<'_>) -> Checked {
-    let agent = AccountKeys::of(ACCOUNT).agent(Mode::Live, "a");
+    let agent = AccountKeys::new(ACCOUNT).agent(Mode::Live, "a");
     for noted in [0, 3, 10] {
         let mut world = bench.installed().await?;
         let call = world.call_in("r", 10);

@@ -1,7 +1,7 @@
 //! The model's state as the keys and values that the store should hold.
 
 use super::{Agent, Charge, Counted, Key, MINUTE_MS, MODEL, Model, PRICE_VERSION, Run, State, millis};
-use crate::photo::{Cell, Expected, Record, Shape, Window};
+use crate::snapshot::{Cell, Expected, Record, Shape, Window};
 use domain::cap::CapPolicy;
 use domain::mode::Mode;
 use std::collections::BTreeMap;
@@ -13,13 +13,13 @@ type Cells = BTreeMap<String, Cell>;
 impl Model {
     /// Everything that the store should hold.
     pub fn render(&self) -> Expected {
-        let keys = AccountKeys::of(&self.account);
+        let keys = AccountKeys::new(&self.account);
         let mut all = Expected::new();
         put(&mut all, keys.record(), None, Shape::Hash(self.record()));
         let active = self
             .active
             .iter()
-            .map(|(number, key)| (key.clone(), Cell::of(number)));
+            .map(|(number, key)| (key.clone(), Cell::new(number)));
         put(&mut all, keys.active_keys(), None, Shape::Zset(active.collect()));
         for (id, key) in &self.keys {
             render_key(&mut all, &keys, id, key);
@@ -78,18 +78,18 @@ impl Model {
     fn record(&self) -> Cells {
         let mut cells = Cells::new();
         let mut set = |name: &str, cell: Cell| cells.insert(name.to_owned(), cell);
-        set("generation", Cell::of(self.generation));
-        set("version", Cell::of(self.version));
-        set("plan", Cell::of(&self.plan));
+        set("generation", Cell::new(self.generation));
+        set("version", Cell::new(self.version));
+        set("plan", Cell::new(&self.plan));
         if !self.log.is_empty() {
-            set("live_audit_seq", Cell::of(self.log.len()));
+            set("live_audit_seq", Cell::new(self.log.len()));
         }
         for month in self.charges.iter().map(|charge| charge.period.month) {
             set(
                 &format!("t{month}"),
-                Cell::of(self.sum(|charge| charge.period.month == month)),
+                Cell::new(self.sum(|charge| charge.period.month == month)),
             );
-            set(&format!("n{month}"), Cell::of(self.slots(month)));
+            set(&format!("n{month}"), Cell::new(self.slots(month)));
         }
         policy(
             &mut cells,
@@ -105,15 +105,15 @@ impl Model {
         set("first", Cell::Within(meta.first));
         set("last", Cell::Within(meta.last));
         if let Some(calls) = meta.calls {
-            set("calls", Cell::of(calls));
-            set("spent", Cell::of(self.run_spent(agent, run)));
+            set("calls", Cell::new(calls));
+            set("spent", Cell::new(self.run_spent(agent, run)));
         }
         if meta.denied > 0 {
-            set("denied", Cell::of(meta.denied));
+            set("denied", Cell::new(meta.denied));
         }
         if let Some(status) = meta.status {
-            set("status", Cell::of(status));
-            set("ended", Cell::of(1));
+            set("status", Cell::new(status));
+            set("ended", Cell::new(1));
         }
         cells
     }
@@ -122,33 +122,33 @@ impl Model {
         let extra = agent
             .extra
             .iter()
-            .map(|(name, value)| (name.clone(), Cell::of(value)));
+            .map(|(name, value)| (name.clone(), Cell::new(value)));
         let mut cells: Cells = extra.collect();
         // A hash cannot be empty; the product's agents have fields like this one, too.
-        cells.insert("name".to_owned(), Cell::of(id));
+        cells.insert("name".to_owned(), Cell::new(id));
         policy(&mut cells, ["cap", "cap_run", "cap_day", "cap_month"], agent.cap);
         if agent.frozen {
-            cells.insert("frozen".to_owned(), Cell::of("user"));
+            cells.insert("frozen".to_owned(), Cell::new("user"));
         }
         if !agent.no_provider_key {
             cells.insert(
                 keys::provider_key_id_field("openai"),
-                Cell::of(format!("pk_{id}")),
+                Cell::new(format!("pk_{id}")),
             );
             cells.insert(
                 keys::provider_key_sealed_field("openai"),
-                Cell::of(format!("sealed-{id}")),
+                Cell::new(format!("sealed-{id}")),
             );
         }
         for charge in self.charges.iter().filter(|charge| charge.agent == id) {
             let (day, month) = (charge.period.day, charge.period.month);
             let daily = self.sum(|charge| charge.agent == id && charge.period.day == day);
             let monthly = self.sum(|charge| charge.agent == id && charge.period.month == month);
-            cells.insert(format!("d{day}"), Cell::of(daily));
-            cells.insert(format!("m{month}"), Cell::of(monthly));
-            cells.insert("slot".to_owned(), Cell::of(format!("m{month}")));
+            cells.insert(format!("d{day}"), Cell::new(daily));
+            cells.insert(format!("m{month}"), Cell::new(monthly));
+            cells.insert("slot".to_owned(), Cell::new(format!("m{month}")));
             let held = self.held(|charge| charge.agent == id);
-            cells.insert("held".to_owned(), Cell::of(held));
+            cells.insert("held".to_owned(), Cell::new(held));
         }
         cells
     }
@@ -174,12 +174,12 @@ impl Model {
         kept_index.extend(
             self.kept_extra
                 .iter()
-                .map(|(id, moment)| (id.clone(), Cell::of(moment))),
+                .map(|(id, moment)| (id.clone(), Cell::new(moment))),
         );
         due_index.extend(
             self.due_extra
                 .iter()
-                .map(|(id, deadline)| (id.clone(), Cell::of(deadline))),
+                .map(|(id, deadline)| (id.clone(), Cell::new(deadline))),
         );
         put(all, bucket.due(), None, Shape::Zset(due_index));
         put(all, bucket.kept(), None, Shape::Zset(kept_index));
@@ -240,7 +240,7 @@ fn render_key(all: &mut Expected, keys: &AccountKeys, id: &str, key: &Key) {
 fn policy(cells: &mut Cells, names: [&str; 4], policy: Option<CapPolicy>) {
     let Some(policy) = policy else { return };
     let [enabled, run, day, month] = names;
-    cells.insert(enabled.to_owned(), Cell::of(u8::from(policy.enabled)));
+    cells.insert(enabled.to_owned(), Cell::new(u8::from(policy.enabled)));
     for (name, limit) in [
         (run, policy.per_run),
         (day, policy.daily),
@@ -248,9 +248,9 @@ fn policy(cells: &mut Cells, names: [&str; 4], policy: Option<CapPolicy>) {
     ] {
         // A limit that is not set is written as the empty text or not at all; both must be read alike.
         match limit {
-            Some(limit) => cells.insert(name.to_owned(), Cell::of(limit.get())),
+            Some(limit) => cells.insert(name.to_owned(), Cell::new(limit.get())),
             // One of the account's and one of the agent's are.
-            None if name == "cap_day" || name == "live_month" => cells.insert(name.to_owned(), Cell::of("")),
+            None if name == "cap_day" || name == "live_month" => cells.insert(name.to_owned(), Cell::new("")),
             None => None,
         };
     }

@@ -3,8 +3,8 @@
 use super::{
     CEILING, Call, Charge, Counted, MINUTE_MS, MODEL, Model, Moment, PRICE_VERSION, Run, State, millis,
 };
-use crate::photo::Window;
-use domain::cap::{self, Standing};
+use crate::snapshot::Window;
+use domain::cap::{self, CapSnapshot};
 use domain::denial::{Denial, Stage};
 use domain::denial_window::OWN_RECORDS;
 use domain::entry::How;
@@ -13,7 +13,7 @@ use domain::period::Period;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use store::call::authorize::{Answer, Outcome, RUN_LIFE};
-use store::call::denial_windows::Counted as Asked;
+use store::call::denial_windows::Counted as CountedDenials;
 use store::call::denial_windows::script::Recorded;
 use store::call::hold::{AsOf, HoldName};
 use store::call::reap::{KEPT_LIFE, Reaped};
@@ -109,7 +109,7 @@ impl Model {
     }
 
     /// What `denial_window` should answer; `text` is the entry that is written.
-    pub fn record_window(&mut self, counted: &Asked, text: String, at: Window) -> Recorded {
+    pub fn record_window(&mut self, counted: &CountedDenials, text: String, at: Window) -> Recorded {
         if counted.ends_ms > at.to {
             return Recorded::Early;
         }
@@ -259,7 +259,7 @@ impl Model {
             return Outcome::Denied(Denial::NoProviderKey);
         };
         let stored = |sum: i128| Nanos::from_stored(u64::try_from(sum).expect("no counter is negative"));
-        let standing = Standing {
+        let snapshot = CapSnapshot {
             frozen: agent.frozen,
             run_spent: stored(if call.named {
                 self.run_spent(&name.agent, &name.run)
@@ -273,7 +273,7 @@ impl Model {
             tracked_spent: stored(self.tracked()),
         };
         let policy = self.effective(&name.agent);
-        if let Err(denial) = cap::decide(policy.as_ref(), &call.plan.cap(), &standing, estimate) {
+        if let Err(denial) = cap::decide(policy.as_ref(), &call.plan.cap(), &snapshot, estimate) {
             return Outcome::Denied(denial);
         }
         let run = (name.agent.clone(), name.run.clone());
@@ -282,10 +282,10 @@ impl Model {
             return Outcome::RunsFull;
         }
         let sums = [
-            standing.run_spent,
-            standing.day_spent,
-            standing.month_spent,
-            standing.tracked_spent,
+            snapshot.run_spent,
+            snapshot.day_spent,
+            snapshot.month_spent,
+            snapshot.tracked_spent,
             Nanos::from_stored(self.held(|charge| charge.agent == name.agent)),
         ];
         if sums

@@ -109,9 +109,9 @@ impl Actor<'_> {
             Op::Policy { agent: None, .. } => model.policy = policy,
             Op::Policy {
                 agent: Some(agent), ..
-            } => of(model, agent).cap = policy,
-            Op::Freeze { agent, frozen } => of(model, agent).frozen = frozen,
-            Op::ProviderKey { agent, present } => of(model, agent).no_provider_key = !present,
+            } => agent_of(model, agent).cap = policy,
+            Op::Freeze { agent, frozen } => agent_of(model, agent).frozen = frozen,
+            Op::ProviderKey { agent, present } => agent_of(model, agent).no_provider_key = !present,
             Op::Key { key, active } => {
                 let known = model.active.iter().position(|(_, id)| *id == KEYS[key]);
                 match (known, active) {
@@ -263,6 +263,6 @@ impl Actor<'_> {
     }
 }
 
-fn of(model: &mut crate::model::Model, agent: usize) -> &mut crate::model::Agent {
+fn agent_of(model: &mut crate::model::Model, agent: usize) -> &mut crate::model::Agent {
     model.agents.entry(AGENTS[agent].to_owned()).or_default()
 }

@@ -20,7 +20,7 @@ async fn one_command_an_authorize_and_one_a_settle() {
         cost: usd(30),
         how: How::Settled,
     }
-    .run(&store)
+    .execute(&store)
     .await
     .unwrap();
 
@@ -49,7 +49,7 @@ async fn one_command_an_authorize_and_one_a_settle() {
             cost: usd(30),
             how: How::Settled,
         }
-        .run(&store)
+        .execute(&store)
         .await
         .unwrap();
     }

@@ -31,7 +31,7 @@ async fn a_wiped_store_is_an_error_and_not_a_fresh_budget() {
     assert_eq!(answer.view, AccountView::default());
     assert!(matches!(
         sanity::check(&store).await,
-        Err(sanity::Insane::NoEpoch)
+        Err(sanity::UnsafeStore::NoEpoch)
     ));
     assert_eq!(
         redis.command::<u64>(&["DBSIZE"]),
@@ -47,12 +47,12 @@ async fn a_store_that_evicts_is_an_error() {
     Seed::new(&store).await;
     assert!(matches!(
         sanity::check(&store).await,
-        Err(sanity::Insane::Evicts(_))
+        Err(sanity::UnsafeStore::Evicts(_))
     ));
 }
 
 #[tokio::test]
-async fn a_server_that_forgot_its_scripts_is_told_again() {
+async fn a_server_that_forgot_its_scripts_is_reported_again() {
     let redis = Redis::start();
     let store = redis.store();
     let payer = Payer::new(&Seed::new(&store).await).await;
@@ -84,7 +84,7 @@ async fn a_full_store_approves_nothing_and_settles_everything() {
         cost: usd(150),
         how: How::Settled,
     };
-    assert!(matches!(settle.run(&store).await.unwrap(), Settled::Done));
+    assert!(matches!(settle.execute(&store).await.unwrap(), Settled::Done));
     assert_eq!(void(&store, &voided).await.unwrap(), Voided::Refunded);
     let _: String = redis.command(&["CONFIG", "SET", "maxmemory", "0"]);
     assert_eq!(payer.charged().await, 150);
@@ -107,9 +107,9 @@ async fn a_read_only_store_refuses_and_keeps_the_hold() {
         cost: usd(30),
         how: How::Settled,
     };
-    assert_eq!(code(&settle.run(&store).await.unwrap_err()), "READONLY");
+    assert_eq!(code(&settle.execute(&store).await.unwrap_err()), "READONLY");
     let _: String = redis.command(&["REPLICAOF", "NO", "ONE"]);
-    assert!(matches!(settle.run(&store).await.unwrap(), Settled::Done));
+    assert!(matches!(settle.execute(&store).await.unwrap(), Settled::Done));
     assert_eq!(payer.charged().await, 30);
 }
 
@@ -185,7 +185,7 @@ async fn a_restarted_store_is_used_again_at_once_and_has_everything() {
         how: How::Settled,
     };
     let settled = eventually("a new connection", RECONNECT, async || {
-        settle.run(&store).await.ok()
+        settle.execute(&store).await.ok()
     })
     .await;
     assert!(matches!(settled, Settled::Done));
@@ -222,7 +222,7 @@ async fn a_lost_reply_is_voided() {
         cost: usd(0),
         how: How::Settled,
     };
-    settle.run(&store).await.unwrap();
+    settle.execute(&store).await.unwrap();
     let name = payer.approve(&store, 100).await;
     wire.lose_reply_to(name.allow_id.as_bytes(), 1);
     let settle = Settle {
@@ -231,8 +231,8 @@ async fn a_lost_reply_is_voided() {
         cost: usd(30),
         how: How::Settled,
     };
-    assert!(settle.run(&store).await.is_err());
-    let again = eventually("an answer", RECONNECT, async || settle.run(&store).await.ok()).await;
+    assert!(settle.execute(&store).await.is_err());
+    let again = eventually("an answer", RECONNECT, async || settle.execute(&store).await.ok()).await;
     assert_eq!(again, Settled::Missing);
     assert_eq!(payer.charged().await, 35);
 }
@@ -291,13 +291,13 @@ async fn a_settlement_that_breaks_off_moves_nothing_twice() {
                 cost: usd(30),
                 how: How::Settled,
             };
-            let error = settle.run(&store).await.unwrap_err();
+            let error = settle.execute(&store).await.unwrap_err();
             assert!(
                 error.broken_script().is_some() && error.may_have_run(),
                 "{error:?}"
             );
             for _ in 0..3 {
-                assert_eq!(settle.run(&store).await.unwrap(), Settled::Missing);
+                assert_eq!(settle.execute(&store).await.unwrap(), Settled::Missing);
             }
             let charged = payer.charged().await;
             assert!(

@@ -30,8 +30,8 @@ async fn whole_life(store: &Store, payer: &Payer) {
         cost: usd(30),
         how: How::Settled,
     };
-    assert!(matches!(settle.run(store).await.unwrap(), Settled::Done));
-    assert_eq!(settle.run(store).await.unwrap(), Settled::Missing);
+    assert!(matches!(settle.execute(store).await.unwrap(), Settled::Done));
+    assert_eq!(settle.execute(store).await.unwrap(), Settled::Missing);
     let voided = payer.approve(store, 100).await;
     assert_eq!(void(store, &voided).await.unwrap(), Voided::Refunded);
     assert_eq!(payer.charged().await, 30);
@@ -55,7 +55,7 @@ async fn whole_life(store: &Store, payer: &Payer) {
         cost: usd(1),
         how: How::Settled,
     };
-    assert!(matches!(late.run(store).await.unwrap(), Settled::Done));
+    assert!(matches!(late.execute(store).await.unwrap(), Settled::Done));
     assert_eq!((payer.charged().await, payer.agent.kept_holds().await), (31, 0));
 }
 
@@ -107,9 +107,13 @@ async fn over_tls_with_a_certificate_that_is_trusted() {
     let plain = redis.store();
     let payer = Payer::new(&Seed::new(&plain).await).await;
     let url = format!("rediss://localhost:{port}");
-    whole_life(&Store::of(&settings(url.clone(), &cert)).unwrap(), &payer).await;
+    whole_life(
+        &Store::from_settings(&settings(url.clone(), &cert)).unwrap(),
+        &payer,
+    )
+    .await;
 
-    let stranger = Store::of(&settings(url.clone(), Path::new(""))).unwrap();
+    let stranger = Store::from_settings(&settings(url.clone(), Path::new(""))).unwrap();
     assert!(
         sanity::record(&stranger).await.is_err(),
         "a certificate that nobody vouches for"

@@ -6,7 +6,7 @@ use clock::now_ms;
 use domain::intent::Reason;
 use domain::money::Nanos;
 use serde_json::json;
-use store::escrow::script::{Asked, Blocked, Called, NewEscrow};
+use store::escrow::script::{Blocked, CallOutcome, NewEscrow, Requester};
 
 #[tokio::test]
 async fn frozen_and_closed_wallets() {
@@ -125,7 +125,7 @@ async fn a_wallet_that_is_closed_at_the_last_moment() {
             conditions: "{}",
         };
         let once = fresh_once();
-        let asked = Asked {
+        let asked = Requester {
             scope: payer.scope(),
             once: &once,
             at_ms: now_ms(),
@@ -136,9 +136,12 @@ async fn a_wallet_that_is_closed_at_the_last_moment() {
             status: None,
         };
         let outcome = new.create(&world.store, &asked).await.unwrap();
-        assert_eq!(outcome, Called::Blocked(refused));
+        assert_eq!(outcome, CallOutcome::Blocked(refused));
         payer.blocked(&once.id, Reason::WalletClosed).await;
-        assert_eq!(new.create(&world.store, &asked).await.unwrap(), Called::Known);
+        assert_eq!(
+            new.create(&world.store, &asked).await.unwrap(),
+            CallOutcome::Known
+        );
         for side in [&payer, &other] {
             let listed = success(&side.caller.get("/v1/escrow").await, 200);
             assert_eq!(listed["total"], json!(0));

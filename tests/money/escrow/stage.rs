@@ -118,7 +118,7 @@ impl Side {
             request: "{}",
             at_ms: now_ms(),
         };
-        let made = deposit.run(&self.store, &self.scope()).await.unwrap();
+        let made = deposit.execute(&self.store, &self.scope()).await.unwrap();
         assert!(matches!(made, Made::Done { again: false, .. }), "{made:?}");
     }
 

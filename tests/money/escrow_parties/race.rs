@@ -10,7 +10,7 @@ use futures::future::join_all;
 use harness::Reply;
 use serde_json::{Value, json};
 use store::escrow::Escrow;
-use store::escrow::script::{Asked, Called, Verdict, decide, fund};
+use store::escrow::script::{CallOutcome, Requester, Verdict, decide, fund};
 use store::keys::IntentIndex;
 use store::once::Once;
 
@@ -172,10 +172,10 @@ async fn the_script_knows_a_request_that_was_just_made() {
         let funding = fresh_once();
         let asked = asked(&payer, &funding);
         let funded = fund(&world.store, &asked, &read().await).await.unwrap();
-        assert_eq!(funded, Called::Done(Nanos::ZERO));
+        assert_eq!(funded, CallOutcome::Done(Nanos::ZERO));
         assert_eq!(
             fund(&world.store, &asked, &read().await).await.unwrap(),
-            Called::Known
+            CallOutcome::Known
         );
         let seen = read().await;
         let winning = fresh_once();
@@ -185,12 +185,12 @@ async fn the_script_knows_a_request_that_was_just_made() {
                 .await
                 .unwrap()
         };
-        assert_eq!(dispute(&winning, to).await, Called::Done(()));
-        assert_eq!(dispute(&winning, to).await, Called::Known);
+        assert_eq!(dispute(&winning, to).await, CallOutcome::Done(()));
+        assert_eq!(dispute(&winning, to).await, CallOutcome::Known);
         for side in [&payer, to] {
             let losing = fresh_once();
-            assert!(matches!(dispute(&losing, side).await, Called::Blocked(_)));
-            assert_eq!(dispute(&losing, side).await, Called::Known);
+            assert!(matches!(dispute(&losing, side).await, CallOutcome::Blocked(_)));
+            assert_eq!(dispute(&losing, side).await, CallOutcome::Known);
             let kept = side.index(IntentIndex::State("blocked")).await;
             assert_eq!(kept.iter().filter(|id| **id == losing.id).count(), 1, "{kept:?}");
         }
@@ -198,8 +198,8 @@ async fn the_script_knows_a_request_that_was_just_made() {
     }
 }
 
-fn asked<'a>(side: &'a Side, once: &'a Once) -> Asked<'a> {
-    Asked {
+fn asked<'a>(side: &'a Side, once: &'a Once) -> Requester<'a> {
+    Requester {
         scope: side.scope(),
         once,
         at_ms: now_ms(),
@@ -250,7 +250,7 @@ async fn one_key_for_two_requests_does_one_of_them() {
         assert_eq!(payee.balance().await, before + gained);
         let winner = if won { &one } else { &other };
         payee.settled(text(&winner.json(), "/intent_id")).await;
-        // Asked again, each is told the same.
+        // Requester again, each is told the same.
         assert_eq!(
             payee.call("create", &key, escrow).await.status,
             if won { 422 } else { 200 }

@@ -44,11 +44,11 @@ async fn a_text_that_instructs_the_agent_blocks_the_spend() {
             );
             assert_eq!(record.timeline().len(), 2);
 
-            let told = Watch::only(watch.next().await, "audit.injection_detected");
-            let expected = json!({ "agentId": bot, "auditSeq": told["auditSeq"], "intentId": id, "amount": 5,
+            let reported = Watch::only(watch.next().await, "audit.injection_detected");
+            let expected = json!({ "agentId": bot, "auditSeq": reported["auditSeq"], "intentId": id, "amount": 5,
                 "amountNanos": "5000000000", "currency": "USD", "runId": "r", "reason": "injection_detected",
                 "message": Reason::InjectionDetected.sentence(), "field": field, "pattern": "ignore_previous" });
-            assert_eq!(told, expected);
+            assert_eq!(reported, expected);
             let entry = entries(&world, spender).await.pop().unwrap();
             let line = format!("{entry:?}").to_lowercase();
             assert!(
@@ -101,8 +101,8 @@ async fn patterns_of_ones_own_and_none_at_all() {
     let mut watch = Watch::new(&own, &spender).await;
     for (text, pattern) in [("Three GIFT\tCards", "patterns[0]"), ("X17", "patterns[1]")] {
         denied(&spender.spend("", said(text)).await, "injection_detected");
-        let told = Watch::only(watch.next().await, "audit.injection_detected");
-        assert_eq!(told["pattern"], json!(pattern));
+        let reported = Watch::only(watch.next().await, "audit.injection_detected");
+        assert_eq!(reported["pattern"], json!(pattern));
     }
     let off = World::start_with(|options| options.env("TOLLGATE_INJECTION__ENABLED", "false")).await;
     let spender = Spender::new(&off, "builder").await;

@@ -6,8 +6,8 @@ use crate::world::{World, success, text};
 use serde_json::{Value, json};
 
 /// The event's fields that say what happened.
-fn facts(told: &Value) -> [Value; 4] {
-    ["owner", "balanceNanos", "thresholdNanos", "cause"].map(|name| told[name].clone())
+fn facts(reported: &Value) -> [Value; 4] {
+    ["owner", "balanceNanos", "thresholdNanos", "cause"].map(|name| reported[name].clone())
 }
 
 async fn transfer(spender: &Spender, from: &str, to: &str, nanos: u64) {
@@ -47,14 +47,14 @@ async fn each_way_out_crosses_the_threshold_at_the_nano() {
         let balance = spender.balance(&world, &bot).await;
         deposit(&spender, &bot, 100 - balance, &format!("r{round}")).await;
         Watch::only(watch.next().await, "wallet.deposit");
-        for (nanos, told) in [(50, None), (1, Some("49")), (1, None)] {
+        for (nanos, reported) in [(50, None), (1, Some("49")), (1, None)] {
             match cause {
                 "spend.requested" => drop(success(&spender.spend_nanos(&bot, nanos).await, 200)),
                 "transfer.requested" => transfer(&spender, &bot, &other, nanos).await,
                 _ => fund(&spender, from, to, nanos).await,
             }
             let new = watch.next().await;
-            match told {
+            match reported {
                 None => assert_eq!(new, [], "{cause} {nanos}"),
                 Some(balance) => {
                     let event = Watch::only(new, "wallet.low_balance");

@@ -1,6 +1,6 @@
 //! An S3-compatible service as archive: moto, installed once below the build's target folder.
 
-use super::street::{EVERYTHING, Street, archive_at, place_of};
+use super::fixture::{EVERYTHING, Fixture, archive_at, place_of};
 use archive::Archive;
 use domain::mode::Mode;
 use harness::{eventually, free_port, python_package};
@@ -92,16 +92,16 @@ async fn a_bucket_takes_segments_gives_them_back_and_may_fail() {
     assert_eq!(place.list("a").await.unwrap(), ["a/b c"]);
     assert_eq!(place.list("").await.unwrap(), ["a/b c", "ab"]);
 
-    let street = Street::new().await;
-    let ids = street.fill(40).await;
-    let live = street.list(EVERYTHING, 0, 100).await;
-    let who = (street.account.id.as_str(), Mode::Live);
+    let fixture = Fixture::new().await;
+    let ids = fixture.fill(40).await;
+    let live = fixture.list(EVERYTHING, 0, 100).await;
+    let who = (fixture.account.id.as_str(), Mode::Live);
     for _ in 0..2 {
-        let moving = archive.move_segment(&street.chain(), who, 40, 15).await;
+        let moving = archive.move_segment(&fixture.chain(), who, 40, 15).await;
         assert_eq!(moving.unwrap(), 15);
     }
-    archive.forget_decisions(&street.chain(), who, 0).await.unwrap();
-    let trail = |archive| history::trail::Trail::of(&street.store, archive, &street.account.id, Mode::Live);
+    archive.forget_decisions(&fixture.chain(), who, 0).await.unwrap();
+    let trail = |archive| history::trail::Trail::of(&fixture.store, archive, &fixture.account.id, Mode::Live);
     let everything = Page::at(0, 100);
     let fresh = service.archive();
     let listed = trail(&fresh).list(EVERYTHING, everything).await.unwrap();
@@ -111,13 +111,13 @@ async fn a_bucket_takes_segments_gives_them_back_and_may_fail() {
 
     // The service is gone: nothing leaves the store, and what is there is an error, without secrets.
     service.process.kill().unwrap();
-    let moving = archive.move_segment(&street.chain(), who, 40, 5).await;
+    let moving = archive.move_segment(&fixture.chain(), who, 40, 5).await;
     let error = moving.unwrap_err().to_string();
     assert!(
         error.starts_with("the archive cannot") && !error.contains("hush"),
         "{error}"
     );
-    assert_eq!(street.chain().standing().await.unwrap().live, 10);
+    assert_eq!(fixture.chain().backlog().await.unwrap().live, 10);
     let gone = service.archive();
     let error = trail(&gone).list(EVERYTHING, everything).await.unwrap_err();
     assert!(error.to_string().contains("segments/"), "{error}");
@@ -126,8 +126,8 @@ async fn a_bucket_takes_segments_gives_them_back_and_may_fail() {
     service.restart().await;
     let error = trail(&gone).read(1).await.unwrap_err();
     assert!(error.to_string().contains("it is not there"), "{error}");
-    let moving = archive.move_segment(&street.chain(), who, 40, 5).await;
+    let moving = archive.move_segment(&fixture.chain(), who, 40, 5).await;
     assert_eq!(moving.unwrap(), 5);
     assert_eq!(trail(&gone).read(31).await.unwrap().len(), 5);
-    drop(archive_at(street.root.path()));
+    drop(archive_at(fixture.root.path()));
 }

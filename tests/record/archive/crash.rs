@@ -1,6 +1,6 @@
 //! Whatever is killed while entries move: nothing is lost, nothing is there twice, and the store stays small.
 
-use super::street::{EVERYTHING, Street, append, archive_at, line, number};
+use super::fixture::{EVERYTHING, Fixture, append, archive_at, line, number};
 use domain::entry::Entry;
 use domain::mode::Mode;
 use harness::{Admin, AdminOptions, Cli, Redis, eventually};
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use store::audit::chain::Standing;
+use store::audit::chain::ArchiveBacklog;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_tollgate-admin");
 /// Longest wait for what comes by itself.
@@ -16,10 +16,10 @@ const WAIT: Duration = Duration::from_secs(60);
 /// Times that something is killed.
 const KILLS: u64 = 8;
 
-fn options(street: &Street, more: &[(&str, &str)]) -> AdminOptions {
-    let archive = street.root.path().display().to_string();
+fn options(fixture: &Fixture, more: &[(&str, &str)]) -> AdminOptions {
+    let archive = fixture.root.path().display().to_string();
     let base = [("ARCHIVE", archive.as_str()), ("SEAL_EVERY_MS", "20")];
-    let mut options = AdminOptions::new(BINARY, street.redis.url());
+    let mut options = AdminOptions::new(BINARY, fixture.redis.url());
     for (key, value) in base.iter().chain(more) {
         options = options.env(&format!("TOLLGATE_AUDIT__{key}"), *value);
     }
@@ -29,13 +29,13 @@ fn options(street: &Street, more: &[(&str, &str)]) -> AdminOptions {
 const TINY: &[(&str, &str)] = &[("SEGMENT_ENTRIES", "7"), ("ARCHIVE_AFTER_ENTRIES", "10")];
 
 /// Writes until told to stop; what the store has confirmed, by number.
-async fn traffic(street: Arc<Street>, stop: Arc<AtomicBool>) -> BTreeMap<u64, String> {
+async fn traffic(fixture: Arc<Fixture>, stop: Arc<AtomicBool>) -> BTreeMap<u64, String> {
     let mut written = BTreeMap::new();
     let mut n = 0;
     while !stop.load(Ordering::Relaxed) {
-        let (line, _) = line(n, street.at_ms(n));
+        let (line, _) = line(n, fixture.at_ms(n));
         // What is not confirmed may have been written.
-        if let Ok(seq) = append(&street.store, &street.account, &line).await {
+        if let Ok(seq) = append(&fixture.store, &fixture.account, &line).await {
             written.insert(seq, line);
         }
         n += 1;
@@ -45,12 +45,12 @@ async fn traffic(street: Arc<Street>, stop: Arc<AtomicBool>) -> BTreeMap<u64, St
 }
 
 /// Everything that was confirmed is there, once, in its place, and the chain is whole.
-async fn all_is_there(street: &Street, written: &BTreeMap<u64, String>) {
-    let head = street.trail().seal().await.unwrap();
+async fn all_is_there(fixture: &Fixture, written: &BTreeMap<u64, String>) {
+    let head = fixture.trail().seal().await.unwrap();
     let (mut before, mut next) = ("genesis".to_owned(), 1);
     let mut decisions = BTreeMap::new();
     loop {
-        let part = street.trail().read(next).await.unwrap();
+        let part = fixture.trail().read(next).await.unwrap();
         if part.is_empty() {
             break;
         }
@@ -74,9 +74,9 @@ async fn all_is_there(street: &Street, written: &BTreeMap<u64, String>) {
             .last_key_value()
             .is_some_and(|(last, _)| *last <= head.seq)
     );
-    assert_eq!(street.list(EVERYTHING, 0, 1).await.1, head.seq);
+    assert_eq!(fixture.list(EVERYTHING, 0, 1).await.1, head.seq);
     for (id, seq) in decisions.iter().step_by(7) {
-        let found = street.trail().decision(id).await.unwrap();
+        let found = fixture.trail().decision(id).await.unwrap();
         assert!(
             found.iter().map(number).any(|number| number == *seq),
             "{id} {seq}"
@@ -84,56 +84,56 @@ async fn all_is_there(street: &Street, written: &BTreeMap<u64, String>) {
     }
 }
 
-fn ledger_holds(street: &Street) {
-    let cli = Cli::new(BINARY, street.redis.url());
+fn ledger_holds(fixture: &Fixture) {
+    let cli = Cli::new(BINARY, fixture.redis.url());
     let checked = cli.run(&["ledger", "check"]);
     assert_eq!(checked.code, Some(0), "{checked:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn servers_and_store_are_killed_while_they_archive() {
-    let street = Arc::new(Street::on(Redis::start_durable()).await);
+    let fixture = Arc::new(Fixture::on(Redis::start_durable()).await);
     let stop = Arc::new(AtomicBool::new(false));
-    let writing = tokio::spawn(traffic(Arc::clone(&street), Arc::clone(&stop)));
-    let mut admins: Vec<Admin> = (0..2).map(|_| Admin::start(options(&street, TINY))).collect();
+    let writing = tokio::spawn(traffic(Arc::clone(&fixture), Arc::clone(&stop)));
+    let mut admins: Vec<Admin> = (0..2).map(|_| Admin::start(options(&fixture, TINY))).collect();
     for kill in 0..KILLS {
         tokio::time::sleep(Duration::from_millis(700 + kill * 130 % 900)).await;
         if kill % 4 == 3 {
-            street.redis.kill9();
-            street.redis.restart();
+            fixture.redis.kill9();
+            fixture.redis.restart();
         } else {
             let victim = usize::try_from(kill % 2).unwrap();
             admins[victim].kill9();
-            admins[victim] = Admin::start(options(&street, TINY));
+            admins[victim] = Admin::start(options(&fixture, TINY));
         }
     }
     stop.store(true, Ordering::Relaxed);
     let written = writing.await.unwrap();
     assert!(written.len() > 300, "{} lines", written.len());
     let quiet = || async {
-        let standing = street.chain().standing().await.ok()?;
+        let standing = fixture.chain().backlog().await.ok()?;
         let done = standing.live <= 10 && standing.forgotten == standing.archived;
         done.then_some(standing)
     };
-    let standing: Standing = eventually("the archive to catch up", WAIT, quiet).await;
+    let standing: ArchiveBacklog = eventually("the archive to catch up", WAIT, quiet).await;
     assert!(standing.archived > 200, "{standing:?}");
-    all_is_there(&street, &written).await;
-    ledger_holds(&street);
-    bounded(&street);
+    all_is_there(&fixture, &written).await;
+    ledger_holds(&fixture);
+    bounded(&fixture);
 }
 
 /// What a busy account leaves in the store does not grow with what happened on it.
-fn bounded(street: &Street) {
-    let prefix = street.account.keys.prefix();
-    let lists: Vec<String> = street.redis.command(&["KEYS", &format!("{prefix}/live/audit*")]);
+fn bounded(fixture: &Fixture) {
+    let prefix = fixture.account.keys.prefix();
+    let lists: Vec<String> = fixture.redis.command(&["KEYS", &format!("{prefix}/live/audit*")]);
     for key in lists {
-        let kind: String = street.redis.command(&["TYPE", &key]);
+        let kind: String = fixture.redis.command(&["TYPE", &key]);
         if kind == "list" && !key.ends_with("/segments") {
-            let length: u64 = street.redis.command(&["LLEN", &key]);
+            let length: u64 = fixture.redis.command(&["LLEN", &key]);
             assert!(length <= 10, "{key}: {length}");
         }
         if kind == "string" {
-            let length: u64 = street.redis.command(&["STRLEN", &key]);
+            let length: u64 = fixture.redis.command(&["STRLEN", &key]);
             assert!(length <= 40 * 20, "{key}: {length}");
         }
     }
@@ -143,28 +143,28 @@ fn bounded(street: &Street) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn archivers_are_cut_off_anywhere() {
     const COUNT: u64 = 400;
-    let street = Arc::new(Street::on(Redis::start_durable()).await);
+    let fixture = Arc::new(Fixture::on(Redis::start_durable()).await);
     let written = Arc::new(Mutex::new(BTreeMap::new()));
     for n in 0..COUNT {
-        let (line, _) = line(n, street.at_ms(n));
-        let seq = append(&street.store, &street.account, &line).await.unwrap();
+        let (line, _) = line(n, fixture.at_ms(n));
+        let seq = append(&fixture.store, &fixture.account, &line).await.unwrap();
         written.lock().unwrap().insert(seq, line);
     }
-    street.chain().seal().await.unwrap();
+    fixture.chain().seal().await.unwrap();
     let (mut round, mut cut) = (0, 0);
     loop {
-        let standing = street.chain().standing().await.unwrap();
+        let standing = fixture.chain().backlog().await.unwrap();
         if standing.archived == COUNT && standing.forgotten == COUNT {
             break;
         }
         round += 1;
         assert!(round < 3000, "it never ends: {standing:?}");
         let working = {
-            let street = Arc::clone(&street);
+            let fixture = Arc::clone(&fixture);
             tokio::spawn(async move {
-                let archive = archive_at(street.root.path());
-                let place = (street.account.id.as_str(), Mode::Live);
-                let chain = street.chain();
+                let archive = archive_at(fixture.root.path());
+                let place = (fixture.account.id.as_str(), Mode::Live);
+                let chain = fixture.chain();
                 let forgetting = archive.forget_decisions(&chain, place, standing.forgotten).await;
                 forgetting.unwrap();
                 let last = standing.movable;
@@ -178,39 +178,39 @@ async fn archivers_are_cut_off_anywhere() {
     }
     assert!(cut > 0, "none of {round} was cut off");
     let written = written.lock().unwrap().clone();
-    all_is_there(&street, &written).await;
-    ledger_holds(&street);
+    all_is_there(&fixture, &written).await;
+    ledger_holds(&fixture);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_old_moves_with_what_is_half_as_old() {
     const DAY_MS: u64 = 86_400_000;
-    let street = Street::new().await;
-    let now_ms = store::server_clock::now_ms(&street.store).await.unwrap();
+    let fixture = Fixture::new().await;
+    let now_ms = store::server_clock::now_ms(&fixture.store).await.unwrap();
     for n in 0..15 {
         let age_days = [40, 20, 10][n as usize / 5];
         let (line, _) = line(n, now_ms - age_days * DAY_MS + n);
-        append(&street.store, &street.account, &line).await.unwrap();
+        append(&fixture.store, &fixture.account, &line).await.unwrap();
     }
-    let _admin = Admin::start(options(&street, &[]));
+    let _admin = Admin::start(options(&fixture, &[]));
     let moved = || async {
-        let standing = street.chain().standing().await.unwrap();
+        let standing = fixture.chain().backlog().await.unwrap();
         (standing.archived > 0).then_some(standing)
     };
-    let standing: Standing = eventually("old entries to move", WAIT, moved).await;
+    let standing: ArchiveBacklog = eventually("old entries to move", WAIT, moved).await;
     assert_eq!((standing.archived, standing.live), (10, 5));
-    assert_eq!(street.objects().await.len(), 2, "one segment and its manifest");
-    assert_eq!(street.list(EVERYTHING, 0, 100).await.1, 15);
+    assert_eq!(fixture.objects().await.len(), 2, "one segment and its manifest");
+    assert_eq!(fixture.list(EVERYTHING, 0, 100).await.1, 15);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_whose_archive_is_not_writable_says_so_and_keeps_everything() {
-    let street = Street::new().await;
-    let archive = street.root.path().join("file/below").display().to_string();
+    let fixture = Fixture::new().await;
+    let archive = fixture.root.path().join("file/below").display().to_string();
     let blocked = [TINY, &[("ARCHIVE", archive.as_str())]].concat();
-    let admin = Admin::start(options(&street, &blocked));
-    std::fs::write(street.root.path().join("file"), "x").unwrap();
-    street.fill(40).await;
+    let admin = Admin::start(options(&fixture, &blocked));
+    std::fs::write(fixture.root.path().join("file"), "x").unwrap();
+    fixture.fill(40).await;
     let failed = || async {
         let (_, metrics) = admin.ops("/metrics")?;
         let line = metrics
@@ -224,12 +224,12 @@ async fn a_server_whose_archive_is_not_writable_says_so_and_keeps_everything() {
         logs.contains("a chain cannot be archived; nothing left the store"),
         "{logs}"
     );
-    let standing = street.chain().standing().await.unwrap();
+    let standing = fixture.chain().backlog().await.unwrap();
     assert_eq!((standing.archived, standing.live), (0, 40));
     // Once there is room again, it goes on by itself.
-    std::fs::remove_file(street.root.path().join("file")).unwrap();
+    std::fs::remove_file(fixture.root.path().join("file")).unwrap();
     let caught_up = || async {
-        let standing = street.chain().standing().await.unwrap();
+        let standing = fixture.chain().backlog().await.unwrap();
         (standing.live <= 10).then_some(())
     };
     eventually("the archiver to go on", WAIT, caught_up).await;

@@ -1,6 +1,6 @@
 //! How much memory entries take in the store: what docs/reference/archive.md states.
 
-use super::street::Street;
+use super::fixture::Fixture;
 use domain::mode::Mode;
 use std::collections::BTreeMap;
 
@@ -11,29 +11,29 @@ const COUNT: u64 = 100_000;
 #[tokio::test]
 #[ignore = "it measures and takes a minute"]
 async fn memory_of_live_entries() {
-    let street = Street::new().await;
+    let fixture = Fixture::new().await;
     let script = "local n = tonumber(ARGV[1]) for at = n, n + 999 do \
         redis.call('RPUSH', KEYS[1], (string.gsub(ARGV[2 + at - n], '#', at + 1, 1))) end return n";
     for first in (0..COUNT).step_by(1000) {
         let mut run = redis::cmd("EVAL");
         run.arg(script)
             .arg(1)
-            .arg(street.account.keys.audit(Mode::Live))
+            .arg(fixture.account.keys.audit(Mode::Live))
             .arg(first);
         for n in first..first + 1000 {
             // Ten calls a second.
-            run.arg(format!("# {}", call(street.start_ms + n * 100, n)));
+            run.arg(format!("# {}", call(fixture.start_ms + n * 100, n)));
         }
-        let _: u64 = street.store.command(&run).await.unwrap();
+        let _: u64 = fixture.store.command(&run).await.unwrap();
     }
-    street.chain().seal().await.unwrap();
-    let last = street.trail().read(COUNT).await.unwrap();
+    fixture.chain().seal().await.unwrap();
+    let last = fixture.trail().read(COUNT).await.unwrap();
     assert!(last[0].json.contains("decision.approved"), "{last:?}");
     let mut sizes: BTreeMap<&str, u64> = BTreeMap::new();
-    let prefix = street.account.keys.prefix();
-    let keys: Vec<String> = street.redis.command(&["KEYS", &format!("{prefix}/live/audit*")]);
+    let prefix = fixture.account.keys.prefix();
+    let keys: Vec<String> = fixture.redis.command(&["KEYS", &format!("{prefix}/live/audit*")]);
     for key in &keys {
-        let bytes: u64 = street.redis.command(&["MEMORY", "USAGE", key, "SAMPLES", "0"]);
+        let bytes: u64 = fixture.redis.command(&["MEMORY", "USAGE", key, "SAMPLES", "0"]);
         let what = key[prefix.len()..].strip_prefix("/live/audit").unwrap();
         let what = match what.split('/').nth(1) {
             None => "lines",
@@ -51,13 +51,13 @@ async fn memory_of_live_entries() {
         sizes.values().sum::<u64>() / COUNT
     );
     assert_eq!(sizes.len(), 4);
-    assert_eq!(street.move_segment(10_000).await, 10_000);
+    assert_eq!(fixture.move_segment(10_000).await, 10_000);
     let files = ["jsonl.zst", "json"].map(|end| {
         let name = format!(
             "segments/{}/live/000000000001-000000010000.{end}",
-            street.account.id
+            fixture.account.id
         );
-        std::fs::metadata(street.root.path().join(name)).unwrap().len()
+        std::fs::metadata(fixture.root.path().join(name)).unwrap().len()
     });
     let each = files.map(|bytes| bytes / 10_000);
     println!(

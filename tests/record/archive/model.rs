@@ -1,6 +1,6 @@
 //! What is read is the same before entries are archived, while they are, and afterwards.
 
-use super::street::{AGENTS, EVERYTHING, Street, archive_at, number};
+use super::fixture::{AGENTS, EVERYTHING, Fixture, archive_at, number};
 use archive::segment::{Descriptor, Manifest, Segment};
 use domain::entry::{Entry, Sealed};
 use domain::mode::Mode;
@@ -16,15 +16,15 @@ pub const KINDS: [&str; 4] = [
 ];
 
 /// Every filter: agent, type, and spans of time whose ends lie on, before and between lines.
-fn filters(street: &Street, count: u64) -> Vec<Filter<'static>> {
+fn filters(fixture: &Fixture, count: u64) -> Vec<Filter<'static>> {
     let edges = [0, 1, count / 3, count / 2, count - 1, count + 5];
     let mut spans = vec![(None, None)];
     for (at, from) in edges.iter().enumerate() {
-        let from_ms = street.at_ms(*from) - (at as u64 % 2);
+        let from_ms = fixture.at_ms(*from) - (at as u64 % 2);
         spans.push((Some(from_ms), None));
         spans.push((None, Some(from_ms)));
         for to in &edges[at..] {
-            spans.push((Some(from_ms), Some(street.at_ms(*to) + 1)));
+            spans.push((Some(from_ms), Some(fixture.at_ms(*to) + 1)));
         }
     }
     let agents = AGENTS
@@ -66,17 +66,17 @@ fn expected(all: &[Sealed], filter: Filter<'_>) -> Vec<Sealed> {
 #[tokio::test]
 async fn every_filter_and_page_is_the_same_wherever_the_entries_are() {
     const COUNT: u64 = 60;
-    let street = Street::new().await;
-    let ids = street.fill(COUNT).await;
-    let all = street.trail().read(1).await.unwrap();
+    let fixture = Fixture::new().await;
+    let ids = fixture.fill(COUNT).await;
+    let all = fixture.trail().read(1).await.unwrap();
     assert_eq!(all.len() as u64, COUNT);
-    let filters = filters(&street, COUNT);
+    let filters = filters(&fixture, COUNT);
     let mut left = COUNT;
     loop {
         for filter in &filters {
             let wanted = expected(&all, *filter);
             for (offset, limit) in [(0, 100), (0, 1), (3, 5), (11, 20), (wanted.len(), 3)] {
-                let (page, total) = street.list(*filter, offset, limit).await;
+                let (page, total) = fixture.list(*filter, offset, limit).await;
                 assert_eq!(total, wanted.len() as u64, "{filter:?} with {left} left");
                 let part = wanted.iter().skip(offset).take(limit);
                 assert!(
@@ -88,7 +88,7 @@ async fn every_filter_and_page_is_the_same_wherever_the_entries_are() {
         for filter in &filters {
             let wanted = expected(&all, *filter);
             for limit in [1, 7, 13, wanted.len().max(1)] {
-                let pages = street.pages(*filter, limit, async |_| {}).await;
+                let pages = fixture.pages(*filter, limit, async |_| {}).await;
                 assert!(
                     pages.concat() == wanted,
                     "{filter:?} in pages of {limit} with {left} left"
@@ -96,26 +96,26 @@ async fn every_filter_and_page_is_the_same_wherever_the_entries_are() {
             }
         }
         for id in &ids {
-            let found = street.trail().decision(id).await.unwrap();
+            let found = fixture.trail().decision(id).await.unwrap();
             assert_eq!(found.len(), 1, "{id}");
             assert!(found[0].json.contains(id.as_str()) && all.contains(&found[0]));
         }
-        assert_eq!(street.trail().seal().await.unwrap().seq, COUNT);
-        assert_eq!(read_through(&street).await, all);
+        assert_eq!(fixture.trail().seal().await.unwrap().seq, COUNT);
+        assert_eq!(read_through(&fixture).await, all);
         if left == 0 {
             break;
         }
-        let moved = street.move_segment(13).await;
+        let moved = fixture.move_segment(13).await;
         assert_eq!(moved, left.min(13));
         left -= moved;
         if left.is_multiple_of(2) {
-            street.forget().await;
+            fixture.forget().await;
         }
     }
     // All that is left of a chain that is archived to the end.
-    street.forget().await;
-    let keys: Vec<String> = street.redis.command(&["KEYS", "*/audit*"]);
-    let prefix = street.account.keys.prefix();
+    fixture.forget().await;
+    let keys: Vec<String> = fixture.redis.command(&["KEYS", "*/audit*"]);
+    let prefix = fixture.account.keys.prefix();
     let names = keys.iter().filter_map(|key| key.strip_prefix(prefix));
     // Statistics stay, as long as a day is kept.
     let left: BTreeSet<&str> = names
@@ -125,8 +125,8 @@ async fn every_filter_and_page_is_the_same_wherever_the_entries_are() {
         left,
         BTreeSet::from(["/live/audit/archived", "/live/audit/base", "/live/audit/segments"])
     );
-    street.append(COUNT).await;
-    let (page, total) = street.list(EVERYTHING, 0, 2).await;
+    fixture.append(COUNT).await;
+    let (page, total) = fixture.list(EVERYTHING, 0, 2).await;
     assert_eq!(
         (number(&page[0]), number(&page[1]), total),
         (COUNT + 1, COUNT, COUNT + 1)
@@ -134,10 +134,10 @@ async fn every_filter_and_page_is_the_same_wherever_the_entries_are() {
 }
 
 /// The whole trail, read from the beginning on.
-pub async fn read_through(street: &Street) -> Vec<Sealed> {
+pub async fn read_through(fixture: &Fixture) -> Vec<Sealed> {
     let mut all = Vec::new();
     loop {
-        let part = street.trail().read(all.len() as u64 + 1).await.unwrap();
+        let part = fixture.trail().read(all.len() as u64 + 1).await.unwrap();
         if part.is_empty() {
             return all;
         }
@@ -147,22 +147,22 @@ pub async fn read_through(street: &Street) -> Vec<Sealed> {
 
 #[tokio::test]
 async fn a_chain_is_verified_from_its_segments_and_manifests_alone() {
-    let street = Street::new().await;
-    street.fill(40).await;
-    while street.move_segment(7).await > 0 {}
-    let objects = street.objects().await;
+    let fixture = Fixture::new().await;
+    fixture.fill(40).await;
+    while fixture.move_segment(7).await > 0 {}
+    let objects = fixture.objects().await;
     let manifests: Vec<&String> = objects.iter().filter(|path| path.ends_with(".json")).collect();
     assert_eq!((objects.len(), manifests.len()), (12, 6));
     let (mut before, mut next) = ("genesis".to_owned(), 1);
     for path in manifests {
-        let place = street.archive.place();
+        let place = fixture.archive.place();
         let bytes = place.get(path).await.unwrap().unwrap();
         let manifest: Manifest = serde_json::from_slice(&bytes).unwrap();
         assert_eq!(
             (manifest.account.as_str(), manifest.mode.as_str()),
-            (street.account.id.as_str(), "live")
+            (fixture.account.id.as_str(), "live")
         );
-        let (segment_path, manifest_path) = manifest.segment.paths(&street.account.id, Mode::Live);
+        let (segment_path, manifest_path) = manifest.segment.paths(&fixture.account.id, Mode::Live);
         assert_eq!(&manifest_path, path);
         let bytes = place.get(&segment_path).await.unwrap().unwrap();
         let opened = Segment::open(&manifest.segment, &bytes).unwrap();
@@ -180,13 +180,13 @@ async fn a_chain_is_verified_from_its_segments_and_manifests_alone() {
 
 #[tokio::test]
 async fn the_same_entries_compressed_otherwise_are_still_themselves() {
-    let street = Street::new().await;
-    street.fill(5).await;
-    assert_eq!(street.move_segment(5).await, 5);
-    let (_, texts) = street.chain().segments(0).await.unwrap();
+    let fixture = Fixture::new().await;
+    fixture.fill(5).await;
+    assert_eq!(fixture.move_segment(5).await, 5);
+    let (_, texts) = fixture.chain().segments(0).await.unwrap();
     let descriptor: Descriptor = serde_json::from_str(&texts[0]).unwrap();
-    let (path, _) = descriptor.paths(&street.account.id, Mode::Live);
-    let bytes = street.archive.place().get(&path).await.unwrap().unwrap();
+    let (path, _) = descriptor.paths(&fixture.account.id, Mode::Live);
+    let bytes = fixture.archive.place().get(&path).await.unwrap().unwrap();
     let text = archive::segment::decompress(&bytes, descriptor.content_bytes).unwrap();
     let otherwise = zstd::encode_all(text.as_bytes(), 19).unwrap();
     assert_ne!(otherwise, bytes);
@@ -201,14 +201,14 @@ async fn the_same_entries_compressed_otherwise_are_still_themselves() {
 /// in the end is the second one's.
 #[tokio::test]
 async fn what_an_archiver_that_compresses_otherwise_wrote_over_is_read() {
-    let street = Street::new().await;
-    let ids = street.fill(5).await;
-    assert_eq!(street.move_segment(5).await, 5);
-    street.forget().await;
-    let (_, texts) = street.chain().segments(0).await.unwrap();
+    let fixture = Fixture::new().await;
+    let ids = fixture.fill(5).await;
+    assert_eq!(fixture.move_segment(5).await, 5);
+    fixture.forget().await;
+    let (_, texts) = fixture.chain().segments(0).await.unwrap();
     let descriptor: Descriptor = serde_json::from_str(&texts[0]).unwrap();
-    let (segment_path, manifest_path) = descriptor.paths(&street.account.id, Mode::Live);
-    let place = street.archive.place();
+    let (segment_path, manifest_path) = descriptor.paths(&fixture.account.id, Mode::Live);
+    let place = fixture.archive.place();
     let bytes = place.get(&segment_path).await.unwrap().unwrap();
     let otherwise = zstd::encode_all(zstd::decode_all(&*bytes).unwrap().as_slice(), 19).unwrap();
     let bytes = place.get(&manifest_path).await.unwrap().unwrap();
@@ -219,76 +219,76 @@ async fn what_an_archiver_that_compresses_otherwise_wrote_over_is_read() {
     let write_over = async |manifest: &Manifest| {
         let bytes = serde_json::to_vec(manifest).unwrap();
         place.put(&manifest_path, bytes).await.unwrap();
-        archive_at(street.root.path())
+        archive_at(fixture.root.path())
     };
     let fresh = write_over(&manifest).await;
-    let trail = history::trail::Trail::of(&street.store, &fresh, &street.account.id, Mode::Live);
+    let trail = history::trail::Trail::of(&fixture.store, &fresh, &fixture.account.id, Mode::Live);
     assert_eq!(trail.decision(&ids[0]).await.unwrap().len(), 1);
     assert_eq!(trail.read(1).await.unwrap().len(), 5);
     // That and no more: a manifest of other entries is none of this segment.
     manifest.segment.entries += 1;
     let fresh = write_over(&manifest).await;
-    let trail = history::trail::Trail::of(&street.store, &fresh, &street.account.id, Mode::Live);
+    let trail = history::trail::Trail::of(&fixture.store, &fresh, &fixture.account.id, Mode::Live);
     let error = trail.decision(&ids[0]).await.unwrap_err();
     assert!(error.to_string().contains(&manifest_path), "{error}");
 }
 
 #[tokio::test]
 async fn the_archive_waits_for_no_webhook() {
-    let street = Street::new().await;
-    street.fill(20).await;
-    let record = street.account.keys.record();
-    let set = |told: &str| -> i64 {
-        street
+    let fixture = Fixture::new().await;
+    fixture.fill(20).await;
+    let record = fixture.account.keys.record();
+    let set = |reported: &str| -> i64 {
+        fixture
             .redis
-            .command(&["HSET", &record, "live_webhooks", "1", "live_dispatched", told])
+            .command(&["HSET", &record, "live_webhooks", "1", "live_dispatched", reported])
     };
     set("12");
-    let standing = street.chain().standing().await.unwrap();
+    let standing = fixture.chain().backlog().await.unwrap();
     assert_eq!((standing.live, standing.movable), (20, 20));
-    assert_eq!(street.move_segment(50).await, 20);
+    assert_eq!(fixture.move_segment(50).await, 20);
     // Who comes late finds them there.
-    let trail = street.trail();
+    let trail = fixture.trail();
     assert!(trail.read_live(13).await.unwrap().is_none());
     assert_eq!(trail.read(13).await.unwrap().len(), 8);
 }
 
 #[tokio::test]
 async fn lines_that_are_not_sealed_stay() {
-    let street = Street::new().await;
-    street.fill(3).await;
-    street.append(3).await;
-    assert_eq!(street.move_segment(50).await, 3);
-    assert_eq!(street.list(EVERYTHING, 0, 9).await.1, 4);
-    let live: u64 = street
+    let fixture = Fixture::new().await;
+    fixture.fill(3).await;
+    fixture.append(3).await;
+    assert_eq!(fixture.move_segment(50).await, 3);
+    assert_eq!(fixture.list(EVERYTHING, 0, 9).await.1, 4);
+    let live: u64 = fixture
         .redis
-        .command(&["LLEN", &street.account.keys.audit(Mode::Live)]);
+        .command(&["LLEN", &fixture.account.keys.audit(Mode::Live)]);
     assert_eq!(live, 1);
 }
 
 #[tokio::test]
 async fn a_decision_corrected_after_it_was_archived_has_both_entries() {
-    let street = Street::new().await;
-    let ids = street.fill(10).await;
-    assert_eq!(street.move_segment(10).await, 10);
+    let fixture = Fixture::new().await;
+    let ids = fixture.fill(10).await;
+    assert_eq!(fixture.move_segment(10).await, 10);
     let late = format!(
         "{} A corrected 5 {} H 9 20775 202611 1 ,,,,,, acct_1 ann - vk_1 - m",
-        street.at_ms(90),
+        fixture.at_ms(90),
         ids[0]
     );
-    super::street::append(&street.store, &street.account, &late)
+    super::fixture::append(&fixture.store, &fixture.account, &late)
         .await
         .unwrap();
-    street.chain().seal().await.unwrap();
+    fixture.chain().seal().await.unwrap();
     // Its look-up has a live record now, and stays.
-    street.forget().await;
+    fixture.forget().await;
     for _ in 0..2 {
-        let found = street.trail().decision(&ids[0]).await.unwrap();
+        let found = fixture.trail().decision(&ids[0]).await.unwrap();
         assert_eq!(found.iter().map(number).collect::<Vec<_>>(), [3, 11]);
-        street.move_segment(10).await;
-        street.forget().await;
+        fixture.move_segment(10).await;
+        fixture.forget().await;
     }
-    let keys: Vec<String> = street.redis.command(&["KEYS", "*/audit/decisions/*"]);
+    let keys: Vec<String> = fixture.redis.command(&["KEYS", "*/audit/decisions/*"]);
     assert_eq!(keys, Vec::<String>::new());
 }
 
@@ -296,19 +296,19 @@ async fn a_decision_corrected_after_it_was_archived_has_both_entries() {
 #[tokio::test]
 async fn going_through_by_cursor_is_not_disturbed() {
     const COUNT: u64 = 80;
-    let street = Street::new().await;
-    street.fill(COUNT).await;
-    let all = street.trail().read(1).await.unwrap();
-    let whole = filters(&street, COUNT)
+    let fixture = Fixture::new().await;
+    fixture.fill(COUNT).await;
+    let all = fixture.trail().read(1).await.unwrap();
+    let whole = filters(&fixture, COUNT)
         .into_iter()
         .filter(|filter| filter.from_ms.is_none() && filter.to_ms.is_none());
     for (filter, limit) in whole.zip((1..9).cycle()) {
         let wanted = expected(&all, filter);
-        let pages = street.pages(filter, limit, async |page| {
+        let pages = fixture.pages(filter, limit, async |page| {
             if page % 3 == 1 {
-                street.fill(1).await;
+                fixture.fill(1).await;
             }
-            street.move_segment(1).await;
+            fixture.move_segment(1).await;
         });
         let met = pages.await.concat();
         // One that came before the first page of this filter is at its beginning.

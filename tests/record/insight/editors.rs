@@ -10,7 +10,7 @@ async fn set(caller: &Caller, path: &str, headers: &[(&str, &str)], body: Value)
 }
 
 #[tokio::test]
-async fn the_later_of_two_editors_is_told_and_changes_nothing() {
+async fn the_later_of_two_editors_is_reported_and_changes_nothing() {
     let world = World::start().await;
     let (account, caller) = world.account("builder").await;
     let path = "/v1/policies/bot";

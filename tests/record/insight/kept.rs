@@ -38,7 +38,7 @@ pub async fn overdue(world: &World, client: &Client) -> (HoldName, u64) {
         plan: plans.get("builder").unwrap(),
         charge: Some(&charge),
     };
-    let answer = ask.run(&world.store).await.unwrap();
+    let answer = ask.execute(&world.store).await.unwrap();
     assert!(matches!(answer.outcome, Outcome::Charged { .. }), "{answer:?}");
     (name, estimate)
 }

@@ -236,14 +236,14 @@ async fn a_call_that_ends_after_midnight_is_spent_on_the_day_of_its_approval() {
     let world = World::start().await;
     let (account, caller) = world.account("startup").await;
     let today = Period::at(clock::now_ms());
-    let scribe = crate::scribe::Scribe::of(&world.store, &account, Mode::Live);
+    let writer = crate::audit_writer::AuditWriter::new(&world.store, &account, Mode::Live);
     // Approved yesterday, ended just now.
     let (yesterday, month) = (today.day - 1, Period::at((today.day - 1) * DAY_MS).month);
     let memo = format!("{} bot - vk_1 p1 gpt-4o", account.id);
     let line = format!(
         "A settled 1500000000 allow_01KAH3V9J80000000000000001 H 9 {yesterday} {month} 0 ,,,,,, {memo}"
     );
-    scribe.write(&[(clock::now_ms(), line)]).await;
+    writer.write(&[(clock::now_ms(), line)]).await;
     let seen = overview(&caller, "?days=2").await;
     let said = |at: usize| (&seen["days"][at]["totalUsd"], &seen["days"][at]["calls"]);
     assert_eq!(said(0), (&json!(1.5), &json!(1)));

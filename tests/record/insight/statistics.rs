@@ -1,7 +1,7 @@
 //! Statistics agree with the audit trail, to the nano and to the last refusal, whoever seals and is killed when: they are
 //! recomputed here from the export, which anyone can do.
 
-use crate::scribe::Scribe;
+use crate::audit_writer::AuditWriter;
 use crate::stage::Stage;
 use crate::world::{BINARY, World, success};
 use domain::mode::Mode;
@@ -249,12 +249,12 @@ fn statistics_are_those_of_the_export_whoever_seals() {
     proptest!(config, |(lines in lines, pieces in 1_usize..6)| {
         runtime.block_on(async {
             let account = seed.account("builder").await;
-            let scribe = Scribe::of(&store, &account, Mode::Live);
+            let writer = AuditWriter::new(&store, &account, Mode::Live);
             let lines = written(&lines, today);
             for piece in lines.chunks(lines.len().div_ceil(pieces)) {
-                scribe.write(piece).await;
+                writer.write(piece).await;
                 // Two who race, and of whom one may come too late.
-                let chain = Chain::of(&store, &account.id, Mode::Live);
+                let chain = Chain::new(&store, &account.id, Mode::Live);
                 let (one, other) = tokio::join!(chain.seal(), chain.seal());
                 one.unwrap();
                 other.unwrap();
@@ -284,21 +284,21 @@ async fn servers_that_race_and_are_killed_add_each_entry_once() {
         });
     }
     let lines = written(&lines, today);
-    let scribe = Scribe::of(&store, &account, Mode::Live);
+    let writer = AuditWriter::new(&store, &account, Mode::Live);
     let start =
         || Admin::start(AdminOptions::new(BINARY, redis.url()).env("TOLLGATE_AUDIT__SEAL_EVERY_MS", "1"));
     let mut unfinished = 0;
     for part in lines.chunks(lines.len().div_ceil(4)) {
-        let before = scribe.hashes().await.len();
+        let before = writer.hashes().await.len();
         let (victim, other) = (start(), start());
-        scribe.write(part).await;
+        writer.write(part).await;
         eventually("the servers seal some", SOON, async || {
-            (scribe.hashes().await.len() > before).then_some(())
+            (writer.hashes().await.len() > before).then_some(())
         })
         .await;
         victim.kill9();
         other.kill9();
-        unfinished += usize::from(scribe.hashes().await.len() < scribe.lines().await.len());
+        unfinished += usize::from(writer.hashes().await.len() < writer.lines().await.len());
     }
     assert!(unfinished > 0, "all was sealed whenever they were killed");
     let model = recomputed(&export(&store, &account, Mode::Live).await);
@@ -344,7 +344,7 @@ async fn a_day_names_so_many_agents_and_ends_to_be_kept() {
     let store = redis.store();
     let account = Seed::new(&store).await.account("enterprise").await;
     let today = Period::at(clock::now_ms()).day;
-    let scribe = Scribe::of(&store, &account, Mode::Test);
+    let writer = AuditWriter::new(&store, &account, Mode::Test);
     let count = AGENTS_MAX as u64 + 250;
     let spend = |n: u64| {
         let line = format!(
@@ -354,8 +354,8 @@ async fn a_day_names_so_many_agents_and_ends_to_be_kept() {
         (today * DAY_MS, line)
     };
     let lines: Vec<(u64, String)> = (0..count).chain(0..count).map(spend).collect();
-    scribe.write(&lines).await;
-    Chain::of(&store, &account.id, Mode::Test).seal().await.unwrap();
+    writer.write(&lines).await;
+    Chain::new(&store, &account.id, Mode::Test).seal().await.unwrap();
     let days = stored(&store, &account, Mode::Test, today).await;
     let day = days.last().unwrap();
     assert_eq!(day.agents.len(), AGENTS_MAX, "those that came first");
@@ -378,12 +378,12 @@ async fn a_sum_that_passes_what_the_store_can_count_stops_no_trail() {
     let world = World::start().await;
     let account = world.seed.account("enterprise").await;
     let tester = world.caller(&account, Mode::Test).await;
-    let scribe = Scribe::of(&world.store, &account, Mode::Test);
+    let writer = AuditWriter::new(&world.store, &account, Mode::Test);
     let today = Period::at(clock::now_ms()).day;
     // Money of test mode is free, so that anyone can spend 9,000,000 USD a thousand times.
     let line = r#"{"type":"spend.requested","agentId":"bot","actor":"k","data":{"amountNanos":"9000000000000000"}} outcome=settled"#;
     let lines: Vec<(u64, String)> = (0..2200).map(|_| (today * DAY_MS, line.to_owned())).collect();
-    scribe.write(&lines).await;
+    writer.write(&lines).await;
     let seen = success(&tester.get("/v1/overview?days=1").await, 200);
     assert_eq!(seen["partial"], json!(false), "all of it is sealed");
     let usd = seen["days"][0]["totalUsd"].as_f64().unwrap();

@@ -42,7 +42,7 @@ async fn caps_say_what_is_left_of_them() {
 }
 
 #[tokio::test]
-async fn a_wallet_and_account_wide_policies_are_told() {
+async fn a_wallet_and_account_wide_policies_are_reported() {
     let world = World::start().await;
     let (account, _) = world.account("startup").await;
     let caller = world.caller(&account, domain::mode::Mode::Test).await;

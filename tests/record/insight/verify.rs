@@ -1,6 +1,6 @@
 //! A trail is verified while the caller watches.
 
-use crate::scribe::{Scribe, lines};
+use crate::audit_writer::{AuditWriter, lines};
 use crate::world::{FULL, World, problem};
 use domain::mode::Mode;
 use futures::StreamExt;
@@ -25,14 +25,14 @@ async fn verify(caller: &Caller) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn progress_is_told_and_then_the_verdict() {
+async fn progress_is_reported_and_then_the_verdict() {
     let world = World::start().await;
     let (account, caller) = world.account("builder").await;
     let tester = world.caller(&account, Mode::Test).await;
     let empty = verify(&tester).await;
     let verdict = empty.last().unwrap();
     assert_eq!((&verdict["done"], &verdict["ok"]), (&json!(true), &json!(true)));
-    Scribe::of(&world.store, &account, Mode::Test)
+    AuditWriter::new(&world.store, &account, Mode::Test)
         .write(&lines(2000))
         .await;
     let said = verify(&tester).await;
@@ -51,12 +51,12 @@ async fn progress_is_told_and_then_the_verdict() {
 }
 
 #[tokio::test]
-async fn a_trail_that_was_changed_is_told_where_and_a_checkpoint_proves_its_end() {
+async fn a_trail_that_was_changed_is_reported_where_and_a_checkpoint_proves_its_end() {
     let often = |options: AdminOptions| options.env("TOLLGATE_AUDIT__CHECKPOINT_EVERY_MS", "100");
     let world = World::start_with(often).await;
     let (account, caller) = world.account("builder").await;
-    let scribe = Scribe::of(&world.store, &account, Mode::Live);
-    scribe.write(&lines(1000)).await;
+    let writer = AuditWriter::new(&world.store, &account, Mode::Live);
+    writer.write(&lines(1000)).await;
     eventually("a signed checkpoint", SOON, async || {
         let said = verify(&caller).await;
         (said.last()?["endProven"] == json!(true)).then_some(())
@@ -107,12 +107,12 @@ async fn an_account_verifies_once_at_a_time_and_who_hangs_up_stops_it() {
     let mut callers = Vec::new();
     for _ in 0..3 {
         let account = world.seed.account("enterprise").await;
-        Scribe::of(&world.store, &account, Mode::Live)
+        AuditWriter::new(&world.store, &account, Mode::Live)
             .write(&lines(LONG))
             .await;
         let key = world.issue(&account, Mode::Live, FULL, &[], None).await;
         let other = world.issue(&account, Mode::Test, FULL, &[], None).await;
-        store::audit::chain::Chain::of(&world.store, &account.id, Mode::Live)
+        store::audit::chain::Chain::new(&world.store, &account.id, Mode::Live)
             .seal()
             .await
             .unwrap();

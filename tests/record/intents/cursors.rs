@@ -1,6 +1,6 @@
 //! Going through a list of intents by cursor while some of them leave the store for the archive, are decided, and are made.
 
-use super::house::{House, made_at};
+use super::fixture::{Fixture, made_at};
 use crate::world::{success, text};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ struct Reader {
 }
 
 impl Reader {
-    fn of(filter: &'static str, limit: usize) -> Self {
+    fn new(filter: &'static str, limit: usize) -> Self {
         Self {
             filter,
             limit,
@@ -37,11 +37,11 @@ impl Reader {
     }
 
     /// Reads the next page, if there is one.
-    async fn read(&mut self, house: &House) {
+    async fn read(&mut self, fixture: &Fixture) {
         let Some(cursor) = self.next.take() else { return };
         let (limit, filter) = (self.limit, self.filter);
         let page = success(
-            &house
+            &fixture
                 .get(&format!("/v1/intents?limit={limit}{filter}{cursor}"))
                 .await,
             200,
@@ -57,8 +57,8 @@ impl Reader {
 }
 
 /// The ids of a list, whole.
-async fn ids(house: &House, filter: &str) -> Vec<String> {
-    let page = success(&house.get(&format!("/v1/intents?limit=200{filter}")).await, 200);
+async fn ids(fixture: &Fixture, filter: &str) -> Vec<String> {
+    let page = success(&fixture.get(&format!("/v1/intents?limit=200{filter}")).await, 200);
     assert_eq!(page["nextCursor"], Value::Null);
     let found = page["intents"].as_array().unwrap();
     found
@@ -69,41 +69,41 @@ async fn ids(house: &House, filter: &str) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_archived_decided_or_made_meanwhile_is_met_once() {
-    let house = House::build().await;
+    let fixture = Fixture::build().await;
     let mut waiting = Vec::new();
     for round in 0..4 {
-        house.live_a_little(round).await;
-        waiting.push(house.waiting("bob", &format!("waits {round}")).await);
+        fixture.live_a_little(round).await;
+        waiting.push(fixture.waiting("bob", &format!("waits {round}")).await);
     }
     // Each limit is a reader that is somewhere else when something happens.
     let mut readers: Vec<Reader> = Vec::new();
     let mut before: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for filter in LISTS {
-        before.insert(filter, ids(&house, filter).await);
-        readers.extend([1, 2, 3, 5, 7, 11].map(|limit| Reader::of(filter, limit)));
+        before.insert(filter, ids(&fixture, filter).await);
+        readers.extend([1, 2, 3, 5, 7, 11].map(|limit| Reader::new(filter, limit)));
     }
-    let made: Vec<u64> = house.all().await.iter().rev().map(made_at).collect();
+    let made: Vec<u64> = fixture.all().await.iter().rev().map(made_at).collect();
     let total = before[""].len();
     for step in 0..total + 3 {
         for reader in &mut readers {
-            reader.read(&house).await;
+            reader.read(&fixture).await;
         }
         match step {
-            2 | 5 => drop(house.settled("bob", 3, &format!("later {step}")).await),
+            2 | 5 => drop(fixture.settled("bob", 3, &format!("later {step}")).await),
             // Those that waited are decided when most of what is newer has left.
-            4 => house.decide(&waiting[0], "approve").await,
-            7 => house.decide(&waiting[1], "deny").await,
+            4 => fixture.decide(&waiting[0], "approve").await,
+            7 => fixture.decide(&waiting[1], "deny").await,
             _ => {}
         }
         if step % 2 == 1 {
             let until = made[(step * 3).min(total - 1)];
-            house.move_until(until).await.unwrap();
+            fixture.move_until(until).await.unwrap();
         }
     }
     assert!(
-        house.live() < total as u64 / 2,
+        fixture.live() < total as u64 / 2,
         "most have left: {}",
-        house.live()
+        fixture.live()
     );
     for reader in readers {
         let name = format!("{} in pages of {}", reader.filter, reader.limit);
@@ -120,75 +120,75 @@ async fn what_is_archived_decided_or_made_meanwhile_is_met_once() {
             before[reader.filter].len()
         );
     }
-    house.check(0);
+    fixture.check(0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pages_by_cursor_are_the_list_wherever_the_intents_are() {
-    let house = House::build().await;
+    let fixture = Fixture::build().await;
     for round in 0..3 {
-        house.live_a_little(round).await;
+        fixture.live_a_little(round).await;
     }
-    let half = made_at(&house.all().await[12]);
+    let half = made_at(&fixture.all().await[12]);
     for step in 0..3 {
         for filter in LISTS {
-            let whole = ids(&house, filter).await;
+            let whole = ids(&fixture, filter).await;
             for limit in [1, 3, whole.len(), whole.len() + 1] {
-                let mut reader = Reader::of(filter, limit);
+                let mut reader = Reader::new(filter, limit);
                 let mut met = Vec::new();
                 while reader.next.is_some() {
                     reader.met.clear();
                     let cursor = reader.next.clone().unwrap();
-                    let page = house
+                    let page = fixture
                         .get(&format!("/v1/intents?limit={limit}{filter}{cursor}"))
                         .await;
                     let page = success(&page, 200);
                     let found = page["intents"].as_array().unwrap();
                     met.extend(found.iter().map(|one| text(one, "/intent_id").to_owned()));
-                    reader.read(&house).await;
+                    reader.read(&fixture).await;
                 }
                 assert_eq!(met, whole, "{filter} in pages of {limit}, {step} moves");
                 assert_eq!(reader.pages, whole.len().div_ceil(limit), "no page is empty");
             }
         }
         match step {
-            0 => assert!(house.move_until(half).await.unwrap() > 0),
-            _ => drop(house.move_all().await),
+            0 => assert!(fixture.move_until(half).await.unwrap() > 0),
+            _ => drop(fixture.move_all().await),
         }
     }
-    assert_eq!(house.live(), 0);
+    assert_eq!(fixture.live(), 0);
 }
 
 /// Intents that an earlier version made have no number: they are listed by their times.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn intents_of_an_earlier_version_are_met_once() {
-    let house = House::build().await;
+    let fixture = Fixture::build().await;
     for round in 0..2 {
-        house.live_a_little(round).await;
+        fixture.live_a_little(round).await;
     }
-    let old = ids(&house, "").await;
+    let old = ids(&fixture, "").await;
     for id in &old {
-        let key = house.account.keys.intent(super::house::MODE, id);
-        let _: u64 = house.world.redis.command(&["HDEL", &key, "seq", "filed"]);
+        let key = fixture.account.keys.intent(super::fixture::MODE, id);
+        let _: u64 = fixture.world.redis.command(&["HDEL", &key, "seq", "filed"]);
     }
-    house.live_a_little(2).await;
-    let cut = made_at(&house.all().await[20]);
+    fixture.live_a_little(2).await;
+    let cut = made_at(&fixture.all().await[20]);
     for filter in LISTS {
-        let whole = ids(&house, filter).await;
+        let whole = ids(&fixture, filter).await;
         for limit in [1, 4] {
-            let mut reader = Reader::of(filter, limit);
+            let mut reader = Reader::new(filter, limit);
             while reader.next.is_some() {
-                reader.read(&house).await;
+                reader.read(&fixture).await;
             }
             assert_eq!(reader.met.len(), whole.len(), "{filter} in pages of {limit}");
             assert!(reader.met.values().all(|count| *count == 1), "{:?}", reader.met);
         }
     }
-    let mut reader = Reader::of("", 2);
-    reader.read(&house).await;
-    house.move_until(cut).await.unwrap();
+    let mut reader = Reader::new("", 2);
+    reader.read(&fixture).await;
+    fixture.move_until(cut).await.unwrap();
     while reader.next.is_some() {
-        reader.read(&house).await;
+        reader.read(&fixture).await;
     }
-    assert_eq!(reader.met.len(), house.all().await.len());
+    assert_eq!(reader.met.len(), fixture.all().await.len());
 }

@@ -1,6 +1,6 @@
 //! What moves, what stays, and that nobody can tell the difference.
 
-use super::house::{House, MODE, age, made_at};
+use super::fixture::{Fixture, MODE, age, made_at};
 use crate::world::{success, text};
 use domain::budget::Budget;
 use harness::Caller;
@@ -10,18 +10,18 @@ use store::account::usage::Usage;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_list_document_and_export_is_the_same_wherever_the_intents_are() {
-    let house = House::build().await;
+    let fixture = Fixture::build().await;
     for round in 0..3 {
-        house.live_a_little(round).await;
+        fixture.live_a_little(round).await;
     }
     // What stays is newer than everything that goes.
-    let open = house.funded().await;
-    let waiting = house.waiting("ann", "waits").await;
-    let before = house.told().await;
-    let all = house.all().await;
+    let open = fixture.funded().await;
+    let waiting = fixture.waiting("ann", "waits").await;
+    let before = fixture.bodies().await;
+    let all = fixture.all().await;
     let (total, stays) = (all.len() as u64, 3);
-    assert_eq!(house.live(), total);
-    house.check(0);
+    assert_eq!(fixture.live(), total);
+    fixture.check(0);
     // At the first spend of the second and of the third round, and at the end.
     let round = (total - stays) / 3;
     let at = |from_the_oldest: u64| {
@@ -29,51 +29,59 @@ async fn every_list_document_and_export_is_the_same_wherever_the_intents_are() {
         made_at(&all[newest])
     };
     let mut left = total;
-    for now_ms in [at(round), at(2 * round), house.now_ms().await] {
-        let moved = house.move_until(now_ms).await.unwrap();
+    for now_ms in [at(round), at(2 * round), fixture.now_ms().await] {
+        let moved = fixture.move_until(now_ms).await.unwrap();
         assert!(moved > 0);
         left -= moved;
-        assert_eq!(house.live(), left);
-        for (then, now) in before.iter().zip(house.told().await) {
+        assert_eq!(fixture.live(), left);
+        for (then, now) in before.iter().zip(fixture.bodies().await) {
             assert_eq!(then, &now, "{}", then.0);
         }
-        house.check(0);
+        fixture.check(0);
     }
     assert_eq!(left, stays, "the open escrow's two, and the one that waits");
     // What nothing points to any more is gone from the store.
-    let prefix = format!("{}/{MODE}/", house.account.keys.prefix());
-    let keys: Vec<String> = house
+    let prefix = format!("{}/{MODE}/", fixture.account.keys.prefix());
+    let keys: Vec<String> = fixture
         .world
         .redis
         .command(&["KEYS", &format!("{prefix}intents/agent/bob")]);
     assert_eq!(keys, Vec::<String>::new());
     // Both come to their end, and follow.
-    house.decide(&waiting, "approve").await;
-    house.escrow("release", json!({ "escrowId": open })).await;
+    fixture.decide(&waiting, "approve").await;
+    fixture.escrow("release", json!({ "escrowId": open })).await;
     let ids = async || {
-        let all = house.all().await;
+        let all = fixture.all().await;
         let ids: BTreeSet<String> = all.iter().map(|one| text(one, "/intent_id").to_owned()).collect();
         (all.len(), ids)
     };
-    let (before, had) = (house.told().await, ids().await);
-    assert_eq!(house.move_all().await, stays + 1);
-    assert_eq!(house.live(), 0);
+    let (before, had) = (fixture.bodies().await, ids().await);
+    assert_eq!(fixture.move_all().await, stays + 1);
+    assert_eq!(fixture.live(), 0);
     // Of the text that the account keeps only the conditions of its escrows are left: an archived intent counts no more.
-    let escrows: Vec<String> = house.world.redis.command(&["KEYS", &format!("{prefix}escrow/*")]);
+    let escrows: Vec<String> = fixture
+        .world
+        .redis
+        .command(&["KEYS", &format!("{prefix}escrow/*")]);
     let records = escrows.iter().filter(|key| !key.ends_with("/siblings"));
-    let conditions = records.map(|key| house.world.redis.command::<u64>(&["HSTRLEN", key, "conditions"]));
-    let usage = Usage::read(&house.world.store, &house.account.keys, MODE)
+    let conditions = records.map(|key| {
+        fixture
+            .world
+            .redis
+            .command::<u64>(&["HSTRLEN", key, "conditions"])
+    });
+    let usage = Usage::read(&fixture.world.store, &fixture.account.keys, MODE)
         .await
         .unwrap();
-    assert_eq!(usage.of(Budget::TextBytes), conditions.sum::<u64>());
-    assert_eq!(usage.of(Budget::Intents), 0);
+    assert_eq!(usage.count(Budget::TextBytes), conditions.sum::<u64>());
+    assert_eq!(usage.count(Budget::Intents), 0);
     assert_eq!(ids().await, had);
     let documents = before.iter().filter(|(path, _)| !path.contains("limit="));
     for (path, then) in documents {
-        assert_eq!(then, &house.get(path).await.text(), "{path}");
+        assert_eq!(then, &fixture.get(path).await.text(), "{path}");
     }
-    house.check(0);
-    let decided = house
+    fixture.check(0);
+    let decided = fixture
         .approver
         .post(&format!("/v1/intents/{waiting}/approve"), json!({}))
         .await;
@@ -82,25 +90,29 @@ async fn every_list_document_and_export_is_the_same_wherever_the_intents_are() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_may_still_change_or_is_young_stays_however_old_its_neighbours_are() {
-    let house = House::build().await;
-    let waiting = house.waiting("ann", "waits").await;
-    let open = house.funded().await;
-    let settled = house.settled("bob", 2, "old").await;
-    let (store, place) = (&house.world.store, (house.account.id.as_str(), MODE));
+    let fixture = Fixture::build().await;
+    let waiting = fixture.waiting("ann", "waits").await;
+    let open = fixture.funded().await;
+    let settled = fixture.settled("bob", 2, "old").await;
+    let (store, place) = (&fixture.world.store, (fixture.account.id.as_str(), MODE));
     // Too young; and old, but not yet enough to fill a segment.
-    let now_ms = house.now_ms().await;
+    let now_ms = fixture.now_ms().await;
     for (after_ms, gather_ms) in [(3_600_000, 0), (0, 3_600_000)] {
         let young = archive::intents::Age {
             after_ms,
             gather_ms,
             ..age(now_ms)
         };
-        let moved = house.archive.move_intents(store, place, young, 0).await.unwrap();
+        let moved = fixture
+            .archive
+            .move_intents(store, place, young, 0)
+            .await
+            .unwrap();
         assert_eq!((moved.intents, moved.next), (0, 0));
     }
-    assert_eq!(house.move_all().await, 1);
-    assert_eq!(house.live(), 3);
-    let ids: Vec<Value> = house
+    assert_eq!(fixture.move_all().await, 1);
+    assert_eq!(fixture.live(), 3);
+    let ids: Vec<Value> = fixture
         .all()
         .await
         .iter()
@@ -110,41 +122,41 @@ async fn what_may_still_change_or_is_young_stays_however_old_its_neighbours_are(
         (ids.len(), &ids[2], &ids[3]),
         (4, &json!(waiting), &json!(settled))
     );
-    house
+    fixture
         .escrow("dispute", json!({ "escrowId": open, "reason": "late" }))
         .await;
-    assert_eq!(house.move_all().await, 0, "a disputed escrow is still open");
+    assert_eq!(fixture.move_all().await, 0, "a disputed escrow is still open");
     let number = open.to_string();
-    let resolved = house
+    let resolved = fixture
         .cli()
         .json(&["escrow", "resolve", "--escrow", &number, "--to", "payer"]);
     assert_eq!(resolved["status"], json!("refunded"), "{resolved}");
-    assert_eq!(house.move_all().await, 3);
-    let dispute = success(&house.get("/v1/intents?kind=escrow_dispute").await, 200);
+    assert_eq!(fixture.move_all().await, 3);
+    let dispute = success(&fixture.get("/v1/intents?kind=escrow_dispute").await, 200);
     assert_eq!(dispute["total"], json!(1), "{dispute}");
-    house.check(0);
+    fixture.check(0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_young_key_is_replayed_and_that_of_an_archived_intent_runs_anew() {
-    let house = House::build().await;
-    let old = house.settled("bob", 2, "old").await;
-    assert_eq!(house.move_all().await, 1);
-    let first = success(&house.spend("ann", 3, "young").await, 200);
-    let again = success(&house.spend("ann", 3, "young").await, 200);
+    let fixture = Fixture::build().await;
+    let old = fixture.settled("bob", 2, "old").await;
+    assert_eq!(fixture.move_all().await, 1);
+    let first = success(&fixture.spend("ann", 3, "young").await, 200);
+    let again = success(&fixture.spend("ann", 3, "young").await, 200);
     assert_eq!(first["transactionId"], again["transactionId"]);
-    assert_eq!(house.all().await.len(), 2);
+    assert_eq!(fixture.all().await.len(), 2);
     // Another spend, under the same id: the newest is shown by it.
-    assert_eq!(house.settled("bob", 5, "old").await, old);
-    assert_eq!(house.all().await.len(), 3);
+    assert_eq!(fixture.settled("bob", 5, "old").await, old);
+    assert_eq!(fixture.all().await.len(), 3);
     for _ in 0..2 {
-        let shown = success(&house.get(&format!("/v1/intents/{old}")).await, 200);
+        let shown = success(&fixture.get(&format!("/v1/intents/{old}")).await, 200);
         assert_eq!(shown["intent"]["amount"], json!(5));
-        house.check(0);
-        house.move_all().await;
+        fixture.check(0);
+        fixture.move_all().await;
     }
-    assert_eq!(house.live(), 0);
-    let listed = success(&house.get("/v1/intents?agentId=bob").await, 200);
+    assert_eq!(fixture.live(), 0);
+    let listed = success(&fixture.get("/v1/intents?agentId=bob").await, 200);
     assert_eq!(text(&listed, "/intents/1/intent_id"), old);
     assert_eq!(listed["intents"][1]["amount"], json!(2));
 }
@@ -152,9 +164,9 @@ async fn a_young_key_is_replayed_and_that_of_an_archived_intent_runs_anew() {
 /// Release and dispute leave no way back: under a key that is free again, too, they find that the escrow is resolved.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_key_of_an_archived_release_or_dispute_is_refused_and_not_held() {
-    let house = House::build().await;
-    let other = house.world.seed.account("enterprise").await;
-    let stranger = house.world.caller(&other, MODE).await;
+    let fixture = Fixture::build().await;
+    let other = fixture.world.seed.account("enterprise").await;
+    let stranger = fixture.world.caller(&other, MODE).await;
     let made = stranger
         .post("/v1/wallets/create", json!({ "botId": "eve" }))
         .await;
@@ -166,32 +178,32 @@ async fn the_key_of_an_archived_release_or_dispute_is_refused_and_not_held() {
             .await
     };
     let cases = [
-        ("release", &house.caller, house.funded().await),
-        ("release", &stranger, house.funded_for(&elsewhere).await),
-        ("dispute", &house.caller, house.funded_for(&elsewhere).await),
-        ("dispute", &stranger, house.funded_for(&elsewhere).await),
+        ("release", &fixture.caller, fixture.funded().await),
+        ("release", &stranger, fixture.funded_for(&elsewhere).await),
+        ("dispute", &fixture.caller, fixture.funded_for(&elsewhere).await),
+        ("dispute", &stranger, fixture.funded_for(&elsewhere).await),
     ];
     for (n, (word, by, escrow)) in cases.iter().enumerate() {
         success(&send(by, word, escrow, &n.to_string()).await, 200);
         if *word == "dispute" {
             let number = escrow.to_string();
-            let resolved = house
+            let resolved = fixture
                 .cli()
                 .json(&["escrow", "resolve", "--escrow", &number, "--to", "payer"]);
             assert_eq!(resolved["status"], json!("refunded"), "{resolved}");
         }
     }
-    house.move_all().await;
-    house.move_all_of(&other).await;
+    fixture.move_all().await;
+    fixture.move_all_of(&other).await;
     for (n, (word, by, escrow)) in cases.iter().enumerate() {
         let status = if *word == "release" {
             "released"
         } else {
             "refunded"
         };
-        let told = send(by, word, escrow, &n.to_string()).await;
-        assert_eq!(told.status, 409, "{n}: {}", told.text());
-        let refused = told.json();
+        let bodies = send(by, word, escrow, &n.to_string()).await;
+        assert_eq!(bodies.status, 409, "{n}: {}", bodies.text());
+        let refused = bodies.json();
         assert_eq!(
             (&refused["code"], &refused["status"], &refused["replayed"]),
             (&json!("ESCROW_RESOLVED"), &json!(status), &Value::Null),
@@ -201,37 +213,37 @@ async fn the_key_of_an_archived_release_or_dispute_is_refused_and_not_held() {
         assert_eq!(again["replayed"], json!(true), "{n}: {again}");
         // Nor is the key held: another request under it is another request.
         let word = if *word == "release" { "dispute" } else { "release" };
-        let told = send(by, word, escrow, &n.to_string()).await;
-        assert_eq!(told.json()["code"], json!("IDEMPOTENCY_KEY_REUSED"), "{n}");
+        let bodies = send(by, word, escrow, &n.to_string()).await;
+        assert_eq!(bodies.json()["code"], json!("IDEMPOTENCY_KEY_REUSED"), "{n}");
         let intent = text(&refused, "/intent_id");
         let shown = success(&by.get(&format!("/v1/intents/{intent}")).await, 200);
         assert_eq!(shown["intent"]["state"], json!("blocked"), "{n}");
     }
-    house.check(0);
+    fixture.check(0);
 }
 
 /// The server's own archiver, with an intent whose time was set back by more than 90 days and the week for others to come.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_moves_what_is_old_and_leaves_what_is_young() {
     const DAY_MS: u64 = 86_400_000;
-    let house = House::build().await;
-    let now_ms = house.now_ms().await;
+    let fixture = Fixture::build().await;
+    let now_ms = fixture.now_ms().await;
     let mut ids = Vec::new();
     for (n, days) in [98, 96, 1].into_iter().enumerate() {
-        let id = house.settled("ann", 1, &n.to_string()).await;
-        let key = house.account.keys.intent(MODE, &id);
+        let id = fixture.settled("ann", 1, &n.to_string()).await;
+        let key = fixture.account.keys.intent(MODE, &id);
         let at = (now_ms - days * DAY_MS).to_string();
-        let _: u64 = house.world.redis.command(&["HSET", &key, "at", &at]);
+        let _: u64 = fixture.world.redis.command(&["HSET", &key, "at", &at]);
         ids.push(id);
     }
     for _ in 0..600 {
-        if house.live() < 3 {
+        if fixture.live() < 3 {
             break;
         }
         tokio::time::sleep(std::time::Duration::from_millis(100)).await;
     }
-    assert_eq!(house.live(), 1, "{}", house.world.admin.logs());
-    let listed: Vec<String> = house
+    assert_eq!(fixture.live(), 1, "{}", fixture.world.admin.logs());
+    let listed: Vec<String> = fixture
         .all()
         .await
         .iter()
@@ -239,7 +251,7 @@ async fn a_server_moves_what_is_old_and_leaves_what_is_young() {
         .collect();
     ids.reverse();
     assert_eq!(listed, ids);
-    assert!(house.world.admin.logs().contains("archived intents"));
+    assert!(fixture.world.admin.logs().contains("archived intents"));
 }
 
 /// However many have to stay: those behind them move, in steps of bounded work.
@@ -253,31 +265,31 @@ async fn many_that_have_to_stay_stand_in_nobodys_way() {
           redis.call('HSET', KEYS[1] .. id, 'id', id) \
           for list = 2, #KEYS do redis.call('RPUSH', KEYS[list], id) end \
         end return 1";
-    let house = House::build().await;
-    let waiting = house.waiting("ann", "waits").await;
-    let keys = &house.account.keys;
+    let fixture = Fixture::build().await;
+    let waiting = fixture.waiting("ann", "waits").await;
+    let keys = &fixture.account.keys;
     let prefix = keys.intent(MODE, "");
     let lists = ["intents", "intents/kind/spend", "intents/agent/ann"]
         .map(|list| format!("{}/{MODE}/{list}", keys.prefix()));
     let [all, kind, agent] = &lists;
-    let copied: u64 = house
+    let copied: u64 = fixture
         .world
         .redis
         .command(&["EVAL", COPY, "4", &prefix, all, kind, agent, &waiting, "4500"]);
     assert_eq!(copied, 1);
-    let unfunded = house.unfunded().await;
+    let unfunded = fixture.unfunded().await;
     let mut settled = Vec::new();
     for n in 0..5 {
-        settled.push(house.settled("bob", 2, &format!("old {n}")).await);
+        settled.push(fixture.settled("bob", 2, &format!("old {n}")).await);
     }
-    let before = house.live();
-    let place = (house.account.id.as_str(), MODE);
-    let (age, mut from, mut moved) = (age(house.now_ms().await), 0, 0);
+    let before = fixture.live();
+    let place = (fixture.account.id.as_str(), MODE);
+    let (age, mut from, mut moved) = (age(fixture.now_ms().await), 0, 0);
     let mut steps = Vec::new();
     for _ in 0..4 {
-        let step = house
+        let step = fixture
             .archive
-            .move_intents(&house.world.store, place, age, from)
+            .move_intents(&fixture.world.store, place, age, from)
             .await
             .unwrap();
         (from, moved) = (step.next, moved + step.intents);
@@ -288,11 +300,11 @@ async fn many_that_have_to_stay_stand_in_nobodys_way() {
         moved, 6,
         "what was settled, and that of the escrow that was never funded: {steps:?}"
     );
-    assert_eq!(house.live(), before - 6);
+    assert_eq!(fixture.live(), before - 6);
     for id in &settled {
-        success(&house.get(&format!("/v1/intents/{id}")).await, 200);
+        success(&fixture.get(&format!("/v1/intents/{id}")).await, 200);
     }
-    let escrow = house.escrow("fund", json!({ "escrowId": unfunded })).await;
+    let escrow = fixture.escrow("fund", json!({ "escrowId": unfunded })).await;
     assert_eq!(escrow["success"], json!(true), "it can be funded even so");
 }
 
@@ -300,16 +312,16 @@ async fn many_that_have_to_stay_stand_in_nobodys_way() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_that_stands_too_far_behind_others_stays_until_those_have_left() {
     use store::intent::archive::PASSED_MAX;
-    let house = House::build().await;
-    let list = format!("{}/{MODE}/intents/state/settled", house.account.keys.prefix());
+    let fixture = Fixture::build().await;
+    let list = format!("{}/{MODE}/intents/state/settled", fixture.account.keys.prefix());
     let fill = "for n = 1, tonumber(ARGV[1]) do redis.call('RPUSH', KEYS[1], 'another') end return 1";
     let count = (PASSED_MAX + 1).to_string();
-    let redis = &house.world.redis;
+    let redis = &fixture.world.redis;
     assert_eq!(redis.command::<u64>(&["EVAL", fill, "1", &list, &count]), 1);
-    let id = house.settled("ann", 1, "far").await;
-    assert_eq!(house.move_all().await, 0, "one place too far");
+    let id = fixture.settled("ann", 1, "far").await;
+    assert_eq!(fixture.move_all().await, 0, "one place too far");
     let _: String = redis.command(&["LPOP", &list]);
-    assert_eq!(house.move_all().await, 1, "at the bound");
+    assert_eq!(fixture.move_all().await, 1, "at the bound");
     assert_eq!(redis.command::<u64>(&["LLEN", &list]), PASSED_MAX as u64);
-    success(&house.get(&format!("/v1/intents/{id}")).await, 200);
+    success(&fixture.get(&format!("/v1/intents/{id}")).await, 200);
 }

@@ -1,6 +1,6 @@
 //! Archivers that race or are cut off, and segments that are not what they were.
 
-use super::house::{House, MODE, age, archive_at, made_at};
+use super::fixture::{Fixture, MODE, age, archive_at, made_at};
 use crate::world::problem;
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -10,11 +10,11 @@ use store::intent::IntentRecord;
 use store::intent::archive::ArchivedIntents;
 
 /// The files of the archived intents.
-fn files(house: &House) -> Vec<PathBuf> {
-    let dir = house
+fn files(fixture: &Fixture) -> Vec<PathBuf> {
+    let dir = fixture
         .root
         .path()
-        .join(format!("intents/{}/{MODE}", house.account.id));
+        .join(format!("intents/{}/{MODE}", fixture.account.id));
     let mut files: Vec<PathBuf> = std::fs::read_dir(dir)
         .unwrap()
         .map(|file| file.unwrap().path())
@@ -26,19 +26,19 @@ fn files(house: &House) -> Vec<PathBuf> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_archivers_that_race_or_are_cut_off_each_intent_leaves_once() {
     const COUNT: u64 = 24;
-    let house = Arc::new(House::build().await);
+    let fixture = Arc::new(Fixture::build().await);
     for n in 0..COUNT {
         let agent = if n % 3 == 0 { "bob" } else { "ann" };
-        house.settled(agent, n + 1, &n.to_string()).await;
+        fixture.settled(agent, n + 1, &n.to_string()).await;
     }
-    let before = house.told().await;
-    let newest = house.now_ms().await;
-    let mut cuts: Vec<u64> = house.all().await.iter().map(made_at).collect();
+    let before = fixture.bodies().await;
+    let newest = fixture.now_ms().await;
+    let mut cuts: Vec<u64> = fixture.all().await.iter().map(made_at).collect();
     cuts.reverse();
     let cuts = Arc::new(cuts);
     // Cut off everywhere on the way.
     for step in 0..COUNT / 2 {
-        let (cut_off, cuts) = (Arc::clone(&house), Arc::clone(&cuts));
+        let (cut_off, cuts) = (Arc::clone(&fixture), Arc::clone(&cuts));
         let moving = tokio::spawn(async move {
             let archive = archive_at(&cut_off.root);
             let place = (cut_off.account.id.as_str(), MODE);
@@ -51,14 +51,14 @@ async fn of_archivers_that_race_or_are_cut_off_each_intent_leaves_once() {
         moving.abort();
         let _cut_off = moving.await;
     }
-    let left = house.live();
+    let left = fixture.live();
     assert!(left > 0 && left <= COUNT, "{left}");
     let racers: Vec<_> = (0..5)
         .map(|racer| {
-            let (house, cuts) = (Arc::clone(&house), Arc::clone(&cuts));
+            let (fixture, cuts) = (Arc::clone(&fixture), Arc::clone(&cuts));
             tokio::spawn(async move {
-                let archive = archive_at(&house.root);
-                let place = (house.account.id.as_str(), MODE);
+                let archive = archive_at(&fixture.root);
+                let place = (fixture.account.id.as_str(), MODE);
                 let mut moved = 0;
                 // Racers see different parts as old enough, so their segments begin alike and differ.
                 let mut turns = cuts
@@ -66,9 +66,9 @@ async fn of_archivers_that_race_or_are_cut_off_each_intent_leaves_once() {
                     .skip(racer)
                     .step_by(2)
                     .chain(std::iter::repeat(&newest));
-                while house.live() > 0 {
+                while fixture.live() > 0 {
                     let now_ms = *turns.next().unwrap();
-                    let moving = archive.move_intents(&house.world.store, place, age(now_ms), 0);
+                    let moving = archive.move_intents(&fixture.world.store, place, age(now_ms), 0);
                     moved += moving.await.unwrap().intents;
                 }
                 moved
@@ -80,21 +80,21 @@ async fn of_archivers_that_race_or_are_cut_off_each_intent_leaves_once() {
         moved += racer.await.unwrap();
     }
     assert_eq!(moved, left);
-    assert_eq!(house.all().await.len() as u64, COUNT);
-    for (then, now) in before.iter().zip(house.told().await) {
+    assert_eq!(fixture.all().await.len() as u64, COUNT);
+    for (then, now) in before.iter().zip(fixture.bodies().await) {
         assert_eq!(then, &now, "{}", then.0);
     }
-    house.check(0);
+    fixture.check(0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_intent_that_is_not_what_was_archived_keeps_its_whole_batch_in_the_store() {
-    let house = House::build().await;
+    let fixture = Fixture::build().await;
     let ids = [
-        house.settled("ann", 1, "a").await,
-        house.settled("bob", 2, "b").await,
+        fixture.settled("ann", 1, "a").await,
+        fixture.settled("bob", 2, "b").await,
     ];
-    let (store, keys) = (&house.world.store, &house.account.keys);
+    let (store, keys) = (&fixture.world.store, &fixture.account.keys);
     let mut intents = Vec::new();
     for id in &ids {
         let found = IntentRecord::read(store, keys, MODE, id).await.unwrap();
@@ -108,19 +108,19 @@ async fn an_intent_that_is_not_what_was_archived_keeps_its_whole_batch_in_the_st
             descriptor: "{}",
             intents,
         };
-        assert!(!archived.run(store, keys, MODE).await.unwrap());
-        assert_eq!(house.live(), 2);
+        assert!(!archived.execute(store, keys, MODE).await.unwrap());
+        assert_eq!(fixture.live(), 2);
     }
-    house.check(0);
+    fixture.check(0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_damaged_segment_is_503_named_and_harms_nothing_else() {
-    let house = House::build().await;
-    let old = house.settled("ann", 1, "a").await;
-    assert_eq!(house.move_all().await, 1);
-    let young = house.settled("bob", 2, "b").await;
-    let segment = files(&house)[1].clone();
+    let fixture = Fixture::build().await;
+    let old = fixture.settled("ann", 1, "a").await;
+    assert_eq!(fixture.move_all().await, 1);
+    let young = fixture.settled("bob", 2, "b").await;
+    let segment = files(&fixture)[1].clone();
     let name = segment.file_name().unwrap().to_str().unwrap().to_owned();
     assert!(name.ends_with(".jsonl.zst"), "{name}");
     let whole = std::fs::read(&segment).unwrap();
@@ -136,52 +136,52 @@ async fn a_damaged_segment_is_503_named_and_harms_nothing_else() {
             format!("/v1/intents/{old}/export"),
             "/v1/intents".to_owned(),
         ] {
-            assert_eq!(house.get(&path).await.status, 503, "{path}");
+            assert_eq!(fixture.get(&path).await.status, 503, "{path}");
         }
-        let page = house.get("/v1/intents?limit=1").await;
+        let page = fixture.get("/v1/intents?limit=1").await;
         assert_eq!((page.status, &page.json()["total"]), (200, &json!(2)));
-        assert_eq!(house.get(&format!("/v1/intents/{young}")).await.status, 200);
-        let violations = house.check(1).to_string();
+        assert_eq!(fixture.get(&format!("/v1/intents/{young}")).await.status, 200);
+        let violations = fixture.check(1).to_string();
         assert!(violations.contains(&name), "{violations}");
     }
-    assert!(house.world.admin.logs().contains(&name));
+    assert!(fixture.world.admin.logs().contains(&name));
     std::fs::write(&segment, &whole).unwrap();
-    assert_eq!(house.get(&format!("/v1/intents/{old}")).await.status, 200);
-    house.check(0);
+    assert_eq!(fixture.get(&format!("/v1/intents/{old}")).await.status, 200);
+    fixture.check(0);
     // A transaction whose intent is nowhere.
-    let key = house.account.keys.intent_segments(MODE);
-    let _: u64 = house.world.redis.command(&["DEL", &key]);
-    let violations: Value = house.check(1);
+    let key = fixture.account.keys.intent_segments(MODE);
+    let _: u64 = fixture.world.redis.command(&["DEL", &key]);
+    let violations: Value = fixture.check(1);
     assert!(violations.to_string().contains(&old), "{violations}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_record_that_was_changed_is_refused_in_the_archive_too() {
-    let house = House::build().await;
-    let id = house.settled("ann", 1, "a").await;
-    let key = house.account.keys.intent(MODE, &id);
-    let _: u64 = house.world.redis.command(&["HSET", &key, "amount", "7"]);
+    let fixture = Fixture::build().await;
+    let id = fixture.settled("ann", 1, "a").await;
+    let key = fixture.account.keys.intent(MODE, &id);
+    let _: u64 = fixture.world.redis.command(&["HSET", &key, "amount", "7"]);
     for _ in 0..2 {
         let path = format!("/v1/intents/{id}");
-        problem(&house.get(&path).await, 500, "INTERNAL");
-        problem(&house.get(&format!("{path}/export")).await, 500, "INTERNAL");
-        let violations = house.check(1).to_string();
+        problem(&fixture.get(&path).await, 500, "INTERNAL");
+        problem(&fixture.get(&format!("{path}/export")).await, 500, "INTERNAL");
+        let violations = fixture.check(1).to_string();
         assert!(violations.contains(&id), "{violations}");
-        house.move_all().await;
+        fixture.move_all().await;
     }
-    assert_eq!(house.live(), 0);
+    assert_eq!(fixture.live(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_cannot_be_written_stays_in_the_store() {
-    let house = House::build().await;
-    let id = house.settled("ann", 1, "a").await;
-    std::fs::write(house.root.path().join("intents"), "in the way").unwrap();
-    let error = house.move_until(house.now_ms().await).await.unwrap_err();
+    let fixture = Fixture::build().await;
+    let id = fixture.settled("ann", 1, "a").await;
+    std::fs::write(fixture.root.path().join("intents"), "in the way").unwrap();
+    let error = fixture.move_until(fixture.now_ms().await).await.unwrap_err();
     assert!(error.to_string().contains("intents/"), "{error}");
-    assert_eq!(house.live(), 1);
-    assert_eq!(house.get(&format!("/v1/intents/{id}")).await.status, 200);
-    std::fs::remove_file(house.root.path().join("intents")).unwrap();
-    assert_eq!(house.move_all().await, 1);
-    assert_eq!(house.get(&format!("/v1/intents/{id}")).await.status, 200);
+    assert_eq!(fixture.live(), 1);
+    assert_eq!(fixture.get(&format!("/v1/intents/{id}")).await.status, 200);
+    std::fs::remove_file(fixture.root.path().join("intents")).unwrap();
+    assert_eq!(fixture.move_all().await, 1);
+    assert_eq!(fixture.get(&format!("/v1/intents/{id}")).await.status, 200);
 }

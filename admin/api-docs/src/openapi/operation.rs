@@ -101,7 +101,7 @@ fn request(components: &mut Components, asked: &Body) -> Json {
 
 /// JSON of this schema, with an example where one follows from it.
 fn json_content(components: &Components, schema: Json) -> Json {
-    let example = example::of(components, &schema).ok();
+    let example = example::from_schema(components, &schema).ok();
     let mut media = object([("schema", schema)]);
     if let Some(example) = example {
         media.set("example", example);

@@ -86,7 +86,7 @@ fn operations_are_complete() {
 fn exemplified(what: &str, holder: &Json) {
     for (kind, media) in holder.get("content").unwrap().fields() {
         let schema = media.get("schema").unwrap();
-        let why = || openapi::example::of(&all_components(), schema).unwrap_err();
+        let why = || openapi::example::from_schema(&all_components(), schema).unwrap_err();
         assert!(media.get("example").is_some(), "{what} {kind}: {}", why());
     }
 }

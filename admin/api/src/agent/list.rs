@@ -5,7 +5,7 @@ use crate::state::Call;
 use endpoint::{Answer, Listing, Problem, Reply};
 use std::collections::BTreeMap;
 use store::agent::AgentRecord;
-use store::agent::search::Wanted;
+use store::agent::search::AgentFilter;
 
 /// `GET /agents`
 ///
@@ -28,7 +28,7 @@ pub async fn list(call: Call) -> Answer {
 }
 
 /// What is searched for, if anything is.
-fn search(query: &BTreeMap<String, String>) -> Result<Option<Wanted>, Problem> {
+fn search(query: &BTreeMap<String, String>) -> Result<Option<AgentFilter>, Problem> {
     let text = query.get("q").filter(|text| !text.is_empty());
     if text.is_some_and(|text| text.chars().count() > NAME_MAX) {
         return Err(Problem::validation(format!(
@@ -41,9 +41,9 @@ fn search(query: &BTreeMap<String, String>) -> Result<Option<Wanted>, Problem> {
         Some("frozen") => Some(true),
         Some(_) => return Err(Problem::validation("status must be active or frozen.")),
     };
-    let wanted = Wanted {
+    let wanted = AgentFilter {
         text: text.map(|text| text.to_lowercase()),
         frozen,
     };
-    Ok((wanted != Wanted::default()).then_some(wanted))
+    Ok((wanted != AgentFilter::default()).then_some(wanted))
 }

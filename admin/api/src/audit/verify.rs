@@ -105,7 +105,7 @@ fn verdict_line(verdict: &Verdict) -> Value {
 
 /// What the signed checkpoint in the archive says, and what is wrong with it.
 async fn signed(api: &ApiState, account: &str, mode: Mode) -> (Vec<Known>, Option<Broken>) {
-    let key = match checkpoint_key::key(&api.store, &api.sealer).await {
+    let key = match checkpoint_key::key(&api.store, &api.keyring).await {
         Ok(key) => key,
         Err(error) => {
             tracing::warn!(account, %mode, error = %error_chain(&error), "no key to check a checkpoint with");

@@ -1,7 +1,7 @@
 //! A decision with its explanation: the fields of the entry, and sentences about them.
 
 use super::Recorded;
-use domain::check::{Asked, Check, CheckName, Reset, Unit, usd};
+use domain::check::{Check, CheckName, CheckedAmount, Reset, Unit, usd};
 use domain::denial::{Denial, RATE_RETRY_AFTER_S};
 use domain::denial_window::{self, OWN_RECORDS};
 use domain::entry::{Entry, How};
@@ -223,7 +223,7 @@ fn of_window(denial: Denial, count: u64, end: &str) -> String {
 /// Why it was denied: with the numbers of the check that decided, where it had any.
 fn denied(denial: Denial, data: &Map<String, Value>, resets_ms: Option<u64>) -> String {
     let estimate = nanos(data, "estimateNanos").map(Nanos::from_stored);
-    let asked = estimate.map_or(Asked::Beyond, Asked::Call);
+    let asked = estimate.map_or(CheckedAmount::Beyond, CheckedAmount::Call);
     let deciding = CheckName::parse(denial.reason()).and_then(|name| find(name, data));
     deciding.map_or_else(
         || denial.message().to_owned(),

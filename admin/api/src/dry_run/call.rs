@@ -5,14 +5,14 @@ use crate::state::Call;
 use chat::{self, BodyError};
 use domain::budget::Budget;
 use domain::cap;
-use domain::check::{Asked, Check, CheckName};
+use domain::check::{Check, CheckName, CheckedAmount};
 use domain::denial::Denial;
 use domain::id::Kind;
 use domain::mode::Mode;
 use domain::money::Nanos;
 use domain::plan::Plan;
 use endpoint::{Answer, Code, Fields, Problem};
-use store::call::standing::{KeySeen, Seen};
+use store::call::snapshot::{KeySnapshot, Snapshot};
 
 /// The fields that are not the provider's.
 const OURS: [&str; 3] = ["agent", "runId", "keyId"];
@@ -52,7 +52,7 @@ pub(super) async fn predict(call: &Call, body: &Fields<'_>, agent: &str) -> Answ
     let Some(estimate) = prices.estimate(&shape) else {
         // The edge does not even ask the store.
         let after = Some(unavailable(BEYOND));
-        return subject.answer(&seen, Asked::Beyond, &[], Others { before: None, after });
+        return subject.answer(&seen, CheckedAmount::Beyond, &[], Others { before: None, after });
     };
     let limit = match subject.refused {
         // Then no request is within the rate.
@@ -66,7 +66,7 @@ pub(super) async fn predict(call: &Call, body: &Fields<'_>, agent: &str) -> Answ
     };
     checks.push(Check::state(CheckName::NoProviderKey, seen.has_provider_key));
     checks.extend(of_cap(&seen, &plan, estimate));
-    let spent = &seen.standing.cap;
+    let spent = &seen.spend.cap;
     let spent = [
         spent.run_spent,
         spent.day_spent,
@@ -77,14 +77,14 @@ pub(super) async fn predict(call: &Call, body: &Fields<'_>, agent: &str) -> Answ
     let after = if seen.records.is_run_too_many(&budgets) {
         Some(Otherwise {
             reason: Denial::RateLimited.reason(),
-            message: Budget::runs_used_up(budgets.of(Budget::Runs)),
+            message: Budget::runs_used_up(budgets.limit(Budget::Runs)),
         })
     } else {
         is_too_much(&spent, estimate).then(|| unavailable(TOO_MUCH))
     };
     subject.answer(
         &seen,
-        Asked::Call(estimate),
+        CheckedAmount::Call(estimate),
         &checks,
         Others { before: None, after },
     )
@@ -100,15 +100,15 @@ fn unavailable(message: &str) -> Otherwise {
     }
 }
 
-fn of_cap(seen: &Seen, plan: &Plan, estimate: Nanos) -> [Check; 7] {
-    let standing = &seen.standing;
+fn of_cap(seen: &Snapshot, plan: &Plan, estimate: Nanos) -> [Check; 7] {
+    let standing = &seen.spend;
     let policy = standing.policy.as_ref();
     cap::checks(policy, &plan.cap(), &standing.cap, standing.held, estimate)
 }
 
 /// The checks of the key itself. One that is not active is answered with 401 by the edge, and is not found here.
 fn of_key(
-    key: &KeySeen,
+    key: &KeySnapshot,
     (plan, requests): (&Plan, Option<u64>),
     agent: &str,
     id: Option<&str>,

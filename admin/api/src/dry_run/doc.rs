@@ -15,7 +15,9 @@ pub(crate) fn section() -> Section {
 
 fn predict() -> Doc {
     let message = object([("type", "object".into()), ("additionalProperties", true.into())]);
-    let messages = list(message, 100_000).eg(Json::of(&json!([{ "role": "user", "content": "Hello" }])));
+    let messages = list(message, 100_000).eg(Json::from_serialize(
+        &json!([{ "role": "user", "content": "Hello" }]),
+    ));
     let body = Body::of("Question")
         .must("agent", agent_id(), "Who would call or spend.")
         .given(

@@ -3,12 +3,12 @@
 use super::super::spend::Request;
 use super::{Others, Otherwise, Subject, is_too_much, look};
 use crate::state::Call;
-use domain::check::{Asked, Check, CheckName};
+use domain::check::{Check, CheckName, CheckedAmount};
 use domain::mode::Mode;
 use domain::money::Nanos;
 use domain::spend_cap;
 use endpoint::{Answer, Code, Fields, over_budget};
-use store::call::standing::Records;
+use store::call::snapshot::Records;
 
 /// The codes of `POST /spend` in lower case: of its 409, its 403 and its 429.
 const TOO_MUCH: &str = "balance_limit";
@@ -27,7 +27,7 @@ pub(super) async fn predict(call: &Call, body: &Fields<'_>) -> Answer {
         refused: call.state.refused.cause(&call.caller.account),
     };
     let seen = look(call, &subject).await?;
-    let mut standing = seen.standing;
+    let mut standing = seen.spend;
     if call.caller.mode == Mode::Live {
         standing.plan = call.plan(&seen.plan)?.cap();
     }
@@ -51,7 +51,7 @@ pub(super) async fn predict(call: &Call, body: &Fields<'_>) -> Answer {
             message: Code::BalanceLimit.message().to_owned(),
         }),
     };
-    subject.answer(&seen, Asked::Spend(request.amount), &checks, others)
+    subject.answer(&seen, CheckedAmount::Spend(request.amount), &checks, others)
 }
 
 /// The guard of the store's room and the budgets of records (decision D71) decide before everything else.
@@ -72,6 +72,6 @@ fn before_the_checks(
     let budget = records.over_with_spend(&budgets, has_wallet)?;
     Some(Otherwise {
         reason: OVER_BUDGET,
-        message: over_budget(budget, budgets.of(budget)),
+        message: over_budget(budget, budgets.limit(budget)),
     })
 }

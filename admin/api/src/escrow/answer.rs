@@ -8,7 +8,7 @@ use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;
 use endpoint::{Answer, Code, Problem, Reply};
 use serde::Serialize;
-use store::escrow::script::{Blocked, Made, NewEscrow, Verdict};
+use store::escrow::script::{Blocked, CreatedEscrow, NewEscrow, Verdict};
 use store::escrow::{Escrow, EscrowStatus};
 use store::intent::IntentRecord;
 use utoipa::ToSchema;
@@ -77,7 +77,7 @@ const fn is_false(flag: &bool) -> bool {
 }
 
 /// An escrow was made.
-pub(super) fn made(new: &NewEscrow<'_>, made: Made, intent: &str) -> Answer {
+pub(super) fn made(new: &NewEscrow<'_>, made: CreatedEscrow, intent: &str) -> Answer {
     let escrow = New {
         id: made.number,
         from_wallet_id: new.payer.wallet,
@@ -175,23 +175,23 @@ pub(super) async fn again(call: &Call, record: &IntentRecord) -> Answer {
         };
         return Err(refused(record.escrow, &blocked).with("replayed", true));
     }
-    let nonsense = || {
+    let unexpected_reply = || {
         tracing::error!(
             intent = record.id,
             "an escrow's intent lacks what its answer needs"
         );
         Problem::from(Code::Internal)
     };
-    let number = record.escrow.ok_or_else(nonsense)?;
+    let number = record.escrow.ok_or_else(unexpected_reply)?;
     match record.kind {
         Kind::EscrowCreate => {
             let escrow = Escrow::read(&call.state.store, number)
                 .await?
-                .ok_or_else(nonsense)?;
+                .ok_or_else(unexpected_reply)?;
             created(view::as_made(&escrow)?, &record.id, true)
         }
         Kind::EscrowFund => {
-            let balance = record.balance.ok_or_else(nonsense)?;
+            let balance = record.balance.ok_or_else(unexpected_reply)?;
             paid(number, balance, &record.id, true)
         }
         Kind::EscrowRelease => Err(done_before(record, number, EscrowStatus::Released)),
@@ -199,7 +199,7 @@ pub(super) async fn again(call: &Call, record: &IntentRecord) -> Answer {
             let problem = done_before(record, number, EscrowStatus::Disputed);
             Err(problem.with("dispute_reason", record.note.as_deref()))
         }
-        Kind::Spend | Kind::Transfer | Kind::Deposit => Err(nonsense()),
+        Kind::Spend | Kind::Transfer | Kind::Deposit => Err(unexpected_reply()),
     }
 }
 
@@ -207,7 +207,7 @@ pub(super) async fn again(call: &Call, record: &IntentRecord) -> Answer {
 fn status_met(kind: Kind, reason: Reason) -> Option<EscrowStatus> {
     match kind {
         Kind::EscrowCreate => None,
-        _ => EscrowStatus::met(reason).or(Some(EscrowStatus::Pending)),
+        _ => EscrowStatus::from_reason(reason).or(Some(EscrowStatus::Pending)),
     }
 }
 

@@ -17,7 +17,11 @@ pub(crate) fn section() -> Section {
         about,
         vec![create(), fund(), release(), dispute(), list(), get()],
     )
-    .param("id", count(1).eg(Json::of(&42)), "The escrow's number.")
+    .param(
+        "id",
+        count(1).eg(Json::from_serialize(&42)),
+        "The escrow's number.",
+    )
 }
 
 /// What a refused call tells beside the error: its intent says the same.
@@ -47,7 +51,7 @@ fn create() -> Doc {
         .may("currency", currency(), "One unit of account at par.")
         .may(
             "conditions",
-            free().eg(Json::of(&json!({ "deliver": "report.pdf" }))),
+            free().eg(Json::from_serialize(&json!({ "deliver": "report.pdf" }))),
             "Free-form and not enforced; at most 16 KiB.",
         );
     let doc = Doc::of("POST /escrow/create", "createEscrow", "Make an escrow")

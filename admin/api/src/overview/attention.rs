@@ -8,7 +8,7 @@ use endpoint::doc::is;
 use endpoint::problem::Problem;
 use futures::future::try_join_all;
 use serde::Serialize;
-use store::agent::survey::{AgentSeen, Survey};
+use store::agent::survey::{AgentSummary, Survey};
 use store::call::kept_calls;
 use store::intent::IntentRecord;
 use store::keys::USER;
@@ -65,7 +65,7 @@ impl Found {
 pub(super) async fn all(
     call: &Call,
     survey: &Survey,
-    frozen: &[&AgentSeen],
+    frozen: &[&AgentSummary],
     threshold: Option<Nanos>,
 ) -> Result<(Vec<Item>, u64), Problem> {
     let kinds = [
@@ -91,7 +91,7 @@ fn chosen(kinds: [Vec<Item>; 5]) -> Vec<Item> {
     all
 }
 
-fn frozen_agents(survey: &Survey, frozen: &[&AgentSeen]) -> Found {
+fn frozen_agents(survey: &Survey, frozen: &[&AgentSummary]) -> Found {
     let mut frozen: Vec<_> = frozen
         .iter()
         .map(|agent| (survey.frozen_since.get(&agent.id).copied(), agent))

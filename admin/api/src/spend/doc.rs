@@ -47,7 +47,7 @@ pub(crate) fn fields(body: Body) -> Body {
         .may("runId", run_id(), "The run that it belongs to.")
         .may(
             "metadata",
-            free().eg(Json::of(&json!({ "invoice": 7731 }))),
+            free().eg(Json::from_serialize(&json!({ "invoice": 7731 }))),
             "Your own; at most 16 KiB.",
         )
 }

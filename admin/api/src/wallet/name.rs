@@ -64,7 +64,7 @@ pub async fn look_up(
 }
 
 async fn of_owner(store: &Store, scope: &Scope<'_>, owner: &str) -> Result<Option<Found>, StoreError> {
-    let account = AccountKeys::of(scope.account);
+    let account = AccountKeys::new(scope.account);
     let wallet = match owner {
         USER => Some(user_wallet(store, scope).await?),
         agent => Wallet::of_owner(store, &account, scope.mode, agent).await?,

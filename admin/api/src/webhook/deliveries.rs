@@ -6,7 +6,7 @@ use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;
 use endpoint::{Answer, Listing, Problem, Reply};
 use serde::Serialize;
-use store::webhook::delivery::{Attempt, Delivery, Listed, State, Wanted, delivery_id};
+use store::webhook::delivery::{Attempt, Delivery, DeliveryFilter, ListedDelivery, State, delivery_id};
 use utoipa::ToSchema;
 
 /// What a delivery is failed with that was never attempted.
@@ -73,7 +73,7 @@ impl<'a> AttemptView<'a> {
 }
 
 impl<'a> DeliveryView<'a> {
-    fn of(id: String, listed: &'a Listed) -> Self {
+    fn of(id: String, listed: &'a ListedDelivery) -> Self {
         let delivery = &listed.delivery;
         let last = delivery.attempts.last();
         let (status, error) = match delivery.state {
@@ -104,10 +104,10 @@ pub async fn deliveries(call: Call) -> Answer {
     let query = call.list_query(&["status"])?;
     let paging = call.paging(&query, "deliveries")?;
     let wanted = match query.get("status").map(String::as_str) {
-        None => Wanted::All,
-        Some("pending") => Wanted::Pending,
-        Some("delivered") => Wanted::Delivered,
-        Some("failed") => Wanted::Failed,
+        None => DeliveryFilter::All,
+        Some("pending") => DeliveryFilter::Pending,
+        Some("delivered") => DeliveryFilter::Delivered,
+        Some("failed") => DeliveryFilter::Failed,
         Some(_) => {
             return Err(Problem::validation(
                 "status must be pending, delivered or failed.",

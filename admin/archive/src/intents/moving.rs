@@ -17,7 +17,7 @@ use store::{Store, StoreError};
 const READ_FIRST: usize = 8;
 const READ_BATCH: usize = 200;
 /// Intents that are looked at in one step.
-const LOOKED_AT_MAX: usize = 2_000;
+const SCANNED_MAX: usize = 2_000;
 /// Intents that stand too far behind others in a list, found in one step at most: each costs a look at that many
 /// places.
 const TOO_FAR_MAX: usize = 4;
@@ -74,7 +74,7 @@ impl Archive {
         age: Age,
         from: usize,
     ) -> Result<Moved, StoreError> {
-        let keys = AccountKeys::of(account);
+        let keys = AccountKeys::new(account);
         let (chosen, next) = choose(store, &keys, mode, age, from).await?;
         if !chosen.is_due(age) {
             return Ok(Moved { intents: 0, next });
@@ -99,7 +99,7 @@ impl Archive {
             descriptor: &descriptor.map_err(|error| failed(error.to_string()))?,
             intents: &intents,
         };
-        match archived.run(store, &keys, mode).await? {
+        match archived.execute(store, &keys, mode).await? {
             // Those behind them have moved up.
             true => Ok(Moved {
                 intents: intents.len() as u64,
@@ -123,7 +123,7 @@ async fn choose(
 ) -> Result<(Chosen, usize), StoreError> {
     let mut chosen = Chosen::default();
     let (mut skip, mut count) = (from, READ_FIRST);
-    while skip < from + LOOKED_AT_MAX {
+    while skip < from + SCANNED_MAX {
         let read = IntentRecord::oldest(store, keys, mode, (skip, count)).await?;
         let last = read.len() < count;
         for (at, (id, fields)) in (skip + 1..).zip(read) {

@@ -3,7 +3,7 @@
 use super::super::context::Context;
 use super::{ATTEMPTS, Tally, seal_again};
 use crate::failure::Failure;
-use crypto::seal::{Sealer, TotpSecretOf};
+use crypto::seal::{Keyring, TotpSecretOf};
 use domain::mode::Mode;
 use serde_json::json;
 use store::audit::OPERATOR;
@@ -15,11 +15,11 @@ use store::user::{Stored, User};
 /// Seals all of them. A user whom somebody changes meanwhile is read again.
 pub(super) async fn rotate_factors(
     context: &Context,
-    sealer: &Sealer,
+    keyring: &Keyring,
     account: &str,
     tally: &mut Tally,
 ) -> Result<(), Failure> {
-    let keys = AccountKeys::of(account);
+    let keys = AccountKeys::new(account);
     let scope = Scope {
         account,
         mode: Mode::Live,
@@ -29,7 +29,7 @@ pub(super) async fn rotate_factors(
         let mut known = Some(listed);
         for _ in 0..ATTEMPTS {
             let Some(old) = known.take() else { break };
-            let (user, sealed) = sealed_again(sealer, account, &old.user, tally)?;
+            let (user, sealed) = sealed_again(keyring, account, &old.user, tally)?;
             if sealed == 0 {
                 break;
             }
@@ -41,7 +41,7 @@ pub(super) async fn rotate_factors(
                 kind: "keys.rotated",
                 data: json!({ "secondFactor": true }),
             };
-            if change.run(&context.store, &scope).await? == UserChanged::Done {
+            if change.execute(&context.store, &scope).await? == UserChanged::Done {
                 tally.reencrypted += sealed;
                 break;
             }
@@ -57,7 +57,7 @@ pub(super) async fn rotate_factors(
 
 /// The user with what can be sealed again sealed again, and how much that is.
 fn sealed_again(
-    sealer: &Sealer,
+    keyring: &Keyring,
     account: &str,
     old: &User,
     tally: &mut Tally,
@@ -70,18 +70,18 @@ fn sealed_again(
     let mut sealed = 0;
     let confirmed = user.totp.as_mut().map(|totp| &mut totp.sealed);
     for text in confirmed.into_iter().chain(user.totp_pending.as_mut()) {
-        if sealer.is_current(text) {
+        if keyring.is_current(text) {
             tally.current += 1;
             continue;
         }
-        let Ok(secret) = sealer.open(&owner, text) else {
+        let Ok(secret) = keyring.open(&owner, text) else {
             let found = json!({ "accountId": account, "userId": old.id });
             if !tally.unopenable.contains(&found) {
                 tally.unopenable.push(found);
             }
             continue;
         };
-        *text = seal_again(sealer, &owner, &secret)?;
+        *text = seal_again(keyring, &owner, &secret)?;
         sealed += 1;
     }
     Ok((user, sealed))

@@ -50,7 +50,7 @@ impl Found {
         };
         let mut found = Vec::new();
         for account in accounts {
-            let keys = AccountKeys::of(&account);
+            let keys = AccountKeys::new(&account);
             if let Some(stored) = Stored::find(&context.store, &keys, email).await? {
                 let user = stored.user.id.clone();
                 let owner = EmailOwner { account, user };
@@ -123,7 +123,7 @@ async fn edit(
             kind: edit.kind,
             data: edit.data.clone(),
         };
-        match change.run(&context.store, &found.scope()).await? {
+        match change.execute(&context.store, &found.scope()).await? {
             UserChanged::Done => return Ok(found),
             UserChanged::Changed => {}
             UserChanged::LastOwner => {
@@ -216,7 +216,7 @@ pub(super) async fn remove(context: &Context, name: &Name, keeps: bool) -> Resul
         return Ok(report);
     }
     let Found { owner, .. } = Found::by_name(context, name).await?;
-    let keys = AccountKeys::of(&owner.account);
+    let keys = AccountKeys::new(&owner.account);
     let mut made = ApiKey::made_by(&context.store, &keys, &owner.user).await?;
     if keeps {
         made.clear();
@@ -244,7 +244,7 @@ pub(super) async fn remove(context: &Context, name: &Name, keeps: bool) -> Resul
 async fn forget_missing(context: &Context, name: &Name) -> Result<Option<Report>, Failure> {
     let Name { email, account } = name;
     let Some(account) = account else { return Ok(None) };
-    let there = Stored::find(&context.store, &AccountKeys::of(account), email).await?;
+    let there = Stored::find(&context.store, &AccountKeys::new(account), email).await?;
     if there.is_some() || !EmailOwner::forget_missing(&context.store, email, account).await? {
         return Ok(None);
     }

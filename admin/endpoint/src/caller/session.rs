@@ -9,7 +9,7 @@ use std::time::Duration;
 use store::sanity::StoreRecord;
 use store::session::SessionPlace;
 use store::session::script::{InUse, in_use};
-use store::versions::View;
+use store::versions::AccountVersion;
 use subtle::ConstantTimeEq;
 use url::Url;
 
@@ -31,7 +31,7 @@ pub enum Sent {
     /// Nothing.
     Nothing,
     /// Several cookies, or one that cannot be a token: whatever it is, it opens nothing.
-    Nonsense,
+    UnexpectedReply,
     /// A token.
     Token(Token),
 }
@@ -53,8 +53,8 @@ impl Sent {
         }
         match found.as_slice() {
             [] => Self::Nothing,
-            [value] => Token::parse(value).map_or(Self::Nonsense, Self::Token),
-            _ => Self::Nonsense,
+            [value] => Token::parse(value).map_or(Self::UnexpectedReply, Self::Token),
+            _ => Self::UnexpectedReply,
         }
     }
 }
@@ -116,7 +116,7 @@ pub(super) async fn find(admission: &Admission, token: &Token) -> Result<Open, P
     )
     .await?;
     let found = found.ok_or_else(|| ended(admission))?;
-    let view = View {
+    let view = AccountVersion {
         generation: found.generation,
         version: found.version,
     };
@@ -254,7 +254,7 @@ mod tests {
             vec![format!("tollgate_session={}", token.to_uppercase())],
         ] {
             let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-            assert!(matches!(cookies(&lines), Sent::Nonsense), "{lines:?}");
+            assert!(matches!(cookies(&lines), Sent::UnexpectedReply), "{lines:?}");
         }
         assert!(matches!(cookies(&["a=tollgate_session; b"]), Sent::Nothing));
         assert!(matches!(cookies(&[]), Sent::Nothing));

@@ -3,16 +3,21 @@
 use super::lost;
 use crate::problem::Problem;
 use store::Store;
-use store::versions::View;
+use store::versions::AccountVersion;
 
 /// Remembers `view`, unless it shows less than `floor`, which was seen before it was read.
 ///
 /// # Errors
 /// 503 for an account that lost writes.
-pub fn require(store: &Store, account: &str, view: View, floor: View) -> Result<(), Problem> {
+pub fn require(
+    store: &Store,
+    account: &str,
+    view: AccountVersion,
+    floor: AccountVersion,
+) -> Result<(), Problem> {
     if view < floor {
         return Err(lost(account));
     }
-    store.versions().saw(account, view);
+    store.versions().record(account, view);
     Ok(())
 }

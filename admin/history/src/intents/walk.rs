@@ -33,7 +33,7 @@ impl<'a> Walk<'a> {
     ) -> Self {
         Self {
             intents,
-            keys: AccountKeys::of(intents.account),
+            keys: AccountKeys::new(intents.account),
             index,
             limit,
             segments,

@@ -32,7 +32,7 @@ impl Pass<'_> {
     /// Takes in a wallet, also a closed one.
     pub(crate) fn named_wallet(&mut self, place: Place, key: &str, owner: &str, (number, id): (u64, &str)) {
         let word = self.accounts.word(place);
-        if let Some(number) = Number::of(number) {
+        if let Some(number) = Number::from_u64(number) {
             let name = called(Series::Wallet, number.get());
             let says = format!("{word} {owner} {id}");
             return self
@@ -52,7 +52,7 @@ impl Pass<'_> {
     /// Takes in an escrow: its number, and the parties whose lists must have it.
     pub(crate) fn named_escrow(&mut self, place: Place, number: u64, to_account: Option<&str>) {
         let payer = self.accounts.word(place);
-        if let Some(number) = Number::of(number) {
+        if let Some(number) = Number::from_u64(number) {
             let name = called(Series::Escrow, number.get());
             self.reconciliation
                 .add(Comparison::Place, Side::Record, ("", &name), &[payer]);
@@ -117,7 +117,7 @@ impl Pass<'_> {
     pub(crate) async fn read_counters_of_numbers(&mut self) -> Result<(), StoreError> {
         let highest = std::mem::take(&mut self.names.highest);
         let jobs = highest.into_iter().filter_map(|((series, bucket), highest)| {
-            let bucket = Bucket::of_number(Number::new(highest, bucket)?);
+            let bucket = Bucket::from_number(Number::new(highest, bucket)?);
             let counter = bucket.counter(series);
             Some(Job {
                 reads: vec![Read::text(bucket, &counter)],

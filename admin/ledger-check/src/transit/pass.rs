@@ -77,7 +77,7 @@ impl Pass<'_> {
             return None;
         };
         let place = Place { account, mode };
-        let to = AccountKeys::of(&row.to_account).bucket();
+        let to = AccountKeys::new(&row.to_account).bucket();
         let mut reads = vec![Read::text(to, to.arrived(&row.id))];
         if let Some(number) = escrow_of(&row.id) {
             let key = self.accounts.keys(place).escrow(mode, number);

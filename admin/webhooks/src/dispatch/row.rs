@@ -5,8 +5,8 @@ use domain::event::violations::{Group, Tally};
 use domain::event::{Event, EventName};
 use serde_json::Value;
 use std::collections::VecDeque;
-use store::webhook::delivery::Told;
-use store::webhook::script::dispatch::Batch;
+use store::webhook::delivery::DeliveryEvent;
+use store::webhook::script::dispatch::WebhookDeliveries;
 use store::webhook::{Status, WebhookRecord};
 
 /// Deliveries made in one step at most: events times the webhooks that are told of them.
@@ -28,7 +28,7 @@ pub(super) struct Row {
     pub(super) events: u64,
     /// Violations that wait for their minute's end.
     pub(super) coalesced: u64,
-    pub(super) batches: Vec<Batch>,
+    pub(super) batches: Vec<WebhookDeliveries>,
     pub(super) tally: Tally,
 }
 
@@ -71,14 +71,14 @@ impl Row {
 
     /// Tells the webhooks of an event, unless it is a violation that waits; how many there are to tell.
     fn add(&mut self, entry: &Entry, event: &Event, webhooks: &[WebhookRecord]) -> usize {
-        if let Some(group) = Group::of(event)
+        if let Some(group) = Group::from_event(event)
             && !self.tally.count(&group, entry.seq, entry.at_ms)
         {
             self.coalesced += 1;
             return 0;
         }
         self.events += 1;
-        let told = Told::of(entry.seq, event.name);
+        let told = DeliveryEvent::new(entry.seq, event.name);
         let mut made = 0;
         for (webhook, batch) in webhooks.iter().zip(&mut self.batches) {
             if is_told(webhook, entry.seq, event) {
@@ -91,10 +91,10 @@ impl Row {
 }
 
 /// What every webhook is told, of events that are no test.
-pub(super) fn batches_of(webhooks: &[WebhookRecord], told: &[Told]) -> Vec<Batch> {
+pub(super) fn batches_of(webhooks: &[WebhookRecord], told: &[DeliveryEvent]) -> Vec<WebhookDeliveries> {
     let batch = |webhook: &WebhookRecord| {
         let wanted = told.iter().filter(|told| wants(webhook, told.seq, told.event));
-        Batch {
+        WebhookDeliveries {
             webhook: webhook.id.clone(),
             deliveries: wanted.copied().collect(),
         }

@@ -12,7 +12,7 @@ use history::trail::Trail;
 use std::sync::Arc;
 use std::time::Duration;
 use store::StoreError;
-use store::webhook::delivery::{Attempt, Delivery, State, Told, delivery_id};
+use store::webhook::delivery::{Attempt, Delivery, DeliveryEvent, State, delivery_id};
 use store::webhook::script::Endpoint;
 use store::webhook::script::deliver::{Lease, Next};
 use telemetry::error_chain;
@@ -53,7 +53,7 @@ enum Content {
 }
 
 /// The body that an entry gives. An archive that cannot be read fails this attempt alone; a store that cannot, the turn.
-fn content(found: Result<Option<Sealed>, StoreError>, told: Told) -> Result<Content, StoreError> {
+fn content(found: Result<Option<Sealed>, StoreError>, told: DeliveryEvent) -> Result<Content, StoreError> {
     let sealed = match found {
         Ok(sealed) => sealed,
         Err(StoreError::Archive(_)) => return Ok(Content::Missing(NO_ARCHIVE)),
@@ -113,7 +113,7 @@ async fn attempt_once(
     let (delivery, content) = match Delivery::parse(text) {
         Some(delivery) => {
             let trail = Trail::of(&webhooks.store, &webhooks.archive, account, *mode);
-            let content = content(trail.entry(delivery.seq).await, delivery.told())?;
+            let content = content(trail.entry(delivery.seq).await, delivery.event())?;
             (delivery, content)
         }
         None => (salvaged(text), Content::Gone(NO_SENSE)),
@@ -219,11 +219,11 @@ mod tests {
 
     #[test]
     fn an_unreadable_archive_fails_one_attempt_and_an_unreadable_store_the_turn() {
-        let of = |found| content(found, Told::of(1, EventName::AgentFrozen));
+        let of = |found| content(found, DeliveryEvent::new(1, EventName::AgentFrozen));
         let archive = of(Err(StoreError::Archive("damaged".to_owned())));
         assert_eq!(archive.ok(), Some(Content::Missing(NO_ARCHIVE)));
         assert_eq!(of(Ok(None)).ok(), Some(Content::Gone(NO_ENTRY)));
-        of(Err(StoreError::Nonsense("x".to_owned()))).unwrap_err();
+        of(Err(StoreError::UnexpectedReply("x".to_owned()))).unwrap_err();
     }
 
     #[test]

@@ -7,9 +7,9 @@ use futures::{StreamExt, stream};
 use std::collections::BTreeMap;
 use store::Store;
 use store::account::refused::LOST_MAX;
-use store::connection::round::Round;
-use store::versions::View;
-use store::versions::lost::{self, Standing};
+use store::connection::batch::Batch;
+use store::versions::AccountVersion;
+use store::versions::lost::{self, Completeness};
 use telemetry::error_chain;
 
 /// Accounts looked at in one round, each with one field of its record and, on a cluster, one of its witness.
@@ -32,11 +32,11 @@ pub(super) struct Lost {
 impl Lost {
     /// Looks at the next accounts. Those whose server gives no answer keep their standing. Returns what witnesses have
     /// to be told.
-    pub(super) async fn look(&mut self, store: &Store) -> Vec<(String, View)> {
-        let round = Round::on(store);
+    pub(super) async fn look(&mut self, store: &Store) -> Vec<(String, AccountVersion)> {
+        let round = Batch::new(store);
         round.note(self.rotation.renew(store).await);
         let accounts = self.rotation.next(ACCOUNTS);
-        let found = lost::look(store, &round, &accounts).await;
+        let found = lost::check(store, &round, &accounts).await;
         let untold = self.note_all(store, found);
         if let Err(error) = round.end() {
             tracing::debug!(error = %error_chain(&error), "a look for lost writes was cut off");
@@ -46,17 +46,26 @@ impl Lost {
 
     /// Takes in how accounts stand. Returns what witnesses have to be told in this round: [`TOLD`] at most, the others
     /// when their accounts are looked at again.
-    fn note_all(&mut self, store: &Store, found: Vec<(&String, Standing)>) -> Vec<(String, View)> {
+    fn note_all(
+        &mut self,
+        store: &Store,
+        found: Vec<(&String, Completeness)>,
+    ) -> Vec<(String, AccountVersion)> {
         let untold = found.into_iter();
         let untold = untold.filter_map(|(account, standing)| self.note(store, account, standing));
-        let mut untold: Vec<(String, View)> = untold.collect();
+        let mut untold: Vec<(String, AccountVersion)> = untold.collect();
         untold.truncate(TOLD);
         untold
     }
 
     /// Takes in how an account stands. Returns what its witness has to be told.
-    fn note(&mut self, store: &Store, account: &str, standing: Standing) -> Option<(String, View)> {
-        let Standing::Lost {
+    fn note(
+        &mut self,
+        store: &Store,
+        account: &str,
+        standing: Completeness,
+    ) -> Option<(String, AccountVersion)> {
+        let Completeness::Lost {
             generation,
             is_witnessed,
         } = standing
@@ -64,8 +73,8 @@ impl Lost {
             self.held.remove(account);
             return None;
         };
-        let floor = View::until_accepted(generation);
-        store.versions().saw(account, floor);
+        let floor = AccountVersion::until_accepted(generation);
+        store.versions().record(account, floor);
         if self.held.insert(account.to_owned(), generation).is_none() {
             tracing::error!(
                 account,
@@ -95,10 +104,10 @@ impl Lost {
 }
 
 /// Tells the witnesses of some accounts. Those that were not reached are told when they are looked at again.
-pub(super) async fn tell(store: &Store, untold: Vec<(String, View)>) {
+pub(super) async fn tell(store: &Store, untold: Vec<(String, AccountVersion)>) {
     let told = stream::iter(untold);
     told.for_each_concurrent(AT_ONCE, |(account, floor)| async move {
-        store.tell_witness(&account, floor).await;
+        store.update_witness(&account, floor).await;
     })
     .await;
 }
@@ -142,7 +151,7 @@ mod tests {
     async fn all_are_held_and_some_witnesses_told() {
         let store = Store::open("redis://127.0.0.1:1", Duration::from_millis(50)).unwrap();
         let accounts: Vec<String> = (0..=TOLD).map(|n| format!("acct_{n:05}")).collect();
-        let standing = Standing::Lost {
+        let standing = Completeness::Lost {
             generation: 1,
             is_witnessed: false,
         };
@@ -156,19 +165,19 @@ mod tests {
     async fn an_account_is_held_until_it_is_sound_in_a_new_generation() {
         let store = Store::open("redis://127.0.0.1:1", Duration::from_millis(50)).unwrap();
         let mut lost = Lost::default();
-        let found = |is_witnessed| Standing::Lost {
+        let found = |is_witnessed| Completeness::Lost {
             generation: 3,
             is_witnessed,
         };
-        let floor = View::until_accepted(3);
+        let floor = AccountVersion::until_accepted(3);
         assert_eq!(
             lost.note(&store, "a", found(false)),
             Some(("a".to_owned(), floor))
         );
-        assert_eq!(store.versions().seen("a"), floor);
+        assert_eq!(store.versions().newest("a"), floor);
         assert_eq!(lost.note(&store, "a", found(true)), None, "it was told");
         assert_eq!(lost.next(), [("a".to_owned(), 3)].into());
-        assert_eq!(lost.note(&store, "a", Standing::Sound), None);
+        assert_eq!(lost.note(&store, "a", Completeness::Sound), None);
         assert_eq!((lost.count(), lost.next().len()), (0, 0));
     }
 }

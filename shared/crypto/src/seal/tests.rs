@@ -9,17 +9,20 @@ const OWNER: SealedFor<'static> = SealedFor {
     key_id: "pk_1",
 };
 
-fn sealer(keys: &[u8]) -> Sealer {
+fn keyring(keys: &[u8]) -> Keyring {
     let texts: Vec<String> = keys.iter().map(|byte| STANDARD.encode([*byte; 32])).collect();
-    Sealer::new(texts.iter().map(String::as_str)).unwrap()
+    Keyring::new(texts.iter().map(String::as_str)).unwrap()
 }
 
 #[test]
 fn a_key_opens_only_for_its_own_record() {
-    let sealer = sealer(&[1]);
-    let sealed = sealer.seal(&OWNER, &"sk-secret".into()).unwrap();
+    let keyring = keyring(&[1]);
+    let sealed = keyring.seal(&OWNER, &"sk-secret".into()).unwrap();
     assert!(!sealed.contains("sk-secret"));
-    assert_eq!(sealer.open(&OWNER, &sealed).unwrap().expose_secret(), "sk-secret");
+    assert_eq!(
+        keyring.open(&OWNER, &sealed).unwrap().expose_secret(),
+        "sk-secret"
+    );
     for other in [
         SealedFor {
             account: "acct_2",
@@ -38,68 +41,68 @@ fn a_key_opens_only_for_its_own_record() {
             ..OWNER
         },
     ] {
-        assert!(sealer.open(&other, &sealed).is_err(), "{other:?}");
+        assert!(keyring.open(&other, &sealed).is_err(), "{other:?}");
     }
 }
 
 #[test]
 fn a_webhooks_secret_opens_only_for_its_webhook() {
-    let sealer = sealer(&[1]);
+    let keyring = keyring(&[1]);
     let owner = WebhookSecretOf {
         account: "acct_1",
         mode: Mode::Live,
         webhook: "wh_1",
     };
-    let sealed = sealer.seal(&owner, &"a secret of some length".into()).unwrap();
-    assert!(sealer.open(&owner, &sealed).is_ok());
+    let sealed = keyring.seal(&owner, &"a secret of some length".into()).unwrap();
+    assert!(keyring.open(&owner, &sealed).is_ok());
     let mode = Mode::Test;
-    assert!(sealer.open(&WebhookSecretOf { mode, ..owner }, &sealed).is_err());
+    assert!(keyring.open(&WebhookSecretOf { mode, ..owner }, &sealed).is_err());
     let webhook = "wh_2";
     assert!(
-        sealer
+        keyring
             .open(&WebhookSecretOf { webhook, ..owner }, &sealed)
             .is_err()
     );
-    assert!(sealer.open(&OWNER, &sealed).is_err());
+    assert!(keyring.open(&OWNER, &sealed).is_err());
 }
 
 #[test]
 fn a_second_factor_opens_only_for_its_user() {
-    let sealer = sealer(&[1]);
+    let keyring = keyring(&[1]);
     let owner = TotpSecretOf {
         account: "acct_1",
         user: "usr_1",
     };
-    let sealed = sealer.seal(&owner, &"JBSWY3DPEHPK3PXP".into()).unwrap();
-    assert!(sealer.open(&owner, &sealed).is_ok());
+    let sealed = keyring.seal(&owner, &"JBSWY3DPEHPK3PXP".into()).unwrap();
+    assert!(keyring.open(&owner, &sealed).is_ok());
     let user = "usr_2";
-    assert!(sealer.open(&TotpSecretOf { user, ..owner }, &sealed).is_err());
+    assert!(keyring.open(&TotpSecretOf { user, ..owner }, &sealed).is_err());
     let account = "acct_2";
-    assert!(sealer.open(&TotpSecretOf { account, ..owner }, &sealed).is_err());
+    assert!(keyring.open(&TotpSecretOf { account, ..owner }, &sealed).is_err());
 }
 
 #[test]
 fn any_change_to_the_sealed_text_is_noticed() {
-    let sealer = sealer(&[1]);
-    let sealed = sealer.seal(&OWNER, &"sk-secret".into()).unwrap();
+    let keyring = keyring(&[1]);
+    let sealed = keyring.seal(&OWNER, &"sk-secret".into()).unwrap();
     for at in 0..sealed.len() {
         let mut bytes = sealed.clone().into_bytes();
         bytes[at] = if bytes[at] == b'A' { b'B' } else { b'A' };
         let changed = String::from_utf8(bytes).unwrap();
-        assert!(sealer.open(&OWNER, &changed).is_err(), "byte {at}");
-        assert!(sealer.open(&OWNER, &sealed[..at]).is_err(), "cut at {at}");
+        assert!(keyring.open(&OWNER, &changed).is_err(), "byte {at}");
+        assert!(keyring.open(&OWNER, &sealed[..at]).is_err(), "cut at {at}");
     }
 }
 
 #[test]
 fn rotation_opens_old_keys_and_seals_with_the_new_one() {
-    let sealed = sealer(&[1]).seal(&OWNER, &"sk-secret".into()).unwrap();
-    let rotated = sealer(&[2, 1]);
+    let sealed = keyring(&[1]).seal(&OWNER, &"sk-secret".into()).unwrap();
+    let rotated = keyring(&[2, 1]);
     assert!(rotated.open(&OWNER, &sealed).is_ok() && !rotated.is_current(&sealed));
     let renewed = rotated.seal(&OWNER, &"sk-secret".into()).unwrap();
-    assert!(rotated.is_current(&renewed) && sealer(&[2]).open(&OWNER, &renewed).is_ok());
+    assert!(rotated.is_current(&renewed) && keyring(&[2]).open(&OWNER, &renewed).is_ok());
     assert!(
-        sealer(&[2]).open(&OWNER, &sealed).is_err(),
+        keyring(&[2]).open(&OWNER, &sealed).is_err(),
         "the old master key is gone"
     );
 }
@@ -107,8 +110,8 @@ fn rotation_opens_old_keys_and_seals_with_the_new_one() {
 #[test]
 fn bad_master_keys_are_named_by_position_only() {
     let good = STANDARD.encode([7_u8; 32]);
-    let error = Sealer::new([good.as_str(), "c2hvcnQ="].into_iter()).unwrap_err();
+    let error = Keyring::new([good.as_str(), "c2hvcnQ="].into_iter()).unwrap_err();
     assert_eq!(error.to_string(), "master key number 2 is not 32 bytes in base64");
-    assert!(Sealer::new(["", " "].into_iter()).is_err());
-    assert!(!format!("{:?}", sealer(&[1])).contains(&STANDARD.encode([1_u8; 32])));
+    assert!(Keyring::new(["", " "].into_iter()).is_err());
+    assert!(!format!("{:?}", keyring(&[1])).contains(&STANDARD.encode([1_u8; 32])));
 }

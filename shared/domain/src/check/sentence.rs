@@ -6,7 +6,7 @@ use crate::timestamp::iso_from_ms;
 
 /// What was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Asked {
+pub enum CheckedAmount {
     /// A proxied call, which is estimated at so much.
     Call(Nanos),
     /// A proxied call whose estimate is beyond any amount.
@@ -15,7 +15,7 @@ pub enum Asked {
     Spend(Nanos),
 }
 
-impl Asked {
+impl CheckedAmount {
     /// What it would charge.
     #[must_use]
     pub const fn amount(self) -> Option<Nanos> {
@@ -28,10 +28,10 @@ impl Asked {
     /// That it would be approved.
     #[must_use]
     pub fn approved(self) -> String {
-        format!("Every check passes: {}.", self.told())
+        format!("Every check passes: {}.", self.clause())
     }
 
-    fn told(self) -> String {
+    fn clause(self) -> String {
         match self {
             Self::Call(estimate) => format!("this call is estimated at {}", usd(estimate.get())),
             Self::Beyond => "this call is estimated beyond any amount".to_owned(),
@@ -43,7 +43,7 @@ impl Asked {
 impl Check {
     /// Why `asked` does not pass, as the check's row in the table of reasons says; `resets_at_ms` is when it counts anew.
     #[must_use]
-    pub fn sentence(&self, asked: Asked, resets_at_ms: Option<u64>) -> String {
+    pub fn sentence(&self, asked: CheckedAmount, resets_at_ms: Option<u64>) -> String {
         let limit = self.limit.unwrap_or_default();
         let limit = match self.name.unit() {
             Unit::Usd => usd(limit),
@@ -57,7 +57,7 @@ impl Check {
             ("{limit}", limit),
             ("{spent}", spent_words(self.spent.unwrap_or_default())),
             ("{held}", held),
-            ("{asked}", asked.told()),
+            ("{asked}", asked.clause()),
             ("{end}", end_of(self.name.reset(), resets_at_ms)),
         ]
         .iter()
@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn a_sentence_tells_limit_spent_held_and_the_end() {
         let check = Check::within(CheckName::DailyLimit, Some(1_000 * CENT), 950 * CENT, 75 * CENT);
-        let call = Asked::Call(Nanos::from_stored(75 * CENT));
+        let call = CheckedAmount::Call(Nanos::from_stored(75 * CENT));
         assert_eq!(
             check
                 .with_held(120 * CENT)
@@ -133,7 +133,7 @@ mod tests {
         assert_eq!(
             check
                 .with_held(0)
-                .sentence(Asked::Spend(Nanos::from_stored(CENT)), None),
+                .sentence(CheckedAmount::Spend(Nanos::from_stored(CENT)), None),
             "The per-run cap of 0.00 USD would be passed: nothing is spent in this run, this spend is 0.01 USD."
         );
     }
@@ -143,7 +143,7 @@ mod tests {
         let mut seen = std::collections::HashSet::new();
         for name in CheckName::ALL {
             let check = Check::within(*name, Some(1), 1, 1);
-            let sentence = check.sentence(Asked::Spend(Nanos::from_stored(1)), name.reset().after(0));
+            let sentence = check.sentence(CheckedAmount::Spend(Nanos::from_stored(1)), name.reset().after(0));
             assert!(
                 sentence.ends_with('.') && !sentence.contains(['{', '}']),
                 "{sentence}"

@@ -14,7 +14,7 @@ fn sealed(seq: u64, line: &[u8]) -> String {
 }
 
 #[test]
-fn a_denied_call_is_told_in_full() {
+fn a_denied_call_is_reported_in_full() {
     assert_eq!(
         sealed(7, DENIED),
         r#"{"actor":"vk_1","agentId":"bot","at":"2026-11-18T11:06:40.123Z","data":{"actualNanos":null,"actualUsd":null,"approved":false,"chargedNanos":"0","chargedUsd":0,"checks":[{"check":"plan_key_limit","held":null,"limit":10,"passes":true,"spent":0},{"check":"rate_limited","held":null,"limit":120,"passes":true,"spent":3},{"check":"daily_limit","held":1.2,"heldNanos":"1200000000","limit":10,"limitNanos":"10000000000","passes":false,"spent":9.5,"spentNanos":"9500000000"}],"estimateNanos":"750000000","estimateUsd":0.75,"keyId":"vk_1","model":"gpt-4o mini","outcome":"denied","priceVersion":"p1","reason":"daily_limit","runId":"run-1"},"id":"allow_01KAH3V9J80123456789ABCDEF","previousHash":"genesis","seq":7,"type":"decision.denied","hash":"152887c3e9ffc22dbfec510c58cf9d833deba7511bd74558545dc777dccbbc9f"}"#

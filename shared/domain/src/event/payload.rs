@@ -12,7 +12,7 @@ pub(super) struct Payload<'a> {
 
 impl<'a> Payload<'a> {
     /// Every event begins with these.
-    pub(super) fn of(entry: &'a Entry) -> Self {
+    pub(super) fn new(entry: &'a Entry) -> Self {
         let mut data = Map::new();
         data.insert("agentId".to_owned(), entry.agent.clone().into());
         data.insert("auditSeq".to_owned(), entry.seq.into());

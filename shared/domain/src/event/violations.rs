@@ -108,7 +108,7 @@ impl Coalesced {
 
     /// The event of the last violation, told as all of them.
     #[must_use]
-    pub fn told(&self, last: Event) -> Event {
+    pub fn payload_of(&self, last: Event) -> Event {
         let Event { name, agent, data } = last;
         let mut data: Map<String, Value> = data;
         data.insert("count".to_owned(), self.count.into());
@@ -142,7 +142,7 @@ impl Group {
 
     /// The agent and reason of a violation; `None` for every other event.
     #[must_use]
-    pub fn of(event: &Event) -> Option<Self> {
+    pub fn from_event(event: &Event) -> Option<Self> {
         if event.name != EventName::PolicyViolation {
             return None;
         }
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn ten_of_an_agent_are_told_at_once_and_the_rest_by_reason() {
+    fn ten_of_an_agent_are_reported_at_once_and_the_rest_by_reason() {
         let mut tally = Tally::default();
         let at = |seq: u64| 7 * MINUTE_MS + seq;
         let fired: Vec<u64> = (1..=25)
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn agents_beyond_the_bound_are_told_together() {
+    fn agents_beyond_the_bound_are_reported_together() {
         let mut tally = Tally::default();
         for (agent, fires) in [("a", true), ("b", true), ("c", false), ("a", true), ("d", false)] {
             let seq = tally

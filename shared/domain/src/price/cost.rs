@@ -28,7 +28,7 @@ impl PriceTable {
     /// never too little, because sound has no cache discount on this endpoint.
     #[must_use]
     pub fn actual_cost(&self, call: &ServedCall<'_>) -> Option<Nanos> {
-        let (price, usage) = (self.resolve(call.model), call.usage);
+        let (price, usage) = (self.price_of(call.model), call.usage);
         let tier = call.tier_reported.or(call.tier_asked);
         let rates = price.rates(tier, &self.tier_names, usage.prompt_tokens);
         let text = usage.prompt_tokens.saturating_sub(usage.prompt_audio_tokens);

@@ -47,7 +47,7 @@ impl PriceTable {
     /// set up, which the request does not tell: the table's `auto_tier` says what to expect.
     #[must_use]
     pub fn estimate(&self, call: &CallShape<'_>) -> Option<Nanos> {
-        let price = self.resolve(call.model);
+        let price = self.price_of(call.model);
         let parts = |count: u64, tokens: u64| u128::from(count) * u128::from(tokens);
         let audio_tokens = parts(call.audio_parts, self.allowances.audio_tokens);
         let text_tokens = |bytes: u64, content_parts: u64| {

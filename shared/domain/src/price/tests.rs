@@ -19,7 +19,7 @@ pub(super) fn of_models(models: &str) -> PriceTable {
 
 /// Input and output in pico-USD for a token of the standard tier.
 fn figures(model: &str) -> (u64, u64) {
-    let rates = builtin().resolve(model).rates(None, &builtin().tier_names, 0);
+    let rates = builtin().price_of(model).rates(None, &builtin().tier_names, 0);
     (rates.input_picos, rates.output_picos)
 }
 
@@ -60,7 +60,7 @@ fn the_file_has_the_published_figures() {
 fn the_file_has_tiers_long_context_audio_and_fees() {
     let rates = |model: &str, tier: Option<&str>, prompt_tokens| {
         *builtin()
-            .resolve(model)
+            .price_of(model)
             .rates(tier, &builtin().tier_names, prompt_tokens)
     };
     assert_eq!(rates("gpt-5", Some("flex"), 1).output_picos, 5_000_000);
@@ -84,18 +84,18 @@ fn the_file_has_tiers_long_context_audio_and_fees() {
         (32_000_000, 64_000_000)
     );
     assert_eq!(
-        builtin().resolve("gpt-4o-search-preview").web_search_picos,
+        builtin().price_of("gpt-4o-search-preview").web_search_picos,
         25_000_000_000
     );
-    assert_eq!(builtin().resolve("gpt-5").web_search_picos, 10_000_000_000);
+    assert_eq!(builtin().price_of("gpt-5").web_search_picos, 10_000_000_000);
     assert_eq!(
-        builtin().resolve("gpt-4o").web_search_picos,
+        builtin().price_of("gpt-4o").web_search_picos,
         25_000_000_000,
         "no fee of its own: the dearest"
     );
     let searching: Vec<_> = builtin()
         .models()
-        .filter(|m| builtin().resolve(m).always_searches)
+        .filter(|m| builtin().price_of(m).always_searches)
         .collect();
     assert_eq!(
         searching.len(),
@@ -108,7 +108,7 @@ fn the_file_has_tiers_long_context_audio_and_fees() {
 fn a_tier_without_a_price_takes_the_dearest_of_its_model() {
     let rates = |model: &str, tier| {
         *builtin()
-            .resolve(model)
+            .price_of(model)
             .rates(Some(tier), &builtin().tier_names, 1)
     };
     for tier in ["scale", "batch", "", "FLEX", "flex "] {
@@ -128,7 +128,7 @@ fn a_tier_without_a_price_takes_the_dearest_of_its_model() {
 }
 
 #[test]
-fn names_resolve() {
+fn names_are_looked_up() {
     for (model, entry) in [
         ("gpt-4o", "gpt-4o"),
         ("gpt-4o-2024-08-06", "gpt-4o"),
@@ -183,7 +183,7 @@ fn unknown_names_take_the_dearest() {
             builtin().known(model).is_none() && builtin().entry(model).is_none(),
             "{model}"
         );
-        assert_eq!(builtin().resolve(model).name(), "", "{model}");
+        assert_eq!(builtin().price_of(model).name(), "", "{model}");
     }
     assert_eq!(
         figures("gpt-99"),
@@ -191,7 +191,7 @@ fn unknown_names_take_the_dearest() {
         "GPT-6 Astra, ultrafast"
     );
     let rates = builtin()
-        .resolve("gpt-99")
+        .price_of("gpt-99")
         .rates(Some("flex"), &builtin().tier_names, 272_001);
     assert_eq!(
         (rates.input_picos, rates.output_picos),

@@ -59,7 +59,7 @@ impl AccountCounters {
             Some(low) => {
                 let low = low
                     .parse()
-                    .map_err(|_| StoreError::Nonsense("account record".to_owned()))?;
+                    .map_err(|_| StoreError::UnexpectedReply("account record".to_owned()))?;
                 Some(Nanos::from_stored(low))
             }
         };

@@ -9,7 +9,7 @@
 //! the list says later.
 
 use crate::script::{Script, WhenFull};
-use crate::versions::View;
+use crate::versions::AccountVersion;
 use crate::{Store, StoreError, keys};
 use arc_swap::ArcSwap;
 use std::collections::BTreeMap;
@@ -119,7 +119,7 @@ pub async fn write(store: &Store, list: &List) -> Result<(), StoreError> {
     let reply: Vec<String> = store.script(&REFUSE, &[keys::REFUSED], &args).await?;
     match reply.first().map(String::as_str) {
         Some("named") => Ok(()),
-        _ => Err(StoreError::Nonsense(REFUSE.name().to_owned())),
+        _ => Err(StoreError::UnexpectedReply(REFUSE.name().to_owned())),
     }
 }
 
@@ -167,7 +167,9 @@ impl RefusedCopy {
         match read(store).await {
             Ok(list) => {
                 for (account, generation) in &list.lost {
-                    store.versions().saw(account, View::until_accepted(*generation));
+                    store
+                        .versions()
+                        .record(account, AccountVersion::until_accepted(*generation));
                 }
                 if !list.is_empty() || !self.0.load().list.is_empty() {
                     self.take(list);

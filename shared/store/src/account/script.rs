@@ -2,11 +2,11 @@
 
 use crate::keys::{self, AccountKeys};
 use crate::lookup::script::note;
-use crate::script::change::{CHANGE, Event, Scope, nonsense};
+use crate::script::change::{CHANGE, Event, Scope, unexpected_reply};
 use crate::script::{Script, WhenFull};
 use crate::user::User;
 use crate::user::email::EmailOwner;
-use crate::versions::View;
+use crate::versions::AccountVersion;
 use crate::{Store, StoreError, audit};
 use domain::mode::Mode;
 use serde_json::json;
@@ -49,7 +49,7 @@ pub static ADD_USER: LazyLock<Script> = LazyLock::new(|| {
 pub const USERS_MAX: usize = 1000;
 
 /// How far an account has come that was just created: what `account/create.lua` writes.
-const BORN: View = View {
+const BORN: AccountVersion = AccountVersion {
     generation: 1,
     version: 1,
 };
@@ -98,7 +98,7 @@ pub async fn create(
         owner_of(id, owner).join(store, &owner.email).await?;
     }
     note(store, keys::ACCOUNTS, id).await?;
-    let account = AccountKeys::of(id);
+    let account = AccountKeys::new(id);
     let keys = [account.record(), account.audit(Mode::Live), account.users()];
     let data = json!({ "name": name, "plan": plan, "ownerUserId": owner.map(|owner| &owner.id) });
     let entry = audit::entry("account.created", None, actor, &data);
@@ -110,8 +110,8 @@ pub async fn create(
         .script(&CREATE, &keys.each_ref().map(String::as_str), &args)
         .await?;
     match reply.first().map(String::as_str) {
-        Some("created") => store.versions().saw(id, BORN),
-        _ => return nonsense(&CREATE),
+        Some("created") => store.versions().record(id, BORN),
+        _ => return unexpected_reply(&CREATE),
     }
     if let Some(owner) = owner {
         owner_of(id, owner).join(store, &owner.email).await?;
@@ -129,12 +129,14 @@ pub async fn set_plan(store: &Store, id: &str, plan: &str, actor: &str) -> Resul
         agent: None,
         data: json!({ "plan": plan }),
     };
-    let reply = live(id, actor).run(store, &SET_PLAN, event, &[], &[plan]).await?;
+    let reply = live(id, actor)
+        .execute(store, &SET_PLAN, event, &[], &[plan])
+        .await?;
     match reply.first().map(String::as_str) {
         Some("set") => Ok(PlanSet::Done),
         Some("same") => Ok(PlanSet::AlreadySo),
         Some("no_account") => Ok(PlanSet::NoAccount),
-        _ => nonsense(&SET_PLAN),
+        _ => unexpected_reply(&SET_PLAN),
     }
 }
 
@@ -149,11 +151,11 @@ pub async fn accept(store: &Store, id: &str, actor: &str) -> Result<bool, StoreE
         data: json!({}),
     };
     store.versions().forget(id);
-    let reply = live(id, actor).run(store, &ACCEPT, event, &[], &[]).await?;
+    let reply = live(id, actor).execute(store, &ACCEPT, event, &[], &[]).await?;
     match reply.first().map(String::as_str) {
         Some("accepted") => Ok(true),
         Some("no_account") => Ok(false),
-        _ => nonsense(&ACCEPT),
+        _ => unexpected_reply(&ACCEPT),
     }
 }
 
@@ -173,14 +175,14 @@ pub async fn add_user(store: &Store, id: &str, user: &User, actor: &str) -> Resu
     let args = [user.email.as_str(), &user.to_stored(), &USERS_MAX.to_string()];
     let scope = live(id, actor);
     let reply = scope
-        .run(store, &ADD_USER, event, &[scope.keys().users()], &args)
+        .execute(store, &ADD_USER, event, &[scope.keys().users()], &args)
         .await?;
     let refused = match reply.first().map(String::as_str) {
         Some("added") => return owner.join(store, &user.email).await.map(|()| UserAdded::Done),
         Some("exists") => UserAdded::EmailTaken,
         Some("no_account") => UserAdded::NoAccount,
         Some("too_many") => UserAdded::TooMany,
-        _ => return nonsense(&ADD_USER),
+        _ => return unexpected_reply(&ADD_USER),
     };
     owner.leave_to_another(store, &user.email).await?;
     Ok(refused)

@@ -60,7 +60,7 @@ impl Usage {
         ];
         let record = look.cmd("HMGET").arg(account.record()).arg("key_seq");
         for field in fields {
-            record.arg(field.of(mode));
+            record.arg(field.name(mode));
         }
         look.cmd("ZCARD").arg(account.agents(mode));
         look.cmd("ZCARD").arg(account.policies(mode));
@@ -116,15 +116,15 @@ impl Usage {
 
     /// How many records of a kind there are.
     #[must_use]
-    pub const fn of(&self, budget: Budget) -> u64 {
+    pub const fn count(&self, budget: Budget) -> u64 {
         self.used[budget as usize]
     }
 
     /// About how many bytes of the store all of it takes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        let records = Budget::ALL.map(|budget| self.of(budget).saturating_mul(bytes_of(budget)));
-        let entries = self.of(Budget::AuditEntries);
+        let records = Budget::ALL.map(|budget| self.count(budget).saturating_mul(bytes_of(budget)));
+        let entries = self.count(Budget::AuditEntries);
         let audit = entries.saturating_mul(self.line_bytes + BESIDE_LINE_BYTES);
         let rest = [audit, self.deliveries.saturating_mul(DELIVERY_BYTES)];
         records.into_iter().chain(rest).fold(0, u64::saturating_add)

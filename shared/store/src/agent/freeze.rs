@@ -1,6 +1,6 @@
 //! Twin of `agent_freeze.lua`: freeze and unfreeze an agent.
 
-use crate::script::change::{AGENT_EXISTS, CHANGE, Event, Scope, nonsense};
+use crate::script::change::{AGENT_EXISTS, CHANGE, Event, Scope, unexpected_reply};
 use crate::script::{Script, WhenFull};
 use crate::{Store, StoreError};
 use serde_json::json;
@@ -81,13 +81,13 @@ pub async fn set_frozen(
         account.frozen_agents(scope.mode),
     ];
     let reply = scope
-        .run(store, &AGENT_FREEZE, event, &keys, &[word, authority, agent])
+        .execute(store, &AGENT_FREEZE, event, &keys, &[word, authority, agent])
         .await?;
     match reply.first().map(String::as_str) {
         Some("done") => Ok(Frozen::Done),
         Some("already") => Ok(Frozen::AlreadySo),
         Some("not_permitted") => Ok(Frozen::NotPermitted),
         Some("not_found" | "no_account") => Ok(Frozen::NotFound),
-        _ => nonsense(&AGENT_FREEZE),
+        _ => unexpected_reply(&AGENT_FREEZE),
     }
 }

@@ -3,11 +3,11 @@
 use crate::escrow::open_escrows;
 use crate::keys::{AccountKeys, closed_holder};
 use crate::script::change::{
-    ATTEMPTS, BUDGET, CHANGE, Event, FIELDS, FieldChange, Scope, Shown, field_args, nonsense, shown,
+    ATTEMPTS, BUDGET, CHANGE, Event, FIELDS, FieldChange, Scope, Shown, field_args, shown, unexpected_reply,
 };
 use crate::script::{Script, WhenFull};
 use crate::transaction::TransactionType;
-use crate::virtual_key::script as virtual_key;
+use crate::virtual_key;
 use crate::wallet::NewPlace;
 use crate::{Store, StoreError};
 use domain::mode::Mode;
@@ -44,7 +44,7 @@ pub static DELETE: LazyLock<Script> = LazyLock::new(|| {
 });
 
 /// Virtual keys of a deleted agent that the audit log names.
-const KEYS_TOLD_MAX: usize = 100;
+const KEYS_LOGGED_MAX: usize = 100;
 /// Virtual keys of an agent with which it is deleted in one go. Of more, the revoked ones are forgotten before; with more
 /// active ones it is not deleted, since all others would wait for the script.
 pub const KEYS_AT_ONCE: usize = 1000;
@@ -125,10 +125,10 @@ impl NewAgent<'_> {
                 ["exists"] => Ok(Created::Exists),
                 ["other_plan", plan] => Ok(Created::OtherPlan((*plan).to_owned())),
                 ["taken"] => continue,
-                _ => nonsense(&CREATE),
+                _ => unexpected_reply(&CREATE),
             };
         }
-        nonsense(&CREATE)
+        unexpected_reply(&CREATE)
     }
 
     async fn attempt(
@@ -162,7 +162,7 @@ impl NewAgent<'_> {
                 .into_iter()
                 .flatten(),
         );
-        scope.run(store, &CREATE, event, &keys, &args).await
+        scope.execute(store, &CREATE, event, &keys, &args).await
     }
 }
 
@@ -187,12 +187,12 @@ pub async fn update(
     };
     let keys = [scope.keys().agent(scope.mode, agent)];
     let reply = scope
-        .run(store, &UPDATE, event, &keys, &field_args(changes))
+        .execute(store, &UPDATE, event, &keys, &field_args(changes))
         .await?;
     match reply.first().map(String::as_str) {
         Some("updated") => Ok(Updated::Done),
         Some("missing") => Ok(Updated::Missing),
-        _ => nonsense(&UPDATE),
+        _ => unexpected_reply(&UPDATE),
     }
 }
 
@@ -213,7 +213,7 @@ pub async fn delete(store: &Store, scope: &Scope<'_>, agent: &str) -> Result<Del
             Some(deleted) => return Ok(deleted),
         }
     }
-    Err(StoreError::Nonsense(
+    Err(StoreError::UnexpectedReply(
         "an agent that changes all the time".to_owned(),
     ))
 }
@@ -262,7 +262,7 @@ async fn forget_keys(
     if active > KEYS_AT_ONCE {
         return Ok(Err(active));
     }
-    virtual_key::forget_revoked(store, scope, agent, &revoked).await?;
+    virtual_key::script::forget_revoked(store, scope, agent, &revoked).await?;
     Ok(Ok(revoked))
 }
 
@@ -319,23 +319,23 @@ async fn try_delete(
     keys.extend(account.transaction_lists(scope.mode, &closed_holder(number)));
     keys.extend(virtual_keys.iter().map(|id| account.virtual_key(id)));
     let all = virtual_keys.iter().chain(forgotten);
-    let told: Vec<&String> = all.take(KEYS_TOLD_MAX).collect();
+    let logged: Vec<&String> = all.take(KEYS_LOGGED_MAX).collect();
     let count = virtual_keys.len() + forgotten.len();
     let event = Event {
         kind: "agent.deleted",
         agent: Some(agent),
-        data: json!({ "policyId": policy, "virtualKeys": told, "virtualKeyCount": count,
+        data: json!({ "policyId": policy, "virtualKeys": logged, "virtualKeyCount": count,
             "walletId": number }),
     };
     let number = number.to_string();
     let args = [agent, policy.as_deref().unwrap_or_default(), &number];
-    let reply = scope.run(store, &DELETE, event, &keys, &args).await?;
+    let reply = scope.execute(store, &DELETE, event, &keys, &args).await?;
     match reply.first().map(String::as_str) {
         Some("deleted") => Ok(Some(Deleted::Done)),
         Some("missing") => Ok(Some(Deleted::Missing)),
         Some("holds_money") => Ok(Some(Deleted::HoldsMoney)),
         Some("open_escrows") => Ok(Some(Deleted::OpenEscrows)),
         Some("changed") => Ok(None),
-        _ => nonsense(&DELETE),
+        _ => unexpected_reply(&DELETE),
     }
 }

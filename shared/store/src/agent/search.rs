@@ -2,22 +2,22 @@
 
 use crate::agent::AgentRecord;
 use crate::agent::survey::AGENTS_MAX;
+use crate::filtered_page::{Filter, FilteredPage};
 use crate::keys::AccountKeys;
-use crate::page::{Page, Part, Ranked, records};
-use crate::sift::{Filter, Sifted};
+use crate::page::{Page, Part, SortedSet, records};
 use crate::{Store, StoreError};
 use domain::mode::Mode;
 
 /// What agents must be like.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Wanted {
+pub struct AgentFilter {
     /// In lower case: a part of the id or of the name, in any case.
     pub text: Option<String>,
     /// Whether they are frozen.
     pub frozen: Option<bool>,
 }
 
-impl Wanted {
+impl AgentFilter {
     /// Whether an agent of this id, name and state is wanted.
     fn fits(&self, id: &str, name: &str, frozen: bool) -> bool {
         let text = self.text.as_deref();
@@ -36,18 +36,18 @@ impl AgentRecord {
         store: &Store,
         account: &AccountKeys,
         mode: Mode,
-        wanted: &Wanted,
+        wanted: &AgentFilter,
         page: Page<'_>,
     ) -> Result<(Part<Self>, bool), StoreError> {
         let set = account.agents(mode);
-        let list = Ranked {
+        let list = SortedSet {
             store,
             set: &set,
             floor: None,
         };
         let key = |id: &str| account.agent(mode, id);
         let filter = Filter {
-            looked_at_max: AGENTS_MAX,
+            scanned_max: AGENTS_MAX,
             key,
             fields: &["name", "frozen"],
             fits: |id: &str, fields: &[Option<String>]| {
@@ -55,7 +55,7 @@ impl AgentRecord {
                 wanted.fits(id, field(0).unwrap_or_default(), field(1).is_some())
             },
         };
-        let Sifted { mut part, is_partial } = list.sift(page, &filter).await?;
+        let FilteredPage { mut part, is_partial } = list.filtered(page, &filter).await?;
         let records = records(store, std::mem::take(&mut part.records), key).await?;
         Ok((Self::with_row(part.with(records))?, is_partial))
     }
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn parts_are_found_in_any_case() {
-        let wanted = |text: &str, frozen| Wanted {
+        let wanted = |text: &str, frozen| AgentFilter {
             text: Some(text.to_owned()),
             frozen,
         };
@@ -75,6 +75,6 @@ mod tests {
         assert!(wanted("straße", None).fits("a", "Große Straße 7", true));
         assert!(!wanted("bots", None).fits("my-bot", "x", false));
         assert!(!wanted("bot", Some(true)).fits("my-bot", "x", false));
-        assert!(Wanted::default().fits("my-bot", "x", false));
+        assert!(AgentFilter::default().fits("my-bot", "x", false));
     }
 }

@@ -15,7 +15,7 @@ const CHUNK: usize = 500;
 
 /// An agent.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct AgentSeen {
+pub struct AgentSummary {
     /// Its id.
     pub id: String,
     /// Who froze it, if it is frozen: `user` or `operator`.
@@ -42,7 +42,7 @@ pub struct AgentSeen {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Survey {
     /// Those that were looked at.
-    pub agents: Vec<AgentSeen>,
+    pub agents: Vec<AgentSummary>,
     /// When each agent of the index of frozen ones was frozen. One that was frozen by an earlier version is not in it.
     pub frozen_since: HashMap<String, u64>,
     /// How many agents have a wallet row.
@@ -92,7 +92,7 @@ impl Survey {
         all.truncate(AGENTS_MAX);
         let mut agents = Vec::with_capacity(all.len());
         for ids in all.chunks(CHUNK) {
-            agents.extend(look_at(store, account, mode, period, ids).await?);
+            agents.extend(read_agents(store, account, mode, period, ids).await?);
         }
         Ok(Self {
             agents,
@@ -111,9 +111,9 @@ impl Survey {
         store: &Store,
         account: &AccountKeys,
         mode: Mode,
-    ) -> Result<Vec<&AgentSeen>, StoreError> {
+    ) -> Result<Vec<&AgentSummary>, StoreError> {
         let frozen = self.agents.iter().filter(|agent| agent.frozen.is_some());
-        let (mut exist, doubtful): (Vec<&AgentSeen>, Vec<_>) = frozen.partition(|agent| agent.has_record);
+        let (mut exist, doubtful): (Vec<&AgentSummary>, Vec<_>) = frozen.partition(|agent| agent.has_record);
         if mode == Mode::Test {
             return Ok(exist);
         }
@@ -166,13 +166,13 @@ const FIELDS: [&str; 8] = [
     "cap_low",
 ];
 
-async fn look_at(
+async fn read_agents(
     store: &Store,
     account: &AccountKeys,
     mode: Mode,
     period: Period,
     ids: &[String],
-) -> Result<Vec<AgentSeen>, StoreError> {
+) -> Result<Vec<AgentSummary>, StoreError> {
     let (day, month) = (format!("d{}", period.day), format!("m{}", period.month));
     let mut look = redis::pipe();
     for id in ids {
@@ -181,14 +181,14 @@ async fn look_at(
     }
     let records: Vec<Vec<Option<String>>> = store.pipeline(&look).await?;
     let seen = ids.iter().zip(records);
-    seen.map(|(id, fields)| AgentSeen::of(id, fields))
+    seen.map(|(id, fields)| AgentSummary::from_fields(id, fields))
         .collect::<Option<_>>()
-        .ok_or_else(|| StoreError::Nonsense("agent record".to_owned()))
+        .ok_or_else(|| StoreError::UnexpectedReply("agent record".to_owned()))
 }
 
-impl AgentSeen {
+impl AgentSummary {
     /// `None` for fields that make no sense.
-    fn of(id: &str, fields: Vec<Option<String>>) -> Option<Self> {
+    fn from_fields(id: &str, fields: Vec<Option<String>>) -> Option<Self> {
         let fields: [Option<String>; FIELDS.len() + 2] = fields.try_into().ok()?;
         let [frozen, wallet, name, policy, balance, held, cap, low, day, month] = fields;
         let nanos = |text: Option<String>| match text {

@@ -6,7 +6,7 @@ use crate::api_key::{API_KEYS_MAX, ApiKey};
 use crate::keys;
 use crate::lookup::script::keep;
 use crate::lookup::{self, ApiKeyOwner};
-use crate::script::change::{ATTEMPTS, BUDGET, CHANGE, Event, Scope, nonsense};
+use crate::script::change::{ATTEMPTS, BUDGET, CHANGE, Event, Scope, unexpected_reply};
 use crate::script::{Script, WhenFull};
 use crate::{Store, StoreError};
 use crypto::sha256_hex;
@@ -118,7 +118,7 @@ impl NewApiKey<'_> {
             key_id: self.key_id.to_owned(),
         };
         if !lookup::announce(store, &lookup, &owner.to_stored()).await? {
-            return Err(StoreError::Nonsense(
+            return Err(StoreError::UnexpectedReply(
                 "a new API key that is known already".to_owned(),
             ));
         }
@@ -180,7 +180,7 @@ impl NewApiKey<'_> {
                 account.api_key(&revoked),
             ];
             let args = [&[self.key_id, &most, &revoked], fields].concat();
-            let reply = scope.run(store, &CREATE, event, &keys, &args).await?;
+            let reply = scope.execute(store, &CREATE, event, &keys, &args).await?;
             match reply.first().map(String::as_str) {
                 Some("created") => return Ok(Created::Done),
                 Some("no_account") => return Ok(Created::NoAccount),
@@ -189,10 +189,10 @@ impl NewApiKey<'_> {
                     None => return Ok(Created::TooMany),
                     Some(id) => revoked = id,
                 },
-                _ => return nonsense(&CREATE),
+                _ => return unexpected_reply(&CREATE),
             }
         }
-        Err(StoreError::Nonsense(
+        Err(StoreError::UnexpectedReply(
             "API keys that change all the time".to_owned(),
         ))
     }
@@ -209,11 +209,11 @@ pub async fn revoke(store: &Store, scope: &Scope<'_>, key_id: &str) -> Result<Re
         data: json!({ "keyId": key_id }),
     };
     let reply = scope
-        .run(store, &REVOKE, event, &[scope.keys().api_key(key_id)], &[])
+        .execute(store, &REVOKE, event, &[scope.keys().api_key(key_id)], &[])
         .await?;
     match reply.first().map(String::as_str) {
         Some("revoked") => Ok(Revoked::Done),
         Some("missing" | "no_account") => Ok(Revoked::Missing),
-        _ => nonsense(&REVOKE),
+        _ => unexpected_reply(&REVOKE),
     }
 }

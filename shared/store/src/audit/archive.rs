@@ -39,7 +39,7 @@ pub struct Archived<'a> {
 
 /// What became of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum LetGo {
+pub enum RemovalOutcome {
     /// The entries are no longer in the store.
     Done,
     /// Somebody else archived meanwhile; nothing happened.
@@ -53,7 +53,12 @@ impl Archived<'_> {
     ///
     /// # Errors
     /// [`StoreError`]; it may have happened, and can be tried again.
-    pub async fn run(&self, store: &Store, account: &AccountKeys, mode: Mode) -> Result<LetGo, StoreError> {
+    pub async fn execute(
+        &self,
+        store: &Store,
+        account: &AccountKeys,
+        mode: Mode,
+    ) -> Result<RemovalOutcome, StoreError> {
         let mut keys = vec![
             account.audit(mode),
             account.audit_hashes(mode),
@@ -78,10 +83,10 @@ impl Archived<'_> {
         let reply: Vec<String> = store.script(&ARCHIVE, &keys, &args).await?;
         let words: Vec<&str> = reply.iter().map(String::as_str).collect();
         match words.as_slice() {
-            ["archived"] => Ok(LetGo::Done),
-            ["moved"] => Ok(LetGo::Moved),
-            [key, "disagree"] => Ok(LetGo::Disagrees((*key).to_owned())),
-            _ => Err(StoreError::Nonsense("archive".to_owned())),
+            ["archived"] => Ok(RemovalOutcome::Done),
+            ["moved"] => Ok(RemovalOutcome::Moved),
+            [key, "disagree"] => Ok(RemovalOutcome::Disagrees((*key).to_owned())),
+            _ => Err(StoreError::UnexpectedReply("archive".to_owned())),
         }
     }
 }

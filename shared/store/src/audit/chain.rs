@@ -4,7 +4,7 @@
 mod archived;
 mod live;
 
-pub use archived::Standing;
+pub use archived::ArchiveBacklog;
 pub use live::{Backwards, Filter, Row};
 
 use crate::account::ModeField;
@@ -87,10 +87,10 @@ impl Head {
 impl<'a> Chain<'a> {
     /// The chain of `account` in `mode`.
     #[must_use]
-    pub fn of(store: &'a Store, account: &str, mode: Mode) -> Self {
+    pub fn new(store: &'a Store, account: &str, mode: Mode) -> Self {
         Self {
             store,
-            keys: AccountKeys::of(account),
+            keys: AccountKeys::new(account),
             mode,
         }
     }
@@ -100,13 +100,13 @@ impl<'a> Chain<'a> {
     /// # Errors
     /// [`StoreError`], also for records that make no sense.
     pub async fn extent(&self) -> Result<Extent, StoreError> {
-        let (extent, last) = self.look().await?;
+        let (extent, last) = self.read_extent().await?;
         last.map(|last| to_hash(&last)).transpose()?;
         Ok(extent)
     }
 
     /// The same, also when the last hash is none; and that hash as it is.
-    async fn look(&self) -> Result<(Extent, Option<Vec<u8>>), StoreError> {
+    async fn read_extent(&self) -> Result<(Extent, Option<Vec<u8>>), StoreError> {
         let mut look = redis::pipe();
         look.atomic()
             .cmd("HMGET")
@@ -144,7 +144,7 @@ impl<'a> Chain<'a> {
         look.atomic();
         look.cmd("HGET").arg(self.keys.audit_base(self.mode)).arg("seq");
         look.cmd("LLEN").arg(self.keys.audit(self.mode));
-        let field = ModeField::AuditSeq.of(self.mode);
+        let field = ModeField::AuditSeq.name(self.mode);
         look.cmd("HGET").arg(self.keys.record()).arg(field);
         let (archived, lines, given): (Option<u64>, u64, Option<u64>) = self.store.pipeline(&look).await?;
         Ok(Count {
@@ -156,7 +156,7 @@ impl<'a> Chain<'a> {
     /// Seals all lines that are there now, so that a reader who looks next sees every one of them.
     ///
     /// # Errors
-    /// [`StoreError`]; [`StoreError::Nonsense`] when the chain was changed by hand.
+    /// [`StoreError`]; [`StoreError::UnexpectedReply`] when the chain was changed by hand.
     pub async fn seal(&self) -> Result<Head, StoreError> {
         Ok(self.seal_some(BATCHES_MAX).await?.end)
     }
@@ -223,7 +223,7 @@ impl<'a> Chain<'a> {
             entries,
         };
         let mut added = 0;
-        match batch.run(self.store, &self.keys, self.mode).await? {
+        match batch.execute(self.store, &self.keys, self.mode).await? {
             SealedBatch::Done => {
                 added = end.seq - extent.sealed.seq;
                 extent.sealed = end;
@@ -233,7 +233,9 @@ impl<'a> Chain<'a> {
                 // Somebody may have sealed between the two looks; only what stays so is a disagreement.
                 let again = self.extent().await?;
                 if again == extent {
-                    return Err(StoreError::Nonsense("the audit chain was changed".to_owned()));
+                    return Err(StoreError::UnexpectedReply(
+                        "the audit chain was changed".to_owned(),
+                    ));
                 }
                 extent = again;
             }
@@ -260,11 +262,11 @@ fn warn_of_later_release(keys: &AccountKeys, mode: Mode) {
 fn to_hash(bytes: &[u8]) -> Result<[u8; 32], StoreError> {
     bytes
         .try_into()
-        .map_err(|_| StoreError::Nonsense("a hash of the audit chain".to_owned()))
+        .map_err(|_| StoreError::UnexpectedReply("a hash of the audit chain".to_owned()))
 }
 
 fn no_form() -> StoreError {
-    StoreError::Nonsense("an audit entry without a canonical form".to_owned())
+    StoreError::UnexpectedReply("an audit entry without a canonical form".to_owned())
 }
 
 /// Entries as they are shown: with the hashes that are stored, so that a line that was changed since does not fit its own.
@@ -288,7 +290,7 @@ fn shown(
                 break;
             }
             let what = "an audit entry of a later release: upgrade this server";
-            return Err(StoreError::Nonsense(what.to_owned()));
+            return Err(StoreError::UnexpectedReply(what.to_owned()));
         }
         let entry = Entry::of_line(seq, &line);
         found.push(entry.shown(&before, hash).ok_or_else(no_form)?);

@@ -4,7 +4,7 @@ use crate::audit::reseal_checkpoint_key::{FIELD, replace};
 use crate::keys::STORE;
 use crate::{Store, StoreError};
 use crypto::checkpoint_key::CheckpointKey;
-use crypto::seal::{SealError, Sealer};
+use crypto::seal::{Keyring, SealError};
 
 /// Why there is no key to sign with.
 #[derive(Debug, thiserror::Error)]
@@ -37,7 +37,7 @@ pub enum Rotated {
 ///
 /// # Errors
 /// [`KeyError`].
-pub async fn key(store: &Store, sealer: &Sealer) -> Result<CheckpointKey, KeyError> {
+pub async fn key(store: &Store, keyring: &Keyring) -> Result<CheckpointKey, KeyError> {
     let sealed = match read(store).await? {
         Some(sealed) => sealed,
         None => {
@@ -46,28 +46,28 @@ pub async fn key(store: &Store, sealer: &Sealer) -> Result<CheckpointKey, KeyErr
             make.cmd("HSETNX")
                 .arg(STORE)
                 .arg(FIELD)
-                .arg(CheckpointKey::mint(sealer)?)
+                .arg(CheckpointKey::mint(keyring)?)
                 .ignore();
             make.cmd("HGET").arg(STORE).arg(FIELD);
             let (sealed,): (String,) = store.pipeline(&make).await?;
             sealed
         }
     };
-    Ok(CheckpointKey::open(sealer, &sealed)?)
+    Ok(CheckpointKey::open(keyring, &sealed)?)
 }
 
 /// Seals the key under the newest master key.
 ///
 /// # Errors
 /// [`KeyError`]; it may be repeated.
-pub async fn rotate(store: &Store, sealer: &Sealer) -> Result<Rotated, KeyError> {
+pub async fn rotate(store: &Store, keyring: &Keyring) -> Result<Rotated, KeyError> {
     let Some(old) = read(store).await? else {
         return Ok(Rotated::Current);
     };
-    if sealer.is_current(&old) {
+    if keyring.is_current(&old) {
         return Ok(Rotated::Current);
     }
-    let new = match CheckpointKey::seal_again(sealer, &old) {
+    let new = match CheckpointKey::seal_again(keyring, &old) {
         Ok(new) => new,
         Err(SealError::DoesNotOpen) => return Ok(Rotated::Unopenable),
         Err(error) => return Err(error.into()),

@@ -34,6 +34,6 @@ pub async fn replace(store: &Store, old: &str, new: &str) -> Result<Replaced, St
     match reply.first().map(String::as_str) {
         Some("done") => Ok(Replaced::Done),
         Some("changed") => Ok(Replaced::Changed),
-        _ => Err(StoreError::Nonsense("reseal_checkpoint_key".to_owned())),
+        _ => Err(StoreError::UnexpectedReply("reseal_checkpoint_key".to_owned())),
     }
 }

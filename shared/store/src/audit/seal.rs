@@ -48,7 +48,7 @@ impl Batch {
     ///
     /// # Errors
     /// [`StoreError`]; the batch may have been sealed, and can be tried again.
-    pub async fn run(
+    pub async fn execute(
         &self,
         store: &Store,
         account: &AccountKeys,
@@ -58,7 +58,7 @@ impl Batch {
             return Ok(SealedBatch::Done);
         };
         let (lists, texts) = self.indexes(account, mode);
-        let tally = Tally::of(self.entries.iter().map(|(entry, _)| entry));
+        let tally = Tally::from_entries(self.entries.iter().map(|(entry, _)| entry));
         let mut keys = vec![
             account.audit(mode),
             account.audit_hashes(mode),
@@ -90,7 +90,7 @@ impl Batch {
             Some("sealed") => Ok(SealedBatch::Done),
             Some("moved") => Ok(SealedBatch::Moved),
             Some("disagree") => Ok(SealedBatch::Disagrees),
-            _ => Err(StoreError::Nonsense("seal".to_owned())),
+            _ => Err(StoreError::UnexpectedReply("seal".to_owned())),
         }
     }
 

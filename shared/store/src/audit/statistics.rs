@@ -57,7 +57,7 @@ impl Day {
         let days = (first..).zip(records);
         days.map(|(number, fields)| Self::from_fields(number, &fields))
             .collect::<Option<_>>()
-            .ok_or_else(|| StoreError::Nonsense("statistics of a day".to_owned()))
+            .ok_or_else(|| StoreError::UnexpectedReply("statistics of a day".to_owned()))
     }
 
     /// Refused calls and spends.

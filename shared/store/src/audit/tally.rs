@@ -4,7 +4,7 @@ use crate::audit::statistics::{AGENT_PREFIX, DAYS_KEPT, OTHERS, REASON_PREFIX};
 use domain::entry::Entry;
 use domain::names::is_agent_id;
 use domain::period::DAY_MS;
-use domain::statistics::{Amounts, Effect, of};
+use domain::statistics::{Amounts, Effect, effect_of};
 use std::collections::{BTreeMap, HashMap};
 
 /// What some entries add, day by day.
@@ -25,11 +25,11 @@ struct Day {
 
 impl Tally {
     /// What these entries add.
-    pub(crate) fn of<'a>(entries: impl Iterator<Item = &'a Entry>) -> Self {
+    pub(crate) fn from_entries<'a>(entries: impl Iterator<Item = &'a Entry>) -> Self {
         let mut days: BTreeMap<u64, Day> = BTreeMap::new();
         let mut places: HashMap<(u64, &str), usize> = HashMap::new();
         for entry in entries {
-            let Some((number, effect)) = of(entry) else {
+            let Some((number, effect)) = effect_of(entry) else {
                 continue;
             };
             let day = days.entry(number).or_default();
@@ -163,7 +163,7 @@ mod tests {
         ];
         let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
         let entries = entries(&lines);
-        let tally = Tally::of(entries.iter());
+        let tally = Tally::from_entries(entries.iter());
         assert_eq!(tally.days().collect::<Vec<_>>(), [20_774, 20_775]);
         let id = "allow_01KAH3V9J80000000000000001";
         let at = "1795000000000";
@@ -193,6 +193,6 @@ mod tests {
     fn what_is_no_agent_is_counted_among_the_others() {
         let spend = r#"{"type":"spend.requested","agentId":"a/b","actor":"k","data":{"amountNanos":"5"}} outcome=settled"#;
         let entries = entries(&[spend]);
-        assert_eq!(Tally::of(entries.iter()).words()[2], "a:*");
+        assert_eq!(Tally::from_entries(entries.iter()).words()[2], "a:*");
     }
 }

@@ -83,7 +83,7 @@ impl BlockedCopy {
     pub async fn follow(&self, store: &Store) {
         match self.refresh(store).await {
             Ok(()) => {}
-            Err(StoreError::Nonsense(what)) => {
+            Err(StoreError::UnexpectedReply(what)) => {
                 tracing::error!(what, "the blocked addresses make no sense; those known stay");
             }
             // The watch on the store says that it is away, once.
@@ -131,7 +131,7 @@ impl BlockedCopy {
             kept = lost.len(),
             "blocked addresses in force"
         );
-        let set = AddressSet::of(listed.iter().chain(&lost).copied());
+        let set = AddressSet::new(listed.iter().chain(&lost).copied());
         self.copied.store(Some(Arc::new(Copied {
             set,
             listed,
@@ -169,7 +169,7 @@ mod tests {
     fn read(copy: &BlockedCopy, version: &str, ranges: &[&str]) {
         let number = copy.begun.fetch_add(1, Ordering::AcqRel);
         let listed = ranges.iter().map(|range| range.parse().unwrap()).collect();
-        copy.take_in(number, listed, Version::of(Some(version.to_owned())));
+        copy.take_in(number, listed, Version::from_stored(Some(version.to_owned())));
     }
 
     fn judge(copy: &BlockedCopy, text: &str) -> Verdict {
@@ -229,7 +229,7 @@ mod tests {
     #[test]
     fn a_list_that_is_gone_stays() {
         let copy = copy(&[("2-b", &[ONE, TWO])]);
-        copy.take_in(9, BTreeSet::new(), Version::of(None));
+        copy.take_in(9, BTreeSet::new(), Version::from_stored(None));
         assert_eq!(blocked(&copy), [1, 2]);
     }
 
@@ -247,7 +247,7 @@ mod tests {
         copy.take_in(
             0,
             BTreeSet::from([ONE.parse().unwrap()]),
-            Version::of(Some("1-a".to_owned())),
+            Version::from_stored(Some("1-a".to_owned())),
         );
         assert_eq!(blocked(&copy), [0_u8; 0]);
     }

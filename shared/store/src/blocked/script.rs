@@ -67,6 +67,6 @@ pub async fn change(store: &Store, range: IpNet, change: Change<'_>) -> Result<C
         Some("done") => Ok(Changed::Done),
         Some("already") => Ok(Changed::AlreadySo),
         Some("too_many") => Ok(Changed::TooMany),
-        _ => Err(StoreError::Nonsense("blocked_change".to_owned()).into()),
+        _ => Err(StoreError::UnexpectedReply("blocked_change".to_owned()).into()),
     }
 }

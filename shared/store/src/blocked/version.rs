@@ -10,7 +10,7 @@ pub(super) struct Version {
 }
 
 impl Version {
-    pub(super) fn of(text: Option<String>) -> Self {
+    pub(super) fn from_stored(text: Option<String>) -> Self {
         let counted = text.as_deref().and_then(|text| text.split_once('-'));
         let count = counted.and_then(|(count, _)| count.parse().ok());
         Self { text, count }
@@ -34,7 +34,8 @@ mod tests {
 
     #[test]
     fn a_version_falls_when_it_counts_less_or_the_same_of_another_list() {
-        let version = |text: &str| Version::of(Some(text.to_owned()).filter(|text| !text.is_empty()));
+        let version =
+            |text: &str| Version::from_stored(Some(text.to_owned()).filter(|text| !text.is_empty()));
         for (before, after, fell) in [
             ("2-aa", "2-aa", false),
             ("2-aa", "3-bb", false),

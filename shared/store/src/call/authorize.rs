@@ -152,27 +152,32 @@ impl Authorize<'_> {
     ///
     /// # Errors
     /// [`StoreError`]. When it [may have run](StoreError::may_have_run), the id must be voided.
-    pub async fn run(&self, store: &Store) -> Result<Answer, StoreError> {
-        self.run_with(&self.name.keys(), store).await
+    pub async fn execute(&self, store: &Store) -> Result<Answer, StoreError> {
+        self.execute_with(&self.name.keys(), store).await
     }
 
     /// The same with the keys of `name`, for whoever has them.
     ///
     /// # Errors
-    /// As [`run`](Self::run).
-    pub async fn run_with(&self, keys: &HoldKeys, store: &Store) -> Result<Answer, StoreError> {
-        self.ask(&AUTHORIZE, keys, store).await
+    /// As [`execute`](Self::execute).
+    pub async fn execute_with(&self, keys: &HoldKeys, store: &Store) -> Result<Answer, StoreError> {
+        self.execute_keyed(&AUTHORIZE, keys, store).await
     }
 
-    /// Like [`run`](Self::run) with another script: the tests check that a changed one is noticed.
+    /// Like [`execute`](Self::execute) with another script: the tests check that a changed one is noticed.
     ///
     /// # Errors
-    /// As [`run`](Self::run).
-    pub async fn run_as(&self, script: &Script, store: &Store) -> Result<Answer, StoreError> {
-        self.ask(script, &self.name.keys(), store).await
+    /// As [`execute`](Self::execute).
+    pub async fn execute_script(&self, script: &Script, store: &Store) -> Result<Answer, StoreError> {
+        self.execute_keyed(script, &self.name.keys(), store).await
     }
 
-    async fn ask(&self, script: &Script, hold: &HoldKeys, store: &Store) -> Result<Answer, StoreError> {
+    async fn execute_keyed(
+        &self,
+        script: &Script,
+        hold: &HoldKeys,
+        store: &Store,
+    ) -> Result<Answer, StoreError> {
         debug_assert_eq!(hold, &self.name.keys(), "the keys are of this hold");
         let account = &hold.of_account;
         let (active, rate) = (account.active_keys(), account.rate(self.key_id));
@@ -226,7 +231,7 @@ impl Authorize<'_> {
                 .unwrap_or_default(),
             provider_key_id: field(keys::provider_key_id_field).unwrap_or_default(),
             provider_key_sealed: field(keys::provider_key_sealed_field).unwrap_or_default(),
-            runs_max: limit(charge.map(|_| store.budgets().of(Budget::Runs))),
+            runs_max: limit(charge.map(|_| store.budgets().limit(Budget::Runs))),
         }
     }
 }
@@ -235,21 +240,21 @@ impl Authorize<'_> {
 /// `counted_in`: `generation version end reason plan`. The plan comes last, since it alone may contain spaces. A word that is not known is an error, so that a store that answers anything unexpected
 /// never approves.
 fn parse(reply: &str) -> Result<Answer, StoreError> {
-    let nonsense = || StoreError::Nonsense("authorize".to_owned());
+    let unexpected_reply = || StoreError::UnexpectedReply("authorize".to_owned());
     let mut rest = reply;
     let mut next = || {
-        let (word, after) = rest.split_once(' ').ok_or_else(nonsense)?;
+        let (word, after) = rest.split_once(' ').ok_or_else(unexpected_reply)?;
         rest = after;
         Ok::<_, StoreError>(word)
     };
     let word = next()?;
-    let generation = next()?.parse().map_err(|_| nonsense())?;
-    let version = next()?.parse().map_err(|_| nonsense())?;
+    let generation = next()?.parse().map_err(|_| unexpected_reply())?;
+    let version = next()?.parse().map_err(|_| unexpected_reply())?;
     let outcome = match word {
         "ok" => {
             let (id, sealed) = (next()?, next()?);
             if id.is_empty() || sealed.is_empty() {
-                return Err(nonsense());
+                return Err(unexpected_reply());
             }
             Outcome::Charged {
                 provider_key_id: id.to_owned(),
@@ -257,8 +262,8 @@ fn parse(reply: &str) -> Result<Answer, StoreError> {
             }
         }
         "counted_in" => Outcome::CountedIn {
-            ends_ms: next()?.parse().map_err(|_| nonsense())?,
-            denial: Denial::from_reason(next()?).ok_or_else(nonsense)?,
+            ends_ms: next()?.parse().map_err(|_| unexpected_reply())?,
+            denial: Denial::from_reason(next()?).ok_or_else(unexpected_reply)?,
         },
         "counted" => Outcome::Counted,
         "runs_full" => Outcome::RunsFull,
@@ -267,7 +272,7 @@ fn parse(reply: &str) -> Result<Answer, StoreError> {
         "stale" | "no_account" => Outcome::Stale,
         "known" => Outcome::KnownId,
         "too_much" => Outcome::TooMuch,
-        reason => Outcome::Denied(Denial::from_reason(reason).ok_or_else(nonsense)?),
+        reason => Outcome::Denied(Denial::from_reason(reason).ok_or_else(unexpected_reply)?),
     };
     let view = AccountView {
         generation,

@@ -161,7 +161,7 @@ pub async fn sweep(store: &Store, bucket: Bucket, now_ms: u64) -> Result<u64, St
 pub async fn open(store: &Store, account: &str, record_id: &str) -> Result<Option<Counted>, StoreError> {
     let ends_ms = end_of(record_id);
     let mut window = None;
-    all(store, AccountKeys::of(account).bucket(), |counted| {
+    all(store, AccountKeys::new(account).bucket(), |counted| {
         let is_it = Some(counted.ends_ms) == ends_ms && counted.account == account;
         if is_it && counted.record_id() == record_id {
             window = Some(counted);

@@ -63,7 +63,7 @@ impl HoldName {
     /// The keys of this hold.
     #[must_use]
     pub fn keys(&self) -> HoldKeys {
-        let keys = AccountKeys::of(&self.account);
+        let keys = AccountKeys::new(&self.account);
         let bucket = keys.bucket();
         HoldKeys {
             account: keys.record(),

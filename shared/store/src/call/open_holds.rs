@@ -52,7 +52,7 @@ pub struct Found {
 /// Where to look: the buckets of one account, or all.
 fn buckets(account: Option<&str>) -> Vec<Bucket> {
     match account {
-        Some(account) => vec![AccountKeys::of(account).bucket()],
+        Some(account) => vec![AccountKeys::new(account).bucket()],
         None => Bucket::all().collect(),
     }
 }
@@ -62,7 +62,7 @@ fn buckets(account: Option<&str>) -> Vec<Bucket> {
 /// # Errors
 /// [`StoreError`].
 pub async fn text(store: &Store, account: &str, allow_id: &str) -> Result<Option<String>, StoreError> {
-    let key = AccountKeys::of(account).bucket().hold(allow_id);
+    let key = AccountKeys::new(account).bucket().hold(allow_id);
     let text: Option<String> = store.command(redis::cmd("GET").arg(key)).await?;
     // The tombstone of a voided call is no hold.
     Ok(text.filter(|text| text.starts_with("H ")))

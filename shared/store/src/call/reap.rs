@@ -2,7 +2,7 @@
 
 use crate::call::hold::{EndKeys, Hold};
 use crate::keys::Bucket;
-use crate::script::change::{CLOCK, RESOLVE};
+use crate::script::change::{CLOCK, END_HOLD};
 use crate::script::names::{Names, inputs};
 use crate::script::{Script, WhenFull};
 use crate::{Store, StoreError};
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// The script.
 pub static REAP: LazyLock<Script> = LazyLock::new(|| {
-    let parts = [CLOCK, RESOLVE, include_str!("reap.lua")];
+    let parts = [CLOCK, END_HOLD, include_str!("reap.lua")];
     let inputs = Names {
         keys: EndKeys::NAMES,
         args: ReapArgs::NAMES,
@@ -65,7 +65,7 @@ pub async fn reap_as(script: &Script, store: &Store, hold: &Hold) -> Result<Reap
         Some("kept") => Ok(Reaped::Kept),
         Some("early") => Ok(Reaped::Early),
         Some("gone") => Ok(Reaped::Gone),
-        _ => Err(StoreError::Nonsense("reap".to_owned())),
+        _ => Err(StoreError::UnexpectedReply("reap".to_owned())),
     }
 }
 

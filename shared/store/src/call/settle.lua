@@ -21,10 +21,10 @@ if string.match(value_text or kept, '^H (%d+) ') ~= ARGV.estimate then return 'm
 if kept then
   call('DEL', KEYS.kept_hold)
   call('ZREM', KEYS.kept_index, ARGV.allow_id)
-  resolve(kept, false, ARGV.how == 'estimated' and ARGV.how or 'corrected', ARGV.cost)
+  end_hold(kept, false, ARGV.how == 'estimated' and ARGV.how or 'corrected', ARGV.cost)
 else
   call('DEL', KEYS.hold)
   call('ZREM', KEYS.due, ARGV.allow_id)
-  resolve(value_text, true, ARGV.how, ARGV.cost)
+  end_hold(value_text, true, ARGV.how, ARGV.cost)
 end
 return 'settled'

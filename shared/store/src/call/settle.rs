@@ -1,7 +1,7 @@
 //! Twin of `settle.lua`: resolve a hold to what the call really cost.
 
 use crate::call::hold::{AsOf, EndKeys, HoldKeys, HoldName, LACKS_WRITES};
-use crate::script::change::{CLOCK, RESOLVE};
+use crate::script::change::{CLOCK, END_HOLD};
 use crate::script::names::{Names, inputs};
 use crate::script::{Script, WhenFull, with_fragments};
 use crate::{Store, StoreError};
@@ -16,7 +16,7 @@ pub static SETTLE: LazyLock<Script> = LazyLock::new(|| {
         keys: EndKeys::NAMES,
         args: SettleArgs::NAMES,
     };
-    Script::with_inputs("settle", WhenFull::Run, inputs, &[CLOCK, RESOLVE, &own])
+    Script::with_inputs("settle", WhenFull::Run, inputs, &[CLOCK, END_HOLD, &own])
 });
 
 inputs! {
@@ -45,7 +45,7 @@ pub struct Settle {
 pub enum Settled {
     /// The difference was moved and the hold is gone.
     Done,
-    /// There is no such hold: settled before or voided. Unless it was asked [as of](Settle::run_as_of) the hold's opening, it may
+    /// There is no such hold: settled before or voided. Unless it was asked [as of](Settle::execute_as_of) the hold's opening, it may
     /// be another ledger, or have lost the hold.
     Missing,
     /// There is one, with another estimate. Nothing was moved.
@@ -72,42 +72,43 @@ impl Settle {
     ///
     /// # Errors
     /// [`StoreError`]; the settlement may be repeated.
-    pub async fn run(&self, store: &Store) -> Result<Settled, StoreError> {
-        self.run_with(&self.name.keys(), store).await
+    pub async fn execute(&self, store: &Store) -> Result<Settled, StoreError> {
+        self.execute_with(&self.name.keys(), store).await
     }
 
     /// The same with the keys of `name`, for whoever has them.
     ///
     /// # Errors
-    /// As [`run`](Self::run).
-    pub async fn run_with(&self, keys: &HoldKeys, store: &Store) -> Result<Settled, StoreError> {
-        self.tell(&SETTLE, keys, None, store).await
+    /// As [`execute`](Self::execute).
+    pub async fn execute_with(&self, keys: &HoldKeys, store: &Store) -> Result<Settled, StoreError> {
+        self.execute_keyed(&SETTLE, keys, None, store).await
     }
 
-    /// Like [`run`](Self::run), and believes a store without the hold only where the account has come as far as when the hold
+    /// Like [`execute`](Self::execute), and believes a store without the hold only where the account has come as far as when the hold
     /// was opened.
     ///
     /// # Errors
-    /// As [`run`](Self::run); [`StoreError::LacksWrites`] where it has not.
-    pub async fn run_as_of(&self, as_of: AsOf, store: &Store) -> Result<Settled, StoreError> {
-        self.tell(&SETTLE, &self.name.keys(), Some(as_of), store).await
+    /// As [`execute`](Self::execute); [`StoreError::LacksWrites`] where it has not.
+    pub async fn execute_as_of(&self, as_of: AsOf, store: &Store) -> Result<Settled, StoreError> {
+        self.execute_keyed(&SETTLE, &self.name.keys(), Some(as_of), store)
+            .await
     }
 
-    /// Like [`run`](Self::run) or [`run_as_of`](Self::run_as_of) with another script: the tests check that a changed one is
+    /// Like [`execute`](Self::execute) or [`execute_as_of`](Self::execute_as_of) with another script: the tests check that a changed one is
     /// noticed.
     ///
     /// # Errors
     /// As those.
-    pub async fn run_as(
+    pub async fn execute_script(
         &self,
         script: &Script,
         as_of: Option<AsOf>,
         store: &Store,
     ) -> Result<Settled, StoreError> {
-        self.tell(script, &self.name.keys(), as_of, store).await
+        self.execute_keyed(script, &self.name.keys(), as_of, store).await
     }
 
-    async fn tell(
+    async fn execute_keyed(
         &self,
         script: &Script,
         keys: &HoldKeys,
@@ -138,7 +139,7 @@ impl Settle {
             "missing" => Ok(Settled::Missing),
             "mismatch" => Ok(Settled::Mismatch),
             "lacks_writes" => Err(StoreError::LacksWrites),
-            _ => Err(StoreError::Nonsense("settle".to_owned())),
+            _ => Err(StoreError::UnexpectedReply("settle".to_owned())),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Twin of `void.lua`: make sure that an authorize whose answer was lost never charges.
 
 use crate::call::hold::{AsOf, EndKeys, HoldName, LACKS_WRITES};
-use crate::script::change::{CLOCK, RESOLVE};
+use crate::script::change::{CLOCK, END_HOLD};
 use crate::script::names::{Names, inputs};
 use crate::script::{Script, WhenFull, with_fragments};
 use crate::{Store, StoreError};
@@ -15,7 +15,7 @@ pub static VOID: LazyLock<Script> = LazyLock::new(|| {
         keys: EndKeys::NAMES,
         args: VoidArgs::NAMES,
     };
-    Script::with_inputs("void", WhenFull::Run, inputs, &[CLOCK, RESOLVE, &own])
+    Script::with_inputs("void", WhenFull::Run, inputs, &[CLOCK, END_HOLD, &own])
 });
 
 inputs! {
@@ -84,6 +84,6 @@ pub async fn void_as(
         Some("refunded") => Ok(Voided::Refunded),
         Some("voided") => Ok(Voided::Barred),
         Some("lacks_writes") => Err(StoreError::LacksWrites),
-        _ => Err(StoreError::Nonsense("void".to_owned())),
+        _ => Err(StoreError::UnexpectedReply("void".to_owned())),
     }
 }

@@ -16,7 +16,7 @@ use redis::{
     AsyncConnectionConfig, Cmd, ConnectionInfo, ErrorKind, Pipeline, RedisError, RedisFuture, RedisResult,
     ServerErrorKind, Value,
 };
-use slots::{Map, News, bracketed, read, slot_of_command};
+use slots::{BestReport, SlotMap, bracketed, read, slot_of_command};
 pub(super) use slots::{replicas_of, slot_of};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -29,9 +29,9 @@ const AGAIN: usize = 5;
 /// The pause before it is sent again to where nothing could be done. All of them fit into the deadline of a command.
 const PAUSE: Duration = Duration::from_millis(25);
 /// The shortest time between two looks at who serves what.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+const REFRESH_EVERY: Duration = Duration::from_millis(100);
 /// Longest wait for a node's word on who serves what.
-const LOOK_TIMEOUT: Duration = Duration::from_millis(400);
+const REFRESH_TIMEOUT: Duration = Duration::from_millis(400);
 
 /// A cluster.
 pub(super) struct Cluster {
@@ -40,21 +40,21 @@ pub(super) struct Cluster {
     /// Nodes that were named, which may be masters or not.
     seeds: Vec<String>,
     timeout: Duration,
-    map: ArcSwap<Map<Master>>,
-    looked: Arc<Mutex<Looked>>,
+    map: ArcSwap<SlotMap<Master>>,
+    looked: Arc<Mutex<LastRefresh>>,
     turn: AtomicUsize,
 }
 
 /// When the nodes were last asked, and how good was what the map is made of.
 #[derive(Default)]
-struct Looked {
+struct LastRefresh {
     at: Option<Instant>,
-    news: News,
+    news: BestReport,
 }
 
-impl Looked {
+impl LastRefresh {
     fn is_recent(&self) -> bool {
-        self.at.is_some_and(|at| at.elapsed() < LOOK_EVERY)
+        self.at.is_some_and(|at| at.elapsed() < REFRESH_EVERY)
     }
 }
 
@@ -72,7 +72,7 @@ pub(super) enum Next {
     /// Send it to the node that serves the slot by now.
     Again,
     /// Send it to this node, once.
-    Ask(String),
+    SendAsking(String),
 }
 
 impl Cluster {
@@ -123,7 +123,7 @@ impl Cluster {
         let client = self.client(address).map_err(unusable)?;
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(CONNECT_TIMEOUT))
-            .set_response_timeout(Some(LOOK_TIMEOUT));
+            .set_response_timeout(Some(REFRESH_TIMEOUT));
         client.get_multiplexed_async_connection_with_config(&config).await
     }
 
@@ -140,7 +140,7 @@ impl Cluster {
 
     /// The master at an address that a node has told of. It stays in the map, without slots of its own, until the next look:
     /// while a slot moves there, each of its commands goes there.
-    fn met(&self, address: &str) -> RedisResult<Master> {
+    fn master_at(&self, address: &str) -> RedisResult<Master> {
         let master = self.master(address)?;
         if self.map.load().named(address).is_none() {
             self.map.rcu(|map| map.and(&master));
@@ -149,7 +149,7 @@ impl Cluster {
     }
 
     /// The master of a slot, or any.
-    async fn of(self: &Arc<Self>, slot: Option<u16>) -> RedisResult<Master> {
+    async fn master_of(self: &Arc<Self>, slot: Option<u16>) -> RedisResult<Master> {
         for look in [true, false] {
             let map = self.map.load();
             let found = match slot {
@@ -161,7 +161,7 @@ impl Cluster {
             }
             drop(map);
             if look {
-                self.look().await;
+                self.refresh().await;
             }
         }
         let nobody = std::io::Error::new(std::io::ErrorKind::ConnectionRefused, "no node serves the slot");
@@ -178,19 +178,19 @@ impl Cluster {
     /// Every master that is known, after a look where none is.
     pub(super) async fn masters(&self) -> Vec<Master> {
         if self.map.load().masters().is_empty() {
-            self.look().await;
+            self.refresh().await;
         }
         self.map.load().masters().to_vec()
     }
 
     /// Asks all nodes who serves what, and takes the word of the one that has seen most. Whoever comes meanwhile waits for
     /// that look.
-    pub(super) async fn look(&self) {
+    pub(super) async fn refresh(&self) {
         let mut looked = self.looked.lock().await;
-        self.look_with(&mut looked).await;
+        self.refresh_locked(&mut looked).await;
     }
 
-    async fn look_with(&self, looked: &mut Looked) {
+    async fn refresh_locked(&self, looked: &mut LastRefresh) {
         if looked.is_recent() {
             return;
         }
@@ -204,21 +204,21 @@ impl Cluster {
         addresses.sort_unstable();
         addresses.dedup();
         let words = addresses.iter().map(|address| async {
-            let word = tokio::time::timeout(LOOK_TIMEOUT, self.word_of(address)).await;
+            let word = tokio::time::timeout(REFRESH_TIMEOUT, self.report_of(address)).await;
             word.ok()?.ok()
         });
         let words = join_all(words).await.into_iter().flatten();
-        if let Some(word) = words.max_by_key(slots::Word::rank)
-            && looked.news.is_news(word.rank(), Instant::now())
+        if let Some(word) = words.max_by_key(slots::NodeReport::rank)
+            && looked.news.accepts(word.rank(), Instant::now())
         {
-            let map = Map::build(&word.ranges, |address| self.master(address));
+            let map = SlotMap::build(&word.ranges, |address| self.master(address));
             self.map.store(Arc::new(map));
         }
         looked.at = Some(Instant::now());
     }
 
     /// Who serves what in the eyes of this node, and how much it has seen.
-    async fn word_of(&self, address: &str) -> RedisResult<slots::Word> {
+    async fn report_of(&self, address: &str) -> RedisResult<slots::NodeReport> {
         let mut connection = self.dial(address).await?;
         let info = redis::cmd("CLUSTER")
             .arg("INFO")
@@ -232,13 +232,13 @@ impl Cluster {
     }
 
     /// The same beside what is going on. A look that is under way is enough.
-    pub(super) fn look_soon(self: &Arc<Self>) {
+    pub(super) fn refresh_in_background(self: &Arc<Self>) {
         let Ok(mut looked) = Arc::clone(&self.looked).try_lock_owned() else {
             return;
         };
         if !looked.is_recent() {
             let cluster = Arc::clone(self);
-            tokio::spawn(async move { cluster.look_with(&mut looked).await });
+            tokio::spawn(async move { cluster.refresh_locked(&mut looked).await });
         }
     }
 
@@ -249,10 +249,10 @@ impl Cluster {
                 if let Ok(master) = self.master(&bracketed(address)) {
                     self.map.rcu(|map| map.with(slot, &master));
                 }
-                self.look_soon();
+                self.refresh_in_background();
                 Next::Again
             }
-            (Some("ASK"), Some((address, _))) => Next::Ask(bracketed(address)),
+            (Some("ASK"), Some((address, _))) => Next::SendAsking(bracketed(address)),
             // Keys of the script are on both nodes of a slot that moves.
             (Some("TRYAGAIN" | "LOADING"), _) => {
                 tokio::time::sleep(PAUSE).await;
@@ -260,16 +260,16 @@ impl Cluster {
             }
             (Some("CLUSTERDOWN" | "MASTERDOWN" | "READONLY"), _) => {
                 tokio::time::sleep(PAUSE).await;
-                self.look().await;
+                self.refresh().await;
                 Next::Again
             }
             _ if error.is_connection_refusal() => {
                 tokio::time::sleep(PAUSE).await;
-                self.look().await;
+                self.refresh().await;
                 Next::Again
             }
             (None, _) => {
-                self.look_soon();
+                self.refresh_in_background();
                 Next::End
             }
             _ => Next::End,
@@ -307,8 +307,8 @@ impl Cluster {
         let (mut left, mut ask) = (AGAIN, None::<String>);
         loop {
             let (to, asking) = match ask.take() {
-                Some(address) => (self.met(&address), true),
-                None => (self.of(slot).await, false),
+                Some(address) => (self.master_at(&address), true),
+                None => (self.master_of(slot).await, false),
             };
             let sent = match to {
                 Ok(master) => send(master, asking).await,
@@ -320,7 +320,7 @@ impl Cluster {
             };
             match self.after(&error).await {
                 Next::Again if left > 0 => {}
-                Next::Ask(address) if left > 0 => ask = Some(address),
+                Next::SendAsking(address) if left > 0 => ask = Some(address),
                 _ => return Err(error),
             }
             left -= 1;
@@ -350,7 +350,7 @@ impl Cluster {
         let slot = pipeline.cmd_iter().find_map(slot_of_command);
         let mut left = AGAIN;
         loop {
-            let sent = match self.of(slot).await {
+            let sent = match self.master_of(slot).await {
                 Ok(master) => master.connection.send_all(pipeline, offset, count).await,
                 Err(error) => Err(error),
             };
@@ -363,11 +363,11 @@ impl Cluster {
             };
             match self.after(&error).await {
                 Next::Again if left > 0 => {}
-                Next::Ask(_) if left > 0 && !pipeline.is_transaction() => {
+                Next::SendAsking(_) if left > 0 && !pipeline.is_transaction() => {
                     let each = pipeline.cmd_iter().map(|command| self.run(command));
                     return join_all(each).await.into_iter().map(as_answer).collect();
                 }
-                Next::Ask(_) if left > 0 => tokio::time::sleep(PAUSE).await,
+                Next::SendAsking(_) if left > 0 => tokio::time::sleep(PAUSE).await,
                 _ => return Err(error),
             }
             left -= 1;
@@ -381,7 +381,7 @@ impl Cluster {
             Err(error) => Err(error),
         };
         if sent.as_ref().is_err_and(|error| error.code().is_none()) {
-            self.look_soon();
+            self.refresh_in_background();
         }
         sent
     }

@@ -1,26 +1,26 @@
 //! Commands whose effect must be safe before anybody is told of it (`store.durability`).
 //!
 //! `WAIT` and `WAITAOF` speak of what their own connection wrote, and hold that connection up. So a script of money is sent on
-//! a *dedicated connection* of a pool, which one caller uses at a time: the script, a fence, and the wait in one round trip.
+//! a *dedicated connection* of a pool, which one caller uses at a time: the script, a fence, and the wait in one batch trip.
 //! The fence is a write of the same slot: a script that found its work done before has written nothing itself, and what
 //! it tells of may not be safe yet. From Redis 7.2 on a wait speaks of nothing that its connection did not write, so without
 //! the fence it confirms nothing.
 
+mod confirmation;
 mod dedicated;
-mod how;
+mod fair_queue;
 mod pools;
-mod turns;
 
+use self::confirmation::{Confirmation, listing, of_a_server, questions, readable};
 use self::dedicated::{Dedicated, late};
-use self::how::{How, listing, of_a_server, questions, readable};
 pub(super) use self::pools::Dial;
 use self::pools::{Address, Pools};
 use super::cluster::{Master, is_asked, not_here, redirection, replicas_of};
-use super::walk::Node;
+use super::scan::Node;
 use super::{Store, StoreError};
 use crate::durability::{Offer, Status};
+use crate::error_counters;
 use crate::keys::FENCE;
-use crate::pulse;
 use crate::versions::fence;
 use redis::{Cmd, FromRedisValue, Pipeline, RedisError, RedisResult, Value};
 use settings::durability::Durability;
@@ -31,7 +31,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// How old knowledge of what the servers offer may be.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const REFRESH_EVERY: Duration = Duration::from_secs(1);
 
 /// How long a replica that no longer follows its master is still waited for under `auto`, unless the operator takes it for
 /// gone: as long as Redis lets a replica that is behind take its master's place by default (ten times `cluster-node-timeout`,
@@ -39,7 +39,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 const REPLICA_EXPECTED: Duration = Duration::from_secs(300);
 
 /// How changes of money are confirmed.
-pub(super) struct Money {
+pub(super) struct ConfirmedWrites {
     asked: Durability,
     /// The longest wait for the confirmation alone.
     wait: Duration,
@@ -48,16 +48,16 @@ pub(super) struct Money {
     connections: Pools,
     /// What each server offered when it was last asked: by its address, or `None` for the single server. A server that is away
     /// is asked by those alone who have something to change there.
-    seen: Mutex<HashMap<Address, Seen>>,
+    seen: Mutex<HashMap<Address, KnownServer>>,
 }
 
 /// How changes are confirmed on a server, as of some moment.
 #[derive(Clone)]
-struct Seen {
+struct KnownServer {
     at: Instant,
     /// Whether it was wrong since.
     stale: bool,
-    how: Result<How, String>,
+    confirmation: Result<Confirmation, String>,
     /// When a replica was last seen to follow it, or listed for it.
     replica_at: Option<Instant>,
 }
@@ -65,14 +65,14 @@ struct Seen {
 /// The replies to what was sent.
 struct Reply {
     address: Address,
-    how: How,
+    confirmation: Confirmation,
     change: Value,
     fence: Option<Value>,
     confirmations: Vec<Value>,
 }
 
 /// The commands that are sent at once, and which of the replies counts for what.
-struct Parcel {
+struct CommandBatch {
     pipeline: Pipeline,
     change: usize,
     fence: Option<usize>,
@@ -100,11 +100,12 @@ impl Reply {
             let refused = |error: RedisError| format!("the store refused a write beside it: {error}");
             fence.extract_error().map_err(refused)?;
         }
-        self.how.confirmed(std::mem::take(&mut self.confirmations))
+        self.confirmation
+            .confirmed(std::mem::take(&mut self.confirmations))
     }
 }
 
-impl Money {
+impl ConfirmedWrites {
     pub(super) fn new(asked: Durability, wait: Duration, timeout: Duration, dial: Dial) -> Self {
         let deadline = timeout + wait;
         Self {
@@ -118,7 +119,7 @@ impl Money {
 
     /// What is sent at once: the change, the fence where there is one, and the questions whether they are safe. Each with a
     /// key is announced by `ASKING` to a node that a slot is on its way to.
-    fn parcel(&self, how: How, change: &Change<'_>, asking: bool) -> Parcel {
+    fn command_batch(&self, confirmation: Confirmation, change: &Change<'_>, asking: bool) -> CommandBatch {
         let mut pipeline = Pipeline::new();
         let mut add = |command: Cmd, asking: bool| {
             if asking {
@@ -127,12 +128,12 @@ impl Money {
             pipeline.add_command(command);
             pipeline.len() - 1
         };
-        let fence = fence(change.key).filter(|_| how.needs_a_fence());
+        let fence = fence(change.key).filter(|_| confirmation.needs_a_fence());
         let at = add(change.command.clone(), asking);
         let fence = fence.map(|key| add(fence::write(&key), asking));
-        let asked = how.questions(self.wait).into_iter();
+        let asked = confirmation.questions(self.wait).into_iter();
         let confirmations = asked.map(|question| add(question, false)).collect();
-        Parcel {
+        CommandBatch {
             pipeline,
             change: at,
             fence,
@@ -158,7 +159,7 @@ impl Money {
         let sent = tokio::time::timeout(self.deadline, run).await;
         let sent = sent.unwrap_or_else(|_elapsed| {
             if let Dial::Cluster(cluster) = &self.connections.dial {
-                cluster.look_soon();
+                cluster.refresh_in_background();
             }
             Err(late("the deadline is over"))
         });
@@ -187,35 +188,35 @@ impl Money {
         // Whoever refused it before did not run it.
         attempt.sent.store(false, Ordering::Relaxed);
         let mut connection = self.connections.take(&address, attempt.change.key).await?;
-        let how = match self.how_on(&address, &mut connection).await? {
-            Ok(how) => how,
+        let confirmation = match self.confirmation_on(&address, &mut connection).await? {
+            Ok(confirmation) => confirmation,
             Err(why) => return Ok(Sent::Refused(why)),
         };
-        let parcel = self.parcel(how, attempt.change, asking);
+        let command_batch = self.command_batch(confirmation, attempt.change, asking);
         attempt.sent.store(true, Ordering::Relaxed);
-        let mut answers = connection.send(&parcel.pipeline).await?;
+        let mut answers = connection.send(&command_batch.pipeline).await?;
         let mut answer = |at: usize| answers.get_mut(at).map(std::mem::take).unwrap_or_default();
         Ok(Sent::Came(Reply {
             address,
-            how,
-            change: answer(parcel.change),
-            fence: parcel.fence.map(&mut answer),
-            confirmations: parcel.confirmations.into_iter().map(answer).collect(),
+            confirmation,
+            change: answer(command_batch.change),
+            fence: command_batch.fence.map(&mut answer),
+            confirmations: command_batch.confirmations.into_iter().map(answer).collect(),
         }))
     }
 
     /// How a change is confirmed by the server at `address`, which is asked where that was not seen lately: whoever waits for
     /// it has something to change there.
-    async fn how_on(
+    async fn confirmation_on(
         &self,
         address: &Address,
         connection: &mut Dedicated,
-    ) -> RedisResult<Result<How, String>> {
+    ) -> RedisResult<Result<Confirmation, String>> {
         if let Durability::Replicas(count) = self.asked {
-            return Ok(Ok(How::by_replicas(count)));
+            return Ok(Ok(Confirmation::by_replicas(count)));
         }
-        if let Some(how) = self.seen_lately(address) {
-            return Ok(how);
+        if let Some(confirmation) = self.known_recently(address) {
+            return Ok(confirmation);
         }
         let offer = self.offer_of(address, connection).await?;
         Ok(self.remember(address, &offer))
@@ -240,36 +241,36 @@ impl Money {
             // It does not let us ask.
             Some((_, Err(_))) | None => 0,
         };
-        Ok(Offer::of(&info, config.as_deref()).listed(listed))
+        Ok(Offer::from_info(&info, config.as_deref()).listed(listed))
     }
 
     /// Notes what a server offers. A replica that followed it lately is still expected: it may take its place.
-    fn remember(&self, address: &Address, offer: &Offer) -> Result<How, String> {
+    fn remember(&self, address: &Address, offer: &Offer) -> Result<Confirmation, String> {
         let at = Instant::now();
-        self.seen(|seen| {
+        self.with_known(|seen| {
             let before = seen.get(address).and_then(|known| known.replica_at);
             let replica_at = if offer.listed > 0 { Some(at) } else { before };
             let lately = replica_at.is_some_and(|seen| at - seen < REPLICA_EXPECTED);
-            let how = How::of(self.asked, &offer.clone().listed(u64::from(lately)));
-            let known = Seen {
+            let confirmation = Confirmation::new(self.asked, &offer.clone().listed(u64::from(lately)));
+            let known = KnownServer {
                 at,
                 stale: false,
-                how: how.clone(),
+                confirmation: confirmation.clone(),
                 replica_at,
             };
             seen.insert(address.clone(), known);
-            how
+            confirmation
         })
     }
 
-    fn seen_lately(&self, address: &Address) -> Option<Result<How, String>> {
-        self.seen(|seen| {
+    fn known_recently(&self, address: &Address) -> Option<Result<Confirmation, String>> {
+        self.with_known(|seen| {
             let seen = seen.get(address)?;
-            (!seen.stale && seen.at.elapsed() < LOOK_EVERY).then(|| seen.how.clone())
+            (!seen.stale && seen.at.elapsed() < REFRESH_EVERY).then(|| seen.confirmation.clone())
         })
     }
 
-    fn seen<T>(&self, act: impl FnOnce(&mut HashMap<Address, Seen>) -> T) -> T {
+    fn with_known<T>(&self, act: impl FnOnce(&mut HashMap<Address, KnownServer>) -> T) -> T {
         act(&mut self.seen.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -282,12 +283,12 @@ impl Money {
                 address => address,
             },
         };
-        matches!(self.seen_lately(&address), Some(Ok(how)) if how.is_unconfirmed())
+        matches!(self.known_recently(&address), Some(Ok(confirmation)) if confirmation.is_unconfirmed())
     }
 
     /// The server did not confirm what it was asked for: the next change looks at it again.
-    fn ask_anew(&self, address: &Address) {
-        self.seen(|seen| {
+    fn forget_confirmation(&self, address: &Address) {
+        self.with_known(|seen| {
             if let Some(known) = seen.get_mut(address) {
                 known.stale = true;
             }
@@ -320,19 +321,25 @@ pub(super) struct Change<'a> {
 
 impl Store {
     /// Runs a change of money, or finds out that it was made, and answers when that is as safe as configured.
-    pub(super) async fn safely(&self, money: &Money, change: Change<'_>) -> Result<Value, StoreError> {
+    pub(super) async fn safely(
+        &self,
+        money: &ConfirmedWrites,
+        change: Change<'_>,
+    ) -> Result<Value, StoreError> {
         if money.is_unconfirmed(change.key) {
             return self.command(change.command).await;
         }
         let sent = money.send(&change).await;
-        let mut reply = match sent.inspect_err(pulse::count)? {
+        let mut reply = match sent.inspect_err(error_counters::count)? {
             Sent::Came(reply) => reply,
             Sent::Refused(why) => return Err(StoreError::NotDurable { ran: false, why }),
         };
         let answer = std::mem::take(&mut reply.change).extract_error();
-        let answer = answer.map_err(StoreError::from).inspect_err(pulse::count)?;
+        let answer = answer
+            .map_err(StoreError::from)
+            .inspect_err(error_counters::count)?;
         if let Err(why) = reply.safe() {
-            money.ask_anew(&reply.address);
+            money.forget_confirmation(&reply.address);
             return Err(StoreError::NotDurable { ran: true, why });
         }
         Ok(answer)
@@ -372,7 +379,7 @@ impl Store {
             None => self.command(change.command).await?,
             Some(money) => self.safely(money, change).await?,
         };
-        redis::from_redis_value(answer).map_err(|error| StoreError::Nonsense(error.to_string()))
+        redis::from_redis_value(answer).map_err(|error| StoreError::UnexpectedReply(error.to_string()))
     }
 
     /// How changes of money stand, asked now.
@@ -383,7 +390,10 @@ impl Store {
         let asked = self.money.as_ref().map_or(Durability::Async, |money| money.asked);
         let (info, config) = questions();
         let nodes = self.nodes().await?;
-        let (infos, configs) = (self.ask(&nodes, &info).await, self.ask(&nodes, &config).await);
+        let (infos, configs) = (
+            self.send_to(&nodes, &info).await,
+            self.send_to(&nodes, &config).await,
+        );
         let listed = self.listed(&nodes).await?;
         let offers = infos
             .into_iter()
@@ -391,10 +401,10 @@ impl Store {
             .zip(listed)
             .map(|((info, config), listed)| {
                 let (info, config) = (super::text(info?)?, of_a_server(config)?);
-                Ok(Offer::of(&info, config.as_deref()).listed(listed))
+                Ok(Offer::from_info(&info, config.as_deref()).listed(listed))
             });
         let offers: Vec<Offer> = offers.collect::<Result<_, StoreError>>()?;
-        Ok(Status::of(asked, &offers))
+        Ok(Status::from_offers(asked, &offers))
     }
 
     /// How many replicas the cluster lists for each of these masters.
@@ -402,7 +412,7 @@ impl Store {
         if !self.is_cluster() {
             return Ok(vec![0; nodes.len()]);
         }
-        let answers = self.ask(nodes, &listing()).await.into_iter();
+        let answers = self.send_to(nodes, &listing()).await.into_iter();
         let listed = answers.zip(nodes).map(|(answer, node)| {
             let slots = redis::from_redis_value(answer?).unwrap_or_default();
             Ok(node.address().map_or(0, |address| replicas_of(slots, address)))

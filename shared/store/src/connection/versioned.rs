@@ -10,7 +10,7 @@ use super::cluster::slot_of;
 use super::{Store, StoreError};
 use crate::keys::{BUCKETS, Bucket};
 use crate::script::Script;
-use crate::versions::View;
+use crate::versions::AccountVersion;
 use crate::versions::witness;
 use redis::Value;
 use std::sync::LazyLock;
@@ -55,39 +55,39 @@ impl Store {
         mut args: Vec<&[u8]>,
     ) -> Result<Value, StoreError> {
         let account = keys.first().and_then(|key| account_of(key)).unwrap_or_default();
-        let before = self.versions.seen(account);
+        let before = self.versions.newest(account);
         let floor = [before.generation, before.version].map(|number| number.to_string());
         args.extend(floor.iter().map(String::as_bytes));
         let answer: Value = self.execute(script, keys, &args).await?;
         let (words, view) =
-            versioned(answer).ok_or_else(|| StoreError::Nonsense(script.name().to_owned()))?;
+            versioned(answer).ok_or_else(|| StoreError::UnexpectedReply(script.name().to_owned()))?;
         if words.first() == Some(&Value::BulkString(LOST.to_vec())) {
             let account = account.to_owned();
             return Err(StoreError::LostWrites { account });
         }
-        self.versions.saw(account, view);
+        self.versions.record(account, view);
         if view > before && self.is_cluster() {
-            self.tell_witness(account, view).await;
+            self.update_witness(account, view).await;
         }
         Ok(Value::Array(words))
     }
 
     /// How far `account` has come as far as anybody was acknowledged: what this process has seen of it and, on a cluster, its
     /// witness. Ask before the account is read: what is read then and shows less has lost writes.
-    pub async fn floor(&self, account: &str) -> View {
+    pub async fn floor(&self, account: &str) -> AccountVersion {
         if self.is_cluster() {
-            let asked = witness::read(self, witness_of(Bucket::of(account)), account);
+            let asked = witness::read(self, witness_of(Bucket::from_account(account)), account);
             // Nothing is known of one that does not answer.
             if let Ok(Ok(Some(view))) = tokio::time::timeout(WITNESS_WAIT, asked).await {
-                self.versions.saw(account, view);
+                self.versions.record(account, view);
             }
         }
-        self.versions.seen(account)
+        self.versions.newest(account)
     }
 
     /// Tells the witness of `account` how far it has come. Best effort, within [`WITNESS_WAIT`].
-    pub async fn tell_witness(&self, account: &str, view: View) {
-        let told = witness::tell(self, witness_of(Bucket::of(account)), account, view);
+    pub async fn update_witness(&self, account: &str, view: AccountVersion) {
+        let told = witness::update(self, witness_of(Bucket::from_account(account)), account, view);
         match tokio::time::timeout(WITNESS_WAIT, told).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::debug!(account, %error, "the witness of an account was not told"),
@@ -102,13 +102,13 @@ fn account_of(record: &str) -> Option<&str> {
 }
 
 /// Takes generation and version off the end of the answer of a versioned script.
-fn versioned(answer: Value) -> Option<(Vec<Value>, View)> {
+fn versioned(answer: Value) -> Option<(Vec<Value>, AccountVersion)> {
     let Value::Array(mut words) = answer else {
         return None;
     };
     let mut number = || redis::from_redis_value::<u64>(words.pop()?).ok();
     let (version, generation) = (number()?, number()?);
-    Some((words, View { generation, version }))
+    Some((words, AccountVersion { generation, version }))
 }
 
 #[cfg(test)]
@@ -131,7 +131,7 @@ mod tests {
     #[test]
     fn an_answer_ends_with_generation_and_version() {
         let word = |text: &str| Value::BulkString(text.as_bytes().to_vec());
-        let view = |generation, version| View { generation, version };
+        let view = |generation, version| AccountVersion { generation, version };
         let answer = Value::Array(vec![word("done"), word("7"), word("1"), word("9")]);
         assert_eq!(
             versioned(answer),

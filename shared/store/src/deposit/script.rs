@@ -9,7 +9,7 @@ use crate::intent::NewIntent;
 use crate::keys::deposit_lookup;
 use crate::lookup::script::note;
 use crate::once::Once;
-use crate::script::change::{BUDGET, CHANGE, Event, MONEY, ONCE, REFUSALS, Scope, nonsense};
+use crate::script::change::{BUDGET, CHANGE, Event, MONEY, ONCE, REFUSALS, Scope, unexpected_reply};
 use crate::script::{Script, WhenFull};
 use crate::transaction::{NewTransaction, Tail, TransactionType};
 use crate::transfer::record_args;
@@ -137,7 +137,7 @@ impl NewDeposit<'_> {
     ///
     /// # Errors
     /// [`StoreError`]; it may be repeated.
-    pub async fn run(&self, store: &Store, scope: &Scope<'_>) -> Result<Made, StoreError> {
+    pub async fn execute(&self, store: &Store, scope: &Scope<'_>) -> Result<Made, StoreError> {
         let is_announced = self.state == DepositState::Pending && !self.closed;
         if is_announced {
             self.announce(store, scope).await?;
@@ -151,18 +151,19 @@ impl NewDeposit<'_> {
             ["made"] => false,
             ["there"] => true,
             ["blocked", reason] => {
-                return Reason::parse(reason).map_or_else(|| nonsense(&MAKE), |why| Ok(Made::Blocked(why)));
+                return Reason::parse(reason)
+                    .map_or_else(|| unexpected_reply(&MAKE), |why| Ok(Made::Blocked(why)));
             }
             ["known"] => return Ok(Made::Known),
             ["too_much"] => return Ok(Made::TooMuch),
             ["changed"] => return Ok(Made::Changed),
-            _ => return nonsense(&MAKE),
+            _ => return unexpected_reply(&MAKE),
         };
         let deposit = Deposit::read(store, &scope.keys(), scope.mode, self.reference).await?;
         match deposit {
             Some(deposit) if self.is(&deposit) => Ok(Made::Done { deposit, again }),
             Some(_) => Ok(Made::OtherDeposit),
-            None => nonsense(&MAKE),
+            None => unexpected_reply(&MAKE),
         }
     }
 
@@ -218,7 +219,7 @@ impl NewDeposit<'_> {
                 "reference": self.reference, "amountNanos": amount, "amount": self.amount,
                 "currency": self.currency, "state": self.state.as_str() }),
         };
-        scope.run(store, &MAKE, event, &keys, &args).await
+        scope.execute(store, &MAKE, event, &keys, &args).await
     }
 }
 

@@ -15,7 +15,7 @@ fn info(version: &str, aof: &str, replicas: u8) -> String {
 
 #[test]
 fn a_disk_is_confirmed_by_waitaof_or_by_always_and_by_nothing_else() {
-    let disk = |version, aof, config: Option<&[_]>| Offer::of(&info(version, aof, 0), config).disk;
+    let disk = |version, aof, config: Option<&[_]>| Offer::from_info(&info(version, aof, 0), config).disk;
     assert_eq!(disk("8.0.0", "1", None), Ok(Disk::WaitAof));
     assert_eq!(disk("8.0.2", "1", Some(&[])), Ok(Disk::WaitAof));
     // They have the command, and it answers too early.
@@ -52,9 +52,9 @@ fn a_disk_is_confirmed_by_waitaof_or_by_always_and_by_nothing_else() {
 
 #[test]
 fn one_server_that_cannot_is_enough_to_say_no() {
-    let good = Offer::of(&info("8.0.2", "1", 2), None);
-    let bad = Offer::of(&info("8.0.2", "0", 1), None);
-    let of = |asked, offers: &[Offer]| Status::of(asked, offers);
+    let good = Offer::from_info(&info("8.0.2", "1", 2), None);
+    let bad = Offer::from_info(&info("8.0.2", "0", 1), None);
+    let of = |asked, offers: &[Offer]| Status::from_offers(asked, offers);
     let alone = |offer: &Offer| Offer {
         replicas: 0,
         listed: 0,
@@ -76,8 +76,8 @@ fn one_server_that_cannot_is_enough_to_say_no() {
 
 #[test]
 fn auto_waits_for_a_replica_that_may_take_over_and_the_others_say_what_they_risk() {
-    let offer = |replicas, listed| Offer::of(&info("7.0.15", "1", replicas), None).listed(listed);
-    let of = |asked, offers: &[Offer]| Status::of(asked, offers);
+    let offer = |replicas, listed| Offer::from_info(&info("7.0.15", "1", replicas), None).listed(listed);
+    let of = |asked, offers: &[Offer]| Status::from_offers(asked, offers);
     let auto = of(Durability::Auto, &[offer(1, 1), offer(2, 0)]);
     assert_eq!((auto.confirmed, &auto.lacks), (Durability::Replicas(1), &None));
     assert!(!auto.exposed && !auto.refuses());
@@ -90,7 +90,7 @@ fn auto_waits_for_a_replica_that_may_take_over_and_the_others_say_what_they_risk
     assert_eq!(mixed.confirmed, Durability::Async);
     assert!(mixed.sentence().contains("CONFIG GET"));
     for asked in [Durability::Async, Durability::Aof] {
-        let always = Offer::of(&info("8.0.2", "1", 1), None);
+        let always = Offer::from_info(&info("8.0.2", "1", 1), None);
         let status = of(asked, std::slice::from_ref(&always));
         assert!(status.exposed, "{asked}");
         assert!(status.sentence().contains("a failover may take back"), "{asked}");

@@ -16,7 +16,7 @@ const AT_ONCE: usize = 100;
 /// # Errors
 /// [`StoreError`]; it may be repeated.
 pub(crate) async fn forget_over(store: &Store, scope: &Scope<'_>, owner: &str) -> Result<bool, StoreError> {
-    let set = AccountKeys::of(scope.account).open_escrows(scope.mode, owner);
+    let set = AccountKeys::new(scope.account).open_escrows(scope.mode, owner);
     let mut some = redis::cmd("SRANDMEMBER");
     some.arg(&set).arg(AT_ONCE);
     let numbers: Vec<u64> = store.command(&some).await?;
@@ -35,7 +35,7 @@ async fn is_open(store: &Store, number: u64) -> Result<bool, StoreError> {
     let Some((account, mode)) = Escrow::place(store, number).await? else {
         return Ok(false);
     };
-    let record = AccountKeys::of(&account).escrow(mode, number);
+    let record = AccountKeys::new(&account).escrow(mode, number);
     let status: Option<String> = store
         .command(redis::cmd("HGET").arg(record).arg("status"))
         .await?;

@@ -4,11 +4,11 @@
 mod create;
 mod fund;
 mod listing;
-mod passage;
+mod outbound_transfer;
 mod resolve;
 mod step;
 
-pub use create::{Made, NewEscrow};
+pub use create::{CreatedEscrow, NewEscrow};
 pub use fund::fund;
 pub(crate) use listing::list_with_payee;
 pub use resolve::{Ended, Verdict, Winner, decide, end_dispute};
@@ -16,7 +16,7 @@ pub use resolve::{Ended, Verdict, Winner, decide, end_dispute};
 use crate::escrow::{Escrow, EscrowStatus, Party};
 use crate::intent::NewIntent;
 use crate::once::Once;
-use crate::script::change::{BUDGET, CHANGE, Event, INTENT, LOW_BALANCE, MONEY, Scope, nonsense};
+use crate::script::change::{BUDGET, CHANGE, Event, INTENT, LOW_BALANCE, MONEY, Scope, unexpected_reply};
 use crate::script::{Script, WhenFull};
 use crate::{Store, StoreError};
 use clock::now_ms;
@@ -80,7 +80,7 @@ pub static CLAIM: LazyLock<Script> =
 
 /// Who asks for something, once.
 #[derive(Debug, Clone, Copy)]
-pub struct Asked<'a> {
+pub struct Requester<'a> {
     /// The account, mode and API key.
     pub scope: Scope<'a>,
     /// The identity of the request.
@@ -92,7 +92,7 @@ pub struct Asked<'a> {
 /// What became of a call on an escrow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
-pub enum Called<T> {
+pub enum CallOutcome<T> {
     /// It was done.
     Done(T),
     /// It was refused, and there is an intent that says so.
@@ -144,14 +144,14 @@ fn request_of(number: u64) -> String {
 /// A new transaction id.
 fn mint_transaction() -> Result<String, StoreError> {
     let id = Id::Transaction.mint(now_ms());
-    id.map_err(|error| StoreError::Nonsense(error.to_string()))
+    id.map_err(|error| StoreError::UnexpectedReply(error.to_string()))
 }
 
 /// The reason and the intent of a refusal, as the scripts answer it.
 fn blocked(script: &Script, status: &str, reason: &str, intent: &str) -> Result<Blocked, StoreError> {
     let known = Reason::parse(reason).zip(EscrowStatus::parse(status));
     let Some((reason, status)) = known else {
-        return nonsense(script);
+        return unexpected_reply(script);
     };
     Ok(Blocked {
         intent: intent.to_owned(),
@@ -161,7 +161,7 @@ fn blocked(script: &Script, status: &str, reason: &str, intent: &str) -> Result<
 }
 
 /// Claims the caller's key in the caller's account; false when it has a record already, or is another request's.
-async fn claim(store: &Store, asked: &Asked<'_>) -> Result<bool, StoreError> {
+async fn claim(store: &Store, asked: &Requester<'_>) -> Result<bool, StoreError> {
     let once = asked.once;
     let key = asked.scope.keys().intent(asked.scope.mode, &once.id);
     let reply: Vec<String> = store
@@ -170,18 +170,18 @@ async fn claim(store: &Store, asked: &Asked<'_>) -> Result<bool, StoreError> {
     match reply.first().map(String::as_str) {
         Some("claimed") => Ok(true),
         Some("known") => Ok(false),
-        _ => nonsense(&CLAIM),
+        _ => unexpected_reply(&CLAIM),
     }
 }
 
 /// Keeps `new` as refused, under the id of `refusal`, where the caller's intents are.
 async fn keep_blocked<T>(
     store: &Store,
-    asked: &Asked<'_>,
+    asked: &Requester<'_>,
     new: &NewIntent<'_>,
     event: Event<'_>,
     refusal: Blocked,
-) -> Result<Called<T>, StoreError> {
+) -> Result<CallOutcome<T>, StoreError> {
     let (account, mode) = (asked.scope.keys(), asked.scope.mode);
     let mut keys = vec![account.intent(mode, &refusal.intent)];
     keys.extend(new.place().index(&account, mode));
@@ -194,10 +194,10 @@ async fn keep_blocked<T>(
         new.fingerprint,
     ];
     args.extend(fields.iter().map(String::as_str));
-    let reply = asked.scope.run(store, &BLOCKED, event, &keys, &args).await?;
+    let reply = asked.scope.execute(store, &BLOCKED, event, &keys, &args).await?;
     match reply.first().map(String::as_str) {
-        Some("blocked") => Ok(Called::Blocked(refusal)),
-        Some("known") => Ok(Called::Known),
-        _ => nonsense(&BLOCKED),
+        Some("blocked") => Ok(CallOutcome::Blocked(refusal)),
+        Some("known") => Ok(CallOutcome::Known),
+        _ => unexpected_reply(&BLOCKED),
     }
 }

@@ -40,7 +40,12 @@ impl ArchivedIntents<'_> {
     ///
     /// # Errors
     /// [`StoreError`]; it may have happened.
-    pub async fn run(&self, store: &Store, account: &AccountKeys, mode: Mode) -> Result<bool, StoreError> {
+    pub async fn execute(
+        &self,
+        store: &Store,
+        account: &AccountKeys,
+        mode: Mode,
+    ) -> Result<bool, StoreError> {
         let mut keys = vec![
             account.intent_segments(mode),
             account.intents(mode, IntentIndex::All),
@@ -76,7 +81,7 @@ impl ArchivedIntents<'_> {
         match reply.as_str() {
             "archived" => Ok(true),
             "changed" => Ok(false),
-            _ => Err(StoreError::Nonsense("archive_intents".to_owned())),
+            _ => Err(StoreError::UnexpectedReply("archive_intents".to_owned())),
         }
     }
 }

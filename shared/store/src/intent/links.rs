@@ -38,12 +38,12 @@ impl EscrowLink {
     /// # Errors
     /// [`StoreError`], also for a record that makes no sense.
     pub async fn read(store: &Store, mode: Mode, number: u64) -> Result<Option<Self>, StoreError> {
-        let nonsense = || StoreError::Nonsense("escrow".to_owned());
+        let unexpected_reply = || StoreError::UnexpectedReply("escrow".to_owned());
         let account = match Escrow::place(store, number).await? {
             Some((account, of_mode)) if of_mode == mode => account,
             _ => return Ok(None),
         };
-        let keys = AccountKeys::of(&account);
+        let keys = AccountKeys::new(&account);
         let mut look = redis::pipe();
         look.cmd("HMGET")
             .arg(keys.escrow(mode, number))
@@ -57,14 +57,14 @@ impl EscrowLink {
             return Ok(None);
         };
         let siblings = items.iter().map(|item| Sibling::parse(item));
-        let mut siblings: Vec<Sibling> = siblings.collect::<Option<_>>().ok_or_else(nonsense)?;
+        let mut siblings: Vec<Sibling> = siblings.collect::<Option<_>>().ok_or_else(unexpected_reply)?;
         // A call that was repeated after a crash may have put its intent here twice.
         let mut seen = std::collections::HashSet::new();
         siblings.retain(|sibling| seen.insert(sibling.intent.clone()));
         Ok(Some(Self {
             number,
             status: status.clone(),
-            amount: Nanos::from_stored(amount.parse().map_err(|_| nonsense())?),
+            amount: Nanos::from_stored(amount.parse().map_err(|_| unexpected_reply())?),
             siblings,
         }))
     }

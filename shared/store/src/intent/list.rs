@@ -63,7 +63,7 @@ impl IntentRecord {
         let part = page.records(store, &set, |id| account.intent(mode, id)).await?;
         let records = part.records.iter().map(|(_, fields)| Self::from_fields(fields));
         let records: Option<Vec<Self>> = records.collect();
-        Ok(part.with(records.ok_or_else(nonsense)?))
+        Ok(part.with(records.ok_or_else(unexpected_reply)?))
     }
 
     /// The newest intents of another list than that of those that wait, `limit` of them behind the first `offset`.
@@ -76,7 +76,7 @@ impl IntentRecord {
         index: IntentIndex<'_>,
         (offset, limit): (u64, u64),
     ) -> Result<Listed, StoreError> {
-        let list = List::of(store, (account, mode), index);
+        let list = List::new(store, (account, mode), index);
         let total = list.length().await?;
         list.before(total.saturating_sub(offset), limit, total).await
     }
@@ -92,7 +92,7 @@ impl IntentRecord {
         (id, place): (&str, Place),
         limit: u64,
     ) -> Result<Listed, StoreError> {
-        let list = List::of(store, (account, mode), index);
+        let list = List::new(store, (account, mode), index);
         let total = list.length().await?;
         let end = list.first_at(place, total).await?;
         let end = match place.number {
@@ -113,7 +113,7 @@ struct List<'a> {
 }
 
 impl<'a> List<'a> {
-    fn of(store: &'a Store, (account, mode): (&'a AccountKeys, Mode), index: IntentIndex<'a>) -> Self {
+    fn new(store: &'a Store, (account, mode): (&'a AccountKeys, Mode), index: IntentIndex<'a>) -> Self {
         Self {
             store,
             account,
@@ -136,7 +136,7 @@ impl<'a> List<'a> {
         let records = found.iter().map(|(_, fields)| IntentRecord::from_fields(fields));
         let records: Option<Vec<IntentRecord>> = records.collect();
         Ok(Listed {
-            records: records.ok_or_else(nonsense)?,
+            records: records.ok_or_else(unexpected_reply)?,
             total,
             goes_on: start > 0,
         })
@@ -158,7 +158,7 @@ impl<'a> List<'a> {
             let found = self.places(&indexes).await?;
             // One that is gone was archived meanwhile, which the caller sees.
             let late = found.iter().map(|found| found.is_none_or(|found| found >= place));
-            search.tell(&indexes, late);
+            search.record(&indexes, late);
         }
         Ok(search.found())
     }
@@ -197,6 +197,6 @@ impl<'a> List<'a> {
     }
 }
 
-fn nonsense() -> StoreError {
-    StoreError::Nonsense("intent record".to_owned())
+fn unexpected_reply() -> StoreError {
+    StoreError::UnexpectedReply("intent record".to_owned())
 }

@@ -3,7 +3,7 @@
 use crate::account::script::USERS_MAX;
 use crate::invitation::{INVITATIONS_MAX, Invitation, InvitationBody};
 use crate::keys;
-use crate::script::change::{CHANGE, Event, Scope, nonsense};
+use crate::script::change::{CHANGE, Event, Scope, unexpected_reply};
 use crate::script::{Script, WhenFull};
 use crate::session::Session;
 use crate::session::script::NewSession;
@@ -83,21 +83,21 @@ pub async fn create(
     };
     let account = scope.keys();
     let keys = [account.users(), account.invitations()];
-    let text = serde_json::to_string(body).map_err(|error| StoreError::Nonsense(error.to_string()))?;
+    let text = serde_json::to_string(body).map_err(|error| StoreError::UnexpectedReply(error.to_string()))?;
     let args = [email, &text, &life, &INVITATIONS_MAX.to_string()];
-    let reply = scope.run(store, &CREATE, event, &keys, &args).await?;
+    let reply = scope.execute(store, &CREATE, event, &keys, &args).await?;
     let words: Vec<&str> = reply.iter().map(String::as_str).collect();
     let refused = match words[..] {
         ["created", created, ends] => {
             return match (created.parse(), ends.parse()) {
                 (Ok(created), Ok(ends)) => Ok(Invited::Done(created, ends)),
-                _ => nonsense(&CREATE),
+                _ => unexpected_reply(&CREATE),
             };
         }
         ["member"] => Invited::Member,
         ["exists"] => Invited::Exists,
         ["too_many"] => Invited::TooMany,
-        _ => return nonsense(&CREATE),
+        _ => return unexpected_reply(&CREATE),
     };
     forget(store, body).await;
     Ok(refused)
@@ -124,7 +124,7 @@ pub async fn revoke(store: &Store, scope: &Scope<'_>, invitation: &Invitation) -
     };
     let args = [invitation.email.as_str(), &invitation.text];
     let reply = scope
-        .run(store, &REVOKE, event, &[scope.keys().invitations()], &args)
+        .execute(store, &REVOKE, event, &[scope.keys().invitations()], &args)
         .await?;
     match reply.first().map(String::as_str) {
         Some("revoked") => {
@@ -132,7 +132,7 @@ pub async fn revoke(store: &Store, scope: &Scope<'_>, invitation: &Invitation) -
             Ok(true)
         }
         Some("missing" | "no_account") => Ok(false),
-        _ => nonsense(&REVOKE),
+        _ => unexpected_reply(&REVOKE),
     }
 }
 
@@ -189,7 +189,7 @@ pub async fn accept(
         &inviter,
     ];
     let event = about(&user.id, "user.joined", data);
-    let reply = scope.run(store, &ACCEPT, event, &keys, &args).await?;
+    let reply = scope.execute(store, &ACCEPT, event, &keys, &args).await?;
     let words: Vec<&str> = reply.iter().map(String::as_str).collect();
     let refused = match words[..] {
         ["joined", created, ends] => {
@@ -197,13 +197,13 @@ pub async fn accept(
             forget(store, &invitation.body).await;
             return match session.opened(created, ends) {
                 Some(session) => Ok(Joined::Done(session)),
-                None => nonsense(&ACCEPT),
+                None => unexpected_reply(&ACCEPT),
             };
         }
         ["missing" | "no_account"] => Joined::Missing,
         ["exists"] => Joined::EmailTaken,
         ["too_many"] => Joined::TooMany,
-        _ => return nonsense(&ACCEPT),
+        _ => return unexpected_reply(&ACCEPT),
     };
     owner.leave_to_another(store, &user.email).await?;
     Ok(refused)

@@ -158,7 +158,7 @@ impl<'a> Key<'a> {
             return bucket_key(bucket, rest).map(|key| Self::Bucket(bucket, key));
         }
         let (account, rest) = rest.split_once('/').unwrap_or((rest, ""));
-        if Bucket::of(account) != bucket || !key[8..].starts_with(account) {
+        if Bucket::from_account(account) != bucket || !key[8..].starts_with(account) {
             return None;
         }
         let whole = key.len() == 8 + account.len();
@@ -397,8 +397,8 @@ fn number(part: &str) -> Option<u64> {
 
 /// A number that tells this bucket.
 fn placed(bucket: Bucket, part: &str) -> Option<Number> {
-    let number = Number::of(number(part)?)?;
-    (Bucket::of_number(number) == bucket).then_some(number)
+    let number = Number::from_u64(number(part)?)?;
+    (Bucket::from_number(number) == bucket).then_some(number)
 }
 
 fn is_hash(part: &str) -> bool {

@@ -1,7 +1,7 @@
 //! Twins of `lookup/*.lua`: what lies outside the buckets and is written beside a record. [`crate::keys`] says why each
 //! of them is safe.
 
-use crate::script::change::nonsense;
+use crate::script::change::unexpected_reply;
 use crate::script::{Script, WhenFull};
 use crate::{Store, StoreError};
 use std::sync::LazyLock;
@@ -38,10 +38,10 @@ pub async fn keep(store: &Store, lookup: &str, owner: &str) -> Result<(), StoreE
     let reply: Vec<String> = store.script(&KEEP, &[lookup], &[owner]).await?;
     match reply.first().map(String::as_str) {
         Some("kept") => Ok(()),
-        Some("taken") => Err(StoreError::Nonsense(
+        Some("taken") => Err(StoreError::UnexpectedReply(
             "a look-up that has another owner meanwhile".to_owned(),
         )),
-        _ => nonsense(&KEEP),
+        _ => unexpected_reply(&KEEP),
     }
 }
 
@@ -53,7 +53,7 @@ pub async fn note(store: &Store, set: &str, member: &str) -> Result<(), StoreErr
     let reply: Vec<String> = store.script(&NOTE, &[set], &[member]).await?;
     match reply.first().map(String::as_str) {
         Some("noted") => Ok(()),
-        _ => nonsense(&NOTE),
+        _ => unexpected_reply(&NOTE),
     }
 }
 
@@ -87,6 +87,6 @@ pub async fn leave(store: &Store, lookup: &str, account: &str, user: &str) -> Re
 fn done(script: &'static Script, reply: Vec<String>) -> Result<(), StoreError> {
     match reply.first().map(String::as_str) {
         Some("done") => Ok(()),
-        _ => nonsense(script),
+        _ => unexpected_reply(script),
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::policy::PolicyRecord;
 use crate::script::change::{
-    ATTEMPTS, BUDGET, CHANGE, Event, FIELDS, FieldChange, Scope, Shown, field_args, nonsense, shown,
+    ATTEMPTS, BUDGET, CHANGE, Event, FIELDS, FieldChange, Scope, Shown, field_args, shown, unexpected_reply,
 };
 use crate::script::{Script, WhenFull};
 use crate::{Store, StoreError};
@@ -116,7 +116,7 @@ pub async fn set(
             return Ok(done);
         }
     }
-    Err(StoreError::Nonsense(
+    Err(StoreError::UnexpectedReply(
         "a policy that changes all the time".to_owned(),
     ))
 }
@@ -150,7 +150,7 @@ async fn try_set(
         agent,
         data: json!({ "policyId": id, "new": is_new, "fields": shown(changes, form) }),
     };
-    let mut reply = scope.run(store, &SET, event, &keys, &args).await?.into_iter();
+    let mut reply = scope.execute(store, &SET, event, &keys, &args).await?.into_iter();
     match reply.next().as_deref() {
         Some("set") => {
             let mut fields = HashMap::new();
@@ -159,13 +159,13 @@ async fn try_set(
             }
             match PolicyRecord::from_fields(&fields) {
                 Some(record) => Ok(Some(PolicySet::Done(Box::new(record)))),
-                None => nonsense(&SET),
+                None => unexpected_reply(&SET),
             }
         }
         Some("too_many") => Ok(Some(PolicySet::TooMany)),
         Some("mismatch") => Ok(Some(PolicySet::Unexpected)),
         Some("changed") => Ok(None),
-        _ => nonsense(&SET),
+        _ => unexpected_reply(&SET),
     }
 }
 
@@ -194,12 +194,12 @@ pub async fn delete(store: &Store, scope: &Scope<'_>, id: &str) -> Result<Delete
         data: json!({ "policyId": id }),
     };
     let reply = scope
-        .run(store, &DELETE, event, &keys, &[id, reach(agent)])
+        .execute(store, &DELETE, event, &keys, &[id, reach(agent)])
         .await?;
     match reply.first().map(String::as_str) {
         Some("deleted") => Ok(Deleted::Done),
         Some("missing") => Ok(Deleted::Missing),
-        _ => nonsense(&DELETE),
+        _ => unexpected_reply(&DELETE),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Twin of `reseal.lua`: rotation of the master key, one provider key at a time.
 
 use crate::keys;
-use crate::script::change::{CHANGE, Event, Scope, nonsense};
+use crate::script::change::{CHANGE, Event, Scope, unexpected_reply};
 use crate::script::{Script, WhenFull};
 use crate::{Store, StoreError};
 use domain::mode::Mode;
@@ -45,7 +45,7 @@ impl Reseal<'_> {
     ///
     /// # Errors
     /// [`StoreError`]; it may be repeated.
-    pub async fn run(&self, store: &Store) -> Result<Resealed, StoreError> {
+    pub async fn execute(&self, store: &Store) -> Result<Resealed, StoreError> {
         let scope = Scope {
             account: self.account,
             mode: Mode::Live,
@@ -60,12 +60,12 @@ impl Reseal<'_> {
         let keys = [scope.keys().agent(Mode::Live, self.agent)];
         let field = keys::provider_key_sealed_field(self.provider);
         let reply = scope
-            .run(store, &RESEAL, event, &keys, &[&field, self.old, self.new])
+            .execute(store, &RESEAL, event, &keys, &[&field, self.old, self.new])
             .await?;
         match reply.first().map(String::as_str) {
             Some("done") => Ok(Resealed::Done),
             Some("changed" | "no_account") => Ok(Resealed::Changed),
-            _ => nonsense(&RESEAL),
+            _ => unexpected_reply(&RESEAL),
         }
     }
 }

@@ -22,7 +22,7 @@ impl SealedKey {
     /// # Errors
     /// [`StoreError`], also for a key id without its sealed text.
     pub async fn of_agent(store: &Store, account: &str, agent: &str) -> Result<Vec<Self>, StoreError> {
-        let key = AccountKeys::of(account).agent(Mode::Live, agent);
+        let key = AccountKeys::new(account).agent(Mode::Live, agent);
         let fields: HashMap<String, String> = store.command(redis::cmd("HGETALL").arg(key)).await?;
         let mut found = Vec::new();
         let id_prefix = keys::provider_key_id_field("");
@@ -31,8 +31,8 @@ impl SealedKey {
                 continue;
             };
             let sealed = fields.get(&keys::provider_key_sealed_field(provider));
-            let sealed =
-                sealed.ok_or_else(|| StoreError::Nonsense("provider key without its text".to_owned()))?;
+            let sealed = sealed
+                .ok_or_else(|| StoreError::UnexpectedReply("provider key without its text".to_owned()))?;
             found.push(Self {
                 provider: provider.to_owned(),
                 key_id: key_id.clone(),

@@ -1,7 +1,7 @@
 //! Twin of `run_end.lua`: end a run (decision D38).
 
 use crate::run::RunStatus;
-use crate::script::change::{CHANGE, Event, Scope, nonsense};
+use crate::script::change::{CHANGE, Event, Scope, unexpected_reply};
 use crate::script::{Script, WhenFull};
 use crate::{Store, StoreError};
 use serde_json::json;
@@ -69,12 +69,12 @@ pub async fn end(
         data: json!({ "runId": run, "status": status }),
     };
     let keys = [scope.keys().run(scope.mode, agent, run)];
-    let reply = scope.run(store, &RUN_END, event, &keys, &[status]).await?;
+    let reply = scope.execute(store, &RUN_END, event, &keys, &[status]).await?;
     match reply.first().map(String::as_str) {
         Some("done") => Ok(Ended::Done),
         Some("missing" | "no_account") => Ok(Ended::Missing),
         Some("already") => Ok(Ended::Already),
         Some("otherwise") => Ok(Ended::Otherwise),
-        _ => nonsense(&RUN_END),
+        _ => unexpected_reply(&RUN_END),
     }
 }

@@ -11,7 +11,7 @@ use crate::call::authorize::AUTHORIZE;
 use crate::call::denial_windows::script::DENIAL_WINDOW;
 use crate::call::reap::REAP;
 use crate::call::settle::SETTLE;
-use crate::call::standing::STANDING;
+use crate::call::snapshot::SNAPSHOT;
 use crate::call::void::VOID;
 use crate::intent::archive::ARCHIVE_INTENTS;
 use crate::prices::REPLACE_PRICES;
@@ -79,7 +79,7 @@ pub fn all() -> Vec<&'static Script> {
         &*virtual_key::script::FORGET,
         &*spend::SPEND,
         &*spend::DENY,
-        &*STANDING,
+        &*SNAPSHOT,
         &*RESEAL,
         &*RESEAL_CHECKPOINT_KEY,
         &*RUN_END,
@@ -101,7 +101,7 @@ pub fn all() -> Vec<&'static Script> {
         &*webhook::script::RESEAL,
         &*webhook::script::redeliver::REDELIVER,
         &*webhook::script::dispatch::DISPATCH,
-        &*webhook::script::dispatch::TELL,
+        &*webhook::script::dispatch::DISPATCH_COALESCED,
         &*webhook::script::deliver::TAKE,
         &*webhook::script::deliver::FINISH,
         &*webhook::script::deliver::RELEASE,

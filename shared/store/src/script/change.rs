@@ -26,7 +26,7 @@ pub(crate) const CHANGE: &str = concat!(include_str!("clock.lua"), include_str!(
 /// Named runs; needs [`CLOCK`].
 pub(crate) const RUN: &str = include_str!("run.lua");
 /// The end of a hold; needs [`CLOCK`].
-pub(crate) const RESOLVE: &str = include_str!("resolve.lua");
+pub(crate) const END_HOLD: &str = include_str!("end_hold.lua");
 /// Wallets and transactions; needs [`CHANGE`].
 pub(crate) const MONEY: &str = include_str!("money.lua");
 /// The audit line of a debit; needs [`CHANGE`].
@@ -99,13 +99,13 @@ pub(crate) fn shown(changes: &[FieldChange], form: impl Fn(&'static str) -> Show
 
 impl Scope<'_> {
     pub(crate) fn keys(&self) -> AccountKeys {
-        AccountKeys::of(self.account)
+        AccountKeys::new(self.account)
     }
 
     /// Runs a script whose first keys are the account record and the audit log, and whose first arguments are the mode
     /// and the audit entry. Returns the words of its answer; an account that is not there is an error, since the caller
     /// has seen it. A script with budgets has them as its last argument.
-    pub(crate) async fn run(
+    pub(crate) async fn execute(
         &self,
         store: &Store,
         script: &Script,
@@ -126,11 +126,11 @@ impl Scope<'_> {
         match reply.as_slice() {
             [word, kind] if word == "over_budget" => {
                 let Some(budget) = Budget::parse(kind) else {
-                    return nonsense(script);
+                    return unexpected_reply(script);
                 };
                 Err(StoreError::OverBudget {
                     budget,
-                    most: store.budgets().of(budget),
+                    most: store.budgets().limit(budget),
                 })
             }
             _ => Ok(reply),
@@ -148,6 +148,6 @@ pub(crate) fn field_args(changes: &[FieldChange]) -> Vec<&str> {
 }
 
 /// An answer that the twin does not know.
-pub(crate) fn nonsense<T>(script: &Script) -> Result<T, StoreError> {
-    Err(StoreError::Nonsense(script.name().to_owned()))
+pub(crate) fn unexpected_reply<T>(script: &Script) -> Result<T, StoreError> {
+    Err(StoreError::UnexpectedReply(script.name().to_owned()))
 }

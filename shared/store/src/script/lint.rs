@@ -395,7 +395,7 @@ fn no_change_of_an_account_escapes_its_version() {
         }
         if !script.is_versioned() {
             // The teller of coalesced violations reads the number of the last line.
-            let known = ["account_create", "authorize", "webhook_tell"];
+            let known = ["account_create", "authorize", "webhook_dispatch_coalesced"];
             // The end of a hold has an audit line and raises no version: see docs/explanation/durability.md.
             let of_holds = ["settle", "void", "reap"];
             let excused = known.contains(&script.name()) || of_holds.contains(&script.name());

@@ -1,7 +1,7 @@
 //! Twins of `session/*.lua`: open, use and end sessions of dashboard users.
 
 use crate::keys::{self, AccountKeys};
-use crate::script::change::{CHANGE, CLOCK, Event, Scope, nonsense};
+use crate::script::change::{CHANGE, CLOCK, Event, Scope, unexpected_reply};
 use crate::script::{Script, WhenFull};
 use crate::session::{NO_ADDRESS, SESSIONS_MAX, Session, SessionPlace};
 use crate::user::script::about;
@@ -61,7 +61,7 @@ pub async fn in_use(
     idle: Duration,
     note_every: Duration,
 ) -> Result<Option<InUse>, StoreError> {
-    let account = AccountKeys::of(&place.account);
+    let account = AccountKeys::new(&place.account);
     let keys = [account.record(), account.sessions(&place.user), account.users()];
     let times = [idle, note_every].map(|span| span.as_millis().to_string());
     let args = [place.id.as_str(), token_hash, &times[0], &times[1]];
@@ -89,7 +89,7 @@ pub async fn in_use(
         // Another user has the e-mail now.
         Some(found) if found.user.user.id != place.user => Ok(None),
         Some(found) => Ok(Some(found)),
-        None => nonsense(&USE),
+        None => unexpected_reply(&USE),
     }
 }
 
@@ -184,7 +184,7 @@ impl Open<'_> {
     ///
     /// # Errors
     /// [`StoreError`]: the token must then not be given out.
-    pub async fn run(
+    pub async fn execute(
         mut self,
         store: &Store,
         scope: &Scope<'_>,
@@ -218,16 +218,16 @@ impl Open<'_> {
             data.insert("sessionId".to_owned(), session.id.into());
         }
         let event = about(&user.id, self.kind, self.data);
-        let reply = scope.run(store, &OPEN, event, &keys, &args).await?;
+        let reply = scope.execute(store, &OPEN, event, &keys, &args).await?;
         let words: Vec<&str> = reply.iter().map(String::as_str).collect();
         match words[..] {
             ["opened", created, ends] => match session.opened(created, ends) {
                 Some(opened) => Ok(Opened::Done(opened)),
-                None => nonsense(&OPEN),
+                None => unexpected_reply(&OPEN),
             },
             ["changed" | "no_account"] => Ok(Opened::Changed),
             ["used"] => Ok(Opened::Used),
-            _ => nonsense(&OPEN),
+            _ => unexpected_reply(&OPEN),
         }
     }
 }
@@ -258,11 +258,11 @@ pub async fn end(
     };
     let event: Event<'_> = about(user, kind, data);
     let keys = [scope.keys().sessions(user)];
-    let reply = scope.run(store, &END, event, &keys, &[id, which]).await?;
+    let reply = scope.execute(store, &END, event, &keys, &[id, which]).await?;
     match reply.first().map(String::as_str) {
         Some("ended") => Ok(true),
         Some("missing" | "no_account") => Ok(false),
-        _ => nonsense(&END),
+        _ => unexpected_reply(&END),
     }
 }
 

@@ -1,9 +1,9 @@
 //! Twin of `spend/deny.lua`: a spend that waited for approval is denied (decision D23).
 
 use super::DENY;
-use super::asked::fields_of;
+use super::intent_args::fields_of;
 use crate::intent::{Decision, IntentPlace, IntentRecord};
-use crate::script::change::{Event, Scope, nonsense};
+use crate::script::change::{Event, Scope, unexpected_reply};
 use crate::{Store, StoreError};
 use domain::intent::Reason;
 use serde_json::json;
@@ -41,10 +41,10 @@ pub async fn deny(
             "why": why,
         }),
     };
-    let reply = scope.run(store, &DENY, event, &keys, &args).await?;
+    let reply = scope.execute(store, &DENY, event, &keys, &args).await?;
     match reply.first().map(String::as_str) {
         Some("denied") => Ok(true),
         Some("changed") => Ok(false),
-        _ => nonsense(&DENY),
+        _ => unexpected_reply(&DENY),
     }
 }

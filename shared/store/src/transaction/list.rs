@@ -33,7 +33,7 @@ pub async fn list(
     filter: Filter<'_>,
     page: Page<'_>,
 ) -> Result<Part<Transaction>, StoreError> {
-    let numbers = Numbers::of(store, account, mode, filter);
+    let numbers = Numbers::new(store, account, mode, filter);
     let length = numbers.length().await?;
     let end = match filter.to_ms {
         None => length,
@@ -64,7 +64,7 @@ pub async fn list(
             total: end - start,
             next,
         }),
-        None => Err(StoreError::Nonsense("transaction".to_owned())),
+        None => Err(StoreError::UnexpectedReply("transaction".to_owned())),
     }
 }
 
@@ -79,7 +79,7 @@ struct Numbers<'a> {
 }
 
 impl<'a> Numbers<'a> {
-    fn of(store: &'a Store, account: &AccountKeys, mode: Mode, filter: Filter<'_>) -> Self {
+    fn new(store: &'a Store, account: &AccountKeys, mode: Mode, filter: Filter<'_>) -> Self {
         let kind = filter.kind.map(TransactionType::as_str);
         Self {
             store,
@@ -150,7 +150,7 @@ impl<'a> Numbers<'a> {
         while let Some(places) = search.places() {
             let numbers = self.at(&places).await?;
             // One that is gone was later than all.
-            search.tell(
+            search.record(
                 &places,
                 numbers.iter().map(|found| *found == 0 || *found >= number),
             );
@@ -163,7 +163,7 @@ impl<'a> Numbers<'a> {
         let mut search = Search::between(0, end);
         while let Some(places) = search.places() {
             let lines = self.lines(self.at(&places).await?).await?;
-            search.tell(&places, lines.iter().map(|line| time(line.as_deref()) >= at_ms));
+            search.record(&places, lines.iter().map(|line| time(line.as_deref()) >= at_ms));
         }
         Ok(search.found())
     }

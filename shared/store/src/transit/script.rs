@@ -4,7 +4,7 @@ use crate::escrow::Party;
 use crate::escrow::script::list_with_payee;
 use crate::intent::IntentPlace;
 use crate::keys::{AccountKeys, USER};
-use crate::script::change::{CHANGE, INTENT, MONEY, Scope, nonsense};
+use crate::script::change::{CHANGE, INTENT, MONEY, Scope, unexpected_reply};
 use crate::script::{Script, WhenFull};
 use crate::transaction::{NewTransaction, Tail, TransactionType};
 use crate::transit::Transit;
@@ -53,11 +53,13 @@ pub async fn deliver(store: &Store, transit: &Transit) -> Result<(), StoreError>
         };
         let wallet = user_wallet(store, &scope).await?;
         if !arrive(store, transit, USER, wallet.number).await? {
-            return nonsense(&ARRIVE);
+            return unexpected_reply(&ARRIVE);
         }
     }
     take_row(store, transit).await?;
-    let mark = AccountKeys::of(&transit.to_account).bucket().arrived(&transit.id);
+    let mark = AccountKeys::new(&transit.to_account)
+        .bucket()
+        .arrived(&transit.id);
     let mut forget = redis::cmd("PEXPIRE");
     forget.arg(mark).arg(MARK_LIFE.as_millis().to_string());
     let _: i64 = store.command(&forget).await?;
@@ -76,13 +78,13 @@ async fn take_row(store: &Store, transit: &Transit) -> Result<(), StoreError> {
 const ACTOR: &str = "worker";
 
 fn bad_row() -> StoreError {
-    StoreError::Nonsense("transit row".to_owned())
+    StoreError::UnexpectedReply("transit row".to_owned())
 }
 
 /// Runs the script for the wallet of `owner`; false when that wallet is closed.
 async fn arrive(store: &Store, transit: &Transit, owner: &str, number: u64) -> Result<bool, StoreError> {
     let mode = transit.mode().ok_or_else(bad_row)?;
-    let account = AccountKeys::of(&transit.to_account);
+    let account = AccountKeys::new(&transit.to_account);
     let kind = match &transit.credit {
         None => TransactionType::TransferIn,
         Some(credit) => TransactionType::parse(&credit.kind).ok_or_else(bad_row)?,
@@ -140,9 +142,9 @@ async fn arrive(store: &Store, transit: &Transit, owner: &str, number: u64) -> R
     match reply.first().map(String::as_str) {
         Some("done" | "again") => Ok(true),
         Some("closed") => Ok(false),
-        Some("too_much") => Err(StoreError::Nonsense(format!(
+        Some("too_much") => Err(StoreError::UnexpectedReply(format!(
             "wallet {number} cannot hold what is on its way to it"
         ))),
-        _ => nonsense(&ARRIVE),
+        _ => unexpected_reply(&ARRIVE),
     }
 }

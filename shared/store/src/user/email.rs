@@ -5,7 +5,7 @@
 //! leads to an account without the user, and costs one look.
 
 use crate::keys::{self, AccountKeys};
-use crate::lookup::script as lookup;
+use crate::lookup;
 use crate::user::Stored;
 use crate::{Store, StoreError};
 
@@ -51,7 +51,7 @@ impl EmailOwner {
     /// [`StoreError`]; it may be repeated.
     pub async fn join(&self, store: &Store, email: &str) -> Result<(), StoreError> {
         let key = keys::user_lookup(email);
-        lookup::join(store, &key, &self.account, &self.user, ACCOUNTS_MAX).await
+        lookup::script::join(store, &key, &self.account, &self.user, ACCOUNTS_MAX).await
     }
 
     /// Takes the user out, which was not written. Where the account has another user of the e-mail, the look-up leads to that one,
@@ -61,7 +61,7 @@ impl EmailOwner {
     /// [`StoreError`]; it may be repeated.
     pub async fn leave_to_another(&self, store: &Store, email: &str) -> Result<(), StoreError> {
         self.leave(store, email).await?;
-        let there = Stored::find(store, &AccountKeys::of(&self.account), email).await?;
+        let there = Stored::find(store, &AccountKeys::new(&self.account), email).await?;
         let Some(there) = there else { return Ok(()) };
         let other = Self {
             account: self.account.clone(),
@@ -88,7 +88,7 @@ impl EmailOwner {
     /// # Errors
     /// [`StoreError`]; it may be repeated.
     pub async fn leave(&self, store: &Store, email: &str) -> Result<(), StoreError> {
-        lookup::leave(store, &keys::user_lookup(email), &self.account, &self.user).await
+        lookup::script::leave(store, &keys::user_lookup(email), &self.account, &self.user).await
     }
 }
 

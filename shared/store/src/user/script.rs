@@ -1,7 +1,7 @@
 //! Twins of `user/*.lua`: changes of a user, what somebody tried as one, resets of passwords.
 
 use crate::keys;
-use crate::script::change::{CHANGE, Event, Scope, nonsense};
+use crate::script::change::{CHANGE, Event, Scope, unexpected_reply};
 use crate::script::{Script, WhenFull};
 use crate::user::{Stored, User};
 use crate::{Store, StoreError};
@@ -79,7 +79,7 @@ impl ChangeUser<'_> {
     ///
     /// # Errors
     /// [`StoreError`].
-    pub async fn run(self, store: &Store, scope: &Scope<'_>) -> Result<UserChanged, StoreError> {
+    pub async fn execute(self, store: &Store, scope: &Scope<'_>) -> Result<UserChanged, StoreError> {
         let (user, account) = (&self.old.user, scope.keys());
         let mut keys = vec![
             account.users(),
@@ -105,12 +105,12 @@ impl ChangeUser<'_> {
             &user.id,
         ];
         let event = about(&user.id, self.kind, self.data);
-        let reply = scope.run(store, &CHANGE_USER, event, &keys, &args).await?;
+        let reply = scope.execute(store, &CHANGE_USER, event, &keys, &args).await?;
         match reply.first().map(String::as_str) {
             Some("done") => Ok(UserChanged::Done),
             Some("changed" | "no_account") => Ok(UserChanged::Changed),
             Some("last_owner") => Ok(UserChanged::LastOwner),
-            _ => nonsense(&CHANGE_USER),
+            _ => unexpected_reply(&CHANGE_USER),
         }
     }
 }
@@ -138,10 +138,12 @@ pub async fn note(
     kind: &str,
     data: Value,
 ) -> Result<(), StoreError> {
-    let reply = scope.run(store, &NOTE, about(id, kind, data), &[], &[]).await?;
+    let reply = scope
+        .execute(store, &NOTE, about(id, kind, data), &[], &[])
+        .await?;
     match reply.first().map(String::as_str) {
         Some("noted" | "no_account") => Ok(()),
-        _ => nonsense(&NOTE),
+        _ => unexpected_reply(&NOTE),
     }
 }
 
@@ -167,11 +169,11 @@ pub async fn issue_reset(
     let keys = [account.users(), account.reset(id)];
     let args = [user.user.email.as_str(), &user.text, token_hash, &life];
     let event = about(id, "user.reset_issued", serde_json::json!({}));
-    let reply = scope.run(store, &ISSUE_RESET, event, &keys, &args).await?;
+    let reply = scope.execute(store, &ISSUE_RESET, event, &keys, &args).await?;
     match reply.first().map(String::as_str) {
         Some("issued") => Ok(true),
         Some("changed" | "no_account") => Ok(false),
-        _ => nonsense(&ISSUE_RESET),
+        _ => unexpected_reply(&ISSUE_RESET),
     }
 }
 
@@ -186,6 +188,6 @@ pub async fn find_reset(store: &Store, token_hash: &str) -> Result<Option<(Strin
     let mut words = text.splitn(3, ' ').map(str::to_owned);
     match (words.next(), words.next(), words.next()) {
         (Some(account), Some(_user), Some(email)) => Ok(Some((account, email))),
-        _ => Err(StoreError::Nonsense("reset look-up".to_owned())),
+        _ => Err(StoreError::UnexpectedReply("reset look-up".to_owned())),
     }
 }

@@ -4,9 +4,9 @@
 //! witness is told of changes alone, so less than it says is a lost change. This process may have seen calls as well,
 //! which a failover may take back: less than that is a lost change where it is more than [`CALLS_MAX`].
 
-use super::{View, witness};
+use super::{AccountVersion, witness};
 use crate::Store;
-use crate::connection::round::Round;
+use crate::connection::batch::Batch;
 use crate::connection::witness_of;
 use crate::keys::AccountKeys;
 use crate::read::Read;
@@ -18,7 +18,7 @@ const CALLS_MAX: u64 = VERSION_STEP / 2;
 
 /// Whether an account has all changes that were acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum Completeness {
     /// As far as known.
     Sound,
     /// It lost a change.
@@ -33,25 +33,25 @@ pub enum Standing {
 /// How far an account had come before it was read.
 #[derive(Debug, Clone, Copy)]
 struct Floor {
-    seen: View,
-    witnessed: Option<View>,
+    seen: AccountVersion,
+    witnessed: Option<AccountVersion>,
 }
 
 /// Looks at each of `accounts`, in two rounds of reads. Those that could not be read or have no record are left out:
 /// nothing can be done with an account that has none.
-pub async fn look<'a>(
+pub async fn check<'a>(
     store: &Store,
-    round: &Round<'_>,
+    batch: &Batch<'_>,
     accounts: &'a [String],
-) -> Vec<(&'a String, Standing)> {
+) -> Vec<(&'a String, Completeness)> {
     // In this order: a record that is read after its floor shows as much or more, unless the store lost writes.
-    let floors = floors(store, round, accounts).await;
+    let floors = floors(store, batch, accounts).await;
     let records = accounts.iter().map(|account| {
-        let keys = AccountKeys::of(account);
+        let keys = AccountKeys::new(account);
         let fields = ["generation", "version"].map(str::to_owned);
         Read::fields(keys.bucket(), keys.record(), &fields)
     });
-    let mut answers = round.many(&records.collect::<Vec<_>>()).await;
+    let mut answers = batch.many(&records.collect::<Vec<_>>()).await;
     let looked = accounts.iter().zip(floors).filter_map(|(account, floor)| {
         let record: Option<(Option<u64>, Option<u64>)> = answers.read();
         let (Some(generation), Some(version)) = record? else {
@@ -59,27 +59,27 @@ pub async fn look<'a>(
         };
         Some((
             account,
-            floor.standing(View { generation, version }, store.is_cluster()),
+            floor.completeness(AccountVersion { generation, version }, store.is_cluster()),
         ))
     });
     looked.collect()
 }
 
-async fn floors(store: &Store, round: &Round<'_>, accounts: &[String]) -> Vec<Floor> {
+async fn floors(store: &Store, batch: &Batch<'_>, accounts: &[String]) -> Vec<Floor> {
     let mut witnesses = None;
     if store.is_cluster() {
         let reads = accounts.iter().map(|account| {
-            let bucket = witness_of(AccountKeys::of(account).bucket());
+            let bucket = witness_of(AccountKeys::new(account).bucket());
             Read::field(bucket, bucket.witnessed(), account)
         });
-        witnesses = Some(round.many(&reads.collect::<Vec<_>>()).await);
+        witnesses = Some(batch.many(&reads.collect::<Vec<_>>()).await);
     }
     let floors = accounts.iter().map(|account| {
         let text = witnesses
             .as_mut()
             .and_then(|answers| answers.read::<Option<String>>().flatten());
         Floor {
-            seen: store.versions().seen(account),
+            seen: store.versions().newest(account),
             witnessed: text.as_deref().and_then(witness::parse),
         }
     });
@@ -87,16 +87,16 @@ async fn floors(store: &Store, round: &Round<'_>, accounts: &[String]) -> Vec<Fl
 }
 
 impl Floor {
-    fn standing(self, record: View, is_cluster: bool) -> Standing {
+    fn completeness(self, record: AccountVersion, is_cluster: bool) -> Completeness {
         let witnessed = self.witnessed.unwrap_or_default();
-        let with_calls = View {
+        let with_calls = AccountVersion {
             version: record.version.saturating_add(CALLS_MAX),
             ..record
         };
         if witnessed <= record && self.seen <= with_calls {
-            return Standing::Sound;
+            return Completeness::Sound;
         }
-        Standing::Lost {
+        Completeness::Lost {
             generation: self.seen.generation.max(witnessed.generation),
             is_witnessed: !is_cluster || witnessed.is_until_accepted(),
         }
@@ -107,13 +107,13 @@ impl Floor {
 mod tests {
     use super::*;
 
-    const fn view(generation: u64, version: u64) -> View {
-        View { generation, version }
+    const fn view(generation: u64, version: u64) -> AccountVersion {
+        AccountVersion { generation, version }
     }
 
     /// What was seen, what the witness says, and whether the account at version 7 of generation 3 lost a change.
     #[test]
-    fn a_lost_change_is_told_from_lost_calls() {
+    fn a_lost_change_is_reported_from_lost_calls() {
         for (seen, witnessed, generation) in [
             (view(0, 0), None, None),
             (view(3, 7), Some(view(3, 7)), None),
@@ -123,30 +123,34 @@ mod tests {
             (view(3, 7), Some(view(3, 8)), Some(3)),
             (view(4, 1), None, Some(4)),
             (view(3, 7), Some(view(4, 1)), Some(4)),
-            (View::until_accepted(3), None, Some(3)),
-            (View::until_accepted(2), Some(View::until_accepted(2)), None),
+            (AccountVersion::until_accepted(3), None, Some(3)),
+            (
+                AccountVersion::until_accepted(2),
+                Some(AccountVersion::until_accepted(2)),
+                None,
+            ),
         ] {
             let floor = Floor { seen, witnessed };
-            let expected = generation.map_or(Standing::Sound, |generation| Standing::Lost {
+            let expected = generation.map_or(Completeness::Sound, |generation| Completeness::Lost {
                 generation,
                 is_witnessed: false,
             });
-            assert_eq!(floor.standing(view(3, 7), true), expected, "{floor:?}");
+            assert_eq!(floor.completeness(view(3, 7), true), expected, "{floor:?}");
         }
     }
 
     #[test]
-    fn a_witness_is_told_once() {
+    fn a_witness_is_reported_once() {
         let standing = |witnessed, is_cluster| {
-            let seen = View::until_accepted(3);
-            Floor { seen, witnessed }.standing(view(3, 7), is_cluster)
+            let seen = AccountVersion::until_accepted(3);
+            Floor { seen, witnessed }.completeness(view(3, 7), is_cluster)
         };
         for (witnessed, is_cluster, is_witnessed) in [
             (Some(view(3, 8)), true, false),
-            (Some(View::until_accepted(3)), true, true),
+            (Some(AccountVersion::until_accepted(3)), true, true),
             (None, false, true),
         ] {
-            let expected = Standing::Lost {
+            let expected = Completeness::Lost {
                 generation: 3,
                 is_witnessed,
             };

@@ -2,7 +2,7 @@
 
 use crate::keys::Bucket;
 use crate::script::{Script, WhenFull};
-use crate::versions::View;
+use crate::versions::AccountVersion;
 use crate::{Store, StoreError};
 use std::sync::LazyLock;
 
@@ -14,13 +14,18 @@ pub static WITNESS: LazyLock<Script> =
 ///
 /// # Errors
 /// [`StoreError`]; it may be repeated.
-pub async fn tell(store: &Store, bucket: Bucket, account: &str, view: View) -> Result<(), StoreError> {
+pub async fn update(
+    store: &Store,
+    bucket: Bucket,
+    account: &str,
+    view: AccountVersion,
+) -> Result<(), StoreError> {
     let (generation, version) = (view.generation.to_string(), view.version.to_string());
     let args = [account, &generation, &version];
     let reply: Vec<String> = store.execute(&WITNESS, &[&bucket.witnessed()], &args).await?;
     match reply.first().map(String::as_str) {
         Some("noted" | "known") => Ok(()),
-        _ => Err(StoreError::Nonsense(WITNESS.name().to_owned())),
+        _ => Err(StoreError::UnexpectedReply(WITNESS.name().to_owned())),
     }
 }
 
@@ -28,7 +33,11 @@ pub async fn tell(store: &Store, bucket: Bucket, account: &str, view: View) -> R
 ///
 /// # Errors
 /// [`StoreError`].
-pub async fn read(store: &Store, bucket: Bucket, account: &str) -> Result<Option<View>, StoreError> {
+pub async fn read(
+    store: &Store,
+    bucket: Bucket,
+    account: &str,
+) -> Result<Option<AccountVersion>, StoreError> {
     let mut get = redis::cmd("HGET");
     get.arg(bucket.witnessed()).arg(account);
     let text: Option<String> = store.command(&get).await?;
@@ -37,9 +46,9 @@ pub async fn read(store: &Store, bucket: Bucket, account: &str) -> Result<Option
 
 /// Reads `<generation> <version>`.
 #[must_use]
-pub fn parse(text: &str) -> Option<View> {
+pub fn parse(text: &str) -> Option<AccountVersion> {
     let (generation, version) = text.split_once(' ')?;
-    Some(View {
+    Some(AccountVersion {
         generation: generation.parse().ok()?,
         version: version.parse().ok()?,
     })

@@ -4,7 +4,7 @@ use crate::agent::script::PlanLimit;
 use crate::keys;
 use crate::lookup::script::keep;
 use crate::lookup::{self, VirtualKeyOwner};
-use crate::script::change::{BUDGET, CHANGE, Event, Scope, nonsense};
+use crate::script::change::{BUDGET, CHANGE, Event, Scope, unexpected_reply};
 use crate::script::{Script, WhenFull};
 use crate::{Store, StoreError};
 use crypto::virtual_key::WellFormed;
@@ -97,7 +97,7 @@ impl NewVirtualKey<'_> {
         let lookup = keys::virtual_key_lookup(&hash);
         let owner = VirtualKeyOwner::new(scope.account, self.agent, self.key_id);
         if !lookup::announce(store, &lookup, owner.as_stored()).await? {
-            return Err(StoreError::Nonsense(
+            return Err(StoreError::UnexpectedReply(
                 "a new virtual key that is known already".to_owned(),
             ));
         }
@@ -124,7 +124,7 @@ impl NewVirtualKey<'_> {
             agent: Some(self.agent),
             data: json!({ "keyId": self.key_id, "name": self.name }),
         };
-        let reply = match scope.run(store, &CREATE, event, &keys, &args).await {
+        let reply = match scope.execute(store, &CREATE, event, &keys, &args).await {
             Err(error @ StoreError::OverBudget { .. }) => {
                 let _: i64 = store.command(redis::cmd("DEL").arg(&lookup)).await?;
                 return Err(error);
@@ -134,14 +134,14 @@ impl NewVirtualKey<'_> {
         let refused = match reply.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
             ["created", at] => {
                 let Ok(created_at_ms) = at.parse() else {
-                    return nonsense(&CREATE);
+                    return unexpected_reply(&CREATE);
                 };
                 keep(store, &lookup, owner.as_stored()).await?;
                 return Ok(Created::Done { created_at_ms });
             }
             ["plan_limit"] => Created::PlanLimit,
             ["other_plan", plan] => Created::OtherPlan((*plan).to_owned()),
-            _ => return nonsense(&CREATE),
+            _ => return unexpected_reply(&CREATE),
         };
         let _: i64 = store.command(redis::cmd("DEL").arg(&lookup)).await?;
         Ok(refused)
@@ -169,11 +169,11 @@ pub async fn revoke(
         agent: Some(agent),
         data: json!({ "keyId": key_id }),
     };
-    let reply = scope.run(store, &REVOKE, event, &keys, &[key_id]).await?;
+    let reply = scope.execute(store, &REVOKE, event, &keys, &[key_id]).await?;
     match reply.first().map(String::as_str) {
         Some("revoked") => Ok(Revoked::Done),
         Some("missing") => Ok(Revoked::Missing),
-        _ => nonsense(&REVOKE),
+        _ => unexpected_reply(&REVOKE),
     }
 }
 
@@ -196,7 +196,7 @@ pub(crate) async fn forget_revoked(
         let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
         let reply: String = store.script(&FORGET, &keys, &ids).await?;
         if reply != "forgotten" {
-            return nonsense(&FORGET);
+            return unexpected_reply(&FORGET);
         }
     }
     Ok(())

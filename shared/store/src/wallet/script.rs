@@ -1,7 +1,7 @@
 //! Twin of `wallet/open.lua`: the account's own wallet, opened when it is first needed.
 
 use crate::keys::USER;
-use crate::script::change::{ATTEMPTS, CHANGE, Event, Scope, nonsense};
+use crate::script::change::{ATTEMPTS, CHANGE, Event, Scope, unexpected_reply};
 use crate::script::{Script, WhenFull};
 use crate::wallet::{NewPlace, Wallet};
 use crate::{Store, StoreError};
@@ -37,13 +37,13 @@ pub async fn user_wallet(store: &Store, scope: &Scope<'_>) -> Result<Wallet, Sto
         let number = new.number.to_string();
         let keys = [account.wallet(scope.mode, USER), new.key];
         let args = [number.as_str(), &new.id, &new.text];
-        let reply = scope.run(store, &OPEN, event, &keys, &args).await?;
+        let reply = scope.execute(store, &OPEN, event, &keys, &args).await?;
         match reply.first().map(String::as_str) {
             Some("opened" | "exists") => break,
             Some("taken") => {}
-            _ => return nonsense(&OPEN),
+            _ => return unexpected_reply(&OPEN),
         }
     }
     let wallet = Wallet::of_owner(store, &account, scope.mode, USER).await?;
-    wallet.map_or_else(|| nonsense(&OPEN), Ok)
+    wallet.map_or_else(|| unexpected_reply(&OPEN), Ok)
 }

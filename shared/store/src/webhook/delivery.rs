@@ -1,9 +1,9 @@
 //! Deliveries of webhooks: what the text of one says. The payload is not stored: it follows from the audit
 //! entry. Scripts move a delivery between its states; see [`super::script`].
 
-mod look;
+mod list;
 
-pub use look::{Listed, Wanted};
+pub use list::{DeliveryFilter, ListedDelivery};
 
 use domain::event::EventName;
 use domain::event::violations::Coalesced;
@@ -53,7 +53,7 @@ pub struct Attempt {
 
 /// What a webhook is told: the event that follows from an audit entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Told {
+pub struct DeliveryEvent {
     /// The entry; of several violations the last one.
     pub seq: u64,
     /// The event.
@@ -126,10 +126,10 @@ fn word_of(event: EventName, coalesced: Option<Coalesced>) -> String {
     )
 }
 
-impl Told {
+impl DeliveryEvent {
     /// An event that follows from one entry alone.
     #[must_use]
-    pub const fn of(seq: u64, event: EventName) -> Self {
+    pub const fn new(seq: u64, event: EventName) -> Self {
         Self {
             seq,
             event,
@@ -141,14 +141,14 @@ impl Told {
 impl Delivery {
     /// The text of a new one behind its state, which the script adds.
     #[must_use]
-    pub fn text_of_new(told: &Told) -> String {
-        format!("{} {} []", told.seq, word_of(told.event, told.coalesced))
+    pub fn text_of_new(event: &DeliveryEvent) -> String {
+        format!("{} {} []", event.seq, word_of(event.event, event.coalesced))
     }
 
     /// What it tells.
     #[must_use]
-    pub const fn told(&self) -> Told {
-        Told {
+    pub const fn event(&self) -> DeliveryEvent {
+        DeliveryEvent {
             seq: self.seq,
             event: self.event,
             coalesced: self.coalesced,
@@ -233,19 +233,19 @@ mod tests {
             last_ms: 5,
             of_many: false,
         };
-        let told = Told {
+        let event = DeliveryEvent {
             coalesced: Some(coalesced),
-            ..Told::of(7, EventName::PolicyViolation)
+            ..DeliveryEvent::new(7, EventName::PolicyViolation)
         };
-        let new = format!("5 pending {}", Delivery::text_of_new(&told));
+        let new = format!("5 pending {}", Delivery::text_of_new(&event));
         let delivery = Delivery::parse(&new).unwrap();
         assert_eq!(
             (delivery.coalesced, delivery.text()),
             (Some(coalesced), new.clone())
         );
         assert_eq!(Delivery::parse(&new.replace('*', "*x")), None);
-        let told = Told::of(7, EventName::WebhookTest);
-        let new = format!("5 pending {}", Delivery::text_of_new(&told));
+        let event = DeliveryEvent::new(7, EventName::WebhookTest);
+        let new = format!("5 pending {}", Delivery::text_of_new(&event));
         let delivery = Delivery::parse(&new).unwrap();
         assert_eq!((delivery.seq, delivery.created_at_ms), (7, 5));
         assert_eq!(delivery.text(), new);

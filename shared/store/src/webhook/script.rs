@@ -6,7 +6,7 @@ pub mod redeliver;
 
 use crate::keys::DeliverySet;
 use crate::provider_key::reseal::Resealed;
-use crate::script::change::{CHANGE, Event, FIELDS, FieldChange, Scope, field_args, nonsense};
+use crate::script::change::{CHANGE, Event, FIELDS, FieldChange, Scope, field_args, unexpected_reply};
 use crate::script::{Script, WhenFull};
 use crate::webhook::{WEBHOOKS_MAX, WebhookRecord};
 use crate::{Store, StoreError};
@@ -80,7 +80,7 @@ impl Endpoint {
         words.next().is_none().then_some(endpoint)
     }
 
-    fn of(scope: &Scope<'_>, id: &str) -> Self {
+    fn new(scope: &Scope<'_>, id: &str) -> Self {
         Self {
             account: scope.account.to_owned(),
             mode: scope.mode,
@@ -154,11 +154,11 @@ pub async fn create(
     let most = WEBHOOKS_MAX.to_string();
     let mut args = vec![id, most.as_str()];
     args.extend(fields.iter().flat_map(|(field, value)| [*field, *value]));
-    let reply = scope.run(store, &CREATE, event, &keys, &args).await?;
+    let reply = scope.execute(store, &CREATE, event, &keys, &args).await?;
     match reply.first().map(String::as_str) {
         Some("created") => record(&CREATE, reply).map(Created::Done),
         Some("too_many") => Ok(Created::TooMany),
-        _ => nonsense(&CREATE),
+        _ => unexpected_reply(&CREATE),
     }
 }
 
@@ -167,13 +167,13 @@ impl Update<'_> {
     ///
     /// # Errors
     /// [`StoreError`]; it may be repeated.
-    pub async fn run(
+    pub async fn execute(
         mut self,
         store: &Store,
         scope: &Scope<'_>,
     ) -> Result<Option<Box<WebhookRecord>>, StoreError> {
         let account = scope.keys();
-        let endpoint = Endpoint::of(scope, self.id);
+        let endpoint = Endpoint::new(scope, self.id);
         self.shown.insert("webhookId".to_owned(), self.id.into());
         let event = Event {
             kind: "webhook.updated",
@@ -188,11 +188,11 @@ impl Update<'_> {
         let (member, overlap) = (endpoint.member(), self.overlap.as_millis().to_string());
         let mut args = vec![member.as_str(), &overlap, self.secret.unwrap_or_default()];
         args.extend(field_args(self.changes));
-        let reply = scope.run(store, &UPDATE, event, &keys, &args).await?;
+        let reply = scope.execute(store, &UPDATE, event, &keys, &args).await?;
         match reply.first().map(String::as_str) {
             Some("updated") => record(&UPDATE, reply).map(Some),
             Some("missing") => Ok(None),
-            _ => nonsense(&UPDATE),
+            _ => unexpected_reply(&UPDATE),
         }
     }
 }
@@ -204,7 +204,8 @@ fn record(script: &Script, reply: Vec<String>) -> Result<Box<WebhookRecord>, Sto
     while let (Some(field), Some(value)) = (words.next(), words.next()) {
         fields.insert(field, value);
     }
-    WebhookRecord::from_fields(&fields).map_or_else(|| nonsense(script), |record| Ok(Box::new(record)))
+    WebhookRecord::from_fields(&fields)
+        .map_or_else(|| unexpected_reply(script), |record| Ok(Box::new(record)))
 }
 
 /// Deletes a webhook with its deliveries; false when there is none.
@@ -213,7 +214,7 @@ fn record(script: &Script, reply: Vec<String>) -> Result<Box<WebhookRecord>, Sto
 /// [`StoreError`]; it may be repeated.
 pub async fn delete(store: &Store, scope: &Scope<'_>, id: &str) -> Result<bool, StoreError> {
     let account = scope.keys();
-    let endpoint = Endpoint::of(scope, id);
+    let endpoint = Endpoint::new(scope, id);
     let event = Event {
         kind: "webhook.deleted",
         agent: None,
@@ -235,11 +236,13 @@ pub async fn delete(store: &Store, scope: &Scope<'_>, id: &str) -> Result<bool, 
         account.violations_order(scope.mode),
     ];
     let member = endpoint.member();
-    let reply = scope.run(store, &DELETE, event, &keys, &[id, &member]).await?;
+    let reply = scope
+        .execute(store, &DELETE, event, &keys, &[id, &member])
+        .await?;
     match reply.first().map(String::as_str) {
         Some("deleted") => Ok(true),
         Some("missing") => Ok(false),
-        _ => nonsense(&DELETE),
+        _ => unexpected_reply(&DELETE),
     }
 }
 
@@ -254,15 +257,15 @@ pub async fn test(store: &Store, scope: &Scope<'_>, id: &str) -> Result<Tested, 
         data: json!({ "webhookId": id }),
     };
     let keys = [scope.keys().webhook(scope.mode, id)];
-    let reply = scope.run(store, &TEST, event, &keys, &[]).await?;
+    let reply = scope.execute(store, &TEST, event, &keys, &[]).await?;
     match reply.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["recorded", seq] => match seq.parse() {
             Ok(seq) => Ok(Tested::Done { seq }),
-            Err(_) => nonsense(&TEST),
+            Err(_) => unexpected_reply(&TEST),
         },
         ["missing"] => Ok(Tested::Missing),
         ["disabled"] => Ok(Tested::Disabled),
-        _ => nonsense(&TEST),
+        _ => unexpected_reply(&TEST),
     }
 }
 
@@ -285,11 +288,11 @@ pub async fn reseal(
     };
     let keys = [scope.keys().webhook(scope.mode, id)];
     let reply = scope
-        .run(store, &RESEAL, event, &keys, &[field, old, new])
+        .execute(store, &RESEAL, event, &keys, &[field, old, new])
         .await?;
     match reply.first().map(String::as_str) {
         Some("done") => Ok(Resealed::Done),
         Some("changed" | "no_account") => Ok(Resealed::Changed),
-        _ => nonsense(&RESEAL),
+        _ => unexpected_reply(&RESEAL),
     }
 }

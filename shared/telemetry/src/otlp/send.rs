@@ -25,7 +25,7 @@ impl Endpoint {
     ///
     /// # Errors
     /// TLS is asked for and cannot be set up.
-    pub fn of(collector: Collector) -> Result<Self, rustls::Error> {
+    pub fn new(collector: Collector) -> Result<Self, rustls::Error> {
         let tls = collector.is_https().then(connector).transpose()?;
         Ok(Self { collector, tls })
     }

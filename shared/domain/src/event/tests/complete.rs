@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 /// The documentation has an example of each event, with exactly the fields that are told.
 #[test]
-fn the_documentation_shows_what_is_told() {
+fn the_documentation_shows_what_is_reported() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(folder.join("../../docs/reference/webhooks.md")).unwrap();
     let mut shown = BTreeSet::new();
@@ -133,7 +133,7 @@ fn nothing_else_makes_an_event() {
         );
         assert_eq!(events(&line), [], "{how:?}");
     }
-    assert_eq!(of(&Entry::of_line(7, b"no line")), []);
+    assert_eq!(from_entry(&Entry::of_line(7, b"no line")), []);
 }
 
 /// A new type of entry must be put where it belongs: the sources of the scripts' twins name no other.

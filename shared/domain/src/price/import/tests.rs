@@ -67,7 +67,7 @@ fn figures_survive_import_store_and_merge_exactly() {
 
     let table = PriceTable::merge(builtin(), &overlay).unwrap();
     let names = &table.tier_names;
-    let nova = table.resolve("gpt-9-nova");
+    let nova = table.price_of("gpt-9-nova");
     let short = nova.rates(None, names, 272_000);
     assert_eq!((short.input_picos, short.output_picos), (12_500_000, 75_000_000));
     assert_eq!(
@@ -98,14 +98,14 @@ fn figures_survive_import_store_and_merge_exactly() {
     );
     assert_eq!(nova.web_search_picos, 50_000_000_000, "the dearest context size");
 
-    let search = table.resolve("gpt-9-search-preview");
+    let search = table.price_of("gpt-9-search-preview");
     assert!(search.always_searches && !nova.always_searches);
     let rates = search.rates(None, names, 1);
     assert_eq!(
         (rates.audio_input_picos, rates.audio_output_picos),
         (40_000_000, 80_000_000)
     );
-    let mini = table.resolve("gpt-9-mini").rates(None, names, 1);
+    let mini = table.price_of("gpt-9-mini").rates(None, names, 1);
     assert_eq!((mini.input_picos, mini.output_picos), (500_000, 2_000_000));
 }
 
@@ -203,7 +203,7 @@ fn the_dearest_includes_the_overlay() {
     let dear = r#"{"dear": {"mode": "chat", "input_cost_per_token": 0.5, "output_cost_per_token": 0.75}}"#;
     let overlay = import_litellm(dear, OPENAI).unwrap().overlay;
     let table = PriceTable::merge(builtin(), &overlay).unwrap();
-    let rates = table.resolve("never-heard-of").rates(None, &table.tier_names, 1);
+    let rates = table.price_of("never-heard-of").rates(None, &table.tier_names, 1);
     assert_eq!(
         (rates.input_picos, rates.output_picos),
         (500_000_000_000, 750_000_000_000)
@@ -220,7 +220,7 @@ fn a_newer_import_wins_and_forgets_nothing() {
     let table = PriceTable::merge(builtin(), &both).unwrap();
     assert_eq!(
         table
-            .resolve("gpt-4o")
+            .price_of("gpt-4o")
             .rates(None, &table.tier_names, 1)
             .input_picos,
         3_000_000
@@ -233,7 +233,7 @@ fn long_context_reprices_only_what_it_names() {
     let json = r#"{"m": {"mode": "chat", "input_cost_per_token": 1e-6, "output_cost_per_token": 4e-6,
         "input_cost_per_token_above_200k_tokens": 2e-6}}"#;
     let table = PriceTable::merge(builtin(), &import_litellm(json, OPENAI).unwrap().overlay).unwrap();
-    let long = table.resolve("m").rates(None, &table.tier_names, 200_001);
+    let long = table.price_of("m").rates(None, &table.tier_names, 200_001);
     assert_eq!((long.input_picos, long.output_picos), (2_000_000, 4_000_000));
 }
 

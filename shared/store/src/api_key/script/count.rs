@@ -27,7 +27,7 @@ pub struct Allowed {
 
 /// Where a key stands in the window of its rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Standing {
+pub struct WindowState {
     /// Requests allowed in the window.
     pub limit: u64,
     /// Requests still allowed in it, this one counted.
@@ -46,9 +46,9 @@ pub enum Counted {
     /// Nothing limits it.
     Uncounted,
     /// It was counted.
-    Passed(Standing),
+    Passed(WindowState),
     /// All requests of the window are used up; this one was not counted.
-    Over(Standing),
+    Over(WindowState),
 }
 
 /// Counts one request of the key `key_id`; with nothing allowed said, only notes that it was used.
@@ -67,14 +67,14 @@ pub async fn count(
     let window = rate.window().as_millis().to_string();
     let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
     let reply: Vec<String> = store.script(&COUNT, &keys, &[&limit, &window]).await?;
-    understood(&reply, allowed).ok_or_else(|| StoreError::Nonsense("api_key_count".to_owned()))
+    parse(&reply, allowed).ok_or_else(|| StoreError::UnexpectedReply("api_key_count".to_owned()))
 }
 
-fn understood(reply: &[String], allowed: Option<Allowed>) -> Option<Counted> {
+fn parse(reply: &[String], allowed: Option<Allowed>) -> Option<Counted> {
     let number = |at: usize| reply.get(at)?.parse::<u64>().ok();
     let standing = || {
         let (limit, left_ms) = (allowed?.limit, number(2)?);
-        Some(Standing {
+        Some(WindowState {
             limit,
             remaining: limit.saturating_sub(number(1)?),
             left_ms,

@@ -2,7 +2,7 @@
 
 use super::{Chain, Head, to_hash};
 use crate::audit::archive;
-use crate::audit::archive::{Archived, FORGET_BATCH, LetGo};
+use crate::audit::archive::{Archived, FORGET_BATCH, RemovalOutcome};
 use crate::audit::decisions;
 use crate::keys::AccountKeys;
 use crate::read::{Answers, Read};
@@ -16,7 +16,7 @@ const SEGMENTS_AT_ONCE: usize = 200;
 
 /// How much of a chain is there to be archived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Standing {
+pub struct ArchiveBacklog {
     /// The last archived entry.
     pub archived: u64,
     /// The last one whose decision has no look-up in the store any more.
@@ -29,11 +29,11 @@ pub struct Standing {
     pub oldest_ms: Option<u64>,
 }
 
-impl Standing {
+impl ArchiveBacklog {
     /// How many reads it takes.
     pub const READS: usize = 3;
 
-    /// What is to be read for it: [`Standing::READS`] reads.
+    /// What is to be read for it: [`ArchiveBacklog::READS`] reads.
     #[must_use]
     pub fn reads(keys: &AccountKeys, mode: Mode) -> Vec<Read> {
         let bucket = keys.bucket();
@@ -46,7 +46,7 @@ impl Standing {
     }
 
     /// What was read; `None` when it makes no sense.
-    pub fn of(answers: &mut Answers) -> Option<Self> {
+    pub fn from_answers(answers: &mut Answers) -> Option<Self> {
         let (archived, forgotten): (Option<u64>, Option<u64>) = answers.read()?;
         let live: u64 = answers.read()?;
         let lines: Vec<Vec<u8>> = answers.read()?;
@@ -80,10 +80,11 @@ impl<'a> Chain<'a> {
     ///
     /// # Errors
     /// [`StoreError`].
-    pub async fn standing(&self) -> Result<Standing, StoreError> {
-        let reads = Standing::reads(&self.keys, self.mode);
+    pub async fn backlog(&self) -> Result<ArchiveBacklog, StoreError> {
+        let reads = ArchiveBacklog::reads(&self.keys, self.mode);
         let mut answers = self.store.many(&reads).await?;
-        Standing::of(&mut answers).ok_or_else(|| StoreError::Nonsense("an audit chain".to_owned()))
+        ArchiveBacklog::from_answers(&mut answers)
+            .ok_or_else(|| StoreError::UnexpectedReply("an audit chain".to_owned()))
     }
 
     /// The last archived entry, and the descriptions of segments from the one in place `skip` on, oldest first.
@@ -151,8 +152,8 @@ impl<'a> Chain<'a> {
     ///
     /// # Errors
     /// [`StoreError`]; it may have happened, and can be tried again.
-    pub async fn let_go(&self, archived: &Archived<'_>) -> Result<LetGo, StoreError> {
-        archived.run(self.store, &self.keys, self.mode).await
+    pub async fn remove_archived(&self, archived: &Archived<'_>) -> Result<RemovalOutcome, StoreError> {
+        archived.execute(self.store, &self.keys, self.mode).await
     }
 
     /// Lets go of the look-ups of decisions whose keys' parts are `starts`, where all entries named there are archived. The

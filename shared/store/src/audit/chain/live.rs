@@ -65,7 +65,7 @@ impl Chain<'_> {
     pub async fn row(&self, first: u64, count: u64) -> Result<Row, StoreError> {
         let hashes_key = self.keys.audit_hashes(self.mode);
         for _ in 0..ATTEMPTS {
-            let (extent, _) = self.look().await?;
+            let (extent, _) = self.read_extent().await?;
             if first <= extent.archived.seq {
                 return Ok(Row::Archived);
             }
@@ -209,7 +209,7 @@ impl Chain<'_> {
                     .arg(number - extent.archived.seq - 1);
             }
             let lines: Vec<Option<Vec<u8>>> = self.store.pipeline(&look).await?;
-            search.tell(&numbers, lines.iter().map(|line| time(line.as_deref()) >= at_ms));
+            search.record(&numbers, lines.iter().map(|line| time(line.as_deref()) >= at_ms));
         }
         Ok(search.found())
     }
@@ -226,7 +226,7 @@ impl Chain<'_> {
             let late = numbers
                 .iter()
                 .map(|found| found.is_none_or(|found| found >= number));
-            search.tell(&places, late);
+            search.record(&places, late);
         }
         Ok(search.found())
     }
@@ -271,5 +271,5 @@ fn time(line: Option<&[u8]>) -> u64 {
 }
 
 fn busy() -> StoreError {
-    StoreError::Nonsense("the audit trail was archived while it was read".to_owned())
+    StoreError::UnexpectedReply("the audit trail was archived while it was read".to_owned())
 }

@@ -1,7 +1,7 @@
 //! Twin of `denial_window.lua`: write the record of a rate window that has ended (decision D70).
 
 use crate::call::denial_windows::Counted;
-use crate::script::change::{CHANGE, Event, Scope, nonsense};
+use crate::script::change::{CHANGE, Event, Scope, unexpected_reply};
 use crate::script::{Script, WhenFull};
 use crate::{Store, StoreError};
 use domain::denial_window::KIND;
@@ -55,11 +55,11 @@ pub async fn record_as(script: &Script, store: &Store, counted: &Counted) -> Res
     let keys = [scope.keys().bucket().counted_denials()];
     let (count, ends) = (counted.count.to_string(), counted.ends_ms.to_string());
     let args = [counted.field.as_str(), &count, &ends];
-    let reply = scope.run(store, script, event, &keys, &args).await?;
+    let reply = scope.execute(store, script, event, &keys, &args).await?;
     match reply.first().map(String::as_str) {
         Some("recorded") => Ok(Recorded::Done),
         Some("early") => Ok(Recorded::Early),
         Some("changed" | "no_account") => Ok(Recorded::Changed),
-        _ => nonsense(&DENIAL_WINDOW),
+        _ => unexpected_reply(&DENIAL_WINDOW),
     }
 }

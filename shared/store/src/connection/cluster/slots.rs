@@ -18,13 +18,13 @@ const OLD_WORD_WAITS: Duration = Duration::from_secs(10);
 pub(super) type Range = (u16, u16, String);
 
 /// Who serves what in the eyes of a node.
-pub(super) struct Word {
+pub(super) struct NodeReport {
     /// The epoch of the cluster that it has seen.
     epoch: u64,
     pub(super) ranges: Vec<Range>,
 }
 
-impl Word {
+impl NodeReport {
     /// The word of higher rank is the better one: it has seen more changes, or as many and knows who serves more slots.
     pub(super) fn rank(&self) -> (u64, usize) {
         let slots = |(first, last, _): &Range| usize::from(last.saturating_sub(*first)) + 1;
@@ -34,14 +34,14 @@ impl Word {
 
 /// The best word so far, and when it was last heard. A node that is cut off, or starts again, would take the map back.
 #[derive(Default)]
-pub(super) struct News {
+pub(super) struct BestReport {
     rank: (u64, usize),
     heard: Option<Instant>,
 }
 
-impl News {
+impl BestReport {
     /// Whether a word of this rank counts.
-    pub(super) fn is_news(&mut self, rank: (u64, usize), now: Instant) -> bool {
+    pub(super) fn accepts(&mut self, rank: (u64, usize), now: Instant) -> bool {
         let waited = self.heard.is_none_or(|at| now - at >= OLD_WORD_WAITS);
         let counts = rank >= self.rank || waited;
         if counts {
@@ -52,13 +52,13 @@ impl News {
 }
 
 /// Who serves what.
-pub(super) struct Map<M> {
+pub(super) struct SlotMap<M> {
     /// For each slot the place of its master; empty when nothing is known.
     slots: Vec<u16>,
     masters: Vec<M>,
 }
 
-impl<M> Default for Map<M> {
+impl<M> Default for SlotMap<M> {
     fn default() -> Self {
         Self {
             slots: Vec::new(),
@@ -68,17 +68,17 @@ impl<M> Default for Map<M> {
 }
 
 /// What has an address.
-pub(super) trait Named {
+pub(super) trait HasAddress {
     fn name(&self) -> &str;
 }
 
-impl Named for super::Master {
+impl HasAddress for super::Master {
     fn name(&self) -> &str {
         &self.address
     }
 }
 
-impl<M: Named + Clone> Map<M> {
+impl<M: HasAddress + Clone> SlotMap<M> {
     /// A map of these ranges, with masters as `make` makes them. Slots of a master that it cannot make are nobody's.
     pub(super) fn build(ranges: &[Range], make: impl Fn(&str) -> RedisResult<M>) -> Self {
         let mut map = Self {
@@ -200,7 +200,7 @@ pub(super) fn slot_of_command(command: &Cmd) -> Option<u16> {
 }
 
 /// Reads `CLUSTER INFO` and `CLUSTER SLOTS` of the node at `asked`: the epoch it has seen, and who serves what.
-pub(super) fn read(info: String, slots: Vec<Vec<Value>>, asked: &str) -> Word {
+pub(super) fn read(info: String, slots: Vec<Vec<Value>>, asked: &str) -> NodeReport {
     let line = info
         .lines()
         .find_map(|line| line.strip_prefix("cluster_current_epoch:"));
@@ -208,7 +208,7 @@ pub(super) fn read(info: String, slots: Vec<Vec<Value>>, asked: &str) -> Word {
     let own_host = asked.rsplit_once(':').map_or(asked, |(host, _)| host);
     let ranges = slots.into_iter().filter_map(|words| range(words, own_host));
     let ranges = ranges.map(|(range, _replicas)| range).collect();
-    Word { epoch, ranges }
+    NodeReport { epoch, ranges }
 }
 
 /// The replicas that `CLUSTER SLOTS` of the master at `master` lists for it: those that the cluster does not take for failed,
@@ -253,7 +253,7 @@ mod tests {
     #[derive(Clone)]
     struct Name(String);
 
-    impl Named for Name {
+    impl HasAddress for Name {
         fn name(&self) -> &str {
             &self.0
         }
@@ -302,8 +302,8 @@ mod tests {
             (100, 16_383, "b:1".to_owned()),
             (50, 50, "b:1".to_owned()),
         ];
-        let map = Arc::new(Map::build(&ranges, make));
-        let at = |map: &Map<Name>, slot| map.at(slot).map(|name| name.0.clone());
+        let map = Arc::new(SlotMap::build(&ranges, make));
+        let at = |map: &SlotMap<Name>, slot| map.at(slot).map(|name| name.0.clone());
         assert_eq!(at(&map, 49).as_deref(), Some("a:1"));
         assert_eq!(at(&map, 50).as_deref(), Some("b:1"));
         assert_eq!(at(&map, 16_383).as_deref(), Some("b:1"));
@@ -315,7 +315,7 @@ mod tests {
         let met = moved.and(&Name("d:1".to_owned()));
         assert!(met.named("d:1").is_some() && Arc::ptr_eq(&met, &met.and(&Name("d:1".to_owned()))));
         assert_eq!(at(&met, 7).as_deref(), Some("c:1"));
-        let empty = Arc::new(Map::<Name>::default());
+        let empty = Arc::new(SlotMap::<Name>::default());
         assert!(empty.at(7).is_none() && empty.any(3).is_none());
         assert_eq!(
             at(&empty.with(7, &Name("c:1".to_owned())), 7).as_deref(),
@@ -378,22 +378,22 @@ mod tests {
     #[test]
     fn an_address_that_is_none_costs_its_own_slots_only() {
         let ranges = [(0, 99, "bad".to_owned()), (100, 16_383, "b:1".to_owned())];
-        let map = Map::build(&ranges, make);
+        let map = SlotMap::build(&ranges, make);
         assert!(map.at(99).is_none());
         assert_eq!(map.at(100).map(|name| name.0.as_str()), Some("b:1"));
     }
 
     #[test]
-    fn an_older_word_counts_only_when_no_newer_one_is_heard_for_long() {
-        let (mut news, began) = (News::default(), Instant::now());
+    fn an_older_report_counts_only_when_no_newer_one_arrives_for_long() {
+        let (mut news, began) = (BestReport::default(), Instant::now());
         let at = |seconds| began + Duration::from_secs(seconds);
-        assert!(news.is_news((7, 16_384), at(0)));
-        assert!(!news.is_news((6, 16_384), at(1)));
-        assert!(!news.is_news((7, 16_000), at(2)));
-        assert!(news.is_news((7, 16_384), at(9)));
-        assert!(!news.is_news((6, 16_384), at(18)));
-        assert!(news.is_news((6, 16_384), at(19)));
-        assert!(news.is_news((8, 100), at(19)));
-        assert!(!news.is_news((7, 16_384), at(20)));
+        assert!(news.accepts((7, 16_384), at(0)));
+        assert!(!news.accepts((6, 16_384), at(1)));
+        assert!(!news.accepts((7, 16_000), at(2)));
+        assert!(news.accepts((7, 16_384), at(9)));
+        assert!(!news.accepts((6, 16_384), at(18)));
+        assert!(news.accepts((6, 16_384), at(19)));
+        assert!(news.accepts((8, 100), at(19)));
+        assert!(!news.accepts((7, 16_384), at(20)));
     }
 }

@@ -2,7 +2,7 @@
 //! the cluster. Callers take [turns](super::turns) before they take a connection.
 
 use super::dedicated::{Dedicated, Manager, Server, late};
-use super::turns::{CONNECTIONS_MAX, Turn, Turns};
+use super::fair_queue::{CONNECTIONS_MAX, FairQueue, QueuePermit};
 use crate::connection::cluster::Cluster;
 use bb8_redis::bb8::{Pool, PooledConnection, QueueStrategy, RunError};
 use redis::{ConnectionInfo, RedisError, RedisResult};
@@ -52,7 +52,7 @@ pub(super) struct Pools {
     pub(super) dial: Dial,
     /// Longest wait for a connection, and for the replies to what is sent on it.
     deadline: Duration,
-    turns: Turns,
+    turns: FairQueue,
     open: Mutex<Open>,
 }
 
@@ -68,12 +68,12 @@ struct Known {
 
 /// A dedicated connection while one caller uses it. It goes back to its pool when this is dropped, unless it broke or replies
 /// are outstanding; then the turn ends.
-pub(super) struct Lent {
+pub(super) struct LentConnection {
     connection: PooledConnection<'static, Manager>,
-    _turn: Turn,
+    _turn: QueuePermit,
 }
 
-impl Deref for Lent {
+impl Deref for LentConnection {
     type Target = Dedicated;
 
     fn deref(&self) -> &Dedicated {
@@ -81,7 +81,7 @@ impl Deref for Lent {
     }
 }
 
-impl DerefMut for Lent {
+impl DerefMut for LentConnection {
     fn deref_mut(&mut self) -> &mut Dedicated {
         &mut self.connection
     }
@@ -92,7 +92,7 @@ impl Pools {
         Self {
             dial,
             deadline,
-            turns: Turns::default(),
+            turns: FairQueue::default(),
             open: Mutex::new(Open {
                 pools: HashMap::new(),
                 swept: Instant::now(),
@@ -104,12 +104,12 @@ impl Pools {
     ///
     /// # Errors
     /// There is none and none could be made; nothing was sent.
-    pub(super) async fn take(&self, address: &Address, key: &str) -> RedisResult<Lent> {
+    pub(super) async fn take(&self, address: &Address, key: &str) -> RedisResult<LentConnection> {
         let turn = self.turns.take(address, key).await?;
         let pool = self.pool(address, Instant::now())?;
-        let mut connection = pool.get_owned().await.map_err(not_lent)?;
+        let mut connection = pool.get_owned().await.map_err(not_available)?;
         connection.connect().await?;
-        Ok(Lent {
+        Ok(LentConnection {
             connection,
             _turn: turn,
         })
@@ -160,7 +160,7 @@ fn new_pool(server: Server, deadline: Duration) -> Pool<Manager> {
         .build_unchecked(Manager(Arc::new(server)))
 }
 
-fn not_lent(error: RunError<RedisError>) -> RedisError {
+fn not_available(error: RunError<RedisError>) -> RedisError {
     match error {
         RunError::User(error) => error,
         RunError::TimedOut => late("no connection was free in time"),

@@ -5,7 +5,7 @@ use crate::deposit::Deposit;
 use crate::intent::NewIntent;
 use crate::keys::USER;
 use crate::once::Once;
-use crate::script::change::{Event, Scope, nonsense};
+use crate::script::change::{Event, Scope, unexpected_reply};
 use crate::transaction::TransactionType;
 use crate::transfer::record_args;
 use crate::{Store, StoreError};
@@ -54,7 +54,7 @@ impl Confirmation<'_> {
     ///
     /// # Errors
     /// [`StoreError`]; it may be repeated.
-    pub async fn run(&self, store: &Store, scope: &Scope<'_>) -> Result<Confirmed, StoreError> {
+    pub async fn execute(&self, store: &Store, scope: &Scope<'_>) -> Result<Confirmed, StoreError> {
         let (account, mode) = (scope.keys(), scope.mode);
         let Some(deposit) = Deposit::read(store, &account, mode, self.reference).await? else {
             return Ok(Confirmed::Missing);
@@ -66,11 +66,11 @@ impl Confirmation<'_> {
             Some("known") => return Ok(Confirmed::Known),
             Some("closed") => return Ok(Confirmed::Closed),
             Some("too_much") => return Ok(Confirmed::TooMuch),
-            _ => return nonsense(&CONFIRM),
+            _ => return unexpected_reply(&CONFIRM),
         };
         match Deposit::read(store, &account, mode, self.reference).await? {
             Some(deposit) => Ok(Confirmed::Done { deposit, again }),
-            None => nonsense(&CONFIRM),
+            None => unexpected_reply(&CONFIRM),
         }
     }
 
@@ -110,7 +110,7 @@ impl Confirmation<'_> {
             data: json!({ "walletId": deposit.wallet, "owner": owner, "transactionId": deposit.id, "reference": self.reference,
                 "amountNanos": amount, "amount": deposit.amount, "currency": deposit.currency }),
         };
-        scope.run(store, &CONFIRM, event, &keys, &args).await
+        scope.execute(store, &CONFIRM, event, &keys, &args).await
     }
 }
 
@@ -131,5 +131,5 @@ pub async fn confirm(store: &Store, scope: &Scope<'_>, reference: &str) -> Resul
         request: "{}",
         at_ms: now_ms(),
     };
-    confirmation.run(store, scope).await
+    confirmation.execute(store, scope).await
 }

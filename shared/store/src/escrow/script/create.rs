@@ -1,13 +1,13 @@
 //! Making an escrow: a number is drawn, then one script writes the escrow with its place. A crash in between leaves a number
 //! that nobody has.
 
-use super::passage::carry;
-use super::{Asked, Blocked, CREATE, Called, facts, keep_blocked, listing};
+use super::outbound_transfer::deliver_now;
+use super::{Blocked, CREATE, CallOutcome, Requester, facts, keep_blocked, listing};
 use crate::escrow::Party;
 use crate::intent::NewIntent;
 use crate::keys::{Bucket, Series};
 use crate::number;
-use crate::script::change::{ATTEMPTS, Event, nonsense};
+use crate::script::change::{ATTEMPTS, Event, unexpected_reply};
 use crate::transit::Transit;
 use crate::{Store, StoreError};
 use domain::intent::{Kind, Reason};
@@ -31,7 +31,7 @@ pub struct NewEscrow<'a> {
 
 /// An escrow that was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Made {
+pub struct CreatedEscrow {
     /// Its number.
     pub number: u64,
     /// When.
@@ -43,38 +43,46 @@ impl NewEscrow<'_> {
     ///
     /// # Errors
     /// [`StoreError`]; when it may have run, the escrow may exist.
-    pub async fn create(&self, store: &Store, asked: &Asked<'_>) -> Result<Called<Made>, StoreError> {
+    pub async fn create(
+        &self,
+        store: &Store,
+        asked: &Requester<'_>,
+    ) -> Result<CallOutcome<CreatedEscrow>, StoreError> {
         for _ in 0..ATTEMPTS {
             let number = number::draw(store, asked.scope.keys().bucket(), Series::Escrow).await?;
             let mode = asked.scope.mode;
             let row = self
                 .crosses_accounts()
                 .then(|| listing::row(number, mode, (self.payer, self.payee)));
-            let reply = self.run(store, asked, number, row.as_ref()).await?;
+            let reply = self.execute(store, asked, number, row.as_ref()).await?;
             return match reply.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
                 ["settled", at_ms] => {
                     let Ok(at_ms) = at_ms.parse() else {
-                        return nonsense(&CREATE);
+                        return unexpected_reply(&CREATE);
                     };
                     // The worker finishes what does not get through now.
-                    let _logged = carry(store, row.as_ref()).await;
+                    let _logged = deliver_now(store, row.as_ref()).await;
                     let number = number.get();
-                    Ok(Called::Done(Made { number, at_ms }))
+                    Ok(CallOutcome::Done(CreatedEscrow { number, at_ms }))
                 }
-                ["known"] => Ok(Called::Known),
+                ["known"] => Ok(CallOutcome::Known),
                 ["closed"] => self.refuse(store, asked).await,
                 ["taken"] => continue,
-                _ => nonsense(&CREATE),
+                _ => unexpected_reply(&CREATE),
             };
         }
-        nonsense(&CREATE)
+        unexpected_reply(&CREATE)
     }
 
     /// Keeps the intent of an escrow that was not made since a wallet is closed.
     ///
     /// # Errors
     /// [`StoreError`]; it may be repeated.
-    pub async fn refuse(&self, store: &Store, asked: &Asked<'_>) -> Result<Called<Made>, StoreError> {
+    pub async fn refuse(
+        &self,
+        store: &Store,
+        asked: &Requester<'_>,
+    ) -> Result<CallOutcome<CreatedEscrow>, StoreError> {
         let refusal = Blocked {
             intent: asked.once.id.clone(),
             reason: Reason::WalletClosed,
@@ -84,10 +92,10 @@ impl NewEscrow<'_> {
         keep_blocked(store, asked, &intent, self.event(asked, None), refusal).await
     }
 
-    async fn run(
+    async fn execute(
         &self,
         store: &Store,
-        asked: &Asked<'_>,
+        asked: &Requester<'_>,
         number: Number,
         row: Option<&Transit>,
     ) -> Result<Vec<String>, StoreError> {
@@ -120,13 +128,13 @@ impl NewEscrow<'_> {
         let seen = if elsewhere { "" } else { to.as_str() };
         let row_id = row.map_or("", |row| row.id.as_str());
         let row = row.map(serde_json::to_string).transpose();
-        let row = row.map_err(|_| StoreError::Nonsense("transit row".to_owned()))?;
+        let row = row.map_err(|_| StoreError::UnexpectedReply("transit row".to_owned()))?;
         let row = row.unwrap_or_default();
         let mut args = vec![from.as_str(), seen, &number, &asked.once.id, &heads, &place];
         args.extend([row_id, &row, &own_count]);
         args.extend(own.iter().map(String::as_str));
         args.extend(fields.iter().map(String::as_str));
-        asked.scope.run(store, &CREATE, event, &keys, &args).await
+        asked.scope.execute(store, &CREATE, event, &keys, &args).await
     }
 
     /// The fields of the record that do not change, with their values.
@@ -149,7 +157,7 @@ impl NewEscrow<'_> {
             .collect()
     }
 
-    fn intent<'a>(&'a self, asked: &'a Asked<'_>, escrow: Option<u64>) -> NewIntent<'a> {
+    fn intent<'a>(&'a self, asked: &'a Requester<'_>, escrow: Option<u64>) -> NewIntent<'a> {
         NewIntent {
             kind: Kind::EscrowCreate,
             fingerprint: &asked.once.fingerprint,
@@ -165,7 +173,7 @@ impl NewEscrow<'_> {
         }
     }
 
-    fn event(&self, asked: &Asked<'_>, number: Option<u64>) -> Event<'_> {
+    fn event(&self, asked: &Requester<'_>, number: Option<u64>) -> Event<'_> {
         let amount = (self.amount, self.currency);
         Event {
             kind: "escrow.create",

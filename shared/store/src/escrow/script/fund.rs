@@ -1,10 +1,10 @@
 //! Funding an escrow: the payer's money goes into it, and from then on it is open for both wallets.
 
 use super::listing::list_with_payee;
-use super::{Asked, Called, FUND, blocked, facts_of, mint_transaction, request_of};
+use super::{CallOutcome, FUND, Requester, blocked, facts_of, mint_transaction, request_of};
 use crate::escrow::{Escrow, EscrowStatus};
 use crate::intent::NewIntent;
-use crate::script::change::{Event, nonsense};
+use crate::script::change::{Event, unexpected_reply};
 use crate::transaction::{NewTransaction, Tail, TransactionType};
 use crate::wallet::{Wallet, WalletPlace, WalletStatus};
 use crate::{Store, StoreError};
@@ -27,7 +27,11 @@ const REASONS: &[Reason] = &[
 ///
 /// # Errors
 /// [`StoreError`]; it may be repeated.
-pub async fn fund(store: &Store, asked: &Asked<'_>, escrow: &Escrow) -> Result<Called<Nanos>, StoreError> {
+pub async fn fund(
+    store: &Store,
+    asked: &Requester<'_>,
+    escrow: &Escrow,
+) -> Result<CallOutcome<Nanos>, StoreError> {
     let elsewhere = escrow.crosses_accounts();
     let closed = elsewhere && payee_is_closed(store, escrow).await?;
     // Nobody's list of open escrows grows by what will be refused.
@@ -35,7 +39,7 @@ pub async fn fund(store: &Store, asked: &Asked<'_>, escrow: &Escrow) -> Result<C
     if hopeful {
         open_for_payee(store, escrow).await?;
     }
-    let reply = run(store, asked, escrow, closed).await?;
+    let reply = execute(store, asked, escrow, closed).await?;
     match reply.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["settled", balance] => {
             // It may not have looked like it would be, and whoever deleted an agent meanwhile may have taken it for an
@@ -44,13 +48,15 @@ pub async fn fund(store: &Store, asked: &Asked<'_>, escrow: &Escrow) -> Result<C
                 tracing::warn!(escrow = escrow.number, %error, "an open escrow is not listed with its payee");
             }
             match balance.parse() {
-                Ok(balance) => Ok(Called::Done(Nanos::from_stored(balance))),
-                Err(_) => nonsense(&FUND),
+                Ok(balance) => Ok(CallOutcome::Done(Nanos::from_stored(balance))),
+                Err(_) => unexpected_reply(&FUND),
             }
         }
-        ["blocked", reason, intent, status] => blocked(&FUND, status, reason, intent).map(Called::Blocked),
-        ["known"] => Ok(Called::Known),
-        _ => nonsense(&FUND),
+        ["blocked", reason, intent, status] => {
+            blocked(&FUND, status, reason, intent).map(CallOutcome::Blocked)
+        }
+        ["known"] => Ok(CallOutcome::Known),
+        _ => unexpected_reply(&FUND),
     }
 }
 
@@ -78,9 +84,9 @@ async fn open_for_payee(store: &Store, escrow: &Escrow) -> Result<(), StoreError
     list_with_payee(store, &escrow.payee, escrow.mode, (escrow.number, true)).await
 }
 
-async fn run(
+async fn execute(
     store: &Store,
-    asked: &Asked<'_>,
+    asked: &Requester<'_>,
     escrow: &Escrow,
     payee_closed: bool,
 ) -> Result<Vec<String>, StoreError> {
@@ -154,5 +160,5 @@ async fn run(
         agent: payer.agent(),
         data: facts_of(escrow, Some(&once.id)),
     };
-    asked.scope.run(store, &FUND, event, &keys, &args).await
+    asked.scope.execute(store, &FUND, event, &keys, &args).await
 }

@@ -3,7 +3,7 @@
 
 use super::LIST;
 use crate::escrow::Party;
-use crate::script::change::nonsense;
+use crate::script::change::unexpected_reply;
 use crate::transit::Transit;
 use crate::{Store, StoreError};
 use domain::mode::Mode;
@@ -49,6 +49,6 @@ pub(crate) async fn list_with_payee(
     let reply: Vec<String> = store.script(&LIST, &keys, &args).await?;
     match reply.first().map(String::as_str) {
         Some("listed") => Ok(()),
-        _ => nonsense(&LIST),
+        _ => unexpected_reply(&LIST),
     }
 }

@@ -1,13 +1,15 @@
 //! The end of an escrow: released or disputed by a party, and a dispute ended by the operator. Who comes first is decided
 //! in the payer's account; what a payee in another account gets follows as a transit (decision D28).
 
-use super::passage::{Passage, RESOLVED, carry, deliver_what_waits};
+use super::outbound_transfer::{OutboundTransfer, RESOLVED, deliver_now, deliver_pending};
 use super::step::{Step, Stepped};
-use super::{Asked, Blocked, Called, RESOLVE, claim, facts_of, keep_blocked, mint_transaction, request_of};
+use super::{
+    Blocked, CallOutcome, RESOLVE, Requester, claim, facts_of, keep_blocked, mint_transaction, request_of,
+};
 use crate::audit::OPERATOR;
 use crate::escrow::{Escrow, EscrowStatus};
 use crate::intent::NewIntent;
-use crate::script::change::{Event, nonsense};
+use crate::script::change::{Event, unexpected_reply};
 use crate::transaction::TransactionType;
 use crate::{Store, StoreError};
 use domain::intent::Kind;
@@ -85,14 +87,14 @@ impl<'a> Verdict<'a> {
 /// [`StoreError`]; it may be repeated with the same key. When it may have run, the escrow may be resolved.
 pub async fn decide(
     store: &Store,
-    asked: &Asked<'_>,
+    asked: &Requester<'_>,
     escrow: &Escrow,
     verdict: Verdict<'_>,
-) -> Result<Called<()>, StoreError> {
+) -> Result<CallOutcome<()>, StoreError> {
     let by_payer = asked.scope.account == escrow.payer.account;
     let by_remote_payee = !by_payer;
     if by_remote_payee && !claim(store, asked).await? {
-        return Ok(Called::Known);
+        return Ok(CallOutcome::Known);
     }
     let transaction = mint_transaction()?;
     let request = request_of(escrow.number);
@@ -116,7 +118,7 @@ pub async fn decide(
         escrow: Some(escrow.number),
     };
     let transit = (escrow.crosses_accounts() && (moves || by_remote_payee)).then(|| {
-        let passage = Passage {
+        let outbound_transfer = OutboundTransfer {
             escrow,
             name: verdict.becomes().as_str(),
             becomes: verdict.becomes(),
@@ -124,7 +126,7 @@ pub async fn decide(
             credit: moves.then_some(&transaction),
             intent: by_remote_payee.then_some((asked, &intent)),
         };
-        passage.transit()
+        outbound_transfer.transit()
     });
     let step = Step {
         escrow,
@@ -141,35 +143,35 @@ pub async fn decide(
     };
     match step.take(store).await? {
         Stepped::Won => {
-            let delivered = carry(store, transit.as_ref()).await;
+            let delivered = deliver_now(store, transit.as_ref()).await;
             if by_remote_payee {
                 delivered?;
             }
-            Ok(Called::Done(()))
+            Ok(CallOutcome::Done(()))
         }
         Stepped::Again(refusal) if by_remote_payee => {
-            deliver_what_waits(store, escrow).await?;
+            deliver_pending(store, escrow).await?;
             // The intent is known now, unless it was archived: then its key was free for this request, which is refused.
             keep_refused(store, asked, escrow, intent, (verdict, refusal)).await
         }
         Stepped::Refused(refusal) if by_remote_payee => {
             keep_refused(store, asked, escrow, intent, (verdict, refusal)).await
         }
-        Stepped::Refused(refusal) => Ok(Called::Blocked(refusal)),
-        Stepped::Known => Ok(Called::Known),
-        Stepped::TooMuch => Ok(Called::TooMuch),
-        Stepped::Again(_) | Stepped::WrongState(_) => nonsense(&RESOLVE),
+        Stepped::Refused(refusal) => Ok(CallOutcome::Blocked(refusal)),
+        Stepped::Known => Ok(CallOutcome::Known),
+        Stepped::TooMuch => Ok(CallOutcome::TooMuch),
+        Stepped::Again(_) | Stepped::WrongState(_) => unexpected_reply(&RESOLVE),
     }
 }
 
 /// Keeps the refused intent of a payee in its own account. It has no transaction.
 async fn keep_refused(
     store: &Store,
-    asked: &Asked<'_>,
+    asked: &Requester<'_>,
     escrow: &Escrow,
     intent: NewIntent<'_>,
     (verdict, refusal): (Verdict<'_>, Blocked),
-) -> Result<Called<()>, StoreError> {
+) -> Result<CallOutcome<()>, StoreError> {
     let event = Event {
         kind: verdict.audit(),
         agent: escrow.payee.agent(),
@@ -202,7 +204,7 @@ pub async fn end_dispute(store: &Store, escrow: &Escrow, winner: Winner) -> Resu
     let transaction = mint_transaction()?;
     let here = party.account == escrow.payer.account;
     let transit = escrow.crosses_accounts().then(|| {
-        let passage = Passage {
+        let outbound_transfer = OutboundTransfer {
             escrow,
             name: RESOLVED,
             becomes,
@@ -210,7 +212,7 @@ pub async fn end_dispute(store: &Store, escrow: &Escrow, winner: Winner) -> Resu
             credit: (!here).then_some(&transaction),
             intent: None,
         };
-        passage.transit()
+        outbound_transfer.transit()
     });
     let step = Step {
         escrow,
@@ -227,11 +229,11 @@ pub async fn end_dispute(store: &Store, escrow: &Escrow, winner: Winner) -> Resu
     match step.take(store).await? {
         Stepped::Won => {
             // The worker finishes what does not get through now.
-            let _logged = carry(store, transit.as_ref()).await;
+            let _logged = deliver_now(store, transit.as_ref()).await;
             Ok(Ended::Done(becomes))
         }
         Stepped::WrongState(status) => Ok(Ended::WrongState(status)),
         Stepped::TooMuch => Ok(Ended::TooMuch),
-        Stepped::Again(_) | Stepped::Known | Stepped::Refused(_) => nonsense(&RESOLVE),
+        Stepped::Again(_) | Stepped::Known | Stepped::Refused(_) => unexpected_reply(&RESOLVE),
     }
 }

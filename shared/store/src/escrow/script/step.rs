@@ -1,10 +1,10 @@
 //! One run of `escrow/resolve.lua` in the payer's account.
 
-use super::{Asked, Blocked, RESOLVE, blocked, facts_of};
+use super::{Blocked, RESOLVE, Requester, blocked, facts_of};
 use crate::escrow::{Escrow, EscrowStatus, Party};
 use crate::intent::NewIntent;
 use crate::keys::USER;
-use crate::script::change::{Event, Scope, nonsense};
+use crate::script::change::{Event, Scope, unexpected_reply};
 use crate::transaction::{NewTransaction, Tail, TransactionType};
 use crate::transit::Transit;
 use crate::wallet::script::user_wallet;
@@ -36,7 +36,7 @@ pub(crate) struct Step<'a> {
     /// What goes to the payee's account.
     pub(crate) transit: Option<&'a Transit>,
     /// Who asks, and the intent; nobody does when the operator ends a dispute.
-    pub(crate) asked: Option<(&'a Asked<'a>, &'a NewIntent<'a>)>,
+    pub(crate) asked: Option<(&'a Requester<'a>, &'a NewIntent<'a>)>,
 }
 
 /// What the script made of it.
@@ -64,7 +64,7 @@ impl Step<'_> {
         let wallet = user_wallet(store, &self.scope()).await?;
         match self.attempt(store, Some((USER, wallet.number))).await? {
             Some(stepped) => Ok(stepped),
-            None => nonsense(&RESOLVE),
+            None => unexpected_reply(&RESOLVE),
         }
     }
 
@@ -77,7 +77,7 @@ impl Step<'_> {
     }
 
     /// Whether the intent is kept in the payer's account.
-    fn keeps_intent(&self) -> Option<(&Asked<'_>, &NewIntent<'_>)> {
+    fn keeps_intent(&self) -> Option<(&Requester<'_>, &NewIntent<'_>)> {
         self.asked
             .filter(|(asked, _)| asked.scope.account == self.escrow.payer.account)
     }
@@ -102,7 +102,7 @@ impl Step<'_> {
             agent: self.escrow.payer.agent(),
             data,
         };
-        let reply = self.scope().run(store, &RESOLVE, event, &keys, &args).await?;
+        let reply = self.scope().execute(store, &RESOLVE, event, &keys, &args).await?;
         let stepped = match reply.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
             ["won"] => Stepped::Won,
             ["known"] => Stepped::Known,
@@ -116,10 +116,10 @@ impl Step<'_> {
             }
             ["refused", status] => match EscrowStatus::parse(status) {
                 Some(status) => Stepped::WrongState(status),
-                None => return nonsense(&RESOLVE),
+                None => return unexpected_reply(&RESOLVE),
             },
             ["closed"] => return Ok(None),
-            _ => return nonsense(&RESOLVE),
+            _ => return unexpected_reply(&RESOLVE),
         };
         Ok(Some(stepped))
     }
@@ -175,7 +175,7 @@ impl Step<'_> {
             new.words()
         });
         let row = self.transit.map(serde_json::to_string).transpose();
-        let row = row.map_err(|_| StoreError::Nonsense("transit row".to_owned()))?;
+        let row = row.map_err(|_| StoreError::UnexpectedReply("transit row".to_owned()))?;
         let own = target.and(kept).map(|_| self.transaction.to_owned());
         let optional = [
             target.map(|(_, number)| number.to_string()),

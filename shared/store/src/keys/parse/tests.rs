@@ -76,7 +76,7 @@ fn every_name_of_a_bucket_is_read_back() {
 
 #[test]
 fn every_name_of_an_account_is_read_back() {
-    let keys = AccountKeys::of(ACCT);
+    let keys = AccountKeys::new(ACCT);
     for (name, key) in [
         (keys.record(), AccountKey::Record),
         (keys.active_keys(), AccountKey::ActiveKeys),
@@ -110,7 +110,7 @@ fn every_name_of_an_account_is_read_back() {
 
 #[test]
 fn every_name_of_a_mode_is_read_back() {
-    let keys = AccountKeys::of(ACCT);
+    let keys = AccountKeys::new(ACCT);
     for mode in [Mode::Live, Mode::Test] {
         let deposit = keys.deposit(mode, "ref");
         let hash = deposit.rsplit_once('/').unwrap().1;
@@ -170,7 +170,7 @@ fn every_name_of_a_mode_is_read_back() {
 
 #[test]
 fn every_list_is_read_back() {
-    let (keys, mode) = (AccountKeys::of(ACCT), Mode::Live);
+    let (keys, mode) = (AccountKeys::new(ACCT), Mode::Live);
     let read = |name: &str, key: ModeKey<'_>| {
         assert_eq!(Key::parse(name), Some(Key::Mode(ACCT, mode, key)), "{name}");
     };
@@ -202,7 +202,7 @@ fn every_list_is_read_back() {
 
 #[test]
 fn every_index_of_the_trail_is_read_back() {
-    let (keys, mode) = (AccountKeys::of(ACCT), Mode::Test);
+    let (keys, mode) = (AccountKeys::new(ACCT), Mode::Test);
     for (agent, kind) in [
         (Some("bot"), None),
         (None, Some("agent.frozen")),
@@ -216,7 +216,7 @@ fn every_index_of_the_trail_is_read_back() {
 
 #[test]
 fn what_no_name_fits_is_no_key() {
-    let base = AccountKeys::of(ACCT).record();
+    let base = AccountKeys::new(ACCT).record();
     let other = if base.starts_with("{b0001}") {
         "{b0002}"
     } else {

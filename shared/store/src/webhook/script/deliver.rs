@@ -1,10 +1,10 @@
 //! Twins of `take.lua`, `finish.lua` and `release.lua`: one server at a time delivers to a webhook.
 
 use super::{Endpoint, READY, TRIM};
-use crate::connection::round::Round;
+use crate::connection::batch::Batch;
 use crate::keys::{AccountKeys, Bucket, DeliverySet};
 use crate::read::Read;
-use crate::script::change::{CLOCK, nonsense};
+use crate::script::change::{CLOCK, unexpected_reply};
 use crate::script::{Script, WhenFull};
 use crate::webhook::delivery::Delivery;
 use crate::{Store, StoreError};
@@ -61,7 +61,7 @@ pub struct Taken {
 
 /// What a look gave.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Look {
+pub enum TakeOutcome {
     /// The lease holds.
     Taken(Box<Taken>),
     /// Nothing has its turn; the lease is over.
@@ -87,7 +87,7 @@ pub enum Next {
 
 impl Lease {
     fn keys(&self, sets: &[DeliverySet]) -> (AccountKeys, Vec<String>) {
-        let account = AccountKeys::of(&self.endpoint.account);
+        let account = AccountKeys::new(&self.endpoint.account);
         let sets = self.endpoint.sets(&account, sets);
         (account, sets)
     }
@@ -96,7 +96,7 @@ impl Lease {
     ///
     /// # Errors
     /// [`StoreError`]; the lease may have begun.
-    pub async fn take(&self, store: &Store, most: usize) -> Result<Look, StoreError> {
+    pub async fn take(&self, store: &Store, most: usize) -> Result<TakeOutcome, StoreError> {
         let Endpoint { mode, webhook, .. } = &self.endpoint;
         let (account, sets) = self.keys(&[DeliverySet::Due, DeliverySet::Parked]);
         let mut keys = vec![
@@ -118,14 +118,14 @@ impl Lease {
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
         let reply: Vec<String> = store.script(&TAKE, &keys, &args).await?;
         match reply.first().map(String::as_str) {
-            Some("taken") => match Taken::of(reply) {
-                Some(taken) => Ok(Look::Taken(Box::new(taken))),
-                None => nonsense(&TAKE),
+            Some("taken") => match Taken::from_reply(reply) {
+                Some(taken) => Ok(TakeOutcome::Taken(Box::new(taken))),
+                None => unexpected_reply(&TAKE),
             },
-            Some("idle") => Ok(Look::Idle),
-            Some("held") => Ok(Look::Held),
-            Some("gone") => Ok(Look::Gone),
-            _ => nonsense(&TAKE),
+            Some("idle") => Ok(TakeOutcome::Idle),
+            Some("held") => Ok(TakeOutcome::Held),
+            Some("gone") => Ok(TakeOutcome::Gone),
+            _ => unexpected_reply(&TAKE),
         }
     }
 
@@ -148,7 +148,7 @@ impl Lease {
         let deliveries = account.deliveries(*mode, webhook);
         let record = account.record();
         let [due, parked, delivered, failed] = sets.as_slice() else {
-            return nonsense(&FINISH);
+            return unexpected_reply(&FINISH);
         };
         let (word, pause) = match next {
             Next::Delivered => ("delivered", Duration::ZERO),
@@ -167,7 +167,7 @@ impl Lease {
         match reply.first().map(String::as_str) {
             Some("kept") => Ok(true),
             Some("stale") => Ok(false),
-            _ => nonsense(&FINISH),
+            _ => unexpected_reply(&FINISH),
         }
     }
 
@@ -190,13 +190,13 @@ impl Lease {
         let reply: Vec<String> = store.script(&RELEASE, &keys, &args).await?;
         match reply.first().map(String::as_str) {
             Some("released" | "lost") => Ok(()),
-            _ => nonsense(&RELEASE),
+            _ => unexpected_reply(&RELEASE),
         }
     }
 }
 
 impl Taken {
-    fn of(reply: Vec<String>) -> Option<Self> {
+    fn from_reply(reply: Vec<String>) -> Option<Self> {
         let mut words = reply.into_iter().skip(1);
         let now_ms = words.next()?.parse().ok()?;
         let (url, secret) = (words.next()?, words.next()?);
@@ -218,12 +218,12 @@ impl Taken {
 }
 
 /// The webhooks of all buckets whose time lies between `low` and `high` (scores of a sorted set), `most` of each bucket, with
-/// their times, as far as they can be reached in this round. One round trip on a single server.
-pub async fn ready(round: &Round<'_>, low: &str, high: &str, most: usize) -> Vec<(Endpoint, u64)> {
+/// their times, as far as they can be reached in this batch. One batch trip on a single server.
+pub async fn ready(batch: &Batch<'_>, low: &str, high: &str, most: usize) -> Vec<(Endpoint, u64)> {
     let reads: Vec<Read> = Bucket::all()
         .map(|bucket| Read::scored(bucket, bucket.webhooks_ready(), low, high, most))
         .collect();
-    let mut answers = round.many(&reads).await;
+    let mut answers = batch.many(&reads).await;
     let mut found = Vec::new();
     for _ in &reads {
         let members: Vec<(String, u64)> = answers.read().unwrap_or_default();

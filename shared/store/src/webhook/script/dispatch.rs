@@ -1,12 +1,12 @@
-//! Twins of `dispatch.lua` and `tell.lua`: deliveries of the events behind an account's cursor, and of violations that were
+//! Twins of `dispatch.lua` and `dispatch_coalesced.lua`: deliveries of the events behind an account's cursor, and of violations that were
 //! coalesced (decision D72).
 
 use super::{Endpoint, READY, TRIM};
 use crate::account::ModeField;
 use crate::keys::{AccountKeys, DeliverySet};
-use crate::script::change::{CLOCK, nonsense};
+use crate::script::change::{CLOCK, unexpected_reply};
 use crate::script::{Script, WhenFull};
-use crate::webhook::delivery::{Delivery, Told};
+use crate::webhook::delivery::{Delivery, DeliveryEvent};
 use crate::{Store, StoreError};
 use domain::event::EventName;
 use domain::event::violations::{Coalesced, Group, Minute, Tally, Waiting};
@@ -24,9 +24,15 @@ pub static DISPATCH: LazyLock<Script> = LazyLock::new(|| {
 });
 
 /// The script of coalesced violations. On a full store they wait.
-pub static TELL: LazyLock<Script> = LazyLock::new(|| {
-    let parts = [CLOCK, READY, TRIM, MADE, include_str!("../tell.lua")];
-    Script::new("webhook_tell", WhenFull::Refuse, &parts)
+pub static DISPATCH_COALESCED: LazyLock<Script> = LazyLock::new(|| {
+    let parts = [
+        CLOCK,
+        READY,
+        TRIM,
+        MADE,
+        include_str!("../dispatch_coalesced.lua"),
+    ];
+    Script::new("webhook_dispatch_coalesced", WhenFull::Refuse, &parts)
 });
 
 /// How long the counts of a minute are kept: a dispatcher that stands still for longer within one counts anew.
@@ -54,11 +60,11 @@ pub struct Cursor {
 
 /// Deliveries for one webhook.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Batch {
+pub struct WebhookDeliveries {
     /// The webhook's id.
     pub webhook: String,
     /// What it is told, in order.
-    pub deliveries: Vec<Told>,
+    pub deliveries: Vec<DeliveryEvent>,
 }
 
 /// What both scripts have in common: whose deliveries are made, as of when.
@@ -71,7 +77,7 @@ pub struct Step<'a> {
     /// Where it stood.
     pub cursor: Cursor,
     /// Every webhook, also one that is told of nothing: its parked deliveries may have their turn.
-    pub batches: &'a [Batch],
+    pub batches: &'a [WebhookDeliveries],
     /// Most deliveries that wait for one webhook.
     pub waiting_max: u64,
     /// Most finished deliveries of one webhook.
@@ -93,7 +99,7 @@ pub struct Dispatch<'a> {
 
 /// Coalesced violations to tell of, since their minute is over.
 #[derive(Debug)]
-pub struct Tell<'a> {
+pub struct DispatchCoalesced<'a> {
     /// Whose.
     pub step: Step<'a>,
     /// Whether a later entry says so; else the store's clock must, and every entry must have been dispatched.
@@ -134,7 +140,7 @@ impl Cursor {
         ];
         look.cmd("HMGET")
             .arg(account.record())
-            .arg(fields.map(|field| field.of(mode)).as_slice());
+            .arg(fields.map(|field| field.name(mode)).as_slice());
         look.cmd("HMGET")
             .arg(account.violations(mode))
             .arg(MINUTE)
@@ -192,7 +198,8 @@ impl Cursor {
         for (group, text) in all.into_iter().zip(waiting) {
             let Some(text) = text else { continue };
             let waiting = Waiting::parse(&text);
-            let waiting = waiting.ok_or_else(|| StoreError::Nonsense("coalesced violations".to_owned()))?;
+            let waiting =
+                waiting.ok_or_else(|| StoreError::UnexpectedReply("coalesced violations".to_owned()))?;
             groups.insert(group, waiting);
         }
         Ok(Tally::new(self.minute, counted.collect(), groups))
@@ -220,16 +227,19 @@ pub async fn waiting(
     let mut look = redis::cmd("HMGET");
     look.arg(account.violations_waiting(mode)).arg(&names);
     let texts: Vec<Option<String>> = store.command(&look).await?;
-    let nonsense = || StoreError::Nonsense("coalesced violations".to_owned());
+    let unexpected_reply = || StoreError::UnexpectedReply("coalesced violations".to_owned());
     let found = names.iter().zip(texts).map(|(name, text)| {
-        let group = Group::parse(name).ok_or_else(nonsense)?;
-        let waiting = text.as_deref().and_then(Waiting::parse).ok_or_else(nonsense)?;
+        let group = Group::parse(name).ok_or_else(unexpected_reply)?;
+        let waiting = text
+            .as_deref()
+            .and_then(Waiting::parse)
+            .ok_or_else(unexpected_reply)?;
         Ok((group, waiting))
     });
     found.collect()
 }
 
-impl From<&Waiting> for Told {
+impl From<&Waiting> for DeliveryEvent {
     /// What webhooks are told of violations that waited.
     fn from(waiting: &Waiting) -> Self {
         let coalesced: Coalesced = waiting.coalesced;
@@ -243,7 +253,7 @@ impl From<&Waiting> for Told {
 
 impl Step<'_> {
     fn keys(&self) -> Vec<String> {
-        let (account, mode) = (AccountKeys::of(self.account), self.mode);
+        let (account, mode) = (AccountKeys::new(self.account), self.mode);
         vec![
             account.record(),
             account.bucket().webhooks_ready(),
@@ -254,13 +264,13 @@ impl Step<'_> {
     }
 
     /// Adds the webhooks to the keys and arguments of a script and runs it.
-    async fn run(
+    async fn execute(
         &self,
         store: &Store,
         script: &Script,
         mut args: Vec<String>,
     ) -> Result<Dispatched, StoreError> {
-        let (account, mut keys) = (AccountKeys::of(self.account), self.keys());
+        let (account, mut keys) = (AccountKeys::new(self.account), self.keys());
         for batch in self.batches {
             let endpoint = Endpoint {
                 account: self.account.to_owned(),
@@ -281,11 +291,11 @@ impl Step<'_> {
         match reply.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
             ["done", refused] => match refused.parse() {
                 Ok(refused) => Ok(Dispatched::Done { refused }),
-                Err(_) => nonsense(script),
+                Err(_) => unexpected_reply(script),
             },
             ["moved" | "changed"] => Ok(Dispatched::Changed),
             ["early"] => Ok(Dispatched::Early),
-            _ => nonsense(script),
+            _ => unexpected_reply(script),
         }
     }
 }
@@ -295,7 +305,7 @@ impl Dispatch<'_> {
     ///
     /// # Errors
     /// [`StoreError`]; it may have happened, and can be tried again from a new look.
-    pub async fn run(&self, store: &Store) -> Result<Dispatched, StoreError> {
+    pub async fn execute(&self, store: &Store) -> Result<Dispatched, StoreError> {
         let (step, tally) = (&self.step, self.tally);
         let (agents, groups) = (tally.changed_agents(), tally.changed_groups());
         let minute = tally.is_changed().then(|| tally.minute.number.to_string());
@@ -322,16 +332,16 @@ impl Dispatch<'_> {
             let first_seq = waiting.coalesced.first_seq.to_string();
             args.extend([group.text(), waiting.text(), first_seq]);
         }
-        step.run(store, &DISPATCH, args).await
+        step.execute(store, &DISPATCH, args).await
     }
 }
 
-impl Tell<'_> {
+impl DispatchCoalesced<'_> {
     /// Makes the deliveries and forgets the violations.
     ///
     /// # Errors
     /// [`StoreError`]; it may have happened, and can be tried again from a new look.
-    pub async fn run(&self, store: &Store) -> Result<Dispatched, StoreError> {
+    pub async fn execute(&self, store: &Store) -> Result<Dispatched, StoreError> {
         let step = &self.step;
         let mut args = vec![
             step.mode.as_str().to_owned(),
@@ -345,6 +355,6 @@ impl Tell<'_> {
             self.groups.len().to_string(),
         ];
         args.extend(self.groups.iter().map(Group::text));
-        step.run(store, &TELL, args).await
+        step.execute(store, &DISPATCH_COALESCED, args).await
     }
 }

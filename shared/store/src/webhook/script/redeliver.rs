@@ -2,7 +2,7 @@
 
 use super::{Endpoint, READY};
 use crate::keys::DeliverySet;
-use crate::script::change::{ATTEMPTS, CHANGE, Event, Scope, nonsense};
+use crate::script::change::{ATTEMPTS, CHANGE, Event, Scope, unexpected_reply};
 use crate::script::{Script, WhenFull};
 use crate::webhook::delivery::{Delivery, State, delivery_id};
 use crate::{Store, StoreError};
@@ -58,7 +58,7 @@ pub async fn redeliver(
             return Ok(done);
         }
     }
-    Err(StoreError::Nonsense(
+    Err(StoreError::UnexpectedReply(
         "a delivery that changes all the time".to_owned(),
     ))
 }
@@ -71,7 +71,7 @@ async fn attempt(
     (number, before, after): (&str, &str, &str),
     waiting_max: u64,
 ) -> Result<Option<Redelivered>, StoreError> {
-    let (account, endpoint) = (scope.keys(), Endpoint::of(scope, webhook));
+    let (account, endpoint) = (scope.keys(), Endpoint::new(scope, webhook));
     let [due, parked, delivered, failed] =
         DeliverySet::ALL.map(|set| account.deliveries_in(scope.mode, webhook, set));
     let keys = [
@@ -90,13 +90,13 @@ async fn attempt(
     };
     let (member, most) = (endpoint.member(), waiting_max.to_string());
     let args = [member.as_str(), number, before, after, &most];
-    let reply = scope.run(store, &REDELIVER, event, &keys, &args).await?;
+    let reply = scope.execute(store, &REDELIVER, event, &keys, &args).await?;
     match reply.first().map(String::as_str) {
         Some("pending") => Ok(Some(Redelivered::Pending)),
         Some("missing") => Ok(Some(Redelivered::Missing)),
         Some("disabled") => Ok(Some(Redelivered::Disabled)),
         Some("full") => Ok(Some(Redelivered::Full)),
         Some("changed") => Ok(None),
-        _ => nonsense(&REDELIVER),
+        _ => unexpected_reply(&REDELIVER),
     }
 }

@@ -1,0 +1,108 @@
+//! From the model name of a request to a price (D32): by name or alias, else without the snapshot's date, else a
+//! fine-tuned model by its base. Hash look-ups on slices of the name; nothing is allocated.
+
+use super::entry::MAX_NAME_BYTES;
+use super::model::ModelPrice;
+use super::table::PriceTable;
+
+/// What the names of fine-tuned models start with: `ft:base:organisation:suffix:id`.
+const FINE_TUNED: &str = "ft:";
+
+impl PriceTable {
+    /// The price of `model`; an unknown one takes the dearest of the whole table (specification §4.4 step 4).
+    #[must_use]
+    pub fn price_of(&self, model: &str) -> &ModelPrice {
+        self.known(model).unwrap_or(&self.unknown)
+    }
+
+    /// The price of `model`, when the table has one.
+    #[must_use]
+    pub fn known(&self, model: &str) -> Option<&ModelPrice> {
+        if model.len() > MAX_NAME_BYTES {
+            return None;
+        }
+        let Some(tuned) = model.strip_prefix(FINE_TUNED) else {
+            return self.dated(model);
+        };
+        let base = tuned.split(':').next().unwrap_or(tuned);
+        let tuned_base = &model[..FINE_TUNED.len() + base.len()];
+        self.exact(model)
+            .or_else(|| self.dated(tuned_base))
+            .or_else(|| self.dated(base))
+    }
+
+    /// By the name as it stands, else by the name without its date.
+    fn dated(&self, name: &str) -> Option<&ModelPrice> {
+        self.exact(name).or_else(|| self.exact(without_date(name)?))
+    }
+}
+
+/// `gpt-4o` of `gpt-4o-2024-08-06`, `gpt-4` of `gpt-4-0613`.
+fn without_date(name: &str) -> Option<&str> {
+    let (rest, last) = name.rsplit_once('-')?;
+    match last.len() {
+        4 if is_month(last.get(..2)?) && is_day(last.get(2..)?) => Some(rest),
+        2 if is_day(last) => {
+            let (rest, month) = rest.rsplit_once('-')?;
+            let (rest, year) = rest.rsplit_once('-')?;
+            (is_month(month) && year.len() == 4 && number(year)? >= 2000).then_some(rest)
+        }
+        _ => None,
+    }
+}
+
+fn is_month(text: &str) -> bool {
+    text.len() == 2 && number(text).is_some_and(|month| (1..=12).contains(&month))
+}
+
+fn is_day(text: &str) -> bool {
+    text.len() == 2 && number(text).is_some_and(|day| (1..=31).contains(&day))
+}
+
+/// The value of digits only; `parse` alone would take a sign.
+fn number(text: &str) -> Option<u16> {
+    text.bytes()
+        .all(|byte| byte.is_ascii_digit())
+        .then(|| text.parse().ok())?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn dates_are_found_at_the_end_only() {
+        for (name, base) in [
+            ("gpt-4o-2024-08-06", Some("gpt-4o")),
+            ("gpt-4-0613", Some("gpt-4")),
+            ("gpt-3.5-turbo-16k-0613", Some("gpt-3.5-turbo-16k")),
+            ("a-2024-12-31", Some("a")),
+            ("gpt-4-1106-preview", None),
+            ("gpt-4o", None),
+            ("gpt-4-1306", None),
+            ("gpt-4-0632", None),
+            ("gpt-4-0000", None),
+            ("a-2024-13-01", None),
+            ("a-2024-1-01", None),
+            ("a-24-01-01", None),
+            ("a-1999-01-01", None),
+            ("a-+024-01-01", None),
+            ("a-2024-01-+1", None),
+            ("2024-08-06", None),
+            ("a-éé", None),
+            ("-", None),
+            ("", None),
+        ] {
+            assert_eq!(without_date(name), base, "{name}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_name_panics(name in "(ft:)?[a-zé0-9:-]{0,20}(-[0-9é]{2,4}){0,3}") {
+            let table = crate::price::tests::builtin();
+            let _ = table.price_of(&name);
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! Twin of `snapshot.lua`: everything that a call or a spend of an agent would be checked against, seen at one moment.
+
+use crate::keys::{self, AccountKeys, IntentIndex};
+use crate::script::change::{AGENT_EXISTS, CLOCK, PERIOD, unexpected_reply};
+use crate::script::names::{Names, inputs};
+use crate::script::{Script, WhenFull};
+use crate::{Store, StoreError};
+use domain::budget::{Budget, Budgets};
+use domain::cap::{CapPlan, CapPolicy, CapSnapshot, SpendPolicy};
+use domain::mode::Mode;
+use domain::money::Nanos;
+use domain::spend_cap::{SpendSnapshot, WalletSnapshot};
+use std::sync::LazyLock;
+
+/// The script.
+pub static SNAPSHOT: LazyLock<Script> = LazyLock::new(|| {
+    let parts = [CLOCK, PERIOD, AGENT_EXISTS, include_str!("snapshot.lua")];
+    let inputs = Names {
+        keys: StandingKeys::NAMES,
+        args: StandingArgs::NAMES,
+    };
+    Script::with_inputs("snapshot", WhenFull::ReadOnly, inputs, &parts)
+});
+
+inputs! {
+    /// The keys.
+    struct StandingKeys: &'a str {
+        account, agent, run, agent_keys, active_keys, rate, virtual_key, account_runs, intents, transactions
+    }
+}
+inputs! {
+    /// The arguments. The last two are fields of the agent.
+    struct StandingArgs: &'a str { mode, run_named, key_id, provider_key_id, provider_key_sealed }
+}
+
+/// Whose standing is asked for.
+#[derive(Debug, Clone, Copy)]
+pub struct SnapshotQuery<'a> {
+    /// The account.
+    pub account: &'a str,
+    /// The mode.
+    pub mode: Mode,
+    /// The agent.
+    pub agent: &'a str,
+    /// The run, when it is named.
+    pub run: Option<&'a str>,
+    /// The virtual key, when its own checks are asked for.
+    pub key_id: Option<&'a str>,
+    /// The provider whose key of the agent would be used.
+    pub provider: &'a str,
+}
+
+/// What was seen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Snapshot {
+    /// When, by the store's clock.
+    pub at_ms: u64,
+    /// The account's plan.
+    pub plan: String,
+    /// Whether there is such an agent (decision D22).
+    pub agent_exists: bool,
+    /// Whether a key for the provider is stored for it.
+    pub has_provider_key: bool,
+    /// The virtual key, when one was asked for.
+    pub key: Option<KeySnapshot>,
+    /// Records that count against budgets.
+    pub records: Records,
+    /// Everything else; the limits of the plan are for the caller to fill in.
+    pub spend: SpendSnapshot,
+}
+
+/// Records of the account and mode that count against its budgets (decision D71), as the scripts that hold them count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Records {
+    /// Runs that have a record.
+    pub runs: u64,
+    /// Whether the named run is one of them, or none is named.
+    pub run_is_known: bool,
+    /// Intents that are not archived.
+    pub intents: u64,
+    /// Bytes of their text.
+    pub text_bytes: u64,
+    /// Transactions that the account caused.
+    pub transactions: u64,
+}
+
+impl Records {
+    /// The budget that a spend would exceed, as `spend.lua` looks for it.
+    #[must_use]
+    pub fn over_with_spend(&self, budgets: &Budgets, has_wallet: bool) -> Option<Budget> {
+        let is_full = |budget: Budget, count: u64| count >= budgets.limit(budget);
+        let full = [
+            (Budget::Intents, is_full(Budget::Intents, self.intents)),
+            (Budget::TextBytes, is_full(Budget::TextBytes, self.text_bytes)),
+            (
+                Budget::Transactions,
+                has_wallet && is_full(Budget::Transactions, self.transactions),
+            ),
+            (Budget::Runs, self.is_run_too_many(budgets)),
+        ];
+        full.into_iter().find_map(|(budget, full)| full.then_some(budget))
+    }
+
+    /// Whether the named run would be a record beyond the budget of runs.
+    #[must_use]
+    pub fn is_run_too_many(&self, budgets: &Budgets) -> bool {
+        !self.run_is_known && self.runs >= budgets.limit(Budget::Runs)
+    }
+}
+
+/// What was seen of a virtual key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeySnapshot {
+    /// The agent that holds it; `None` when there is no such key.
+    pub agent: Option<String>,
+    /// Active keys of the account that are older; `None` for a key that is not active.
+    pub place: Option<u64>,
+    /// Requests in its minute so far.
+    pub requests: u64,
+    /// When its minute ends, if one is open.
+    pub resets_at_ms: Option<u64>,
+}
+
+/// What the script answers: see its head.
+type Reply = (
+    Vec<i64>,
+    Vec<Option<String>>,
+    Vec<Option<String>>,
+    Option<String>,
+    Option<String>,
+    Option<String>,
+    Vec<u64>,
+);
+
+impl SnapshotQuery<'_> {
+    /// Asks the store; `None` when there is no such account.
+    ///
+    /// # Errors
+    /// [`StoreError`], also for records that make no sense.
+    pub async fn read(&self, store: &Store) -> Result<Option<Snapshot>, StoreError> {
+        let account = AccountKeys::new(self.account);
+        let key_id = self.key_id.unwrap_or_default();
+        let run = self.run.unwrap_or_default();
+        let keys = StandingKeys {
+            account: &account.record(),
+            agent: &account.agent(self.mode, self.agent),
+            run: &account.run(self.mode, self.agent, run),
+            agent_keys: &account.agent_keys(self.agent),
+            active_keys: &account.active_keys(),
+            rate: &account.rate(key_id),
+            virtual_key: &account.virtual_key(key_id),
+            account_runs: &account.all_runs(self.mode),
+            intents: &account.intents(self.mode, IntentIndex::All),
+            transactions: &account.transactions(self.mode),
+        };
+        let args = StandingArgs {
+            mode: self.mode.as_str(),
+            run_named: if self.run.is_some() { "1" } else { "0" },
+            key_id,
+            provider_key_id: &keys::provider_key_id_field(self.provider),
+            provider_key_sealed: &keys::provider_key_sealed_field(self.provider),
+        };
+        let reply: Reply = store
+            .script(&SNAPSHOT, &keys.into_values(), &args.into_values())
+            .await?;
+        if reply.0.is_empty() {
+            return Ok(None);
+        }
+        match self.parse(reply) {
+            Some(seen) => Ok(Some(seen)),
+            None => unexpected_reply(&SNAPSHOT),
+        }
+    }
+
+    fn parse(
+        &self,
+        (numbers, account, agent, run_spent, requests, owner, records): Reply,
+    ) -> Option<Snapshot> {
+        let [at_ms, exists, has_provider_key, place, left] = numbers.try_into().ok()?;
+        let [plan, account @ ..]: [Option<String>; 9] = account.try_into().ok()?;
+        let [runs, run_is_known, intents, text_bytes, transactions] = records.try_into().ok()?;
+        let at_ms = u64::try_from(at_ms).ok()?;
+        let key = match self.key_id {
+            None => None,
+            Some(_) => Some(KeySnapshot {
+                agent: owner,
+                place: u64::try_from(place).ok(),
+                requests: number(requests)?,
+                resets_at_ms: u64::try_from(left).ok().map(|left| at_ms + left),
+            }),
+        };
+        Some(Snapshot {
+            at_ms,
+            plan: plan?,
+            agent_exists: exists == 1,
+            has_provider_key: has_provider_key == 1,
+            key,
+            records: Records {
+                runs,
+                run_is_known: self.run.is_none() || run_is_known == 1,
+                intents,
+                text_bytes,
+                transactions,
+            },
+            spend: self.spend(account, agent.try_into().ok()?, run_spent)?,
+        })
+    }
+
+    fn spend(
+        &self,
+        account: [Option<String>; 8],
+        agent: [Option<String>; 15],
+        run_spent: Option<String>,
+    ) -> Option<SpendSnapshot> {
+        let [tracked, slots, account_policy @ ..] = account;
+        let [
+            frozen,
+            slot,
+            wallet,
+            balance,
+            spend_limit,
+            held,
+            day,
+            month,
+            wallet_day,
+            own_policy @ ..,
+        ] = agent;
+        // In test mode nothing counts against a plan (decision D53).
+        let live = |text: Option<String>| text.filter(|_| self.mode == Mode::Live);
+        let (policy, limits) = match own_policy {
+            own @ [Some(_), ..] => policy(own)?,
+            _ => policy(account_policy)?,
+        };
+        let wallet = match wallet {
+            None => None,
+            Some(_) => Some(WalletSnapshot {
+                balance: nanos(balance)?,
+                spend_limit: limit(spend_limit)?,
+                day_spent: nanos(wallet_day)?,
+            }),
+        };
+        Some(SpendSnapshot {
+            policy,
+            limits,
+            plan: CapPlan::default(),
+            cap: CapSnapshot {
+                frozen: frozen.is_some(),
+                run_spent: nanos(run_spent)?,
+                day_spent: nanos(day)?,
+                month_spent: nanos(month)?,
+                has_slot: slot? == "1" || self.mode == Mode::Test,
+                slots_used: number(live(slots))?,
+                tracked_spent: nanos(live(tracked))?,
+            },
+            held: nanos(held)?,
+            wallet,
+        })
+    }
+}
+
+/// A policy's fields: `cap`, run, day, month, one transaction, approval.
+fn policy(
+    [enabled, run, day, month, transaction, approval]: [Option<String>; 6],
+) -> Option<(Option<CapPolicy>, SpendPolicy)> {
+    let cap = CapPolicy {
+        enabled: enabled.as_deref() == Some("1"),
+        per_run: limit(run)?,
+        daily: limit(day)?,
+        monthly: limit(month)?,
+    };
+    let spend = SpendPolicy {
+        per_transaction: limit(transaction)?,
+        approval_threshold: limit(approval)?,
+        low_balance: None,
+    };
+    Some((enabled.is_some().then_some(cap), spend))
+}
+
+/// A count; what is not there is 0.
+fn number(text: Option<String>) -> Option<u64> {
+    text.map_or(Some(0), |text| text.parse().ok())
+}
+
+fn nanos(text: Option<String>) -> Option<Nanos> {
+    number(text).map(Nanos::from_stored)
+}
+
+/// A limit; what is not there or empty is none.
+fn limit(text: Option<String>) -> Option<Option<Nanos>> {
+    match text.filter(|text| !text.is_empty()) {
+        None => Some(None),
+        Some(text) => Some(Some(Nanos::new(text.parse().ok()?)?)),
+    }
+}

@@ -1,0 +1,227 @@
+//! How a server confirms a change: what it is asked for that, and what of its answers counts.
+
+use crate::StoreError;
+use crate::durability::{ALWAYS, Disk, Offer, Status, is_always};
+use redis::{Cmd, RedisResult, Value};
+use settings::durability::Durability;
+use std::time::Duration;
+
+/// How one change is confirmed: by the disk, by replicas, by both, or not at all where the server cannot and is only asked
+/// where it can.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Confirmation {
+    disk: Option<Disk>,
+    replicas: u8,
+}
+
+impl Confirmation {
+    /// On a server that offers this; else why not.
+    pub(super) fn new(asked: Durability, offer: &Offer) -> Result<Self, String> {
+        let confirmation = |disk, replicas| Ok(Self { disk, replicas });
+        match (asked, offer.disk) {
+            (Durability::Replicas(count), _) => confirmation(None, count),
+            (Durability::Auto, disk) => confirmation(disk.ok(), offer.auto_replicas()),
+            (Durability::Async, _) => confirmation(None, 0),
+            (Durability::Aof, Ok(disk)) => confirmation(Some(disk), 0),
+            (Durability::Aof, Err(_)) => {
+                Err(Status::from_offers(asked, std::slice::from_ref(offer)).sentence())
+            }
+        }
+    }
+
+    /// By this many replicas.
+    pub(super) const fn by_replicas(replicas: u8) -> Self {
+        Self { disk: None, replicas }
+    }
+
+    /// Whether nothing confirms it.
+    pub(super) const fn is_unconfirmed(self) -> bool {
+        self.disk.is_none() && self.replicas == 0
+    }
+
+    /// Whether what is asked speaks only of what its own connection wrote.
+    pub(super) fn needs_a_fence(self) -> bool {
+        self.disk == Some(Disk::WaitAof) || self.replicas > 0
+    }
+
+    /// What the server is asked behind the change, each for at most `wait`.
+    pub(super) fn questions(self, wait: Duration) -> Vec<Cmd> {
+        let wait = wait.as_millis().to_string();
+        let mut asked = Vec::with_capacity(2);
+        match self.disk {
+            None => {}
+            Some(Disk::WaitAof) => {
+                let mut waitaof = redis::cmd("WAITAOF");
+                waitaof.arg(1).arg(0).arg(&wait);
+                asked.push(waitaof);
+            }
+            Some(Disk::Always) => {
+                let mut config = redis::cmd("CONFIG");
+                config.arg("GET").arg(ALWAYS.map(|(name, _)| name).as_slice());
+                asked.push(config);
+            }
+        }
+        if self.replicas > 0 {
+            let mut waits = redis::cmd("WAIT");
+            waits.arg(self.replicas).arg(&wait);
+            asked.push(waits);
+        }
+        asked
+    }
+
+    /// Whether the answers to these questions confirm a change; else why not.
+    pub(super) fn confirmed(self, answers: Vec<Value>) -> Result<(), String> {
+        let mut answers = answers.into_iter();
+        let mut next = || {
+            let answer = answers.next().unwrap_or_default();
+            answer.extract_error().map_err(|error| error.to_string())
+        };
+        let few = |found: i64, what: &str| Err(format!("only {found} {what} confirmed it in time"));
+        match self.disk {
+            None => {}
+            Some(Disk::WaitAof) => match redis::from_redis_value::<(i64, i64)>(next()?) {
+                Ok((local, _)) if local >= 1 => {}
+                found => return few(found.map_or(0, |(local, _)| local), "disks"),
+            },
+            Some(Disk::Always) => match pairs(next()?) {
+                Some(config) if is_always(&config) => {}
+                _ => return Err("the store no longer writes through (appendfsync always)".to_owned()),
+            },
+        }
+        if self.replicas == 0 {
+            return Ok(());
+        }
+        match redis::from_redis_value::<i64>(next()?) {
+            Ok(found) if found >= i64::from(self.replicas) => Ok(()),
+            found => few(found.unwrap_or(0), "replicas"),
+        }
+    }
+}
+
+/// What a server is asked, to know what it offers.
+pub(super) fn questions() -> (Cmd, Cmd) {
+    let (mut info, mut config) = (redis::cmd("INFO"), redis::cmd("CONFIG"));
+    info.arg(["server", "persistence", "replication"].as_slice());
+    config.arg("GET").arg(ALWAYS.map(|(name, _)| name).as_slice());
+    (info, config)
+}
+
+/// What a node of a cluster is asked, to know which replicas the cluster lists for it.
+pub(super) fn listing() -> Cmd {
+    let mut slots = redis::cmd("CLUSTER");
+    slots.arg("SLOTS");
+    slots
+}
+
+/// A server that does not let us read its configuration says so, and then confirms nothing by it.
+pub(super) fn readable(answer: RedisResult<Value>) -> RedisResult<Option<Vec<(String, String)>>> {
+    match answer {
+        Ok(answer) => Ok(pairs(answer)),
+        Err(error) if error.code().is_some() => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The same from what was asked of all servers.
+pub(super) fn of_a_server(
+    answer: Result<Value, StoreError>,
+) -> Result<Option<Vec<(String, String)>>, StoreError> {
+    match answer {
+        Ok(answer) => Ok(pairs(answer)),
+        Err(StoreError::Refused { source, .. } | StoreError::NoAnswer(Some(source))) => {
+            Ok(readable(Err(source))?)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// What `CONFIG GET` says.
+fn pairs(answer: Value) -> Option<Vec<(String, String)>> {
+    redis::from_redis_value(answer).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DISK: Confirmation = Confirmation {
+        disk: Some(Disk::WaitAof),
+        replicas: 0,
+    };
+    const THROUGH: Confirmation = Confirmation {
+        disk: Some(Disk::Always),
+        replicas: 0,
+    };
+    const BOTH: Confirmation = Confirmation {
+        disk: Some(Disk::WaitAof),
+        replicas: 1,
+    };
+
+    #[test]
+    fn too_few_is_no_confirmation() {
+        let pair = |local, replicas| Value::Array(vec![Value::Int(local), Value::Int(replicas)]);
+        let two = Confirmation::by_replicas(2);
+        assert!(two.confirmed(vec![Value::Int(2)]).is_ok());
+        assert!(
+            two.confirmed(vec![Value::Int(1)])
+                .unwrap_err()
+                .contains("only 1 replicas")
+        );
+        assert!(DISK.confirmed(vec![pair(1, 0)]).is_ok());
+        assert!(DISK.confirmed(vec![pair(0, 3)]).is_err());
+        assert!(BOTH.confirmed(vec![pair(1, 0), Value::Int(1)]).is_ok());
+        assert!(BOTH.confirmed(vec![pair(1, 0), Value::Int(0)]).is_err());
+        assert!(BOTH.confirmed(vec![pair(0, 0), Value::Int(1)]).is_err());
+        for confirmation in [two, DISK, THROUGH, BOTH] {
+            assert!(
+                confirmation.confirmed(vec![Value::Nil]).is_err(),
+                "{confirmation:?}"
+            );
+            assert!(confirmation.confirmed(Vec::new()).is_err(), "{confirmation:?}");
+            let asked = confirmation.questions(Duration::from_secs(1)).len();
+            assert_eq!(
+                asked,
+                usize::from(confirmation.disk.is_some()) + usize::from(confirmation.replicas > 0)
+            );
+        }
+    }
+
+    #[test]
+    fn each_server_confirms_in_its_own_way_or_refuses_for_itself() {
+        let of = |asked, disk, listed| {
+            let offer = Offer {
+                disk,
+                replicas: 0,
+                listed,
+            };
+            Confirmation::new(asked, &offer)
+        };
+        for asked in [Durability::Auto, Durability::Aof] {
+            assert_eq!(of(asked, Ok(Disk::WaitAof), 0), Ok(DISK));
+            assert_eq!(of(asked, Ok(Disk::Always), 0), Ok(THROUGH));
+        }
+        let none = of(Durability::Auto, Err("no file"), 0).unwrap();
+        assert!(none.is_unconfirmed() && !none.needs_a_fence());
+        assert_eq!(
+            of(Durability::Auto, Err("no file"), 2),
+            Ok(Confirmation::by_replicas(1)),
+            "a replica that may take its place has to have it"
+        );
+        assert_eq!(of(Durability::Auto, Ok(Disk::WaitAof), 1), Ok(BOTH));
+        assert_eq!(
+            of(Durability::Aof, Ok(Disk::WaitAof), 1),
+            Ok(DISK),
+            "what was named counts"
+        );
+        assert!(
+            of(Durability::Aof, Err("no file"), 0)
+                .unwrap_err()
+                .contains("no file")
+        );
+        assert_eq!(
+            of(Durability::Replicas(2), Err("no file"), 0),
+            Ok(Confirmation::by_replicas(2)),
+            "each change asks them"
+        );
+    }
+}

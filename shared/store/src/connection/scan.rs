@@ -1,0 +1,224 @@
+//! Reading much of the store: walking over all keys of each server, and many reads in one go whatever slots they are in.
+
+use super::batch::Batch;
+use super::{Link, Store};
+use crate::StoreError;
+use crate::error_counters;
+use crate::keys::Bucket;
+use crate::read::{Answers, Read};
+use futures::{StreamExt, TryStreamExt, stream};
+use redis::{Cmd, Pipeline, RedisError, Value};
+use std::collections::BTreeMap;
+
+/// What a server says of a key that is of another type than the command is for.
+const WRONG_TYPE: &str = "WRONGTYPE";
+/// Reads of different slots of a cluster that are under way at the same time.
+const SLOTS_AT_ONCE: usize = 32;
+
+/// The places of reads that went together, and their answers.
+type Group = (Vec<usize>, Vec<Value>);
+
+/// One server that holds a part of the keys.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Node(Option<String>);
+
+impl Node {
+    /// `host:port` of a master of a cluster.
+    pub(super) fn address(&self) -> Option<&str> {
+        self.0.as_deref()
+    }
+}
+
+impl Store {
+    /// The servers that hold the keys: one, or the masters of a cluster.
+    ///
+    /// # Errors
+    /// [`StoreError::NotConnected`] when no node of a cluster says who they are.
+    pub async fn nodes(&self) -> Result<Vec<Node>, StoreError> {
+        let Link::Cluster(cluster) = &self.link else {
+            return Ok(vec![Node(None)]);
+        };
+        let masters = cluster.masters().await;
+        if masters.is_empty() {
+            let away = std::io::Error::new(
+                std::io::ErrorKind::ConnectionRefused,
+                "no node of the cluster answers",
+            );
+            return Err(StoreError::NotConnected(away.into()));
+        }
+        let mut nodes: Vec<Node> = masters
+            .into_iter()
+            .map(|master| Node(Some(master.address)))
+            .collect();
+        nodes.sort();
+        Ok(nodes)
+    }
+
+    /// The server that holds a bucket, as far as known: of a cluster that was not asked yet all are one.
+    pub(super) fn node_of(&self, bucket: Bucket) -> Node {
+        match &self.link {
+            Link::Single(_) => Node(None),
+            Link::Cluster(cluster) => Node(cluster.address_of(&bucket.due())),
+        }
+    }
+
+    /// Asks every server of the store the same thing: one answer from a single server, one a master from a cluster.
+    ///
+    /// # Errors
+    /// [`StoreError`] when any of them does not answer.
+    pub async fn every_node(&self, command: &Cmd) -> Result<Vec<String>, StoreError> {
+        let answers = self.send_to_every_node(command).await?;
+        answers.into_iter().map(|answer| super::text(answer?)).collect()
+    }
+
+    /// Asks every server of the store the same thing, and leaves out those that do not answer: who is away decides
+    /// nothing either.
+    ///
+    /// # Errors
+    /// [`StoreError`] when none answers.
+    pub async fn every_node_there(&self, command: &Cmd) -> Result<Vec<String>, StoreError> {
+        let (mut answers, mut failed) = (Vec::new(), None);
+        for answer in self.send_to_every_node(command).await? {
+            match answer.and_then(super::text) {
+                Ok(answer) => answers.push(answer),
+                Err(error) => failed = Some(error),
+            }
+        }
+        match failed {
+            Some(error) if answers.is_empty() => Err(error),
+            _ => Ok(answers),
+        }
+    }
+
+    /// The answer of each server, in the order of their addresses.
+    pub(super) async fn send_to_every_node(
+        &self,
+        command: &Cmd,
+    ) -> Result<Vec<Result<Value, StoreError>>, StoreError> {
+        Ok(self.send_to(&self.nodes().await?, command).await)
+    }
+
+    /// The answer of each of these servers.
+    pub(super) async fn send_to(&self, nodes: &[Node], command: &Cmd) -> Vec<Result<Value, StoreError>> {
+        let asked = nodes.iter().map(|node| self.on(node, command));
+        futures::future::join_all(asked).await
+    }
+
+    /// Whether any server of the store answers.
+    pub async fn is_partly_there(&self) -> bool {
+        self.every_node_there(&redis::cmd("PING")).await.is_ok()
+    }
+
+    async fn on(&self, node: &Node, command: &Cmd) -> Result<Value, StoreError> {
+        let (Link::Cluster(cluster), Some(address)) = (&self.link, &node.0) else {
+            return self.command(command).await;
+        };
+        self.in_time(Box::pin(cluster.on(address, command))).await
+    }
+
+    /// One step of a walk over the keys of a server: the next cursor, which is `0` at the end, and some keys. A key that is
+    /// there all the time is seen at least once.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn scan(
+        &self,
+        node: &Node,
+        cursor: &str,
+        count: usize,
+        pattern: Option<&str>,
+    ) -> Result<(String, Vec<Vec<u8>>), StoreError> {
+        let mut scan = redis::cmd("SCAN");
+        scan.arg(cursor).arg("COUNT").arg(count);
+        if let Some(pattern) = pattern {
+            scan.arg("MATCH").arg(pattern);
+        }
+        let page = self.on(node, &scan).await?;
+        redis::from_redis_value(page).map_err(|error| StoreError::UnexpectedReply(error.to_string()))
+    }
+
+    /// Runs many reads: in one batch trip on a single server, one a bucket on a cluster. One that the server refused,
+    /// since the key is of another type, is an answer too.
+    ///
+    /// # Errors
+    /// [`StoreError`] when there is no answer, or the server refused one for another reason: it is loading, say, and what is
+    /// there would look as if it were not.
+    pub async fn many(&self, reads: &[Read]) -> Result<Answers, StoreError> {
+        if reads.is_empty() {
+            return Ok(Answers::new(Vec::new()));
+        }
+        if !self.is_cluster() {
+            let answers = self.together(reads.iter()).await?;
+            return Ok(Answers::new(answers.into_iter().map(Some).collect()));
+        }
+        let runs = groups(reads).into_iter().map(|(_, group)| async move {
+            let answers = self.together(group.iter().map(|at| &reads[*at])).await?;
+            Ok::<_, StoreError>((group, answers))
+        });
+        let runs = stream::iter(runs).buffer_unordered(SLOTS_AT_ONCE);
+        let done: Vec<Group> = runs.try_collect().await?;
+        Ok(in_order(reads.len(), done))
+    }
+
+    /// The same in a batch, in which a server may be away.
+    pub(super) async fn read_in(&self, batch: &Batch<'_>, reads: &[Read]) -> Answers {
+        if !self.is_cluster() {
+            let answers = batch.note(self.many(reads).await);
+            return answers.unwrap_or_else(|| Answers::new(vec![None; reads.len()]));
+        }
+        let runs = groups(reads).into_iter().map(|(bucket, group)| async move {
+            let asked = self.together(group.iter().map(|at| &reads[*at]));
+            let answers = match bucket {
+                Some(bucket) => batch.run(bucket, asked).await,
+                None => batch.note(asked.await),
+            };
+            answers.map(|answers| (group, answers))
+        });
+        let runs = stream::iter(runs).buffer_unordered(SLOTS_AT_ONCE);
+        let done: Vec<Option<Group>> = runs.collect().await;
+        in_order(reads.len(), done.into_iter().flatten().collect())
+    }
+
+    async fn together<'a>(&self, reads: impl Iterator<Item = &'a Read>) -> Result<Vec<Value>, StoreError> {
+        let mut pipeline = Pipeline::new();
+        for read in reads {
+            pipeline.add_command(read.command.clone());
+        }
+        pipeline.ignore_errors();
+        let answers: Vec<Value> = self.pipeline(&pipeline).await?;
+        let mut refused = answers.iter().filter_map(|answer| match answer {
+            Value::ServerError(error) if error.code() != WRONG_TYPE => Some(RedisError::from(error.clone())),
+            _ => None,
+        });
+        match refused.next() {
+            Some(error) => Err(StoreError::from(error)).inspect_err(error_counters::count),
+            None => Ok(answers),
+        }
+    }
+}
+
+/// The places of reads that go together: those of one bucket, and each one outside the buckets alone.
+fn groups(reads: &[Read]) -> Vec<(Option<Bucket>, Vec<usize>)> {
+    let mut buckets: BTreeMap<Bucket, Vec<usize>> = BTreeMap::new();
+    let mut groups = Vec::new();
+    for (at, read) in reads.iter().enumerate() {
+        match read.bucket {
+            Some(bucket) => buckets.entry(bucket).or_default().push(at),
+            None => groups.push((None, vec![at])),
+        }
+    }
+    groups.extend(buckets.into_iter().map(|(bucket, group)| (Some(bucket), group)));
+    groups
+}
+
+fn in_order(count: usize, groups: Vec<Group>) -> Answers {
+    let mut answers = vec![None; count];
+    for (places, values) in groups {
+        for (place, value) in places.into_iter().zip(values) {
+            if let Some(answer) = answers.get_mut(place) {
+                *answer = Some(value);
+            }
+        }
+    }
+    Answers::new(answers)
+}

@@ -1,0 +1,125 @@
+//! What went wrong with commands since this process started, by kind. Counted where a command fails, so a command that
+//! succeeds costs nothing. One count for the process, whatever handles it has on the store.
+
+use crate::StoreError;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Why a command gave no answer that could be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FailureKind {
+    /// No answer within `store.timeout_ms`, or no connection within the deadline.
+    Timeout,
+    /// The connection broke under the command.
+    Broken,
+    /// No connection could be made.
+    Unreachable,
+    /// The server refused: full, read-only, loading, not allowed.
+    Refused,
+    /// An error or an answer that makes no sense.
+    UnexpectedReply,
+}
+
+impl FailureKind {
+    /// Every kind, in the order of [`counts`].
+    pub const ALL: [Self; 5] = [
+        Self::Timeout,
+        Self::Broken,
+        Self::Unreachable,
+        Self::Refused,
+        Self::UnexpectedReply,
+    ];
+
+    /// The word of the metric.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Timeout => "timeout",
+            Self::Broken => "broken",
+            Self::Unreachable => "unreachable",
+            Self::Refused => "refused",
+            Self::UnexpectedReply => "nonsense",
+        }
+    }
+
+    /// What kind of trouble an error is; none when it is no trouble: a script that the server does not know yet is sent again.
+    fn classify(error: &StoreError) -> Option<Self> {
+        match error {
+            StoreError::Refused { code, .. } if code == "NOSCRIPT" => None,
+            StoreError::Refused { .. } => Some(Self::Refused),
+            StoreError::NoAnswer(None) => Some(Self::Timeout),
+            StoreError::NotConnected(source) if source.is_timeout() => Some(Self::Timeout),
+            StoreError::NotConnected(_) => Some(Self::Unreachable),
+            StoreError::NoAnswer(Some(source)) if source.is_timeout() => Some(Self::Timeout),
+            StoreError::NoAnswer(Some(source)) if source.is_connection_refusal() => Some(Self::Unreachable),
+            StoreError::NoAnswer(Some(source)) if source.is_connection_dropped() || source.is_io_error() => {
+                Some(Self::Broken)
+            }
+            _ => Some(Self::UnexpectedReply),
+        }
+    }
+}
+
+static COUNTS: [AtomicU64; FailureKind::ALL.len()] = [const { AtomicU64::new(0) }; FailureKind::ALL.len()];
+
+/// Counts a command that failed.
+pub(super) fn count(error: &StoreError) {
+    if let Some(kind) = FailureKind::classify(error) {
+        COUNTS[kind as usize].fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// How often the way to the server was lost: behind it, one that started again may answer next.
+#[must_use]
+pub fn connections_lost() -> u64 {
+    let count = |kind: FailureKind| COUNTS[kind as usize].load(Ordering::Relaxed);
+    count(FailureKind::Broken) + count(FailureKind::Unreachable)
+}
+
+/// How often each kind of trouble was met, in the order of [`FailureKind::ALL`].
+#[must_use]
+pub fn counts() -> [u64; FailureKind::ALL.len()] {
+    COUNTS.each_ref().map(|count| count.load(Ordering::Relaxed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::ErrorKind;
+
+    #[test]
+    fn each_error_has_its_kind() {
+        let io = |kind: ErrorKind| StoreError::NoAnswer(Some(std::io::Error::from(kind).into()));
+        let never_sent = |kind: ErrorKind| StoreError::NotConnected(std::io::Error::from(kind).into());
+        let refused = |code: &str| StoreError::Refused {
+            code: code.to_owned(),
+            source: (redis::ErrorKind::Client, "refused").into(),
+        };
+        for (error, kind) in [
+            (StoreError::NoAnswer(None), Some(FailureKind::Timeout)),
+            (io(ErrorKind::TimedOut), Some(FailureKind::Timeout)),
+            (never_sent(ErrorKind::TimedOut), Some(FailureKind::Timeout)),
+            (
+                never_sent(ErrorKind::ConnectionRefused),
+                Some(FailureKind::Unreachable),
+            ),
+            (io(ErrorKind::BrokenPipe), Some(FailureKind::Broken)),
+            (io(ErrorKind::ConnectionRefused), Some(FailureKind::Unreachable)),
+            (refused("OOM"), Some(FailureKind::Refused)),
+            (refused("NOSCRIPT"), None),
+            (
+                StoreError::UnexpectedReply("x".to_owned()),
+                Some(FailureKind::UnexpectedReply),
+            ),
+        ] {
+            assert_eq!(FailureKind::classify(&error), kind, "{error:?}");
+        }
+        for (at, kind) in FailureKind::ALL.into_iter().enumerate() {
+            assert_eq!(kind as usize, at, "{kind:?}");
+        }
+        let before = counts();
+        count(&StoreError::UnexpectedReply("x".to_owned()));
+        assert!(
+            counts()[FailureKind::UnexpectedReply as usize] > before[FailureKind::UnexpectedReply as usize]
+        );
+    }
+}

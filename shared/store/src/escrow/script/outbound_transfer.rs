@@ -1,0 +1,107 @@
+//! What goes to a payee in another account when an escrow ends there or is disputed (decision D28).
+
+use super::{Requester, facts_of};
+use crate::audit;
+use crate::escrow::{Escrow, EscrowStatus, Party};
+use crate::intent::NewIntent;
+use crate::transaction::TransactionType;
+use crate::transit::script::deliver;
+use crate::transit::{Credit, IntentParts, Transit};
+use crate::{Store, StoreError};
+
+/// How the transit of an operator's decision is called; a party's is called by what the escrow became.
+pub(crate) const RESOLVED: &str = "resolved";
+
+/// What goes to the account of a payee.
+pub(crate) struct OutboundTransfer<'a> {
+    pub(crate) escrow: &'a Escrow,
+    pub(crate) name: &'a str,
+    pub(crate) becomes: EscrowStatus,
+    pub(crate) actor: &'a str,
+    /// The id of the transaction, when money goes.
+    pub(crate) credit: Option<&'a String>,
+    /// The payee's own intent, when the payee asked.
+    pub(crate) intent: Option<(&'a Requester<'a>, &'a NewIntent<'a>)>,
+}
+
+impl OutboundTransfer<'_> {
+    pub(crate) fn transit(&self) -> Transit {
+        let escrow = self.escrow;
+        let Party {
+            account,
+            owner,
+            wallet,
+        } = &escrow.payee;
+        let credit = self.credit.map(|transaction| Credit {
+            nanos: escrow.amount.get(),
+            kind: TransactionType::EscrowRelease.as_str().to_owned(),
+            transaction: transaction.clone(),
+            counterparty: format!("escrow:{}", escrow.number),
+            currency: escrow.currency.clone(),
+            memo: None,
+        });
+        let intent = self.intent.map(|(asked, new)| IntentParts {
+            id: asked.once.id.clone(),
+            kind: new.kind.as_str().to_owned(),
+            agent: new.agent.to_owned(),
+            heads: new.heads(false, &[]),
+            fields: new.fields(),
+        });
+        let happened = match self.becomes {
+            EscrowStatus::Disputed => "escrow.disputed",
+            EscrowStatus::Refunded => "escrow.refunded",
+            _ => "escrow.released",
+        };
+        let of_payee = intent.as_ref().map(|intent| intent.id.as_str());
+        let audit = audit::entry(
+            happened,
+            escrow.payee.agent(),
+            self.actor,
+            &facts_of(escrow, of_payee),
+        );
+        Transit {
+            id: transit_id(escrow.number, self.name),
+            from_account: escrow.payer.account.clone(),
+            to_account: account.clone(),
+            mode: escrow.mode.as_str().to_owned(),
+            to_owner: owner.clone(),
+            to_wallet: *wallet,
+            credit,
+            // A disputed escrow stays open for the wallet (decision D67).
+            escrow: (self.becomes != EscrowStatus::Disputed).then_some(escrow.number),
+            intent,
+            audit: Some(audit),
+            lists: None,
+        }
+    }
+}
+
+fn transit_id(escrow: u64, name: &str) -> String {
+    format!("escrow:{escrow}:{name}")
+}
+
+/// Delivers at once what the worker would deliver soon.
+pub(crate) async fn deliver_now(store: &Store, transit: Option<&Transit>) -> Result<(), StoreError> {
+    let Some(transit) = transit else { return Ok(()) };
+    let delivered = deliver(store, transit).await;
+    if let Err(error) = &delivered {
+        tracing::warn!(transit = transit.id, %error, "not delivered yet; the worker goes on");
+    }
+    delivered
+}
+
+/// Delivers what an earlier attempt of the payee left in transit. What was sent first counts, whatever is asked now.
+pub(crate) async fn deliver_pending(store: &Store, escrow: &Escrow) -> Result<(), StoreError> {
+    let mut look = redis::cmd("HMGET");
+    look.arg(escrow.payer.keys().bucket().transit());
+    for status in [EscrowStatus::Released, EscrowStatus::Disputed] {
+        look.arg(transit_id(escrow.number, status.as_str()));
+    }
+    let rows: Vec<Option<String>> = store.command(&look).await?;
+    for row in rows.into_iter().flatten() {
+        let transit = serde_json::from_str(&row);
+        let transit: Transit = transit.map_err(|_| StoreError::UnexpectedReply("transit row".to_owned()))?;
+        deliver(store, &transit).await?;
+    }
+    Ok(())
+}

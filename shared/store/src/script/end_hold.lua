@@ -1,0 +1,30 @@
+-- Fragment: the end of a hold, which `settle`, `void` and `reap` have in common. Needs clock.lua.
+-- Takes the keys of a hold (hold.rs), and ARGV.allow_id.
+
+-- Moves the counters of the hold's own periods from the estimate to `cost_text`, ends what its agent holds when the hold was
+-- `open` (that never falls below zero), and writes the audit line. Returns whether the run has a record with spending: that
+-- expires, and it must not come back without a life and with less than nothing spent.
+-- Whoever calls it removes the hold first: what breaks off here must not begin again and move the same twice.
+-- The end of a hold leaves the account's version as it is. That guards against a store that lost writes, and after a lost
+-- end the hold is open again with its whole estimate charged, to be settled, voided or kept anew. Only what the call cost
+-- beyond its estimate is then not counted until it is settled again.
+local function end_hold(value_text, open, how_text, cost_text)
+  local estimate_text, day_text, month_text, named = string.match(value_text, '^H (%d+) (%d+) (%d+) ([01]) ')
+  local by = cost_text - estimate_text -- amounts end below 2^53
+  local by_text = format('%d', by)
+  call('HINCRBY', KEYS.agent, 'd' .. day_text, by_text)
+  call('HINCRBY', KEYS.agent, 'm' .. month_text, by_text)
+  if open and call('HINCRBY', KEYS.agent, 'held', format('%d', -estimate_text)) < 0 then
+    call('HSET', KEYS.agent, 'held', '0')
+  end
+  call('HINCRBY', KEYS.account, 't' .. month_text, by_text)
+  local spent = named == '1'
+  -- Where nothing was spent before there may be no record: an approved call is counted in every one.
+  if spent and call('HINCRBY', KEYS.run, 'spent', by_text) == by and call('HEXISTS', KEYS.run, 'calls') == 0 then
+    call('HDEL', KEYS.run, 'spent')
+    spent = false
+  end
+  local seq = call('HINCRBY', KEYS.account, 'live_audit_seq', '1')
+  call('RPUSH', KEYS.audit_log, format('%d %d A ', seq, now_ms) .. how_text .. ' ' .. cost_text .. ' ' .. ARGV.allow_id .. ' ' .. value_text)
+  return spent
+end

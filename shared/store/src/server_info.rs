@@ -1,0 +1,161 @@
+//! What the servers of the store say of themselves: memory, persistence, replicas. One `INFO` from each, now and then.
+
+use crate::info::{field, number};
+use crate::sanity::LOST_WRITES;
+use crate::{Store, StoreError};
+
+/// All servers of the store together, or the worst of them.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ServerInfo {
+    /// Servers that answered.
+    pub nodes: u64,
+    /// Bytes of memory used by all.
+    pub memory_used: u64,
+    /// Bytes of memory that all may use; 0 when one has no limit.
+    pub memory_max: u64,
+    /// How full the fullest server is, from 0 to 1; 0 when none has a limit.
+    pub memory_fullest: f64,
+    /// Whether none may evict.
+    pub never_evicts: bool,
+    /// Keys that were evicted: each may have been money.
+    pub evicted_keys: u64,
+    /// Writes of their append-only files or of their primaries that they left out.
+    pub lost_writes: u64,
+    /// Whether all write an append-only file.
+    pub aof_enabled: bool,
+    /// Whether the last write of all append-only files and snapshots went well.
+    pub persistence_ok: bool,
+    /// Times that a write had to wait for the disk.
+    pub fsync_delayed: u64,
+    /// Replicas of the server that has the fewest.
+    pub replicas_fewest: u64,
+    /// Seconds since the replica that was silent longest was heard.
+    pub replica_lag_seconds: u64,
+    /// Connections of all callers.
+    pub clients: u64,
+    /// Commands a second, as the servers count them.
+    pub commands_a_second: u64,
+    /// Seconds since the last start of any server.
+    pub uptime_seconds: u64,
+}
+
+/// Asks every server.
+///
+/// # Errors
+/// [`StoreError`] when none answers.
+pub async fn read(store: &Store) -> Result<ServerInfo, StoreError> {
+    Ok(ServerInfo::from_replies(
+        &store.every_node_there(&redis::cmd("INFO")).await?,
+    ))
+}
+
+/// Whether a field that is there says `ok`; one that an older server does not have says nothing.
+fn is_ok(info: &str, name: &str) -> bool {
+    field(info, name).is_none_or(|text| text == "ok")
+}
+
+/// `slave0:ip=…,port=…,state=online,offset=…,lag=1`
+fn worst_lag(info: &str) -> u64 {
+    let replicas = info
+        .lines()
+        .filter(|line| line.starts_with("slave") && line.contains(":ip="));
+    let lags = replicas.filter_map(|line| {
+        let lag = line
+            .trim()
+            .split(',')
+            .find_map(|part| part.strip_prefix("lag="))?;
+        lag.parse().ok()
+    });
+    lags.max().unwrap_or(0)
+}
+
+impl ServerInfo {
+    /// What the answers to `INFO` say.
+    #[must_use]
+    pub fn from_replies(infos: &[String]) -> Self {
+        let sum = |name: &str| infos.iter().map(|info| number(info, name)).sum();
+        let least = |name: &str| {
+            infos
+                .iter()
+                .map(|info| number(info, name))
+                .min()
+                .unwrap_or_default()
+        };
+        let all = |holds: fn(&str) -> bool| !infos.is_empty() && infos.iter().all(|info| holds(info));
+        let unlimited = infos.iter().any(|info| number(info, "maxmemory") == 0);
+        Self {
+            nodes: infos.len() as u64,
+            memory_used: sum("used_memory"),
+            memory_max: if unlimited { 0 } else { sum("maxmemory") },
+            memory_fullest: infos.iter().map(|info| fullness(info)).fold(0.0, f64::max),
+            never_evicts: all(|info| field(info, "maxmemory_policy") == Some("noeviction")),
+            evicted_keys: sum("evicted_keys"),
+            lost_writes: sum(LOST_WRITES),
+            aof_enabled: all(|info| field(info, "aof_enabled") == Some("1")),
+            persistence_ok: all(|info| {
+                [
+                    "aof_last_write_status",
+                    "aof_last_bgrewrite_status",
+                    "rdb_last_bgsave_status",
+                ]
+                .iter()
+                .all(|name| is_ok(info, name))
+            }),
+            fsync_delayed: sum("aof_delayed_fsync"),
+            replicas_fewest: least("connected_slaves"),
+            replica_lag_seconds: infos.iter().map(|info| worst_lag(info)).max().unwrap_or(0),
+            clients: sum("connected_clients"),
+            commands_a_second: sum("instantaneous_ops_per_sec"),
+            uptime_seconds: least("uptime_in_seconds"),
+        }
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a ratio for people")]
+fn fullness(info: &str) -> f64 {
+    match number(info, "maxmemory") {
+        0 => 0.0,
+        most => number(info, "used_memory") as f64 / most as f64,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn info(used: u64, max: u64, aof: &str, replicas: &str) -> String {
+        let head = format!("# Memory\r\nused_memory:{used}\r\nused_memory_human:1M\r\nmaxmemory:{max}\r\n");
+        let rest = format!(
+            "maxmemory_policy:noeviction\r\naof_enabled:1\r\naof_last_write_status:{aof}\r\naof_delayed_fsync:2\r\n"
+        );
+        format!(
+            "{head}{rest}connected_clients:3\r\nuptime_in_seconds:50\r\nevicted_keys:0\r\nunexpected_error_replies:2\r\n{replicas}"
+        )
+    }
+
+    #[test]
+    fn several_servers_are_summed_and_the_worst_is_reported() {
+        let two = "connected_slaves:2\r\nslave0:ip=10.0.0.1,port=1,state=online,offset=5,lag=0\r\n\
+                   slave1:ip=10.0.0.2,port=1,state=online,offset=5,lag=7\r\n";
+        let one = "connected_slaves:1\r\nslave0:ip=10.0.0.3,port=1,state=online,offset=5,lag=1\r\n";
+        let look = ServerInfo::from_replies(&[info(10, 100, "ok", two), info(90, 100, "ok", one)]);
+        assert_eq!((look.nodes, look.memory_used, look.memory_max), (2, 100, 200));
+        assert!((look.memory_fullest - 0.9).abs() < 1e-9);
+        assert_eq!((look.replicas_fewest, look.replica_lag_seconds), (1, 7));
+        assert!(look.never_evicts && look.aof_enabled && look.persistence_ok);
+        assert_eq!(
+            (look.clients, look.uptime_seconds, look.fsync_delayed),
+            (6, 50, 4)
+        );
+        assert_eq!((look.lost_writes, look.evicted_keys), (4, 0));
+    }
+
+    #[test]
+    fn one_bad_server_is_enough() {
+        let bad = info(10, 0, "err", "").replace("noeviction", "allkeys-lru");
+        let look = ServerInfo::from_replies(&[info(10, 100, "ok", ""), bad]);
+        assert!(!look.never_evicts && !look.persistence_ok && look.aof_enabled);
+        assert_eq!(look.memory_max, 0, "one without a limit has no sum");
+        assert!(!ServerInfo::from_replies(&[]).aof_enabled && !ServerInfo::from_replies(&[]).never_evicts);
+    }
+}

@@ -1,0 +1,78 @@
+//! What the scripts are told of the intent that a spend is kept in.
+
+use super::{Injection, REASONS, Scope, Spend, SpendStep};
+use crate::intent::{Decision, NewIntent};
+use domain::intent::Kind;
+
+/// What the script is told of the intent.
+pub(crate) struct IntentArgs<'a> {
+    pub(crate) id: &'a str,
+    pub(crate) spare_id: &'a str,
+    pub(crate) head: &'a str,
+    pub(crate) heads: String,
+    pub(crate) fields: Vec<String>,
+    pub(crate) event: &'static str,
+    pub(crate) why: Option<&'a str>,
+    pub(crate) injection: Option<Injection<'a>>,
+}
+
+impl<'a> IntentArgs<'a> {
+    pub(crate) fn new(spend: &Spend<'_>, scope: &Scope<'_>, ask: SpendStep<'a>) -> Self {
+        match ask {
+            SpendStep::Request {
+                once,
+                at_ms,
+                request,
+                injection,
+            } => {
+                let new = NewIntent {
+                    kind: Kind::Spend,
+                    fingerprint: &once.fingerprint,
+                    amount: spend.amount,
+                    currency: spend.currency,
+                    actor: scope.actor,
+                    agent: spend.agent,
+                    at_ms,
+                    note: spend.description,
+                    request,
+                    // The script adds it where a wallet moves.
+                    transaction: None,
+                    escrow: None,
+                };
+                Self {
+                    id: &once.id,
+                    spare_id: &once.spare_id,
+                    head: "",
+                    heads: new.heads(true, REASONS),
+                    fields: new.fields(),
+                    event: "spend.requested",
+                    why: None,
+                    injection,
+                }
+            }
+            SpendStep::Approval {
+                record,
+                decision,
+                why,
+            } => Self {
+                id: &record.id,
+                spare_id: &record.id,
+                head: &record.head,
+                heads: record.heads_of(decision, REASONS),
+                fields: fields_of(decision),
+                event: "spend.approved",
+                why,
+                injection: None,
+            },
+        }
+    }
+}
+
+/// The fields of a decision, with their values.
+pub(crate) fn fields_of(decision: &Decision) -> Vec<String> {
+    let word = if decision.granted { "granted" } else { "denied" };
+    let at = decision.at_ms.to_string();
+    ["decision", word, "decided_by", &decision.by, "decided_at", &at]
+        .map(str::to_owned)
+        .to_vec()
+}

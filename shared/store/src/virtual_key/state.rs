@@ -1,0 +1,34 @@
+//! What the store has of a virtual key right now, looked at without counting a request.
+
+use crate::keys::AccountKeys;
+use crate::lookup::VirtualKeyOwner;
+use crate::{Store, StoreError};
+
+/// The standing of a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeyState {
+    /// It is not revoked.
+    pub is_active: bool,
+    /// Requests in its window; 0 when none is open.
+    pub requests: u64,
+}
+
+impl KeyState {
+    /// Reads it: two commands. The next request can find another one; only `authorize.lua` decides.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn read(store: &Store, owner: &VirtualKeyOwner) -> Result<Self, StoreError> {
+        let keys = AccountKeys::new(owner.account());
+        let mut rank = redis::cmd("ZSCORE");
+        rank.arg(keys.active_keys()).arg(owner.key_id());
+        let score: Option<String> = store.command(&rank).await?;
+        let mut rate = redis::cmd("GET");
+        rate.arg(keys.rate(owner.key_id()));
+        let requests: Option<u64> = store.command(&rate).await?;
+        Ok(Self {
+            is_active: score.is_some(),
+            requests: requests.unwrap_or(0),
+        })
+    }
+}

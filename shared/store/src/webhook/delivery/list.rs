@@ -1,0 +1,173 @@
+//! Looking at the deliveries of a webhook: a page of them, the newest, or a certain one.
+
+use super::{Delivery, State};
+use crate::keys::{AccountKeys, DeliverySet};
+use crate::page::{Order, Page, Part};
+use crate::{Store, StoreError};
+use domain::event::EventName;
+use domain::mode::Mode;
+
+/// Deliveries looked at in one round trip when one is searched for.
+const SCANNED: usize = 500;
+
+/// A delivery in a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListedDelivery {
+    /// The delivery.
+    pub delivery: Delivery,
+    /// When it is attempted next, if that is a matter of time.
+    pub next_at_ms: Option<u64>,
+}
+
+/// Deliveries to list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeliveryFilter {
+    /// All of them.
+    All,
+    /// Those that wait.
+    Pending,
+    /// Those that were accepted.
+    Delivered,
+    /// Those that were given up, or never attempted.
+    Failed,
+}
+
+impl DeliveryFilter {
+    /// The sets that name them.
+    const fn sets(self) -> &'static [DeliverySet] {
+        match self {
+            Self::All => &DeliverySet::ALL,
+            Self::Pending => &[DeliverySet::Due, DeliverySet::Parked],
+            Self::Delivered => &[DeliverySet::Delivered],
+            Self::Failed => &[DeliverySet::Failed],
+        }
+    }
+
+    const fn takes(self, state: State) -> bool {
+        match self {
+            Self::All => true,
+            Self::Pending => matches!(state, State::Pending),
+            Self::Delivered => matches!(state, State::Delivered),
+            Self::Failed => matches!(state, State::Failed | State::Refused),
+        }
+    }
+}
+
+/// A number as `dispatch.lua` writes it.
+fn number_text(number: u64) -> String {
+    format!("{number:016}")
+}
+
+impl Delivery {
+    /// The newest deliveries of a webhook, `most` at most, newest first: a bounded look, however many there are.
+    ///
+    /// # Errors
+    /// [`StoreError`], also for a text that makes no sense.
+    pub async fn newest(
+        store: &Store,
+        account: &AccountKeys,
+        mode: Mode,
+        webhook: &str,
+        most: u64,
+    ) -> Result<Vec<Self>, StoreError> {
+        let mut look = redis::cmd("HGET");
+        look.arg(account.webhook(mode, webhook)).arg("next");
+        let last: Option<u64> = store.command(&look).await?;
+        let last = last.unwrap_or(0);
+        if last == 0 {
+            return Ok(Vec::new());
+        }
+        let numbers: Vec<String> = (last.saturating_sub(most) + 1..=last)
+            .rev()
+            .map(number_text)
+            .collect();
+        let mut look = redis::cmd("HMGET");
+        look.arg(account.deliveries(mode, webhook)).arg(&numbers);
+        let texts: Vec<Option<String>> = store.command(&look).await?;
+        let found = texts.into_iter().flatten().map(|text| Self::parse(&text));
+        found.collect::<Option<_>>().ok_or_else(unexpected_reply)
+    }
+
+    /// The delivery of a webhook that fits, by the entry and event it is about: its number, its text, and what that says.
+    /// At most `webhooks.waiting_max` + `webhooks.history_max` are looked at, some hundred at a time.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn find(
+        store: &Store,
+        account: &AccountKeys,
+        mode: Mode,
+        webhook: &str,
+        fits: impl Fn(u64, EventName) -> bool,
+    ) -> Result<Option<(String, String, Self)>, StoreError> {
+        let mut cursor = "0".to_owned();
+        loop {
+            let mut scan = redis::cmd("HSCAN");
+            scan.arg(account.deliveries(mode, webhook)).arg(&cursor);
+            scan.arg("COUNT").arg(SCANNED);
+            let (next, page): (String, Vec<(String, String)>) = store.command(&scan).await?;
+            for (number, text) in page {
+                if let Some(delivery) = Self::parse(&text).filter(|found| fits(found.seq, found.event)) {
+                    return Ok(Some((number, text, delivery)));
+                }
+            }
+            if next == "0" {
+                return Ok(None);
+            }
+            cursor = next;
+        }
+    }
+
+    /// The deliveries of a webhook on a page, newest first. At most `webhooks.waiting_max` + `webhooks.history_max` are there,
+    /// and their numbers are read for each page; of the deliveries themselves those on the page.
+    ///
+    /// # Errors
+    /// [`StoreError`], also for a text that makes no sense.
+    pub async fn list(
+        store: &Store,
+        account: &AccountKeys,
+        mode: Mode,
+        webhook: &str,
+        wanted: DeliveryFilter,
+        page: Page<'_>,
+    ) -> Result<Part<ListedDelivery>, StoreError> {
+        let mut look = redis::pipe();
+        look.atomic();
+        for set in wanted.sets() {
+            let key = account.deliveries_in(mode, webhook, *set);
+            look.cmd("ZRANGE").arg(key).arg(0).arg(-1);
+        }
+        let found: Vec<Vec<String>> = store.pipeline(&look).await?;
+        let numbers = found.iter().flatten().map(|number| number.parse().ok());
+        let mut numbers: Vec<u64> = numbers.collect::<Option<_>>().ok_or_else(unexpected_reply)?;
+        numbers.sort_unstable_by(|a, b| b.cmp(a));
+        let mut part = page.of_all(numbers, Order::Descending, |number| (*number, ""))?;
+        let shown: Vec<String> = part.records.drain(..).map(number_text).collect();
+        if shown.is_empty() {
+            return Ok(part.with(Vec::new()));
+        }
+        // What they say and when they are due is of one moment.
+        let mut look = redis::pipe();
+        look.atomic();
+        let due = account.deliveries_in(mode, webhook, DeliverySet::Due);
+        look.cmd("HMGET")
+            .arg(account.deliveries(mode, webhook))
+            .arg(&shown);
+        look.cmd("ZMSCORE").arg(due).arg(&shown);
+        let (texts, due): (Vec<Option<String>>, Vec<Option<u64>>) = store.pipeline(&look).await?;
+        let mut listed = Vec::with_capacity(shown.len());
+        for (text, next_at_ms) in texts.into_iter().zip(due) {
+            // One that was forgotten since its number was read is left out, and so is one that ended meanwhile and is not wanted.
+            let Some(text) = text else { continue };
+            let delivery = Self::parse(&text).ok_or_else(unexpected_reply)?;
+            if wanted.takes(delivery.state) {
+                listed.push(ListedDelivery { delivery, next_at_ms });
+            }
+        }
+        Ok(part.with(listed))
+    }
+}
+
+fn unexpected_reply() -> StoreError {
+    StoreError::UnexpectedReply("delivery".to_owned())
+}

@@ -1,0 +1,332 @@
+//! A store in which everything has happened: two accounts, every kind of money, everything in every state it can be in.
+
+use crate::cli;
+use clock::now_ms;
+use domain::id::Kind;
+use domain::mode::Mode;
+use domain::money::Nanos;
+use domain::period::Period;
+use domain::plan::{DEFAULT_PLANS, Plans};
+use harness::{Admin, AdminOptions, Caller, Cli, Redis, Seed, SeedAccount, Store};
+use serde_json::{Value, json};
+use std::time::Duration;
+use store::call::authorize::{AccountView, Authorize, Charge, Outcome};
+use store::call::hold::HoldName;
+use store::call::reap;
+use store::keys::Bucket;
+use store::once::Once;
+use store::script::change::Scope;
+use store::transfer::{NewTransfer, Transferred};
+use store::wallet::WalletPlace;
+
+/// What each wallet begins with, in USD.
+const START: &str = "100";
+
+/// An account, and callers of its two modes.
+pub struct Tenant {
+    pub account: SeedAccount,
+    pub live: Caller,
+    pub test: Caller,
+    /// The numbers of the wallets of `user`, `ann` and `bob`, and of the agent that was deleted.
+    pub wallets: [u64; 3],
+}
+
+pub struct Fixture {
+    pub redis: Redis,
+    pub store: Store,
+    pub cli: Cli,
+    /// The server; stopped where nothing may move.
+    pub admin: Option<Admin>,
+    pub tenants: [Tenant; 2],
+    /// Escrows by what became of them; the payer is in the first tenant.
+    pub escrows: Escrows,
+    /// Intents of the first tenant.
+    pub spent: String,
+    pub waits: String,
+    pub holds: [String; 2],
+}
+
+/// Numbers of escrows: `own` are within the first tenant, the others go to the second.
+pub struct Escrows {
+    pub pending: u64,
+    pub funded: u64,
+    pub released: u64,
+    pub disputed: u64,
+    pub refunded: u64,
+}
+
+impl Fixture {
+    pub async fn build() -> Self {
+        let redis = Redis::start();
+        let store = redis.store();
+        let seed = Seed::new(&store).await;
+        let cli = cli(&redis);
+        let admin = Admin::start(AdminOptions::new(
+            env!("CARGO_BIN_EXE_tollgate-admin"),
+            redis.url(),
+        ));
+        let tenants = [
+            Tenant::build(&seed, &cli, &admin).await,
+            Tenant::build(&seed, &cli, &admin).await,
+        ];
+        let (spent, waits) = tenants[0].spend().await;
+        tenants[0].transfer(&tenants[1]).await;
+        tenants[1].transfer(&tenants[0]).await;
+        let escrows = escrows(&tenants, &cli).await;
+        let holds = [
+            hold(&store, &tenants[0].account, Duration::from_secs(1000)).await,
+            hold(&store, &tenants[0].account, Duration::ZERO).await,
+        ];
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        let bucket = tenants[0].account.keys.bucket();
+        // The server's own worker may have been quicker.
+        let _kept = reap::sweep(&store, bucket, now_ms()).await.unwrap();
+        Self {
+            redis,
+            store,
+            cli,
+            admin: Some(admin),
+            tenants,
+            escrows,
+            spent,
+            waits,
+            holds,
+        }
+    }
+
+    /// Stops the server and leaves a transfer of 2 USD on its way: the row's bucket and id.
+    pub async fn leave_in_transit(&mut self) -> (Bucket, String) {
+        self.admin = None;
+        let [from, to] = &self.tenants;
+        let place = |tenant: &Tenant| WalletPlace {
+            account: tenant.account.id.clone(),
+            mode: Mode::Live,
+            owner: "ann".to_owned(),
+            number: tenant.wallets[1],
+        };
+        let mint = |kind: Kind| kind.mint(now_ms()).unwrap();
+        let once = Once {
+            id: mint(Kind::Intent),
+            spare_id: mint(Kind::Intent),
+            fingerprint: "0f".repeat(32),
+        };
+        let transaction = mint(Kind::Transaction);
+        let transfer = NewTransfer {
+            once: &once,
+            record_life: Some(Duration::from_secs(1000)),
+            from: &place(from),
+            to: &place(to),
+            amount: Nanos::new(2_000_000_000).unwrap(),
+            currency: "USD",
+            memo: None,
+            transaction: &transaction,
+            arrival: &mint(Kind::Transaction),
+            closed: false,
+            request: "{}",
+            at_ms: now_ms(),
+        };
+        let scope = Scope {
+            account: &from.account.id,
+            mode: Mode::Live,
+            actor: "test",
+        };
+        let (sent, _) = transfer.send(&self.store, &scope).await.unwrap();
+        assert!(matches!(sent, Transferred::Done { .. }), "{sent:?}");
+        (from.account.keys.bucket(), transaction)
+    }
+
+    /// The store's day and month.
+    pub fn period(&self) -> Period {
+        Period::at(now_ms())
+    }
+}
+
+impl Tenant {
+    async fn build(seed: &Seed, cli: &Cli, admin: &Admin) -> Self {
+        let account = seed.account("enterprise").await;
+        let live = admin.caller(&account.api_key(Mode::Live).await);
+        let test = admin.caller(&account.api_key(Mode::Test).await);
+        let mut tenant = Self {
+            account,
+            live,
+            test,
+            wallets: [0; 3],
+        };
+        for agent in ["ann", "bob", "gone"] {
+            ok(&tenant.live, "/v1/wallets/create", json!({ "botId": agent })).await;
+        }
+        // One that has no wallet: its spends are only tracked.
+        for agent in ["ann", "bob", "poor"] {
+            let policy = json!({ "name": "open", "agentId": agent, "approvalThreshold": 50 });
+            ok(&tenant.live, "/v1/policies", policy).await;
+        }
+        let id = tenant.account.id.clone();
+        for (at, owner) in ["user", "ann", "bob"].into_iter().enumerate() {
+            for (number, more) in [(1, &[][..]), (2, &["--pending"])] {
+                let reference = format!("{owner}-{number}");
+                let args = ["deposit", "--account", &id, "--wallet", owner, "--amount", START];
+                let _ = cli.json(&[&args[..], &["--reference", &reference], more].concat());
+            }
+            tenant.wallets[at] = tenant.wallet(owner).await;
+        }
+        let _ = cli.json(&["deposit", "confirm", "--account", &id, "--reference", "bob-2"]);
+        let gone = tenant.wallet("gone").await;
+        for (from, to) in [(tenant.wallets[0], gone), (gone, tenant.wallets[0])] {
+            let body = json!({ "from": from, "to": to, "amount": 1 });
+            ok(&tenant.live, "/v1/wallet/transfer", body).await;
+        }
+        assert_eq!(tenant.live.delete("/v1/agents/gone").await.status, 200);
+        ok(&tenant.test, "/v1/wallets/create", json!({ "botId": "ann" })).await;
+        let wallet = json!({ "wallet": "ann", "amount": 5, "reference": "test-1" });
+        ok(&tenant.test, "/v1/wallet/deposits", wallet).await;
+        let user = json!({ "wallet": "user", "amount": 5, "reference": "test-2" });
+        ok(&tenant.test, "/v1/wallet/deposits", user).await;
+        tenant
+    }
+
+    async fn wallet(&self, owner: &str) -> u64 {
+        let path = match owner {
+            "user" => "/v1/wallet".to_owned(),
+            agent => format!("/v1/agents/{agent}/wallet"),
+        };
+        let body = self.live.get(&path).await.json();
+        let number = body.pointer("/user_wallet/walletId").or(body.get("walletId"));
+        number
+            .and_then(Value::as_u64)
+            .unwrap_or_else(|| panic!("{owner}: {body}"))
+    }
+
+    /// Spends that are settled, tracked only, refused, waiting, approved and denied: a settled one, and one that waits.
+    async fn spend(&self) -> (String, String) {
+        let spend = async |body: Value, status: u16| {
+            let reply = self.live.post("/v1/spend", body).await;
+            assert_eq!(reply.status, status, "{}", reply.text());
+            reply.json()["intent_id"].as_str().expect("an intent").to_owned()
+        };
+        let settled = spend(json!({ "agent": "ann", "amount": 3, "runId": "run-1" }), 200).await;
+        spend(json!({ "agent": "poor", "amount": 2 }), 200).await;
+        spend(
+            json!({ "agent": "ann", "amount": 1, "idempotency_key": "k" }),
+            200,
+        )
+        .await;
+        let waits = spend(json!({ "agent": "ann", "amount": 60 }), 202).await;
+        for verdict in ["approve", "deny"] {
+            let id = spend(json!({ "agent": "bob", "amount": 51 }), 202).await;
+            ok(&self.live, &format!("/v1/intents/{id}/{verdict}"), json!({})).await;
+        }
+        (settled, waits)
+    }
+
+    /// Transfers within the tenant and to another one.
+    async fn transfer(&self, other: &Self) {
+        for (from, to) in [
+            ("user", json!("bob")),
+            ("ann", json!(other.wallets[2])),
+            ("bob", json!(other.wallets[0])),
+        ] {
+            let body = json!({ "from": from, "to": to, "amount": "0.123456789" });
+            ok(&self.live, "/v1/wallet/transfer", body).await;
+        }
+    }
+}
+
+/// Posts what must succeed.
+pub async fn ok(caller: &Caller, path: &str, body: Value) -> Value {
+    let reply = caller.post(path, body.clone()).await;
+    assert_eq!(reply.status, 200, "{path} {body}: {}", reply.text());
+    reply.json()
+}
+
+/// Escrows in every state, within the first tenant and from it to the second.
+async fn escrows([payer, payee]: &[Tenant; 2], cli: &Cli) -> Escrows {
+    let made = async |to: u64, fund: bool| {
+        let body = json!({ "fromWalletId": payer.wallets[1], "toWalletId": to, "amount": 1.5 });
+        let made = ok(&payer.live, "/v1/escrow/create", body).await;
+        let number = made["escrow"]["id"].as_u64().expect("a number");
+        if fund {
+            ok(&payer.live, "/v1/escrow/fund", json!({ "escrowId": number })).await;
+        }
+        number
+    };
+    let mut last = None;
+    for to in [payer.wallets[2], payee.wallets[1]] {
+        let callers = if to == payer.wallets[2] {
+            [payer, payer]
+        } else {
+            [payer, payee]
+        };
+        let (pending, funded) = (made(to, false).await, made(to, true).await);
+        let mut of = [0; 4];
+        for (at, (verdict, resolve)) in [
+            ("release", ""),
+            ("dispute", ""),
+            ("dispute", "payer"),
+            ("dispute", "payee"),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            for caller in callers {
+                of[at] = made(to, true).await;
+                let body = json!({ "escrowId": of[at] });
+                ok(&caller.live, &format!("/v1/escrow/{verdict}"), body.clone()).await;
+                let lost = caller.live.post("/v1/escrow/release", body).await;
+                assert_eq!(lost.status, 409, "{}", lost.text());
+                if !resolve.is_empty() {
+                    let number = of[at].to_string();
+                    let _ = cli.json(&["escrow", "resolve", "--escrow", &number, "--to", resolve]);
+                }
+            }
+        }
+        let refused = payer
+            .live
+            .post("/v1/escrow/release", json!({ "escrowId": pending }))
+            .await;
+        assert_eq!(refused.status, 400, "{}", refused.text());
+        last = Some(Escrows {
+            pending,
+            funded,
+            released: of[0],
+            disputed: of[1],
+            refunded: of[2],
+        });
+    }
+    last.expect("two rounds")
+}
+
+/// Charges a call of 2 USD; its id.
+pub async fn hold(store: &Store, account: &SeedAccount, life: Duration) -> String {
+    let agent = account.agent("ann");
+    agent.provider_key("sk-test").await;
+    let (key_id, _) = agent.virtual_key_with_id().await;
+    let name = HoldName {
+        account: account.id.clone(),
+        agent: agent.id.clone(),
+        run: "run-1".to_owned(),
+        allow_id: Kind::Allow.mint(now_ms()).unwrap(),
+    };
+    let plans = Plans::parse(DEFAULT_PLANS).unwrap();
+    let view = AccountView {
+        plan: "enterprise".to_owned(),
+        ..AccountView::default()
+    };
+    let charge = Charge {
+        estimate: Nanos::new(2_000_000_000).unwrap(),
+        run_named: true,
+        hold_life: life,
+        price_version: "0123456789abcdef",
+        model: "gpt-4o-mini",
+        provider: "openai",
+    };
+    let authorize = Authorize {
+        name: &name,
+        key_id: &key_id,
+        view: &view,
+        plan: plans.get("enterprise").unwrap(),
+        charge: Some(&charge),
+    };
+    let answer = authorize.execute(store).await.unwrap();
+    assert!(matches!(answer.outcome, Outcome::Charged { .. }), "{answer:?}");
+    name.allow_id
+}

@@ -1,0 +1,69 @@
+//! Money between accounts on two nodes: what left one of them arrives in the other only when it is sure that it left.
+
+use crate::disk::code;
+use crate::money::Depositor;
+use crate::world::{ADMIN, MASTERS, SOON, World, accept};
+use harness::{Cli, eventually};
+use serde_json::json;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_failover_can_take_back_does_not_arrive() {
+    let world = World::start(0).await;
+    let node = (world.home() + 1) % MASTERS;
+    let replica = world.cluster.replica_of(node);
+    let admin = world.admin("replicas(1)");
+    let payer = Depositor::new(&world.account_on(node).await, &admin).await;
+    let payee = Depositor::new(&world.account_on((node + 1) % MASTERS).await, &admin).await;
+    payer.must_deposit("payer").await;
+    payee.must_deposit("payee").await;
+    let wallet = payee.caller.get("/v1/wallet").await.json()["user_wallet"]["walletId"].clone();
+    let transfer = json!({ "from": "user", "to": wallet, "amount": "1", "idempotency_key": "transfer" });
+    let nodes = world.cluster.nodes();
+
+    world.cluster.cut_off(replica);
+    let reply = payer.caller.post("/v1/wallet/transfer", transfer.clone()).await;
+    assert_eq!(
+        (reply.status, code(&reply)),
+        (503, "NOT_CONFIRMED".to_owned()),
+        "{}",
+        reply.text()
+    );
+    let rows = payer.account.keys.bucket().transit();
+    assert_eq!(nodes[node].command::<u64>(&["HLEN", &rows]), 1, "it left");
+    // The transit worker sees it, and does not deliver it.
+    eventually("a delivery that is put off", SOON, async || {
+        let (_, text) = admin.ops("/metrics").expect("the metrics");
+        let line = text
+            .lines()
+            .find_map(|line| line.strip_prefix("tollgate_admin_transits_failed_total "));
+        line.is_some_and(|count| count.trim() != "0").then_some(())
+    })
+    .await;
+    assert_eq!(payee.balance().await, json!(1), "nothing arrived");
+
+    world.cluster.lose(node, &rows);
+    nodes[node].restart();
+    world.cluster.wait_for_replica(node);
+    assert_eq!(
+        nodes[replica].command::<u64>(&["HLEN", &rows]),
+        0,
+        "it never left"
+    );
+    let cli = Cli::new(ADMIN, world.cluster.url());
+    accept(&world, &payer.account);
+    assert_eq!(payer.balance().await, json!(1));
+    assert_eq!(payee.balance().await, json!(1));
+    let check = cli.json(&["ledger", "check"]);
+    assert_eq!(check["ok"], json!(true), "{check}");
+
+    // The same request again does it, once.
+    for _ in 0..2 {
+        let reply = payer.caller.post("/v1/wallet/transfer", transfer.clone()).await;
+        assert_eq!(reply.status, 200, "{}", reply.text());
+    }
+    assert_eq!(
+        (payer.balance().await, payee.balance().await),
+        (json!(0), json!(2))
+    );
+    assert_eq!(cli.json(&["ledger", "check"])["ok"], json!(true));
+}

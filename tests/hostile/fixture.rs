@@ -1,0 +1,142 @@
+//! The servers, the attacker, and how an attack is driven.
+
+use crate::neighbours::Neighbours;
+use domain::mode::Mode;
+use futures::{StreamExt, stream};
+use harness::{
+    Admin, AdminOptions, Answer, Caller, CapPolicy, Edge, EdgeOptions, Redis, Reply, Seed, SeedAccount,
+    SeedAgent, Upstream,
+};
+use std::collections::BTreeMap;
+use tempfile::TempDir;
+
+const PROXY: &str = env!("CARGO_BIN_EXE_tollgate-proxy");
+const ADMIN: &str = env!("CARGO_BIN_EXE_tollgate-admin");
+/// What every agent calls the provider with.
+pub const PROVIDER_KEY: &str = "sk-test-0123456789abcdefghij";
+/// The attacker's plan limits nothing; `slow` has ten calls a minute, as the free plan.
+const PLANS: &str = "[unlimited]\n[slow]\nproxy_requests_per_minute = 10\n";
+/// Requests that an attacker has in flight at the same time.
+const AT_ONCE: usize = 24;
+
+/// How a fixture differs from the usual one.
+#[derive(Default)]
+pub struct Setup {
+    /// Megabytes of the store.
+    pub megabytes: u64,
+    /// Whether nothing can be archived.
+    pub no_archive: bool,
+    /// Settings of both servers: `LIMITS__AGENTS`.
+    pub settings: Vec<(&'static str, String)>,
+}
+
+/// The servers and the attacker's account.
+pub struct Fixture {
+    pub redis: Redis,
+    pub edge: Edge,
+    pub admin: Admin,
+    pub seed: Seed,
+    pub attacker: SeedAccount,
+    _upstream: Upstream,
+    _plans: TempDir,
+}
+
+impl Setup {
+    pub async fn start(self) -> Fixture {
+        let memory = format!("{}mb", self.megabytes);
+        let redis = Redis::start_with(&["--maxmemory", &memory]);
+        let upstream = Upstream::start(|_| Answer::chat(9, 12));
+        let seed = Seed::new(&redis.store()).await;
+        let plans = tempfile::tempdir().unwrap();
+        let file = plans.path().join("plans.toml");
+        std::fs::write(&file, PLANS).unwrap();
+        let mut settings = vec![
+            ("TOLLGATE_PLANS__FILE".to_owned(), file.display().to_string()),
+            (
+                "TOLLGATE_AUDIT__ARCHIVE_AFTER_ENTRIES".to_owned(),
+                "500".to_owned(),
+            ),
+            ("TOLLGATE_AUDIT__SEGMENT_ENTRIES".to_owned(), "500".to_owned()),
+            // A busy machine is not what is tested.
+            ("TOLLGATE_STORE__TIMEOUT_MS".to_owned(), "10000".to_owned()),
+        ];
+        if self.no_archive {
+            let away = [
+                ("ARCHIVE", "s3://away/archive"),
+                ("S3_ENDPOINT", "http://127.0.0.1:1"),
+                ("S3_ACCESS_KEY_ID", "nobody"),
+                ("S3_SECRET_ACCESS_KEY", "nothing"),
+            ];
+            settings.extend(away.map(|(name, value)| (format!("TOLLGATE_AUDIT__{name}"), value.to_owned())));
+        }
+        let mine = self.settings.iter();
+        settings.extend(mine.map(|(name, value)| (format!("TOLLGATE_{name}"), value.clone())));
+        let edge = EdgeOptions::new(PROXY, redis.url(), upstream.base_url());
+        let edge = settings
+            .iter()
+            .fold(edge, |edge, (name, value)| edge.env(name, value));
+        let admin = AdminOptions::new(ADMIN, redis.url()).env("TOLLGATE_WEBHOOKS__ALLOW_PRIVATE", "true");
+        let admin = settings
+            .iter()
+            .fold(admin, |admin, (name, value)| admin.env(name, value));
+        Fixture {
+            edge: Edge::start(edge),
+            admin: Admin::start(admin),
+            attacker: seed.account("unlimited").await,
+            redis,
+            seed,
+            _upstream: upstream,
+            _plans: plans,
+        }
+    }
+}
+
+impl Fixture {
+    /// The attacker's caller of the management API, whose answers are not held against the document: it would be slower than
+    /// an attacker.
+    pub async fn management(&self, mode: Mode) -> Caller {
+        Caller::new(&self.admin.url(), &self.attacker.api_key(mode).await)
+    }
+
+    /// The attacker's agent, ready to call, and its virtual key.
+    pub async fn agent(&self, id: &str, policy: CapPolicy) -> (SeedAgent, Caller) {
+        let agent = self.attacker.agent(id);
+        agent.cap(policy).await;
+        agent.provider_key(PROVIDER_KEY).await;
+        let caller = Caller::new(&self.edge.url(), &agent.virtual_key().await);
+        (agent, caller)
+    }
+
+    /// Sends `count` requests as fast as they are answered, beside the neighbours, none of whose requests may fail, and counts
+    /// the answers by status.
+    pub async fn attack(&self, count: u64, request: impl AsyncFn(u64) -> Reply) -> BTreeMap<u16, u64> {
+        let neighbours = Neighbours::start(self).await;
+        let answers = neighbours
+            .beside(async {
+                let requests = stream::iter(0..count).map(|at| request(at));
+                let mut answers: BTreeMap<u16, u64> = BTreeMap::new();
+                let mut replies = requests.buffer_unordered(AT_ONCE);
+                while let Some(reply) = replies.next().await {
+                    *answers.entry(reply.status).or_default() += 1;
+                }
+                answers
+            })
+            .await;
+        self.never_full();
+        answers
+    }
+
+    /// The store never refused anything for lack of room.
+    #[track_caller]
+    pub fn never_full(&self) {
+        let errors: String = self.redis.command(&["INFO", "errorstats"]);
+        assert!(!errors.contains("errorstat_OOM"), "the store was full: {errors}");
+    }
+
+    /// How many answers there are with another status than these.
+    #[track_caller]
+    pub fn only(answers: &BTreeMap<u16, u64>, statuses: &[u16]) {
+        let others = answers.keys().find(|status| !statuses.contains(status));
+        assert_eq!(others, None, "{answers:?}");
+    }
+}

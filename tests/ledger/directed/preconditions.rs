@@ -1,0 +1,245 @@
+//! Cap: each limit exactly reached and missed by one nano, whose policy holds, and how far the counters go.
+
+use super::Bench;
+use crate::model::{CEILING, Charge, NO_CHECKS, State};
+use crate::world::{Checked, World, enabled, usd};
+use domain::cap::CapPolicy;
+use domain::money::Nanos;
+use domain::period::Period;
+
+/// The four counters that a call is measured by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Gauge {
+    Run,
+    Day,
+    Month,
+    Tracked,
+}
+
+const GAUGES: [Gauge; 4] = [Gauge::Run, Gauge::Day, Gauge::Month, Gauge::Tracked];
+
+pub async fn all(bench: &Bench<'_>) -> Checked {
+    limits(bench).await?;
+    first_calls(bench).await?;
+    other_runs(bench).await?;
+    policies(bench).await?;
+    freezes(bench).await?;
+    exact(bench).await?;
+    ceilings(bench).await
+}
+
+fn policy(gauge: Gauge, limit: u64) -> CapPolicy {
+    let of = |wanted: Gauge| (gauge == wanted).then(|| usd(limit));
+    CapPolicy {
+        per_run: of(Gauge::Run),
+        daily: of(Gauge::Day),
+        monthly: of(Gauge::Month),
+        ..enabled()
+    }
+}
+
+/// Something already spent that counts for one gauge only.
+fn spent(period: Period, gauge: Gauge, amount: i128) -> Charge {
+    let (today, month) = (period.day, period.month);
+    let (agent, named, day, month) = match gauge {
+        Gauge::Run => ("a", true, today - 1, month - 1),
+        Gauge::Day => ("a", false, today, month - 1),
+        Gauge::Month => ("a", false, today - 1, month),
+        Gauge::Tracked => ("b", false, today, month),
+    };
+    Charge {
+        id: "allow_before".to_owned(),
+        agent: agent.to_owned(),
+        run: "r".to_owned(),
+        named,
+        key_id: "vk_1".to_owned(),
+        period: Period { day, month },
+        estimate: 0,
+        checks: NO_CHECKS.to_owned(),
+        amount,
+        state: State::Settled,
+    }
+}
+
+async fn before<'a>(bench: &Bench<'a>, gauge: Gauge, amount: i128) -> Result<World<'a>, String> {
+    let mut world = bench.world();
+    let charge = spent(bench.period, gauge, amount);
+    if charge.named {
+        let at = crate::snapshot::Window::at(clock::now_ms());
+        let run = crate::model::Run::called(at, at.later(3_600_000));
+        let name = ("a".to_owned(), "r".to_owned());
+        world.model.list(name.clone(), at);
+        world.model.runs.insert(name, run);
+    }
+    world.model.charges.push(charge);
+    world.install().await?;
+    Ok(world)
+}
+
+async fn limits(bench: &Bench<'_>) -> Checked {
+    let max = Nanos::MAX.get();
+    for gauge in GAUGES {
+        for (used, estimate) in [
+            (0, 0),
+            (0, 1),
+            (5, 0),
+            (5, 1),
+            (5, 10),
+            (0, max),
+            (1, max - 1),
+            (max, 0),
+            (max, 1),
+        ] {
+            let sum = used + estimate;
+            for limit in [0, sum.saturating_sub(1), sum, sum + 1, max] {
+                if limit > max {
+                    continue;
+                }
+                let mut world = before(bench, gauge, i128::from(used)).await?;
+                world
+                    .change(|model| set_policy(model, policy(gauge, limit)))
+                    .await?;
+                let mut call = world.call_in("r", estimate);
+                if gauge == Gauge::Tracked {
+                    call.plan.tracked_usd_per_month = Some(usd(limit));
+                }
+                world.authorize(&call).await?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Before anything was spent, limits are missed by one nano as well.
+async fn first_calls(bench: &Bench<'_>) -> Checked {
+    for gauge in GAUGES {
+        for estimate in [9, 10, 11] {
+            let mut world = bench.installed().await?;
+            world.change(|model| set_policy(model, policy(gauge, 10))).await?;
+            let mut call = world.call_in("r", estimate);
+            if gauge == Gauge::Tracked {
+                call.plan.tracked_usd_per_month = Some(usd(10));
+            }
+            world.authorize(&call).await?;
+        }
+    }
+    Ok(())
+}
+
+fn set_policy(model: &mut crate::model::Model, policy: CapPolicy) {
+    if let Some(agent) = model.agents.get_mut("a") {
+        agent.cap = Some(policy);
+    }
+}
+
+/// A run's spend binds calls that name it, of the same agent, and no others.
+async fn other_runs(bench: &Bench<'_>) -> Checked {
+    let mut world = before(bench, Gauge::Run, 10).await?;
+    world
+        .change(|model| set_policy(model, policy(Gauge::Run, 10)))
+        .await?;
+    let mut unnamed = world.call_in("r", 1);
+    unnamed.named = false;
+    world.authorize(&unnamed).await?;
+    let other = world.call_in("s", 10);
+    world.authorize(&other).await?;
+    for estimate in [10, 11] {
+        let unnamed = world.call(estimate);
+        world.authorize(&unnamed).await?;
+    }
+    let mut agent = world.call_in("r", 10);
+    agent.name.agent = "b".to_owned();
+    world.authorize(&agent).await?;
+    let same = world.call_in("r", 1);
+    world.authorize(&same).await
+}
+
+/// An agent's own policy replaces the account's as a whole; without one the account's holds.
+async fn policies(bench: &Bench<'_>) -> Checked {
+    let disabled = CapPolicy {
+        enabled: false,
+        ..enabled()
+    };
+    let own = [None, Some(enabled()), Some(disabled)];
+    let own = own
+        .into_iter()
+        .chain(GAUGES[..3].iter().map(|gauge| Some(policy(*gauge, 5))));
+    for own in own {
+        let account = [None, Some(enabled()), Some(disabled)];
+        let account = account
+            .into_iter()
+            .chain(GAUGES[..3].iter().map(|gauge| Some(policy(*gauge, 3))));
+        for account in account {
+            let mut world = bench.world();
+            world.model.policy = account;
+            if let Some(agent) = world.model.agents.get_mut("a") {
+                agent.cap = own;
+            }
+            world.install().await?;
+            for estimate in [3, 1, 2] {
+                let call = world.call_in("r", estimate);
+                world.authorize(&call).await?;
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn freezes(bench: &Bench<'_>) -> Checked {
+    let mut world = bench.installed().await?;
+    for frozen in [true, false] {
+        world
+            .change(|model| model.agents.values_mut().for_each(|agent| agent.frozen = frozen))
+            .await?;
+        let call = world.call_in("r", 1);
+        world.authorize(&call).await?;
+    }
+    Ok(())
+}
+
+/// Beyond 2^53, where doubles lose the last digit, counters stay exact, and on the way there.
+async fn exact(bench: &Bench<'_>) -> Checked {
+    let edge: i128 = 1 << 53;
+    for gauge in GAUGES {
+        for (used, estimate) in [
+            (edge - 1, 0),
+            (edge - 1, 1),
+            (edge - 1, 2),
+            (edge, 1),
+            (edge + 1, 1),
+            (edge + 1, 0),
+            (edge - 5, 2),
+            (2 * edge - 1, 2),
+            (3 * edge + 1, 3),
+        ] {
+            let mut world = before(bench, gauge, used).await?;
+            let call = world.call_in("r", estimate);
+            world.approve(&call).await?;
+            world.settle(&call.name, estimate, 1).await?;
+            let call = world.call_in("r", 3);
+            world.approve(&call).await?;
+            world.void(&call.name).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Counters are 64-bit integers: a charge that could overflow one is refused before anything is written.
+async fn ceilings(bench: &Bench<'_>) -> Checked {
+    // Doubles are 1024 apart up there.
+    for gauge in GAUGES {
+        for (below, estimate) in [
+            (0, 0),
+            (0, 1024),
+            (1024, 1024),
+            (1024, 2048),
+            (-1024, 0),
+            (-1024, 1024),
+        ] {
+            let mut world = before(bench, gauge, CEILING - below).await?;
+            let call = world.call_in("r", estimate);
+            world.authorize(&call).await?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,228 @@
+//! Everything a store holds, taken in one step, and compared with what it should hold.
+
+use redis::{Cmd, Pipeline};
+use std::collections::BTreeMap;
+use store::Store;
+
+/// All keys with type, expiry and content.
+const DUMP: &str = "
+local out = {}
+for _, key in ipairs(redis.call('KEYS', '*')) do
+  local kind = redis.call('TYPE', key)['ok']
+  local items
+  if kind == 'string' then items = {redis.call('GET', key)}
+  elseif kind == 'hash' then items = redis.call('HGETALL', key)
+  elseif kind == 'zset' then items = redis.call('ZRANGE', key, 0, -1, 'WITHSCORES')
+  else items = redis.call('LRANGE', key, 0, -1) end
+  local row = {key, kind, string.format('%d', redis.call('PEXPIRETIME', key))}
+  for _, item in ipairs(items) do row[#row + 1] = item end
+  out[#out + 1] = row
+end
+return out";
+
+/// The milliseconds between which something happened, both included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Window {
+    pub from: u64,
+    pub to: u64,
+}
+
+impl Window {
+    pub const fn at(ms: u64) -> Self {
+        Self { from: ms, to: ms }
+    }
+
+    pub const fn later(self, by: u64) -> Self {
+        Self {
+            from: self.from + by,
+            to: self.to + by,
+        }
+    }
+
+    /// All moments of both, and those between.
+    pub fn hull(self, other: Self) -> Self {
+        Self {
+            from: self.from.min(other.from),
+            to: self.to.max(other.to),
+        }
+    }
+
+    fn has(self, text: &str) -> bool {
+        text.parse()
+            .is_ok_and(|ms: u64| (self.from..=self.to).contains(&ms))
+    }
+}
+
+/// A value in a hash, or a score.
+#[derive(Debug, Clone)]
+pub enum Cell {
+    Is(String),
+    Within(Window),
+}
+
+impl Cell {
+    pub fn new(value: impl ToString) -> Self {
+        Self::Is(value.to_string())
+    }
+
+    fn agrees(&self, text: &str) -> bool {
+        match self {
+            Self::Is(expected) => expected == text,
+            Self::Within(window) => window.has(text),
+        }
+    }
+
+    fn text(&self) -> String {
+        match self {
+            Self::Is(text) => text.clone(),
+            Self::Within(window) => window.from.to_string(),
+        }
+    }
+}
+
+/// What a key holds.
+#[derive(Debug, Clone)]
+pub enum Shape {
+    Text(String),
+    Hash(BTreeMap<String, Cell>),
+    Zset(BTreeMap<String, Cell>),
+    /// Counts of a hash whose fields begin with a moment: moment, the rest of the field, count.
+    Counts(Vec<(Window, String, u64)>),
+    /// Lines of an audit log: number, moment, the rest.
+    Log(Vec<(u64, Window, String)>),
+}
+
+/// A key that should be there.
+#[derive(Debug, Clone)]
+pub struct Record {
+    pub expires: Option<Window>,
+    pub shape: Shape,
+}
+
+/// Everything that should be there, by key.
+pub type Expected = BTreeMap<String, Record>;
+
+/// Compares the whole store with `expected`.
+pub async fn compare(store: &Store, expected: &Expected) -> Result<(), String> {
+    let dump = redis::cmd("EVAL").arg(DUMP).arg(0).take();
+    let rows: Vec<Vec<String>> = store
+        .command(&dump)
+        .await
+        .map_err(|error| format!("no snapshot: {error:?}"))?;
+    let mut missing: Vec<&String> = expected.keys().collect();
+    for row in &rows {
+        let [key, kind, expires, items @ ..] = row.as_slice() else {
+            return Err(format!("a row {row:?}"));
+        };
+        let Some(record) = expected.get(key) else {
+            return Err(format!("unexpected key {key}: {items:?}"));
+        };
+        missing.retain(|name| *name != key);
+        let expiry_agrees = match record.expires {
+            None => expires == "-1",
+            Some(window) => window.has(expires),
+        };
+        if !expiry_agrees {
+            return Err(format!(
+                "{key} expires at {expires}, expected {:?}",
+                record.expires
+            ));
+        }
+        if !agrees(&record.shape, kind, items) {
+            return Err(format!("{key} is {items:?}, expected {:?}", record.shape));
+        }
+    }
+    if missing.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("missing: {missing:?}"))
+    }
+}
+
+fn agrees(shape: &Shape, kind: &str, items: &[String]) -> bool {
+    match shape {
+        Shape::Text(text) => kind == "string" && items == [text.as_str()],
+        Shape::Hash(cells) => kind == "hash" && pairs_agree(cells, items),
+        Shape::Zset(cells) => kind == "zset" && pairs_agree(cells, items),
+        Shape::Counts(counts) => kind == "hash" && counts_agree(counts, items),
+        Shape::Log(entries) => {
+            kind == "list"
+                && entries.len() == items.len()
+                && entries.iter().zip(items).all(|((seq, at, rest), item)| {
+                    let mut words = item.splitn(3, ' ');
+                    words.next() == Some(&seq.to_string())
+                        && words.next().is_some_and(|text| at.has(text))
+                        && words.next() == Some(rest.as_str())
+                })
+        }
+    }
+}
+
+fn counts_agree(counts: &[(Window, String, u64)], items: &[String]) -> bool {
+    let same = |pair: &[String]| {
+        let (moment, rest) = pair[0].split_once(' ').unwrap_or_default();
+        let mut its = counts
+            .iter()
+            .filter(|(at, name, _)| at.has(moment) && name == rest);
+        its.any(|(_, _, count)| count.to_string() == pair[1])
+    };
+    counts.len() * 2 == items.len() && items.chunks(2).all(same)
+}
+
+fn pairs_agree(cells: &BTreeMap<String, Cell>, items: &[String]) -> bool {
+    let pairs = items.chunks(2);
+    cells.len() == pairs.len()
+        && pairs
+            .into_iter()
+            .all(|pair| cells.get(&pair[0]).is_some_and(|cell| cell.agrees(&pair[1])))
+}
+
+/// Empties the store and writes what `expected` says into it.
+pub async fn install(store: &Store, expected: &Expected) -> Result<(), String> {
+    store.versions().forget_all();
+    let mut pipeline = Pipeline::new();
+    pipeline.cmd("FLUSHDB");
+    for (key, record) in expected {
+        pipeline.add_command(write(key, &record.shape));
+        if let Some(window) = record.expires {
+            pipeline.cmd("PEXPIREAT").arg(key).arg(window.from);
+        }
+    }
+    let done: Result<redis::Value, _> = store.pipeline(&pipeline).await;
+    done.map(|_| ())
+        .map_err(|error| format!("not installed: {error:?}"))
+}
+
+pub fn write(key: &str, shape: &Shape) -> Cmd {
+    let mut command = Cmd::new();
+    match shape {
+        Shape::Text(text) => {
+            command.arg("SET").arg(key).arg(text);
+        }
+        Shape::Hash(cells) => {
+            command.arg("HSET").arg(key);
+            for (field, cell) in cells {
+                command.arg(field).arg(cell.text());
+            }
+        }
+        Shape::Counts(counts) => {
+            command.arg("HSET").arg(key);
+            for (at, rest, count) in counts {
+                command.arg(format!("{} {rest}", at.from)).arg(count);
+            }
+        }
+        Shape::Zset(cells) => {
+            command.arg("ZADD").arg(key);
+            for (member, cell) in cells {
+                command.arg(cell.text()).arg(member);
+            }
+        }
+        Shape::Log(entries) => {
+            command.arg("RPUSH").arg(key);
+            for (seq, at, rest) in entries {
+                command.arg(format!("{seq} {} {rest}", at.from));
+            }
+        }
+    }
+    command
+}

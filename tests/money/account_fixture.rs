@@ -1,0 +1,160 @@
+//! An account in test mode, whose wallets are filled through the API.
+
+use crate::world::{World, success, text};
+use clock::now_ms;
+use domain::id::Kind;
+use domain::mode::Mode;
+use harness::{Caller, Reply, SeedAccount};
+use serde_json::{Value, json};
+use store::keys::USER;
+use store::transaction::Transaction;
+use store::wallet::{Wallet, WalletPlace};
+
+/// An account and its key of one mode.
+pub struct AccountFixture {
+    pub account: SeedAccount,
+    pub caller: Caller,
+    pub mode: Mode,
+}
+
+/// How a wallet is named.
+pub struct Named {
+    pub number: u64,
+    pub id: String,
+}
+
+/// What no amount may be (decision D4), and what the answer says of it.
+pub const BAD_AMOUNTS: &[(&str, &str)] = &[
+    ("0", "must be greater than zero"),
+    ("-0", "amount must"),
+    ("-0.0", "amount must"),
+    ("-1", "must not be negative"),
+    ("\"-1\"", "must not be negative"),
+    ("1e400", "must be at most"),
+    ("1e-10", "at most nine fraction digits"),
+    ("0.0000000001", "at most nine fraction digits"),
+    ("1.0000000000", "at most nine fraction digits"),
+    ("9000000.000000001", "must be at most 9000000 USD"),
+    ("\"NaN\"", "must be a decimal number"),
+    ("\"Infinity\"", "must be a decimal number"),
+    ("\"1,5\"", "must be a decimal number"),
+    ("\" 1\"", "must be a decimal number"),
+    ("\"\"", "must be a decimal number"),
+    ("true", "must be a decimal number"),
+    ("[1]", "must be a decimal number"),
+    ("{}", "must be a decimal number"),
+    ("null", "amount is required"),
+];
+
+impl AccountFixture {
+    /// A new account in test mode.
+    pub async fn new(world: &World) -> Self {
+        let account = world.seed.account("enterprise").await;
+        Self::with_account(world, account, Mode::Test).await
+    }
+
+    pub async fn with_account(world: &World, account: SeedAccount, mode: Mode) -> Self {
+        let caller = world.caller(&account, mode).await;
+        Self {
+            account,
+            caller,
+            mode,
+        }
+    }
+
+    /// Makes the wallet of a bot.
+    pub async fn bot(&self, id: &str) -> Named {
+        let reply = self
+            .caller
+            .post("/v1/wallets/create", json!({ "botId": id }))
+            .await;
+        let body = success(&reply, 200);
+        Named {
+            number: body["wallet"]["walletId"].as_u64().unwrap(),
+            id: text(&body, "/wallet/id").to_owned(),
+        }
+    }
+
+    /// Brings money into a wallet.
+    pub async fn fund(&self, wallet: impl Into<Value>, amount: impl Into<Value>) {
+        let reference = Kind::Transaction.mint(now_ms()).unwrap();
+        let body = json!({ "wallet": wallet.into(), "amount": amount.into(), "reference": reference });
+        success(&self.caller.post("/v1/wallet/deposits", body).await, 200);
+    }
+
+    /// `POST` with an idempotency key, which is left out when it is empty.
+    pub async fn keyed(&self, path: &str, key: &str, body: &Value) -> Reply {
+        let header = [("idempotency-key", key)];
+        let headers = if key.is_empty() { &[][..] } else { &header[..] };
+        self.caller.send("POST", path, headers, body.to_string()).await
+    }
+
+    /// The wallet of an agent or `user`.
+    pub async fn wallet(&self, world: &World, owner: &str) -> Wallet {
+        let wallet = Wallet::of_owner(&world.store, &self.account.keys, self.mode, owner).await;
+        wallet.unwrap().unwrap_or_else(|| panic!("no wallet of {owner}"))
+    }
+
+    /// What the wallet of an agent or `user` holds, in nano-USD.
+    pub async fn balance(&self, world: &World, owner: &str) -> u64 {
+        self.wallet(world, owner).await.balance.get()
+    }
+
+    /// The place of the wallet of an agent or `user`.
+    pub async fn place(&self, world: &World, owner: &str) -> WalletPlace {
+        WalletPlace {
+            account: self.account.id.clone(),
+            mode: self.mode,
+            owner: owner.to_owned(),
+            number: self.wallet(world, owner).await.number,
+        }
+    }
+
+    /// The number of the user wallet, which is opened by asking for it.
+    pub async fn user(&self) -> u64 {
+        let body = success(&self.caller.get("/v1/wallet").await, 200);
+        assert_eq!(body["user_wallet"]["agentId"], Value::Null);
+        body["user_wallet"]["walletId"].as_u64().unwrap()
+    }
+
+    /// Every transaction of the account and mode, oldest first, as stored.
+    pub async fn transactions(&self, world: &World) -> Vec<Transaction> {
+        let key = self.account.keys.transactions(self.mode);
+        let mut all = Vec::new();
+        for number in 1_u64.. {
+            let mut get = redis::cmd("HGET");
+            let line: Option<String> = world.store.command(get.arg(&key).arg(number)).await.unwrap();
+            let Some(line) = line else { break };
+            all.push(Transaction::parse(&line).unwrap_or_else(|| panic!("{line}")));
+        }
+        all
+    }
+
+    /// What all its wallets hold together.
+    pub async fn total(&self, world: &World, agents: &[&str]) -> u64 {
+        let mut sum = 0;
+        for owner in agents.iter().copied().chain([USER]) {
+            sum += self.balance(world, owner).await;
+        }
+        sum
+    }
+}
+
+/// Checks that `again` is the answer `first` once more, byte for byte apart from `replayed`.
+#[track_caller]
+pub fn replayed(first: &Reply, again: &Reply) {
+    assert_eq!(first.status, again.status, "{}", again.text());
+    let (first, again) = (first.text(), again.text());
+    let object = again.strip_suffix('}').unwrap();
+    let stripped = object.strip_suffix(",\"replayed\":true");
+    assert_eq!(stripped, first.strip_suffix('}'), "{first}\n{again}");
+}
+
+/// Checks an error whose body may hold more than a sentence and a code.
+#[track_caller]
+pub fn refused(reply: &Reply, status: u16, code: &str) -> Value {
+    assert_eq!(reply.status, status, "{}", reply.text());
+    let body = reply.json();
+    assert_eq!(body["code"], json!(code), "{body}");
+    body
+}

@@ -1,0 +1,216 @@
+//! Everything that can happen to money, as concrete actions: done to the store and to the model alike.
+
+use crate::model::{At, Limits, Place};
+use store::agent::freeze::Authority;
+use store::once::Once;
+
+/// Who asks for everything.
+pub const ACTOR: &str = "key_1";
+/// Who decides about approvals.
+pub const DECIDER: &str = "key_2";
+
+/// What identifies a request.
+#[derive(Debug, Clone)]
+pub struct RequestId {
+    pub at: At,
+    pub id: String,
+    pub spare: String,
+    pub fp: String,
+    pub at_ms: u64,
+    /// A number that no other action has; ids that are not derived from the key are made of it.
+    pub n: u64,
+}
+
+impl RequestId {
+    pub fn once(&self) -> Once {
+        Once {
+            id: self.id.clone(),
+            spare_id: self.spare.clone(),
+            fingerprint: self.fp.clone(),
+        }
+    }
+
+    pub fn txn(&self) -> String {
+        format!("txn_{}", self.n)
+    }
+
+    pub fn arrival(&self) -> String {
+        format!("txn_{}in", self.n)
+    }
+}
+
+/// The plan that a spend believes in, with its agents a month and tracked nano-USD.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    pub name: String,
+    pub agents: Option<u64>,
+    pub tracked: Option<u64>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Spend {
+    pub asked: RequestId,
+    pub agent: String,
+    pub amount: u64,
+    pub run: Option<String>,
+    pub plan: Option<Plan>,
+    pub recipient: Option<String>,
+    pub description: Option<String>,
+    /// Its text was found to instruct the agent.
+    pub injection: bool,
+}
+
+impl Spend {
+    /// What its intent keeps besides.
+    pub fn request(&self) -> String {
+        serde_json::json!({ "recipient": self.recipient, "runId": self.run }).to_string()
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct Transfer {
+    pub asked: RequestId,
+    /// Whether it has a key, so that it leaves a record.
+    pub keyed: bool,
+    pub from: Place,
+    pub to: Place,
+    pub amount: u64,
+    pub memo: Option<String>,
+    pub closed: bool,
+    /// Nothing is delivered after the first step.
+    pub crash: bool,
+}
+
+#[derive(Debug, Clone)]
+pub struct Deposit {
+    pub asked: RequestId,
+    pub keyed: bool,
+    pub to: Place,
+    pub amount: u64,
+    pub reference: String,
+    pub pending: bool,
+    pub closed: bool,
+}
+
+#[derive(Debug, Clone)]
+pub struct NewEscrow {
+    pub asked: RequestId,
+    pub from: Place,
+    pub to: Place,
+    pub amount: u64,
+    /// A wallet was seen closed.
+    pub closed: bool,
+    /// Nothing is delivered after the first step.
+    pub crash: bool,
+}
+
+/// What becomes of an escrow.
+#[derive(Debug, Clone)]
+pub enum Verdict {
+    Release,
+    Dispute(Option<String>),
+}
+
+#[derive(Debug, Clone)]
+pub struct Decide {
+    pub asked: RequestId,
+    pub escrow: u64,
+    pub verdict: Verdict,
+    pub crash: bool,
+}
+
+#[derive(Debug, Clone)]
+pub enum Act {
+    Spend(Spend),
+    /// An approval or denial of a spend that waits, or waited; `stale` means that it is not as it was seen.
+    Resolve {
+        at: At,
+        id: String,
+        grant: bool,
+        stale: bool,
+        at_ms: u64,
+        plan: Option<Plan>,
+        n: u64,
+    },
+    Transfer(Transfer),
+    Deposit(Deposit),
+    Confirm {
+        asked: RequestId,
+        keyed: bool,
+        reference: String,
+    },
+    Escrow(NewEscrow),
+    Fund {
+        asked: RequestId,
+        escrow: u64,
+    },
+    Decide(Decide),
+    /// The operator ends a dispute.
+    End {
+        escrow: u64,
+        refund: bool,
+        crash: bool,
+    },
+    /// What is or was in transit is delivered; or, when `half`, up to the point where its row is taken away.
+    Deliver {
+        id: String,
+        half: bool,
+    },
+    OpenUser {
+        at: At,
+    },
+    Freeze {
+        at: At,
+        agent: String,
+        by: Authority,
+        lift: bool,
+    },
+    NewAgent {
+        at: At,
+        agent: String,
+        most: Option<u64>,
+    },
+    Delete {
+        at: At,
+        agent: String,
+    },
+    Policy {
+        at: At,
+        agent: Option<String>,
+        limits: Limits,
+        n: u64,
+    },
+    DropPolicy {
+        at: At,
+        id: String,
+    },
+}
+
+impl Act {
+    /// What identifies it, when it is a request.
+    pub fn asked(&self) -> Option<&RequestId> {
+        match self {
+            Self::Spend(Spend { asked, .. })
+            | Self::Transfer(Transfer { asked, .. })
+            | Self::Deposit(Deposit { asked, .. })
+            | Self::Escrow(NewEscrow { asked, .. })
+            | Self::Decide(Decide { asked, .. })
+            | Self::Confirm { asked, .. }
+            | Self::Fund { asked, .. } => Some(asked),
+            _ => None,
+        }
+    }
+
+    pub fn asked_mut(&mut self) -> Option<&mut RequestId> {
+        match self {
+            Self::Spend(Spend { asked, .. })
+            | Self::Transfer(Transfer { asked, .. })
+            | Self::Deposit(Deposit { asked, .. })
+            | Self::Escrow(NewEscrow { asked, .. })
+            | Self::Decide(Decide { asked, .. })
+            | Self::Confirm { asked, .. }
+            | Self::Fund { asked, .. } => Some(asked),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Directed checks: the edges of every rule, one after the other. They are also what changed scripts have to survive.
+
+mod agents;
+mod approvals;
+mod arrivals;
+mod budgets;
+mod counters;
+mod deposits;
+mod escrows;
+mod low_balance;
+mod numbers;
+mod payouts;
+mod preconditions;
+mod raced;
+mod spends;
+pub mod stage;
+mod transfers;
+mod verdicts;
+
+use crate::world::{Checked, within_one_day};
+use harness::Redis;
+use stage::Stage;
+use store::Store;
+
+/// The directed checks of a script, by its name.
+pub async fn check(script: &str, store: &Store) -> Checked {
+    within_one_day(store, async |period| {
+        let stage = Stage { store, period };
+        match script {
+            "spend" => {
+                Box::pin(budgets::spends(&stage)).await?;
+                spends::all(&stage).await?;
+                low_balance::spends(&stage).await?;
+                preconditions::all(&stage).await?;
+                counters::all(&stage).await?;
+                approvals::all(&stage).await
+            }
+            "spend_deny" => approvals::all(&stage).await,
+            "transfer_own" | "transfer_out" => {
+                raced::no_account(&stage).await?;
+                Box::pin(budgets::transfers(&stage)).await?;
+                low_balance::transfers(&stage).await?;
+                transfers::all(&stage).await
+            }
+            "transit_arrive" => {
+                raced::full(&stage).await?;
+                Box::pin(budgets::transfers(&stage)).await?;
+                Box::pin(budgets::spends(&stage)).await?;
+                arrivals::all(&stage).await
+            }
+            "deposit_make" | "deposit_confirm" => {
+                raced::no_deposit(&stage).await?;
+                Box::pin(budgets::deposits(&stage)).await?;
+                deposits::all(&stage).await
+            }
+            "number_draw" => {
+                numbers::all(&stage).await?;
+                escrows::all(&stage).await
+            }
+            "escrow_create" | "escrow_fund" | "escrow_list" => {
+                raced::no_escrow(&stage).await?;
+                Box::pin(budgets::escrows(&stage)).await?;
+                low_balance::escrows(&stage).await?;
+                escrows::all(&stage).await
+            }
+            "escrow_resolve" | "intent_blocked" => {
+                raced::no_escrow(&stage).await?;
+                Box::pin(budgets::verdicts(&stage)).await?;
+                escrows::all(&stage).await?;
+                verdicts::all(&stage).await?;
+                payouts::all(&stage).await
+            }
+            "intent_claim" => {
+                verdicts::all(&stage).await?;
+                arrivals::all(&stage).await
+            }
+            _ => {
+                raced::opened(&stage).await?;
+                raced::deleted(&stage).await?;
+                agents::all(&stage).await
+            }
+        }
+    })
+    .await
+}
+
+#[tokio::test]
+async fn every_edge_of_every_rule() {
+    let redis = Redis::start();
+    for script in [
+        "number_draw",
+        "spend",
+        "transfer_own",
+        "transit_arrive",
+        "deposit_make",
+        "escrow_fund",
+        "escrow_resolve",
+        "agent_delete",
+    ] {
+        check(script, &redis.store()).await.unwrap();
+    }
+}

@@ -1,0 +1,140 @@
+//! Spends that wait: granted, denied, refused after all, decided once.
+
+use super::stage::{START, Stage, plan, spend};
+use crate::act::{Act, Plan, Spend};
+use crate::model::{Limits, Model};
+use crate::world::Checked;
+
+pub async fn all(stage: &Stage<'_>) -> Checked {
+    granted(stage).await?;
+    denied(stage).await?;
+    refused(stage).await
+}
+
+/// Everything needs an approval.
+fn strict(stage: &Stage<'_>) -> Model {
+    let mut model = stage.model();
+    for agent in ["a", "b"] {
+        let limits = Limits {
+            approval: Some(0),
+            ..Limits::default()
+        };
+        model.lay(
+            "set",
+            &Act::Policy {
+                at: 0,
+                agent: Some(agent.to_owned()),
+                limits,
+                n: 0,
+            },
+        );
+    }
+    model
+}
+
+fn spend_request(n: u64, amount: u64) -> Act {
+    Act::Spend(Spend {
+        run: Some("r".to_owned()),
+        recipient: Some("Bob".to_owned()),
+        description: Some("a book".to_owned()),
+        ..spend(n, amount)
+    })
+}
+
+fn resolve(n: u64, of: u64, grant: bool) -> Act {
+    Act::Resolve {
+        at: 0,
+        id: format!("int_{of}"),
+        grant,
+        stale: false,
+        at_ms: clock::now_ms(),
+        plan: None,
+        n,
+    }
+}
+
+fn stale(act: Act) -> Act {
+    match act {
+        Act::Resolve {
+            at,
+            id,
+            grant,
+            at_ms,
+            plan,
+            n,
+            ..
+        } => Act::Resolve {
+            at,
+            id,
+            grant,
+            stale: true,
+            at_ms,
+            plan,
+            n,
+        },
+        other => other,
+    }
+}
+
+async fn granted(stage: &Stage<'_>) -> Checked {
+    let mut world = stage.world(strict(stage)).await?;
+    world.want("pending", spend_request(1, 30)).await?;
+    world.want("pending", spend_request(2, 30)).await?;
+    world.want("known", spend_request(1, 30)).await?;
+    world.want("changed", stale(resolve(3, 1, true))).await?;
+    world.want("settled 70", resolve(4, 1, true)).await?;
+    for grant in [true, false] {
+        world.want("changed", resolve(5, 1, grant)).await?;
+        world.want("changed", stale(resolve(5, 1, grant))).await?;
+    }
+    world.want("known", spend_request(1, 30)).await?;
+    let other = Plan {
+        name: "q".to_owned(),
+        ..plan(None, None)
+    };
+    let mut act = resolve(6, 2, true);
+    if let Act::Resolve { plan, .. } = &mut act {
+        *plan = Some(other);
+    }
+    world.want("other_plan", act).await?;
+    world.want("settled 40", resolve(7, 2, true)).await
+}
+
+async fn denied(stage: &Stage<'_>) -> Checked {
+    let mut world = stage.world(strict(stage)).await?;
+    world.want("pending", spend_request(1, 30)).await?;
+    world.want("pending", spend_request(2, 31)).await?;
+    world.want("changed", stale(resolve(3, 1, false))).await?;
+    world.want("denied", resolve(3, 1, false)).await?;
+    for grant in [true, false] {
+        world.want("changed", resolve(4, 1, grant)).await?;
+    }
+    world.want("denied", resolve(5, 2, false)).await
+}
+
+/// The checks run again on approval, and what they refuse is refused for good, under the intent's own id.
+async fn refused(stage: &Stage<'_>) -> Checked {
+    let mut model = strict(stage);
+    model.lay("pending", &spend_request(1, START));
+    model.lay("pending", &spend_request(2, START));
+    model.lay("pending", &spend_request(3, 1));
+    let mut world = stage.world(model).await?;
+    world.want("settled 0", resolve(4, 1, true)).await?;
+    world
+        .want("blocked insufficient_balance int_2", resolve(5, 2, true))
+        .await?;
+    world.want("changed", resolve(6, 2, true)).await?;
+    let by = store::agent::freeze::Authority::User;
+    world
+        .want(
+            "done",
+            Act::Freeze {
+                at: 0,
+                agent: "a".to_owned(),
+                by,
+                lift: false,
+            },
+        )
+        .await?;
+    world.want("blocked frozen int_3", resolve(7, 3, true)).await
+}

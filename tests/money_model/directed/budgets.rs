@@ -1,0 +1,394 @@
+//! Budgets of records (decision D71) at their bounds: the last record within one is made, the next one is refused and changes
+//! nothing, and what must always go on does.
+
+use super::stage::{START, Stage, asked, deposit, escrow, plan, spend, transfer};
+use super::verdicts::{dispute, release};
+use crate::act::{Act, Deposit, Spend};
+use crate::model::{At, Limits, Model, keys, mode};
+use crate::world::{Checked, World};
+use domain::budget::Budget;
+use store::account::ModeField;
+use store::agent::freeze::Authority;
+
+/// Transactions of an account and mode as laid out: a deposit to each of its three wallets.
+const LAID_OUT: u64 = 3;
+
+fn note(at: At, n: u64) -> Act {
+    Act::Spend(Spend {
+        asked: asked(at, n),
+        ..spend(n, 1)
+    })
+}
+
+impl Stage<'_> {
+    async fn with(&self, model: Model, budget: Budget, most: u64) -> Result<World, String> {
+        let budgets = self.store.budgets().with(budget, most);
+        World::with_model(&self.store.clone().with_budgets(budgets), model).await
+    }
+}
+
+/// An agent that has a policy and no wallet: what it spends moves no money.
+fn lay_walletless(model: &mut Model) {
+    let limits = Limits::default();
+    let agent = Some("walletless".to_owned());
+    model.lay(
+        "set",
+        &Act::Policy {
+            at: 0,
+            agent,
+            limits,
+            n: 70,
+        },
+    );
+}
+
+pub async fn spends(stage: &Stage<'_>) -> Checked {
+    for at in 0..2 {
+        // Intents of all kinds count.
+        let mut model = stage.model();
+        let (a, b) = (model.place(at, "a"), model.place(at, "b"));
+        model.lay("done", &Act::Escrow(escrow(1, &a, &b, 1)));
+        let mut world = stage.with(model, Budget::Intents, 3).await?;
+        world.want("settled", note(at, 10)).await?;
+        world.want("settled", note(at, 11)).await?;
+        world.over(Budget::Intents, note(at, 12)).await?;
+        world.want("known", note(at, 11)).await?;
+        // The other mode has its own.
+        world.want("settled", note(1 - at, 12)).await?;
+        let mut world = stage.with(stage.model(), Budget::TextBytes, 1).await?;
+        world.want("settled", note(at, 10)).await?;
+        world.over(Budget::TextBytes, note(at, 11)).await?;
+        let most = spend(10, 1).request().len() as u64 + 1;
+        let mut world = stage.with(stage.model(), Budget::TextBytes, most).await?;
+        world.want("settled", note(at, 10)).await?;
+        world.want("settled", note(at, 11)).await?;
+        world.over(Budget::TextBytes, note(at, 12)).await?;
+        let mut world = stage
+            .with(stage.model(), Budget::Transactions, LAID_OUT + 1)
+            .await?;
+        world.want("settled", note(at, 10)).await?;
+        world.over(Budget::Transactions, note(at, 11)).await?;
+    }
+    for at in 0..2 {
+        let mut world = stage.with(stage.model(), Budget::Runs, 2).await?;
+        let run = |n, agent: &str, run: Option<&str>| {
+            Act::Spend(Spend {
+                agent: agent.to_owned(),
+                run: run.map(str::to_owned),
+                asked: asked(at, n),
+                ..spend(n, 1)
+            })
+        };
+        world.want("settled", run(10, "a", Some("one"))).await?;
+        world.want("settled", run(11, "b", Some("one"))).await?;
+        world.over(Budget::Runs, run(12, "a", Some("two"))).await?;
+        // Runs that are known, and none, go on.
+        world.want("settled", run(13, "a", Some("one"))).await?;
+        world.want("settled", run(14, "a", None)).await?;
+    }
+    let mut model = stage.model();
+    lay_walletless(&mut model);
+    let mut world = stage.with(model, Budget::Transactions, 1).await?;
+    let walletless = Spend {
+        agent: "walletless".to_owned(),
+        ..spend(10, 1)
+    };
+    world.want("settled", Act::Spend(walletless)).await?;
+    // What others sent does not count.
+    let mut world = stage
+        .with(stage.model(), Budget::Transactions, LAID_OUT + 1)
+        .await?;
+    let (from, to) = (world.model.place(2, "a"), world.model.place(0, "a"));
+    world
+        .want("done", Act::Transfer(transfer(10, &from, &to, 1)))
+        .await?;
+    world.want("settled", note(0, 11)).await?;
+    world.over(Budget::Transactions, note(0, 12)).await?;
+    Box::pin(approved(stage)).await
+}
+
+/// A spend that waits for approval is within all budgets already.
+async fn approved(stage: &Stage<'_>) -> Checked {
+    for budget in [
+        Budget::Intents,
+        Budget::TextBytes,
+        Budget::Transactions,
+        Budget::Runs,
+    ] {
+        let mut model = stage.model();
+        let limits = Limits {
+            approval: Some(0),
+            ..Limits::default()
+        };
+        let agent = Some("a".to_owned());
+        model.lay(
+            "set",
+            &Act::Policy {
+                at: 0,
+                agent,
+                limits,
+                n: 71,
+            },
+        );
+        let waits = Spend {
+            run: Some("r".to_owned()),
+            ..spend(10, 1)
+        };
+        model.lay("pending", &Act::Spend(waits));
+        let mut world = stage.with(model, budget, 1).await?;
+        let grant = Act::Resolve {
+            at: 0,
+            id: "int_10".to_owned(),
+            grant: true,
+            stale: false,
+            at_ms: asked(0, 11).at_ms,
+            plan: Some(plan(None, None)),
+            n: 11,
+        };
+        world.want("settled", grant).await?;
+    }
+    Ok(())
+}
+
+pub async fn transfers(stage: &Stage<'_>) -> Checked {
+    for (to_at, to_owner) in [(0, "b"), (2, "a")] {
+        let mut world = stage.with(stage.model(), Budget::Transactions, LAID_OUT).await?;
+        let (from, to) = (world.model.place(0, "a"), world.model.place(to_at, to_owner));
+        world
+            .over(Budget::Transactions, Act::Transfer(transfer(10, &from, &to, 1)))
+            .await?;
+        // What another account sent does not count.
+        let mut model = stage.model();
+        let other = model.place(2, "b");
+        let (from, to) = (model.place(0, "a"), model.place(to_at, to_owner));
+        model.lay("done", &Act::Transfer(transfer(9, &other, &from, 1)));
+        let mut world = stage.with(model, Budget::Transactions, LAID_OUT + 1).await?;
+        world
+            .want("done", Act::Transfer(transfer(10, &from, &to, 1)))
+            .await?;
+        world
+            .over(Budget::Transactions, Act::Transfer(transfer(11, &from, &to, 1)))
+            .await?;
+        let mut world = stage
+            .with(stage.model(), Budget::Transactions, LAID_OUT + 1)
+            .await?;
+        let (from, to) = (world.model.place(0, "a"), world.model.place(to_at, to_owner));
+        world
+            .want("done", Act::Transfer(transfer(10, &from, &to, 1)))
+            .await?;
+        world
+            .over(Budget::Transactions, Act::Transfer(transfer(11, &from, &to, 1)))
+            .await?;
+        world
+            .want("known", Act::Transfer(transfer(10, &from, &to, 1)))
+            .await?;
+
+        let mut model = stage.model();
+        let (from, to) = (model.place(0, "a"), model.place(to_at, to_owner));
+        let agent = "a".to_owned();
+        model.lay(
+            "done",
+            &Act::Freeze {
+                at: 0,
+                agent,
+                by: Authority::User,
+                lift: false,
+            },
+        );
+        let mut world = stage.with(model, Budget::Refusals, 2).await?;
+        let send = |n| transfer(n, &from, &to, 1);
+        world.want("blocked", Act::Transfer(send(10))).await?;
+        world.want("blocked", Act::Transfer(send(11))).await?;
+        world.over(Budget::Refusals, Act::Transfer(send(12))).await?;
+        // One without a key leaves no record.
+        let mut unkeyed = send(13);
+        unkeyed.keyed = false;
+        world.want("blocked", Act::Transfer(unkeyed)).await?;
+        // Those of the span before may still be there; those of the one before that are not.
+        world.age_refusals(0, 1, (1, 7)).await?;
+        world.want("blocked", Act::Transfer(send(14))).await?;
+        world.over(Budget::Refusals, Act::Transfer(send(15))).await?;
+        world.age_refusals(0, 2, (9, 9)).await?;
+        world.want("blocked", Act::Transfer(send(16))).await?;
+    }
+    Ok(())
+}
+
+pub async fn deposits(stage: &Stage<'_>) -> Checked {
+    for pending in [false, true] {
+        let put = |n, place| {
+            Act::Deposit(Deposit {
+                pending,
+                ..deposit(n, place, 1)
+            })
+        };
+        let mut world = stage.with(stage.model(), Budget::Deposits, LAID_OUT + 1).await?;
+        let a = world.model.place(0, "a");
+        world.want("made", put(10, a.clone())).await?;
+        world.over(Budget::Deposits, put(11, a.clone())).await?;
+        world.want("known", put(10, a.clone())).await?;
+        // A pending one makes its transaction when it is confirmed, which may always be.
+        let mut world = stage.with(stage.model(), Budget::Transactions, LAID_OUT).await?;
+        let a = world.model.place(0, "a");
+        match pending {
+            true => world.want("made", put(10, a)).await?,
+            false => world.over(Budget::Transactions, put(10, a)).await?,
+        }
+    }
+    let mut world = stage.with(stage.model(), Budget::Refusals, 1).await?;
+    let closed = |n, world: &World| {
+        Act::Deposit(Deposit {
+            closed: true,
+            ..deposit(n, world.model.place(0, "a"), 1)
+        })
+    };
+    world.want("blocked", closed(10, &world)).await?;
+    world.over(Budget::Refusals, closed(11, &world)).await?;
+    let unkeyed = Act::Deposit(Deposit {
+        keyed: false,
+        closed: true,
+        ..deposit(12, world.model.place(0, "a"), 1)
+    });
+    world.want("blocked", unkeyed).await?;
+    Box::pin(repeated(stage)).await
+}
+
+/// A repetition under another key leaves a record, which counts as a refusal; one without a key leaves none.
+async fn repeated(stage: &Stage<'_>) -> Checked {
+    for pending in [false, true] {
+        let mut world = stage.with(stage.model(), Budget::Refusals, 1).await?;
+        let place = world.model.place(0, "a");
+        let put = |n, keyed| {
+            Act::Deposit(Deposit {
+                pending,
+                keyed,
+                reference: "ref".to_owned(),
+                ..deposit(n, place.clone(), 1)
+            })
+        };
+        world.want("made", put(10, true)).await?;
+        world.want("again", put(11, true)).await?;
+        world.over(Budget::Refusals, put(12, true)).await?;
+        world.want("again", put(13, false)).await?;
+    }
+    let mut world = stage.with(stage.model(), Budget::Refusals, 1).await?;
+    let pending = Deposit {
+        pending: true,
+        reference: "ref".to_owned(),
+        ..deposit(10, world.model.place(0, "a"), 1)
+    };
+    let confirm = |n, keyed| Act::Confirm {
+        asked: asked(0, n),
+        keyed,
+        reference: "ref".to_owned(),
+    };
+    world.want("made", Act::Deposit(pending)).await?;
+    world.want("confirmed", confirm(11, true)).await?;
+    world.want("again", confirm(12, true)).await?;
+    world.over(Budget::Refusals, confirm(13, true)).await?;
+    world.want("again", confirm(14, false)).await
+}
+
+pub async fn escrows(stage: &Stage<'_>) -> Checked {
+    // A new one keeps its intent's request and its conditions, nine bytes together.
+    // Intents of all kinds count.
+    let text = spend(1, 1).request().len() as u64 + 9;
+    for (budget, most) in [
+        (Budget::Escrows, 1),
+        (Budget::Intents, 2),
+        (Budget::TextBytes, text),
+    ] {
+        let mut model = stage.model();
+        model.lay("settled", &note(0, 1));
+        let mut world = stage.with(model, budget, most).await?;
+        let (a, b) = (world.model.place(0, "a"), world.model.place(0, "b"));
+        world.want("done", Act::Escrow(escrow(10, &a, &b, 1))).await?;
+        world.over(budget, Act::Escrow(escrow(11, &a, &b, 1))).await?;
+        world.want("known", Act::Escrow(escrow(10, &a, &b, 1))).await?;
+    }
+    let fund = |n| Act::Fund {
+        asked: asked(0, n),
+        escrow: 1,
+    };
+    for (budget, most, passes) in [
+        (Budget::Intents, 1, false),
+        (Budget::Intents, 2, true),
+        (Budget::Transactions, LAID_OUT, false),
+        (Budget::Transactions, LAID_OUT + 1, true),
+    ] {
+        let mut world = stage.with(stage.one_escrow("pending"), budget, most).await?;
+        match passes {
+            true => world.want("done", fund(20)).await?,
+            false => world.over(budget, fund(20)).await?,
+        }
+    }
+    Ok(())
+}
+
+impl Stage<'_> {
+    /// One escrow of `START` from `a` to `b`, pending or funded.
+    fn one_escrow(&self, status: &str) -> Model {
+        let mut model = self.model();
+        let (a, b) = (model.place(0, "a"), model.place(0, "b"));
+        model.lay("done", &Act::Escrow(escrow(1, &a, &b, START)));
+        if status == "funded" {
+            let (asked, escrow) = (asked(0, 2), 1);
+            model.lay("done", &Act::Fund { asked, escrow });
+        }
+        model
+    }
+}
+
+/// Whoever wins may always; a refusal is kept within the budget only.
+pub async fn verdicts(stage: &Stage<'_>) -> Checked {
+    for verdict in [release, dispute] {
+        let mut world = stage.with(stage.one_escrow("funded"), Budget::Intents, 1).await?;
+        world.want("done", verdict(0, 10, 1)).await?;
+        world.over(Budget::Intents, verdict(0, 11, 1)).await?;
+        // Two intents made it, one released it; there is room for one refusal.
+        let mut world = stage.with(stage.one_escrow("funded"), Budget::Intents, 4).await?;
+        world.want("done", verdict(0, 10, 1)).await?;
+        world.want("blocked", verdict(0, 11, 1)).await?;
+        world.over(Budget::Intents, verdict(0, 12, 1)).await?;
+    }
+    // The payee in another account: its claim ends with the refusal that is not kept.
+    let mut model = stage.model();
+    let (from, to) = (model.place(0, "a"), model.place(2, "a"));
+    model.lay("done", &Act::Escrow(escrow(1, &from, &to, 1)));
+    let (of_payer, number) = (asked(0, 2), 1);
+    model.lay(
+        "done",
+        &Act::Fund {
+            asked: of_payer,
+            escrow: number,
+        },
+    );
+    model.lay("settled", &note(2, 3));
+    let mut world = stage.with(model, Budget::Intents, 2).await?;
+    world.want("done", release(2, 10, 1)).await?;
+    // That it asked is noted where the escrow is, as of everybody who comes too late, 100 at most.
+    let escrow = world.model.escrows.get_mut(&1).expect("the escrow");
+    escrow.siblings.push((2, "int_11".to_owned()));
+    world.over(Budget::Intents, release(2, 11, 1)).await
+}
+
+impl World {
+    /// Refused for a budget; nothing changed.
+    async fn over(&mut self, budget: Budget, act: Act) -> Checked {
+        let found = self.attempt(&act).await;
+        let expected = format!("OverBudget {{ budget: {budget:?},");
+        match found {
+            Err(error) if error.contains(&expected) => self.unchanged(&act).await,
+            other => Err(format!("{act:?} answered {other:?}, expected {expected}")),
+        }
+    }
+
+    /// Makes what is kept of refusals `spans` spans older, with other counts.
+    async fn age_refusals(&mut self, at: At, spans: u64, (this, before): (u64, u64)) -> Checked {
+        let span = self.model.span() - spans;
+        self.model.sides[at].refusals = Some((span, this, before));
+        let field = ModeField::Refusals.name(mode(at));
+        let text = format!("{span} {this} {before}");
+        self.put_field(&keys(at).record(), &field, &text).await
+    }
+}

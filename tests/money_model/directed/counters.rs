@@ -1,0 +1,136 @@
+//! The counters of days and months: which ones go, and how far they can go up.
+
+use super::preconditions::{charge, long_ago, other_day};
+use super::stage::{Stage, deposit, spend};
+use crate::act::{Act, Spend};
+use crate::model::{Charge, MOST, Run};
+use crate::world::{Checked, World};
+use domain::period::Period;
+
+pub async fn all(stage: &Stage<'_>) -> Checked {
+    old_counters(stage).await?;
+    runs(stage).await?;
+    ceiling(stage).await
+}
+
+/// The first charge of a day drops the counters of days and months long past, and nothing else.
+async fn old_counters(stage: &Stage<'_>) -> Checked {
+    let (day, month) = (stage.period.day, stage.period.month);
+    let charged = [None, Some(stage.period), Some(other_day(stage.period))];
+    for charged in charged {
+        let mut model = stage.model();
+        let agent = model.sides[0].agents.get_mut("a").expect("the agent");
+        for name in [
+            format!("d{}", day - 40),
+            format!("d{}", day - 41),
+            format!("w{}", day - 40),
+            format!("w{}", day - 41),
+            format!("m{}", month - 200),
+            format!("m{}", month - 201),
+            "dx1".to_owned(),
+            "x1".to_owned(),
+        ] {
+            agent.old.insert(name, "7".to_owned());
+        }
+        model.sides[0]
+            .charges
+            .extend(charged.map(|period| charge("a", 1, period)));
+        let mut world: World = stage.world(model).await?;
+        world.want("settled", Act::Spend(spend(1, 1))).await?;
+    }
+    Ok(())
+}
+
+/// A refused spend leaves a run ended, a settled one lets it run again; a new run drops those from the index that have ended.
+async fn runs(stage: &Stage<'_>) -> Checked {
+    let mut model = stage.model();
+    let moment = model.now();
+    let expires = model.window.later(1_000_000);
+    let ended = Run {
+        first: moment.clone(),
+        last: moment,
+        calls: Some(0),
+        denied: 0,
+        expires,
+        status: Some("failed"),
+    };
+    let side = &mut model.sides[0];
+    side.runs.insert(("a".to_owned(), "r".to_owned()), ended);
+    side.listed_before.extend(["a".to_owned(), "b".to_owned()]);
+    side.counted_before = side.listed_before.clone();
+    let place = model.place(0, "a");
+    model.lay("made", &Act::Deposit(deposit(90, place, 10_000)));
+    let mut world = stage.world(model).await?;
+    let ask = |n, run: &str, amount| {
+        Act::Spend(Spend {
+            run: Some(run.to_owned()),
+            ..spend(n, amount)
+        })
+    };
+    world
+        .want("blocked insufficient_balance", ask(1, "r", 20_000))
+        .await?;
+    world.want("settled", ask(2, "r", 10)).await?;
+    world.want("settled", ask(3, "new", 10)).await
+}
+
+/// No counter passes the ceiling; each of them alone is in the way.
+async fn ceiling(stage: &Stage<'_>) -> Checked {
+    let full = MOST - 1024;
+    let now = stage.period;
+    let long_ago = long_ago(now);
+    let only_day = Period {
+        month: long_ago.month,
+        ..now
+    };
+    let charges = [
+        charge("a", full, only_day),
+        charge("a", full, other_day(now)),
+        charge("b", full, other_day(now)),
+        Charge {
+            run: Some("r".to_owned()),
+            ..charge("a", full, long_ago)
+        },
+    ];
+    for full in charges {
+        let mut model = stage.model();
+        if full.run.is_some() {
+            let moment = model.now();
+            let expires = model.window.later(1_000_000);
+            model.sides[0].runs.insert(
+                ("a".to_owned(), "r".to_owned()),
+                Run {
+                    first: moment.clone(),
+                    last: moment,
+                    calls: Some(1),
+                    denied: 0,
+                    expires,
+                    status: None,
+                },
+            );
+        }
+        model.sides[0].charges.push(full);
+        let mut world = stage.world(model).await?;
+        let ask = |n, amount| {
+            Act::Spend(Spend {
+                run: Some("r".to_owned()),
+                ..spend(n, amount)
+            })
+        };
+        world.want("blocked insufficient_balance", ask(1, 2048)).await?;
+        let mut model = world.model;
+        let place = model.place(0, "a");
+        model.lay("made", &Act::Deposit(deposit(90, place, 10_000)));
+        let mut world = stage.world(model).await?;
+        world.want("too_much", ask(2, 2048)).await?;
+        world.want("settled", ask(3, 1024)).await?;
+    }
+    // What is tracked is live: it says nothing of test mode.
+    let mut model = stage.model();
+    model.sides[0].charges.push(charge("b", full, now));
+    model.lay("made", &Act::Deposit(deposit(91, model.place(1, "a"), 10_000)));
+    let mut world = stage.world(model).await?;
+    let mut test = spend(4, 2048);
+    test.asked.at = 1;
+    world.want("settled", Act::Spend(test)).await
+}

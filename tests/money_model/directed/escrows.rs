@@ -1,0 +1,202 @@
+//! Escrows that are made and funded.
+
+use super::stage::{START, Stage, asked, escrow};
+use crate::act::{Act, NewEscrow};
+use crate::model::{Place, keys};
+use crate::world::{Checked, World};
+use domain::mode::Mode;
+use domain::number::Number;
+use store::escrow::script;
+use store::keys::{AccountKeys, Bucket, IntentIndex};
+
+pub async fn all(stage: &Stage<'_>) -> Checked {
+    made(stage).await?;
+    funded(stage).await?;
+    refused(stage).await?;
+    closed(stage).await
+}
+
+fn fund(at: usize, n: u64, escrow: u64) -> Act {
+    Act::Fund {
+        asked: asked(at, n),
+        escrow,
+    }
+}
+
+fn wrong(place: &Place) -> Place {
+    Place {
+        number: place.number + 1000,
+        ..place.clone()
+    }
+}
+
+async fn made(stage: &Stage<'_>) -> Checked {
+    let mut world = stage.usual().await?;
+    let [user, a, b] = ["user", "a", "b"].map(|owner| world.model.place(0, owner));
+    let there = world.model.place(2, "a");
+    let new = |n, from: &Place, to: &Place| escrow(n, from, to, 7);
+    world.want("done", Act::Escrow(new(1, &a, &b))).await?;
+    world.want("known", Act::Escrow(new(1, &a, &b))).await?;
+    world.want("known", Act::Escrow(new(1, &a, &there))).await?;
+    world.want("done", Act::Escrow(new(2, &user, &there))).await?;
+    world.want("done", Act::Escrow(new(3, &b, &user))).await?;
+    for (n, to) in [(10, &b), (20, &there)] {
+        world
+            .want("blocked wallet_closed", Act::Escrow(new(n, &wrong(&a), to)))
+            .await?;
+        world.want("known", Act::Escrow(new(n, &a, to))).await?;
+        let seen = NewEscrow {
+            closed: true,
+            ..new(n + 1, &a, to)
+        };
+        world
+            .want("blocked wallet_closed", Act::Escrow(seen.clone()))
+            .await?;
+        world.want("known", Act::Escrow(seen)).await?;
+    }
+    world
+        .want("blocked wallet_closed", Act::Escrow(new(30, &a, &wrong(&b))))
+        .await?;
+    listed(&mut world, &a, &there).await?;
+    taken(&mut world, &a, &b).await
+}
+
+/// What a crash kept from the payee's list gets there later, once.
+async fn listed(world: &mut World, a: &Place, there: &Place) -> Checked {
+    let crash = NewEscrow {
+        crash: true,
+        ..escrow(40, a, there, 7)
+    };
+    world.want("done", Act::Escrow(crash)).await?;
+    let last = world.model.asked_escrows;
+    for half in [true, true, false] {
+        let id = format!("escrow:{last}:created");
+        world.want("delivered", Act::Deliver { id, half }).await?;
+    }
+    let nobody = AccountKeys::new("acct_none");
+    let names = [
+        nobody.record(),
+        nobody.escrows(Mode::Live),
+        nobody.open_escrows(Mode::Live, "a"),
+    ];
+    world
+        .answers(&["no_account"], &script::LIST, &names, &["7", "1"])
+        .await
+}
+
+/// A number that has a place is no other escrow's: neither is written over, whatever the twin says.
+async fn taken(world: &mut World, a: &Place, b: &Place) -> Checked {
+    let account = keys(0);
+    let number = world.model.escrows[&1].number;
+    let mut names = vec![
+        account.record(),
+        account.audit(Mode::Live),
+        account.wallet(Mode::Live, &a.owner),
+        account.wallet(Mode::Live, &b.owner),
+        account.intent(Mode::Live, "int_50"),
+    ];
+    names.extend(std::iter::repeat_n(
+        account.intents(Mode::Live, IntentIndex::All),
+        6,
+    ));
+    names.extend([
+        account.escrow(Mode::Live, number + 1),
+        account.escrows(Mode::Live),
+        Bucket::escrow_place(Number::from_u64(number).ok_or("no number")?),
+        account.bucket().transit(),
+    ]);
+    let (from, to, id) = (a.number.to_string(), b.number.to_string(), number.to_string());
+    let args = [
+        &from,
+        &to,
+        &id,
+        "int_50",
+        "settled=00",
+        "acct_two live",
+        "",
+        "",
+        "0",
+    ];
+    world.refused(&["taken"], &script::CREATE, &names, &args).await
+}
+
+async fn funded(stage: &Stage<'_>) -> Checked {
+    let mut model = stage.model();
+    for (n, (from, to)) in [(0, 0), (0, 2), (3, 3), (3, 1)].into_iter().enumerate() {
+        let (from, to) = (model.place(from, "a"), model.place(to, "b"));
+        model.lay("done", &Act::Escrow(escrow(100 + n as u64, &from, &to, 60)));
+    }
+    let (a, user) = (model.place(0, "a"), model.place(0, "user"));
+    model.lay("done", &Act::Escrow(escrow(110, &a, &user, START - 60)));
+    let mut world = stage.world(model).await?;
+    for (number, at) in [(1, 0), (3, 3)] {
+        world.want("done 40", fund(at, number, number)).await?;
+        world.want("known", fund(at, number, number)).await?;
+        world
+            .want("blocked escrow_not_pending", fund(at, number + 10, number))
+            .await?;
+        world
+            .want("blocked insufficient_balance", fund(at, number + 20, number + 1))
+            .await?;
+        world.want("known", fund(at, number, number + 1)).await?;
+    }
+    world.want("done 0", fund(0, 5, 5)).await
+}
+
+/// In order: the state, closed wallets, the freeze, the balance.
+async fn refused(stage: &Stage<'_>) -> Checked {
+    for to_at in [0, 2] {
+        let mut model = stage.model();
+        let (from, to) = (model.place(0, "a"), model.place(to_at, "b"));
+        for n in [100, 101] {
+            model.lay("done", &Act::Escrow(escrow(n, &from, &to, START)));
+        }
+        model.lay("done", &fund(0, 102, 2));
+        let frozen = |frozen: bool| frozen.then_some("user");
+        model.sides[0].agents.get_mut("a").expect("the agent").frozen = frozen(true);
+        let mut world = stage.world(model).await?;
+        world
+            .want("blocked escrow_not_pending int_1s funded", fund(0, 1, 2))
+            .await?;
+        world.want("blocked frozen int_2 pending", fund(0, 2, 1)).await?;
+        let mut model = world.model;
+        model.sides[0].agents.get_mut("a").expect("the agent").frozen = frozen(false);
+        let mut world = stage.world(model).await?;
+        world
+            .want("blocked insufficient_balance int_3s pending", fund(0, 3, 1))
+            .await?;
+    }
+    Ok(())
+}
+
+/// The wallet of the payer, or of the payee, was closed since the escrow was made; perhaps another one is open.
+async fn closed(stage: &Stage<'_>) -> Checked {
+    for case in 0..8 {
+        let (payee_goes, to_at, again) = (case & 1 == 1, case & 2, case & 4 == 4);
+        let at = if payee_goes { to_at } else { 0 };
+        let mut model = stage.model();
+        let new = || Act::NewAgent {
+            at,
+            agent: "c".to_owned(),
+            most: None,
+        };
+        model.lay("created", &new());
+        let (payer, payee) = if payee_goes { ("a", "c") } else { ("c", "b") };
+        let (from, to) = (model.place(0, payer), model.place(to_at, payee));
+        model.lay("done", &Act::Escrow(escrow(100, &from, &to, 1)));
+        let gone = Act::Delete {
+            at,
+            agent: "c".to_owned(),
+        };
+        model.lay("deleted", &gone);
+        if again {
+            model.lay("created", &new());
+        }
+        let mut world = stage.world(model).await?;
+        world
+            .want("blocked wallet_closed int_1 pending", fund(0, 1, 1))
+            .await?;
+        world.want("known", fund(0, 1, 1)).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,223 @@
+//! Spends that are asked for: precedence, limits met exactly, and where each outcome is kept.
+
+use super::preconditions::{charge, limit, other_day};
+use super::stage::{START, Stage, plan, spend};
+use crate::act::{Act, Plan, Spend};
+use crate::model::Limits;
+use crate::world::Checked;
+
+pub async fn all(stage: &Stage<'_>) -> Checked {
+    kept(stage).await?;
+    instructing(stage).await?;
+    precedence(stage).await?;
+    exactly(stage).await?;
+    at_first(stage).await
+}
+
+async fn kept(stage: &Stage<'_>) -> Checked {
+    let mut world = stage.usual().await?;
+    let (recipient, description) = (Some("Bob & Söhne".to_owned()), Some("a \"book\" = 5".to_owned()));
+    let said = Spend {
+        recipient,
+        description,
+        ..spend(1, 40)
+    };
+    world.want("settled 60", Act::Spend(said.clone())).await?;
+    world.want("known", Act::Spend(said)).await?;
+    let mut again = spend(2, START + 1);
+    world
+        .want("blocked insufficient_balance int_2s", Act::Spend(again.clone()))
+        .await?;
+    // The caller's key is free still.
+    again.amount = 60;
+    again.asked.n = 3;
+    world.want("settled 0", Act::Spend(again)).await?;
+    world
+        .want("blocked insufficient_balance int_4s", Act::Spend(spend(4, 1)))
+        .await?;
+    let other = Spend {
+        agent: "b".to_owned(),
+        ..spend(5, 1)
+    };
+    world.want("settled 99", Act::Spend(other)).await?;
+    let mut elsewhere = spend(6, 1);
+    elsewhere.asked.at = 3;
+    world.want("settled 99", Act::Spend(elsewhere)).await
+}
+
+/// A text that instructs the agent blocks the spend before anything else about the agent is looked at.
+async fn instructing(stage: &Stage<'_>) -> Checked {
+    for at in [0, 1] {
+        let mut model = stage.model();
+        let agent = model.sides[at].agents.get_mut("a").expect("the agent");
+        agent.frozen = Some("user");
+        let mut world = stage.world(model).await?;
+        let said = |n, agent: &str, name: &str| {
+            let mut said = Spend {
+                agent: agent.to_owned(),
+                injection: true,
+                run: Some("r".to_owned()),
+                plan: Some(Plan {
+                    name: name.to_owned(),
+                    ..plan(None, None)
+                }),
+                ..spend(n, START + 1)
+            };
+            said.asked.at = at;
+            Act::Spend(said)
+        };
+        world.want("other_plan", said(1, "a", "q")).await?;
+        world.want("not_found", said(1, "nobody", "p")).await?;
+        world
+            .want("blocked injection_detected int_1", said(1, "a", "p"))
+            .await?;
+        world.want("known", said(1, "a", "p")).await?;
+        world
+            .want("blocked injection_detected int_2", said(2, "b", "p"))
+            .await?;
+    }
+    Ok(())
+}
+
+/// All reasons hold; they are taken away one by one, the one that counts first.
+async fn precedence(stage: &Stage<'_>) -> Checked {
+    let reasons = [
+        "frozen",
+        "cap_disabled",
+        "per_transaction_limit",
+        "per_run_limit",
+        "daily_limit",
+        "monthly_limit",
+        "plan_agent_limit",
+        "plan_limit",
+        "spend_limit",
+        "insufficient_balance int_1s",
+        "settled",
+    ];
+    for (gone, reason) in reasons.into_iter().enumerate() {
+        let mut model = stage.model();
+        let some = |at: usize| (gone <= at).then_some(START);
+        limit(
+            &mut model,
+            "a",
+            Limits {
+                disabled: gone <= 1,
+                txn: some(2),
+                run: some(3),
+                day: some(4),
+                month: some(5),
+                approval: Some(START + 1),
+                low: None,
+            },
+        );
+        model.sides[0]
+            .charges
+            .push(charge("b", 1, other_day(stage.period)));
+        let agent = model.sides[0].agents.get_mut("a").expect("the agent");
+        agent.frozen = (gone == 0).then_some("user");
+        agent.wallet.as_mut().expect("its wallet").spend_limit = some(8);
+        let amount = if gone <= 9 { START + 1 } else { START };
+        let asked = Spend {
+            run: Some("r".to_owned()),
+            plan: Some(plan((gone <= 6).then_some(1), some(7))),
+            ..spend(1, amount)
+        };
+        let outcome = if gone == 10 {
+            reason.to_owned()
+        } else {
+            format!("blocked {reason}")
+        };
+        let mut world = stage.world(model).await?;
+        world.want(&outcome, Act::Spend(asked.clone())).await?;
+        world.go(&Act::Spend(asked)).await?;
+    }
+    Ok(())
+}
+
+/// Each limit is met exactly, with what was spent before; one nano more is too much.
+async fn exactly(stage: &Stage<'_>) -> Checked {
+    let limits = Limits::default();
+    let ten = Some(10);
+    let cases = [
+        (
+            "per_transaction_limit",
+            Limits {
+                txn: Some(6),
+                ..limits
+            },
+        ),
+        ("per_run_limit", Limits { run: ten, ..limits }),
+        ("daily_limit", Limits { day: ten, ..limits }),
+        ("monthly_limit", Limits { month: ten, ..limits }),
+        ("plan_limit", limits),
+        ("spend_limit", limits),
+        (
+            "pending",
+            Limits {
+                approval: Some(6),
+                ..limits
+            },
+        ),
+    ];
+    for (reason, limits) in cases {
+        let mut model = stage.model();
+        limit(&mut model, "a", limits);
+        let agent = model.sides[0].agents.get_mut("a").expect("the agent");
+        agent.wallet.as_mut().expect("its wallet").spend_limit = ten.filter(|_| reason == "spend_limit");
+        let mut world = stage.world(model).await?;
+        let tracked = ten.filter(|_| reason == "plan_limit");
+        let in_run = |n, amount| {
+            Act::Spend(Spend {
+                run: Some("r".to_owned()),
+                plan: Some(plan(None, tracked)),
+                ..spend(n, amount)
+            })
+        };
+        world.want("settled", in_run(1, 4)).await?;
+        let refused = if reason == "pending" {
+            reason.to_owned()
+        } else {
+            format!("blocked {reason} int_2")
+        };
+        world.want(&refused, in_run(2, 7)).await?;
+        world.want("settled", in_run(3, 6)).await?;
+        // A limit of 0 lets nothing pass, a limit of a run only binds the run.
+        let elsewhere = Spend {
+            run: Some("s".to_owned()),
+            ..spend(4, 6)
+        };
+        world.go(&Act::Spend(elsewhere)).await?;
+        world.go(&Act::Spend(spend(5, 1))).await?;
+    }
+    Ok(())
+}
+
+/// The first spend of all meets each limit exactly; one that belongs to no run is a run by itself.
+async fn at_first(stage: &Stage<'_>) -> Checked {
+    for (at, run) in [(0, None), (0, Some("r")), (1, None)] {
+        let mut model = stage.model();
+        let ten = Some(10);
+        let limits = Limits {
+            txn: ten,
+            run: ten,
+            day: ten,
+            month: ten,
+            approval: ten,
+            low: None,
+            disabled: false,
+        };
+        let agent = model.sides[at].agents.get_mut("a").expect("the agent");
+        agent.wallet.as_mut().expect("its wallet").spend_limit = ten;
+        let id = agent.policy.clone().expect("a policy");
+        model.sides[at].policies.get_mut(&id).expect("the policy").limits = limits;
+        let mut world = stage.world(model).await?;
+        let mut first = Spend {
+            run: run.map(str::to_owned),
+            plan: Some(plan(Some(1), ten)),
+            ..spend(1, 10)
+        };
+        first.asked.at = at;
+        world.want("settled 90", Act::Spend(first)).await?;
+    }
+    Ok(())
+}

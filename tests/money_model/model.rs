@@ -1,0 +1,263 @@
+//! The model of two accounts in both modes. Balances and counters are not moved but summed over movements and charges, so
+//! that the model cannot make the scripts' mistakes.
+
+mod agents;
+mod audit_entries;
+mod counters;
+mod deposits;
+mod escrows;
+mod records;
+mod render;
+mod spends;
+pub mod transfers;
+mod verdicts;
+
+use crate::names::{Names, Window};
+use crate::snapshot::Entry;
+use domain::mode::Mode;
+use domain::number::{EPOCH_MS, LOWEST_PLACE, Number};
+use domain::period::Period;
+pub use records::*;
+use std::collections::{BTreeMap, BTreeSet};
+use store::keys::{AccountKeys, Series, USER};
+use store::script::change::{VERSION_STEP, VERSION_STEPS_END};
+
+/// The largest sum that a wallet or counter may reach, as the scripts compare with it and exactly.
+pub const CEILING: f64 = 9e18;
+pub const MOST: u64 = 9_000_000_000_000_000_000;
+/// The accounts. They lie in different buckets.
+pub const ACCOUNTS: [&str; 2] = ["acct_one", "acct_two"];
+/// The currency of everything.
+pub const USD: &str = "USD";
+
+/// The last place of each series, by account; none before the first.
+pub type Drawn = [[Option<u64>; 2]; 2];
+
+/// One account in one mode: twice the account, and one more in test mode.
+pub type At = usize;
+
+pub fn mode(at: At) -> Mode {
+    if at.is_multiple_of(2) {
+        Mode::Live
+    } else {
+        Mode::Test
+    }
+}
+
+pub fn account(at: At) -> &'static str {
+    ACCOUNTS[at / 2]
+}
+
+pub fn keys(at: At) -> AccountKeys {
+    AccountKeys::new(account(at))
+}
+
+#[derive(Debug, Clone)]
+pub struct Model {
+    pub period: Period,
+    /// When the action under way happens.
+    pub window: Window,
+    pub names: Names,
+    pub plans: [String; 2],
+    /// The version that each account began with.
+    pub born: u64,
+    pub sides: [Side; 4],
+    /// The last place that was drawn of each series, by account.
+    pub drawn: Drawn,
+    /// What the store says of them after the action under way.
+    pub found: Drawn,
+    /// Escrows that were asked for. Actions name an escrow by this.
+    pub asked_escrows: u64,
+    /// Every wallet there ever was.
+    pub wallets: Vec<Place>,
+    /// Deposits that were announced: by reference, where.
+    pub announced: BTreeMap<String, BTreeSet<At>>,
+    /// By the order in which they were asked for.
+    pub escrows: BTreeMap<u64, Escrow>,
+    /// What ever left an account for another, and the ids of what is still in transit.
+    pub sent: Vec<Transit>,
+    pub waiting: BTreeSet<String>,
+    pub arrivals: Vec<Arrival>,
+}
+
+impl Model {
+    /// Two accounts with nothing.
+    pub fn new(period: Period) -> Self {
+        Self {
+            period,
+            window: Window { from: 0, to: 0 },
+            names: Names::default(),
+            plans: ["p".to_owned(), "p".to_owned()],
+            born: 1,
+            sides: Default::default(),
+            drawn: Drawn::default(),
+            found: Drawn::default(),
+            asked_escrows: 0,
+            wallets: Vec::new(),
+            announced: BTreeMap::new(),
+            escrows: BTreeMap::new(),
+            sent: Vec::new(),
+            waiting: BTreeSet::new(),
+            arrivals: Vec::new(),
+        }
+    }
+
+    pub fn now(&mut self) -> String {
+        self.names.moment(self.window)
+    }
+
+    /// Draws a number, as the store must have: the millisecond of the drawing, or the one after the last drawn.
+    pub fn draw(&mut self, series: Series, at: At) -> u64 {
+        let (series, of) = (series as usize, at / 2);
+        let last = self.drawn[series][of].unwrap_or(0);
+        let place = |ms: u64| (last + 1).max(ms.saturating_sub(EPOCH_MS)).max(LOWEST_PLACE);
+        let (first, latest) = (place(self.window.from), place(self.window.to));
+        let found = self.found[series][of].filter(|found| (first..=latest).contains(found));
+        let place = found.unwrap_or(first);
+        self.drawn[series][of] = Some(place);
+        let number = Number::new(place, keys(at).bucket().number());
+        number.expect("a number").get()
+    }
+
+    /// The id of something in transit, where `id` names its escrow as actions do.
+    pub fn transit_id(&self, id: &str) -> String {
+        let parts = id.strip_prefix("escrow:").and_then(|rest| rest.split_once(':'));
+        let named = parts.and_then(|(escrow, word)| Some((self.escrows.get(&escrow.parse().ok()?)?, word)));
+        named.map_or_else(
+            || id.to_owned(),
+            |(escrow, word)| format!("escrow:{}:{word}", escrow.number),
+        )
+    }
+
+    /// What a wallet holds.
+    pub fn balance(&self, at: At, number: u64) -> i128 {
+        let movements = self.sides[at].movements.iter();
+        movements
+            .filter(|movement| movement.wallet == number)
+            .map(Movement::signed)
+            .sum()
+    }
+
+    /// What a wallet waits for.
+    pub fn pending(&self, at: At, number: u64) -> i128 {
+        let deposits = self.sides[at].deposits.values();
+        let of_wallet = deposits.filter(|deposit| deposit.pending && deposit.wallet == number);
+        of_wallet.map(|deposit| i128::from(deposit.amount)).sum()
+    }
+
+    /// The wallet of an owner as it now is.
+    pub fn wallet(&self, at: At, owner: &str) -> Option<&Wallet> {
+        match owner {
+            USER => self.sides[at].user.as_ref(),
+            agent => self.sides[at].agents.get(agent)?.wallet.as_ref(),
+        }
+    }
+
+    pub fn wallet_mut(&mut self, at: At, owner: &str) -> Option<&mut Wallet> {
+        match owner {
+            USER => self.sides[at].user.as_mut(),
+            agent => self.sides[at].agents.get_mut(agent)?.wallet.as_mut(),
+        }
+    }
+
+    /// Whether the wallet of an owner is still the one of this number.
+    pub fn is_alive(&self, at: At, owner: &str, number: u64) -> bool {
+        self.wallet(at, owner)
+            .is_some_and(|wallet| wallet.number == number)
+    }
+
+    pub fn is_frozen(&self, at: At, owner: &str) -> bool {
+        let agent = self.sides[at].agents.get(owner);
+        agent.is_some_and(|agent| agent.frozen.is_some())
+    }
+
+    /// Whether a wallet can take this much more. The ceiling is as sharp as doubles are, there as here.
+    pub fn has_room(&self, at: At, number: u64, amount: u64) -> bool {
+        as_double(self.balance(at, number)) + as_double(amount.into()) <= CEILING
+    }
+
+    /// What the audit log is told of a debit that leaves `after`: more when the wallet fell below its threshold, which is
+    /// that of its agent's policy, or of the account's policies where it has none.
+    pub fn debit_words(&self, at: At, owner: &str, amount: u64, after: i128) -> String {
+        let settled = "outcome=settled";
+        let low = self.effective(at, owner).and_then(|(limits, _)| limits.low);
+        let before = after + i128::from(amount);
+        match low.filter(|low| before >= i128::from(*low) && after < i128::from(*low)) {
+            None => settled.to_owned(),
+            Some(low) => format!("{settled} low_nanos={low} balance_nanos={after} low_owner={owner}"),
+        }
+    }
+
+    /// The version of the account whose live side is `at`.
+    pub fn version(&self, at: At) -> u64 {
+        let changes = self.sides[at].audit.len() + self.sides[at + 1].audit.len();
+        (0..changes).fold(self.born, |version, _| match version < VERSION_STEPS_END {
+            true => version + VERSION_STEP,
+            false => version + 1,
+        })
+    }
+
+    pub fn request(&self, at: At, id: &str) -> Option<&Request> {
+        self.sides[at].requests.get(id)
+    }
+
+    /// Whether a request of this id was made before.
+    pub fn is_taken(&self, at: At, id: &str) -> bool {
+        self.request(at, id).is_some() || self.sides[at].claims.contains_key(id)
+    }
+
+    /// The span of time in which refusals are counted together, as long as a record lives.
+    pub fn span(&self) -> u64 {
+        self.window.from / transfers::millis(transfers::RECORD_LIFE)
+    }
+
+    /// A refusal is kept under a key.
+    pub fn count_refusal(&mut self, at: At) {
+        let now = self.span();
+        let (this, before) = match self.sides[at].refusals {
+            Some((span, this, before)) if span == now => (this, before),
+            Some((span, this, _)) if span + 1 == now => (0, this),
+            _ => (0, 0),
+        };
+        self.sides[at].refusals = Some((now, this + 1, before));
+    }
+
+    /// Writes a new intent.
+    pub fn keep(&mut self, at: At, id: &str, moment: &str, request: Request) {
+        let side = &mut self.sides[at];
+        side.claims.remove(id);
+        side.order.push(id.to_owned());
+        side.last_place += 1;
+        side.places.insert(id.to_owned(), (side.last_place, None));
+        side.requests.insert(id.to_owned(), request);
+        side.file(id, moment);
+    }
+
+    /// An intent leaves for the archive.
+    pub fn archive(&mut self, at: At, id: &str) {
+        let side = &mut self.sides[at];
+        side.requests.remove(id);
+        side.places.remove(id);
+        for list in [&mut side.order, &mut side.settled, &mut side.blocked] {
+            list.retain(|other| other != id);
+        }
+    }
+
+    /// What every change ends with.
+    pub fn record(&mut self, at: At, entry: Entry) {
+        self.sides[at].audit.push(entry);
+    }
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "the scripts compare with the ceiling as doubles"
+)]
+pub fn as_double(nanos: i128) -> f64 {
+    nanos as f64
+}
+
+/// Whether the payee is in another account than the payer.
+pub fn is_remote(escrow: &Escrow) -> bool {
+    escrow.to_at != escrow.at
+}

@@ -1,0 +1,244 @@
+//! Deposits, as they should be (decision D17).
+
+use super::audit_entries::entry;
+use super::transfers::{RECORD_LIFE, millis};
+use super::{At, CEILING, Deposit, Model, Movement, Request, as_double};
+use crate::act::{self, ACTOR, RequestId};
+use store::transaction::TransactionType;
+
+impl Model {
+    pub fn deposit(&mut self, new: &act::Deposit) -> String {
+        let summary = self.take_deposit(new);
+        if new.pending && !new.closed {
+            self.announce(new.to.at, &new.reference);
+        }
+        summary
+    }
+
+    /// Where a deposit is found by its reference, after one was announced: where there is one.
+    fn announce(&mut self, at: At, reference: &str) {
+        let is_there = self.sides[at].deposits.contains_key(reference);
+        let places = self.announced.entry(reference.to_owned()).or_default();
+        match is_there {
+            true => places.insert(at),
+            false => places.remove(&at),
+        };
+        if places.is_empty() {
+            self.announced.remove(reference);
+        }
+    }
+
+    fn take_deposit(&mut self, new: &act::Deposit) -> String {
+        let (to, at, amount) = (&new.to, new.to.at, new.amount);
+        if new.keyed && self.is_taken(at, &new.asked.id) {
+            return "known".to_owned();
+        }
+        if let Some(there) = self.sides[at].deposits.get(&new.reference).cloned() {
+            if (there.wallet, there.amount) != (to.number, amount) {
+                return "other".to_owned();
+            }
+            let (moment, balance) = (self.now(), there.first_balance.to_string());
+            let of = (to.owner.as_str(), amount);
+            self.keep_deposit((&new.asked, new.keyed), of, &moment, "", &balance);
+            self.of_deposit(&new.asked, new.keyed, &there);
+            if new.keyed {
+                self.count_refusal(at);
+            }
+            return there.summary("again");
+        }
+        if new.closed {
+            let moment = self.now();
+            let words = "outcome=blocked reason=wallet_closed".to_owned();
+            let audit = entry(
+                moment.clone(),
+                "deposit.requested",
+                ACTOR,
+                &to.owner,
+                amount,
+                Some(words),
+            );
+            self.record(at, audit);
+            self.keep_deposit(
+                (&new.asked, new.keyed),
+                (&to.owner, amount),
+                &moment,
+                "wallet_closed",
+                "",
+            );
+            return "blocked wallet_closed".to_owned();
+        }
+        if !self.is_alive(at, &to.owner, to.number) {
+            return "changed".to_owned();
+        }
+        let (balance, pending) = (self.balance(at, to.number), self.pending(at, to.number));
+        if as_double(balance) + as_double(pending) + as_double(amount.into()) > CEILING {
+            return "too_much".to_owned();
+        }
+        self.take_in(new, balance)
+    }
+
+    /// A deposit that nothing is in the way of; `balance` is that of its wallet.
+    fn take_in(&mut self, new: &act::Deposit, balance: i128) -> String {
+        let (to, at, amount) = (&new.to, new.to.at, new.amount);
+        let moment = self.now();
+        let mut deposit = Deposit {
+            id: new.asked.txn(),
+            wallet: to.number,
+            owner: to.owner.clone(),
+            amount,
+            pending: new.pending,
+            first_pending: new.pending,
+            first_balance: balance,
+            at: moment.clone(),
+            confirmed: None,
+        };
+        if new.pending {
+            self.awaits(at, &to.owner, &moment);
+        } else {
+            self.credit(at, &mut deposit, &new.reference, &moment);
+            deposit.first_balance += i128::from(amount);
+        }
+        let (summary, balance) = (deposit.summary("made"), deposit.first_balance.to_string());
+        self.sides[at].deposits.insert(new.reference.clone(), deposit);
+        let words = match new.pending {
+            true => "outcome=settled".to_owned(),
+            false => format!("outcome=settled balance_nanos={balance}"),
+        };
+        let words = Some(words);
+        self.record(
+            at,
+            entry(
+                moment.clone(),
+                "deposit.requested",
+                ACTOR,
+                &to.owner,
+                amount,
+                words,
+            ),
+        );
+        self.keep_deposit(
+            (&new.asked, new.keyed),
+            (&to.owner, amount),
+            &moment,
+            "",
+            &balance,
+        );
+        summary
+    }
+
+    /// The wallet has had something pending.
+    fn awaits(&mut self, at: At, owner: &str, moment: &str) {
+        let wallet = self.wallet_mut(at, owner).expect("the wallet");
+        (wallet.awaits, wallet.updated) = (true, moment.to_owned());
+    }
+
+    fn credit(&mut self, at: At, deposit: &mut Deposit, reference: &str, moment: &str) {
+        self.post(
+            at,
+            Movement {
+                at: moment.to_owned(),
+                wallet: deposit.wallet,
+                owner: deposit.owner.clone(),
+                kind: TransactionType::Deposit,
+                amount: deposit.amount,
+                id: deposit.id.clone(),
+                intent: None,
+                other: reference.to_owned(),
+                memo: None,
+            },
+        );
+        deposit.pending = false;
+        deposit.confirmed = Some((moment.to_owned(), self.balance(at, deposit.wallet)));
+    }
+
+    fn keep_deposit(
+        &mut self,
+        (asked, keyed): (&RequestId, bool),
+        (owner, amount): (&str, u64),
+        moment: &str,
+        reason: &'static str,
+        balance: &str,
+    ) {
+        if !keyed {
+            return;
+        }
+        let mut request = Request::new("deposit", asked, owner, amount);
+        let state = if reason.is_empty() { "settled" } else { "blocked" };
+        (request.state, request.first, request.reason) = (state, state, reason);
+        request.at = moment.to_owned();
+        request.txn = Some(asked.txn());
+        request.balance = Some(balance.to_owned());
+        request.expires = Some(self.window.later(millis(RECORD_LIFE)));
+        if state == "blocked" {
+            self.count_refusal(asked.at);
+        }
+        self.sides[asked.at].requests.insert(asked.id.clone(), request);
+    }
+
+    /// The record of the request names the deposit that was there before it.
+    fn of_deposit(&mut self, asked: &RequestId, keyed: bool, deposit: &Deposit) {
+        let requests = &mut self.sides[asked.at].requests;
+        if let Some(record) = requests.get_mut(&asked.id).filter(|_| keyed) {
+            record.txn = Some(deposit.id.clone());
+        }
+    }
+
+    pub fn confirm(&mut self, asked: &RequestId, keyed: bool, reference: &str) -> String {
+        let at = asked.at;
+        let Some(mut deposit) = self.sides[at].deposits.get(reference).cloned() else {
+            return "missing".to_owned();
+        };
+        if keyed && self.is_taken(at, &asked.id) {
+            return "known".to_owned();
+        }
+        if !deposit.pending {
+            let (moment, of) = (self.now(), (deposit.owner.as_str(), deposit.amount));
+            let balance = deposit.confirmed.as_ref().map(|(_, balance)| balance.to_string());
+            self.keep_deposit((asked, keyed), of, &moment, "", &balance.unwrap_or_default());
+            self.of_deposit(asked, keyed, &deposit);
+            if keyed {
+                self.count_refusal(at);
+            }
+            return deposit.summary("again");
+        }
+        if !self.is_alive(at, &deposit.owner, deposit.wallet) {
+            return "closed".to_owned();
+        }
+        if !self.has_room(at, deposit.wallet, deposit.amount) {
+            return "too_much".to_owned();
+        }
+        let moment = self.now();
+        self.credit(at, &mut deposit, reference, &moment);
+        let balance = self.balance(at, deposit.wallet).to_string();
+        self.keep_deposit(
+            (asked, keyed),
+            (&deposit.owner, deposit.amount),
+            &moment,
+            "",
+            &balance,
+        );
+        self.of_deposit(asked, keyed, &deposit);
+        self.record(
+            at,
+            entry(
+                moment,
+                "deposit.confirmed",
+                ACTOR,
+                &deposit.owner,
+                deposit.amount,
+                Some(format!("balance_nanos={balance}")),
+            ),
+        );
+        let summary = deposit.summary("confirmed");
+        self.sides[at].deposits.insert(reference.to_owned(), deposit);
+        summary
+    }
+}
+
+impl Deposit {
+    fn summary(&self, how: &str) -> String {
+        let confirmed = self.confirmed.as_ref();
+        let confirmed = confirmed.map_or_else(|| "-".to_owned(), |(at, balance)| format!("{at} {balance}"));
+        format!("{how} {} {} {} {confirmed}", self.id, self.first_balance, self.at)
+    }
+}

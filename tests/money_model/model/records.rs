@@ -1,0 +1,279 @@
+//! What the model knows of each wallet, movement, charge, request, deposit, escrow and transit.
+
+use super::At;
+use crate::act::{ACTOR, RequestId};
+use crate::names::Window;
+use crate::snapshot::Entry;
+use domain::period::Period;
+use std::collections::{BTreeMap, BTreeSet};
+use store::transaction::TransactionType;
+
+/// Where a wallet stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    pub at: At,
+    pub owner: String,
+    pub number: u64,
+    pub id: String,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct Side {
+    pub agents: BTreeMap<String, Agent>,
+    pub user: Option<Wallet>,
+    pub closed: Vec<Closed>,
+    pub movements: Vec<Movement>,
+    pub charges: Vec<Charge>,
+    pub runs: BTreeMap<(String, String), Run>,
+    /// Agents with a run in their index whose record has ended.
+    pub listed_before: BTreeSet<String>,
+    /// Those of them in the index of all agents' runs.
+    pub counted_before: BTreeSet<String>,
+    /// Intents, transfers and deposits by id.
+    pub requests: BTreeMap<String, Request>,
+    /// Ids that are taken by a request which another account decides, with its fingerprint.
+    pub claims: BTreeMap<String, String>,
+    /// Ids of intents in the order they came, and came into a final state.
+    pub order: Vec<String>,
+    pub settled: Vec<String>,
+    pub blocked: Vec<String>,
+    /// The number that each took when it came into the lists, and when it was decided; and the last one given.
+    pub places: BTreeMap<String, (usize, Option<usize>)>,
+    pub last_place: usize,
+    /// Those that wait, since when.
+    pub waiting: BTreeMap<String, String>,
+    pub deposits: BTreeMap<String, Deposit>,
+    pub policies: BTreeMap<String, Policy>,
+    /// Escrows noted as open, by owner.
+    pub open: BTreeMap<String, BTreeSet<u64>>,
+    /// Escrows listed.
+    pub escrows: BTreeSet<u64>,
+    pub audit: Vec<Entry>,
+    /// Refusals under a key: the span of time in which the last one was kept, how many in it, and in the one before.
+    pub refusals: Option<(u64, u64, u64)>,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct Agent {
+    pub wallet: Option<Wallet>,
+    pub frozen: Option<&'static str>,
+    /// Since when.
+    pub frozen_at: Option<String>,
+    pub policy: Option<String>,
+    pub virtual_keys: BTreeSet<String>,
+    pub provider_key: bool,
+    /// More counters, of days long past.
+    pub old: BTreeMap<String, String>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Wallet {
+    pub number: u64,
+    pub id: String,
+    /// What was ever announced here: the field is there from then on.
+    pub awaits: bool,
+    pub spend_limit: Option<u64>,
+    pub made: String,
+    /// When money, what it waits for, or its agent's freeze last changed.
+    pub updated: String,
+}
+
+#[derive(Debug, Clone)]
+pub struct Closed {
+    pub wallet: Wallet,
+    pub agent: String,
+    pub at: String,
+}
+
+/// A movement of a wallet.
+#[derive(Debug, Clone)]
+pub struct Movement {
+    pub at: String,
+    pub wallet: u64,
+    pub owner: String,
+    pub kind: TransactionType,
+    pub amount: u64,
+    pub id: String,
+    pub intent: Option<String>,
+    pub other: String,
+    pub memo: Option<String>,
+}
+
+/// What was charged to the counters.
+#[derive(Debug, Clone)]
+pub struct Charge {
+    pub agent: String,
+    pub amount: u64,
+    pub run: Option<String>,
+    pub from_wallet: bool,
+    pub period: Period,
+}
+
+#[derive(Debug, Clone)]
+pub struct Run {
+    pub first: String,
+    pub last: String,
+    /// `None` before the first settled spend.
+    pub calls: Option<u64>,
+    pub denied: u64,
+    pub expires: Window,
+    /// How it ended.
+    pub status: Option<&'static str>,
+}
+
+/// The record of a request.
+#[derive(Debug, Clone)]
+pub struct Request {
+    pub kind: &'static str,
+    pub fp: String,
+    pub amount: u64,
+    pub actor: &'static str,
+    pub agent: String,
+    pub at: String,
+    pub request: String,
+    pub note: Option<String>,
+    pub txn: Option<String>,
+    pub escrow: Option<u64>,
+    pub state: &'static str,
+    pub first: &'static str,
+    pub reason: &'static str,
+    pub balance: Option<String>,
+    /// The policy and the period of a spend that was charged.
+    pub charged: Option<(String, Period)>,
+    pub decision: Option<(bool, &'static str, u64)>,
+    /// Transfers and deposits end, and are listed nowhere.
+    pub expires: Option<Window>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Deposit {
+    pub id: String,
+    pub wallet: u64,
+    pub owner: String,
+    pub amount: u64,
+    pub pending: bool,
+    pub first_pending: bool,
+    pub first_balance: i128,
+    pub at: String,
+    pub confirmed: Option<(String, i128)>,
+}
+
+/// What a policy limits.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Limits {
+    pub disabled: bool,
+    pub run: Option<u64>,
+    pub day: Option<u64>,
+    pub month: Option<u64>,
+    pub txn: Option<u64>,
+    pub approval: Option<u64>,
+    pub low: Option<u64>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Policy {
+    pub agent: Option<String>,
+    pub limits: Limits,
+    pub made: String,
+    pub set: String,
+    pub revision: u64,
+}
+
+#[derive(Debug, Clone)]
+pub struct Escrow {
+    pub number: u64,
+    pub at: At,
+    pub from: (String, u64),
+    pub to_at: At,
+    pub to: (String, u64),
+    pub status: &'static str,
+    pub amount: u64,
+    pub intent: String,
+    pub conditions: String,
+    pub dispute_reason: Option<String>,
+    pub made: String,
+    pub updated: String,
+    pub funded: Option<String>,
+    pub resolved: Option<String>,
+    pub winner: Option<(String, At, &'static str)>,
+    pub siblings: Vec<(At, String)>,
+}
+
+/// What left one account for another.
+#[derive(Debug, Clone)]
+pub struct Transit {
+    pub id: String,
+    pub from: At,
+    pub to: At,
+    pub owner: String,
+    pub wallet: u64,
+    /// The movement at the other end; its wallet and owner are those above, unless that one is closed.
+    pub credit: Option<Movement>,
+    pub escrow: Option<u64>,
+    /// The escrow that the receiver lists, and nothing else happens.
+    pub lists: Option<u64>,
+    pub intent: Option<(String, Request)>,
+    pub entry: Entry,
+}
+
+/// The mark of an arrival.
+#[derive(Debug, Clone)]
+pub struct Arrival {
+    pub id: String,
+    pub to: At,
+    pub at: String,
+    pub expires: Option<Window>,
+}
+
+impl Side {
+    /// Lists an intent that waited until it was decided.
+    pub fn decided(&mut self, id: &str, moment: &str) {
+        self.file(id, moment);
+        self.last_place += 1;
+        let place = self.places.get_mut(id).expect("a place");
+        place.1 = Some(self.last_place);
+    }
+
+    /// Lists an intent by its state.
+    pub fn file(&mut self, id: &str, moment: &str) {
+        self.waiting.remove(id);
+        match self.requests[id].state {
+            "settled" => self.settled.push(id.to_owned()),
+            "blocked" => self.blocked.push(id.to_owned()),
+            _ => drop(self.waiting.insert(id.to_owned(), moment.to_owned())),
+        }
+    }
+}
+
+impl Movement {
+    pub fn signed(&self) -> i128 {
+        match self.kind.sign() {
+            "-" => -i128::from(self.amount),
+            _ => i128::from(self.amount),
+        }
+    }
+}
+
+impl Request {
+    pub fn new(kind: &'static str, asked: &RequestId, owner: &str, amount: u64) -> Self {
+        Self {
+            kind,
+            fp: asked.fp.clone(),
+            amount,
+            actor: ACTOR,
+            agent: owner.to_owned(),
+            at: asked.at_ms.to_string(),
+            request: "{}".to_owned(),
+            note: None,
+            txn: None,
+            escrow: None,
+            state: "settled",
+            first: "settled",
+            reason: "",
+            balance: None,
+            charged: None,
+            decision: None,
+            expires: None,
+        }
+    }
+}

@@ -1,0 +1,329 @@
+//! Spends and their approvals, as they should be (decisions D21, D23, D53).
+
+use super::audit_entries::entry;
+use super::{At, Charge, Model, Movement, Request, Run, as_double, mode};
+use crate::act::{ACTOR, DECIDER, Plan, Spend};
+use crate::model::CEILING;
+use domain::mode::Mode;
+use domain::period::Period;
+use store::call::authorize::RUN_LIFE;
+use store::transaction::TransactionType;
+
+/// What is asked of the counters and the wallet.
+pub struct Asks<'a> {
+    pub at: At,
+    pub agent: &'a str,
+    pub amount: u64,
+    pub run: Option<&'a str>,
+    pub plan: Option<&'a Plan>,
+    pub injection: bool,
+    /// Of the transaction: its id, the other side, the memo, the intent.
+    pub words: [Option<&'a str>; 4],
+}
+
+impl Model {
+    /// The first reason to refuse, in the documented order, and what the audit log is told of its limit.
+    fn refusal(&self, asks: &Asks<'_>) -> Option<(&'static str, String)> {
+        if asks.injection {
+            return Some(("injection_detected", String::new()));
+        }
+        let (at, agent, period) = (asks.at, asks.agent, self.period);
+        let over = |limit: Option<u64>, spent: i128| {
+            let limit = limit.filter(|limit| spent + i128::from(asks.amount) > i128::from(*limit));
+            limit.map(|limit| format!(" limit_nanos={limit} spent_nanos={spent}"))
+        };
+        let plain = |refused: bool| refused.then(String::new);
+        let Some((limits, _)) = self.effective(at, agent).filter(|_| !self.is_frozen(at, agent)) else {
+            let reason = match self.is_frozen(at, agent) {
+                true => "frozen",
+                false => "cap_disabled",
+            };
+            return Some((reason, String::new()));
+        };
+        let run = asks.run.map_or(0, |run| self.run_spent(at, agent, run));
+        let live = mode(at) == Mode::Live;
+        let plan_agents = asks.plan.and_then(|plan| plan.agents).filter(|_| live);
+        let slots = self.slots(at, period.month);
+        let no_place =
+            plan_agents.filter(|most| slots >= *most && self.slot(at, agent) != Some(period.month));
+        let no_place = no_place.map(|most| format!(" limit_agents={most} spent_agents={slots}"));
+        let tracked = asks.plan.and_then(|plan| plan.tracked).filter(|_| live);
+        let wallet = self.wallet(at, agent);
+        let own_limit = wallet.and_then(|wallet| wallet.spend_limit);
+        let short = wallet.is_some_and(|wallet| self.balance(at, wallet.number) < i128::from(asks.amount));
+        let checks = [
+            ("cap_disabled", plain(limits.disabled)),
+            ("per_transaction_limit", over(limits.txn, 0)),
+            ("per_run_limit", over(limits.run, run)),
+            (
+                "daily_limit",
+                over(limits.day, self.day_spent(at, agent, period.day)),
+            ),
+            (
+                "monthly_limit",
+                over(limits.month, self.month_spent(at, agent, period.month)),
+            ),
+            ("plan_agent_limit", no_place),
+            ("plan_limit", over(tracked, self.tracked(at, period.month))),
+            (
+                "spend_limit",
+                over(own_limit, self.wallet_spent(at, agent, period.day)),
+            ),
+            ("insufficient_balance", plain(short)),
+        ];
+        checks
+            .into_iter()
+            .find_map(|(reason, refused)| Some((reason, refused?)))
+    }
+
+    /// Whether a counter would pass the ceiling.
+    fn is_too_much(&self, asks: &Asks<'_>) -> bool {
+        let (at, agent, period) = (asks.at, asks.agent, self.period);
+        let sums = [
+            asks.run.map_or(0, |run| self.run_spent(at, agent, run)),
+            self.day_spent(at, agent, period.day),
+            self.month_spent(at, agent, period.month),
+            self.wallet_spent(at, agent, period.day),
+            self.tracked(at, period.month),
+        ];
+        let amount = as_double(asks.amount.into());
+        sums.into_iter().any(|sum| as_double(sum) + amount > CEILING)
+    }
+
+    /// The record of the named run, which is seen now.
+    fn seen(&mut self, asks: &Asks<'_>, moment: &str) -> Option<&mut Run> {
+        let life = u64::try_from(RUN_LIFE.as_millis()).expect("a life");
+        let expires = self.window.later(life);
+        let name = (asks.agent.to_owned(), asks.run?.to_owned());
+        if !self.sides[asks.at].runs.contains_key(&name) {
+            self.sides[asks.at].listed_before.remove(asks.agent);
+            self.sides[asks.at].counted_before.clear();
+        }
+        let run = self.sides[asks.at].runs.entry(name).or_insert(Run {
+            first: moment.to_owned(),
+            last: String::new(),
+            calls: None,
+            denied: 0,
+            expires,
+            status: None,
+        });
+        (run.last, run.expires) = (moment.to_owned(), expires);
+        Some(run)
+    }
+
+    /// Charges it; the balance after it, and by which policy.
+    fn charge(&mut self, asks: &Asks<'_>, moment: &str) -> (Option<String>, String) {
+        let (at, agent, period) = (asks.at, asks.agent, self.period);
+        let (_, policy) = self.effective(at, agent).expect("a policy that allowed it");
+        let wallet = self.wallet(at, agent).map(|wallet| wallet.number);
+        let first_today = self.day_spent(at, agent, period.day) == 0;
+        let side = &mut self.sides[at];
+        if first_today {
+            let agent = side.agents.entry(agent.to_owned()).or_default();
+            agent.old.retain(|field, _| !is_old(field, period));
+        }
+        side.charges.push(Charge {
+            agent: agent.to_owned(),
+            amount: asks.amount,
+            run: asks.run.map(str::to_owned),
+            from_wallet: wallet.is_some(),
+            period,
+        });
+        if let Some(run) = self.seen(asks, moment) {
+            run.calls = Some(run.calls.unwrap_or(0) + 1);
+            run.status = None;
+        }
+        let balance = wallet.map(|number| {
+            let [id, other, memo, intent] = asks.words.map(|word| word.map(str::to_owned));
+            let movement = Movement {
+                at: moment.to_owned(),
+                wallet: number,
+                owner: agent.to_owned(),
+                kind: TransactionType::Spend,
+                amount: asks.amount,
+                id: id.unwrap_or_default(),
+                intent,
+                other: other.unwrap_or_default(),
+                memo,
+            };
+            self.post(at, movement);
+            self.balance(at, number).to_string()
+        });
+        (balance, policy)
+    }
+
+    /// The checks and what they lead to: when, and the words of the audit log but for the intent's id; or the answer when
+    /// nothing is written. `request` becomes what is kept.
+    fn decide(
+        &mut self,
+        asks: &Asks<'_>,
+        approving: bool,
+        request: &mut Request,
+    ) -> Result<(String, String), String> {
+        let plan = &self.plans[asks.at / 2];
+        if asks.plan.is_some_and(|asked| asked.name != *plan) {
+            return Err(format!("other_plan {plan}"));
+        }
+        if !self.exists(asks.at, asks.agent) {
+            return Err("not_found".to_owned());
+        }
+        let moment = self.now();
+        if let Some((reason, limit)) = self.refusal(asks) {
+            (request.state, request.reason) = ("blocked", reason);
+            let known = asks.run.is_some_and(|run| {
+                let name = (asks.agent.to_owned(), run.to_owned());
+                self.sides[asks.at].runs.contains_key(&name)
+            });
+            if known
+                && !["insufficient_balance", "injection_detected"].contains(&reason)
+                && let Some(run) = self.seen(asks, &moment)
+            {
+                run.denied += 1;
+            }
+            return Ok((moment, limit));
+        }
+        if self.is_too_much(asks) {
+            return Err("too_much".to_owned());
+        }
+        let (limits, _) = self.effective(asks.at, asks.agent).expect("a policy");
+        if !approving && limits.approval.is_some_and(|threshold| asks.amount > threshold) {
+            request.state = "pending_approval";
+            self.seen(asks, &moment);
+            return Ok((moment, "outcome=pending_approval".to_owned()));
+        }
+        let (balance, policy) = self.charge(asks, &moment);
+        request.state = "settled";
+        request.txn = balance.as_ref().and(asks.words[0]).map(str::to_owned);
+        request.balance = Some(balance.unwrap_or_default());
+        request.charged = Some((policy, self.period));
+        let after = request.balance.as_ref().and_then(|balance| balance.parse().ok());
+        let words = after.map_or_else(
+            || "outcome=settled".to_owned(),
+            |after| self.debit_words(asks.at, asks.agent, asks.amount, after),
+        );
+        Ok((moment, words))
+    }
+
+    pub fn spend(&mut self, spend: &Spend) -> String {
+        let (at, asked) = (spend.asked.at, &spend.asked);
+        if self.is_taken(at, &asked.id) {
+            return "known".to_owned();
+        }
+        let (txn, description) = (asked.txn(), spend.description.as_deref());
+        let asks = Asks {
+            at,
+            agent: &spend.agent,
+            amount: spend.amount,
+            run: spend.run.as_deref(),
+            plan: spend.plan.as_ref(),
+            injection: spend.injection,
+            words: [
+                Some(&txn),
+                spend.recipient.as_deref(),
+                description,
+                Some(&asked.id),
+            ],
+        };
+        let mut request = Request::new("spend", asked, &spend.agent, spend.amount);
+        request.note = spend.description.clone();
+        request.request = spend.request();
+        let (moment, words) = match self.decide(&asks, false, &mut request) {
+            Ok(decided) => decided,
+            Err(outcome) => return outcome,
+        };
+        request.first = request.state;
+        let spare = request.reason == "insufficient_balance";
+        let id = if spare { &asked.spare } else { &asked.id };
+        let (words, outcome) = summary(&request, id, words);
+        self.keep(at, id, &moment, request);
+        self.record(
+            at,
+            entry(
+                moment,
+                "spend.requested",
+                ACTOR,
+                &spend.agent,
+                spend.amount,
+                Some(words),
+            ),
+        );
+        outcome
+    }
+
+    /// Approves, or denies, a spend that waits.
+    pub fn resolve(
+        &mut self,
+        (at, id): (At, &str),
+        grant: bool,
+        stale: bool,
+        at_ms: u64,
+        plan: Option<&Plan>,
+        txn: &str,
+    ) -> String {
+        let Some(mut request) = self
+            .request(at, id)
+            .cloned()
+            .filter(|request| request.state == "pending_approval" && !stale)
+        else {
+            return "changed".to_owned();
+        };
+        let (agent, amount) = (request.agent.clone(), request.amount);
+        request.decision = Some((grant, DECIDER, at_ms));
+        if !grant {
+            (request.state, request.reason) = ("blocked", "approval_denied");
+            let moment = self.now();
+            self.sides[at].requests.insert(id.to_owned(), request);
+            self.sides[at].decided(id, &moment);
+            self.record(at, entry(moment, "spend.denied", DECIDER, &agent, amount, None));
+            return "denied".to_owned();
+        }
+        let asked: serde_json::Value = serde_json::from_str(&request.request).expect("a request");
+        let note = request.note.clone();
+        let asks = Asks {
+            at,
+            agent: &agent,
+            amount,
+            run: asked["runId"].as_str(),
+            plan,
+            injection: false,
+            words: [Some(txn), asked["recipient"].as_str(), note.as_deref(), Some(id)],
+        };
+        let (moment, words) = match self.decide(&asks, true, &mut request) {
+            Ok(decided) => decided,
+            Err(outcome) => return outcome,
+        };
+        let (words, outcome) = summary(&request, id, words);
+        self.sides[at].requests.insert(id.to_owned(), request);
+        self.sides[at].decided(id, &moment);
+        self.record(
+            at,
+            entry(moment, "spend.approved", DECIDER, &agent, amount, Some(words)),
+        );
+        outcome
+    }
+}
+
+/// What the audit log and the caller are told.
+fn summary(request: &Request, id: &str, words: String) -> (String, String) {
+    match request.state {
+        "blocked" => (
+            format!("outcome=blocked reason={} intentId={id}{words}", request.reason),
+            format!("blocked {} {id}", request.reason),
+        ),
+        "settled" => {
+            let balance = request.balance.clone().unwrap_or_default();
+            (words, format!("settled {balance}"))
+        }
+        _ => (words, "pending".to_owned()),
+    }
+}
+
+/// Whether a counter's field is dropped at an agent's first charge of the day.
+fn is_old(field: &str, now: Period) -> bool {
+    let age = |number: &str, now: u64| number.parse().map_or(0, |then: u64| now.saturating_sub(then));
+    match field.split_at(1) {
+        ("d" | "w", number) => age(number, now.day) > 40,
+        ("m", number) => age(number, now.month) > 200,
+        _ => false,
+    }
+}

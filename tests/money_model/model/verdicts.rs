@@ -1,0 +1,228 @@
+//! The end of an escrow, as it should be: one of release and dispute wins, and the operator ends disputes (decisions D26 to D28).
+
+use super::audit_entries::entry;
+use super::{Escrow, Model, Request, Transit, is_remote};
+use crate::act::{ACTOR, Decide, RequestId, Verdict};
+use store::transaction::TransactionType;
+
+/// Release and dispute intents that an escrow lists.
+const SIBLINGS_MAX: usize = 100;
+
+/// Whether it is this call that resolved the escrow.
+fn is_winner(escrow: &Escrow, asked: &RequestId) -> bool {
+    let winner = escrow.winner.as_ref();
+    winner.is_some_and(|(id, at, _)| (id, *at) == (&asked.id, asked.at))
+}
+
+impl Model {
+    /// Money comes out of an escrow into a wallet of the payer's account; into the account's own when that one is closed.
+    /// `None` when the wallet cannot hold it.
+    fn pay_out(
+        &mut self,
+        number: u64,
+        kind: TransactionType,
+        intent: Option<&str>,
+    ) -> Option<(String, String)> {
+        let at = self.escrows[&number].at;
+        let mut leg = self.leg_of(number, kind, "", "", intent);
+        if !self.is_alive(at, &leg.owner, leg.wallet) {
+            let actor = if intent.is_some() { ACTOR } else { "operator" };
+            (leg.owner, leg.wallet) = (store::keys::USER.to_owned(), self.user_wallet(at, actor));
+        }
+        if !self.has_room(at, leg.wallet, leg.amount) {
+            return None;
+        }
+        let (moment, id) = (self.now(), self.names.id("txn_"));
+        (leg.at, leg.id) = (moment.clone(), id.clone());
+        self.post(at, leg);
+        Some((moment, id))
+    }
+
+    pub fn decide_escrow(&mut self, decide: &Decide) -> String {
+        let (asked, number) = (&decide.asked, decide.escrow);
+        let escrow = self.escrows[&number].clone();
+        let by_payee = asked.at != escrow.at;
+        let (kind, audit, note) = match &decide.verdict {
+            Verdict::Release => ("escrow_release", "escrow.release", None),
+            Verdict::Dispute(reason) => ("escrow_dispute", "escrow.dispute", reason.clone()),
+        };
+        let mut request = self.call(kind, asked, number);
+        request.note.clone_from(&note);
+        // A payee's key is claimed in its own account first; the claim ends with its intent.
+        let claimed = by_payee && self.sides[asked.at].claims.get(&asked.id) == Some(&asked.fp);
+        if !claimed && self.is_taken(asked.at, &asked.id) {
+            return "known".to_owned();
+        }
+        if by_payee {
+            let (id, fp) = (asked.id.clone(), asked.fp.clone());
+            self.sides[asked.at].claims.insert(id, fp);
+        }
+        if is_winner(&escrow, asked) {
+            if !self.finish(number, decide.crash) {
+                return "error".to_owned();
+            }
+            if self.request(asked.at, &asked.id).is_some() {
+                return "known".to_owned();
+            }
+        }
+        if escrow.status != "funded" {
+            return self.refuse_verdict(decide, request, audit, &escrow);
+        }
+        let release = matches!(decide.verdict, Verdict::Release);
+        let local = release && !is_remote(&escrow);
+        let mut txn = None;
+        let moment = match local {
+            false => self.now(),
+            true => match self.pay_out(number, TransactionType::EscrowRelease, Some(&asked.id)) {
+                None => return "too_much".to_owned(),
+                Some((moment, id)) => {
+                    txn = Some(id);
+                    moment
+                }
+            },
+        };
+        let status = if release { "released" } else { "disputed" };
+        self.end_as(number, status, &moment);
+        let sibling = (asked.at, asked.id.clone());
+        let known = self.escrows.get_mut(&number).expect("the escrow");
+        known.winner = Some((asked.id.clone(), asked.at, kind));
+        known.dispute_reason = note;
+        known.siblings.push(sibling);
+        known.siblings.truncate(SIBLINGS_MAX);
+        let actor = if by_payee { "payee" } else { ACTOR };
+        let words = Some("outcome=settled".to_owned());
+        self.record(
+            escrow.at,
+            entry(moment.clone(), audit, actor, &escrow.from.0, escrow.amount, words),
+        );
+        if !by_payee {
+            request.txn = txn;
+            self.keep(asked.at, &asked.id, &moment, request);
+            if !release || local {
+                return "done".to_owned();
+            }
+            return self
+                .pass(number, status, status, (release, "payer"), None, decide.crash)
+                .map_or("done", |()| "done")
+                .to_owned();
+        }
+        let parts = Some((asked.id.clone(), request));
+        let passed = self.pass(number, status, status, (release, ACTOR), parts, decide.crash);
+        passed.map_or_else(|| "error".to_owned(), |()| "done".to_owned())
+    }
+
+    /// A repeated call whose first one won: what a payee left in transit is delivered. False when it cannot be.
+    fn finish(&mut self, number: u64, crash: bool) -> bool {
+        let number = self.escrows[&number].number;
+        let ids = ["released", "disputed"].map(|status| format!("escrow:{number}:{status}"));
+        ids.iter()
+            .all(|id| !self.waiting.contains(id) || !crash && self.deliver(id, false))
+    }
+
+    fn refuse_verdict(&mut self, decide: &Decide, request: Request, audit: &str, escrow: &Escrow) -> String {
+        let asked = &decide.asked;
+        let (reason, id) = match escrow.status {
+            "pending" => ("escrow_not_funded", &asked.spare),
+            "released" => ("escrow_released", &asked.id),
+            "disputed" => ("escrow_disputed", &asked.id),
+            _ => ("escrow_refunded", &asked.id),
+        };
+        let known = self.escrows.get_mut(&decide.escrow).expect("the escrow");
+        if !is_winner(escrow, asked) && known.siblings.len() < SIBLINGS_MAX - 1 {
+            known.siblings.push((asked.at, id.clone()));
+        }
+        self.sides[asked.at].claims.remove(&asked.id);
+        let owner = if asked.at == escrow.at {
+            &escrow.from.0
+        } else {
+            &escrow.to.0
+        };
+        self.refuse(asked, id, request, reason, (audit, owner), escrow.status)
+    }
+
+    /// The escrow's status changes; one that is not disputed is over for the wallets of the payer's account.
+    fn end_as(&mut self, number: u64, status: &'static str, moment: &str) {
+        let escrow = self.escrows.get_mut(&number).expect("the escrow");
+        escrow.status = status;
+        escrow.updated = moment.to_owned();
+        if status == "disputed" {
+            return;
+        }
+        escrow.resolved = Some(moment.to_owned());
+        let escrow = escrow.clone();
+        self.close_for(escrow.at, &escrow.from.0, escrow.number);
+        if !is_remote(&escrow) {
+            self.close_for(escrow.at, &escrow.to.0, escrow.number);
+        }
+    }
+
+    /// What the payee's account gets: money, the end of the escrow, an intent. `None` when it is stuck on the way.
+    fn pass(
+        &mut self,
+        number: u64,
+        name: &str,
+        status: &str,
+        (money, actor): (bool, &str),
+        intent: Option<(String, Request)>,
+        crash: bool,
+    ) -> Option<()> {
+        let escrow = self.escrows[&number].clone();
+        let txn = money.then(|| self.names.id("txn_"));
+        let credit = txn
+            .as_ref()
+            .map(|id| self.leg_of(number, TransactionType::EscrowRelease, id, "", None));
+        let intent = intent.map(|(id, request)| (id, Request { txn, ..request }));
+        let id = format!("escrow:{}:{name}", escrow.number);
+        let kind = format!("escrow.{status}");
+        self.depart(Transit {
+            id: id.clone(),
+            from: escrow.at,
+            to: escrow.to_at,
+            owner: escrow.to.0.clone(),
+            wallet: escrow.to.1,
+            credit,
+            escrow: (status != "disputed").then_some(escrow.number),
+            lists: None,
+            intent,
+            entry: entry(String::new(), &kind, actor, &escrow.to.0, escrow.amount, None),
+        });
+        (!crash && self.deliver(&id, false)).then_some(())
+    }
+
+    /// The operator ends a dispute.
+    pub fn end_dispute(&mut self, number: u64, refund: bool, crash: bool) -> String {
+        let escrow = self.escrows[&number].clone();
+        if escrow.status != "disputed" {
+            return format!("wrong {}", escrow.status);
+        }
+        let (status, kind) = match refund {
+            true => ("refunded", TransactionType::EscrowRefund),
+            false => ("released", TransactionType::EscrowRelease),
+        };
+        let remote = is_remote(&escrow);
+        let moment = match refund || !remote {
+            false => self.now(),
+            true => match self.pay_out(number, kind, None) {
+                None => return "too_much".to_owned(),
+                Some((moment, _)) => moment,
+            },
+        };
+        self.end_as(number, status, &moment);
+        let words = Some("outcome=settled".to_owned());
+        self.record(
+            escrow.at,
+            entry(
+                moment,
+                "escrow.resolve",
+                "operator",
+                &escrow.from.0,
+                escrow.amount,
+                words,
+            ),
+        );
+        if remote {
+            let _stuck = self.pass(number, "resolved", status, (!refund, "operator"), None, crash);
+        }
+        format!("done {status}")
+    }
+}

@@ -1,0 +1,90 @@
+//! What is killed, and when.
+
+use super::dice::SeededRandom;
+use crate::fixture::{ADMIN, Fixture};
+use harness::{Admin, AdminOptions, free_port};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Where an admin server lives that is killed and started again.
+pub struct Site {
+    redis_url: String,
+    listen: u16,
+    ops: u16,
+}
+
+impl Site {
+    pub fn new(redis_url: &str) -> Self {
+        Self {
+            redis_url: redis_url.to_owned(),
+            listen: free_port(),
+            ops: free_port(),
+        }
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.listen)
+    }
+
+    pub fn start(&self) -> Admin {
+        let at = |port: u16| format!("127.0.0.1:{port}");
+        let options = AdminOptions::new(ADMIN, &self.redis_url)
+            .alive_is_enough()
+            .env("TOLLGATE_ADMIN__LISTEN", at(self.listen))
+            .env("TOLLGATE_ADMIN__OPS_LISTEN", at(self.ops));
+        Admin::start(options)
+    }
+}
+
+pub struct Chaos {
+    pub dice: SeededRandom,
+    pub fixture: Arc<Fixture>,
+    pub sites: [Arc<Site>; 2],
+    /// `None` while it is down.
+    pub servers: [Option<Admin>; 2],
+    /// How often the store and each server were killed.
+    pub strikes: [u32; 3],
+}
+
+impl Chaos {
+    pub async fn run(&mut self, during: Duration) {
+        let end = Instant::now() + during;
+        // Each is killed early once; then chance decides.
+        let mut first = vec![2, 1, 0];
+        while Instant::now() < end {
+            self.sleep(200, 1500).await;
+            let what = first.pop().unwrap_or_else(|| self.dice.below(3));
+            self.strikes[usize::try_from(what).expect("an index")] += 1;
+            match what {
+                0 => {
+                    self.fixture.redis.kill9();
+                    self.sleep(20, 600).await;
+                    tokio::task::block_in_place(|| self.fixture.redis.restart());
+                }
+                server => {
+                    let at = usize::try_from(server - 1).expect("an index");
+                    if let Some(admin) = self.servers[at].take() {
+                        admin.kill9();
+                    }
+                    self.sleep(20, 600).await;
+                    let site = Arc::clone(&self.sites[at]);
+                    self.servers[at] = Some(tokio::task::block_in_place(|| site.start()));
+                }
+            }
+        }
+    }
+
+    async fn sleep(&mut self, from: u64, to: u64) {
+        let time = from + self.dice.below(to - from);
+        tokio::time::sleep(Duration::from_millis(time)).await;
+    }
+
+    /// Everything runs again.
+    pub fn heal(&mut self) {
+        for (server, site) in self.servers.iter_mut().zip(&self.sites) {
+            if server.is_none() {
+                *server = Some(site.start());
+            }
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! The version of an account, as every script that changes one answers it: what was acknowledged and is gone is noticed by
+//! the next script, whichever it is, and that changes nothing.
+
+use crate::lua;
+use crate::world::Checked;
+use harness::Redis;
+use store::account::script::{ACCEPT, PlanSet, SET_PLAN, accept, set_plan};
+use store::keys::AccountKeys;
+use store::script::all::all;
+use store::script::change::VERSION_STEP;
+use store::script::{Script, WhenFull};
+use store::versions::AccountVersion;
+use store::{Store, StoreError};
+
+const ACCOUNT: &str = "acct_00000000000000000000000001";
+const OTHER: &str = "acct_00000000000000000000000002";
+const WRAPPER: &str = include_str!("../../shared/store/src/script/versioned.lua");
+/// Keys and arguments that no script takes more of.
+const MOST: usize = 40;
+
+const fn view(generation: u64, version: u64) -> AccountVersion {
+    AccountVersion { generation, version }
+}
+
+async fn execute<T: redis::FromRedisValue>(store: &Store, words: &[&str]) -> Result<T, String> {
+    let mut command = redis::cmd(words[0]);
+    command.arg(&words[1..]);
+    store
+        .command(&command)
+        .await
+        .map_err(|error| format!("{error:?}"))
+}
+
+/// An account at version 7 of generation 3, and nothing else, of which nothing was seen.
+async fn fresh(store: &Store) -> Result<String, String> {
+    store.versions().forget_all();
+    execute::<()>(store, &["FLUSHALL"]).await?;
+    let record = AccountKeys::new(ACCOUNT).record();
+    let words = ["generation", "3", "version", "7", "plan", "free"];
+    let _: u64 = execute(store, &[&["HSET", record.as_str()][..], &words].concat()).await?;
+    Ok(record)
+}
+
+async fn there(store: &Store, record: &str) -> Result<AccountVersion, String> {
+    let found: [Option<u64>; 2] = execute(store, &["HMGET", record, "generation", "version"]).await?;
+    Ok(view(found[0].unwrap_or(0), found[1].unwrap_or(0)))
+}
+
+fn same<T: PartialEq + std::fmt::Debug>(found: T, expected: T, what: &str) -> Checked {
+    match found == expected {
+        true => Ok(()),
+        false => Err(format!("{what}: {found:?}, not {expected:?}")),
+    }
+}
+
+/// The outcome of a change of plan: `lost` when the account lost writes.
+async fn planned(store: &Store, id: &str, plan: &str) -> Result<&'static str, String> {
+    match set_plan(store, id, plan, "test").await {
+        Ok(PlanSet::Done) => Ok("done"),
+        Ok(PlanSet::AlreadySo) => Ok("same"),
+        Ok(PlanSet::NoAccount) => Ok("none"),
+        Err(StoreError::LostWrites { account }) if account == id => Ok("lost"),
+        Err(error) => Err(format!("{error:?}")),
+    }
+}
+
+/// What was seen before, what comes of a change, and where the account is then.
+async fn floors(store: &Store) -> Checked {
+    for (seen, outcome, after) in [
+        (view(0, 0), "done", view(3, 7 + VERSION_STEP)),
+        (view(3, 7), "done", view(3, 7 + VERSION_STEP)),
+        (view(3, 6), "done", view(3, 7 + VERSION_STEP)),
+        (view(2, 900), "done", view(3, 7 + VERSION_STEP)),
+        (view(3, 8), "lost", view(3, 7)),
+        (view(4, 1), "lost", view(3, 7)),
+        (view(4, 7), "lost", view(3, 7)),
+    ] {
+        let record = fresh(store).await?;
+        store.versions().record(ACCOUNT, seen);
+        let what = format!("{seen:?}");
+        same(planned(store, ACCOUNT, "team").await?, outcome, &what)?;
+        same(there(store, &record).await?, after, &what)?;
+        let known = if outcome == "lost" { seen } else { after };
+        same(store.versions().newest(ACCOUNT), known, &what)?;
+    }
+    fresh(store).await?;
+    same(planned(store, ACCOUNT, "free").await?, "same", "nothing to do")?;
+    same(store.versions().newest(ACCOUNT), view(3, 7), "what only looked")?;
+    same(planned(store, OTHER, "team").await?, "none", "no account")?;
+    same(store.versions().newest(OTHER), view(0, 0), "no account")?;
+    for seen in [view(0, 1), view(1, 0), view(1, 1)] {
+        store.versions().record(OTHER, seen);
+        same(
+            planned(store, OTHER, "team").await?,
+            "lost",
+            "an account that is gone",
+        )?;
+    }
+    // A change is lost, and an agent goes on calling: as many calls as a change weighs make up for it, and fewer do not.
+    for (calls, outcome) in [(0, "lost"), (VERSION_STEP - 1, "lost"), (VERSION_STEP, "done")] {
+        let record = fresh(store).await?;
+        let what = format!("{calls} calls after a change was lost");
+        same(planned(store, ACCOUNT, "team").await?, "done", &what)?;
+        let version = (7 + calls).to_string();
+        execute::<u64>(store, &["HSET", &record, "version", &version, "plan", "free"]).await?;
+        same(planned(store, ACCOUNT, "team").await?, outcome, &what)?;
+    }
+    let record = fresh(store).await?;
+    // The operator accepts what is there, whatever was seen.
+    store.versions().record(ACCOUNT, view(3, 900));
+    same(
+        planned(store, ACCOUNT, "team").await?,
+        "lost",
+        "before it is accepted",
+    )?;
+    let accepted = accept(store, ACCOUNT, "test").await;
+    same(accepted.map_err(|error| format!("{error:?}"))?, true, "accepted")?;
+    let now = there(store, &record).await?;
+    same(
+        now.generation > 3 && now.version == 7 + VERSION_STEP,
+        true,
+        "a new generation",
+    )?;
+    same(store.versions().newest(ACCOUNT), now, "what was accepted")?;
+    same(
+        planned(store, ACCOUNT, "team").await?,
+        "done",
+        "after it was accepted",
+    )
+}
+
+#[tokio::test]
+async fn what_was_seen_and_is_gone_is_refused() {
+    let redis = Redis::start();
+    floors(&redis.store()).await.unwrap();
+}
+
+#[tokio::test]
+async fn each_small_change_of_that_is_noticed() {
+    let redis = Redis::start();
+    let store = redis.store();
+    let set_plan = include_str!("../../shared/store/src/account/set_plan.lua");
+    let mut unnoticed = Vec::new();
+    let mutants = lua::mutants(WRAPPER);
+    assert!(mutants.len() > 20, "only {} changes", mutants.len());
+    for mutant in mutants {
+        let with = |script: &Script, own: &str| {
+            let change = concat!(
+                include_str!("../../shared/store/src/script/clock.lua"),
+                include_str!("../../shared/store/src/script/change.lua")
+            );
+            let text = mutant.text.replace("--@ change\n", &[change, own].concat());
+            Script::new(script.name(), WhenFull::Run, &[&text])
+        };
+        let accept = include_str!("../../shared/store/src/account/accept.lua");
+        let changed = store
+            .replacing(with(&SET_PLAN, set_plan))
+            .replacing(with(&ACCEPT, accept));
+        if floors(&changed).await.is_ok() && !EQUIVALENT.contains(&mutant.name.as_str()) {
+            unnoticed.push(mutant.name);
+        }
+    }
+    assert!(unnoticed.is_empty(), "{unnoticed:#?}");
+}
+
+/// Changes of the wrapper that change nothing.
+const EQUIVALENT: [&str; 0] = [];
+
+#[tokio::test]
+async fn every_script_that_changes_an_account_refuses_one_that_lost_writes() {
+    let redis = Redis::start();
+    let store = redis.store();
+    let mut count = 0;
+    for script in all().into_iter().filter(|script| script.is_versioned()) {
+        let record = fresh(&store).await.unwrap();
+        store.versions().record(ACCOUNT, view(3, 8));
+        let others: Vec<String> = (2..MOST)
+            .map(|at| format!("{}/x{at}", record.split('/').next().unwrap()))
+            .collect();
+        let keys: Vec<&str> = std::iter::once(&record)
+            .chain(&others)
+            .map(String::as_str)
+            .collect();
+        let answer: Result<Vec<String>, _> = store.script(script, &keys, &["1"; MOST]).await;
+        let lost = matches!(&answer, Err(StoreError::LostWrites { account }) if account == ACCOUNT);
+        assert!(lost, "{}: {answer:?}", script.name());
+        assert!(!answer.unwrap_err().may_have_run(), "{}", script.name());
+        assert_eq!(redis.command::<u64>(&["DBSIZE"]), 1, "{} wrote", script.name());
+        assert_eq!(
+            there(&store, &record).await.unwrap(),
+            view(3, 7),
+            "{}",
+            script.name()
+        );
+        count += 1;
+    }
+    assert!(count > 35, "only {count} scripts");
+}

@@ -1,0 +1,317 @@
+//! A store and the model side by side: each action is done to both, then both must agree in everything.
+
+mod agent_doing;
+mod doing;
+mod escrow_doing;
+
+use crate::act::Act;
+use crate::model::{ACCOUNTS, At, Drawn, Model, keys, mode};
+use crate::names::Window;
+use crate::{layout, snapshot};
+use domain::period::Period;
+use std::collections::BTreeMap;
+use store::Store;
+use store::keys::{AccountKeys, Series};
+use store::script::{Script, WhenFull};
+use store::transit::Transit;
+use store::versions::AccountVersion;
+
+/// What a check found: nothing, or a sentence.
+pub type Checked = Result<(), String>;
+
+/// No attempt takes longer, in ms.
+const LONGEST_MS: u64 = 60_000;
+
+pub struct World {
+    store: Store,
+    /// On which nothing arrives.
+    crashing: Store,
+    pub model: Model,
+    /// What was ever seen in transit, by id.
+    rows: BTreeMap<String, Transit>,
+}
+
+/// The period of the store's clock.
+async fn period(store: &Store) -> Result<Period, String> {
+    let time: Result<(u64, u64), _> = store.command(&redis::cmd("TIME")).await;
+    let (seconds, micros) = time.map_err(|error| format!("{error:?}"))?;
+    Ok(Period::at(seconds * 1000 + micros / 1000))
+}
+
+/// Runs a check that must not meet midnight: again when the period changed meanwhile.
+pub async fn within_one_day(store: &Store, check: impl AsyncFn(Period) -> Checked) -> Checked {
+    loop {
+        let before = period(store).await?;
+        let checked = check(before).await;
+        if period(store).await? == before {
+            return checked;
+        }
+    }
+}
+
+impl World {
+    /// Takes a claim away behind the product's back.
+    pub async fn forget_claim(&mut self, at: At, id: &str) -> Checked {
+        self.model.sides[at].claims.remove(id);
+        let key = keys(at).intent(mode(at), id);
+        let gone: Result<i64, _> = self.store.command(redis::cmd("DEL").arg(key)).await;
+        gone.map(drop).map_err(|error| format!("{error:?}"))
+    }
+
+    /// A store that holds what the model says.
+    pub async fn with_model(store: &Store, mut model: Model) -> Result<Self, String> {
+        model.names.settle();
+        layout::install(store, &model.render(), &model.names).await?;
+        let dead = |name| Script::new(name, WhenFull::Run, &["return {'crash'}"]);
+        Ok(Self {
+            store: store.clone(),
+            crashing: store
+                .replacing(dead("transit_arrive"))
+                .replacing(dead("escrow_list")),
+            model,
+            rows: BTreeMap::new(),
+        })
+    }
+
+    /// Does it to both and compares everything.
+    pub async fn go(&mut self, act: &Act) -> Result<String, String> {
+        let from = clock::now_ms();
+        let found = self.do_it(act).await;
+        let to = clock::now_ms();
+        let found = found.map_err(|error| format!("{act:?}: {error}"))?;
+        self.model.window = Window { from, to };
+        self.model.found = self.drawn().await?;
+        let expected = self.model.act(act);
+        if !self.model.names.agree(&expected, &found) {
+            let expected = self.model.names.show(&expected);
+            return Err(format!("{act:?} answered {found:?}, expected {expected:?}"));
+        }
+        self.see_transits().await?;
+        let compared = snapshot::compare(&self.store, &self.model.render(), &mut self.model.names).await;
+        compared.map_err(|error| format!("after {act:?}: {error}"))?;
+        self.model
+            .is_conserved()
+            .map_err(|error| format!("after {act:?}: {error}"))?;
+        self.versions_are_known()
+            .await
+            .map_err(|error| format!("after {act:?}: {error}"))?;
+        Ok(expected)
+    }
+
+    /// Each account is as far as the last script that changed it said.
+    async fn versions_are_known(&self) -> Checked {
+        for id in ACCOUNTS {
+            let mut read = redis::cmd("HMGET");
+            read.arg(AccountKeys::new(id).record())
+                .arg(["generation", "version"].as_slice());
+            let found: Result<(Option<u64>, Option<u64>), _> = self.store.command(&read).await;
+            let (generation, version) = found.map_err(|error| format!("{error:?}"))?;
+            let there = AccountVersion {
+                generation: generation.unwrap_or(0),
+                version: version.unwrap_or(0),
+            };
+            let seen = self.store.versions().newest(id);
+            if seen != AccountVersion::default() && seen != there {
+                return Err(format!("{} is at {there:?}, and was said to be at {seen:?}", id));
+            }
+        }
+        Ok(())
+    }
+
+    /// The last numbers that were drawn.
+    async fn drawn(&self) -> Result<Drawn, String> {
+        let mut drawn = Drawn::default();
+        for (series, places) in Series::ALL.into_iter().zip(&mut drawn) {
+            for (of, place) in places.iter_mut().enumerate() {
+                let counter = crate::model::keys(of * 2).bucket().counter(series);
+                let found = self.store.command(redis::cmd("GET").arg(counter)).await;
+                *place = found.map_err(|error| format!("{error:?}"))?;
+            }
+        }
+        Ok(drawn)
+    }
+
+    /// The same, and insists on the beginning of the outcome: a directed check must hit what it means to.
+    pub async fn want(&mut self, outcome: &str, act: Act) -> Checked {
+        let expected = self.go(&act).await?;
+        match expected.starts_with(outcome) {
+            true => Ok(()),
+            false => Err(format!(
+                "{act:?} should be {outcome}, is {expected} in the model, too"
+            )),
+        }
+    }
+
+    /// Runs a script as its twin would if something else came in between; it must answer these words and change nothing.
+    pub async fn refused(
+        &mut self,
+        words: &[&str],
+        script: &Script,
+        keys: &[String],
+        args: &[&str],
+    ) -> Checked {
+        self.answers(words, script, keys, &[&["live", "{}"], args].concat())
+            .await
+    }
+
+    /// The same for one that is no change of an account.
+    pub async fn answers(
+        &mut self,
+        words: &[&str],
+        script: &Script,
+        keys: &[String],
+        args: &[&str],
+    ) -> Checked {
+        let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+        let budgets = self.store.budgets().words();
+        let mut args = args.to_vec();
+        if script.has_budgets() {
+            args.push(&budgets);
+        }
+        let reply: Result<Vec<String>, _> = self.store.script(script, &keys, &args).await;
+        let reply = reply.map_err(|error| format!("{}: {error:?}", script.name()))?;
+        if reply != words {
+            return Err(format!(
+                "{} answered {reply:?}, expected {words:?}",
+                script.name()
+            ));
+        }
+        snapshot::compare(&self.store, &self.model.render(), &mut self.model.names).await
+    }
+
+    /// Does it to the store alone.
+    pub async fn attempt(&self, act: &Act) -> Result<String, String> {
+        self.do_it(act).await
+    }
+
+    /// Checks that the store still is what the model says. Numbers are taken before the scripts that refuse.
+    pub async fn unchanged(&mut self, act: &Act) -> Checked {
+        let to = clock::now_ms();
+        let from = to - LONGEST_MS;
+        self.model.window = Window { from, to };
+        self.model.found = self.drawn().await?;
+        match act {
+            Act::Escrow(new) => {
+                self.model.draw(Series::Escrow, new.asked.at);
+                self.model.asked_escrows += 1;
+            }
+            Act::NewAgent { at, .. } => {
+                self.model.draw(Series::Wallet, *at);
+            }
+            _ => {}
+        }
+        let compared = snapshot::compare(&self.store, &self.model.render(), &mut self.model.names).await;
+        compared.map_err(|error| format!("after {act:?}, which was refused: {error}"))
+    }
+
+    /// Sets a field of a record behind the product's back.
+    pub async fn put_field(&self, key: &str, field: &str, value: &str) -> Checked {
+        let mut set = redis::cmd("HSET");
+        let set = set.arg(key).arg(field).arg(value);
+        let done: Result<i64, _> = self.store.command(set).await;
+        done.map(drop).map_err(|error| format!("{error:?}"))
+    }
+
+    /// Whether a row was ever seen in transit, so that it can be delivered: a call that is not disturbed leaves none.
+    pub fn has_seen(&self, id: &str) -> bool {
+        self.rows
+            .contains_key(&self.model.names.show(&self.model.transit_id(id)))
+    }
+
+    /// Keeps what is in transit, so that it can be delivered once more later.
+    async fn see_transits(&mut self) -> Checked {
+        for at in [0, 2] {
+            let waiting = Transit::waiting(&self.store, crate::model::keys(at).bucket()).await;
+            let (rows, _) = waiting.map_err(|error| format!("{error:?}"))?;
+            for row in rows {
+                let row = row.map_err(|error| format!("{error:?}"))?;
+                self.rows.insert(row.id.clone(), row);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Model {
+    /// What the action should answer, and does to the model.
+    pub fn act(&mut self, act: &Act) -> String {
+        match act {
+            Act::Spend(spend) => self.spend(spend),
+            Act::Resolve {
+                at,
+                id,
+                grant,
+                stale,
+                at_ms,
+                plan,
+                n,
+            } => {
+                let txn = format!("txn_{n}");
+                self.resolve((*at, id), *grant, *stale, *at_ms, plan.as_ref(), &txn)
+            }
+            Act::Transfer(transfer) => self.transfer(transfer),
+            Act::Deposit(deposit) => self.deposit(deposit),
+            Act::Confirm {
+                asked,
+                keyed,
+                reference,
+            } => self.confirm(asked, *keyed, reference),
+            Act::Escrow(new) => self.create(new),
+            Act::Fund { asked, escrow } => self.fund(asked, *escrow),
+            Act::Decide(decide) => self.decide_escrow(decide),
+            Act::End {
+                escrow,
+                refund,
+                crash,
+            } => self.end_dispute(*escrow, *refund, *crash),
+            Act::Deliver { id, half } => match self.deliver(&self.transit_id(id), *half) {
+                true => "delivered".to_owned(),
+                false => "error".to_owned(),
+            },
+            Act::OpenUser { at } => {
+                let number = self.user_wallet(*at, crate::act::ACTOR);
+                format!("wallet {number}")
+            }
+            Act::Freeze { at, agent, by, lift } => self.freeze(*at, agent, *by, *lift),
+            Act::NewAgent { at, agent, most, .. } => self.new_agent(*at, agent, *most),
+            Act::Delete { at, agent } => self.delete(*at, agent),
+            Act::Policy { at, agent, limits, n } => {
+                self.set_policy(*at, agent.as_deref(), *limits, &format!("pol_{n}"))
+            }
+            Act::DropPolicy { at, id } => self.drop_policy(*at, id),
+        }
+    }
+
+    /// Conservation (invariant I1), from the movements alone: what came in from outside and did not leave is in wallets, in
+    /// escrows or in transit; and no wallet is below zero.
+    pub fn is_conserved(&self) -> Checked {
+        for at in 0..2 {
+            let sides = [at, at + 2];
+            let movements = sides.iter().flat_map(|at| self.sides[*at].movements.iter());
+            let outside: i128 = movements
+                .filter(|movement| ["deposit", "spend"].contains(&movement.kind.as_str()))
+                .map(crate::model::Movement::signed)
+                .sum();
+            let of_mode = self.wallets.iter().filter(|place| sides.contains(&place.at));
+            let balances: Vec<i128> = of_mode
+                .map(|place| self.balance(place.at, place.number))
+                .collect();
+            let escrows = self.escrows.values().filter(|escrow| sides.contains(&escrow.at));
+            let held = escrows.filter(|escrow| ["funded", "disputed"].contains(&escrow.status));
+            let held: i128 = held.map(|escrow| i128::from(escrow.amount)).sum();
+            let on_the_way = self.sent.iter().filter(|transit| sides.contains(&transit.to));
+            let on_the_way =
+                on_the_way.filter(|transit| !self.arrivals.iter().any(|mark| mark.id == transit.id));
+            let transit: i128 = on_the_way
+                .filter_map(|transit| Some(i128::from(transit.credit.as_ref()?.amount)))
+                .sum();
+            let inside = balances.iter().sum::<i128>() + held + transit;
+            if inside != outside || balances.iter().any(|balance| *balance < 0) {
+                return Err(format!(
+                    "{outside} came in, {inside} is there: {balances:?} {held} {transit}"
+                ));
+            }
+        }
+        Ok(())
+    }
+}
