@@ -66,9 +66,9 @@ build() {
   [ -z "$BIN" ] || return 0
   local cargo
   cargo=$(command -v cargo || echo "$HOME/.cargo/bin/cargo")
-  say "Building (the first time takes some minutes)"
-  "$cargo" build --release --locked --bins || die "the build failed"
-  BIN=${CARGO_TARGET_DIR:-target}/release
+  say "Building, which takes some minutes the first time (unoptimised: make dist builds what is deployed)"
+  "$cargo" build --profile local --locked --bins || die "the build failed"
+  BIN=${CARGO_TARGET_DIR:-target}/local
 }
 
 master_key() {
