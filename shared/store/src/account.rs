@@ -1,4 +1,4 @@
-//! Account records, as the store keeps them: read here, written by its scripts.
+//! Account records: parsed here, written by scripts.
 
 pub mod counters;
 pub mod refused;
@@ -9,40 +9,40 @@ use crate::keys::{self, AccountKeys};
 use crate::{Store, StoreError};
 use domain::mode::Mode;
 
-/// Account ids asked for in one round trip.
+/// Account ids read in one round trip.
 const PAGE: usize = 500;
 
-/// What an account's record says of each mode, beside what it says of the account. The scripts write it.
+/// Fields of an account's record that exist once per mode. Scripts write them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ModeField {
-    /// How many audit entries were written.
+    /// Number of the last audit entry.
     AuditSeq,
-    /// How many webhooks there are.
+    /// Count of webhooks.
     Webhooks,
-    /// Raised by every change of a webhook.
+    /// Incremented by every change of a webhook.
     WebhooksVersion,
-    /// The last audit entry whose events were made deliveries of.
+    /// Number of the last audit entry whose events were dispatched to webhooks.
     Dispatched,
-    /// Wallets of deleted agents.
+    /// Count of wallets whose agent was deleted.
     ClosedWallets,
-    /// Bytes of the text that intents and escrows keep.
+    /// Bytes of text in intents and escrows.
     TextBytes,
-    /// Transactions that came from other accounts.
+    /// Count of transactions received from other accounts.
     TransactionsIn,
-    /// Escrows that the account pays.
+    /// Count of escrows that the account pays.
     Escrows,
-    /// Deposits, pending and confirmed.
+    /// Count of deposits, pending and confirmed.
     Deposits,
-    /// Refused requests that are kept: see `refusals.lua`.
+    /// Count of refused requests that are recorded: see `refusals.lua`.
     Refusals,
-    /// Events so far.
+    /// Count of events so far.
     Events,
-    /// The minute whose coalesced violations are not told yet; not there when none wait.
+    /// Minute whose coalesced violations are not dispatched yet; absent if none wait.
     Violations,
 }
 
 impl ModeField {
-    /// The name of the field.
+    /// Name of the field in the record.
     #[must_use]
     pub fn name(self, mode: Mode) -> String {
         let word = match self {
@@ -63,28 +63,28 @@ impl ModeField {
     }
 }
 
-/// One account.
+/// An account's record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Account {
     /// `acct_…`
     pub id: String,
-    /// What the operator called it.
+    /// Display name, set by the operator.
     pub name: String,
-    /// The name of its plan.
+    /// Name of its plan.
     pub plan: String,
-    /// When it was made.
+    /// Creation time, in ms since 1970.
     pub created_at_ms: u64,
-    /// Raised when an operator accepts a store that lost writes.
+    /// Incremented by `store accept`.
     pub generation: u64,
-    /// Raised by every change.
+    /// Incremented by every change.
     pub version: u64,
 }
 
 impl Account {
-    /// The account `id`, or `None` when there is none.
+    /// Reads the account `id`; `None` if it does not exist.
     ///
     /// # Errors
-    /// [`StoreError`], also for a record that makes no sense.
+    /// [`StoreError`], also for a malformed record.
     pub async fn read(store: &Store, id: &str) -> Result<Option<Self>, StoreError> {
         let fields = ["name", "plan", "created_at", "generation", "version"];
         let mut get = redis::cmd("HMGET");
@@ -112,7 +112,7 @@ impl Account {
         })
     }
 
-    /// The ids of all accounts, sorted. One whose creation was cut off has an id and no record.
+    /// Returns the ids of all accounts, sorted. An account whose creation was interrupted has an id and no record.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -120,7 +120,7 @@ impl Account {
         members(store, keys::ACCOUNTS).await
     }
 
-    /// How many ids there are.
+    /// Returns the count of account ids.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -128,7 +128,7 @@ impl Account {
         store.command(redis::cmd("SCARD").arg(keys::ACCOUNTS)).await
     }
 
-    /// The agents of `account` that have stored a provider key, sorted.
+    /// Returns the agents of `account` with a stored provider key, sorted.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -137,7 +137,7 @@ impl Account {
     }
 }
 
-/// All members of a set, sorted, read page by page so that no single command takes long.
+/// Returns all members of a set, sorted. Reads it page by page, so that no single command blocks the server for long.
 async fn members(store: &Store, key: &str) -> Result<Vec<String>, StoreError> {
     let mut all = Vec::new();
     let mut cursor = "0".to_owned();

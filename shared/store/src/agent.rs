@@ -1,4 +1,4 @@
-//! Agent records, as the store keeps them: read here, written by its scripts.
+//! Agent records: parsed here, written by scripts.
 
 pub mod freeze;
 pub mod script;
@@ -14,57 +14,57 @@ use domain::mode::Mode;
 use domain::money::Nanos;
 use std::collections::HashMap;
 
-/// An agent: it exists when it has a wallet row, a policy, a provider key or a virtual key (decision D22).
+/// An agent. It exists if it has a wallet row, a policy, a provider key or a virtual key (decision D22).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentRecord {
-    /// Its id.
+    /// Agent id.
     pub id: String,
-    /// Whether it is frozen, by whomever.
+    /// Whether a user or the operator froze it.
     pub frozen: bool,
-    /// Its wallet row, if it has one.
+    /// Wallet row, if it has one.
     pub row: Option<WalletRow>,
-    /// Its own policy, if it has one.
+    /// Id of its own policy, if it has one.
     pub policy_id: Option<String>,
     /// Its provider keys, oldest first.
     pub provider_keys: Vec<ProviderKeyRecord>,
 }
 
-/// The wallet row: what `POST /agents` makes.
+/// The wallet row that `POST /agents` creates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WalletRow {
-    /// The store-wide number of the wallet.
+    /// Wallet number, unique in the store.
     pub number: u64,
-    /// The wallet's id, `wal_…`.
+    /// Wallet id, `wal_…`.
     pub wallet: String,
-    /// The agent's name.
+    /// Display name of the agent.
     pub name: String,
-    /// Its type.
+    /// The owner's own word for what kind of agent it is.
     pub kind: String,
-    /// What its owner says about it.
+    /// The owner's description.
     pub description: Option<String>,
-    /// What the wallet may spend in a UTC day.
+    /// Most that the wallet may spend in a UTC day.
     pub spend_limit: Option<Nanos>,
-    /// When it was made.
+    /// Creation time, in ms since 1970.
     pub created_at_ms: u64,
-    /// When it was last changed.
+    /// Time of the last change, in ms since 1970.
     pub updated_at_ms: u64,
 }
 
-/// What is shown of a stored provider key.
+/// Public fields of a stored provider key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProviderKeyRecord {
     /// `pk_…`
     pub key_id: String,
     /// The provider.
     pub provider: String,
-    /// The last four characters.
+    /// Last four characters of the key.
     pub last4: String,
-    /// When it was stored.
+    /// Time of storing, in ms since 1970.
     pub created_at_ms: u64,
 }
 
 impl AgentRecord {
-    /// Reads the fields of the agent `id`. `None` when they make no sense.
+    /// Parses the fields of the agent `id`; `None` if they are malformed.
     #[must_use]
     pub fn from_fields(id: &str, fields: &HashMap<String, String>) -> Option<Self> {
         let row = match fields.contains_key("wallet") {
@@ -86,10 +86,10 @@ impl AgentRecord {
         })
     }
 
-    /// The agent `id` of an account and mode, or `None` when there is none.
+    /// Reads the agent `id` of an account and mode; `None` if it does not exist.
     ///
     /// # Errors
-    /// [`StoreError`], also for a record that makes no sense.
+    /// [`StoreError`], also for a malformed record.
     pub async fn read(
         store: &Store,
         account: &AccountKeys,
@@ -107,10 +107,10 @@ impl AgentRecord {
         Ok(exists.then_some(agent))
     }
 
-    /// The agents that have a wallet row, newest first.
+    /// Lists the agents with a wallet row, newest first.
     ///
     /// # Errors
-    /// [`StoreError`], also for a record that makes no sense.
+    /// [`StoreError`], also for a malformed record.
     pub async fn list(
         store: &Store,
         account: &AccountKeys,
@@ -123,7 +123,7 @@ impl AgentRecord {
         Self::with_row(part)
     }
 
-    /// The agents of these records. One that was deleted between the reads has no wallet row, and is left out.
+    /// Parses agents. Skips those deleted between the two reads, which have no wallet row.
     fn with_row(part: Part<(String, HashMap<String, String>)>) -> Result<Part<Self>, StoreError> {
         let agents = part
             .records

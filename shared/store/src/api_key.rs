@@ -1,4 +1,4 @@
-//! API key records, as the store keeps them: read here, written by its scripts.
+//! API key records: parsed here, written by scripts.
 
 pub mod script;
 
@@ -10,38 +10,38 @@ use domain::permission::Permission;
 use ipnet::IpNet;
 use std::collections::HashMap;
 
-/// API keys that an account can have. Revoked ones are among them until their places are needed.
+/// Most API keys of an account. Revoked ones count until their places are needed.
 pub const API_KEYS_MAX: usize = 1000;
 
-/// One API key; the secret itself is nowhere, only its hash as the name of a look-up.
+/// An API key. Its secret is not stored; the hash of it is the name of a look-up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApiKey {
     /// `key_…`
     pub id: String,
-    /// What people call it; may be empty.
+    /// Display name; may be empty.
     pub name: String,
-    /// The mode it works in.
+    /// Mode of the calls that it may make.
     pub mode: Mode,
-    /// What it may do.
+    /// Permissions.
     pub permissions: Vec<Permission>,
-    /// Where it may be used from; empty means from anywhere.
+    /// Client addresses that may use it; empty: any.
     pub allow_ips: Vec<IpNet>,
-    /// The leading characters of the secret, for lists.
+    /// Leading characters of the secret, for lists.
     pub shown: String,
-    /// When it was made.
+    /// Creation time, in ms since 1970.
     pub created_at_ms: u64,
-    /// Who made it: a user's id, or `operator`; unknown of keys that an earlier version made.
+    /// User id of its creator, or `operator`; `None` for keys of an earlier version.
     pub created_by: Option<String>,
-    /// When it ends, if ever.
+    /// Expiry, in ms since 1970; `None`: never.
     pub expires_at_ms: Option<u64>,
-    /// When it was revoked, if it was.
+    /// Revocation, in ms since 1970.
     pub revoked_at_ms: Option<u64>,
-    /// When it was last used, to the minute.
+    /// Last use, in ms since 1970, to the minute.
     pub last_used_ms: Option<u64>,
 }
 
 impl ApiKey {
-    /// Reads the fields of a record; `None` when they are none.
+    /// Parses the fields of a record; `None` if they are malformed.
     #[must_use]
     pub fn from_fields(fields: &HashMap<String, String>) -> Option<Self> {
         let get = |name: &str| fields.get(name).map(String::as_str);
@@ -67,7 +67,7 @@ impl ApiKey {
         })
     }
 
-    /// `active`, `expired` or `revoked` at `now_ms`.
+    /// Returns `active`, `expired` or `revoked` as of `now_ms`.
     #[must_use]
     pub fn status(&self, now_ms: u64) -> &'static str {
         match (self.revoked_at_ms, self.expires_at_ms) {
@@ -77,10 +77,10 @@ impl ApiKey {
         }
     }
 
-    /// The key `id` of `account`, or `None` when there is none.
+    /// Reads the key `id` of `account`; `None` if it does not exist.
     ///
     /// # Errors
-    /// [`StoreError`], also for a record that makes no sense.
+    /// [`StoreError`], also for a malformed record.
     pub async fn read(store: &Store, account: &AccountKeys, id: &str) -> Result<Option<Self>, StoreError> {
         let fields: HashMap<String, String> = store
             .command(redis::cmd("HGETALL").arg(account.api_key(id)))
@@ -91,7 +91,7 @@ impl ApiKey {
         }
     }
 
-    /// How many keys of `account` work at `now_ms`.
+    /// Counts the keys of `account` that are active at `now_ms`.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -118,7 +118,7 @@ impl ApiKey {
         Ok(active.count() as u64)
     }
 
-    /// The id of the oldest key of `account` that is revoked.
+    /// Returns the id of the oldest revoked key of `account`.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -138,7 +138,7 @@ impl ApiKey {
         Ok(keys.find(|(_, revoked)| *revoked).map(|(id, _)| id))
     }
 
-    /// The keys of `account` that this user made and that are not revoked, newest first.
+    /// Lists the unrevoked keys of `account` that `user` created, newest first.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -148,7 +148,7 @@ impl ApiKey {
         Ok(keys)
     }
 
-    /// All keys of `account`, newest first.
+    /// Lists all keys of `account`, newest first.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -157,7 +157,7 @@ impl ApiKey {
         Ok(keys.into_iter().map(|(_, key)| key).collect())
     }
 
-    /// The same, each with the number that it was given when it was made.
+    /// Like [`ApiKey::list`], with the number of each key.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -168,7 +168,7 @@ impl ApiKey {
         let found: Vec<(String, u64)> = store.command(&range).await?;
         let (ids, numbers): (Vec<String>, Vec<u64>) = found.into_iter().unzip();
         let found = records(store, ids, |id| account.api_key(id)).await?;
-        // One that made room for another meanwhile is left out.
+        // Skips a key that was removed to make room for another.
         let there = numbers
             .into_iter()
             .zip(found)

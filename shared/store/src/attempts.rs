@@ -1,4 +1,4 @@
-//! Twin of `attempts/take.lua`: guesses are counted before they are looked at (decision D9).
+//! Twin of `attempts/take.lua`: attempts are counted before the credential is checked (decision D9).
 
 use crate::keys::{Tries, attempts};
 use crate::script::change::{CLOCK, unexpected_reply};
@@ -16,36 +16,36 @@ pub static TAKE_ATTEMPT: LazyLock<Script> = LazyLock::new(|| {
     )
 });
 
-/// The span in which attempts are counted, and for which a lock stands (decision D9).
+/// Window in which attempts are counted, and duration of a lock (decision D9).
 const SPAN: Duration = Duration::from_secs(15 * 60);
-/// Attempts of one kind with one e-mail or as one user in that span (decision D9).
+/// Most attempts of one kind by one e-mail or user in a window (decision D9).
 const PER_PERSON: u32 = 10;
-/// Attempts of one kind from one address in that span.
+/// Most attempts of one kind from one address in a window.
 const PER_ADDRESS: u32 = 100;
 
-/// Whose attempts are meant.
+/// A counter of attempts.
 #[derive(Debug, Clone, Copy)]
 pub struct Attempts<'a> {
-    /// How they are counted.
+    /// Kind of attempt.
     pub tries: Tries,
-    /// The e-mail, user id or address.
+    /// E-mail, user id or client address.
     pub of: &'a str,
 }
 
-/// What became of an attempt.
+/// Outcome of taking an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Taken {
-    /// It may be looked at.
+    /// The credential may be checked.
     Yes,
-    /// There are no more; after this time there are some again.
+    /// Locked for this long.
     Locked(Duration),
 }
 
 impl Attempts<'_> {
-    /// Takes one.
+    /// Takes one attempt.
     ///
     /// # Errors
-    /// [`StoreError`]; the attempt may be taken then, and must not be looked at.
+    /// [`StoreError`]; the attempt may be counted, and the credential must not be checked.
     pub async fn take(&self, store: &Store) -> Result<Taken, StoreError> {
         let most = match self.tries {
             Tries::Login | Tries::Reset | Tries::Confirm => PER_PERSON,
@@ -64,20 +64,20 @@ impl Attempts<'_> {
         }
     }
 
-    /// Gives the last one back: it was right.
+    /// Gives the last attempt back, since the credential was right.
     ///
     /// # Errors
-    /// [`StoreError`]; then it stays taken.
+    /// [`StoreError`]; the attempt stays counted.
     pub async fn give_back(&self, store: &Store) -> Result<(), StoreError> {
         let key = attempts(self.tries, self.of);
         let _: Option<String> = store.command(redis::cmd("RPOP").arg(key)).await?;
         Ok(())
     }
 
-    /// Gives all back, which also ends a lock; whether there were any.
+    /// Clears all attempts, which also ends a lock. Returns whether there were any.
     ///
     /// # Errors
-    /// [`StoreError`]; then they may stay taken.
+    /// [`StoreError`]; the attempts may stay counted.
     pub async fn clear(&self, store: &Store) -> Result<bool, StoreError> {
         let key = attempts(self.tries, self.of);
         let gone: i64 = store.command(redis::cmd("DEL").arg(key)).await?;

@@ -1,5 +1,5 @@
-//! What a script appends to the audit log: `<seq> <at_ms> <entry>`, the entry composed here. Scripts never build JSON,
-//! since Lua would cut digits off numbers.
+//! Composes the entries that scripts append to the audit log as `<seq> <at_ms> <entry>`. Scripts never build JSON,
+//! since Lua would lose digits of large numbers.
 
 pub mod archive;
 pub mod chain;
@@ -12,11 +12,11 @@ mod tally;
 
 use serde_json::{Value, json};
 
-/// Who acts through `tollgate-admin`.
+/// The actor of the command line.
 pub const OPERATOR: &str = "operator";
 
-/// An entry of the audit log without its number and time, which the script adds: what happened (`kind`, such as
-/// `agent.frozen`), to which agent, by whom, and the details. `data` never holds a secret.
+/// Composes an audit entry without its number and time, which the script adds: the event (`kind`, such as
+/// `agent.frozen`), the agent, the actor and the details. `data` must not contain a secret.
 #[must_use]
 pub fn entry(kind: &str, agent: Option<&str>, actor: &str, data: &Value) -> String {
     json!({ "type": kind, "agentId": agent, "actor": actor, "data": data }).to_string()

@@ -11,7 +11,7 @@ use ipnet::IpNet;
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// Pause between two looks at the list.
+/// Pause between two reads of the list.
 pub const REFRESH_EVERY: Duration = Duration::from_secs(1);
 /// The field that tells whether the list changed.
 const VERSION: &str = "version";
@@ -30,7 +30,7 @@ pub struct Blocked {
 /// The whole list, IPv4 first, by address.
 ///
 /// # Errors
-/// [`StoreError`], also for an entry that makes no sense.
+/// [`StoreError`], also for a malformed entry.
 pub async fn list(store: &Store) -> Result<Vec<Blocked>, StoreError> {
     read(store).await.map(|(list, _)| list)
 }

@@ -35,8 +35,8 @@ use std::time::Duration;
 const CLUSTER: &str = "redis-cluster://";
 /// Longest wait for a new connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(250);
-/// How long what was sent may stay without a word from the other machine, before the connection is given up and made anew.
-/// Without it the kernel hopes for a quarter of an hour.
+/// How long what was sent may stay without a word from the other machine, before the connection is given up and made
+/// anew. Without it the kernel hopes for a quarter of an hour.
 const SILENCE_MAX: Duration = Duration::from_millis(2_500);
 /// A connection on which nothing happens is tried after this time, and then as often.
 const KEEPALIVE: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(1));
@@ -195,8 +195,8 @@ impl Store {
         answer
     }
 
-    /// Runs several commands in one round trip, not atomically. On a cluster all of them must share one slot, and be reads or
-    /// a transaction: they may run twice while the slot moves.
+    /// Runs several commands in one round trip, not atomically. On a cluster all of them must share one slot, and be
+    /// reads or a transaction: they may run twice while the slot moves.
     ///
     /// # Errors
     /// [`StoreError`], also when a single command failed.
@@ -213,9 +213,9 @@ impl Store {
         }
     }
 
-    /// Runs a script with its keys and arguments, texts or bytes. One that changes an account is refused where the store
-    /// has less of it than this process has seen; the version that it answers with is remembered once the change is as safe
-    /// as `store.durability` says.
+    /// Runs a script with its keys and arguments, texts or bytes. One that changes an account is refused where the
+    /// store has less of it than this process has seen; the version that it answers with is remembered once the change
+    /// is as safe as `store.durability` says.
     ///
     /// # Errors
     /// [`StoreError`]; ask it whether the script may have run.
@@ -341,8 +341,8 @@ fn client(url: &str, root_cert: Option<Vec<u8>>) -> Result<redis::Client, StoreE
     made().map_err(|error| StoreError::BadUrl(format!("store.url: {error}")))
 }
 
-/// A connection whose other end went away without a word is noticed, whether something was sent or not. A command leaves at
-/// once: callers share the connection, and one would wait until what another sent was acknowledged.
+/// A connection whose other end went away without a word is noticed, whether something was sent or not. A command
+/// leaves at once: callers share the connection, and one would wait until what another sent was acknowledged.
 fn tcp() -> TcpSettings {
     let keepalive = TcpKeepalive::new()
         .with_time(KEEPALIVE.0)

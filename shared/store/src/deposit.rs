@@ -31,7 +31,7 @@ pub enum DepositState {
 }
 
 impl DepositState {
-    /// The word used in records and answers.
+    /// The word in records and API responses.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -40,7 +40,7 @@ impl DepositState {
         }
     }
 
-    /// What the word stands for.
+    /// Parses [`as_str`](Self::as_str)'s word.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         [Self::Pending, Self::Confirmed]
@@ -58,19 +58,19 @@ pub struct Deposit {
     pub reference: String,
     /// The owner of the wallet.
     pub owner: String,
-    /// The wallet's number.
+    /// Wallet number.
     pub wallet: u64,
-    /// How much.
+    /// Amount.
     pub amount: Nanos,
     /// `USD` or `USDC`.
     pub currency: String,
-    /// Where it stands.
+    /// Current state.
     pub state: DepositState,
     /// Where it stood when it was made.
     pub first: DepositState,
     /// What the wallet held when it was made, the deposit included if it was confirmed at once.
     pub first_balance: Nanos,
-    /// When it was made.
+    /// Creation time, in ms since 1970.
     pub at_ms: u64,
     /// When it was confirmed, and what the wallet held then.
     pub confirmed: Option<(u64, Nanos)>,
@@ -80,7 +80,7 @@ impl Deposit {
     /// The deposit of this reference, or `None` when there is none.
     ///
     /// # Errors
-    /// [`StoreError`], also for a record that makes no sense.
+    /// [`StoreError`], also for a malformed record.
     pub async fn read(
         store: &Store,
         account: &AccountKeys,
@@ -98,7 +98,7 @@ impl Deposit {
     /// The accounts and modes that had a pending deposit of this reference and still know it.
     ///
     /// # Errors
-    /// [`StoreError`], also for a look-up that makes no sense.
+    /// [`StoreError`], also for a malformed look-up.
     pub async fn places(store: &Store, reference: &str) -> Result<Vec<(String, Mode)>, StoreError> {
         let places: Vec<String> = store
             .command(
@@ -123,7 +123,7 @@ impl Deposit {
         Ok(known)
     }
 
-    /// Reads the fields of a record; `None` when they make no sense.
+    /// Parses the fields of a record; `None` if they are malformed.
     #[must_use]
     pub fn from_fields(fields: &HashMap<String, String>) -> Option<Self> {
         let get = |name: &str| fields.get(name);

@@ -78,8 +78,8 @@ impl Offer {
         }
     }
 
-    /// How many replicas a change waits for under `auto`: one, where there is one that may take the server's place, also
-    /// while it is out of step.
+    /// How many replicas a change waits for under `auto`: one, where there is one that may take the server's place,
+    /// also while it is out of step.
     #[must_use]
     pub fn auto_replicas(&self) -> u8 {
         u8::from(self.listed > 0)
@@ -102,8 +102,8 @@ pub struct Status {
     pub confirmed: Durability,
     /// What speaks against `asked`, or for `auto` against more than `async`.
     pub lacks: Option<String>,
-    /// Whether a replica may take the place of a server without having what was acknowledged: then a failover takes that
-    /// back.
+    /// Whether a replica may take the place of a server without having what was acknowledged: then a failover takes
+    /// that back.
     pub exposed: bool,
 }
 

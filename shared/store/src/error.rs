@@ -36,8 +36,8 @@ pub enum StoreError {
         /// How many it may have.
         most: u64,
     },
-    /// The store does not know the account, or not as far as it was seen before: it is another ledger, or lost writes. What it
-    /// lacks says nothing, and nothing was changed.
+    /// The store does not know the account, or not as far as it was seen before: it is another ledger, or lost writes.
+    /// What it lacks says nothing, and nothing was changed.
     #[error("the store does not know the account, or lost writes of it")]
     LacksWrites,
     /// The store has less of this account than this process has seen: it lost writes (decision D47). Nothing was done.
@@ -45,7 +45,7 @@ pub enum StoreError {
         "the store lost writes of account {account}; look at what is missing, then `tollgate-admin store accept --account {account}`"
     )]
     LostWrites {
-        /// The account.
+        /// Account id, `acct_…`.
         account: String,
     },
     /// An answer that the caller does not understand.
@@ -80,8 +80,8 @@ impl StoreError {
         )
     }
 
-    /// What the server said of a script that broke off: something in the account is not what it should be, and trying again
-    /// does not change that.
+    /// What the server said of a script that broke off: something in the account is not what it should be, and trying
+    /// again does not change that.
     #[must_use]
     pub fn broken_script(&self) -> Option<String> {
         match self {
@@ -93,7 +93,8 @@ impl StoreError {
         }
     }
 
-    /// Whether the server gave no answer, or none to anybody now: another command for it is likely to end as this one did.
+    /// Whether the server gave no answer, or none to anybody now: another command for it is likely to end as this one
+    /// did.
     #[must_use]
     pub fn is_of_its_server(&self) -> bool {
         match self {

@@ -41,7 +41,8 @@ impl FailureKind {
         }
     }
 
-    /// What kind of trouble an error is; none when it is no trouble: a script that the server does not know yet is sent again.
+    /// What kind of trouble an error is; none when it is no trouble: a script that the server does not know yet is sent
+    /// again.
     fn classify(error: &StoreError) -> Option<Self> {
         match error {
             StoreError::Refused { code, .. } if code == "NOSCRIPT" => None,

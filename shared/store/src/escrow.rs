@@ -1,7 +1,7 @@
-//! Escrows: money held between two wallets (specification "Escrow", decisions D3, D27). The record lives with the payer;
-//! beside it lies its *place*, which says whose it is and which the number leads to. Both accounts list the number. What an
-//! earlier version made has a number below [`number::FIRST`](domain::number::FIRST) and a look-up outside the buckets,
-//! which is only read.
+//! Escrows: money held between two wallets (specification "Escrow", decisions D3, D27). The record lives with the
+//! payer; beside it lies its *place*, which says whose it is and which the number leads to. Both accounts list the
+//! number. What an earlier version made has a number below [`number::FIRST`](domain::number::FIRST) and a look-up
+//! outside the buckets, which is only read.
 
 pub(crate) mod open_escrows;
 pub mod script;
@@ -35,7 +35,7 @@ pub enum EscrowStatus {
 }
 
 impl EscrowStatus {
-    /// All of them.
+    /// Every variant.
     pub const ALL: &[Self] = &[
         Self::Pending,
         Self::Funded,
@@ -44,7 +44,7 @@ impl EscrowStatus {
         Self::Refunded,
     ];
 
-    /// The word used in records and answers.
+    /// The word in records and API responses.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -56,7 +56,7 @@ impl EscrowStatus {
         }
     }
 
-    /// What the word stands for.
+    /// Parses [`as_str`](Self::as_str)'s word.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|status| status.as_str() == word)
@@ -78,11 +78,11 @@ impl EscrowStatus {
 /// One side of an escrow: a wallet and whose it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Party {
-    /// The account.
+    /// Account id, `acct_…`.
     pub account: String,
     /// The agent's id, or `user`.
     pub owner: String,
-    /// The wallet's number.
+    /// Wallet number.
     pub wallet: u64,
 }
 
@@ -105,15 +105,15 @@ impl Party {
 pub struct Escrow {
     /// Its number, unique in the store.
     pub number: u64,
-    /// The mode.
+    /// `live` or `test`.
     pub mode: Mode,
-    /// Who pays.
+    /// Payer.
     pub payer: Party,
-    /// Who is paid.
+    /// Payee.
     pub payee: Party,
-    /// Where it stands.
+    /// Current state.
     pub status: EscrowStatus,
-    /// The amount.
+    /// Amount.
     pub amount: Nanos,
     /// `USD` or `USDC`.
     pub currency: String,
@@ -123,9 +123,9 @@ pub struct Escrow {
     pub dispute_reason: Option<String>,
     /// The payout intent that made it; an escrow of an earlier version does not say.
     pub intent: Option<String>,
-    /// When it was made.
+    /// Creation time, in ms since 1970.
     pub created_at_ms: u64,
-    /// When it last changed.
+    /// Time of the last change, in ms since 1970.
     pub updated_at_ms: u64,
 }
 
@@ -145,7 +145,7 @@ impl Escrow {
     /// The escrow of this number, whosever it is. `None` when there is none.
     ///
     /// # Errors
-    /// [`StoreError`], also for a record that makes no sense.
+    /// [`StoreError`], also for a malformed record.
     pub async fn read(store: &Store, number: u64) -> Result<Option<Self>, StoreError> {
         let Some((account, mode)) = Self::place(store, number).await? else {
             return Ok(None);
@@ -193,7 +193,7 @@ impl Escrow {
     /// crash came between, is left out.
     ///
     /// # Errors
-    /// [`StoreError`], also for a record that makes no sense.
+    /// [`StoreError`], also for a malformed record.
     pub async fn list(
         store: &Store,
         (account, mode): (&str, Mode),
@@ -214,7 +214,7 @@ impl Escrow {
         Ok(part.with(found.into_iter().flatten().filter(mine).collect()))
     }
 
-    /// Reads the fields of a record; `None` when they make no sense.
+    /// Parses the fields of a record; `None` if they are malformed.
     fn from_fields((account, mode): (&str, Mode), fields: &HashMap<String, String>) -> Option<Self> {
         let get = |name: &str| fields.get(name);
         let number = |name: &str| get(name)?.parse().ok();

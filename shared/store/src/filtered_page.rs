@@ -1,5 +1,5 @@
-//! Reading one page of those members of a listing that fit a filter which no index knows: a bounded look at their records. What
-//! was not looked at comes on the pages behind it.
+//! Reading one page of those members of a listing that fit a filter which no index knows: a bounded look at their
+//! records. What was not looked at comes on the pages behind it.
 
 use crate::StoreError;
 use crate::page::{Page, Part, Position, SortedSet, Start};
@@ -19,8 +19,8 @@ pub(super) struct Filter<'a, K, F> {
     pub(super) fits: F,
 }
 
-/// A page of what fits. Its total is what was found for it: behind an offset among all that were looked at, behind a position
-/// no more than the page holds.
+/// A page of what fits. Its total is what was found for it: behind an offset among all that were looked at, behind a
+/// position no more than the page holds.
 pub(super) struct FilteredPage {
     pub(super) part: Part<String>,
     /// True when members are left that were not looked at.

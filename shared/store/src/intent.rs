@@ -1,8 +1,8 @@
 //! The record of a request that is made at most once: of an intent, a transfer or a deposit. Read here, written by the
 //! scripts of `spend`, `escrow`, `transfer` and `deposit` (decisions D24 to D26).
 //!
-//! The timeline is not stored: it follows from the record, and the hash of its last entry is stored beside it, so that a
-//! record that was changed behind our back shows.
+//! The timeline is not stored: it follows from the record, and the hash of its last entry is stored beside it, so that
+//! a record that was changed behind our back shows.
 
 pub mod archive;
 pub mod links;
@@ -31,13 +31,13 @@ pub struct IntentRecord {
     pub kind: Kind,
     /// The hash of the canonical request.
     pub fingerprint: String,
-    /// Where it stands.
+    /// Current state.
     pub state: State,
     /// Where it stood when the request was answered first.
     pub first: State,
     /// Why it is blocked.
     pub reason: Option<Reason>,
-    /// The amount.
+    /// Amount.
     pub amount: Nanos,
     /// `USD` or `USDC`.
     pub currency: String,
@@ -45,7 +45,7 @@ pub struct IntentRecord {
     pub actor: String,
     /// The agent, or `user`, whose wallet it is about.
     pub agent: String,
-    /// When it was asked for.
+    /// Time of the request, in ms since 1970.
     pub at_ms: u64,
     /// The decision of an approval, if there was one.
     pub decision: Option<Decision>,
@@ -78,7 +78,7 @@ pub struct Decision {
     pub granted: bool,
     /// Who: the API key's id.
     pub by: String,
-    /// When.
+    /// In ms since 1970.
     pub at_ms: u64,
 }
 
@@ -168,7 +168,7 @@ pub fn is_claim(fields: &HashMap<String, String>) -> bool {
 }
 
 impl IntentRecord {
-    /// Reads the fields of a record; `None` when they make no sense.
+    /// Parses the fields of a record; `None` if they are malformed.
     #[must_use]
     pub fn from_fields(fields: &HashMap<String, String>) -> Option<Self> {
         let get = |name: &str| fields.get(name);
@@ -218,7 +218,7 @@ impl IntentRecord {
     /// The record `id`, or `None` when there is none.
     ///
     /// # Errors
-    /// [`StoreError`], also for a record that makes no sense.
+    /// [`StoreError`], also for a malformed record.
     pub async fn read(
         store: &Store,
         account: &AccountKeys,
@@ -234,7 +234,7 @@ impl IntentRecord {
     /// What is kept under the id `id`.
     ///
     /// # Errors
-    /// [`StoreError`], also for a record that makes no sense.
+    /// [`StoreError`], also for a malformed record.
     pub async fn find(
         store: &Store,
         account: &AccountKeys,
@@ -293,7 +293,7 @@ impl IntentRecord {
         })
     }
 
-    /// When it last changed.
+    /// Time of the last change, in ms since 1970.
     #[must_use]
     pub fn updated_at_ms(&self) -> u64 {
         self.decision

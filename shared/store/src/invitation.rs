@@ -20,8 +20,8 @@ pub struct InvitationBody {
     pub role: Role,
     /// The id of the user who invited.
     pub invited_by: String,
-    /// The hash of the token, by which the look-up is removed when the invitation is used or taken back. Empty in one of an
-    /// earlier version, whose look-up stays for the seven days.
+    /// The hash of the token, by which the look-up is removed when the invitation is used or taken back. Empty in one
+    /// of an earlier version, whose look-up stays for the seven days.
     #[serde(default)]
     pub token_hash: String,
 }
@@ -33,7 +33,7 @@ pub struct Invitation {
     pub email: String,
     /// What it is.
     pub body: InvitationBody,
-    /// When it was made.
+    /// Creation time, in ms since 1970.
     pub created_at_ms: u64,
     /// When it ends.
     pub expires_at_ms: u64,
@@ -58,7 +58,7 @@ impl Invitation {
     /// The invitations of `account` that are open at `now_ms`, newest first.
     ///
     /// # Errors
-    /// [`StoreError`], also for one that makes no sense.
+    /// [`StoreError`], also for a malformed one.
     pub async fn list(store: &Store, account: &AccountKeys, now_ms: u64) -> Result<Vec<Self>, StoreError> {
         let texts: HashMap<String, String> = store
             .command(redis::cmd("HGETALL").arg(account.invitations()))
@@ -75,7 +75,7 @@ impl Invitation {
     /// The open invitation that the token of this hash is for, with its account.
     ///
     /// # Errors
-    /// [`StoreError`], also for a look-up that makes no sense.
+    /// [`StoreError`], also for a malformed look-up.
     pub async fn find(
         store: &Store,
         token_hash: &str,

@@ -1,9 +1,9 @@
 //! Every key name of the store, in one place.
 //!
 //! An account lives in one bucket `{bNNNN}`, which is its hash tag: all keys of an account share one cluster slot, so a
-//! script can change them together. What finds a record lies in the record's own bucket where the name tells the bucket:
-//! wallets and escrows, by [numbers](domain::number) that carry it. `/` separates the parts; no caller-chosen name
-//! can contain it.
+//! script can change them together. What finds a record lies in the record's own bucket where the name tells the
+//! bucket: wallets and escrows, by [numbers](domain::number) that carry it. `/` separates the parts; no caller-chosen
+//! name can contain it.
 //!
 //! What lies outside of the buckets is in `keys/outside.rs`, with the reasons why it is safe.
 
@@ -54,7 +54,7 @@ pub enum Series {
 }
 
 impl Series {
-    /// All of them.
+    /// Every variant.
     pub const ALL: [Self; 2] = [Self::Wallet, Self::Escrow];
 
     /// The word in keys.
@@ -102,8 +102,8 @@ impl Bucket {
         self.key(&["/", series.as_str(), "-number"])
     }
 
-    /// Where the wallet of this number is: `<account> <mode> <owner> <wallet id>`. Written with the wallet and never changed;
-    /// the wallet may be closed since.
+    /// Where the wallet of this number is: `<account> <mode> <owner> <wallet id>`. Written with the wallet and never
+    /// changed; the wallet may be closed since.
     #[must_use]
     pub fn wallet_place(number: Number) -> String {
         Self::from_number(number).key(&["/wallet/", &number.to_string()])
@@ -254,7 +254,8 @@ impl AccountKeys {
         self.key(&["/", mode.as_str(), "/runs/", agent])
     }
 
-    /// The named runs of all agents (sorted set of `<agent>/<run>` by when each was last seen), by which they are counted.
+    /// The named runs of all agents (sorted set of `<agent>/<run>` by when each was last seen), by which they are
+    /// counted.
     #[must_use]
     pub fn all_runs(&self, mode: Mode) -> String {
         self.key(&["/", mode.as_str(), "/all-runs"])

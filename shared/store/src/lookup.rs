@@ -1,6 +1,6 @@
-//! The look-ups of keys, outside the buckets: what a hash belongs to. They never change once written, so they can be cached for
-//! ever; whether a key is active is decided inside the bucket. One is announced before the record of its key, and made to last
-//! and confirmed ([`keep`](crate::lookup::script::keep)) after it, before the secret is shown.
+//! The look-ups of keys, outside the buckets: what a hash belongs to. They never change once written, so they can be
+//! cached for ever; whether a key is active is decided inside the bucket. One is announced before the record of its
+//! key, and made to last and confirmed ([`keep`](crate::lookup::script::keep)) after it, before the secret is shown.
 
 pub mod script;
 
@@ -30,9 +30,9 @@ pub async fn announce(store: &Store, lookup: &str, owner: &str) -> Result<bool, 
 /// What an API key's hash belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApiKeyOwner {
-    /// The account.
+    /// Account id, `acct_…`.
     pub account: String,
-    /// The key's id.
+    /// Key id.
     pub key_id: String,
 }
 
@@ -100,7 +100,7 @@ impl VirtualKeyOwner {
         (!key_id.contains(' ')).then(|| Self::new(account, agent, key_id))
     }
 
-    /// The account.
+    /// Account id, `acct_…`.
     #[must_use]
     pub fn account(&self) -> &str {
         &self.text[..self.spaces[0]]
@@ -112,7 +112,7 @@ impl VirtualKeyOwner {
         &self.text[self.spaces[0] + 1..self.spaces[1]]
     }
 
-    /// The key's id.
+    /// Key id.
     #[must_use]
     pub fn key_id(&self) -> &str {
         &self.text[self.spaces[1] + 1..]

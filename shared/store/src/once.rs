@@ -30,7 +30,8 @@ pub struct Once {
 }
 
 impl Once {
-    /// The identity of a request to `route` with these fields, amounts written as nano-USD. Without a key it is a new one.
+    /// The identity of a request to `route` with these fields, amounts written as nano-USD. Without a key it is a new
+    /// one.
     ///
     /// # Errors
     /// [`NoEntropy`] when the operating system has no randomness.
@@ -78,8 +79,8 @@ impl Once {
     }
 }
 
-/// Adds the integers whose digits the canonical form does not have, since it writes numbers as doubles: each with its place
-/// among all numbers. A request without them has the same fingerprint as before they were looked at.
+/// Adds the integers whose digits the canonical form does not have, since it writes numbers as doubles: each with its
+/// place among all numbers. A request without them has the same fingerprint as before they were looked at.
 fn add_long_integers(hash: &mut Sha256, value: &Value, place: &mut u64) {
     match value {
         Value::Number(number) => {

@@ -1,6 +1,6 @@
-//! Reading one page of a listing: a part of a sorted set of ids, and the records behind them. A page starts at an offset, or
-//! behind the position in which another one ended: that costs the same however deep it is, and stays right while records come
-//! and go.
+//! Reading one page of a listing: a part of a sorted set of ids, and the records behind them. A page starts at an
+//! offset, or behind the position in which another one ended: that costs the same however deep it is, and stays right
+//! while records come and go.
 
 use crate::search::Search;
 use crate::{Store, StoreError};
@@ -61,8 +61,8 @@ impl<T> Part<T> {
 }
 
 impl Part<(String, HashMap<String, String>)> {
-    /// The same part, its records read by `read`; `None` when one makes no sense. One that was deleted between the two reads
-    /// is left out.
+    /// The same part, its records read by `read`; `None` when one makes no sense. One that was deleted between the two
+    /// reads is left out.
     pub(super) fn present<T>(self, read: impl Fn(&HashMap<String, String>) -> Option<T>) -> Option<Part<T>> {
         let fields = self.records.iter().map(|(_, fields)| fields);
         let present = fields.filter(|fields| !fields.is_empty());
@@ -124,8 +124,8 @@ impl<'a> Page<'a> {
         Self { limit, start }
     }
 
-    /// The records (hashes) of the members of a sorted set on this page, highest first. A record that is deleted between the
-    /// two reads is empty.
+    /// The records (hashes) of the members of a sorted set on this page, highest first. A record that is deleted
+    /// between the two reads is empty.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -237,8 +237,8 @@ impl SortedSet<'_> {
         Ok((marks.collect(), total))
     }
 
-    /// The members behind a place. The rank of the place is of one moment and the members of another; the window begins one
-    /// member earlier, so that it shows whether members came or went between the two.
+    /// The members behind a place. The rank of the place is of one moment and the members of another; the window begins
+    /// one member earlier, so that it shows whether members came or went between the two.
     async fn behind(self, mark: &Position, limit: usize) -> Result<Part<Position>, StoreError> {
         for _ in 0..ATTEMPTS {
             let from = self.rank(mark).await?.saturating_sub(1);

@@ -14,7 +14,7 @@ use std::collections::HashMap;
 pub struct PolicyRecord {
     /// `pol_…`
     pub id: String,
-    /// Its name.
+    /// Display name.
     pub name: String,
     /// The agent it is for; `None` means for all agents that have none of their own.
     pub agent: Option<String>,
@@ -36,14 +36,14 @@ pub struct PolicyRecord {
     pub currency: String,
     /// How often it was set.
     pub revision: u64,
-    /// When it was made.
+    /// Creation time, in ms since 1970.
     pub created_at_ms: u64,
     /// When it was last set.
     pub updated_at_ms: u64,
 }
 
 impl PolicyRecord {
-    /// Reads the fields of a record; `None` when they are none.
+    /// Parses the fields of a record; `None` if they are malformed.
     #[must_use]
     pub fn from_fields(fields: &HashMap<String, String>) -> Option<Self> {
         let get = |name: &str| fields.get(name);
@@ -73,7 +73,7 @@ impl PolicyRecord {
     /// The policy `id`, or `None` when there is none.
     ///
     /// # Errors
-    /// [`StoreError`], also for a record that makes no sense.
+    /// [`StoreError`], also for a malformed record.
     pub async fn read(
         store: &Store,
         account: &AccountKeys,
@@ -91,7 +91,7 @@ impl PolicyRecord {
     /// The policy of `agent`, or `None` when it has none of its own.
     ///
     /// # Errors
-    /// [`StoreError`], also for a record that makes no sense.
+    /// [`StoreError`], also for a malformed record.
     pub async fn of_agent(
         store: &Store,
         account: &AccountKeys,
@@ -123,7 +123,7 @@ impl PolicyRecord {
     /// The policies of an account and mode, newest first.
     ///
     /// # Errors
-    /// [`StoreError`], also for a record that makes no sense.
+    /// [`StoreError`], also for a malformed record.
     pub async fn list(
         store: &Store,
         account: &AccountKeys,

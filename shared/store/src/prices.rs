@@ -13,7 +13,7 @@ pub static REPLACE_PRICES: LazyLock<Script> = LazyLock::new(|| {
     )
 });
 
-/// What became of it.
+/// Outcome of the script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Replaced {
     /// The new text is stored.

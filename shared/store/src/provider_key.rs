@@ -26,7 +26,7 @@ pub const PROVIDERS_MAX: usize = 32;
 /// A provider key to be stored.
 #[derive(Debug)]
 pub struct NewProviderKey<'a> {
-    /// The agent.
+    /// Agent id.
     pub agent: &'a str,
     /// The provider.
     pub provider: &'a str,
@@ -38,12 +38,12 @@ pub struct NewProviderKey<'a> {
     pub last4: &'a str,
 }
 
-/// What became of it.
+/// Outcome of the script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stored {
     /// The next call uses it.
     Done {
-        /// When it was stored.
+        /// Time of storing, in ms since 1970.
         created_at_ms: u64,
     },
     /// The agent has keys for [`PROVIDERS_MAX`] other providers.
@@ -54,7 +54,7 @@ impl NewProviderKey<'_> {
     /// Stores the key in place of the agent's previous one for the provider.
     ///
     /// # Errors
-    /// [`StoreError`]; it may be repeated.
+    /// [`StoreError`]; safe to retry.
     pub async fn store(&self, store: &Store, scope: &Scope<'_>) -> Result<Stored, StoreError> {
         let account = scope.keys();
         let keys = [account.agent(scope.mode, self.agent), account.sealed_agents()];

@@ -90,8 +90,8 @@ impl Read {
             .arg("WITHSCORES")
     }
 
-    /// The members of a sorted set whose scores lie in a range (`-inf`, `(5`, …), lowest first, `count` at most, each with
-    /// its score.
+    /// The members of a sorted set whose scores lie in a range (`-inf`, `(5`, …), lowest first, `count` at most, each
+    /// with its score.
     #[must_use]
     pub fn scored(bucket: Bucket, key: impl AsRef<str>, low: &str, high: &str, count: usize) -> Self {
         let read = Self::new(bucket, "ZRANGEBYSCORE", key).arg(low).arg(high);
@@ -133,8 +133,8 @@ impl Answers {
         Self(values.into_iter())
     }
 
-    /// The next answer as a `T`; `None` when it is something else, such as the server's complaint about a key's type, or did
-    /// not come.
+    /// The next answer as a `T`; `None` when it is something else, such as the server's complaint about a key's type,
+    /// or did not come.
     pub fn read<T: FromRedisValue>(&mut self) -> Option<T> {
         let value = self.0.next()??;
         redis::from_redis_value(value).ok()

@@ -12,7 +12,8 @@ use domain::mode::Mode;
 use domain::money::Nanos;
 use std::collections::HashMap;
 
-/// Runs looked at for a page of those with one status: no index knows the status, since keeping one would cost each call.
+/// Runs looked at for a page of those with one status: no index knows the status, since keeping one would cost each
+/// call.
 pub const SCANNED_MAX: usize = 1_000;
 
 /// Whether a run goes on.
@@ -86,11 +87,11 @@ impl Run {
         })
     }
 
-    /// The runs of an agent that were seen within their life of 35 days, those seen last first. The index knows the minute in
-    /// which a run was seen, so pages are in order to the minute and each page to the millisecond.
+    /// The runs of an agent that were seen within their life of 35 days, those seen last first. The index knows the
+    /// minute in which a run was seen, so pages are in order to the minute and each page to the millisecond.
     ///
     /// # Errors
-    /// [`StoreError`], also for a record that makes no sense.
+    /// [`StoreError`], also for a malformed record.
     pub async fn list(
         store: &Store,
         account: &AccountKeys,
@@ -104,11 +105,11 @@ impl Run {
         read(store, (account, mode, agent), part).await
     }
 
-    /// The same of the runs with a status; of each page at most [`SCANNED_MAX`] are looked at, and the total counts those
-    /// that were found for it. A page with a position behind it may be short or empty.
+    /// The same of the runs with a status; of each page at most [`SCANNED_MAX`] are looked at, and the total counts
+    /// those that were found for it. A page with a position behind it may be short or empty.
     ///
     /// # Errors
-    /// [`StoreError`], also for a record that makes no sense.
+    /// [`StoreError`], also for a malformed record.
     pub async fn of_status(
         store: &Store,
         account: &AccountKeys,
@@ -137,7 +138,7 @@ impl Run {
     /// The run `id` of an agent, or `None` when there is none.
     ///
     /// # Errors
-    /// [`StoreError`], also for a record that makes no sense.
+    /// [`StoreError`], also for a malformed record.
     pub async fn find(
         store: &Store,
         account: &AccountKeys,
@@ -155,8 +156,8 @@ impl Run {
     }
 }
 
-/// The runs of an index whose life is not over. Records end by themselves; the index drops what has ended only when a new run
-/// comes.
+/// The runs of an index whose life is not over. Records end by themselves; the index drops what has ended only when a
+/// new run comes.
 async fn not_over<'a>(store: &'a Store, set: &'a str) -> Result<SortedSet<'a>, StoreError> {
     let life = u64::try_from(RUN_LIFE.as_millis()).unwrap_or(u64::MAX);
     let floor = Some(server_clock::now_ms(store).await?.saturating_sub(life));

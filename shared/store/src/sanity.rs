@@ -1,5 +1,5 @@
-//! Whether the store may be trusted with money (decision D47): it must never evict, it must have all that it wrote down, and it
-//! must be the ledger that was initialised. A wiped store is an error, not a fresh budget.
+//! Whether the store may be trusted with money (decision D47): it must never evict, it must have all that it wrote
+//! down, and it must be the ledger that was initialised. A wiped store is an error, not a fresh budget.
 
 use crate::info::{field, number};
 use crate::keys::STORE;
@@ -55,7 +55,8 @@ pub struct StoreRecord {
 /// Field of the store's record that a restore sets before the store is reachable (`deploy/backup/restore.sh`).
 const RESTORED: &str = "restored";
 
-/// What a server counts when it answers with an error to its own append-only file, or to its primary. It starts at 0 with the server.
+/// What a server counts when it answers with an error to its own append-only file, or to its primary. It starts at 0
+/// with the server.
 pub(super) const LOST_WRITES: &str = "unexpected_error_replies";
 
 /// Reads the record of a store that may be used.
@@ -87,8 +88,9 @@ async fn read_record(store: &Store) -> Result<StoreRecord, UnsafeStore> {
     })
 }
 
-/// Checks everything that can be seen from outside: the epoch, that no node evicts or has left out what it should have, and that
-/// it needs no acceptance. Nodes of a cluster that are away are left out, so that the loss of one denies its own accounts only.
+/// Checks everything that can be seen from outside: the epoch, that no node evicts or has left out what it should have,
+/// and that it needs no acceptance. Nodes of a cluster that are away are left out, so that the loss of one denies its
+/// own accounts only.
 ///
 /// # Errors
 /// [`UnsafeStore`] says what is wrong.

@@ -1,9 +1,9 @@
 //! The scripts: one file of Lua and one typed twin for each business action.
 //!
 //! A script runs by the hash of its source, so a binary always runs the scripts it was built with, also while an older
-//! and a newer binary share a store. House rules, checked by `lint` in the tests: `redis.call` on declared keys only; no
-//! number becomes text except small ones through `string.format('%d')`, and `..` joins texts only; no clock but the store's
-//! `TIME`.
+//! and a newer binary share a store. House rules, checked by `lint` in the tests: `redis.call` on declared keys only;
+//! no number becomes text except small ones through `string.format('%d')`, and `..` joins texts only; no clock but the
+//! store's `TIME`.
 
 pub mod all;
 pub mod change;
@@ -98,7 +98,8 @@ impl Script {
         self.money
     }
 
-    /// The same for a script that makes records with a budget (decision D71): it takes the budgets as its last argument.
+    /// The same for a script that makes records with a budget (decision D71): it takes the budgets as its last
+    /// argument.
     #[must_use]
     pub fn with_budgets(mut self) -> Self {
         self.budgets = true;
@@ -177,8 +178,8 @@ impl Script {
     }
 }
 
-/// `source` with each line `--@ <name>` replaced by the fragment of that name. What a fragment defines is then known, and
-/// costs, in that branch only.
+/// `source` with each line `--@ <name>` replaced by the fragment of that name. What a fragment defines is then known,
+/// and costs, in that branch only.
 #[must_use]
 pub fn with_fragments(source: &str, fragments: &[(&str, &str)]) -> String {
     fragments

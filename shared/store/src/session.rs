@@ -17,7 +17,7 @@ const AGENT_MAX: usize = 200;
 /// Where a session is to be found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionPlace {
-    /// The account.
+    /// Account id, `acct_…`.
     pub account: String,
     /// The user.
     pub user: String,
@@ -35,7 +35,7 @@ impl SessionPlace {
     /// Where the session of the token with this hash is, if there is one.
     ///
     /// # Errors
-    /// [`StoreError`], also for a look-up that makes no sense.
+    /// [`StoreError`], also for a malformed look-up.
     pub async fn find(store: &Store, token_hash: &str) -> Result<Option<Self>, StoreError> {
         let key = keys::session_lookup(token_hash);
         let text: Option<String> = store.command(redis::cmd("GET").arg(key)).await?;
@@ -60,7 +60,7 @@ pub fn user_agent(text: &str) -> String {
 pub struct Session {
     /// `ses_…`
     pub id: String,
-    /// When it began.
+    /// Start, in ms since 1970.
     pub created_at_ms: u64,
     /// When it ends at the latest.
     pub expires_at_ms: u64,
@@ -93,7 +93,7 @@ impl Session {
     /// The sessions of a user that are open at `now_ms`, newest first.
     ///
     /// # Errors
-    /// [`StoreError`], also for a session that makes no sense.
+    /// [`StoreError`], also for a malformed session.
     pub async fn list(
         store: &Store,
         account: &AccountKeys,

@@ -68,13 +68,13 @@ pub const TEXT_LOGGED_MAX: usize = 200;
 pub struct Spend<'a> {
     /// The agent that spends.
     pub agent: &'a str,
-    /// How much.
+    /// Amount.
     pub amount: Nanos,
     /// `USD` or `USDC`.
     pub currency: &'a str,
     /// The run that it belongs to, when it was named.
     pub run: Option<&'a str>,
-    /// Who is paid.
+    /// Payee.
     pub recipient: Option<&'a str>,
     /// What for.
     pub description: Option<&'a str>,
@@ -118,8 +118,8 @@ pub enum SpendStep<'a> {
     },
 }
 
-/// An attempt to instruct the agent in the text of a spend. The text itself is told to nobody: whoever reads the audit log
-/// or an event may be an agent, too.
+/// An attempt to instruct the agent in the text of a spend. The text itself is told to nobody: whoever reads the audit
+/// log or an event may be an agent, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Injection<'a> {
     /// The field of the request: `description`, `recipient` or `metadata`.
@@ -128,7 +128,7 @@ pub struct Injection<'a> {
     pub pattern: &'a str,
 }
 
-/// What became of it.
+/// Outcome of the script.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Spent {
     /// It was charged, and taken from the wallet where the agent has one, which holds `balance` now.
@@ -158,7 +158,7 @@ pub enum Spent {
 }
 
 impl Spend<'_> {
-    /// Asks the store.
+    /// Executes the script.
     ///
     /// # Errors
     /// [`StoreError`]; when it may have run, the same request with the same key finds out.

@@ -16,8 +16,8 @@ pub static TECHNICAL: LazyLock<Script> = LazyLock::new(|| {
     )
 });
 
-/// Requests that all test-mode keys of an account may make together in a window, and all of its sessions, in multiples of
-/// what one of them may: else each further key or session would add a limit.
+/// Requests that all test-mode keys of an account may make together in a window, and all of its sessions, in multiples
+/// of what one of them may: else each further key or session would add a limit.
 pub const CALLERS_AT_ONCE: u64 = 5;
 /// Names the counter of the whole account in the place of a caller's id.
 pub const ALL_CALLERS: &str = "all";
@@ -52,7 +52,7 @@ impl Limit {
     /// Counts one request of the key or session `id`.
     ///
     /// # Errors
-    /// [`StoreError`]; the request must then be refused.
+    /// [`StoreError`]; the caller must then refuse the request.
     pub async fn count(&self, store: &Store, account: &AccountKeys, id: &str) -> Result<Counted, StoreError> {
         let keys = [id, ALL_CALLERS].map(|id| account.management_rate(self.rate, id));
         let window = self.rate.window().as_millis().to_string();

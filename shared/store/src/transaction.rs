@@ -14,10 +14,10 @@ macro_rules! types {
         pub enum TransactionType { $($(#[$doc])+ $name,)+ }
 
         impl TransactionType {
-            /// All of them.
+            /// Every variant.
             pub const ALL: &[Self] = &[$(Self::$name,)+];
 
-            /// The word used in records and answers.
+            /// The word in records and API responses.
             #[must_use]
             pub const fn as_str(self) -> &'static str { match self { $(Self::$name => $word,)+ } }
 
@@ -25,7 +25,7 @@ macro_rules! types {
             #[must_use]
             pub const fn sign(self) -> &'static str { match self { $(Self::$name => $sign,)+ } }
 
-            /// What the word stands for.
+            /// Parses [`as_str`](Self::as_str)'s word.
             #[must_use]
             pub fn parse(word: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|kind| kind.as_str() == word)
@@ -100,7 +100,7 @@ pub struct Transaction {
     pub id: String,
     /// When it happened.
     pub at_ms: u64,
-    /// The wallet's number.
+    /// Wallet number.
     pub wallet: u64,
     /// The wallet's owner: an agent's id, or `user`.
     pub owner: String,

@@ -36,15 +36,15 @@ const ANOTHER_ACCOUNT: &str = "another account";
 /// A transfer.
 #[derive(Debug)]
 pub struct NewTransfer<'a> {
-    /// The request.
+    /// Identity of the request.
     pub once: &'a Once,
-    /// How long its record is kept; `None` for a request without a key, which leaves none.
+    /// Lifetime of the idempotency record; `None` for a request without a key, which leaves no record.
     pub record_life: Option<Duration>,
     /// The wallet that pays; its account and mode are those of the scope.
     pub from: &'a WalletPlace,
     /// The wallet that receives.
     pub to: &'a WalletPlace,
-    /// How much.
+    /// Amount.
     pub amount: Nanos,
     /// `USD` or `USDC`.
     pub currency: &'a str,
@@ -56,25 +56,25 @@ pub struct NewTransfer<'a> {
     pub arrival: &'a str,
     /// Whether one of the two was seen closed, and so is for ever: then it is refused.
     pub closed: bool,
-    /// What the record keeps besides, as JSON.
+    /// The request's other fields, as JSON.
     pub request: &'a str,
-    /// When it was asked for, by our clock.
+    /// Time of the request on this process's clock, in ms since 1970.
     pub at_ms: u64,
 }
 
-/// What became of it.
+/// Outcome of the script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Transferred {
     /// The money left the payer, and is the receiver's or on its way there.
     Done {
         /// What the payer's wallet holds after it.
         balance: Nanos,
-        /// When, by the store's clock.
+        /// In ms since 1970, on the store's clock.
         at_ms: u64,
     },
     /// Refused, which the record keeps.
     Blocked(Reason),
-    /// The request was made before: its record tells what became of it.
+    /// A request with this id was made before; its record has the outcome.
     Known,
     /// The payer's balance does not cover it.
     Insufficient,
@@ -119,8 +119,8 @@ impl NewTransfer<'_> {
             .await
     }
 
-    /// The first of the two steps to another account: the money has left and is in transit. Public for the tests of what
-    /// a crash leaves behind; [`NewTransfer::execute`] takes the second step too.
+    /// The first of the two steps to another account: the money has left and is in transit. Public for the tests of
+    /// what a crash leaves behind; [`NewTransfer::execute`] takes the second step too.
     ///
     /// # Errors
     /// As [`NewTransfer::execute`].

@@ -1,6 +1,6 @@
 //! What has left one account and has not arrived in another yet (decision D28). A row is written by the script that
-//! takes the money, in the sender's bucket, and taken away after the receiver's script has marked it as arrived; between
-//! the two the money is in transit, and the worker carries on wherever a crash left it.
+//! takes the money, in the sender's bucket, and taken away after the receiver's script has marked it as arrived;
+//! between the two the money is in transit, and the worker carries on wherever a crash left it.
 
 pub mod script;
 
@@ -35,8 +35,8 @@ pub struct Transit {
     pub intent: Option<IntentParts>,
     /// The receiver's audit entry; none for what it does not record.
     pub audit: Option<String>,
-    /// The escrow that the receiving account lists from now on, and nothing else happens. An earlier version cannot read such
-    /// a row, which has no audit entry, and leaves it to this one.
+    /// The escrow that the receiving account lists from now on, and nothing else happens. An earlier version cannot
+    /// read such a row, which has no audit entry, and leaves it to this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lists: Option<u64>,
 }
@@ -74,8 +74,8 @@ pub struct IntentParts {
 }
 
 impl Transit {
-    /// Some of the rows that wait in a bucket, [`WAITING_MAX`] at most and others each time, and how many wait in all. A
-    /// row that makes no sense stands for itself: it does not hold up the others.
+    /// Some of the rows that wait in a bucket, [`WAITING_MAX`] at most and others each time, and how many wait in all.
+    /// A row that makes no sense stands for itself: it does not hold up the others.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -96,7 +96,7 @@ impl Transit {
         Ok((some.iter().map(parse).collect(), total))
     }
 
-    /// The mode.
+    /// `live` or `test`.
     #[must_use]
     pub fn mode(&self) -> Option<Mode> {
         Mode::parse(&self.mode)

@@ -1,7 +1,7 @@
 //! Dashboard users, as the store keeps them: a JSON record by e-mail in the account's users.
 //!
-//! A record is changed by putting a new text in the place of the one that was read, and not at all when another one is there
-//! meanwhile.
+//! A record is changed by putting a new text in the place of the one that was read, and not at all when another one is
+//! there meanwhile.
 
 pub mod email;
 pub mod script;
@@ -69,7 +69,7 @@ impl User {
     /// All users of `account`, oldest first.
     ///
     /// # Errors
-    /// [`StoreError`], also for a record that makes no sense.
+    /// [`StoreError`], also for a malformed record.
     pub async fn list(store: &Store, account: &AccountKeys) -> Result<Vec<Self>, StoreError> {
         let users = Stored::list(store, account).await?;
         Ok(users.into_iter().map(|stored| stored.user).collect())
@@ -99,7 +99,7 @@ impl Stored {
     /// All users of `account`, oldest first.
     ///
     /// # Errors
-    /// [`StoreError`], also for a record that makes no sense.
+    /// [`StoreError`], also for a malformed record.
     pub async fn list(store: &Store, account: &AccountKeys) -> Result<Vec<Self>, StoreError> {
         let records: HashMap<String, String> =
             store.command(redis::cmd("HGETALL").arg(account.users())).await?;
@@ -111,7 +111,7 @@ impl Stored {
     /// The user of `account` with this e-mail.
     ///
     /// # Errors
-    /// [`StoreError`], also for a record that makes no sense.
+    /// [`StoreError`], also for a malformed record.
     pub async fn find(store: &Store, account: &AccountKeys, email: &str) -> Result<Option<Self>, StoreError> {
         let text: Option<String> = store
             .command(redis::cmd("HGET").arg(account.users()).arg(email))

@@ -1,8 +1,8 @@
-//! The newest version of each account that this process has seen or was acknowledged. A store that has less of an account
-//! has lost writes (decision D47), and the account is refused until an operator accepts the loss.
+//! The newest version of each account that this process has seen or was acknowledged. A store that has less of an
+//! account has lost writes (decision D47), and the account is refused until an operator accepts the loss.
 //!
-//! Memory of one process: all clones of a [`Store`](crate::Store) share it. Replies of scripts that change an account fill
-//! it (`script/versioned.lua`, [`Store::script`](crate::Store::script)), and reads of account records.
+//! Memory of one process: all clones of a [`Store`](crate::Store) share it. Replies of scripts that change an account
+//! fill it (`script/versioned.lua`, [`Store::script`](crate::Store::script)), and reads of account records.
 
 pub mod fence;
 pub mod lost;
@@ -19,9 +19,9 @@ const ACCOUNTS_KEPT: usize = 100_000;
 /// raises the generation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct AccountVersion {
-    /// Raised by `store accept`.
+    /// Incremented by `store accept`.
     pub generation: u64,
-    /// Raised by every change.
+    /// Incremented by every change.
     pub version: u64,
 }
 
@@ -29,7 +29,8 @@ pub struct AccountVersion {
 const UNREACHABLE: u64 = (1 << 53) - 1;
 
 impl AccountVersion {
-    /// The floor of an account that lost writes: nothing of its `generation` reaches it, and `store accept` raises that.
+    /// The floor of an account that lost writes: nothing of its `generation` reaches it, and `store accept` raises
+    /// that.
     #[must_use]
     pub const fn until_accepted(generation: u64) -> Self {
         Self {

@@ -11,20 +11,20 @@ use std::collections::HashMap;
 /// Active keys that [`active_agents`] looks at, at most.
 const ACTIVE_SHOWN: usize = 1000;
 
-/// What is shown of a virtual key.
+/// Public fields of a virtual key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VirtualKeyRecord {
     /// `vk_…`
     pub key_id: String,
     /// The agent that holds it.
     pub agent: String,
-    /// Its name.
+    /// Display name.
     pub name: String,
     /// The leading characters of the secret.
     pub prefix: String,
     /// Whether calls with it are let in.
     pub active: bool,
-    /// When it was made.
+    /// Creation time, in ms since 1970.
     pub created_at_ms: u64,
     /// When it was last used, to the minute: the edge notes it when the key's rate window opens.
     pub last_used_ms: Option<u64>,
@@ -50,7 +50,7 @@ impl VirtualKeyRecord {
     /// The keys of `agent`, newest first, revoked ones included.
     ///
     /// # Errors
-    /// [`StoreError`], also for a record that makes no sense.
+    /// [`StoreError`], also for a malformed record.
     pub async fn list(
         store: &Store,
         account: &AccountKeys,

@@ -2,8 +2,9 @@
 //!
 //! An agent's wallet is part of the agent's record; the account's own, the user wallet, is a record by itself. Both are
 //! found by number, which tells the bucket, or by id (`wal_…`), which carries the number: beside each wallet lies its
-//! *place*, written by the same script, so that none of the two can be lost without the other. What an earlier version made
-//! has a number below [`number::FIRST`](domain::number::FIRST) and look-ups outside the buckets, which are only read.
+//! *place*, written by the same script, so that none of the two can be lost without the other. What an earlier version
+//! made has a number below [`number::FIRST`](domain::number::FIRST) and look-ups outside the buckets, which are only
+//! read.
 
 use crate::keys::{self, AccountKeys, Bucket, Series, USER};
 use crate::number;
@@ -23,13 +24,13 @@ pub mod totals;
 /// Where a wallet stands. It never changes; the wallet may be closed since.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WalletPlace {
-    /// The account.
+    /// Account id, `acct_…`.
     pub account: String,
-    /// The mode.
+    /// `live` or `test`.
     pub mode: Mode,
     /// The agent's id, or [`USER`].
     pub owner: String,
-    /// The wallet's number.
+    /// Wallet number.
     pub number: u64,
 }
 
@@ -52,7 +53,7 @@ pub struct Wallet {
     pub spend_limit: Option<Nanos>,
     /// Where it is in its life.
     pub status: WalletStatus,
-    /// When it was made.
+    /// Creation time, in ms since 1970.
     pub created_at_ms: u64,
     /// When its row was last changed.
     pub updated_at_ms: u64,
@@ -73,7 +74,7 @@ pub enum WalletStatus {
 }
 
 impl WalletStatus {
-    /// The word used in answers.
+    /// The word in API responses.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -91,8 +92,8 @@ impl WalletPlace {
         Some(self.owner.as_str()).filter(|owner| *owner != USER)
     }
 
-    /// The wallet of this number or id. What is found may be closed; what an earlier version announced may never have come
-    /// to be: see [`Wallet::at`].
+    /// The wallet of this number or id. What is found may be closed; what an earlier version announced may never have
+    /// come to be: see [`Wallet::at`].
     ///
     /// # Errors
     /// [`StoreError`].
@@ -161,7 +162,7 @@ impl NewPlace {
     /// Draws the number.
     ///
     /// # Errors
-    /// [`StoreError`]; it may be repeated.
+    /// [`StoreError`]; safe to retry.
     pub(super) async fn draw(store: &Store, scope: &Scope<'_>, owner: &str) -> Result<Self, StoreError> {
         let number = number::draw(store, Bucket::from_account(scope.account), Series::Wallet).await?;
         let id = Kind::Wallet.mint_with(now_ms(), number);
@@ -179,7 +180,7 @@ impl Wallet {
     /// The wallet of `owner`, if it has one.
     ///
     /// # Errors
-    /// [`StoreError`], also for a record that makes no sense.
+    /// [`StoreError`], also for a malformed record.
     pub async fn of_owner(
         store: &Store,
         account: &AccountKeys,
@@ -199,7 +200,7 @@ impl Wallet {
     /// The wallets of the account's agents on a page, newest first.
     ///
     /// # Errors
-    /// [`StoreError`], also for a record that makes no sense.
+    /// [`StoreError`], also for a malformed record.
     pub async fn list(
         store: &Store,
         account: &AccountKeys,
@@ -223,7 +224,7 @@ impl Wallet {
     /// The wallet at `place`, also when it is closed. `None` when it never came to be.
     ///
     /// # Errors
-    /// [`StoreError`], also for a record that makes no sense.
+    /// [`StoreError`], also for a malformed record.
     pub async fn at(store: &Store, place: &WalletPlace) -> Result<Option<Self>, StoreError> {
         let account = AccountKeys::new(&place.account);
         let now = Self::of_owner(store, &account, place.mode, &place.owner).await?;

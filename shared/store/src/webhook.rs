@@ -23,7 +23,7 @@ pub enum Status {
 }
 
 impl Status {
-    /// The word in records and answers.
+    /// The word in records and API responses.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -41,7 +41,7 @@ impl Status {
     }
 }
 
-/// What is shown of a webhook. Its secret is not.
+/// Public fields of a webhook; never its secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WebhookRecord {
     /// `wh_…`
@@ -56,9 +56,9 @@ pub struct WebhookRecord {
     pub status: Status,
     /// The audit entry of its own creation: it is told of what comes after.
     pub since: u64,
-    /// When it was made.
+    /// Creation time, in ms since 1970.
     pub created_at_ms: u64,
-    /// When it was last changed.
+    /// Time of the last change, in ms since 1970.
     pub updated_at_ms: u64,
     /// When its secret was set.
     pub secret_at_ms: u64,
@@ -79,7 +79,7 @@ pub fn events_text(events: &[EventName]) -> String {
 }
 
 impl WebhookRecord {
-    /// Reads the fields of a record; `None` when they are none.
+    /// Parses the fields of a record; `None` if they are malformed.
     #[must_use]
     pub fn from_fields(fields: &HashMap<String, String>) -> Option<Self> {
         let get = |name: &str| fields.get(name);
@@ -103,7 +103,7 @@ impl WebhookRecord {
     /// The webhook `id`, or `None` when there is none.
     ///
     /// # Errors
-    /// [`StoreError`], also for a record that makes no sense.
+    /// [`StoreError`], also for a malformed record.
     pub async fn read(
         store: &Store,
         account: &AccountKeys,
@@ -121,7 +121,7 @@ impl WebhookRecord {
     /// The webhooks of an account and mode, newest first.
     ///
     /// # Errors
-    /// [`StoreError`], also for a record that makes no sense.
+    /// [`StoreError`], also for a malformed record.
     pub async fn list(
         store: &Store,
         account: &AccountKeys,

@@ -1,4 +1,4 @@
-//! What an account's own record and indexes count: what of its plan is used, and how much of other things there is.
+//! Usage counters of an account: from its own record and the lengths of its indexes.
 
 use crate::keys::AccountKeys;
 use crate::{Store, StoreError};
@@ -6,30 +6,30 @@ use domain::mode::Mode;
 use domain::money::Nanos;
 use domain::period::Period;
 
-/// The account's own counters.
+/// Usage counters of an account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AccountCounters {
-    /// Tracked this month, what is held included.
+    /// Tracked spend of the month, open holds included.
     pub tracked: Nanos,
-    /// Agents that have one of the plan's places this month.
+    /// Agents that count against the plan's limit of Cap agents this month.
     pub cap_agents: u64,
-    /// Active virtual keys.
+    /// Count of active virtual keys.
     pub active_keys: u64,
-    /// Webhooks of the mode.
+    /// Count of webhooks in the mode.
     pub webhooks: u64,
-    /// Agents with a wallet row.
+    /// Count of agents with a wallet row.
     pub custom_agents: u64,
-    /// Users.
+    /// Count of users.
     pub users: u64,
-    /// Below which balance the account-wide policies report a wallet.
+    /// Low-balance threshold of the account-wide policies.
     pub low_balance: Option<Nanos>,
 }
 
 impl AccountCounters {
-    /// Reads the counters of `period`. Nothing of test mode counts against the plan (decision D53).
+    /// Reads the counters of `period`. Test mode never counts against the plan (decision D53).
     ///
     /// # Errors
-    /// [`StoreError`], also for a record that makes no sense.
+    /// [`StoreError`], also for a malformed record.
     pub async fn read(
         store: &Store,
         keys: &AccountKeys,

@@ -1,12 +1,13 @@
-//! The accounts that are refused: what makes records (decision D71), to those that take far more of a store that is
-//! nearly full than others, and those over their budget of audit entries; and all of it, to those that lost
-//! acknowledged writes (decision D47, [`lost`](crate::versions::lost)). A worker of the admin server names them in one key
-//! outside the buckets; each edge and admin server reads it once a second, so a call costs nothing more.
+//! Accounts that every server refuses. Two lists under one key outside the buckets: accounts that may not create
+//! records, because they use far more of a nearly full store than others or exceed their budget of audit entries
+//! (decision D71); and accounts that lost acknowledged writes, which may do nothing (decision D47,
+//! [`lost`](crate::versions::lost)). A worker of the admin server writes the key; each edge and admin server reads it
+//! once a second, so a call pays nothing for it.
 //!
-//! Room: it is the store's that the list protects, not money: a full store denies by itself. So a server that cannot
-//! read it goes on with what it read last, for [`LIFE`] at most, and then refuses nobody; and a list that no worker
-//! renews ends after the same time. Lost writes: a server that has read of them once waits for `store accept`, whatever
-//! the list says later.
+//! The first list protects the store's memory, not money: a full store refuses by itself. So a server that cannot read
+//! the list keeps the last one for [`LIFE`] and then refuses nobody, and a list that no worker renews expires after the
+//! same time. The second list is permanent: a server that has read of an account's lost writes waits for `store
+//! accept`, whatever later lists contain.
 
 use crate::script::{Script, WhenFull};
 use crate::versions::AccountVersion;
@@ -17,27 +18,27 @@ use std::sync::Arc;
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-/// Pause between two looks at the list.
+/// Pause between two reads of the list.
 pub const REFRESH_EVERY: Duration = Duration::from_secs(1);
-/// How long a list holds without being renewed.
+/// Lifetime of a list that is not renewed.
 pub const LIFE: Duration = Duration::from_secs(60);
-/// Accounts that a list refuses what makes records, at most: the largest ones.
+/// Most accounts in the first list: those that use most memory.
 pub const REFUSED_MAX: usize = 200;
-/// Accounts that a list names since they lost writes, at most. Of more the worker names others in the next list.
+/// Most accounts in the second list. The worker names further ones in the next list.
 pub const LOST_MAX: usize = 1000;
-/// What stands behind an account that lost writes, before its generation.
+/// The word before the generation of an account that lost writes.
 const LOST: &str = "lost_writes";
 
-/// Writes the list. It runs on a full store, which is when it is needed.
+/// Writes the list. Runs on a full store, which is when the list is needed.
 pub static REFUSE: LazyLock<Script> =
     LazyLock::new(|| Script::new("refuse", WhenFull::Run, &[include_str!("refuse.lua")]));
 
-/// Why an account is refused.
+/// Why an account may not create records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
-    /// The store is nearly full, and the account takes far more of it than others.
+    /// The store is nearly full, and the account uses far more of it than others.
     Share,
-    /// It has as many audit entries that are not archived as its budget allows.
+    /// The account's audit entries in the store have reached its budget.
     AuditEntries,
 }
 
@@ -55,7 +56,7 @@ impl Cause {
             .find(|cause| cause.as_str() == word)
     }
 
-    /// The sentence for people.
+    /// The sentence for the caller.
     #[must_use]
     pub const fn message(self) -> &'static str {
         match self {
@@ -69,23 +70,23 @@ impl Cause {
     }
 }
 
-/// Refused accounts, by id.
+/// The two lists, by account id.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct List {
-    /// Those that are refused what makes records.
+    /// Accounts that may not create records.
     pub room: BTreeMap<String, Cause>,
-    /// Those that lost writes, each with the generation that `store accept` raises.
+    /// Accounts that lost writes, with the generation that `store accept` increments.
     pub lost: BTreeMap<String, u64>,
 }
 
 impl List {
-    /// Whether it names nobody.
+    /// Whether both lists are empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.room.is_empty() && self.lost.is_empty()
     }
 
-    /// One line for each account, [`REFUSED_MAX`] and [`LOST_MAX`] at most.
+    /// Returns one line for each account, [`REFUSED_MAX`] and [`LOST_MAX`] at most.
     fn lines(&self) -> String {
         let room = self.room.iter().take(REFUSED_MAX);
         let room = room.map(|(account, cause)| format!("{account} {}", cause.as_str()));
@@ -94,7 +95,7 @@ impl List {
         room.chain(lost).collect::<Vec<_>>().join("\n")
     }
 
-    /// Lines that make no sense are left out.
+    /// Skips malformed lines.
     fn parse(text: &str) -> Self {
         let mut list = Self::default();
         for (account, what) in text.lines().filter_map(|line| line.split_once(' ')) {
@@ -110,10 +111,10 @@ impl List {
     }
 }
 
-/// Names the accounts of `list`, [`REFUSED_MAX`] and [`LOST_MAX`] at most, for [`LIFE`].
+/// Writes `list`, cut to [`REFUSED_MAX`] and [`LOST_MAX`] accounts. It expires after [`LIFE`].
 ///
 /// # Errors
-/// [`StoreError`]; it may be repeated.
+/// [`StoreError`]; safe to retry.
 pub async fn write(store: &Store, list: &List) -> Result<(), StoreError> {
     let args = [list.lines(), LIFE.as_millis().to_string()];
     let reply: Vec<String> = store.script(&REFUSE, &[keys::REFUSED], &args).await?;
@@ -123,7 +124,7 @@ pub async fn write(store: &Store, list: &List) -> Result<(), StoreError> {
     }
 }
 
-/// The list as the store has it; lines that make no sense are left out.
+/// Reads the list; skips malformed lines.
 ///
 /// # Errors
 /// [`StoreError`].
@@ -132,7 +133,7 @@ pub async fn read(store: &Store) -> Result<List, StoreError> {
     Ok(List::parse(text.as_deref().unwrap_or_default()))
 }
 
-/// A server's copy of the list.
+/// A server's cached copy of the list.
 #[derive(Debug, Default)]
 pub struct RefusedCopy(ArcSwap<Copied>);
 
@@ -143,7 +144,7 @@ struct Copied {
 }
 
 impl RefusedCopy {
-    /// Why an account is refused what makes records; `None` when it is not.
+    /// Returns why an account may not create records; `None` if it may.
     pub fn cause(&self, account: &str) -> Option<Cause> {
         let copied = self.0.load();
         if copied.list.room.is_empty() {
@@ -152,7 +153,7 @@ impl RefusedCopy {
         copied.list.room.get(account).copied()
     }
 
-    /// The accounts that lost writes, each with the generation that `store accept` raises.
+    /// Returns the accounts that lost writes, with the generation that `store accept` increments.
     #[must_use]
     pub fn lost(&self) -> Vec<(String, u64)> {
         let copied = self.0.load();
@@ -161,8 +162,8 @@ impl RefusedCopy {
             .collect()
     }
 
-    /// Reads the list, and makes `store` refuse changes of accounts that lost writes. A store that does not answer
-    /// changes nothing until what is known is older than [`LIFE`].
+    /// Refreshes the copy, and makes `store` refuse changes of accounts that lost writes. While the store does not
+    /// answer, the last copy holds for [`LIFE`].
     pub async fn follow(&self, store: &Store) {
         match read(store).await {
             Ok(list) => {

@@ -1,4 +1,4 @@
-//! Twins of `account/*.lua`: create an account, change its plan, accept it after a failover, add a user.
+//! Twins of `account/*.lua`: create an account, change its plan, accept it after lost writes, add a user.
 
 use crate::keys::{self, AccountKeys};
 use crate::lookup::script::note;
@@ -45,44 +45,44 @@ pub static ADD_USER: LazyLock<Script> = LazyLock::new(|| {
     .of_names()
 });
 
-/// Users that an account can have.
+/// Most users of an account.
 pub const USERS_MAX: usize = 1000;
 
-/// How far an account has come that was just created: what `account/create.lua` writes.
+/// Version of a new account: what `account/create.lua` writes.
 const BORN: AccountVersion = AccountVersion {
     generation: 1,
     version: 1,
 };
 
-/// What became of a change of plan.
+/// Outcome of a change of plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlanSet {
-    /// It binds the next call.
+    /// In force from the next call on.
     Done,
-    /// The account was on that plan before.
+    /// The account already had that plan.
     AlreadySo,
-    /// There is no such account.
+    /// The account does not exist.
     NoAccount,
 }
 
-/// What became of a new user.
+/// Outcome of adding a user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UserAdded {
-    /// The user exists from now on.
+    /// The user exists.
     Done,
-    /// There is no such account.
+    /// The account does not exist.
     NoAccount,
-    /// A user of the account has the e-mail.
+    /// Another user of the account has the e-mail.
     EmailTaken,
-    /// The account has as many users as it can have.
+    /// The account has [`USERS_MAX`] users.
     TooMany,
 }
 
 /// Creates the account `id`.
 ///
-/// The list of accounts lies in another slot than the account, so the two are written one after the other. The list
-/// comes first: a crash in between leaves a listed id without a record, which every reader skips. The other way round
-/// it would leave an account that works and that no rotation of the master key and no `store accept` ever visits.
+/// The list of accounts is in another slot than the account, so two commands write them. The list comes first: a crash
+/// between the two leaves a listed id without a record, which every reader skips. In the opposite order it would leave
+/// an account that works and that neither a rotation of the master key nor `store accept` visits.
 ///
 /// # Errors
 /// [`StoreError`].
@@ -119,10 +119,10 @@ pub async fn create(
     Ok(())
 }
 
-/// Puts the account on `plan`.
+/// Changes the account's plan.
 ///
 /// # Errors
-/// [`StoreError`]; it may be repeated.
+/// [`StoreError`]; safe to retry.
 pub async fn set_plan(store: &Store, id: &str, plan: &str, actor: &str) -> Result<PlanSet, StoreError> {
     let event = Event {
         kind: "account.plan_set",
@@ -140,10 +140,10 @@ pub async fn set_plan(store: &Store, id: &str, plan: &str, actor: &str) -> Resul
     }
 }
 
-/// Accepts the account as it is now, although its version fell; false when there is no such account.
+/// Accepts the account as it is now, although its version decreased. Returns false if it does not exist.
 ///
 /// # Errors
-/// [`StoreError`]; it may be repeated.
+/// [`StoreError`]; safe to retry.
 pub async fn accept(store: &Store, id: &str, actor: &str) -> Result<bool, StoreError> {
     let event = Event {
         kind: "store.accepted",
@@ -188,7 +188,7 @@ pub async fn add_user(store: &Store, id: &str, user: &User, actor: &str) -> Resu
     Ok(refused)
 }
 
-/// What concerns the account as a whole stands in its live audit log.
+/// Changes of the account as a whole are recorded in its live audit log.
 const fn live<'a>(account: &'a str, actor: &'a str) -> Scope<'a> {
     Scope {
         account,

@@ -1,4 +1,4 @@
-//! How much of each budget of records an account and mode has used (decision D71), and about how many bytes it takes.
+//! Usage of each budget of records by an account and mode (decision D71), and an estimate of its bytes.
 
 use crate::account::ModeField;
 use crate::keys::{AccountKeys, IntentIndex};
@@ -6,24 +6,24 @@ use crate::{Store, StoreError};
 use domain::budget::Budget;
 use domain::mode::Mode;
 
-/// Lines of the audit log whose length stands for that of all.
+/// Audit lines that are sampled to estimate the length of all.
 const LINES_SAMPLED: isize = 8;
-/// Bytes that a hash and the places in the indexes take beside an audit line.
+/// Bytes of a hash and of index entries for each audit line.
 const BESIDE_LINE_BYTES: u64 = 100;
 /// Bytes of a webhook's delivery.
 const DELIVERY_BYTES: u64 = 250;
 
-/// What an account and mode has used.
+/// Usage of an account and mode.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Usage {
     used: [u64; Budget::ALL.len()],
-    /// Length of an audit line.
+    /// Average length of an audit line.
     line_bytes: u64,
-    /// Deliveries of its webhooks.
+    /// Count of deliveries of all its webhooks.
     deliveries: u64,
 }
 
-/// What one record of a kind takes in the store, in bytes, with its places in indexes and look-ups: measured, rounded up
+/// Bytes that one record of a kind takes in the store, with its index entries and look-ups: measured, rounded up
 /// (docs/guides/sizing.md).
 const fn bytes_of(budget: Budget) -> u64 {
     match budget {
@@ -43,7 +43,7 @@ const fn bytes_of(budget: Budget) -> u64 {
 }
 
 impl Usage {
-    /// Reads it, in one or two round trips.
+    /// Reads the usage, in one or two round trips.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -89,7 +89,7 @@ impl Usage {
         let used = Budget::ALL.map(|budget| match budget {
             Budget::Agents => agents + count(1),
             Budget::Policies => policies,
-            // Provider keys are live.
+            // Provider keys have no test mode.
             Budget::ProviderKeys if mode == Mode::Live => sealed,
             Budget::ProviderKeys => 0,
             Budget::Keys => count(0),
@@ -114,13 +114,13 @@ impl Usage {
         })
     }
 
-    /// How many records of a kind there are.
+    /// Returns the count of records of a kind.
     #[must_use]
     pub const fn count(&self, budget: Budget) -> u64 {
         self.used[budget as usize]
     }
 
-    /// About how many bytes of the store all of it takes.
+    /// Estimates the bytes of the store that the account and mode takes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         let records = Budget::ALL.map(|budget| self.count(budget).saturating_mul(bytes_of(budget)));
@@ -131,7 +131,7 @@ impl Usage {
     }
 }
 
-/// Refusals of this span and the one before: see `refusals.lua`.
+/// Counts the refusals of this span and the one before: see `refusals.lua`.
 fn refusals(text: Option<&str>) -> u64 {
     let counts = text.unwrap_or_default().split(' ').skip(1);
     counts.filter_map(|count| count.parse::<u64>().ok()).sum()

@@ -15,7 +15,7 @@ pub static AGENT_FREEZE: LazyLock<Script> = LazyLock::new(|| {
     )
 });
 
-/// On whose authority: a freeze by the operator can be lifted by the operator only (decision D22).
+/// Who freezes: only the operator can lift a freeze by the operator (decision D22).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Authority {
     /// A user or an API key of the account.
@@ -33,7 +33,7 @@ impl Authority {
     }
 }
 
-/// What to do.
+/// The requested change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Freeze {
     /// Freeze the agent.
@@ -42,14 +42,14 @@ pub enum Freeze {
     Lift(Authority),
 }
 
-/// What became of it.
+/// Outcome of the script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Frozen {
-    /// The next call meets the new state.
+    /// In force from the next call on.
     Done,
-    /// The agent was in that state before; nothing changed.
+    /// The agent was already in that state; nothing changed.
     AlreadySo,
-    /// The operator froze it, and a user may not lift that.
+    /// The operator froze it; a user may not lift that.
     NotPermitted,
     /// The account has no such agent: no wallet row, policy, provider key or virtual key.
     NotFound,
@@ -58,7 +58,7 @@ pub enum Frozen {
 /// Freezes or unfreezes `agent` of the account and mode in `scope`.
 ///
 /// # Errors
-/// [`StoreError`]; it may be repeated.
+/// [`StoreError`]; safe to retry.
 pub async fn set_frozen(
     store: &Store,
     scope: &Scope<'_>,

@@ -43,70 +43,70 @@ pub static DELETE: LazyLock<Script> = LazyLock::new(|| {
     )
 });
 
-/// Virtual keys of a deleted agent that the audit log names.
+/// Most virtual keys that the audit entry of a deletion names.
 const KEYS_LOGGED_MAX: usize = 100;
-/// Virtual keys of an agent with which it is deleted in one go. Of more, the revoked ones are forgotten before; with more
-/// active ones it is not deleted, since all others would wait for the script.
+/// Most virtual keys that one deletion removes. Of more, revoked ones are removed beforehand; an agent with more active
+/// ones is not deleted, since the script would block the server for too long.
 pub const KEYS_AT_ONCE: usize = 1000;
 
-/// An agent to be created.
+/// Arguments of a new agent.
 #[derive(Debug)]
 pub struct NewAgent<'a> {
     /// Its id.
     pub id: &'a str,
-    /// Its name.
+    /// Display name.
     pub name: &'a str,
-    /// Its type.
+    /// The owner's own word for what kind of agent it is.
     pub kind: &'a str,
-    /// What its owner says about it.
+    /// The owner's description.
     pub description: Option<&'a str>,
-    /// The plan and the number of agents that it allows; `None` where no plan counts.
+    /// The plan's limit of agents; `None` where no plan applies.
     pub limit: Option<PlanLimit<'a>>,
 }
 
-/// A limit, and the plan that it belongs to: the script refuses a limit of another plan than the account's.
+/// A limit with the name of its plan: the script refuses it if the account has another plan.
 #[derive(Debug, Clone, Copy)]
 pub struct PlanLimit<'a> {
-    /// The plan's name.
+    /// Name of the plan.
     pub plan: &'a str,
     /// The limit; `None` means unlimited.
     pub most: Option<u64>,
 }
 
-/// What became of a new agent.
+/// Outcome of creating an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Created {
-    /// It exists from now on.
+    /// The agent exists.
     Done,
     /// The plan allows no more agents.
     TierLimit,
-    /// An agent of this id has a wallet already.
+    /// An agent of this id already has a wallet.
     Exists,
-    /// The limit sent belongs to another plan than this one of the account; nothing changed.
+    /// The account has this other plan; nothing changed. Retry with its limit.
     OtherPlan(String),
 }
 
-/// What became of a change.
+/// Outcome of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Updated {
     /// The fields are changed.
     Done,
-    /// There is no such agent with a wallet row.
+    /// No agent of this id has a wallet row.
     Missing,
 }
 
-/// What became of a deletion.
+/// Outcome of a deletion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deleted {
-    /// It is gone, and its virtual keys with it.
+    /// The agent and its virtual keys are deleted.
     Done,
-    /// There is no such agent with a wallet row.
+    /// No agent of this id has a wallet row.
     Missing,
-    /// Its wallet holds money, or waits for a deposit; nothing changed.
+    /// Its wallet holds money or has a pending deposit; nothing changed.
     HoldsMoney,
-    /// An escrow that is funded or disputed pays its wallet or may pay it back; nothing changed.
+    /// A funded or disputed escrow may still pay its wallet; nothing changed.
     OpenEscrows,
-    /// It has so many active virtual keys, more than can end in one step; nothing changed.
+    /// It has this many active virtual keys, more than one deletion removes; nothing changed.
     TooManyKeys(usize),
 }
 
@@ -114,7 +114,7 @@ impl NewAgent<'_> {
     /// Creates the agent with its wallet.
     ///
     /// # Errors
-    /// [`StoreError`]; when it may have run, the agent may exist.
+    /// [`StoreError`]; if the script may have run, the agent may exist.
     pub async fn create(&self, store: &Store, scope: &Scope<'_>) -> Result<Created, StoreError> {
         for _ in 0..ATTEMPTS {
             let new = NewPlace::draw(store, scope, self.id).await?;
@@ -169,7 +169,7 @@ impl NewAgent<'_> {
 /// Changes fields of the wallet row.
 ///
 /// # Errors
-/// [`StoreError`]; it may be repeated.
+/// [`StoreError`]; safe to retry.
 pub async fn update(
     store: &Store,
     scope: &Scope<'_>,
@@ -196,7 +196,7 @@ pub async fn update(
     }
 }
 
-/// Deletes the agent with everything that can act or spend for it (decision D15). Its wallet is closed.
+/// Deletes the agent with everything that can act or spend for it (decision D15), and closes its wallet.
 ///
 /// # Errors
 /// [`StoreError`]; it may be repeated. Also when others keep changing the agent's keys meanwhile.
@@ -208,7 +208,7 @@ pub async fn delete(store: &Store, scope: &Scope<'_>, agent: &str) -> Result<Del
     for _ in 0..ATTEMPTS {
         match try_delete(store, scope, agent, &forgotten).await? {
             None => {}
-            // What is only noted as open may be over, or may never have been funded.
+            // A noted escrow may be over, or may never have been funded.
             Some(Deleted::OpenEscrows) if open_escrows::forget_over(store, scope, agent).await? => {}
             Some(deleted) => return Ok(deleted),
         }
@@ -223,8 +223,8 @@ const _: () = assert!(
     "agent/delete.lua renames eight lists"
 );
 
-/// Forgets the revoked virtual keys of an agent that has very many keys, unless something keeps it from being deleted.
-/// Returns the keys, or how many are active when those alone are too many.
+/// Removes the revoked virtual keys of an agent with very many keys, unless something prevents its deletion. Returns
+/// the keys, or the count of active ones if those alone are too many.
 async fn forget_keys(
     store: &Store,
     scope: &Scope<'_>,
@@ -266,7 +266,7 @@ async fn forget_keys(
     Ok(Ok(revoked))
 }
 
-/// Reads virtual keys of an agent, `count` from a place on.
+/// Reads `count` virtual keys of an agent from rank `first` on.
 fn keys_at(account: &AccountKeys, agent: &str, first: usize, count: usize) -> redis::Cmd {
     let mut range = redis::cmd("ZRANGE");
     range
@@ -276,7 +276,7 @@ fn keys_at(account: &AccountKeys, agent: &str, first: usize, count: usize) -> re
     range
 }
 
-/// One attempt; `None` when policy, wallet or virtual keys changed between the look and the script. `forgotten` are keys
+/// Makes one attempt; `None` if policy, wallet or virtual keys changed between read and script. `forgotten` are keys
 /// that the agent had before.
 async fn try_delete(
     store: &Store,
@@ -290,7 +290,7 @@ async fn try_delete(
     look.cmd("HMGET")
         .arg(&record)
         .arg(&["policy_id", "wallet_number"]);
-    // With one more than can go at once the script finds others than it was given.
+    // One key more than the limit makes the script notice a key that it was not given.
     look.add_command(keys_at(&account, agent, 0, KEYS_AT_ONCE + 1));
     let ((policy, number), virtual_keys): ((Option<String>, Option<u64>), Vec<String>) =
         store.pipeline(&look).await?;

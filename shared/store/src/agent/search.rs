@@ -1,4 +1,4 @@
-//! Finding agents by a part of their id or name, and by whether they are frozen: a bounded look at the newest ones.
+//! Searches agents by a part of their id or name and by freeze, among the newest ones only.
 
 use crate::agent::AgentRecord;
 use crate::agent::survey::AGENTS_MAX;
@@ -8,17 +8,17 @@ use crate::page::{Page, Part, SortedSet, records};
 use crate::{Store, StoreError};
 use domain::mode::Mode;
 
-/// What agents must be like.
+/// A filter for agents.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AgentFilter {
-    /// In lower case: a part of the id or of the name, in any case.
+    /// Part of the id or name, in lower case; matches any case.
     pub text: Option<String>,
-    /// Whether they are frozen.
+    /// Matches frozen, or not frozen, agents only.
     pub frozen: Option<bool>,
 }
 
 impl AgentFilter {
-    /// Whether an agent of this id, name and state is wanted.
+    /// Whether an agent of this id, name and state matches.
     fn fits(&self, id: &str, name: &str, frozen: bool) -> bool {
         let text = self.text.as_deref();
         let has = |where_: &str| text.is_none_or(|text| where_.to_lowercase().contains(text));
@@ -27,11 +27,11 @@ impl AgentFilter {
 }
 
 impl AgentRecord {
-    /// The agents with a wallet row that are wanted, newest first; and whether there are agents behind those that were looked
-    /// at: for a page [`AGENTS_MAX`] are, at most. The total counts those that were found for it.
+    /// Returns matching agents with a wallet row, newest first, and whether agents remain that were not scanned: a page
+    /// scans [`AGENTS_MAX`] at most. The total counts the matches among the scanned ones.
     ///
     /// # Errors
-    /// [`StoreError`], also for records that make no sense.
+    /// [`StoreError`], also for malformed records.
     pub async fn search(
         store: &Store,
         account: &AccountKeys,

@@ -1,5 +1,5 @@
-//! All agents of an account and mode at a glance: what each spent and holds, and what of it needs attention. Bounded: of
-//! more than [`AGENTS_MAX`] agents only so many are looked at, and that is said.
+//! Summary of all agents of an account and mode: what each spent and holds, and what needs attention. Reads
+//! [`AGENTS_MAX`] agents at most; [`Survey::partial`] says if there are more.
 
 use crate::keys::AccountKeys;
 use crate::{Store, StoreError};
@@ -8,55 +8,55 @@ use domain::money::Nanos;
 use domain::period::Period;
 use std::collections::{HashMap, HashSet};
 
-/// Agents looked at.
+/// Most agents in a survey.
 pub const AGENTS_MAX: usize = 5000;
-/// Agents asked for in one round trip.
+/// Agents read in one round trip.
 const CHUNK: usize = 500;
 
-/// An agent.
+/// An agent's part of the survey.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AgentSummary {
-    /// Its id.
+    /// Agent id.
     pub id: String,
     /// Who froze it, if it is frozen: `user` or `operator`.
     pub frozen: Option<String>,
-    /// Its wallet's id, if it has a wallet row.
+    /// Wallet id, if it has a wallet row.
     pub wallet: Option<String>,
-    /// Its name, if it has a wallet row.
+    /// Display name, if it has a wallet row.
     pub name: Option<String>,
-    /// What the wallet holds.
+    /// Balance of the wallet.
     pub balance: Nanos,
-    /// Below which balance its own policy reports the wallet; `None` where it has no policy of its own.
+    /// Low-balance threshold of its own policy; `None` if it has no policy of its own.
     pub own_threshold: Option<Option<Nanos>>,
-    /// What is in calls under way.
+    /// Charged for calls in flight.
     pub held: Nanos,
     /// Charged today.
     pub day: Nanos,
     /// Charged this month.
     pub month: Nanos,
-    /// Whether it has a wallet row or a policy; it may exist by its keys alone.
+    /// Whether it has a wallet row or a policy; keys alone make an agent, too.
     has_record: bool,
 }
 
-/// All agents.
+/// The survey.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Survey {
-    /// Those that were looked at.
+    /// The agents that were read.
     pub agents: Vec<AgentSummary>,
-    /// When each agent of the index of frozen ones was frozen. One that was frozen by an earlier version is not in it.
+    /// Time of each freeze, in ms since 1970. Freezes by earlier versions are not in this index.
     pub frozen_since: HashMap<String, u64>,
-    /// How many agents have a wallet row.
+    /// Count of agents with a wallet row.
     pub rows: u64,
-    /// Whether there are agents that were not looked at.
+    /// Whether there are agents that were not read.
     pub partial: bool,
 }
 
 impl Survey {
-    /// Looks at the agents with a wallet row, those with a provider key, the frozen ones, and those among `others`, which
-    /// together are all that can have spent anything.
+    /// Reads the agents with a wallet row, with a provider key, frozen, or among `others`: together all that can have
+    /// spent anything.
     ///
     /// # Errors
-    /// [`StoreError`], also for records that make no sense.
+    /// [`StoreError`], also for malformed records.
     pub async fn read(
         store: &Store,
         account: &AccountKeys,
@@ -102,7 +102,8 @@ impl Survey {
         })
     }
 
-    /// The frozen agents that exist (decision D22): a deleted one stays frozen, should it be made again.
+    /// Returns the frozen agents that exist (decision D22). A deleted agent stays in the index, since it is frozen if
+    /// it is created again.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -135,7 +136,7 @@ impl Survey {
     }
 }
 
-/// The agents with a provider key, and whether these are all.
+/// Returns agents with a provider key, and whether these are all.
 async fn with_provider_keys(store: &Store, account: &AccountKeys) -> Result<(Vec<String>, bool), StoreError> {
     let mut all = Vec::new();
     let mut cursor = "0".to_owned();
@@ -187,7 +188,7 @@ async fn read_agents(
 }
 
 impl AgentSummary {
-    /// `None` for fields that make no sense.
+    /// `None` if the fields are malformed.
     fn from_fields(id: &str, fields: Vec<Option<String>>) -> Option<Self> {
         let fields: [Option<String>; FIELDS.len() + 2] = fields.try_into().ok()?;
         let [frozen, wallet, name, policy, balance, held, cap, low, day, month] = fields;

@@ -38,60 +38,60 @@ pub static REVOKE: LazyLock<Script> = LazyLock::new(|| {
     )
 });
 
-/// Characters of the random part that lists show.
+/// Characters of a secret's random part that lists show.
 const SHOWN_DIGITS: usize = 4;
-/// Hex digits after the prefix of a key.
+/// Hex digits of a secret after its prefix.
 const SECRET_DIGITS: usize = 64;
 
-/// A key to be issued.
+/// Arguments of a new key.
 #[derive(Debug)]
 pub struct NewApiKey<'a> {
-    /// Whose it is.
+    /// Account id, `acct_…`.
     pub account: &'a str,
-    /// Its id, `key_…`.
+    /// Key id, `key_…`.
     pub key_id: &'a str,
-    /// What people call it; may be empty.
+    /// Display name; may be empty.
     pub name: &'a str,
-    /// Its mode; the secret's prefix says the same.
+    /// Mode; the secret's prefix carries it, too.
     pub mode: Mode,
     /// The secret; only its hash is stored.
     pub secret: &'a SecretString,
-    /// What it may do.
+    /// Permissions.
     pub permissions: &'a [Permission],
-    /// Where it may be used from; empty means from anywhere.
+    /// Client addresses that may use it; empty: any.
     pub allow_ips: &'a [IpNet],
-    /// When it ends.
+    /// Expiry, in ms since 1970.
     pub expires_at_ms: Option<u64>,
-    /// Who issues it, as the audit log and lists name them: a user's id, or `operator`.
+    /// Issuer in the audit log and in lists: a user's id, or `operator`.
     pub actor: &'a str,
 }
 
-/// What became of it.
+/// Outcome of the script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Created {
-    /// It works from now on.
+    /// The key is active.
     Done,
-    /// There is no such account.
+    /// The account does not exist.
     NoAccount,
-    /// The account has as many keys as it can have, and none of them is revoked.
+    /// The account has [`API_KEYS_MAX`] keys, none of them revoked.
     TooMany,
 }
 
-/// What became of a revocation.
+/// Outcome of a revocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Revoked {
-    /// The key no longer works.
+    /// The key is revoked.
     Done,
-    /// There is no such key in this mode, or it was revoked before.
+    /// The key does not exist in this mode, or was already revoked.
     Missing,
 }
 
 impl NewApiKey<'_> {
-    /// Issues the key. The look-up is announced first, and made to last and confirmed at the end: a crash in between leaves a
-    /// key whose secret nobody was shown, and whose look-up expires.
+    /// Issues the key. Announces the look-up first; makes it permanent and confirmed last. A crash in between leaves a
+    /// key whose secret nobody received and whose look-up expires.
     ///
     /// # Errors
-    /// [`StoreError`]: the secret must then not be shown. A key that is there all the same is revoked, if that can be done.
+    /// [`StoreError`]: the secret must then not be returned. If the key was written, it is revoked, best effort.
     pub async fn create(&self, store: &Store) -> Result<Created, StoreError> {
         let issued = self.issue(store).await;
         let may_be_there = !matches!(issued, Ok(_) | Err(StoreError::OverBudget { .. }));
@@ -154,7 +154,7 @@ impl NewApiKey<'_> {
         let created = self.keep(store, &data, &fields).await;
         match &created {
             Ok(Created::Done) => keep(store, &lookup, &owner.to_stored()).await?,
-            // Nothing was made that it could lead to.
+            // No record was written that the look-up could lead to.
             Ok(_) | Err(StoreError::OverBudget { .. }) => {
                 let _: i64 = store.command(redis::cmd("DEL").arg(&lookup)).await?;
             }
@@ -163,7 +163,7 @@ impl NewApiKey<'_> {
         created
     }
 
-    /// Writes the record. Where the account has as many keys as it can have, the oldest revoked one goes.
+    /// Writes the record. Removes the oldest revoked key if the account is at its maximum.
     async fn keep(&self, store: &Store, data: &Value, fields: &[&str]) -> Result<Created, StoreError> {
         let scope = self.scope();
         let (account, most) = (scope.keys(), API_KEYS_MAX.to_string());
@@ -184,7 +184,7 @@ impl NewApiKey<'_> {
             match reply.first().map(String::as_str) {
                 Some("created") => return Ok(Created::Done),
                 Some("no_account") => return Ok(Created::NoAccount),
-                // The one that was seen may have made room for another key meanwhile.
+                // Another request may have removed that key meanwhile.
                 Some("too_many") => match ApiKey::oldest_revoked(store, &account).await? {
                     None => return Ok(Created::TooMany),
                     Some(id) => revoked = id,
@@ -201,7 +201,7 @@ impl NewApiKey<'_> {
 /// Revokes the key `key_id` of the account and mode in `scope`.
 ///
 /// # Errors
-/// [`StoreError`]; it may be repeated.
+/// [`StoreError`]; safe to retry.
 pub async fn revoke(store: &Store, scope: &Scope<'_>, key_id: &str) -> Result<Revoked, StoreError> {
     let event = Event {
         kind: "api_key.revoked",

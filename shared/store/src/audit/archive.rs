@@ -1,4 +1,4 @@
-//! Twin of `archive.lua` and `forget.lua`: let go of what lies in a segment of the archive.
+//! Twin of `archive.lua` and `forget.lua`: remove entries that an archive segment holds.
 
 use crate::keys::AccountKeys;
 use crate::script::{Script, WhenFull};
@@ -7,52 +7,52 @@ use domain::mode::Mode;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// The script. It runs on a full store too, since it makes room.
+/// Removes archived entries. Runs on a full store, since it frees memory.
 pub static ARCHIVE: LazyLock<Script> =
     LazyLock::new(|| Script::new("archive", WhenFull::Run, &[include_str!("archive.lua")]));
-/// The other script.
+/// Removes look-ups of archived decisions.
 pub static FORGET: LazyLock<Script> =
     LazyLock::new(|| Script::new("forget", WhenFull::Run, &[include_str!("forget.lua")]));
 
-/// Lists of the index that one segment has to do with at most. A segment with more is made shorter.
+/// Most index lists that one segment may touch. A segment with more is made shorter.
 pub const LISTS_MAX: usize = 1000;
-/// Look-ups let go of by one run of the script.
+/// Look-ups removed by one execution.
 pub const FORGET_BATCH: usize = 500;
 
-/// Whose entries, and of what type: a list of the index. Not both are every.
+/// A list of the index: agent and entry type; `None` stands for every.
 pub type ListName = (Option<String>, Option<String>);
 
-/// The oldest sealed entries, which were written to a segment.
+/// The oldest sealed entries, as written to a segment.
 #[derive(Debug)]
 pub struct Archived<'a> {
-    /// The number of the first one.
+    /// Number of the first entry.
     pub first: u64,
-    /// How many.
+    /// Count of entries.
     pub count: u64,
-    /// The hash of the last one.
+    /// Hash of the last entry.
     pub hash: [u8; 32],
-    /// The segment.
+    /// Descriptor of the segment.
     pub descriptor: &'a str,
-    /// How many are in each list of the index.
+    /// Count of entries in each index list.
     pub lists: &'a BTreeMap<ListName, u64>,
 }
 
-/// What became of it.
+/// Outcome of the script.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RemovalOutcome {
-    /// The entries are no longer in the store.
+    /// The entries are removed.
     Done,
-    /// Somebody else archived meanwhile; nothing happened.
+    /// Another archiver was faster; nothing changed.
     Moved,
-    /// The store does not have the same under this key; nothing happened.
+    /// The store's data under this key differs from the segment; nothing changed.
     Disagrees(String),
 }
 
 impl Archived<'_> {
-    /// Tells the store.
+    /// Executes the script.
     ///
     /// # Errors
-    /// [`StoreError`]; it may have happened, and can be tried again.
+    /// [`StoreError`]; the script may have run. Safe to retry.
     pub async fn execute(
         &self,
         store: &Store,
@@ -91,7 +91,8 @@ impl Archived<'_> {
     }
 }
 
-/// Lets go of texts of decisions, if they are still as long as they were; all entries up to `done` need none any more.
+/// Removes packed look-ups of decisions, if their length is unchanged. All entries up to `done` are then without
+/// look-ups.
 pub(crate) async fn forget(
     store: &Store,
     (account, mode): (&AccountKeys, Mode),

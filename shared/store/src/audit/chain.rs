@@ -1,5 +1,5 @@
-//! The audit trail of an account and mode, as far as it is in the store: lines that scripts append, the hashes of those that
-//! are sealed, and the indexes over them. Sealing is off the hot path and confluent: all sealers compute the same.
+//! The audit trail of an account and mode in the store: lines that scripts append, hashes of sealed lines, and the
+//! indexes over them. Sealing runs off the hot path and is confluent: all sealers compute the same hashes.
 
 mod archived;
 mod live;
@@ -16,55 +16,46 @@ use domain::entry::{Entry, Sealed, is_of_later_release};
 use domain::mode::Mode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Times that a look at the store is repeated when others archive or seal meanwhile.
+/// Retries of a read while others archive or seal.
 const ATTEMPTS: usize = 8;
-/// Batches that one call of [`Chain::seal`] seals at most; what is left is sealed by the next one.
+/// Most batches that one call of [`Chain::seal`] seals; the next call seals the rest.
 const BATCHES_MAX: usize = 4000;
 
 /// The end of a chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Head {
-    /// How many entries there are.
+    /// Count of entries.
     pub seq: u64,
-    /// The hash of the last one; none when there is none.
+    /// Hash of the last entry; `None` if there is none.
     pub hash: Option<[u8; 32]>,
 }
 
-/// What sealing came to.
+/// Result of sealing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SealedTo {
-    /// The end of what is sealed.
+    /// Last sealed entry.
     pub end: Head,
-    /// How many entries were sealed by this, and not by somebody else meanwhile.
+    /// Count of entries that this call sealed, and no other sealer.
     pub added: u64,
 }
 
-/// What sealing one batch came to.
-struct BatchSealed {
-    extent: Extent,
-    /// How many entries this sealed.
-    added: u64,
-    /// Whether a line follows that only a later release can seal.
-    is_last: bool,
-}
-
-/// What of a chain is where.
+/// How far a chain is archived, sealed and written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Extent {
-    /// The last entry that was archived.
+    /// Last archived entry.
     pub archived: Head,
-    /// The last entry that is sealed.
+    /// Last sealed entry.
     pub sealed: Head,
-    /// The last line there is.
+    /// Number of the last line.
     pub lines: u64,
 }
 
-/// How many entries there are, asked of two who must agree.
+/// The count of entries from two sources that must agree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Count {
-    /// The lines, archived ones included.
+    /// Count of lines, archived ones included.
     pub lines: u64,
-    /// The last number that was given to one, by the account's record.
+    /// Number of the last entry in the account's record.
     pub given: u64,
 }
 
@@ -77,7 +68,7 @@ pub struct Chain<'a> {
 }
 
 impl Head {
-    /// The hash as entries name it.
+    /// Returns the hash as entries contain it.
     #[must_use]
     pub fn text(&self) -> String {
         self.hash.map_or_else(|| GENESIS.to_owned(), hex::encode)
@@ -85,7 +76,7 @@ impl Head {
 }
 
 impl<'a> Chain<'a> {
-    /// The chain of `account` in `mode`.
+    /// Returns a handle on the chain of `account` in `mode`.
     #[must_use]
     pub fn new(store: &'a Store, account: &str, mode: Mode) -> Self {
         Self {
@@ -95,17 +86,17 @@ impl<'a> Chain<'a> {
         }
     }
 
-    /// What of it is where.
+    /// Reads how far the chain is archived, sealed and written.
     ///
     /// # Errors
-    /// [`StoreError`], also for records that make no sense.
+    /// [`StoreError`], also for malformed records.
     pub async fn extent(&self) -> Result<Extent, StoreError> {
         let (extent, last) = self.read_extent().await?;
         last.map(|last| to_hash(&last)).transpose()?;
         Ok(extent)
     }
 
-    /// The same, also when the last hash is none; and that hash as it is.
+    /// Reads the extent, also if the last hash is malformed, and that hash.
     async fn read_extent(&self) -> Result<(Extent, Option<Vec<u8>>), StoreError> {
         let mut look = redis::pipe();
         look.atomic()
@@ -135,7 +126,7 @@ impl<'a> Chain<'a> {
         Ok((extent, last))
     }
 
-    /// How many entries there are, of one moment.
+    /// Reads both counts in one transaction.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -153,15 +144,15 @@ impl<'a> Chain<'a> {
         })
     }
 
-    /// Seals all lines that are there now, so that a reader who looks next sees every one of them.
+    /// Seals all lines written so far, so that a following read returns all of them.
     ///
     /// # Errors
-    /// [`StoreError`]; [`StoreError::UnexpectedReply`] when the chain was changed by hand.
+    /// [`StoreError`]; [`StoreError::UnexpectedReply`] if the chain was changed by hand.
     pub async fn seal(&self) -> Result<Head, StoreError> {
         Ok(self.seal_some(BATCHES_MAX).await?.end)
     }
 
-    /// Seals at most so many batches of some hundred lines, for whoever has other chains to see to.
+    /// Seals at most `batches` batches of some hundred lines, so that a worker can alternate between chains.
     ///
     /// # Errors
     /// As [`Chain::seal`].
@@ -184,10 +175,10 @@ impl<'a> Chain<'a> {
         Ok(SealedTo { end, added })
     }
 
-    /// Seals a batch behind the end of `extent`, up to a line that a later release wrote.
-    async fn seal_batch(&self, mut extent: Extent) -> Result<BatchSealed, StoreError> {
+    /// Seals a batch after `extent`. Returns the new extent and the count of entries that this call sealed.
+    async fn seal_batch(&self, mut extent: Extent) -> Result<(Extent, u64), StoreError> {
         let sealed = extent.sealed.seq - extent.archived.seq;
-        // Places in the list are those of `extent` only while nothing is archived.
+        // Ranks in the list follow from `extent` only while nothing is archived.
         let mut look = redis::pipe();
         look.atomic();
         look.cmd("HGET").arg(self.keys.audit_base(self.mode)).arg("seq");
@@ -230,7 +221,7 @@ impl<'a> Chain<'a> {
             }
             SealedBatch::Moved => extent = self.extent().await?,
             SealedBatch::Disagrees => {
-                // Somebody may have sealed between the two looks; only what stays so is a disagreement.
+                // Another sealer may have run between the two reads; only a lasting difference is a disagreement.
                 let again = self.extent().await?;
                 if again == extent {
                     return Err(StoreError::UnexpectedReply(
@@ -269,8 +260,8 @@ fn no_form() -> StoreError {
     StoreError::UnexpectedReply("an audit entry without a canonical form".to_owned())
 }
 
-/// Entries as they are shown: with the hashes that are stored, so that a line that was changed since does not fit its own.
-/// A hash that is none ends them, as does an entry of a later release, and each is an error where it comes first.
+/// Pairs entries with their stored hashes, so that a changed line does not match its own. A malformed hash ends the
+/// list, and is an error if it comes first.
 fn shown(
     first: u64,
     before: Head,

@@ -1,5 +1,5 @@
-//! Looking up decisions by their ids: 20 bytes for each, packed into one text for every half minute of ids. An id's first
-//! characters are its time, so they name the text; a record is the next characters and the number of the entry.
+//! Looking up decisions by their ids: 20 bytes for each, packed into one text for every half minute of ids. An id's
+//! first characters are its time, so they name the text; a record is the next characters and the number of the entry.
 
 use crate::keys::DECISION_KEY_CHARS;
 use domain::id::Kind;

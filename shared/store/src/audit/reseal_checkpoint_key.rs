@@ -14,7 +14,7 @@ pub static RESEAL_CHECKPOINT_KEY: LazyLock<Script> = LazyLock::new(|| {
 /// Where the store's record keeps the sealed key.
 pub const FIELD: &str = "checkpoint_key";
 
-/// What became of it.
+/// Outcome of the script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Replaced {
     /// The new text is stored.
@@ -26,7 +26,7 @@ pub enum Replaced {
 /// Puts `new` in the place of `old`.
 ///
 /// # Errors
-/// [`StoreError`]; it may be repeated.
+/// [`StoreError`]; safe to retry.
 pub async fn replace(store: &Store, old: &str, new: &str) -> Result<Replaced, StoreError> {
     let reply: Vec<String> = store
         .script(&RESEAL_CHECKPOINT_KEY, &[STORE], &[FIELD, old, new])

@@ -1,4 +1,5 @@
-//! Twin of `seal.lua`: keep the hashes of a batch of audit entries, index them, and add them to the statistics of their days.
+//! Twin of `seal.lua`: keep the hashes of a batch of audit entries, index them, and add them to the statistics of their
+//! days.
 
 use crate::audit::decisions;
 use crate::audit::statistics::AGENTS_MAX;
@@ -32,7 +33,7 @@ pub struct Batch {
     pub entries: Vec<(Entry, [u8; 32])>,
 }
 
-/// What became of it.
+/// Outcome of the script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SealedBatch {
     /// The hashes are kept.
@@ -44,7 +45,7 @@ pub enum SealedBatch {
 }
 
 impl Batch {
-    /// Tells the store.
+    /// Executes the script.
     ///
     /// # Errors
     /// [`StoreError`]; the batch may have been sealed, and can be tried again.

@@ -1,5 +1,5 @@
-//! Statistics of an account and mode by UTC day: approved calls, what was spent and by whom, refusals by reason. The script
-//! that seals entries of the audit trail adds each once; read here.
+//! Statistics of an account and mode by UTC day: approved calls, what was spent and by whom, refusals by reason. The
+//! script that seals entries of the audit trail adds each once; read here.
 //!
 //! Amounts are those of sealed entries: a call under way is in none of them yet.
 
@@ -41,7 +41,7 @@ impl Day {
     /// The days `first` to `last`, in order, those without anything included.
     ///
     /// # Errors
-    /// [`StoreError`], also for a record that makes no sense.
+    /// [`StoreError`], also for a malformed record.
     pub async fn read(
         store: &Store,
         account: &AccountKeys,

@@ -1,6 +1,6 @@
-//! A server's copy of the blocked addresses. It remembers the newest version that it saw: a store with an older one lost
-//! changes (a replica took its master's place without them), and the ranges that the store no longer has stay blocked here
-//! until the operator has blocked them again.
+//! A server's copy of the blocked addresses. It remembers the newest version that it saw: a store with an older one
+//! lost changes (a replica took its master's place without them), and the ranges that the store no longer has stay
+//! blocked here until the operator has blocked them again.
 
 use super::{Version, read, read_version};
 use crate::{Store, StoreError};

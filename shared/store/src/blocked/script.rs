@@ -7,8 +7,8 @@ use domain::blocked::{BLOCKED_MAX, canonical};
 use ipnet::IpNet;
 use std::sync::LazyLock;
 
-/// The script. A full store takes it: to turn somebody away must not wait for room. It is confirmed: no account's version
-/// tells that a lost server took a block back.
+/// The script. A full store takes it: to turn somebody away must not wait for room. It is confirmed: no account's
+/// version tells that a lost server took a block back.
 pub static BLOCKED: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         "blocked_change",
@@ -27,7 +27,7 @@ pub enum Change<'a> {
     Unblock,
 }
 
-/// What became of it.
+/// Outcome of the script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Changed {
     /// Both servers follow.
@@ -49,8 +49,8 @@ pub enum ChangeError {
     NoEntropy(#[from] entropy::NoEntropy),
 }
 
-/// Changes the list, and waits until that is as safe as configured. Its version counts up, and ends in something random: a
-/// store that lost writes could count to the same number with another list.
+/// Changes the list, and waits until that is as safe as configured. Its version counts up, and ends in something
+/// random: a store that lost writes could count to the same number with another list.
 ///
 /// # Errors
 /// [`ChangeError`]; it may be repeated.

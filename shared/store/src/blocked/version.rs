@@ -1,5 +1,5 @@
-//! The version of the list of blocked addresses: `<count>-<random>`. Each change counts one up. The random part tells two
-//! changes with the same count apart: a store that lost writes can count to the same number with another list.
+//! The version of the list of blocked addresses: `<count>-<random>`. Each change counts one up. The random part tells
+//! two changes with the same count apart: a store that lost writes can count to the same number with another list.
 
 /// A version as the store has it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -27,32 +27,16 @@ pub static AUTHORIZE: LazyLock<Script> = LazyLock::new(|| {
     Script::with_inputs("authorize", WhenFull::Refuse, inputs, &[CLOCK, PERIOD, &own])
 });
 
-inputs! {
-    /// The keys. Those of a run are any key of the account in a run without a name.
-    struct AuthorizeKeys: &'a str {
-        account, active_keys, rate, agent, hold, due, run, virtual_key, audit_log, agent_runs, counted_denials, account_runs
-    }
-}
-inputs! {
-    /// The arguments: whose key, what is known of the account, the limits of that plan (empty where one does not bind), and the
-    /// charge, which is empty in a probe. `memo` is kept in the hold and in the audit line, `estimate` and `tracked` are
-    /// nano-USD, `hold_life` is in ms, `provider_key_id` and `provider_key_sealed` are fields of the agent.
-    struct AuthorizeArgs: Cow<'a, str> {
-        key_id, plan, generation, version, active_keys, requests, agents, tracked, allow_id, memo, estimate, run, hold_life,
-        provider_key_id, provider_key_sealed, runs_max
-    }
-}
-
-/// Run records live this long after their last call (decision D38): 35 days, and the minute for which the scripts may put
-/// off writing it.
+/// Run records live this long after their last call (decision D38): 35 days, and the minute for which the scripts may
+/// put off writing it.
 pub const RUN_LIFE: Duration = Duration::from_secs(35 * 24 * 3600 + 60);
 
 /// What an edge last heard of an account. A reply that is older than this means that the store lost writes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AccountView {
-    /// Raised when an operator accepts a store that lost writes.
+    /// Incremented by `store accept`.
     pub generation: u64,
-    /// Raised by every change; never falls within a generation.
+    /// Incremented by every change; never decreases within a generation.
     pub version: u64,
     /// The account's plan.
     pub plan: String,
@@ -115,8 +99,8 @@ pub enum Outcome {
     Counted,
     /// Denied, which the audit log tells; of what was spent nothing changed.
     Denied(Denial),
-    /// Denied beyond the key's rate, and counted for the record of the key's rate window: there is no audit line of its own
-    /// (decision D70).
+    /// Denied beyond the key's rate, and counted for the record of the key's rate window: there is no audit line of its
+    /// own (decision D70).
     CountedIn {
         /// Why it is denied.
         denial: Denial,
@@ -148,7 +132,7 @@ pub struct Answer {
 }
 
 impl Authorize<'_> {
-    /// Asks the store.
+    /// Executes the script.
     ///
     /// # Errors
     /// [`StoreError`]. When it [may have run](StoreError::may_have_run), the id must be voided.
@@ -237,8 +221,8 @@ impl Authorize<'_> {
 }
 
 /// Reads `word generation version plan`; or what follows `ok`: `generation version id sealed plan`; or what follows
-/// `counted_in`: `generation version end reason plan`. The plan comes last, since it alone may contain spaces. A word that is not known is an error, so that a store that answers anything unexpected
-/// never approves.
+/// `counted_in`: `generation version end reason plan`. The plan comes last, since it alone may contain spaces. A word
+/// that is not known is an error, so that a store that answers anything unexpected never approves.
 fn parse(reply: &str) -> Result<Answer, StoreError> {
     let unexpected_reply = || StoreError::UnexpectedReply("authorize".to_owned());
     let mut rest = reply;

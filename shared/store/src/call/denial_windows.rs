@@ -1,5 +1,6 @@
-//! Counted denials: those of a virtual key beyond its requests a minute, by reason and rate window (decision D70). `authorize`
-//! counts them in one hash a bucket; when a window has ended, its count becomes the window's record in the audit trail.
+//! Counted denials: those of a virtual key beyond its requests a minute, by reason and rate window (decision D70).
+//! `authorize` counts them in one hash a bucket; when a window has ended, its count becomes the window's record in the
+//! audit trail.
 
 pub mod script;
 
@@ -26,7 +27,7 @@ pub struct Counted {
     pub ends_ms: u64,
     /// Why they are denied.
     pub denial: Denial,
-    /// The account.
+    /// Account id, `acct_…`.
     pub account: String,
     /// The agent that has the key.
     pub agent: String,
@@ -86,7 +87,8 @@ impl Counted {
         })
     }
 
-    /// The entry that the window would have if its record were written now; `None` while all of its denials have a record each.
+    /// The entry that the window would have if its record were written now; `None` while all of its denials have a
+    /// record each.
     #[must_use]
     pub fn entry(&self) -> Option<Entry> {
         let Value::Object(data) = self.data() else {

@@ -19,7 +19,7 @@ inputs! {
 /// What names a call in the ledger. Everything that resolves its hold starts from here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HoldName {
-    /// The account.
+    /// Account id, `acct_…`.
     pub account: String,
     /// The agent that called.
     pub agent: String,
@@ -29,13 +29,13 @@ pub struct HoldName {
     pub allow_id: String,
 }
 
-/// How far an account had come when its store was asked for a hold. A store in which it has not come as far lacks writes, and
-/// may lack that hold. The default is as far as every account has come.
+/// How far an account had come when its store was asked for a hold. A store in which it has not come as far lacks
+/// writes, and may lack that hold. The default is as far as every account has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct AsOf {
-    /// Raised when an operator accepts a store that lost writes.
+    /// Incremented by `store accept`.
     pub generation: u64,
-    /// Raised by every change; never falls within a generation.
+    /// Incremented by every change; never decreases within a generation.
     pub version: u64,
 }
 
@@ -124,8 +124,8 @@ pub const MODEL_MAX: usize = 128;
 /// The word of a memo in the place of a run or a price version where there is none.
 pub const NONE: &str = "-";
 
-/// The caller's part of the stored text, and of the audit line: everything that `authorize` only passes through. The model
-/// comes last, since it alone may contain spaces.
+/// The caller's part of the stored text, and of the audit line: everything that `authorize` only passes through. The
+/// model comes last, since it alone may contain spaces.
 #[must_use]
 pub fn memo(name: &HoldName, key_id: &str, price_version: &str, model: &str) -> String {
     let end = (0..=MODEL_MAX.min(model.len()))

@@ -1,13 +1,13 @@
-//! The kept holds of one account: calls that nobody settled by their deadline, and of which nothing more is known. The index
-//! is written by the script that seals the audit trail, so what an earlier version sealed is not in it.
+//! The kept holds of one account: calls that nobody settled by their deadline, and of which nothing more is known. The
+//! index is written by the script that seals the audit trail, so what an earlier version sealed is not in it.
 
 use crate::call::hold::Hold;
 use crate::keys::AccountKeys;
 use crate::{Store, StoreError};
 use domain::mode::Mode;
 
-/// The newest `most` of them with when they were sealed as kept, and how many there are. One that was settled just now may
-/// still be counted.
+/// The newest `most` of them with when they were sealed as kept, and how many there are. One that was settled just now
+/// may still be counted.
 ///
 /// # Errors
 /// [`StoreError`].

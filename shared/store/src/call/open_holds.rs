@@ -57,7 +57,8 @@ fn buckets(account: Option<&str>) -> Vec<Bucket> {
     }
 }
 
-/// The text of the call under way `allow_id` in the account's bucket, which other accounts share; `None` when there is none.
+/// The text of the call under way `allow_id` in the account's bucket, which other accounts share; `None` when there is
+/// none.
 ///
 /// # Errors
 /// [`StoreError`].

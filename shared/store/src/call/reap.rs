@@ -19,12 +19,8 @@ pub static REAP: LazyLock<Script> = LazyLock::new(|| {
     Script::with_inputs("reap", WhenFull::Run, inputs, &parts)
 });
 
-inputs! {
-    /// The arguments; the life of a kept hold is in ms.
-    struct ReapArgs: &'a str { allow_id, kept_life }
-}
-
-/// Kept holds can be listed and corrected this long: 34 days, within the life of the run and the counters they were charged to.
+/// Kept holds can be listed and corrected this long: 34 days, within the life of the run and the counters they were
+/// charged to.
 pub const KEPT_LIFE: Duration = Duration::from_secs(34 * 24 * 3600);
 
 /// Holds looked at in one sweep of a bucket.

@@ -40,20 +40,20 @@ pub struct Settle {
     pub how: How,
 }
 
-/// What became of it.
+/// Outcome of the script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Settled {
     /// The difference was moved and the hold is gone.
     Done,
-    /// There is no such hold: settled before or voided. Unless it was asked [as of](Settle::execute_as_of) the hold's opening, it may
-    /// be another ledger, or have lost the hold.
+    /// There is no such hold: settled before or voided. Unless it was asked [as of](Settle::execute_as_of) the hold's
+    /// opening, it may be another ledger, or have lost the hold.
     Missing,
     /// There is one, with another estimate. Nothing was moved.
     Mismatch,
 }
 
 impl Settled {
-    /// All.
+    /// Every variant.
     pub const ALL: [Self; 3] = [Self::Done, Self::Missing, Self::Mismatch];
 
     /// The word of the metric and the log.
@@ -68,7 +68,7 @@ impl Settled {
 }
 
 impl Settle {
-    /// Tells the store.
+    /// Executes the script.
     ///
     /// # Errors
     /// [`StoreError`]; the settlement may be repeated.
@@ -84,8 +84,8 @@ impl Settle {
         self.execute_keyed(&SETTLE, keys, None, store).await
     }
 
-    /// Like [`execute`](Self::execute), and believes a store without the hold only where the account has come as far as when the hold
-    /// was opened.
+    /// Like [`execute`](Self::execute), and believes a store without the hold only where the account has come as far as
+    /// when the hold was opened.
     ///
     /// # Errors
     /// As [`execute`](Self::execute); [`StoreError::LacksWrites`] where it has not.
@@ -94,8 +94,8 @@ impl Settle {
             .await
     }
 
-    /// Like [`execute`](Self::execute) or [`execute_as_of`](Self::execute_as_of) with another script: the tests check that a changed one is
-    /// noticed.
+    /// Like [`execute`](Self::execute) or [`execute_as_of`](Self::execute_as_of) with another script: the tests check
+    /// that a changed one is noticed.
     ///
     /// # Errors
     /// As those.

@@ -36,11 +36,11 @@ inputs! {
 /// Whose standing is asked for.
 #[derive(Debug, Clone, Copy)]
 pub struct SnapshotQuery<'a> {
-    /// The account.
+    /// Account id, `acct_…`.
     pub account: &'a str,
-    /// The mode.
+    /// `live` or `test`.
     pub mode: Mode,
-    /// The agent.
+    /// Agent id.
     pub agent: &'a str,
     /// The run, when it is named.
     pub run: Option<&'a str>,
@@ -53,7 +53,7 @@ pub struct SnapshotQuery<'a> {
 /// What was seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snapshot {
-    /// When, by the store's clock.
+    /// In ms since 1970, on the store's clock.
     pub at_ms: u64,
     /// The account's plan.
     pub plan: String,
@@ -136,7 +136,7 @@ impl SnapshotQuery<'_> {
     /// Asks the store; `None` when there is no such account.
     ///
     /// # Errors
-    /// [`StoreError`], also for records that make no sense.
+    /// [`StoreError`], also for malformed records.
     pub async fn read(&self, store: &Store) -> Result<Option<Snapshot>, StoreError> {
         let account = AccountKeys::new(self.account);
         let key_id = self.key_id.unwrap_or_default();

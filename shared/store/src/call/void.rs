@@ -46,8 +46,8 @@ pub async fn void(store: &Store, name: &HoldName) -> Result<Voided, StoreError> 
     void_as(&VOID, store, name, None).await
 }
 
-/// Like [`void`], and believes a store without the hold only where the account has come as far as it was known to before the
-/// authorize.
+/// Like [`void`], and believes a store without the hold only where the account has come as far as it was known to
+/// before the authorize.
 ///
 /// # Errors
 /// As [`void`]; [`StoreError::LacksWrites`] where it has not: then nothing is written.

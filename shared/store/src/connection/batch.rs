@@ -1,5 +1,5 @@
-//! Work on what many servers hold, in one go, while one of them may be away: what can be reached is worked on, and what is on
-//! a server that gave no answer is put off to the next batch instead of waited for again and again.
+//! Work on what many servers hold, in one go, while one of them may be away: what can be reached is worked on, and what
+//! is on a server that gave no answer is put off to the next batch instead of waited for again and again.
 
 use super::Store;
 use super::scan::Node;
@@ -33,7 +33,8 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Does some of the work, on what a bucket holds; `None` when that failed, or its server gave no answer in this batch.
+    /// Does some of the work, on what a bucket holds; `None` when that failed, or its server gave no answer in this
+    /// batch.
     pub async fn run<T>(
         &self,
         bucket: Bucket,

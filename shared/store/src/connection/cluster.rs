@@ -1,8 +1,8 @@
 //! The connections to a cluster: one to each master, and which of them serves which slot.
 //!
-//! Each master has a connection of its own that nothing else waits for, so a node that is away costs its own accounts only.
-//! (With the library's cluster client, version 1.8.1, the accounts of every node were denied for over a minute when one master
-//! was killed under load.) A command is sent again only when it surely did not run.
+//! Each master has a connection of its own that nothing else waits for, so a node that is away costs its own accounts
+//! only. (With the library's cluster client, version 1.8.1, the accounts of every node were denied for over a minute
+//! when one master was killed under load.) A command is sent again only when it surely did not run.
 
 mod slots;
 
@@ -138,8 +138,8 @@ impl Cluster {
         })
     }
 
-    /// The master at an address that a node has told of. It stays in the map, without slots of its own, until the next look:
-    /// while a slot moves there, each of its commands goes there.
+    /// The master at an address that a node has told of. It stays in the map, without slots of its own, until the next
+    /// look: while a slot moves there, each of its commands goes there.
     fn master_at(&self, address: &str) -> RedisResult<Master> {
         let master = self.master(address)?;
         if self.map.load().named(address).is_none() {
@@ -183,8 +183,8 @@ impl Cluster {
         self.map.load().masters().to_vec()
     }
 
-    /// Asks all nodes who serves what, and takes the word of the one that has seen most. Whoever comes meanwhile waits for
-    /// that look.
+    /// Asks all nodes who serves what, and takes the word of the one that has seen most. Whoever comes meanwhile waits
+    /// for that look.
     pub(super) async fn refresh(&self) {
         let mut looked = self.looked.lock().await;
         self.refresh_locked(&mut looked).await;
@@ -291,8 +291,8 @@ impl Cluster {
         self.follow(Some(slot_of(key.as_bytes())), send).await
     }
 
-    /// Sends something to the master of a slot, and again, or to another one, where it surely did not run. `send` is told
-    /// whether it has to ask a node that the slot is on its way to.
+    /// Sends something to the master of a slot, and again, or to another one, where it surely did not run. `send` is
+    /// told whether it has to ask a node that the slot is on its way to.
     ///
     /// # Errors
     /// The last error.

@@ -1,10 +1,10 @@
 //! Commands whose effect must be safe before anybody is told of it (`store.durability`).
 //!
-//! `WAIT` and `WAITAOF` speak of what their own connection wrote, and hold that connection up. So a script of money is sent on
-//! a *dedicated connection* of a pool, which one caller uses at a time: the script, a fence, and the wait in one batch trip.
-//! The fence is a write of the same slot: a script that found its work done before has written nothing itself, and what
-//! it tells of may not be safe yet. From Redis 7.2 on a wait speaks of nothing that its connection did not write, so without
-//! the fence it confirms nothing.
+//! `WAIT` and `WAITAOF` speak of what their own connection wrote, and hold that connection up. So a script of money is
+//! sent on a *dedicated connection* of a pool, which one caller uses at a time: the script, a fence, and the wait in
+//! one batch trip. The fence is a write of the same slot: a script that found its work done before has written nothing
+//! itself, and what it tells of may not be safe yet. From Redis 7.2 on a wait speaks of nothing that its connection did
+//! not write, so without the fence it confirms nothing.
 
 mod confirmation;
 mod dedicated;
@@ -33,9 +33,9 @@ use tokio::time::Instant;
 /// How old knowledge of what the servers offer may be.
 const REFRESH_EVERY: Duration = Duration::from_secs(1);
 
-/// How long a replica that no longer follows its master is still waited for under `auto`, unless the operator takes it for
-/// gone: as long as Redis lets a replica that is behind take its master's place by default (ten times `cluster-node-timeout`,
-/// or Sentinel's `down-after-milliseconds`), and more.
+/// How long a replica that no longer follows its master is still waited for under `auto`, unless the operator takes it
+/// for gone: as long as Redis lets a replica that is behind take its master's place by default (ten times
+/// `cluster-node-timeout`, or Sentinel's `down-after-milliseconds`), and more.
 const REPLICA_EXPECTED: Duration = Duration::from_secs(300);
 
 /// How changes of money are confirmed.
@@ -46,8 +46,8 @@ pub(super) struct ConfirmedWrites {
     /// The longest wait for all of it.
     deadline: Duration,
     connections: Pools,
-    /// What each server offered when it was last asked: by its address, or `None` for the single server. A server that is away
-    /// is asked by those alone who have something to change there.
+    /// What each server offered when it was last asked: by its address, or `None` for the single server. A server that
+    /// is away is asked by those alone who have something to change there.
     seen: Mutex<HashMap<Address, KnownServer>>,
 }
 
@@ -117,8 +117,8 @@ impl ConfirmedWrites {
         }
     }
 
-    /// What is sent at once: the change, the fence where there is one, and the questions whether they are safe. Each with a
-    /// key is announced by `ASKING` to a node that a slot is on its way to.
+    /// What is sent at once: the change, the fence where there is one, and the questions whether they are safe. Each
+    /// with a key is announced by `ASKING` to a node that a slot is on its way to.
     fn command_batch(&self, confirmation: Confirmation, change: &Change<'_>, asking: bool) -> CommandBatch {
         let mut pipeline = Pipeline::new();
         let mut add = |command: Cmd, asking: bool| {
@@ -166,7 +166,8 @@ impl ConfirmedWrites {
         sent.map_err(|error| attempt.failed(error))
     }
 
-    /// The same on a node of a cluster. A slot that is elsewhere, or on its way, is an error, after which it is sent again.
+    /// The same on a node of a cluster. A slot that is elsewhere, or on its way, is an error, after which it is sent
+    /// again.
     async fn send_to_master(&self, master: Master, attempt: &Attempt<'_>, asking: bool) -> RedisResult<Sent> {
         let reply = match self.send_to(Some(master.address), attempt, asking).await? {
             Sent::Came(reply) => reply,
@@ -205,8 +206,8 @@ impl ConfirmedWrites {
         }))
     }
 
-    /// How a change is confirmed by the server at `address`, which is asked where that was not seen lately: whoever waits for
-    /// it has something to change there.
+    /// How a change is confirmed by the server at `address`, which is asked where that was not seen lately: whoever
+    /// waits for it has something to change there.
     async fn confirmation_on(
         &self,
         address: &Address,
@@ -361,7 +362,8 @@ impl Store {
         self.confirmed(change).await
     }
 
-    /// Runs a command that writes to `key`, may be repeated, and is answered when what it wrote is as safe as configured.
+    /// Runs a command that writes to `key`, may be repeated, and is answered when what it wrote is as safe as
+    /// configured.
     ///
     /// # Errors
     /// [`StoreError::NotDurable`] when it cannot be confirmed, or another one.

@@ -1,4 +1,5 @@
-//! Reading much of the store: walking over all keys of each server, and many reads in one go whatever slots they are in.
+//! Reading much of the store: walking over all keys of each server, and many reads in one go whatever slots they are
+//! in.
 
 use super::batch::Batch;
 use super::{Link, Store};
@@ -116,8 +117,8 @@ impl Store {
         self.in_time(Box::pin(cluster.on(address, command))).await
     }
 
-    /// One step of a walk over the keys of a server: the next cursor, which is `0` at the end, and some keys. A key that is
-    /// there all the time is seen at least once.
+    /// One step of a walk over the keys of a server: the next cursor, which is `0` at the end, and some keys. A key
+    /// that is there all the time is seen at least once.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -141,8 +142,8 @@ impl Store {
     /// since the key is of another type, is an answer too.
     ///
     /// # Errors
-    /// [`StoreError`] when there is no answer, or the server refused one for another reason: it is loading, say, and what is
-    /// there would look as if it were not.
+    /// [`StoreError`] when there is no answer, or the server refused one for another reason: it is loading, say, and
+    /// what is there would look as if it were not.
     pub async fn many(&self, reads: &[Read]) -> Result<Answers, StoreError> {
         if reads.is_empty() {
             return Ok(Answers::new(Vec::new()));

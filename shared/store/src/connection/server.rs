@@ -1,6 +1,6 @@
-//! The connection to one server. The library makes it anew when it breaks. Here it is made anew, too, when the server says
-//! that it became a replica: behind an address that leads to whoever is the master, another one may answer by now, and the
-//! connection to the old one would last as long as it does.
+//! The connection to one server. The library makes it anew when it breaks. Here it is made anew, too, when the server
+//! says that it became a replica: behind an address that leads to whoever is the master, another one may answer by now,
+//! and the connection to the old one would last as long as it does.
 
 use super::{CONNECT_TIMEOUT, StoreError};
 use arc_swap::ArcSwap;
@@ -14,7 +14,8 @@ use tokio::time::Instant;
 const CONNECT_RETRIES: usize = 1;
 /// Shortest and longest pause between attempts to connect.
 const CONNECT_PAUSE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(50));
-/// Commands that wait in line to be written together; the library's own 50 lets callers wait for each other beyond that.
+/// Commands that wait in line to be written together; the library's own 50 lets callers wait for each other beyond
+/// that.
 const IN_LINE: usize = 1024;
 /// The shortest time between two connections that are made since the server refuses writes.
 const RENEW_EVERY: Duration = Duration::from_millis(500);
@@ -128,8 +129,8 @@ pub(super) fn is_read_only(answer: &Value) -> bool {
     matches!(answer, Value::ServerError(error) if error.kind() == Some(ServerErrorKind::ReadOnly))
 }
 
-/// A connection that makes itself anew when it breaks. Whoever sends something sets the time: a second timer for each command
-/// would go off together with that one, and say the same.
+/// A connection that makes itself anew when it breaks. Whoever sends something sets the time: a second timer for each
+/// command would go off together with that one, and say the same.
 fn manager(client: redis::Client, timeout: Duration) -> Result<ConnectionManager, StoreError> {
     let config = ConnectionManagerConfig::new()
         .set_connection_timeout(Some(CONNECT_TIMEOUT.min(timeout)))

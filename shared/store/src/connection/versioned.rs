@@ -1,10 +1,10 @@
-//! Changes of accounts: none is made on an account of which less is there than was seen, and the version of each one that
-//! was acknowledged is remembered, in this process and, on a cluster, by a witness.
+//! Changes of accounts: none is made on an account of which less is there than was seen, and the version of each one
+//! that was acknowledged is remembered, in this process and, on a cluster, by a witness.
 //!
-//! The witness of an account is a field in a bucket of the other half of the slots, as a rule on another master. So whoever
-//! serves the account next learns what any process was acknowledged, also one that has just started, and the loss of one
-//! master is noticed. It is best effort, within [`WITNESS_WAIT`]: a master that is away must not hold up the accounts of
-//! the others.
+//! The witness of an account is a field in a bucket of the other half of the slots, as a rule on another master. So
+//! whoever serves the account next learns what any process was acknowledged, also one that has just started, and the
+//! loss of one master is noticed. It is best effort, within [`WITNESS_WAIT`]: a master that is away must not hold up
+//! the accounts of the others.
 
 use super::cluster::slot_of;
 use super::{Store, StoreError};
@@ -72,8 +72,8 @@ impl Store {
         Ok(Value::Array(words))
     }
 
-    /// How far `account` has come as far as anybody was acknowledged: what this process has seen of it and, on a cluster, its
-    /// witness. Ask before the account is read: what is read then and shows less has lost writes.
+    /// How far `account` has come as far as anybody was acknowledged: what this process has seen of it and, on a
+    /// cluster, its witness. Ask before the account is read: what is read then and shows less has lost writes.
     pub async fn floor(&self, account: &str) -> AccountVersion {
         if self.is_cluster() {
             let asked = witness::read(self, witness_of(Bucket::from_account(account)), account);

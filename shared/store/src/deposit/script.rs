@@ -42,15 +42,15 @@ pub static CONFIRM: LazyLock<Script> = LazyLock::new(|| {
 /// A deposit.
 #[derive(Debug)]
 pub struct NewDeposit<'a> {
-    /// The request.
+    /// Identity of the request.
     pub once: &'a Once,
-    /// How long its record is kept; `None` for a request without a key, which leaves none.
+    /// Lifetime of the idempotency record; `None` for a request without a key, which leaves no record.
     pub record_life: Option<Duration>,
     /// The wallet; its account and mode are those of the scope.
     pub wallet: &'a WalletPlace,
     /// Whether the wallet was seen closed, and so is for ever: then it is refused.
     pub closed: bool,
-    /// How much.
+    /// Amount.
     pub amount: Nanos,
     /// `USD` or `USDC`.
     pub currency: &'a str,
@@ -60,13 +60,13 @@ pub struct NewDeposit<'a> {
     pub state: DepositState,
     /// Its transaction, which also names the deposit.
     pub transaction: &'a str,
-    /// What the record keeps besides, as JSON.
+    /// The request's other fields, as JSON.
     pub request: &'a str,
-    /// When it was asked for, by our clock.
+    /// Time of the request on this process's clock, in ms since 1970.
     pub at_ms: u64,
 }
 
-/// What became of it.
+/// Outcome of the script.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Made {
     /// It is there: since now, or since before when the reference was used for the same deposit.
@@ -78,11 +78,11 @@ pub enum Made {
     },
     /// Refused, which the record keeps.
     Blocked(Reason),
-    /// The request was made before: its record tells what became of it.
+    /// A request with this id was made before; its record has the outcome.
     Known,
     /// The reference was used for another deposit.
     OtherDeposit,
-    /// The wallet cannot hold that much.
+    /// The balance would exceed [`BALANCE_MAX`](crate::wallet::BALANCE_MAX).
     TooMuch,
     /// The wallet is not the one that was seen. Look again.
     Changed,
@@ -136,7 +136,7 @@ impl NewDeposit<'_> {
     /// Takes the deposit in.
     ///
     /// # Errors
-    /// [`StoreError`]; it may be repeated.
+    /// [`StoreError`]; safe to retry.
     pub async fn execute(&self, store: &Store, scope: &Scope<'_>) -> Result<Made, StoreError> {
         let is_announced = self.state == DepositState::Pending && !self.closed;
         if is_announced {

@@ -1,7 +1,8 @@
-//! The note of each wallet's escrows that are funded or disputed, which keep its agent from being deleted (decision D15).
+//! The note of each wallet's escrows that are funded or disputed, which keep its agent from being deleted (decision
+//! D15).
 //!
-//! For a payee of another account the note is written before the escrow is funded and taken away after it is over, so it
-//! can name escrows that are not open: whoever meets one that stands in the way looks, and takes the note away.
+//! For a payee of another account the note is written before the escrow is funded and taken away after it is over, so
+//! it can name escrows that are not open: whoever meets one that stands in the way looks, and takes the note away.
 
 use crate::escrow::Escrow;
 use crate::keys::AccountKeys;
@@ -14,7 +15,7 @@ const AT_ONCE: usize = 100;
 /// Takes away the notes of escrows that are not open, [`AT_ONCE`] at most; true when there was one.
 ///
 /// # Errors
-/// [`StoreError`]; it may be repeated.
+/// [`StoreError`]; safe to retry.
 pub(crate) async fn forget_over(store: &Store, scope: &Scope<'_>, owner: &str) -> Result<bool, StoreError> {
     let set = AccountKeys::new(scope.account).open_escrows(scope.mode, owner);
     let mut some = redis::cmd("SRANDMEMBER");

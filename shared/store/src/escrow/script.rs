@@ -85,11 +85,11 @@ pub struct Requester<'a> {
     pub scope: Scope<'a>,
     /// The identity of the request.
     pub once: &'a Once,
-    /// When it was asked.
+    /// Time of the request, in ms since 1970.
     pub at_ms: u64,
 }
 
-/// What became of a call on an escrow.
+/// Outcome of a call on an escrow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 pub enum CallOutcome<T> {
@@ -99,7 +99,7 @@ pub enum CallOutcome<T> {
     Blocked(Blocked),
     /// There is a record under the caller's key already; nothing happened.
     Known,
-    /// The receiving wallet cannot hold that much; nothing happened.
+    /// The receiving wallet's balance would exceed its maximum; nothing changed.
     TooMuch,
 }
 

@@ -20,8 +20,8 @@ pub static ARCHIVE_INTENTS: LazyLock<Script> = LazyLock::new(|| {
 /// Intents that leave the store at once, at most: the store does nothing else meanwhile.
 pub const INTENTS_MAX: usize = 200;
 
-/// Places of lists that are passed at once to take intents out, at most: the caller counts them with [`IntentRecord::passed`].
-/// A place in a list only falls, since lists grow at their ends alone.
+/// Places of lists that are passed at once to take intents out, at most: the caller counts them with
+/// [`IntentRecord::passed`]. A place in a list only falls, since lists grow at their ends alone.
 pub const PASSED_MAX: usize = 400_000;
 
 /// Intents that were written to a segment.
@@ -39,7 +39,7 @@ impl ArchivedIntents<'_> {
     /// Lets go of them; `false` when somebody else archived meanwhile, or one of them changed: nothing happened then.
     ///
     /// # Errors
-    /// [`StoreError`]; it may have happened.
+    /// [`StoreError`]; the script may have run.
     pub async fn execute(
         &self,
         store: &Store,

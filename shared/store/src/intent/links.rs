@@ -26,7 +26,7 @@ pub struct EscrowLink {
 /// Where an intent stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sibling {
-    /// The account.
+    /// Account id, `acct_…`.
     pub account: String,
     /// The intent's id.
     pub intent: String,
@@ -36,7 +36,7 @@ impl EscrowLink {
     /// The escrow `number`, or `None` when there is none in this mode.
     ///
     /// # Errors
-    /// [`StoreError`], also for a record that makes no sense.
+    /// [`StoreError`], also for a malformed record.
     pub async fn read(store: &Store, mode: Mode, number: u64) -> Result<Option<Self>, StoreError> {
         let unexpected_reply = || StoreError::UnexpectedReply("escrow".to_owned());
         let account = match Escrow::place(store, number).await? {

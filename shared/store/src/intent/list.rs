@@ -1,6 +1,6 @@
-//! Listing the intents that are in the store. Those that wait for approval stand in a sorted set. The other lists are lists of
-//! ids, of which the archiver takes some out of the middle, so that a place in one is named by what stands there: the number
-//! that the intent took when it came into the list.
+//! Listing the intents that are in the store. Those that wait for approval stand in a sorted set. The other lists are
+//! lists of ids, of which the archiver takes some out of the middle, so that a place in one is named by what stands
+//! there: the number that the intent took when it came into the list.
 
 use super::IntentRecord;
 use crate::keys::{AccountKeys, IntentIndex};
@@ -13,7 +13,8 @@ use domain::mode::Mode;
 /// Intents of one millisecond that are searched for one, where an earlier version gave them no number.
 const BESIDE_MAX: u64 = 200;
 
-/// Where an intent stands in a list. Intents of an earlier version have no number: they stand before all others, by their time.
+/// Where an intent stands in a list. Intents of an earlier version have no number: they stand before all others, by
+/// their time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
     /// The number that it took; 0 when an earlier version listed it.
@@ -52,7 +53,7 @@ impl IntentRecord {
     /// The intents that wait for approval, newest first.
     ///
     /// # Errors
-    /// [`StoreError`], also for a record that makes no sense.
+    /// [`StoreError`], also for a malformed record.
     pub async fn waiting(
         store: &Store,
         account: &AccountKeys,

@@ -11,8 +11,8 @@ use std::collections::HashMap;
 const SEGMENTS_AT_ONCE: usize = 200;
 
 impl IntentRecord {
-    /// The fields of intents in the store, oldest first: `count` of them behind the first `skip`, with their ids. One that
-    /// leaves meanwhile has none.
+    /// The fields of intents in the store, oldest first: `count` of them behind the first `skip`, with their ids. One
+    /// that leaves meanwhile has none.
     ///
     /// # Errors
     /// [`StoreError`].

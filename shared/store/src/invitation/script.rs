@@ -46,7 +46,7 @@ pub static ACCEPT: LazyLock<Script> = LazyLock::new(|| {
 /// How long an invitation stays open.
 const LIFE: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// What became of an invitation.
+/// Outcome of an invitation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Invited {
     /// It is open; when it was made and when it ends.
@@ -59,10 +59,11 @@ pub enum Invited {
     TooMany,
 }
 
-/// Invites `email`; the token of the body's hash accepts it. The look-up is written first: without an invitation it leads nowhere.
+/// Invites `email`; the token of the body's hash accepts it. The look-up is written first: without an invitation it
+/// leads nowhere.
 ///
 /// # Errors
-/// [`StoreError`]: the token must then not be given out.
+/// [`StoreError`]: the token must then not be returned to the caller.
 pub async fn create(
     store: &Store,
     scope: &Scope<'_>,
@@ -103,8 +104,8 @@ pub async fn create(
     Ok(refused)
 }
 
-/// Removes the look-up of an invitation that is none, so that their number is bounded by that of open invitations. One that
-/// stays because the store does not answer leads nowhere, and ends by itself.
+/// Removes the look-up of an invitation that is none, so that their number is bounded by that of open invitations. One
+/// that stays because the store does not answer leads nowhere, and ends by itself.
 async fn forget(store: &Store, body: &InvitationBody) {
     if !body.token_hash.is_empty() {
         let lookup = keys::invitation_lookup(&body.token_hash);
@@ -115,7 +116,7 @@ async fn forget(store: &Store, body: &InvitationBody) {
 /// Takes an invitation back; false when it is no longer open.
 ///
 /// # Errors
-/// [`StoreError`]; it may be repeated.
+/// [`StoreError`]; safe to retry.
 pub async fn revoke(store: &Store, scope: &Scope<'_>, invitation: &Invitation) -> Result<bool, StoreError> {
     let event = Event {
         kind: "user.invitation_revoked",
@@ -136,7 +137,7 @@ pub async fn revoke(store: &Store, scope: &Scope<'_>, invitation: &Invitation) -
     }
 }
 
-/// What became of somebody who accepts.
+/// Outcome of accepting an invitation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Joined {
     /// The user exists, and has a session.
@@ -152,7 +153,7 @@ pub enum Joined {
 /// Makes `user` of who was invited, and opens a session.
 ///
 /// # Errors
-/// [`StoreError`]: the token must then not be given out.
+/// [`StoreError`]: the token must then not be returned to the caller.
 pub async fn accept(
     store: &Store,
     scope: &Scope<'_>,

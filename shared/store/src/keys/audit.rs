@@ -3,7 +3,8 @@
 use super::AccountKeys;
 use domain::mode::Mode;
 
-/// Characters of a decision's id, behind its prefix, that name the key it is looked up under: its time, cut to half a minute.
+/// Characters of a decision's id, behind its prefix, that name the key it is looked up under: its time, cut to half a
+/// minute.
 pub const DECISION_KEY_CHARS: usize = 7;
 /// Stands for every agent and every type; neither can be called so.
 pub(super) const EVERY: &str = "*";
@@ -57,7 +58,8 @@ impl AccountKeys {
         format!("{}/{mode}/audit/day/{day}", self.base)
     }
 
-    /// Calls whose hold was kept and of which nothing more is known, as far as sealed (sorted set of decision ids by when).
+    /// Calls whose hold was kept and of which nothing more is known, as far as sealed (sorted set of decision ids by
+    /// when).
     #[must_use]
     pub fn audit_kept(&self, mode: Mode) -> String {
         self.key(&["/", mode.as_str(), "/audit/kept"])

@@ -1,7 +1,7 @@
 //! Key names outside of the buckets: look-ups, what the operator sets, and what is counted of people.
 //!
-//! On a cluster another server can lose such a key while the record stays, or the reverse. Each of them is safe for one of
-//! these reasons:
+//! On a cluster another server can lose such a key while the record stays, or the reverse. Each of them is safe for one
+//! of these reasons:
 //!
 //! | key | why |
 //! |---|---|
@@ -47,15 +47,15 @@ pub fn api_key_lookup(sha256_hex: &str) -> String {
     format!("tollgate/ak/{sha256_hex}")
 }
 
-/// Which accounts have a user of an e-mail (in lower case), a line for each. One outlives its user only when a removal was cut
-/// off, and holds only when the account has a user of that e-mail.
+/// Which accounts have a user of an e-mail (in lower case), a line for each. One outlives its user only when a removal
+/// was cut off, and holds only when the account has a user of that e-mail.
 #[must_use]
 pub fn user_lookup(email: &str) -> String {
     format!("tollgate/user/{}", hex::encode(Sha256::digest(email.as_bytes())))
 }
 
-/// Immutable, of an earlier version: which account, mode and owner a wallet belongs to, by its number (`17`) and by its id
-/// (`wal_…`). It was written before the wallet, so it holds only when a record names the same wallet.
+/// Immutable, of an earlier version: which account, mode and owner a wallet belongs to, by its number (`17`) and by its
+/// id (`wal_…`). It was written before the wallet, so it holds only when a record names the same wallet.
 #[must_use]
 pub fn wallet_lookup(name: &str) -> String {
     format!("tollgate/wallet/{name}")
@@ -68,8 +68,8 @@ pub fn escrow_lookup(number: u64) -> String {
     format!("tollgate/escrow/{number}")
 }
 
-/// Which accounts and modes have a pending deposit of this rail reference (set of `<account> <mode>`), since an operator
-/// confirms a deposit by its reference alone.
+/// Which accounts and modes have a pending deposit of this rail reference (set of `<account> <mode>`), since an
+/// operator confirms a deposit by its reference alone.
 #[must_use]
 pub fn deposit_lookup(reference: &str) -> String {
     format!(

@@ -3,8 +3,8 @@
 use super::AccountKeys;
 use sha2::{Digest, Sha256};
 
-/// Which account, user and session a session token's hash belongs to. It ends with the session's latest end, and holds only
-/// while the account has the session.
+/// Which account, user and session a session token's hash belongs to. It ends with the session's latest end, and holds
+/// only while the account has the session.
 #[must_use]
 pub fn session_lookup(sha256_hex: &str) -> String {
     format!("tollgate/session/{sha256_hex}")
@@ -40,7 +40,7 @@ pub enum Tries {
 }
 
 impl Tries {
-    /// All of them.
+    /// Every variant.
     pub const ALL: [Self; 6] = [
         Self::Login,
         Self::LoginAddress,
@@ -72,8 +72,8 @@ pub fn attempts(tries: Tries, of: &str) -> String {
 }
 
 impl AccountKeys {
-    /// The open sessions of a user (hash of session id to what it is, and of `seen:<session id>` to when it was last seen). It
-    /// ends with the last of them.
+    /// The open sessions of a user (hash of session id to what it is, and of `seen:<session id>` to when it was last
+    /// seen). It ends with the last of them.
     #[must_use]
     pub fn sessions(&self, user: &str) -> String {
         format!("{}/sessions/{user}", self.base)

@@ -17,7 +17,7 @@ pub enum DeliverySet {
 }
 
 impl DeliverySet {
-    /// All of them.
+    /// Every variant.
     pub const ALL: [Self; 4] = [Self::Due, Self::Parked, Self::Delivered, Self::Failed];
 
     /// The word in the key.
@@ -33,8 +33,8 @@ impl DeliverySet {
 }
 
 impl Bucket {
-    /// Webhooks that have something to deliver, by when (sorted set of `<account> <mode> <webhook>`). While one is being
-    /// delivered to, the time is the end of the lease.
+    /// Webhooks that have something to deliver, by when (sorted set of `<account> <mode> <webhook>`). While one is
+    /// being delivered to, the time is the end of the lease.
     #[must_use]
     pub fn webhooks_ready(self) -> String {
         format!("{{b{:04}}}/webhooks-ready", self.0)
@@ -48,8 +48,8 @@ impl AccountKeys {
         format!("{}/{mode}/webhooks", self.base)
     }
 
-    /// The violations that fired an event of their own in a minute (hash of agent to how many, and `/minute` and `/agents`: which
-    /// minute, and how many agents). It ends a day after the last one.
+    /// The violations that fired an event of their own in a minute (hash of agent to how many, and `/minute` and
+    /// `/agents`: which minute, and how many agents). It ends a day after the last one.
     #[must_use]
     pub fn violations(&self, mode: Mode) -> String {
         format!("{}/{mode}/violations", self.base)

@@ -48,7 +48,7 @@ pub async fn keep(store: &Store, lookup: &str, owner: &str) -> Result<(), StoreE
 /// Adds a member to a set outside the buckets, and waits until it is as safe as configured.
 ///
 /// # Errors
-/// [`StoreError`]; it may be repeated.
+/// [`StoreError`]; safe to retry.
 pub async fn note(store: &Store, set: &str, member: &str) -> Result<(), StoreError> {
     let reply: Vec<String> = store.script(&NOTE, &[set], &[member]).await?;
     match reply.first().map(String::as_str) {
@@ -57,11 +57,11 @@ pub async fn note(store: &Store, set: &str, member: &str) -> Result<(), StoreErr
     }
 }
 
-/// Adds `user` of `account` to those that the e-mail of `lookup` leads to, in one step: however many accounts do so at the same
-/// moment, each of them is named. A look-up that names `most` accounts stays as it is.
+/// Adds `user` of `account` to those that the e-mail of `lookup` leads to, in one step: however many accounts do so at
+/// the same moment, each of them is named. A look-up that names `most` accounts stays as it is.
 ///
 /// # Errors
-/// [`StoreError`]; it may be repeated.
+/// [`StoreError`]; safe to retry.
 pub async fn join(
     store: &Store,
     lookup: &str,
@@ -79,7 +79,7 @@ pub async fn join(
 /// Takes `user` of `account` out of those that the e-mail of `lookup` leads to. Another user of the account stays.
 ///
 /// # Errors
-/// [`StoreError`]; it may be repeated.
+/// [`StoreError`]; safe to retry.
 pub async fn leave(store: &Store, lookup: &str, account: &str, user: &str) -> Result<(), StoreError> {
     done(&LEAVE, store.script(&LEAVE, &[lookup], &[account, user]).await?)
 }

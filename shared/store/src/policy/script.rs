@@ -31,7 +31,7 @@ pub static DELETE: LazyLock<Script> = LazyLock::new(|| {
 /// Account-wide policies that an account can have in each mode.
 pub const ACCOUNT_POLICIES_MAX: usize = 100;
 
-/// What became of a policy that was set.
+/// Outcome of setting a policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PolicySet {
     /// It binds the next call; this is how it now stands.
@@ -71,7 +71,7 @@ impl Expected {
     }
 }
 
-/// What became of a deletion.
+/// Outcome of a deletion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deleted {
     /// It no longer binds.
@@ -81,7 +81,8 @@ pub enum Deleted {
 }
 
 /// Sets the policy of `agent`, or makes an account-wide one when there is no agent. `changes` are the fields given, and
-/// `defaults` what a new policy, named `new_id`, has where nothing is given; nothing happens unless it is as `expected`.
+/// `defaults` what a new policy, named `new_id`, has where nothing is given; nothing happens unless it is as
+/// `expected`.
 ///
 /// # Errors
 /// [`StoreError`]; setting an agent's policy may be repeated. Also when others keep deleting it meanwhile.
@@ -172,7 +173,7 @@ async fn try_set(
 /// Deletes a policy.
 ///
 /// # Errors
-/// [`StoreError`]; it may be repeated.
+/// [`StoreError`]; safe to retry.
 pub async fn delete(store: &Store, scope: &Scope<'_>, id: &str) -> Result<Deleted, StoreError> {
     let account = scope.keys();
     let Some(policy) = PolicyRecord::read(store, &account, scope.mode, id).await? else {

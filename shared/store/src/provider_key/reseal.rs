@@ -15,11 +15,11 @@ pub static RESEAL: LazyLock<Script> =
 /// A provider key that was sealed again.
 #[derive(Debug)]
 pub struct Reseal<'a> {
-    /// The account.
+    /// Account id, `acct_…`.
     pub account: &'a str,
-    /// The agent.
+    /// Agent id.
     pub agent: &'a str,
-    /// The upstream provider.
+    /// Name of the provider.
     pub provider: &'a str,
     /// The provider key's id.
     pub key_id: &'a str,
@@ -31,7 +31,7 @@ pub struct Reseal<'a> {
     pub actor: &'a str,
 }
 
-/// What became of it.
+/// Outcome of the script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resealed {
     /// The new text is stored.
@@ -44,7 +44,7 @@ impl Reseal<'_> {
     /// Stores the new text in place of the old one.
     ///
     /// # Errors
-    /// [`StoreError`]; it may be repeated.
+    /// [`StoreError`]; safe to retry.
     pub async fn execute(&self, store: &Store) -> Result<Resealed, StoreError> {
         let scope = Scope {
             account: self.account,

@@ -8,9 +8,9 @@ use std::collections::HashMap;
 /// A provider key as stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SealedKey {
-    /// The upstream provider.
+    /// Name of the provider.
     pub provider: String,
-    /// The key's id.
+    /// Key id.
     pub key_id: String,
     /// The sealed text.
     pub sealed: String,

@@ -38,7 +38,7 @@ impl End {
     }
 }
 
-/// What became of it.
+/// Outcome of the script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
     /// The run has ended.
@@ -54,7 +54,7 @@ pub enum Ended {
 /// Ends the run `run` of `agent`. An end is final until the run's next approved call lets it run again.
 ///
 /// # Errors
-/// [`StoreError`]; it may be repeated.
+/// [`StoreError`]; safe to retry.
 pub async fn end(
     store: &Store,
     scope: &Scope<'_>,

@@ -37,7 +37,7 @@ impl Waiting {
     /// The paused runs of `agent`, by their ids.
     ///
     /// # Errors
-    /// [`StoreError`], also for a record that makes no sense.
+    /// [`StoreError`], also for a malformed record.
     pub async fn of_agent(
         store: &Store,
         account: &AccountKeys,

@@ -1,10 +1,11 @@
-//! The house rule that each script reads and removes a bounded number of records: a form whose cost grows with what is stored
-//! stands in a list here with what bounds it, or is refused.
+//! The house rule that each script reads and removes a bounded number of records: a form whose cost grows with what is
+//! stored stands in a list here with what bounds it, or is refused.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Commands, as scripts name them, that read or remove all of a range or a key. `ZRANGEBYSCORE` is bounded by its `LIMIT`.
+/// Commands, as scripts name them, that read or remove all of a range or a key. `ZRANGEBYSCORE` is bounded by its
+/// `LIMIT`.
 const UNBOUNDED: [&str; 17] = [
     "'DEL'",
     "'HGETALL'",

@@ -48,11 +48,11 @@ pub(crate) const ATTEMPTS: usize = 16;
 /// Whose records a change is about, and who makes it.
 #[derive(Debug, Clone, Copy)]
 pub struct Scope<'a> {
-    /// The account.
+    /// Account id, `acct_…`.
     pub account: &'a str,
-    /// The mode.
+    /// `live` or `test`.
     pub mode: Mode,
-    /// Who the audit log names.
+    /// The actor in the audit log.
     pub actor: &'a str,
 }
 

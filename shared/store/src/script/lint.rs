@@ -3,7 +3,8 @@
 use super::Script;
 use super::all::all;
 
-/// What only scripts of money have: the fragments that move a balance and that write an intent, and the mark of a claim.
+/// What only scripts of money have: the fragments that move a balance and that write an intent, and the mark of a
+/// claim.
 const MONEY_WORDS: [&str; 3] = [
     "local function post(",
     "local function file_under(",
@@ -25,8 +26,8 @@ const MONEY: [&str; 12] = [
     "transit_arrive",
 ];
 
-/// Every other script that is answered for only then: they make what callers are told a name or a secret of, or what has
-/// no account whose version would tell that it was lost.
+/// Every other script that is answered for only then: they make what callers are told a name or a secret of, or what
+/// has no account whose version would tell that it was lost.
 const NAMES: [&str; 13] = [
     "account_add_user",
     "account_create",

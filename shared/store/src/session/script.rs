@@ -42,18 +42,19 @@ pub struct InUse {
     pub account_name: String,
     /// The account's plan.
     pub plan: String,
-    /// When the account was made.
+    /// Creation time of the account, in ms since 1970.
     pub account_created_at_ms: u64,
-    /// Raised when an operator accepts a store that lost writes.
+    /// Incremented by `store accept`.
     pub generation: u64,
-    /// Raised by every change of the account.
+    /// Incremented by every change of the account.
     pub version: u64,
 }
 
-/// Looks whether the session at `place` is open, and notes that it was seen; `None` when it is not, or its user is gone.
+/// Looks whether the session at `place` is open, and notes that it was seen; `None` when it is not, or its user is
+/// gone.
 ///
 /// # Errors
-/// [`StoreError`], also for records that make no sense.
+/// [`StoreError`], also for malformed records.
 pub async fn in_use(
     store: &Store,
     place: &SessionPlace,
@@ -109,7 +110,8 @@ pub struct NewSession<'a> {
 }
 
 impl NewSession<'_> {
-    /// Writes the look-up for the session's whole life. Without a session it leads nowhere. Whoever tries again writes it again.
+    /// Writes the look-up for the session's whole life. Without a session it leads nowhere. Whoever tries again writes
+    /// it again.
     pub(crate) async fn announce(&self, store: &Store, account: &str, user: &str) -> Result<(), StoreError> {
         let place = SessionPlace {
             account: account.to_owned(),
@@ -168,7 +170,7 @@ pub struct Open<'a> {
     pub data: Value,
 }
 
-/// What became of it.
+/// Outcome of the script.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Opened {
     /// The session is open.
@@ -183,7 +185,7 @@ impl Open<'_> {
     /// Opens the session.
     ///
     /// # Errors
-    /// [`StoreError`]: the token must then not be given out.
+    /// [`StoreError`]: the token must then not be returned to the caller.
     pub async fn execute(
         mut self,
         store: &Store,
@@ -244,7 +246,7 @@ pub enum End<'a> {
 /// Ends sessions of `user`; false when there was none to end. The audit log calls it `kind`.
 ///
 /// # Errors
-/// [`StoreError`]; it may be repeated.
+/// [`StoreError`]; safe to retry.
 pub async fn end(
     store: &Store,
     scope: &Scope<'_>,

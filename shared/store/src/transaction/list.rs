@@ -1,6 +1,6 @@
-//! Listing transactions: all of an account and mode, those of a wallet, of a type, or of both; newest first; also within
-//! a span of time. A list holds ascending numbers, and numbers ascend with time, so that the ends of a span are searched
-//! for and not scanned for.
+//! Listing transactions: all of an account and mode, those of a wallet, of a type, or of both; newest first; also
+//! within a span of time. A list holds ascending numbers, and numbers ascend with time, so that the ends of a span are
+//! searched for and not scanned for.
 
 use super::{Transaction, TransactionType};
 use crate::keys::AccountKeys;
@@ -25,7 +25,7 @@ pub struct Filter<'a> {
 /// The transactions on a page, newest first. A position is the number of a transaction: numbers stay where they are.
 ///
 /// # Errors
-/// [`StoreError`], also for a line that makes no sense.
+/// [`StoreError`], also for a malformed line.
 pub async fn list(
     store: &Store,
     account: &AccountKeys,

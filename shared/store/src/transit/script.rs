@@ -23,11 +23,12 @@ pub static ARRIVE: LazyLock<Script> = LazyLock::new(|| {
     .of_money()
 });
 
-/// How long the mark of an arrival outlives the row: no worker holds a row that long. Until the row is gone it never ends.
+/// How long the mark of an arrival outlives the row: no worker holds a row that long. Until the row is gone it never
+/// ends.
 const MARK_LIFE: Duration = Duration::from_secs(35 * 24 * 3600);
 
-/// Lets `transit` arrive, and takes its row away. Whoever comes second finds it done. Money for a wallet that was closed
-/// meanwhile goes to the account's user wallet.
+/// Lets `transit` arrive, and takes its row away. Whoever comes second finds it done. Money for a wallet that was
+/// closed meanwhile goes to the account's user wallet.
 ///
 /// # Errors
 /// [`StoreError`]; the row stays, and the worker tries again.

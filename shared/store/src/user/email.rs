@@ -1,8 +1,8 @@
 //! The e-mails of users: in which accounts an address has one (decision D74).
 //!
-//! The look-up of an e-mail lies in another slot than the accounts. It says where to look, and the account decides: an account is
-//! added before its user is written and again afterwards, and taken out after the user is removed. What a crash leaves in between
-//! leads to an account without the user, and costs one look.
+//! The look-up of an e-mail lies in another slot than the accounts. It says where to look, and the account decides: an
+//! account is added before its user is written and again afterwards, and taken out after the user is removed. What a
+//! crash leaves in between leads to an account without the user, and costs one look.
 
 use crate::keys::{self, AccountKeys};
 use crate::lookup;
@@ -15,7 +15,7 @@ pub const ACCOUNTS_MAX: usize = 1000;
 /// A user that an e-mail may have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EmailOwner {
-    /// The account.
+    /// Account id, `acct_…`.
     pub account: String,
     /// The user; empty where an earlier version kept the account only.
     pub user: String,
@@ -48,17 +48,17 @@ impl EmailOwner {
     /// Adds the user; of each account there is one. A look-up that is full stays as it is.
     ///
     /// # Errors
-    /// [`StoreError`]; it may be repeated.
+    /// [`StoreError`]; safe to retry.
     pub async fn join(&self, store: &Store, email: &str) -> Result<(), StoreError> {
         let key = keys::user_lookup(email);
         lookup::script::join(store, &key, &self.account, &self.user, ACCOUNTS_MAX).await
     }
 
-    /// Takes the user out, which was not written. Where the account has another user of the e-mail, the look-up leads to that one,
-    /// also when it had been lost.
+    /// Takes the user out, which was not written. Where the account has another user of the e-mail, the look-up leads
+    /// to that one, also when it had been lost.
     ///
     /// # Errors
-    /// [`StoreError`]; it may be repeated.
+    /// [`StoreError`]; safe to retry.
     pub async fn leave_to_another(&self, store: &Store, email: &str) -> Result<(), StoreError> {
         self.leave(store, email).await?;
         let there = Stored::find(store, &AccountKeys::new(&self.account), email).await?;
@@ -70,10 +70,11 @@ impl EmailOwner {
         other.join(store, email).await
     }
 
-    /// Takes `account` out, which has no user of the e-mail: a removal that was cut off left it. Returns whether it was named.
+    /// Takes `account` out, which has no user of the e-mail: a removal that was cut off left it. Returns whether it was
+    /// named.
     ///
     /// # Errors
-    /// [`StoreError`]; it may be repeated.
+    /// [`StoreError`]; safe to retry.
     pub async fn forget_missing(store: &Store, email: &str, account: &str) -> Result<bool, StoreError> {
         let owners = Self::all(store, email).await?;
         let named = owners.into_iter().find(|owner| owner.account == account);
@@ -86,7 +87,7 @@ impl EmailOwner {
     /// Takes the user out, after it was removed or was not written. Another one of the account stays.
     ///
     /// # Errors
-    /// [`StoreError`]; it may be repeated.
+    /// [`StoreError`]; safe to retry.
     pub async fn leave(&self, store: &Store, email: &str) -> Result<(), StoreError> {
         lookup::script::leave(store, &keys::user_lookup(email), &self.account, &self.user).await
     }

@@ -40,7 +40,7 @@ pub const RESET_LIFE: Duration = Duration::from_secs(3600);
 pub enum Ending<'a> {
     /// None.
     None,
-    /// All.
+    /// Every variant.
     All,
     /// All but this one.
     AllBut(&'a str),
@@ -63,10 +63,10 @@ pub struct ChangeUser<'a> {
     pub data: Value,
 }
 
-/// What became of a change.
+/// Outcome of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UserChanged {
-    /// It binds the next call.
+    /// In force from the next call on.
     Done,
     /// Somebody else changed the user meanwhile, or removed it; nothing happened.
     Changed,

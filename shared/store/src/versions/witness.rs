@@ -13,7 +13,7 @@ pub static WITNESS: LazyLock<Script> =
 /// Tells the witnesses in `bucket` that `account` has come as far as `view`.
 ///
 /// # Errors
-/// [`StoreError`]; it may be repeated.
+/// [`StoreError`]; safe to retry.
 pub async fn update(
     store: &Store,
     bucket: Bucket,

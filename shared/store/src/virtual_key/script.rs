@@ -46,7 +46,7 @@ pub struct NewVirtualKey<'a> {
     pub agent: &'a str,
     /// Its id, `vk_…`.
     pub key_id: &'a str,
-    /// Its name.
+    /// Display name.
     pub name: &'a str,
     /// The secret; only its hash is stored.
     pub secret: WellFormed<'a>,
@@ -54,12 +54,12 @@ pub struct NewVirtualKey<'a> {
     pub limit: PlanLimit<'a>,
 }
 
-/// What became of it.
+/// Outcome of the script.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Created {
-    /// It works from now on.
+    /// The key is active.
     Done {
-        /// When it was made.
+        /// Creation time, in ms since 1970.
         created_at_ms: u64,
     },
     /// The account has as many active keys as the plan allows, or more.
@@ -68,7 +68,7 @@ pub enum Created {
     OtherPlan(String),
 }
 
-/// What became of a revocation.
+/// Outcome of a revocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Revoked {
     /// The next call with it is refused.
@@ -78,11 +78,12 @@ pub enum Revoked {
 }
 
 impl NewVirtualKey<'_> {
-    /// Issues the key. The look-up is announced first, and made to last and confirmed at the end: a crash in between leaves a
-    /// key whose secret nobody was shown, and whose look-up expires.
+    /// Issues the key. The look-up is announced first, and made to last and confirmed at the end: a crash in between
+    /// leaves a key whose secret nobody was shown, and whose look-up expires.
     ///
     /// # Errors
-    /// [`StoreError`]: the secret must then not be shown. A key that is there all the same is revoked, if that can be done.
+    /// [`StoreError`]: the secret must then not be shown. A key that is there all the same is revoked, if that can be
+    /// done.
     pub async fn create(&self, store: &Store, scope: &Scope<'_>) -> Result<Created, StoreError> {
         let issued = self.issue(store, scope).await;
         let may_be_there = !matches!(issued, Ok(_) | Err(StoreError::OverBudget { .. }));
@@ -151,7 +152,7 @@ impl NewVirtualKey<'_> {
 /// Revokes the key `key_id` of `agent`.
 ///
 /// # Errors
-/// [`StoreError`]; it may be repeated.
+/// [`StoreError`]; safe to retry.
 pub async fn revoke(
     store: &Store,
     scope: &Scope<'_>,
@@ -177,11 +178,11 @@ pub async fn revoke(
     }
 }
 
-/// Forgets those of these keys of `agent` that are revoked, some at a time. Their look-ups lead nowhere then, as those of
-/// revoked keys do.
+/// Forgets those of these keys of `agent` that are revoked, some at a time. Their look-ups lead nowhere then, as those
+/// of revoked keys do.
 ///
 /// # Errors
-/// [`StoreError`]; it may be repeated.
+/// [`StoreError`]; safe to retry.
 pub(crate) async fn forget_revoked(
     store: &Store,
     scope: &Scope<'_>,

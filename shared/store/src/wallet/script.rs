@@ -21,7 +21,7 @@ pub static OPEN: LazyLock<Script> = LazyLock::new(|| {
 /// The user wallet of the account and mode in `scope`; it is opened when there is none yet.
 ///
 /// # Errors
-/// [`StoreError`]; it may be repeated.
+/// [`StoreError`]; safe to retry.
 pub async fn user_wallet(store: &Store, scope: &Scope<'_>) -> Result<Wallet, StoreError> {
     let account = scope.keys();
     if let Some(wallet) = Wallet::of_owner(store, &account, scope.mode, USER).await? {

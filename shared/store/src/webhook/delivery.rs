@@ -31,7 +31,7 @@ pub enum State {
 /// An attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attempt {
-    /// When.
+    /// In ms since 1970.
     #[serde(rename = "t")]
     pub at_ms: u64,
     /// How long it took.
@@ -65,9 +65,9 @@ pub struct DeliveryEvent {
 /// A delivery: `<created ms> <state> <seq> <event>[*<coalesced>] <attempts as JSON>`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Delivery {
-    /// When it was made.
+    /// Creation time, in ms since 1970.
     pub created_at_ms: u64,
-    /// Where it stands.
+    /// Current state.
     pub state: State,
     /// The audit entry that its event follows from.
     pub seq: u64,

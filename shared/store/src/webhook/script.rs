@@ -53,11 +53,11 @@ pub static RESEAL: LazyLock<Script> = LazyLock::new(|| {
 /// A webhook by its place.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Endpoint {
-    /// The account.
+    /// Account id, `acct_…`.
     pub account: String,
-    /// The mode.
+    /// `live` or `test`.
     pub mode: Mode,
-    /// The webhook's id.
+    /// Webhook id, `wh_…`.
     pub webhook: String,
 }
 
@@ -94,7 +94,7 @@ impl Endpoint {
     }
 }
 
-/// What became of a registration.
+/// Outcome of a registration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Created {
     /// This is how it stands.
@@ -103,7 +103,7 @@ pub enum Created {
     TooMany,
 }
 
-/// What became of a test.
+/// Outcome of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tested {
     /// The event follows from the entry of this number.
@@ -111,7 +111,7 @@ pub enum Tested {
         /// The number.
         seq: u64,
     },
-    /// There is no such webhook.
+    /// The webhook does not exist.
     Missing,
     /// It is disabled.
     Disabled,
@@ -166,7 +166,7 @@ impl Update<'_> {
     /// Makes the change; `None` when there is no such webhook.
     ///
     /// # Errors
-    /// [`StoreError`]; it may be repeated.
+    /// [`StoreError`]; safe to retry.
     pub async fn execute(
         mut self,
         store: &Store,
@@ -211,7 +211,7 @@ fn record(script: &Script, reply: Vec<String>) -> Result<Box<WebhookRecord>, Sto
 /// Deletes a webhook with its deliveries; false when there is none.
 ///
 /// # Errors
-/// [`StoreError`]; it may be repeated.
+/// [`StoreError`]; safe to retry.
 pub async fn delete(store: &Store, scope: &Scope<'_>, id: &str) -> Result<bool, StoreError> {
     let account = scope.keys();
     let endpoint = Endpoint::new(scope, id);
@@ -272,7 +272,7 @@ pub async fn test(store: &Store, scope: &Scope<'_>, id: &str) -> Result<Tested, 
 /// Stores the text `new` of a secret in place of the text `old`, which was sealed under another master key.
 ///
 /// # Errors
-/// [`StoreError`]; it may be repeated.
+/// [`StoreError`]; safe to retry.
 pub async fn reseal(
     store: &Store,
     scope: &Scope<'_>,

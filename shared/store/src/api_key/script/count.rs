@@ -1,4 +1,5 @@
-//! Twin of `count.lua`: the management rate limits (decisions D10, D53), and when a key was last used.
+//! Twin of `count.lua`: counts requests of an API key against the management rate limits (decisions D10, D53) and
+//! records its last use.
 
 use crate::keys::AccountKeys;
 use crate::script::change::CLOCK;
@@ -7,7 +8,7 @@ use crate::{Store, StoreError};
 use domain::rate::Rate;
 use std::sync::LazyLock;
 
-/// The script. It runs on a full store too: revocations are counted like anything else.
+/// The script. Runs on a full store, since revocations are counted like any request.
 pub static COUNT: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         "api_key_count",
@@ -16,45 +17,45 @@ pub static COUNT: LazyLock<Script> = LazyLock::new(|| {
     )
 });
 
-/// A rate and what the plan allows in one of its windows.
+/// A rate, and the plan's limit for one of its windows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Allowed {
-    /// The rate.
+    /// Class of requests.
     pub rate: Rate,
-    /// Requests in a window.
+    /// Most requests in a window.
     pub limit: u64,
 }
 
-/// Where a key stands in the window of its rate.
+/// State of a key's rate window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WindowState {
     /// Requests allowed in the window.
     pub limit: u64,
-    /// Requests still allowed in it, this one counted.
+    /// Requests left in the window, after this one.
     pub remaining: u64,
-    /// Milliseconds until the window ends.
+    /// Time until the window ends, in ms.
     pub left_ms: u64,
-    /// When it ends, by the store's clock, in milliseconds since 1970.
+    /// End of the window, in ms since 1970, on the store's clock.
     pub ends_at_ms: u64,
 }
 
-/// What became of a request.
+/// Outcome of counting a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Counted {
-    /// The key is not there, or was revoked.
+    /// The key does not exist or is revoked.
     Gone,
-    /// Nothing limits it.
+    /// No limit applies.
     Uncounted,
     /// It was counted.
     Passed(WindowState),
-    /// All requests of the window are used up; this one was not counted.
+    /// The window is exhausted; the request was not counted.
     Over(WindowState),
 }
 
-/// Counts one request of the key `key_id`; with nothing allowed said, only notes that it was used.
+/// Counts one request of the key `key_id`. With `allowed` `None`, only records the use.
 ///
 /// # Errors
-/// [`StoreError`]; the request must then be refused.
+/// [`StoreError`]; the caller must then refuse the request.
 pub async fn count(
     store: &Store,
     account: &AccountKeys,

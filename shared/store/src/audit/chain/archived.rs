@@ -151,16 +151,16 @@ impl<'a> Chain<'a> {
     /// Lets go of the oldest entries, which lie in a segment by now.
     ///
     /// # Errors
-    /// [`StoreError`]; it may have happened, and can be tried again.
+    /// [`StoreError`]; the script may have run. Safe to retry.
     pub async fn remove_archived(&self, archived: &Archived<'_>) -> Result<RemovalOutcome, StoreError> {
         archived.execute(self.store, &self.keys, self.mode).await
     }
 
-    /// Lets go of the look-ups of decisions whose keys' parts are `starts`, where all entries named there are archived. The
-    /// decisions of all entries up to `done` are among them, or were before.
+    /// Lets go of the look-ups of decisions whose keys' parts are `starts`, where all entries named there are archived.
+    /// The decisions of all entries up to `done` are among them, or were before.
     ///
     /// # Errors
-    /// [`StoreError`]; can be tried again.
+    /// [`StoreError`]; safe to retry.
     pub async fn forget<'s>(
         &self,
         starts: impl IntoIterator<Item = &'s str>,

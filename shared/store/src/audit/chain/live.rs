@@ -43,7 +43,8 @@ pub enum Row {
 }
 
 impl Chain<'_> {
-    /// The sealed entries from `first` on, `count` at most, ascending; those that are archived already are not among them.
+    /// The sealed entries from `first` on, `count` at most, ascending; those that are archived already are not among
+    /// them.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -103,8 +104,8 @@ impl Chain<'_> {
         Err(busy())
     }
 
-    /// The numbers of the live sealed entries that match, ascending, of those that `part` names; how many match in all; and
-    /// the last entry that was archived when this was so.
+    /// The numbers of the live sealed entries that match, ascending, of those that `part` names; how many match in all;
+    /// and the last entry that was archived when this was so.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -134,8 +135,8 @@ impl Chain<'_> {
         Err(busy())
     }
 
-    /// How many entries up to number `end` the list of an agent, a type, or both names, archived ones included; `None` when
-    /// later ones are archived by now, so that nobody can tell them apart any more.
+    /// How many entries up to number `end` the list of an agent, a type, or both names, archived ones included; `None`
+    /// when later ones are archived by now, so that nobody can tell them apart any more.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -231,7 +232,8 @@ impl Chain<'_> {
         Ok(search.found())
     }
 
-    /// The numbers from `first` to before `last` in an index, of those that `part` names; and how many there are in all.
+    /// The numbers from `first` to before `last` in an index, of those that `part` names; and how many there are in
+    /// all.
     async fn listed(
         &self,
         list: &str,

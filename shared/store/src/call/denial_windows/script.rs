@@ -8,7 +8,8 @@ use domain::denial_window::KIND;
 use domain::mode::Mode;
 use std::sync::LazyLock;
 
-/// The script. It runs on a full store too: what it removes is about as long as what it writes, and that can be archived.
+/// The script. It runs on a full store too: what it removes is about as long as what it writes, and that can be
+/// archived.
 pub static DENIAL_WINDOW: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         "denial_window",
@@ -31,7 +32,7 @@ pub enum Recorded {
 /// Writes the record of `counted`, which holds more denials than have a record each.
 ///
 /// # Errors
-/// [`StoreError`]; it may be repeated.
+/// [`StoreError`]; safe to retry.
 pub async fn record(store: &Store, counted: &Counted) -> Result<Recorded, StoreError> {
     record_as(&DENIAL_WINDOW, store, counted).await
 }

@@ -10,8 +10,8 @@ const SLOTS: usize = 16_384;
 /// Marks a slot that nobody serves.
 const NOBODY: u16 = u16::MAX;
 
-/// How long an older word than the one that the map is made of counts for nothing. A cluster that was made anew has an older
-/// one for good.
+/// How long an older word than the one that the map is made of counts for nothing. A cluster that was made anew has an
+/// older one for good.
 const OLD_WORD_WAITS: Duration = Duration::from_secs(10);
 
 /// First slot, last slot, address of the master.
@@ -211,8 +211,8 @@ pub(super) fn read(info: String, slots: Vec<Vec<Value>>, asked: &str) -> NodeRep
     NodeReport { epoch, ranges }
 }
 
-/// The replicas that `CLUSTER SLOTS` of the master at `master` lists for it: those that the cluster does not take for failed,
-/// whether they are in step or not.
+/// The replicas that `CLUSTER SLOTS` of the master at `master` lists for it: those that the cluster does not take for
+/// failed, whether they are in step or not.
 pub(in crate::connection) fn replicas_of(slots: Vec<Vec<Value>>, master: &str) -> u64 {
     let own_host = master.rsplit_once(':').map_or(master, |(host, _)| host);
     let ranges = slots.into_iter().filter_map(|words| range(words, own_host));
@@ -237,8 +237,8 @@ fn range(words: Vec<Value>, own_host: &str) -> Option<(Range, usize)> {
     Some(((first, last, bracketed(&address)), replicas))
 }
 
-/// `host:port` as an address of the store's is written: a host that is an IPv6 address stands in brackets, which the nodes
-/// leave out.
+/// `host:port` as an address of the store's is written: a host that is an IPv6 address stands in brackets, which the
+/// nodes leave out.
 pub(super) fn bracketed(address: &str) -> String {
     match address.rsplit_once(':') {
         Some((host, port)) if host.contains(':') && !host.starts_with('[') => format!("[{host}]:{port}"),

@@ -6,8 +6,8 @@ use redis::{Cmd, RedisResult, Value};
 use settings::durability::Durability;
 use std::time::Duration;
 
-/// How one change is confirmed: by the disk, by replicas, by both, or not at all where the server cannot and is only asked
-/// where it can.
+/// How one change is confirmed: by the disk, by replicas, by both, or not at all where the server cannot and is only
+/// asked where it can.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Confirmation {
     disk: Option<Disk>,

@@ -2,14 +2,14 @@
 //!
 //! `bb8-redis` connects and tests; these rules are added to it:
 //!
-//! - **Outstanding replies.** A caller that leaves in the middle of a `WAIT` leaves a connection that is blocked. It is marked
-//!   before anything is sent and unmarked after the last reply; a marked connection does not return to the pool.
-//! - **Generations.** When a server is given up, its connections are: idle ones when the pool is next used, those in use when
-//!   they are returned. A connection of an earlier generation says nothing about those that were made after it.
-//! - **Failures to connect.** `bb8` hands them to its error sink alone, and whoever waits for the connection waits until a
-//!   time-out. So the pool gives out a place without a connection, and its user connects and receives the error.
-//! - **Deadlines.** `bb8-redis` waits 500 ms for a reply, which is less than most waits take, and without a limit of its own
-//!   when it tests a connection.
+//! - **Outstanding replies.** A caller that leaves in the middle of a `WAIT` leaves a connection that is blocked. It is
+//! marked before anything is sent and unmarked after the last reply; a marked connection does not return to the pool.
+//! - **Generations.** When a server is given up, its connections are: idle ones when the pool is next used, those in
+//! use when they are returned. A connection of an earlier generation says nothing about those that were made after it.
+//! - **Failures to connect.** `bb8` hands them to its error sink alone, and whoever waits for the connection waits
+//! until a time-out. So the pool gives out a place without a connection, and its user connects and receives the error.
+//! - **Deadlines.** `bb8-redis` waits 500 ms for a reply, which is less than most waits take, and without a limit of
+//! its own when it tests a connection.
 
 use crate::connection::CONNECT_TIMEOUT;
 use crate::connection::server::is_read_only;

@@ -1,7 +1,8 @@
-//! FairQueue at the dedicated connections of a server, shared out among accounts: one that has any number of changes in flight
-//! leaves connections to the others.
+//! FairQueue at the dedicated connections of a server, shared out among accounts: one that has any number of changes in
+//! flight leaves connections to the others.
 //!
-//! FairQueue are taken in the order of arrival. The pool alone would let a caller that has just come overtake those that wait.
+//! FairQueue are taken in the order of arrival. The pool alone would let a caller that has just come overtake those
+//! that wait.
 
 use super::pools::Address;
 use redis::{ErrorKind, RedisError, RedisResult};
@@ -10,8 +11,8 @@ use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Dedicated connections of one process to one server that are in use at the same time; more changes of money wait for their
-/// turn within the deadline.
+/// Dedicated connections of one process to one server that are in use at the same time; more changes of money wait for
+/// their turn within the deadline.
 pub(super) const CONNECTIONS_MAX: u32 = 32;
 /// Those among them that are one account's at most. Its further changes wait for each other, and for nobody else's.
 const CONNECTIONS_OF_ACCOUNT_MAX: u32 = 8;

@@ -1,5 +1,5 @@
-//! A pool of dedicated connections for each server: made on demand, bounded in number, and dropped when the server leaves
-//! the cluster. Callers take [turns](super::turns) before they take a connection.
+//! A pool of dedicated connections for each server: made on demand, bounded in number, and dropped when the server
+//! leaves the cluster. Callers take [turns](super::turns) before they take a connection.
 
 use super::dedicated::{Dedicated, Manager, Server, late};
 use super::fair_queue::{CONNECTIONS_MAX, FairQueue, QueuePermit};
@@ -66,8 +66,8 @@ struct Known {
     used: Instant,
 }
 
-/// A dedicated connection while one caller uses it. It goes back to its pool when this is dropped, unless it broke or replies
-/// are outstanding; then the turn ends.
+/// A dedicated connection while one caller uses it. It goes back to its pool when this is dropped, unless it broke or
+/// replies are outstanding; then the turn ends.
 pub(super) struct LentConnection {
     connection: PooledConnection<'static, Manager>,
     _turn: QueuePermit,

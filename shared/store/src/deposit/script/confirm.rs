@@ -14,7 +14,7 @@ use domain::intent::Kind;
 use serde_json::json;
 use std::time::Duration;
 
-/// What became of a confirmation.
+/// Outcome of a confirmation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Confirmed {
     /// It is confirmed: since now, or since before.
@@ -24,28 +24,28 @@ pub enum Confirmed {
         /// Whether it was confirmed before.
         again: bool,
     },
-    /// The request was made before: its record tells what became of it.
+    /// A request with this id was made before; its record has the outcome.
     Known,
-    /// There is no such deposit.
+    /// The deposit does not exist.
     Missing,
     /// Its wallet is closed.
     Closed,
-    /// The wallet cannot hold that much.
+    /// The balance would exceed [`BALANCE_MAX`](crate::wallet::BALANCE_MAX).
     TooMuch,
 }
 
 /// A confirmation.
 #[derive(Debug)]
 pub struct Confirmation<'a> {
-    /// The request.
+    /// Identity of the request.
     pub once: &'a Once,
-    /// How long its record is kept; `None` for a request without a key, which leaves none.
+    /// Lifetime of the idempotency record; `None` for a request without a key, which leaves no record.
     pub record_life: Option<Duration>,
     /// The reference of the deposit.
     pub reference: &'a str,
-    /// What the record keeps besides, as JSON.
+    /// The request's other fields, as JSON.
     pub request: &'a str,
-    /// When it was asked for, by our clock.
+    /// Time of the request on this process's clock, in ms since 1970.
     pub at_ms: u64,
 }
 
@@ -53,7 +53,7 @@ impl Confirmation<'_> {
     /// Confirms the deposit.
     ///
     /// # Errors
-    /// [`StoreError`]; it may be repeated.
+    /// [`StoreError`]; safe to retry.
     pub async fn execute(&self, store: &Store, scope: &Scope<'_>) -> Result<Confirmed, StoreError> {
         let (account, mode) = (scope.keys(), scope.mode);
         let Some(deposit) = Deposit::read(store, &account, mode, self.reference).await? else {
@@ -117,7 +117,7 @@ impl Confirmation<'_> {
 /// Confirms the deposit of this reference on behalf of somebody who sends no idempotency key.
 ///
 /// # Errors
-/// [`StoreError`]; it may be repeated.
+/// [`StoreError`]; safe to retry.
 pub async fn confirm(store: &Store, scope: &Scope<'_>, reference: &str) -> Result<Confirmed, StoreError> {
     let keyless = Once {
         id: String::new(),

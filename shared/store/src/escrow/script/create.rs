@@ -1,5 +1,5 @@
-//! Making an escrow: a number is drawn, then one script writes the escrow with its place. A crash in between leaves a number
-//! that nobody has.
+//! Making an escrow: a number is drawn, then one script writes the escrow with its place. A crash in between leaves a
+//! number that nobody has.
 
 use super::outbound_transfer::deliver_now;
 use super::{Blocked, CREATE, CallOutcome, Requester, facts, keep_blocked, listing};
@@ -19,9 +19,9 @@ use domain::number::Number;
 pub struct NewEscrow<'a> {
     /// Who pays: the caller's account.
     pub payer: &'a Party,
-    /// Who is paid.
+    /// Payee.
     pub payee: &'a Party,
-    /// The amount.
+    /// Amount.
     pub amount: Nanos,
     /// `USD` or `USDC`.
     pub currency: &'a str,
@@ -34,7 +34,7 @@ pub struct NewEscrow<'a> {
 pub struct CreatedEscrow {
     /// Its number.
     pub number: u64,
-    /// When.
+    /// In ms since 1970.
     pub at_ms: u64,
 }
 
@@ -77,7 +77,7 @@ impl NewEscrow<'_> {
     /// Keeps the intent of an escrow that was not made since a wallet is closed.
     ///
     /// # Errors
-    /// [`StoreError`]; it may be repeated.
+    /// [`StoreError`]; safe to retry.
     pub async fn refuse(
         &self,
         store: &Store,

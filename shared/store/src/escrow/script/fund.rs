@@ -26,7 +26,7 @@ const REASONS: &[Reason] = &[
 /// to it goes to its account's user wallet.
 ///
 /// # Errors
-/// [`StoreError`]; it may be repeated.
+/// [`StoreError`]; safe to retry.
 pub async fn fund(
     store: &Store,
     asked: &Requester<'_>,

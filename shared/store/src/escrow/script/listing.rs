@@ -1,5 +1,6 @@
-//! Twin of `list.lua`: a payee of another account finds a new escrow in its own list. It learns of it by a row in transit that
-//! the script writes which makes the escrow; so no crash leaves an escrow that the payee does not see (decision D28).
+//! Twin of `list.lua`: a payee of another account finds a new escrow in its own list. It learns of it by a row in
+//! transit that the script writes which makes the escrow; so no crash leaves an escrow that the payee does not see
+//! (decision D28).
 
 use super::LIST;
 use crate::escrow::Party;
@@ -33,7 +34,7 @@ pub(crate) fn row(number: Number, mode: Mode, (payer, payee): (&Party, &Party)) 
 /// the payee's wallet.
 ///
 /// # Errors
-/// [`StoreError`]; it may be repeated.
+/// [`StoreError`]; safe to retry.
 pub(crate) async fn list_with_payee(
     store: &Store,
     payee: &Party,

@@ -1,5 +1,5 @@
-//! The end of an escrow: released or disputed by a party, and a dispute ended by the operator. Who comes first is decided
-//! in the payer's account; what a payee in another account gets follows as a transit (decision D28).
+//! The end of an escrow: released or disputed by a party, and a dispute ended by the operator. Who comes first is
+//! decided in the payer's account; what a payee in another account gets follows as a transit (decision D28).
 
 use super::outbound_transfer::{OutboundTransfer, RESOLVED, deliver_now, deliver_pending};
 use super::step::{Step, Stepped};
@@ -37,7 +37,7 @@ pub enum Winner {
     Payee,
 }
 
-/// What became of the end of a dispute.
+/// Outcome of ending a dispute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Ended {
@@ -45,7 +45,7 @@ pub enum Ended {
     Done(EscrowStatus),
     /// The escrow is not disputed; nothing happened.
     WrongState(EscrowStatus),
-    /// The receiving wallet cannot hold that much; nothing happened.
+    /// The receiving wallet's balance would exceed its maximum; nothing changed.
     TooMuch,
 }
 
@@ -151,7 +151,8 @@ pub async fn decide(
         }
         Stepped::Again(refusal) if by_remote_payee => {
             deliver_pending(store, escrow).await?;
-            // The intent is known now, unless it was archived: then its key was free for this request, which is refused.
+            // The intent is known now, unless it was archived: then its key was free for this request, which is
+            // refused.
             keep_refused(store, asked, escrow, intent, (verdict, refusal)).await
         }
         Stepped::Refused(refusal) if by_remote_payee => {

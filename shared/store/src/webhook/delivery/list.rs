@@ -22,7 +22,7 @@ pub struct ListedDelivery {
 /// Deliveries to list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeliveryFilter {
-    /// All of them.
+    /// Every variant.
     All,
     /// Those that wait.
     Pending,
@@ -62,7 +62,7 @@ impl Delivery {
     /// The newest deliveries of a webhook, `most` at most, newest first: a bounded look, however many there are.
     ///
     /// # Errors
-    /// [`StoreError`], also for a text that makes no sense.
+    /// [`StoreError`], also for a malformed text.
     pub async fn newest(
         store: &Store,
         account: &AccountKeys,
@@ -88,8 +88,8 @@ impl Delivery {
         found.collect::<Option<_>>().ok_or_else(unexpected_reply)
     }
 
-    /// The delivery of a webhook that fits, by the entry and event it is about: its number, its text, and what that says.
-    /// At most `webhooks.waiting_max` + `webhooks.history_max` are looked at, some hundred at a time.
+    /// The delivery of a webhook that fits, by the entry and event it is about: its number, its text, and what that
+    /// says. At most `webhooks.waiting_max` + `webhooks.history_max` are looked at, some hundred at a time.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -118,11 +118,11 @@ impl Delivery {
         }
     }
 
-    /// The deliveries of a webhook on a page, newest first. At most `webhooks.waiting_max` + `webhooks.history_max` are there,
-    /// and their numbers are read for each page; of the deliveries themselves those on the page.
+    /// The deliveries of a webhook on a page, newest first. At most `webhooks.waiting_max` + `webhooks.history_max` are
+    /// there, and their numbers are read for each page; of the deliveries themselves those on the page.
     ///
     /// # Errors
-    /// [`StoreError`], also for a text that makes no sense.
+    /// [`StoreError`], also for a malformed text.
     pub async fn list(
         store: &Store,
         account: &AccountKeys,
@@ -157,7 +157,8 @@ impl Delivery {
         let (texts, due): (Vec<Option<String>>, Vec<Option<u64>>) = store.pipeline(&look).await?;
         let mut listed = Vec::with_capacity(shown.len());
         for (text, next_at_ms) in texts.into_iter().zip(due) {
-            // One that was forgotten since its number was read is left out, and so is one that ended meanwhile and is not wanted.
+            // One that was forgotten since its number was read is left out, and so is one that ended meanwhile and is
+            // not wanted.
             let Some(text) = text else { continue };
             let delivery = Self::parse(&text).ok_or_else(unexpected_reply)?;
             if wanted.takes(delivery.state) {

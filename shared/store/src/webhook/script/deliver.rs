@@ -129,8 +129,8 @@ impl Lease {
         }
     }
 
-    /// Keeps what came of an attempt: the text of the delivery was `before` and is `after`. False when the delivery is gone, or
-    /// somebody else has attempted it meanwhile; then nothing is kept.
+    /// Keeps what came of an attempt: the text of the delivery was `before` and is `after`. False when the delivery is
+    /// gone, or somebody else has attempted it meanwhile; then nothing is kept.
     ///
     /// # Errors
     /// [`StoreError`]; it may have been kept, and can be tried again.
@@ -217,8 +217,8 @@ impl Taken {
     }
 }
 
-/// The webhooks of all buckets whose time lies between `low` and `high` (scores of a sorted set), `most` of each bucket, with
-/// their times, as far as they can be reached in this batch. One batch trip on a single server.
+/// The webhooks of all buckets whose time lies between `low` and `high` (scores of a sorted set), `most` of each
+/// bucket, with their times, as far as they can be reached in this batch. One batch trip on a single server.
 pub async fn ready(batch: &Batch<'_>, low: &str, high: &str, most: usize) -> Vec<(Endpoint, u64)> {
     let reads: Vec<Read> = Bucket::all()
         .map(|bucket| Read::scored(bucket, bucket.webhooks_ready(), low, high, most))

@@ -1,5 +1,5 @@
-//! Twins of `dispatch.lua` and `dispatch_coalesced.lua`: deliveries of the events behind an account's cursor, and of violations that were
-//! coalesced (decision D72).
+//! Twins of `dispatch.lua` and `dispatch_coalesced.lua`: deliveries of the events behind an account's cursor, and of
+//! violations that were coalesced (decision D72).
 
 use super::{Endpoint, READY, TRIM};
 use crate::account::ModeField;
@@ -61,7 +61,7 @@ pub struct Cursor {
 /// Deliveries for one webhook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WebhookDeliveries {
-    /// The webhook's id.
+    /// Webhook id, `wh_…`.
     pub webhook: String,
     /// What it is told, in order.
     pub deliveries: Vec<DeliveryEvent>,
@@ -70,9 +70,9 @@ pub struct WebhookDeliveries {
 /// What both scripts have in common: whose deliveries are made, as of when.
 #[derive(Debug)]
 pub struct Step<'a> {
-    /// The account.
+    /// Account id, `acct_…`.
     pub account: &'a str,
-    /// The mode.
+    /// `live` or `test`.
     pub mode: Mode,
     /// Where it stood.
     pub cursor: Cursor,
@@ -108,7 +108,7 @@ pub struct DispatchCoalesced<'a> {
     pub groups: &'a [Group],
 }
 
-/// What became of it.
+/// Outcome of the script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dispatched {
     /// The deliveries are made.
@@ -304,7 +304,7 @@ impl Dispatch<'_> {
     /// Makes the deliveries and advances the cursor.
     ///
     /// # Errors
-    /// [`StoreError`]; it may have happened, and can be tried again from a new look.
+    /// [`StoreError`]; the script may have run. Safe to retry with a cursor read anew.
     pub async fn execute(&self, store: &Store) -> Result<Dispatched, StoreError> {
         let (step, tally) = (&self.step, self.tally);
         let (agents, groups) = (tally.changed_agents(), tally.changed_groups());
@@ -340,7 +340,7 @@ impl DispatchCoalesced<'_> {
     /// Makes the deliveries and forgets the violations.
     ///
     /// # Errors
-    /// [`StoreError`]; it may have happened, and can be tried again from a new look.
+    /// [`StoreError`]; the script may have run. Safe to retry with a cursor read anew.
     pub async fn execute(&self, store: &Store) -> Result<Dispatched, StoreError> {
         let step = &self.step;
         let mut args = vec![

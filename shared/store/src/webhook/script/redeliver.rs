@@ -16,7 +16,7 @@ pub static REDELIVER: LazyLock<Script> = LazyLock::new(|| {
     Script::new("webhook_redeliver", WhenFull::Refuse, &parts)
 });
 
-/// What became of it.
+/// Outcome of the script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Redelivered {
     /// It waits for its first attempt.
@@ -34,7 +34,7 @@ pub enum Redelivered {
 /// Asks for the delivery `id` of the webhook again. At most `waiting_max` deliveries wait.
 ///
 /// # Errors
-/// [`StoreError`]; it may have happened.
+/// [`StoreError`]; the script may have run.
 pub async fn redeliver(
     store: &Store,
     scope: &Scope<'_>,
