@@ -1,4 +1,4 @@
-//! The blocked addresses as the store keeps them, and a server's copy of them, which it asks at every request.
+//! Blocked client addresses: the list in the store, and the copy that a server consults at every request.
 
 mod copy;
 pub mod script;
@@ -13,21 +13,21 @@ use std::time::Duration;
 
 /// Pause between two reads of the list.
 pub const REFRESH_EVERY: Duration = Duration::from_secs(1);
-/// The field that tells whether the list changed.
+/// Field with the version of the list.
 const VERSION: &str = "version";
 
-/// A range that is blocked.
+/// A blocked range.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Blocked {
-    /// The range, in its canonical form.
+    /// Range, in its canonical form.
     pub range: IpNet,
-    /// Since when.
+    /// Time of blocking, in ms since 1970.
     pub since_ms: u64,
-    /// Why, if that was said.
+    /// The operator's reason.
     pub reason: Option<String>,
 }
 
-/// The whole list, IPv4 first, by address.
+/// Reads the whole list, IPv4 first, by address.
 ///
 /// # Errors
 /// [`StoreError`], also for a malformed entry.
@@ -35,7 +35,7 @@ pub async fn list(store: &Store) -> Result<Vec<Blocked>, StoreError> {
     read(store).await.map(|(list, _)| list)
 }
 
-/// The list and its version.
+/// Reads the list and its version.
 async fn read(store: &Store) -> Result<(Vec<Blocked>, Version), StoreError> {
     let mut fields: HashMap<String, String> = store.command(redis::cmd("HGETALL").arg(keys::BLOCKED)).await?;
     let version = Version::from_stored(fields.remove(VERSION));
@@ -53,7 +53,7 @@ async fn read(store: &Store) -> Result<(Vec<Blocked>, Version), StoreError> {
     Ok((list, version))
 }
 
-/// The version alone.
+/// Reads the version alone.
 async fn read_version(store: &Store) -> Result<Version, StoreError> {
     let command = redis::cmd("HGET").arg(keys::BLOCKED).arg(VERSION).to_owned();
     store.command(&command).await.map(Version::from_stored)

@@ -1,4 +1,4 @@
-//! The store's one key for checkpoints of audit chains, sealed in its own record.
+//! The store's signing key for checkpoints of audit chains, sealed in the store's record.
 
 use crate::audit::reseal_checkpoint_key::{FIELD, replace};
 use crate::keys::STORE;
@@ -6,34 +6,34 @@ use crate::{Store, StoreError};
 use crypto::checkpoint_key::CheckpointKey;
 use crypto::seal::{Keyring, SealError};
 
-/// Why there is no key to sign with.
+/// Why there is no signing key.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
-    /// The store does not answer.
+    /// The store gave no answer.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// It is sealed under a master key that is not configured, or cannot be sealed.
+    /// The key is sealed under a master key that is not configured, or cannot be sealed.
     #[error("the key of checkpoints: {0}")]
     Seal(#[from] SealError),
-    /// The store has no ledger, so nothing is written into it.
+    /// The store has no ledger epoch, so nothing may be written.
     #[error(
         "the store has no ledger epoch: it was never initialised (`tollgate-admin store init`), or it was wiped"
     )]
     NoLedger,
 }
 
-/// What became of the key when the master key was rotated.
+/// Outcome of resealing the key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rotated {
-    /// It is sealed under the newest master key now.
+    /// The key is now sealed under the newest master key.
     Done,
-    /// It was already, or there is none yet.
+    /// It already was, or there is no key yet.
     Current,
     /// It does not open with the configured master keys.
     Unopenable,
 }
 
-/// The key; a store that has none gets one. Of two that make one at once, one wins for both.
+/// Returns the key; creates it if the store has none. Of two concurrent creations one wins for both.
 ///
 /// # Errors
 /// [`KeyError`].
@@ -72,7 +72,7 @@ pub async fn rotate(store: &Store, keyring: &Keyring) -> Result<Rotated, KeyErro
         Err(SealError::DoesNotOpen) => return Ok(Rotated::Unopenable),
         Err(error) => return Err(error.into()),
     };
-    // Only another rotation changes it, and to the same key.
+    // Only a concurrent rotation changes it, and to the same key.
     replace(store, &old, &new).await?;
     Ok(Rotated::Done)
 }

@@ -1,43 +1,43 @@
-//! Looking up decisions by their ids: 20 bytes for each, packed into one text for every half minute of ids. An id's
-//! first characters are its time, so they name the text; a record is the next characters and the number of the entry.
+//! Index of decisions by id: 20 bytes each, packed into one text for every half minute of ids. An id starts with its
+//! time, so its first characters name the text; a record is the next characters and the number of the entry.
 
 use crate::keys::DECISION_KEY_CHARS;
 use domain::id::Kind;
 
-/// Characters of the id in a record, behind those that name the key: the rest of its time, and 45 random bits. What is
-/// found is compared with the whole id afterwards.
+/// Characters of the id in a record, after those in the key: the rest of its time and 45 random bits. Matches are
+/// compared with the whole id afterwards.
 const ID_CHARS: usize = 12;
-/// Digits of the number, in base 32.
+/// Base-32 digits of the entry number.
 const NUMBER_DIGITS: usize = 8;
 const RADIX: u32 = 32;
 
-/// Characters of the id in a record of a manifest, which holds them one by one: the key's, then those of a record.
+/// Characters of the id in a manifest's record: those of the key and those of a record.
 pub const NAME_CHARS: usize = DECISION_KEY_CHARS + ID_CHARS;
-/// Bytes of a record of a manifest.
+/// Bytes of a manifest's record.
 pub const ARCHIVED_BYTES: usize = NAME_CHARS + NUMBER_DIGITS;
 
-/// The part of the key and the record of the decision `id`, whose entry is `seq`; `None` for an id that is none.
+/// Returns key part and record of the decision `id` with entry `seq`; `None` if `id` is no decision id.
 #[must_use]
 pub fn record(id: &str, seq: u64) -> Option<(&str, String)> {
     let (start, found) = split(id)?;
     Some((start, format!("{found}{}", digits(seq)?)))
 }
 
-/// The record of the decision `id` in a manifest, where records are sorted: whatever is before it there is older.
+/// Returns the decision's record in a manifest. Records there are sorted, so earlier records are older.
 #[must_use]
 pub fn archived_record(id: &str, seq: u64) -> Option<String> {
     let (start, record) = record(id, seq)?;
     Some(format!("{start}{record}"))
 }
 
-/// The part of the decision's id that a record of a manifest begins with.
+/// Returns the part of a decision id with which a manifest's record starts.
 #[must_use]
 pub fn name(id: &str) -> Option<String> {
     let (start, found) = split(id)?;
     Some(format!("{start}{found}"))
 }
 
-/// The numbers of the entries among the records of a manifest that may be of the decision `id`, ascending.
+/// Finds the entry numbers in a manifest that may be of the decision `id`, ascending.
 #[must_use]
 pub fn find_archived(text: &str, id: &str) -> Vec<u64> {
     let Some(wanted) = name(id) else {
@@ -55,7 +55,7 @@ pub fn find_archived(text: &str, id: &str) -> Vec<u64> {
     numbers.collect()
 }
 
-/// The parts of the keys of the decisions among the records of a manifest, each once.
+/// Returns the key parts in a manifest, each once.
 pub fn archived_starts(text: &str) -> impl Iterator<Item = &str> {
     let count = text.len() / ARCHIVED_BYTES;
     let starts = (0..count).filter_map(move |at| {
@@ -66,7 +66,7 @@ pub fn archived_starts(text: &str) -> impl Iterator<Item = &str> {
     starts.filter(move |start| std::mem::replace(&mut before, start) != *start)
 }
 
-/// A number as records have it.
+/// Formats an entry number for a record.
 fn digits(seq: u64) -> Option<String> {
     let mut digits = [b'0'; NUMBER_DIGITS];
     let mut rest = seq;
@@ -79,13 +79,13 @@ fn digits(seq: u64) -> Option<String> {
     Some(number.to_owned())
 }
 
-/// The part of the key that `id` is looked up under.
+/// Returns the key part for `id`.
 #[must_use]
 pub fn key_part(id: &str) -> Option<&str> {
     split(id).map(|(start, _)| start)
 }
 
-/// The numbers of the entries in `text` that may be of the decision `id`, ascending.
+/// Finds the entry numbers in `text` that may be of the decision `id`, ascending.
 #[must_use]
 pub fn find(text: &str, id: &str) -> Vec<u64> {
     let Some((_, wanted)) = split(id) else {
@@ -100,7 +100,7 @@ pub fn find(text: &str, id: &str) -> Vec<u64> {
     numbers
 }
 
-/// The highest number of an entry in `text`.
+/// Returns the highest entry number in `text`.
 #[must_use]
 pub fn newest(text: &str) -> Option<u64> {
     let records = text.as_bytes().chunks_exact(ID_CHARS + NUMBER_DIGITS);
@@ -111,7 +111,7 @@ pub fn newest(text: &str) -> Option<u64> {
     numbers.max()
 }
 
-/// The parts of a decision's id that name its key and begin its record.
+/// Splits a decision id into key part and start of its record.
 fn split(id: &str) -> Option<(&str, &str)> {
     let rest = [Kind::Allow, Kind::Deny]
         .iter()

@@ -1,4 +1,4 @@
-//! Twin of `reseal_checkpoint_key.lua`: rotation of the master key, the key of checkpoints.
+//! Twin of `reseal_checkpoint_key.lua`: rotation of the master key for the checkpoint key.
 
 use crate::keys::STORE;
 use crate::script::{Script, WhenFull};
@@ -11,7 +11,7 @@ pub static RESEAL_CHECKPOINT_KEY: LazyLock<Script> = LazyLock::new(|| {
     Script::new("reseal_checkpoint_key", WhenFull::Refuse, &[source])
 });
 
-/// Where the store's record keeps the sealed key.
+/// Field of the store's record that holds the sealed key.
 pub const FIELD: &str = "checkpoint_key";
 
 /// Outcome of the script.
@@ -23,7 +23,7 @@ pub enum Replaced {
     Changed,
 }
 
-/// Puts `new` in the place of `old`.
+/// Replaces `old` by `new`.
 ///
 /// # Errors
 /// [`StoreError`]; safe to retry.

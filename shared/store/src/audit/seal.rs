@@ -1,5 +1,5 @@
-//! Twin of `seal.lua`: keep the hashes of a batch of audit entries, index them, and add them to the statistics of their
-//! days.
+//! Twin of `seal.lua`: stores the hashes of a batch of audit entries, indexes them, and adds them to the statistics of
+//! their days.
 
 use crate::audit::decisions;
 use crate::audit::statistics::AGENTS_MAX;
@@ -14,33 +14,33 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-/// The script. It runs on a full store too, since what is sealed can be archived.
+/// The script. Runs on a full store, since only sealed entries can be archived.
 pub static SEAL: LazyLock<Script> =
     LazyLock::new(|| Script::new("seal", WhenFull::Run, &[include_str!("seal.lua")]));
 
-/// Entries sealed by one run of the script.
+/// Most entries that one execution seals.
 pub const SEAL_BATCH: u64 = 500;
 
-/// How long a kept hold is remembered behind its entry: a little longer than it can be corrected.
+/// How long a kept hold is remembered after its entry: a little longer than it can be corrected.
 const KEPT_MEMORY: Duration = Duration::from_secs(KEPT_LIFE.as_secs() + 24 * 3600);
 
-/// Entries in a row, and their hashes.
+/// Consecutive entries with their hashes.
 #[derive(Debug)]
 pub struct Batch {
-    /// Hash of the entry before the first; none when that is the genesis.
+    /// Hash of the entry before the first; `None` for the genesis.
     pub before: Option<[u8; 32]>,
-    /// At least one and at most [`SEAL_BATCH`], with their hashes.
+    /// Entries and hashes, 1 to [`SEAL_BATCH`].
     pub entries: Vec<(Entry, [u8; 32])>,
 }
 
 /// Outcome of the script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SealedBatch {
-    /// The hashes are kept.
+    /// The hashes are stored.
     Done,
-    /// Somebody else sealed meanwhile; nothing happened, look again.
+    /// Another sealer was faster; nothing changed. Read the extent anew.
     Moved,
-    /// The chain in the store does not end with the hash that the batch begins after; nothing happened.
+    /// The stored chain does not end with the batch's `before`; nothing changed.
     Disagrees,
 }
 
@@ -48,7 +48,7 @@ impl Batch {
     /// Executes the script.
     ///
     /// # Errors
-    /// [`StoreError`]; the batch may have been sealed, and can be tried again.
+    /// [`StoreError`]; the batch may be sealed. Safe to retry.
     pub async fn execute(
         &self,
         store: &Store,
@@ -95,7 +95,7 @@ impl Batch {
         }
     }
 
-    /// The numbers for each list of the index, and the text for each key of decisions.
+    /// Returns the entry numbers for each index list, and the packed text for each key of decisions.
     fn indexes(
         &self,
         account: &AccountKeys,

@@ -1,7 +1,7 @@
-//! Statistics of an account and mode by UTC day: approved calls, what was spent and by whom, refusals by reason. The
-//! script that seals entries of the audit trail adds each once; read here.
+//! Daily statistics of an account and mode (UTC): approved calls, spend by agent, refusals by reason. The script that
+//! seals entries adds each once; this module reads them.
 //!
-//! Amounts are those of sealed entries: a call under way is in none of them yet.
+//! Only sealed entries count: a call in flight is not included yet.
 
 use crate::keys::AccountKeys;
 use crate::{Store, StoreError};
@@ -9,36 +9,36 @@ use domain::mode::Mode;
 use domain::money::Nanos;
 use std::collections::{BTreeMap, HashMap};
 
-/// Days that statistics are kept behind their own.
+/// Days for which statistics are kept.
 pub const DAYS_KEPT: u64 = 400;
-/// Agents that a day names; what the others spend is counted together.
+/// Most agents that a day names; the spend of further ones is one sum.
 pub const AGENTS_MAX: usize = 1000;
-/// The field of an agent's spending begins with it.
+/// Prefix of the fields with an agent's spend.
 pub(crate) const AGENT_PREFIX: &str = "a:";
-/// Stands for the agents that are not named; none can be called so.
+/// Stands for the agents that are not named; no agent id can be this.
 pub(crate) const OTHERS: &str = "*";
-/// The field of a reason's count begins with it.
+/// Prefix of the fields with a reason's count.
 pub(crate) const REASON_PREFIX: &str = "n:";
 
-/// A day.
+/// Statistics of one day.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Day {
     /// Days since 1970-01-01.
     pub number: u64,
     /// Approved calls.
     pub calls: u64,
-    /// What calls and spends cost.
+    /// Cost of calls and spends.
     pub spent: Nanos,
     /// Refused calls and spends by reason.
     pub refused: BTreeMap<String, u64>,
-    /// What each agent spent. Agents with approved calls that cost nothing are among them.
+    /// Spend by agent id, agents with free calls included.
     pub agents: HashMap<String, Nanos>,
-    /// What the agents spent that are not named.
+    /// Spend of the agents that are not named.
     pub others: Nanos,
 }
 
 impl Day {
-    /// The days `first` to `last`, in order, those without anything included.
+    /// Reads the days `first` to `last`, in order, empty ones included.
     ///
     /// # Errors
     /// [`StoreError`], also for a malformed record.
@@ -60,7 +60,7 @@ impl Day {
             .ok_or_else(|| StoreError::UnexpectedReply("statistics of a day".to_owned()))
     }
 
-    /// Refused calls and spends.
+    /// Returns the count of refused calls and spends.
     #[must_use]
     pub fn refusals(&self) -> u64 {
         self.refused.values().sum()
@@ -72,7 +72,7 @@ impl Day {
             ..Self::default()
         };
         for (field, value) in fields {
-            // Below zero only where a charge was given back that an earlier version had sealed.
+            // Negative only if a charge was given back that an earlier version had sealed.
             let value: i64 = value.parse().ok()?;
             let value = u64::try_from(value).unwrap_or(0);
             let nanos = Nanos::from_stored(value);

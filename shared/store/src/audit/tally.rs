@@ -1,4 +1,4 @@
-//! What a batch of entries adds to the statistics of their days, as the words that `seal.lua` takes.
+//! What a batch of entries adds to the statistics of their days, as arguments of `seal.lua`.
 
 use crate::audit::statistics::{AGENT_PREFIX, DAYS_KEPT, OTHERS, REASON_PREFIX};
 use domain::entry::Entry;
@@ -7,24 +7,24 @@ use domain::period::DAY_MS;
 use domain::statistics::{Amounts, Effect, effect_of};
 use std::collections::{BTreeMap, HashMap};
 
-/// What some entries add, day by day.
+/// Additions by day.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally(BTreeMap<u64, Day>);
 
-/// What they add to a day.
+/// Additions to one day.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Day {
-    /// In the order in which they came up: the first ones are named.
+    /// In order of appearance: the first ones are named.
     agents: Vec<String>,
     reasons: BTreeMap<&'static str, u64>,
-    /// Place of the agent, and what is charged whatever was before.
+    /// Index of the agent, and unconditional additions.
     charged: BTreeMap<usize, Amounts>,
-    /// The words of what depends on holds that were kept.
+    /// Arguments of additions that depend on kept holds.
     moves: Vec<[String; 8]>,
 }
 
 impl Tally {
-    /// What these entries add.
+    /// Sums the additions of `entries`.
     pub(crate) fn from_entries<'a>(entries: impl Iterator<Item = &'a Entry>) -> Self {
         let mut days: BTreeMap<u64, Day> = BTreeMap::new();
         let mut places: HashMap<(u64, &str), usize> = HashMap::new();
@@ -69,12 +69,12 @@ impl Tally {
         Self(days)
     }
 
-    /// The days, in the order of [`Tally::words`].
+    /// Returns the days, in the order of [`Tally::words`].
     pub(crate) fn days(&self) -> impl ExactSizeIterator<Item = u64> {
         self.0.keys().copied()
     }
 
-    /// The words for each day.
+    /// Returns the script's arguments for each day.
     pub(crate) fn words(&self) -> Vec<String> {
         let mut all = Vec::new();
         for (number, day) in &self.0 {
@@ -96,7 +96,7 @@ impl Tally {
 }
 
 impl Day {
-    /// What is added whatever was before: fields and amounts.
+    /// Returns the unconditional additions: fields and amounts.
     fn sums(&self) -> Vec<[String; 2]> {
         let charged = self.charged.values();
         let charged = charged.fold(Amounts::NONE, |sum, amounts| sum.plus(*amounts));
@@ -109,7 +109,7 @@ impl Day {
     }
 }
 
-/// The words of one move: see `move` in `seal.lua`, which counts places from 1.
+/// Returns the arguments of one `move` in `seal.lua`, which counts from 1.
 fn words(
     place: usize,
     amounts: Amounts,
@@ -129,7 +129,7 @@ fn words(
     ]
 }
 
-/// The field of an agent. A line that was made by hand may name what is none.
+/// Returns an agent's field. A line made by hand may name an invalid agent.
 fn field(agent: &str) -> String {
     let name = if is_agent_id(agent) { agent } else { OTHERS };
     format!("{AGENT_PREFIX}{name}")

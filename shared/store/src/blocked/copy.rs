@@ -1,6 +1,6 @@
-//! A server's copy of the blocked addresses. It remembers the newest version that it saw: a store with an older one
-//! lost changes (a replica took its master's place without them), and the ranges that the store no longer has stay
-//! blocked here until the operator has blocked them again.
+//! A server's copy of the blocked addresses. It remembers the newest version that it read. A store with an older
+//! version lost changes (a replica was promoted without them): the ranges missing there stay blocked here until the
+//! operator blocks them again.
 
 use super::{Version, read, read_version};
 use crate::{Store, StoreError};
@@ -12,19 +12,19 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Lost ranges that a line in the log names, at most.
+/// Most lost ranges that a log line names.
 const NAMED_MAX: usize = 50;
 
-/// What the copy says of a client.
+/// Verdict on a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// It may come in.
+    /// Not blocked.
     Free,
-    /// It is on the list.
+    /// Blocked.
     Blocked,
-    /// Its address is not known, and the list is not empty (decision D73).
+    /// The client's address is unknown and the list is not empty: refused (decision D73).
     Unknown,
-    /// The list was never read: nobody may come in.
+    /// The list was never read: every client is refused.
     Unread,
 }
 
@@ -32,27 +32,27 @@ pub enum Verdict {
 #[derive(Debug, Default)]
 pub struct BlockedCopy {
     copied: ArcSwapOption<Copied>,
-    /// Reads that began so far.
+    /// Number of the last read that was started.
     begun: AtomicU64,
-    /// Held by the one who takes in what was read.
+    /// Serialises updates.
     taking_in: Mutex<()>,
 }
 
 #[derive(Debug)]
 struct Copied {
-    /// What is in force.
+    /// Ranges in force.
     set: AddressSet,
-    /// What the store had.
+    /// Ranges in the store.
     listed: BTreeSet<IpNet>,
-    /// What the store had before it lost changes, and has not had since.
+    /// Ranges that the store lost and has not had since.
     lost: BTreeSet<IpNet>,
     version: Version,
-    /// Number of the read.
+    /// Number of the read that it comes from.
     read: u64,
 }
 
 impl BlockedCopy {
-    /// Whether the list was read.
+    /// Whether the list was ever read.
     pub fn is_read(&self) -> bool {
         self.copied.load().is_some()
     }
@@ -71,7 +71,7 @@ impl BlockedCopy {
         }
     }
 
-    /// Like [`BlockedCopy::judge`], but reads the list when it was not read yet.
+    /// Like [`BlockedCopy::judge`]; first reads the list if it was never read.
     pub async fn judge_now(&self, store: &Store, client: impl FnOnce() -> Option<IpAddr>) -> Verdict {
         if !self.is_read() {
             self.follow(store).await;
@@ -79,14 +79,14 @@ impl BlockedCopy {
         self.judge(client)
     }
 
-    /// Takes in what the store has, unless it is what is known. A store that does not answer changes nothing.
+    /// Refreshes the copy if the version changed. A store that does not answer changes nothing.
     pub async fn follow(&self, store: &Store) {
         match self.refresh(store).await {
             Ok(()) => {}
             Err(StoreError::UnexpectedReply(what)) => {
                 tracing::error!(what, "the blocked addresses make no sense; those known stay");
             }
-            // The watch on the store says that it is away, once.
+            // The store's health check logs it, once.
             Err(error) => tracing::debug!(
                 error = &error as &dyn std::error::Error,
                 "the blocked addresses cannot be read; those known stay"
@@ -107,7 +107,7 @@ impl BlockedCopy {
         Ok(())
     }
 
-    /// Takes in what was read, unless a later read was taken in before.
+    /// Updates the copy, unless a later read already did.
     fn take_in(&self, read: u64, listed: BTreeSet<IpNet>, version: Version) {
         let _turn = self.taking_in.lock().unwrap_or_else(PoisonError::into_inner);
         let known = self.copied.load_full();
@@ -142,7 +142,7 @@ impl BlockedCopy {
     }
 }
 
-/// Says what the store lost, and what to do.
+/// Logs which ranges the store lost, and what to do.
 fn complain(lost: &BTreeSet<IpNet>) {
     let named = lost.iter().take(NAMED_MAX).map(ToString::to_string);
     tracing::error!(

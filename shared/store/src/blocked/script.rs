@@ -1,4 +1,4 @@
-//! Twin of `blocked/change.lua`: block addresses and let them in again.
+//! Twin of `blocked/change.lua`: blocks and unblocks addresses.
 
 use crate::script::change::CLOCK;
 use crate::script::{Script, WhenFull};
@@ -7,8 +7,8 @@ use domain::blocked::{BLOCKED_MAX, canonical};
 use ipnet::IpNet;
 use std::sync::LazyLock;
 
-/// The script. A full store takes it: to turn somebody away must not wait for room. It is confirmed: no account's
-/// version tells that a lost server took a block back.
+/// The script. Runs on a full store: blocking must not wait for memory. Confirmed, since no account's version shows
+/// that a lost server took a block back.
 pub static BLOCKED: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         "blocked_change",
@@ -18,39 +18,39 @@ pub static BLOCKED: LazyLock<Script> = LazyLock::new(|| {
     .of_names()
 });
 
-/// What to do with a range.
+/// The requested change of a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change<'a> {
-    /// Answer nobody in it; for this reason, if one is given.
+    /// Block it, with an optional reason.
     Block(Option<&'a str>),
-    /// Answer them again.
+    /// Unblock it.
     Unblock,
 }
 
 /// Outcome of the script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Changed {
-    /// Both servers follow.
+    /// The list is changed; every server applies it within a second.
     Done,
-    /// It was so before.
+    /// The list already was so; nothing changed.
     AlreadySo,
-    /// There are as many ranges as there can be.
+    /// The list is at its maximum; nothing changed.
     TooMany,
 }
 
-/// Why it could not be done.
+/// Why the list could not be changed.
 #[derive(Debug, thiserror::Error)]
 pub enum ChangeError {
-    /// The store.
+    /// The store gave no usable answer.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// No randomness for the new version.
+    /// The operating system has no randomness for the new version.
     #[error(transparent)]
     NoEntropy(#[from] entropy::NoEntropy),
 }
 
-/// Changes the list, and waits until that is as safe as configured. Its version counts up, and ends in something
-/// random: a store that lost writes could count to the same number with another list.
+/// Changes the list and waits for the configured durability. The new version counts up and ends in a random part: a
+/// store that lost writes could count to the same number with another list.
 ///
 /// # Errors
 /// [`ChangeError`]; it may be repeated.

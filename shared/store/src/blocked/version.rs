@@ -1,11 +1,11 @@
-//! The version of the list of blocked addresses: `<count>-<random>`. Each change counts one up. The random part tells
-//! two changes with the same count apart: a store that lost writes can count to the same number with another list.
+//! Version of the list of blocked addresses, `<count>-<random>`. Each change increments the count. The random part
+//! distinguishes changes with the same count: a store that lost writes can count to the same number with another list.
 
-/// A version as the store has it.
+/// A version as stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Version {
     text: Option<String>,
-    /// Changes so far. `None` where there was none, and for a version of an earlier release, which does not count.
+    /// Count of changes. `None` before the first one, and for versions of an earlier release.
     count: Option<u64>,
 }
 
@@ -16,7 +16,7 @@ impl Version {
         Self { text, count }
     }
 
-    /// Whether a store that had `before` and now has this lost changes of the list.
+    /// Whether the list lost changes since `before`.
     pub(super) fn fell_from(&self, before: &Self) -> bool {
         match (before.count, self.count) {
             (None, _) => false,

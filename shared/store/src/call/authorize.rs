@@ -1,4 +1,4 @@
-//! Twin of `authorize.lua`: decide on a call and charge its estimate, in one step.
+//! Twin of `authorize.lua`: decides a call and charges its estimate, in one step.
 
 use crate::call::hold::{AsOf, HoldKeys, HoldName, NONE, memo};
 use crate::keys;
@@ -17,7 +17,7 @@ use std::time::Duration;
 
 /// The script.
 pub static AUTHORIZE: LazyLock<Script> = LazyLock::new(|| {
-    // A function that most calls do not need is made in the branch that does.
+    // A fragment that few calls need is compiled in its branch only.
     let fragments = [("run.lua", RUN), ("prune.lua", PRUNE)];
     let own = with_fragments(include_str!("authorize.lua"), &fragments);
     let inputs = Names {
@@ -27,11 +27,14 @@ pub static AUTHORIZE: LazyLock<Script> = LazyLock::new(|| {
     Script::with_inputs("authorize", WhenFull::Refuse, inputs, &[CLOCK, PERIOD, &own])
 });
 
-/// Run records live this long after their last call (decision D38): 35 days, and the minute for which the scripts may
-/// put off writing it.
+/// Lifetime of a run's record after its last call (decision D38): 35 days, plus the minute by which scripts may delay
+/// writing it.
 pub const RUN_LIFE: Duration = Duration::from_secs(35 * 24 * 3600 + 60);
 
-/// What an edge last heard of an account. A reply that is older than this means that the store lost writes.
+/// Most arguments of the script.
+const ARGUMENTS: usize = 16;
+
+/// What an edge last received about an account. An older reply means that the store lost writes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AccountView {
     /// Incremented by `store accept`.
@@ -43,7 +46,7 @@ pub struct AccountView {
 }
 
 impl AccountView {
-    /// How far the account had come.
+    /// Returns version and generation.
     #[must_use]
     pub const fn as_of(&self) -> AsOf {
         AsOf {
@@ -53,81 +56,80 @@ impl AccountView {
     }
 }
 
-/// One request to decide.
+/// Arguments of one decision.
 #[derive(Debug)]
 pub struct Authorize<'a> {
-    /// Whose call it is and how it will be named.
+    /// The names of the call in the ledger.
     pub name: &'a HoldName,
-    /// The virtual key used.
+    /// Id of the virtual key.
     pub key_id: &'a str,
-    /// What is known of the account.
+    /// Last known version and plan of the account.
     pub view: &'a AccountView,
-    /// The limits of the plan in `view`.
+    /// Limits of the plan in `view`.
     pub plan: &'a Plan,
-    /// The charge; `None` only counts the request against the rate and checks the key.
+    /// The charge; `None` only checks the key and counts the request against its rate.
     pub charge: Option<&'a Charge<'a>>,
 }
 
-/// What to charge.
+/// The charge of an approved call.
 #[derive(Debug)]
 pub struct Charge<'a> {
-    /// The estimate.
+    /// Estimate of the call's cost.
     pub estimate: Nanos,
     /// Whether the caller named the run.
     pub run_named: bool,
-    /// How long the hold may stay open.
+    /// Time until the reaper may keep the hold.
     pub hold_life: Duration,
-    /// Version of the price table behind the estimate.
+    /// Version of the price table that the estimate follows.
     pub price_version: &'a str,
-    /// The model asked for.
+    /// Requested model.
     pub model: &'a str,
-    /// The upstream's provider, whose key of the agent is to be used.
+    /// Provider of the upstream; the script returns the agent's key for it.
     pub provider: &'a str,
 }
 
-/// What the store decided.
+/// The decision.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The estimate is charged and a hold is open.
     Charged {
-        /// The provider key to use.
+        /// Id of the provider key to use.
         provider_key_id: String,
-        /// Its sealed form.
+        /// The sealed key.
         sealed: String,
     },
-    /// A request without a charge passed key and rate.
+    /// Request without a charge: key and rate passed.
     Counted,
-    /// Denied, which the audit log tells; of what was spent nothing changed.
+    /// Denied, with an audit entry. Nothing is charged.
     Denied(Denial),
-    /// Denied beyond the key's rate, and counted for the record of the key's rate window: there is no audit line of its
-    /// own (decision D70).
+    /// Denied beyond the key's rate, and counted for the record of its rate window: no audit entry of its own (decision
+    /// D70).
     CountedIn {
-        /// Why it is denied.
+        /// Reason.
         denial: Denial,
-        /// When the window ends, in ms since 1970 on the store's clock.
+        /// End of the window, in ms since 1970, on the store's clock.
         ends_ms: u64,
     },
-    /// A new run beyond the account's budget of runs (decision D71): denied as for its rate, which the audit log tells.
+    /// A new run would exceed the account's budget of runs (decision D71): denied like a rate, with an audit entry.
     RunsFull,
-    /// The key is revoked or was never one of this account's.
+    /// The key is revoked, or is not the account's.
     Revoked,
-    /// The limits sent belong to another plan than the account's; nothing changed. Ask again with those of the plan in
-    /// the answer's view.
+    /// The account has another plan than `plan`; nothing changed. Retry with the plan in the answer's view.
     OtherPlan,
-    /// The store holds an older state than was seen before, or does not know the account: it lost writes.
+    /// The account's state is older than `view`, or it does not exist: the store lost writes.
     Stale,
-    /// The id was used before, or voided; nothing changed.
+    /// The id was used or voided before; nothing changed.
     KnownId,
-    /// The counters cannot hold the sum; nothing changed.
+    /// A counter would overflow; nothing changed.
     TooMuch,
 }
 
-/// The outcome and the account as the store sees it now.
+/// The outcome, and the account's current version and plan.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// What was decided.
+    /// The decision.
     pub outcome: Outcome,
-    /// To be remembered for the next call.
+    /// The `view` for the next call.
     pub view: AccountView,
 }
 
@@ -135,12 +137,12 @@ impl Authorize<'_> {
     /// Executes the script.
     ///
     /// # Errors
-    /// [`StoreError`]. When it [may have run](StoreError::may_have_run), the id must be voided.
+    /// [`StoreError`]. If the script [may have run](StoreError::may_have_run), the caller must void the id.
     pub async fn execute(&self, store: &Store) -> Result<Answer, StoreError> {
         self.execute_with(&self.name.keys(), store).await
     }
 
-    /// The same with the keys of `name`, for whoever has them.
+    /// Like [`execute`](Self::execute), with the precomputed keys of `name`.
     ///
     /// # Errors
     /// As [`execute`](Self::execute).
@@ -148,7 +150,7 @@ impl Authorize<'_> {
         self.execute_keyed(&AUTHORIZE, keys, store).await
     }
 
-    /// Like [`execute`](Self::execute) with another script: the tests check that a changed one is noticed.
+    /// Like [`execute`](Self::execute) with another script: tests execute changed scripts.
     ///
     /// # Errors
     /// As [`execute`](Self::execute).
@@ -220,9 +222,9 @@ impl Authorize<'_> {
     }
 }
 
-/// Reads `word generation version plan`; or what follows `ok`: `generation version id sealed plan`; or what follows
-/// `counted_in`: `generation version end reason plan`. The plan comes last, since it alone may contain spaces. A word
-/// that is not known is an error, so that a store that answers anything unexpected never approves.
+/// Parses `word generation version plan`, `ok generation version id sealed plan` or `counted_in generation version end
+/// reason plan`. The plan is last, since it may contain spaces. An unknown word is an error, so that an unexpected
+/// reply never approves.
 fn parse(reply: &str) -> Result<Answer, StoreError> {
     let unexpected_reply = || StoreError::UnexpectedReply("authorize".to_owned());
     let mut rest = reply;

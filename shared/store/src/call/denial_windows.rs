@@ -1,6 +1,5 @@
-//! Counted denials: those of a virtual key beyond its requests a minute, by reason and rate window (decision D70).
-//! `authorize` counts them in one hash a bucket; when a window has ended, its count becomes the window's record in the
-//! audit trail.
+//! Counted denials: denials of a virtual key beyond its rate, by reason and rate window (decision D70). `authorize`
+//! counts them in one hash per bucket; the count of an ended window becomes its record in the audit trail.
 
 pub mod script;
 
@@ -13,32 +12,32 @@ use domain::entry::Entry;
 use domain::timestamp::iso_from_ms;
 use serde_json::{Value, json};
 
-/// Windows that one read of a bucket returns, about.
+/// Approximate windows per `HSCAN`.
 const SCANNED: usize = 100;
-/// Reads of a bucket in one look over it: 20,000 windows. What is beyond has its turn when these are recorded.
+/// Most reads of a bucket in one sweep, about 20,000 windows. Later sweeps reach the others.
 const SCANS_MAX: usize = 200;
 
-/// The denials of one window that were counted so far.
+/// Denials of one window so far.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Counted {
-    /// Name of the window in the bucket's hash: `<end> <reason> <account> <agent> <key>`.
+    /// Field in the bucket's hash: `<end> <reason> <account> <agent> <key>`.
     pub field: String,
     /// When the window ends, in ms since 1970 on the store's clock.
     pub ends_ms: u64,
-    /// Why they are denied.
+    /// Reason of the denials.
     pub denial: Denial,
     /// Account id, `acct_…`.
     pub account: String,
-    /// The agent that has the key.
+    /// Agent of the key.
     pub agent: String,
-    /// The virtual key.
+    /// Id of the virtual key.
     pub key_id: String,
-    /// How many, those included that have a record each.
+    /// Count, denials with a record of their own included.
     pub count: u64,
 }
 
 impl Counted {
-    /// Reads a field and its value; `None` for what is none.
+    /// Parses a field and its value; `None` if malformed.
     #[must_use]
     pub fn parse(field: &str, count: &str) -> Option<Self> {
         let mut words = field.split(' ');
@@ -55,13 +54,13 @@ impl Counted {
         words.next().is_none().then_some(counted)
     }
 
-    /// How many share the window's record.
+    /// Returns how many denials the window's record covers.
     #[must_use]
     pub const fn rest(&self) -> u64 {
         self.count.saturating_sub(OWN_RECORDS)
     }
 
-    /// The id of the window's record.
+    /// Returns the id of the window's record.
     #[must_use]
     pub fn record_id(&self) -> String {
         let window = DenialWindow {
@@ -72,7 +71,7 @@ impl Counted {
         window.record_id()
     }
 
-    /// The details of the window's record.
+    /// Returns the details of the window's record.
     pub(crate) fn data(&self) -> Value {
         json!({
             ID_FIELD: self.record_id(),
@@ -87,8 +86,7 @@ impl Counted {
         })
     }
 
-    /// The entry that the window would have if its record were written now; `None` while all of its denials have a
-    /// record each.
+    /// Returns the entry as if it were written now; `None` while each denial has its own record.
     #[must_use]
     pub fn entry(&self) -> Option<Entry> {
         let Value::Object(data) = self.data() else {
@@ -106,7 +104,7 @@ impl Counted {
     }
 }
 
-/// The windows of a bucket that are not recorded, [`SCANS_MAX`] reads at most.
+/// Calls `found` for each unrecorded window of a bucket, within [`SCANS_MAX`] reads.
 async fn all(store: &Store, bucket: Bucket, mut found: impl FnMut(Counted)) -> Result<(), StoreError> {
     let key = bucket.counted_denials();
     let mut cursor = "0".to_owned();
@@ -127,10 +125,10 @@ async fn all(store: &Store, bucket: Bucket, mut found: impl FnMut(Counted)) -> R
     Ok(())
 }
 
-/// Records the windows of a bucket that had ended at `now_ms`; how many got a record.
+/// Records the windows of a bucket that ended before `now_ms`. Returns how many got a record.
 ///
 /// # Errors
-/// [`StoreError`]; windows recorded before stay so, and the next sweep meets the others again.
+/// [`StoreError`]; recorded windows stay so, and the next sweep records the others.
 pub async fn sweep(store: &Store, bucket: Bucket, now_ms: u64) -> Result<u64, StoreError> {
     let mut ended = Vec::new();
     all(store, bucket, |counted| {
@@ -156,7 +154,7 @@ pub async fn sweep(store: &Store, bucket: Bucket, now_ms: u64) -> Result<u64, St
     Ok(recorded)
 }
 
-/// The open window of `account` whose record will have the id `record_id`.
+/// Finds the open window of `account` whose record will have the id `record_id`.
 ///
 /// # Errors
 /// [`StoreError`].

@@ -1,4 +1,4 @@
-//! A hold: the charge of an approved call that is not settled yet, and the keys that belong to it.
+//! A hold: the charge of an approved call that is not settled yet, with the keys that its scripts touch.
 
 use crate::keys::AccountKeys;
 use crate::script::names::inputs;
@@ -8,29 +8,24 @@ use domain::money::Nanos;
 use domain::period::Period;
 use serde::{Deserialize, Serialize};
 
-/// Name and text of the fragment that says whether a store without a hold can be believed.
+/// Fragment that decides whether a missing hold is evidence: the store may lack writes.
 pub(crate) const LACKS_WRITES: (&str, &str) = ("lacks_writes.lua", include_str!("lacks_writes.lua"));
 
-inputs! {
-    /// The keys of the scripts that end a hold: `settle`, `void` and `reap`.
-    pub(crate) struct EndKeys: &'a str { account, agent, run, hold, due, kept_index, kept_hold, audit_log }
-}
-
-/// What names a call in the ledger. Everything that resolves its hold starts from here.
+/// The names of a call in the ledger. Every script that ends its hold starts from them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HoldName {
     /// Account id, `acct_…`.
     pub account: String,
-    /// The agent that called.
+    /// Agent id.
     pub agent: String,
-    /// The run, the caller's or a generated one.
+    /// Run id, the caller's or a generated one.
     pub run: String,
-    /// The decision id, `allow_…`; the edge chooses it.
+    /// Decision id, `allow_…`; chosen by the edge.
     pub allow_id: String,
 }
 
-/// How far an account had come when its store was asked for a hold. A store in which it has not come as far lacks
-/// writes, and may lack that hold. The default is as far as every account has come.
+/// Version of an account when its store was asked for a hold. A store with an older version lacks writes, and may lack
+/// the hold. The default matches every account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct AsOf {
     /// Incremented by `store accept`.
@@ -45,7 +40,7 @@ impl AsOf {
     }
 }
 
-/// The keys of a hold, all in the account's bucket. A call makes them once, for both of its scripts.
+/// Keys of a hold, all in the account's bucket. Computed once per call, for both of its scripts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HoldKeys {
     pub(crate) of_account: AccountKeys,
@@ -60,7 +55,7 @@ pub struct HoldKeys {
 }
 
 impl HoldName {
-    /// The keys of this hold.
+    /// Computes the keys of this hold.
     #[must_use]
     pub fn keys(&self) -> HoldKeys {
         let keys = AccountKeys::new(&self.account);
@@ -80,52 +75,50 @@ impl HoldName {
 }
 
 impl HoldKeys {
-    /// The keys of `settle`, `void` and `reap`.
-    pub(crate) fn to_end(&self) -> [&str; EndKeys::NAMES.len()] {
-        let keys = EndKeys {
-            account: &self.account,
-            agent: &self.agent,
-            run: &self.run,
-            hold: &self.hold,
-            due: &self.due,
-            kept_index: &self.kept,
-            kept_hold: &self.kept_hold,
-            audit_log: &self.audit,
-        };
-        keys.into_values()
+    /// Returns the keys in the order that `settle`, `void` and `reap` declare.
+    pub(crate) fn to_end_keys(&self) -> [&str; 8] {
+        [
+            &self.account,
+            &self.agent,
+            &self.run,
+            &self.hold,
+            &self.due,
+            &self.kept,
+            &self.kept_hold,
+            &self.audit,
+        ]
     }
 }
 
 /// An open or kept hold, as stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hold {
-    /// Whose it is.
+    /// The names of the call.
     pub name: HoldName,
-    /// What was charged.
+    /// Charged estimate.
     pub estimate: Nanos,
-    /// The periods it was charged to.
+    /// Day and month that were charged.
     pub period: Period,
-    /// Whether the caller named the run (then the run has a record of its own).
+    /// Whether the caller named the run; only named runs have records.
     pub run_named: bool,
-    /// What the call was checked against, as [`Check`](domain::entry::Check) reads it; empty in a hold that an earlier
-    /// version opened.
+    /// Snapshot of the checks, parsed by [`Check`](domain::entry::Check); empty in holds of an earlier version.
     pub checks: String,
-    /// The virtual key used.
+    /// Id of the virtual key.
     pub key_id: String,
-    /// Version of the price table behind the estimate (decision D48).
+    /// Version of the price table that the estimate follows (decision D48).
     pub price_version: String,
-    /// The model asked for, cut to [`MODEL_MAX`] bytes.
+    /// Requested model, cut to [`MODEL_MAX`] bytes.
     pub model: String,
 }
 
 /// Longest model name kept in a hold, in bytes.
 pub const MODEL_MAX: usize = 128;
 
-/// The word of a memo in the place of a run or a price version where there is none.
+/// Stands in a memo for a missing run or price version.
 pub const NONE: &str = "-";
 
-/// The caller's part of the stored text, and of the audit line: everything that `authorize` only passes through. The
-/// model comes last, since it alone may contain spaces.
+/// Composes the part of the stored text and audit line that `authorize` only passes through. The model is last, since
+/// it may contain spaces.
 #[must_use]
 pub fn memo(name: &HoldName, key_id: &str, price_version: &str, model: &str) -> String {
     let end = (0..=MODEL_MAX.min(model.len()))
@@ -143,7 +136,7 @@ pub fn memo(name: &HoldName, key_id: &str, price_version: &str, model: &str) -> 
 }
 
 impl Hold {
-    /// Reads the stored text of the hold `allow_id`; `None` for a tombstone or a text that is none.
+    /// Parses the stored text of the hold `allow_id`; `None` for a tombstone or malformed text.
     #[must_use]
     pub fn parse(allow_id: &str, text: &str) -> Option<Self> {
         let mut words = text.splitn(6, ' ');

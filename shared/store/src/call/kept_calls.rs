@@ -1,12 +1,12 @@
-//! The kept holds of one account: calls that nobody settled by their deadline, and of which nothing more is known. The
-//! index is written by the script that seals the audit trail, so what an earlier version sealed is not in it.
+//! Kept holds of one account: calls that were not settled by their deadline and have no later entry. The script that
+//! seals the trail writes the index, so entries sealed by an earlier version are not in it.
 
 use crate::call::hold::Hold;
 use crate::keys::AccountKeys;
 use crate::{Store, StoreError};
 use domain::mode::Mode;
 
-/// The newest `most` of them with when they were sealed as kept, and how many there are. One that was settled just now
+/// Returns the newest `most` with the time of their sealed entry, and the count of all. A hold that was just settled
 /// may still be counted.
 ///
 /// # Errors

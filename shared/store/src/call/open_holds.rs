@@ -1,20 +1,20 @@
-//! Finding holds that nobody settled: open ones, and those that the reaper kept (specification, proxy spend ledger).
+//! Finds unsettled holds: open ones, and kept ones (specification, proxy spend ledger).
 
 use crate::call::hold::Hold;
 use crate::keys::{AccountKeys, Bucket};
 use crate::{Store, StoreError};
 
-/// Whether a hold still waits for its settlement.
+/// State of an unsettled hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
-    /// Charged, and within its deadline or not yet reaped.
+    /// Within its deadline, or not yet reaped.
     Open,
-    /// Past its deadline: its estimate stays charged until an operator corrects it.
+    /// Reaped: its estimate stays charged until an operator corrects it.
     Kept,
 }
 
 impl State {
-    /// The word used in lists.
+    /// The word in lists.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -38,18 +38,18 @@ impl State {
     }
 }
 
-/// A hold that was found.
+/// A hold with its state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
     /// The hold.
     pub hold: Hold,
     /// Open or kept.
     pub state: State,
-    /// The deadline of an open hold, or when a kept one was kept.
+    /// Deadline of an open hold, or when a hold was kept; in ms since 1970.
     pub at_ms: u64,
 }
 
-/// Where to look: the buckets of one account, or all.
+/// Returns the bucket of one account, or all buckets.
 fn buckets(account: Option<&str>) -> Vec<Bucket> {
     match account {
         Some(account) => vec![AccountKeys::new(account).bucket()],
@@ -57,19 +57,18 @@ fn buckets(account: Option<&str>) -> Vec<Bucket> {
     }
 }
 
-/// The text of the call under way `allow_id` in the account's bucket, which other accounts share; `None` when there is
-/// none.
+/// Reads the text of the hold `allow_id` in the account's bucket, which other accounts share; `None` if there is none.
 ///
 /// # Errors
 /// [`StoreError`].
 pub async fn text(store: &Store, account: &str, allow_id: &str) -> Result<Option<String>, StoreError> {
     let key = AccountKeys::new(account).bucket().hold(allow_id);
     let text: Option<String> = store.command(redis::cmd("GET").arg(key)).await?;
-    // The tombstone of a voided call is no hold.
+    // A voided call's tombstone is not a hold.
     Ok(text.filter(|text| text.starts_with("H ")))
 }
 
-/// Up to `limit` holds, of one account or of all.
+/// Lists up to `limit` holds, of one account or of all.
 ///
 /// # Errors
 /// [`StoreError`].
@@ -98,7 +97,7 @@ pub async fn list(store: &Store, account: Option<&str>, limit: usize) -> Result<
     Ok(all)
 }
 
-/// The hold `allow_id`, when it is open or kept.
+/// Finds the hold `allow_id` if it is open or kept.
 ///
 /// # Errors
 /// [`StoreError`].
@@ -116,7 +115,7 @@ pub async fn find(store: &Store, account: Option<&str>, allow_id: &str) -> Resul
     Ok(None)
 }
 
-/// `None` for one that was resolved since its index was read.
+/// `None` if the hold ended after its index was read.
 async fn read(
     store: &Store,
     bucket: Bucket,

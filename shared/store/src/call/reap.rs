@@ -1,4 +1,4 @@
-//! Twin of `reap.lua`, and the sweep over a bucket that calls it: holds past their deadline become kept holds.
+//! Twin of `reap.lua`, and the sweep over a bucket that executes it: holds past their deadline become kept holds.
 
 use crate::call::hold::{EndKeys, Hold};
 use crate::keys::Bucket;
@@ -19,33 +19,33 @@ pub static REAP: LazyLock<Script> = LazyLock::new(|| {
     Script::with_inputs("reap", WhenFull::Run, inputs, &parts)
 });
 
-/// Kept holds can be listed and corrected this long: 34 days, within the life of the run and the counters they were
-/// charged to.
+/// How long a kept hold can be listed and corrected: 34 days, within the lifetime of the run and the counters that it
+/// was charged to.
 pub const KEPT_LIFE: Duration = Duration::from_secs(34 * 24 * 3600);
 
-/// Holds looked at in one sweep of a bucket.
+/// Most holds in one sweep of a bucket.
 pub const SWEEP_LIMIT: usize = 100;
 
-/// What the reaper did with a hold.
+/// Outcome of reaping a hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reaped {
-    /// It is kept: its estimate stays charged.
+    /// Kept: its estimate stays charged.
     Kept,
-    /// Its deadline has not come.
+    /// Its deadline has not passed; nothing changed.
     Early,
-    /// It was settled or voided meanwhile.
+    /// It was settled or voided before.
     Gone,
 }
 
 /// Turns one overdue hold into a kept one.
 ///
 /// # Errors
-/// [`StoreError`]; the next sweep meets the hold again.
+/// [`StoreError`]; the next sweep retries.
 pub async fn reap(store: &Store, hold: &Hold) -> Result<Reaped, StoreError> {
     reap_as(&REAP, store, hold).await
 }
 
-/// Like [`reap`] with another script: the tests check that a changed one is noticed.
+/// Like [`reap`] with another script: tests execute changed scripts.
 ///
 /// # Errors
 /// As [`reap`].
@@ -65,7 +65,7 @@ pub async fn reap_as(script: &Script, store: &Store, hold: &Hold) -> Result<Reap
     }
 }
 
-/// Reaps what is overdue at `now_ms` in a bucket; returns the holds that were kept.
+/// Reaps the holds of a bucket that are overdue at `now_ms`. Returns those that were kept.
 ///
 /// # Errors
 /// [`StoreError`]; holds already reaped stay so.

@@ -1,4 +1,4 @@
-//! Twin of `settle.lua`: resolve a hold to what the call really cost.
+//! Twin of `settle.lua`: replaces the estimate of a hold by the real cost.
 
 use crate::call::hold::{AsOf, EndKeys, HoldKeys, HoldName, LACKS_WRITES};
 use crate::script::change::{CLOCK, END_HOLD};
@@ -19,36 +19,29 @@ pub static SETTLE: LazyLock<Script> = LazyLock::new(|| {
     Script::with_inputs("settle", WhenFull::Run, inputs, &[CLOCK, END_HOLD, &own])
 });
 
-inputs! {
-    /// The arguments; amounts are nano-USD.
-    struct SettleArgs: &'a str { allow_id, estimate, cost, how, generation, version }
-}
-/// How many of them are sent where it does not matter why there is no hold.
-const WITHOUT_VIEW: usize = 4;
-
-/// Resolves the hold of `name` from `estimate` to `cost`: the real cost, the estimate itself when it stays charged, or
-/// zero when it is released. Safe to repeat: a hold that is gone moves nothing.
+/// Settles the hold of `name` from `estimate` to `cost`: the real cost, the estimate if it stays charged, or zero if it
+/// is released. Safe to repeat: a missing hold changes nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settle {
     /// The hold.
     pub name: HoldName,
-    /// What was charged.
+    /// Charged estimate.
     pub estimate: Nanos,
-    /// What shall be charged.
+    /// Final charge.
     pub cost: Nanos,
-    /// How the call ended; the audit log calls the end of a hold that was kept before `corrected`, whatever this says.
+    /// How the call ended. For a kept hold the audit log says `corrected` instead.
     pub how: How,
 }
 
 /// Outcome of the script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Settled {
-    /// The difference was moved and the hold is gone.
+    /// The counters moved by the difference, and the hold is removed.
     Done,
-    /// There is no such hold: settled before or voided. Unless it was asked [as of](Settle::execute_as_of) the hold's
-    /// opening, it may be another ledger, or have lost the hold.
+    /// There is no such hold: it was settled or voided. Without [`execute_as_of`](Settle::execute_as_of) the store may
+    /// also be another ledger, or have lost the hold.
     Missing,
-    /// There is one, with another estimate. Nothing was moved.
+    /// The hold has another estimate; nothing changed.
     Mismatch,
 }
 
@@ -56,7 +49,7 @@ impl Settled {
     /// Every variant.
     pub const ALL: [Self; 3] = [Self::Done, Self::Missing, Self::Mismatch];
 
-    /// The word of the metric and the log.
+    /// The word in metrics and logs.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -71,12 +64,12 @@ impl Settle {
     /// Executes the script.
     ///
     /// # Errors
-    /// [`StoreError`]; the settlement may be repeated.
+    /// [`StoreError`]; safe to retry.
     pub async fn execute(&self, store: &Store) -> Result<Settled, StoreError> {
         self.execute_with(&self.name.keys(), store).await
     }
 
-    /// The same with the keys of `name`, for whoever has them.
+    /// Like [`execute`](Self::execute), with the precomputed keys of `name`.
     ///
     /// # Errors
     /// As [`execute`](Self::execute).
@@ -84,18 +77,17 @@ impl Settle {
         self.execute_keyed(&SETTLE, keys, None, store).await
     }
 
-    /// Like [`execute`](Self::execute), and believes a store without the hold only where the account has come as far as
-    /// when the hold was opened.
+    /// Like [`execute`](Self::execute), but accepts a missing hold only from an account whose version is at least
+    /// `as_of`.
     ///
     /// # Errors
-    /// As [`execute`](Self::execute); [`StoreError::LacksWrites`] where it has not.
+    /// As [`execute`](Self::execute); [`StoreError::LacksWrites`] if the account's version is older.
     pub async fn execute_as_of(&self, as_of: AsOf, store: &Store) -> Result<Settled, StoreError> {
         self.execute_keyed(&SETTLE, &self.name.keys(), Some(as_of), store)
             .await
     }
 
-    /// Like [`execute`](Self::execute) or [`execute_as_of`](Self::execute_as_of) with another script: the tests check
-    /// that a changed one is noticed.
+    /// Like the others with another script: tests execute changed scripts.
     ///
     /// # Errors
     /// As those.

@@ -1,4 +1,4 @@
-//! Twin of `snapshot.lua`: everything that a call or a spend of an agent would be checked against, seen at one moment.
+//! Twin of `snapshot.lua`: reads in one step everything that a call or a spend of an agent would be checked against.
 
 use crate::keys::{self, AccountKeys, IntentIndex};
 use crate::script::change::{AGENT_EXISTS, CLOCK, PERIOD, unexpected_reply};
@@ -22,18 +22,7 @@ pub static SNAPSHOT: LazyLock<Script> = LazyLock::new(|| {
     Script::with_inputs("snapshot", WhenFull::ReadOnly, inputs, &parts)
 });
 
-inputs! {
-    /// The keys.
-    struct StandingKeys: &'a str {
-        account, agent, run, agent_keys, active_keys, rate, virtual_key, account_runs, intents, transactions
-    }
-}
-inputs! {
-    /// The arguments. The last two are fields of the agent.
-    struct StandingArgs: &'a str { mode, run_named, key_id, provider_key_id, provider_key_sealed }
-}
-
-/// Whose standing is asked for.
+/// Arguments of the snapshot.
 #[derive(Debug, Clone, Copy)]
 pub struct SnapshotQuery<'a> {
     /// Account id, `acct_…`.
@@ -42,50 +31,51 @@ pub struct SnapshotQuery<'a> {
     pub mode: Mode,
     /// Agent id.
     pub agent: &'a str,
-    /// The run, when it is named.
+    /// Run id, if the request names one.
     pub run: Option<&'a str>,
-    /// The virtual key, when its own checks are asked for.
+    /// Virtual key id, if its own checks are of interest.
     pub key_id: Option<&'a str>,
-    /// The provider whose key of the agent would be used.
+    /// Provider whose key of the agent would be used.
     pub provider: &'a str,
 }
 
-/// What was seen.
+/// What a call or spend would be checked against.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snapshot {
     /// In ms since 1970, on the store's clock.
     pub at_ms: u64,
-    /// The account's plan.
+    /// Name of the account's plan.
     pub plan: String,
-    /// Whether there is such an agent (decision D22).
+    /// Whether the agent exists (decision D22).
     pub agent_exists: bool,
-    /// Whether a key for the provider is stored for it.
+    /// Whether the agent has a key for the provider.
     pub has_provider_key: bool,
-    /// The virtual key, when one was asked for.
+    /// State of the virtual key, if one was named.
     pub key: Option<KeySnapshot>,
-    /// Records that count against budgets.
+    /// Usage of budgets.
     pub records: Records,
-    /// Everything else; the limits of the plan are for the caller to fill in.
+    /// Counters, policies and wallet. The caller fills in the limits of the plan.
     pub spend: SpendSnapshot,
 }
 
-/// Records of the account and mode that count against its budgets (decision D71), as the scripts that hold them count.
+/// Records of the account and mode that count against its budgets (decision D71), as counted by the scripts that
+/// enforce them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Records {
-    /// Runs that have a record.
+    /// Count of runs with a record.
     pub runs: u64,
-    /// Whether the named run is one of them, or none is named.
+    /// Whether the named run has a record, or none is named.
     pub run_is_known: bool,
-    /// Intents that are not archived.
+    /// Count of intents in the store.
     pub intents: u64,
-    /// Bytes of their text.
+    /// Bytes of text in intents and escrows.
     pub text_bytes: u64,
-    /// Transactions that the account caused.
+    /// Count of transactions that the account caused.
     pub transactions: u64,
 }
 
 impl Records {
-    /// The budget that a spend would exceed, as `spend.lua` looks for it.
+    /// Returns the budget that a spend would exceed, in the order in which `spend.lua` checks.
     #[must_use]
     pub fn over_with_spend(&self, budgets: &Budgets, has_wallet: bool) -> Option<Budget> {
         let is_full = |budget: Budget, count: u64| count >= budgets.limit(budget);
@@ -101,27 +91,27 @@ impl Records {
         full.into_iter().find_map(|(budget, full)| full.then_some(budget))
     }
 
-    /// Whether the named run would be a record beyond the budget of runs.
+    /// Whether the named run would exceed the budget of runs.
     #[must_use]
     pub fn is_run_too_many(&self, budgets: &Budgets) -> bool {
         !self.run_is_known && self.runs >= budgets.limit(Budget::Runs)
     }
 }
 
-/// What was seen of a virtual key.
+/// State of a virtual key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeySnapshot {
-    /// The agent that holds it; `None` when there is no such key.
+    /// Agent of the key; `None` if the key does not exist.
     pub agent: Option<String>,
-    /// Active keys of the account that are older; `None` for a key that is not active.
+    /// Count of older active keys of the account; `None` if the key is not active.
     pub place: Option<u64>,
-    /// Requests in its minute so far.
+    /// Requests in the key's current minute.
     pub requests: u64,
-    /// When its minute ends, if one is open.
+    /// End of that minute, in ms since 1970, if one is open.
     pub resets_at_ms: Option<u64>,
 }
 
-/// What the script answers: see its head.
+/// Reply of the script: see its head.
 type Reply = (
     Vec<i64>,
     Vec<Option<String>>,
@@ -133,7 +123,7 @@ type Reply = (
 );
 
 impl SnapshotQuery<'_> {
-    /// Asks the store; `None` when there is no such account.
+    /// Executes the script; `None` if the account does not exist.
     ///
     /// # Errors
     /// [`StoreError`], also for malformed records.
@@ -225,7 +215,7 @@ impl SnapshotQuery<'_> {
             wallet_day,
             own_policy @ ..,
         ] = agent;
-        // In test mode nothing counts against a plan (decision D53).
+        // Test mode never counts against a plan (decision D53).
         let live = |text: Option<String>| text.filter(|_| self.mode == Mode::Live);
         let (policy, limits) = match own_policy {
             own @ [Some(_), ..] => policy(own)?,
@@ -258,7 +248,7 @@ impl SnapshotQuery<'_> {
     }
 }
 
-/// A policy's fields: `cap`, run, day, month, one transaction, approval.
+/// Parses a policy's fields: `cap`, run, day, month, one transaction, approval.
 fn policy(
     [enabled, run, day, month, transaction, approval]: [Option<String>; 6],
 ) -> Option<(Option<CapPolicy>, SpendPolicy)> {
@@ -276,7 +266,7 @@ fn policy(
     Some((enabled.is_some().then_some(cap), spend))
 }
 
-/// A count; what is not there is 0.
+/// Parses a count; 0 if absent.
 fn number(text: Option<String>) -> Option<u64> {
     text.map_or(Some(0), |text| text.parse().ok())
 }
@@ -285,7 +275,7 @@ fn nanos(text: Option<String>) -> Option<Nanos> {
     number(text).map(Nanos::from_stored)
 }
 
-/// A limit; what is not there or empty is none.
+/// Parses a limit; absent or empty is no limit.
 fn limit(text: Option<String>) -> Option<Option<Nanos>> {
     match text.filter(|text| !text.is_empty()) {
         None => Some(None),

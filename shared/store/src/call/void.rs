@@ -1,4 +1,4 @@
-//! Twin of `void.lua`: make sure that an authorize whose answer was lost never charges.
+//! Twin of `void.lua`: guarantees that an `authorize` whose reply was lost never charges.
 
 use crate::call::hold::{AsOf, EndKeys, HoldName, LACKS_WRITES};
 use crate::script::change::{CLOCK, END_HOLD};
@@ -18,44 +18,37 @@ pub static VOID: LazyLock<Script> = LazyLock::new(|| {
     Script::with_inputs("void", WhenFull::Run, inputs, &[CLOCK, END_HOLD, &own])
 });
 
-inputs! {
-    /// The arguments; the tombstone's life is in ms.
-    struct VoidArgs: &'a str { allow_id, tombstone_life, generation, version }
-}
-/// How many of them are sent where it does not matter why there is no hold.
-const WITHOUT_VIEW: usize = 2;
-
-/// How long a voided id stays refused. A command that was sent before cannot arrive later than its connection lives
-/// after the server went on; an hour is far beyond that.
+/// How long a voided id is refused. A command sent earlier can only arrive while its connection lives; an hour is far
+/// longer.
 pub const TOMBSTONE_LIFE: Duration = Duration::from_secs(3600);
 
-/// What the void met.
+/// Outcome of a void.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Voided {
-    /// The authorize had run; its charge was given back.
+    /// The `authorize` had run; its charge was given back.
     Refunded,
-    /// It had not run, and never will.
+    /// The `authorize` had not run, and never will.
     Barred,
 }
 
 /// Voids the hold `name`. Safe to repeat.
 ///
 /// # Errors
-/// [`StoreError`]; repeat it until it succeeds.
+/// [`StoreError`]; retry until it succeeds.
 pub async fn void(store: &Store, name: &HoldName) -> Result<Voided, StoreError> {
     void_as(&VOID, store, name, None).await
 }
 
-/// Like [`void`], and believes a store without the hold only where the account has come as far as it was known to
-/// before the authorize.
+/// Like [`void`], but accepts a missing hold only from an account whose version is at least `as_of`, the version known
+/// before the `authorize`.
 ///
 /// # Errors
-/// As [`void`]; [`StoreError::LacksWrites`] where it has not: then nothing is written.
+/// As [`void`]; [`StoreError::LacksWrites`] if the account's version is older: then nothing is written.
 pub async fn void_as_of(store: &Store, name: &HoldName, as_of: AsOf) -> Result<Voided, StoreError> {
     void_as(&VOID, store, name, Some(as_of)).await
 }
 
-/// Like [`void`] or [`void_as_of`] with another script: the tests check that a changed one is noticed.
+/// Like the others with another script: tests execute changed scripts.
 ///
 /// # Errors
 /// As those.

@@ -1,4 +1,4 @@
-//! What the store knows of the entries that have left it, and how they leave.
+//! Archived entries: what the store still knows of them, and their removal.
 
 use super::{Chain, Head, to_hash};
 use crate::audit::archive;
@@ -11,29 +11,29 @@ use domain::entry::Entry;
 use domain::mode::Mode;
 use domain::period::DAY_MS;
 
-/// Descriptions of segments that are read in one round trip.
+/// Segment descriptors read in one round trip.
 const SEGMENTS_AT_ONCE: usize = 200;
 
-/// How much of a chain is there to be archived.
+/// What of a chain can be archived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ArchiveBacklog {
-    /// The last archived entry.
+    /// Number of the last archived entry.
     pub archived: u64,
-    /// The last one whose decision has no look-up in the store any more.
+    /// Number of the last entry whose decision has no look-up in the store any more.
     pub forgotten: u64,
-    /// The last entry that may be archived: the last sealed one.
+    /// Number of the last entry that may be archived: the last sealed one.
     pub movable: u64,
-    /// How many sealed entries are in the store.
+    /// Count of sealed entries in the store.
     pub live: u64,
-    /// When the oldest line was written.
+    /// Time of the oldest line, in ms since 1970.
     pub oldest_ms: Option<u64>,
 }
 
 impl ArchiveBacklog {
-    /// How many reads it takes.
+    /// Count of reads that [`ArchiveBacklog::reads`] returns.
     pub const READS: usize = 3;
 
-    /// What is to be read for it: [`ArchiveBacklog::READS`] reads.
+    /// Returns the reads that it is made from.
     #[must_use]
     pub fn reads(keys: &AccountKeys, mode: Mode) -> Vec<Read> {
         let bucket = keys.bucket();
@@ -45,7 +45,7 @@ impl ArchiveBacklog {
         ]
     }
 
-    /// What was read; `None` when it makes no sense.
+    /// Parses the answers to those reads; `None` if they are malformed.
     pub fn from_answers(answers: &mut Answers) -> Option<Self> {
         let (archived, forgotten): (Option<u64>, Option<u64>) = answers.read()?;
         let live: u64 = answers.read()?;
@@ -70,13 +70,13 @@ impl ArchiveBacklog {
 }
 
 impl<'a> Chain<'a> {
-    /// The store it is in.
+    /// The store of this chain.
     #[must_use]
     pub const fn store(&self) -> &'a Store {
         self.store
     }
 
-    /// How much of it is there to be archived.
+    /// Reads what of the chain can be archived.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -87,7 +87,7 @@ impl<'a> Chain<'a> {
             .ok_or_else(|| StoreError::UnexpectedReply("an audit chain".to_owned()))
     }
 
-    /// The last archived entry, and the descriptions of segments from the one in place `skip` on, oldest first.
+    /// Reads the last archived entry, and the segment descriptors from index `skip` on, oldest first.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -117,7 +117,7 @@ impl<'a> Chain<'a> {
         }
     }
 
-    /// How many archived entries match an agent, a type, or both; and the last archived one.
+    /// Counts the archived entries that match an agent, a type, or both. Returns the last archived entry, too.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -138,7 +138,7 @@ impl<'a> Chain<'a> {
         Ok((if every { last } else { count.unwrap_or(0) }, last))
     }
 
-    /// The number of the first live entry at `at_ms` or later.
+    /// Finds the number of the first live entry at `at_ms` or later.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -148,7 +148,7 @@ impl<'a> Chain<'a> {
         self.first_at(&extent, at_ms, low, high).await
     }
 
-    /// Lets go of the oldest entries, which lie in a segment by now.
+    /// Removes the oldest entries, which a segment holds by now.
     ///
     /// # Errors
     /// [`StoreError`]; the script may have run. Safe to retry.
@@ -156,8 +156,8 @@ impl<'a> Chain<'a> {
         archived.execute(self.store, &self.keys, self.mode).await
     }
 
-    /// Lets go of the look-ups of decisions whose keys' parts are `starts`, where all entries named there are archived.
-    /// The decisions of all entries up to `done` are among them, or were before.
+    /// Removes the look-ups of decisions whose key parts are `starts`; all entries that these name must be archived.
+    /// Afterwards no entry up to `done` has a look-up.
     ///
     /// # Errors
     /// [`StoreError`]; safe to retry.

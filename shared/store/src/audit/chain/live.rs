@@ -1,4 +1,4 @@
-//! Reading the sealed entries that are still in the store: by number, by agent, type and time, by a decision's id.
+//! Reads sealed entries that are still in the store: by number, by agent, type and time, by decision id.
 
 use super::{ATTEMPTS, Chain, Extent, Head, shown, to_hash};
 use crate::StoreError;
@@ -6,45 +6,44 @@ use crate::audit::decisions;
 use crate::search::Search;
 use domain::entry::Sealed;
 
-/// A place in a list where nothing is.
+/// A rank beyond the end of every list.
 const NOWHERE: u64 = i64::MAX as u64;
 
-/// Which entries.
+/// A filter for entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Filter<'a> {
-    /// Those about this agent.
+    /// Entries about this agent only.
     pub agent: Option<&'a str>,
-    /// Those of this type.
+    /// Entries of this type only.
     pub kind: Option<&'a str>,
-    /// Those at this time or later.
+    /// At this time or later, in ms since 1970.
     pub from_ms: Option<u64>,
-    /// Those before this time.
+    /// Before this time, in ms since 1970.
     pub to_ms: Option<u64>,
 }
 
-/// Which of the entries that match a filter, from the newest backwards.
+/// A page of the entries that match a filter, newest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Backwards {
-    /// Those below this number.
+    /// Entries below this number only.
     pub before: u64,
-    /// Of these, not the newest so many.
+    /// Entries to skip.
     pub skip: u64,
-    /// At most so many.
+    /// Most entries on the page.
     pub count: u64,
 }
 
-/// Entries in a row.
+/// Consecutive entries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Row {
-    /// They are live.
+    /// The entries are in the store.
     Live(Vec<Sealed>),
     /// The first one is archived.
     Archived,
 }
 
 impl Chain<'_> {
-    /// The sealed entries from `first` on, `count` at most, ascending; those that are archived already are not among
-    /// them.
+    /// Reads at most `count` sealed entries from `first` on, ascending. Skips archived ones.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -59,7 +58,7 @@ impl Chain<'_> {
         Err(busy())
     }
 
-    /// The sealed entries from `first` on, `count` at most, ascending, when the first one is in the store.
+    /// Reads at most `count` sealed entries from `first` on, ascending, if the first one is in the store.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -104,8 +103,8 @@ impl Chain<'_> {
         Err(busy())
     }
 
-    /// The numbers of the live sealed entries that match, ascending, of those that `part` names; how many match in all;
-    /// and the last entry that was archived when this was so.
+    /// Returns the numbers of matching live sealed entries on the page `part`, ascending; the count of all matches; and
+    /// the last archived entry at that moment.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -135,8 +134,8 @@ impl Chain<'_> {
         Err(busy())
     }
 
-    /// How many entries up to number `end` the list of an agent, a type, or both names, archived ones included; `None`
-    /// when later ones are archived by now, so that nobody can tell them apart any more.
+    /// Counts the entries up to number `end` in the index of an agent, a type, or both, archived ones included. `None`
+    /// if later ones are archived, so that they cannot be told apart.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -165,7 +164,7 @@ impl Chain<'_> {
         Err(busy())
     }
 
-    /// The numbers of the entries that may be of the decision `id`: compare the ids.
+    /// Returns the numbers of entries that may be of the decision `id`; the caller compares the ids.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -178,7 +177,7 @@ impl Chain<'_> {
         Ok(decisions::find(text.as_deref().unwrap_or_default(), id))
     }
 
-    /// The first number, and the one behind the last, of the live sealed entries in the filter's span of time.
+    /// Returns the first number of the filter's time span, and the one after its last, among live sealed entries.
     async fn span(&self, extent: &Extent, filter: Filter<'_>) -> Result<(u64, u64), StoreError> {
         let (low, high) = (extent.archived.seq + 1, extent.sealed.seq + 1);
         let first = match filter.from_ms {
@@ -192,7 +191,7 @@ impl Chain<'_> {
         Ok((first, last.max(first)))
     }
 
-    /// The first entry at `at_ms` or later.
+    /// Finds the first entry at `at_ms` or later.
     pub(crate) async fn first_at(
         &self,
         extent: &Extent,
@@ -215,7 +214,7 @@ impl Chain<'_> {
         Ok(search.found())
     }
 
-    /// The first place in an index, of `length`, where `number` or a later one is.
+    /// Finds the first rank in an index of `length` at which `number` or a later one is.
     async fn place_of(&self, list: &str, length: u64, number: u64) -> Result<u64, StoreError> {
         let mut search = Search::between(0, length);
         while let Some(places) = search.places() {
@@ -232,8 +231,8 @@ impl Chain<'_> {
         Ok(search.found())
     }
 
-    /// The numbers from `first` to before `last` in an index, of those that `part` names; and how many there are in
-    /// all.
+    /// Returns the numbers from `first` up to, not including, `last` in an index, those on the page `part` only; and
+    /// the count of all.
     async fn listed(
         &self,
         list: &str,
@@ -258,14 +257,14 @@ impl Chain<'_> {
 }
 
 impl Backwards {
-    /// Which of the places from `low` to before `high`.
+    /// Returns the page's range among the ranks from `low` up to, not including, `high`.
     fn within(self, low: u64, high: u64) -> (u64, u64) {
         let end = high.saturating_sub(self.skip).max(low);
         (end.saturating_sub(self.count).max(low), end)
     }
 }
 
-/// When the line was written; one that is gone or makes no sense is later than all.
+/// Returns the time of a line. A missing or malformed line counts as later than all.
 fn time(line: Option<&[u8]>) -> u64 {
     let word = line.and_then(|line| line.split(|byte| *byte == b' ').nth(1));
     let word = word.and_then(|word| std::str::from_utf8(word).ok());

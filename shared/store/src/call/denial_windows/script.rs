@@ -1,4 +1,4 @@
-//! Twin of `denial_window.lua`: write the record of a rate window that has ended (decision D70).
+//! Twin of `denial_window.lua`: writes the record of an ended rate window (decision D70).
 
 use crate::call::denial_windows::Counted;
 use crate::script::change::{CHANGE, Event, Scope, unexpected_reply};
@@ -8,8 +8,7 @@ use domain::denial_window::KIND;
 use domain::mode::Mode;
 use std::sync::LazyLock;
 
-/// The script. It runs on a full store too: what it removes is about as long as what it writes, and that can be
-/// archived.
+/// The script. Runs on a full store: it removes about as many bytes as it writes, and the record can be archived.
 pub static DENIAL_WINDOW: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         "denial_window",
@@ -21,15 +20,15 @@ pub static DENIAL_WINDOW: LazyLock<Script> = LazyLock::new(|| {
 /// Outcome of recording a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recorded {
-    /// Its record is written, and its count is gone.
+    /// The record is written and the count removed.
     Done,
-    /// The window is open by the store's clock; nothing changed.
+    /// The window is still open on the store's clock; nothing changed.
     Early,
-    /// Another worker recorded it, or its account is gone; nothing changed.
+    /// Another worker recorded it, or the account does not exist; nothing changed.
     Changed,
 }
 
-/// Writes the record of `counted`, which holds more denials than have a record each.
+/// Writes the record of `counted`, which must hold more denials than have records of their own.
 ///
 /// # Errors
 /// [`StoreError`]; safe to retry.
@@ -37,7 +36,7 @@ pub async fn record(store: &Store, counted: &Counted) -> Result<Recorded, StoreE
     record_as(&DENIAL_WINDOW, store, counted).await
 }
 
-/// Like [`record`] with another script: the tests check that a changed one is noticed.
+/// Like [`record`] with another script: tests execute changed scripts.
 ///
 /// # Errors
 /// As [`record`].
