@@ -1,5 +1,5 @@
-//! The connection to the store: one multiplexed connection with deadlines that reconnects by itself, to a single server
-//! or to a cluster. Scripts run with EVALSHA and fall back to EVAL where the server does not know them yet.
+//! The connection to the store: one multiplexed, reconnecting connection with deadlines, to a single server or to a
+//! cluster. Scripts are sent as EVALSHA, and as EVAL if the server does not have them.
 
 pub mod batch;
 mod cluster;
@@ -31,32 +31,32 @@ use std::pin::{Pin, pin};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-/// What the address of a cluster starts with.
+/// Scheme of a cluster's address.
 const CLUSTER: &str = "redis-cluster://";
 /// Longest wait for a new connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(250);
-/// How long what was sent may stay without a word from the other machine, before the connection is given up and made
-/// anew. Without it the kernel hopes for a quarter of an hour.
+/// How long sent data may stay unacknowledged before the connection is closed and made anew. The kernel's default is
+/// about 15 minutes.
 const SILENCE_MAX: Duration = Duration::from_millis(2_500);
-/// A connection on which nothing happens is tried after this time, and then as often.
+/// Idle time before a keepalive probe, and interval of further probes.
 const KEEPALIVE: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(1));
 
-/// A handle on the store. Cloning is cheap; all clones share the connection.
+/// A handle on the store. Clones are cheap and share the connection.
 #[derive(Clone)]
 pub struct Store {
     link: Link,
     timeout: Duration,
-    /// How changes of money are confirmed; `None` when they are not.
+    /// How changes of money are confirmed; `None` if they are not.
     money: Option<Arc<ConfirmedWrites>>,
-    /// How many records accounts may make it keep.
+    /// Budgets of records, and their text for scripts.
     budgets: Arc<(Budgets, String)>,
-    /// What was seen of each account.
+    /// Newest known version of each account.
     versions: Arc<Versions>,
     /// See [`Store::replacing`].
     replaced: Vec<Arc<Script>>,
 }
 
-/// The budgets of `config/tollgate.toml`.
+/// Budgets of `config/tollgate.toml`.
 static DEFAULT_BUDGETS: LazyLock<Arc<(Budgets, String)>> = LazyLock::new(|| worded(default_budgets()));
 
 fn worded(budgets: Budgets) -> Arc<(Budgets, String)> {
@@ -78,11 +78,11 @@ impl std::fmt::Debug for Store {
 }
 
 impl Store {
-    /// A handle on the store at `url`. No connection is made before the first command, so a server that is down now
-    /// can be up later. Must be called inside the runtime that will use it.
+    /// Returns a handle on the store at `url`. The first command connects, so the server may start later. Must be
+    /// called inside the runtime that will use it.
     ///
     /// # Errors
-    /// [`StoreError::BadUrl`] when the address is none.
+    /// [`StoreError::BadUrl`] if the address is malformed.
     pub fn open(url: &str, timeout: Duration) -> Result<Self, StoreError> {
         Self::opened(url, None, timeout)
     }
@@ -102,10 +102,10 @@ impl Store {
         })
     }
 
-    /// Like [`Store::open`], as configured.
+    /// Like [`Store::open`], from the settings.
     ///
     /// # Errors
-    /// [`StoreError::BadUrl`] when the address is none, or the file of certificates cannot be read.
+    /// [`StoreError::BadUrl`] if the address is malformed or the certificate file cannot be read.
     pub fn from_settings(settings: &StoreSettings) -> Result<Self, StoreError> {
         let (url, timeout) = (
             settings.url.expose_secret(),
@@ -129,25 +129,25 @@ impl Store {
         Ok(store)
     }
 
-    /// The same store with other budgets of records than those of the default configuration (decision D71).
+    /// Returns the store with other budgets than those of the default configuration (decision D71).
     #[must_use]
     pub fn with_budgets(mut self, budgets: Budgets) -> Self {
         self.budgets = worded(budgets);
         self
     }
 
-    /// How many records of each kind an account may make it keep.
+    /// Returns the budgets of records.
     #[must_use]
     pub fn budgets(&self) -> Budgets {
         self.budgets.0
     }
 
-    /// The same as scripts read it.
+    /// Returns the budgets as scripts read them.
     pub(super) fn budget_words(&self) -> &str {
         &self.budgets.1
     }
 
-    /// Checks what [`Store::from_settings`] would, without a runtime.
+    /// Checks what [`Store::from_settings`] checks, without a runtime.
     ///
     /// # Errors
     /// As [`Store::from_settings`].
@@ -159,20 +159,20 @@ impl Store {
         }
     }
 
-    /// Whether commands go to a cluster.
+    /// Whether the store is a cluster.
     #[must_use]
     pub const fn is_cluster(&self) -> bool {
         matches!(self.link, Link::Cluster(..))
     }
 
-    /// Runs one command.
+    /// Executes one command.
     ///
     /// # Errors
-    /// [`StoreError`]; ask it whether the command may have run.
+    /// [`StoreError`]; [`may_have_run`](StoreError::may_have_run) says whether the command may have run.
     pub async fn command<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, StoreError> {
         let answer = match &self.link {
             Link::Single(server) => {
-                // Not as a `ConnectionLike`, which is behind a box.
+                // Not through `ConnectionLike`, which boxes each future.
                 let answered =
                     async { redis::from_redis_value(server.send(command).await?).map_err(Into::into) };
                 within(self.timeout, pin!(answered)).await
@@ -186,7 +186,8 @@ impl Store {
         answer.map_err(StoreError::unless_never_sent)
     }
 
-    /// Runs something within the deadline. A node of a cluster that does not answer may have been replaced.
+    /// Awaits a reply within the deadline. A cluster node that does not answer may have been replaced, so the slot map
+    /// is refreshed.
     async fn in_time<T>(&self, mut run: RedisFuture<'_, T>) -> Result<T, StoreError> {
         let answer = within(self.timeout, run.as_mut()).await;
         if let (Link::Cluster(cluster), Err(StoreError::NoAnswer(_))) = (&self.link, &answer) {
@@ -195,11 +196,11 @@ impl Store {
         answer
     }
 
-    /// Runs several commands in one round trip, not atomically. On a cluster all of them must share one slot, and be
-    /// reads or a transaction: they may run twice while the slot moves.
+    /// Executes several commands in one round trip, not atomically. On a cluster they must share one slot, and be reads
+    /// or a transaction: they may run twice while the slot moves.
     ///
     /// # Errors
-    /// [`StoreError`], also when a single command failed.
+    /// [`StoreError`], also if a single command failed.
     pub async fn pipeline<T: FromRedisValue>(&self, pipeline: &Pipeline) -> Result<T, StoreError> {
         match &self.link {
             Link::Single(server) => {
@@ -213,12 +214,11 @@ impl Store {
         }
     }
 
-    /// Runs a script with its keys and arguments, texts or bytes. One that changes an account is refused where the
-    /// store has less of it than this process has seen; the version that it answers with is remembered once the change
-    /// is as safe as `store.durability` says.
+    /// Executes a script. A script that changes an account is refused if the store has an older version of it than this
+    /// process knows; the version in its reply is recorded once the change is as durable as `store.durability` demands.
     ///
     /// # Errors
-    /// [`StoreError`]; ask it whether the script may have run.
+    /// [`StoreError`]; [`may_have_run`](StoreError::may_have_run) says whether the script may have run.
     pub async fn script<T: FromRedisValue>(
         &self,
         script: &Script,
@@ -232,7 +232,7 @@ impl Store {
             .unwrap_or(script);
         if script.is_versioned() {
             let args: Vec<&[u8]> = args.iter().map(AsRef::as_ref).collect();
-            // On the heap: calls of agents carry no room for it.
+            // On the heap, to keep the future of calls small.
             let run: BoxFuture<'_, _> = Box::pin(self.change(script, keys, args));
             let answer = run.await?;
             return redis::from_redis_value(answer)
@@ -241,7 +241,7 @@ impl Store {
         self.execute(script, keys, args).await
     }
 
-    /// Runs a script as it is, whatever it changes.
+    /// Executes a script without version check and confirmation.
     pub(crate) async fn execute<T: FromRedisValue>(
         &self,
         script: &Script,
@@ -265,7 +265,7 @@ impl Store {
     ) -> Result<T, StoreError> {
         match &self.money {
             Some(money) if script.is_confirmed() => {
-                // On the heap: calls of agents carry no room for it.
+                // On the heap, to keep the future of calls small.
                 let change = Change {
                     command,
                     key: first_key,
@@ -280,14 +280,13 @@ impl Store {
         }
     }
 
-    /// What this process has seen of each account.
+    /// Returns the newest known version of each account.
     #[must_use]
     pub fn versions(&self) -> &Versions {
         &self.versions
     }
 
-    /// The same store, on which another script runs in the place of the one of the same name: the tests check that a
-    /// changed script is noticed.
+    /// Returns the store with `script` in place of the script of the same name: tests execute changed scripts.
     #[must_use]
     pub fn replacing(&self, script: Script) -> Self {
         let mut store = self.clone();
@@ -300,7 +299,7 @@ fn text(answer: Value) -> Result<String, StoreError> {
     redis::from_redis_value(answer).map_err(|error| StoreError::UnexpectedReply(error.to_string()))
 }
 
-/// Runs `command` with a deadline. A command that missed it may still run later.
+/// Awaits `command` within a deadline. A command that missed it may still run later.
 async fn within<T>(
     timeout: Duration,
     command: Pin<&mut (impl Future<Output = redis::RedisResult<T>> + ?Sized)>,
@@ -312,7 +311,7 @@ async fn within<T>(
     answer.inspect_err(error_counters::count)
 }
 
-/// The certificates to trust instead of the usual ones.
+/// Reads the certificates to trust instead of the system's.
 fn roots(settings: &StoreSettings) -> Result<Option<Vec<u8>>, StoreError> {
     let file = &settings.ca_file;
     if file.as_os_str().is_empty() {
@@ -325,7 +324,7 @@ fn roots(settings: &StoreSettings) -> Result<Option<Vec<u8>>, StoreError> {
 }
 
 fn client(url: &str, root_cert: Option<Vec<u8>>) -> Result<redis::Client, StoreError> {
-    // Whoever opens a store over TLS needs a provider of cryptography; the first one installed stays.
+    // TLS needs a process-wide crypto provider; the first one installed stays.
     drop(rustls::crypto::ring::default_provider().install_default());
     let made = || -> RedisResult<redis::Client> {
         let address = url.into_connection_info()?.set_tcp_settings(tcp());
@@ -341,8 +340,8 @@ fn client(url: &str, root_cert: Option<Vec<u8>>) -> Result<redis::Client, StoreE
     made().map_err(|error| StoreError::BadUrl(format!("store.url: {error}")))
 }
 
-/// A connection whose other end went away without a word is noticed, whether something was sent or not. A command
-/// leaves at once: callers share the connection, and one would wait until what another sent was acknowledged.
+/// Keepalive and acknowledgement timeouts detect a peer that is gone. No delay (Nagle): callers share the connection,
+/// and one would wait for the acknowledgement of another's data.
 fn tcp() -> TcpSettings {
     let keepalive = TcpKeepalive::new()
         .with_time(KEEPALIVE.0)

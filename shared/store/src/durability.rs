@@ -1,40 +1,39 @@
-//! `store.durability`: how safely the store must have a change of money before its caller is told that it was done.
+//! `store.durability`: how durable a change of money must be before it is acknowledged.
 //!
-//! Metering (holds and their settlement) does not wait for it: what a crash takes from there is said in
-//! `docs/explanation/durability.md`.
+//! Metering (holds and settlements) does not wait for it; `docs/explanation/durability.md` says what a crash can lose
+//! of it.
 
 use crate::info::{field, number};
 use settings::durability::Durability;
 
-/// What one server offers.
+/// What one server can confirm.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Offer {
     /// How it confirms that a change is on its disk; else why it cannot.
     pub disk: Result<Disk, &'static str>,
-    /// Replicas that follow it now.
+    /// Replicas that follow now.
     pub replicas: u64,
-    /// Replicas that may take its place: those that follow it, and those that the cluster lists for it.
+    /// Replicas that may take over: those that follow, and those that the cluster lists.
     pub listed: u64,
 }
 
 /// How a server confirms that a change is on its disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Disk {
-    /// `WAITAOF`, where it can be believed.
+    /// `WAITAOF`, where it is reliable.
     WaitAof,
-    /// `appendfsync always`: each answer comes after its fsync.
+    /// `appendfsync always`: each reply follows its fsync.
     Always,
 }
 
-/// Where the operator reads what an exposed store can lose.
+/// Where the documentation says what an exposed store can lose.
 const EXPOSED: &str = "docs/explanation/durability.md, What can be lost";
 
-/// The first version of Redis whose `WAITAOF` says what is on disk. Earlier ones, and Valkey as far as known (8.1.1 was
-/// watched), have the command and answer before the fsync, unless they sync always:
-/// <https://github.com/redis/redis/pull/13793>.
+/// First major version of Redis whose `WAITAOF` replies after the fsync. Earlier ones, and Valkey as of 8.1.1, reply
+/// before it unless they sync always: <https://github.com/redis/redis/pull/13793>.
 const WAITAOF_SINCE: u64 = 8;
 
-/// The settings that [`Disk::Always`] hangs on, with the values that it needs.
+/// Settings that [`Disk::Always`] requires.
 pub(super) const ALWAYS: [(&str, &str); 3] = [
     ("appendonly", "yes"),
     ("appendfsync", "always"),
@@ -42,7 +41,7 @@ pub(super) const ALWAYS: [(&str, &str); 3] = [
 ];
 
 impl Offer {
-    /// Reads it from `INFO`, and from `CONFIG GET` where that is allowed.
+    /// Parses `INFO`, and `CONFIG GET` where that is permitted.
     #[must_use]
     pub fn from_info(info: &str, config: Option<&[(String, String)]>) -> Self {
         let version = field(info, "redis_version").and_then(|text| text.split('.').next()?.parse().ok());
@@ -69,7 +68,7 @@ impl Offer {
         }
     }
 
-    /// The same of a master for which its cluster lists so many replicas.
+    /// Returns the offer of a master for which the cluster lists `listed` replicas.
     #[must_use]
     pub fn listed(self, listed: u64) -> Self {
         Self {
@@ -78,37 +77,35 @@ impl Offer {
         }
     }
 
-    /// How many replicas a change waits for under `auto`: one, where there is one that may take the server's place,
-    /// also while it is out of step.
+    /// Returns how many replicas a change waits for under `auto`: one, if any may take over, also while it lags.
     #[must_use]
     pub fn auto_replicas(&self) -> u8 {
         u8::from(self.listed > 0)
     }
 }
 
-/// Whether each answer comes after its fsync.
+/// Whether each reply follows its fsync.
 pub(super) fn is_always(config: &[(String, String)]) -> bool {
     ALWAYS
         .iter()
         .all(|(name, wanted)| config.iter().any(|(key, value)| key == name && value == wanted))
 }
 
-/// How changes of money stand.
+/// Durability of changes of money.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Status {
-    /// What is configured.
+    /// The configured durability.
     pub asked: Durability,
-    /// What is confirmed now: never [`Durability::Auto`].
+    /// The durability in effect; never [`Durability::Auto`].
     pub confirmed: Durability,
-    /// What speaks against `asked`, or for `auto` against more than `async`.
+    /// Why the servers cannot do `asked`, or under `auto` more than `async`.
     pub lacks: Option<String>,
-    /// Whether a replica may take the place of a server without having what was acknowledged: then a failover takes
-    /// that back.
+    /// Whether a replica may take over without acknowledged changes: a failover then loses them.
     pub exposed: bool,
 }
 
 impl Status {
-    /// What `asked` comes to on servers that offer this.
+    /// Evaluates `asked` on servers with these offers.
     #[must_use]
     pub fn from_offers(asked: Durability, offers: &[Offer]) -> Self {
         let why_not = offers
@@ -147,7 +144,7 @@ impl Status {
         matches!(self.asked, Durability::Aof | Durability::Replicas(_)) && self.lacks.is_some()
     }
 
-    /// One sentence for the operator.
+    /// Returns one sentence for the operator.
     #[must_use]
     pub fn sentence(&self) -> String {
         let asked = self.asked;

@@ -1,8 +1,8 @@
-//! What can go wrong with the store, sorted by the one question that matters: did the command run or not?
+//! Errors of the store, sorted by the one question that matters: may the command have run?
 
 use domain::budget::Budget;
 
-/// A store call that gave no usable answer.
+/// Why a store call gave no usable answer.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The server refused the command before running it: full, read-only, loading, script missing.
@@ -10,17 +10,17 @@ pub enum StoreError {
     Refused {
         /// The server's error code, such as `OOM` or `READONLY`.
         code: String,
-        /// What the client library said.
+        /// The client library's error.
         #[source]
         source: redis::RedisError,
     },
-    /// No answer in time, or the connection broke: the command may have run.
+    /// No answer in time, or a broken connection: the command may have run.
     #[error("the store did not answer")]
     NoAnswer(#[source] Option<redis::RedisError>),
-    /// There is no connection and none could be made: the command was never sent.
+    /// No connection could be made: the command was never sent.
     #[error("the store did not answer")]
     NotConnected(#[source] redis::RedisError),
-    /// What changes money cannot be made as safe as `store.durability` says.
+    /// A change of money cannot be made as durable as `store.durability` demands.
     #[error("{}: {why}", if *.ran { "not confirmed as safe" } else { "refused" })]
     NotDurable {
         /// Whether the command may have run.
@@ -28,19 +28,20 @@ pub enum StoreError {
         /// What is missing.
         why: String,
     },
-    /// The account has as many records of a kind as it may make the store keep (decision D71); nothing was changed.
+    /// The account has reached a budget of records (decision D71); nothing changed.
     #[error("the budget of {most} {} is used up (limits.{})", .budget.noun(), .budget.as_str())]
     OverBudget {
-        /// The kind.
+        /// The budget.
         budget: Budget,
-        /// How many it may have.
+        /// Its limit.
         most: u64,
     },
-    /// The store does not know the account, or not as far as it was seen before: it is another ledger, or lost writes.
-    /// What it lacks says nothing, and nothing was changed.
+    /// The account does not exist, or in an older version than known: another ledger, or lost writes. Absent data
+    /// proves nothing; nothing changed.
     #[error("the store does not know the account, or lost writes of it")]
     LacksWrites,
-    /// The store has less of this account than this process has seen: it lost writes (decision D47). Nothing was done.
+    /// The store has an older version of the account than this process knows: it lost writes (decision D47). Nothing
+    /// changed.
     #[error(
         "the store lost writes of account {account}; look at what is missing, then `tollgate-admin store accept --account {account}`"
     )]
@@ -48,13 +49,13 @@ pub enum StoreError {
         /// Account id, `acct_…`.
         account: String,
     },
-    /// An answer that the caller does not understand.
+    /// A reply that the caller does not understand.
     #[error("the store's answer makes no sense: {0}")]
     UnexpectedReply(String),
-    /// A page was to start behind a position that the list cannot have; nothing was read.
+    /// A page's start position is not of this list; nothing was read.
     #[error("the list has no such position")]
     BadPosition,
-    /// What was asked for has left the store, and where it went it cannot be read.
+    /// The data is archived, and the archive cannot be read.
     #[error("{0}")]
     Archive(String),
     /// The address or its options are wrong.
@@ -63,7 +64,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Whether the command may have had an effect although no usable answer came.
+    /// Whether the command may have run although no usable answer came.
     #[must_use]
     pub const fn may_have_run(&self) -> bool {
         !matches!(
@@ -80,8 +81,8 @@ impl StoreError {
         )
     }
 
-    /// What the server said of a script that broke off: something in the account is not what it should be, and trying
-    /// again does not change that.
+    /// Returns the server's message about a script that failed midway: the account's data is malformed, and a retry
+    /// fails, too.
     #[must_use]
     pub fn broken_script(&self) -> Option<String> {
         match self {
@@ -93,8 +94,7 @@ impl StoreError {
         }
     }
 
-    /// Whether the server gave no answer, or none to anybody now: another command for it is likely to end as this one
-    /// did.
+    /// Whether the server gave no answer, or serves nobody now: its next command is likely to fail, too.
     #[must_use]
     pub fn is_of_its_server(&self) -> bool {
         match self {
@@ -105,8 +105,8 @@ impl StoreError {
         }
     }
 
-    /// Recognises a command that was never sent, because there was no connection to send it on and none could be made.
-    /// On a cluster a command that was sent before is sent again only when the first node refused it.
+    /// Turns the error of a command that was never sent into [`StoreError::NotConnected`]. On a cluster a sent command
+    /// is sent again only if the first node refused it.
     pub(super) fn unless_never_sent(self) -> Self {
         match self {
             Self::NoAnswer(Some(source)) if source.is_connection_refusal() => Self::NotConnected(source),
@@ -115,10 +115,10 @@ impl StoreError {
     }
 }
 
-/// Stands in what the server says of a command that failed within a script, before the script's hash and the line.
+/// Precedes hash and line in the server's message about a script's failed command.
 const IN_SCRIPT: &str = " script: ";
 
-/// Codes with which the server refuses a command *before* any of its effects.
+/// Error codes of a refusal *before* any effect.
 const REFUSALS: [&str; 13] = [
     "OOM",
     "READONLY",
@@ -135,7 +135,7 @@ const REFUSALS: [&str; 13] = [
     "TRYAGAIN",
 ];
 
-/// Those of them with which it refuses everybody.
+/// Those with which a server refuses everybody.
 const NOBODY_NOW: [&str; 5] = ["LOADING", "BUSY", "MASTERDOWN", "CLUSTERDOWN", "READONLY"];
 
 impl From<redis::RedisError> for StoreError {

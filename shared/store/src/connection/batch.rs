@@ -1,5 +1,5 @@
-//! Work on what many servers hold, in one go, while one of them may be away: what can be reached is worked on, and what
-//! is on a server that gave no answer is put off to the next batch instead of waited for again and again.
+//! A batch of work on many servers, some of which may be away. Work on a server that gave no answer once is skipped for
+//! the rest of the batch, so that one dead server does not cost a timeout each time.
 
 use super::Store;
 use super::scan::Node;
@@ -9,14 +9,14 @@ use crate::read::{Answers, Read};
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 
-/// One batch.
+/// A batch: its store, the servers without an answer, and the first failure.
 #[derive(Debug)]
 pub struct Batch<'a> {
     store: &'a Store,
     state: Mutex<State>,
 }
 
-/// What was not reached.
+/// What failed so far.
 #[derive(Debug, Default)]
 struct State {
     away: HashSet<Node>,
@@ -24,7 +24,7 @@ struct State {
 }
 
 impl<'a> Batch<'a> {
-    /// Begins a batch on this store.
+    /// Starts a batch on this store.
     #[must_use]
     pub fn new(store: &'a Store) -> Self {
         Self {
@@ -33,8 +33,7 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Does some of the work, on what a bucket holds; `None` when that failed, or its server gave no answer in this
-    /// batch.
+    /// Awaits work on a bucket's data; `None` if it failed or the bucket's server is unreachable in this batch.
     pub async fn run<T>(
         &self,
         bucket: Bucket,
@@ -52,7 +51,7 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Whether the server of a bucket gave no answer in this batch.
+    /// Whether the bucket's server gave no answer in this batch.
     #[must_use]
     pub fn is_unreachable(&self, bucket: Bucket) -> bool {
         let away =
@@ -60,14 +59,14 @@ impl<'a> Batch<'a> {
         self.with(away)
     }
 
-    /// Takes in what the server of a bucket answered with: where that was nothing, all that it holds is put off.
+    /// Records an error of the bucket's server. If it gave no answer, the batch skips all that it holds.
     pub fn note_error(&self, bucket: Bucket, error: &StoreError) {
         if error.is_of_its_server() {
             self.with(|state| state.away.insert(self.store.node_of(bucket)));
         }
     }
 
-    /// Notes that work failed: of which bucket, where it was of one.
+    /// Records a failure, of a bucket's work or of other work.
     pub fn failed(&self, bucket: Option<Bucket>, error: StoreError) {
         if let Some(bucket) = bucket {
             self.note_error(bucket, &error);
@@ -77,17 +76,17 @@ impl<'a> Batch<'a> {
         });
     }
 
-    /// What came of work that is of no bucket, or `None` when it failed.
+    /// Returns the result of work that belongs to no bucket, or `None` if it failed.
     pub fn note<T>(&self, done: Result<T, StoreError>) -> Option<T> {
         done.map_err(|error| self.failed(None, error)).ok()
     }
 
-    /// Like [`Store::many`]; what could not be read has no answer, and reads as `None`.
+    /// Like [`Store::many`]; reads of unreachable servers return `None`.
     pub async fn many(&self, reads: &[Read]) -> Answers {
         self.store.read_in(self, reads).await
     }
 
-    /// Whether all of it was done.
+    /// Ends the batch.
     ///
     /// # Errors
     /// The first failure.

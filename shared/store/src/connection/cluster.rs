@@ -1,8 +1,8 @@
-//! The connections to a cluster: one to each master, and which of them serves which slot.
+//! Connections to a cluster: one per master, and the map of slots.
 //!
-//! Each master has a connection of its own that nothing else waits for, so a node that is away costs its own accounts
-//! only. (With the library's cluster client, version 1.8.1, the accounts of every node were denied for over a minute
-//! when one master was killed under load.) A command is sent again only when it surely did not run.
+//! Nothing else waits for a master's connection, so a node that is away affects only its own accounts. (With the
+//! library's cluster client, version 1.8.1, the accounts of every node were denied for over a minute when one master
+//! was killed under load.) A command is sent again only if it certainly did not run.
 
 mod slots;
 
@@ -24,20 +24,20 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-/// How often a command is sent again that surely did not run: to another node, or after a pause.
+/// Most retries of a command that certainly did not run: on another node, or after a pause.
 const AGAIN: usize = 5;
-/// The pause before it is sent again to where nothing could be done. All of them fit into the deadline of a command.
+/// Pause before a retry where the node could not serve the slot. All pauses together fit into a command's deadline.
 const PAUSE: Duration = Duration::from_millis(25);
-/// The shortest time between two looks at who serves what.
+/// Shortest time between two refreshes of the slot map.
 const REFRESH_EVERY: Duration = Duration::from_millis(100);
-/// Longest wait for a node's word on who serves what.
+/// Longest wait for a node's report.
 const REFRESH_TIMEOUT: Duration = Duration::from_millis(400);
 
-/// A cluster.
+/// A cluster: its seeds, its masters and the slot map.
 pub(super) struct Cluster {
     /// `user:password@`, or nothing.
     login: String,
-    /// Nodes that were named, which may be masters or not.
+    /// Configured nodes, masters or not.
     seeds: Vec<String>,
     timeout: Duration,
     map: ArcSwap<SlotMap<Master>>,
@@ -45,7 +45,7 @@ pub(super) struct Cluster {
     turn: AtomicUsize,
 }
 
-/// When the nodes were last asked, and how good was what the map is made of.
+/// Time and quality of the last refresh.
 #[derive(Default)]
 struct LastRefresh {
     at: Option<Instant>,
@@ -58,20 +58,20 @@ impl LastRefresh {
     }
 }
 
-/// A master, by `host:port`, and the connection to it.
+/// A master's `host:port` and connection.
 #[derive(Clone)]
 pub(super) struct Master {
     pub(super) address: String,
     connection: Server,
 }
 
-/// What to do after an error.
+/// What follows an error.
 pub(super) enum Next {
-    /// Nothing: it may have run, or is refused for good.
+    /// Return the error: the command may have run, or is refused for good.
     End,
-    /// Send it to the node that serves the slot by now.
+    /// Send it again by the refreshed map.
     Again,
-    /// Send it to this node, once.
+    /// Send it to this node once, after `ASKING`.
     SendAsking(String),
 }
 
@@ -104,21 +104,21 @@ impl Cluster {
         client(&format!("redis://{}{address}", self.login), None)
     }
 
-    /// How to connect to a node.
+    /// Returns the connection info of a node.
     ///
     /// # Errors
-    /// The address is none.
+    /// The address is malformed.
     pub(super) fn info(&self, address: &str) -> RedisResult<ConnectionInfo> {
         let client = self.client(address).map_err(unusable)?;
         Ok(client.get_connection_info().clone())
     }
 
-    /// Whether a node is among the masters, as far as known.
+    /// Whether a node is a known master.
     pub(super) fn knows(&self, address: &str) -> bool {
         self.map.load().named(address).is_some()
     }
 
-    /// A connection to a node, to ask it who serves what.
+    /// Connects to a node, to read its report.
     async fn dial(&self, address: &str) -> RedisResult<MultiplexedConnection> {
         let client = self.client(address).map_err(unusable)?;
         let config = AsyncConnectionConfig::new()
@@ -138,8 +138,8 @@ impl Cluster {
         })
     }
 
-    /// The master at an address that a node has told of. It stays in the map, without slots of its own, until the next
-    /// look: while a slot moves there, each of its commands goes there.
+    /// Returns the master at an address that a redirection named. It stays in the map, without slots, until the next
+    /// refresh: while a slot migrates, each of its commands goes there.
     fn master_at(&self, address: &str) -> RedisResult<Master> {
         let master = self.master(address)?;
         if self.map.load().named(address).is_none() {
@@ -148,7 +148,7 @@ impl Cluster {
         Ok(master)
     }
 
-    /// The master of a slot, or any.
+    /// Returns the master of a slot, or any master.
     async fn master_of(self: &Arc<Self>, slot: Option<u16>) -> RedisResult<Master> {
         for look in [true, false] {
             let map = self.map.load();
@@ -168,14 +168,14 @@ impl Cluster {
         Err(nobody.into())
     }
 
-    /// The address of the master that serves the slot of `key`, as far as known.
+    /// Returns the address of the master of `key`'s slot, if known.
     pub(super) fn address_of(&self, key: &str) -> Option<String> {
         let map = self.map.load();
         let master = map.at(slot_of(key.as_bytes()));
         master.map(|master| master.address.clone())
     }
 
-    /// Every master that is known, after a look where none is.
+    /// Returns every known master; refreshes first if none is known.
     pub(super) async fn masters(&self) -> Vec<Master> {
         if self.map.load().masters().is_empty() {
             self.refresh().await;
@@ -183,8 +183,8 @@ impl Cluster {
         self.map.load().masters().to_vec()
     }
 
-    /// Asks all nodes who serves what, and takes the word of the one that has seen most. Whoever comes meanwhile waits
-    /// for that look.
+    /// Refreshes the slot map from the nodes' reports: the report of highest rank wins. Concurrent callers wait for one
+    /// refresh.
     pub(super) async fn refresh(&self) {
         let mut looked = self.looked.lock().await;
         self.refresh_locked(&mut looked).await;
@@ -217,7 +217,7 @@ impl Cluster {
         looked.at = Some(Instant::now());
     }
 
-    /// Who serves what in the eyes of this node, and how much it has seen.
+    /// Reads a node's report.
     async fn report_of(&self, address: &str) -> RedisResult<slots::NodeReport> {
         let mut connection = self.dial(address).await?;
         let info = redis::cmd("CLUSTER")
@@ -231,7 +231,7 @@ impl Cluster {
         Ok(read(info, ranges, address))
     }
 
-    /// The same beside what is going on. A look that is under way is enough.
+    /// Refreshes in a background task, unless a refresh is running.
     pub(super) fn refresh_in_background(self: &Arc<Self>) {
         let Ok(mut looked) = Arc::clone(&self.looked).try_lock_owned() else {
             return;
@@ -242,7 +242,7 @@ impl Cluster {
         }
     }
 
-    /// What to do about an error of a command for this slot.
+    /// Decides what follows an error of a command for this slot.
     pub(super) async fn after(self: &Arc<Self>, error: &RedisError) -> Next {
         match (error.code(), error.redirect_node()) {
             (Some("MOVED"), Some((address, slot))) => {
@@ -253,7 +253,7 @@ impl Cluster {
                 Next::Again
             }
             (Some("ASK"), Some((address, _))) => Next::SendAsking(bracketed(address)),
-            // Keys of the script are on both nodes of a slot that moves.
+            // During a migration the keys of a script are on both nodes.
             (Some("TRYAGAIN" | "LOADING"), _) => {
                 tokio::time::sleep(PAUSE).await;
                 Next::Again
@@ -279,7 +279,7 @@ impl Cluster {
     /// [`Cluster::follow`] for the slot of `key`.
     ///
     /// # Errors
-    /// The last error.
+    /// The error of the last attempt.
     pub(super) async fn follow_key<T, F>(
         self: &Arc<Self>,
         key: &str,
@@ -291,11 +291,11 @@ impl Cluster {
         self.follow(Some(slot_of(key.as_bytes())), send).await
     }
 
-    /// Sends something to the master of a slot, and again, or to another one, where it surely did not run. `send` is
-    /// told whether it has to ask a node that the slot is on its way to.
+    /// Sends to the master of a slot, and again, possibly elsewhere, if it certainly did not run. `send` receives
+    /// whether it must send `ASKING` first.
     ///
     /// # Errors
-    /// The last error.
+    /// The error of the last attempt.
     async fn follow<T, F>(
         self: &Arc<Self>,
         slot: Option<u16>,
@@ -340,7 +340,7 @@ impl Cluster {
         self.follow(slot_of_command(command), send).await
     }
 
-    /// Runs commands of one slot. They are sent again as a whole, so they must be reads or a transaction.
+    /// Executes commands of one slot. They are retried as a whole, so they must be reads or a transaction.
     async fn run_all(
         self: &Arc<Self>,
         pipeline: &Pipeline,
@@ -374,7 +374,7 @@ impl Cluster {
         }
     }
 
-    /// Runs a command on one master, as it is.
+    /// Executes a command on one master, without redirections.
     pub(super) async fn on(self: &Arc<Self>, address: &str, command: &Cmd) -> RedisResult<Value> {
         let sent = match self.master(address) {
             Ok(master) => master.connection.send(command).await,
@@ -387,7 +387,7 @@ impl Cluster {
     }
 }
 
-/// What the server said of one command of several is its answer, as it is in one pipeline.
+/// Turns a server error of one command into its answer, as in a pipeline.
 fn as_answer(sent: RedisResult<Value>) -> RedisResult<Value> {
     sent.or_else(|error| {
         let said = error.clone().into_server_errors();
@@ -397,12 +397,12 @@ fn as_answer(sent: RedisResult<Value>) -> RedisResult<Value> {
     })
 }
 
-/// Whether an error sends a command to the node that a slot is on its way to.
+/// Whether an error is an `ASK` redirection.
 pub(super) fn is_asked(error: &RedisError) -> bool {
     error.code() == Some("ASK")
 }
 
-/// Sends a command again after a pause: what belongs to it is not all on one node.
+/// Error that makes a command retry after a pause: its keys are not all on one node.
 pub(super) fn not_here() -> RedisError {
     (
         ErrorKind::Server(ServerErrorKind::TryAgain),
@@ -411,8 +411,7 @@ pub(super) fn not_here() -> RedisError {
         .into()
 }
 
-/// The error among the answers of a pipeline that says that a slot is elsewhere, or on its way, or that the node serves
-/// nothing now.
+/// Returns the redirection among the answers of a pipeline, or the error that the node serves nothing now.
 pub(super) fn redirection(answer: &Value) -> Option<RedisError> {
     let error = answer.clone().extract_error().err()?;
     let elsewhere = matches!(
@@ -426,7 +425,7 @@ fn unusable(error: StoreError) -> RedisError {
     (ErrorKind::InvalidClientConfig, "address", error.to_string()).into()
 }
 
-/// A handle that runs commands wherever their keys are.
+/// A connection that routes each command by its keys.
 pub(super) struct Routed(pub(super) Arc<Cluster>);
 
 impl ConnectionLike for Routed {

@@ -1,10 +1,9 @@
-//! Commands whose effect must be safe before anybody is told of it (`store.durability`).
+//! Commands that are acknowledged only when their effect is as durable as `store.durability` demands.
 //!
-//! `WAIT` and `WAITAOF` speak of what their own connection wrote, and hold that connection up. So a script of money is
-//! sent on a *dedicated connection* of a pool, which one caller uses at a time: the script, a fence, and the wait in
-//! one batch trip. The fence is a write of the same slot: a script that found its work done before has written nothing
-//! itself, and what it tells of may not be safe yet. From Redis 7.2 on a wait speaks of nothing that its connection did
-//! not write, so without the fence it confirms nothing.
+//! `WAIT` and `WAITAOF` cover only what their own connection wrote, and block that connection. So a script of money is
+//! sent on a *dedicated connection* of a pool, used by one caller at a time: script, fence and wait in one round trip.
+//! The fence is a write to the same slot. A script that found its work already done wrote nothing itself, and what it
+//! reports may not be durable yet; since Redis 7.2 a wait without a write on its connection confirms nothing.
 
 mod confirmation;
 mod dedicated;
@@ -30,39 +29,39 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How old knowledge of what the servers offer may be.
+/// Longest age of what is known of a server's durability.
 const REFRESH_EVERY: Duration = Duration::from_secs(1);
 
-/// How long a replica that no longer follows its master is still waited for under `auto`, unless the operator takes it
-/// for gone: as long as Redis lets a replica that is behind take its master's place by default (ten times
-/// `cluster-node-timeout`, or Sentinel's `down-after-milliseconds`), and more.
+/// How long under `auto` a change still waits for a replica that stopped following, unless the operator declares it
+/// gone: longer than Redis by default lets a lagging replica take over (ten times `cluster-node-timeout`, or Sentinel's
+/// `down-after-milliseconds`).
 const REPLICA_EXPECTED: Duration = Duration::from_secs(300);
 
-/// How changes of money are confirmed.
+/// Sends changes of money and confirms them.
 pub(super) struct ConfirmedWrites {
     asked: Durability,
-    /// The longest wait for the confirmation alone.
+    /// Longest wait for the confirmation alone.
     wait: Duration,
-    /// The longest wait for all of it.
+    /// Longest wait for change and confirmation.
     deadline: Duration,
     connections: Pools,
-    /// What each server offered when it was last asked: by its address, or `None` for the single server. A server that
-    /// is away is asked by those alone who have something to change there.
+    /// What each server offered last, by address; `None` is the single server. Only a caller with a change for a server
+    /// queries it.
     seen: Mutex<HashMap<Address, KnownServer>>,
 }
 
-/// How changes are confirmed on a server, as of some moment.
+/// How a server confirms changes, as of some time.
 #[derive(Clone)]
 struct KnownServer {
     at: Instant,
-    /// Whether it was wrong since.
+    /// Whether a confirmation failed since.
     stale: bool,
     confirmation: Result<Confirmation, String>,
-    /// When a replica was last seen to follow it, or listed for it.
+    /// When the server last had a replica, connected or listed by the cluster.
     replica_at: Option<Instant>,
 }
 
-/// The replies to what was sent.
+/// Replies to a command batch.
 struct Reply {
     address: Address,
     confirmation: Confirmation,
@@ -71,7 +70,7 @@ struct Reply {
     confirmations: Vec<Value>,
 }
 
-/// The commands that are sent at once, and which of the replies counts for what.
+/// Commands sent at once, with the index of each reply.
 struct CommandBatch {
     pipeline: Pipeline,
     change: usize,
@@ -82,11 +81,11 @@ struct CommandBatch {
 /// Whether a change was sent.
 enum Sent {
     Came(Reply),
-    /// It was not: the server there cannot confirm it. Why not.
+    /// Not sent, since the server cannot confirm it, and why.
     Refused(String),
 }
 
-/// A change on its way.
+/// One attempt to send a change.
 struct Attempt<'a> {
     change: &'a Change<'a>,
     /// Whether the change may have reached a server that did not refuse it.
@@ -94,7 +93,7 @@ struct Attempt<'a> {
 }
 
 impl Reply {
-    /// Whether the change is as safe as asked for; else why not.
+    /// Whether the change is confirmed; else why not.
     fn safe(&mut self) -> Result<(), String> {
         if let Some(fence) = self.fence.take() {
             let refused = |error: RedisError| format!("the store refused a write beside it: {error}");
@@ -117,8 +116,8 @@ impl ConfirmedWrites {
         }
     }
 
-    /// What is sent at once: the change, the fence where there is one, and the questions whether they are safe. Each
-    /// with a key is announced by `ASKING` to a node that a slot is on its way to.
+    /// Builds the batch: the change, the fence if needed, and the waits. Behind a migrating slot, `ASKING` precedes
+    /// each command with a key.
     fn command_batch(&self, confirmation: Confirmation, change: &Change<'_>, asking: bool) -> CommandBatch {
         let mut pipeline = Pipeline::new();
         let mut add = |command: Cmd, asking: bool| {
@@ -141,7 +140,7 @@ impl ConfirmedWrites {
         }
     }
 
-    /// Runs a change and what confirms it on one connection.
+    /// Sends a change with its confirmation on one dedicated connection.
     async fn send(&self, change: &Change<'_>) -> Result<Sent, StoreError> {
         let attempt = Attempt {
             change,
@@ -166,8 +165,7 @@ impl ConfirmedWrites {
         sent.map_err(|error| attempt.failed(error))
     }
 
-    /// The same on a node of a cluster. A slot that is elsewhere, or on its way, is an error, after which it is sent
-    /// again.
+    /// Sends to a cluster node. A redirection is an error, after which the change is sent again.
     async fn send_to_master(&self, master: Master, attempt: &Attempt<'_>, asking: bool) -> RedisResult<Sent> {
         let reply = match self.send_to(Some(master.address), attempt, asking).await? {
             Sent::Came(reply) => reply,
@@ -178,7 +176,7 @@ impl ConfirmedWrites {
         }
         let only_reads = attempt.change.only_reads;
         match reply.fence.as_ref().and_then(redirection) {
-            // Where the fence is asked for nothing is known of what was found here.
+            // A redirected fence says nothing about what was read here.
             Some(error) if only_reads && is_asked(&error) => Err(not_here()),
             Some(error) if only_reads => Err(error),
             _ => Ok(Sent::Came(reply)),
@@ -186,7 +184,7 @@ impl ConfirmedWrites {
     }
 
     async fn send_to(&self, address: Address, attempt: &Attempt<'_>, asking: bool) -> RedisResult<Sent> {
-        // Whoever refused it before did not run it.
+        // An earlier server that redirected did not run it.
         attempt.sent.store(false, Ordering::Relaxed);
         let mut connection = self.connections.take(&address, attempt.change.key).await?;
         let confirmation = match self.confirmation_on(&address, &mut connection).await? {
@@ -206,8 +204,7 @@ impl ConfirmedWrites {
         }))
     }
 
-    /// How a change is confirmed by the server at `address`, which is asked where that was not seen lately: whoever
-    /// waits for it has something to change there.
+    /// Returns how the server at `address` confirms changes; queries it unless that is known recently.
     async fn confirmation_on(
         &self,
         address: &Address,
@@ -223,12 +220,12 @@ impl ConfirmedWrites {
         Ok(self.remember(address, &offer))
     }
 
-    /// Asks the server what it offers.
+    /// Queries what the server offers.
     async fn offer_of(&self, address: &Address, connection: &mut Dedicated) -> RedisResult<Offer> {
         let (info, config) = questions();
         let mut asked = Pipeline::new();
         asked.add_command(info).add_command(config);
-        // In a cluster it may have replicas that do not follow it.
+        // A cluster may list replicas that do not follow now.
         let of_a_cluster = address.as_deref();
         if of_a_cluster.is_some() {
             asked.add_command(listing());
@@ -239,13 +236,13 @@ impl ConfirmedWrites {
         let config = readable(next())?;
         let listed = match of_a_cluster.map(|address| (address, next())) {
             Some((address, Ok(slots))) => replicas_of(redis::from_redis_value(slots)?, address),
-            // It does not let us ask.
+            // The user may not read the slot map.
             Some((_, Err(_))) | None => 0,
         };
         Ok(Offer::from_info(&info, config.as_deref()).listed(listed))
     }
 
-    /// Notes what a server offers. A replica that followed it lately is still expected: it may take its place.
+    /// Records what a server offers. A replica that followed recently is still expected, since it may take over.
     fn remember(&self, address: &Address, offer: &Offer) -> Result<Confirmation, String> {
         let at = Instant::now();
         self.with_known(|seen| {
@@ -275,7 +272,7 @@ impl ConfirmedWrites {
         act(&mut self.seen.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Whether the server of `key` was seen lately, and confirms nothing: then a change needs no dedicated connection.
+    /// Whether the server of `key` is recently known to confirm nothing: then no dedicated connection is needed.
     fn is_unconfirmed(&self, key: &str) -> bool {
         let address = match &self.connections.dial {
             Dial::Single(_) => None,
@@ -287,7 +284,7 @@ impl ConfirmedWrites {
         matches!(self.known_recently(&address), Some(Ok(confirmation)) if confirmation.is_unconfirmed())
     }
 
-    /// The server did not confirm what it was asked for: the next change looks at it again.
+    /// Makes the next change query the server anew, after a missing confirmation.
     fn forget_confirmation(&self, address: &Address) {
         self.with_known(|seen| {
             if let Some(known) = seen.get_mut(address) {
@@ -298,7 +295,7 @@ impl ConfirmedWrites {
 }
 
 impl Attempt<'_> {
-    /// What an error says of the change.
+    /// Classifies an error of the change.
     fn failed(&self, error: RedisError) -> StoreError {
         match StoreError::from(error).unless_never_sent() {
             StoreError::NoAnswer(Some(source))
@@ -311,17 +308,17 @@ impl Attempt<'_> {
     }
 }
 
-/// A command that changes money or looks at a change, and the first of its keys.
+/// A command that changes money or reads a change, and its first key.
 #[derive(Clone, Copy)]
 pub(super) struct Change<'a> {
     pub(super) command: &'a Cmd,
     pub(super) key: &'a str,
-    /// Whether it may run again.
+    /// Whether it only reads, so that it may run twice.
     pub(super) only_reads: bool,
 }
 
 impl Store {
-    /// Runs a change of money, or finds out that it was made, and answers when that is as safe as configured.
+    /// Executes a change of money, or reads one, and returns when it is as durable as configured.
     pub(super) async fn safely(
         &self,
         money: &ConfirmedWrites,
@@ -346,11 +343,11 @@ impl Store {
         Ok(answer)
     }
 
-    /// Whether `key`, or this field of it, is there and as safe as configured: before anybody acts on what was done
-    /// before, or is told of it again.
+    /// Whether `key`, or this field of it, exists and is as durable as configured: checked before an earlier change is
+    /// acted on or acknowledged again.
     ///
     /// # Errors
-    /// [`StoreError::NotDurable`] when it is there and cannot be confirmed, or another one.
+    /// [`StoreError::NotDurable`] if it exists and cannot be confirmed, or another error.
     pub async fn is_safely_there(&self, key: &str, field: Option<&str>) -> Result<bool, StoreError> {
         let mut exists = redis::cmd(if field.is_some() { "HEXISTS" } else { "EXISTS" });
         exists.arg(key).arg(field);
@@ -362,11 +359,10 @@ impl Store {
         self.confirmed(change).await
     }
 
-    /// Runs a command that writes to `key`, may be repeated, and is answered when what it wrote is as safe as
-    /// configured.
+    /// Executes a repeatable command that writes to `key`, and returns when the write is as durable as configured.
     ///
     /// # Errors
-    /// [`StoreError::NotDurable`] when it cannot be confirmed, or another one.
+    /// [`StoreError::NotDurable`] if it cannot be confirmed, or another error.
     pub async fn command_safely<T: FromRedisValue>(&self, command: &Cmd, key: &str) -> Result<T, StoreError> {
         let change = Change {
             command,
@@ -384,7 +380,7 @@ impl Store {
         redis::from_redis_value(answer).map_err(|error| StoreError::UnexpectedReply(error.to_string()))
     }
 
-    /// How changes of money stand, asked now.
+    /// Queries all servers for the durability of changes of money.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -409,7 +405,7 @@ impl Store {
         Ok(Status::from_offers(asked, &offers))
     }
 
-    /// How many replicas the cluster lists for each of these masters.
+    /// Counts the replicas that the cluster lists for each of these masters.
     async fn listed(&self, nodes: &[Node]) -> Result<Vec<u64>, StoreError> {
         if !self.is_cluster() {
             return Ok(vec![0; nodes.len()]);
@@ -423,7 +419,7 @@ impl Store {
     }
 }
 
-/// A key of the bucket of `key` that nobody reads.
+/// Returns the fence key of `key`'s bucket.
 fn fence(key: &str) -> Option<String> {
     let (tag, _) = key.split_once('}')?;
     tag.starts_with('{').then(|| format!("{tag}}}/{FENCE}"))

@@ -1,5 +1,4 @@
-//! Reading much of the store: walking over all keys of each server, and many reads in one go whatever slots they are
-//! in.
+//! Reads across the whole store: scans all keys of each server, and many reads at once in any slots.
 
 use super::batch::Batch;
 use super::{Link, Store};
@@ -11,30 +10,30 @@ use futures::{StreamExt, TryStreamExt, stream};
 use redis::{Cmd, Pipeline, RedisError, Value};
 use std::collections::BTreeMap;
 
-/// What a server says of a key that is of another type than the command is for.
+/// Error code for a key of another type.
 const WRONG_TYPE: &str = "WRONGTYPE";
-/// Reads of different slots of a cluster that are under way at the same time.
+/// Slots of a cluster that are read concurrently.
 const SLOTS_AT_ONCE: usize = 32;
 
-/// The places of reads that went together, and their answers.
+/// Indexes of reads that were sent together, and their answers.
 type Group = (Vec<usize>, Vec<Value>);
 
-/// One server that holds a part of the keys.
+/// One server of the store.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Node(Option<String>);
 
 impl Node {
-    /// `host:port` of a master of a cluster.
+    /// Returns `host:port` of a cluster's master.
     pub(super) fn address(&self) -> Option<&str> {
         self.0.as_deref()
     }
 }
 
 impl Store {
-    /// The servers that hold the keys: one, or the masters of a cluster.
+    /// Returns the servers with keys: the single one, or the cluster's masters.
     ///
     /// # Errors
-    /// [`StoreError::NotConnected`] when no node of a cluster says who they are.
+    /// [`StoreError::NotConnected`] if no cluster node answers.
     pub async fn nodes(&self) -> Result<Vec<Node>, StoreError> {
         let Link::Cluster(cluster) = &self.link else {
             return Ok(vec![Node(None)]);
@@ -55,7 +54,7 @@ impl Store {
         Ok(nodes)
     }
 
-    /// The server that holds a bucket, as far as known: of a cluster that was not asked yet all are one.
+    /// Returns the bucket's server, if known; before the first refresh of a cluster all are one.
     pub(super) fn node_of(&self, bucket: Bucket) -> Node {
         match &self.link {
             Link::Single(_) => Node(None),
@@ -63,20 +62,19 @@ impl Store {
         }
     }
 
-    /// Asks every server of the store the same thing: one answer from a single server, one a master from a cluster.
+    /// Executes a command on every server and returns one answer each.
     ///
     /// # Errors
-    /// [`StoreError`] when any of them does not answer.
+    /// [`StoreError`] if any server does not answer.
     pub async fn every_node(&self, command: &Cmd) -> Result<Vec<String>, StoreError> {
         let answers = self.send_to_every_node(command).await?;
         answers.into_iter().map(|answer| super::text(answer?)).collect()
     }
 
-    /// Asks every server of the store the same thing, and leaves out those that do not answer: who is away decides
-    /// nothing either.
+    /// Executes a command on every server, and skips those that do not answer.
     ///
     /// # Errors
-    /// [`StoreError`] when none answers.
+    /// [`StoreError`] if no server answers.
     pub async fn every_node_there(&self, command: &Cmd) -> Result<Vec<String>, StoreError> {
         let (mut answers, mut failed) = (Vec::new(), None);
         for answer in self.send_to_every_node(command).await? {
@@ -91,7 +89,7 @@ impl Store {
         }
     }
 
-    /// The answer of each server, in the order of their addresses.
+    /// Executes a command on every server; answers in the order of addresses.
     pub(super) async fn send_to_every_node(
         &self,
         command: &Cmd,
@@ -99,7 +97,7 @@ impl Store {
         Ok(self.send_to(&self.nodes().await?, command).await)
     }
 
-    /// The answer of each of these servers.
+    /// Executes a command on each of these servers.
     pub(super) async fn send_to(&self, nodes: &[Node], command: &Cmd) -> Vec<Result<Value, StoreError>> {
         let asked = nodes.iter().map(|node| self.on(node, command));
         futures::future::join_all(asked).await
@@ -117,8 +115,8 @@ impl Store {
         self.in_time(Box::pin(cluster.on(address, command))).await
     }
 
-    /// One step of a walk over the keys of a server: the next cursor, which is `0` at the end, and some keys. A key
-    /// that is there all the time is seen at least once.
+    /// Executes one step of a scan over a server's keys: returns the next cursor, `0` at the end, and some keys. A key
+    /// that exists throughout is returned at least once.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -138,12 +136,12 @@ impl Store {
         redis::from_redis_value(page).map_err(|error| StoreError::UnexpectedReply(error.to_string()))
     }
 
-    /// Runs many reads: in one batch trip on a single server, one a bucket on a cluster. One that the server refused,
-    /// since the key is of another type, is an answer too.
+    /// Executes many reads: in one round trip on a single server, one per bucket on a cluster. A refusal because a key
+    /// has another type is an answer.
     ///
     /// # Errors
-    /// [`StoreError`] when there is no answer, or the server refused one for another reason: it is loading, say, and
-    /// what is there would look as if it were not.
+    /// [`StoreError`] if there is no answer, or a refusal for another reason: a server that is loading would make
+    /// existing records look absent.
     pub async fn many(&self, reads: &[Read]) -> Result<Answers, StoreError> {
         if reads.is_empty() {
             return Ok(Answers::new(Vec::new()));
@@ -161,7 +159,7 @@ impl Store {
         Ok(in_order(reads.len(), done))
     }
 
-    /// The same in a batch, in which a server may be away.
+    /// Like [`Store::many`], within a batch.
     pub(super) async fn read_in(&self, batch: &Batch<'_>, reads: &[Read]) -> Answers {
         if !self.is_cluster() {
             let answers = batch.note(self.many(reads).await);
@@ -198,7 +196,7 @@ impl Store {
     }
 }
 
-/// The places of reads that go together: those of one bucket, and each one outside the buckets alone.
+/// Groups reads: those of one bucket together, each one outside the buckets alone.
 fn groups(reads: &[Read]) -> Vec<(Option<Bucket>, Vec<usize>)> {
     let mut buckets: BTreeMap<Bucket, Vec<usize>> = BTreeMap::new();
     let mut groups = Vec::new();

@@ -1,6 +1,6 @@
-//! The connection to one server. The library makes it anew when it breaks. Here it is made anew, too, when the server
-//! says that it became a replica: behind an address that leads to whoever is the master, another one may answer by now,
-//! and the connection to the old one would last as long as it does.
+//! Connection to a single server. The library reconnects when it breaks. This module also reconnects when the server
+//! says that it became a replica: another server may answer behind the address by now, and the old connection would
+//! last as long as the old server.
 
 use super::{CONNECT_TIMEOUT, StoreError};
 use arc_swap::ArcSwap;
@@ -10,17 +10,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Attempts to connect within one command, beyond the first.
+/// Retries to connect within one command.
 const CONNECT_RETRIES: usize = 1;
 /// Shortest and longest pause between attempts to connect.
 const CONNECT_PAUSE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(50));
-/// Commands that wait in line to be written together; the library's own 50 lets callers wait for each other beyond
-/// that.
+/// Commands queued to be written together; beyond the library's default of 50 callers would wait for each other.
 const IN_LINE: usize = 1024;
-/// The shortest time between two connections that are made since the server refuses writes.
+/// Shortest time between two reconnects after refused writes.
 const RENEW_EVERY: Duration = Duration::from_millis(500);
 
-/// A connection that all clones share.
+/// A connection shared by all clones.
 #[derive(Clone)]
 pub(super) struct Server(Arc<Shared>);
 
@@ -50,10 +49,10 @@ impl Server {
         ConnectionManager::clone(&self.0.manager.load())
     }
 
-    /// Runs one command.
+    /// Executes one command.
     ///
     /// # Errors
-    /// What the connection says, or the server.
+    /// An error of the connection or of the server.
     pub(super) async fn send(&self, command: &Cmd) -> RedisResult<Value> {
         let answer = self.manager().send_packed_command(command).await;
         let answer = answer.and_then(Value::extract_error);
@@ -66,10 +65,10 @@ impl Server {
         answer
     }
 
-    /// Runs several: the answers from `offset` on, `count` of them. What the server refused is among them.
+    /// Executes a pipeline; returns `count` answers from `offset` on, refusals included.
     ///
     /// # Errors
-    /// What the connection says.
+    /// An error of the connection.
     pub(super) async fn send_all(
         &self,
         pipeline: &Pipeline,
@@ -88,7 +87,7 @@ impl Server {
         answers
     }
 
-    /// The next command goes down a new connection. What is under way keeps the old one.
+    /// Makes the next command use a new connection. Commands in flight keep the old one.
     fn renew(&self) {
         let mut renewed = self.0.renewed.lock().unwrap_or_else(PoisonError::into_inner);
         if renewed.is_some_and(|at| at.elapsed() < RENEW_EVERY) {
@@ -121,16 +120,16 @@ impl ConnectionLike for Server {
     }
 }
 
-/// What a replica says to a write.
+/// Error code of a replica that receives a write.
 const READ_ONLY: &str = "READONLY";
 
-/// Whether an answer of several is a replica's to a write.
+/// Whether an answer of a pipeline is a replica's refusal of a write.
 pub(super) fn is_read_only(answer: &Value) -> bool {
     matches!(answer, Value::ServerError(error) if error.kind() == Some(ServerErrorKind::ReadOnly))
 }
 
-/// A connection that makes itself anew when it breaks. Whoever sends something sets the time: a second timer for each
-/// command would go off together with that one, and say the same.
+/// Creates a reconnecting connection without timeouts of its own. The caller sets the deadline: a second timer per
+/// command would fire at the same time.
 fn manager(client: redis::Client, timeout: Duration) -> Result<ConnectionManager, StoreError> {
     let config = ConnectionManagerConfig::new()
         .set_connection_timeout(Some(CONNECT_TIMEOUT.min(timeout)))

@@ -1,10 +1,9 @@
-//! Changes of accounts: none is made on an account of which less is there than was seen, and the version of each one
-//! that was acknowledged is remembered, in this process and, on a cluster, by a witness.
+//! Versioned changes: a script that changes an account is refused if the store's version is older than a known one.
+//! Acknowledged versions are recorded in this process and, on a cluster, by a witness.
 //!
-//! The witness of an account is a field in a bucket of the other half of the slots, as a rule on another master. So
-//! whoever serves the account next learns what any process was acknowledged, also one that has just started, and the
-//! loss of one master is noticed. It is best effort, within [`WITNESS_WAIT`]: a master that is away must not hold up
-//! the accounts of the others.
+//! An account's witness is a field in a bucket of the opposite half of the slots, usually on another master. So a new
+//! master of the account, and a process that just started, learn the acknowledged version, and the loss of one master
+//! is noticed. Best effort, within [`WITNESS_WAIT`]: a master that is away must not delay accounts of others.
 
 use super::cluster::slot_of;
 use super::{Store, StoreError};
@@ -16,16 +15,16 @@ use redis::Value;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-/// What a versioned script says of an account that lost writes (`script/versioned.lua`).
+/// Reply of a versioned script for an account that lost writes (`script/versioned.lua`).
 const LOST: &[u8] = b"lost";
-/// Longest wait for a witness, when it is told and when it is asked.
+/// Longest wait for a witness, for reads and updates.
 const WITNESS_WAIT: Duration = Duration::from_millis(100);
-/// How far away the slot of a witness is: half of the slots.
+/// Distance of a witness's slot: half of all slots.
 const APART: u16 = 8192;
 /// Slots of a cluster.
 const SLOTS: u16 = 16_384;
 
-/// For each bucket the one that witnesses for its accounts.
+/// The witness bucket of each bucket.
 static WITNESSES: LazyLock<Vec<Bucket>> = LazyLock::new(|| {
     let slot = |bucket: Bucket| slot_of(bucket.due().as_bytes());
     let mut by_slot: Vec<(u16, Bucket)> = Bucket::all().map(|bucket| (slot(bucket), bucket)).collect();
@@ -40,14 +39,14 @@ static WITNESSES: LazyLock<Vec<Bucket>> = LazyLock::new(|| {
 
 const _: () = assert!(BUCKETS > 0, "there is a bucket to witness");
 
-/// The bucket that witnesses for the accounts of `bucket`.
+/// Returns the bucket with the witnesses of `bucket`'s accounts.
 #[must_use]
 pub fn witness_of(bucket: Bucket) -> Bucket {
     WITNESSES.get(bucket.index()).copied().unwrap_or(bucket)
 }
 
 impl Store {
-    /// Runs a script that changes the account whose record is the first key.
+    /// Executes a script that changes the account whose record is its first key.
     pub(super) async fn change(
         &self,
         script: &Script,
@@ -72,12 +71,12 @@ impl Store {
         Ok(Value::Array(words))
     }
 
-    /// How far `account` has come as far as anybody was acknowledged: what this process has seen of it and, on a
-    /// cluster, its witness. Ask before the account is read: what is read then and shows less has lost writes.
+    /// Returns the newest acknowledged version of `account`: from this process and, on a cluster, its witness. Call it
+    /// before reading the account: an older version in that read means lost writes.
     pub async fn floor(&self, account: &str) -> AccountVersion {
         if self.is_cluster() {
             let asked = witness::read(self, witness_of(Bucket::from_account(account)), account);
-            // Nothing is known of one that does not answer.
+            // A witness that does not answer says nothing.
             if let Ok(Ok(Some(view))) = tokio::time::timeout(WITNESS_WAIT, asked).await {
                 self.versions.record(account, view);
             }
@@ -85,7 +84,7 @@ impl Store {
         self.versions.newest(account)
     }
 
-    /// Tells the witness of `account` how far it has come. Best effort, within [`WITNESS_WAIT`].
+    /// Updates the witness of `account`. Best effort, within [`WITNESS_WAIT`].
     pub async fn update_witness(&self, account: &str, view: AccountVersion) {
         let told = witness::update(self, witness_of(Bucket::from_account(account)), account, view);
         match tokio::time::timeout(WITNESS_WAIT, told).await {
@@ -96,12 +95,12 @@ impl Store {
     }
 }
 
-/// The account whose record this key is.
+/// Returns the account of a record's key.
 fn account_of(record: &str) -> Option<&str> {
     record.split_once('/').map(|(_tag, account)| account)
 }
 
-/// Takes generation and version off the end of the answer of a versioned script.
+/// Splits generation and version off the reply of a versioned script.
 fn versioned(answer: Value) -> Option<(Vec<Value>, AccountVersion)> {
     let Value::Array(mut words) = answer else {
         return None;

@@ -1,4 +1,4 @@
-//! Slots: which one a key is in, and which master serves it.
+//! Slots: the slot of a key, and the map from slots to masters.
 
 use redis::{Arg, Cmd, RedisResult, Value};
 use std::sync::Arc;
@@ -7,32 +7,32 @@ use tokio::time::Instant;
 
 /// Slots of a cluster.
 const SLOTS: usize = 16_384;
-/// Marks a slot that nobody serves.
+/// Marks a slot without a master.
 const NOBODY: u16 = u16::MAX;
 
-/// How long an older word than the one that the map is made of counts for nothing. A cluster that was made anew has an
-/// older one for good.
+/// How long a lower-ranked report than the map's is ignored. A cluster that was rebuilt has lower epochs for good.
 const OLD_WORD_WAITS: Duration = Duration::from_secs(10);
 
 /// First slot, last slot, address of the master.
 pub(super) type Range = (u16, u16, String);
 
-/// Who serves what in the eyes of a node.
+/// A node's report: which master serves which slots.
 pub(super) struct NodeReport {
-    /// The epoch of the cluster that it has seen.
+    /// Highest cluster epoch that the node has seen.
     epoch: u64,
     pub(super) ranges: Vec<Range>,
 }
 
 impl NodeReport {
-    /// The word of higher rank is the better one: it has seen more changes, or as many and knows who serves more slots.
+    /// Rank of a report: it has seen more changes, or as many and knows masters of more slots.
     pub(super) fn rank(&self) -> (u64, usize) {
         let slots = |(first, last, _): &Range| usize::from(last.saturating_sub(*first)) + 1;
         (self.epoch, self.ranges.iter().map(slots).sum())
     }
 }
 
-/// The best word so far, and when it was last heard. A node that is cut off, or starts again, would take the map back.
+/// Rank of the best report so far, and when one of it was last received. A node that is cut off or restarts must not
+/// set the map back.
 #[derive(Default)]
 pub(super) struct BestReport {
     rank: (u64, usize),
@@ -40,7 +40,7 @@ pub(super) struct BestReport {
 }
 
 impl BestReport {
-    /// Whether a word of this rank counts.
+    /// Whether a report of this rank replaces the map.
     pub(super) fn accepts(&mut self, rank: (u64, usize), now: Instant) -> bool {
         let waited = self.heard.is_none_or(|at| now - at >= OLD_WORD_WAITS);
         let counts = rank >= self.rank || waited;
@@ -51,9 +51,9 @@ impl BestReport {
     }
 }
 
-/// Who serves what.
+/// The masters and their slots.
 pub(super) struct SlotMap<M> {
-    /// For each slot the place of its master; empty when nothing is known.
+    /// Index of each slot's master; empty if nothing is known.
     slots: Vec<u16>,
     masters: Vec<M>,
 }
@@ -67,7 +67,7 @@ impl<M> Default for SlotMap<M> {
     }
 }
 
-/// What has an address.
+/// Has an address.
 pub(super) trait HasAddress {
     fn name(&self) -> &str;
 }
@@ -79,7 +79,7 @@ impl HasAddress for super::Master {
 }
 
 impl<M: HasAddress + Clone> SlotMap<M> {
-    /// A map of these ranges, with masters as `make` makes them. Slots of a master that it cannot make are nobody's.
+    /// Builds a map, with masters made by `make`. Slots of a master that it cannot make stay without a master.
     pub(super) fn build(ranges: &[Range], make: impl Fn(&str) -> RedisResult<M>) -> Self {
         let mut map = Self {
             slots: vec![NOBODY; SLOTS],
@@ -109,7 +109,7 @@ impl<M: HasAddress + Clone> SlotMap<M> {
         map
     }
 
-    /// The same map, in which `master` is, if it serves nothing.
+    /// Returns the map with `master` added, without slots.
     pub(super) fn and(self: &Arc<Self>, master: &M) -> Arc<Self> {
         if self.named(master.name()).is_some() {
             return Arc::clone(self);
@@ -120,7 +120,7 @@ impl<M: HasAddress + Clone> SlotMap<M> {
         Arc::new(Self { slots, masters })
     }
 
-    /// The same map, in which `master` serves `slot`.
+    /// Returns the map with `slot` assigned to `master`.
     pub(super) fn with(self: &Arc<Self>, slot: u16, master: &M) -> Arc<Self> {
         if self.at(slot).is_some_and(|known| known.name() == master.name()) {
             return Arc::clone(self);
@@ -139,30 +139,30 @@ impl<M: HasAddress + Clone> SlotMap<M> {
         Arc::new(Self { slots, masters })
     }
 
-    /// The master of a slot.
+    /// Returns the master of a slot.
     pub(super) fn at(&self, slot: u16) -> Option<&M> {
         let place = self.slots.get(usize::from(slot))?;
         self.masters.get(usize::from(*place))
     }
 
-    /// Some master, another one for each turn.
+    /// Returns some master, round robin by `turn`.
     pub(super) fn any(&self, turn: usize) -> Option<&M> {
         let place = turn.checked_rem(self.masters.len())?;
         self.masters.get(place)
     }
 
-    /// The master of this address.
+    /// Returns the master at this address.
     pub(super) fn named(&self, address: &str) -> Option<&M> {
         self.masters.iter().find(|master| master.name() == address)
     }
 
-    /// All masters.
+    /// Returns all masters.
     pub(super) fn masters(&self) -> &[M] {
         &self.masters
     }
 }
 
-/// The slot of a key: of the part between its first `{` and the next `}`, when that is not empty.
+/// Returns the slot of a key: of the part between its first `{` and the next `}`, unless that is empty.
 pub(in crate::connection) fn slot_of(key: &[u8]) -> u16 {
     let tag = key.iter().position(|byte| *byte == b'{').and_then(|open| {
         let rest = &key[open + 1..];
@@ -182,7 +182,7 @@ fn crc16(bytes: &[u8]) -> u16 {
     })
 }
 
-/// The slot of a command's first key; `None` for one without keys, which any master can run.
+/// Returns the slot of a command's first key; `None` for a command without keys, which any master can execute.
 pub(super) fn slot_of_command(command: &Cmd) -> Option<u16> {
     let mut words = command.args_iter().map(|word| match word {
         Arg::Simple(word) => word,
@@ -199,7 +199,7 @@ pub(super) fn slot_of_command(command: &Cmd) -> Option<u16> {
     }
 }
 
-/// Reads `CLUSTER INFO` and `CLUSTER SLOTS` of the node at `asked`: the epoch it has seen, and who serves what.
+/// Parses `CLUSTER INFO` and `CLUSTER SLOTS` of the node at `asked`.
 pub(super) fn read(info: String, slots: Vec<Vec<Value>>, asked: &str) -> NodeReport {
     let line = info
         .lines()
@@ -211,8 +211,7 @@ pub(super) fn read(info: String, slots: Vec<Vec<Value>>, asked: &str) -> NodeRep
     NodeReport { epoch, ranges }
 }
 
-/// The replicas that `CLUSTER SLOTS` of the master at `master` lists for it: those that the cluster does not take for
-/// failed, whether they are in step or not.
+/// Counts the replicas that `CLUSTER SLOTS` lists for its master: those not marked as failed, in sync or not.
 pub(in crate::connection) fn replicas_of(slots: Vec<Vec<Value>>, master: &str) -> u64 {
     let own_host = master.rsplit_once(':').map_or(master, |(host, _)| host);
     let ranges = slots.into_iter().filter_map(|words| range(words, own_host));
@@ -220,7 +219,7 @@ pub(in crate::connection) fn replicas_of(slots: Vec<Vec<Value>>, master: &str) -
     its.map(|(_, replicas)| replicas as u64).max().unwrap_or(0)
 }
 
-/// Reads one range of `CLUSTER SLOTS`, and how many replicas its master has. `own_host` is where the node was asked.
+/// Parses one range of `CLUSTER SLOTS` and its count of replicas. `own_host` is the host of the reporting node.
 fn range(words: Vec<Value>, own_host: &str) -> Option<(Range, usize)> {
     // <first> <last> <master> <replica>…, each server being <host> <port> and more.
     let mut words = words.into_iter();
@@ -231,14 +230,13 @@ fn range(words: Vec<Value>, own_host: &str) -> Option<(Range, usize)> {
     let mut words = master.into_iter();
     let host: Option<String> = redis::from_redis_value(words.next()?).ok()?;
     let port: u16 = redis::from_redis_value(words.next()?).ok()?;
-    // A node that does not know its own address means the one that it was asked at.
+    // An empty host means the reporting node.
     let host = host.filter(|host| !host.is_empty() && host != "?");
     let address = format!("{}:{port}", host.as_deref().unwrap_or(own_host));
     Some(((first, last, bracketed(&address)), replicas))
 }
 
-/// `host:port` as an address of the store's is written: a host that is an IPv6 address stands in brackets, which the
-/// nodes leave out.
+/// Formats `host:port` with brackets around an IPv6 host, which nodes leave out.
 pub(super) fn bracketed(address: &str) -> String {
     match address.rsplit_once(':') {
         Some((host, port)) if host.contains(':') && !host.starts_with('[') => format!("[{host}]:{port}"),

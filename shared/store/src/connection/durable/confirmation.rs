@@ -1,4 +1,4 @@
-//! How a server confirms a change: what it is asked for that, and what of its answers counts.
+//! How a server confirms a change: the commands that wait for it, and which replies count.
 
 use crate::StoreError;
 use crate::durability::{ALWAYS, Disk, Offer, Status, is_always};
@@ -6,8 +6,8 @@ use redis::{Cmd, RedisResult, Value};
 use settings::durability::Durability;
 use std::time::Duration;
 
-/// How one change is confirmed: by the disk, by replicas, by both, or not at all where the server cannot and is only
-/// asked where it can.
+/// Confirmation of one change: by disk, by replicas, by both, or by nothing (under `auto`, where the server offers
+/// neither).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Confirmation {
     disk: Option<Disk>,
@@ -15,7 +15,7 @@ pub(super) struct Confirmation {
 }
 
 impl Confirmation {
-    /// On a server that offers this; else why not.
+    /// Chooses the confirmation on a server that offers this; else says why it cannot confirm.
     pub(super) fn new(asked: Durability, offer: &Offer) -> Result<Self, String> {
         let confirmation = |disk, replicas| Ok(Self { disk, replicas });
         match (asked, offer.disk) {
@@ -29,22 +29,22 @@ impl Confirmation {
         }
     }
 
-    /// By this many replicas.
+    /// Confirmation by this many replicas.
     pub(super) const fn by_replicas(replicas: u8) -> Self {
         Self { disk: None, replicas }
     }
 
-    /// Whether nothing confirms it.
+    /// Whether nothing is confirmed.
     pub(super) const fn is_unconfirmed(self) -> bool {
         self.disk.is_none() && self.replicas == 0
     }
 
-    /// Whether what is asked speaks only of what its own connection wrote.
+    /// Whether the waits cover only what their own connection wrote.
     pub(super) fn needs_a_fence(self) -> bool {
         self.disk == Some(Disk::WaitAof) || self.replicas > 0
     }
 
-    /// What the server is asked behind the change, each for at most `wait`.
+    /// Returns the commands that wait for the change, each for at most `wait`.
     pub(super) fn questions(self, wait: Duration) -> Vec<Cmd> {
         let wait = wait.as_millis().to_string();
         let mut asked = Vec::with_capacity(2);
@@ -69,7 +69,7 @@ impl Confirmation {
         asked
     }
 
-    /// Whether the answers to these questions confirm a change; else why not.
+    /// Whether the replies confirm the change; else why not.
     pub(super) fn confirmed(self, answers: Vec<Value>) -> Result<(), String> {
         let mut answers = answers.into_iter();
         let mut next = || {
@@ -98,7 +98,7 @@ impl Confirmation {
     }
 }
 
-/// What a server is asked, to know what it offers.
+/// Returns the queries for what a server offers.
 pub(super) fn questions() -> (Cmd, Cmd) {
     let (mut info, mut config) = (redis::cmd("INFO"), redis::cmd("CONFIG"));
     info.arg(["server", "persistence", "replication"].as_slice());
@@ -106,14 +106,14 @@ pub(super) fn questions() -> (Cmd, Cmd) {
     (info, config)
 }
 
-/// What a node of a cluster is asked, to know which replicas the cluster lists for it.
+/// Returns the query for the replicas that the cluster lists.
 pub(super) fn listing() -> Cmd {
     let mut slots = redis::cmd("CLUSTER");
     slots.arg("SLOTS");
     slots
 }
 
-/// A server that does not let us read its configuration says so, and then confirms nothing by it.
+/// Turns a refused `CONFIG GET` into `None`.
 pub(super) fn readable(answer: RedisResult<Value>) -> RedisResult<Option<Vec<(String, String)>>> {
     match answer {
         Ok(answer) => Ok(pairs(answer)),
@@ -122,7 +122,7 @@ pub(super) fn readable(answer: RedisResult<Value>) -> RedisResult<Option<Vec<(St
     }
 }
 
-/// The same from what was asked of all servers.
+/// Combines the replies of one server.
 pub(super) fn of_a_server(
     answer: Result<Value, StoreError>,
 ) -> Result<Option<Vec<(String, String)>>, StoreError> {
@@ -135,7 +135,7 @@ pub(super) fn of_a_server(
     }
 }
 
-/// What `CONFIG GET` says.
+/// Parses the reply of `CONFIG GET`.
 fn pairs(answer: Value) -> Option<Vec<(String, String)>> {
     redis::from_redis_value(answer).ok()
 }

@@ -1,15 +1,15 @@
-//! Dedicated connections: each is used by one caller at a time, and `bb8` keeps those of a server in a pool.
+//! Dedicated connections: each is used by one caller at a time, pooled per server by `bb8`.
 //!
-//! `bb8-redis` connects and tests; these rules are added to it:
+//! `bb8-redis` connects and tests; this module adds four rules:
 //!
-//! - **Outstanding replies.** A caller that leaves in the middle of a `WAIT` leaves a connection that is blocked. It is
-//! marked before anything is sent and unmarked after the last reply; a marked connection does not return to the pool.
-//! - **Generations.** When a server is given up, its connections are: idle ones when the pool is next used, those in
-//! use when they are returned. A connection of an earlier generation says nothing about those that were made after it.
-//! - **Failures to connect.** `bb8` hands them to its error sink alone, and whoever waits for the connection waits
-//! until a time-out. So the pool gives out a place without a connection, and its user connects and receives the error.
-//! - **Deadlines.** `bb8-redis` waits 500 ms for a reply, which is less than most waits take, and without a limit of
-//! its own when it tests a connection.
+//! - **Outstanding replies.** A caller dropped in the middle of a `WAIT` leaves a blocked connection. It is marked
+//!   before anything is sent and unmarked after the last reply; a marked connection does not return to the pool.
+//! - **Generations.** When a server is given up, so are its connections: idle ones when the pool is next used, others
+//!   when they are returned. A connection of an earlier generation says nothing about later ones.
+//! - **Failures to connect.** `bb8` reports them only to its error sink, and a caller would wait until a time-out. So
+//!   the pool hands out a slot without a connection, and its user connects and receives the error.
+//! - **Deadlines.** `bb8-redis` waits 500 ms for a reply, less than most waits take, and without a limit when it tests
+//!   a connection.
 
 use crate::connection::CONNECT_TIMEOUT;
 use crate::connection::server::is_read_only;
@@ -21,18 +21,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// A server, shared by its pool and the connections to it.
+/// A server, shared by its pool and connections.
 pub(super) struct Server {
     connector: RedisConnectionManager,
-    /// Longest wait for the replies to what is sent at once.
+    /// Longest wait for the replies to a batch.
     deadline: Duration,
-    /// Raised when the server is given up. Connections of earlier generations are not used again.
+    /// Incremented when the server is given up; connections of earlier generations are not reused.
     generation: AtomicU64,
 }
 
 impl Server {
     /// # Errors
-    /// The address is none.
+    /// The address is malformed.
     pub(super) fn new(address: ConnectionInfo, deadline: Duration) -> RedisResult<Self> {
         Ok(Self {
             connector: RedisConnectionManager::new(address)?,
@@ -45,17 +45,17 @@ impl Server {
         self.generation.load(Ordering::Acquire)
     }
 
-    /// Gives up the connections of this generation, unless that was done.
+    /// Gives up the connections of this generation, once.
     fn give_up(&self, generation: u64) {
         let next = generation.wrapping_add(1);
-        // A failure means that another connection of the same generation did it.
+        // A failed exchange means that another connection of the generation did it.
         let _ = self
             .generation
             .compare_exchange(generation, next, Ordering::AcqRel, Ordering::Acquire);
     }
 }
 
-/// A place in the pool of a server, with its connection from the first use on.
+/// A slot of a server's pool; connected at first use.
 pub(super) struct Dedicated {
     server: Arc<Server>,
     connection: Option<MultiplexedConnection>,
@@ -74,10 +74,10 @@ impl Dedicated {
         }
     }
 
-    /// Connects, unless it is connected.
+    /// Connects if not connected.
     ///
     /// # Errors
-    /// There is no connection within [`CONNECT_TIMEOUT`]; nothing was sent.
+    /// No connection within [`CONNECT_TIMEOUT`]; nothing was sent.
     pub(super) async fn connect(&mut self) -> RedisResult<()> {
         if self.connection.is_some() {
             return Ok(());
@@ -92,10 +92,10 @@ impl Dedicated {
         Ok(())
     }
 
-    /// Sends commands at once. Returns the reply to each of them, among them what the server refused.
+    /// Sends commands at once and returns all replies, refusals included.
     ///
     /// # Errors
-    /// The connection broke, or the replies did not come within the deadline: the server is given up.
+    /// The connection broke, or a reply missed the deadline: the server is given up.
     pub(super) async fn send(&mut self, commands: &Pipeline) -> RedisResult<Vec<Value>> {
         let Some(connection) = &mut self.connection else {
             return Err((ErrorKind::Client, "no connection").into());
@@ -103,7 +103,7 @@ impl Dedicated {
         self.awaits_replies = true;
         let replies = connection.send_packed_commands(commands, 0, commands.len()).await;
         self.awaits_replies = replies.is_err();
-        // Behind the address of a server that became a replica another one may answer by now.
+        // A server that became a replica may have been replaced behind the same address.
         if replies
             .as_ref()
             .map_or(true, |replies| replies.iter().any(is_read_only))
@@ -117,7 +117,7 @@ impl Dedicated {
         self.generation != self.server.generation()
     }
 
-    /// Whether the server answers an idle connection.
+    /// Tests an idle connection.
     async fn test(&mut self) -> RedisResult<()> {
         if self.is_given_up() {
             return Err(late("the server was given up"));
@@ -137,14 +137,14 @@ impl Dedicated {
     }
 }
 
-/// What keeps the pool of a server.
+/// `bb8`'s manager for the pool of one server.
 pub(super) struct Manager(pub(super) Arc<Server>);
 
 impl ManageConnection for Manager {
     type Connection = Dedicated;
     type Error = RedisError;
 
-    /// Makes a place. Its user connects.
+    /// Creates an unconnected slot.
     async fn connect(&self) -> Result<Dedicated, RedisError> {
         Ok(Dedicated::new(&self.0))
     }
@@ -158,7 +158,7 @@ impl ManageConnection for Manager {
     }
 }
 
-/// Nothing was sent: the time is over.
+/// The error of a deadline that passed before anything was sent.
 pub(super) fn late(what: &'static str) -> RedisError {
     std::io::Error::new(std::io::ErrorKind::TimedOut, what).into()
 }

@@ -1,8 +1,7 @@
-//! FairQueue at the dedicated connections of a server, shared out among accounts: one that has any number of changes in
-//! flight leaves connections to the others.
+//! Fair queue for a server's dedicated connections: an account with any number of changes in flight leaves connections
+//! to the others.
 //!
-//! FairQueue are taken in the order of arrival. The pool alone would let a caller that has just come overtake those
-//! that wait.
+//! First come, first served. The pool alone would let a new caller overtake waiting ones.
 
 use super::pools::Address;
 use redis::{ErrorKind, RedisError, RedisResult};
@@ -11,25 +10,25 @@ use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Dedicated connections of one process to one server that are in use at the same time; more changes of money wait for
-/// their turn within the deadline.
+/// Most dedicated connections of one process to one server that are in use at once; further changes wait within the
+/// deadline.
 pub(super) const CONNECTIONS_MAX: u32 = 32;
-/// Those among them that are one account's at most. Its further changes wait for each other, and for nobody else's.
+/// Most of them in use by one account. Its further changes wait for each other only.
 const CONNECTIONS_OF_ACCOUNT_MAX: u32 = 8;
 
-/// The connections of a server that are an account's.
+/// A server and an account.
 type Share = (Address, String);
 
-/// Who has a turn.
+/// The queues of all servers and accounts.
 #[derive(Debug, Default)]
 pub(super) struct FairQueue {
-    /// By server: the connections to one that hangs are taken for long.
+    /// Per server: a hanging server occupies its connections for long.
     servers: Arc<Queues<Address>>,
-    /// By server and account.
+    /// Per server and account.
     shares: Arc<Queues<Share>>,
 }
 
-/// A turn; it ends when this is dropped.
+/// A permit; released when dropped.
 #[derive(Debug)]
 pub(super) struct QueuePermit {
     _server: Place<Address>,
@@ -37,10 +36,10 @@ pub(super) struct QueuePermit {
 }
 
 impl FairQueue {
-    /// Waits for a turn on the server at `address` with a change whose first key is `key`.
+    /// Waits for a permit on the server at `address`, for a change whose first key is `key`.
     pub(super) async fn take(&self, address: &Address, key: &str) -> RedisResult<QueuePermit> {
         let share = (address.clone(), account_of(key).to_owned());
-        // First in its own queue: who waits there holds up nobody else.
+        // The account's own queue first: waiting there holds up nobody else.
         let share = self.shares.enter(share, CONNECTIONS_OF_ACCOUNT_MAX).await?;
         let server = self.servers.enter(address.clone(), CONNECTIONS_MAX).await?;
         Ok(QueuePermit {
@@ -50,7 +49,7 @@ impl FairQueue {
     }
 }
 
-/// Queues by what they are for, each as long as somebody is in it.
+/// Semaphores by key, each kept while somebody uses it.
 #[derive(Debug)]
 struct Queues<K>(Mutex<HashMap<K, Arc<Semaphore>>>);
 
@@ -61,7 +60,7 @@ impl<K> Default for Queues<K> {
 }
 
 impl<K: Clone + Eq + Hash> Queues<K> {
-    /// Waits for one of the `most` places of this queue.
+    /// Waits for one of the `most` places of a queue.
     async fn enter(self: &Arc<Self>, of: K, most: u32) -> RedisResult<Place<K>> {
         let mut place = self.begin(of, most);
         if let Some(queue) = &place.queue {
@@ -93,7 +92,7 @@ struct Place<K: Eq + Hash> {
 }
 
 impl<K: Eq + Hash> Drop for Place<K> {
-    /// Forgets a queue that nobody is in.
+    /// Removes an unused queue.
     fn drop(&mut self) {
         let mut queues = self.queues.0.lock().unwrap_or_else(PoisonError::into_inner);
         drop(self.permit.take());
@@ -109,7 +108,7 @@ fn closed(_: tokio::sync::AcquireError) -> RedisError {
     RedisError::from((ErrorKind::Client, "no connection is left"))
 }
 
-/// The account that a key is of: `{b0001}/<account>` and what begins so.
+/// Returns the account of a key: `{b0001}/<account>` and its extensions.
 fn account_of(key: &str) -> &str {
     key.split('/').nth(1).unwrap_or(key)
 }

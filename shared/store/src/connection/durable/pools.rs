@@ -1,5 +1,5 @@
-//! A pool of dedicated connections for each server: made on demand, bounded in number, and dropped when the server
-//! leaves the cluster. Callers take [turns](super::turns) before they take a connection.
+//! One pool of dedicated connections per server: created on demand, bounded, and dropped when the server leaves the
+//! cluster. A [fair queue](super::fair_queue) comes before it.
 
 use super::dedicated::{Dedicated, Manager, Server, late};
 use super::fair_queue::{CONNECTIONS_MAX, FairQueue, QueuePermit};
@@ -12,21 +12,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// A server, by its address, or `None` for the single one.
+/// A server's address; `None` is the single server.
 pub(super) type Address = Option<String>;
 
-/// Pools at most. Beyond that the one that was used least recently goes; its connections in use go on.
+/// Most pools. Beyond that the least recently used one is dropped; its connections in use stay usable.
 const POOLS_MAX: usize = 256;
-/// How often pools of servers that left the cluster are looked for.
+/// Interval between sweeps for pools of servers that left the cluster.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
-/// How long a connection may be idle before it is closed.
+/// Idle time after which a connection is closed.
 const IDLE_MAX: Duration = Duration::from_secs(60);
 
-/// Where dedicated connections lead.
+/// Target of dedicated connections.
 pub(in crate::connection) enum Dial {
-    /// To the server of this client.
+    /// The server of this client.
     Single(Box<redis::Client>),
-    /// To the masters of this cluster.
+    /// The masters of this cluster.
     Cluster(Arc<Cluster>),
 }
 
@@ -38,7 +38,7 @@ impl Dial {
         }
     }
 
-    /// Whether there is such a server, as far as known.
+    /// Whether this is a known server.
     fn knows(&self, address: &Address) -> bool {
         match (self, address) {
             (Self::Cluster(cluster), Some(address)) => cluster.knows(address),
@@ -50,7 +50,7 @@ impl Dial {
 /// The pools of all servers.
 pub(super) struct Pools {
     pub(super) dial: Dial,
-    /// Longest wait for a connection, and for the replies to what is sent on it.
+    /// Longest wait for a connection, and for the replies on it.
     deadline: Duration,
     turns: FairQueue,
     open: Mutex<Open>,
@@ -66,8 +66,8 @@ struct Known {
     used: Instant,
 }
 
-/// A dedicated connection while one caller uses it. It goes back to its pool when this is dropped, unless it broke or
-/// replies are outstanding; then the turn ends.
+/// A dedicated connection in use. Dropping it returns it to its pool, unless it broke or replies are outstanding, and
+/// releases the permit.
 pub(super) struct LentConnection {
     connection: PooledConnection<'static, Manager>,
     _turn: QueuePermit,
@@ -100,10 +100,10 @@ impl Pools {
         }
     }
 
-    /// Waits for a turn, and takes a connection to `address` for a change whose first key is `key`.
+    /// Waits for a permit and takes a connection to `address`, for a change whose first key is `key`.
     ///
     /// # Errors
-    /// There is none and none could be made; nothing was sent.
+    /// No connection could be made; nothing was sent.
     pub(super) async fn take(&self, address: &Address, key: &str) -> RedisResult<LentConnection> {
         let turn = self.turns.take(address, key).await?;
         let pool = self.pool(address, Instant::now())?;
@@ -115,7 +115,7 @@ impl Pools {
         })
     }
 
-    /// The pool of a server.
+    /// Returns the pool of a server.
     fn pool(&self, address: &Address, now: Instant) -> RedisResult<Pool<Manager>> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if now - open.swept >= SWEEP_EVERY {
