@@ -1,4 +1,4 @@
-//! Deposits, as the store keeps them: read here, written by its scripts (decision D17).
+//! Deposits: records parsed here, written by scripts (decision D17).
 
 pub mod script;
 
@@ -11,20 +11,20 @@ use std::collections::HashMap;
 /// Longest rail reference, in characters.
 pub const REFERENCE_MAX: usize = 200;
 
-/// Most accounts and modes that are looked at for one reference: more than one is too many already.
+/// Most accounts and modes that are read for one reference: more than one is ambiguous already.
 const PLACES_MAX: usize = 100;
 
-/// Whether this may be a rail reference: 1 to [`REFERENCE_MAX`] printable characters, and not only blanks.
+/// Whether `text` is a valid rail reference: 1 to [`REFERENCE_MAX`] printable characters, not only blanks.
 #[must_use]
 pub fn is_reference(text: &str) -> bool {
     let length = text.chars().count();
     (1..=REFERENCE_MAX).contains(&length) && !text.trim().is_empty() && !text.chars().any(char::is_control)
 }
 
-/// Where a deposit stands.
+/// State of a deposit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DepositState {
-    /// Announced; it counts in `usdcPending`.
+    /// Announced; counts in `usdcPending`.
     Pending,
     /// Its money is in the wallet.
     Confirmed,
@@ -52,11 +52,11 @@ impl DepositState {
 /// A deposit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Deposit {
-    /// `txn_…`: the transaction that it is, or will be.
+    /// Id of its transaction, `txn_…`, present or future.
     pub id: String,
-    /// What the payment rail calls it.
+    /// The payment rail's reference.
     pub reference: String,
-    /// The owner of the wallet.
+    /// Owner of the wallet.
     pub owner: String,
     /// Wallet number.
     pub wallet: u64,
@@ -66,18 +66,18 @@ pub struct Deposit {
     pub currency: String,
     /// Current state.
     pub state: DepositState,
-    /// Where it stood when it was made.
+    /// State at creation.
     pub first: DepositState,
-    /// What the wallet held when it was made, the deposit included if it was confirmed at once.
+    /// Balance of the wallet at creation, a deposit confirmed at once included.
     pub first_balance: Nanos,
     /// Creation time, in ms since 1970.
     pub at_ms: u64,
-    /// When it was confirmed, and what the wallet held then.
+    /// Time of the confirmation, in ms since 1970, and the balance after it.
     pub confirmed: Option<(u64, Nanos)>,
 }
 
 impl Deposit {
-    /// The deposit of this reference, or `None` when there is none.
+    /// Reads the deposit with this reference; `None` if it does not exist.
     ///
     /// # Errors
     /// [`StoreError`], also for a malformed record.
@@ -95,7 +95,7 @@ impl Deposit {
         }
     }
 
-    /// The accounts and modes that had a pending deposit of this reference and still know it.
+    /// Returns the accounts and modes that announced a deposit with this reference and still have it.
     ///
     /// # Errors
     /// [`StoreError`], also for a malformed look-up.

@@ -1,7 +1,7 @@
-//! Escrows: money held between two wallets (specification "Escrow", decisions D3, D27). The record lives with the
-//! payer; beside it lies its *place*, which says whose it is and which the number leads to. Both accounts list the
-//! number. What an earlier version made has a number below [`number::FIRST`](domain::number::FIRST) and a look-up
-//! outside the buckets, which is only read.
+//! Escrows: money held between two wallets (specification "Escrow", decisions D3, D27). The record is in the payer's
+//! account; beside it is its *place*, found by number, which names account and mode. Both accounts list the number.
+//! Escrows of an earlier version have numbers below [`number::FIRST`](domain::number::FIRST) and look-ups outside the
+//! buckets, which are only read.
 
 pub(crate) mod open_escrows;
 pub mod script;
@@ -16,21 +16,21 @@ use domain::number::Number;
 use futures::{StreamExt, TryStreamExt, stream};
 use std::collections::HashMap;
 
-/// Escrows of a page that are read at the same time.
+/// Escrows of a page that are read concurrently.
 const AT_ONCE: usize = 16;
 
-/// Where an escrow is in its life. Through the API nothing leaves the last three; the operator resolves a dispute.
+/// State of an escrow. Through the API the last three are final; the operator resolves a dispute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum EscrowStatus {
-    /// Agreed on; no money has moved.
+    /// Created; no money has moved.
     Pending,
-    /// It holds the payer's money.
+    /// Holds the payer's money.
     Funded,
-    /// The money went to the payee.
+    /// Paid to the payee.
     Released,
-    /// It still holds the money, and the operator has to say whose it is.
+    /// Holds the money until the operator decides.
     Disputed,
-    /// The money went back to the payer.
+    /// Paid back to the payer.
     Refunded,
 }
 
@@ -62,7 +62,7 @@ impl EscrowStatus {
         Self::ALL.iter().copied().find(|status| status.as_str() == word)
     }
 
-    /// The status that a refused release or dispute met, which is what its reason says.
+    /// Returns the status that the reason of a refused release or dispute implies.
     #[must_use]
     pub const fn from_reason(reason: Reason) -> Option<Self> {
         match reason {
@@ -75,25 +75,25 @@ impl EscrowStatus {
     }
 }
 
-/// One side of an escrow: a wallet and whose it is.
+/// A party of an escrow: a wallet and its owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Party {
     /// Account id, `acct_…`.
     pub account: String,
-    /// The agent's id, or `user`.
+    /// Owner: agent id, or `user`.
     pub owner: String,
     /// Wallet number.
     pub wallet: u64,
 }
 
 impl Party {
-    /// The keys of its account.
+    /// Returns the keys of its account.
     #[must_use]
     pub fn keys(&self) -> AccountKeys {
         AccountKeys::new(&self.account)
     }
 
-    /// The agent whose wallet it is; none for a user wallet.
+    /// Returns the agent of the wallet; `None` for a user wallet.
     #[must_use]
     pub fn agent(&self) -> Option<&str> {
         (self.owner != keys::USER).then_some(&self.owner)
@@ -103,7 +103,7 @@ impl Party {
 /// An escrow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Escrow {
-    /// Its number, unique in the store.
+    /// Number, unique in the store.
     pub number: u64,
     /// `live` or `test`.
     pub mode: Mode,
@@ -117,11 +117,11 @@ pub struct Escrow {
     pub amount: Nanos,
     /// `USD` or `USDC`.
     pub currency: String,
-    /// What the parties wrote down, a JSON object; nothing enforces it.
+    /// The parties' conditions, a JSON object; not enforced.
     pub conditions: String,
-    /// What was said when it was disputed.
+    /// Reason of the dispute.
     pub dispute_reason: Option<String>,
-    /// The payout intent that made it; an escrow of an earlier version does not say.
+    /// Intent that created it; `None` for escrows of an earlier version.
     pub intent: Option<String>,
     /// Creation time, in ms since 1970.
     pub created_at_ms: u64,
@@ -130,19 +130,19 @@ pub struct Escrow {
 }
 
 impl Escrow {
-    /// Whether an account is one of its parties.
+    /// Whether `account` is a party.
     #[must_use]
     pub fn names(&self, account: &str) -> bool {
         self.payer.account == account || self.payee.account == account
     }
 
-    /// Whether the payee is in another account than the payer.
+    /// Whether payer and payee are in different accounts.
     #[must_use]
     pub fn crosses_accounts(&self) -> bool {
         self.payer.account != self.payee.account
     }
 
-    /// The escrow of this number, whosever it is. `None` when there is none.
+    /// Reads the escrow `number` of any account; `None` if it does not exist.
     ///
     /// # Errors
     /// [`StoreError`], also for a malformed record.
@@ -163,7 +163,7 @@ impl Escrow {
             .ok_or_else(unexpected_reply)
     }
 
-    /// The key that says where the escrow of this number is.
+    /// Returns the key of the escrow's place.
     #[must_use]
     pub fn place_key(number: u64) -> String {
         match Number::from_u64(number) {
@@ -172,7 +172,7 @@ impl Escrow {
         }
     }
 
-    /// Whose the escrow of this number is: the payer's account, and its mode.
+    /// Reads the payer's account and the mode of the escrow `number`.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -189,8 +189,8 @@ impl Escrow {
             .transpose()
     }
 
-    /// The escrows that an account pays or is paid by, newest first. A number whose escrow was never made, since a
-    /// crash came between, is left out.
+    /// Lists the escrows of which the account is a party, newest first. Skips numbers whose escrow was never written
+    /// because of a crash.
     ///
     /// # Errors
     /// [`StoreError`], also for a malformed record.
@@ -208,7 +208,7 @@ impl Escrow {
                 Err(_) => Err(StoreError::UnexpectedReply("list of escrows".to_owned())),
             }
         });
-        // In order, and one by one on the wire: the records of a page can lie in different slots of a cluster.
+        // In order, and individually: the records of a page can be in different slots.
         let found: Vec<Option<Self>> = stream::iter(reads).buffered(AT_ONCE).try_collect().await?;
         let mine = |escrow: &Self| escrow.mode == mode && escrow.names(account);
         Ok(part.with(found.into_iter().flatten().filter(mine).collect()))

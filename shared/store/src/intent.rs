@@ -1,8 +1,8 @@
-//! The record of a request that is made at most once: of an intent, a transfer or a deposit. Read here, written by the
-//! scripts of `spend`, `escrow`, `transfer` and `deposit` (decisions D24 to D26).
+//! The record of a request that is executed at most once: an intent, a transfer or a deposit. Parsed here, written by
+//! the scripts of `spend`, `escrow`, `transfer` and `deposit` (decisions D24 to D26).
 //!
-//! The timeline is not stored: it follows from the record, and the hash of its last entry is stored beside it, so that
-//! a record that was changed behind our back shows.
+//! The timeline is not stored: it follows from the record. The hash of its last entry is stored beside it, so that a
+//! record changed by hand is detected.
 
 pub mod archive;
 pub mod links;
@@ -22,67 +22,67 @@ use domain::mode::Mode;
 use domain::money::Nanos;
 use std::collections::HashMap;
 
-/// A record.
+/// The record of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IntentRecord {
     /// `int_…`
     pub id: String,
-    /// What was asked for.
+    /// Kind of request.
     pub kind: Kind,
-    /// The hash of the canonical request.
+    /// Hash of the canonical request.
     pub fingerprint: String,
     /// Current state.
     pub state: State,
-    /// Where it stood when the request was answered first.
+    /// State in the first response.
     pub first: State,
-    /// Why it is blocked.
+    /// Reason, if it is blocked.
     pub reason: Option<Reason>,
     /// Amount.
     pub amount: Nanos,
     /// `USD` or `USDC`.
     pub currency: String,
-    /// Who asked: the API key's id.
+    /// API key id of the caller.
     pub actor: String,
-    /// The agent, or `user`, whose wallet it is about.
+    /// Owner of its wallet: agent id, or `user`.
     pub agent: String,
     /// Time of the request, in ms since 1970.
     pub at_ms: u64,
-    /// The decision of an approval, if there was one.
+    /// Decision of an approver, if there was one.
     pub decision: Option<Decision>,
-    /// What the caller said about it: the description of a spend, the reason of a dispute.
+    /// The caller's text: description of a spend, reason of a dispute.
     pub note: Option<String>,
-    /// What was asked for besides, as JSON.
+    /// The request's other fields, as JSON.
     pub request: String,
-    /// The policy that allowed a spend.
+    /// Id of the policy that allowed a spend.
     pub policy: Option<String>,
-    /// The transaction that moved its money, `txn_…`.
+    /// Transaction id, `txn_…`, if money moved.
     pub transaction: Option<String>,
-    /// The balance after it, where a wallet moved.
+    /// Balance after it, if a wallet changed.
     pub balance: Option<Nanos>,
-    /// The UTC day and month that a spend was charged to.
+    /// UTC day and month that a spend was charged to.
     pub charged: Option<(u64, u64)>,
-    /// The escrow it is about.
+    /// Escrow number.
     pub escrow: Option<u64>,
-    /// The hash of the timeline's last entry.
+    /// Hash of the timeline's last entry.
     pub head: String,
-    /// Its number in the account and mode; 0 when an earlier version made it.
+    /// Number in the account and mode; 0 for records of an earlier version.
     pub seq: u64,
-    /// The number that it took when it was decided, if it waited for that.
+    /// Number from its decision, if it waited for one.
     pub filed: Option<u64>,
 }
 
-/// What somebody decided about an intent that waited for approval.
+/// An approver's decision on a waiting intent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decision {
     /// Whether it was approved.
     pub granted: bool,
-    /// Who: the API key's id.
+    /// API key id of the approver.
     pub by: String,
     /// In ms since 1970.
     pub at_ms: u64,
 }
 
-/// What a record is made of before the store has said what becomes of it. The fields are those of [`IntentRecord`].
+/// A record before the store has decided its outcome. Fields as in [`IntentRecord`].
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "each field is described in IntentRecord")]
 pub struct NewIntent<'a> {
@@ -100,7 +100,7 @@ pub struct NewIntent<'a> {
 }
 
 impl NewIntent<'_> {
-    /// Where it will be listed.
+    /// Returns the lists that will name it.
     #[must_use]
     pub const fn place(&self) -> IntentPlace<'_> {
         IntentPlace {
@@ -109,7 +109,7 @@ impl NewIntent<'_> {
         }
     }
 
-    /// The fields to be stored, with their values.
+    /// Returns the fields to store, with their values.
     #[must_use]
     pub fn fields(&self) -> Vec<String> {
         let mut fields = vec![
@@ -136,8 +136,8 @@ impl NewIntent<'_> {
         words.flat_map(|(name, value)| [name.to_owned(), value]).collect()
     }
 
-    /// The hash of the timeline's last entry for each thing that can become of it, as the scripts read it:
-    /// `settled=<hash> daily_limit=<hash> …`.
+    /// Returns the hash of the timeline's last entry for each possible outcome, as scripts parse it: `settled=<hash>
+    /// daily_limit=<hash> …`.
     #[must_use]
     pub fn heads(&self, pending: bool, reasons: &[Reason]) -> String {
         let outcomes = Outcome::all(pending, reasons);
@@ -147,21 +147,21 @@ impl NewIntent<'_> {
     }
 }
 
-/// What is kept under the id of an idempotency key.
+/// What is stored under an idempotency key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Found {
-    /// The key was not used.
+    /// The key is unused.
     Nothing,
-    /// A request took the key whose outcome another account's bucket decides, and is not known here yet.
+    /// Claimed by a request that another account's bucket decides; its outcome is not known here yet.
     Claimed {
-        /// The hash of that request.
+        /// Fingerprint of that request.
         fingerprint: String,
     },
     /// The record of the request.
     Record(Box<IntentRecord>),
 }
 
-/// Whether these are the fields of a mere claim: see [`Found::Claimed`].
+/// Whether these are the fields of a claim: see [`Found::Claimed`].
 #[must_use]
 pub fn is_claim(fields: &HashMap<String, String>) -> bool {
     fields.get("state").is_some_and(|state| state == "claimed")
@@ -215,7 +215,7 @@ impl IntentRecord {
         })
     }
 
-    /// The record `id`, or `None` when there is none.
+    /// Reads the record `id`; `None` if it does not exist.
     ///
     /// # Errors
     /// [`StoreError`], also for a malformed record.
@@ -231,7 +231,7 @@ impl IntentRecord {
         }
     }
 
-    /// What is kept under the id `id`.
+    /// Reads what is stored under the id `id`.
     ///
     /// # Errors
     /// [`StoreError`], also for a malformed record.
@@ -255,7 +255,7 @@ impl IntentRecord {
         record.ok_or_else(|| StoreError::UnexpectedReply("intent record".to_owned()))
     }
 
-    /// What happened, chained. A record that is no intent has none.
+    /// Computes the chained timeline; empty for a record that is no intent.
     #[must_use]
     pub fn timeline(&self) -> Vec<Entry> {
         let outcome = |state: State| match (state, self.reason) {
@@ -271,13 +271,13 @@ impl IntentRecord {
         timeline(&all)
     }
 
-    /// Whether the record is the one that was written: its timeline ends in the hash stored beside it.
+    /// Whether the record is unchanged: its timeline ends in the stored hash.
     #[must_use]
     pub fn is_intact(&self) -> bool {
         self.timeline().last().map_or("", Entry::hash) == self.head
     }
 
-    /// The heads of a decision on this record, as the scripts read them.
+    /// Returns the hashes after a decision on this record, as scripts parse them.
     #[must_use]
     pub fn heads_of(&self, decision: &Decision, reasons: &[Reason]) -> String {
         let before = events(
@@ -301,7 +301,7 @@ impl IntentRecord {
             .map_or(self.at_ms, |decision| decision.at_ms)
     }
 
-    /// Who allowed it; nobody when it is blocked or waits.
+    /// Returns who allowed it; `None` if it is blocked or waits.
     #[must_use]
     pub fn allowed_by(&self) -> Option<&str> {
         let decided_by = self.decision.as_ref().map(|decision| decision.by.as_str());

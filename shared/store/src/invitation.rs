@@ -1,4 +1,4 @@
-//! Invitations to an account, as the store keeps them: by e-mail among the account's invitations.
+//! Invitations to an account, stored by e-mail.
 
 pub mod script;
 
@@ -8,20 +8,20 @@ use domain::role::Role;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
-/// Open invitations that an account can have.
+/// Most open invitations of an account.
 pub const INVITATIONS_MAX: usize = 100;
 
-/// What is stored behind the times.
+/// The part of an invitation that is stored after its times.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InvitationBody {
     /// `inv_…`
     pub id: String,
-    /// What the invited user may do.
+    /// Role of the invited user.
     pub role: Role,
-    /// The id of the user who invited.
+    /// User id of the inviter.
     pub invited_by: String,
-    /// The hash of the token, by which the look-up is removed when the invitation is used or taken back. Empty in one
-    /// of an earlier version, whose look-up stays for the seven days.
+    /// Hash of the token, to remove the look-up when the invitation is used or revoked. Empty for invitations of an
+    /// earlier version, whose look-up expires after seven days.
     #[serde(default)]
     pub token_hash: String,
 }
@@ -29,15 +29,15 @@ pub struct InvitationBody {
 /// An invitation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Invitation {
-    /// Whom it is for; lower case.
+    /// Invited e-mail, lower case.
     pub email: String,
-    /// What it is.
+    /// Role, inviter and token.
     pub body: InvitationBody,
     /// Creation time, in ms since 1970.
     pub created_at_ms: u64,
-    /// When it ends.
+    /// Expiry, in ms since 1970.
     pub expires_at_ms: u64,
-    /// The text that was read.
+    /// The stored text, for a later comparison.
     pub text: String,
 }
 
@@ -55,7 +55,7 @@ impl Invitation {
         })
     }
 
-    /// The invitations of `account` that are open at `now_ms`, newest first.
+    /// Lists the invitations of `account` that are open at `now_ms`, newest first.
     ///
     /// # Errors
     /// [`StoreError`], also for a malformed one.
@@ -72,7 +72,7 @@ impl Invitation {
         Ok(open)
     }
 
-    /// The open invitation that the token of this hash is for, with its account.
+    /// Finds the open invitation of the token with this hash, and its account.
     ///
     /// # Errors
     /// [`StoreError`], also for a malformed look-up.

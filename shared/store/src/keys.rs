@@ -1,11 +1,10 @@
 //! Every key name of the store, in one place.
 //!
-//! An account lives in one bucket `{bNNNN}`, which is its hash tag: all keys of an account share one cluster slot, so a
-//! script can change them together. What finds a record lies in the record's own bucket where the name tells the
-//! bucket: wallets and escrows, by [numbers](domain::number) that carry it. `/` separates the parts; no caller-chosen
-//! name can contain it.
+//! An account lives in one bucket `{bNNNN}`, its hash tag: all its keys share one cluster slot, so one script can
+//! change them together. A look-up is in its record's bucket where the name carries the bucket: wallets and escrows, by
+//! [number](domain::number). `/` separates the parts; no caller-chosen name can contain it.
 //!
-//! What lies outside of the buckets is in `keys/outside.rs`, with the reasons why it is safe.
+//! Keys outside the buckets are in `keys/outside.rs`, with the reasons why they are safe.
 
 mod audit;
 mod money;
@@ -35,7 +34,7 @@ pub const BUCKETS: u16 = number::BUCKETS;
 /// The hash tags of the buckets.
 static TAGS: LazyLock<Vec<String>> = LazyLock::new(|| (0..BUCKETS).map(|n| format!("{{b{n:04}}}")).collect());
 
-/// Texts put together in one allocation: a call needs some twenty keys, and `format!` grows each in steps.
+/// Joins texts in one allocation: a call needs some twenty keys, and `format!` grows each in steps.
 fn joined(first: &str, rest: &[&str]) -> String {
     let length = first.len() + rest.iter().map(|part| part.len()).sum::<usize>();
     let mut key = String::with_capacity(length);
@@ -44,7 +43,7 @@ fn joined(first: &str, rest: &[&str]) -> String {
     key
 }
 
-/// What a series of numbers is for.
+/// A series of numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Series {
     /// Wallets.
@@ -181,7 +180,7 @@ impl Bucket {
 /// (`store.durability`). Its value says nothing.
 pub(super) const FENCE: &str = "fence";
 
-/// Who owns a wallet within an account and mode: an agent by its id, or the account itself.
+/// Owner of an account's own wallet, in place of an agent id.
 pub const USER: &str = "user";
 
 /// The keys of one account.

@@ -21,7 +21,7 @@ use serde_json::json;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-/// Takes one in.
+/// Creates a deposit.
 pub static MAKE: LazyLock<Script> = LazyLock::new(|| {
     let own = include_str!("make.lua");
     let parts = [CHANGE, BUDGET, MONEY, ONCE, REFUSALS, own];
@@ -30,7 +30,7 @@ pub static MAKE: LazyLock<Script> = LazyLock::new(|| {
         .with_budgets()
 });
 
-/// Confirms one.
+/// Confirms a deposit.
 pub static CONFIRM: LazyLock<Script> = LazyLock::new(|| {
     let own = include_str!("confirm.lua");
     let parts = [CHANGE, BUDGET, MONEY, ONCE, REFUSALS, own];
@@ -39,7 +39,7 @@ pub static CONFIRM: LazyLock<Script> = LazyLock::new(|| {
         .with_budgets()
 });
 
-/// A deposit.
+/// Arguments of a new deposit.
 #[derive(Debug)]
 pub struct NewDeposit<'a> {
     /// Identity of the request.
@@ -48,17 +48,17 @@ pub struct NewDeposit<'a> {
     pub record_life: Option<Duration>,
     /// The wallet; its account and mode are those of the scope.
     pub wallet: &'a WalletPlace,
-    /// Whether the wallet was seen closed, and so is for ever: then it is refused.
+    /// Whether the wallet was read as closed, which is final: then the deposit is refused.
     pub closed: bool,
     /// Amount.
     pub amount: Nanos,
     /// `USD` or `USDC`.
     pub currency: &'a str,
-    /// What the payment rail calls it, unique in the account and mode.
+    /// The payment rail's reference, unique in the account and mode.
     pub reference: &'a str,
-    /// Whether it is confirmed already.
+    /// Initial state.
     pub state: DepositState,
-    /// Its transaction, which also names the deposit.
+    /// Id of its transaction, which is the deposit's id, too.
     pub transaction: &'a str,
     /// The request's other fields, as JSON.
     pub request: &'a str,
@@ -69,33 +69,33 @@ pub struct NewDeposit<'a> {
 /// Outcome of the script.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Made {
-    /// It is there: since now, or since before when the reference was used for the same deposit.
+    /// The deposit exists, new or from an earlier request with the same content.
     Done {
         /// The deposit.
         deposit: Deposit,
-        /// Whether it was there before.
+        /// Whether it existed before.
         again: bool,
     },
-    /// Refused, which the record keeps.
+    /// Refused; the record says so.
     Blocked(Reason),
     /// A request with this id was made before; its record has the outcome.
     Known,
-    /// The reference was used for another deposit.
+    /// The reference belongs to another deposit.
     OtherDeposit,
     /// The balance would exceed [`BALANCE_MAX`](crate::wallet::BALANCE_MAX).
     TooMuch,
-    /// The wallet is not the one that was seen. Look again.
+    /// The wallet differs from the one that was read. Read it again.
     Changed,
 }
 
 impl NewDeposit<'_> {
-    /// Notes where the deposit will be found by its reference.
+    /// Writes the look-up by reference.
     async fn announce(&self, store: &Store, scope: &Scope<'_>) -> Result<(), StoreError> {
         let place = format!("{} {}", scope.account, scope.mode);
         note(store, &deposit_lookup(self.reference), &place).await
     }
 
-    /// Takes the note back, unless there is a deposit of the reference: this one was not made.
+    /// Removes the look-up, unless a deposit with the reference exists.
     async fn retract(&self, store: &Store, scope: &Scope<'_>) -> Result<(), StoreError> {
         if self.is_there(store, scope).await? {
             return Ok(());
@@ -104,36 +104,36 @@ impl NewDeposit<'_> {
         let mut forget = redis::cmd("SREM");
         forget.arg(deposit_lookup(self.reference)).arg(place);
         let _: i64 = store.command(&forget).await?;
-        // Another request may have made it meanwhile. One that makes it after this look announces it after that.
+        // Another request may have created it. One that creates it after this read announces it after that.
         match self.is_there(store, scope).await? {
             true => self.announce(store, scope).await,
             false => Ok(()),
         }
     }
 
-    /// Whether there is a deposit of the reference.
+    /// Whether a deposit with the reference exists.
     async fn is_there(&self, store: &Store, scope: &Scope<'_>) -> Result<bool, StoreError> {
         let deposit = scope.keys().deposit(scope.mode, self.reference);
         store.command(redis::cmd("EXISTS").arg(deposit)).await
     }
 
-    /// Leaves a note exactly where there is a deposit, after this outcome of a request that was announced.
+    /// Makes the look-up match the outcome of a request that was announced.
     async fn settle_note(
         &self,
         (store, scope): (&Store, &Scope<'_>),
         outcome: &Result<Vec<String>, StoreError>,
     ) -> Result<(), StoreError> {
         match outcome {
-            // One that was refused may have retracted it in between.
+            // A refused request may have removed it in between.
             Ok(words) if words == &["made"] => self.announce(store, scope).await,
             Ok(words) if words == &["there"] => Ok(()),
             Ok(_) | Err(StoreError::OverBudget { .. }) => self.retract(store, scope).await,
-            // It may have been made, and may be repeated.
+            // The deposit may exist, and the request may be retried.
             Err(_) => Ok(()),
         }
     }
 
-    /// Takes the deposit in.
+    /// Creates the deposit.
     ///
     /// # Errors
     /// [`StoreError`]; safe to retry.
@@ -167,7 +167,7 @@ impl NewDeposit<'_> {
         }
     }
 
-    /// Whether `deposit` is the one that this asks for.
+    /// Whether `deposit` is the requested one.
     fn is(&self, deposit: &Deposit) -> bool {
         let asked = (self.wallet.number, self.amount, self.currency);
         asked == (deposit.wallet, deposit.amount, deposit.currency.as_str())

@@ -1,18 +1,17 @@
-//! The note of each wallet's escrows that are funded or disputed, which keep its agent from being deleted (decision
-//! D15).
+//! Index of each wallet's funded or disputed escrows, which prevent the deletion of its agent (decision D15).
 //!
-//! For a payee of another account the note is written before the escrow is funded and taken away after it is over, so
-//! it can name escrows that are not open: whoever meets one that stands in the way looks, and takes the note away.
+//! For a payee in another account the entry is added before the funding and removed after the end, so it can name
+//! escrows that are not open: a deletion that meets one checks it and removes the entry.
 
 use crate::escrow::Escrow;
 use crate::keys::AccountKeys;
 use crate::script::change::Scope;
 use crate::{Store, StoreError};
 
-/// Escrows looked at in one go.
+/// Escrows checked at once.
 const AT_ONCE: usize = 100;
 
-/// Takes away the notes of escrows that are not open, [`AT_ONCE`] at most; true when there was one.
+/// Removes the entries of escrows that are not open, [`AT_ONCE`] at most. Returns whether there was one.
 ///
 /// # Errors
 /// [`StoreError`]; safe to retry.

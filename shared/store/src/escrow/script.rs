@@ -1,4 +1,4 @@
-//! Twins of `escrow/*.lua`: make, fund, release and dispute an escrow, and end its dispute (specification "Escrow",
+//! Twins of `escrow/*.lua`: create, fund, release and dispute an escrow, and end its dispute (specification "Escrow",
 //! decisions D26 to D28).
 
 mod create;
@@ -26,7 +26,7 @@ use domain::money::Nanos;
 use serde_json::{Value, json};
 use std::sync::LazyLock;
 
-/// Makes an escrow.
+/// Creates an escrow.
 pub static CREATE: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         "escrow_create",
@@ -37,13 +37,13 @@ pub static CREATE: LazyLock<Script> = LazyLock::new(|| {
     .with_budgets()
 });
 
-/// Lists it with a payee of another account.
+/// Adds it to the list of a payee in another account.
 pub static LIST: LazyLock<Script> = LazyLock::new(|| {
     let parts = [include_str!("list.lua")];
     Script::new("escrow_list", WhenFull::Run, &parts).of_names()
 });
 
-/// Puts the payer's money into it.
+/// Moves the payer's money into it.
 pub static FUND: LazyLock<Script> = LazyLock::new(|| {
     let own = include_str!("fund.lua");
     let parts = [CHANGE, BUDGET, MONEY, INTENT, LOW_BALANCE, own];
@@ -63,7 +63,7 @@ pub static RESOLVE: LazyLock<Script> = LazyLock::new(|| {
     .with_budgets()
 });
 
-/// Keeps an intent that is refused and nothing else.
+/// Stores a refused intent, and nothing else.
 pub static BLOCKED: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         "intent_blocked",
@@ -74,16 +74,16 @@ pub static BLOCKED: LazyLock<Script> = LazyLock::new(|| {
     .with_budgets()
 });
 
-/// Keeps a caller's key for a request that another account's bucket decides.
+/// Claims a caller's idempotency key for a request that another account's bucket decides.
 pub static CLAIM: LazyLock<Script> =
     LazyLock::new(|| Script::new("intent_claim", WhenFull::Refuse, &[include_str!("claim.lua")]).of_money());
 
-/// Who asks for something, once.
+/// The caller of an escrow operation and the identity of its request.
 #[derive(Debug, Clone, Copy)]
 pub struct Requester<'a> {
-    /// The account, mode and API key.
+    /// Account, mode and API key of the caller.
     pub scope: Scope<'a>,
-    /// The identity of the request.
+    /// Identity of the request.
     pub once: &'a Once,
     /// Time of the request, in ms since 1970.
     pub at_ms: u64,
@@ -93,11 +93,11 @@ pub struct Requester<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 pub enum CallOutcome<T> {
-    /// It was done.
+    /// Done.
     Done(T),
-    /// It was refused, and there is an intent that says so.
+    /// Refused; an intent says so.
     Blocked(Blocked),
-    /// There is a record under the caller's key already; nothing happened.
+    /// The caller's idempotency key already has a record; nothing changed.
     Known,
     /// The receiving wallet's balance would exceed its maximum; nothing changed.
     TooMuch,
@@ -106,15 +106,15 @@ pub enum CallOutcome<T> {
 /// A refusal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Blocked {
-    /// The intent that was kept.
+    /// Id of the stored intent.
     pub intent: String,
     /// Why.
     pub reason: Reason,
-    /// The escrow as the call met it; none when it was not made.
+    /// Status of the escrow at that time; `None` if it was not created.
     pub status: Option<EscrowStatus>,
 }
 
-/// What an audit entry says of an escrow.
+/// Composes the audit details of an escrow.
 fn facts(
     number: Option<u64>,
     (payer, payee): (&Party, &Party),
@@ -125,7 +125,7 @@ fn facts(
         "amountNanos": amount.get().to_string(), "currency": currency, "intentId": intent })
 }
 
-/// [`facts`] of an escrow that is there.
+/// [`facts`] of an existing escrow.
 fn facts_of(escrow: &Escrow, intent: Option<&str>) -> Value {
     let parties = (&escrow.payer, &escrow.payee);
     facts(
@@ -136,18 +136,18 @@ fn facts_of(escrow: &Escrow, intent: Option<&str>) -> Value {
     )
 }
 
-/// What the intent of a call on an escrow says was asked for.
+/// Composes the request part of an escrow call's intent.
 fn request_of(number: u64) -> String {
     json!({ "escrowId": number }).to_string()
 }
 
-/// A new transaction id.
+/// Returns a new transaction id.
 fn mint_transaction() -> Result<String, StoreError> {
     let id = Id::Transaction.mint(now_ms());
     id.map_err(|error| StoreError::UnexpectedReply(error.to_string()))
 }
 
-/// The reason and the intent of a refusal, as the scripts answer it.
+/// Parses a refusal in a script's reply.
 fn blocked(script: &Script, status: &str, reason: &str, intent: &str) -> Result<Blocked, StoreError> {
     let known = Reason::parse(reason).zip(EscrowStatus::parse(status));
     let Some((reason, status)) = known else {
@@ -160,7 +160,7 @@ fn blocked(script: &Script, status: &str, reason: &str, intent: &str) -> Result<
     })
 }
 
-/// Claims the caller's key in the caller's account; false when it has a record already, or is another request's.
+/// Claims the caller's key in the caller's account. Returns false if it has a record, or another request's claim.
 async fn claim(store: &Store, asked: &Requester<'_>) -> Result<bool, StoreError> {
     let once = asked.once;
     let key = asked.scope.keys().intent(asked.scope.mode, &once.id);
@@ -174,7 +174,7 @@ async fn claim(store: &Store, asked: &Requester<'_>) -> Result<bool, StoreError>
     }
 }
 
-/// Keeps `new` as refused, under the id of `refusal`, where the caller's intents are.
+/// Stores `new` as refused, under the id of `refusal`, in the caller's account.
 async fn keep_blocked<T>(
     store: &Store,
     asked: &Requester<'_>,

@@ -1,4 +1,4 @@
-//! Twin of `archive_intents.lua`: let go of intents that lie in a segment of the archive.
+//! Twin of `archive_intents.lua`: removes intents that an archive segment holds.
 
 use crate::intent::IntentRecord;
 use crate::keys::{AccountKeys, IntentIndex};
@@ -8,7 +8,7 @@ use domain::mode::Mode;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// The script. It runs on a full store too, since it makes room.
+/// The script. Runs on a full store, since it frees memory.
 pub static ARCHIVE_INTENTS: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         "archive_intents",
@@ -17,26 +17,26 @@ pub static ARCHIVE_INTENTS: LazyLock<Script> = LazyLock::new(|| {
     )
 });
 
-/// Intents that leave the store at once, at most: the store does nothing else meanwhile.
+/// Most intents that one execution removes; it blocks the server meanwhile.
 pub const INTENTS_MAX: usize = 200;
 
-/// Places of lists that are passed at once to take intents out, at most: the caller counts them with
-/// [`IntentRecord::passed`]. A place in a list only falls, since lists grow at their ends alone.
+/// Most list elements that one execution may pass to remove intents: the caller counts them with
+/// [`IntentRecord::passed`]. An index in a list only decreases, since lists grow at the end.
 pub const PASSED_MAX: usize = 400_000;
 
 /// Intents that were written to a segment.
 #[derive(Debug)]
 pub struct ArchivedIntents<'a> {
-    /// How many segments there were before it.
+    /// Count of segments before this one.
     pub segments: usize,
-    /// What describes the segment.
+    /// Descriptor of the segment.
     pub descriptor: &'a str,
     /// The intents, [`INTENTS_MAX`] at most, each once.
     pub intents: &'a [IntentRecord],
 }
 
 impl ArchivedIntents<'_> {
-    /// Lets go of them; `false` when somebody else archived meanwhile, or one of them changed: nothing happened then.
+    /// Removes the intents. Returns false, with nothing changed, if another archiver was faster or an intent changed.
     ///
     /// # Errors
     /// [`StoreError`]; the script may have run.

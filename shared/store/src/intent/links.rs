@@ -1,5 +1,5 @@
-//! What an intent of an escrow call points to: the escrow, which lives with the payer, and the release and dispute
-//! intents that exclude each other, which live with whoever asked for them.
+//! Links of an escrow call's intent: the escrow, in the payer's account, and the release and dispute intents that
+//! exclude each other, each in its caller's account.
 
 use crate::escrow::Escrow;
 use crate::keys::AccountKeys;
@@ -17,13 +17,13 @@ pub struct EscrowLink {
     pub number: u64,
     /// Its status.
     pub status: String,
-    /// What it holds, held or will hold.
+    /// Amount of the escrow.
     pub amount: Nanos,
     /// The release and dispute intents on it, oldest first, each once.
     pub siblings: Vec<Sibling>,
 }
 
-/// Where an intent stands.
+/// Location of an intent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sibling {
     /// Account id, `acct_…`.
@@ -33,7 +33,7 @@ pub struct Sibling {
 }
 
 impl EscrowLink {
-    /// The escrow `number`, or `None` when there is none in this mode.
+    /// Reads the escrow `number`; `None` if it does not exist in this mode.
     ///
     /// # Errors
     /// [`StoreError`], also for a malformed record.
@@ -58,7 +58,7 @@ impl EscrowLink {
         };
         let siblings = items.iter().map(|item| Sibling::parse(item));
         let mut siblings: Vec<Sibling> = siblings.collect::<Option<_>>().ok_or_else(unexpected_reply)?;
-        // A call that was repeated after a crash may have put its intent here twice.
+        // A call retried after a crash may have added its intent twice.
         let mut seen = std::collections::HashSet::new();
         siblings.retain(|sibling| seen.insert(sibling.intent.clone()));
         Ok(Some(Self {
@@ -71,7 +71,7 @@ impl EscrowLink {
 }
 
 impl Sibling {
-    /// Reads `<account> <intent id>`.
+    /// Parses `<account> <intent id>`.
     fn parse(item: &str) -> Option<Self> {
         let (account, intent) = item.split_once(' ')?;
         Some(Self {

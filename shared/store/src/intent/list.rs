@@ -1,6 +1,5 @@
-//! Listing the intents that are in the store. Those that wait for approval stand in a sorted set. The other lists are
-//! lists of ids, of which the archiver takes some out of the middle, so that a place in one is named by what stands
-//! there: the number that the intent took when it came into the list.
+//! Lists intents in the store. Waiting ones are in a sorted set. The other lists are lists of ids from whose middle the
+//! archiver removes some, so a position in one is the number that the intent took when it entered the list.
 
 use super::IntentRecord;
 use crate::keys::{AccountKeys, IntentIndex};
@@ -10,32 +9,31 @@ use crate::{Store, StoreError};
 use domain::intent::State;
 use domain::mode::Mode;
 
-/// Intents of one millisecond that are searched for one, where an earlier version gave them no number.
+/// Most intents of one millisecond that are searched for one without a number.
 const BESIDE_MAX: u64 = 200;
 
-/// Where an intent stands in a list. Intents of an earlier version have no number: they stand before all others, by
-/// their time.
+/// Position of an intent in a list. Intents of an earlier version have no number: they come first, by time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
-    /// The number that it took; 0 when an earlier version listed it.
+    /// Its number in the list; 0 if an earlier version listed it.
     pub number: u64,
-    /// When it was asked for, or came into its state.
+    /// Time of the request, or of entering its state, in ms since 1970.
     pub at_ms: u64,
 }
 
-/// A part of a list of intents.
+/// A page of intents.
 #[derive(Debug)]
 pub struct Listed {
     /// The intents, newest first.
     pub records: Vec<IntentRecord>,
-    /// How many the list has.
+    /// Length of the whole list.
     pub total: u64,
-    /// Whether the list has more behind them.
+    /// Whether the list continues.
     pub goes_on: bool,
 }
 
 impl IntentRecord {
-    /// Its place in a list.
+    /// Returns its position in a list.
     #[must_use]
     pub fn place_in(&self, index: IntentIndex<'_>) -> Place {
         match index {
@@ -50,7 +48,7 @@ impl IntentRecord {
         }
     }
 
-    /// The intents that wait for approval, newest first.
+    /// Lists the intents that wait for approval, newest first.
     ///
     /// # Errors
     /// [`StoreError`], also for a malformed record.
@@ -67,10 +65,10 @@ impl IntentRecord {
         Ok(part.with(records.ok_or_else(unexpected_reply)?))
     }
 
-    /// The newest intents of another list than that of those that wait, `limit` of them behind the first `offset`.
+    /// Lists the newest intents of any other list: `limit` of them after `offset`.
     ///
     /// # Errors
-    /// [`StoreError`], also for a record that makes no sense, as one is that was archived meanwhile.
+    /// [`StoreError`], also for a malformed record, such as one archived meanwhile.
     pub async fn newest(
         store: &Store,
         (account, mode): (&AccountKeys, Mode),
@@ -82,7 +80,7 @@ impl IntentRecord {
         list.before(total.saturating_sub(offset), limit, total).await
     }
 
-    /// The intents of such a list that are older than the one that stood in `place`, `limit` at most.
+    /// Lists at most `limit` intents that are older than `place`.
     ///
     /// # Errors
     /// As for [`IntentRecord::newest`].
@@ -128,7 +126,7 @@ impl<'a> List<'a> {
         self.store.command(redis::cmd("LLEN").arg(&self.key)).await
     }
 
-    /// The `limit` intents before the index `end`, newest first.
+    /// Returns the `limit` intents before the index `end`, newest first.
     async fn before(&self, end: u64, limit: u64, total: u64) -> Result<Listed, StoreError> {
         let start = end.saturating_sub(limit);
         let mut ids = self.ids(start, end).await?;
@@ -152,19 +150,19 @@ impl<'a> List<'a> {
         self.store.command(&range).await
     }
 
-    /// The first index, before `end`, of an intent in this place or a later one; `end` when there is none.
+    /// Finds the first index before `end` with this or a later position; `end` if there is none.
     async fn first_at(&self, place: Place, end: u64) -> Result<u64, StoreError> {
         let mut search = Search::between(0, end);
         while let Some(indexes) = search.places() {
             let found = self.places(&indexes).await?;
-            // One that is gone was archived meanwhile, which the caller sees.
+            // A missing intent was archived, which the caller detects.
             let late = found.iter().map(|found| found.is_none_or(|found| found >= place));
             search.record(&indexes, late);
         }
         Ok(search.found())
     }
 
-    /// The places of the intents at these indexes.
+    /// Reads the positions of the intents at these indexes.
     async fn places(&self, indexes: &[u64]) -> Result<Vec<Option<Place>>, StoreError> {
         let mut look = redis::pipe();
         for index in indexes {
@@ -191,7 +189,7 @@ impl<'a> List<'a> {
         Ok(places.collect())
     }
 
-    /// How far behind `start` the intent `id` stands, among those that have its time; 0 when it is gone.
+    /// Returns how far after `start` the intent `id` is, among those of its millisecond; 0 if it is missing.
     async fn beside(&self, start: u64, id: &str) -> Result<u64, StoreError> {
         let ids = self.ids(start, start + BESIDE_MAX).await?;
         Ok(ids.iter().position(|found| found == id).unwrap_or(0) as u64)

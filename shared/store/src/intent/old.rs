@@ -1,4 +1,4 @@
-//! What the archiver reads of intents: the oldest ones, and the segments of those that left.
+//! Reads for the archiver: the oldest intents, and the segments of archived ones.
 
 use super::IntentRecord;
 use crate::keys::{AccountKeys, IntentIndex};
@@ -7,12 +7,12 @@ use crate::{Store, StoreError};
 use domain::mode::Mode;
 use std::collections::HashMap;
 
-/// Descriptions of segments that are read in one round trip.
+/// Segment descriptors read in one round trip.
 const SEGMENTS_AT_ONCE: usize = 200;
 
 impl IntentRecord {
-    /// The fields of intents in the store, oldest first: `count` of them behind the first `skip`, with their ids. One
-    /// that leaves meanwhile has none.
+    /// Reads fields and ids of `count` intents after the oldest `skip`. An intent that is removed meanwhile has no
+    /// fields.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -29,7 +29,7 @@ impl IntentRecord {
         records(store, ids, |id| account.intent(mode, id)).await
     }
 
-    /// How many places of its four lists stand before it, when these are `most` at most.
+    /// Counts the elements before it in its four lists, within `most`.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -59,7 +59,7 @@ impl IntentRecord {
         Ok(sum.filter(|sum| *sum <= most))
     }
 
-    /// What describes the segments of archived intents, without the first `skip` ones.
+    /// Reads the descriptors of archived intents' segments, without the first `skip`.
     ///
     /// # Errors
     /// [`StoreError`].

@@ -1,10 +1,10 @@
-//! What can become of a request, and what its timeline says then.
+//! Possible outcomes of a request, and what its timeline then says.
 
 use super::Decision;
 use domain::intent::{Entry, Event, EventType, Kind, Reason, State, timeline};
 use domain::money::Nanos;
 
-/// What can become of a request.
+/// Possible outcome of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
     Settled,
@@ -28,7 +28,7 @@ impl Outcome {
     }
 }
 
-/// The hash of the last entry for each outcome, as the scripts read it.
+/// Returns the hash of the last entry for each outcome, as scripts parse it.
 pub(super) fn heads(
     outcomes: impl Iterator<Item = Outcome>,
     events: impl Fn(Outcome) -> Vec<Event>,
@@ -41,7 +41,7 @@ pub(super) fn heads(
     outcomes.map(word).collect::<Vec<_>>().join(" ")
 }
 
-/// What happened when the request was made. A transfer or deposit is no intent: its record has no timeline.
+/// Returns the events of a new request. A transfer or deposit is no intent: its record has no timeline.
 pub(super) fn events(
     kind: Kind,
     at_ms: u64,
@@ -77,12 +77,12 @@ pub(super) fn events(
     }]
 }
 
-/// What is said of a spend that was let through. Hashed: see `domain::intent`.
+/// Sentence for an approved spend. Hashed: see `domain::intent`.
 const PASSED: &str = "Every check passed.";
-/// What is said of a spend that waits. Hashed: see `domain::intent`.
+/// Sentence for a waiting spend. Hashed: see `domain::intent`.
 const ABOVE_THRESHOLD: &str = "The amount is above the policy's approval threshold.";
 
-/// What a decision adds to the timeline.
+/// Returns the events that a decision adds.
 pub(super) fn decided(decision: &Decision, amount: Nanos, outcome: Outcome) -> Vec<Event> {
     let event = |kind, reasoning: &str| Event {
         at_ms: decision.at_ms,

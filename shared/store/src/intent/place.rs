@@ -4,17 +4,17 @@ use crate::keys::{AccountKeys, IntentIndex};
 use domain::intent::State;
 use domain::mode::Mode;
 
-/// Where an intent is listed.
+/// Selects the lists that name an intent.
 #[derive(Debug, Clone, Copy)]
 pub struct IntentPlace<'a> {
-    /// Its kind.
+    /// Kind of request.
     pub kind: &'a str,
     /// The agent, or `user`, whose wallet it is about.
     pub agent: &'a str,
 }
 
 impl IntentPlace<'_> {
-    /// The six keys of the index that the scripts take.
+    /// Returns the six index keys that scripts take.
     #[must_use]
     pub fn index(&self, account: &AccountKeys, mode: Mode) -> [String; 6] {
         let state = |state: State| IntentIndex::State(state.as_str());

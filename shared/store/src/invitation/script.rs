@@ -1,4 +1,4 @@
-//! Twins of `invitation/*.lua`: invite somebody to an account, take it back, accept it.
+//! Twins of `invitation/*.lua`: invite, revoke, accept.
 
 use crate::account::script::USERS_MAX;
 use crate::invitation::{INVITATIONS_MAX, Invitation, InvitationBody};
@@ -15,7 +15,7 @@ use serde_json::json;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-/// Invites.
+/// Creates an invitation.
 pub static CREATE: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         "invitation_create",
@@ -24,7 +24,7 @@ pub static CREATE: LazyLock<Script> = LazyLock::new(|| {
     )
 });
 
-/// Takes an invitation back.
+/// Revokes an invitation.
 pub static REVOKE: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         "invitation_revoke",
@@ -33,7 +33,7 @@ pub static REVOKE: LazyLock<Script> = LazyLock::new(|| {
     )
 });
 
-/// Accepts one.
+/// Accepts an invitation.
 pub static ACCEPT: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         "invitation_accept",
@@ -43,24 +43,23 @@ pub static ACCEPT: LazyLock<Script> = LazyLock::new(|| {
     .of_names()
 });
 
-/// How long an invitation stays open.
+/// Lifetime of an invitation.
 const LIFE: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// Outcome of an invitation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Invited {
-    /// It is open; when it was made and when it ends.
+    /// Open; creation and expiry, in ms since 1970.
     Done(u64, u64),
-    /// The account has a user of that e-mail.
+    /// The account has a user with that e-mail.
     Member,
-    /// There is an open invitation for that e-mail.
+    /// An open invitation for that e-mail exists.
     Exists,
-    /// The account has as many open invitations as it can have.
+    /// The account has [`INVITATIONS_MAX`] open invitations.
     TooMany,
 }
 
-/// Invites `email`; the token of the body's hash accepts it. The look-up is written first: without an invitation it
-/// leads nowhere.
+/// Invites `email`; the token of the body's hash accepts. Writes the look-up first: without an invitation it is inert.
 ///
 /// # Errors
 /// [`StoreError`]: the token must then not be returned to the caller.
@@ -104,8 +103,8 @@ pub async fn create(
     Ok(refused)
 }
 
-/// Removes the look-up of an invitation that is none, so that their number is bounded by that of open invitations. One
-/// that stays because the store does not answer leads nowhere, and ends by itself.
+/// Removes the look-up of an invitation that was not created, so that look-ups are bounded by open invitations. Best
+/// effort: a remaining one is inert and expires.
 async fn forget(store: &Store, body: &InvitationBody) {
     if !body.token_hash.is_empty() {
         let lookup = keys::invitation_lookup(&body.token_hash);
@@ -113,7 +112,7 @@ async fn forget(store: &Store, body: &InvitationBody) {
     }
 }
 
-/// Takes an invitation back; false when it is no longer open.
+/// Revokes an invitation; false if it is no longer open.
 ///
 /// # Errors
 /// [`StoreError`]; safe to retry.
@@ -140,9 +139,9 @@ pub async fn revoke(store: &Store, scope: &Scope<'_>, invitation: &Invitation) -
 /// Outcome of accepting an invitation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Joined {
-    /// The user exists, and has a session.
+    /// The user exists and has a session.
     Done(Session),
-    /// The invitation was used or revoked, or has ended, or who invited is no owner any more.
+    /// The invitation was used, revoked or has expired, or its inviter is no owner any more.
     Missing,
     /// A user of the account has the e-mail.
     EmailTaken,
@@ -150,7 +149,7 @@ pub enum Joined {
     TooMany,
 }
 
-/// Makes `user` of who was invited, and opens a session.
+/// Creates the invited `user` and opens a session.
 ///
 /// # Errors
 /// [`StoreError`]: the token must then not be returned to the caller.

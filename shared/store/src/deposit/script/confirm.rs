@@ -1,4 +1,4 @@
-//! Twin of `deposit/confirm.lua`: a pending deposit has come in.
+//! Twin of `deposit/confirm.lua`: confirms a pending deposit.
 
 use super::{CONFIRM, words};
 use crate::deposit::Deposit;
@@ -17,7 +17,7 @@ use std::time::Duration;
 /// Outcome of a confirmation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Confirmed {
-    /// It is confirmed: since now, or since before.
+    /// Confirmed, now or before.
     Done {
         /// The deposit.
         deposit: Deposit,
@@ -34,14 +34,14 @@ pub enum Confirmed {
     TooMuch,
 }
 
-/// A confirmation.
+/// Arguments of a confirmation.
 #[derive(Debug)]
 pub struct Confirmation<'a> {
     /// Identity of the request.
     pub once: &'a Once,
     /// Lifetime of the idempotency record; `None` for a request without a key, which leaves no record.
     pub record_life: Option<Duration>,
-    /// The reference of the deposit.
+    /// Reference of the deposit.
     pub reference: &'a str,
     /// The request's other fields, as JSON.
     pub request: &'a str,
@@ -114,7 +114,7 @@ impl Confirmation<'_> {
     }
 }
 
-/// Confirms the deposit of this reference on behalf of somebody who sends no idempotency key.
+/// Confirms the deposit with this reference for a caller without an idempotency key.
 ///
 /// # Errors
 /// [`StoreError`]; safe to retry.

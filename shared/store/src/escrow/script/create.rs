@@ -1,5 +1,5 @@
-//! Making an escrow: a number is drawn, then one script writes the escrow with its place. A crash in between leaves a
-//! number that nobody has.
+//! Creates an escrow: draws a number, then one script writes the escrow with its place. A crash in between leaves an
+//! unused number.
 
 use super::outbound_transfer::deliver_now;
 use super::{Blocked, CREATE, CallOutcome, Requester, facts, keep_blocked, listing};
@@ -14,10 +14,10 @@ use domain::intent::{Kind, Reason};
 use domain::money::Nanos;
 use domain::number::Number;
 
-/// An escrow to be made.
+/// Arguments of a new escrow.
 #[derive(Debug, Clone, Copy)]
 pub struct NewEscrow<'a> {
-    /// Who pays: the caller's account.
+    /// Payer: the caller's account.
     pub payer: &'a Party,
     /// Payee.
     pub payee: &'a Party,
@@ -25,11 +25,11 @@ pub struct NewEscrow<'a> {
     pub amount: Nanos,
     /// `USD` or `USDC`.
     pub currency: &'a str,
-    /// A JSON object.
+    /// The parties' conditions, a JSON object.
     pub conditions: &'a str,
 }
 
-/// An escrow that was made.
+/// A created escrow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CreatedEscrow {
     /// Its number.
@@ -39,10 +39,10 @@ pub struct CreatedEscrow {
 }
 
 impl NewEscrow<'_> {
-    /// Makes it, unless a wallet is closed.
+    /// Creates the escrow, unless a wallet is closed.
     ///
     /// # Errors
-    /// [`StoreError`]; when it may have run, the escrow may exist.
+    /// [`StoreError`]; if the script may have run, the escrow may exist.
     pub async fn create(
         &self,
         store: &Store,
@@ -60,7 +60,7 @@ impl NewEscrow<'_> {
                     let Ok(at_ms) = at_ms.parse() else {
                         return unexpected_reply(&CREATE);
                     };
-                    // The worker finishes what does not get through now.
+                    // The transit worker retries a failed delivery.
                     let _logged = deliver_now(store, row.as_ref()).await;
                     let number = number.get();
                     Ok(CallOutcome::Done(CreatedEscrow { number, at_ms }))
@@ -74,7 +74,7 @@ impl NewEscrow<'_> {
         unexpected_reply(&CREATE)
     }
 
-    /// Keeps the intent of an escrow that was not made since a wallet is closed.
+    /// Stores the intent of an escrow that was not created because a wallet is closed.
     ///
     /// # Errors
     /// [`StoreError`]; safe to retry.
@@ -137,7 +137,7 @@ impl NewEscrow<'_> {
         asked.scope.execute(store, &CREATE, event, &keys, &args).await
     }
 
-    /// The fields of the record that do not change, with their values.
+    /// Returns the immutable fields of the record.
     fn fields(&self, from: &str, to: &str, intent: &str) -> Vec<String> {
         let amount = self.amount.get().to_string();
         let fields = [

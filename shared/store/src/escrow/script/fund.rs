@@ -1,4 +1,4 @@
-//! Funding an escrow: the payer's money goes into it, and from then on it is open for both wallets.
+//! Funds an escrow: moves the payer's money into it; from then on it is open for both wallets.
 
 use super::listing::list_with_payee;
 use super::{CallOutcome, FUND, Requester, blocked, facts_of, mint_transaction, request_of};
@@ -11,7 +11,7 @@ use crate::{Store, StoreError};
 use domain::intent::{Kind, Reason};
 use domain::money::Nanos;
 
-/// Every reason that the script can give.
+/// Every reason that the script can return.
 const REASONS: &[Reason] = &[
     Reason::EscrowNotPending,
     Reason::WalletClosed,
@@ -19,11 +19,10 @@ const REASONS: &[Reason] = &[
     Reason::InsufficientBalance,
 ];
 
-/// Funds the escrow for its payer, who asks. The balance that is left.
+/// Funds the escrow for its payer, the caller. Returns the balance left.
 ///
-/// A payee's wallet in another account cannot be looked at in the same step: that the escrow is open for it is written
-/// there before and after. One that is closed between the two is paid as every wallet that was closed: what is released
-/// to it goes to its account's user wallet.
+/// A payee's wallet in another account cannot be checked in the same step, so its index of open escrows is written
+/// before and after. If it is closed in between, a release pays its account's user wallet, as for any closed wallet.
 ///
 /// # Errors
 /// [`StoreError`]; safe to retry.
@@ -34,7 +33,7 @@ pub async fn fund(
 ) -> Result<CallOutcome<Nanos>, StoreError> {
     let elsewhere = escrow.crosses_accounts();
     let closed = elsewhere && payee_is_closed(store, escrow).await?;
-    // Nobody's list of open escrows grows by what will be refused.
+    // No index entry for a funding that will be refused.
     let hopeful = elsewhere && !closed && can_be_paid(store, escrow).await?;
     if hopeful {
         open_for_payee(store, escrow).await?;
@@ -42,8 +41,7 @@ pub async fn fund(
     let reply = execute(store, asked, escrow, closed).await?;
     match reply.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["settled", balance] => {
-            // It may not have looked like it would be, and whoever deleted an agent meanwhile may have taken it for an
-            // escrow that holds nothing.
+            // A deletion may have checked it before the funding and taken it for an escrow without money.
             if elsewhere && let Err(error) = open_for_payee(store, escrow).await {
                 tracing::warn!(escrow = escrow.number, %error, "an open escrow is not listed with its payee");
             }
@@ -71,7 +69,7 @@ async fn payee_is_closed(store: &Store, escrow: &Escrow) -> Result<bool, StoreEr
     Ok(wallet.is_none_or(|wallet| wallet.status == WalletStatus::Closed))
 }
 
-/// Whether the payer's wallet, as it is now, lets the money go.
+/// Whether the payer's wallet currently allows the payment.
 async fn can_be_paid(store: &Store, escrow: &Escrow) -> Result<bool, StoreError> {
     let payer = &escrow.payer;
     let wallet = Wallet::of_owner(store, &payer.keys(), escrow.mode, &payer.owner).await?;
@@ -79,7 +77,7 @@ async fn can_be_paid(store: &Store, escrow: &Escrow) -> Result<bool, StoreError>
     Ok(escrow.status == EscrowStatus::Pending && wallet.is_some_and(covers))
 }
 
-/// It is as safe as the money before that moves: the payee's account may be on another server than the payer's.
+/// As durable as the money before that moves: the payee's account may be on another server.
 async fn open_for_payee(store: &Store, escrow: &Escrow) -> Result<(), StoreError> {
     list_with_payee(store, &escrow.payee, escrow.mode, (escrow.number, true)).await
 }

@@ -1,6 +1,5 @@
-//! Twin of `list.lua`: a payee of another account finds a new escrow in its own list. It learns of it by a row in
-//! transit that the script writes which makes the escrow; so no crash leaves an escrow that the payee does not see
-//! (decision D28).
+//! Twin of `list.lua`: adds a new escrow to the list of a payee in another account. The script that creates the escrow
+//! writes a transit row for it, so no crash leaves an escrow that the payee does not see (decision D28).
 
 use super::LIST;
 use crate::escrow::Party;
@@ -10,10 +9,10 @@ use crate::{Store, StoreError};
 use domain::mode::Mode;
 use domain::number::Number;
 
-/// The last word in the id of a row that lists an escrow.
+/// Last part of the id of a row that lists an escrow.
 const CREATED: &str = "created";
 
-/// The row for an escrow that is about to be made.
+/// Returns the row for a new escrow.
 pub(crate) fn row(number: Number, mode: Mode, (payer, payee): (&Party, &Party)) -> Transit {
     Transit {
         id: format!("escrow:{number}:{CREATED}"),
@@ -30,8 +29,7 @@ pub(crate) fn row(number: Number, mode: Mode, (payer, payee): (&Party, &Party)) 
     }
 }
 
-/// Lists an escrow with the account of its payee, and where it is open among the open ones of
-/// the payee's wallet.
+/// Adds an escrow to the list of the payee's account and, while it is open, to the open escrows of the payee's wallet.
 ///
 /// # Errors
 /// [`StoreError`]; safe to retry.

@@ -1,4 +1,4 @@
-//! What goes to a payee in another account when an escrow ends there or is disputed (decision D28).
+//! Outbound transfer to a payee in another account, when an escrow ends there or is disputed (decision D28).
 
 use super::{Requester, facts_of};
 use crate::audit;
@@ -9,18 +9,18 @@ use crate::transit::script::deliver;
 use crate::transit::{Credit, IntentParts, Transit};
 use crate::{Store, StoreError};
 
-/// How the transit of an operator's decision is called; a party's is called by what the escrow became.
+/// Last part of the transit id for an operator's decision; a party's has the escrow's new status.
 pub(crate) const RESOLVED: &str = "resolved";
 
-/// What goes to the account of a payee.
+/// What the payee's account receives.
 pub(crate) struct OutboundTransfer<'a> {
     pub(crate) escrow: &'a Escrow,
     pub(crate) name: &'a str,
     pub(crate) becomes: EscrowStatus,
     pub(crate) actor: &'a str,
-    /// The id of the transaction, when money goes.
+    /// Transaction id, if money moves.
     pub(crate) credit: Option<&'a String>,
-    /// The payee's own intent, when the payee asked.
+    /// The payee's intent, if the payee is the caller.
     pub(crate) intent: Option<(&'a Requester<'a>, &'a NewIntent<'a>)>,
 }
 
@@ -80,7 +80,7 @@ fn transit_id(escrow: u64, name: &str) -> String {
     format!("escrow:{escrow}:{name}")
 }
 
-/// Delivers at once what the worker would deliver soon.
+/// Delivers now, instead of by the transit worker.
 pub(crate) async fn deliver_now(store: &Store, transit: Option<&Transit>) -> Result<(), StoreError> {
     let Some(transit) = transit else { return Ok(()) };
     let delivered = deliver(store, transit).await;
@@ -90,7 +90,7 @@ pub(crate) async fn deliver_now(store: &Store, transit: Option<&Transit>) -> Res
     delivered
 }
 
-/// Delivers what an earlier attempt of the payee left in transit. What was sent first counts, whatever is asked now.
+/// Delivers what an earlier attempt of the payee left in transit: the first decision counts.
 pub(crate) async fn deliver_pending(store: &Store, escrow: &Escrow) -> Result<(), StoreError> {
     let mut look = redis::cmd("HMGET");
     look.arg(escrow.payer.keys().bucket().transit());

@@ -1,5 +1,5 @@
-//! The end of an escrow: released or disputed by a party, and a dispute ended by the operator. Who comes first is
-//! decided in the payer's account; what a payee in another account gets follows as a transit (decision D28).
+//! Ends an escrow: a party releases or disputes it, or the operator ends the dispute. The payer's account decides who
+//! is first; a payee in another account receives the outcome by transit (decision D28).
 
 use super::outbound_transfer::{OutboundTransfer, RESOLVED, deliver_now, deliver_pending};
 use super::step::{Step, Stepped};
@@ -14,26 +14,26 @@ use crate::transaction::TransactionType;
 use crate::{Store, StoreError};
 use domain::intent::Kind;
 
-/// Who the other party's audit log names when a party of another account acts.
+/// Actor in the other party's audit log if a party of another account acts.
 const PAYER: &str = "payer";
 /// See [`PAYER`].
 const PAYEE: &str = "payee";
 
-/// What a party wants.
+/// Decision of a party.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict<'a> {
-    /// The money goes to the payee.
+    /// Pay the payee.
     Release,
-    /// The money stays where it is; what is said of it.
+    /// Dispute, with an optional reason; the money stays.
     Dispute(Option<&'a str>),
 }
 
-/// Who gets the money of a disputed escrow.
+/// Recipient of a disputed escrow's money.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Winner {
-    /// It goes back.
+    /// Refund the payer.
     Payer,
-    /// It is released.
+    /// Pay the payee.
     Payee,
 }
 
@@ -41,9 +41,9 @@ pub enum Winner {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Ended {
-    /// It is over.
+    /// Ended.
     Done(EscrowStatus),
-    /// The escrow is not disputed; nothing happened.
+    /// The escrow is not disputed; nothing changed.
     WrongState(EscrowStatus),
     /// The receiving wallet's balance would exceed its maximum; nothing changed.
     TooMuch,
@@ -64,7 +64,7 @@ impl<'a> Verdict<'a> {
         }
     }
 
-    /// What the audit log of the account that decides says, where the outcome follows.
+    /// Returns the audit details, to which the script adds the outcome.
     const fn audit(self) -> &'static str {
         match self {
             Self::Release => "escrow.release",
@@ -80,11 +80,11 @@ impl<'a> Verdict<'a> {
     }
 }
 
-/// Releases or disputes a funded escrow for the party that asks. A payee of another account has its intent in its own
-/// account; it is delivered before this returns.
+/// Releases or disputes a funded escrow for the calling party. A payee in another account has its intent there,
+/// delivered before this returns.
 ///
 /// # Errors
-/// [`StoreError`]; it may be repeated with the same key. When it may have run, the escrow may be resolved.
+/// [`StoreError`]; safe to retry with the same key. If the script may have run, the escrow may be resolved.
 pub async fn decide(
     store: &Store,
     asked: &Requester<'_>,
@@ -113,7 +113,7 @@ pub async fn decide(
         at_ms: asked.at_ms,
         note: verdict.note(),
         request: &request,
-        // What the script in the payer's account writes by itself.
+        // What the script adds in the payer's account.
         transaction: (by_remote_payee && moves).then_some(&transaction),
         escrow: Some(escrow.number),
     };
@@ -151,8 +151,7 @@ pub async fn decide(
         }
         Stepped::Again(refusal) if by_remote_payee => {
             deliver_pending(store, escrow).await?;
-            // The intent is known now, unless it was archived: then its key was free for this request, which is
-            // refused.
+            // The intent exists now, unless it is archived: then the key was free for this request, which is refused.
             keep_refused(store, asked, escrow, intent, (verdict, refusal)).await
         }
         Stepped::Refused(refusal) if by_remote_payee => {
@@ -165,7 +164,7 @@ pub async fn decide(
     }
 }
 
-/// Keeps the refused intent of a payee in its own account. It has no transaction.
+/// Stores the refused intent of a payee in its own account, without a transaction.
 async fn keep_refused(
     store: &Store,
     asked: &Requester<'_>,
@@ -185,10 +184,10 @@ async fn keep_refused(
     keep_blocked(store, asked, &intent, event, refusal).await
 }
 
-/// Ends the dispute of an escrow, as the operator decided.
+/// Ends the dispute of an escrow as the operator decided.
 ///
 /// # Errors
-/// [`StoreError`]; look before repeating it: the dispute may be over.
+/// [`StoreError`]; read the escrow before a retry: the dispute may have ended.
 pub async fn end_dispute(store: &Store, escrow: &Escrow, winner: Winner) -> Result<Ended, StoreError> {
     let (becomes, kind, party) = match winner {
         Winner::Payer => (
@@ -229,7 +228,7 @@ pub async fn end_dispute(store: &Store, escrow: &Escrow, winner: Winner) -> Resu
     };
     match step.take(store).await? {
         Stepped::Won => {
-            // The worker finishes what does not get through now.
+            // The transit worker retries a failed delivery.
             let _logged = deliver_now(store, transit.as_ref()).await;
             Ok(Ended::Done(becomes))
         }

@@ -1,4 +1,4 @@
-//! One run of `escrow/resolve.lua` in the payer's account.
+//! One execution of `escrow/resolve.lua` in the payer's account.
 
 use super::{Blocked, RESOLVE, Requester, blocked, facts_of};
 use crate::escrow::{Escrow, EscrowStatus, Party};
@@ -11,7 +11,7 @@ use crate::wallet::script::user_wallet;
 use crate::{Store, StoreError};
 use domain::intent::Reason;
 
-/// Every reason that the script can give.
+/// Every reason that the script can return.
 const REASONS: &[Reason] = &[
     Reason::EscrowNotFunded,
     Reason::EscrowReleased,
@@ -19,43 +19,43 @@ const REASONS: &[Reason] = &[
     Reason::EscrowRefunded,
 ];
 
-/// A step in an escrow's life.
+/// A transition of an escrow.
 pub(crate) struct Step<'a> {
     pub(crate) escrow: &'a Escrow,
-    /// Who the payer's audit log names, and what happened there.
+    /// Actor and event in the payer's audit log.
     pub(crate) actor: &'a str,
     pub(crate) audit: &'static str,
     pub(crate) needs: EscrowStatus,
     pub(crate) becomes: EscrowStatus,
-    /// The party in the payer's account that gets the money, if one does.
+    /// The party in the payer's account that is paid, if one is.
     pub(crate) credit: Option<(&'a Party, TransactionType)>,
-    /// The id of the transaction, wherever it is.
+    /// Transaction id, in whichever account.
     pub(crate) transaction: &'a str,
-    /// What is said of a dispute.
+    /// Reason of a dispute.
     pub(crate) note: Option<&'a str>,
-    /// What goes to the payee's account.
+    /// What the payee's account receives.
     pub(crate) transit: Option<&'a Transit>,
-    /// Who asks, and the intent; nobody does when the operator ends a dispute.
+    /// Caller and intent; `None` if the operator ends a dispute.
     pub(crate) asked: Option<(&'a Requester<'a>, &'a NewIntent<'a>)>,
 }
 
-/// What the script made of it.
+/// Outcome of the script.
 pub(crate) enum Stepped {
     Won,
     Known,
-    /// It won before, and its intent went elsewhere; the refusal if it is archived there.
+    /// It won before, with its intent in another account; the refusal if that is archived.
     Again(Blocked),
     Refused(Blocked),
-    /// What the operator is told.
+    /// The escrow is not disputed.
     WrongState(EscrowStatus),
     TooMuch,
 }
 
-/// The wallet that gets the money: its owner and number.
+/// Owner and number of the wallet that is paid.
 type Target<'a> = (&'a str, u64);
 
 impl Step<'_> {
-    /// Takes the step. Money for a wallet that is closed goes to the account's user wallet.
+    /// Executes the transition. Money for a closed wallet goes to the account's user wallet.
     pub(crate) async fn take(&self, store: &Store) -> Result<Stepped, StoreError> {
         let target = self.credit.map(|(party, _)| (party.owner.as_str(), party.wallet));
         if let Some(stepped) = self.attempt(store, target).await? {
@@ -76,13 +76,13 @@ impl Step<'_> {
         }
     }
 
-    /// Whether the intent is kept in the payer's account.
+    /// Returns caller and intent if the intent is stored in the payer's account.
     fn keeps_intent(&self) -> Option<(&Requester<'_>, &NewIntent<'_>)> {
         self.asked
             .filter(|(asked, _)| asked.scope.account == self.escrow.payer.account)
     }
 
-    /// `None` when the wallet is closed.
+    /// `None` if the wallet is closed.
     async fn attempt(
         &self,
         store: &Store,
@@ -146,7 +146,7 @@ impl Step<'_> {
             account.bucket().transit(),
         ]);
         match self.keeps_intent() {
-            // Keys that are declared and not touched.
+            // Declared keys that are not touched.
             None => keys.extend(std::iter::repeat_n(account.record(), 8)),
             Some((asked, intent)) => {
                 keys.extend([&asked.once.id, &asked.once.spare_id].map(|id| account.intent(mode, id)));
