@@ -1,10 +1,10 @@
-//! What went wrong with commands since this process started, by kind. Counted where a command fails, so a command that
-//! succeeds costs nothing. One count for the process, whatever handles it has on the store.
+//! Counts of failed commands of this process, by kind. Counted where a command fails, so a successful one costs
+//! nothing. Shared by all handles on the store.
 
 use crate::StoreError;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Why a command gave no answer that could be used.
+/// Kind of failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailureKind {
     /// No answer within `store.timeout_ms`, or no connection within the deadline.
@@ -15,7 +15,7 @@ pub enum FailureKind {
     Unreachable,
     /// The server refused: full, read-only, loading, not allowed.
     Refused,
-    /// An error or an answer that makes no sense.
+    /// An error or a reply that makes no sense.
     UnexpectedReply,
 }
 
@@ -41,8 +41,7 @@ impl FailureKind {
         }
     }
 
-    /// What kind of trouble an error is; none when it is no trouble: a script that the server does not know yet is sent
-    /// again.
+    /// Returns the kind of an error; `None` for an unknown script, which is sent again.
     fn classify(error: &StoreError) -> Option<Self> {
         match error {
             StoreError::Refused { code, .. } if code == "NOSCRIPT" => None,
@@ -69,14 +68,14 @@ pub(super) fn count(error: &StoreError) {
     }
 }
 
-/// How often the way to the server was lost: behind it, one that started again may answer next.
+/// Counts connections lost: a restarted server may answer on the next one.
 #[must_use]
 pub fn connections_lost() -> u64 {
     let count = |kind: FailureKind| COUNTS[kind as usize].load(Ordering::Relaxed);
     count(FailureKind::Broken) + count(FailureKind::Unreachable)
 }
 
-/// How often each kind of trouble was met, in the order of [`FailureKind::ALL`].
+/// Returns the count of each kind, in the order of [`FailureKind::ALL`].
 #[must_use]
 pub fn counts() -> [u64; FailureKind::ALL.len()] {
     COUNTS.each_ref().map(|count| count.load(Ordering::Relaxed))

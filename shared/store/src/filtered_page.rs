@@ -1,43 +1,43 @@
-//! Reading one page of those members of a listing that fit a filter which no index knows: a bounded look at their
-//! records. What was not looked at comes on the pages behind it.
+//! Reads one page of the members of a listing that match a filter without an index: a bounded scan of their records.
+//! Members that were not scanned come on later pages.
 
 use crate::StoreError;
 use crate::page::{Page, Part, Position, SortedSet, Start};
 
-/// Records looked at in one round trip.
+/// Records read in one round trip.
 const CHUNK: usize = 500;
 
-/// What fits.
+/// A filter.
 pub(super) struct Filter<'a, K, F> {
-    /// Records looked at for a page, at most.
+    /// Most records scanned for a page.
     pub(super) scanned_max: usize,
     /// The key of a member's record.
     pub(super) key: K,
-    /// The fields that are looked at.
+    /// Fields to read.
     pub(super) fields: &'a [&'a str],
     /// Whether a member with these fields fits.
     pub(super) fits: F,
 }
 
-/// A page of what fits. Its total is what was found for it: behind an offset among all that were looked at, behind a
-/// position no more than the page holds.
+/// A page of matches. Its total counts the matches found for it: after an offset among all scanned members, after a
+/// position no more than on the page.
 pub(super) struct FilteredPage {
     pub(super) part: Part<String>,
-    /// True when members are left that were not looked at.
+    /// Whether members remain that were not scanned.
     pub(super) is_partial: bool,
 }
 
-/// What a look has seen until now.
+/// State of a scan.
 #[derive(Default)]
 struct Scanned {
     found: Vec<Position>,
     looked_at: usize,
-    /// The position behind the last one that was looked at; none at the end of the list.
+    /// Position after the last scanned member; `None` at the end of the list.
     next: Option<String>,
 }
 
 impl SortedSet<'_> {
-    /// The members on a page of those that fit, highest first.
+    /// Returns the page's matches, highest first.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -77,7 +77,7 @@ impl SortedSet<'_> {
         Ok(FilteredPage { part, is_partial })
     }
 
-    /// Looks at the next chunk, up to the one with which `enough` are found.
+    /// Scans the next chunk, up to the member with which `enough` are found.
     async fn scan_chunk<K, F>(
         self,
         start: Start<'_>,

@@ -1,9 +1,9 @@
-//! Everything that says Redis.
+//! The store: everything that depends on Redis.
 //!
-//! A resource is one module, with its records, the scripts that change it and their typed twins: [`account`],
-//! [`agent`], [`api_key`], [`escrow`], [`wallet`] and so on. [`call`] is the life of a proxied call; [`audit`] the log
-//! that every script appends to. What they stand on: the [`connection`], the [names of keys](keys), the
-//! [scripts](script) as such, and whether the store may be trusted ([`versions`], [`sanity`], [`durability`]).
+//! Each resource is one module, with its records, its scripts and their typed twins: [`account`], [`agent`],
+//! [`api_key`], [`escrow`], [`wallet`] and so on. [`call`] is the life of a proxied call; [`audit`] the log that every
+//! script appends to. Below them are the [`connection`], the [key names](keys), the [scripts](script), and whether the
+//! store may be trusted ([`versions`], [`sanity`], [`durability`]).
 
 pub mod account;
 pub mod agent;

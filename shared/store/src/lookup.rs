@@ -1,6 +1,6 @@
-//! The look-ups of keys, outside the buckets: what a hash belongs to. They never change once written, so they can be
-//! cached for ever; whether a key is active is decided inside the bucket. One is announced before the record of its
-//! key, and made to last and confirmed ([`keep`](crate::lookup::script::keep)) after it, before the secret is shown.
+//! Look-ups of keys, outside the buckets: the owner of a hash. They never change once written, so they can be cached
+//! forever; the bucket decides whether a key is active. A look-up is announced before the record of its key; after it,
+//! and before the secret is returned, it is made permanent and confirmed ([`keep`](crate::lookup::script::keep)).
 
 pub mod script;
 
@@ -9,10 +9,10 @@ use crate::{Store, StoreError};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a look-up lives that was announced and never confirmed.
+/// Lifetime of an announced, unconfirmed look-up.
 const UNCONFIRMED_LIFE: Duration = Duration::from_secs(3600);
 
-/// Writes a look-up for the time being, before the record that it leads to. False when there is one already.
+/// Announces a look-up, before its record is written. Returns false if it exists.
 ///
 /// # Errors
 /// [`StoreError`].
@@ -27,7 +27,7 @@ pub async fn announce(store: &Store, lookup: &str, owner: &str) -> Result<bool, 
     Ok(done.is_some())
 }
 
-/// What an API key's hash belongs to.
+/// Owner of an API key's hash.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApiKeyOwner {
     /// Account id, `acct_…`.
@@ -37,13 +37,13 @@ pub struct ApiKeyOwner {
 }
 
 impl ApiKeyOwner {
-    /// The stored text. No part can contain a space.
+    /// Returns the stored text. No part may contain a space.
     #[must_use]
     pub fn to_stored(&self) -> String {
         format!("{} {}", self.account, self.key_id)
     }
 
-    /// Reads the stored text.
+    /// Parses the stored text.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (account, key_id) = text.split_once(' ')?;
@@ -53,7 +53,7 @@ impl ApiKeyOwner {
         })
     }
 
-    /// The owner of the key with this hash, or `None` when there is no such key.
+    /// Finds the owner of the key with this hash; `None` if the key does not exist.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -67,17 +67,17 @@ impl ApiKeyOwner {
     }
 }
 
-/// What a virtual key's hash belongs to. It is one text, of which an edge keeps many in mind.
+/// Owner of a virtual key's hash. One allocation, since an edge caches many.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VirtualKeyOwner {
     /// Account, agent, key id, with a space between them.
     text: Arc<str>,
-    /// Where the two spaces are.
+    /// Offsets of the two spaces.
     spaces: [usize; 2],
 }
 
 impl VirtualKeyOwner {
-    /// The owner of a key. No part can contain a space.
+    /// Creates an owner. No part may contain a space.
     #[must_use]
     pub fn new(account: &str, agent: &str, key_id: &str) -> Self {
         Self {
@@ -92,7 +92,7 @@ impl VirtualKeyOwner {
         &self.text
     }
 
-    /// Reads the stored text.
+    /// Parses the stored text.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (account, rest) = text.split_once(' ')?;
@@ -118,7 +118,7 @@ impl VirtualKeyOwner {
         &self.text[self.spaces[1] + 1..]
     }
 
-    /// The owner of the key with this hash, or `None` when there is no such key.
+    /// Finds the owner of the key with this hash; `None` if the key does not exist.
     ///
     /// # Errors
     /// [`StoreError`].

@@ -18,11 +18,11 @@ pub static DRAW: LazyLock<Script> = LazyLock::new(|| {
 
 /// Draws the next number of a series for something that will live in `bucket`.
 ///
-/// Nobody waits until the draw is safe: the record that gets the number is written later to the same slot, so whatever
-/// confirms the record confirms the draw, and a server that lost the draw lost the record.
+/// The draw is not confirmed: its record is written later to the same slot, so whatever confirms the record confirms
+/// the draw, and a server that lost the draw lost the record.
 ///
 /// # Errors
-/// [`StoreError`]; it may be repeated. Also when the series has no number left, which takes it 278 years.
+/// [`StoreError`]; safe to retry. Also if the series has no number left, after 278 years.
 pub async fn draw(store: &Store, bucket: Bucket, series: Series) -> Result<Number, StoreError> {
     let counter = bucket.counter(series);
     let args = [EPOCH_MS.to_string(), LOWEST_PLACE.to_string()];

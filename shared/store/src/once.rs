@@ -1,5 +1,5 @@
-//! Requests that are made at most once (decision D26): the id that a caller's idempotency key leads to, and the
-//! fingerprint that tells whether a repeated request is the same one.
+//! Requests executed at most once (decision D26): the record id that follows from a caller's idempotency key, and the
+//! fingerprint that detects a different request under the same key.
 
 use crypto::virtual_key::CheckSecret;
 use domain::chain::canonical;
@@ -12,26 +12,26 @@ use sha2::{Digest, Sha256};
 /// Longest idempotency key.
 pub const KEY_MAX: usize = 255;
 
-/// Whether this may be an idempotency key: 1 to 255 printable ASCII characters.
+/// Whether `key` is valid: 1 to 255 printable ASCII characters.
 #[must_use]
 pub fn is_key(key: &str) -> bool {
     (1..=KEY_MAX).contains(&key.len()) && key.bytes().all(|byte| (b' '..=b'~').contains(&byte))
 }
 
-/// What identifies one request.
+/// Identity of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Once {
-    /// The id of its record, `int_…`. The same for the same account, mode and idempotency key, whatever the route.
+    /// Id of its record, `int_…`: a function of account, mode and idempotency key, whatever the route.
     pub id: String,
-    /// A fresh id, for a refusal that is not stored under the caller's key (decision D59).
+    /// A new id for a refusal that is not stored under the caller's key (decision D59).
     pub spare_id: String,
-    /// The hash of the canonical request.
+    /// Hash of the canonical request.
     pub fingerprint: String,
 }
 
 impl Once {
-    /// The identity of a request to `route` with these fields, amounts written as nano-USD. Without a key it is a new
-    /// one.
+    /// Returns the identity of a request to `route` with these fields, amounts in nano-USD. Without a key the id is
+    /// new.
     ///
     /// # Errors
     /// [`NoEntropy`] when the operating system has no randomness.
@@ -46,7 +46,7 @@ impl Once {
         Ok(Self::named(id, Kind::Intent.mint(at_ms)?, (route, request)))
     }
 
-    /// The id that an idempotency key leads to; a new one without a key. It is known before the request is read.
+    /// Returns the id for an idempotency key, or a new id without one; needs no request.
     ///
     /// # Errors
     /// [`NoEntropy`] when the operating system has no randomness.
@@ -62,13 +62,13 @@ impl Once {
         }
     }
 
-    /// The identity of a request whose id is known already.
+    /// Returns the identity of a request with a known id.
     #[must_use]
     pub fn named(id: String, spare_id: String, (route, request): (&str, &Value)) -> Self {
         let mut hash = Sha256::new();
         hash.update(route.as_bytes());
         hash.update(b"\n");
-        // What has no canonical form must not look like every other such request.
+        // A request without canonical form must not equal every other such request.
         hash.update(canonical(request).unwrap_or_else(|| request.to_string().into_bytes()));
         add_long_integers(&mut hash, request, &mut 0);
         Self {
@@ -79,14 +79,14 @@ impl Once {
     }
 }
 
-/// Adds the integers whose digits the canonical form does not have, since it writes numbers as doubles: each with its
-/// place among all numbers. A request without them has the same fingerprint as before they were looked at.
+/// Hashes integers that the canonical form rounds, since it writes numbers as doubles: each with its index among all
+/// numbers. The fingerprint of a request without such integers is unaffected.
 fn add_long_integers(hash: &mut Sha256, value: &Value, place: &mut u64) {
     match value {
         Value::Number(number) => {
             let digits = number.to_string();
             if !number.is_f64() && canonical(number).as_deref() != Some(digits.as_bytes()) {
-                // No line ends within the canonical form.
+                // The canonical form contains no line break.
                 hash.update(format!("\n{place} {digits}"));
             }
             *place += 1;

@@ -1,46 +1,46 @@
-//! Reading one page of a listing: a part of a sorted set of ids, and the records behind them. A page starts at an
-//! offset, or behind the position in which another one ended: that costs the same however deep it is, and stays right
-//! while records come and go.
+//! Reads one page of a listing: a part of a sorted set of ids, and their records. A page starts at an offset, or after
+//! the position at which another one ended, which costs the same at any depth and stays valid while records are added
+//! and removed.
 
 use crate::search::Search;
 use crate::{Store, StoreError};
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
-/// Times that a look is repeated when others add or remove meanwhile.
+/// Retries of a read while others add or remove members.
 const ATTEMPTS: usize = 8;
 
-/// Where a page starts.
+/// Start of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Start<'a> {
-    /// Behind so many records.
+    /// After this many records.
     Offset(usize),
-    /// Behind the position that [`Part::next`] gave.
+    /// After the position from [`Part::next`].
     After(&'a str),
 }
 
-/// A part of a list.
+/// A requested page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Page<'a> {
-    /// How many at most.
+    /// Most records on the page.
     pub limit: usize,
-    /// Where it starts.
+    /// Start of the page.
     pub start: Start<'a>,
 }
 
-/// What is on a page.
+/// A page of records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part<T> {
     /// The records.
     pub records: Vec<T>,
-    /// How many the list has in all, wherever the page starts.
+    /// Length of the whole list.
     pub total: u64,
-    /// The position behind the last one; none at the end of the list.
+    /// Position after the last record; `None` at the end of the list.
     pub next: Option<String>,
 }
 
 impl<T> Part<T> {
-    /// The same part of the list, with other records.
+    /// Returns the page with other records.
     pub fn with<U>(self, records: Vec<U>) -> Part<U> {
         Part {
             records,
@@ -49,7 +49,7 @@ impl<T> Part<T> {
         }
     }
 
-    /// A list of nothing.
+    /// Returns an empty page.
     #[must_use]
     pub const fn empty() -> Self {
         Self {
@@ -61,8 +61,7 @@ impl<T> Part<T> {
 }
 
 impl Part<(String, HashMap<String, String>)> {
-    /// The same part, its records read by `read`; `None` when one makes no sense. One that was deleted between the two
-    /// reads is left out.
+    /// Parses the records with `read`; `None` if one is malformed. Skips records deleted between the two reads.
     pub(super) fn present<T>(self, read: impl Fn(&HashMap<String, String>) -> Option<T>) -> Option<Part<T>> {
         let fields = self.records.iter().map(|(_, fields)| fields);
         let present = fields.filter(|fields| !fields.is_empty());
@@ -71,7 +70,7 @@ impl Part<(String, HashMap<String, String>)> {
     }
 }
 
-/// A member of a sorted set, and where it stands there.
+/// A member of a sorted set, with its score.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Position {
     score: f64,
@@ -79,7 +78,7 @@ pub(super) struct Position {
 }
 
 impl Position {
-    /// The position behind it.
+    /// Returns the position after it.
     pub(super) fn position(&self) -> String {
         format!("{} {}", self.score, self.member)
     }
@@ -93,39 +92,39 @@ impl Position {
         parsed.ok_or(StoreError::BadPosition)
     }
 
-    /// Whether it comes behind `other`, highest first.
+    /// Whether it sorts after `other`, highest first.
     fn is_behind(&self, other: &Self) -> bool {
         let order = self.score.partial_cmp(&other.score).unwrap_or(Ordering::Equal);
         order.then_with(|| self.member.cmp(&other.member)) == Ordering::Less
     }
 }
 
-/// A sorted set that is listed from its highest member on.
+/// A sorted set that is listed from its highest member.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SortedSet<'a> {
     pub(super) store: &'a Store,
     pub(super) set: &'a str,
-    /// Members with this score or less are not listed.
+    /// Members up to this score are skipped.
     pub(super) floor: Option<u64>,
 }
 
 impl<'a> Page<'a> {
-    /// A page that starts behind `offset` records.
+    /// Returns a page that starts after `offset` records.
     #[must_use]
     pub const fn at(offset: usize, limit: usize) -> Self {
         let start = Start::Offset(offset);
         Self { limit, start }
     }
 
-    /// A page that starts behind a position.
+    /// Returns a page that starts after a position.
     #[must_use]
     pub const fn after(position: &'a str, limit: usize) -> Self {
         let start = Start::After(position);
         Self { limit, start }
     }
 
-    /// The records (hashes) of the members of a sorted set on this page, highest first. A record that is deleted
-    /// between the two reads is empty.
+    /// Reads the records (hashes) of the page's members, highest first. A record deleted between the two reads is
+    /// empty.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -141,7 +140,7 @@ impl<'a> Page<'a> {
         Ok(part.with(found))
     }
 
-    /// The members of a sorted set on this page, highest first.
+    /// Reads the page's members of a sorted set, highest first.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -150,7 +149,7 @@ impl<'a> Page<'a> {
         self.ranked(SortedSet { store, set, floor }).await
     }
 
-    /// The same of what is listed of a set.
+    /// Like [`Page::members`], with a floor.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -160,7 +159,7 @@ impl<'a> Page<'a> {
         Ok(part.with(marks.into_iter().map(|mark| mark.member).collect()))
     }
 
-    /// The part of a list that is all at hand, in the order of `key`, or in the opposite order.
+    /// Returns the page of a list in memory, in the order of `key` or reversed.
     ///
     /// # Errors
     /// [`StoreError::BadPosition`].
@@ -192,7 +191,7 @@ impl<'a> Page<'a> {
     }
 }
 
-/// In which order a list that is all at hand stands.
+/// Order of a list in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
     /// The lowest first.
@@ -202,7 +201,7 @@ pub enum Order {
 }
 
 impl SortedSet<'_> {
-    /// The members on a page, with their places.
+    /// Reads the page's members with their scores.
     pub(super) async fn marks(self, page: Page<'_>) -> Result<Part<Position>, StoreError> {
         match page.start {
             Start::Offset(offset) => {
@@ -213,7 +212,7 @@ impl SortedSet<'_> {
         }
     }
 
-    /// Members from a rank on, highest first, and how many there are in all.
+    /// Reads members from a rank on, highest first, and the count of all.
     async fn window(self, from: u64, count: u64) -> Result<(Vec<Position>, u64), StoreError> {
         let mut look = redis::pipe();
         let last = from.saturating_add(count).saturating_sub(1);
@@ -237,8 +236,8 @@ impl SortedSet<'_> {
         Ok((marks.collect(), total))
     }
 
-    /// The members behind a place. The rank of the place is of one moment and the members of another; the window begins
-    /// one member earlier, so that it shows whether members came or went between the two.
+    /// Reads the members after a position. Rank and members are read at different times, so the window starts one
+    /// member earlier, which shows whether members were added or removed in between.
     async fn behind(self, mark: &Position, limit: usize) -> Result<Part<Position>, StoreError> {
         for _ in 0..ATTEMPTS {
             let from = self.rank(mark).await?.saturating_sub(1);
@@ -265,7 +264,7 @@ impl SortedSet<'_> {
         marks.into_iter().take_while(is_above).collect()
     }
 
-    /// How many members stand before the place, itself included when it is there.
+    /// Counts the members before a position, itself included if present.
     async fn rank(self, mark: &Position) -> Result<u64, StoreError> {
         let mut look = redis::pipe();
         look.cmd("ZREVRANK").arg(self.set).arg(&mark.member);
@@ -280,7 +279,7 @@ impl SortedSet<'_> {
         if let (Some(rank), true) = (rank, score == Some(mark.score)) {
             return Ok(rank + 1);
         }
-        // Members of the same score stand in the order of their bytes.
+        // Members of the same score are ordered by their bytes.
         let mut search = Search::between(above, above + beside);
         while let Some(ranks) = search.places() {
             let mut look = redis::pipe();
@@ -297,7 +296,7 @@ impl SortedSet<'_> {
     }
 }
 
-/// The first `limit` of `marks`; `may_go_on` when there may be more than those.
+/// Cuts `marks` to `limit`; `may_go_on` says that there may be more.
 fn part(mut marks: Vec<Position>, limit: usize, total: u64, may_go_on: bool) -> Part<Position> {
     let goes_on = may_go_on || marks.len() > limit;
     marks.truncate(limit);
@@ -309,7 +308,7 @@ fn part(mut marks: Vec<Position>, limit: usize, total: u64, may_go_on: bool) -> 
     }
 }
 
-/// The records behind ids, in the same order.
+/// Reads the records of ids, in the same order.
 pub(super) async fn records(
     store: &Store,
     ids: Vec<String>,

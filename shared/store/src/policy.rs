@@ -1,4 +1,4 @@
-//! Policy records, as the store keeps them: read here, written by its scripts (decision D20).
+//! Policy records: parsed here, written by scripts (decision D20).
 
 pub mod script;
 
@@ -16,29 +16,29 @@ pub struct PolicyRecord {
     pub id: String,
     /// Display name.
     pub name: String,
-    /// The agent it is for; `None` means for all agents that have none of their own.
+    /// Agent id; `None` for a policy of all agents without their own.
     pub agent: Option<String>,
-    /// Whether Cap is switched on.
+    /// Whether Cap is enforced.
     pub cap_enabled: bool,
-    /// Largest spend of one run.
+    /// Most spend of one run.
     pub per_run: Option<Nanos>,
-    /// Largest spend of a UTC day.
+    /// Most spend of a UTC day.
     pub per_day: Option<Nanos>,
-    /// Largest spend of a UTC month.
+    /// Most spend of a UTC month.
     pub per_month: Option<Nanos>,
-    /// Largest single spend from the wallet.
+    /// Most that a single spend may take from the wallet.
     pub per_transaction: Option<Nanos>,
-    /// A spend above this waits for approval.
+    /// Spends above this wait for approval.
     pub approval_threshold: Option<Nanos>,
-    /// A balance below this is reported.
+    /// Balances below this fire an event.
     pub low_balance_threshold: Option<Nanos>,
     /// `USD` or `USDC`.
     pub currency: String,
-    /// How often it was set.
+    /// Incremented each time it is set.
     pub revision: u64,
     /// Creation time, in ms since 1970.
     pub created_at_ms: u64,
-    /// When it was last set.
+    /// Time of the last change, in ms since 1970.
     pub updated_at_ms: u64,
 }
 
@@ -63,14 +63,14 @@ impl PolicyRecord {
             approval_threshold: limit("approval")?,
             low_balance_threshold: limit("low_balance")?,
             currency: get("currency")?.clone(),
-            // One that was last set by an earlier version has none.
+            // Policies last set by an earlier version have none.
             revision: get("revision").map_or(Some(1), |text| text.parse().ok())?,
             created_at_ms: get("created_at")?.parse().ok()?,
             updated_at_ms: get("updated_at")?.parse().ok()?,
         })
     }
 
-    /// The policy `id`, or `None` when there is none.
+    /// Reads the policy `id`; `None` if it does not exist.
     ///
     /// # Errors
     /// [`StoreError`], also for a malformed record.
@@ -88,7 +88,7 @@ impl PolicyRecord {
         }
     }
 
-    /// The policy of `agent`, or `None` when it has none of its own.
+    /// Reads the policy of `agent`; `None` if it has none of its own.
     ///
     /// # Errors
     /// [`StoreError`], also for a malformed record.
@@ -106,7 +106,7 @@ impl PolicyRecord {
         }
     }
 
-    /// The ids of the account-wide policies, of which there are few.
+    /// Returns the ids of the account-wide policies.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -120,7 +120,7 @@ impl PolicyRecord {
             .await
     }
 
-    /// The policies of an account and mode, newest first.
+    /// Lists the policies of an account and mode, newest first.
     ///
     /// # Errors
     /// [`StoreError`], also for a malformed record.

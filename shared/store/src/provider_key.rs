@@ -20,10 +20,10 @@ pub static STORE: LazyLock<Script> = LazyLock::new(|| {
     .with_budgets()
 });
 
-/// Providers that an agent can have keys for.
+/// Most providers that an agent has keys for.
 pub const PROVIDERS_MAX: usize = 32;
 
-/// A provider key to be stored.
+/// Arguments of a new provider key.
 #[derive(Debug)]
 pub struct NewProviderKey<'a> {
     /// Agent id.

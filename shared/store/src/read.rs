@@ -1,4 +1,4 @@
-//! Single reads for those who read much: what to ask, and the answers in their order.
+//! Single reads for bulk readers: commands, and their answers in order.
 
 use crate::keys::Bucket;
 use redis::{Cmd, FromRedisValue, Value};
@@ -6,7 +6,7 @@ use redis::{Cmd, FromRedisValue, Value};
 /// One command that only reads.
 #[derive(Debug, Clone)]
 pub struct Read {
-    /// The bucket that its key lies in; none for a key outside the buckets.
+    /// Bucket of its key; `None` outside the buckets.
     pub(super) bucket: Option<Bucket>,
     pub(super) command: Cmd,
 }
@@ -128,19 +128,18 @@ impl Read {
 pub struct Answers(std::vec::IntoIter<Option<Value>>);
 
 impl Answers {
-    /// Those that came; a server that was away gave none.
+    /// Wraps answers; `None` for those of an unreachable server.
     pub(super) fn new(values: Vec<Option<Value>>) -> Self {
         Self(values.into_iter())
     }
 
-    /// The next answer as a `T`; `None` when it is something else, such as the server's complaint about a key's type,
-    /// or did not come.
+    /// Returns the next answer as a `T`; `None` if it is something else, such as a type error, or missing.
     pub fn read<T: FromRedisValue>(&mut self) -> Option<T> {
         let value = self.0.next()??;
         redis::from_redis_value(value).ok()
     }
 
-    /// The next `count` answers by themselves.
+    /// Splits off the next `count` answers.
     #[must_use]
     pub fn split(&mut self, count: usize) -> Self {
         let part: Vec<Option<Value>> = self.0.by_ref().take(count).collect();

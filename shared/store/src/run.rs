@@ -1,4 +1,4 @@
-//! Named runs (decision D38), as the store keeps them: written by the scripts of calls and spends, ended by `run_end`.
+//! Named runs (decision D38): written by the scripts of calls and spends, ended by `run_end`.
 
 pub mod end;
 pub mod paused_runs;
@@ -12,14 +12,13 @@ use domain::mode::Mode;
 use domain::money::Nanos;
 use std::collections::HashMap;
 
-/// Runs looked at for a page of those with one status: no index knows the status, since keeping one would cost each
-/// call.
+/// Most runs scanned for a page with a status filter: status is not indexed, since an index would cost each call.
 pub const SCANNED_MAX: usize = 1_000;
 
-/// Whether a run goes on.
+/// Status of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunStatus {
-    /// It was not ended, or had a call approved after that.
+    /// Not ended, or a call was approved after its end.
     Running,
     /// It was ended as completed.
     Completed,
@@ -54,19 +53,19 @@ impl RunStatus {
 pub struct Run {
     /// The run id.
     pub id: String,
-    /// Whether it goes on.
+    /// Status.
     pub status: RunStatus,
     /// Approved calls and spends.
     pub calls: u64,
     /// Calls and spends that Cap, the plan or a policy denied.
     pub denied: u64,
-    /// What it spent; that in open holds counts with its estimate.
+    /// Spend, open holds included with their estimates.
     pub spent: Nanos,
-    /// When it was first seen.
+    /// Time of its first call, in ms since 1970.
     pub first_ms: u64,
-    /// When it was last seen.
+    /// Time of its last call, in ms since 1970.
     pub last_ms: u64,
-    /// When it ended, if it did.
+    /// Time of its end, in ms since 1970.
     pub ended_ms: Option<u64>,
 }
 
@@ -87,8 +86,8 @@ impl Run {
         })
     }
 
-    /// The runs of an agent that were seen within their life of 35 days, those seen last first. The index knows the
-    /// minute in which a run was seen, so pages are in order to the minute and each page to the millisecond.
+    /// Lists an agent's runs of the last 35 days, last used first. The index has the minute of the last use, so pages
+    /// are ordered by the minute, and each page by the millisecond.
     ///
     /// # Errors
     /// [`StoreError`], also for a malformed record.
@@ -105,8 +104,8 @@ impl Run {
         read(store, (account, mode, agent), part).await
     }
 
-    /// The same of the runs with a status; of each page at most [`SCANNED_MAX`] are looked at, and the total counts
-    /// those that were found for it. A page with a position behind it may be short or empty.
+    /// Lists the runs with a status. A page scans [`SCANNED_MAX`] runs at most, and its total counts the matches among
+    /// them. A page with a next position may be short or empty.
     ///
     /// # Errors
     /// [`StoreError`], also for a malformed record.
@@ -130,12 +129,12 @@ impl Run {
         };
         let FilteredPage { part, is_partial } = list.filtered(page, &filter).await?;
         let mut part = read(store, (account, mode, agent), part).await?;
-        // One that ended or went on meanwhile is left out.
+        // Skips a run whose status changed meanwhile.
         part.records.retain(|run| run.status == status);
         Ok((part, is_partial))
     }
 
-    /// The run `id` of an agent, or `None` when there is none.
+    /// Reads the run `id` of an agent; `None` if it does not exist.
     ///
     /// # Errors
     /// [`StoreError`], also for a malformed record.
@@ -156,15 +155,15 @@ impl Run {
     }
 }
 
-/// The runs of an index whose life is not over. Records end by themselves; the index drops what has ended only when a
-/// new run comes.
+/// Selects the unexpired runs of an index. Records expire by themselves; the index drops them only when a new run is
+/// added.
 async fn not_over<'a>(store: &'a Store, set: &'a str) -> Result<SortedSet<'a>, StoreError> {
     let life = u64::try_from(RUN_LIFE.as_millis()).unwrap_or(u64::MAX);
     let floor = Some(server_clock::now_ms(store).await?.saturating_sub(life));
     Ok(SortedSet { store, set, floor })
 }
 
-/// The runs of these ids. One whose life ended meanwhile is left out.
+/// Reads runs; skips those that expired meanwhile.
 async fn read(
     store: &Store,
     (account, mode, agent): (&AccountKeys, Mode, &str),

@@ -1,5 +1,5 @@
-//! Whether the store may be trusted with money (decision D47): it must never evict, it must have all that it wrote
-//! down, and it must be the ledger that was initialised. A wiped store is an error, not a fresh budget.
+//! Whether the store may be trusted with money (decision D47): it must never evict, have all its writes, and be the
+//! ledger that was initialised. A wiped store is an error, not a fresh budget.
 
 use crate::info::{field, number};
 use crate::keys::STORE;
@@ -10,7 +10,7 @@ use std::collections::HashMap;
 /// Why the store may not be used.
 #[derive(Debug, thiserror::Error)]
 pub enum UnsafeStore {
-    /// It does not answer.
+    /// No answer.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// No epoch: never initialised, or wiped.
@@ -18,15 +18,15 @@ pub enum UnsafeStore {
         "the store has no ledger epoch: it was never initialised (`tollgate-admin store init`), or it was wiped"
     )]
     NoEpoch,
-    /// It may evict.
+    /// It may evict keys.
     #[error("the store's maxmemory-policy is {0}; it must be noeviction, or counters could vanish")]
     Evicts(String),
-    /// It left out writes of its own append-only file or of its primary.
+    /// It dropped writes of its append-only file or of its primary.
     #[error(
         "a server of the store refused {0} writes of its own append-only file or of its primary (unexpected_error_replies), so it lacks them: its log says why (docs/guides/runbook.md, TollgateStoreLostWrites)"
     )]
     LostWrites(u64),
-    /// It was restored from a backup, and nobody has accepted what that lost.
+    /// It was restored from a backup that the operator has not accepted yet.
     #[error(
         "the store was restored from a backup ({0}) and may lack charges that were made since: look at what is missing, then `tollgate-admin store accept`"
     )]
@@ -42,21 +42,20 @@ pub enum UnsafeStore {
 /// The store's own record.
 #[derive(Debug, Clone)]
 pub struct StoreRecord {
-    /// Identifies this ledger; made by `init`.
+    /// Identifies this ledger; created by `init`.
     pub epoch: String,
     /// For the checksum of virtual keys.
     pub check_secret: CheckSecret,
     /// Whether the server writes an append-only file, as far as it says.
     pub append_only: bool,
-    /// What a restore wrote down, such as the time of the backup; gone once the operator accepted the store.
+    /// Note of a restore, such as the backup's time; removed when the operator accepts the store.
     pub restored: Option<String>,
 }
 
 /// Field of the store's record that a restore sets before the store is reachable (`deploy/backup/restore.sh`).
 const RESTORED: &str = "restored";
 
-/// What a server counts when it answers with an error to its own append-only file, or to its primary. It starts at 0
-/// with the server.
+/// `INFO` counter of error replies to the server's own append-only file or primary; 0 at its start.
 pub(super) const LOST_WRITES: &str = "unexpected_error_replies";
 
 /// Reads the record of a store that may be used.
@@ -88,9 +87,8 @@ async fn read_record(store: &Store) -> Result<StoreRecord, UnsafeStore> {
     })
 }
 
-/// Checks everything that can be seen from outside: the epoch, that no node evicts or has left out what it should have,
-/// and that it needs no acceptance. Nodes of a cluster that are away are left out, so that the loss of one denies its
-/// own accounts only.
+/// Checks everything that is visible from outside: the epoch, that no node evicts or dropped writes, and that no
+/// acceptance is pending. Skips cluster nodes that are away, so that the loss of one denies its own accounts only.
 ///
 /// # Errors
 /// [`UnsafeStore`] says what is wrong.
@@ -98,7 +96,7 @@ pub async fn check(store: &Store) -> Result<StoreRecord, UnsafeStore> {
     usable(examine(store).await?)
 }
 
-/// Lets a restored store be used again.
+/// Accepts a restored store.
 ///
 /// # Errors
 /// [`StoreError`]; repeating it does no harm.
@@ -107,7 +105,7 @@ pub async fn accept(store: &Store) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Like [`check`] for the operator, who has to look at a restored store before it is accepted.
+/// Like [`check`], but allows a restored store, which the operator examines before accepting it.
 ///
 /// # Errors
 /// [`UnsafeStore`], never [`UnsafeStore::Restored`].
@@ -146,13 +144,13 @@ pub async fn init(store: &Store, at_iso: &str) -> Result<StoreRecord, UnsafeStor
             .map_err(|_| StoreError::UnexpectedReply("DBSIZE".to_owned()))?;
     }
     if keys > 0 {
-        // Somebody else may have initialised it meanwhile.
+        // A concurrent call may have initialised it.
         return read_record(store).await.map_err(|error| match error {
             UnsafeStore::NoEpoch => UnsafeStore::NotEmpty(keys),
             error => error,
         });
     }
-    // Each field is only ever set once and all of them together, so of two that initialise at once one wins whole.
+    // Each field is set once and all together, so one of two concurrent calls wins whole.
     let epoch = hex::encode(entropy::random_bytes::<16>()?);
     let mut set = redis::pipe();
     set.atomic();

@@ -1,9 +1,8 @@
-//! The scripts: one file of Lua and one typed twin for each business action.
+//! Scripts: one Lua file and one typed twin for each business action.
 //!
-//! A script runs by the hash of its source, so a binary always runs the scripts it was built with, also while an older
-//! and a newer binary share a store. House rules, checked by `lint` in the tests: `redis.call` on declared keys only;
-//! no number becomes text except small ones through `string.format('%d')`, and `..` joins texts only; no clock but the
-//! store's `TIME`.
+//! A script is executed by the hash of its source, so a binary always executes the scripts it was built with, also
+//! while an older and a newer binary share a store. Rules, checked by `lint`: `redis.call` on declared keys only;
+//! numbers become text only through `string.format('%d')`, and `..` joins texts only; no clock but the store's `TIME`.
 
 pub mod all;
 pub mod change;
@@ -20,9 +19,9 @@ const COUNT_DIGITS: usize = 3;
 pub enum WhenFull {
     /// Refused before it starts.
     Refuse,
-    /// Runs: it frees memory, moves money that was already charged, or protects.
+    /// Runs: frees memory, moves money that was already charged, or protects.
     Run,
-    /// Runs: it only reads, and the server refuses every write in it.
+    /// Runs: only reads; the server refuses writes in it.
     ReadOnly,
 }
 
@@ -39,16 +38,16 @@ pub struct Script {
     sha1: String,
 }
 
-/// Stands in every script that changes an account: the function of `change.lua` that raises the account's version.
+/// Marks a script that changes an account: the function of `change.lua` that increments the account's version.
 const CHANGES_AN_ACCOUNT: &str = "local function recorded(";
-/// Begins what stands around them.
+/// Start of the wrapper in the source.
 const AROUND_IT: &str = "local function change()";
-/// Stands around them.
+/// Wrapper of scripts that change an account.
 const VERSIONED: &str = include_str!("script/versioned.lua");
 
 impl Script {
-    /// A script made of shared fragments and its own file, in this order. One that changes an account is put into
-    /// `versioned.lua`: it then refuses an account that lost writes, and answers with the account's version.
+    /// Builds a script from shared fragments and its own file, in this order. One that changes an account is wrapped in
+    /// `versioned.lua`: it then refuses an account that lost writes, and replies with the account's version.
     #[must_use]
     pub fn new(name: &'static str, when_full: WhenFull, parts: &[&str]) -> Self {
         Self::with_inputs(name, when_full, Names::default(), parts)
@@ -64,7 +63,7 @@ impl Script {
         };
         let own = inputs.resolve(&parts.concat());
         let versioned = own.contains(CHANGES_AN_ACCOUNT);
-        // Tests change the text around a script, too.
+        // Tests change the wrapper, too.
         let own = if versioned && !own.contains(AROUND_IT) {
             with_fragments(VERSIONED, &[("change", &own)])
         } else {
@@ -84,8 +83,8 @@ impl Script {
         }
     }
 
-    /// The same for a script that moves money, or decides about it: it is answered for when it is as safe as
-    /// `store.durability` says.
+    /// Marks a script that moves money or decides about it: it is acknowledged when as durable as `store.durability`
+    /// demands.
     #[must_use]
     pub fn of_money(mut self) -> Self {
         self.money = true;
@@ -98,8 +97,7 @@ impl Script {
         self.money
     }
 
-    /// The same for a script that makes records with a budget (decision D71): it takes the budgets as its last
-    /// argument.
+    /// Marks a script that creates records with a budget (decision D71): the budgets are its last argument.
     #[must_use]
     pub fn with_budgets(mut self) -> Self {
         self.budgets = true;
@@ -113,22 +111,22 @@ impl Script {
     }
 
     /// Whether it changes the account whose record is its first key. [`Store::script`](crate::Store::script) then sends
-    /// what was seen of the account, and remembers what the script answers.
+    /// the known version and records the replied one.
     #[must_use]
     pub const fn is_versioned(&self) -> bool {
         self.versioned
     }
 
-    /// The same for a script that makes what callers are told a name or a secret of (a wallet, a key, a look-up), or
-    /// changes what has no account (blocked addresses): it too is answered for when it is as safe as `store.durability`
-    /// says. Else a lost server could take back what others name by then.
+    /// Marks a script that creates a name or secret that is returned to callers (wallet, key, look-up), or changes data
+    /// without an account (blocked addresses): acknowledged like a script of money, so that a lost server cannot take
+    /// back what others refer to.
     #[must_use]
     pub fn of_names(mut self) -> Self {
         self.gives_names = true;
         self
     }
 
-    /// Whether its answer waits until what it did is as safe as `store.durability` says.
+    /// Whether its reply waits for `store.durability`.
     #[must_use]
     pub const fn is_confirmed(&self) -> bool {
         self.money || self.gives_names
@@ -146,7 +144,7 @@ impl Script {
         self.name
     }
 
-    /// What the server runs.
+    /// Returns the source.
     #[must_use]
     pub fn source(&self) -> &str {
         &self.source
@@ -178,8 +176,8 @@ impl Script {
     }
 }
 
-/// `source` with each line `--@ <name>` replaced by the fragment of that name. What a fragment defines is then known,
-/// and costs, in that branch only.
+/// Replaces each line `--@ <name>` of `source` by the fragment of that name, which is then compiled in that branch
+/// only.
 #[must_use]
 pub fn with_fragments(source: &str, fragments: &[(&str, &str)]) -> String {
     fragments

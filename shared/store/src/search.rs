@@ -1,9 +1,9 @@
-//! Searching ascending things in the store by a few looks at a time instead of one: a million take five round trips.
+//! Searches ascending values in the store with a few probes per round trip: a million take five.
 
-/// Places looked at in one step.
+/// Probes per step.
 const PROBES: u64 = 15;
 
-/// The search for the first late one of ascending places: once a place is late, all after it are.
+/// Search for the first late one of ascending places: after it all are late.
 #[derive(Debug)]
 pub(super) struct Search {
     low: u64,
@@ -16,12 +16,12 @@ impl Search {
         Self { low, high }
     }
 
-    /// The places to look at next; none when the search is over.
+    /// Returns the next places to probe; `None` when the search is over.
     pub(super) fn places(&self) -> Option<Vec<u64>> {
         (self.low < self.high).then(|| probes(self.low, self.high))
     }
 
-    /// Which of `places` are late.
+    /// Records which of `places` are late.
     pub(super) fn record(&mut self, places: &[u64], late: impl IntoIterator<Item = bool>) {
         match late.into_iter().position(|late| late) {
             None => self.low = places.last().map_or(self.high, |place| place + 1),
@@ -32,7 +32,7 @@ impl Search {
         }
     }
 
-    /// The first late place, or the one behind the last.
+    /// Returns the first late place, or the one after the last.
     pub(super) const fn found(&self) -> u64 {
         self.low
     }

@@ -1,10 +1,10 @@
-//! What the servers of the store say of themselves: memory, persistence, replicas. One `INFO` from each, now and then.
+//! Memory, persistence and replicas of the store's servers: one `INFO` from each, at intervals.
 
 use crate::info::{field, number};
 use crate::sanity::LOST_WRITES;
 use crate::{Store, StoreError};
 
-/// All servers of the store together, or the worst of them.
+/// Totals over all servers of the store, or the worst of them.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ServerInfo {
     /// Servers that answered.
@@ -39,7 +39,7 @@ pub struct ServerInfo {
     pub uptime_seconds: u64,
 }
 
-/// Asks every server.
+/// Queries every server.
 ///
 /// # Errors
 /// [`StoreError`] when none answers.
@@ -49,7 +49,7 @@ pub async fn read(store: &Store) -> Result<ServerInfo, StoreError> {
     ))
 }
 
-/// Whether a field that is there says `ok`; one that an older server does not have says nothing.
+/// Whether a field says `ok`; a field that an older server lacks counts as ok.
 fn is_ok(info: &str, name: &str) -> bool {
     field(info, name).is_none_or(|text| text == "ok")
 }
@@ -70,7 +70,7 @@ fn worst_lag(info: &str) -> u64 {
 }
 
 impl ServerInfo {
-    /// What the answers to `INFO` say.
+    /// Parses the replies to `INFO`.
     #[must_use]
     pub fn from_replies(infos: &[String]) -> Self {
         let sum = |name: &str| infos.iter().map(|info| number(info, name)).sum();

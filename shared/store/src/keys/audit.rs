@@ -3,10 +3,9 @@
 use super::AccountKeys;
 use domain::mode::Mode;
 
-/// Characters of a decision's id, behind its prefix, that name the key it is looked up under: its time, cut to half a
-/// minute.
+/// Characters of a decision id, after its prefix, that name the key of its look-up: its time, to half a minute.
 pub const DECISION_KEY_CHARS: usize = 7;
-/// Stands for every agent and every type; neither can be called so.
+/// Stands for every agent and every type; no agent id or type can be this.
 pub(super) const EVERY: &str = "*";
 
 impl AccountKeys {
@@ -52,20 +51,19 @@ impl AccountKeys {
         format!("{}/{mode}/audit/of/{}", self.base, Self::audit_count(agent, kind))
     }
 
-    /// The statistics of a UTC day, in days since 1970 (hash): see [`crate::audit::statistics`].
+    /// Statistics of a UTC day, in days since 1970 (hash): see [`crate::audit::statistics`].
     #[must_use]
     pub fn audit_day(&self, mode: Mode, day: u64) -> String {
         format!("{}/{mode}/audit/day/{day}", self.base)
     }
 
-    /// Calls whose hold was kept and of which nothing more is known, as far as sealed (sorted set of decision ids by
-    /// when).
+    /// Kept calls without a later entry, as far as sealed (sorted set of decision ids by time).
     #[must_use]
     pub fn audit_kept(&self, mode: Mode) -> String {
         self.key(&["/", mode.as_str(), "/audit/kept"])
     }
 
-    /// Where the decisions are whose ids begin so behind their prefix (packed text).
+    /// Look-ups of the decisions whose ids start with `id_start` after their prefix (packed text).
     #[must_use]
     pub fn audit_decisions(&self, mode: Mode, id_start: &str) -> String {
         self.key(&["/", mode.as_str(), "/audit/decisions/", id_start])

@@ -1,7 +1,7 @@
-//! Key names outside of the buckets: look-ups, what the operator sets, and what is counted of people.
+//! Key names outside the buckets: look-ups, the operator's settings, and counters of attempts.
 //!
-//! On a cluster another server can lose such a key while the record stays, or the reverse. Each of them is safe for one
-//! of these reasons:
+//! On a cluster another server can lose such a key while the record stays, or the reverse. Each is safe for one of
+//! these reasons:
 //!
 //! | key | why |
 //! |---|---|

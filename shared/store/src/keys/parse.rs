@@ -1,4 +1,4 @@
-//! What a key of the store is: the inverse of the names in `keys.rs`, for whoever walks over all keys.
+//! Parses keys of the store: the inverse of the names in `keys.rs`, for scans over all keys.
 
 use super::audit::EVERY;
 use super::{
@@ -12,20 +12,20 @@ use domain::names::{is_agent_id, is_run_id};
 use domain::number::Number;
 use domain::rate::Rate;
 
-/// A key, taken apart.
+/// A parsed key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Key<'a> {
     /// A key outside the buckets.
     Global(GlobalKey),
-    /// A key that the accounts of a bucket share.
+    /// A key shared by the accounts of a bucket.
     Bucket(Bucket, BucketKey<'a>),
-    /// A key of an account, by its id, that both modes share.
+    /// A key of an account, shared by both modes.
     Account(&'a str, AccountKey<'a>),
-    /// A key of an account, by its id, and mode.
+    /// A key of an account and mode.
     Mode(&'a str, Mode, ModeKey<'a>),
 }
 
-/// What there is outside the buckets.
+/// Keys outside the buckets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "each is described where `keys` names it")]
 pub enum GlobalKey {
@@ -48,7 +48,7 @@ pub enum GlobalKey {
     DepositLookup,
 }
 
-/// What the accounts of a bucket share.
+/// Keys shared by the accounts of a bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "each is described where `Bucket` names it")]
 pub enum BucketKey<'a> {
@@ -67,7 +67,7 @@ pub enum BucketKey<'a> {
     EscrowPlace(Number),
 }
 
-/// What both modes of an account share.
+/// Keys shared by both modes of an account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "each is described where `AccountKeys` names it")]
 pub enum AccountKey<'a> {
@@ -87,7 +87,7 @@ pub enum AccountKey<'a> {
     Reset(&'a str),
 }
 
-/// What each mode of an account has.
+/// Keys of one mode of an account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "each is described where `AccountKeys` names it")]
 pub enum ModeKey<'a> {
@@ -140,13 +140,13 @@ pub enum ModeKey<'a> {
     Deposit(&'a str),
 }
 
-/// What the id of every account starts with.
+/// Prefix of every account id.
 const ACCOUNT: &str = "acct_";
 /// The length of a SHA-256 in hex.
 const HASH_LENGTH: usize = 64;
 
 impl<'a> Key<'a> {
-    /// Takes a key apart; `None` for one that no name of `keys.rs` fits.
+    /// Parses a key; `None` if no name in `keys.rs` matches.
     #[must_use]
     pub fn parse(key: &'a str) -> Option<Self> {
         let Some(rest) = key.strip_prefix("{b") else {
@@ -376,7 +376,7 @@ fn intents(rest: &str) -> Option<IntentIndex<'_>> {
     }
 }
 
-/// A part that is not empty and runs to the end of the key.
+/// Accepts a non-empty part that runs to the end of the key.
 fn simple(part: &str) -> Option<&str> {
     (!part.is_empty() && !part.contains('/')).then_some(part)
 }
@@ -389,13 +389,13 @@ fn owner(part: &str) -> Option<&str> {
     (part == USER || is_agent_id(part)).then_some(part)
 }
 
-/// A number as it is written: without sign or leading zeros.
+/// Parses a number without sign or leading zeros.
 fn number(part: &str) -> Option<u64> {
     let number: u64 = part.parse().ok()?;
     (number.to_string() == part).then_some(number)
 }
 
-/// A number that tells this bucket.
+/// Parses a number that carries this bucket.
 fn placed(bucket: Bucket, part: &str) -> Option<Number> {
     let number = Number::from_u64(number(part)?)?;
     (Bucket::from_number(number) == bucket).then_some(number)
@@ -406,7 +406,7 @@ fn is_hash(part: &str) -> bool {
 }
 
 impl AccountKeys {
-    /// What the keys of one account, and nothing else but those of accounts whose ids begin the same, start with.
+    /// Returns the prefix of an account's keys; keys of accounts whose ids start with it match, too.
     #[must_use]
     pub fn prefix(&self) -> &str {
         &self.base

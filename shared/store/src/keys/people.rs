@@ -1,31 +1,31 @@
-//! The key names of people: sessions, invitations, resets of passwords, and what was tried.
+//! Key names for users: sessions, invitations, password resets and attempts.
 
 use super::AccountKeys;
 use sha2::{Digest, Sha256};
 
-/// Which account, user and session a session token's hash belongs to. It ends with the session's latest end, and holds
-/// only while the account has the session.
+/// Account, user and session of a session token's hash. Expires with the session at the latest, and counts only while
+/// the account has the session.
 #[must_use]
 pub fn session_lookup(sha256_hex: &str) -> String {
     format!("tollgate/session/{sha256_hex}")
 }
 
-/// Which account and invitation the hash of an invitation's token belongs to. It ends with the invitation.
+/// Account and invitation of a token's hash. Expires with the invitation.
 #[must_use]
 pub fn invitation_lookup(sha256_hex: &str) -> String {
     format!("tollgate/invitation/{sha256_hex}")
 }
 
-/// Which account and user the hash of a reset token belongs to. It ends with the reset.
+/// Account and user of a reset token's hash. Expires with the reset.
 #[must_use]
 pub fn reset_lookup(sha256_hex: &str) -> String {
     format!("tollgate/reset/{sha256_hex}")
 }
 
-/// By what attempts are counted.
+/// Kind of attempt, and what it is counted by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tries {
-    /// Sign-ins, by the e-mail that they name, whether a user has it or not.
+    /// Sign-ins, by e-mail, whether a user has it or not.
     Login,
     /// Sign-ins, by the client's address.
     LoginAddress,
@@ -64,7 +64,7 @@ impl Tries {
     }
 }
 
-/// The attempts of the last minutes (list of times, oldest first). It ends a quarter of an hour after the last one.
+/// Recent attempts (list of times, oldest first). Expires 15 minutes after the last one.
 #[must_use]
 pub fn attempts(tries: Tries, of: &str) -> String {
     let hash = hex::encode(Sha256::digest(of.as_bytes()));

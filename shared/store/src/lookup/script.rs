@@ -1,24 +1,24 @@
-//! Twins of `lookup/*.lua`: what lies outside the buckets and is written beside a record. [`crate::keys`] says why each
-//! of them is safe.
+//! Twins of `lookup/*.lua`: look-ups outside the buckets that are written beside a record. [`crate::keys`] says why
+//! each is safe.
 
 use crate::script::change::unexpected_reply;
 use crate::script::{Script, WhenFull};
 use crate::{Store, StoreError};
 use std::sync::LazyLock;
 
-/// Adds a user to an e-mail. On a full store as well: what refuses a user comes after it.
+/// Adds a user to an e-mail. Runs on a full store: a later script refuses the user.
 pub static JOIN: LazyLock<Script> = LazyLock::new(|| {
     let parts = [include_str!("join.lua")];
     Script::new("lookup_join", WhenFull::Run, &parts).of_names()
 });
 
-/// Takes a user out of an e-mail. On a full store as well: people leave.
+/// Removes a user from an e-mail. Runs on a full store.
 pub static LEAVE: LazyLock<Script> = LazyLock::new(|| {
     let parts = [include_str!("leave.lua")];
     Script::new("lookup_leave", WhenFull::Run, &parts).of_names()
 });
 
-/// Makes a look-up last.
+/// Makes a look-up permanent.
 pub static KEEP: LazyLock<Script> = LazyLock::new(|| {
     let parts = [include_str!("keep.lua")];
     Script::new("lookup_keep", WhenFull::Run, &parts).of_names()
@@ -30,10 +30,10 @@ pub static NOTE: LazyLock<Script> = LazyLock::new(|| {
     Script::new("lookup_note", WhenFull::Refuse, &parts).of_names()
 });
 
-/// Makes the look-up of `owner` last, and waits until it is as safe as configured.
+/// Makes the look-up of `owner` permanent, and waits for the configured durability.
 ///
 /// # Errors
-/// [`StoreError`]; it may be repeated. Also when it is somebody else's.
+/// [`StoreError`], also if it belongs to another owner; safe to retry.
 pub async fn keep(store: &Store, lookup: &str, owner: &str) -> Result<(), StoreError> {
     let reply: Vec<String> = store.script(&KEEP, &[lookup], &[owner]).await?;
     match reply.first().map(String::as_str) {
@@ -45,7 +45,7 @@ pub async fn keep(store: &Store, lookup: &str, owner: &str) -> Result<(), StoreE
     }
 }
 
-/// Adds a member to a set outside the buckets, and waits until it is as safe as configured.
+/// Adds a member to a set outside the buckets, and waits for the configured durability.
 ///
 /// # Errors
 /// [`StoreError`]; safe to retry.
@@ -57,8 +57,7 @@ pub async fn note(store: &Store, set: &str, member: &str) -> Result<(), StoreErr
     }
 }
 
-/// Adds `user` of `account` to those that the e-mail of `lookup` leads to, in one step: however many accounts do so at
-/// the same moment, each of them is named. A look-up that names `most` accounts stays as it is.
+/// Adds `user` of `account` to the look-up of an e-mail, atomically. A look-up with `most` accounts stays unchanged.
 ///
 /// # Errors
 /// [`StoreError`]; safe to retry.
@@ -76,7 +75,7 @@ pub async fn join(
     )
 }
 
-/// Takes `user` of `account` out of those that the e-mail of `lookup` leads to. Another user of the account stays.
+/// Removes `user` of `account` from the look-up of an e-mail. Another user of the account stays.
 ///
 /// # Errors
 /// [`StoreError`]; safe to retry.

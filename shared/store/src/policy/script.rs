@@ -1,4 +1,4 @@
-//! Twins of `policy/*.lua`: set and delete policies, and put them into effect in the same step.
+//! Twins of `policy/*.lua`: set and delete policies, effective in the same step.
 
 use crate::policy::PolicyRecord;
 use crate::script::change::{
@@ -28,31 +28,31 @@ pub static DELETE: LazyLock<Script> = LazyLock::new(|| {
     )
 });
 
-/// Account-wide policies that an account can have in each mode.
+/// Most account-wide policies of an account and mode.
 pub const ACCOUNT_POLICIES_MAX: usize = 100;
 
 /// Outcome of setting a policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PolicySet {
-    /// It binds the next call; this is how it now stands.
+    /// In force from the next call on; the new record.
     Done(Box<PolicyRecord>),
     /// The account has [`ACCOUNT_POLICIES_MAX`] account-wide policies.
     TooMany,
-    /// The policy is not as expected; nothing happened.
+    /// The policy is not as `expected`; nothing changed.
     Unexpected,
 }
 
-/// What of the policy must be so, or else nothing happens: who changes what he saw is told that another one was faster.
+/// Precondition on the policy, to detect concurrent edits.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Expected {
-    /// Nothing.
+    /// No precondition.
     #[default]
     Anything,
-    /// There is no such policy yet.
+    /// The policy does not exist.
     None,
-    /// There is one.
+    /// The policy exists.
     Some,
-    /// There is one in one of these revisions.
+    /// The policy has one of these revisions.
     Revisions(Vec<u64>),
 }
 
@@ -74,18 +74,17 @@ impl Expected {
 /// Outcome of a deletion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deleted {
-    /// It no longer binds.
+    /// Deleted.
     Done,
-    /// There is no such policy.
+    /// The policy does not exist.
     Missing,
 }
 
-/// Sets the policy of `agent`, or makes an account-wide one when there is no agent. `changes` are the fields given, and
-/// `defaults` what a new policy, named `new_id`, has where nothing is given; nothing happens unless it is as
-/// `expected`.
+/// Sets the policy of `agent`, or an account-wide one if there is no agent. `changes` are the given fields, `defaults`
+/// the other fields of a new policy, named `new_id`. Nothing changes unless the policy is as `expected`.
 ///
 /// # Errors
-/// [`StoreError`]; setting an agent's policy may be repeated. Also when others keep deleting it meanwhile.
+/// [`StoreError`], also if others keep deleting the policy. Setting an agent's policy is safe to retry.
 pub async fn set(
     store: &Store,
     scope: &Scope<'_>,
@@ -122,7 +121,7 @@ pub async fn set(
     ))
 }
 
-/// One attempt; `None` when the agent's policy was created or deleted between the look and the script.
+/// Makes one attempt; `None` if the agent's policy was created or deleted between read and script.
 async fn try_set(
     store: &Store,
     scope: &Scope<'_>,
@@ -204,7 +203,7 @@ pub async fn delete(store: &Store, scope: &Scope<'_>, id: &str) -> Result<Delete
     }
 }
 
-/// How the audit log shows a field of the record.
+/// How the audit log shows a field.
 fn form(field: &'static str) -> Shown {
     match field {
         "agent" => Shown::Text("agentId"),

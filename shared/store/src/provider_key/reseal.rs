@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 pub static RESEAL: LazyLock<Script> =
     LazyLock::new(|| Script::new("reseal", WhenFull::Refuse, &[CHANGE, include_str!("reseal.lua")]));
 
-/// A provider key that was sealed again.
+/// A provider key, sealed again.
 #[derive(Debug)]
 pub struct Reseal<'a> {
     /// Account id, `acct_…`.
@@ -23,11 +23,11 @@ pub struct Reseal<'a> {
     pub provider: &'a str,
     /// The provider key's id.
     pub key_id: &'a str,
-    /// The sealed text that was opened.
+    /// Its old sealed text.
     pub old: &'a str,
-    /// The same key under the newest master key.
+    /// Its text under the newest master key.
     pub new: &'a str,
-    /// Who rotates, for the audit log.
+    /// The actor in the audit log.
     pub actor: &'a str,
 }
 
@@ -36,12 +36,12 @@ pub struct Reseal<'a> {
 pub enum Resealed {
     /// The new text is stored.
     Done,
-    /// Another key was stored meanwhile, or none is left; it was not touched.
+    /// The stored key is another one, or removed; nothing changed.
     Changed,
 }
 
 impl Reseal<'_> {
-    /// Stores the new text in place of the old one.
+    /// Replaces the old text by the new one.
     ///
     /// # Errors
     /// [`StoreError`]; safe to retry.

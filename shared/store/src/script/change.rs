@@ -1,4 +1,4 @@
-//! What all changes of an account's records have in common: the fragments, and the first keys and arguments they take.
+//! What all changes of an account share: the fragments, and the first keys and arguments.
 
 use super::Script;
 use crate::keys::AccountKeys;
@@ -8,7 +8,7 @@ use domain::mode::Mode;
 use domain::money::Nanos;
 use serde_json::{Map, Value, json};
 
-/// Budgets of records; before whatever reads the arguments to their end.
+/// Budgets of records; before fragments that read all arguments.
 pub(crate) const BUDGET: &str = include_str!("budget.lua");
 /// The store's clock.
 pub(crate) const CLOCK: &str = include_str!("clock.lua");
@@ -16,12 +16,12 @@ pub(crate) const CLOCK: &str = include_str!("clock.lua");
 pub(crate) const PERIOD: &str = include_str!("period.lua");
 /// Removes old counters; needs [`PERIOD`].
 pub(crate) const PRUNE: &str = include_str!("prune.lua");
-/// By how much a change raises the version of its account; a call raises it by 1. As `CHANGE_STEP` in `change.lua`.
+/// Increment of an account's version by a change; a call increments it by 1. As `CHANGE_STEP` in `change.lua`.
 pub const VERSION_STEP: u64 = 1 << 20;
-/// From this version on a change raises it by 1 too: it is reached after 2³² changes. As `STEPS_END` in `change.lua`.
+/// From this version on a change increments by 1, too; reached after 2³² changes. As `STEPS_END` in `change.lua`.
 pub const VERSION_STEPS_END: u64 = 1 << 52;
 
-/// What a change begins and ends with; brings the clock along.
+/// Start and end of a change; includes the clock.
 pub(crate) const CHANGE: &str = concat!(include_str!("clock.lua"), include_str!("change.lua"));
 /// Named runs; needs [`CLOCK`].
 pub(crate) const RUN: &str = include_str!("run.lua");
@@ -42,10 +42,10 @@ pub(crate) const AGENT_EXISTS: &str = include_str!("agent_exists.lua");
 /// Sets and clears fields of a record.
 pub(crate) const FIELDS: &str = include_str!("fields.lua");
 
-/// Attempts at a change that first looks and then acts, when others change the same record in between.
+/// Attempts of a change that reads first, while others change the same record.
 pub(crate) const ATTEMPTS: usize = 16;
 
-/// Whose records a change is about, and who makes it.
+/// Account, mode and actor of a change.
 #[derive(Debug, Clone, Copy)]
 pub struct Scope<'a> {
     /// Account id, `acct_…`.
@@ -56,7 +56,7 @@ pub struct Scope<'a> {
     pub actor: &'a str,
 }
 
-/// What happened, for the audit log.
+/// An event for the audit log.
 pub(crate) struct Event<'a> {
     pub(crate) kind: &'a str,
     pub(crate) agent: Option<&'a str>,
@@ -76,7 +76,7 @@ pub(crate) enum Shown {
     Amount(&'static str),
 }
 
-/// What an audit entry says of changed fields; `null` is a cleared one.
+/// Composes the changed fields for the audit log; `null` is a cleared one.
 pub(crate) fn shown(changes: &[FieldChange], form: impl Fn(&'static str) -> Shown) -> Map<String, Value> {
     let mut told = Map::new();
     for (field, value) in changes {
@@ -102,9 +102,9 @@ impl Scope<'_> {
         AccountKeys::new(self.account)
     }
 
-    /// Runs a script whose first keys are the account record and the audit log, and whose first arguments are the mode
-    /// and the audit entry. Returns the words of its answer; an account that is not there is an error, since the caller
-    /// has seen it. A script with budgets has them as its last argument.
+    /// Executes a script whose first keys are account record and audit log, and whose first arguments are mode and
+    /// audit entry. Returns the words of its reply. A missing account is an error, since the caller has read it.
+    /// Budgets are appended as last argument.
     pub(crate) async fn execute(
         &self,
         store: &Store,
@@ -147,7 +147,7 @@ pub(crate) fn field_args(changes: &[FieldChange]) -> Vec<&str> {
     words.collect()
 }
 
-/// An answer that the twin does not know.
+/// The error for a reply that the twin does not know.
 pub(crate) fn unexpected_reply<T>(script: &Script) -> Result<T, StoreError> {
     Err(StoreError::UnexpectedReply(script.name().to_owned()))
 }
