@@ -1,7 +1,7 @@
-//! Sessions of dashboard users, as the store keeps them.
+//! Sessions of dashboard users.
 //!
-//! The look-up of a token's hash lies outside the account and is written first; it holds only while the account has the
-//! session, and ends with it at the latest.
+//! The look-up of a token's hash is outside the account's bucket and written first. It counts only while the account
+//! has the session, and expires with it at the latest.
 
 pub mod script;
 
@@ -9,30 +9,30 @@ use crate::keys::{self, AccountKeys};
 use crate::{Store, StoreError};
 use std::collections::HashMap;
 
-/// Sessions that a user can have; the oldest one ends when there is another.
+/// Most sessions of a user; a new one ends the oldest.
 pub const SESSIONS_MAX: usize = 20;
-/// Characters of the browser's name that are kept.
+/// Characters of the user agent that are stored.
 const AGENT_MAX: usize = 200;
 
-/// Where a session is to be found.
+/// Location of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionPlace {
     /// Account id, `acct_…`.
     pub account: String,
-    /// The user.
+    /// User id.
     pub user: String,
-    /// The session.
+    /// Session id.
     pub id: String,
 }
 
 impl SessionPlace {
-    /// The stored text. No part can contain a space.
+    /// Returns the stored text. No part may contain a space.
     #[must_use]
     pub fn to_stored(&self) -> String {
         format!("{} {} {}", self.account, self.user, self.id)
     }
 
-    /// Where the session of the token with this hash is, if there is one.
+    /// Finds the location of the session of the token with this hash.
     ///
     /// # Errors
     /// [`StoreError`], also for a malformed look-up.
@@ -48,7 +48,7 @@ impl SessionPlace {
     }
 }
 
-/// What a browser said of itself, as it is kept: short, and one line.
+/// Normalises a `User-Agent` for storage: short, and one line.
 #[must_use]
 pub fn user_agent(text: &str) -> String {
     let text = text.chars().filter(|c| !c.is_control());
@@ -62,18 +62,18 @@ pub struct Session {
     pub id: String,
     /// Start, in ms since 1970.
     pub created_at_ms: u64,
-    /// When it ends at the latest.
+    /// Latest expiry, in ms since 1970.
     pub expires_at_ms: u64,
-    /// When it was last used, to the minute.
+    /// Last use, in ms since 1970, to the minute.
     pub last_seen_ms: u64,
-    /// The client's address when it began, as far as that was known.
+    /// Client address at sign-in, if known.
     pub ip: Option<String>,
-    /// What the browser said of itself.
+    /// `User-Agent` of the browser.
     pub user_agent: String,
 }
 
 impl Session {
-    /// Reads the stored text: `<created> <end> <hash of the token> <address> <e-mail> <browser>`.
+    /// Parses the stored text: `<created> <end> <hash of the token> <address> <e-mail> <browser>`.
     #[must_use]
     pub fn parse(id: &str, text: &str, last_seen_ms: u64) -> Option<Self> {
         let mut words = text.splitn(6, ' ');
@@ -90,7 +90,7 @@ impl Session {
         })
     }
 
-    /// The sessions of a user that are open at `now_ms`, newest first.
+    /// Lists the sessions of a user that are open at `now_ms`, newest first.
     ///
     /// # Errors
     /// [`StoreError`], also for a malformed session.
@@ -116,9 +116,9 @@ impl Session {
     }
 }
 
-/// What the fields start with that hold when a session was last seen.
+/// Prefix of the fields with the last use of a session.
 const SEEN: &str = "seen:";
-/// Stands for an address that is not known.
+/// Stands for an unknown address.
 pub(super) const NO_ADDRESS: &str = "-";
 
 #[cfg(test)]

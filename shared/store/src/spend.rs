@@ -1,4 +1,4 @@
-//! Twin of `spend/spend.lua`: a spend that is asked for, or approved after it waited (decision D23).
+//! Twin of `spend/spend.lua`: a requested spend, or one approved after it waited (decision D23).
 
 pub mod deny;
 mod intent_args;
@@ -20,7 +20,7 @@ use domain::money::Nanos;
 use serde_json::{Value, json};
 use std::sync::LazyLock;
 
-/// Checks and carries out a spend.
+/// Checks and executes a spend.
 pub static SPEND: LazyLock<Script> = LazyLock::new(|| {
     let fragments = [
         CHANGE,
@@ -39,13 +39,13 @@ pub static SPEND: LazyLock<Script> = LazyLock::new(|| {
         .with_budgets()
 });
 
-/// Denies one that waits for approval.
+/// Denies a waiting spend.
 pub static DENY: LazyLock<Script> = LazyLock::new(|| {
     let parts = [CHANGE, INTENT, include_str!("spend/deny.lua")];
     Script::new("spend_deny", WhenFull::Refuse, &parts).of_money()
 });
 
-/// Why a spend can be refused, in order of precedence.
+/// Reasons to refuse a spend, in order of precedence.
 pub const REASONS: &[Reason] = &[
     Reason::InjectionDetected,
     Reason::Frozen,
@@ -63,28 +63,28 @@ pub const REASONS: &[Reason] = &[
 /// Characters of a text that the audit log repeats.
 pub const TEXT_LOGGED_MAX: usize = 200;
 
-/// A spend.
+/// Arguments of a spend.
 #[derive(Debug, Clone, Copy)]
 pub struct Spend<'a> {
-    /// The agent that spends.
+    /// Agent id.
     pub agent: &'a str,
     /// Amount.
     pub amount: Nanos,
     /// `USD` or `USDC`.
     pub currency: &'a str,
-    /// The run that it belongs to, when it was named.
+    /// Run id, if the request names one.
     pub run: Option<&'a str>,
     /// Payee.
     pub recipient: Option<&'a str>,
-    /// What for.
+    /// The caller's description.
     pub description: Option<&'a str>,
-    /// The id of the transaction, should a wallet move.
+    /// Transaction id, used if a wallet changes.
     pub transaction: &'a str,
-    /// The account's plan; `None` where no plan counts (decision D53).
+    /// The account's plan; `None` where no plan applies (decision D53).
     pub plan: Option<PlanCap<'a>>,
 }
 
-/// The limits of a plan: the script refuses those of another plan than the account's.
+/// Limits of a plan: the script refuses them if the account has another plan.
 #[derive(Debug, Clone, Copy)]
 pub struct PlanCap<'a> {
     /// The plan's name.
@@ -93,33 +93,33 @@ pub struct PlanCap<'a> {
     pub cap: CapPlan,
 }
 
-/// Why the script runs.
+/// Step of a spend.
 #[derive(Debug, Clone, Copy)]
 pub enum SpendStep<'a> {
-    /// The spend is asked for.
+    /// A new spend.
     Request {
-        /// Which request it is.
+        /// Identity of the request.
         once: &'a Once,
-        /// When it came.
+        /// Time of the request, in ms since 1970.
         at_ms: u64,
-        /// What was asked for besides, as JSON: see [`IntentRecord`].
+        /// The request's other fields, as JSON: see [`IntentRecord`].
         request: &'a str,
-        /// What in its text reads like an attempt to instruct the agent: then it is blocked.
+        /// Suspected prompt injection in its text: then it is blocked.
         injection: Option<Injection<'a>>,
     },
-    /// It waited, and was approved: all checks run again.
+    /// An approved waiting spend: all checks are repeated.
     Approval {
-        /// The intent as it was seen.
+        /// The intent as read.
         record: &'a IntentRecord,
-        /// Who approved it.
+        /// The approval.
         decision: &'a Decision,
-        /// Why, for the audit log.
+        /// Comment of the approver, for the audit log.
         why: Option<&'a str>,
     },
 }
 
-/// An attempt to instruct the agent in the text of a spend. The text itself is told to nobody: whoever reads the audit
-/// log or an event may be an agent, too.
+/// Suspected prompt injection in a spend. The text itself is never returned or logged: a reader of the audit log or of
+/// an event may be an agent, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Injection<'a> {
     /// The field of the request: `description`, `recipient` or `metadata`.
@@ -131,29 +131,29 @@ pub struct Injection<'a> {
 /// Outcome of the script.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Spent {
-    /// It was charged, and taken from the wallet where the agent has one, which holds `balance` now.
+    /// Charged, and debited from the agent's wallet, if it has one.
     Settled {
-        /// What the wallet holds after it.
+        /// Balance after it.
         balance: Option<Nanos>,
     },
-    /// It waits for approval; nothing was charged.
+    /// Waits for approval; nothing is charged.
     Pending,
-    /// It was refused, and that is kept under this intent id.
+    /// Refused; an intent says so.
     Blocked {
         /// Why.
         reason: Reason,
-        /// Where it is kept: under the request's own id or the spare one.
+        /// Id of that intent: the request's own id or the spare one.
         intent_id: String,
     },
-    /// A request of this id was made before; nothing happened.
+    /// A request with this id exists; nothing changed.
     Known,
-    /// The intent no longer waits as it was seen; nothing happened.
+    /// The intent no longer waits as it was read; nothing changed.
     Changed,
-    /// The limits sent belong to another plan than this one of the account; nothing happened.
+    /// The account has this other plan; nothing changed. Retry with its limits.
     OtherPlan(String),
-    /// There is no such agent; nothing happened.
+    /// The agent does not exist; nothing changed.
     NotFound,
-    /// The counters cannot hold the sum; nothing happened.
+    /// A counter would overflow; nothing changed.
     TooMuch,
 }
 
@@ -161,7 +161,7 @@ impl Spend<'_> {
     /// Executes the script.
     ///
     /// # Errors
-    /// [`StoreError`]; when it may have run, the same request with the same key finds out.
+    /// [`StoreError`]; if the script may have run, a retry with the same key returns the outcome.
     pub async fn execute(
         &self,
         store: &Store,
@@ -210,7 +210,7 @@ impl Spend<'_> {
         keys.extend(place.index(&account, mode));
         keys.push(match self.run {
             Some(run) => account.run(mode, self.agent, run),
-            // Declared and not touched.
+            // Declared keys that are not touched.
             None => account.agent(mode, self.agent),
         });
         keys.push(account.agent_keys(self.agent));
@@ -219,7 +219,7 @@ impl Spend<'_> {
         keys
     }
 
-    /// The words of the transaction.
+    /// Returns the words of the transaction.
     fn words(&self, intent: &str) -> String {
         let new = NewTransaction {
             id: self.transaction,
@@ -235,7 +235,7 @@ impl Spend<'_> {
         new.words()
     }
 
-    /// What the audit log tells.
+    /// Composes the audit details.
     fn audit_data(&self, asked: &IntentArgs<'_>) -> Value {
         let text = |text: Option<&str>| text.filter(|_| asked.injection.is_none()).map(beginning);
         let mut data = json!({
@@ -264,7 +264,7 @@ impl Spend<'_> {
     }
 }
 
-/// The first [`TEXT_LOGGED_MAX`] characters: the intent has the whole text.
+/// Returns the first [`TEXT_LOGGED_MAX`] characters; the intent has the whole text.
 fn beginning(text: &str) -> String {
     text.chars().take(TEXT_LOGGED_MAX).collect()
 }

@@ -7,7 +7,7 @@ use domain::rate::Rate;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-/// The script. It runs on a full store too: a session that freezes an agent is counted like any other.
+/// The script. Runs on a full store: a session that freezes an agent is counted like any other.
 pub static TECHNICAL: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         "technical_count",
@@ -16,10 +16,10 @@ pub static TECHNICAL: LazyLock<Script> = LazyLock::new(|| {
     )
 });
 
-/// Requests that all test-mode keys of an account may make together in a window, and all of its sessions, in multiples
-/// of what one of them may: else each further key or session would add a limit.
+/// Multiple of one caller's limit that all test-mode keys of an account, or all its sessions, share per window:
+/// otherwise each further key or session would add a limit.
 pub const CALLERS_AT_ONCE: u64 = 5;
-/// Names the counter of the whole account in the place of a caller's id.
+/// Stands for the whole account in place of a caller's id.
 pub const ALL_CALLERS: &str = "all";
 
 /// A technical limit of one caller.
@@ -27,23 +27,23 @@ pub const ALL_CALLERS: &str = "all";
 pub struct Limit {
     /// [`Rate::Test`] or [`Rate::Session`].
     pub rate: Rate,
-    /// Requests of one caller in a window.
+    /// Most requests of one caller in a window.
     pub most: u64,
 }
 
 /// Outcome of one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Counted {
-    /// It was counted.
+    /// Counted.
     Passed,
-    /// The caller's window is used up until this time has passed; the request was not counted.
+    /// The caller's window is exhausted for this long; the request was not counted.
     Over(Duration),
-    /// The window of all such callers of the account is used up; the request was not counted.
+    /// The account's window is exhausted for this long; the request was not counted.
     AccountOver(Duration),
 }
 
 impl Limit {
-    /// Requests of all such callers of an account in a window.
+    /// Returns the limit of all such callers of an account in a window.
     #[must_use]
     pub const fn of_account(&self) -> u64 {
         self.most.saturating_mul(CALLERS_AT_ONCE)

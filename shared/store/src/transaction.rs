@@ -1,6 +1,6 @@
-//! Transactions: each movement of a wallet is one, with the balance after it (decision D19). Written by the scripts as
-//! lines `<at ms> <balance after> <amount> <wallet number> <txn id> <type> <owner> <intent id or -> <currency> <tail>`,
-//! where `amount` has a sign and `tail` is JSON.
+//! Transactions: one for each change of a wallet, with the balance after it (decision D19). Scripts write lines `<at
+//! ms> <balance after> <amount> <wallet number> <txn id> <type> <owner> <intent id or -> <currency> <tail>`, where
+//! `amount` has a sign and `tail` is JSON.
 
 use domain::money::Nanos;
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,7 @@ macro_rules! types {
             #[must_use]
             pub const fn as_str(self) -> &'static str { match self { $(Self::$name => $word,)+ } }
 
-            /// What stands before the amount in the script: money that goes out has a `-`.
+            /// Sign of the amount in the script: `-` for a debit.
             #[must_use]
             pub const fn sign(self) -> &'static str { match self { $(Self::$name => $sign,)+ } }
 
@@ -51,36 +51,36 @@ types! {
     EscrowRefund = "escrow_refund", "";
 }
 
-/// What is said of a transaction before it happens.
+/// Arguments of a transaction.
 #[derive(Debug, Clone)]
 pub struct NewTransaction<'a> {
     /// `txn_…`
     pub id: &'a str,
-    /// What moves the wallet.
+    /// Type.
     pub kind: TransactionType,
-    /// The owner of the wallet: an agent's id, or `user`.
+    /// Owner of the wallet: agent id, or `user`.
     pub owner: &'a str,
-    /// The intent behind it.
+    /// Id of its intent.
     pub intent: Option<&'a str>,
     /// `USD` or `USDC`.
     pub currency: &'a str,
-    /// The other side, in words.
+    /// Counterparty and memo.
     pub tail: Tail,
 }
 
-/// The part of a transaction that is text.
+/// The text part of a transaction.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Tail {
-    /// The other side: a wallet's number, `escrow:<number>`, the recipient of a spend, the reference of a deposit.
+    /// Counterparty: a wallet number, `escrow:<number>`, the recipient of a spend, the reference of a deposit.
     #[serde(rename = "c", default, skip_serializing_if = "Option::is_none")]
     pub counterparty: Option<String>,
-    /// What the caller said about it.
+    /// The caller's memo.
     #[serde(rename = "m", default, skip_serializing_if = "Option::is_none")]
     pub memo: Option<String>,
 }
 
 impl NewTransaction<'_> {
-    /// The words that the scripts write behind what only they know.
+    /// Returns the words that scripts write after what only they know.
     #[must_use]
     pub fn words(&self) -> String {
         let tail = serde_json::to_string(&self.tail).unwrap_or_else(|_| "{}".to_owned());
@@ -98,28 +98,28 @@ impl NewTransaction<'_> {
 pub struct Transaction {
     /// `txn_…`
     pub id: String,
-    /// When it happened.
+    /// In ms since 1970.
     pub at_ms: u64,
     /// Wallet number.
     pub wallet: u64,
-    /// The wallet's owner: an agent's id, or `user`.
+    /// Owner of the wallet: agent id, or `user`.
     pub owner: String,
-    /// What moved the wallet.
+    /// Type.
     pub kind: TransactionType,
-    /// By how much.
+    /// Amount.
     pub amount: Nanos,
-    /// What the wallet held after it.
+    /// Balance after it.
     pub balance_after: Nanos,
     /// `USD` or `USDC`.
     pub currency: String,
-    /// The intent behind it.
+    /// Id of its intent.
     pub intent: Option<String>,
-    /// The other side and the memo.
+    /// Counterparty and memo.
     pub tail: Tail,
 }
 
 impl Transaction {
-    /// Reads a line; `None` when it is none.
+    /// Parses a line; `None` if it is malformed.
     #[must_use]
     pub fn parse(line: &str) -> Option<Self> {
         let mut words = line.splitn(10, ' ');

@@ -1,4 +1,4 @@
-//! Twins of `transfer/*.lua`: money between two wallets, of one account or of two (decisions D18, D28).
+//! Twins of `transfer/*.lua`: transfers between two wallets, of one account or of two (decisions D18, D28).
 
 use crate::intent::NewIntent;
 use crate::once::Once;
@@ -30,31 +30,31 @@ fn script(name: &'static str, text: &str) -> Script {
         .with_budgets()
 }
 
-/// Who the receiver's audit log names for money from another account.
+/// Actor in the receiver's audit log for money from another account.
 const ANOTHER_ACCOUNT: &str = "another account";
 
-/// A transfer.
+/// Arguments of a transfer.
 #[derive(Debug)]
 pub struct NewTransfer<'a> {
     /// Identity of the request.
     pub once: &'a Once,
     /// Lifetime of the idempotency record; `None` for a request without a key, which leaves no record.
     pub record_life: Option<Duration>,
-    /// The wallet that pays; its account and mode are those of the scope.
+    /// Paying wallet; its account and mode are those of the scope.
     pub from: &'a WalletPlace,
-    /// The wallet that receives.
+    /// Receiving wallet.
     pub to: &'a WalletPlace,
     /// Amount.
     pub amount: Nanos,
     /// `USD` or `USDC`.
     pub currency: &'a str,
-    /// What the caller said about it.
+    /// The caller's memo.
     pub memo: Option<&'a str>,
-    /// The sender's transaction, which names the transfer.
+    /// Id of the sender's transaction, which names the transfer.
     pub transaction: &'a str,
-    /// The receiver's transaction.
+    /// Id of the receiver's transaction.
     pub arrival: &'a str,
-    /// Whether one of the two was seen closed, and so is for ever: then it is refused.
+    /// Whether a wallet was read as closed, which is final: then the transfer is refused.
     pub closed: bool,
     /// The request's other fields, as JSON.
     pub request: &'a str,
@@ -65,14 +65,14 @@ pub struct NewTransfer<'a> {
 /// Outcome of the script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Transferred {
-    /// The money left the payer, and is the receiver's or on its way there.
+    /// The payer is debited; the receiver is credited, or the money is in transit.
     Done {
-        /// What the payer's wallet holds after it.
+        /// Balance of the payer after it.
         balance: Nanos,
         /// In ms since 1970, on the store's clock.
         at_ms: u64,
     },
-    /// Refused, which the record keeps.
+    /// Refused; the record says so.
     Blocked(Reason),
     /// A request with this id was made before; its record has the outcome.
     Known,
@@ -80,15 +80,16 @@ pub enum Transferred {
     Insufficient,
     /// The receiver cannot hold that much.
     TooMuch,
-    /// One of the wallets is not the one that was seen. Look again.
+    /// A wallet differs from the one that was read. Read it again.
     Changed,
 }
 
 impl NewTransfer<'_> {
-    /// Moves the money. What leaves the account is delivered inline; when that fails the worker does it.
+    /// Executes the transfer. A transfer to another account is delivered inline; if that fails, the transit worker
+    /// delivers it.
     ///
     /// # Errors
-    /// [`StoreError`]; when it may have run, the same request tells.
+    /// [`StoreError`]; if the script may have run, a retry of the request returns the outcome.
     pub async fn execute(&self, store: &Store, scope: &Scope<'_>) -> Result<Transferred, StoreError> {
         if self.from.account == self.to.account {
             return self.own(store, scope).await;
@@ -119,8 +120,8 @@ impl NewTransfer<'_> {
             .await
     }
 
-    /// The first of the two steps to another account: the money has left and is in transit. Public for the tests of
-    /// what a crash leaves behind; [`NewTransfer::execute`] takes the second step too.
+    /// Executes the first of two steps to another account: the money is debited and in transit. Public for tests of a
+    /// crash between the steps; [`NewTransfer::execute`] takes both.
     ///
     /// # Errors
     /// As [`NewTransfer::execute`].
@@ -158,7 +159,7 @@ impl NewTransfer<'_> {
         Ok((sent, transit))
     }
 
-    /// Runs one of the two scripts, with the keys and the two arguments that are its own.
+    /// Executes one of the two scripts, with its own keys and two arguments.
     async fn pay(
         &self,
         store: &Store,
@@ -196,7 +197,7 @@ impl NewTransfer<'_> {
         transferred(&words).map_or_else(|| unexpected_reply(script), Ok)
     }
 
-    /// The words behind a transaction whose other side is `other`.
+    /// Returns the text part of a transaction with the counterparty `other`.
     fn tail(&self, other: &WalletPlace) -> Tail {
         Tail {
             counterparty: Some(other.number.to_string()),
@@ -212,7 +213,7 @@ impl NewTransfer<'_> {
         }
     }
 
-    /// What the audit entries say of it, that of each side with its own transaction.
+    /// Composes the audit details of one side, with its own transaction.
     fn audit_data(&self, transaction: &str) -> Value {
         json!({ "from": self.from.number, "to": self.to.number, "transactionId": transaction,
             "amountNanos": self.amount.get().to_string(), "amount": self.amount, "currency": self.currency,
@@ -251,7 +252,7 @@ fn transferred(words: &[&str]) -> Option<Transferred> {
     })
 }
 
-/// The id and life of a record as `once.lua` takes them.
+/// Returns id and lifetime of a record as `once.lua` takes them.
 pub(crate) fn record_args(once: &Once, life: Option<Duration>) -> (&str, String) {
     match life {
         None => ("", String::new()),

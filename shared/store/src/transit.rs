@@ -1,6 +1,6 @@
-//! What has left one account and has not arrived in another yet (decision D28). A row is written by the script that
-//! takes the money, in the sender's bucket, and taken away after the receiver's script has marked it as arrived;
-//! between the two the money is in transit, and the worker carries on wherever a crash left it.
+//! Transit: rows for money or notices that have left one account and not arrived in another (decision D28). The script
+//! that debits writes the row in the sender's bucket; it is removed after the receiver's script has marked its arrival.
+//! In between the money is in transit, and the transit worker continues after a crash.
 
 pub mod script;
 
@@ -9,48 +9,48 @@ use crate::{Store, StoreError};
 use domain::mode::Mode;
 use serde::{Deserialize, Serialize};
 
-/// Rows of a bucket that are read in one go.
+/// Most rows of a bucket that are read at once.
 pub const WAITING_MAX: usize = 100;
 
-/// A row, as stored.
+/// A row.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Transit {
-    /// What it is called: the id of the sender's transaction, or `escrow:<number>:<what became of it>`.
+    /// Id: the sender's transaction id, or `escrow:<number>:<outcome>`.
     pub id: String,
-    /// The account that it comes from.
+    /// Sending account.
     pub from_account: String,
-    /// The account that it goes to.
+    /// Receiving account.
     pub to_account: String,
     /// `live` or `test`.
     pub mode: String,
-    /// The owner of the wallet that it is for.
+    /// Owner of the receiving wallet.
     pub to_owner: String,
-    /// The number of that wallet.
+    /// Number of that wallet.
     pub to_wallet: u64,
-    /// The money that arrives there; none for a mere notice.
+    /// The money; `None` for a mere notice.
     pub credit: Option<Credit>,
-    /// The escrow that is over for the receiving wallet.
+    /// Number of the escrow that ends for the receiving wallet.
     pub escrow: Option<u64>,
-    /// The receiver's own intent, when the receiver asked for it: the arguments that its script takes.
+    /// The receiver's intent, if the receiver made the request: arguments of its script.
     pub intent: Option<IntentParts>,
-    /// The receiver's audit entry; none for what it does not record.
+    /// The receiver's audit entry; `None` if it records nothing.
     pub audit: Option<String>,
-    /// The escrow that the receiving account lists from now on, and nothing else happens. An earlier version cannot
-    /// read such a row, which has no audit entry, and leaves it to this one.
+    /// Number of an escrow that the receiving account lists; then nothing else happens. Such a row has no audit entry,
+    /// so an earlier version cannot parse it and leaves it to this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lists: Option<u64>,
 }
 
-/// Money on its way.
+/// Money in transit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Credit {
     /// The amount in nano-USD.
     pub nanos: u64,
     /// `transfer_in` or `escrow_release`.
     pub kind: String,
-    /// The id of the transaction that it will be, `txn_…`.
+    /// Id of the transaction to be, `txn_…`.
     pub transaction: String,
-    /// The other side.
+    /// Counterparty.
     pub counterparty: String,
     /// The currency.
     pub currency: String,
@@ -58,14 +58,14 @@ pub struct Credit {
     pub memo: Option<String>,
 }
 
-/// An intent to be written where it belongs.
+/// An intent to be written in the receiver's account.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IntentParts {
     /// `int_…`
     pub id: String,
-    /// Its kind.
+    /// Kind of request.
     pub kind: String,
-    /// The agent or `user` that it is listed under.
+    /// Agent id or `user` that lists it.
     pub agent: String,
     /// See `NewIntent::heads`.
     pub heads: String,
@@ -74,8 +74,8 @@ pub struct IntentParts {
 }
 
 impl Transit {
-    /// Some of the rows that wait in a bucket, [`WAITING_MAX`] at most and others each time, and how many wait in all.
-    /// A row that makes no sense stands for itself: it does not hold up the others.
+    /// Reads some of a bucket's rows, [`WAITING_MAX`] at most and others each time, and the count of all. A malformed
+    /// row is returned as an error of its own, so that it does not hold up the others.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -102,7 +102,7 @@ impl Transit {
         Mode::parse(&self.mode)
     }
 
-    /// The keys of the account that it comes from.
+    /// Returns the keys of the sending account.
     #[must_use]
     pub fn from_keys(&self) -> AccountKeys {
         AccountKeys::new(&self.from_account)

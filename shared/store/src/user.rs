@@ -1,7 +1,6 @@
-//! Dashboard users, as the store keeps them: a JSON record by e-mail in the account's users.
+//! Dashboard users: a JSON record by e-mail in the account's users.
 //!
-//! A record is changed by putting a new text in the place of the one that was read, and not at all when another one is
-//! there meanwhile.
+//! A change replaces the text that was read, and fails if it is another one meanwhile.
 
 pub mod email;
 pub mod script;
@@ -12,18 +11,18 @@ use domain::role::Role;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
-/// One user. The password exists only as an argon2id hash.
+/// A user. Only an argon2id hash of the password is stored.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct User {
-    /// `usr_…`. The stored text begins with it, see [`User::stored_start`].
+    /// `usr_…`. The stored text starts with it, see [`User::stored_start`].
     pub id: String,
     /// Lower case; unique in the account (decision D74).
     pub email: String,
-    /// What the user may do. Scripts look for it in the text.
+    /// Role. Scripts search for it in the text.
     pub role: Role,
     /// The argon2id hash of the password, in PHC form.
     pub password: String,
-    /// When the user was made.
+    /// Creation time, in ms since 1970.
     pub created_at_ms: u64,
     /// The second factor, if the user has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -38,9 +37,9 @@ pub struct User {
 pub struct Totp {
     /// The sealed secret.
     pub sealed: String,
-    /// The step of the last code that was used: it and earlier ones are used up.
+    /// Step of the last used code; it and earlier ones are invalid.
     pub last_step: u64,
-    /// The hashes of the recovery codes that are left.
+    /// Hashes of the unused recovery codes.
     pub recovery: Vec<String>,
 }
 
@@ -60,13 +59,13 @@ impl User {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// How the stored text of the user with this id begins, and nobody else's: scripts find a user by it.
+    /// Returns the start of the stored text of the user with this id, by which scripts find it.
     #[must_use]
     pub fn stored_start(id: &str) -> String {
         format!("{{\"id\":{},", serde_json::Value::from(id))
     }
 
-    /// All users of `account`, oldest first.
+    /// Lists all users of `account`, oldest first.
     ///
     /// # Errors
     /// [`StoreError`], also for a malformed record.
@@ -76,17 +75,17 @@ impl User {
     }
 }
 
-/// A user and the text that was read.
+/// A user with its stored text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stored {
-    /// What it says.
+    /// The parsed user.
     pub user: User,
-    /// The text, for a change to compare.
+    /// The stored text, to be compared by a change.
     pub text: String,
 }
 
 impl Stored {
-    /// Reads a stored text.
+    /// Parses a stored text.
     ///
     /// # Errors
     /// [`StoreError::UnexpectedReply`].
@@ -96,7 +95,7 @@ impl Stored {
         Ok(Self { user, text })
     }
 
-    /// All users of `account`, oldest first.
+    /// Lists all users of `account`, oldest first.
     ///
     /// # Errors
     /// [`StoreError`], also for a malformed record.
@@ -108,7 +107,7 @@ impl Stored {
         Ok(users)
     }
 
-    /// The user of `account` with this e-mail.
+    /// Finds the user of `account` with this e-mail.
     ///
     /// # Errors
     /// [`StoreError`], also for a malformed record.
@@ -120,7 +119,7 @@ impl Stored {
     }
 }
 
-/// When each user of `account` last signed in, by user id.
+/// Returns the last sign-in of each user of `account`, by user id.
 ///
 /// # Errors
 /// [`StoreError`].

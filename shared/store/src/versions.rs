@@ -1,8 +1,8 @@
-//! The newest version of each account that this process has seen or was acknowledged. A store that has less of an
-//! account has lost writes (decision D47), and the account is refused until an operator accepts the loss.
+//! Newest version of each account that this process has read or was acknowledged. A store with an older version lost
+//! writes (decision D47), and the account is refused until an operator accepts the loss.
 //!
-//! Memory of one process: all clones of a [`Store`](crate::Store) share it. Replies of scripts that change an account
-//! fill it (`script/versioned.lua`, [`Store::script`](crate::Store::script)), and reads of account records.
+//! Memory of one process, shared by all clones of a [`Store`](crate::Store). Filled by replies of scripts that change
+//! an account (`script/versioned.lua`, [`Store::script`](crate::Store::script)) and by reads of account records.
 
 pub mod fence;
 pub mod lost;
@@ -12,11 +12,10 @@ use crate::account::Account;
 use quick_cache::unsync::Cache;
 use std::sync::{Mutex, PoisonError};
 
-/// Accounts remembered; the least used ones are forgotten first.
+/// Most accounts remembered; the least recently used are dropped first.
 const ACCOUNTS_KEPT: usize = 100_000;
 
-/// How far an account has come. Ordered by generation, then version: an operator who accepts a store that lost writes
-/// raises the generation.
+/// Version of an account. Ordered by generation, then version: `store accept` increments the generation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct AccountVersion {
     /// Incremented by `store accept`.
@@ -25,12 +24,12 @@ pub struct AccountVersion {
     pub version: u64,
 }
 
-/// A version that no account reaches, exact as a double: the scripts compare versions as doubles.
+/// A version that no account reaches, exact as a double: scripts compare versions as doubles.
 const UNREACHABLE: u64 = (1 << 53) - 1;
 
 impl AccountVersion {
-    /// The floor of an account that lost writes: nothing of its `generation` reaches it, and `store accept` raises
-    /// that.
+    /// Returns the floor of an account that lost writes: unreachable in its `generation`, until `store accept`
+    /// increments that.
     #[must_use]
     pub const fn until_accepted(generation: u64) -> Self {
         Self {
@@ -39,13 +38,13 @@ impl AccountVersion {
         }
     }
 
-    /// Whether it is the floor of an account that lost writes, and waits for `store accept`.
+    /// Whether it is the floor of an account that lost writes.
     #[must_use]
     pub const fn is_until_accepted(&self) -> bool {
         self.version == UNREACHABLE
     }
 
-    /// The view that an account's record shows.
+    /// Returns the version in an account's record.
     #[must_use]
     pub const fn from_account(account: &Account) -> Self {
         Self {
@@ -55,7 +54,7 @@ impl AccountVersion {
     }
 }
 
-/// The newest view of each account, by account id.
+/// Newest version of each account, by account id.
 #[derive(Debug)]
 pub struct Versions(Mutex<Cache<String, AccountVersion>>);
 
@@ -66,15 +65,15 @@ impl Default for Versions {
 }
 
 impl Versions {
-    /// The newest view of `account` so far. Take it before a read: an answer that is older than this was overtaken by a
-    /// failover, not by another request.
+    /// Returns the newest known version of `account`. Call it before a read: an older version in that read means a
+    /// failover, not a concurrent request.
     #[must_use]
     pub fn newest(&self, account: &str) -> AccountVersion {
         let cache = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         cache.get(account).copied().unwrap_or_default()
     }
 
-    /// Remembers a view. Answers can overtake each other, so an older one changes nothing.
+    /// Records a version. Replies can overtake each other, so an older one changes nothing.
     pub fn record(&self, account: &str, view: AccountVersion) {
         let mut cache = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if cache.get(account).is_none_or(|known| *known < view) {
@@ -82,13 +81,13 @@ impl Versions {
         }
     }
 
-    /// Forgets an account: the operator accepts what is there.
+    /// Forgets an account, when the operator accepts its state.
     pub fn forget(&self, account: &str) {
         let mut cache = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         cache.remove(account);
     }
 
-    /// Forgets everything: tests that empty a store under the same handle begin anew.
+    /// Forgets everything, for tests that empty a store under the same handle.
     pub fn forget_all(&self) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }

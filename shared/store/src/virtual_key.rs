@@ -1,4 +1,4 @@
-//! Virtual key records, as the store keeps them: read here, written by its scripts.
+//! Virtual key records: parsed here, written by scripts.
 
 pub mod script;
 pub mod state;
@@ -8,7 +8,7 @@ use crate::page::{Page, Part};
 use crate::{Store, StoreError};
 use std::collections::HashMap;
 
-/// Active keys that [`active_agents`] looks at, at most.
+/// Most active keys that [`active_agents`] reads.
 const ACTIVE_SHOWN: usize = 1000;
 
 /// Public fields of a virtual key.
@@ -16,17 +16,17 @@ const ACTIVE_SHOWN: usize = 1000;
 pub struct VirtualKeyRecord {
     /// `vk_…`
     pub key_id: String,
-    /// The agent that holds it.
+    /// Agent id.
     pub agent: String,
     /// Display name.
     pub name: String,
-    /// The leading characters of the secret.
+    /// Leading characters of the secret.
     pub prefix: String,
-    /// Whether calls with it are let in.
+    /// Whether it is active.
     pub active: bool,
     /// Creation time, in ms since 1970.
     pub created_at_ms: u64,
-    /// When it was last used, to the minute: the edge notes it when the key's rate window opens.
+    /// Last use, in ms since 1970, to the minute: recorded when the key's rate window opens.
     pub last_used_ms: Option<u64>,
 }
 
@@ -47,7 +47,7 @@ impl VirtualKeyRecord {
         })
     }
 
-    /// The keys of `agent`, newest first, revoked ones included.
+    /// Lists the keys of `agent`, newest first, revoked ones included.
     ///
     /// # Errors
     /// [`StoreError`], also for a malformed record.
@@ -70,7 +70,7 @@ impl VirtualKeyRecord {
         look.arg(account.active_keys()).arg(&ids);
         let scores: Vec<Option<f64>> = store.command(&look).await?;
         for ((id, fields), score) in records.iter().zip(scores) {
-            // One whose agent was deleted between the reads is left out.
+            // Skips a key whose agent was deleted between the reads.
             if fields.is_empty() {
                 continue;
             }
@@ -81,7 +81,7 @@ impl VirtualKeyRecord {
     }
 }
 
-/// The agents that hold the account's active keys, oldest key first, each once.
+/// Returns the agents with active keys, oldest key first, each once.
 ///
 /// # Errors
 /// [`StoreError`].

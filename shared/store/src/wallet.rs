@@ -1,10 +1,9 @@
-//! Wallets: where one stands, what it holds, and how a caller names it (decisions D3, D16, D61).
+//! Wallets: location, balance and names (decisions D3, D16, D61).
 //!
-//! An agent's wallet is part of the agent's record; the account's own, the user wallet, is a record by itself. Both are
-//! found by number, which tells the bucket, or by id (`wal_…`), which carries the number: beside each wallet lies its
-//! *place*, written by the same script, so that none of the two can be lost without the other. What an earlier version
-//! made has a number below [`number::FIRST`](domain::number::FIRST) and look-ups outside the buckets, which are only
-//! read.
+//! An agent's wallet is part of the agent's record; the account's own, the user wallet, has its own record. Both are
+//! found by number, which carries the bucket, or by id (`wal_…`), which carries the number: beside each wallet is its
+//! *place*, written by the same script, so neither can be lost without the other. Wallets of an earlier version have
+//! numbers below [`number::FIRST`](domain::number::FIRST) and look-ups outside the buckets, which are only read.
 
 use crate::keys::{self, AccountKeys, Bucket, Series, USER};
 use crate::number;
@@ -21,53 +20,53 @@ use std::collections::HashMap;
 pub mod script;
 pub mod totals;
 
-/// Where a wallet stands. It never changes; the wallet may be closed since.
+/// Location of a wallet. It never changes; the wallet may be closed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WalletPlace {
     /// Account id, `acct_…`.
     pub account: String,
     /// `live` or `test`.
     pub mode: Mode,
-    /// The agent's id, or [`USER`].
+    /// Owner: agent id, or [`USER`].
     pub owner: String,
     /// Wallet number.
     pub number: u64,
 }
 
-/// A wallet as it now is.
+/// A wallet's current state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wallet {
     /// Its number, unique in the store.
     pub number: u64,
     /// Its id, `wal_…`.
     pub id: String,
-    /// The agent's id, or [`USER`].
+    /// Owner: agent id, or [`USER`].
     pub owner: String,
-    /// What it is called.
+    /// Display name.
     pub name: String,
-    /// What it holds.
+    /// Balance.
     pub balance: Nanos,
-    /// Deposits that are not confirmed yet.
+    /// Sum of pending deposits.
     pub pending: Nanos,
-    /// What it may spend in a UTC day through `POST /spend`.
+    /// Most that `POST /spend` may take from it in a UTC day.
     pub spend_limit: Option<Nanos>,
-    /// Where it is in its life.
+    /// Status.
     pub status: WalletStatus,
     /// Creation time, in ms since 1970.
     pub created_at_ms: u64,
-    /// When its row was last changed.
+    /// Time of the last change of its row, in ms since 1970.
     pub updated_at_ms: u64,
 }
 
-/// The most that a wallet can hold: the scripts' CEILING, since balances are int64.
+/// Largest balance: the scripts' CEILING, since balances are int64.
 pub const BALANCE_MAX: Nanos = Nanos::from_stored(9_000_000_000_000_000_000);
 
-/// Where a wallet is in its life (decision D16).
+/// Status of a wallet (decision D16).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WalletStatus {
-    /// Money comes and goes.
+    /// Pays and receives.
     Active,
-    /// Its agent is frozen: money only comes.
+    /// Its agent is frozen: only receives.
     Frozen,
     /// Its agent was deleted.
     Closed,
@@ -86,14 +85,14 @@ impl WalletStatus {
 }
 
 impl WalletPlace {
-    /// The agent whose wallet it is; none for the account's own.
+    /// Returns the agent of the wallet; `None` for the account's own.
     #[must_use]
     pub fn agent(&self) -> Option<&str> {
         Some(self.owner.as_str()).filter(|owner| *owner != USER)
     }
 
-    /// The wallet of this number or id. What is found may be closed; what an earlier version announced may never have
-    /// come to be: see [`Wallet::at`].
+    /// Finds the wallet with this number or id. It may be closed, and one announced by an earlier version may not
+    /// exist: see [`Wallet::at`].
     ///
     /// # Errors
     /// [`StoreError`].
@@ -107,7 +106,7 @@ impl WalletPlace {
             match found {
                 Some((place, id)) if carried.is_none() || id == name => return Ok(Some(place)),
                 _ if carried.is_none() => return Ok(None),
-                // The random bits of an earlier version's id may look like a number.
+                // Random bits in an id of an earlier version may look like a number.
                 _ => {}
             }
         }
@@ -116,7 +115,7 @@ impl WalletPlace {
         text.map(|text| Self::parse_earlier(&text)).transpose()
     }
 
-    /// Reads `<account> <mode> <owner> <wallet id>`; also the id.
+    /// Parses `<account> <mode> <owner> <wallet id>`; returns the id, too.
     ///
     /// # Errors
     /// [`StoreError::UnexpectedReply`].
@@ -126,7 +125,7 @@ impl WalletPlace {
         parsed().ok_or_else(|| StoreError::UnexpectedReply("place of a wallet".to_owned()))
     }
 
-    /// Reads `<account> <mode> <owner> <number>`, the look-up of an earlier version.
+    /// Parses `<account> <mode> <owner> <number>`, the look-up of an earlier version.
     ///
     /// # Errors
     /// [`StoreError::UnexpectedReply`].
@@ -148,7 +147,7 @@ impl WalletPlace {
     }
 }
 
-/// The number and id of a wallet that is about to be made, and its place: what the script writes beside it.
+/// Number, id and place of a wallet to be created.
 pub(super) struct NewPlace {
     pub(super) number: Number,
     pub(super) id: String,
@@ -177,7 +176,7 @@ impl NewPlace {
 }
 
 impl Wallet {
-    /// The wallet of `owner`, if it has one.
+    /// Reads the wallet of `owner`; `None` if it has none.
     ///
     /// # Errors
     /// [`StoreError`], also for a malformed record.
@@ -197,7 +196,7 @@ impl Wallet {
         }
     }
 
-    /// The wallets of the account's agents on a page, newest first.
+    /// Lists the wallets of the account's agents, newest first.
     ///
     /// # Errors
     /// [`StoreError`], also for a malformed record.
@@ -209,7 +208,7 @@ impl Wallet {
     ) -> Result<Part<Self>, StoreError> {
         let key = |agent: &str| account.agent(mode, agent);
         let part = page.records(store, &account.agents(mode), key).await?;
-        // One that was deleted between the two reads is left out.
+        // Skips a wallet deleted between the two reads.
         let there = part
             .records
             .iter()
@@ -221,7 +220,7 @@ impl Wallet {
         }
     }
 
-    /// The wallet at `place`, also when it is closed. `None` when it never came to be.
+    /// Reads the wallet at `place`, closed or not; `None` if it was never created.
     ///
     /// # Errors
     /// [`StoreError`], also for a malformed record.
@@ -241,7 +240,7 @@ impl Wallet {
         }
     }
 
-    /// Reads the fields of a wallet record. `None` when they make no sense.
+    /// Parses the fields of a wallet record; `None` if they are malformed.
     #[must_use]
     pub fn from_fields(owner: &str, fields: &HashMap<String, String>) -> Option<Self> {
         let get = |name: &str| fields.get(name);

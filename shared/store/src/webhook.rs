@@ -1,4 +1,4 @@
-//! Webhook records, as the store keeps them: read here, written by its scripts (decision D42).
+//! Webhook records: parsed here, written by scripts (decision D42).
 
 pub mod delivery;
 pub mod script;
@@ -10,15 +10,15 @@ use domain::event::EventName;
 use domain::mode::Mode;
 use std::collections::HashMap;
 
-/// Webhooks that an account can have in each mode.
+/// Most webhooks of an account and mode.
 pub const WEBHOOKS_MAX: usize = 20;
 
-/// Whether a webhook is delivered to.
+/// Status of a webhook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
-    /// It is.
+    /// Receives deliveries.
     Active,
-    /// It is not, and is told of nothing that happens meanwhile.
+    /// Receives no deliveries, nor those of events in the meantime later.
     Disabled,
 }
 
@@ -46,32 +46,32 @@ impl Status {
 pub struct WebhookRecord {
     /// `wh_…`
     pub id: String,
-    /// Where deliveries go.
+    /// URL of the receiver.
     pub url: String,
-    /// What it is told of.
+    /// Subscribed events.
     pub events: Vec<EventName>,
-    /// What the owner calls it.
+    /// The owner's description.
     pub description: Option<String>,
-    /// Whether it is delivered to.
+    /// Status.
     pub status: Status,
-    /// The audit entry of its own creation: it is told of what comes after.
+    /// Audit entry of its creation: later events are delivered.
     pub since: u64,
     /// Creation time, in ms since 1970.
     pub created_at_ms: u64,
     /// Time of the last change, in ms since 1970.
     pub updated_at_ms: u64,
-    /// When its secret was set.
+    /// Time of the secret's creation, in ms since 1970.
     pub secret_at_ms: u64,
 }
 
 /// The sealed secrets of a webhook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WebhookSecrets {
-    /// Field and sealed text: the secret, and the one before when there is one.
+    /// Field and sealed text: the secret, and the previous one if there is one.
     pub sealed: Vec<(&'static str, String)>,
 }
 
-/// The text of a list of events in a record.
+/// Formats a list of events for a record.
 #[must_use]
 pub fn events_text(events: &[EventName]) -> String {
     let words: Vec<&str> = events.iter().map(|event| event.as_str()).collect();
@@ -100,7 +100,7 @@ impl WebhookRecord {
         })
     }
 
-    /// The webhook `id`, or `None` when there is none.
+    /// Reads the webhook `id`; `None` if it does not exist.
     ///
     /// # Errors
     /// [`StoreError`], also for a malformed record.
@@ -118,7 +118,7 @@ impl WebhookRecord {
         }
     }
 
-    /// The webhooks of an account and mode, newest first.
+    /// Lists the webhooks of an account and mode, newest first.
     ///
     /// # Errors
     /// [`StoreError`], also for a malformed record.
@@ -134,7 +134,7 @@ impl WebhookRecord {
         part.present(Self::from_fields).ok_or_else(unexpected_reply)
     }
 
-    /// All webhooks of an account and mode.
+    /// Reads all webhooks of an account and mode.
     ///
     /// # Errors
     /// As [`WebhookRecord::list`].
@@ -145,7 +145,7 @@ impl WebhookRecord {
 }
 
 impl WebhookSecrets {
-    /// The sealed secrets of a webhook, for the rotation of the master key.
+    /// Reads the sealed secrets of a webhook, for the rotation of the master key.
     ///
     /// # Errors
     /// [`StoreError`].

@@ -14,7 +14,7 @@ use std::net::IpAddr;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-/// Looks at a session and notes that it was seen.
+/// Reads a session and records its use.
 pub static USE: LazyLock<Script> =
     LazyLock::new(|| Script::new("session_use", WhenFull::Run, &[CLOCK, include_str!("use.lua")]));
 
@@ -31,7 +31,7 @@ pub static OPEN: LazyLock<Script> = LazyLock::new(|| {
 pub static END: LazyLock<Script> =
     LazyLock::new(|| Script::new("session_end", WhenFull::Run, &[CHANGE, include_str!("end.lua")]));
 
-/// A session that is in use, with its user and account as they are now.
+/// A session in use, with the current user and account.
 #[derive(Debug, Clone)]
 pub struct InUse {
     /// The session.
@@ -50,8 +50,7 @@ pub struct InUse {
     pub version: u64,
 }
 
-/// Looks whether the session at `place` is open, and notes that it was seen; `None` when it is not, or its user is
-/// gone.
+/// Reads the session at `place` and records its use; `None` if it is not open or its user is gone.
 ///
 /// # Errors
 /// [`StoreError`], also for malformed records.
@@ -87,31 +86,30 @@ pub async fn in_use(
         })
     })();
     match parsed {
-        // Another user has the e-mail now.
+        // The e-mail belongs to another user now.
         Some(found) if found.user.user.id != place.user => Ok(None),
         Some(found) => Ok(Some(found)),
         None => unexpected_reply(&USE),
     }
 }
 
-/// A session that is to be opened.
+/// Arguments of a new session.
 #[derive(Debug)]
 pub struct NewSession<'a> {
     /// Its id, `ses_…`.
     pub id: &'a str,
-    /// Its token; only the hash is stored.
+    /// Token; only its hash is stored.
     pub token: &'a Token,
-    /// The client's address, as far as that is known.
+    /// Client address, if known.
     pub client: Option<IpAddr>,
-    /// What the browser says of itself, as [`crate::session::user_agent`] gives it.
+    /// `User-Agent`, as returned by [`crate::session::user_agent`].
     pub user_agent: &'a str,
-    /// How long it lives at most.
+    /// Longest lifetime.
     pub life: Duration,
 }
 
 impl NewSession<'_> {
-    /// Writes the look-up for the session's whole life. Without a session it leads nowhere. Whoever tries again writes
-    /// it again.
+    /// Writes the look-up for the session's whole lifetime. Without a session it is inert; a retry writes it again.
     pub(crate) async fn announce(&self, store: &Store, account: &str, user: &str) -> Result<(), StoreError> {
         let place = SessionPlace {
             account: account.to_owned(),
@@ -126,7 +124,7 @@ impl NewSession<'_> {
         store.command(&set).await
     }
 
-    /// What is stored behind the times. No part but the last can contain a space.
+    /// Returns the text that is stored after the times. Only the last part may contain a space.
     pub(crate) fn text(&self, email: &str) -> String {
         let address = self.client.map(|client| client.to_string());
         let address = address.as_deref().unwrap_or(NO_ADDRESS);
@@ -137,7 +135,7 @@ impl NewSession<'_> {
         self.life.as_millis().to_string()
     }
 
-    /// The session that a script says it opened.
+    /// Returns the session from a script's reply.
     pub(crate) fn opened(&self, created: &str, ends: &str) -> Option<Session> {
         let created_at_ms = created.parse().ok()?;
         Some(Session {
@@ -151,22 +149,22 @@ impl NewSession<'_> {
     }
 }
 
-/// How a session is opened.
+/// Arguments of opening a session.
 #[derive(Debug)]
 pub struct Open<'a> {
     /// The user as read.
     pub old: &'a Stored,
-    /// The user as it is to be: the same, or with a new password or a code used up.
+    /// The new user record: unchanged, or with a new password or a used code.
     pub new: &'a User,
     /// Whether the user's other sessions end.
     pub ends_others: bool,
-    /// The hash of the reset token that is used up by it.
+    /// Hash of the reset token that this uses up.
     pub reset: Option<&'a str>,
     /// Whether it counts as a login.
     pub is_login: bool,
-    /// What the audit log calls it.
+    /// Event type in the audit log.
     pub kind: &'a str,
-    /// What it tells of it; the ids of user and session are added.
+    /// Details for the audit log; the ids of user and session are added.
     pub data: Value,
 }
 
@@ -175,9 +173,9 @@ pub struct Open<'a> {
 pub enum Opened {
     /// The session is open.
     Done(Session),
-    /// The user was changed meanwhile, or is gone; nothing happened.
+    /// The user was changed or removed meanwhile; nothing changed.
     Changed,
-    /// The reset token no longer works.
+    /// The reset token is no longer valid.
     Used,
 }
 
@@ -243,7 +241,7 @@ pub enum End<'a> {
     AllBut(&'a str),
 }
 
-/// Ends sessions of `user`; false when there was none to end. The audit log calls it `kind`.
+/// Ends sessions of `user`, with the event type `kind`. Returns false if there was none.
 ///
 /// # Errors
 /// [`StoreError`]; safe to retry.
@@ -268,7 +266,7 @@ pub async fn end(
     }
 }
 
-/// A new session's id.
+/// Returns a new session id.
 ///
 /// # Errors
 /// [`entropy::NoEntropy`].

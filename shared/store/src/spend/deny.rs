@@ -1,4 +1,4 @@
-//! Twin of `spend/deny.lua`: a spend that waited for approval is denied (decision D23).
+//! Twin of `spend/deny.lua`: denies a waiting spend (decision D23).
 
 use super::DENY;
 use super::intent_args::fields_of;
@@ -8,10 +8,10 @@ use crate::{Store, StoreError};
 use domain::intent::Reason;
 use serde_json::json;
 
-/// Denies the spend of `record`, which waits. False when it no longer waits as it was seen.
+/// Denies the waiting spend of `record`. Returns false if it no longer waits as it was read.
 ///
 /// # Errors
-/// [`StoreError`]; when it may have run, the record tells.
+/// [`StoreError`]; if the script may have run, the record has the outcome.
 pub async fn deny(
     store: &Store,
     scope: &Scope<'_>,

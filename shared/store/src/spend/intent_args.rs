@@ -1,10 +1,10 @@
-//! What the scripts are told of the intent that a spend is kept in.
+//! The arguments of the scripts about a spend's intent.
 
 use super::{Injection, REASONS, Scope, Spend, SpendStep};
 use crate::intent::{Decision, NewIntent};
 use domain::intent::Kind;
 
-/// What the script is told of the intent.
+/// Arguments about the intent.
 pub(crate) struct IntentArgs<'a> {
     pub(crate) id: &'a str,
     pub(crate) spare_id: &'a str,
@@ -35,7 +35,7 @@ impl<'a> IntentArgs<'a> {
                     at_ms,
                     note: spend.description,
                     request,
-                    // The script adds it where a wallet moves.
+                    // The script adds it if a wallet changes.
                     transaction: None,
                     escrow: None,
                 };
@@ -68,7 +68,7 @@ impl<'a> IntentArgs<'a> {
     }
 }
 
-/// The fields of a decision, with their values.
+/// Returns the fields of a decision, with their values.
 pub(crate) fn fields_of(decision: &Decision) -> Vec<String> {
     let word = if decision.granted { "granted" } else { "denied" };
     let at = decision.at_ms.to_string();

@@ -1,6 +1,6 @@
-//! Listing transactions: all of an account and mode, those of a wallet, of a type, or of both; newest first; also
-//! within a span of time. A list holds ascending numbers, and numbers ascend with time, so that the ends of a span are
-//! searched for and not scanned for.
+//! Lists transactions of an account and mode: all, those of a wallet, of a type, or of both; newest first; optionally
+//! within a time span. Lists hold ascending numbers, and numbers ascend with time, so the ends of a span are found by
+//! search instead of a scan.
 
 use super::{Transaction, TransactionType};
 use crate::keys::AccountKeys;
@@ -9,20 +9,20 @@ use crate::search::Search;
 use crate::{Store, StoreError};
 use domain::mode::Mode;
 
-/// Which transactions.
+/// A filter for transactions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Filter<'a> {
-    /// Those of this wallet: its owner, or `closed/<number>`.
+    /// Of this wallet only: its owner, or `closed/<number>`.
     pub holder: Option<&'a str>,
-    /// Those of this type.
+    /// Of this type only.
     pub kind: Option<TransactionType>,
-    /// Those at this time or later.
+    /// At this time or later, in ms since 1970.
     pub from_ms: Option<u64>,
-    /// Those before this time.
+    /// Before this time, in ms since 1970.
     pub to_ms: Option<u64>,
 }
 
-/// The transactions on a page, newest first. A position is the number of a transaction: numbers stay where they are.
+/// Reads a page of transactions, newest first. A position is a transaction's number, which never changes.
 ///
 /// # Errors
 /// [`StoreError`], also for a malformed line.
@@ -68,13 +68,13 @@ pub async fn list(
     }
 }
 
-/// Ascending numbers of transactions, by their place from 0 on.
+/// Ascending numbers of transactions, by rank from 0.
 struct Numbers<'a> {
     store: &'a Store,
     record: String,
     sequence: String,
     transactions: String,
-    /// The list of numbers; every transaction when there is none.
+    /// Key of the list; `None` for all transactions.
     list: Option<String>,
 }
 
@@ -106,7 +106,7 @@ impl<'a> Numbers<'a> {
         }
     }
 
-    /// The numbers in the places from `first` to before `last`.
+    /// Reads the numbers at ranks from `first` up to, not including, `last`.
     async fn between(&self, first: u64, last: u64) -> Result<Vec<u64>, StoreError> {
         match &self.list {
             _ if first >= last => Ok(Vec::new()),
@@ -119,7 +119,7 @@ impl<'a> Numbers<'a> {
         }
     }
 
-    /// The numbers in these places. One that is gone, because the wallet was closed meanwhile, is 0.
+    /// Reads the numbers at these ranks; 0 for one that is gone because its wallet was closed.
     async fn at(&self, places: &[u64]) -> Result<Vec<u64>, StoreError> {
         let Some(list) = &self.list else {
             return Ok(places.iter().map(|place| place + 1).collect());
@@ -141,7 +141,7 @@ impl<'a> Numbers<'a> {
         self.store.command(&get).await
     }
 
-    /// The first place, before `end`, of this number or a later one; `end` when there is none.
+    /// Finds the first rank before `end` of this number or a later one; `end` if there is none.
     async fn place_of(&self, number: u64, end: u64) -> Result<u64, StoreError> {
         if self.list.is_none() {
             return Ok(number.saturating_sub(1).min(end));
@@ -149,7 +149,7 @@ impl<'a> Numbers<'a> {
         let mut search = Search::between(0, end);
         while let Some(places) = search.places() {
             let numbers = self.at(&places).await?;
-            // One that is gone was later than all.
+            // A missing one counts as later than all.
             search.record(
                 &places,
                 numbers.iter().map(|found| *found == 0 || *found >= number),
@@ -158,7 +158,7 @@ impl<'a> Numbers<'a> {
         Ok(search.found())
     }
 
-    /// The first place, before `end`, of a transaction at `at_ms` or later; `end` when there is none.
+    /// Finds the first rank before `end` of a transaction at `at_ms` or later; `end` if there is none.
     async fn first_at(&self, at_ms: u64, end: u64) -> Result<u64, StoreError> {
         let mut search = Search::between(0, end);
         while let Some(places) = search.places() {
@@ -169,7 +169,7 @@ impl<'a> Numbers<'a> {
     }
 }
 
-/// When the transaction of this line happened; one that is gone is later than all.
+/// Returns the time of a transaction; a missing one counts as later than all.
 fn time(line: Option<&str>) -> u64 {
     let word = line.and_then(|line| line.split(' ').next());
     word.and_then(|word| word.parse().ok()).unwrap_or(u64::MAX)

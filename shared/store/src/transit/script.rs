@@ -1,4 +1,4 @@
-//! Twin of `transit/arrive.lua`: what is in transit arrives, and is then taken off the sender's list (decision D28).
+//! Twin of `transit/arrive.lua`: delivers a transit row and removes it from the sender (decision D28).
 
 use crate::escrow::Party;
 use crate::escrow::script::list_with_payee;
@@ -13,7 +13,7 @@ use crate::{Store, StoreError};
 use std::sync::LazyLock;
 use std::time::Duration;
 
-/// Lets it arrive.
+/// Delivers a row.
 pub static ARRIVE: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         "transit_arrive",
@@ -23,15 +23,15 @@ pub static ARRIVE: LazyLock<Script> = LazyLock::new(|| {
     .of_money()
 });
 
-/// How long the mark of an arrival outlives the row: no worker holds a row that long. Until the row is gone it never
-/// ends.
+/// How long the mark of an arrival outlives its row: no worker holds a row that long. While the row exists the mark
+/// does not expire.
 const MARK_LIFE: Duration = Duration::from_secs(35 * 24 * 3600);
 
-/// Lets `transit` arrive, and takes its row away. Whoever comes second finds it done. Money for a wallet that was
-/// closed meanwhile goes to the account's user wallet.
+/// Delivers `transit` and removes its row; idempotent. Money for a wallet that was closed meanwhile goes to the
+/// account's user wallet.
 ///
 /// # Errors
-/// [`StoreError`]; the row stays, and the worker tries again.
+/// [`StoreError`]; the row stays, and the transit worker retries.
 pub async fn deliver(store: &Store, transit: &Transit) -> Result<(), StoreError> {
     if let Some(escrow) = transit.lists {
         let payee = Party {
@@ -41,7 +41,7 @@ pub async fn deliver(store: &Store, transit: &Transit) -> Result<(), StoreError>
         };
         let mode = transit.mode().ok_or_else(bad_row)?;
         list_with_payee(store, &payee, mode, (escrow, false)).await?;
-        // It may arrive twice, so nothing marks that it has.
+        // Listing twice is harmless, so no mark is set.
         return take_row(store, transit).await;
     }
     let number = transit.to_wallet;
@@ -67,7 +67,7 @@ pub async fn deliver(store: &Store, transit: &Transit) -> Result<(), StoreError>
     Ok(())
 }
 
-/// Takes the row off the sender's list.
+/// Removes the row from the sender's bucket.
 async fn take_row(store: &Store, transit: &Transit) -> Result<(), StoreError> {
     let mut taken = redis::cmd("HDEL");
     taken.arg(transit.from_keys().bucket().transit()).arg(&transit.id);
@@ -75,14 +75,14 @@ async fn take_row(store: &Store, transit: &Transit) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Who the audit log names for a user wallet that was opened by an arrival.
+/// Actor in the audit log for a user wallet that an arrival opens.
 const ACTOR: &str = "worker";
 
 fn bad_row() -> StoreError {
     StoreError::UnexpectedReply("transit row".to_owned())
 }
 
-/// Runs the script for the wallet of `owner`; false when that wallet is closed.
+/// Executes the script for the wallet of `owner`; false if that wallet is closed.
 async fn arrive(store: &Store, transit: &Transit, owner: &str, number: u64) -> Result<bool, StoreError> {
     let mode = transit.mode().ok_or_else(bad_row)?;
     let account = AccountKeys::new(&transit.to_account);
@@ -121,7 +121,7 @@ async fn arrive(store: &Store, transit: &Transit, owner: &str, number: u64) -> R
     ];
     match &transit.intent {
         None => {
-            // Keys that are declared and not touched.
+            // Declared keys that are not touched.
             keys.extend(std::iter::repeat_n(account.record(), 7));
             args.extend(["", ""]);
         }

@@ -1,28 +1,28 @@
-//! The e-mails of users: in which accounts an address has one (decision D74).
+//! Look-up of e-mails: the accounts in which an address has a user (decision D74).
 //!
-//! The look-up of an e-mail lies in another slot than the accounts. It says where to look, and the account decides: an
-//! account is added before its user is written and again afterwards, and taken out after the user is removed. What a
-//! crash leaves in between leads to an account without the user, and costs one look.
+//! The look-up is in another slot than the accounts. It names candidates, and the account decides: an account is added
+//! before its user is written and again afterwards, and removed after the user. A crash in between leaves an entry
+//! without a user, which costs one read.
 
 use crate::keys::{self, AccountKeys};
 use crate::lookup;
 use crate::user::Stored;
 use crate::{Store, StoreError};
 
-/// Accounts that a look-up names at most. Users of further ones exist, and sign in by naming their account.
+/// Most accounts in a look-up. Users of further accounts sign in by naming their account.
 pub const ACCOUNTS_MAX: usize = 1000;
 
-/// A user that an e-mail may have.
+/// A candidate user of an e-mail.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EmailOwner {
     /// Account id, `acct_…`.
     pub account: String,
-    /// The user; empty where an earlier version kept the account only.
+    /// User id; empty if an earlier version stored the account only.
     pub user: String,
 }
 
 impl EmailOwner {
-    /// Reads the stored text of a look-up.
+    /// Parses the stored text of a look-up.
     #[must_use]
     pub fn parse(text: &str) -> Vec<Self> {
         let lines = text.lines().filter(|line| !line.is_empty());
@@ -37,7 +37,7 @@ impl EmailOwner {
         }
     }
 
-    /// In which accounts this e-mail has a user, or seems to, in the order in which they were added.
+    /// Returns the accounts in which this e-mail has, or may have, a user, in the order of their addition.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -45,7 +45,7 @@ impl EmailOwner {
         Ok(Self::parse(&stored(store, email).await?))
     }
 
-    /// Adds the user; of each account there is one. A look-up that is full stays as it is.
+    /// Adds the user; one per account. A full look-up stays unchanged.
     ///
     /// # Errors
     /// [`StoreError`]; safe to retry.
@@ -54,8 +54,8 @@ impl EmailOwner {
         lookup::script::join(store, &key, &self.account, &self.user, ACCOUNTS_MAX).await
     }
 
-    /// Takes the user out, which was not written. Where the account has another user of the e-mail, the look-up leads
-    /// to that one, also when it had been lost.
+    /// Removes the user that was not written. If the account has another user of the e-mail, the look-up names that
+    /// one, also if its entry was lost.
     ///
     /// # Errors
     /// [`StoreError`]; safe to retry.
@@ -70,8 +70,7 @@ impl EmailOwner {
         other.join(store, email).await
     }
 
-    /// Takes `account` out, which has no user of the e-mail: a removal that was cut off left it. Returns whether it was
-    /// named.
+    /// Removes `account`, which has no user of the e-mail after an interrupted removal. Returns whether it was named.
     ///
     /// # Errors
     /// [`StoreError`]; safe to retry.
@@ -79,12 +78,12 @@ impl EmailOwner {
         let owners = Self::all(store, email).await?;
         let named = owners.into_iter().find(|owner| owner.account == account);
         let Some(owner) = named else { return Ok(false) };
-        // One that was added meanwhile stays.
+        // An entry added meanwhile stays.
         owner.leave_to_another(store, email).await?;
         Ok(true)
     }
 
-    /// Takes the user out, after it was removed or was not written. Another one of the account stays.
+    /// Removes the user after it was removed or not written. Another user of the account stays.
     ///
     /// # Errors
     /// [`StoreError`]; safe to retry.

@@ -1,4 +1,4 @@
-//! Twins of `user/*.lua`: changes of a user, what somebody tried as one, resets of passwords.
+//! Twins of `user/*.lua`: changes of a user, attempts as a user, password resets.
 
 use crate::keys;
 use crate::script::change::{CHANGE, Event, Scope, unexpected_reply};
@@ -19,11 +19,11 @@ pub static CHANGE_USER: LazyLock<Script> = LazyLock::new(|| {
     )
 });
 
-/// Writes down what was tried.
+/// Records an attempt.
 pub static NOTE: LazyLock<Script> =
     LazyLock::new(|| Script::new("user_note", WhenFull::Refuse, &[CHANGE, include_str!("note.lua")]));
 
-/// Lets a user set a new password.
+/// Issues a password reset.
 pub static ISSUE_RESET: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         "user_issue_reset",
@@ -32,7 +32,7 @@ pub static ISSUE_RESET: LazyLock<Script> = LazyLock::new(|| {
     )
 });
 
-/// How long a reset token works.
+/// Lifetime of a reset token.
 pub const RESET_LIFE: Duration = Duration::from_secs(3600);
 
 /// Which sessions of a user end.
@@ -46,20 +46,20 @@ pub enum Ending<'a> {
     AllBut(&'a str),
 }
 
-/// A change of a user.
+/// Arguments of a change.
 #[derive(Debug)]
 pub struct ChangeUser<'a> {
     /// The user as read.
     pub old: &'a Stored,
-    /// The user as it is to be; `None` removes it.
+    /// The new user; `None` removes it.
     pub new: Option<&'a User>,
     /// Which sessions end with it.
     pub ending: Ending<'a>,
-    /// API keys that the user made and that are revoked with it, by their ids.
+    /// Ids of the user's API keys that are revoked with it.
     pub api_keys: &'a [String],
-    /// What the audit log calls it.
+    /// Event type in the audit log.
     pub kind: &'a str,
-    /// What it tells of it; the user's id is added.
+    /// Details for the audit log; the user's id is added.
     pub data: Value,
 }
 
@@ -68,14 +68,14 @@ pub struct ChangeUser<'a> {
 pub enum UserChanged {
     /// In force from the next call on.
     Done,
-    /// Somebody else changed the user meanwhile, or removed it; nothing happened.
+    /// The user was changed or removed meanwhile; nothing changed.
     Changed,
-    /// The account would have no owner left.
+    /// The account would be left without an owner.
     LastOwner,
 }
 
 impl ChangeUser<'_> {
-    /// Makes the change. It never leaves an account that has an owner without one.
+    /// Executes the change. It never removes an account's last owner.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -115,7 +115,7 @@ impl ChangeUser<'_> {
     }
 }
 
-/// What happened to a user, for the audit log.
+/// Composes an event about a user.
 pub(crate) fn about<'a>(user: &str, kind: &'a str, mut data: Value) -> Event<'a> {
     if let Some(fields) = data.as_object_mut() {
         fields.insert("userId".to_owned(), user.into());
@@ -127,7 +127,7 @@ pub(crate) fn about<'a>(user: &str, kind: &'a str, mut data: Value) -> Event<'a>
     }
 }
 
-/// Writes down what somebody did as the user `id`, or tried to. Nothing happens without the account.
+/// Records an action or attempt of the user `id`. Does nothing if the account does not exist.
 ///
 /// # Errors
 /// [`StoreError`].
@@ -147,7 +147,7 @@ pub async fn note(
     }
 }
 
-/// Lets the user set a new password with the token of this hash; false when the user was changed meanwhile.
+/// Stores the reset token's hash; false if the user was changed meanwhile.
 ///
 /// # Errors
 /// [`StoreError`].
@@ -177,7 +177,7 @@ pub async fn issue_reset(
     }
 }
 
-/// Whose password the token of this hash sets: account and e-mail.
+/// Finds account and e-mail of the reset token with this hash.
 ///
 /// # Errors
 /// [`StoreError`].

@@ -1,5 +1,5 @@
-//! Twin of `fence.lua`: a write that makes a wait for replicas or for the disk mean something. A script, since a full
-//! store refuses a plain `SET`, and what was done before must be confirmed there too.
+//! Twin of `fence.lua`: a write that gives `WAIT` and `WAITAOF` something to confirm. A script, because a full store
+//! refuses a plain `SET`, and earlier changes must be confirmed there, too.
 
 use crate::script::{Script, WhenFull};
 use redis::Cmd;
@@ -9,8 +9,8 @@ use std::sync::LazyLock;
 pub static FENCE: LazyLock<Script> =
     LazyLock::new(|| Script::new("fence", WhenFull::Run, &[include_str!("fence.lua")]));
 
-/// The command that writes the fence `key`. It carries the source: between a change and its confirmation there is no
-/// time to be told that the server does not know the script.
+/// Returns the command that writes the fence `key`. It carries the source, since between a change and its confirmation
+/// there is no time to load the script.
 pub(crate) fn write(key: &str) -> Cmd {
     FENCE.by_source(&[key], &[""; 0])
 }

@@ -1,8 +1,8 @@
-//! Accounts that lost an acknowledged change with the server that made it (decision D47).
+//! Detects accounts that lost an acknowledged change with the server that made it (decision D47).
 //!
-//! What an account had reached is known from its witness, on a cluster, and from what this process has seen. The
-//! witness is told of changes alone, so less than it says is a lost change. This process may have seen calls as well,
-//! which a failover may take back: less than that is a lost change where it is more than [`CALLS_MAX`].
+//! The acknowledged version comes from the witness, on a cluster, and from this process. The witness knows changes
+//! only, so an older version than it has is a lost change. This process may also know calls, which a failover may lose:
+//! an older version is a lost change only if it is older by more than [`CALLS_MAX`].
 
 use super::{AccountVersion, witness};
 use crate::Store;
@@ -12,39 +12,39 @@ use crate::keys::AccountKeys;
 use crate::read::Read;
 use crate::script::change::VERSION_STEP;
 
-/// Calls that an account may lack without having lost a change, and calls of an agent after a failover for which the
-/// loss of a change is still found.
+/// Most lost calls that do not count as a lost change, and calls after a failover within which a lost change is still
+/// detected.
 const CALLS_MAX: u64 = VERSION_STEP / 2;
 
-/// Whether an account has all changes that were acknowledged.
+/// Whether an account has all acknowledged changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Completeness {
-    /// As far as known.
+    /// Complete, as far as known.
     Sound,
-    /// It lost a change.
+    /// A change is lost.
     Lost {
-        /// The generation that `store accept` raises.
+        /// Generation that `store accept` will increment.
         generation: u64,
-        /// Whether the witness of the account was told to wait for that; without a cluster there is none to tell.
+        /// Whether the witness has recorded the loss; without a cluster there is none.
         is_witnessed: bool,
     },
 }
 
-/// How far an account had come before it was read.
+/// Acknowledged version of an account before it was read.
 #[derive(Debug, Clone, Copy)]
 struct Floor {
     seen: AccountVersion,
     witnessed: Option<AccountVersion>,
 }
 
-/// Looks at each of `accounts`, in two rounds of reads. Those that could not be read or have no record are left out:
-/// nothing can be done with an account that has none.
+/// Checks each of `accounts`, in two batches of reads. Skips those that could not be read or have no record, on which
+/// nothing can be done.
 pub async fn check<'a>(
     store: &Store,
     batch: &Batch<'_>,
     accounts: &'a [String],
 ) -> Vec<(&'a String, Completeness)> {
-    // In this order: a record that is read after its floor shows as much or more, unless the store lost writes.
+    // In this order: a record read after its floor has the same version or a newer one, unless the store lost writes.
     let floors = floors(store, batch, accounts).await;
     let records = accounts.iter().map(|account| {
         let keys = AccountKeys::new(account);

@@ -1,4 +1,4 @@
-//! Twin of `witness.lua`: what another server remembers of an account.
+//! Twin of `witness.lua`: the copy of an account's version on another server.
 
 use crate::keys::Bucket;
 use crate::script::{Script, WhenFull};
@@ -6,11 +6,11 @@ use crate::versions::AccountVersion;
 use crate::{Store, StoreError};
 use std::sync::LazyLock;
 
-/// Remembers how far an account has come.
+/// Records an account's version.
 pub static WITNESS: LazyLock<Script> =
     LazyLock::new(|| Script::new("witness", WhenFull::Run, &[include_str!("witness.lua")]));
 
-/// Tells the witnesses in `bucket` that `account` has come as far as `view`.
+/// Records in `bucket` that `account` has the version `view`.
 ///
 /// # Errors
 /// [`StoreError`]; safe to retry.
@@ -29,7 +29,7 @@ pub async fn update(
     }
 }
 
-/// What the witnesses in `bucket` remember of `account`.
+/// Reads the version of `account` that `bucket` witnesses.
 ///
 /// # Errors
 /// [`StoreError`].
@@ -44,7 +44,7 @@ pub async fn read(
     Ok(text.as_deref().and_then(parse))
 }
 
-/// Reads `<generation> <version>`.
+/// Parses `<generation> <version>`.
 #[must_use]
 pub fn parse(text: &str) -> Option<AccountVersion> {
     let (generation, version) = text.split_once(' ')?;

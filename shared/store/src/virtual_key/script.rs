@@ -31,26 +31,26 @@ pub static REVOKE: LazyLock<Script> = LazyLock::new(|| {
     )
 });
 
-/// Forgets revoked ones.
+/// Removes revoked keys.
 pub static FORGET: LazyLock<Script> = LazyLock::new(|| {
     let parts = [include_str!("forget.lua")];
     Script::new("virtual_key_forget", WhenFull::Run, &parts)
 });
 
-/// Keys that one run of a script forgets.
+/// Most keys that one execution removes.
 const FORGOTTEN_AT_ONCE: usize = 500;
 
-/// A virtual key to be issued.
+/// Arguments of a new virtual key.
 pub struct NewVirtualKey<'a> {
-    /// The agent that will hold it.
+    /// Agent id.
     pub agent: &'a str,
-    /// Its id, `vk_…`.
+    /// Key id, `vk_…`.
     pub key_id: &'a str,
     /// Display name.
     pub name: &'a str,
     /// The secret; only its hash is stored.
     pub secret: WellFormed<'a>,
-    /// The plan's number of active keys.
+    /// The plan's limit of active keys.
     pub limit: PlanLimit<'a>,
 }
 
@@ -62,28 +62,27 @@ pub enum Created {
         /// Creation time, in ms since 1970.
         created_at_ms: u64,
     },
-    /// The account has as many active keys as the plan allows, or more.
+    /// The account has reached the plan's limit of active keys.
     PlanLimit,
-    /// The limit sent belongs to another plan than this one of the account; nothing changed.
+    /// The account has this other plan; nothing changed. Retry with its limit.
     OtherPlan(String),
 }
 
 /// Outcome of a revocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Revoked {
-    /// The next call with it is refused.
+    /// Revoked.
     Done,
     /// The agent has no such active key.
     Missing,
 }
 
 impl NewVirtualKey<'_> {
-    /// Issues the key. The look-up is announced first, and made to last and confirmed at the end: a crash in between
-    /// leaves a key whose secret nobody was shown, and whose look-up expires.
+    /// Issues the key. Announces the look-up first; makes it permanent and confirmed last. A crash in between leaves a
+    /// key whose secret nobody received and whose look-up expires.
     ///
     /// # Errors
-    /// [`StoreError`]: the secret must then not be shown. A key that is there all the same is revoked, if that can be
-    /// done.
+    /// [`StoreError`]: the secret must then not be returned. If the key was written, it is revoked, best effort.
     pub async fn create(&self, store: &Store, scope: &Scope<'_>) -> Result<Created, StoreError> {
         let issued = self.issue(store, scope).await;
         let may_be_there = !matches!(issued, Ok(_) | Err(StoreError::OverBudget { .. }));
@@ -178,8 +177,7 @@ pub async fn revoke(
     }
 }
 
-/// Forgets those of these keys of `agent` that are revoked, some at a time. Their look-ups lead nowhere then, as those
-/// of revoked keys do.
+/// Removes those of these keys that are revoked, in chunks. Their look-ups become inert, as those of revoked keys are.
 ///
 /// # Errors
 /// [`StoreError`]; safe to retry.

@@ -1,20 +1,20 @@
-//! What the store has of a virtual key right now, looked at without counting a request.
+//! Current state of a virtual key, read without counting a request.
 
 use crate::keys::AccountKeys;
 use crate::lookup::VirtualKeyOwner;
 use crate::{Store, StoreError};
 
-/// The standing of a key.
+/// State of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeyState {
-    /// It is not revoked.
+    /// Whether it is not revoked.
     pub is_active: bool,
-    /// Requests in its window; 0 when none is open.
+    /// Requests in its window; 0 if none is open.
     pub requests: u64,
 }
 
 impl KeyState {
-    /// Reads it: two commands. The next request can find another one; only `authorize.lua` decides.
+    /// Reads the state, with two commands. It may change before the next request; only `authorize.lua` decides.
     ///
     /// # Errors
     /// [`StoreError`].

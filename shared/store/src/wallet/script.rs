@@ -1,4 +1,4 @@
-//! Twin of `wallet/open.lua`: the account's own wallet, opened when it is first needed.
+//! Twin of `wallet/open.lua`: the account's own wallet, opened at first need.
 
 use crate::keys::USER;
 use crate::script::change::{ATTEMPTS, CHANGE, Event, Scope, unexpected_reply};
@@ -18,7 +18,7 @@ pub static OPEN: LazyLock<Script> = LazyLock::new(|| {
     .of_names()
 });
 
-/// The user wallet of the account and mode in `scope`; it is opened when there is none yet.
+/// Returns the user wallet of the account and mode in `scope`; opens it if there is none.
 ///
 /// # Errors
 /// [`StoreError`]; safe to retry.

@@ -1,4 +1,4 @@
-//! What all wallets of an account's agents hold together (decision D16).
+//! Sums over all wallets of an account's agents (decision D16).
 
 use crate::keys::AccountKeys;
 use crate::page::Page;
@@ -6,26 +6,26 @@ use crate::{Store, StoreError};
 use domain::mode::Mode;
 use domain::money::Nanos;
 
-/// Wallets added up for one answer, at most: the newest ones.
+/// Most wallets that are summed: the newest ones.
 pub const WALLETS_MAX: usize = 10_000;
-/// Wallets added up in one round trip.
+/// Wallets read in one round trip.
 const AT_ONCE: usize = 500;
 
 /// The sums.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Totals {
-    /// What they hold.
+    /// Sum of balances.
     pub balance: Nanos,
-    /// Their deposits that are not confirmed yet.
+    /// Sum of pending deposits.
     pub pending: Nanos,
-    /// How many of them there are.
+    /// Count of wallets.
     pub wallets: u64,
-    /// Whether there are others that were not added: see [`WALLETS_MAX`].
+    /// Whether there are more than [`WALLETS_MAX`], which are not summed.
     pub partial: bool,
 }
 
 impl Totals {
-    /// Adds them up, some hundreds at a time: not one moment's picture when money moves meanwhile.
+    /// Sums the wallets in chunks: not a snapshot of one moment while money moves.
     ///
     /// # Errors
     /// [`StoreError`].

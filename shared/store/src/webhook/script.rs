@@ -1,4 +1,4 @@
-//! Twins of the scripts by which an account keeps its webhooks: `webhook/{create,update,delete,test,reseal}.lua`.
+//! Twins of the scripts that manage webhooks: `webhook/{create,update,delete,test,reseal}.lua`.
 
 pub mod deliver;
 pub mod dispatch;
@@ -38,19 +38,19 @@ pub static DELETE: LazyLock<Script> = LazyLock::new(|| {
     Script::new("webhook_delete", WhenFull::Run, &parts)
 });
 
-/// Makes the event of a test.
+/// Creates a test event.
 pub static TEST: LazyLock<Script> = LazyLock::new(|| {
     let parts = [CHANGE, include_str!("test.lua")];
     Script::new("webhook_test", WhenFull::Refuse, &parts)
 });
 
-/// Keeps a secret that was sealed again.
+/// Stores a resealed secret.
 pub static RESEAL: LazyLock<Script> = LazyLock::new(|| {
     let parts = [CHANGE, include_str!("reseal.lua")];
     Script::new("webhook_reseal", WhenFull::Refuse, &parts)
 });
 
-/// A webhook by its place.
+/// Location of a webhook.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Endpoint {
     /// Account id, `acct_…`.
@@ -62,13 +62,13 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Its name among the ready ones of its bucket.
+    /// Returns its member name in the bucket's set of ready webhooks.
     #[must_use]
     pub fn member(&self) -> String {
         format!("{} {} {}", self.account, self.mode, self.webhook)
     }
 
-    /// The endpoint of a name.
+    /// Parses a member name.
     #[must_use]
     pub fn parse(member: &str) -> Option<Self> {
         let mut words = member.split(' ');
@@ -97,7 +97,7 @@ impl Endpoint {
 /// Outcome of a registration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Created {
-    /// This is how it stands.
+    /// The new record.
     Done(Box<WebhookRecord>),
     /// The account has [`WEBHOOKS_MAX`] of them.
     TooMany,
@@ -106,7 +106,7 @@ pub enum Created {
 /// Outcome of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tested {
-    /// The event follows from the entry of this number.
+    /// The event of the audit entry with this number.
     Done {
         /// The number.
         seq: u64,
@@ -117,7 +117,7 @@ pub enum Tested {
     Disabled,
 }
 
-/// A change of a webhook.
+/// Arguments of a change.
 #[derive(Debug)]
 pub struct Update<'a> {
     /// The webhook.
@@ -126,13 +126,13 @@ pub struct Update<'a> {
     pub changes: &'a [FieldChange],
     /// A new secret, sealed.
     pub secret: Option<&'a str>,
-    /// How long the old one stays good.
+    /// How long the old secret stays valid.
     pub overlap: Duration,
-    /// What the audit log says of it.
+    /// Changed fields for the audit log.
     pub shown: Map<String, Value>,
 }
 
-/// Registers the webhook `id`: `fields` of its record, and `shown` for the audit log, which holds no secret.
+/// Registers the webhook `id` with these `fields`; `shown` is for the audit log and contains no secret.
 ///
 /// # Errors
 /// [`StoreError`]; it may have been registered.
@@ -163,7 +163,7 @@ pub async fn create(
 }
 
 impl Update<'_> {
-    /// Makes the change; `None` when there is no such webhook.
+    /// Executes the change; `None` if the webhook does not exist.
     ///
     /// # Errors
     /// [`StoreError`]; safe to retry.
@@ -197,7 +197,7 @@ impl Update<'_> {
     }
 }
 
-/// The record in an answer.
+/// Parses the record in a reply.
 fn record(script: &Script, reply: Vec<String>) -> Result<Box<WebhookRecord>, StoreError> {
     let mut words = reply.into_iter().skip(1);
     let mut fields = HashMap::new();
@@ -208,7 +208,7 @@ fn record(script: &Script, reply: Vec<String>) -> Result<Box<WebhookRecord>, Sto
         .map_or_else(|| unexpected_reply(script), |record| Ok(Box::new(record)))
 }
 
-/// Deletes a webhook with its deliveries; false when there is none.
+/// Deletes a webhook with its deliveries; false if it does not exist.
 ///
 /// # Errors
 /// [`StoreError`]; safe to retry.
@@ -246,7 +246,7 @@ pub async fn delete(store: &Store, scope: &Scope<'_>, id: &str) -> Result<bool, 
     }
 }
 
-/// Makes the event of a test, which goes to this webhook alone.
+/// Creates a test event, delivered to this webhook only.
 ///
 /// # Errors
 /// [`StoreError`]; the event may have been made.
@@ -269,7 +269,7 @@ pub async fn test(store: &Store, scope: &Scope<'_>, id: &str) -> Result<Tested, 
     }
 }
 
-/// Stores the text `new` of a secret in place of the text `old`, which was sealed under another master key.
+/// Replaces the sealed text `old` of a secret by `new`, sealed under another master key.
 ///
 /// # Errors
 /// [`StoreError`]; safe to retry.

@@ -1,4 +1,4 @@
-//! Looking at the deliveries of a webhook: a page of them, the newest, or a certain one.
+//! Reads deliveries of a webhook: a page, the newest, or one.
 
 use super::{Delivery, State};
 use crate::keys::{AccountKeys, DeliverySet};
@@ -7,7 +7,7 @@ use crate::{Store, StoreError};
 use domain::event::EventName;
 use domain::mode::Mode;
 
-/// Deliveries looked at in one round trip when one is searched for.
+/// Deliveries read in one round trip by a search.
 const SCANNED: usize = 500;
 
 /// A delivery in a list.
@@ -15,25 +15,25 @@ const SCANNED: usize = 500;
 pub struct ListedDelivery {
     /// The delivery.
     pub delivery: Delivery,
-    /// When it is attempted next, if that is a matter of time.
+    /// Time of the next attempt, in ms since 1970, if it is scheduled.
     pub next_at_ms: Option<u64>,
 }
 
-/// Deliveries to list.
+/// A filter for deliveries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeliveryFilter {
     /// Every variant.
     All,
-    /// Those that wait.
+    /// Waiting ones.
     Pending,
-    /// Those that were accepted.
+    /// Accepted ones.
     Delivered,
-    /// Those that were given up, or never attempted.
+    /// Given up, or never attempted.
     Failed,
 }
 
 impl DeliveryFilter {
-    /// The sets that name them.
+    /// Returns the sets that contain them.
     const fn sets(self) -> &'static [DeliverySet] {
         match self {
             Self::All => &DeliverySet::ALL,
@@ -53,13 +53,13 @@ impl DeliveryFilter {
     }
 }
 
-/// A number as `dispatch.lua` writes it.
+/// Formats a number like `dispatch.lua`.
 fn number_text(number: u64) -> String {
     format!("{number:016}")
 }
 
 impl Delivery {
-    /// The newest deliveries of a webhook, `most` at most, newest first: a bounded look, however many there are.
+    /// Returns the newest `most` deliveries of a webhook, newest first; bounded work at any count.
     ///
     /// # Errors
     /// [`StoreError`], also for a malformed text.
@@ -88,8 +88,8 @@ impl Delivery {
         found.collect::<Option<_>>().ok_or_else(unexpected_reply)
     }
 
-    /// The delivery of a webhook that fits, by the entry and event it is about: its number, its text, and what that
-    /// says. At most `webhooks.waiting_max` + `webhooks.history_max` are looked at, some hundred at a time.
+    /// Finds the delivery with this entry and event: number, text and parsed form. Reads at most `webhooks.waiting_max`
+    /// + `webhooks.history_max`, some hundred at a time.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -118,8 +118,8 @@ impl Delivery {
         }
     }
 
-    /// The deliveries of a webhook on a page, newest first. At most `webhooks.waiting_max` + `webhooks.history_max` are
-    /// there, and their numbers are read for each page; of the deliveries themselves those on the page.
+    /// Lists the deliveries of a webhook, newest first. At most `webhooks.waiting_max` + `webhooks.history_max` exist;
+    /// each page reads all their numbers, but only its own deliveries.
     ///
     /// # Errors
     /// [`StoreError`], also for a malformed text.
@@ -146,7 +146,7 @@ impl Delivery {
         if shown.is_empty() {
             return Ok(part.with(Vec::new()));
         }
-        // What they say and when they are due is of one moment.
+        // Texts and due times are read in one transaction.
         let mut look = redis::pipe();
         look.atomic();
         let due = account.deliveries_in(mode, webhook, DeliverySet::Due);
@@ -157,8 +157,7 @@ impl Delivery {
         let (texts, due): (Vec<Option<String>>, Vec<Option<u64>>) = store.pipeline(&look).await?;
         let mut listed = Vec::with_capacity(shown.len());
         for (text, next_at_ms) in texts.into_iter().zip(due) {
-            // One that was forgotten since its number was read is left out, and so is one that ended meanwhile and is
-            // not wanted.
+            // Skips deliveries that were removed or ended since their numbers were read.
             let Some(text) = text else { continue };
             let delivery = Self::parse(&text).ok_or_else(unexpected_reply)?;
             if wanted.takes(delivery.state) {

@@ -17,7 +17,7 @@ pub static TAKE: LazyLock<Script> = LazyLock::new(|| {
     Script::new("webhook_take", WhenFull::Run, &parts)
 });
 
-/// Keeps what came of an attempt.
+/// Records the outcome of an attempt.
 pub static FINISH: LazyLock<Script> = LazyLock::new(|| {
     let parts = [CLOCK, TRIM, include_str!("../finish.lua")];
     Script::new("webhook_finish", WhenFull::Run, &parts)
@@ -29,42 +29,42 @@ pub static RELEASE: LazyLock<Script> = LazyLock::new(|| {
     Script::new("webhook_release", WhenFull::Run, &parts)
 });
 
-/// A webhook, leased by whoever knows `token`.
+/// A lease of a webhook, held by whoever knows `token`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lease {
     /// The webhook.
     pub endpoint: Endpoint,
-    /// Whose lease it is.
+    /// Random token of the holder.
     pub token: String,
-    /// How long it lasts from each look on.
+    /// Lifetime from each renewal.
     pub life: Duration,
-    /// The farthest that a delivery can be due.
+    /// Longest delay of a delivery.
     pub farthest: Duration,
 }
 
-/// Deliveries that have their turn.
+/// Due deliveries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Taken {
-    /// The store's time.
+    /// The store's clock, in ms since 1970.
     pub now_ms: u64,
-    /// Where they go.
+    /// URL of the receiver.
     pub url: String,
     /// The sealed secret.
     pub secret: String,
-    /// The one before, when there is one.
+    /// Previous secret, if there is one.
     pub old_secret: Option<String>,
-    /// Until when that is good.
+    /// Expiry of the previous secret, in ms since 1970.
     pub old_until_ms: u64,
-    /// Numbers and texts, in the order of their turns.
+    /// Numbers and texts, in order of delivery.
     pub deliveries: Vec<(String, String)>,
 }
 
-/// What a look gave.
+/// Outcome of renewing a lease and taking deliveries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TakeOutcome {
-    /// The lease holds.
+    /// The lease is held; due deliveries.
     Taken(Box<Taken>),
-    /// Nothing has its turn; the lease is over.
+    /// Nothing is due; the lease is released.
     Idle,
     /// Another server has the lease.
     Held,
@@ -75,13 +75,13 @@ pub enum TakeOutcome {
 /// What follows an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
-    /// Nothing: it was accepted.
+    /// Nothing: accepted.
     Delivered,
-    /// Nothing: it was the last one.
+    /// Nothing: it was the last attempt.
     Failed,
-    /// Another one after a pause.
+    /// Another attempt after a pause.
     Retry(Duration),
-    /// Another one at a later event.
+    /// Another attempt at a later event.
     Park,
 }
 
@@ -92,10 +92,10 @@ impl Lease {
         (account, sets)
     }
 
-    /// Leases the webhook, or keeps its lease, and takes `most` deliveries.
+    /// Takes or renews the lease, and takes `most` deliveries.
     ///
     /// # Errors
-    /// [`StoreError`]; the lease may have begun.
+    /// [`StoreError`]; the lease may be taken.
     pub async fn take(&self, store: &Store, most: usize) -> Result<TakeOutcome, StoreError> {
         let Endpoint { mode, webhook, .. } = &self.endpoint;
         let (account, sets) = self.keys(&[DeliverySet::Due, DeliverySet::Parked]);
@@ -129,11 +129,11 @@ impl Lease {
         }
     }
 
-    /// Keeps what came of an attempt: the text of the delivery was `before` and is `after`. False when the delivery is
-    /// gone, or somebody else has attempted it meanwhile; then nothing is kept.
+    /// Records an attempt that changed the delivery's text from `before` to `after`. Returns false, with nothing
+    /// changed, if the delivery is gone or another server attempted it.
     ///
     /// # Errors
-    /// [`StoreError`]; it may have been kept, and can be tried again.
+    /// [`StoreError`]; the script may have run. Safe to retry.
     pub async fn finish(
         &self,
         store: &Store,
@@ -171,10 +171,10 @@ impl Lease {
         }
     }
 
-    /// Ends the lease, if it is still this one.
+    /// Releases the lease, if it is still held.
     ///
     /// # Errors
-    /// [`StoreError`]; then it ends by itself.
+    /// [`StoreError`]; the lease then expires.
     pub async fn release(&self, store: &Store) -> Result<(), StoreError> {
         let Endpoint { mode, webhook, .. } = &self.endpoint;
         let (account, sets) = self.keys(&[DeliverySet::Due, DeliverySet::Parked]);
@@ -217,8 +217,8 @@ impl Taken {
     }
 }
 
-/// The webhooks of all buckets whose time lies between `low` and `high` (scores of a sorted set), `most` of each
-/// bucket, with their times, as far as they can be reached in this batch. One batch trip on a single server.
+/// Returns webhooks with a due time between `low` and `high` (scores of a sorted set), `most` of each bucket, with
+/// their times; skips unreachable servers. One round trip on a single server.
 pub async fn ready(batch: &Batch<'_>, low: &str, high: &str, most: usize) -> Vec<(Endpoint, u64)> {
     let reads: Vec<Read> = Bucket::all()
         .map(|bucket| Read::scored(bucket, bucket.webhooks_ready(), low, high, most))

@@ -1,5 +1,5 @@
-//! Twins of `dispatch.lua` and `dispatch_coalesced.lua`: deliveries of the events behind an account's cursor, and of
-//! violations that were coalesced (decision D72).
+//! Twins of `dispatch.lua` and `dispatch_coalesced.lua`: create deliveries for the events after an account's cursor,
+//! and for coalesced violations (decision D72).
 
 use super::{Endpoint, READY, TRIM};
 use crate::account::ModeField;
@@ -17,13 +17,13 @@ use std::time::Duration;
 
 const MADE: &str = include_str!("../made.lua");
 
-/// The script. On a full store the cursor waits.
+/// Dispatches events. Refused on a full store; the cursor waits.
 pub static DISPATCH: LazyLock<Script> = LazyLock::new(|| {
     let parts = [CLOCK, READY, TRIM, MADE, include_str!("../dispatch.lua")];
     Script::new("webhook_dispatch", WhenFull::Refuse, &parts)
 });
 
-/// The script of coalesced violations. On a full store they wait.
+/// Dispatches coalesced violations. Refused on a full store; they wait.
 pub static DISPATCH_COALESCED: LazyLock<Script> = LazyLock::new(|| {
     let parts = [
         CLOCK,
@@ -35,26 +35,26 @@ pub static DISPATCH_COALESCED: LazyLock<Script> = LazyLock::new(|| {
     Script::new("webhook_dispatch_coalesced", WhenFull::Refuse, &parts)
 });
 
-/// How long the counts of a minute are kept: a dispatcher that stands still for longer within one counts anew.
+/// Lifetime of a minute's counts: a dispatcher that pauses for longer within one starts anew.
 const COUNTS_LIFE: Duration = Duration::from_secs(24 * 3600);
-/// Fields of the counts that are no agent: none is called so.
+/// Fields of the counts that are no agent ids.
 const MINUTE: &str = "/minute";
 const AGENTS: &str = "/agents";
 
-/// Where the dispatch of an account and mode stands.
+/// State of the dispatch of an account and mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cursor {
-    /// How many webhooks there are.
+    /// Count of webhooks.
     pub webhooks: u64,
-    /// Rises when one is registered, changed or deleted.
+    /// Incremented by every change of a webhook.
     pub version: u64,
-    /// The last entry whose events were dispatched.
+    /// Number of the last dispatched entry.
     pub dispatched: u64,
-    /// How many events there were.
+    /// Count of events so far.
     pub events: u64,
-    /// The last entry that there is, sealed or not.
+    /// Number of the last entry, sealed or not.
     pub last: u64,
-    /// The minute in which violations are counted.
+    /// Minute in which violations are counted.
     pub minute: Minute,
 }
 
@@ -63,67 +63,67 @@ pub struct Cursor {
 pub struct WebhookDeliveries {
     /// Webhook id, `wh_…`.
     pub webhook: String,
-    /// What it is told, in order.
+    /// Its events, in order.
     pub deliveries: Vec<DeliveryEvent>,
 }
 
-/// What both scripts have in common: whose deliveries are made, as of when.
+/// Arguments of both scripts.
 #[derive(Debug)]
 pub struct Step<'a> {
     /// Account id, `acct_…`.
     pub account: &'a str,
     /// `live` or `test`.
     pub mode: Mode,
-    /// Where it stood.
+    /// Cursor as read.
     pub cursor: Cursor,
-    /// Every webhook, also one that is told of nothing: its parked deliveries may have their turn.
+    /// Every webhook, also without new events: parked deliveries may become due.
     pub batches: &'a [WebhookDeliveries],
-    /// Most deliveries that wait for one webhook.
+    /// Most waiting deliveries of a webhook.
     pub waiting_max: u64,
-    /// Most finished deliveries of one webhook.
+    /// Most finished deliveries of a webhook.
     pub history_max: u64,
 }
 
-/// A row of entries to dispatch.
+/// Consecutive entries to dispatch.
 #[derive(Debug)]
 pub struct Dispatch<'a> {
-    /// Whose.
+    /// Common arguments.
     pub step: Step<'a>,
-    /// The last entry of the row.
+    /// Number of the last of them.
     pub last: u64,
-    /// How many events follow from it.
+    /// Count of their events.
     pub events: u64,
-    /// The violations in it.
+    /// Their violations.
     pub tally: &'a Tally,
 }
 
-/// Coalesced violations to tell of, since their minute is over.
+/// Coalesced violations of an ended minute.
 #[derive(Debug)]
 pub struct DispatchCoalesced<'a> {
-    /// Whose.
+    /// Common arguments.
     pub step: Step<'a>,
-    /// Whether a later entry says so; else the store's clock must, and every entry must have been dispatched.
+    /// Whether a later entry ends the minute; else the store's clock must, and every entry must be dispatched.
     pub by_entry: bool,
-    /// Which.
+    /// The violations.
     pub groups: &'a [Group],
 }
 
 /// Outcome of the script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dispatched {
-    /// The deliveries are made.
+    /// The deliveries are created.
     Done {
-        /// How many of them are not attempted, since too many wait.
+        /// Count of deliveries that are never attempted, since too many wait.
         refused: u64,
     },
-    /// The cursor or the webhooks are others; nothing happened, look again.
+    /// Cursor or webhooks changed; nothing changed. Read them anew.
     Changed,
-    /// The minute is not over; nothing happened.
+    /// The minute has not ended; nothing changed.
     Early,
 }
 
 impl Cursor {
-    /// Where the dispatch of `account` stands in `mode`.
+    /// Reads the dispatch state of `account` in `mode`.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -163,7 +163,7 @@ impl Cursor {
         })
     }
 
-    /// The counts of the minute for violations of these.
+    /// Reads the minute's counts for these violations.
     ///
     /// # Errors
     /// [`StoreError`], also for counts that make no sense.
@@ -177,7 +177,7 @@ impl Cursor {
             return Ok(Tally::new(self.minute, HashMap::new(), BTreeMap::new()));
         }
         let agents: BTreeSet<&str> = groups.iter().map(|group| group.agent.as_str()).collect();
-        // Violations of agents that are not counted apart are told by their reason alone.
+        // Violations of agents beyond the bound are coalesced by reason alone.
         let reasons = groups.iter().map(|group| Group {
             agent: String::new(),
             reason: group.reason.clone(),
@@ -206,7 +206,7 @@ impl Cursor {
     }
 }
 
-/// The coalesced violations that wait longest to be told, `most` at most. One that makes no sense is an error.
+/// Returns the `most` longest-waiting coalesced violations. A malformed one is an error.
 ///
 /// # Errors
 /// [`StoreError`].
@@ -240,7 +240,7 @@ pub async fn waiting(
 }
 
 impl From<&Waiting> for DeliveryEvent {
-    /// What webhooks are told of violations that waited.
+    /// The event for violations that waited.
     fn from(waiting: &Waiting) -> Self {
         let coalesced: Coalesced = waiting.coalesced;
         Self {
@@ -263,7 +263,7 @@ impl Step<'_> {
         ]
     }
 
-    /// Adds the webhooks to the keys and arguments of a script and runs it.
+    /// Executes a script with the webhooks' keys and arguments added.
     async fn execute(
         &self,
         store: &Store,
@@ -301,7 +301,7 @@ impl Step<'_> {
 }
 
 impl Dispatch<'_> {
-    /// Makes the deliveries and advances the cursor.
+    /// Creates the deliveries and advances the cursor.
     ///
     /// # Errors
     /// [`StoreError`]; the script may have run. Safe to retry with a cursor read anew.
@@ -337,7 +337,7 @@ impl Dispatch<'_> {
 }
 
 impl DispatchCoalesced<'_> {
-    /// Makes the deliveries and forgets the violations.
+    /// Creates the deliveries and removes the violations.
     ///
     /// # Errors
     /// [`StoreError`]; the script may have run. Safe to retry with a cursor read anew.

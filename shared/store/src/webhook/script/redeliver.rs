@@ -1,4 +1,4 @@
-//! Twin of `redeliver.lua`: a delivery that ended is attempted again.
+//! Twin of `redeliver.lua`: attempts a finished delivery again.
 
 use super::{Endpoint, READY};
 use crate::keys::DeliverySet;
@@ -19,11 +19,11 @@ pub static REDELIVER: LazyLock<Script> = LazyLock::new(|| {
 /// Outcome of the script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Redelivered {
-    /// It waits for its first attempt.
+    /// Waits for its first attempt.
     Pending,
-    /// It was waiting for one anyway; nothing happened.
+    /// Already waits for an attempt; nothing changed.
     AlreadyPending,
-    /// There is no such webhook, or no such delivery of it.
+    /// The webhook or the delivery does not exist.
     Missing,
     /// The webhook is disabled.
     Disabled,
@@ -31,7 +31,7 @@ pub enum Redelivered {
     Full,
 }
 
-/// Asks for the delivery `id` of the webhook again. At most `waiting_max` deliveries wait.
+/// Requeues the delivery `id` of the webhook, unless `waiting_max` deliveries wait.
 ///
 /// # Errors
 /// [`StoreError`]; the script may have run.
@@ -63,7 +63,7 @@ pub async fn redeliver(
     ))
 }
 
-/// `None` when the delivery was changed since it was seen.
+/// `None` if the delivery changed since it was read.
 async fn attempt(
     store: &Store,
     scope: &Scope<'_>,
