@@ -1,4 +1,4 @@
-//! The client's address (decision D11): the socket's peer, unless that is a trusted proxy; then what the proxies say.
+//! The client's address (decision D11): the socket's peer or, behind trusted proxies, the address that they report.
 
 use http::HeaderMap;
 use ipnet::IpNet;
@@ -9,10 +9,10 @@ const X_FORWARDED_FOR: &str = "x-forwarded-for";
 /// The sentence of the 403 `IP_BLOCKED` for a client whose address cannot be read.
 pub const UNKNOWN_ADDRESS: &str = "Your address cannot be read from the `X-Forwarded-For` of the proxy in front, and the operator of this service blocks some addresses.";
 
-/// Returns the address of the client behind `peer`. Only the entries of `X-Forwarded-For` that trusted proxies appended
-/// count: read from the right, the first address that is no trusted proxy is the client. `None` when a trusted proxy sent
-/// no `X-Forwarded-For`, or an entry that is no address (one with a `%` zone included): then the client is not known, and
-/// a block list that is not empty refuses it (decision D73).
+/// Returns the address of the client behind `peer`. Only entries of `X-Forwarded-For` that trusted proxies appended
+/// count: from the right, the first address that is not a trusted proxy is the client. `None` if a trusted proxy sent
+/// no `X-Forwarded-For` or a malformed entry (a `%` zone included): the client is then unknown, and a non-empty block
+/// list refuses it (decision D73).
 #[must_use]
 pub fn client_address(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> Option<IpAddr> {
     let is_trusted = |address: IpAddr| trusted.iter().any(|net| net.contains(&address));
@@ -22,7 +22,7 @@ pub fn client_address(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> O
     }
     let mut client = None;
     for line in headers.get_all(X_FORWARDED_FOR).iter().rev() {
-        // Entry by entry, not as one text: what a stranger sent stands in the same line, left of what a proxy appended.
+        // Entry by entry: a client's own text can be in the same line, left of the proxy's.
         for entry in line.as_bytes().rsplit(|byte| *byte == b',') {
             let address = parse(entry.trim_ascii())?.to_canonical();
             if !is_trusted(address) {
@@ -34,11 +34,11 @@ pub fn client_address(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> O
     client
 }
 
-/// Whether it was warned of a proxy that is not trusted.
+/// Whether the warning about an untrusted proxy was logged.
 static WARNED: AtomicBool = AtomicBool::new(false);
 
-/// Warns, once in the life of the process, when `peer` says in `X-Forwarded-For` for whom it speaks and is no trusted proxy: if
-/// it is a proxy of the installation, all who come through it count as one address.
+/// Logs once per process that `peer` sends `X-Forwarded-For` without being a trusted proxy: if it is a proxy of this
+/// installation, all its clients count as one address.
 pub fn warn_of_untrusted_proxy(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) {
     if WARNED.load(Ordering::Relaxed) || !headers.contains_key(X_FORWARDED_FOR) {
         return;
@@ -53,7 +53,7 @@ pub fn warn_of_untrusted_proxy(peer: IpAddr, headers: &HeaderMap, trusted: &[IpN
     }
 }
 
-/// An address, with or without a port.
+/// Parses an address with an optional port.
 fn parse(text: &[u8]) -> Option<IpAddr> {
     let text = std::str::from_utf8(text).ok()?;
     let with_port = || text.parse::<SocketAddr>().map(|address| address.ip());

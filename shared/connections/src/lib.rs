@@ -1,5 +1,5 @@
-//! Connections of both listeners: the address of a request's client ([`client_address`]), the bound on open connections in
-//! all and for each address ([`limit`]), and the limit of open files ([`open_files`]).
+//! Connections of both listeners: the address of a request's client ([`client_address`]), the bound on open connections
+//! in all and for each address ([`limit`]), and the limit of open files ([`open_files`]).
 
 pub mod client_address;
 pub mod limit;

@@ -1,10 +1,10 @@
-//! Limits on the open connections of a listener: in all, and for each client address.
+//! Limits the open connections of a listener: in total, and per client address.
 //!
-//! Both servers ask before they serve a connection. Without a limit a stranger could take every file descriptor, also those
-//! for the store and the provider. With a limit alone he could take every place and leave none to those who call: so where
-//! all places are taken, a connection without a known caller's request gives its place to the new one: strangers before known
-//! callers, those of an address with a large part of all connections before others, and then who rests longest. A connection that has a
-//! request of a known caller under way is never closed for another.
+//! Both servers take a place before they serve a connection. Without a limit one client could use up all file
+//! descriptors, those for the store and the provider included. With a limit alone it could hold every place. So when
+//! all places are taken, an idle connection is closed for the new one: strangers before known callers, then connections
+//! of an address that holds a large share, then the longest idle. A connection with a known caller's request in flight
+//! is never closed.
 
 mod place;
 
@@ -17,14 +17,14 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-/// The bits of an IPv6 address that name a site: whoever has one has all addresses of its /64.
+/// Prefix length of an IPv6 site: one client controls its whole /64.
 const SITE_BITS: u32 = 64;
-/// Connections that are chosen at once to give up their places, at most: choosing looks at all that are open.
+/// Most connections chosen for closing at once: a choice examines all that are open.
 const CHOSEN_AT_ONCE: usize = 64;
-/// Parts of all places: addresses that have as many of them are alike.
+/// Shares of all places: addresses within the same share rank equally.
 const PARTS: usize = 64;
-/// Pause between two such looks, at least, for each connection that is looked at: 5 ms for 10,000. Who comes meanwhile and finds
-/// no place is refused.
+/// Shortest pause between two choices, per open connection: 5 ms for 10,000. A new connection without a place meanwhile
+/// is refused.
 const PAUSE_EACH: Duration = Duration::from_nanos(500);
 
 /// Counts the open connections of one listener.
@@ -37,7 +37,7 @@ pub struct ConnectionLimit {
 struct Shared {
     max: usize,
     max_per_address: usize,
-    /// Proxies stand for many clients: only the limit in all holds for them.
+    /// Trusted proxies, to which only the total limit applies.
     trusted_proxies: Vec<IpNet>,
     started: Instant,
     open: Mutex<Open>,
@@ -46,22 +46,22 @@ struct Shared {
 #[derive(Debug, Default)]
 struct Open {
     by_address: HashMap<IpAddr, usize>,
-    /// The places that are taken, by number. Those of connections that are being closed for others are not.
+    /// Taken places, by number; without those of connections being closed.
     places: HashMap<u64, Arc<Place>>,
     next: u64,
     /// Of all connections.
     chosen: Chosen,
-    /// Of those of one address. Apart, so that who is at the limit of his own address neither replaces nor delays the
-    /// choice for everybody else.
+    /// Next to close of one address. Separate, so that a client at its own limit neither replaces nor delays the choice
+    /// for others.
     chosen_of_address: Chosen,
 }
 
-/// The connections that give up their places next.
+/// Connections to close next.
 #[derive(Debug, Default)]
 struct Chosen {
-    /// Of which address, where it is of one.
+    /// Their address, if the choice was for one address.
     of: Option<IpAddr>,
-    /// The last one goes first.
+    /// Closed from the end.
     places: Vec<Weak<Place>>,
     at: Option<Instant>,
 }
@@ -69,9 +69,9 @@ struct Chosen {
 /// Why a connection is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refused {
-    /// As many are open as may be in all.
+    /// The total limit is reached.
     All,
-    /// As many are open from this address as may be.
+    /// The limit of this address is reached.
     Address,
 }
 
@@ -80,19 +80,19 @@ impl Refused {
     pub const LABELS: [&'static str; 2] = ["all", "address"];
 }
 
-/// The place of one open connection; dropping it frees the place.
+/// The place of an open connection; freed when dropped.
 #[derive(Debug)]
 pub struct OpenConnection {
     shared: Arc<Shared>,
     place: Arc<Place>,
 }
 
-/// A known caller's request that is under way on a connection; its connection keeps its place until this is dropped.
+/// A known caller's request in flight; keeps its connection's place until dropped.
 #[derive(Debug)]
 pub struct UnderWay(Arc<Place>);
 
 impl ConnectionLimit {
-    /// A limit with no connection open. Connections from `trusted_proxies` do not count against `max_per_address`.
+    /// Creates a limit. Connections from `trusted_proxies` do not count against `max_per_address`.
     #[must_use]
     pub fn new(max: usize, max_per_address: usize, trusted_proxies: Vec<IpNet>) -> Self {
         Self {
@@ -106,11 +106,11 @@ impl ConnectionLimit {
         }
     }
 
-    /// Takes a place for a connection from `peer`, of one that rests if there is no other; without an address only the limit
-    /// in all holds.
+    /// Takes a place for a connection from `peer`, of an idle one if necessary; without an address only the total limit
+    /// applies.
     ///
     /// # Errors
-    /// Which limit is reached.
+    /// The reached limit.
     pub fn admit(&self, peer: Option<IpAddr>) -> Result<OpenConnection, Refused> {
         let shared = &self.shared;
         let is_proxy = |address: &IpAddr| shared.trusted_proxies.iter().any(|net| net.contains(address));
@@ -135,13 +135,13 @@ impl ConnectionLimit {
         })
     }
 
-    /// How many connections there can be.
+    /// Returns the total limit.
     #[must_use]
     pub fn max(&self) -> usize {
         self.shared.max
     }
 
-    /// How many connections are open.
+    /// Returns the count of open connections.
     #[must_use]
     pub fn open(&self) -> usize {
         self.shared.lock().places.len()
@@ -149,12 +149,12 @@ impl ConnectionLimit {
 }
 
 impl OpenConnection {
-    /// Waits until the connection has to give its place to another.
+    /// Waits until the connection must close for another.
     pub async fn closed_for_another(&self) {
         self.place.closed().await;
     }
 
-    /// The handle by which a connection's requests are known to be under way.
+    /// Returns the handle on which requests are recorded.
     #[must_use]
     pub fn requests(&self) -> Requests {
         Requests(Arc::clone(&self.place))
@@ -166,15 +166,15 @@ impl OpenConnection {
 pub struct Requests(Arc<Place>);
 
 impl Requests {
-    /// The caller of a request is known: until it has ended, its connection keeps its place. `None` when that was given to
-    /// another: then nothing may be done for the request, whose caller gets no answer.
+    /// Records a known caller's request: until it ends, its connection keeps its place. `None` if the place was already
+    /// given away: then the request must not be processed.
     #[must_use]
     pub fn begin(&self) -> Option<UnderWay> {
         self.0.begin().then(|| UnderWay(Arc::clone(&self.0)))
     }
 }
 
-/// Keeps the place of a request's connection from when its caller is known.
+/// Keeps a connection's place once its request's caller is known.
 #[derive(Debug, Default)]
 pub struct Keeper {
     requests: Option<Requests>,
@@ -182,7 +182,7 @@ pub struct Keeper {
 }
 
 impl Keeper {
-    /// For a request of a connection that is counted, or of none.
+    /// For a request of a counted connection, or of none.
     #[must_use]
     pub const fn new(requests: Option<Requests>) -> Self {
         Self {
@@ -191,8 +191,8 @@ impl Keeper {
         }
     }
 
-    /// The caller is known: the place is kept until this is dropped. `false` when it was given to another: then nothing may
-    /// be done for the request.
+    /// Records that the caller is known. Returns false if the place was already given away: then the request must not
+    /// be processed.
     pub fn keep(&mut self) -> bool {
         let Some(requests) = &self.requests else {
             return true;
@@ -237,7 +237,7 @@ impl Open {
         }
     }
 
-    /// Closes a connection that rests: of this address, or of any.
+    /// Closes an idle connection of this address, or of any.
     fn make_room(&mut self, of: Option<IpAddr>, max: usize) -> Option<()> {
         let chosen = self.chosen(of);
         if chosen.of != of || chosen.places.is_empty() {
@@ -253,7 +253,7 @@ impl Open {
         None
     }
 
-    /// Who was chosen last: of one address, or of all.
+    /// The last choice, of one address or of all.
     const fn chosen(&mut self, of: Option<IpAddr>) -> &mut Chosen {
         match of {
             Some(_) => &mut self.chosen_of_address,
@@ -261,7 +261,7 @@ impl Open {
         }
     }
 
-    /// Chooses who goes. `None` so soon after the last time.
+    /// Chooses connections to close; `None` too soon after the last choice.
     fn choose(&mut self, of: Option<IpAddr>, max: usize) -> Option<()> {
         let now = Instant::now();
         let pause = PAUSE_EACH * u32::try_from(self.places.len()).unwrap_or(u32::MAX);
@@ -305,7 +305,7 @@ impl Drop for OpenConnection {
     }
 }
 
-/// What counts as one address: an IPv4 address, or the /64 of an IPv6 address.
+/// Returns the unit of the per-address limit: an IPv4 address, or an IPv6 address's /64.
 fn site(peer: IpAddr) -> IpAddr {
     match peer {
         IpAddr::V4(address) => IpAddr::V4(address),

@@ -1,11 +1,11 @@
-//! The limit of open files of this process, and what is left to one address where it is low.
+//! This process's limit of open files, and the per-address limit where that is low.
 
-/// Of all connections that a low limit leaves, one address has one part.
+/// One address gets this fraction of the connections that a low limit leaves.
 pub const ADDRESS_PARTS: usize = 4;
 
-/// Connections that one address may have, where `wanted` of `wanted_in_all` are configured and the system leaves `in_all`:
-/// as configured, unless `in_all` is lowered; then no more than a quarter of it, and at least one. Else one address could
-/// take all that is left.
+/// Returns the per-address limit for a configured `wanted` of `wanted_in_all` where the system allows `in_all`:
+/// `wanted`, unless the total is lowered; then at most a quarter of it, at least one. Otherwise one address could take
+/// all.
 #[must_use]
 pub fn of_one_address(wanted: usize, wanted_in_all: usize, in_all: usize) -> usize {
     if in_all >= wanted_in_all {
@@ -14,7 +14,7 @@ pub fn of_one_address(wanted: usize, wanted_in_all: usize, in_all: usize) -> usi
     wanted.min((in_all / ADDRESS_PARTS).max(1))
 }
 
-/// Raises it to what the system allows this process, and returns it.
+/// Raises the limit to the system's maximum for this process and returns it.
 pub fn raise() -> usize {
     let limit = rlimit::increase_nofile_limit(u64::MAX).or_else(|error| {
         tracing::warn!(%error, "the limit of open files cannot be raised");

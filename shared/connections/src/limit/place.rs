@@ -1,12 +1,12 @@
-//! One connection: whether it rests, and since when, or was closed for another. It is asked and told without a lock, since
-//! every request tells it twice.
+//! The state of one connection: idle since when, or closed for another. Lock-free, since every request updates it
+//! twice.
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Instant;
 use tokio::sync::Notify;
 
-/// In place of a number of requests: the place was given to another connection.
+/// Instead of a count of requests: closed for another connection.
 const CLOSED: u32 = u32::MAX;
 
 /// The place of a connection.
@@ -14,10 +14,10 @@ const CLOSED: u32 = u32::MAX;
 pub(super) struct Place {
     /// Later connections have higher numbers.
     pub(super) number: u64,
-    /// The address that it counts for.
+    /// Address that it counts for.
     pub(super) counted_as: Option<IpAddr>,
     started: Instant,
-    /// Requests under way, or [`CLOSED`].
+    /// Requests in flight, or [`CLOSED`].
     requests: AtomicU32,
     /// Whether it ever had a request of a known caller.
     is_known: AtomicBool,
@@ -27,7 +27,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// The place of a connection that rests.
+    /// Creates the place of an idle connection.
     pub(super) fn new(number: u64, counted_as: Option<IpAddr>, started: Instant) -> Self {
         let place = Self {
             number,
@@ -42,9 +42,9 @@ impl Place {
         place
     }
 
-    /// A known caller's request begins. `false` when the connection was closed for another.
+    /// Records the start of a known caller's request. Returns false if the connection was closed for another.
     pub(super) fn begin(&self) -> bool {
-        // One more than CLOSED there is not.
+        // CLOSED is the maximum.
         let one_more = |requests: u32| requests.checked_add(1);
         let (set, read) = (Ordering::AcqRel, Ordering::Acquire);
         let begins = self.requests.fetch_update(set, read, one_more).is_ok();
@@ -52,13 +52,13 @@ impl Place {
         begins
     }
 
-    /// A request that had begun ends.
+    /// Records the end of a request.
     pub(super) fn end(&self) {
         self.rest();
         self.requests.fetch_sub(1, Ordering::AcqRel);
     }
 
-    /// Whether its caller is known, and since when it rests. `None` while it has a request, or once it was closed.
+    /// Returns whether its caller is known, and since when it is idle; `None` with a request in flight, or once closed.
     pub(super) fn rests(&self) -> Option<(bool, u64)> {
         let found = || {
             (
@@ -69,7 +69,7 @@ impl Place {
         (self.requests.load(Ordering::Acquire) == 0).then(found)
     }
 
-    /// Closes the connection if it rests.
+    /// Closes the connection if it is idle.
     pub(super) fn close(&self) -> bool {
         let (set, read) = (Ordering::AcqRel, Ordering::Acquire);
         let closed = self.requests.compare_exchange(0, CLOSED, set, read).is_ok();

@@ -133,8 +133,8 @@ fn choosing_who_goes_is_done_for_some_at_once_and_not_all_the_time() {
 }
 
 proptest::proptest! {
-    /// Whatever comes, begins, ends and leaves: no more are open than may be, in all and for each address, nobody at work
-    /// is closed, and who found no place saw only others at work, or came right after a choice.
+    /// Whatever comes, begins, ends and leaves: no more are open than may be, in all and for each address, nobody at
+    /// work is closed, and who found no place saw only others at work, or came right after a choice.
     #[test]
     fn places_are_never_more_than_there_are(steps in proptest::collection::vec((0_u8..4, 0_u8..6, 0_usize..8), 0..80)) {
         let (max, max_per_address) = (4, 2);
