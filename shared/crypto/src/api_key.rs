@@ -16,7 +16,7 @@ pub enum Family {
 const HEX_DIGITS: usize = 64;
 
 impl Family {
-    /// What its keys begin with.
+    /// Prefix of its keys.
     #[must_use]
     pub const fn prefix(self, mode: Mode) -> &'static str {
         match (self, mode) {
@@ -27,16 +27,16 @@ impl Family {
         }
     }
 
-    /// Makes a new key; the caller shows it once and stores only its hash.
+    /// Creates a key. The caller returns it once and stores only its hash.
     ///
     /// # Errors
-    /// [`NoEntropy`] when the operating system has no randomness.
+    /// [`NoEntropy`] if the operating system has no randomness.
     pub fn mint(self, mode: Mode) -> Result<SecretString, NoEntropy> {
         Ok(format!("{}{}", self.prefix(mode), hex::encode(random_bytes::<32>()?)).into())
     }
 }
 
-/// Whether the text has the form of an API key. One that has not is refused without asking the store.
+/// Whether `text` has the form of an API key; others are refused without a store access.
 #[must_use]
 pub fn is_well_formed(text: &str) -> bool {
     let families = [Family::Svc, Family::SkService];

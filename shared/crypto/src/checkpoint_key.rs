@@ -1,5 +1,5 @@
-//! The key that signs checkpoints of audit chains: Ed25519, one for the whole store, its seed sealed under the master key.
-//! Notes and public keys have the forms of C2SP's signed-note, so other tools can check them too.
+//! The key that signs checkpoints of audit chains: Ed25519, one per store, its seed sealed under the master key. Notes
+//! and public keys have the forms of C2SP's signed-note, so that other tools can verify them.
 
 use super::seal::{Keyring, SealError, SealOwner};
 use base64::Engine as _;
@@ -11,7 +11,7 @@ use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
-/// What the sealed seed is bound to: the store's own record, of which there is one.
+/// Owner of the sealed seed: the store's record.
 struct StoreRecord;
 
 impl SealOwner for StoreRecord {
@@ -32,19 +32,19 @@ pub struct CheckpointKey(SigningKey);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PublicKey(VerifyingKey);
 
-/// Why a note proves nothing.
+/// Why a note is not valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadNote {
-    /// It has not the form of one.
+    /// Malformed.
     #[error("it is no signed note of a checkpoint")]
     Form,
     /// No signature by this key under this name.
     #[error("it bears no signature of the expected key")]
     Unsigned,
-    /// Another text was signed, or by another key.
+    /// The signature does not match text and key.
     #[error("its signature does not fit")]
     Forged,
-    /// It is about another chain.
+    /// The note is about another chain.
     #[error("it is about another chain")]
     Origin,
 }
@@ -58,7 +58,7 @@ impl std::fmt::Debug for CheckpointKey {
 }
 
 impl CheckpointKey {
-    /// A new random key, sealed.
+    /// Creates a random key, sealed.
     ///
     /// # Errors
     /// [`SealError`].
@@ -78,7 +78,7 @@ impl CheckpointKey {
         Ok(Self(SigningKey::from_bytes(&seed)))
     }
 
-    /// The same key, sealed under the newest master key.
+    /// Seals the same key under the newest master key.
     ///
     /// # Errors
     /// [`SealError`].
@@ -86,13 +86,13 @@ impl CheckpointKey {
         keyring.seal(&StoreRecord, &keyring.open(&StoreRecord, sealed)?)
     }
 
-    /// The key that checks what this one signs.
+    /// Returns the public key.
     #[must_use]
     pub fn public(&self) -> PublicKey {
         PublicKey(self.0.verifying_key())
     }
 
-    /// The signed note of a checkpoint; the key signs under the name of the chain.
+    /// Returns the signed note of a checkpoint, signed under the chain's name.
     #[must_use]
     pub fn sign(&self, checkpoint: &Checkpoint) -> String {
         let (text, name) = (checkpoint.text(), checkpoint.origin.as_str());
@@ -103,11 +103,11 @@ impl CheckpointKey {
 }
 
 impl PublicKey {
-    /// Reads a public key: 32 bytes in base64, or `<name>+<key id>+<base64>` as C2SP writes it.
+    /// Parses a public key: 32 bytes in base64, or `<name>+<key id>+<base64>` as in C2SP.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let bytes: [u8; 32] = match text.trim().splitn(3, '+').collect::<Vec<_>>().as_slice() {
-            // Base64 itself can have a plus, but no name with a slash in front of it and eight hex digits behind it.
+            // Base64 may contain a plus, but not a name with a slash before it and eight hex digits after it.
             [name, id, key] if id.len() == 2 * ID_BYTES && STANDARD.decode(text.trim()).is_err() => {
                 let key = STANDARD.decode(key).ok()?;
                 let key = key.strip_prefix(&[ED25519])?.try_into().ok()?;
@@ -132,7 +132,7 @@ impl PublicKey {
         format!("{name}+{}+{}", hex::encode(self.id(name)), STANDARD.encode(typed))
     }
 
-    /// The id of the key under this name.
+    /// Returns the id of the key under this name.
     fn id(&self, name: &str) -> [u8; ID_BYTES] {
         let mut hash = Sha256::new();
         hash.update(name.as_bytes());
@@ -142,7 +142,7 @@ impl PublicKey {
         [hash[0], hash[1], hash[2], hash[3]]
     }
 
-    /// What a note says of the chain `origin`, if this key signed it.
+    /// Verifies a note about the chain `origin` and returns its checkpoint.
     ///
     /// # Errors
     /// [`BadNote`].

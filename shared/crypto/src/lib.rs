@@ -1,4 +1,4 @@
-//! Secrets: virtual and API keys exist only as SHA-256 hashes, provider keys and the key of checkpoints only sealed.
+//! Secrets: virtual and API keys exist only as SHA-256 hashes; provider keys and the checkpoint key only sealed.
 
 pub mod api_key;
 pub mod checkpoint_key;
@@ -10,7 +10,7 @@ pub mod virtual_key;
 use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 
-/// The SHA-256 of a secret in hex: the only form in which a key is stored or looked up.
+/// Returns the SHA-256 of a secret in hex: the only form in which a key is stored or looked up.
 #[must_use]
 pub fn sha256_hex(secret: &[u8]) -> String {
     HEXLOWER.encode(&Sha256::digest(secret))

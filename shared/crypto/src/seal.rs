@@ -1,8 +1,7 @@
-//! Sealed secrets, such as provider keys and those of webhooks: AES-256-GCM under a master key, bound to the record they
-//! belong to.
+//! Sealed secrets, such as provider keys and webhook secrets: AES-256-GCM under a master key, bound to their record.
 //!
-//! A sealed text is `v1.<master key id>.<base64 of nonce and ciphertext>`. The associated data names the record, such as
-//! account, agent, provider and key id, so a sealed secret that is copied to another record does not open there.
+//! A sealed text is `v1.<master key id>.<base64 of nonce and ciphertext>`. The associated data names the record, such
+//! as account, agent, provider and key id, so a sealed secret that is copied to another record does not open there.
 
 use aes_gcm::aead::{Aead, KeyInit, Payload};
 use aes_gcm::{Aes256Gcm, Nonce};
@@ -42,20 +41,20 @@ pub enum SealError {
     NoEntropy(#[from] NoEntropy),
 }
 
-/// A record that a sealed secret belongs to.
+/// The record that a sealed secret belongs to.
 pub trait SealOwner {
-    /// A text that names exactly this record.
+    /// Returns a text that identifies the record.
     fn associated_data(&self) -> String;
 }
 
-/// What the sealed secret of a webhook belongs to.
+/// Owner of a webhook's sealed secret.
 #[derive(Debug, Clone, Copy)]
 pub struct WebhookSecretOf<'a> {
-    /// The account.
+    /// Account id, `acct_…`.
     pub account: &'a str,
-    /// The mode.
+    /// `live` or `test`.
     pub mode: Mode,
-    /// The webhook's id.
+    /// Webhook id, `wh_…`.
     pub webhook: &'a str,
 }
 
@@ -68,21 +67,21 @@ impl SealOwner for WebhookSecretOf<'_> {
     }
 }
 
-/// What a sealed provider key belongs to.
+/// Owner of a sealed provider key.
 #[derive(Debug, Clone, Copy)]
 pub struct SealedFor<'a> {
-    /// The account.
+    /// Account id, `acct_…`.
     pub account: &'a str,
-    /// The agent.
+    /// Agent id.
     pub agent: &'a str,
-    /// The upstream provider.
+    /// Name of the provider.
     pub provider: &'a str,
-    /// The provider key's id.
+    /// Provider key id, `pk_…`.
     pub key_id: &'a str,
 }
 
 impl SealOwner for SealedFor<'_> {
-    /// None of the parts can contain a newline, so the text names exactly one record.
+    /// No part can contain a newline, so the text is unambiguous.
     fn associated_data(&self) -> String {
         format!(
             "tollgate provider key\n{}\n{}\n{}\n{}",
@@ -91,12 +90,12 @@ impl SealOwner for SealedFor<'_> {
     }
 }
 
-/// What the sealed secret of a user's second factor belongs to.
+/// Owner of the sealed secret of a user's second factor.
 #[derive(Debug, Clone, Copy)]
 pub struct TotpSecretOf<'a> {
-    /// The account.
+    /// Account id, `acct_…`.
     pub account: &'a str,
-    /// The user's id.
+    /// User id, `usr_…`.
     pub user: &'a str,
 }
 
@@ -124,7 +123,7 @@ impl std::fmt::Debug for Keyring {
 }
 
 impl Keyring {
-    /// Reads the master keys, each 32 bytes in base64, newest first; empty entries are skipped.
+    /// Parses master keys, each 32 bytes in base64, newest first; skips empty entries.
     ///
     /// # Errors
     /// [`MasterKeyError`] names the position of a bad key, never its text.
@@ -150,7 +149,7 @@ impl Keyring {
     /// Seals a secret under the newest master key.
     ///
     /// # Errors
-    /// [`SealError`] when the cipher or the random source fails.
+    /// [`SealError`] if the cipher or the random source fails.
     pub fn seal(&self, owner: &impl SealOwner, secret: &SecretString) -> Result<String, SealError> {
         let key = self.keys.first().ok_or(SealError::DoesNotSeal)?;
         let nonce = random_bytes::<NONCE_BYTES>()?;
@@ -202,7 +201,7 @@ impl Keyring {
             .map_err(|_| SealError::DoesNotOpen)
     }
 
-    /// Whether a sealed secret is under the newest master key already, so that a rotation can skip it.
+    /// Whether a secret is already sealed under the newest master key.
     #[must_use]
     pub fn is_current(&self, sealed: &str) -> bool {
         let id = sealed.split('.').nth(1);

@@ -1,4 +1,4 @@
-//! Tokens that stand for a person: of a session, an invitation, a reset of a password. 32 random bytes in hex; only the
+//! Tokens that authenticate a user: of a session, an invitation, a password reset. 32 random bytes in hex; only the
 //! SHA-256 is stored.
 
 use crate::sha256_hex;
@@ -9,7 +9,7 @@ use sha2::Sha256;
 
 /// Hex digits of a token.
 const DIGITS: usize = 64;
-/// What the token against forged requests is derived for.
+/// Context of the derived CSRF token.
 const CSRF: &[u8] = b"tollgate csrf token";
 
 /// A token.
@@ -17,35 +17,35 @@ const CSRF: &[u8] = b"tollgate csrf token";
 pub struct Token(SecretString);
 
 impl Token {
-    /// A new one.
+    /// Creates a token.
     ///
     /// # Errors
-    /// [`NoEntropy`] when the operating system has no randomness.
+    /// [`NoEntropy`] if the operating system has no randomness.
     pub fn mint() -> Result<Self, NoEntropy> {
         Ok(Self(hex::encode(random_bytes::<32>()?).into()))
     }
 
-    /// Reads one; `None` for a text of another form.
+    /// Parses a token; `None` if malformed.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let fits = text.len() == DIGITS && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
         fits.then(|| Self(text.into()))
     }
 
-    /// The token itself, for its one owner.
+    /// Returns the token, to be sent to its owner.
     #[must_use]
     pub fn expose(&self) -> &str {
         self.0.expose_secret()
     }
 
-    /// What is stored of it.
+    /// Returns the hash that is stored.
     #[must_use]
     pub fn hash(&self) -> String {
         sha256_hex(self.expose().as_bytes())
     }
 
-    /// What a page that may read the answers of a session sends along to prove it. It follows from the token and tells
-    /// nothing of it.
+    /// Returns the CSRF token: a page proves with it that it can read the session's responses. Derived from the token,
+    /// which it does not reveal.
     #[must_use]
     pub fn csrf(&self) -> String {
         let mac = Hmac::<Sha256>::new_from_slice(self.expose().as_bytes());

@@ -1,5 +1,5 @@
-//! The second factor: time-based one-time passwords (RFC 6238: SHA-1, six digits, thirty seconds, as every app knows them)
-//! and recovery codes.
+//! The second factor: time-based one-time passwords (RFC 6238: SHA-1, six digits, 30 seconds, as all apps support) and
+//! recovery codes.
 
 use crate::sha256_hex;
 use data_encoding::BASE32_NOPAD;
@@ -9,28 +9,28 @@ use secrecy::{ExposeSecret, SecretString};
 use sha1::Sha1;
 use subtle::{Choice, ConstantTimeEq};
 
-/// Milliseconds for which a code stands.
+/// Duration of a step, in ms.
 const STEP_MS: u64 = 30_000;
-/// Steps before and after the present one whose codes are taken as well: clocks differ.
+/// Steps before and after the current one that are accepted, for clock skew.
 const SKEW: u64 = 1;
 /// Digits of a code.
 const DIGITS: usize = 6;
-/// One more than the highest code.
+/// Count of codes.
 const CODES: u32 = 1_000_000;
-/// Recovery codes that a user gets.
+/// Recovery codes of a user.
 pub const RECOVERY_CODES: usize = 10;
-/// Characters of a recovery code that count.
+/// Significant characters of a recovery code.
 const RECOVERY_CHARS: usize = 16;
 
-/// A new secret in base 32, as apps take it.
+/// Creates a secret in base 32, as apps expect it.
 ///
 /// # Errors
-/// [`NoEntropy`] when the operating system has no randomness.
+/// [`NoEntropy`] if the operating system has no randomness.
 pub fn mint() -> Result<SecretString, NoEntropy> {
     Ok(BASE32_NOPAD.encode(&random_bytes::<20>()?).into())
 }
 
-/// The step whose code this is, if it is one of those around `at_ms` that come after `last_step`: a code is used once.
+/// Returns the step of `code`, if it is one around `at_ms` and after `last_step`: each code is valid once.
 #[must_use]
 pub fn step_of(secret: &SecretString, code: &str, at_ms: u64, last_step: u64) -> Option<u64> {
     let key = BASE32_NOPAD.decode(secret.expose_secret().as_bytes()).ok()?;
@@ -45,7 +45,7 @@ pub fn step_of(secret: &SecretString, code: &str, at_ms: u64, last_step: u64) ->
     found
 }
 
-/// Whether a text has the form of a code; what has not can be a recovery code.
+/// Whether `text` has the form of a code; otherwise it may be a recovery code.
 #[must_use]
 pub fn is_code(text: &str) -> bool {
     text.len() == DIGITS && text.bytes().all(|byte| byte.is_ascii_digit())
@@ -60,10 +60,10 @@ fn code_of(key: &[u8], step: u64) -> Option<String> {
     Some(format!("{number:0DIGITS$}"))
 }
 
-/// New recovery codes, as they are shown.
+/// Creates recovery codes, in their displayed form.
 ///
 /// # Errors
-/// [`NoEntropy`] when the operating system has no randomness.
+/// [`NoEntropy`] if the operating system has no randomness.
 pub fn mint_recovery() -> Result<Vec<String>, NoEntropy> {
     let code = || {
         let text = BASE32_NOPAD.encode(&random_bytes::<10>()?).to_lowercase();
@@ -72,7 +72,7 @@ pub fn mint_recovery() -> Result<Vec<String>, NoEntropy> {
     (0..RECOVERY_CODES).map(|_| code()).collect()
 }
 
-/// What is stored of a recovery code, however it is typed; `None` for what cannot be one.
+/// Returns the hash of a recovery code, however it is typed; `None` if malformed.
 #[must_use]
 pub fn recovery_hash(code: &str) -> Option<String> {
     let typed = code.chars().filter(|c| !matches!(c, '-' | ' '));

@@ -1,8 +1,8 @@
-//! Virtual keys: `vk_live_` and 64 hex digits, 24 random bytes and 8 bytes of checksum.
+//! Virtual keys: `vk_live_` and 64 hex digits, of 24 random bytes and an 8-byte checksum.
 //!
-//! The checksum is an HMAC under a secret that the store holds since `store init`. An edge can therefore tell a key that
-//! was never issued here without asking the store: a flood of invented keys costs the store nothing. It proves nothing
-//! more: whether a key is active is decided by the store alone.
+//! The checksum is an HMAC under a secret that the store holds since `store init`, so an edge rejects a key that was
+//! never issued here without a store access, and a flood of invented keys costs the store nothing. It proves nothing
+//! more: only the store decides whether a key is active.
 
 use data_encoding::HEXLOWER;
 use entropy::{NoEntropy, random_bytes};
@@ -11,9 +11,9 @@ use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-/// What every virtual key starts with.
+/// Prefix of every virtual key.
 pub const PREFIX: &str = "vk_live_";
-/// Characters of the secret that are shown in lists, prefix included.
+/// Characters of the secret that lists show, prefix included.
 pub const SHOWN: usize = PREFIX.len() + 4;
 const RANDOM_BYTES: usize = 24;
 const CHECK_BYTES: usize = 8;
@@ -30,16 +30,16 @@ impl std::fmt::Debug for CheckSecret {
 }
 
 impl CheckSecret {
-    /// As kept in the store's record.
+    /// Parses the stored form.
     #[must_use]
     pub fn from_stored(text: String) -> Self {
         Self(text.into())
     }
 
-    /// A new one in the form that is stored.
+    /// Creates a secret in its stored form.
     ///
     /// # Errors
-    /// [`NoEntropy`] when the operating system has no randomness.
+    /// [`NoEntropy`] if the operating system has no randomness.
     pub fn mint() -> Result<String, NoEntropy> {
         Ok(hex::encode(random_bytes::<32>()?))
     }
@@ -50,8 +50,8 @@ impl CheckSecret {
             .copied()
     }
 
-    /// 128 bits that only this store derives from these words: what finds a record again without telling what it was
-    /// derived from. A word may not hold a line break, but for the last one.
+    /// Derives 128 bits from `words` that only this store can derive and that do not reveal them: ids by which a record
+    /// is found again. Only the last word may contain a line break.
     #[must_use]
     pub fn derive(&self, words: &[&str]) -> u128 {
         let bytes: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
@@ -59,7 +59,7 @@ impl CheckSecret {
         mac.first_chunk().copied().map_or(0, u128::from_be_bytes)
     }
 
-    /// The HMAC of these parts, with a line break between them.
+    /// Returns the HMAC of these parts, joined by line breaks.
     fn mac(&self, parts: &[&[u8]]) -> Vec<u8> {
         let key = self.0.expose_secret().as_bytes();
         let Ok(mut mac) = <Hmac<Sha256> as KeyInit>::new_from_slice(key) else {
@@ -82,7 +82,7 @@ impl CheckSecret {
     }
 }
 
-/// A text of the form of a virtual key.
+/// A text in the form of a virtual key; not verified.
 #[derive(Clone, Copy)]
 pub struct WellFormed<'a>(&'a str);
 
@@ -96,29 +96,29 @@ impl<'a> WellFormed<'a> {
         fits.then(|| std::str::from_utf8(text).ok().map(Self)).flatten()
     }
 
-    /// Its SHA-256.
+    /// SHA-256 of the key.
     #[must_use]
     pub fn digest(&self) -> [u8; 32] {
         Sha256::digest(self.0.as_bytes()).into()
     }
 
-    /// The hash under which the key is stored: its digest in hex.
+    /// Returns the hash under which the key is stored, in hex.
     #[must_use]
     pub fn hash(&self) -> String {
         HEXLOWER.encode(&self.digest())
     }
 
-    /// The characters shown in lists.
+    /// Returns the characters that lists show.
     #[must_use]
     pub fn shown(&self) -> &'a str {
         &self.0[..SHOWN]
     }
 }
 
-/// Makes a new virtual key; the caller shows it once and stores only its hash.
+/// Creates a virtual key. The caller returns it once and stores only its hash.
 ///
 /// # Errors
-/// [`NoEntropy`] when the operating system has no randomness.
+/// [`NoEntropy`] if the operating system has no randomness.
 pub fn mint(secret: &CheckSecret) -> Result<SecretString, NoEntropy> {
     let random = random_bytes::<RANDOM_BYTES>()?;
     let check = secret.check(&random).unwrap_or_default();
