@@ -1,5 +1,5 @@
-//! Log lines on their way to stderr: collected, and written together at least every [`EVERY`]. A line for each decision
-//! would otherwise cost a system call for each. Warnings and errors are written at once.
+//! Buffers log lines for stderr and writes them together at least every [`EVERY`], to save a system call per decision.
+//! Warnings and errors are written at once.
 
 use std::io::Write;
 use std::sync::{Mutex, PoisonError};
@@ -7,19 +7,19 @@ use std::time::Duration;
 use tracing::{Level, Metadata};
 use tracing_subscriber::fmt::MakeWriter;
 
-/// The longest that a line waits.
+/// Longest delay of a line.
 const EVERY: Duration = Duration::from_millis(50);
-/// Bytes that may wait.
+/// Most buffered bytes.
 const WAITING_MAX: usize = 64 * 1024;
 
 static LINES: Mutex<Vec<u8>> = Mutex::new(Vec::new());
 
-/// Writes what waits.
+/// Writes the buffer.
 pub fn flush() {
     write_out(&mut LINES.lock().unwrap_or_else(PoisonError::into_inner));
 }
 
-/// A stderr that does not take the lines leaves nobody to tell.
+/// There is nowhere to report a failure of stderr.
 fn write_out(lines: &mut Vec<u8>) {
     if !lines.is_empty() {
         drop(std::io::stderr().write_all(lines));
@@ -27,7 +27,7 @@ fn write_out(lines: &mut Vec<u8>) {
     }
 }
 
-/// Writes what waits, again and again, for as long as the process lives.
+/// Flushes the buffer periodically for the life of the process.
 pub(super) fn start() -> std::io::Result<()> {
     let writer = std::thread::Builder::new().name("logs".to_owned());
     writer

@@ -1,7 +1,7 @@
-//! A log event as one line of JSON, written straight into the line's buffer: the same fields in the same order as the
-//! formatter of `tracing-subscriber`, without its serializer. A line for each decision is a part of what a call costs.
+//! Formats a log event as one line of JSON directly into the line's buffer: the same fields in the same order as
+//! `tracing-subscriber`'s formatter, without its serializer. A call writes one line, so this is part of its cost.
 //!
-//! Events of libraries, and those inside of spans, go through that formatter: it knows more than they need here.
+//! Events of libraries and events inside spans use that formatter.
 
 use super::OWN_CRATES;
 use domain::timestamp::IsoMicros;
@@ -13,7 +13,7 @@ use tracing_subscriber::fmt::format::{Format, Json, JsonFields, Writer};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent};
 use tracing_subscriber::registry::LookupSpan;
 
-/// Room for the line of a decision; a longer one grows.
+/// Initial capacity: a decision's line.
 const LINE: usize = 1024;
 
 /// Formats events as lines of JSON.
@@ -45,7 +45,7 @@ where
         if !OWN_CRATES.contains(&origin) || context.event_scope().is_some() {
             return self.any.format_event(context, line, event);
         }
-        // Put together in a text of its own: `line` is behind a pointer to whatever writes, a call for each of some sixty pieces.
+        // In a local string: `line` is a pointer to a writer, a virtual call for each of some sixty pieces.
         let mut text = String::with_capacity(LINE);
         text.push_str(r#"{"timestamp":""#);
         text.push_str(IsoMicros::from_micros(clock::now_nanos() / 1_000).as_str());
@@ -72,7 +72,7 @@ struct Fields<'a> {
 }
 
 impl Fields<'_> {
-    /// Our own fields have names with nothing to escape.
+    /// Names of our own fields need no escapes.
     fn name(&mut self, field: &Field) {
         debug_assert_eq!(first_stop(field.name().as_bytes()), None, "{}", field.name());
         self.line.push_str(",\"");
@@ -80,7 +80,7 @@ impl Fields<'_> {
         self.line.push_str("\":");
     }
 
-    /// A value as it stands, which holds nothing to escape.
+    /// Writes a value that needs no escapes.
     fn bare(&mut self, field: &Field, value: &str) {
         self.name(field);
         self.line.push_str(value);
@@ -121,7 +121,7 @@ impl Visit for Fields<'_> {
     }
 }
 
-/// The inside of a JSON string, for what writes itself.
+/// Escapes what formats itself.
 struct Escaped<'a>(&'a mut String);
 
 impl Write for Escaped<'_> {

@@ -1,10 +1,10 @@
-//! What operators see: metrics ([`registrar`], [`process`], [`store`], [`tables`]), traces ([`trace`]), and logs.
+//! Telemetry: metrics ([`registrar`], [`process`], [`store`], [`tables`]), traces ([`trace`]), and logs.
 //!
 //! Logs go to stderr, as text on a terminal and as JSON lines otherwise. `RUST_LOG` sets the level (default `info`).
 //!
-//! Libraries never log below `info`, whatever `RUST_LOG` says: at `trace` they print the headers that they send, and
-//! with them the provider's keys. Pingora's proxy layer never logs: it has an `error` for each caller who leaves within a head,
-//! so strangers could fill the log. The edge logs what matters of its requests itself.
+//! Libraries never log below `info`, whatever `RUST_LOG` says: at `trace` they print headers, and with them provider
+//! keys. Pingora's proxy layer never logs: it reports an `error` for each caller who disconnects within a request head,
+//! so strangers could fill the log. The edge logs its requests itself.
 
 mod buffered;
 mod error_chain;
@@ -30,29 +30,13 @@ use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// The crates whose own events are free of secrets at every level.
-const OWN_CRATES: [&str; 15] = [
-    "api",
-    "archive",
-    "cli",
-    "connections",
-    "endpoint",
-    "password",
-    "people",
-    "proxy",
-    "sandbox",
-    "server",
-    "store",
-    "store_health",
-    "telemetry",
-    "webhooks",
-    "workers",
-];
+/// Crates whose events contain no secrets at any level.
+const OWN_CRATES: [&str; 5] = ["admin", "connections", "proxy", "store", "telemetry"];
 
 /// Pingora's proxy layer.
 const UNHEARD: &str = "pingora_proxy";
 
-/// Keeps logging alive; what waits is written when it is dropped.
+/// Guard of logging; writes the buffer when dropped.
 #[derive(Debug)]
 #[must_use = "log lines that wait are written when this is dropped"]
 pub struct Logs(());
@@ -90,11 +74,11 @@ pub fn start() -> Logs {
     Logs(())
 }
 
-/// Starts the export of spans, where it is configured. Must be called inside the runtime that will do it.
+/// Starts the export of spans, if configured. Must be called inside the runtime that will do it.
 pub fn export(settings: &TelemetrySettings, service: &'static str) {
     #[cfg(feature = "otlp")]
     otlp::start(settings, service);
-    // Settings that ask for it were refused by a build that cannot do it.
+    // A build without export has refused such settings.
     #[cfg(not(feature = "otlp"))]
     let _ = (settings, service);
 }

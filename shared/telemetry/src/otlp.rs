@@ -1,9 +1,8 @@
-//! The exporter of spans: OTLP over HTTP with binary protobuf, in batches, from a task of its own. A collector that is away
-//! costs the spans and nothing else: a batch is tried once, then dropped and counted, and the log hears of a row of failures
-//! once.
+//! Exports spans: OTLP over HTTP with binary protobuf, in batches, from its own task. A collector that is away costs
+//! only the spans: a batch is sent once, else dropped and counted, and a series of failures is logged once.
 //!
-//! It is our own, since all that is needed of OTLP is one message of a few fields ([`encode`]) in one POST ([`send`]); the
-//! general libraries would be a second tracing system, a second HTTP client and some thirty crates.
+//! Written here, since OTLP needs one message of a few fields ([`encode`]) in one POST ([`send`]); the general
+//! libraries would add a second tracing system, a second HTTP client and some thirty crates.
 
 mod encode;
 mod send;
@@ -24,7 +23,7 @@ const BATCH: usize = 512;
 /// Longest time for a batch to reach the collector.
 const SEND_WITHIN: Duration = Duration::from_secs(5);
 
-/// Starts exporting, when a collector is configured. Must be called inside the runtime that will do it.
+/// Starts exporting, if a collector is configured. Must be called inside the runtime that will do it.
 pub fn start(settings: &TelemetrySettings, service: &'static str) {
     let Ok(Some(collector)) = Collector::from_settings(settings) else {
         return;
@@ -71,7 +70,7 @@ async fn run(mut queue: mpsc::Receiver<Message>, endpoint: Endpoint, service: &'
     }
 }
 
-/// Gathers a batch. Says whether the queue is still open, and who waits for it to be sent.
+/// Collects a batch. Returns whether the queue is still open, and who waits for the batch.
 async fn gather(
     queue: &mut mpsc::Receiver<Message>,
     spans: &mut Vec<Span>,

@@ -1,6 +1,6 @@
-//! What the operating system says of this process, under the names that every Prometheus dashboard knows, and which build it
-//! is. Read from `/proc` when the metrics are asked for; where there is none, the values stay at zero. When it started is noted
-//! when it starts: a service that is shown its own processes only (`ProcSubset=pid`) has no `/proc/stat` to tell the boot.
+//! Process metrics under the standard Prometheus names, and build information. Read from `/proc` at each scrape;
+//! without `/proc` the values stay 0. The start time is recorded at start, since a service that sees only its own
+//! processes (`ProcSubset=pid`) has no `/proc/stat` with the boot time.
 
 use super::registrar::{Registrar, level};
 use clock::now_ms;
@@ -11,11 +11,12 @@ const TICKS_A_SECOND: f64 = 100.0;
 /// Bytes of a page of memory on the machines we build for.
 const PAGE_BYTES: u64 = 4096;
 
-/// The build: `make dist`, `make static`, `make pgo` and the image give the commit to the compiler as `TOLLGATE_COMMIT`. Builds for
-/// development do not: each commit would compile this crate, and with it everything, anew.
+/// The build: `make dist`, `make static`, `make pgo` and the image give the commit to the compiler as
+/// `TOLLGATE_COMMIT`. Builds for development do not: each commit would compile this crate, and with it everything,
+/// anew.
 const COMMIT: &str = commit(option_env!("TOLLGATE_COMMIT"));
 
-/// Sources without their history have none to give.
+/// Sources without git history have no commit.
 const fn commit(given: Option<&'static str>) -> &'static str {
     match given {
         Some(commit) if !commit.is_empty() => commit,
@@ -37,7 +38,7 @@ impl ProcessMetrics {
     /// Registers them, and the build.
     ///
     /// # Errors
-    /// When a name is taken.
+    /// A metric of that name exists.
     pub fn new(metrics: &Registrar) -> Result<Self> {
         let gauge = |name: &str, help: &str| metrics.add(IntGauge::new(name, help)?);
         build(metrics)?;
@@ -64,7 +65,7 @@ impl ProcessMetrics {
         })
     }
 
-    /// Takes in the state of this moment.
+    /// Updates the gauges.
     pub fn update(&self) {
         let read = |file: &str| std::fs::read_to_string(format!("/proc/{file}")).unwrap_or_default();
         if let Some(stat) = Stat::parse(&read("self/stat")) {
@@ -78,7 +79,7 @@ impl ProcessMetrics {
             self.most_fds.set(level(most));
         }
         if let Ok(open) = std::fs::read_dir("/proc/self/fd") {
-            // One of them is the directory that is being read.
+            // One of them is the open `/proc/self/fd` itself.
             self.open_fds.set(level(open.count().saturating_sub(1)));
         }
     }
@@ -107,7 +108,7 @@ fn number_after(text: &str, name: &str) -> Option<u64> {
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// What is used of `/proc/self/stat`.
+/// Parsed part of `/proc/self/stat`.
 #[derive(Debug, PartialEq, Eq)]
 struct Stat {
     cpu_ticks: u64,
@@ -119,7 +120,7 @@ impl Stat {
     /// The fields behind the program's name, which is in brackets and may hold anything.
     fn parse(text: &str) -> Option<Self> {
         let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
-        // The first of them is the third of the whole line, by the count of proc(5).
+        // The first of them is field 3 in proc(5).
         let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
         Some(Self {
             cpu_ticks: field(14)? + field(15)?,

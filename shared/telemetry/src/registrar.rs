@@ -1,5 +1,5 @@
-//! How metrics are declared: name and help in one place, every series made at once. So a counter is there, at zero, before
-//! anything happened, and counting is one atomic addition on a handle that nobody has to look up.
+//! Declares metrics: name and help in one place, all series created at once. So a counter exists at 0 before the first
+//! event, and counting is one atomic addition without a look-up.
 
 use prometheus::core::{Collector, MetricVec, MetricVecBuilder};
 use prometheus::{
@@ -8,17 +8,17 @@ use prometheus::{
 };
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Declares the metrics of one program, all of which begin with its prefix.
+/// Declares the metrics of one program, under its prefix.
 #[derive(Debug, Clone)]
 pub struct Registrar {
     registry: Registry,
     prefix: &'static str,
-    /// Held by who looks and writes the text.
+    /// Serialises scrapes.
     turn: Arc<Mutex<()>>,
 }
 
 impl Registrar {
-    /// For a program whose metrics begin with `prefix` and an underscore.
+    /// Creates a registrar for the prefix `prefix` and an underscore.
     #[must_use]
     pub fn new(prefix: &'static str) -> Self {
         Self {
@@ -28,16 +28,16 @@ impl Registrar {
         }
     }
 
-    /// The text of `/metrics`.
+    /// Returns the text of `/metrics`.
     ///
     /// # Errors
-    /// When the values cannot be written, which they can.
+    /// The values cannot be encoded, which does not happen.
     pub fn text(&self) -> Result<String> {
         TextEncoder::new().encode_to_string(&self.registry.gather())
     }
 
-    /// The text of `/metrics`, once `look` has taken in the state of this moment. One at a time: what is counted elsewhere is
-    /// added as the difference to the last look, which two at once would add twice.
+    /// Calls `look` and returns the text of `/metrics`, one scrape at a time: values counted elsewhere are added as
+    /// differences since the last scrape, which concurrent ones would add twice.
     ///
     /// # Errors
     /// As for [`Registrar::text`].
@@ -50,7 +50,7 @@ impl Registrar {
     /// Registers a metric whose name is not under the prefix.
     ///
     /// # Errors
-    /// When the name is taken.
+    /// A metric of that name exists.
     pub fn add<C: Collector + Clone + 'static>(&self, metric: C) -> Result<C> {
         self.registry.register(Box::new(metric.clone()))?;
         Ok(metric)
@@ -154,7 +154,8 @@ impl Registrar {
         self.add(Histogram::with_opts(opts)?)
     }
 
-    /// Histograms that differ in labels which are known when they are observed; only for few values and off the hot path.
+    /// Histograms that differ in labels which are known when they are observed; only for few values and off the hot
+    /// path.
     ///
     /// # Errors
     /// As for [`Registrar::counter`].

@@ -1,5 +1,5 @@
-//! Spans on their way to a collector. A request hands them over and goes on: the queue is bounded, what does not fit is
-//! dropped and counted, and nothing ever waits. Without `telemetry.otlp_endpoint` there is no queue and no span is made.
+//! Queue of spans for the collector. Handing them over never waits: the queue is bounded, and what does not fit is
+//! dropped and counted. Without `telemetry.otlp_endpoint` there are neither queue nor spans.
 
 use super::registrar::Registrar;
 use prometheus::IntCounter;
@@ -10,14 +10,14 @@ use tokio::sync::{mpsc, oneshot};
 /// Requests whose spans may wait for the collector.
 pub const QUEUE: usize = 2048;
 
-/// What kind of work a span stands for, as OTLP numbers it.
+/// Kind of a span, as numbered by OTLP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// A step inside.
+    /// Internal step.
     Internal = 1,
-    /// A request that was served.
+    /// Served request.
     Server = 2,
-    /// A request that was made.
+    /// Outgoing request.
     Client = 3,
 }
 
@@ -30,16 +30,16 @@ pub enum Value {
     Number(i64),
 }
 
-/// One piece of work.
+/// A span.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Span {
     /// The trace.
     pub trace: u128,
     /// Its id.
     pub id: u64,
-    /// The span that it is a part of; 0 for none.
+    /// Parent span id; 0 for none.
     pub parent: u64,
-    /// What was done: one of few names.
+    /// Name, one of few.
     pub name: &'static str,
     /// What kind of work.
     pub kind: Kind,
@@ -47,7 +47,7 @@ pub struct Span {
     pub start: u64,
     /// Nanoseconds since 1970.
     pub end: u64,
-    /// What else is told. Never a key, a body, or what a person wrote.
+    /// Attributes. Never a key, a body, or text that a person wrote.
     pub attributes: Vec<(&'static str, Value)>,
     /// Whether it failed.
     pub failed: bool,
@@ -99,7 +99,7 @@ fn below(ratio: f64) -> u128 {
     (ratio.clamp(0.0, 1.0) * 2_f64.powi(64)) as u128
 }
 
-/// Whether the spans of a trace are exported: as its caller decided, else for the configured share of new traces.
+/// Whether a trace is exported: by its caller's decision, else for the configured share of new traces.
 pub(super) fn wanted(trace: u128, by_caller: Option<bool>) -> bool {
     let Some(way) = WAY.get() else { return false };
     by_caller.unwrap_or(trace & u128::from(u64::MAX) < way.below)
@@ -116,7 +116,7 @@ pub fn hand_over(spans: Vec<Span>) {
     }
 }
 
-/// Waits until everything that was handed over so far is sent or given up. Whoever calls this sets a deadline.
+/// Waits until all spans handed over so far are sent or dropped. The caller sets a deadline.
 pub async fn flush() {
     let Some(way) = WAY.get() else { return };
     let (done, flushed) = oneshot::channel();
@@ -125,7 +125,7 @@ pub async fn flush() {
     }
 }
 
-/// Counts what became of spans that left the queue.
+/// Counts the outcome of spans that left the queue.
 #[cfg_attr(
     not(feature = "otlp"),
     expect(dead_code, reason = "there is no exporter then")
@@ -135,7 +135,7 @@ pub(super) fn sent(count: u64, arrived: bool) {
     counter.fetch_add(count, Ordering::Relaxed);
 }
 
-/// What became of spans, as metrics.
+/// Outcomes of spans, as metrics.
 #[derive(Debug, Clone)]
 pub struct SpanMetrics {
     exported: IntCounter,
@@ -146,7 +146,7 @@ impl SpanMetrics {
     /// Registers them.
     ///
     /// # Errors
-    /// When a name is taken.
+    /// A metric of that name exists.
     pub fn new(metrics: &Registrar) -> prometheus::Result<Self> {
         Ok(Self {
             exported: metrics.counter("spans_exported_total", "Spans that the collector took.")?,
@@ -159,7 +159,7 @@ impl SpanMetrics {
         })
     }
 
-    /// Takes in the counts of this moment.
+    /// Updates the counters.
     pub fn refresh(&self) {
         let counters = [&self.exported, &self.dropped[0], &self.dropped[1]];
         for (counter, count) in counters.into_iter().zip([&EXPORTED, &OVERFLOWED, &FAILED]) {

@@ -1,4 +1,4 @@
-//! The store as this process sees it: asked every few seconds in the background, never by a call.
+//! Store metrics: queried every few seconds in the background, never by a call.
 
 use super::registrar::{Registrar, level};
 use prometheus::{Gauge, Histogram, IntCounter, IntGauge, Result};
@@ -8,7 +8,7 @@ use store::server_info::{self, ServerInfo};
 use store::{Store, sanity};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
-/// Between two looks.
+/// Pause between two queries.
 pub const LOOK_EVERY: Duration = Duration::from_secs(5);
 /// Upper ends of the buckets of the store's round trip, in seconds.
 const ROUND_TRIPS: [f64; 9] = [0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.05, 0.25, 1.0];
@@ -42,7 +42,7 @@ impl StoreMetrics {
     /// Registers them.
     ///
     /// # Errors
-    /// When a name is taken.
+    /// A metric of that name exists.
     pub fn new(metrics: &Registrar) -> Result<Self> {
         let gauge = |name: &str, help: &str| metrics.gauge(&format!("store_{name}"), help);
         Ok(Self {
@@ -105,7 +105,7 @@ impl StoreMetrics {
         })
     }
 
-    /// Looks at the store until the process ends.
+    /// Queries the store until the process ends.
     pub async fn follow(self, store: Store) {
         let mut ticks = interval(LOOK_EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -131,7 +131,7 @@ impl StoreMetrics {
         if let Ok(seen) = seen {
             self.take_in(&seen);
         }
-        // Last: until it is 1 the others are zeros that nobody has seen, and the alert rules do not heed them.
+        // Last: while it is 0 the others are unset, and the alert rules ignore them.
         self.up.set(i64::from(is_up));
     }
 
@@ -157,7 +157,7 @@ impl StoreMetrics {
         }
     }
 
-    /// Takes in what was counted elsewhere, when the metrics are asked for.
+    /// Updates the counters at a scrape.
     pub fn refresh(&self) {
         for (counter, count) in self.errors.iter().zip(error_counters::counts()) {
             counter.inc_by(count.saturating_sub(counter.get()));

@@ -1,9 +1,9 @@
-//! How often each program read its plans and prices again while it ran.
+//! Counts reloads of plans and prices.
 
 use super::registrar::Registrar;
 use prometheus::{IntCounter, Result};
 
-/// A table that is read again.
+/// A reloadable table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Table {
     /// The plans.
@@ -25,7 +25,7 @@ impl TableMetrics {
     /// Registers them.
     ///
     /// # Errors
-    /// When the name is taken.
+    /// A metric of that name exists.
     pub fn new(metrics: &Registrar) -> Result<Self> {
         let family = metrics.counter_family(
             "table_reads_total",
@@ -37,7 +37,7 @@ impl TableMetrics {
         })))
     }
 
-    /// A table was read again, or could not be.
+    /// Records a reload, successful or not.
     pub fn read_again(&self, table: Table, done: bool) {
         self.0[table as usize][usize::from(!done)].inc();
     }

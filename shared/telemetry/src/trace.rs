@@ -1,18 +1,18 @@
-//! To which trace a request belongs: the caller's, when it sent a W3C `traceparent`, else a new one. The id of the trace
-//! stands in the log line of the request; whether its spans are exported is decided here too.
+//! Trace context of a request: the caller's, if it sent a W3C `traceparent`, else a new one. The trace id is in the
+//! request's log line; whether spans are exported is decided here, too.
 
 use super::span;
 use data_encoding::HEXLOWER;
 use http::{HeaderMap, HeaderValue};
 use std::fmt;
 
-/// The header that names the trace.
+/// Header of the trace context.
 pub const TRACEPARENT: &str = "traceparent";
-/// The header that goes along with it.
+/// Vendor header that accompanies it.
 pub const TRACESTATE: &str = "tracestate";
 /// Characters of a `traceparent` of version 00.
 const LENGTH: usize = 55;
-/// The flag with which a caller says that it records the trace.
+/// Flag of a caller that records the trace.
 const SAMPLED: u8 = 1;
 
 /// The id of a trace; prints as 32 hex digits.
@@ -27,7 +27,7 @@ impl fmt::Display for TraceId {
     }
 }
 
-/// The place of one request in its trace.
+/// A request's position in its trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Trace {
     /// The trace.
@@ -36,18 +36,18 @@ pub struct Trace {
     pub parent: u64,
     /// The request's own span, when it is exported.
     pub exported: Option<u64>,
-    /// It is exported because its caller records the trace, and for no other reason. Whoever is not known yet may say so too.
+    /// Whether it is exported only because its caller records the trace; an unauthenticated caller may claim that.
     pub by_caller: bool,
 }
 
 impl Trace {
-    /// The trace that the headers name, else a new one.
+    /// Returns the trace of the headers, else a new one.
     #[must_use]
     pub fn from_headers(headers: &HeaderMap) -> Self {
         let sent = sent(headers);
         let (id, parent) = match sent {
             Some(sent) => (sent.id, sent.parent),
-            // Without randomness there is no trace, and calls are denied for want of an id anyway.
+            // Without randomness calls are denied anyway.
             None => (entropy::id_bits().unwrap_or_default(), 0),
         };
         let exported = span::wanted(id, sent.map(|sent| sent.sampled)).then(new_span);
@@ -59,21 +59,21 @@ impl Trace {
         }
     }
 
-    /// The `traceparent` for a request that is made on behalf of this one, by its span `span`.
+    /// Returns the `traceparent` of an outgoing request with the span `span`.
     #[must_use]
     pub fn header(&self, span: u64) -> Option<HeaderValue> {
         HeaderValue::from_str(&format!("00-{}-{span:016x}-01", self.id)).ok()
     }
 }
 
-/// The id of a new span: never 0, which would be none.
+/// Returns a new span id, never 0.
 #[must_use]
 pub fn new_span() -> u64 {
     let bits = entropy::id_bits().unwrap_or(1);
     u64::try_from(bits & u128::from(u64::MAX)).unwrap_or(1).max(1)
 }
 
-/// A `traceparent` that was sent.
+/// A received `traceparent`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Sent {
     id: u128,
@@ -81,7 +81,7 @@ struct Sent {
     sampled: bool,
 }
 
-/// The one well-formed `traceparent`; several, or one that is none, count as none.
+/// Parses the only `traceparent`; several or a malformed one count as none.
 fn sent(headers: &HeaderMap) -> Option<Sent> {
     let mut values = headers.get_all(TRACEPARENT).iter();
     let value = values.next()?;

@@ -14,7 +14,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-/// A collector, and how it is reached.
+/// A collector, with its connection settings.
 pub struct Endpoint {
     collector: Collector,
     tls: Option<TlsConnector>,
@@ -24,7 +24,7 @@ impl Endpoint {
     /// The endpoint of a collector.
     ///
     /// # Errors
-    /// TLS is asked for and cannot be set up.
+    /// TLS is required and cannot be set up.
     pub fn new(collector: Collector) -> Result<Self, rustls::Error> {
         let tls = collector.is_https().then(connector).transpose()?;
         Ok(Self { collector, tls })
@@ -36,10 +36,10 @@ impl Endpoint {
         self.collector.authority()
     }
 
-    /// Sends a request; the collector took it when it answers 2xx.
+    /// Sends a request; success is a 2xx response.
     ///
     /// # Errors
-    /// What went wrong, in words of ours.
+    /// Describes a failure.
     pub async fn post(&self, body: Vec<u8>) -> Result<(), &'static str> {
         let connected = TcpStream::connect((self.collector.host.as_str(), self.collector.port)).await;
         let stream = connected.map_err(|_| "it cannot be reached")?;
@@ -89,7 +89,7 @@ impl Endpoint {
     }
 }
 
-/// TLS that trusts the authorities of the operating system.
+/// TLS with the operating system's trusted authorities.
 fn connector() -> Result<TlsConnector, rustls::Error> {
     let mut roots = RootCertStore::empty();
     let found = rustls_native_certs::load_native_certs();
