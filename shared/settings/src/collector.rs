@@ -1,22 +1,22 @@
-//! `telemetry.otlp_endpoint` and `telemetry.otlp_headers`: where spans are sent.
+//! `telemetry.otlp_endpoint` and `telemetry.otlp_headers`: the collector of spans.
 
 use crate::TelemetrySettings;
 use http::Uri;
 use http::header::{HeaderName, HeaderValue};
 use secrecy::ExposeSecret;
 
-/// Where a collector takes traces, behind its base address.
+/// Path of a collector's traces, after its base address.
 const PATH: &str = "/v1/traces";
 
-/// A collector.
+/// A collector of spans.
 pub struct Collector {
-    /// Where it takes traces.
+    /// URL path.
     pub uri: Uri,
-    /// Its name or address, without brackets.
+    /// Host name or address, without brackets.
     pub host: String,
     /// Its port.
     pub port: u16,
-    /// What each request carries; it may be secret.
+    /// Headers of each request; they may be secret.
     pub headers: Vec<(HeaderName, HeaderValue)>,
 }
 
@@ -29,10 +29,10 @@ impl std::fmt::Debug for Collector {
 }
 
 impl Collector {
-    /// The configured collector, or `None` when none is.
+    /// Returns the configured collector; `None` if there is none.
     ///
     /// # Errors
-    /// One line that names the key; never what a header says.
+    /// One line that names the setting, never a header's value.
     pub fn from_settings(settings: &TelemetrySettings) -> Result<Option<Self>, String> {
         let base = settings.otlp_endpoint.trim_end_matches('/');
         if base.is_empty() {
@@ -62,7 +62,7 @@ impl Collector {
         }))
     }
 
-    /// Whether it is asked over TLS.
+    /// Whether it uses TLS.
     #[must_use]
     pub fn is_https(&self) -> bool {
         self.uri.scheme_str() == Some("https")

@@ -1,27 +1,27 @@
-//! `store.durability`: how safely the store must have a change of money before its caller is told that it was done.
+//! `store.durability`: how durable a change of money must be before it is acknowledged.
 
 use serde::Deserialize;
 use std::fmt;
 
-/// Most replicas that can be asked for.
+/// Most replicas that can be demanded.
 const REPLICAS_MAX: u8 = 9;
 
-/// What is asked for.
+/// The demanded durability.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub enum Durability {
-    /// As safe as the server can confirm: in the memory of a replica where it has one, and on disk where it can confirm
-    /// that; else as [`Durability::Async`].
+    /// As durable as the server can confirm: in a replica's memory if it has one, and on disk if it can confirm that;
+    /// else as [`Durability::Async`].
     Auto,
-    /// In the memory of one server.
+    /// In the memory of the master only.
     Async,
-    /// On the disk of the server that made the change.
+    /// On the master's disk.
     Aof,
-    /// In the memory of this many replicas beside the server that made the change.
+    /// In the memory of this many replicas.
     Replicas(u8),
 }
 
-/// Not one of the words.
+/// An unknown word.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "`store.durability` must be auto, async, aof or replicas(n) with n from 1 to {REPLICAS_MAX}, not `{0}`"

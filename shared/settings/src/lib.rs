@@ -1,6 +1,6 @@
-//! The configuration: a TOML file, overridden by the environment, checked in full before anything starts.
+//! The configuration: a TOML file, overridden by the environment, validated in full before anything starts.
 //!
-//! `config/tollgate.toml` is compiled in: it documents every key and holds every default.
+//! `config/tollgate.toml` is compiled in: it documents every setting and holds every default.
 
 pub mod collector;
 pub mod durability;
@@ -21,12 +21,12 @@ use std::time::Duration;
 
 pub use load::{DEFAULT_FILE, default_budgets, load, load_from};
 
-/// A configuration that cannot be used: one line that names the key or file.
+/// An invalid configuration: one line that names the setting or file.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct BadSettings(pub String);
 
-/// Everything that can be configured. Field meanings stand in `config/tollgate.toml`.
+/// All settings. `config/tollgate.toml` documents the fields.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[expect(
@@ -196,7 +196,7 @@ pub struct NetworkSettings {
     pub trusted_proxies: Vec<IpNet>,
 }
 
-/// Reads addresses and ranges, in the form in which clients' addresses are compared with them.
+/// Ranges in canonical form, as clients' addresses are compared.
 fn canonical_ranges<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<IpNet>, D::Error> {
     let texts = Vec::<String>::deserialize(deserializer)?;
     let ranges = texts.iter().map(|text| {
@@ -281,31 +281,31 @@ pub struct TelemetrySettings {
 }
 
 impl Settings {
-    /// How long a hold may stay open: the upstream's deadline and the grace.
+    /// Lifetime of a hold: the upstream's deadline and the grace period.
     #[must_use]
     pub const fn hold_life(&self) -> Duration {
         Duration::from_millis(self.upstream.timeout_ms + self.proxy.hold_grace_ms)
     }
 
-    /// How long the record of a transfer or deposit is kept.
+    /// Lifetime of a transfer's or deposit's idempotency record.
     #[must_use]
     pub const fn idempotency_life(&self) -> Duration {
         Duration::from_secs(self.idempotency.retention_days * 24 * 3600)
     }
 
-    /// How long a session of the dashboard may pause.
+    /// Longest idle time of a dashboard session.
     #[must_use]
     pub const fn session_idle(&self) -> Duration {
         Duration::from_secs(self.sessions.idle_minutes * 60)
     }
 
-    /// How long a session of the dashboard lives at most.
+    /// Longest lifetime of a dashboard session.
     #[must_use]
     pub const fn session_life(&self) -> Duration {
         Duration::from_secs(self.sessions.absolute_hours * 3600)
     }
 
-    /// The address of the admin server in links.
+    /// Base URL of the admin server in links.
     #[must_use]
     pub fn public_url(&self) -> String {
         match self.admin.public_url.trim_end_matches('/') {
@@ -314,7 +314,7 @@ impl Settings {
         }
     }
 
-    /// The address of the edge for people to copy, without `/v1`.
+    /// Base URL of the edge for users, without `/v1`.
     #[must_use]
     pub fn edge_url(&self) -> String {
         let scheme = if self.proxy.tls_cert.as_os_str().is_empty() {

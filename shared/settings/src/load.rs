@@ -1,4 +1,4 @@
-//! Reading the configuration: the compiled-in defaults, then the file, then the environment.
+//! Loads the configuration: compiled-in defaults, then the file, then the environment.
 
 use super::{BadSettings, Settings, StoreSettings, TelemetrySettings};
 use crate::collector::Collector;
@@ -7,22 +7,22 @@ use secrecy::{ExposeSecret as _, SecretString};
 use std::path::Path;
 use toml::{Table, Value};
 
-/// Where the configuration is looked for when no `--config` is given.
+/// Path of the configuration without `--config`.
 pub const DEFAULT_FILE: &str = "config/tollgate.toml";
 const DEFAULTS: &str = include_str!("../../../config/tollgate.toml");
 const ENV_PREFIX: &str = "TOLLGATE_";
-/// How long idempotency keys can be kept (decision D26).
+/// Longest retention of idempotency keys (decision D26).
 const RETENTION_DAYS: std::ops::RangeInclusive<u64> = 30..=36_500;
-/// The least memory for request bodies of the admin server: an account's quarter of it must hold the longest body.
+/// Least memory for request bodies of the admin server: an account's quarter of it must hold the longest body.
 const ADMIN_BUFFERED_BYTES_MIN: usize = 4 << 20;
-/// How many keys' owners an edge can be told to remember: what each takes is a quarter of a kilobyte.
+/// Most key owners that an edge can cache; each takes a quarter of a kilobyte.
 const REMEMBERED_KEYS: std::ops::RangeInclusive<usize> = 1..=10_000_000;
-/// How long a balancer may be given to notice, in milliseconds.
+/// Longest time for a load balancer to notice, in ms.
 const DRAIN_DELAY_MS_MAX: u64 = 300_000;
-/// How long a session may live, whatever happens.
+/// Longest configurable lifetime of a session.
 const ABSOLUTE_HOURS: std::ops::RangeInclusive<u64> = 1..=720;
 
-/// The budgets of records of the compiled-in configuration; none where that cannot be read, which a test excludes.
+/// Budgets of the compiled-in configuration; a test excludes that it cannot be parsed.
 #[must_use]
 pub fn default_budgets() -> Budgets {
     load_from(None, std::iter::empty()).map_or(Budgets::new(|_| 0), |settings| settings.limits.budgets())
@@ -47,7 +47,7 @@ fn read(path: &Path) -> Result<Table, BadSettings> {
     parse(&text).map_err(|error| named(&error))
 }
 
-/// The variables that may be settings. Others can hold what they like, bytes that are no text too.
+/// Environment variables that may be settings; others may hold any bytes.
 fn environment() -> Result<Vec<(String, String)>, BadSettings> {
     let ours = std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value)));
     let ours = ours.filter(|(name, _)| name.starts_with(ENV_PREFIX));
@@ -99,7 +99,7 @@ fn assemble(
     Ok(settings)
 }
 
-/// Takes the store's address out of its file, where one is named.
+/// Reads the store's address from its file, if one is configured.
 fn read_url(store: &mut StoreSettings) -> Result<(), BadSettings> {
     let file = &store.url_file;
     if file.as_os_str().is_empty() {
@@ -139,7 +139,7 @@ fn parse(text: &str) -> Result<Table, BadSettings> {
     })
 }
 
-/// Lays the file's keys over the defaults. The defaults name every key there is.
+/// Overrides the defaults by the file's settings. The defaults contain every setting.
 fn merge(settings: &mut Table, given: Table) -> Result<(), BadSettings> {
     for (section, keys) in given {
         let Some(Value::Table(known)) = settings.get_mut(&section) else {
@@ -164,7 +164,7 @@ fn merge(settings: &mut Table, given: Table) -> Result<(), BadSettings> {
     Ok(())
 }
 
-/// Sets one key from the environment; its default tells the type.
+/// Overrides one setting from the environment; its default determines the type.
 fn set(settings: &mut Table, section: &str, key: &str, text: &str, name: &str) -> Result<(), BadSettings> {
     let slot = settings.get_mut(section).and_then(|keys| keys.get_mut(key));
     let slot = slot.ok_or_else(|| {
@@ -190,7 +190,7 @@ fn set(settings: &mut Table, section: &str, key: &str, text: &str, name: &str) -
     Ok(())
 }
 
-/// What the types cannot say.
+/// Validates what the types do not express.
 fn check(settings: &Settings) -> Result<(), BadSettings> {
     let positive = [
         ("store.timeout_ms", settings.store.timeout_ms),
@@ -306,7 +306,7 @@ fn check(settings: &Settings) -> Result<(), BadSettings> {
     Ok(())
 }
 
-/// Spans can go where they shall, and this build can send them.
+/// Validates the export of spans, in this build.
 fn check_telemetry(telemetry: &TelemetrySettings) -> Result<(), BadSettings> {
     if !(0.0..=1.0).contains(&telemetry.sample_ratio) {
         return Err(BadSettings(
@@ -323,7 +323,7 @@ fn check_telemetry(telemetry: &TelemetrySettings) -> Result<(), BadSettings> {
     Ok(())
 }
 
-/// The longest pause must be one, and fit into the life.
+/// Validates idle time against lifetime.
 fn check_sessions(settings: &Settings) -> Result<(), BadSettings> {
     let sessions = &settings.sessions;
     if !ABSOLUTE_HOURS.contains(&sessions.absolute_hours) {

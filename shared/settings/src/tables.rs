@@ -6,13 +6,13 @@ use domain::price::{DEFAULT_PRICES, PriceTable};
 use std::borrow::Cow;
 use std::path::Path;
 
-/// Where the plans are when nothing else is configured.
+/// Default path of the plans.
 const PLANS_FILE: &str = "config/plans.toml";
-/// Where the prices are when nothing else is configured.
+/// Default path of the prices.
 const PRICES_FILE: &str = "config/prices.toml";
 
 impl Settings {
-    /// The plans of `plans.file`.
+    /// Loads the plans of `plans.file`.
     ///
     /// # Errors
     /// [`BadSettings`] names the file and what is wrong with it.
@@ -21,7 +21,7 @@ impl Settings {
         Plans::parse(&text).map_err(|error| bad(&self.plans.file, &error))
     }
 
-    /// The prices of `prices.file`, without what the operator imported into the store.
+    /// Loads the prices of `prices.file`, without the operator's imports in the store.
     ///
     /// # Errors
     /// [`BadSettings`] names the file and what is wrong with it.
@@ -31,7 +31,7 @@ impl Settings {
     }
 }
 
-/// The text of a table. The default file may be missing: then the table that is compiled in serves (decision D58).
+/// Reads a table. If the default file is missing, the compiled-in table is used (decision D58).
 fn read<'a>(file: &Path, default: &str, builtin: &'a str) -> Result<Cow<'a, str>, BadSettings> {
     if file == Path::new(default) && !file.exists() {
         return Ok(builtin.into());
