@@ -1,8 +1,8 @@
-//! Reading amounts from decimal text, exactly (decision D4, D61): `0.1`, `"12.50"`, `1e2`; never through a float.
+//! Parses amounts from decimal text, exactly (decisions D4, D61): `0.1`, `"12.50"`, `1e2`; never through a float.
 
 use super::money::{NANOS_PER_USD, Nanos};
 
-/// Why a text is no amount. The message completes "amount …".
+/// Why a text is not an amount. Completes the sentence "amount …".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AmountError {
     /// Not a decimal number.
@@ -14,7 +14,7 @@ pub enum AmountError {
     /// Below zero.
     #[error("must not be negative")]
     Negative,
-    /// Zero where money has to move.
+    /// Zero where an amount must be positive.
     #[error("must be greater than zero")]
     Zero,
     /// Above 9,000,000 USD.
@@ -22,7 +22,7 @@ pub enum AmountError {
     TooLarge,
 }
 
-/// Reads the text of a JSON number, or of a JSON string that holds one. Zero is allowed here (a limit may be 0).
+/// Parses a JSON number, or a JSON string with one. Allows zero, as for a limit.
 ///
 /// # Errors
 /// [`AmountError`] names what is wrong with it.
@@ -34,7 +34,7 @@ pub fn parse_limit(json: &str) -> Result<Nanos, AmountError> {
     parse_decimal(text)
 }
 
-/// Like [`parse_limit`], and zero is refused: an amount that is to move.
+/// Like [`parse_limit`], but refuses zero.
 ///
 /// # Errors
 /// [`AmountError`] names what is wrong with it.
@@ -71,7 +71,7 @@ fn parse_decimal(text: &str) -> Result<Nanos, AmountError> {
     }
 }
 
-/// The exponent, saturated: no amount of interest has one beyond ±10,000.
+/// Parses the exponent, saturated: beyond ±10,000 no amount is valid.
 fn parse_exponent(text: &str) -> Result<i64, AmountError> {
     let (sign, digits) = match text.as_bytes().first() {
         Some(b'-') => (-1, &text[1..]),

@@ -1,5 +1,5 @@
-//! The addresses that no server answers (decision D11): ranges, their one canonical form, which keys and trusted proxies
-//! are given in as well, and a fast look whether an address is in one of them.
+//! The addresses that no server answers (decision D11): ranges, their one canonical form, which keys and trusted
+//! proxies are given in as well, and a fast look whether an address is in one of them.
 
 use ipnet::{IpNet, Ipv4Net};
 use std::net::IpAddr;

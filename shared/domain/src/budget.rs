@@ -1,5 +1,5 @@
-//! Budgets of records (decision D71): how many records of each kind an account can make the store keep, whatever its plan. The
-//! operator sets them in `[limits]`; the script that would exceed one refuses, and changes nothing.
+//! Budgets of records (decision D71): how many records of each kind an account can make the store keep, whatever its
+//! plan. The operator sets them in `[limits]`; the script that would exceed one refuses, and changes nothing.
 
 /// A kind of record with a budget. Each holds for an account and mode by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

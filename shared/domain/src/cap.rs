@@ -1,7 +1,7 @@
 //! Cap as a pure function: the model that the `authorize` script is tested against, and what explains a decision.
 //!
-//! Order and meaning: specification §4.4 step 5 and decision D21. A limit that is not set does not bind; spending exactly
-//! up to a limit is allowed, one nano more is not; a limit of 0 denies every cost above zero.
+//! Order and meaning: specification §4.4 step 5 and decision D21. A limit that is not set does not bind; spending
+//! exactly up to a limit is allowed, one nano more is not; a limit of 0 denies every cost above zero.
 
 use super::check::{self, Check, CheckName};
 use super::denial::Denial;
@@ -48,8 +48,8 @@ pub struct CapSnapshot {
     pub tracked_spent: Nanos,
 }
 
-/// Every check of Cap, in order of precedence, also those behind one that fails. `held` is what of the agent's spending is
-/// in calls under way; of a run and of an account the store keeps no such sum.
+/// Every check of Cap, in order of precedence, also those behind one that fails. `held` is what of the agent's spending
+/// is in calls under way; of a run and of an account the store keeps no such sum.
 #[must_use]
 pub fn checks(
     policy: Option<&CapPolicy>,

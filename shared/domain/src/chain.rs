@@ -1,5 +1,5 @@
-//! Hash chains over entries that anyone can verify offline (decision D25): each entry names the hash of the one before it,
-//! and its own hash is `hex(SHA-256(previous || "\n" || JCS(entry)))`, JCS being RFC 8785.
+//! Hash chains over entries that anyone can verify offline (decision D25): each entry names the hash of the one before
+//! it, and its own hash is `hex(SHA-256(previous || "\n" || JCS(entry)))`, JCS being RFC 8785.
 
 use serde::Serialize;
 use sha2::{Digest, Sha256};

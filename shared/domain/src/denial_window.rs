@@ -1,8 +1,9 @@
-//! Denials of a virtual key beyond its requests a minute (decision D70). The first [`OWN_RECORDS`] of a reason in a rate window
-//! have an audit entry each; the rest share one entry, the *window's record*, written when the window has ended.
+//! Denials of a virtual key beyond its requests a minute (decision D70). The first [`OWN_RECORDS`] of a reason in a
+//! rate window have an audit entry each; the rest share one entry, the *window's record*, written when the window has
+//! ended.
 //!
-//! Nothing is stored for a denial of the rest. The random part of its id carries a tag of the window, from which the id of the
-//! window's record follows:
+//! Nothing is stored for a denial of the rest. The random part of its id carries a tag of the window, from which the id
+//! of the window's record follows:
 //!
 //! | bits | id of a denial | id of the window's record |
 //! |---|---|---|
@@ -52,7 +53,7 @@ impl DenialWindow<'_> {
     /// A new id for a denial of the rest, made at `at_ms`.
     ///
     /// # Errors
-    /// [`NoEntropy`] when the operating system has no randomness.
+    /// [`NoEntropy`] if the operating system has no randomness.
     pub fn mint(self, at_ms: u64) -> Result<String, NoEntropy> {
         let end = u128::from(self.ends_ms) & mask(END_BITS);
         let fixed = (end << TAG_BITS | self.tag()) << (RANDOM_BITS - END_BITS - TAG_BITS);
@@ -67,8 +68,8 @@ impl DenialWindow<'_> {
     }
 }
 
-/// The id of the window's record that a denial's id belongs to, if it was minted for one; every id of a denial that has a time
-/// gives some id. `None` for what is no id of a denial.
+/// The id of the window's record that a denial's id belongs to, if it was minted for one; every id of a denial that has
+/// a time gives some id. `None` for what is no id of a denial.
 #[must_use]
 pub fn record_of(decision_id: &str) -> Option<String> {
     if !Kind::Deny.has_form(decision_id) {

@@ -1,6 +1,6 @@
-//! An entry of the audit trail (decisions D40, D50): a pure function of the line that a script appended, and linked to the
-//! entry before it by its hash. What is hashed is the canonical JSON that listings and exports show, so everything that
-//! makes it (names, order of checks, forms of amounts) never changes.
+//! An entry of the audit trail (decisions D40, D50): a pure function of the line that a script appended, and linked to
+//! the entry before it by its hash. What is hashed is the canonical JSON that listings and exports show, so everything
+//! that makes it (names, order of checks, forms of amounts) never changes.
 
 mod call;
 mod checks;
@@ -54,8 +54,8 @@ pub struct Sealed {
 }
 
 impl Entry {
-    /// The entry of the line in place `seq`: `<seq> <at_ms> <rest>`. A line that makes no sense, or names another place,
-    /// is an entry of the type [`UNREADABLE`], so that no line can stop the chain.
+    /// The entry of the line in place `seq`: `<seq> <at_ms> <rest>`. A line that makes no sense, or names another
+    /// place, is an entry of the type [`UNREADABLE`], so that no line can stop the chain.
     #[must_use]
     pub fn of_line(seq: u64, line: &[u8]) -> Self {
         let text = std::str::from_utf8(line).ok();

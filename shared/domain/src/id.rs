@@ -74,7 +74,7 @@ impl Kind {
     /// A new id of this kind, made at `at_ms`.
     ///
     /// # Errors
-    /// [`NoEntropy`] when the operating system has no randomness.
+    /// [`NoEntropy`] if the operating system has no randomness.
     pub fn mint(self, at_ms: u64) -> Result<String, NoEntropy> {
         Ok(self.write(ulid::Ulid::from_parts(at_ms, id_bits()?)))
     }
@@ -82,7 +82,7 @@ impl Kind {
     /// A new id of this kind that carries a number in its last 53 bits; the 27 before them are random.
     ///
     /// # Errors
-    /// [`NoEntropy`] when the operating system has no randomness.
+    /// [`NoEntropy`] if the operating system has no randomness.
     pub fn mint_with(self, at_ms: u64, number: Number) -> Result<String, NoEntropy> {
         let random = id_bits()? >> number::BITS << number::BITS;
         Ok(self.write(ulid::Ulid::from_parts(at_ms, random | u128::from(number.get()))))

@@ -1,11 +1,11 @@
 //! The numbers of wallets and escrows (decision D3): each tells the bucket that its record lives in.
 //!
-//! `number = place * 1024 + bucket`. Places count the milliseconds since 2026, one for each number of a bucket; so no two
-//! accounts draw the same number, whatever a lost server forgets, and numbers sort by when they were drawn. All stay below
-//! 2^53, the largest integer that every JSON reader knows.
+//! `number = place * 1024 + bucket`. Places count the milliseconds since 2026, one for each number of a bucket; so no
+//! two accounts draw the same number, whatever a lost server forgets, and numbers sort by when they were drawn. All
+//! stay below 2^53, the largest integer that every JSON reader knows.
 //!
-//! An earlier version counted wallets and escrows of the whole store one by one. Those numbers are all below [`FIRST`]: a
-//! store that holds 2^40 records has hundreds of terabytes of memory.
+//! An earlier version counted wallets and escrows of the whole store one by one. Those numbers are all below [`FIRST`]:
+//! a store that holds 2^40 records has hundreds of terabytes of memory.
 
 use std::fmt;
 

@@ -27,7 +27,8 @@ impl Period {
 
 /// Year, month and day of the month, of the day that lies `day` days after 1970-01-01.
 ///
-/// Howard Hinnant's `civil_from_days`: years begin in March, so that the leap day is the last of one, and eras have 400 years.
+/// Howard Hinnant's `civil_from_days`: years begin in March, so that the leap day is the last of one, and eras have 400
+/// years.
 pub(crate) const fn civil_date(day: u64) -> (u64, u64, u64) {
     let since_era_0 = day + 719_468;
     let (era, day_of_era) = (since_era_0 / 146_097, since_era_0 % 146_097);

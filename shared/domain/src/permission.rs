@@ -17,7 +17,7 @@ impl Permission {
     /// All of them, in the order in which they are listed.
     pub const ALL: [Self; 3] = [Self::Read, Self::Write, Self::Approve];
 
-    /// The word used in options, records and answers.
+    /// The word in options, records and responses.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -1,10 +1,10 @@
-//! The rates of the management API: which of a plan's limits a request counts against (decisions D10, D53), and the technical
-//! limits beside them (decision D71).
+//! Rates of the management API: which plan limit a request counts against (decisions D10, D53), and the technical
+//! limits (decision D71).
 
 use super::plan::Plan;
 use std::time::Duration;
 
-/// A rate; each API key has a counter of its own for each.
+/// A rate; each API key has one counter per rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Rate {
     /// The operations of specification §4.1.
@@ -32,7 +32,7 @@ impl Rate {
         Self::Session,
     ];
 
-    /// The word in the name of a counter.
+    /// The word in a counter's key.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -44,7 +44,7 @@ impl Rate {
         }
     }
 
-    /// How long a window is. It opens at the first request after the end of the one before.
+    /// Duration of a window. A window opens at the first request after the previous one's end.
     #[must_use]
     pub const fn window(self) -> Duration {
         match self {
@@ -53,7 +53,7 @@ impl Rate {
         }
     }
 
-    /// The window as messages name it.
+    /// Returns the window's name in messages.
     #[must_use]
     pub const fn window_name(self) -> &'static str {
         match self {
@@ -62,7 +62,7 @@ impl Rate {
         }
     }
 
-    /// How many requests `plan` allows in a window; `None` is unlimited, as far as the plan goes.
+    /// Returns the plan's limit per window; `None`: unlimited by the plan.
     #[must_use]
     pub const fn limit(self, plan: &Plan) -> Option<u64> {
         match self {

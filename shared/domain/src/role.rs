@@ -1,27 +1,27 @@
-//! What a person may do in the dashboard (decision D9).
+//! Roles of dashboard users (decision D9).
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A role. A higher one may do all that a lower one may, so they are ordered.
+/// A role. Ordered: a higher one may do all that a lower one may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
     /// Reads.
     Viewer,
-    /// Reads, releases and disputes, freezes and unfreezes, decides about intents that wait.
+    /// Reads; releases and disputes escrows, freezes and unfreezes agents, decides waiting intents.
     Manager,
-    /// All but team, plan and deposits.
+    /// Everything but team, plan and deposits.
     Admin,
     /// Everything.
     Owner,
 }
 
 impl Role {
-    /// All of them, the strongest first.
+    /// Every role, the strongest first.
     pub const ALL: [Self; 4] = [Self::Owner, Self::Admin, Self::Manager, Self::Viewer];
 
-    /// The word used in options, records and answers.
+    /// The word in options, records and responses.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -32,7 +32,7 @@ impl Role {
         }
     }
 
-    /// The role of a word, if it is one.
+    /// Parses a role.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|role| role.as_str() == word)

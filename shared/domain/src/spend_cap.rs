@@ -1,18 +1,19 @@
 //! The checks of `POST /spend` as a pure function: those of Cap, with the policy's limit of one transaction before them
-//! and the wallet and the approval behind them (decision D23). The texts of the spend are looked at elsewhere, before all.
+//! and the wallet and the approval behind them (decision D23). The texts of the spend are looked at elsewhere, before
+//! all.
 
 use super::cap::{self, CapPlan, CapPolicy, CapSnapshot, SpendPolicy};
 use super::check::{Check, CheckName};
 use super::money::Nanos;
 
-/// The wallet that a spend is taken from.
+/// The wallet of a spend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WalletSnapshot {
-    /// What it holds.
+    /// Balance.
     pub balance: Nanos,
-    /// What it may spend in a UTC day.
+    /// Most that it may spend in a UTC day.
     pub spend_limit: Option<Nanos>,
-    /// What it has spent today.
+    /// Spent today.
     pub day_spent: Nanos,
 }
 
@@ -21,19 +22,19 @@ pub struct WalletSnapshot {
 pub struct SpendSnapshot {
     /// The policy in effect.
     pub policy: Option<CapPolicy>,
-    /// Its limits that bind spends only.
+    /// Limits of the policy that apply to spends only.
     pub limits: SpendPolicy,
-    /// The plan; no limit where none counts.
+    /// Limits of the plan; unlimited where no plan applies.
     pub plan: CapPlan,
-    /// Where agent, run and account stand.
+    /// Counters of agent, run and account.
     pub cap: CapSnapshot,
-    /// How much of what the agent spent is in calls under way.
+    /// Part of the agent's spend that is in calls in flight.
     pub held: Nanos,
     /// The agent's wallet, if it has one.
     pub wallet: Option<WalletSnapshot>,
 }
 
-/// Every check of a spend of `amount`, in order of precedence. The last one, [`CheckName::ApprovalRequired`], is no
+/// Returns every check of a spend of `amount`, in order of precedence. The last, [`CheckName::ApprovalRequired`], is no
 /// refusal: a spend that passes all others waits for approval.
 #[must_use]
 pub fn checks(snapshot: &SpendSnapshot, amount: Nanos) -> Vec<Check> {

@@ -1,8 +1,8 @@
-//! What an entry of the audit trail adds to the statistics of a UTC day: a pure function of the entry, so that whoever seals
-//! it adds the same, and anyone can add up an export.
+//! What an audit entry adds to the statistics of a UTC day: a pure function of the entry, so every sealer adds the
+//! same, and anyone can recompute it from an export.
 //!
-//! A call counts on the day of its approval, where its cost is charged too (decision D37), also when it ends after midnight;
-//! everything else on the day of its entry.
+//! A call counts on the day of its approval, to which its cost is charged (decision D37), also if it ends after
+//! midnight; everything else on the day of its entry.
 
 use super::denial::Denial;
 use super::denial_window;
@@ -11,10 +11,10 @@ use super::intent::Reason;
 use super::period::DAY_MS;
 use serde_json::Value;
 
-/// The last day that is counted; one beyond it stands in no line that a script wrote.
+/// Last valid day; scripts write no later one.
 const DAY_MAX: u64 = 3_000_000;
 
-/// Approved calls and what was spent. Both can fall, when a charge is corrected or given back.
+/// Approved calls and spend. Both can be negative, when a charge is corrected or given back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Amounts {
     /// Approved calls.
@@ -35,7 +35,7 @@ impl Amounts {
         Self { calls: 0, nanos }
     }
 
-    /// The sum, or the largest that can be represented.
+    /// Saturating sum.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
         Self {
@@ -45,36 +45,36 @@ impl Amounts {
     }
 }
 
-/// What an entry adds.
+/// Effect of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect<'a> {
-    /// Calls or spends were refused, for this reason: so many.
+    /// Refused calls or spends: reason and count.
     Refused(&'static str, u64),
     /// An agent was charged.
     Charged(&'a str, Amounts),
-    /// A hold was kept: its agent stays charged, until more is known.
+    /// A hold was kept: its agent stays charged until it is corrected.
     Kept {
         /// The agent.
         agent: &'a str,
         /// The id of the decision.
         id: &'a str,
-        /// What stays charged.
+        /// Charged amount.
         amounts: Amounts,
     },
-    /// A call ended, perhaps one whose hold was kept before: what it adds depends on that.
+    /// A call ended, possibly one whose hold was kept; the effect depends on that.
     Ended {
         /// The agent.
         agent: &'a str,
         /// The id of the decision.
         id: &'a str,
-        /// What is added unless its hold was kept.
+        /// Addition if its hold was open.
         otherwise: Amounts,
-        /// What is added when it was.
+        /// Addition if its hold was kept.
         after_kept: Amounts,
     },
 }
 
-/// The day, in days since 1970, and what the entry adds to it; `None` for the many entries that are in no statistics.
+/// Returns the day, in days since 1970, and the effect; `None` for entries without one.
 #[must_use]
 pub fn effect_of(entry: &Entry) -> Option<(u64, Effect<'_>)> {
     let today = Some(entry.at_ms / DAY_MS).filter(|day| *day <= DAY_MAX)?;
@@ -111,7 +111,7 @@ pub fn effect_of(entry: &Entry) -> Option<(u64, Effect<'_>)> {
     }
 }
 
-/// What the end of a hold adds. That of a kept one is told from that of an open one by what was sealed before.
+/// Effect of a hold's end. Earlier sealed entries tell whether it was kept.
 fn ended(entry: &Entry, how: How) -> Option<Effect<'_>> {
     let (agent, id) = (entry.agent.as_deref()?, entry.id.as_str());
     let charged = nanos(entry, "chargedNanos")?;

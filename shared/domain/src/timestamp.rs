@@ -1,4 +1,4 @@
-//! Moments as text: ISO 8601 in UTC, as answers, records and log lines show them.
+//! Timestamps as text: ISO 8601 in UTC, as in responses, records and logs.
 
 use crate::period::civil_date;
 
@@ -10,19 +10,19 @@ pub fn iso_from_ms(at_ms: u64) -> String {
     format!("{at:.3}")
 }
 
-/// The milliseconds of an ISO 8601 timestamp, or `None` when the text is none or lies before 1970.
+/// Parses an ISO 8601 timestamp to ms since 1970; `None` if malformed or before 1970.
 #[must_use]
 pub fn ms_from_iso(text: &str) -> Option<u64> {
     let at: jiff::Timestamp = text.parse().ok()?;
     u64::try_from(at.as_millisecond()).ok()
 }
 
-/// A moment such as `2026-11-20T22:36:43.123456Z`.
+/// A timestamp such as `2026-11-20T22:36:43.123456Z`.
 #[derive(Debug)]
 pub struct IsoMicros([u8; 27]);
 
 impl IsoMicros {
-    /// The moment this many microseconds after 1970-01-01T00:00:00Z; up to the year 9999.
+    /// Formats microseconds since 1970, up to the year 9999.
     #[must_use]
     pub fn from_micros(micros: u64) -> Self {
         let (seconds, micros) = (micros / 1_000_000, micros % 1_000_000);

@@ -21,8 +21,8 @@ pub enum How {
     Corrected,
     /// The approval's answer was lost, so the charge was given back.
     Voided,
-    /// Cap approved it, and this side could not send it, for example because the provider key cannot be decrypted: nothing
-    /// is charged, and the caller was denied with `service_unavailable` under the `deny_…` id of this entry.
+    /// Cap approved it, and this side could not send it, for example because the provider key cannot be decrypted:
+    /// nothing is charged, and the caller was denied with `service_unavailable` under the `deny_…` id of this entry.
     Unsent,
 }
 
@@ -99,7 +99,8 @@ pub(super) fn read(seq: u64, at_ms: u64, rest: &str) -> Option<Entry> {
     }
 }
 
-/// `<how> <cost> <allow id> H <estimate> <day> <month> <named> <checks> <memo>`; the hold of an earlier version says no checks.
+/// `<how> <cost> <allow id> H <estimate> <day> <month> <named> <checks> <memo>`; the hold of an earlier version says no
+/// checks.
 fn ended(seq: u64, at_ms: u64, rest: &str) -> Option<Entry> {
     let mut words = rest.splitn(9, ' ');
     let how = How::parse(words.next()?)?;

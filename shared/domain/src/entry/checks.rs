@@ -32,8 +32,8 @@ pub struct Check {
     pub held: Option<u64>,
 }
 
-/// Parts checks and memo in the text of a hold. A hold that an earlier version opened says no checks; its text goes on with
-/// the account, which has no comma.
+/// Parts checks and memo in the text of a hold. A hold that an earlier version opened says no checks; its text goes on
+/// with the account, which has no comma.
 #[must_use]
 pub fn before_memo(text: &str) -> (Option<&str>, &str) {
     match text.split_once(' ') {
@@ -43,8 +43,8 @@ pub fn before_memo(text: &str) -> (Option<&str>, &str) {
 }
 
 impl Check {
-    /// Reads all groups; an empty one was not looked at. What is held of the month is what is held of the day, and said with
-    /// that. `None` for a text that is none.
+    /// Reads all groups; an empty one was not looked at. What is held of the month is what is held of the day, and said
+    /// with that. `None` for a text that is none.
     #[must_use]
     pub fn parse(text: &str) -> Option<Vec<Self>> {
         let groups: Vec<&str> = text.split(',').collect();
@@ -78,9 +78,9 @@ impl Check {
         Some(checks)
     }
 
-    /// Whether the check was made: all were before an approval. Those of Cap and the plan are made one after the other, up to
-    /// the one that denies; what comes before them (a frozen agent, no policy) knows only what the key was checked against. A
-    /// denial for no provider key, or for a fault, lists no checks.
+    /// Whether the check was made: all were before an approval. Those of Cap and the plan are made one after the other,
+    /// up to the one that denies; what comes before them (a frozen agent, no policy) knows only what the key was
+    /// checked against.
     #[must_use]
     pub fn was_made(&self, denied: Option<Denial>) -> bool {
         match denied {

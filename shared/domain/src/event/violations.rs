@@ -1,6 +1,6 @@
-//! Coalescing of `policy.violation` (decision D72): the first ten violations of an agent in a minute fire one event each, at
-//! once; further ones of the same agent and reason are one event at the minute's end. A pure function of the entries in
-//! their order: whoever dispatches counts alike.
+//! Coalescing of `policy.violation` (decision D72): the first ten violations of an agent in a minute fire one event
+//! each, at once; further ones of the same agent and reason are one event at the minute's end. A pure function of the
+//! entries in their order: whoever dispatches counts alike.
 
 use super::{Event, EventName};
 use crate::timestamp::iso_from_ms;
@@ -11,8 +11,8 @@ use std::collections::{BTreeMap, HashMap};
 pub const AT_ONCE_MAX: u64 = 10;
 /// Length of a minute of the store's clock, in ms.
 pub const MINUTE_MS: u64 = 60_000;
-/// Agents that are counted apart in a minute of an account and mode. Violations of further ones are coalesced from the first
-/// on, by reason alone.
+/// Agents that are counted apart in a minute of an account and mode. Violations of further ones are coalesced from the
+/// first on, by reason alone.
 pub const AGENTS_MAX: u64 = 10_000;
 
 /// Several violations that are one event: the last one names it and gives the fields that are not told here.
@@ -196,8 +196,8 @@ impl Tally {
         }
     }
 
-    /// Counts a violation of entry `seq` at `at_ms`; whether it fires an event of its own. The minute before must have been
-    /// told of: see [`Minute::has_ended`]. A clock that was set back goes on with the minute that it was in.
+    /// Counts a violation of entry `seq` at `at_ms`; whether it fires an event of its own. The minute before must have
+    /// been told of: see [`Minute::has_ended`]. A clock that was set back goes on with the minute that it was in.
     pub fn count(&mut self, group: &Group, seq: u64, at_ms: u64) -> bool {
         self.count_within(group, (seq, at_ms), AGENTS_MAX)
     }

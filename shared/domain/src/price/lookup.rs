@@ -1,5 +1,5 @@
-//! From the model name of a request to a price (D32): by name or alias, else without the snapshot's date, else a
-//! fine-tuned model by its base. Hash look-ups on slices of the name; nothing is allocated.
+//! Looks up the price of a request's model (D32): by name or alias, else without the snapshot's date, else a fine-tuned
+//! model by its base. Hash look-ups on slices of the name; no allocation.
 
 use super::entry::MAX_NAME_BYTES;
 use super::model::ModelPrice;
@@ -9,13 +9,13 @@ use super::table::PriceTable;
 const FINE_TUNED: &str = "ft:";
 
 impl PriceTable {
-    /// The price of `model`; an unknown one takes the dearest of the whole table (specification §4.4 step 4).
+    /// Returns the price of `model`; an unknown one has the highest prices of the table (specification §4.4 step 4).
     #[must_use]
     pub fn price_of(&self, model: &str) -> &ModelPrice {
         self.known(model).unwrap_or(&self.unknown)
     }
 
-    /// The price of `model`, when the table has one.
+    /// Returns the price of `model`, if the table has one.
     #[must_use]
     pub fn known(&self, model: &str) -> Option<&ModelPrice> {
         if model.len() > MAX_NAME_BYTES {

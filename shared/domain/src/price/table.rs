@@ -1,4 +1,4 @@
-//! The price table in use: built once from its content, then only read.
+//! The price table: built once, then immutable.
 
 use super::DEFAULT_PRICES;
 use super::entry::ModelEntry;
@@ -38,13 +38,13 @@ impl PriceTable {
     /// The table that is compiled in.
     ///
     /// # Errors
-    /// Never, as a test makes sure.
+    /// Does not happen, as a test verifies.
     pub fn builtin() -> Result<Self, PriceError> {
         Self::from_toml(DEFAULT_PRICES)
     }
 
-    /// `base` with the imported entries of `overlay` on top (D65). The figures of an entry replace those of the
-    /// base as a whole; what an import has no word for (aliases, allowances, search fee) stays.
+    /// Overlays `base` with imported entries (D65). An entry replaces all figures; what imports do not have (aliases,
+    /// allowances, search fee) stays.
     ///
     /// # Errors
     /// [`PriceError`] when an entry of the overlay is not sound.
@@ -66,7 +66,7 @@ impl PriceTable {
         Self::build(content)
     }
 
-    /// `base` with what the operator imported into the store, as it is stored there.
+    /// Overlays `base` with the operator's import, in its stored form.
     ///
     /// # Errors
     /// [`PriceError`] when the stored text is not sound.
@@ -122,7 +122,7 @@ impl PriceTable {
         })
     }
 
-    /// 16 hex digits that differ between tables with different content (D48).
+    /// Returns 16 hex digits that differ between tables with different content (D48).
     #[must_use]
     pub fn version(&self) -> &str {
         &self.version
@@ -133,7 +133,7 @@ impl PriceTable {
         self.names.iter().map(String::as_str)
     }
 
-    /// The price under exactly this name or alias.
+    /// Finds the price with exactly this name or alias.
     pub(super) fn exact(&self, name: &str) -> Option<&ModelPrice> {
         self.index
             .get(name)

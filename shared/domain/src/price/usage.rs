@@ -1,14 +1,14 @@
-//! The token counts that the upstream reports in `usage`, accepted only when they make sense (D33, D64).
+//! Token counts in the upstream's `usage`, accepted only if plausible (decisions D33, D64).
 
 use serde::Deserialize;
 
-/// More tokens than any call can have.
+/// Beyond the tokens of any call.
 const MAX_TOKENS: u64 = 1_000_000_000;
 
 /// What a call used, as OpenAI documents it: each detail is part of its total.
 ///
-/// It is read from the provider's JSON; what is empty, negative, absurd or contradicts itself is an error: the estimate stays
-/// then.
+/// Parsed from the provider's JSON. Empty, negative, absurd or contradictory counts are errors; then the estimate stays
+/// charged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "Wire")]
 pub struct Usage {
@@ -28,7 +28,7 @@ pub struct Usage {
     pub reasoning_tokens: u64,
 }
 
-/// The upstream's object. Unknown fields are no concern of ours; a `null` is as good as absent.
+/// The upstream's object. Unknown fields are ignored; `null` is absent.
 #[derive(Deserialize)]
 struct Wire {
     prompt_tokens: u64,
@@ -82,7 +82,7 @@ impl TryFrom<Wire> for Usage {
 }
 
 impl Usage {
-    /// Whether there is something, it is not absurdly much, and no detail exceeds its total.
+    /// Whether it is not empty, not absurd, and no detail exceeds its total.
     fn is_plausible(&self) -> bool {
         let totals = [self.prompt_tokens, self.completion_tokens];
         let details = [

@@ -112,7 +112,8 @@ fn each_token_of_the_prompt_is_charged_once_as_one_kind() {
         nanos(4_000, 3_000, 2_000, 0),
         1_000 * 10 + 3_000 + 2_000 * 100 + 4_000 * 10_000 + completion
     );
-    // Cached and written are more than the text: as much of the cached as there is text, and of the written what is left.
+    // Cached and written are more than the text: as much of the cached as there is text, and of the written what is
+    // left.
     assert_eq!(
         nanos(6_000, 3_000, 2_000, 0),
         3_000 + 1_000 * 100 + 6_000 * 10_000 + completion

@@ -154,8 +154,8 @@ fn an_import_replaces_figures_and_keeps_the_rest() {
     assert_eq!(names.len(), builtin().models().len() + 3);
 }
 
-/// An import has no word for what a model's searches cost, or that it always searches: the file's stays, and that of an import
-/// which has one wins.
+/// An import has no word for what a model's searches cost, or that it always searches: the file's stays, and that of an
+/// import which has one wins.
 #[test]
 fn an_import_forgets_no_search() {
     const FILE: &str = "\
