@@ -78,8 +78,8 @@ pub enum BodyError {
         /// The key, fit for quoting.
         key: String,
     },
-    /// A top-level key that another parser takes for a key that the gate reads: one that is blind to case, stops at a NUL, or
-    /// does not look at what separates words.
+    /// A top-level key that another parser takes for a key that the gate reads: one that is blind to case, stops at a
+    /// NUL, or does not look at what separates words.
     #[error("the key `{key}` must be written `{wanted}`")]
     NearKey {
         /// The key, fit for quoting.
@@ -138,8 +138,8 @@ pub enum BodyError {
 }
 
 impl BodyError {
-    /// The `error.code` of the answer: `missing_model`, `missing_messages`, `stream_not_supported`, `missing_token_limit`,
-    /// and for all else `invalid_json`.
+    /// The `error.code` of the answer: `missing_model`, `missing_messages`, `stream_not_supported`,
+    /// `missing_token_limit`, and for all else `invalid_json`.
     #[must_use]
     pub const fn code(&self) -> &'static str {
         match self {

@@ -161,7 +161,8 @@ impl<'a> Fields<'a> {
         })
     }
 
-    /// Reads the value of `prediction`, and notes what it adds to the prompt: rejected tokens of it are billed as output.
+    /// Reads the value of `prediction`, and notes what it adds to the prompt: rejected tokens of it are billed as
+    /// output.
     fn read_prediction(&mut self, scanner: &mut Scanner<'a>) -> Scan {
         let before = self.prompt;
         self.prompt.prediction(scanner)?;
@@ -232,8 +233,8 @@ fn is_free(name: &str) -> bool {
     )
 }
 
-/// The decisive key that `name` is not, but could be taken for: by a parser that is blind to case, or one that also takes
-/// `maxTokens` or `max-tokens` for `max_tokens`, as Protocol Buffers and some Java libraries do.
+/// The decisive key that `name` is not, but could be taken for: by a parser that is blind to case, or one that also
+/// takes `maxTokens` or `max-tokens` for `max_tokens`, as Protocol Buffers and some Java libraries do.
 fn near(name: &str) -> Option<&'static str> {
     let folded = folded(Cow::Borrowed(name));
     let alike = DECISIVE.iter().find(|key| letters(key).eq(letters(&folded)));
@@ -258,7 +259,8 @@ fn text_of(text: Text<'_>, bytes_max: usize) -> Scan<Option<Cow<'_, str>>> {
     })
 }
 
-/// An integer from 1 to `max`; `null` is none. Only digits are an integer: parsers disagree about `1.0`, `1e0` and `-0`.
+/// An integer from 1 to `max`; `null` is none. Only digits are an integer: parsers disagree about `1.0`, `1e0` and
+/// `-0`.
 fn count(key: &'static str, value: Option<Value<'_>>, max: u64) -> Scan<Option<u64>> {
     let number = match value {
         None | Some(Value::Null) => return Ok(None),

@@ -1,4 +1,4 @@
-//! One part of a message's content: text, or an image, audio or file, which counts as one part and not by its bytes.
+//! One part of a message's content: text, or an image, audio or file, which counts as one part whatever its bytes.
 
 use super::error::Scan;
 use super::key::folded;
@@ -8,14 +8,14 @@ use super::scan::{Scanner, Value};
 /// Members of a media object that hold its payload or say how to read it.
 const PAYLOADS: &[&str] = &["url", "data", "file_data", "file_id", "detail", "format"];
 
-/// What the `type` of a part says.
+/// Type of a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Text,
     Image,
     Audio,
     File,
-    /// None of these, or more than one `type`: the part counts as it stands.
+    /// Unknown, or more than one `type`: all its bytes count.
     Unknown,
 }
 
@@ -56,8 +56,8 @@ impl Part {
         Ok(part)
     }
 
-    /// Adds what the part counts; `whole` is what it takes in the body. Media count as parts whatever the `type`
-    /// says, but only the payload that belongs to the `type` is free.
+    /// Adds the part to the sum; `whole` is its size in the body. Media count as parts whatever `type` says, but only
+    /// the payload that matches `type` is free.
     pub(super) fn add_to(&self, prompt: &mut Prompt, whole: usize) {
         let kind = self.kind.unwrap_or(Kind::Unknown);
         let media = [
@@ -115,7 +115,7 @@ impl Media {
     }
 }
 
-/// Reads a value that is free when it is a string; payloads are.
+/// Parses a value that is free if it is a string, as payloads are.
 fn free_string(prompt: &mut Prompt, scanner: &mut Scanner<'_>) -> Scan {
     if scanner.peek() == Some(b'"') {
         scanner.skip()

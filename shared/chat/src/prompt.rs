@@ -1,4 +1,4 @@
-//! The size of the prompt (decision D31): what is not known to be free counts.
+//! Size of the prompt (decision D31): everything counts unless it is known to be free.
 //!
 //! A string at a place where OpenAI bills text counts its UTF-8 bytes once unescaped. Roles and `type` words are free
 //! when they are among the known ones. Media payloads are free, their part counts instead. Everything else counts
@@ -170,7 +170,8 @@ impl Prompt {
         }
     }
 
-    /// Reads an object whose members are read by `member`, which gets their key as it stands and folded. Anything else counts.
+    /// Reads an object whose members are read by `member`, which gets their key as it stands and folded. Anything else
+    /// counts.
     fn fields(
         &mut self,
         scanner: &mut Scanner<'_>,

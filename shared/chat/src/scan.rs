@@ -1,4 +1,4 @@
-//! A strict JSON scanner (RFC 8259) over text that is known to be UTF-8. It checks everything and keeps nothing.
+//! A strict JSON scanner (RFC 8259) over valid UTF-8. It checks everything and stores nothing.
 
 use super::error::{BodyError, Scan};
 use super::text::{self, Text};
@@ -23,7 +23,7 @@ pub(super) enum Value<'a> {
     Nested,
 }
 
-/// A place in the body. It rests on the first byte of a token, or at the end.
+/// A position in the body: at the first byte of a token, or at the end.
 #[derive(Debug)]
 pub(super) struct Scanner<'a> {
     text: &'a str,
@@ -53,7 +53,7 @@ impl<'a> Scanner<'a> {
         self.text.as_bytes().get(self.at).copied()
     }
 
-    /// Nothing may be left.
+    /// Requires the end of the body.
     pub(super) fn finish(mut self) -> Scan {
         self.skip_space();
         if self.at == self.text.len() {
@@ -95,7 +95,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Reads any value and forgets it.
+    /// Skips a value.
     pub(super) fn skip(&mut self) -> Scan {
         self.value().map(|_| ())
     }
@@ -166,7 +166,7 @@ impl<'a> Scanner<'a> {
         Ok(number)
     }
 
-    /// Takes all digits that follow and counts them.
+    /// Skips digits and counts them.
     fn digits(&mut self) -> usize {
         let rest = &self.text.as_bytes()[self.at..];
         let count = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -189,7 +189,7 @@ impl<'a> Scanner<'a> {
         Err(self.unexpected())
     }
 
-    /// Takes the next byte, which must be `byte`.
+    /// Requires the next byte to be `byte`.
     fn take(&mut self, byte: u8) -> Scan {
         if self.take_if(|next| next == byte) {
             Ok(())
@@ -198,7 +198,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Takes the next byte if it is `wanted`.
+    /// Skips the next byte if it is `wanted`.
     fn take_if(&mut self, wanted: impl Fn(u8) -> bool) -> bool {
         let taken = self.peek().is_some_and(wanted);
         self.at += usize::from(taken);

@@ -19,7 +19,7 @@ impl<'a> Text<'a> {
     /// The unescaped string; it is copied only when there was an escape.
     ///
     /// # Errors
-    /// None in practice: the scanner has checked the same escapes.
+    /// Does not happen: the scanner has checked the same escapes.
     pub(super) fn decode(self) -> Scan<Cow<'a, str>> {
         if self.bytes == self.raw.len() {
             return Ok(Cow::Borrowed(self.raw));
@@ -37,7 +37,7 @@ impl<'a> Text<'a> {
     }
 }
 
-/// Bytes that are looked at together in long strings, a bit of a word each.
+/// Bytes examined together in long strings, one bit of a word each.
 const BLOCK: usize = 4 * LANE;
 
 /// Where a string ends.
@@ -45,14 +45,14 @@ const BLOCK: usize = 4 * LANE;
 pub(super) struct End {
     /// The offset of the closing quote in the body.
     pub quote: usize,
-    /// By how many bytes the string is shorter once unescaped.
+    /// By how many bytes unescaping shortens the string.
     pub saved: usize,
 }
 
-/// Reads the string whose first byte is at `at`: its escapes are checked, and nothing in it may be a control character.
+/// Parses the string whose first byte is at `at`: checks its escapes; control characters are errors.
 ///
-/// It goes from stop to stop by the bits of a block instead of looking anew behind each: strings within strings have one
-/// every five bytes. The first block is a short one, because most strings are.
+/// It goes from stop to stop by the bits of a block instead of looking anew behind each: strings within strings have
+/// one every five bytes. The first block is a short one, because most strings are.
 #[inline(always)]
 pub(super) fn end(bytes: &[u8], at: usize) -> Scan<End> {
     let mut saved = 0;

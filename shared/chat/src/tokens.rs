@@ -1,8 +1,9 @@
 //! Estimates of prompts beside what a reference tokenizer counts (decision D68,
 //! docs/explanation/estimates.md): chat messages in the shape that OpenAI documents, with OpenAI's own vocabularies.
 //!
-//! A quarter of the bytes is what the specification asks for. It covers the languages that the vocabulary was made for and
-//! nothing else; the tests say which, by how much the others can pass it, and that nothing passes it more than four times.
+//! A quarter of the bytes is what the specification asks for. It covers the languages that the vocabulary was made for
+//! and nothing else; the tests say which, by how much the others can pass it, and that nothing passes it more than four
+//! times.
 
 use domain::price::PriceTable;
 use proptest::prelude::*;
@@ -81,7 +82,8 @@ const DENSE: &[(&str, &str)] = &[
 /// What begins the answer and is billed with every prompt. No message holds it: it is three tokens a call.
 const REPLY_TOKENS: u64 = 3;
 
-/// Prices at which a prompt token is one nano-USD and the answer costs nothing, so that the estimate is the tokens held.
+/// Prices at which a prompt token is one nano-USD and the answer costs nothing, so that the estimate is the tokens
+/// held.
 static TABLE: LazyLock<PriceTable> = LazyLock::new(|| {
     let text = "auto_tier = \"default\"\n[allowances]\nimage_tokens = 1\naudio_tokens = 1\nfile_tokens = 1\n\
                 [models.m]\nrates.standard = { input = \"0.001\", output = \"0\" }";
