@@ -1,5 +1,5 @@
-//! The one place that reads the wall clock. Periods (day, month) never come from here: they come from the
-//! store's clock, so that every edge agrees. This clock only stamps ids, logs and records.
+//! The only reader of the wall clock. Periods (day, month) come from the store's clock instead, so that all edges
+//! agree. This clock only stamps ids, logs and records.
 
 use std::time::{Duration, UNIX_EPOCH};
 

@@ -1,16 +1,16 @@
-//! The one place that draws randomness from the operating system.
+//! The only source of randomness: the operating system.
 
 use std::cell::RefCell;
 
-/// The operating system gave no randomness; nothing that needs any may go on.
+/// The operating system has no randomness; whatever needs it must fail.
 #[derive(Debug, thiserror::Error)]
 #[error("the operating system's random number generator failed")]
 pub struct NoEntropy(#[source] getrandom::Error);
 
-/// `N` random bytes, fit for keys.
+/// Returns `N` random bytes, suitable for keys.
 ///
 /// # Errors
-/// [`NoEntropy`] when the operating system has none to give.
+/// [`NoEntropy`] if the operating system has no randomness.
 #[expect(clippy::disallowed_methods, reason = "this is the one place")]
 pub fn random_bytes<const N: usize>() -> Result<[u8; N], NoEntropy> {
     let mut bytes = [0_u8; N];
@@ -21,7 +21,7 @@ pub fn random_bytes<const N: usize>() -> Result<[u8; N], NoEntropy> {
 /// Bytes drawn at once for ids.
 const POOL_BYTES: usize = 1024;
 
-/// Random bits drawn ahead for ids, so that not every id costs a system call. Nothing secret comes from here.
+/// Random bits drawn ahead for ids, so that not every id costs a system call. Never used for secrets.
 struct Pool {
     bytes: [u8; POOL_BYTES],
     used: usize,
@@ -31,10 +31,10 @@ thread_local! {
     static POOL: RefCell<Pool> = const { RefCell::new(Pool { bytes: [0; POOL_BYTES], used: POOL_BYTES }) };
 }
 
-/// Random bits for an id.
+/// Returns random bits for an id.
 ///
 /// # Errors
-/// [`NoEntropy`] when the operating system has none to give.
+/// [`NoEntropy`] if the operating system has no randomness.
 pub fn id_bits() -> Result<u128, NoEntropy> {
     const BYTES: usize = size_of::<u128>();
     POOL.with_borrow_mut(|pool| {

@@ -1,11 +1,11 @@
-//! The bytes at which a JSON string cannot be read or written on as it stands: quotes, backslashes, control characters.
+//! Finds the bytes that end or escape a JSON string: quotes, backslashes, control characters.
 
 use wide::u8x16;
 
-/// Bytes that are looked at by one instruction.
+/// Bytes examined by one instruction.
 pub const LANE: usize = 16;
 
-/// Where the first of them is.
+/// Returns the offset of the first one.
 #[must_use]
 pub fn first_stop(text: &[u8]) -> Option<usize> {
     (0..text.len())
@@ -15,8 +15,8 @@ pub fn first_stop(text: &[u8]) -> Option<usize> {
         .filter(|at| *at < text.len())
 }
 
-/// A bit, counted from the low end, for each of the `N` bytes from `start` on that is a quote, a backslash or a control
-/// character, and for those beyond the end.
+/// Returns a bit mask, from the low end, of the `N` bytes from `start` on that are a quote, a backslash, a control
+/// character, or beyond the end.
 #[must_use]
 pub fn stops_in<const N: usize>(bytes: &[u8], start: usize) -> u64 {
     let rest = bytes.get(start..).unwrap_or_default();
@@ -31,7 +31,7 @@ pub fn stops_in<const N: usize>(bytes: &[u8], start: usize) -> u64 {
     })
 }
 
-/// [`stops_in`] a lane.
+/// [`stops_in`] for one lane.
 fn stops_of(lane: u8x16) -> u32 {
     let is_control = lane.min(u8x16::splat(0x1f)).simd_eq(lane);
     let is_quote = lane.simd_eq(u8x16::splat(b'"'));
