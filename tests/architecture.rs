@@ -1,4 +1,5 @@
-//! The drawing of the crates in ARCHITECTURE.md is what cargo builds, and the rules of who may use what hold.
+//! Compares the drawing of the crates in ARCHITECTURE.md with what cargo builds, and checks the rules of which crate
+//! may use what.
 #![cfg(test)]
 
 #[path = "architecture/circles.rs"]

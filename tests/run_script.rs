@@ -1,4 +1,4 @@
-//! `make run` from outside: what it prints works when pasted, also after a restart, and nothing is left behind.
+//! `make run`: the printed commands work when pasted, also after a restart, and no process is left behind.
 #![cfg(test)]
 
 use harness::free_port;

@@ -1,11 +1,12 @@
-//! What lists and scripts ask of a store with a million records: counted command by command as the server sees them, and held
-//! against the same with a thousand.
+//! Bounds of lists and scripts: the commands that a store with a million records executes, counted by the server and
+//! compared with a store of a thousand.
 //!
-//! * [`watch`]: what the server was asked between two moments, and how many records each command reads
-//! * [`fill`]: many records of a kind, put into the store directly
-//! * [`lists`]: every list of every route: by offset at its bound, by cursor in the middle and at the end, by each filter
-//! * [`scripts`]: what each script reads
-//! * [`paging`]: going through lists by cursor while records come and go; cursors that lead nowhere
+//! * [`watch`]: the commands between two points in time, and the records that each reads
+//! * [`fill`]: many records of a kind, written directly into the store
+//! * [`lists`]: every list of every route: by offset at its bound, by cursor in the middle and at the end, by each
+//!   filter
+//! * [`scripts`]: the records that each script reads
+//! * [`paging`]: paging by cursor while records are added and removed; invalid cursors
 #![cfg(test)]
 
 #[path = "../management/world.rs"]

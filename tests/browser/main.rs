@@ -1,8 +1,8 @@
 //! The dashboard in headless Chromium, used as a person would: the journeys in `journeys/`, against real servers.
 //!
-//! A journey is a script of Playwright. It is given the servers' addresses and asks this side, line by line, for what a
-//! browser cannot do: an account, an operator's command, a server that stops. What every journey must show beside its
-//! own story is in `kit/journey.mjs`.
+//! A journey is a Playwright script. It receives the servers' addresses and requests from this program, line by line,
+//! what a browser cannot do: an account, an operator's command, a server that stops. `kit/journey.mjs` has the checks
+//! that every journey makes.
 #![cfg(test)]
 
 mod accounts;

@@ -1,4 +1,4 @@
-//! The operator's command line as a script meets it: what it prints, how it exits, what it leaves in the store.
+//! The operator's command line as a script uses it: output, exit codes, and effects in the store.
 #![cfg(test)]
 
 mod accounts;

@@ -1,5 +1,5 @@
-//! A store of several servers, and what becomes of money when one of them is lost: failover, moving slots, many edges, and
-//! each value of `store.durability`.
+//! A store of several servers that loses one of them: money after failover, migrating slots, many edges, and each value
+//! of `store.durability`.
 #![cfg(test)]
 
 mod away;

@@ -1,6 +1,6 @@
-//! Wallets, agents, escrows and keys that were acknowledged, while each master of the cluster in turn is lost: cut off from
-//! its replica, killed and replaced right after the acknowledgements. Nothing acknowledged is missing, is there twice, or
-//! belongs to two.
+//! Wallets, agents, escrows and keys that were acknowledged, while each master of the cluster in turn is lost: cut off
+//! from its replica, killed and replaced right after the acknowledgements. Nothing acknowledged is missing, is there
+//! twice, or belongs to two.
 
 use crate::world::{ADMIN, MASTERS, SOON, World, accept, call};
 use domain::mode::Mode;
@@ -177,7 +177,7 @@ impl Recorder<'_> {
         });
     }
 
-    /// A wallet of the tenant that is not its purse.
+    /// A wallet of the tenant that is not its user wallet.
     fn own_wallet(&self, tenant: usize) -> u64 {
         let own = self.made.wallets.iter().find(|wallet| wallet.tenant == tenant);
         own.expect("a wallet").number

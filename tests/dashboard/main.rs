@@ -1,5 +1,5 @@
-//! The dashboard's own modules, run by Node.js: amounts are read and shown to the nano, whatever a browser's numbers can hold, and
-//! what must happen once is asked for under one key. [`words`]: what a reason is called.
+//! The dashboard's modules, run by Node.js: amounts are exact to the nano beyond a browser's numbers, and a request
+//! that must happen once carries one idempotency key.
 #![cfg(test)]
 
 mod words;

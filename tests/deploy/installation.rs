@@ -1,4 +1,4 @@
-//! A whole installation on a store that is configured by `deploy/redis`: each program comes with its own user.
+//! A whole installation on a store configured by `deploy/redis`; each program has its own store user.
 
 use crate::files::{path, run, text};
 use crate::{ADMIN, PROXY};
@@ -60,8 +60,8 @@ pub fn without_places(conf: &str) -> String {
     kept.collect::<Vec<_>>().join("\n")
 }
 
-/// `redis.conf` without what says where it listens and where its users are, and the file that `users.sh` makes, with a user for
-/// replicas beside (docs/guides/deployment.md).
+/// `redis.conf` without what says where it listens and where its users are, and the file that `users.sh` makes, with a
+/// user for replicas beside (docs/guides/deployment.md).
 fn configuration(dir: &Path, scheme: &str) -> Vec<String> {
     let file = dir.join("redis.conf");
     std::fs::write(&file, without_places(&text("deploy/redis/redis.conf"))).unwrap();

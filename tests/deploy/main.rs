@@ -1,11 +1,11 @@
-//! What `deploy/` holds, tried as far as it can be without the machines that it is for.
+//! `deploy/`, tested as far as possible without the target machines.
 //!
 //! * [`installation`]: a whole installation on a store that is configured by `deploy/redis`
 //! * [`users`]: the system runs under the store's users, and they can do nothing else
-//! * [`restart`]: a store that starts again has all that it had, under these users
-//! * [`backup`]: a backup, a disaster, and a restored store that is no fresh budget
-//! * [`tls`]: everything speaks to the store over TLS
-//! * [`documents`]: what the documents' lines do when they are typed; [`links`]: they can be followed and read
+//! * [`restart`]: a restarted store has all its data, under these users
+//! * [`backup`]: a backup, a disaster, and a restored store that is not a fresh budget
+//! * [`tls`]: every program uses TLS to the store
+//! * [`documents`]: commands in the documents work as written; [`links`]: links resolve
 //! * [`settings`]: every variable is a setting; [`mutants`]: the lists of `make mutants` name what is there
 //! * [`image`], [`compose`], [`kubernetes`] (read by [`kustomize`]), [`systemd`]: each form of deployment
 #![cfg(test)]

@@ -1,13 +1,12 @@
 //! The edge from outside: real processes, a real Redis, a provider that answers as the test says.
 //!
-//! * [`stage`], [`shape`]: what the tests stand on, and the exact shapes of answers
-//! * [`blocked`]: who is not answered at all
-//! * [`denials`], [`refusals`], [`bodies`], [`order`]: what is answered when no call is forwarded, and which of several
-//!   reasons
-//! * [`approved`], [`framing`]: what is forwarded, and what comes back
-//! * [`estimates`], [`costs`], [`ledger`], [`settlement`]: what a call is charged, and what stays charged
+//! * [`stage`], [`shape`]: the fixture, and the exact form of responses
+//! * [`blocked`]: blocked clients
+//! * [`denials`], [`refusals`], [`bodies`], [`order`]: responses without a forwarded call, and their precedence
+//! * [`approved`], [`framing`]: the forwarded request and its response
+//! * [`estimates`], [`costs`], [`ledger`], [`settlement`]: what a call is charged
 //! * [`caps`], [`runs`], [`binding`], [`crowd`]: limits at their boundary, after a change, and under many calls at once
-//! * [`round_trips`]: what the store is asked
+//! * [`round_trips`]: commands to the store
 //! * [`http`], [`malformed`], [`tls`], [`life`]: the edge as a server
 #![cfg(test)]
 

@@ -1,16 +1,17 @@
-//! Everything around the edge is broken, and the edge must never open, never overspend, never leak a hold.
+//! Faults around the edge. It must never fail open, never overspend, and never leak a hold.
 //!
 //! The real `tollgate-proxy` runs in each test, with a private Redis and a scripted provider.
 //!
-//! * [`bodies`], [`headers`], [`sizes`], [`http`], [`keys`]: callers who send what they should not
-//! * [`standby`]: a store whose last changes are gone with its machine
-//! * [`store_down`], [`store_wrong`], [`cluster`], [`lost_replies`]: a store that is gone, frozen, full, read-only, wiped,
-//!   or unheard
-//! * [`late`]: settlements that the store could not take at once; [`other_ledgers`]: and those that meet another ledger
-//! * [`provider`], [`provider_unexpected`], [`provider_early`], [`provider_errors`], [`provider_reuse`]: a provider that misbehaves
-//! * [`neighbours`]: accounts that fill the memory for bodies; [`connections`], [`heads`], [`floods_h2`]: callers who open, say or repeat too much; [`shortages`]: a machine that has no
-//!   descriptor left
-//! * [`hang_ups`], [`hang_ups_h2`]: callers who leave; [`process`]: the edge itself is stopped or killed
+//! * [`bodies`], [`headers`], [`sizes`], [`http`], [`keys`]: malformed requests
+//! * [`store_down`], [`store_wrong`], [`cluster`], [`lost_replies`]: a store that is gone, frozen, full, read-only or
+//!   wiped, or whose replies are lost
+//! * [`late`]: settlements that the store does not accept at once; [`other_ledgers`]: settlements that reach another
+//!   ledger
+//! * [`provider`], [`provider_unexpected`], [`provider_early`], [`provider_errors`], [`provider_reuse`]: a provider
+//!   that misbehaves
+//! * [`neighbours`]: accounts that fill the memory for bodies; [`connections`], [`heads`], [`floods_h2`]: callers with
+//!   too many connections, headers or requests; [`shortages`]: a machine without free descriptors
+//! * [`hang_ups`], [`hang_ups_h2`]: callers that disconnect; [`process`]: the edge is stopped or killed
 //! * [`secrets`]: nothing of all that writes a key anywhere; [`memory`]: what a load took is given back
 //! * [`torture`]: all of it at once
 #![cfg(test)]

@@ -19,7 +19,7 @@ const PLANS: &str = "[unlimited]\n[slow]\nproxy_requests_per_minute = 10\n";
 /// Requests that an attacker has in flight at the same time.
 const AT_ONCE: usize = 24;
 
-/// How a fixture differs from the usual one.
+/// Differences from the default fixture.
 #[derive(Default)]
 pub struct Setup {
     /// Megabytes of the store.
@@ -92,8 +92,8 @@ impl Setup {
 }
 
 impl Fixture {
-    /// The attacker's caller of the management API, whose answers are not held against the document: it would be slower than
-    /// an attacker.
+    /// The attacker's caller of the management API, whose answers are not held against the document: it would be slower
+    /// than an attacker.
     pub async fn management(&self, mode: Mode) -> Caller {
         Caller::new(&self.admin.url(), &self.attacker.api_key(mode).await)
     }
@@ -107,8 +107,8 @@ impl Fixture {
         (agent, caller)
     }
 
-    /// Sends `count` requests as fast as they are answered, beside the neighbours, none of whose requests may fail, and counts
-    /// the answers by status.
+    /// Sends `count` requests as fast as they are answered, beside the neighbours, none of whose requests may fail, and
+    /// counts the answers by status.
     pub async fn attack(&self, count: u64, request: impl AsyncFn(u64) -> Reply) -> BTreeMap<u16, u64> {
         let neighbours = Neighbours::start(self).await;
         let answers = neighbours

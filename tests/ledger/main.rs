@@ -1,11 +1,11 @@
-//! The ledger's scripts on a real Redis, against a model that is written without them.
+//! The scripts of calls on a real Redis, compared with an independent model.
 //!
-//! * [`model`]: what should happen; [`snapshot`]: what the store holds; [`world`]: both side by side
-//! * [`random`] and [`directed`]: sequences of actions; after each one the whole store must be as the model says
+//! * [`model`]: expected state; [`snapshot`]: the store's state; [`world`]: both side by side
+//! * [`random`] and [`directed`]: sequences of actions; after each one the whole store must equal the model
 //! * [`precedence`]: all combinations of failing conditions
-//! * [`race`]: many callers at once, exactly as many approvals as the limit allows
+//! * [`race`]: concurrent callers: exactly as many approvals as the limit allows
 //! * [`mutants`]: changed scripts, each of which the checks above must notice
-//! * [`servers`]: the same scripts on stores that are full, frozen, restarted, wiped, read-only, clustered
+//! * [`servers`]: the scripts on stores that are full, frozen, restarted, wiped, read-only or clustered
 #![cfg(test)]
 
 mod directed;

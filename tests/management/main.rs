@@ -2,13 +2,14 @@
 //!
 //! * [`world`]: a server with its store, accounts and API keys
 //! * [`matrix`]: every row of the route tables, by everybody: keys, sessions, forged calls
-//! * [`sweep`]: from another account and mode, paths that do not exist, headers and addresses
-//! * [`agents`], [`deletion`], [`policies`], [`provider_keys`], [`virtual_keys`]: each resource, bodies and errors to the letter
-//! * [`limits`], [`blocked`], [`order`]: how many requests a key may make, from where, and which refusal comes first
-//! * [`budgets`]: how many records an account can make the store keep
-//! * [`lost_writes`]: an account that lost a change is held until it is accepted
-//! * [`technical`]: how many requests test-mode keys and sessions may make, on every plan
-//! * [`scripts`]: each small change of the scripts behind these is noticed
+//! * [`sweep`]: access from another account and mode, unknown paths, headers and addresses
+//! * [`agents`], [`deletion`], [`policies`], [`provider_keys`], [`virtual_keys`]: each resource, bodies and errors to
+//!   the letter
+//! * [`limits`], [`blocked`], [`order`]: rate limits, blocked addresses, and the precedence of refusals
+//! * [`budgets`]: budgets of records
+//! * [`lost_writes`]: an account that lost a change is refused until it is accepted
+//! * [`technical`]: technical limits of test-mode keys and sessions, on every plan
+//! * [`scripts`]: each mutant of the scripts behind these is noticed
 //! * [`race`]: many callers at once
 //! * [`connections`]: how many there may be, and what a client may make a connection wait for or hold
 //! * [`server`]: the process: store faults, signals, limits, logs, metrics, the reaper

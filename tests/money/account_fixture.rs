@@ -1,4 +1,4 @@
-//! An account in test mode, whose wallets are filled through the API.
+//! An account in test mode with wallets that are funded through the API.
 
 use crate::world::{World, success, text};
 use clock::now_ms;

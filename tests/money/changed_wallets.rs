@@ -1,5 +1,5 @@
-//! A wallet that is another one than was seen: closed between the look and the script, and perhaps made again under the
-//! same agent id. The scripts move nothing then.
+//! A wallet that changed between read and script: closed, and possibly created again under the same agent id. The
+//! scripts then move nothing.
 
 use crate::account_fixture::AccountFixture;
 use crate::world::{World, success};

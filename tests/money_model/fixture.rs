@@ -31,7 +31,7 @@ pub async fn initialised(redis: Redis) -> Redis {
 }
 
 impl Fixture {
-    /// Founds the fixture through an admin server at `url`.
+    /// Creates the fixture through an admin server at `url`.
     pub async fn found(redis: Redis, url: &str) -> Self {
         let seed = Seed::new(&redis.store()).await;
         let cli = Cli::new(ADMIN, redis.url());

@@ -1,12 +1,13 @@
 //! What operators see: metrics, log lines, traces, dashboards and alerts, of real processes after real calls.
 //!
-//! * [`stage`], [`scrape`]: what the tests stand on, and the metrics as a scraper reads them
+//! * [`stage`], [`scrape`]: the fixture, and the metrics as a scraper reads them
 //! * [`document`]: docs/reference/observability.md lists every metric, as `/metrics` describes it
-//! * [`gauges`]: what is open, waits or is broken is told
-//! * [`lines`]: one log line for each decision, and nothing secret in any
+//! * [`gauges`]: gauges of what is open, waiting or broken
+//! * [`lines`]: one log line per decision, without secrets
 //! * [`traces`], [`protobuf`]: spans at a collector
-//! * [`runbook`]: what the runbook searches the log for is what a program says
-//! * [`queries`], [`dashboards`], [`rules`]: dashboards and alerts name what there is; each alert fires and stays quiet
+//! * [`runbook`]: log messages that the runbook names exist
+//! * [`queries`], [`dashboards`], [`rules`]: dashboards and alerts name existing metrics; each alert fires, and only
+//!   when it should
 #![cfg(test)]
 
 mod dashboards;

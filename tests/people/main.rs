@@ -1,12 +1,12 @@
-//! People through the real `tollgate-admin serve` on a real Redis: accounts, roles, sessions.
+//! Users through the real `tollgate-admin serve` on a real Redis: accounts, roles, sessions.
 //!
 //! * [`world`]: a server with its store and users
-//! * [`login`]: signing in, rotation, fixation, what an answer tells
-//! * [`lockout`]: guesses, also at the same moment
+//! * [`login`]: sign-in, rotation, fixation, and what responses reveal
+//! * [`lockout`]: guesses, also concurrent ones
 //! * [`sessions`]: ends, revocations, stolen and forged cookies
-//! * [`forgery`]: what other sites make a browser send
+//! * [`forgery`]: cross-site requests
 //! * [`factors`]: the second factor, recovery codes, the master key
-//! * [`team`]: roles, removal, the last owner; [`invitations`]: links and what becomes of them
+//! * [`team`]: roles, removal, the last owner; [`invitations`]: invitations
 //! * [`passwords`]: changes and resets
 //! * [`api_keys`]: keys managed by people
 //! * [`plan`]: the plan, and what it has in the dashboard

@@ -1,6 +1,6 @@
 //! The archive: what moves, how it is read there, and what happens when something goes wrong on the way.
 //!
-//! * [`fixture`]: an account on which something happens
+//! * [`fixture`]: an account with audit lines as scripts write them
 //! * [`model`]: every filter and page before and after; decisions; webhooks that were not told yet
 //! * [`race`]: archivers and sealers at once
 //! * [`damage`]: segments and manifests that are changed, missing, or cannot be written

@@ -1,4 +1,4 @@
-//! Writes audit lines as the scripts do, number and line in one step, and keeps what a reader must find.
+//! Writes audit lines as the scripts do, number and line in one step, and records what a reader must find.
 
 use domain::chain::GENESIS;
 use domain::entry::{Entry, Sealed};
@@ -69,8 +69,8 @@ impl AuditWriter {
         self.store.command(range.arg(key).arg(0).arg(-1)).await.unwrap()
     }
 
-    /// Puts these lines, hashes and last number in the place of what is there, and lists by agent and type that fit what is
-    /// sealed: what someone can do who can write to the store.
+    /// Puts these lines, hashes and last number in the place of what is there, and lists by agent and type that fit
+    /// what is sealed: what someone can do who can write to the store.
     pub async fn forge(&self, lines: &[Vec<u8>], hashes: &[Vec<u8>], last: usize) {
         let mut pipe = redis::pipe();
         pipe.atomic()

@@ -1,6 +1,6 @@
 //! Archived intents: what moves, how it is read there, and what happens when something goes wrong on the way.
 //!
-//! * [`fixture`]: an account whose agents spend and agree on escrows
+//! * [`fixture`]: an account with spends and escrows
 //! * [`cursors`]: going through lists by cursor meanwhile
 //! * [`moves`]: every list, page, document and export before and after; what has to stay; keys used again
 //! * [`trouble`]: archivers that race or are cut off, and segments that are damaged

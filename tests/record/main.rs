@@ -1,4 +1,5 @@
-//! What is recorded and told of it, through the real edge and the real management API.
+//! Records and what is reported from them (audit trail, intents, runs, archive, statistics), through the real edge and
+//! management API.
 #![cfg(test)]
 
 #[path = "../management/world.rs"]

@@ -8,7 +8,7 @@ use harness::{Cli, Redis, Seed, SeedAccount, Store};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 
-/// A trail of fifty entries, and commands with an archive of their own.
+/// A trail of fifty entries, with commands about it and their output.
 pub struct TrailFixture {
     pub redis: Redis,
     pub store: Store,

@@ -1,5 +1,5 @@
-//! Change while calls are under way: hand-overs, orderly ends, two versions on one store, new tables. Real binaries under
-//! steady load, on connections that are kept; no call may fail, and the ledger must be exact afterwards.
+//! Changes under load: hand-overs, graceful shutdown, two versions on one store, reloaded tables. Real binaries with
+//! kept connections; no call may fail, and the ledger must be exact afterwards.
 #![cfg(test)]
 
 mod admin;

@@ -1,4 +1,4 @@
-//! The sandbox upstream as the edge, a test and a newcomer meet it.
+//! The sandbox provider.
 #![cfg(test)]
 
 mod process;

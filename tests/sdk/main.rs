@@ -1,5 +1,5 @@
-//! The official OpenAI SDKs against the edge, with their own retries: answers arrive as the SDK's own exception types with
-//! `code`, and no failure that stays charged is sent twice (decision D46).
+//! The official OpenAI SDKs against the edge, with their own retries: errors arrive as the SDK's own exception types
+//! with `code`, and no charged failure is sent twice (decision D46).
 #![cfg(test)]
 
 mod install;

@@ -1,4 +1,4 @@
-//! A store in which everything has happened: two accounts, every kind of money, everything in every state it can be in.
+//! A store in which everything has happened: two accounts, every kind of money, every possible state.
 
 use crate::cli;
 use clock::now_ms;

@@ -1,5 +1,5 @@
-//! Holds every answer of the admin server against its OpenAPI document: an answer that is not documented fails the test that
-//! got it, with the route and what is wrong.
+//! Validates every response of the admin server against its OpenAPI document: an undocumented response fails the test
+//! that received it, with the route and the difference.
 
 use crate::client::Reply;
 use crate::net::REPOSITORY;

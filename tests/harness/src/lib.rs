@@ -1,7 +1,8 @@
-//! What the end-to-end tests are made of. Only real parts: private Redis servers, the built binaries, sockets.
+//! Test harness of the end-to-end tests: private Redis servers, the built binaries, and sockets; nothing is simulated
+//! but the provider.
 //!
-//! Everything listens on free ports of 127.0.0.1, runs outside the caller's runtime (so it works from `#[test]` and from
-//! `#[tokio::test]`), and is gone when its value is dropped, also when the test panics or is killed.
+//! Everything listens on free ports of 127.0.0.1, runs outside the caller's runtime (so it works in `#[test]` and
+//! `#[tokio::test]`), and ends when its value is dropped, also if the test panics or is killed.
 //!
 //! ```no_run
 //! use harness::{Answer, CapPolicy, Edge, EdgeOptions, Nanos, Redis, Seed, Upstream, chat_body};

@@ -1,4 +1,4 @@
-//! Free ports, waiting with a bound, and the runtime that the harness's own servers run in.
+//! Free ports, bounded waiting, and the runtime of the harness's own servers.
 
 use entropy::random_bytes;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};

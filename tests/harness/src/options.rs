@@ -1,4 +1,4 @@
-//! How to start the product's servers: binary, environment, and what counts as started.
+//! Options to start the product's servers: binary, environment, and the readiness check.
 
 use crate::seed::TEST_MASTER_KEY;
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! Packages of Python and Node that tests use: installed once below the build's target folder, and used from there.
+//! Python and Node packages for tests: installed once below the target folder.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -18,8 +18,8 @@ fn step(program: impl AsRef<Path>, args: &[&str], advice: &str) {
     );
 }
 
-/// Installs into the folder `name` beside `scratch`, unless `package` is there already. Test processes that run at the same
-/// time wait for each other.
+/// Installs into the folder `name` beside `scratch`, unless `package` is there already. Test processes that run at the
+/// same time wait for each other.
 fn once(scratch: &str, name: &str, package: &str, install: impl FnOnce(&Path)) -> PathBuf {
     let target = Path::new(scratch).parent().expect("the target folder");
     std::fs::create_dir_all(target).expect("the target folder");
@@ -38,8 +38,8 @@ fn once(scratch: &str, name: &str, package: &str, install: impl FnOnce(&Path)) -
     dir
 }
 
-/// The folder of a virtual environment of Python that has `package`; its programs are in `bin`. `scratch` is the caller's
-/// `CARGO_TARGET_TMPDIR`.
+/// The folder of a virtual environment of Python that has `package`; its programs are in `bin`. `scratch` is the
+/// caller's `CARGO_TARGET_TMPDIR`.
 ///
 /// # Panics
 /// When it cannot be installed, with what to do about it.

@@ -1,4 +1,4 @@
-//! A client that sends bytes as they are: malformed requests, half-sent bodies, callers that hang up.
+//! A client that sends raw bytes: malformed requests, partial bodies, disconnects.
 
 use std::net::SocketAddr;
 use std::time::Duration;

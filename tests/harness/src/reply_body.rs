@@ -1,10 +1,10 @@
-//! What an answer of the management API says, to the letter.
+//! Exact checks of management API responses.
 
 use crate::client::Reply;
 use serde_json::{Value, json};
 
-/// Checks an error to the letter: status, code, and a body of a sentence and the code only, with `intent_id` where the
-/// refused call would have had an intent (decision D75). Returns the sentence.
+/// Checks an error exactly: status, code, and a body of sentence and code only, with `intent_id` where the refused call
+/// would have had an intent (decision D75). Returns the sentence.
 #[track_caller]
 pub fn problem(reply: &Reply, status: u16, code: &str) -> String {
     assert_eq!(reply.status, status, "{}", reply.text());
@@ -26,7 +26,7 @@ pub fn problem(reply: &Reply, status: u16, code: &str) -> String {
     sentence
 }
 
-/// Takes a field out of a body: its value, as a text.
+/// Removes a field from a body and returns its value as text.
 #[track_caller]
 pub fn text<'a>(body: &'a Value, pointer: &str) -> &'a str {
     body.pointer(pointer)

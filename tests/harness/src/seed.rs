@@ -1,5 +1,5 @@
-//! Accounts, agents, policies and keys written straight into the store, so that tests of the edge do not depend on the
-//! management API. The field names are those of `shared/store/src/keys.rs` and of the scripts.
+//! Writes accounts, agents, policies and keys directly into the store, so that tests of the edge do not depend on the
+//! management API. Field names are those of `shared/store/src/keys.rs` and of the scripts.
 
 mod agent;
 mod api_key;

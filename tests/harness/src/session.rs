@@ -1,4 +1,4 @@
-//! Someone who is signed in to the dashboard.
+//! A signed-in dashboard user.
 
 use crate::client::{Caller, Reply};
 use crate::daemon::Admin;
@@ -6,8 +6,8 @@ use bytes::Bytes;
 use domain::mode::Mode;
 use serde_json::{Value, json};
 
-/// Someone who calls the admin server with a session: keeps the cookie, and sends the token against forged requests along with
-/// every change.
+/// Someone who calls the admin server with a session: keeps the cookie, and sends the token against forged requests
+/// along with every change.
 #[derive(Debug, Clone)]
 pub struct SessionCaller {
     caller: Caller,

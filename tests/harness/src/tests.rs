@@ -1,4 +1,4 @@
-//! The harness itself: its parts must do what the tests rely on.
+//! Tests of the harness itself.
 
 use super::*;
 use crypto::seal::SealedFor;

@@ -1,4 +1,4 @@
-//! A mock provider at the level of bytes: it answers as the test says, right or wrong, and records what it was sent.
+//! A mock provider at the level of bytes: it responds as configured, well-formed or not, and records requests.
 
 mod answer;
 mod request;

@@ -1,4 +1,4 @@
-//! A TCP proxy whose traffic can be cut, refused, swallowed, delayed, and whose replies can be lost.
+//! A TCP proxy that can cut, refuse, swallow or delay traffic, and lose replies.
 
 use crate::net::{BACKGROUND, free_port, loopback};
 use std::net::SocketAddr;
@@ -211,8 +211,8 @@ impl State {
         self.faults.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Whether the reply to this request shall be lost; counts it. `before` is what the last piece ended with: a request may
-    /// come in several.
+    /// Whether the reply to this request shall be lost; counts it. `before` is what the last piece ended with: a
+    /// request may come in several.
     fn loses_reply_to(&self, before: &mut Vec<u8>, piece: &[u8]) -> bool {
         let mut faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
         let Some((needle, left)) = &mut faults.lose_reply_to else {

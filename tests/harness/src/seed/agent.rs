@@ -1,4 +1,4 @@
-//! Seeding an agent, and reading where it stands.
+//! Seeds an agent, and reads its counters.
 
 use super::{AgentCounters, SeedAgent, mint, test_sealer};
 use crate::Redis;

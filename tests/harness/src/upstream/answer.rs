@@ -1,4 +1,4 @@
-//! What the mock provider answers: a plain answer, bent by as many faults as the test wants.
+//! Responses of the mock provider: a plain response, with any number of faults.
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
