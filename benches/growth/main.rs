@@ -1,8 +1,8 @@
-//! `bench-growth`: what a call costs the store, and that this does not grow with what is stored.
+//! `bench-growth`: the store's cost of a call, and that it does not grow with the stored data.
 //!
-//! The first table is the price of each kind of call on a small store, with and without the append-only file. Then the same
-//! calls on a store that holds many keys, agents, runs, open holds or past decisions, each beside the small one in one run.
-//! All calls go through the product's own twins; what the many records are is written straight into the store ([`fill`]).
+//! The first table has the cost of each kind of call on a small store, with and without the append-only file. The
+//! others compare it with a store that holds many keys, agents, runs, open holds or past decisions, both in one run.
+//! All calls use the product's own twins; the records are written directly into the store ([`fill`]).
 
 mod calls;
 mod case;

@@ -1,7 +1,7 @@
-//! `bench-money`: what each script that moves money costs the store, and that this does not grow with what is stored.
+//! `bench-money`: the store's cost of each script that moves money, and that it does not grow with the stored data.
 //!
-//! Two stores in one run, one with few and one with many records of every kind in the same account; the scripts run on
-//! both in turns, through the product's own twins, and the server says how long they took (`INFO commandstats`).
+//! Two stores in one run, one with few and one with many records of every kind in the same account. The scripts are
+//! executed on both in turns, through the product's own twins; times are the server's (`INFO commandstats`).
 
 mod load;
 #[path = "../src/output.rs"]

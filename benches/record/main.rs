@@ -1,7 +1,7 @@
-//! `bench-record`: what the audit trail of many decisions takes in memory, how fast it is sealed, exported and verified.
+//! `bench-record`: memory of the audit trail of many decisions, and the speed of sealing, exporting and verifying it.
 //!
-//! The lines are appended in the form in which the scripts write them, seven approved calls to three denied ones; sealing,
-//! exporting and verifying are the product's own code, on one core beside the store.
+//! The lines are appended in the scripts' form, seven approved calls to three denied ones. Sealing, exporting and
+//! verifying are the product's own code, on one core beside the store.
 
 mod lines;
 #[path = "../src/output.rs"]

@@ -1,5 +1,5 @@
-//! `make bench`: Tollgate beside nginx and a bare Pingora in one run on loopback. How it is measured, and what to mind,
-//! stands in `benches/README.md`.
+//! `make bench`: compares Tollgate with nginx and a bare Pingora in one run on loopback. `benches/README.md` documents
+//! the method.
 
 mod bisect;
 mod contender;

@@ -1,5 +1,5 @@
-//! The rig of `make bench`: everything that runs while something is measured, kept so cheap that it is not what is
-//! measured. The run itself, with its table, is the crate `gate-bench` one directory up.
+//! The rig of `make bench`: the programs that run during a measurement, cheap enough not to be what is measured. The
+//! crate `gate-bench`, one directory up, controls the run and prints the tables.
 
 pub mod closed;
 pub mod cpu;
