@@ -1,5 +1,5 @@
-//! The addresses that no server answers (decision D11): ranges, their one canonical form, which keys and trusted
-//! proxies are given in as well, and a fast look whether an address is in one of them.
+//! Blocked addresses (decision D11): ranges, their canonical form, which API keys' and trusted proxies' ranges have,
+//! too, and a fast membership test.
 
 use ipnet::{IpNet, Ipv4Net};
 use std::net::IpAddr;
@@ -9,7 +9,7 @@ pub const BLOCKED_MAX: usize = 10_000;
 /// Bits of an IPv6 address before an IPv4 address that is mapped into it.
 const MAPPED_BITS: u8 = 96;
 
-/// A range in its canonical form: no bits beyond its length, and an IPv4 range where it lies within `::ffff:0:0/96`.
+/// Returns a range in canonical form: no bits beyond its length, and IPv4 if within `::ffff:0:0/96`.
 #[must_use]
 pub fn canonical(range: IpNet) -> IpNet {
     let range = range.trunc();
@@ -29,13 +29,13 @@ pub fn parse_range(text: &str) -> Option<IpNet> {
     text.parse().or_else(|_| single()).map(canonical).ok()
 }
 
-/// Whether the range holds every address of its family: blocking it leaves nobody.
+/// Whether the range covers its whole address family.
 #[must_use]
 pub fn is_everything(range: IpNet) -> bool {
     canonical(range).prefix_len() == 0
 }
 
-/// Many ranges: sorted and merged, so that a look is one binary search however they overlap.
+/// A set of ranges, sorted and merged, so that a membership test is one binary search.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AddressSet {
     four: Vec<(u32, u32)>,
@@ -60,7 +60,7 @@ impl AddressSet {
         set
     }
 
-    /// Whether there is none.
+    /// Whether the set is empty.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.four.is_empty() && self.six.is_empty()

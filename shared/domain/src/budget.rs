@@ -10,7 +10,7 @@ pub enum Budget {
     Policies,
     /// Agents with a provider key.
     ProviderKeys,
-    /// API keys and virtual keys ever made: the look-up of a revoked one stays.
+    /// API keys and virtual keys ever created: the look-up of a revoked one stays.
     Keys,
     /// Runs with a record.
     Runs,
@@ -72,7 +72,7 @@ impl Budget {
         Self::ALL.into_iter().find(|budget| budget.as_str() == name)
     }
 
-    /// What people are told of a call in a new run beyond the budget of `most` runs.
+    /// Returns the message for a call in a new run beyond the budget of `most` runs.
     #[must_use]
     pub fn runs_used_up(most: u64) -> String {
         format!(
@@ -100,7 +100,7 @@ impl Budget {
     }
 }
 
-/// The most that each kind may come to.
+/// Limits of all kinds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budgets([u64; Budget::ALL.len()]);
 

@@ -29,7 +29,7 @@ pub struct CapPlan {
     pub tracked: Option<Nanos>,
 }
 
-/// Where agent, run and account stand before the call.
+/// Counters of agent, run and account before the call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CapSnapshot {
     /// The agent is frozen.

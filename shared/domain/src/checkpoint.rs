@@ -31,7 +31,7 @@ pub struct Note<'a> {
     pub checkpoint: Checkpoint,
     /// What is signed, to the byte.
     pub text: &'a str,
-    /// Name of the key, and what stands behind it: four bytes of key id and the signature.
+    /// Name of the key, key id (four bytes) and signature.
     pub signatures: Vec<(&'a str, Vec<u8>)>,
 }
 
@@ -41,7 +41,7 @@ pub fn origin(account: &str, mode: Mode) -> String {
     format!("tollgate/{account}/{mode}")
 }
 
-/// What stands for the hash of a chain without entries.
+/// Stands for the hash of an empty chain.
 #[must_use]
 pub fn hash_of_none() -> [u8; 32] {
     Sha256::digest([]).into()
@@ -76,7 +76,7 @@ impl<'a> Note<'a> {
         format!("{text}\n{SIGNATURE}{key_name} {}\n", STANDARD.encode(signature))
     }
 
-    /// Takes a note apart; `None` for what is none.
+    /// Parses a note; `None` if it is malformed.
     #[must_use]
     pub fn parse(note: &'a str) -> Option<Self> {
         if note.len() > NOTE_BYTES_MAX {

@@ -25,7 +25,7 @@ pub const KIND: &str = "decisions.denied";
 /// The field of its data that holds the id of the window's record.
 pub const ID_FIELD: &str = "decisionId";
 
-/// Bits of the window's end in the id of a denial: 17 minutes, so that the time of the id tells the others.
+/// Bits of the window's end in the id of a denial: 17 minutes, so the id's time determines the others.
 const END_BITS: u32 = 20;
 /// Bits of the tag.
 const TAG_BITS: u32 = 30;
@@ -68,8 +68,8 @@ impl DenialWindow<'_> {
     }
 }
 
-/// The id of the window's record that a denial's id belongs to, if it was minted for one; every id of a denial that has
-/// a time gives some id. `None` for what is no id of a denial.
+/// Returns the id of the window's record for a denial's id minted in one; every denial id with a time gives some id.
+/// `None` if it is not a denial id.
 #[must_use]
 pub fn record_of(decision_id: &str) -> Option<String> {
     if !Kind::Deny.has_form(decision_id) {

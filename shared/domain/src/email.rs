@@ -3,7 +3,7 @@
 /// Longest address (RFC 5321).
 const LONGEST: usize = 254;
 
-/// An address in the lower case in which it is kept and compared; `None` for what is none.
+/// Normalises an e-mail to lower case, as it is stored and compared; `None` if malformed.
 #[must_use]
 pub fn parse(text: &str) -> Option<String> {
     let text = text.trim().to_lowercase();

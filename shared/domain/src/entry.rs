@@ -98,7 +98,7 @@ impl Entry {
         decision_id(&self.kind, &self.id, self.data.get(denial_window::ID_FIELD))
     }
 
-    /// The lists of the index that it stands in: those of its agent, of its type, and of both.
+    /// Returns the index lists of the entry: of its agent, of its type, and of both.
     pub fn indexes(&self) -> impl Iterator<Item = (Option<&str>, Option<&str>)> {
         let (agent, kind) = (self.agent.as_deref(), Some(self.kind.as_str()));
         let of_agent = agent.map(|agent| [(Some(agent), None), (Some(agent), kind)]);

@@ -1,6 +1,5 @@
-//! What webhooks are told (specification "Events", decisions D41, D45). An event is a pure function of the audit entry
-//! that it follows from, so none can be missed and none can be invented. The fields are described in
-//! docs/reference/webhooks.md.
+//! Webhook events (specification "Events", decisions D41, D45). An event is a pure function of its audit entry, so none
+//! can be missed or invented. docs/reference/webhooks.md describes the fields.
 
 mod payload;
 pub mod violations;
@@ -66,7 +65,7 @@ events! {
 /// Most events that follow from one entry.
 pub const EVENTS_MAX: usize = 2;
 
-/// Something that webhooks are told.
+/// A webhook event.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Event {
     /// What it is.

@@ -88,7 +88,7 @@ impl Kind {
         Ok(self.write(ulid::Ulid::from_parts(at_ms, random | u128::from(number.get()))))
     }
 
-    /// The number that an id of this kind carries if it carries one: any id may look as if it did.
+    /// Returns the number in an id of this kind, if it has one; a random id may look as if it did.
     #[must_use]
     pub fn number_in(self, id: &str) -> Option<Number> {
         let bits = ulid::Ulid::from_string(id.strip_prefix(self.prefix())?).ok()?.0;
@@ -96,13 +96,13 @@ impl Kind {
         u64::try_from(low).ok().and_then(Number::from_u64)
     }
 
-    /// An id of this kind made of bits that say which it must be, so that the same request finds the same record.
+    /// Makes an id of this kind from given bits, so that the same request finds the same record.
     #[must_use]
     pub fn derived(self, bits: u128) -> String {
         self.write(ulid::Ulid(bits))
     }
 
-    /// The id of this kind that belongs to a number and a time, the same each time.
+    /// Makes the id of this kind for a number and a time; deterministic.
     #[must_use]
     pub fn numbered(self, at_ms: u64, number: u64) -> String {
         self.write(ulid::Ulid::from_parts(at_ms, number.into()))
@@ -123,7 +123,7 @@ impl Kind {
     }
 }
 
-/// When an id was made, by the clock of whoever made it; `None` for what is no id.
+/// Returns the creation time of an id, by its creator's clock; `None` if it is malformed.
 #[must_use]
 pub fn made_at_ms(id: &str) -> Option<u64> {
     let (_, bits) = id.rsplit_once('_')?;

@@ -1,4 +1,4 @@
-//! The numbers of wallets and escrows (decision D3): each tells the bucket that its record lives in.
+//! Numbers of wallets and escrows (decision D3): each carries the bucket of its record.
 //!
 //! `number = place * 1024 + bucket`. Places count the milliseconds since 2026, one for each number of a bucket; so no
 //! two accounts draw the same number, whatever a lost server forgets, and numbers sort by when they were drawn. All
@@ -11,7 +11,7 @@ use std::fmt;
 
 /// Buckets, and so numbers of one place.
 pub const BUCKETS: u16 = 1024;
-/// The lowest number that tells its bucket.
+/// Lowest number that carries its bucket.
 pub const FIRST: u64 = 1 << 40;
 /// The lowest place.
 pub const LOWEST_PLACE: u64 = FIRST / BUCKETS as u64;
@@ -22,12 +22,12 @@ pub const EPOCH_MS: u64 = 1_767_225_600_000;
 /// Bits of the largest number.
 pub(super) const BITS: u32 = 53;
 
-/// A number that tells its bucket.
+/// A number that carries its bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Number(u64);
 
 impl Number {
-    /// The number of a place in a bucket; `None` when there is none.
+    /// Returns the number of a place in a bucket; `None` if out of range.
     #[must_use]
     pub fn new(place: u64, bucket: u16) -> Option<Self> {
         let number = place
@@ -36,7 +36,7 @@ impl Number {
         Self::from_u64(number).filter(|number| number.bucket() == bucket)
     }
 
-    /// Reads a number; `None` for one that an earlier version gave, and for one that nobody gives.
+    /// Checks a number; `None` for one of an earlier version, or an invalid one.
     #[must_use]
     pub fn from_u64(number: u64) -> Option<Self> {
         (FIRST..=LAST).contains(&number).then_some(Self(number))

@@ -3,7 +3,7 @@
 /// Milliseconds in a day.
 pub const DAY_MS: u64 = 86_400_000;
 
-/// The UTC day and month that a moment lies in.
+/// The UTC day and month of a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Period {
     /// Days since 1970-01-01.
@@ -25,7 +25,7 @@ impl Period {
     }
 }
 
-/// Year, month and day of the month, of the day that lies `day` days after 1970-01-01.
+/// Returns year, month and day of the day `day` days after 1970-01-01.
 ///
 /// Howard Hinnant's `civil_from_days`: years begin in March, so that the leap day is the last of one, and eras have 400
 /// years.

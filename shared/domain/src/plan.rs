@@ -70,8 +70,8 @@ impl Plans {
         self.0.get(name)
     }
 
-    /// The names, the lowest plan first: each before the one that it can be upgraded to. Those that lead nowhere and
-    /// that nothing leads to stand behind, in alphabetical order.
+    /// Returns the names, the lowest plan first: each before the one that it can be upgraded to. Plans without upgrade
+    /// path come last, alphabetically.
     #[must_use]
     pub fn by_rank(&self) -> Vec<&str> {
         let steps_up = |name: &str| {

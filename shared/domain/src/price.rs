@@ -1,9 +1,9 @@
 //! What a call costs: the price table, its resolution by model name and service tier, the estimate before a call and
 //! the real cost after it (specification §4.4 steps 4 and 7; decisions D4, D31 to D33, D65).
 //!
-//! Prices are integers of pico-USD per token, which is USD per million tokens × 10⁶. A call is summed in pico-USD
-//! and rounded up to the nano once, at the end. Where a figure is not published the dearest one that could apply is
-//! taken, so that a gap in the table never makes a call look cheap.
+//! Prices are integers of pico-USD per token (USD per million tokens × 10⁶). A call is summed in pico-USD and rounded
+//! up to the nano once, at the end. An unpublished figure is replaced by the highest one that could apply, so a gap in
+//! the table never makes a call cheaper.
 //!
 //! ```text
 //! config/prices.toml ── text ──┐

@@ -1,6 +1,5 @@
-//! The checks of `POST /spend` as a pure function: those of Cap, with the policy's limit of one transaction before them
-//! and the wallet and the approval behind them (decision D23). The texts of the spend are looked at elsewhere, before
-//! all.
+//! The checks of `POST /spend` as a pure function: those of Cap, preceded by the policy's limit of one transaction and
+//! followed by wallet and approval (decision D23). The texts of the spend are checked elsewhere, before all.
 
 use super::cap::{self, CapPlan, CapPolicy, CapSnapshot, SpendPolicy};
 use super::check::{Check, CheckName};

@@ -1,10 +1,10 @@
-//! A check that did not pass, as a sentence that a person understands.
+//! Sentences that explain a failed check.
 
 use super::{Check, Reset, Unit};
 use crate::money::Nanos;
 use crate::timestamp::iso_from_ms;
 
-/// What was asked for.
+/// The amount that is checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CheckedAmount {
     /// A proxied call, which is estimated at so much.
@@ -16,7 +16,7 @@ pub enum CheckedAmount {
 }
 
 impl CheckedAmount {
-    /// What it would charge.
+    /// Returns the amount that would be charged.
     #[must_use]
     pub const fn amount(self) -> Option<Nanos> {
         match self {
@@ -25,7 +25,7 @@ impl CheckedAmount {
         }
     }
 
-    /// That it would be approved.
+    /// Returns the sentence of an approval.
     #[must_use]
     pub fn approved(self) -> String {
         format!("Every check passes: {}.", self.clause())
@@ -41,7 +41,7 @@ impl CheckedAmount {
 }
 
 impl Check {
-    /// Why `asked` does not pass, as the check's row in the table of reasons says; `resets_at_ms` is when it counts anew.
+    /// Explains why `asked` does not pass; `resets_at_ms` is when the check's counter restarts.
     #[must_use]
     pub fn sentence(&self, asked: CheckedAmount, resets_at_ms: Option<u64>) -> String {
         let limit = self.limit.unwrap_or_default();

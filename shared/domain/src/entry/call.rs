@@ -1,4 +1,4 @@
-//! The entries of proxied calls: `A …` for an approved one that came to its end, `D …` for a denied one.
+//! Entries of proxied calls: `A …` for an approved call that ended, `D …` for a denied one.
 
 use super::{Check, Entry, checks};
 use crate::denial::{Denial, Stage};
@@ -15,7 +15,7 @@ pub enum How {
     Released,
     /// What it cost is not known: the estimate stays charged.
     Estimated,
-    /// Nobody settled it by its deadline: the estimate stays charged.
+    /// Not settled by its deadline: the estimate stays charged.
     Kept,
     /// It was kept, and corrected later.
     Corrected,
@@ -165,7 +165,7 @@ fn denied(seq: u64, at_ms: u64, rest: &str) -> Option<Entry> {
     Some(entry(seq, at_ms, id, "decision.denied", &memo, data))
 }
 
-/// The id of a denial that is none of Cap's: that of its hold, with another prefix.
+/// Returns the denial id of a call that Cap approved: its hold's id with another prefix.
 fn deny_id(allow_id: &str) -> String {
     allow_id.replacen(Kind::Allow.prefix(), Kind::Deny.prefix(), 1)
 }

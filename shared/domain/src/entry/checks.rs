@@ -26,7 +26,7 @@ pub struct Check {
     pub unit: Unit,
     /// What was used up before, `held` included: nano-USD, or a number of keys, requests or agents.
     pub spent: u64,
-    /// The limit; `None` when there is none.
+    /// Limit; `None` if unlimited.
     pub limit: Option<u64>,
     /// What of it was held by calls under way.
     pub held: Option<u64>,
@@ -43,8 +43,8 @@ pub fn before_memo(text: &str) -> (Option<&str>, &str) {
 }
 
 impl Check {
-    /// Reads all groups; an empty one was not looked at. What is held of the month is what is held of the day, and said
-    /// with that. `None` for a text that is none.
+    /// Parses all groups; an empty one was not checked. The month's held amount equals the day's and is stored with it.
+    /// `None` if malformed.
     #[must_use]
     pub fn parse(text: &str) -> Option<Vec<Self>> {
         let groups: Vec<&str> = text.split(',').collect();

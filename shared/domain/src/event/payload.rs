@@ -1,4 +1,4 @@
-//! The fields of an event, taken one by one from the data of its entry: what is not named is not told.
+//! The fields of an event, selected from its entry's data: a field that is not named is not sent.
 
 use super::{Event, EventName};
 use crate::entry::Entry;

@@ -1,6 +1,6 @@
-//! Coalescing of `policy.violation` (decision D72): the first ten violations of an agent in a minute fire one event
-//! each, at once; further ones of the same agent and reason are one event at the minute's end. A pure function of the
-//! entries in their order: whoever dispatches counts alike.
+//! Coalesces `policy.violation` (decision D72): an agent's first ten violations in a minute fire one event each, at
+//! once; further ones of the same agent and reason become one event at the minute's end. A pure function of the entries
+//! in order, so all dispatchers agree.
 
 use super::{Event, EventName};
 use crate::timestamp::iso_from_ms;
@@ -15,7 +15,7 @@ pub const MINUTE_MS: u64 = 60_000;
 /// first on, by reason alone.
 pub const AGENTS_MAX: u64 = 10_000;
 
-/// Several violations that are one event: the last one names it and gives the fields that are not told here.
+/// Several violations in one event: the last one provides the entry and the fields that are not here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Coalesced {
     /// How many.
@@ -42,7 +42,7 @@ pub struct Group {
 /// The violations of a group so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Waiting {
-    /// What is told of them.
+    /// Event of the coalesced violations.
     pub coalesced: Coalesced,
     /// The audit entry of the last one.
     pub last_seq: u64,
@@ -106,7 +106,7 @@ impl Coalesced {
         })
     }
 
-    /// The event of the last violation, told as all of them.
+    /// Returns the event of the last violation, for all of them.
     #[must_use]
     pub fn payload_of(&self, last: Event) -> Event {
         let Event { name, agent, data } = last;
@@ -196,8 +196,8 @@ impl Tally {
         }
     }
 
-    /// Counts a violation of entry `seq` at `at_ms`; whether it fires an event of its own. The minute before must have
-    /// been told of: see [`Minute::has_ended`]. A clock that was set back goes on with the minute that it was in.
+    /// Counts a violation of entry `seq` at `at_ms`. Returns whether it fires an event of its own. The previous minute
+    /// must have been dispatched: see [`Minute::has_ended`]. If the clock was set back, the minute continues.
     pub fn count(&mut self, group: &Group, seq: u64, at_ms: u64) -> bool {
         self.count_within(group, (seq, at_ms), AGENTS_MAX)
     }

@@ -8,7 +8,7 @@ use crate::money::Nanos;
 /// What the settlement knows of a call.
 #[derive(Debug, Clone, Copy)]
 pub struct ServedCall<'a> {
-    /// The model that was asked for: the answer may name another, its price does not count (D33).
+    /// Requested model: the answer may name another, whose price does not count (D33).
     pub model: &'a str,
     /// `service_tier` of the request.
     pub tier_asked: Option<&'a str>,
@@ -24,8 +24,8 @@ pub struct ServedCall<'a> {
 impl PriceTable {
     /// What the call cost, rounded up to the nano; `None` when that is above [`Nanos::MAX`].
     ///
-    /// `usage` does not tell whether cached tokens are text or sound. They are taken to be text first, which is
-    /// never too little, because sound has no cache discount on this endpoint.
+    /// `usage` does not say whether cached tokens are text or audio. They count as text first, which is never too
+    /// little, since audio has no cache discount on this endpoint.
     #[must_use]
     pub fn actual_cost(&self, call: &ServedCall<'_>) -> Option<Nanos> {
         let (price, usage) = (self.price_of(call.model), call.usage);

@@ -1,4 +1,4 @@
-//! One model's entry as it stands in `config/prices.toml` and in the store: published figures, before any rule.
+//! One model's entry in `config/prices.toml` and in the store: published figures, before any rule.
 
 use super::error::PriceError;
 use super::picos::CallPrice;
@@ -32,7 +32,7 @@ pub struct ModelEntry {
     /// The fee for a call with web search.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub web_search: Option<CallPrice>,
-    /// The model searches the web on every call, asked or not.
+    /// Whether the model searches the web on every call.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub always_searches: bool,
     /// Tokens that an image part counts in the estimate, where the model differs from the table's allowance.

@@ -32,7 +32,7 @@ pub struct CallShape<'a> {
     pub completion_tokens: u64,
     /// The caller set no limit: the completion allowance is the specification's, or the model's where that is larger.
     pub unlimited: bool,
-    /// How many choices were asked for.
+    /// Requested choices.
     pub n: u64,
     /// The answer may be sound.
     pub audio_output: bool,
@@ -43,8 +43,8 @@ pub struct CallShape<'a> {
 impl PriceTable {
     /// What the call is expected to cost, rounded up to the nano; `None` when that is above [`Nanos::MAX`].
     ///
-    /// The tier asked for prices it. A call that asks for none or for `auto` is served as the provider's project is
-    /// set up, which the request does not tell: the table's `auto_tier` says what to expect.
+    /// The requested tier determines the price. A call with `auto` or without a tier is served as the provider's
+    /// project is configured, which the request does not say: the table's `auto_tier` is assumed.
     #[must_use]
     pub fn estimate(&self, call: &CallShape<'_>) -> Option<Nanos> {
         let price = self.price_of(call.model);

@@ -20,7 +20,7 @@ pub const OPENAI: &str = "openai";
 const CHAT_COMPLETIONS: &str = "/v1/chat/completions";
 /// What the names of models have that search the web on every call.
 const SEARCH_MARKS: [&str; 2] = ["-search-preview", "-search-api"];
-/// Service tiers that no caller of chat completions can ask for.
+/// Service tiers that chat completions do not offer.
 const OTHER_TIERS: [&str; 2] = ["batches", "decisions"];
 
 /// What an import brings.
@@ -83,7 +83,7 @@ pub fn import_litellm(json: &str, provider: &str) -> Result<Imported, PriceError
     })
 }
 
-/// The entry of one model, or why there is none. Tiers that cannot be used are added to `left_out`.
+/// Returns the entry of one model, or why it is skipped. Adds unusable tiers to `left_out`.
 fn read_entry(
     name: &str,
     json: &RawValue,

@@ -75,7 +75,7 @@ impl ModelPrice {
         })
     }
 
-    /// The price of a model that nobody knows: in every respect the dearest of all; `None` of none.
+    /// Returns the price of an unknown model: the highest of all in every respect; `None` for an empty table.
     pub(super) fn dearest_of(models: &[Self]) -> Option<Self> {
         let rates = models
             .iter()
@@ -100,8 +100,8 @@ impl ModelPrice {
         &self.name
     }
 
-    /// The rates of a call: by the tier that was asked for or reported, and by the prompt's length. A tier without
-    /// a price takes the model's dearest (D32).
+    /// Returns the rates of a call by requested or reported tier and by prompt length. A tier without a price has the
+    /// model's highest (D32).
     pub(super) fn rates(&self, tier: Option<&str>, names: &TierNames, prompt_tokens: u64) -> &Rates {
         let tier = names.canonical(tier);
         let rates = match self.tiers.iter().find(|(name, _)| name == tier) {

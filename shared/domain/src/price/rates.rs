@@ -17,10 +17,10 @@ pub struct Published {
     pub cache_write: Option<TokenPrice>,
     /// A completion token, reasoning included.
     pub output: TokenPrice,
-    /// A prompt token that stands for sound.
+    /// An audio token of the prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub audio_input: Option<TokenPrice>,
-    /// A completion token that stands for sound.
+    /// An audio token of the completion.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub audio_output: Option<TokenPrice>,
 }
@@ -36,9 +36,9 @@ pub struct Rates {
     pub cache_write_picos: u64,
     /// A completion token.
     pub output_picos: u64,
-    /// A prompt token of sound.
+    /// An audio token of the prompt.
     pub audio_input_picos: u64,
-    /// A completion token of sound.
+    /// An audio token of the completion.
     pub audio_output_picos: u64,
 }
 

@@ -15,17 +15,17 @@ pub(super) fn is_reserved(name: &str) -> bool {
     name == DEFAULT || name == AUTO
 }
 
-/// What the words in `service_tier` stand for.
+/// Meaning of the words in `service_tier`.
 #[derive(Debug, Clone)]
 pub(super) struct TierNames {
-    /// The tier that serves a call that asked for `auto` or for none.
+    /// Tier of calls with `auto` or without a tier.
     pub(super) auto_tier: String,
     /// Other words for tiers of the table.
     pub(super) aliases: BTreeMap<String, String>,
 }
 
 impl TierNames {
-    /// The name under which the table may know the tier `asked` for.
+    /// Returns the table's name for the tier `asked` for.
     pub(super) fn canonical<'a>(&'a self, asked: Option<&'a str>) -> &'a str {
         let word = match asked {
             None | Some(AUTO) => self.auto_tier.as_str(),
@@ -59,7 +59,7 @@ impl TierRates {
         }
     }
 
-    /// The rates of a call with so many prompt tokens.
+    /// Returns the rates for this many prompt tokens.
     pub(super) fn at(&self, prompt_tokens: u64) -> &Rates {
         match &self.long {
             Some(long) if prompt_tokens > long.above_tokens => &long.rates,

@@ -46,8 +46,8 @@ pub(super) struct Field<'a> {
 impl<'a> Field<'a> {
     /// The meaning of a field name; `None` for one that is no price of a token.
     ///
-    /// Prices for cache entries with a longer life (`…_above_12hr`, `…_above_1hr`) are none of ours: `usage` counts
-    /// written tokens without their lifetime, and chat completions offer only the basic one.
+    /// Prices for longer-lived cache entries (`…_above_12hr`, `…_above_1hr`) are ignored: `usage` counts written tokens
+    /// without their lifetime, and chat completions offer only the basic one.
     pub(super) fn parse(name: &'a str) -> Option<Self> {
         let (kind, rest) = Kind::ALL
             .iter()
