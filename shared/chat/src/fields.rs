@@ -37,12 +37,12 @@ struct Predicted {
     parts: usize,
 }
 
-/// What the top level holds, as far as it has been read.
+/// The top level, as far as parsed.
 #[derive(Debug, Default)]
 pub(super) struct Fields<'a> {
     /// The keys so far, unescaped.
     keys: Vec<Cow<'a, str>>,
-    /// The first thing that makes the keys ambiguous.
+    /// First ambiguity of the keys.
     ambiguous: Option<BodyError>,
     model: Option<Value<'a>>,
     stream: Option<Value<'a>>,
@@ -55,7 +55,7 @@ pub(super) struct Fields<'a> {
     /// The first element of `messages` that is no object.
     odd_message: Option<usize>,
     prompt: Prompt,
-    /// What `prediction` added to the prompt.
+    /// What `prediction` adds to the prompt.
     predicted: Predicted,
     audio_output: bool,
     web_search: bool,
@@ -171,7 +171,7 @@ impl<'a> Fields<'a> {
         Ok(())
     }
 
-    /// Reads the value of `modalities`: an array of strings. A lone string is looked at as well.
+    /// Parses `modalities`: an array of strings. A lone string is accepted as one.
     fn read_modalities(&mut self, scanner: &mut Scanner<'a>) -> Scan {
         let mut element = |scanner: &mut Scanner<'a>| {
             if let Value::Text(text) = scanner.value()? {
@@ -186,7 +186,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Notes a key of the top level and what makes it ambiguous.
+    /// Records a top-level key and its ambiguity.
     fn remember(&mut self, name: Cow<'a, str>) {
         if self.ambiguous.is_some() {
             return;
@@ -259,8 +259,8 @@ fn text_of(text: Text<'_>, bytes_max: usize) -> Scan<Option<Cow<'_, str>>> {
     })
 }
 
-/// An integer from 1 to `max`; `null` is none. Only digits are an integer: parsers disagree about `1.0`, `1e0` and
-/// `-0`.
+/// Parses an integer from 1 to `max`; `null` is absent. Only digits are accepted: parsers disagree about `1.0`, `1e0`
+/// and `-0`.
 fn count(key: &'static str, value: Option<Value<'_>>, max: u64) -> Scan<Option<u64>> {
     let number = match value {
         None | Some(Value::Null) => return Ok(None),

@@ -13,7 +13,7 @@
 //! 6. a value is of the wrong type or out of range, in the order `stream`, `model`, `messages`, `n`,
 //!    `max_completion_tokens`, `max_tokens`, `service_tier`.
 //!
-//! The first two come first because until they are settled nobody can say what the other keys hold.
+//! The first two come first because they leave the meaning of the other keys undefined.
 
 mod error;
 mod fields;
@@ -46,7 +46,7 @@ pub const SERVICE_TIER_BYTES_MAX: usize = 64;
 pub struct ChatBody<'a> {
     /// The model, unescaped: 1 to [`MODEL_BYTES_MAX`] bytes without control characters.
     pub model: Cow<'a, str>,
-    /// The service tier asked for, unless absent or `null`.
+    /// Requested service tier, unless absent or `null`.
     pub service_tier: Option<Cow<'a, str>>,
     /// UTF-8 bytes of everything billed as prompt text (decision D31), those of `prediction` included.
     pub prompt_bytes: u64,
@@ -68,11 +68,11 @@ pub struct ChatBody<'a> {
     pub completion_tokens: u64,
     /// Neither of the two limits was set.
     pub unlimited: bool,
-    /// How many completions are asked for: 1 to [`N_MAX`].
+    /// Requested completions: 1 to [`N_MAX`].
     pub n: u64,
-    /// Whether an audio answer is asked for: `modalities` has `audio`, or `audio` is set.
+    /// Whether audio is requested: `modalities` has `audio`, or `audio` is set.
     pub audio_output: bool,
-    /// Whether a web search is asked for: `web_search_options` is set.
+    /// Whether a web search is requested: `web_search_options` is set.
     pub web_search: bool,
 }
 
@@ -131,8 +131,8 @@ pub fn parse(bytes: &[u8]) -> Result<ChatBody<'_>, BodyError> {
     read.and_then(|()| scanner.finish()).and_then(|()| fields.judge())
 }
 
-/// The body as text. Where it is none, the standard library says where; it takes ten times as long for other scripts
-/// than Latin.
+/// Validates the body as UTF-8. On failure the standard library finds the offset; it takes ten times as long for
+/// scripts other than Latin.
 fn utf8(bytes: &[u8]) -> Result<&str, BodyError> {
     simdutf8::basic::from_utf8(bytes).or_else(|_| {
         std::str::from_utf8(bytes).map_err(|error| BodyError::NotUtf8 {

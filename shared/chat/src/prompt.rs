@@ -79,12 +79,12 @@ impl Prompt {
         Ok(())
     }
 
-    /// Reads a value that counts as it stands, unless it is `null`.
+    /// Parses a value whose raw bytes count, unless it is `null`.
     pub(super) fn json(&mut self, scanner: &mut Scanner<'_>) -> Scan {
         self.word(scanner, &[])
     }
 
-    /// Reads the value of `key`; both count as they stand.
+    /// Parses the value of `key`; the raw bytes of both count.
     pub(super) fn member(&mut self, scanner: &mut Scanner<'_>, key: Text<'_>) -> Scan {
         scanner.skip()?;
         self.bytes += scanner.at() - key.at;
@@ -152,8 +152,8 @@ impl Prompt {
         Ok(())
     }
 
-    /// Reads an array whose objects are read by `object`. One that stands alone is an array of one to some parsers,
-    /// and strings, alone or among the elements, are text.
+    /// Parses an array whose objects are parsed by `object`. A lone object is an array of one to some parsers; strings,
+    /// alone or as elements, are text.
     fn each(
         &mut self,
         scanner: &mut Scanner<'_>,
@@ -170,7 +170,7 @@ impl Prompt {
         }
     }
 
-    /// Reads an object whose members are read by `member`, which gets their key as it stands and folded. Anything else
+    /// Parses an object whose members are parsed by `member`, which receives their key raw and folded. Any other value
     /// counts.
     fn fields(
         &mut self,

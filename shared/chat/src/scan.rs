@@ -15,7 +15,7 @@ pub(super) enum Value<'a> {
     Null,
     /// `true` or `false`.
     Bool(bool),
-    /// A number, as it stands there.
+    /// A number, as raw text.
     Number(&'a str),
     /// A string.
     Text(Text<'a>),
@@ -63,7 +63,8 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Reads the object that starts here. `member` is called with each key, stands at the value and has to read it.
+    /// Parses the object at this position. `member` is called with each key, positioned at the value, which it must
+    /// parse.
     pub(super) fn object(&mut self, mut member: impl FnMut(&mut Self, Text<'a>) -> Scan) -> Scan {
         self.nested(b'{', b'}', |scanner| {
             let key = scanner.string()?;
@@ -74,7 +75,7 @@ impl<'a> Scanner<'a> {
         })
     }
 
-    /// Reads the array that starts here. `element` is called at each element and has to read it.
+    /// Parses the array at this position. `element` is called at each element, which it must parse.
     pub(super) fn array(&mut self, element: impl FnMut(&mut Self) -> Scan) -> Scan {
         self.nested(b'[', b']', element)
     }
@@ -174,7 +175,7 @@ impl<'a> Scanner<'a> {
         count
     }
 
-    /// Reads `word`, which stands for `value`.
+    /// Parses `word` as `value`.
     fn literal(&mut self, word: &str, value: Value<'a>) -> Scan<Value<'a>> {
         let rest = &self.text.as_bytes()[self.at..];
         if rest.starts_with(word.as_bytes()) {
@@ -210,7 +211,7 @@ impl<'a> Scanner<'a> {
         while self.take_if(|byte| matches!(byte, b' ' | b'\n' | b'\r' | b'\t')) {}
     }
 
-    /// The error for the byte that stands here, or for the end.
+    /// The error for the byte at this position, or for the end.
     fn unexpected(&self) -> BodyError {
         let at = self.at;
         if at < self.text.len() {

@@ -1,4 +1,4 @@
-//! JSON strings: where they end, what their escapes stand for, how long they are once unescaped.
+//! JSON strings: their ends, escapes and unescaped lengths.
 
 use super::error::{BodyError, Scan};
 use json_stops::{LANE, stops_in};
@@ -7,7 +7,7 @@ use std::borrow::Cow;
 /// A string of the body, checked, not yet unescaped.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Text<'a> {
-    /// What stands between the quotes.
+    /// The raw text between the quotes.
     pub raw: &'a str,
     /// The offset of the opening quote in the body.
     pub at: usize,
@@ -85,7 +85,7 @@ pub(super) fn end(bytes: &[u8], at: usize) -> Scan<End> {
     }
 }
 
-/// The character that the escape at `at` stands for, and the bytes that the escape takes.
+/// Parses the escape at `at`: its character and its length in bytes.
 #[inline(always)]
 fn escape(bytes: &[u8], at: usize) -> Scan<(char, usize)> {
     let short = match bytes.get(at + 1) {
