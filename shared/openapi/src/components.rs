@@ -1,5 +1,5 @@
-//! The schemas of a document, each once under its name. What is derived from structs is made exact here: answers have no
-//! other fields than they are said to have, and a field that can be null is there all the same.
+//! The schemas of a document, each once under its name. What is derived from structs is made exact here: answers have
+//! no other fields than they are said to have, and a field that can be null is there all the same.
 
 mod flat;
 
@@ -8,7 +8,7 @@ use super::json::{Json, object};
 use std::collections::BTreeMap;
 use utoipa::{PartialSchema, ToSchema};
 
-/// Where schemas stand in a document.
+/// Location of schemas in a document.
 const PLACE: &str = "#/components/schemas/";
 
 /// Marks a field that can be null and can be left out as well.
@@ -62,7 +62,7 @@ impl Components {
         named.unwrap_or(schema)
     }
 
-    /// Names under which two different schemas stand; there must be none.
+    /// Names with two different schemas; there must be none.
     #[must_use]
     pub fn clashes(&self) -> &[String] {
         &self.clashes
@@ -139,8 +139,8 @@ fn is_nullable(schema: &Json) -> bool {
     listed.iter().any(|kind| kind.text() == Some("null")) || choices.concat().iter().any(is_null)
 }
 
-/// The schema as the struct is written: closed, and with every field required that is written as `null` when it is empty.
-/// (The derived one leaves those out of `required`; a field that can be left out altogether is never null.)
+/// The schema as the struct is written: closed, and with every field required that is written as `null` when it is
+/// empty. (The derived one leaves those out of `required`; a field that can be left out altogether is never null.)
 fn exact(schema: Json) -> Json {
     match schema {
         Json::List(items) => Json::List(items.into_iter().map(exact).collect()),
@@ -159,7 +159,7 @@ fn exact(schema: Json) -> Json {
     }
 }
 
-/// What is said of a field that can be null stands beside the choice, not inside of it.
+/// The description of a nullable field is beside the choice, not inside it.
 fn described(mut schema: Json) -> Json {
     let says = match schema.get_mut("oneOf") {
         Some(Json::List(choices)) => choices.iter_mut().find_map(|choice| match choice.get("$ref") {

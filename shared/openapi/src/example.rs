@@ -1,4 +1,4 @@
-//! An example of a schema, made of the examples of its parts, so that it is always one of exactly this schema.
+//! Derives an example of a schema from the examples of its parts, so that it always matches the schema.
 
 use super::components::Components;
 use super::json::Json;

@@ -1,5 +1,5 @@
-//! What both servers' OpenAPI documents are made of: JSON that keeps its order, schemas by name, and examples that follow
-//! from them. The schemas themselves are derived from the structs that are serialised.
+//! Building blocks of both servers' OpenAPI documents: JSON that preserves order, schemas by name, and derived
+//! examples. The schemas themselves are derived from the serialised structs.
 
 pub mod components;
 pub mod example;

@@ -1,5 +1,5 @@
-//! Structs within structs whose fields stand among the outer one's (`#[serde(flatten)]`): one object with all fields, since
-//! closed objects cannot be put together by `allOf`. The fields of an optional one can all be left out.
+//! Structs with `#[serde(flatten)]` fields: one object with all fields, since closed objects cannot be combined by
+//! `allOf`. All fields of an optional one are optional.
 
 use super::PLACE;
 use crate::json::Json;
