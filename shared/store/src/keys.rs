@@ -2,7 +2,7 @@
 //!
 //! An account lives in one bucket `{bNNNN}`, its hash tag: all its keys share one cluster slot, so one script can
 //! change them together. A look-up is in its record's bucket where the name carries the bucket: wallets and escrows, by
-//! [number](domain::number). `/` separates the parts; no caller-chosen name can contain it.
+//! [number](domain::number::Number). `/` separates the parts; no caller-chosen name can contain it.
 //!
 //! Keys outside the buckets are in `keys/outside.rs`, with the reasons why they are safe.
 
