@@ -267,8 +267,7 @@ impl Components {
             self.metrics.tables.clone(),
         ));
         let (store, health, metrics) = (&self.store, &self.health, &self.metrics);
-        let delivery =
-            Arc::clone(&self.pending).run(store.clone(), Arc::clone(health), Arc::clone(metrics));
+        let delivery = Arc::clone(&self.pending).run(store.clone(), Arc::clone(health), Arc::clone(metrics));
         tokio::spawn(delivery);
         tokio::spawn(Arc::clone(&self.pending).follow_others());
         tokio::spawn(store_metrics.follow(self.store.clone()));

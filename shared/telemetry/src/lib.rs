@@ -31,7 +31,23 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
 /// Crates whose events contain no secrets at any level.
-const OWN_CRATES: [&str; 5] = ["admin", "connections", "proxy", "store", "telemetry"];
+const OWN_CRATES: [&str; 15] = [
+    "api",
+    "archive",
+    "cli",
+    "connections",
+    "endpoint",
+    "password",
+    "people",
+    "proxy",
+    "sandbox",
+    "server",
+    "store",
+    "store_health",
+    "telemetry",
+    "webhooks",
+    "workers",
+];
 
 /// Pingora's proxy layer.
 const UNHEARD: &str = "pingora_proxy";

@@ -39,6 +39,15 @@ pub struct SealedTo {
     pub added: u64,
 }
 
+/// What sealing one batch came to.
+struct BatchSealed {
+    extent: Extent,
+    /// How many entries this sealed.
+    added: u64,
+    /// Whether a line follows that only a later release can seal.
+    is_last: bool,
+}
+
 /// How far a chain is archived, sealed and written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Extent {
@@ -175,8 +184,8 @@ impl<'a> Chain<'a> {
         Ok(SealedTo { end, added })
     }
 
-    /// Seals a batch after `extent`. Returns the new extent and the count of entries that this call sealed.
-    async fn seal_batch(&self, mut extent: Extent) -> Result<(Extent, u64), StoreError> {
+    /// Seals a batch behind the end of `extent`, up to a line that a later release wrote.
+    async fn seal_batch(&self, mut extent: Extent) -> Result<BatchSealed, StoreError> {
         let sealed = extent.sealed.seq - extent.archived.seq;
         // Ranks in the list follow from `extent` only while nothing is archived.
         let mut look = redis::pipe();
@@ -261,7 +270,7 @@ fn no_form() -> StoreError {
 }
 
 /// Pairs entries with their stored hashes, so that a changed line does not match its own. A malformed hash ends the
-/// list, and is an error if it comes first.
+/// list, as does an entry of a later release, and each is an error if it comes first.
 fn shown(
     first: u64,
     before: Head,

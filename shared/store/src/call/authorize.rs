@@ -27,12 +27,25 @@ pub static AUTHORIZE: LazyLock<Script> = LazyLock::new(|| {
     Script::with_inputs("authorize", WhenFull::Refuse, inputs, &[CLOCK, PERIOD, &own])
 });
 
+inputs! {
+    /// The keys. Those of a run are any key of the account in a run without a name.
+    struct AuthorizeKeys: &'a str {
+        account, active_keys, rate, agent, hold, due, run, virtual_key, audit_log, agent_runs, counted_denials, account_runs
+    }
+}
+inputs! {
+    /// The arguments: whose key, what is known of the account, the limits of that plan (empty where one does not bind), and the
+    /// charge, which is empty in a probe. `memo` is kept in the hold and in the audit line, `estimate` and `tracked` are
+    /// nano-USD, `hold_life` is in ms, `provider_key_id` and `provider_key_sealed` are fields of the agent.
+    struct AuthorizeArgs: Cow<'a, str> {
+        key_id, plan, generation, version, active_keys, requests, agents, tracked, allow_id, memo, estimate, run, hold_life,
+        provider_key_id, provider_key_sealed, runs_max
+    }
+}
+
 /// Lifetime of a run's record after its last call (decision D38): 35 days, plus the minute by which scripts may delay
 /// writing it.
 pub const RUN_LIFE: Duration = Duration::from_secs(35 * 24 * 3600 + 60);
-
-/// Most arguments of the script.
-const ARGUMENTS: usize = 16;
 
 /// What an edge last received about an account. An older reply means that the store lost writes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -11,6 +11,11 @@ use serde::{Deserialize, Serialize};
 /// Fragment that decides whether a missing hold is evidence: the store may lack writes.
 pub(crate) const LACKS_WRITES: (&str, &str) = ("lacks_writes.lua", include_str!("lacks_writes.lua"));
 
+inputs! {
+    /// The keys of the scripts that end a hold: `settle`, `void` and `reap`.
+    pub(crate) struct EndKeys: &'a str { account, agent, run, hold, due, kept_index, kept_hold, audit_log }
+}
+
 /// The names of a call in the ledger. Every script that ends its hold starts from them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HoldName {
@@ -75,18 +80,19 @@ impl HoldName {
 }
 
 impl HoldKeys {
-    /// Returns the keys in the order that `settle`, `void` and `reap` declare.
-    pub(crate) fn to_end_keys(&self) -> [&str; 8] {
-        [
-            &self.account,
-            &self.agent,
-            &self.run,
-            &self.hold,
-            &self.due,
-            &self.kept,
-            &self.kept_hold,
-            &self.audit,
-        ]
+    /// The keys of `settle`, `void` and `reap`.
+    pub(crate) fn to_end(&self) -> [&str; EndKeys::NAMES.len()] {
+        let keys = EndKeys {
+            account: &self.account,
+            agent: &self.agent,
+            run: &self.run,
+            hold: &self.hold,
+            due: &self.due,
+            kept_index: &self.kept,
+            kept_hold: &self.kept_hold,
+            audit_log: &self.audit,
+        };
+        keys.into_values()
     }
 }
 

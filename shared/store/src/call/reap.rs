@@ -19,6 +19,11 @@ pub static REAP: LazyLock<Script> = LazyLock::new(|| {
     Script::with_inputs("reap", WhenFull::Run, inputs, &parts)
 });
 
+inputs! {
+    /// The arguments; the life of a kept hold is in ms.
+    struct ReapArgs: &'a str { allow_id, kept_life }
+}
+
 /// How long a kept hold can be listed and corrected: 34 days, within the lifetime of the run and the counters that it
 /// was charged to.
 pub const KEPT_LIFE: Duration = Duration::from_secs(34 * 24 * 3600);

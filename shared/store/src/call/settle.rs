@@ -19,6 +19,13 @@ pub static SETTLE: LazyLock<Script> = LazyLock::new(|| {
     Script::with_inputs("settle", WhenFull::Run, inputs, &[CLOCK, END_HOLD, &own])
 });
 
+inputs! {
+    /// The arguments; amounts are nano-USD.
+    struct SettleArgs: &'a str { allow_id, estimate, cost, how, generation, version }
+}
+/// How many of them are sent where it does not matter why there is no hold.
+const WITHOUT_VIEW: usize = 4;
+
 /// Settles the hold of `name` from `estimate` to `cost`: the real cost, the estimate if it stays charged, or zero if it
 /// is released. Safe to repeat: a missing hold changes nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]

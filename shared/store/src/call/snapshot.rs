@@ -22,6 +22,17 @@ pub static SNAPSHOT: LazyLock<Script> = LazyLock::new(|| {
     Script::with_inputs("snapshot", WhenFull::ReadOnly, inputs, &parts)
 });
 
+inputs! {
+    /// The keys.
+    struct StandingKeys: &'a str {
+        account, agent, run, agent_keys, active_keys, rate, virtual_key, account_runs, intents, transactions
+    }
+}
+inputs! {
+    /// The arguments. The last two are fields of the agent.
+    struct StandingArgs: &'a str { mode, run_named, key_id, provider_key_id, provider_key_sealed }
+}
+
 /// Arguments of the snapshot.
 #[derive(Debug, Clone, Copy)]
 pub struct SnapshotQuery<'a> {

@@ -18,6 +18,13 @@ pub static VOID: LazyLock<Script> = LazyLock::new(|| {
     Script::with_inputs("void", WhenFull::Run, inputs, &[CLOCK, END_HOLD, &own])
 });
 
+inputs! {
+    /// The arguments; the tombstone's life is in ms.
+    struct VoidArgs: &'a str { allow_id, tombstone_life, generation, version }
+}
+/// How many of them are sent where it does not matter why there is no hold.
+const WITHOUT_VIEW: usize = 2;
+
 /// How long a voided id is refused. A command sent earlier can only arrive while its connection lives; an hour is far
 /// longer.
 pub const TOMBSTONE_LIFE: Duration = Duration::from_secs(3600);
