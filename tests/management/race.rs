@@ -9,11 +9,12 @@ use harness::{RawClient, eventually};
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 use std::time::Duration;
-use store::agent::script::{Created as AgentCreated, NewAgent, PlanLimit};
+use store::agent::script::{Created as AgentCreated, NewAgent};
 use store::page::Page;
 use store::policy::PolicyRecord;
 use store::sanity;
 use store::script::change::Scope;
+use store::script::plan_limit::PlanLimit;
 use store::virtual_key::script::{Created as KeyCreated, NewVirtualKey};
 
 #[tokio::test(flavor = "multi_thread")]

@@ -17,9 +17,10 @@ use endpoint::{Answer, Code, Fields, Given, Problem, Reply, Text, missing, opera
 use serde::Serialize;
 use store::agent::freeze::{Authority, Freeze, Frozen, set_frozen};
 use store::agent::script as agent;
-use store::agent::script::{Created, Deleted, KEYS_AT_ONCE, NewAgent, PlanLimit, Updated};
+use store::agent::script::{Created, Deleted, KEYS_AT_ONCE, NewAgent, Updated};
 use store::agent::{AgentRecord, WalletRow};
 use store::script::change::FieldChange;
+use store::script::plan_limit::PlanLimit;
 use utoipa::ToSchema;
 
 operations! {

@@ -1,6 +1,6 @@
 //! The archive as requests and workers share it: what was read of it is cached.
 
-use crate::intents::{IntentSegment, IntentSegments};
+use crate::intents::segment::{IntentSegment, IntentSegments};
 use crate::place::Place;
 use crate::segment::{Descriptor, Manifest, Segment};
 use bytes::Bytes;

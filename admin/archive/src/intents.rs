@@ -1,7 +1,7 @@
 //! Archived intents: the segments that hold them, and how those are read again.
 
 mod moving;
-mod segment;
+pub(crate) mod segment;
 
 pub use moving::{Age, Moved};
 pub use segment::{IntentSegment, IntentSegments, IntentsDescriptor};

@@ -7,7 +7,7 @@ pub use openapi::types as is;
 use crate::call::IDEMPOTENCY_FIELDS;
 use crate::problem::Code;
 use field::Field;
-use openapi::example::NOT_IN_EXAMPLES;
+use openapi::components::NOT_IN_EXAMPLES;
 use openapi::{Components, Json};
 use utoipa::ToSchema;
 

@@ -1,6 +1,6 @@
 //! Every way in which a request body can be refused, declared once: its code, its sentence and the parameter at fault.
 
-use super::{MODEL_BYTES_MAX, SERVICE_TIER_BYTES_MAX, fields, scan};
+use super::{DEPTH_MAX, KEY_BYTES_MAX, KEYS_MAX, MODEL_BYTES_MAX, SERVICE_TIER_BYTES_MAX};
 
 /// What a reading step returns.
 pub(super) type Scan<T = ()> = Result<T, BodyError>;
@@ -64,7 +64,7 @@ pub enum BodyError {
         at: usize,
     },
     /// Arrays and objects too deep inside each other.
-    #[error("the body is nested more than {} levels deep", scan::DEPTH_MAX)]
+    #[error("the body is nested more than {} levels deep", DEPTH_MAX)]
     TooDeep,
     /// Anything but white space after the object.
     #[error("unexpected data after the JSON body at byte {at}")]
@@ -88,13 +88,13 @@ pub enum BodyError {
         wanted: &'static str,
     },
     /// A top-level key longer than any parameter.
-    #[error("the key `{key}` is longer than {} bytes", fields::KEY_BYTES_MAX)]
+    #[error("the key `{key}` is longer than {} bytes", KEY_BYTES_MAX)]
     KeyTooLong {
         /// The key, fit for quoting.
         key: String,
     },
     /// More top-level keys than there are parameters.
-    #[error("the body has more than {} top-level keys", fields::KEYS_MAX)]
+    #[error("the body has more than {} top-level keys", KEYS_MAX)]
     TooManyKeys,
     /// `model` is absent, `null`, empty or no string.
     #[error("`model` is required and must be a non-empty string")]

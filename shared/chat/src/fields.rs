@@ -9,12 +9,8 @@ use super::{
     COMPLETION_TOKENS_DEFAULT, COMPLETION_TOKENS_MAX, ChatBody, MODEL_BYTES_MAX, N_MAX,
     SERVICE_TIER_BYTES_MAX,
 };
+use super::{KEY_BYTES_MAX, KEYS_MAX};
 use std::borrow::Cow;
-
-/// Most top-level keys; OpenAI documents about 40 parameters. It bounds the search for duplicates.
-pub(super) const KEYS_MAX: usize = 256;
-/// Longest top-level key; OpenAI's longest parameter has 22 bytes. It bounds the search for duplicates.
-pub(super) const KEY_BYTES_MAX: usize = 128;
 
 /// Keys whose value decides something; nothing that a careless parser could take for one of them is let through.
 const DECISIVE: &[&str] = &[

@@ -18,7 +18,6 @@
 mod error;
 mod fields;
 mod key;
-mod part;
 mod prompt;
 mod scan;
 mod text;
@@ -30,6 +29,12 @@ use fields::Fields;
 use scan::Scanner;
 use std::borrow::Cow;
 
+/// Deepest nesting (decision D34); the body's own braces are level 1. It bounds the recursion as well.
+const DEPTH_MAX: u32 = 128;
+/// Most top-level keys; OpenAI documents about 40 parameters. It bounds the search for duplicates.
+const KEYS_MAX: usize = 256;
+/// Longest top-level key; OpenAI's longest parameter has 22 bytes. It bounds the search for duplicates.
+const KEY_BYTES_MAX: usize = 128;
 /// Completion tokens allowed for when the caller sets no limit (specification, Constants).
 pub const COMPLETION_TOKENS_DEFAULT: u64 = 1024;
 /// Largest `max_tokens` and `max_completion_tokens` (decision D62).

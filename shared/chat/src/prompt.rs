@@ -8,11 +8,13 @@
 //! All of several equal keys count, and keys count like those that they fold to (`key::folded`): whichever of them
 //! another parser reads, it is in the sum. So an odd body can only become dearer.
 
+mod part;
+
 use super::error::Scan;
 use super::key::folded;
-use super::part::Part;
 use super::scan::{Scanner, Value};
 use super::text::Text;
+use part::Part;
 
 /// Values of `role`; they are not billed as text.
 const ROLES: &[&str] = &["user", "assistant", "system", "developer", "tool", "function"];

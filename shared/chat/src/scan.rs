@@ -1,10 +1,9 @@
 //! A strict JSON scanner (RFC 8259) over valid UTF-8. It checks everything and stores nothing.
 
+use super::DEPTH_MAX;
 use super::error::{BodyError, Scan};
 use super::text::{self, Text};
 
-/// Deepest nesting (decision D34); the body's own braces are level 1. It bounds the recursion as well.
-pub(super) const DEPTH_MAX: u32 = 128;
 /// A number without exponent that is at most this long fits a double.
 const PLAIN_NUMBER_BYTES: usize = 300;
 

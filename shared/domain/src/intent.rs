@@ -95,6 +95,11 @@ words! {
     }
 }
 
+crate::schema_types! {
+    /// What happened in the life of an intent.
+    IntentEvent = is::words(EventType::ALL.iter().map(|event| event.as_str()));
+}
+
 /// An event of a timeline, before it is chained.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
@@ -114,7 +119,7 @@ pub struct Event {
 pub struct Entry {
     #[schema(value_type = is::Time)]
     at: String,
-    #[schema(value_type = is::IntentEvent)]
+    #[schema(value_type = IntentEvent)]
     event_type: &'static str,
     /// What was done, for people.
     #[schema(example = "Spend requested")]

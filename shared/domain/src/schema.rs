@@ -1,6 +1,5 @@
 //! The schemas of the domain's own values that have a form of their own in answers: money, moments, hashes.
 
-use crate::intent;
 use serde_json::{Value, json};
 use utoipa::openapi::schema::Type;
 use utoipa::openapi::{KnownFormat, SchemaFormat};
@@ -51,8 +50,6 @@ schema_types! {
     Sha256 = text().pattern(Some("^[0-9a-f]{64}$")).examples([EXAMPLE_HEX]);
     /// The hash of the entry before it, or `genesis` for the first entry.
     PreviousHash = text().pattern(Some("^([0-9a-f]{64}|genesis)$")).examples(["genesis"]);
-    /// What happened in the life of an intent.
-    IntentEvent = words(intent::EventType::ALL.iter().map(|event| event.as_str()));
 }
 
 /// A schema of texts.

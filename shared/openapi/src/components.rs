@@ -3,7 +3,6 @@
 
 mod flat;
 
-use super::example::NOT_IN_EXAMPLES;
 use super::json::{Json, object};
 use std::collections::BTreeMap;
 use utoipa::{PartialSchema, ToSchema};
@@ -11,6 +10,8 @@ use utoipa::{PartialSchema, ToSchema};
 /// Location of schemas in a document.
 const PLACE: &str = "#/components/schemas/";
 
+/// Marks a property that examples leave out.
+pub const NOT_IN_EXAMPLES: &str = "x-not-in-examples";
 /// Marks a field that can be null and can be left out as well.
 const LEFT_OUT: &str = "x-can-be-left-out";
 

@@ -1,10 +1,8 @@
 //! Derives an example of a schema from the examples of its parts, so that it always matches the schema.
 
-use super::components::Components;
+use super::components::{Components, NOT_IN_EXAMPLES};
 use super::json::Json;
 
-/// Marks a property that examples leave out.
-pub const NOT_IN_EXAMPLES: &str = "x-not-in-examples";
 /// How deep schemas refer to each other, at most.
 const DEPTH_MAX: usize = 16;
 

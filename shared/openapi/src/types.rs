@@ -24,7 +24,8 @@ use store::webhook::delivery;
 use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Schema, Type};
 use utoipa::openapi::{KnownFormat, SchemaFormat};
 
-pub use domain::schema::{IntentEvent, NanoUsd, PreviousHash, Sha256, Time, Usd};
+pub use domain::intent::IntentEvent;
+pub use domain::schema::{NanoUsd, PreviousHash, Sha256, Time, Usd};
 
 /// The random part of an id in examples.
 const EXAMPLE_ULID: &str = "01KAJ4M7Q8R5T6V9W0X1Y2Z3A4";

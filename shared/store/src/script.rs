@@ -7,6 +7,7 @@
 pub mod all;
 pub mod change;
 pub mod names;
+pub mod plan_limit;
 
 use names::Names;
 use redis::Cmd;

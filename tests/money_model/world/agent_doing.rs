@@ -8,10 +8,11 @@ use crate::model::{At, Limits, USD};
 use store::Store;
 use store::agent;
 use store::agent::freeze::{Authority, Freeze, Frozen, set_frozen};
-use store::agent::script::{Created, Deleted, NewAgent, PlanLimit};
+use store::agent::script::{Created, Deleted, NewAgent};
 use store::policy;
 use store::policy::script::PolicySet;
 use store::script::change::FieldChange;
+use store::script::plan_limit::PlanLimit;
 use store::wallet::script::user_wallet;
 
 impl World {

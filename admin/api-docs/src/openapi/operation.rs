@@ -4,8 +4,8 @@ use super::{errors, headers, words};
 use endpoint::doc::field::{self, Field};
 use endpoint::doc::{Body, Doc, Given, Section, Shape};
 use endpoint::{Access, Route};
+use openapi::components::NOT_IN_EXAMPLES;
 use openapi::components::{or_null, reference};
-use openapi::example::NOT_IN_EXAMPLES;
 use openapi::{Components, Json, example, object};
 
 /// The paths under which it is documented. Those under `/api/v1` are served under `/v1` as well, which the document

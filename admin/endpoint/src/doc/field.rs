@@ -2,8 +2,8 @@
 
 use crate::{CURRENCIES, CURSOR_MAX, FIELD_OBJECT_MAX, OFFSET_MAX, PAGE_DEFAULT, PAGE_MAX};
 use domain::names::{AGENT_ID_MAX, RUN_ID_MAX};
+use openapi::components::NOT_IN_EXAMPLES;
 use openapi::components::{or_null, reference};
-use openapi::example::NOT_IN_EXAMPLES;
 use openapi::{Json, object};
 use store::once::KEY_MAX;
 

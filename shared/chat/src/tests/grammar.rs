@@ -1,6 +1,6 @@
 //! Every body that is not one JSON object in valid UTF-8, with the sentence that names the flaw.
 
-use super::super::{BodyError, parse, scan::DEPTH_MAX};
+use super::super::{BodyError, DEPTH_MAX, parse};
 use super::{malformed, with};
 
 #[test]

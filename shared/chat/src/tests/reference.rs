@@ -1,4 +1,4 @@
-//! The same reading done slowly, on a tree of `serde_json` values: the rules of `prompt.rs` and `part.rs` once more,
+//! The same reading done slowly, on a tree of `serde_json` values: the rules of `prompt.rs` and `prompt/part.rs` once more,
 //! written without the scanner. It knows valid bodies only.
 
 use super::generated::Spelling;

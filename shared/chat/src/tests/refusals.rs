@@ -1,6 +1,6 @@
 //! Every JSON object that is refused for its keys or its values, with its code and the sentence that names the fault.
 
-use super::super::{fields, parse};
+use super::super::{KEY_BYTES_MAX, KEYS_MAX, parse};
 use super::{malformed, refused, with};
 
 #[test]
@@ -91,17 +91,17 @@ fn ambiguous_keys() {
 #[test]
 fn keys_are_bounded_and_quoted_shortly() {
     let keys = |count: usize| (0..count).map(|i| format!(",\"k{i}\":0")).collect::<String>();
-    assert!(parse(with(&keys(fields::KEYS_MAX - 2)).as_bytes()).is_ok());
+    assert!(parse(with(&keys(KEYS_MAX - 2)).as_bytes()).is_ok());
     malformed(
-        with(&keys(fields::KEYS_MAX - 1)),
+        with(&keys(KEYS_MAX - 1)),
         "the body has more than 256 top-level keys",
     );
     let key = |bytes: usize| format!(",\"{}\":0", "k".repeat(bytes));
-    assert!(parse(with(&key(fields::KEY_BYTES_MAX)).as_bytes()).is_ok());
+    assert!(parse(with(&key(KEY_BYTES_MAX)).as_bytes()).is_ok());
     let quoted = format!("{}…", "k".repeat(64));
     let fragment = format!("the key `{quoted}` is longer than 128 bytes");
     refused(
-        with(&key(fields::KEY_BYTES_MAX + 1)),
+        with(&key(KEY_BYTES_MAX + 1)),
         "invalid_json",
         &fragment,
         Some(&quoted),

@@ -5,6 +5,7 @@ use crate::keys::{AccountKeys, closed_holder};
 use crate::script::change::{
     ATTEMPTS, BUDGET, CHANGE, Event, FIELDS, FieldChange, Scope, Shown, field_args, shown, unexpected_reply,
 };
+use crate::script::plan_limit::PlanLimit;
 use crate::script::{Script, WhenFull};
 use crate::transaction::TransactionType;
 use crate::virtual_key;
@@ -62,15 +63,6 @@ pub struct NewAgent<'a> {
     pub description: Option<&'a str>,
     /// The plan's limit of agents; `None` where no plan applies.
     pub limit: Option<PlanLimit<'a>>,
-}
-
-/// A limit with the name of its plan: the script refuses it if the account has another plan.
-#[derive(Debug, Clone, Copy)]
-pub struct PlanLimit<'a> {
-    /// Name of the plan.
-    pub plan: &'a str,
-    /// The limit; `None` means unlimited.
-    pub most: Option<u64>,
 }
 
 /// Outcome of creating an agent.

@@ -2,10 +2,11 @@
 //! the rest of the batch, so that one dead server does not cost a timeout each time.
 
 use super::Store;
-use super::scan::Node;
+use super::scan::{Group, Node, SLOTS_AT_ONCE, groups, in_order};
 use crate::StoreError;
 use crate::keys::Bucket;
 use crate::read::{Answers, Read};
+use futures::{StreamExt, stream};
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 
@@ -83,7 +84,21 @@ impl<'a> Batch<'a> {
 
     /// Like [`Store::many`]; reads of unreachable servers return `None`.
     pub async fn many(&self, reads: &[Read]) -> Answers {
-        self.store.read_in(self, reads).await
+        if !self.store.is_cluster() {
+            let answers = self.note(self.store.many(reads).await);
+            return answers.unwrap_or_else(|| Answers::new(vec![None; reads.len()]));
+        }
+        let runs = groups(reads).into_iter().map(|(bucket, group)| async move {
+            let asked = self.store.together(group.iter().map(|at| &reads[*at]));
+            let answers = match bucket {
+                Some(bucket) => self.run(bucket, asked).await,
+                None => self.note(asked.await),
+            };
+            answers.map(|answers| (group, answers))
+        });
+        let runs = stream::iter(runs).buffer_unordered(SLOTS_AT_ONCE);
+        let done: Vec<Option<Group>> = runs.collect().await;
+        in_order(reads.len(), done.into_iter().flatten().collect())
     }
 
     /// Ends the batch.

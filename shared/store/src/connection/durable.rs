@@ -12,8 +12,9 @@ mod pools;
 
 use self::confirmation::{Confirmation, listing, of_a_server, questions, readable};
 use self::dedicated::{Dedicated, late};
+use self::fair_queue::Address;
 pub(super) use self::pools::Dial;
-use self::pools::{Address, Pools};
+use self::pools::Pools;
 use super::cluster::{Master, is_asked, not_here, redirection, replicas_of};
 use super::scan::Node;
 use super::{Store, StoreError};

@@ -1,6 +1,5 @@
 //! Reads across the whole store: scans all keys of each server, and many reads at once in any slots.
 
-use super::batch::Batch;
 use super::{Link, Store};
 use crate::StoreError;
 use crate::error_counters;
@@ -13,10 +12,10 @@ use std::collections::BTreeMap;
 /// Error code for a key of another type.
 const WRONG_TYPE: &str = "WRONGTYPE";
 /// Slots of a cluster that are read concurrently.
-const SLOTS_AT_ONCE: usize = 32;
+pub(super) const SLOTS_AT_ONCE: usize = 32;
 
 /// Indexes of reads that were sent together, and their answers.
-type Group = (Vec<usize>, Vec<Value>);
+pub(super) type Group = (Vec<usize>, Vec<Value>);
 
 /// One server of the store.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -159,26 +158,10 @@ impl Store {
         Ok(in_order(reads.len(), done))
     }
 
-    /// Like [`Store::many`], within a batch.
-    pub(super) async fn read_in(&self, batch: &Batch<'_>, reads: &[Read]) -> Answers {
-        if !self.is_cluster() {
-            let answers = batch.note(self.many(reads).await);
-            return answers.unwrap_or_else(|| Answers::new(vec![None; reads.len()]));
-        }
-        let runs = groups(reads).into_iter().map(|(bucket, group)| async move {
-            let asked = self.together(group.iter().map(|at| &reads[*at]));
-            let answers = match bucket {
-                Some(bucket) => batch.run(bucket, asked).await,
-                None => batch.note(asked.await),
-            };
-            answers.map(|answers| (group, answers))
-        });
-        let runs = stream::iter(runs).buffer_unordered(SLOTS_AT_ONCE);
-        let done: Vec<Option<Group>> = runs.collect().await;
-        in_order(reads.len(), done.into_iter().flatten().collect())
-    }
-
-    async fn together<'a>(&self, reads: impl Iterator<Item = &'a Read>) -> Result<Vec<Value>, StoreError> {
+    pub(super) async fn together<'a>(
+        &self,
+        reads: impl Iterator<Item = &'a Read>,
+    ) -> Result<Vec<Value>, StoreError> {
         let mut pipeline = Pipeline::new();
         for read in reads {
             pipeline.add_command(read.command.clone());
@@ -197,7 +180,7 @@ impl Store {
 }
 
 /// Groups reads: those of one bucket together, each one outside the buckets alone.
-fn groups(reads: &[Read]) -> Vec<(Option<Bucket>, Vec<usize>)> {
+pub(super) fn groups(reads: &[Read]) -> Vec<(Option<Bucket>, Vec<usize>)> {
     let mut buckets: BTreeMap<Bucket, Vec<usize>> = BTreeMap::new();
     let mut groups = Vec::new();
     for (at, read) in reads.iter().enumerate() {
@@ -210,7 +193,7 @@ fn groups(reads: &[Read]) -> Vec<(Option<Bucket>, Vec<usize>)> {
     groups
 }
 
-fn in_order(count: usize, groups: Vec<Group>) -> Answers {
+pub(super) fn in_order(count: usize, groups: Vec<Group>) -> Answers {
     let mut answers = vec![None; count];
     for (places, values) in groups {
         for (place, value) in places.into_iter().zip(values) {

@@ -1,10 +1,10 @@
 //! Twins of `virtual_key/*.lua`: issue and revoke virtual keys.
 
-use crate::agent::script::PlanLimit;
 use crate::keys;
 use crate::lookup::script::keep;
 use crate::lookup::{self, VirtualKeyOwner};
 use crate::script::change::{BUDGET, CHANGE, Event, Scope, unexpected_reply};
+use crate::script::plan_limit::PlanLimit;
 use crate::script::{Script, WhenFull};
 use crate::{Store, StoreError};
 use crypto::virtual_key::WellFormed;

@@ -3,7 +3,6 @@
 //!
 //! First come, first served. The pool alone would let a new caller overtake waiting ones.
 
-use super::pools::Address;
 use redis::{ErrorKind, RedisError, RedisResult};
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -15,6 +14,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 pub(super) const CONNECTIONS_MAX: u32 = 32;
 /// Most of them in use by one account. Its further changes wait for each other only.
 const CONNECTIONS_OF_ACCOUNT_MAX: u32 = 8;
+
+/// A server's address; `None` is the single server.
+pub(super) type Address = Option<String>;
 
 /// A server and an account.
 type Share = (Address, String);

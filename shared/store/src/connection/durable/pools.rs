@@ -2,7 +2,7 @@
 //! cluster. A [fair queue](super::fair_queue) comes before it.
 
 use super::dedicated::{Dedicated, Manager, Server, late};
-use super::fair_queue::{CONNECTIONS_MAX, FairQueue, QueuePermit};
+use super::fair_queue::{Address, CONNECTIONS_MAX, FairQueue, QueuePermit};
 use crate::connection::cluster::Cluster;
 use bb8_redis::bb8::{Pool, PooledConnection, QueueStrategy, RunError};
 use redis::{ConnectionInfo, RedisError, RedisResult};
@@ -11,9 +11,6 @@ use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
-
-/// A server's address; `None` is the single server.
-pub(super) type Address = Option<String>;
 
 /// Most pools. Beyond that the least recently used one is dropped; its connections in use stay usable.
 const POOLS_MAX: usize = 256;

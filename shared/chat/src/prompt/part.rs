@@ -1,9 +1,9 @@
 //! One part of a message's content: text, or an image, audio or file, which counts as one part whatever its bytes.
 
-use super::error::Scan;
-use super::key::folded;
-use super::prompt::Prompt;
-use super::scan::{Scanner, Value};
+use super::Prompt;
+use crate::error::Scan;
+use crate::key::folded;
+use crate::scan::{Scanner, Value};
 
 /// Members of a media object that hold its payload or say how to read it.
 const PAYLOADS: &[&str] = &["url", "data", "file_data", "file_id", "detail", "format"];
