@@ -13,6 +13,7 @@ use crate::upstream::Upstream;
 use connections::limit::Refused;
 use prometheus::{IntCounter, IntGauge, Result};
 use std::sync::Arc;
+use store::blocked::BlockedCopy;
 use telemetry::process::ProcessMetrics;
 use telemetry::registrar::{Registrar, level};
 use telemetry::span::SpanMetrics;
@@ -38,6 +39,7 @@ pub struct Gauges {
     callers_max: IntGauge,
     callers_refused: Vec<IntCounter>,
     closed_for_others: IntCounter,
+    blocked_kept: IntGauge,
     body_bytes: IntGauge,
     body_bytes_max: IntGauge,
     caches: Vec<IntGauge>,
@@ -60,6 +62,8 @@ pub struct GaugeSources {
     pub retry_queue_limit: usize,
     /// Callers' connections.
     pub connections: Arc<Connections>,
+    /// Blocked addresses.
+    pub blocked: Arc<BlockedCopy>,
     /// Memory of bodies.
     pub budget: Arc<BufferBudget>,
     /// `proxy.max_buffered_bytes`
@@ -119,6 +123,10 @@ impl Gauges {
                 "connections_closed_for_others_total",
                 "Connections without a known caller's request that were closed for new ones, since a limit was reached.",
             )?,
+            blocked_kept: metrics.gauge(
+                "blocked_ranges_kept",
+                "Ranges of addresses that this server keeps blocked although the store lost them with a server; block them again.",
+            )?,
             body_bytes: metrics.gauge(
                 "body_memory_bytes",
                 "Memory that request bodies have reserved.",
@@ -158,6 +166,7 @@ impl Gauges {
             (&self.draining, usize::from(sources.admission.is_draining())),
             (&self.callers, sources.connections.open()),
             (&self.callers_max, sources.connections.max()),
+            (&self.blocked_kept, sources.blocked.kept()),
             (&self.body_bytes, sources.budget.taken()),
             (&self.body_bytes_max, sources.max_buffered_bytes),
         ] {

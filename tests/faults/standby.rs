@@ -117,6 +117,11 @@ async fn from(client: &str, caller: &Caller) -> u16 {
     caller.chat_with(&headers, body()).await.status
 }
 
+fn says_one_range_is_kept(metrics: &Option<(u16, String)>, program: &str) -> bool {
+    let line = format!("tollgate_{program}_blocked_ranges_kept 1\n");
+    metrics.as_ref().is_some_and(|(_, text)| text.contains(&line))
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_standby_without_the_last_changes_undoes_none_of_them() {
     let pair = Pair::start().await;
@@ -180,11 +185,16 @@ async fn a_standby_without_the_last_changes_undoes_none_of_them() {
         })
         .await;
         assert_eq!(from(BLOCKED.1, &caller).await, 403, "what was blocked stays so");
+        assert!(says_one_range_is_kept(&edge.ops("/metrics"), "proxy"));
     }
     for bot in [&frozen, &revoked] {
         assert_eq!(admin.caller(&bot.api_key).get("/v1/agents").await.status, 503);
     }
 
+    eventually("the admin server's copy", SOON, async || {
+        says_one_range_is_kept(&admin.ops("/metrics"), "admin").then_some(())
+    })
+    .await;
     // The operator looks at what is gone, accepts it, and makes the changes again.
     for bot in [&frozen, &revoked] {
         let account = &bot.agent.account.id;

@@ -98,13 +98,13 @@ pub async fn list(call: Call) -> Answer {
     let agent = call.agent()?;
     let query = call.list_query(&["status"])?;
     let paging = call.paging(&query, "runs")?;
-    let wanted = select::Wanted::of_query(&query)?;
+    let filter = select::RunFilter::of_query(&query)?;
     agent::require(&call, agent).await?;
     let Selected {
         part,
         waiting,
         partial,
-    } = wanted.select(&call, agent, paging.page()).await?;
+    } = filter.select(&call, agent, paging.page()).await?;
     let views: Vec<RunView<'_>> = part
         .records
         .iter()

@@ -1,15 +1,16 @@
 //! Keeps the server's copy of the blocked addresses as new as [`REFRESH_EVERY`].
 
-use crate::base::pause;
+use crate::base::{Base, pause};
 use std::sync::Arc;
-use store::Store;
 use store::blocked::{BlockedCopy, REFRESH_EVERY};
+use telemetry::registrar::level;
 use tokio::sync::watch;
 
 /// Follows the list until it is time to stop.
-pub(super) async fn run(store: Store, blocked: Arc<BlockedCopy>, mut stopping: watch::Receiver<bool>) {
+pub(super) async fn run(base: Arc<Base>, blocked: Arc<BlockedCopy>, mut stopping: watch::Receiver<bool>) {
     loop {
-        blocked.follow(&store).await;
+        blocked.follow(&base.store).await;
+        base.metrics.room.blocked_kept.set(level(blocked.kept()));
         if !pause(&mut stopping, REFRESH_EVERY).await {
             return;
         }

@@ -81,7 +81,7 @@ impl Workers {
             metrics: self.metrics,
         });
         let mut workers = JoinSet::new();
-        workers.spawn(blocked::run(store.clone(), self.blocked, stopping.clone()));
+        workers.spawn(blocked::run(Arc::clone(&base), self.blocked, stopping.clone()));
         workers.spawn(guard::follow(store, self.refused, stopping.clone()));
         workers.spawn(health::run(Arc::clone(&base), stopping.clone()));
         workers.spawn(reaper::run(Arc::clone(&base), stopping.clone()));

@@ -240,6 +240,7 @@ impl Components {
             pending: Arc::clone(&self.pending),
             retry_queue_limit: self.settings.proxy.retry_queue_limit,
             connections: Arc::clone(&self.connections),
+            blocked: Arc::clone(&self.blocked),
             budget: Arc::clone(&self.budget),
             max_buffered_bytes: self.settings.proxy.max_buffered_bytes,
             owners: Arc::clone(&self.owners),

@@ -10,15 +10,15 @@ use store::run::{Run, RunStatus};
 /// The word for runs that wait for approval.
 const PAUSED: &str = "paused";
 
-/// What is asked for.
+/// The filter of a list of runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wanted {
+pub(super) enum RunFilter {
     All,
     Paused,
     Of(RunStatus),
 }
 
-/// A page of what is asked for.
+/// A page of the runs that pass the filter.
 pub(super) struct Selected {
     pub(super) part: Part<Run>,
     pub(super) waiting: BTreeMap<String, Waiting>,
@@ -26,8 +26,8 @@ pub(super) struct Selected {
     pub(super) partial: Option<bool>,
 }
 
-impl Wanted {
-    /// What `status` asks for.
+impl RunFilter {
+    /// Reads the filter from the query's `status`.
     ///
     /// # Errors
     /// 400 for a word that is none.
@@ -65,8 +65,7 @@ impl Wanted {
                 (part, None)
             }
             Self::Of(status) => {
-                let wanted = (agent, status);
-                let (part, partial) = Run::of_status(store, &keys, mode, wanted, page).await?;
+                let (part, partial) = Run::of_status(store, &keys, mode, (agent, status), page).await?;
                 (part, Some(partial))
             }
         };

@@ -1,4 +1,4 @@
-//! How much of the store accounts take (decision D71), and which are refused.
+//! How much of the store accounts take (decision D71), and which accounts and addresses are refused.
 
 use domain::budget::Budget;
 use prometheus::{Gauge, IntGauge, Result};
@@ -11,6 +11,8 @@ pub struct RoomMetrics {
     pub refused_accounts: IntGauge,
     /// Accounts that wait for `store accept`.
     pub lost_accounts: IntGauge,
+    /// Blocked ranges that the store lost.
+    pub blocked_kept: IntGauge,
 }
 
 impl RoomMetrics {
@@ -29,6 +31,10 @@ impl RoomMetrics {
             lost_accounts: metrics.gauge(
                 "lost_accounts",
                 "Accounts that lost acknowledged writes with a server of the store; all their calls are denied until `tollgate-admin store accept`.",
+            )?,
+            blocked_kept: metrics.gauge(
+                "blocked_ranges_kept",
+                "Ranges of addresses that this server keeps blocked although the store lost them with a server; block them again.",
             )?,
         })
     }

@@ -57,6 +57,11 @@ impl BlockedCopy {
         self.copied.load().is_some()
     }
 
+    /// How many ranges this server keeps blocked that the store lost.
+    pub fn kept(&self) -> usize {
+        self.copied.load().as_deref().map_or(0, |copied| copied.lost.len())
+    }
+
     /// Returns the verdict on a client. `client` is evaluated only while the list is not empty; `None` stands for an
     /// address that cannot be read, which could be any of those on the list.
     pub fn judge(&self, client: impl FnOnce() -> Option<IpAddr>) -> Verdict {
