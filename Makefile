@@ -3,9 +3,11 @@
 SHELL := /bin/bash
 CARGO ?= cargo
 MUTANTS_STAGE ?= unit
+# Tests that measure, and check nothing.
+MEASUREMENTS := memory_of_live_entries a_million_records
 
 .DEFAULT_GOAL := help
-.PHONY: help run test mutants dist bench bench-money bench-record bench-growth static pgo lint
+.PHONY: help run test verify mutants dist bench bench-money bench-record bench-growth static pgo lint
 
 help: ## List the commands
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST)
@@ -13,9 +15,13 @@ help: ## List the commands
 run: ## Bring up the whole system on loopback, with a sandbox in place of the provider
 	@deploy/local/up.sh
 
-test: ## Run every test on private servers
+test: ## Run the tests on private servers
 	@deploy/local/packages.sh build store node python browser prometheus
 	@$(CARGO) test --workspace --locked --no-fail-fast; status=$$?; deploy/local/packages.sh browser; exit $$status
+
+verify: ## Run the tests that are long by nature: planted faults in scripts, torture, fuzzing, lists of a million records
+	@deploy/local/packages.sh build store node python browser prometheus
+	@$(CARGO) test --workspace --locked --no-fail-fast -- --ignored $(addprefix --skip ,$(MEASUREMENTS))
 
 mutants: ## Plant faults in the Rust of money and gate, and list those that no unit test notices (MUTANTS_OPTIONS="--shard 0/20")
 	@deploy/local/packages.sh build mutants

@@ -77,8 +77,8 @@ impl Runner<'_> {
         Ok(command.stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn()?)
     }
 
-    /// Whether the load and the provider come before the store, whose core they may share. In a closed loop, which keeps
-    /// the core full, they would take it from the store.
+    /// Whether the load and the provider come before the store, whose core they may share. In a closed loop, which
+    /// keeps the core full, they would take it from the store.
     const fn is_real_time(&self, phase: Phase) -> bool {
         self.real_time && phase.rate.is_some()
     }

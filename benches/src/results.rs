@@ -101,8 +101,8 @@ impl Results {
         self.machine.push((name.to_owned(), value.to_owned()));
     }
 
-    /// What an earlier run left at `file`, for this run to replace some of it. What cannot be read is not kept, nor what
-    /// another machine or other versions left: the head of the report speaks for every table.
+    /// What an earlier run left at `file`, for this run to replace some of it. What cannot be read is not kept, nor
+    /// what another machine or other versions left: the head of the report speaks for every table.
     pub(crate) fn keep_others(&mut self, file: &Path, replaced: &[Section]) {
         let earlier = std::fs::read(file).ok();
         let earlier = earlier.and_then(|text| serde_json::from_slice::<Self>(&text).ok());

@@ -1,7 +1,7 @@
 //! No circle of files: a module may use its children, and other modules only in one direction.
 //!
-//! The paths of product code are read from its text: `use` items and `crate::…`, `super::…` in expressions. Comments and
-//! test modules do not count.
+//! The paths of product code are read from its text: `use` items and `crate::…`, `super::…` in expressions. Comments
+//! and test modules do not count.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -130,7 +130,8 @@ fn target(all: &BTreeMap<Module, String>, from: &Module, path: &str) -> Option<M
     Some(module)
 }
 
-/// What each module uses, parents and children left out. With `by_sibling` a use counts for the ancestors that are siblings.
+/// What each module uses, parents and children left out. With `by_sibling` a use counts for the ancestors that are
+/// siblings.
 fn uses(all: &BTreeMap<Module, String>, by_sibling: bool) -> Uses {
     let mut uses = Uses::new();
     for (from, code) in all {

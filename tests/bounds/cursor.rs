@@ -8,8 +8,8 @@ use sha2::{Digest, Sha256};
 const VERSION: u8 = 1;
 const SEAL_BYTES: usize = 12;
 
-/// The cursor of `position` in the list that these words name: account, mode, the list's name, and name and value of each
-/// parameter of the path and of each filter.
+/// The cursor of `position` in the list that these words name: account, mode, the list's name, and name and value of
+/// each parameter of the path and of each filter.
 pub fn forged(words: &[&str], position: &str) -> String {
     let mut hash = Sha256::new();
     for word in words {

@@ -23,7 +23,8 @@ const NUMBERS: &str = "for n = tonumber(ARGV[1]), tonumber(ARGV[2]) do \
 const TRANSACTIONS: &str = "for n = tonumber(ARGV[1]), tonumber(ARGV[2]) do \
     redis.call('HSET', KEYS[1], n, ARGV[3]) \
     for list = 2, #KEYS do redis.call('RPUSH', KEYS[list], n) end end return 1";
-/// Intents that are copies of the fields in ARGV[3] and on, in all of the lists; `KEYS[1]` is the beginning of their names.
+/// Intents that are copies of the fields in ARGV[3] and on, in all of the lists; `KEYS[1]` is the beginning of their
+/// names.
 const INTENTS: &str = "for n = tonumber(ARGV[1]), tonumber(ARGV[2]) do \
     local id = string.format('int_%026d', n) \
     redis.call('HSET', KEYS[1] .. id, 'id', id, 'seq', n, unpack(ARGV, 3)) \

@@ -1,4 +1,5 @@
-//! Every list of every route, with a thousand records and with a million: a page costs the store the same, wherever it starts.
+//! Every list of every route, with a thousand records and with a million: a page costs the store the same, wherever it
+//! starts.
 
 use crate::cursor::forged;
 use crate::fill::{AGENT, Kind, MODE, Tenant};
@@ -15,8 +16,8 @@ use store::wallet::totals::WALLETS_MAX;
 
 const FEW: u64 = 1_000;
 const MANY: u64 = 1_000_000;
-/// What a page may cost more with many records: looking for a place by halves, three times at most, each in up to five steps of
-/// 15 places of which two things are read.
+/// What a page may cost more with many records: looking for a place by halves, three times at most, each in up to five
+/// steps of 15 places of which two things are read.
 const SEARCHED: u64 = 3 * 5 * 15 * 4;
 /// Requests of which the cheapest counts: what the server's workers do meanwhile makes one dearer.
 const TRIES: usize = 5;

@@ -1,5 +1,5 @@
-//! Going through lists by cursor: while records come and go each that is there throughout is met once; and cursors that lead
-//! nowhere are refused.
+//! Going through lists by cursor: while records come and go each that is there throughout is met once; and cursors that
+//! lead nowhere are refused.
 
 use crate::cursor::forged;
 use crate::world::{FULL, World, problem, success, text};

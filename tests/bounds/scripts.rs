@@ -54,8 +54,8 @@ const RUN: &[&str] = &[
     "webhook_test",
     "webhook_update",
 ];
-/// Scripts that are not run here, and what bounds them whatever is stored: shared/store/src/script/bounds.rs holds each of
-/// them to it.
+/// Scripts that are not run here, and what bounds them whatever is stored: shared/store/src/script/bounds.rs holds each
+/// of them to it.
 const BOUNDED: &[(&str, &str)] = &[
     ("account_accept", RECORD),
     ("account_add_user", "USERS_MAX"),

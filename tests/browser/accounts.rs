@@ -6,7 +6,8 @@ use serde_json::{Map, Value, json};
 /// The password of every user.
 const PASSWORD: &str = "correct horse battery staple";
 
-/// An account called `name` on `plan` with a user of each of `roles`, and an API key of each mode that may do everything.
+/// An account called `name` on `plan` with a user of each of `roles`, and an API key of each mode that may do
+/// everything.
 pub fn account(stage: &Stage, name: &str, plan: &str, roles: &[&str]) -> Value {
     let cli = stage.cli();
     let made = cli.json(&["account", "create", "--name", name, "--plan", plan]);

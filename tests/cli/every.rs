@@ -1,5 +1,5 @@
-//! Every command with good, repeated, refused and bad input: exit code and one JSON document each time. The list of commands
-//! is the command line's own, so that one without a case here fails.
+//! Every command with good, repeated, refused and bad input: exit code and one JSON document each time. The list of
+//! commands is the command line's own, so that one without a case here fails.
 
 use crate::escrows::Stage;
 use crate::holds::{agent, hold};

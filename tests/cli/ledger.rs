@@ -1,4 +1,5 @@
-//! `ledger check`: a store in which everything has happened is in order, and each thing that is changed by hand is named.
+//! `ledger check`: a store in which everything has happened is in order, and each thing that is changed by hand is
+//! named.
 
 mod damage;
 mod fixture;

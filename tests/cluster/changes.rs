@@ -1,5 +1,5 @@
-//! Changes of money of every kind, and whether what was said of them is still so: each is asked for until there is an answer,
-//! as the documents tell callers to do, and asked for once more in the end.
+//! Changes of money of every kind, and whether what was said of them is still so: each is asked for until there is an
+//! answer, as the documents tell callers to do, and asked for once more in the end.
 
 use crate::ongoing::Ongoing;
 use crate::world::SOON;
@@ -138,8 +138,8 @@ impl Changes {
         self.ongoing.more(count).await;
     }
 
-    /// Ends it: every change that was acknowledged is told again as it was told first, and each dollar is where it was said
-    /// to be. Returns how many changes that were.
+    /// Ends it: every change that was acknowledged is told again as it was told first, and each dollar is where it was
+    /// said to be. Returns how many changes that were.
     pub async fn end(self) -> usize {
         let Self { customer, ongoing } = self;
         let (businesses, acknowledged) = ongoing.end().await;

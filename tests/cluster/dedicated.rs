@@ -1,4 +1,5 @@
-//! The connections on which changes of money wait until they are safe: one account's hammering leaves the others theirs.
+//! The connections on which changes of money wait until they are safe: one account's hammering leaves the others
+//! theirs.
 
 use crate::world::ADMIN;
 use domain::mode::Mode;

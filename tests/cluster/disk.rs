@@ -1,5 +1,5 @@
-//! `store.durability` on one server: what a crash and a power cut leave of what was acknowledged, and what happens where
-//! the store cannot do what is configured.
+//! `store.durability` on one server: what a crash and a power cut leave of what was acknowledged, and what happens
+//! where the store cannot do what is configured.
 
 use crate::changes::{Changes, Customer};
 use crate::money::{Depositor, Deposits};

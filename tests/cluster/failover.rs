@@ -1,5 +1,5 @@
-//! A master of the cluster is lost, or hands over, while calls go on: its accounts are denied until its replica has taken
-//! over, the others are served all the time, and nothing is forwarded that was not approved and charged.
+//! A master of the cluster is lost, or hands over, while calls go on: its accounts are denied until its replica has
+//! taken over, the others are served all the time, and nothing is forwarded that was not approved and charged.
 
 use crate::load::{Load, charged, forwarded, gap, words};
 use crate::world::{COST, MASTERS, Resident, SOON, World, accept, cap};
@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 const ROOM: u64 = 150;
 /// Approvals of each account before something happens to its master, and after.
 const SOME: usize = 10;
-/// The deadline of a store call, and so the longest that an account of a node that is there may be held up by one that is
-/// not. The machine may be slow: ten of them.
+/// The deadline of a store call, and so the longest that an account of a node that is there may be held up by one that
+/// is not. The machine may be slow: ten of them.
 const HELD_UP: Duration = Duration::from_secs(10);
 
 /// One in so many calls of accounts elsewhere may be denied while the master of the ledger's own record is replaced.

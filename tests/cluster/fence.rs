@@ -1,5 +1,5 @@
-//! What is told of a change that was made before: it is confirmed by a write of its own, and where that write is refused
-//! nothing is confirmed.
+//! What is told of a change that was made before: it is confirmed by a write of its own, and where that write is
+//! refused nothing is confirmed.
 
 use crate::pair::{Timeouts, by_a_replica, master_with_replica};
 use crate::world::MASTERS;

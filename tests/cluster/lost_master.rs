@@ -1,7 +1,7 @@
-//! A master that is cut off from its replica, acknowledges a change of money, and is replaced by that replica: for each kind
-//! of change, with the master of either account that takes part. With `auto` nothing that was acknowledged is missing, twice,
-//! or with two; with `async`, which waits for nobody, the loss is noticed by the next request to any server and by
-//! `ledger check`.
+//! A master that is cut off from its replica, acknowledges a change of money, and is replaced by that replica: for each
+//! kind of change, with the master of either account that takes part. With `auto` nothing that was acknowledged is
+//! missing, twice, or with two; with `async`, which waits for nobody, the loss is noticed by the next request to any
+//! server and by `ledger check`.
 
 use crate::world::{ADMIN, MASTERS, SOON, World};
 use domain::mode::Mode;
@@ -73,7 +73,8 @@ fn rows() -> Vec<(Kind, Victim)> {
     within.chain(across).collect()
 }
 
-/// What the wallets hold, and how the escrow stands: of the payer's user wallet and agent, and of the payee's user wallet.
+/// What the wallets hold, and how the escrow stands: of the payer's user wallet and agent, and of the payee's user
+/// wallet.
 #[derive(Debug, PartialEq, Eq)]
 struct Balances {
     user: u64,
@@ -404,8 +405,9 @@ async fn what_auto_acknowledged_is_there_once_whichever_master_is_lost() {
     );
 }
 
-/// Both masters that take part are cut off from their replicas right after they acknowledged every other row, are asked for the
-/// rest, and are killed together. Of three masters one is left, which elects nobody: the operator lets the replicas take over.
+/// Both masters that take part are cut off from their replicas right after they acknowledged every other row, are asked
+/// for the rest, and are killed together. Of three masters one is left, which elects nobody: the operator lets the
+/// replicas take over.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_auto_acknowledged_is_there_once_when_two_masters_are_lost_together() {
     let world = World::start(0).await;

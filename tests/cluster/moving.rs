@@ -1,5 +1,5 @@
-//! A slot moves to another master while its account is called: calls are approved or denied, never both or neither, and the
-//! ledger is exact when it is over.
+//! A slot moves to another master while its account is called: calls are approved or denied, never both or neither, and
+//! the ledger is exact when it is over.
 
 use crate::load::{Load, charged, forwarded, gap, words};
 use crate::world::{COST, MASTERS, World, cap};

@@ -1,5 +1,5 @@
-//! A store whose machine can lose power: `fsync.c` notes what is on the disk, and everything else of the append-only file
-//! is cut away when it does.
+//! A store whose machine can lose power: `fsync.c` notes what is on the disk, and everything else of the append-only
+//! file is cut away when it does.
 
 use harness::Redis;
 use std::fs::{File, OpenOptions};

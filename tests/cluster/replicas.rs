@@ -1,4 +1,5 @@
-//! `store.durability = replicas(1)` through a failover, beside `async`: what was acknowledged, and what is there after it.
+//! `store.durability = replicas(1)` through a failover, beside `async`: what was acknowledged, and what is there after
+//! it.
 
 use crate::changes::{Changes, Customer};
 use crate::disk::code;

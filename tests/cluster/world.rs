@@ -117,8 +117,8 @@ impl World {
         Resident { agent, key }
     }
 
-    /// Waits until the test's own handle on the store has found who serves `key` now: the first command after a master died
-    /// may break off with its connection.
+    /// Waits until the test's own handle on the store has found who serves `key` now: the first command after a master
+    /// died may break off with its connection.
     pub async fn found_again(&self, key: &str) {
         eventually("an answer to the test", SOON, async || {
             let found = self.store.command::<u64>(redis::cmd("EXISTS").arg(key)).await;

@@ -1,5 +1,5 @@
-//! A backup, a disaster, and a restored store: it is older than the money it counts, so it is no budget before the operator
-//! says so (decisions D47, D52).
+//! A backup, a disaster, and a restored store: it is older than the money it counts, so it is no budget before the
+//! operator says so (decisions D47, D52).
 
 use crate::files::{path, run};
 use crate::installation::{Installation, Tenant, archive, body, ok};

@@ -1,4 +1,5 @@
-//! The compose file: its form by the schema of compose files, and that everything in it fits together and to the programs.
+//! The compose file: its form by the schema of compose files, and that everything in it fits together and to the
+//! programs.
 
 use crate::files::{path, run, text};
 use crate::image;

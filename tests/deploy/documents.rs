@@ -26,7 +26,8 @@ fn examples(document: &str) -> Vec<String> {
     blocks.flat_map(str::lines).map(str::to_owned).collect()
 }
 
-/// A store that is made from the files of `deploy/redis` as a document says keeps its data where the machine has a place for it.
+/// A store that is made from the files of `deploy/redis` as a document says keeps its data where the machine has a
+/// place for it.
 #[test]
 fn the_lines_for_the_store_give_it_a_directory() {
     for document in INSTALLATIONS {
@@ -130,7 +131,8 @@ fn no_store_is_part_of_the_repository() {
     }
 }
 
-/// What is built for deployment knows its commit: documents have no build of their own beside the commands that see to it.
+/// What is built for deployment knows its commit: documents have no build of their own beside the commands that see to
+/// it.
 #[test]
 fn builds_for_deployment_know_their_commit() {
     let said = run(Command::new(path("deploy/local/commit.sh")).env("TOLLGATE_COMMIT", "0123abc"));

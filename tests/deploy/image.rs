@@ -1,5 +1,6 @@
-//! The Dockerfile, read line by line; and the image that it describes, put together without a container engine: the programs
-//! run in a root file system that holds nothing but them and the base image's libraries, as a user who can write one folder.
+//! The Dockerfile, read line by line; and the image that it describes, put together without a container engine: the
+//! programs run in a root file system that holds nothing but them and the base image's libraries, as a user who can
+//! write one folder.
 
 use crate::files::{all_below, path, run, text};
 use crate::installation::{Installation, Tenant, archive, body};
@@ -138,8 +139,8 @@ fn copied() -> Vec<String> {
     sources
 }
 
-/// The files that a source compiles in, by their paths in the repository: the first literal of each `include_…!`, which of a
-/// `concat!` is the folder.
+/// The files that a source compiles in, by their paths in the repository: the first literal of each `include_…!`, which
+/// of a `concat!` is the folder.
 fn included(source: &str) -> Vec<String> {
     let text = text(source);
     let mut found = Vec::new();
@@ -306,8 +307,8 @@ fn is_root() -> bool {
     run(Command::new("id").arg("-u")).trim() == "0"
 }
 
-/// A program that runs one of the image's in `root`: in a change of root where the test may do that, as root, and as it is
-/// elsewhere.
+/// A program that runs one of the image's in `root`: in a change of root where the test may do that, as root, and as it
+/// is elsewhere.
 fn within(root: &Path, name: &str) -> String {
     let script = root.parent().unwrap().join(format!("run-{name}"));
     let line = match is_root() {

@@ -1,5 +1,5 @@
-//! The manifests as Kubernetes would get them: valid by its own schemas, every pod locked down, and everything that one file
-//! says of another, or of the programs, is true.
+//! The manifests as Kubernetes would get them: valid by its own schemas, every pod locked down, and everything that one
+//! file says of another, or of the programs, is true.
 
 mod archive;
 mod collector;

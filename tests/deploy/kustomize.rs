@@ -1,5 +1,5 @@
-//! As much of `kubectl kustomize` as our files use: resources, components, generated config maps, and patches in the form of
-//! JSON Patch. What it does not know it refuses. (`kubectl kustomize` 5.5 was tried on the same files by hand.)
+//! As much of `kubectl kustomize` as our files use: resources, components, generated config maps, and patches in the
+//! form of JSON Patch. What it does not know it refuses. (`kubectl kustomize` 5.5 was tried on the same files by hand.)
 
 use crate::files::path;
 use serde_json::{Value, json};

@@ -1,5 +1,5 @@
-//! The documents can be followed and read: links and anchors lead somewhere, decisions that are cited are written down, and
-//! lines are no longer than an editor is wide.
+//! The documents can be followed and read: links and anchors lead somewhere, decisions that are cited are written down,
+//! and lines are no longer than an editor is wide.
 
 use crate::documents::documents;
 use crate::files::{all_below, path, text};

@@ -1,6 +1,6 @@
-//! The store starts again, as it does with its machine. Redis before redis/redis#14545 and Valkey before valkey-io/valkey#3984 run
-//! the transactions of their append-only file, and so whatever a script wrote, with the rights of the user `default`; what it
-//! may not do they leave out.
+//! The store starts again, as it does with its machine. Redis before redis/redis#14545 and Valkey before
+//! valkey-io/valkey#3984 run the transactions of their append-only file, and so whatever a script wrote, with the
+//! rights of the user `default`; what it may not do they leave out.
 
 use crate::installation::Installation;
 use harness::eventually;

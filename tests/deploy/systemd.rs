@@ -257,7 +257,8 @@ async fn their_command_lines_run_and_hand_over() {
     backs_up(root);
 }
 
-/// The operator's function of the document: it has the settings of the admin server's unit, of which the links are that it prints.
+/// The operator's function of the document: it has the settings of the admin server's unit, of which the links are that
+/// it prints.
 #[test]
 fn the_operator_has_the_servers_settings() {
     let document = text("docs/guides/deployment.md");

@@ -1,5 +1,5 @@
-//! The store's users: the system runs under them, they may run the commands that are in the code and no others, and each
-//! sees only what is its own.
+//! The store's users: the system runs under them, they may run the commands that are in the code and no others, and
+//! each sees only what is its own.
 
 mod making;
 
@@ -96,8 +96,8 @@ fn the_rights_are_those_of_the_code() {
         .filter(|word| !PARTS.contains(&word.as_str()))
         .cloned()
         .collect();
-    // READONLY and CLUSTER are names of replies and of `cluster|slots` in the code, CONFIG that of `config|get`; what a client says about its own
-    // connection, WAIT among it, comes with a category.
+    // READONLY and CLUSTER are names of replies and of `cluster|slots` in the code, CONFIG that of `config|get`; what a
+    // client says about its own connection, WAIT among it, comes with a category.
     let clients = ["readonly", "cluster", "eval", "evalsha", "asking", "config"];
     let connection: Vec<String> = installation.redis().command(&["ACL", "CAT", "connection"]);
     code.retain(|word| !clients.contains(&word.as_str()) && !connection.contains(word));

@@ -1,4 +1,5 @@
-//! Changes bind the very next call on every edge: two edges that have both served the agent before, one store, no waiting.
+//! Changes bind the very next call on every edge: two edges that have both served the agent before, one store, no
+//! waiting.
 
 use super::shape::{denied, refused};
 use super::stage::{Actor, Stage, cap, estimated_body, open_cap};

@@ -167,8 +167,8 @@ async fn what_cannot_be_decided_is_denied() {
     assert_eq!(stage.upstream.arrived(), 0);
 }
 
-/// A store that is not the ledger it was is no fresh budget: everything is denied, before any key is looked up (decisions
-/// D47, D52), and only what needs no store to be refused still is.
+/// A store that is not the ledger it was is no fresh budget: everything is denied, before any key is looked up
+/// (decisions D47, D52), and only what needs no store to be refused still is.
 #[tokio::test]
 async fn a_wiped_or_evicting_store_denies_everything() {
     let stage = Stage::alone().await;
@@ -251,7 +251,8 @@ async fn the_largest_call_is_estimated_exactly() {
         "model": "sound", "max_tokens": 10_000_000, "n": 128, "modalities": ["text", "audio"],
         "messages": [{ "role": "user", "content": "x" }],
     });
-    // 128 × 10,000,000 tokens at 80 USD per million are 102,400 USD, and one token of prompt and four around it 10,000 nanos.
+    // 128 × 10,000,000 tokens at 80 USD per million are 102,400 USD, and one token of prompt and four around it 10,000
+    // nanos.
     let reply = actor.caller.chat(body.clone()).await;
     assert_eq!(super::stage::amounts(&reply).0, 102_400_000_010_000, "{reply:?}");
     let limited = stage

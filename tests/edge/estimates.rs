@@ -1,6 +1,6 @@
-//! The estimate of a call, to the nano, against amounts worked out by hand (specification §4.4 step 4, decisions D31, D32,
-//! D65). Prices are those of `prices.toml` beside this file, in nano-USD a token:
-//! `plain` 2,000 in, 500 cached, 2,500 written, 8,000 out.
+//! The estimate of a call, to the nano, against amounts worked out by hand (specification §4.4 step 4, decisions D31,
+//! D32, D65). Prices are those of `prices.toml` beside this file, in nano-USD a token: `plain` 2,000 in, 500 cached,
+//! 2,500 written, 8,000 out.
 
 use super::shape::approved;
 use super::stage::{Stage, amounts, cap, open_cap};
@@ -56,7 +56,8 @@ async fn estimates_are_exact() {
         ),
         (json!({ "messages": content(&"éééé".into()) }), 6 * 2000 + 80_000),
         (json!({ "messages": content(&"éééé1".into()) }), 7 * 2000 + 80_000),
-        // Tools and schemas are prompt text: `[{"a":"12345678"}]` has 18 bytes, with the message 26, so 7 tokens and 4 of framing.
+        // Tools and schemas are prompt text: `[{"a":"12345678"}]` has 18 bytes, with the message 26, so 7 tokens and 4
+        // of framing.
         (json!({ "tools": [{ "a": TWO_TOKENS }] }), 11 * 2000 + 80_000),
         (
             json!({ "response_format": { "a": TWO_TOKENS } }),

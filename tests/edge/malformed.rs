@@ -63,7 +63,8 @@ async fn ill_formed_requests_are_never_forwarded() {
         );
         assert_eq!(stage.upstream.arrived(), 0, "{what} was forwarded");
     }
-    // Length and chunks together: the chunks count, and the connection ends there, so nothing can be smuggled behind it.
+    // Length and chunks together: the chunks count, and the connection ends there, so nothing can be smuggled behind
+    // it.
     let mut raw = RawClient::connect(stage.edge.addr()).await;
     let chunked = format!("{length:x}\r\n{body}\r\n0\r\n\r\n");
     let both = chat("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", &chunked);

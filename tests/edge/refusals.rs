@@ -119,7 +119,8 @@ async fn other_paths_are_404_and_other_methods_405() {
     assert_eq!(stage.upstream.arrived(), 0);
 }
 
-/// The rate is a fixed minute that opens at the key's first request; every request with a known key counts (decision D30).
+/// The rate is a fixed minute that opens at the key's first request; every request with a known key counts (decision
+/// D30).
 #[tokio::test]
 async fn the_rate_is_a_fixed_minute_in_which_everything_counts() {
     let stage = Stage::new().await;

@@ -1,5 +1,5 @@
-//! What the store is asked for one call: one script before it and one after it, or one for a denial, whatever the number
-//! of accounts. Counted at the server, with its `MONITOR`.
+//! What the store is asked for one call: one script before it and one after it, or one for a denial, whatever the
+//! number of accounts. Counted at the server, with its `MONITOR`.
 
 use super::stage::{Actor, SOON, Stage, cap, estimated_body, open_cap};
 use harness::{Redis, eventually};
@@ -18,7 +18,8 @@ struct Monitor {
     task: tokio::task::JoinHandle<()>,
 }
 
-/// Looks at the store's health, at blocked addresses, refused accounts and imported prices: they go by the clock, not by calls.
+/// Looks at the store's health, at blocked addresses, refused accounts and imported prices: they go by the clock, not
+/// by calls.
 fn is_background(command: &str) -> bool {
     let lower = command.to_ascii_lowercase();
     [

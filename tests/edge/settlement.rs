@@ -62,7 +62,8 @@ async fn a_caller_who_hangs_up_pays_what_it_cost() {
     }
 }
 
-/// When the store is gone by the time of the settlement, the answer goes out all the same, and the ledger follows later.
+/// When the store is gone by the time of the settlement, the answer goes out all the same, and the ledger follows
+/// later.
 #[tokio::test]
 async fn a_settlement_waits_for_the_store() {
     let redis = Arc::new(Redis::start());
@@ -91,7 +92,8 @@ async fn a_settlement_waits_for_the_store() {
     assert_eq!(stage.upstream.arrived(), 1);
 }
 
-/// A hold names what is needed to recompute its charge later (decision D48): the version of the price table, and the model.
+/// A hold names what is needed to recompute its charge later (decision D48): the version of the price table, and the
+/// model.
 #[tokio::test]
 async fn an_open_hold_records_the_prices_behind_it() {
     let stage = Stage::alone().await;

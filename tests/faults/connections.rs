@@ -315,7 +315,8 @@ async fn refused_here(edge: &Edge, count: usize) {
     .await;
 }
 
-/// More calls than descriptors for the provider, of accounts within their parts: those that find none cost nothing (decision D69).
+/// More calls than descriptors for the provider, of accounts within their parts: those that find none cost nothing
+/// (decision D69).
 #[tokio::test]
 async fn calls_beyond_the_descriptors_for_the_provider_are_503() {
     let stage = Setup::default().start().await;

@@ -44,7 +44,8 @@ async fn flood(stage: &Stage, key: fn(usize) -> String) {
     }
 }
 
-/// Runs a flood and checks what it cost: nothing but what the edge asks the store by itself, every second or less often.
+/// Runs a flood and checks what it cost: nothing but what the edge asks the store by itself, every second or less
+/// often.
 async fn costs_nothing(stage: &Stage, key: fn(usize) -> String) {
     let forwarded = stage.upstream.arrived();
     let (asked, scripts, resident) = (

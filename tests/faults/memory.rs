@@ -13,7 +13,8 @@ const TAKEN_MIN_KIB: u64 = 24 << 10;
 /// What may stay: connections, buffers, a page here and there.
 const KEPT_MAX_KIB: u64 = 6 << 10;
 
-/// What the allocator has before the first line of the program: a huge page for its own records, one for the first blocks.
+/// What the allocator has before the first line of the program: a huge page for its own records, one for the first
+/// blocks.
 const HUGE_MAX_KIB: u64 = 4 << 10;
 
 /// A line of a file of `/proc/PID`, in KiB.

@@ -1,5 +1,5 @@
-//! What waits for the store is for one ledger: settlements and voids are delivered to no other one, and a hold counts as
-//! missing only where the change that opened it is known (decisions D36, D47, D52).
+//! What waits for the store is for one ledger: settlements and voids are delivered to no other one, and a hold counts
+//! as missing only where the change that opened it is known (decisions D36, D47, D52).
 
 use crate::late::{another_edge, answered_without_a_store, journals};
 use crate::stage::{ACTUAL, Charged, ESTIMATE, PROXY, SOON, Setup, Stage, answer, metric, sha};
@@ -131,8 +131,8 @@ async fn voids_wait_for_the_ledger_of_their_holds() {
     }
 }
 
-/// The store is exchanged behind a connection that stays, while a call is at the provider: its settlement finds no hold, and
-/// that says nothing.
+/// The store is exchanged behind a connection that stays, while a call is at the provider: its settlement finds no
+/// hold, and that says nothing.
 #[tokio::test]
 async fn a_store_that_is_exchanged_in_a_call_loses_no_settlement() {
     let stage = Setup::default().start().await;
@@ -153,8 +153,8 @@ async fn a_store_that_is_exchanged_in_a_call_loses_no_settlement() {
     stage.settled_at(2 * ACTUAL).await;
 }
 
-/// A journal that was taken over goes to its own ledger too, and holds up nothing that another process leaves behind for this
-/// one.
+/// A journal that was taken over goes to its own ledger too, and holds up nothing that another process leaves behind
+/// for this one.
 #[tokio::test]
 async fn a_journal_that_was_taken_over_waits_for_its_ledger() {
     let stage = wired().await;

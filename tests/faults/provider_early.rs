@@ -1,5 +1,5 @@
-//! A provider that answers, or closes, before it has read the request: what it said is heard, and charged for as if it had
-//! read everything (specification "Proxy spend ledger").
+//! A provider that answers, or closes, before it has read the request: what it said is heard, and charged for as if it
+//! had read everything (specification "Proxy spend ledger").
 
 use crate::stage::{ACTUAL, Charged, Setup, Stage};
 use harness::Reply;

@@ -16,7 +16,8 @@ pub const PROXY: &str = env!("CARGO_BIN_EXE_tollgate-proxy");
 pub const SOON: Duration = Duration::from_secs(20);
 /// The provider key of every agent.
 pub const PROVIDER_KEY: &str = "sk-test-provider-key";
-/// What [`body`] is estimated at: 7 bytes of prompt text are 2 tokens of 150 nano-USD and their message 4, and 100 tokens of 600 follow.
+/// What [`body`] is estimated at: 7 bytes of prompt text are 2 tokens of 150 nano-USD and their message 4, and 100
+/// tokens of 600 follow.
 pub const ESTIMATE: u64 = 6 * 150 + 100 * 600;
 /// What [`answer`] costs: 9 tokens of 150 nano-USD and 12 of 600.
 pub const ACTUAL: u64 = 9 * 150 + 12 * 600;

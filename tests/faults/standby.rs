@@ -1,6 +1,6 @@
-//! A single server with a standby: the operator has the standby take over, which never heard of the last changes that the
-//! first one acknowledged. What the running servers knew is not undone: the accounts are held, blocked addresses stay blocked
-//! (decision D47).
+//! A single server with a standby: the operator has the standby take over, which never heard of the last changes that
+//! the first one acknowledged. What the running servers knew is not undone: the accounts are held, blocked addresses
+//! stay blocked (decision D47).
 
 use crate::stage::{PROVIDER_KEY, PROXY, SOON, answer, body};
 use harness::{Admin, AdminOptions, Caller, CapPolicy, Cli, Edge, EdgeOptions, Mode, Redis, Seed, SeedAgent};

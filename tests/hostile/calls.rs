@@ -1,4 +1,5 @@
-//! Calls that are denied: they leave no run, and few lines in the audit log (decision D70), with the archive within reach and not.
+//! Calls that are denied: they leave no run, and few lines in the audit log (decision D70), with the archive within
+//! reach and not.
 
 use crate::fixture::{Fixture, Setup};
 use harness::{Caller, CapPolicy, Nanos, chat_body};
@@ -42,7 +43,8 @@ async fn deny_runs(no_archive: bool, settings: Vec<(&'static str, String)>) -> F
     fixture
 }
 
-/// Denied calls, each with a run of its own, of an agent that is frozen on the way. Without D70 their runs alone fill this store.
+/// Denied calls, each with a run of its own, of an agent that is frozen on the way. Without D70 their runs alone fill
+/// this store.
 #[tokio::test(flavor = "multi_thread")]
 async fn runs_of_denied_calls() {
     deny_runs(false, Vec::new()).await;

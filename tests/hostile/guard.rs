@@ -1,5 +1,5 @@
-//! The guard behind the budgets: an account that is within all of them and fills the store is refused what makes records, before
-//! the store is full for everybody (decision D71).
+//! The guard behind the budgets: an account that is within all of them and fills the store is refused what makes
+//! records, before the store is full for everybody (decision D71).
 
 use crate::fixture::{Fixture, Setup};
 use domain::mode::Mode;
@@ -9,7 +9,8 @@ use std::time::Duration;
 
 const SOON: Duration = Duration::from_secs(20);
 
-/// A plan without limits, the default budgets, a small store: spends with 16 kB of metadata, until whoever fills it is refused.
+/// A plan without limits, the default budgets, a small store: spends with 16 kB of metadata, until whoever fills it is
+/// refused.
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_fills_the_store_is_refused_before_it_is_full() {
     let setup = Setup {

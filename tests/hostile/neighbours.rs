@@ -1,4 +1,5 @@
-//! The well-behaved tenants: each calls, spends, looks and signs in while somebody else attacks, and none of it may fail.
+//! The well-behaved tenants: each calls, spends, looks and signs in while somebody else attacks, and none of it may
+//! fail.
 
 use crate::fixture::{Fixture, PROVIDER_KEY};
 use domain::mode::Mode;

@@ -1,4 +1,5 @@
-//! Records made through the management API at full speed: budgets of records and technical limits end each (decision D71).
+//! Records made through the management API at full speed: budgets of records and technical limits end each (decision
+//! D71).
 
 use crate::fixture::{Fixture, Setup};
 use domain::mode::Mode;
@@ -138,7 +139,8 @@ async fn escrows_that_are_never_funded() {
     assert!(answers[&200] < 2_000 && answers[&403] > 1_000, "{answers:?}");
 }
 
-/// Provider keys for agents that nobody has, and virtual keys that are made and revoked, by a live key of a plan without limits.
+/// Provider keys for agents that nobody has, and virtual keys that are made and revoked, by a live key of a plan
+/// without limits.
 #[tokio::test(flavor = "multi_thread")]
 async fn churn_of_keys() {
     let budgets = [("LIMITS__PROVIDER_KEYS", 500), ("LIMITS__KEYS", 1_000)];

@@ -22,7 +22,8 @@ pub const DENIAL_WINDOW_LUA: &str = include_str!("../../shared/store/src/call/de
 const CHANGE: &str = include_str!("../../shared/store/src/script/change.lua");
 pub const RUN_LUA: &str = include_str!("../../shared/store/src/script/run.lua");
 pub const END_HOLD_LUA: &str = include_str!("../../shared/store/src/script/end_hold.lua");
-/// The clock of `settle`, `void` and `reap`. It is changed as a part of [`PERIOD`], where the tests can tell it the time.
+/// The clock of `settle`, `void` and `reap`. It is changed as a part of [`PERIOD`], where the tests can tell it the
+/// time.
 const CLOCK: &str = include_str!("../../shared/store/src/script/clock.lua");
 
 /// Lays a known state that only the script's own clock can name: the hold's deadline is the very moment of the reaping.
@@ -30,8 +31,8 @@ const DUE_NOW: &str = "
 local at = redis.call('TIME')
 redis.call('ZADD', KEYS[5], at[1] * 1000 + math.floor(at[2] / 1000), ARGV[1])
 ";
-/// Around the fragment: answers moment and day of the first two arguments, the clock's seconds and microseconds, and the months
-/// of those and of every further pair.
+/// Around the fragment: answers moment and day of the first two arguments, the clock's seconds and microseconds, and
+/// the months of those and of every further pair.
 const SHOW_PERIODS: [&str; 2] = [
     "local out = {}\nfor at = 1, #ARGV, 2 do\n",
     "if at == 1 then out = {string.format('%d', now_ms), string.format('%d', today)} end

@@ -1,5 +1,6 @@
-//! Budgets of records (decision D71): the record beyond one is refused with 403 `TIER_LIMIT`, which names kind and limit, and
-//! changes nothing, on every plan; the operator sees what is used. The scripts of money are checked in `tests/money_model`.
+//! Budgets of records (decision D71): the record beyond one is refused with 403 `TIER_LIMIT`, which names kind and
+//! limit, and changes nothing, on every plan; the operator sees what is used. The scripts of money are checked in
+//! `tests/money_model`.
 
 use crate::world::{BINARY, World, problem, success};
 use domain::mode::Mode;

@@ -1,5 +1,5 @@
-//! Every row of both route tables, under each of its prefixes, by everybody: who is refused follows from the row alone; what
-//! becomes of the others is written down for each row, so that a row that is not written down fails.
+//! Every row of both route tables, under each of its prefixes, by everybody: who is refused follows from the row alone;
+//! what becomes of the others is written down for each row, so that a row that is not written down fails.
 
 mod through;
 

@@ -4,8 +4,8 @@ use crate::lua;
 use harness::{Redis, Store};
 use std::collections::BTreeSet;
 
-/// Runs `check` with each of `scripts` as it is, and then with each change of it. Of the more than `least` changes the checks
-/// let exactly those pass that are listed as `equivalent`, each with its reason.
+/// Runs `check` with each of `scripts` as it is, and then with each change of it. Of the more than `least` changes the
+/// checks let exactly those pass that are listed as `equivalent`, each with its reason.
 pub async fn all_are_noticed(
     scripts: &[(&'static str, &str)],
     least: usize,

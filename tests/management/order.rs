@@ -1,5 +1,5 @@
-//! When several things speak against a request, the documented one answers (specification "Authentication", decisions D10,
-//! D11, D63): all sets of flaws, of each the first.
+//! When several things speak against a request, the documented one answers (specification "Authentication", decisions
+//! D10, D11, D63): all sets of flaws, of each the first.
 
 use crate::world::{FULL, World};
 use domain::mode::Mode;

@@ -1,5 +1,5 @@
-//! The scripts behind the limits and the blocked addresses: what each leaves in the store, and that every small change of
-//! them is noticed.
+//! The scripts behind the limits and the blocked addresses: what each leaves in the store, and that every small change
+//! of them is noticed.
 
 use crate::noticed::all_are_noticed;
 use domain::blocked::BLOCKED_MAX;

@@ -1,4 +1,5 @@
-//! Every row of the route tables from another account and in the other mode; paths that do not exist; keys as they now are.
+//! Every row of the route tables from another account and in the other mode; paths that do not exist; keys as they now
+//! are.
 
 use crate::world::{FULL, World, problem, success, text};
 use api_docs::table::routes;
@@ -117,8 +118,8 @@ impl Ids {
         }
     }
 
-    /// The path of an operation on these ids; `None` for one that takes none, or makes something of the caller's own under
-    /// the same id (decision D6).
+    /// The path of an operation on these ids; `None` for one that takes none, or makes something of the caller's own
+    /// under the same id (decision D6).
     fn path(&self, route: &Route) -> Option<String> {
         let acts = ["/freeze", "/unfreeze", "/test", "/redeliver"];
         let acts = acts.iter().any(|end| route.path.ends_with(end));

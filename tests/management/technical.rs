@@ -1,5 +1,5 @@
-//! The technical limits (decision D71): test-mode API keys and sessions have requests a minute of their own, whatever the plan,
-//! and so have all of them together in an account.
+//! The technical limits (decision D71): test-mode API keys and sessions have requests a minute of their own, whatever
+//! the plan, and so have all of them together in an account.
 
 use crate::world::{FULL, World, problem, success};
 use domain::mode::Mode;

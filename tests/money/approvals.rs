@@ -1,4 +1,5 @@
-//! Spends that wait for approval: who decides, that the checks run again, and that a decision is final (decisions D23, D49).
+//! Spends that wait for approval: who decides, that the checks run again, and that a decision is final (decisions D23,
+//! D49).
 
 use crate::spender::{Spender, denied, replayed};
 use crate::world::{World, problem, success, text};

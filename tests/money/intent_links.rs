@@ -1,4 +1,5 @@
-//! What an intent points to: the escrow and the intents that exclude it, wherever they live (specification "Payout intent").
+//! What an intent points to: the escrow and the intents that exclude it, wherever they live (specification "Payout
+//! intent").
 
 use crate::intents::{export, exported, verified};
 use crate::spender::{Spender, USD};

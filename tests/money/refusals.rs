@@ -1,4 +1,5 @@
-//! Refusals of spend and escrow name an intent, and the id of an intent in a body is that intent's own key (decision D75).
+//! Refusals of spend and escrow name an intent, and the id of an intent in a body is that intent's own key (decision
+//! D75).
 
 use crate::account_fixture::AccountFixture;
 use crate::escrow::stage::{Side, usd};

@@ -122,7 +122,8 @@ async fn the_plan_s_limits_bind_and_the_answer_names_the_plan() {
     );
 }
 
-/// Sets up an agent so that exactly the checks in `failing` (bits by the order of `REASONS`) refuse a spend of 10 nanos.
+/// Sets up an agent so that exactly the checks in `failing` (bits by the order of `REASONS`) refuse a spend of 10
+/// nanos.
 async fn set_the_stage(world: &World, spender: &Spender, failing: u32) {
     let fails = |at: u32| failing & (1 << at) != 0;
     let ten = |at: u32| if fails(at) { "9" } else { "10" };

@@ -1,4 +1,5 @@
-//! An answer that never came: the same key and body again, on every route. One execution, the same record (invariant I10).
+//! An answer that never came: the same key and body again, on every route. One execution, the same record (invariant
+//! I10).
 
 use crate::fixture::{ADMIN, Fixture, initialised, ok};
 use harness::{Admin, AdminOptions, Caller, Redis, Reply, Wire, eventually};

@@ -1,5 +1,5 @@
-//! The model of two accounts in both modes. Balances and counters are not moved but summed over movements and charges, so
-//! that the model cannot make the scripts' mistakes.
+//! The model of two accounts in both modes. Balances and counters are not moved but summed over movements and charges,
+//! so that the model cannot make the scripts' mistakes.
 
 mod agents;
 mod audit_entries;
@@ -176,8 +176,8 @@ impl Model {
         as_double(self.balance(at, number)) + as_double(amount.into()) <= CEILING
     }
 
-    /// What the audit log is told of a debit that leaves `after`: more when the wallet fell below its threshold, which is
-    /// that of its agent's policy, or of the account's policies where it has none.
+    /// What the audit log is told of a debit that leaves `after`: more when the wallet fell below its threshold, which
+    /// is that of its agent's policy, or of the account's policies where it has none.
     pub fn debit_words(&self, at: At, owner: &str, amount: u64, after: i128) -> String {
         let settled = "outcome=settled";
         let low = self.effective(at, owner).and_then(|(limits, _)| limits.low);

@@ -1,5 +1,5 @@
-//! What the product makes up itself, ids and moments, is a [`Names`] entry in an expected text: the first text met in its
-//! place gives it its value, and from then on every place must show the same.
+//! What the product makes up itself, ids and moments, is a [`Names`] entry in an expected text: the first text met in
+//! its place gives it its value, and from then on every place must show the same.
 
 use std::collections::BTreeSet;
 

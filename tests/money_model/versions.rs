@@ -1,5 +1,5 @@
-//! The version of an account, as every script that changes one answers it: what was acknowledged and is gone is noticed by
-//! the next script, whichever it is, and that changes nothing.
+//! The version of an account, as every script that changes one answers it: what was acknowledged and is gone is noticed
+//! by the next script, whichever it is, and that changes nothing.
 
 use crate::lua;
 use crate::world::Checked;
@@ -96,7 +96,8 @@ async fn floors(store: &Store) -> Checked {
             "an account that is gone",
         )?;
     }
-    // A change is lost, and an agent goes on calling: as many calls as a change weighs make up for it, and fewer do not.
+    // A change is lost, and an agent goes on calling: as many calls as a change weighs make up for it, and fewer do
+    // not.
     for (calls, outcome) in [(0, "lost"), (VERSION_STEP - 1, "lost"), (VERSION_STEP, "done")] {
         let record = fresh(store).await?;
         let what = format!("{calls} calls after a change was lost");

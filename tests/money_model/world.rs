@@ -142,7 +142,8 @@ impl World {
         }
     }
 
-    /// Runs a script as its twin would if something else came in between; it must answer these words and change nothing.
+    /// Runs a script as its twin would if something else came in between; it must answer these words and change
+    /// nothing.
     pub async fn refused(
         &mut self,
         words: &[&str],
@@ -282,8 +283,8 @@ impl Model {
         }
     }
 
-    /// Conservation (invariant I1), from the movements alone: what came in from outside and did not leave is in wallets, in
-    /// escrows or in transit; and no wallet is below zero.
+    /// Conservation (invariant I1), from the movements alone: what came in from outside and did not leave is in
+    /// wallets, in escrows or in transit; and no wallet is below zero.
     pub fn is_conserved(&self) -> Checked {
         for at in 0..2 {
             let sides = [at, at + 2];

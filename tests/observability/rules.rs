@@ -1,5 +1,5 @@
-//! The alert rules: `promtool` judges them and runs their tests; here stands what it does not know: that every metric and label
-//! is there, that each alert has a severity, a section in the runbook, and a test of both kinds.
+//! The alert rules: `promtool` judges them and runs their tests; here stands what it does not know: that every metric
+//! and label is there, that each alert has a severity, a section in the runbook, and a test of both kinds.
 
 use crate::queries::missing;
 use crate::stage::Stage;

@@ -73,7 +73,8 @@ impl Stage {
         Actor { agent, key, caller }
     }
 
-    /// Something of everything that makes a metric or a line: approved, denied and refused calls, and management requests.
+    /// Something of everything that makes a metric or a line: approved, denied and refused calls, and management
+    /// requests.
     pub async fn traffic(&self) -> Actor {
         let rich = self.actor(None).await;
         let poor = self.actor(Some(1)).await;

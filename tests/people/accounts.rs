@@ -1,5 +1,5 @@
-//! People in several accounts (decision D74): each invited, accepted and removed by itself, with one address; signing in names the
-//! account where the password is that of several.
+//! People in several accounts (decision D74): each invited, accepted and removed by itself, with one address; signing
+//! in names the account where the password is that of several.
 
 use crate::factors::enable_with;
 use crate::world::{World, problem, success, text};

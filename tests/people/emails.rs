@@ -1,4 +1,5 @@
-//! The look-ups of e-mails: an address has one user in each account (decision D74), and what a crash leaves keeps nobody out.
+//! The look-ups of e-mails: an address has one user in each account (decision D74), and what a crash leaves keeps
+//! nobody out.
 
 use crate::world::{World, problem, success};
 use clock::now_ms;

@@ -200,7 +200,8 @@ async fn invitations_have_their_bounds() {
     assert_eq!(list["total"], json!(100));
 }
 
-/// A look-up is outside of the account's bucket, where no budget counts it: there is one for each open invitation and no more.
+/// A look-up is outside of the account's bucket, where no budget counts it: there is one for each open invitation and
+/// no more.
 #[tokio::test]
 async fn an_invitation_that_is_none_leaves_no_look_up() {
     let world = World::start().await;

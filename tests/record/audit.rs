@@ -445,7 +445,8 @@ async fn a_clock_that_jumps_back_breaks_no_chain() {
     ids.sort_unstable();
     ids.dedup();
     assert_eq!(ids.len(), entries.len(), "every entry has an id of its own");
-    // A span of time is looked for by halving, so around a jump its ends may be off; every answer is a row of the trail.
+    // A span of time is looked for by halving, so around a jump its ends may be off; every answer is a row of the
+    // trail.
     for n in 0..70 {
         let at = iso_from_ms(START_MS + 1000 * n);
         let found = success(&caller.get(&format!("/v1/audit?limit=200&from={at}")).await, 200);

@@ -264,7 +264,8 @@ fn find(dir: &Path, found: &mut Vec<PathBuf>) {
         let path = entry.unwrap().path();
         match path.is_dir() {
             true => find(&path, found),
-            // Not what a server that was killed had not finished, nor the manifests, which are not needed to read entries.
+            // Not what a server that was killed had not finished, nor the manifests, which are not needed to read
+            // entries.
             false if path.to_string_lossy().ends_with(".zst") => found.push(path),
             false => {}
         }

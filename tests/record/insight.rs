@@ -1,5 +1,5 @@
-//! What an owner is told at a glance, against what really happened: the overview, the account, usage, statistics; and what
-//! else the dashboard is built on.
+//! What an owner is told at a glance, against what really happened: the overview, the account, usage, statistics; and
+//! what else the dashboard is built on.
 
 mod account;
 mod attention;

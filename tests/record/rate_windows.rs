@@ -1,5 +1,5 @@
-//! Denials of a virtual key beyond its requests a minute (decision D70): the first ten have a record each, the rest one at the
-//! end of the minute, and every answer still leads to the record that tells of it.
+//! Denials of a virtual key beyond its requests a minute (decision D70): the first ten have a record each, the rest one
+//! at the end of the minute, and every answer still leads to the record that tells of it.
 
 use crate::stage::{Client, Stage};
 use crate::world::{BINARY, minted, problem, success, text};

@@ -284,7 +284,8 @@ async fn what_is_no_run_is_refused() {
     assert_eq!(client.run("a").await["status"], "running");
 }
 
-/// Runs of one status are looked for, some at a time: all of them are found by going on, and no page looks at more than it may.
+/// Runs of one status are looked for, some at a time: all of them are found by going on, and no page looks at more than
+/// it may.
 #[tokio::test]
 async fn runs_of_a_status_are_found_behind_any_number_of_others() {
     use store::run::SCANNED_MAX;

@@ -1,5 +1,5 @@
-//! Sealing is confluent: whoever seals when, is killed when, or loses which answer, the chain and its indexes are the ones
-//! that a single reader of the lines computes.
+//! Sealing is confluent: whoever seals when, is killed when, or loses which answer, the chain and its indexes are the
+//! ones that a single reader of the lines computes.
 
 use crate::audit_writer::{AuditWriter, START_MS, chain, lines};
 use crate::world::BINARY;
@@ -143,8 +143,8 @@ async fn eight_sealers_that_are_killed_make_the_chain_of_one() {
     check(&store, &account, &writer, Mode::Live).await;
 }
 
-/// While servers are upgraded, an earlier one meets lines of a later release. It seals and shows what is before them, and
-/// seals none of them as unreadable for ever.
+/// While servers are upgraded, an earlier one meets lines of a later release. It seals and shows what is before them,
+/// and seals none of them as unreadable for ever.
 #[tokio::test]
 async fn a_line_of_a_later_release_is_left_to_that_release() {
     const BEFORE: usize = 5;

@@ -1,6 +1,6 @@
-//! A few hundred calls, with what came back of each: status, headers, body and log line, held against the recordings beside
-//! this file. A change that should not be seen from outside leaves them as they are; one that should shows in the review what
-//! callers and operators will see.
+//! A few hundred calls, with what came back of each: status, headers, body and log line, held against the recordings
+//! beside this file. A change that should not be seen from outside leaves them as they are; one that should shows in
+//! the review what callers and operators will see.
 //!
 //! * [`edge`]: every approval, denial and refusal of the edge
 //! * [`management`]: every route of the management API: without a key, with too weak a key, with a body that is none, with a

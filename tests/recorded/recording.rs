@@ -1,5 +1,5 @@
-//! Calls written down: what differs from run to run (ids, secrets, times, hashes, ports) has a name in its place, the same name
-//! for the same value.
+//! Calls written down: what differs from run to run (ids, secrets, times, hashes, ports) has a name in its place, the
+//! same name for the same value.
 
 use harness::{Caller, Reply, eventually};
 use regex::Regex;
@@ -18,8 +18,8 @@ const NOT_RECORDED: [&str; 2] = ["date", "content-length"];
 /// Fields of log lines that tell one run from another.
 const NOT_LOGGED: [&str; 3] = ["timestamp", "trace.id", "span.id"];
 
-/// Patterns of what differs, with the name that stands for it; `#` is replaced by a number for each value. A group, where
-/// there is one, is what differs.
+/// Patterns of what differs, with the name that stands for it; `#` is replaced by a number for each value. A group,
+/// where there is one, is what differs.
 const DIFFERENT: [(&str, &str); 16] = [
     (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z", "<time>"),
     (r"\b\d{4}-(?:0\d|1[0-2])(?:-\d\d)?\b", "<day>"),

@@ -1,5 +1,5 @@
-//! `tollgate-admin bench` on a real edge: counts are exact, denials have their reasons, the overspend check fails when it
-//! should, and whoever stops it gets the report.
+//! `tollgate-admin bench` on a real edge: counts are exact, denials have their reasons, the overspend check fails when
+//! it should, and whoever stops it gets the report.
 
 use crate::site::{ADMIN, SOON, Site};
 use harness::{Answer, Cli, CliOutput, eventually};

@@ -139,8 +139,8 @@ async fn a_call_that_outlives_the_drain_keeps_its_estimate() {
     assert_eq!(left.len(), 1, "its settlement might still have come: {left:?}");
 }
 
-/// Connections that wait for their next request when the edge stops may still bring one, while the last spans hold up the
-/// end. What the provider was asked is answered, and what is not answered never reached it.
+/// Connections that wait for their next request when the edge stops may still bring one, while the last spans hold up
+/// the end. What the provider was asked is answered, and what is not answered never reached it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_of_the_last_moment_is_answered_or_not_forwarded() {
     // It is connected to, takes nothing and says nothing.

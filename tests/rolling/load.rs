@@ -1,9 +1,10 @@
 //! Steady load on connections that are kept, and what counts as a failed call.
 //!
-//! A call **fails** when it gets another answer than 200, when its connection is refused, or when a *new* connection ends
-//! without an answer. A connection that was used before may end while it is idle, which HTTP/1.1 allows at any time: when
-//! it ends without a byte of an answer, the call is sent once more on a new one, as clients do. That such a call was not
-//! processed before it was repeated is shown by the provider, which must have seen as many requests as got answers.
+//! A call **fails** when it gets another answer than 200, when its connection is refused, or when a *new* connection
+//! ends without an answer. A connection that was used before may end while it is idle, which HTTP/1.1 allows at any
+//! time: when it ends without a byte of an answer, the call is sent once more on a new one, as clients do. That such a
+//! call was not processed before it was repeated is shown by the provider, which must have seen as many requests as got
+//! answers.
 
 use crate::site::{Site, body};
 use harness::{RawClient, RawReply, http_client};

@@ -1,5 +1,5 @@
-//! Two versions beside each other on one store. The other version stands here, in the test: the same code with scripts of
-//! other hashes. The store forgets all scripts again and again meanwhile, as after a restart.
+//! Two versions beside each other on one store. The other version stands here, in the test: the same code with scripts
+//! of other hashes. The store forgets all scripts again and again meanwhile, as after a restart.
 
 use crate::load::Load;
 use crate::site::{ACTUAL, ADMIN, ESTIMATE, SOON, Site, body};
@@ -128,8 +128,8 @@ async fn two_versions_share_one_ledger_while_the_store_forgets_their_scripts() {
         .await;
 }
 
-/// A hold that the edge opened is ended by the other version first, and the edge's own settlement comes too late; and the
-/// operator's program ends what the other version opened.
+/// A hold that the edge opened is ended by the other version first, and the edge's own settlement comes too late; and
+/// the operator's program ends what the other version opened.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_is_settled_once_whichever_version_comes_first() {
     let site = Site::new().await;

@@ -1,8 +1,8 @@
 //! Numbers, ids and keys: each leads to the one record that has it, and each record is led to.
 //!
 //! A wallet or an escrow and the place of its number are written together, so they are compared as what must agree in
-//! equal numbers ([`Comparison::Place`]): two records that claim a number, a place that leads nowhere or elsewhere, and a
-//! record without one differ from it alike. What an earlier version made has look-ups outside the buckets instead.
+//! equal numbers ([`Comparison::Place`]): two records that claim a number, a place that leads nowhere or elsewhere, and
+//! a record without one differ from it alike. What an earlier version made has look-ups outside the buckets instead.
 //! Those were written before the record: one that leads nowhere is what a crash left, and says nothing.
 
 mod pass;

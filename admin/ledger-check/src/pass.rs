@@ -154,8 +154,8 @@ impl<'a> Pass<'a> {
     }
 }
 
-/// Leaves out what only seems to differ because the account of the other side was not read: escrows that another account
-/// pays. A check of the whole store compares those too.
+/// Leaves out what only seems to differ because the account of the other side was not read: escrows that another
+/// account pays. A check of the whole store compares those too.
 async fn foreign_left_out(
     store: &Store,
     accounts: &Accounts,

@@ -30,7 +30,8 @@ invariants! {
     Pending = "pending";
     /// Each escrow's money came and went as its status says, its look-up exists, and it is open for whom it should be.
     EscrowState = "escrow-state";
-    /// Each settled intent has its transaction and the reverse, its timeline is intact, and it is listed where it belongs.
+    /// Each settled intent has its transaction and the reverse, its timeline is intact, and it is listed where it
+    /// belongs.
     Intent = "intent";
     /// Days add up to the month, agents to their account, and no counter is below what was charged to it.
     Counters = "counters";
@@ -42,8 +43,9 @@ invariants! {
     Transit = "transit";
     /// No account has come less far than its witness on another server was told: else the store lost writes of it.
     Versions = "versions";
-    /// Each number, id, key and e-mail leads to the one record that has it (e-mails to one in each account), each record is led
-    /// to, each escrow is in the lists of its parties, and no number that has a record can be drawn again.
+    /// Each number, id, key and e-mail leads to the one record that has it (e-mails to one in each account), each
+    /// record is led to, each escrow is in the lists of its parties, and no number that has a record can be drawn
+    /// again.
     Names = "names";
     /// Every key of the store has a name that Tollgate gives.
     UnknownKey = "unknown-key";

@@ -1,4 +1,5 @@
-//! In-process list of chains whose next entries are in the archive. Best effort: the sealer finds again what is missing here.
+//! In-process list of chains whose next entries are in the archive. Best effort: the sealer finds again what is missing
+//! here.
 
 use domain::mode::Mode;
 use std::collections::HashSet;

@@ -1,7 +1,7 @@
-//! The dispatcher: reads the sealed entries of an account behind its cursor and creates the deliveries of their events, each
-//! once (decision D43), violations beyond the first ten of a minute as one (decision D72). It runs whenever the account was
-//! sealed, on any server; of several that try, one succeeds. A worker of its own reads entries that left the store from the
-//! archive: an archive that does not answer delays the events of those entries and nothing else.
+//! The dispatcher: reads the sealed entries of an account behind its cursor and creates the deliveries of their events,
+//! each once (decision D43), violations beyond the first ten of a minute as one (decision D72). It runs whenever the
+//! account was sealed, on any server; of several that try, one succeeds. A worker of its own reads entries that left
+//! the store from the archive: an archive that does not answer delays the events of those entries and nothing else.
 
 mod row;
 
@@ -85,8 +85,8 @@ pub async fn dispatch(
 }
 
 impl Walk<'_> {
-    /// Reads entries behind the cursor unless some are at hand; false when they are beyond `reach`. An entry that cannot be read
-    /// holds the cursor: passed over, its events would be lost without a word.
+    /// Reads entries behind the cursor unless some are at hand; false when they are beyond `reach`. An entry that
+    /// cannot be read holds the cursor: passed over, its events would be lost without a word.
     async fn read(&mut self, cursor: Cursor, reach: Reach) -> Result<bool, StoreError> {
         let first = cursor.dispatched + 1;
         while self.ahead.front().is_some_and(|read| read.entry.seq != first) {

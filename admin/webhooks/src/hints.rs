@@ -1,5 +1,5 @@
-//! In-process hints that tell the deliverer which webhooks have pending deliveries. Best effort: the deliverer's next scan of
-//! the store finds what a hint missed.
+//! In-process hints that tell the deliverer which webhooks have pending deliveries. Best effort: the deliverer's next
+//! scan of the store finds what a hint missed.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Mutex, PoisonError};
@@ -17,7 +17,8 @@ pub struct Hints {
 }
 
 impl Hints {
-    /// Adds one behind the others, unless it waits already or there is no room: the next look at the store finds it then.
+    /// Adds one behind the others, unless it waits already or there is no room: the next look at the store finds it
+    /// then.
     pub fn push(&mut self, endpoint: Endpoint) {
         if self.order.len() < HINTS_MAX && self.known.insert(endpoint.clone()) {
             self.order.push_back(endpoint);

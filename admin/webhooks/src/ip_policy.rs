@@ -27,8 +27,8 @@ const REFUSED_V4: [Ipv4Net; 16] = [
     v4(240, 0, 0, 0, 4),      // reserved, and broadcast
 ];
 
-/// Where global unicast addresses come from. Loopback, unspecified, mapped, compatible and translated IPv4, discard-only,
-/// unique local, site-local, link-local, multicast and segment routing (5f00::/16) are all outside of it.
+/// Where global unicast addresses come from. Loopback, unspecified, mapped, compatible and translated IPv4,
+/// discard-only, unique local, site-local, link-local, multicast and segment routing (5f00::/16) are all outside of it.
 const GLOBAL_V6: Ipv6Net = v6(0x2000, 0, 3);
 
 /// What of it is nobody's on the public internet.

@@ -1,5 +1,5 @@
-//! Deliveries of one webhook under a lease: this server attempts those that are due, some at a time, and stores the outcome
-//! of each (decision D43). What is cut off is attempted again once the lease has expired.
+//! Deliveries of one webhook under a lease: this server attempts those that are due, some at a time, and stores the
+//! outcome of each (decision D43). What is cut off is attempted again once the lease has expired.
 
 mod attempt;
 
@@ -142,7 +142,8 @@ impl LeasedWebhook<'_> {
         most.saturating_sub(self.on_their_way.len())
     }
 
-    /// Whether it is time for a look: there is room and nothing waits, and while attempts are on their way not too often.
+    /// Whether it is time for a look: there is room and nothing waits, and while attempts are on their way not too
+    /// often.
     fn looks_again(&self) -> bool {
         let rested = self.looked.is_none_or(|looked| looked.elapsed() >= LOOK_AGAIN);
         self.room() > 0 && self.queue.is_empty() && (rested || self.on_their_way.is_empty())

@@ -1,11 +1,11 @@
 //! Webhooks: from a sealed audit entry to the outcome of its deliveries (decisions D41, D43, D44 and D66).
 //!
-//! [`dispatch`] makes the deliveries of what happened, [`lease`] attempts those of one webhook, and `payload` writes their
-//! bodies. A URL is read by `target`, its name looked up by `resolve`, each address judged by `ip_policy`; only then
-//! does `send` connect, to these addresses and no other, with the headers of [`sign`].
+//! [`dispatch`] makes the deliveries of what happened, [`lease`] attempts those of one webhook, and `payload` writes
+//! their bodies. A URL is read by `target`, its name looked up by `resolve`, each address judged by `ip_policy`; only
+//! then does `send` connect, to these addresses and no other, with the headers of [`sign`].
 //!
-//! [`Webhooks`] is what they share. Uses the store, and the archive for events of archived entries. Knows no HTTP of the
-//! management API.
+//! [`Webhooks`] is what they share. Uses the store, and the archive for events of archived entries. Knows no HTTP of
+//! the management API.
 
 mod backlog;
 pub mod dispatch;

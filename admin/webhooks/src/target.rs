@@ -1,5 +1,5 @@
-//! The URL of a receiver: read once, by the rules that browsers read URLs by, and from then on only in its parts, so that
-//! no two readers can see two hosts in it (decision D44).
+//! The URL of a receiver: read once, by the rules that browsers read URLs by, and from then on only in its parts, so
+//! that no two readers can see two hosts in it (decision D44).
 //!
 //! The rules turn every spelling of an address (`127.1`, `0x7f.1`, `2130706433`, `0177.0.0.1`, full-width or
 //! percent-encoded characters) into the address itself, which is then judged like any other.

@@ -23,7 +23,8 @@ const TRIES: usize = 2;
 const FROM_SATURATION: f64 = 0.25;
 /// See [`FROM_SATURATION`].
 const TO_SATURATION: f64 = 1.2;
-/// Beyond this the provider itself is late, by its 99th percentile in milliseconds: the rate says nothing about a proxy.
+/// Beyond this the provider itself is late, by its 99th percentile in milliseconds: the rate says nothing about a
+/// proxy.
 const RIG_MS_MAX: f64 = 1.0;
 /// Probes that a search of this kind makes, about; for the estimate of the time only.
 const PROBES: f64 = 70.0;

@@ -1,5 +1,5 @@
-//! A hot account: what calls cost when all are of one account, or of one agent, and what a quiet neighbour on the same edge and
-//! store waits for meanwhile.
+//! A hot account: what calls cost when all are of one account, or of one agent, and what a quiet neighbour on the same
+//! edge and store waits for meanwhile.
 
 use super::Outcome;
 use crate::contender::{Contender, Name};

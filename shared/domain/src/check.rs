@@ -1,7 +1,8 @@
-//! A check that decides on a call or a spend, and what it measured: a dry run lists them, and explanations are made of them.
+//! A check that decides on a call or a spend, and what it measured: a dry run lists them, and explanations are made of
+//! them.
 //!
-//! A check passes when what was spent and what is asked for together stay within the limit. Which checks there are, and in
-//! which order, says the table of reasons ([`reason`](crate::reason)).
+//! A check passes when what was spent and what is asked for together stay within the limit. Which checks there are, and
+//! in which order, says the table of reasons ([`reason`](crate::reason)).
 
 mod sentence;
 

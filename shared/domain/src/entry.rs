@@ -21,8 +21,8 @@ pub const UNREADABLE: &str = "unreadable";
 const SHOWN_MAX: usize = 1000;
 
 /// The latest version of lines that this release reads. A line says its version before what follows the time, as in
-/// `<seq> <at_ms> v2 <rest>`; without one it is of version 1. A new denial reason, check or kind of end makes a new version,
-/// so that no earlier release seals a line that it does not understand.
+/// `<seq> <at_ms> v2 <rest>`; without one it is of version 1. A new denial reason, check or kind of end makes a new
+/// version, so that no earlier release seals a line that it does not understand.
 pub const LINE_VERSION: u64 = 1;
 
 /// What happened, once.

@@ -1,4 +1,5 @@
-//! Which characters show what they are: for secrets, which people copy, and for answers of receivers, which people read.
+//! Which characters show what they are: for secrets, which people copy, and for answers of receivers, which people
+//! read.
 
 use std::ops::RangeInclusive;
 

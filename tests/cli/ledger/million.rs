@@ -15,8 +15,9 @@ use store::intent::NewIntent;
 use store::keys::{USER, wallet_lookup};
 use store::transaction::{NewTransaction, Tail, TransactionType};
 
-/// Accounts, agents of each, and spends of each agent. Each spend is a transaction and an intent; each agent gets its money
-/// by one deposit, and every second spend is followed by a transfer to the user wallet, which is two transactions.
+/// Accounts, agents of each, and spends of each agent. Each spend is a transaction and an intent; each agent gets its
+/// money by one deposit, and every second spend is followed by a transfer to the user wallet, which is two
+/// transactions.
 const ACCOUNTS: u64 = 40;
 const AGENTS: u64 = 20;
 const SPENDS: u64 = 550;

@@ -11,7 +11,8 @@ const SLOTS: usize = 16_384;
 /// How long a node of a cluster may be silent before the others replace it: longer than any busy machine takes, so that
 /// nobody is replaced whom no test took away.
 const PATIENCE_MS: &str = "60000";
-/// The same from the moment at which a test takes a master away. An election that fails is repeated after twice as long.
+/// The same from the moment at which a test takes a master away. An election that fails is repeated after twice as
+/// long.
 const SILENCE_MS: &str = "3000";
 /// After so long a hand-over that did not come to its end is over for the nodes; theirs is five seconds.
 const HAND_OVER_GIVEN_UP: Duration = Duration::from_secs(6);
@@ -169,8 +170,9 @@ impl RedisCluster {
         })
     }
 
-    /// Waits until the node at `at` follows a master, has all that it has, and hears what is written from now on. A master
-    /// calls a replica online before it sends it anything: it first waits for a word from it, which comes once a second.
+    /// Waits until the node at `at` follows a master, has all that it has, and hears what is written from now on. A
+    /// master calls a replica online before it sends it anything: it first waits for a word from it, which comes once a
+    /// second.
     pub fn wait_for_replica(&self, at: usize) {
         let replica = &self.nodes[at];
         let mut written = None;
@@ -194,8 +196,8 @@ impl RedisCluster {
         self.wait_for_holder(key, self.replica_of(at), &[at]);
     }
 
-    /// Kills several masters at once, each with a key that it serves, and lets their replicas take over, as an operator does: the
-    /// masters that are left may be too few to elect them.
+    /// Kills several masters at once, each with a key that it serves, and lets their replicas take over, as an operator
+    /// does: the masters that are left may be too few to elect them.
     pub fn lose_together(&self, lost: &[(usize, &str)]) {
         self.end_patience();
         let gone: Vec<usize> = lost.iter().map(|(at, _)| *at).collect();
@@ -221,7 +223,8 @@ impl RedisCluster {
         }
     }
 
-    /// Lets the replica at `at` take over from its master, which lives on and waits for it, and waits until every node knows.
+    /// Lets the replica at `at` take over from its master, which lives on and waits for it, and waits until every node
+    /// knows.
     pub fn hand_over(&self, key: &str, at: usize) {
         self.end_patience();
         let mut asked: Option<Instant> = None;
@@ -251,8 +254,8 @@ impl RedisCluster {
         });
     }
 
-    /// Cuts the replica at `at` off from its master, which lives on: what is written now it never hears of. A frozen replica
-    /// would find it in its socket when it wakes. It does not come back as this replica.
+    /// Cuts the replica at `at` off from its master, which lives on: what is written now it never hears of. A frozen
+    /// replica would find it in its socket when it wakes. It does not come back as this replica.
     pub fn cut_off(&self, at: usize) {
         let words = [
             "CONFIG",

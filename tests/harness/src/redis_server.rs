@@ -30,8 +30,8 @@ pub struct Redis {
 }
 
 impl Redis {
-    /// Options for benches: as `make run` starts the store, so that what was acknowledged is on disk within a second, but without
-    /// the rewrite of the file, which would be another process on the store's core.
+    /// Options for benches: as `make run` starts the store, so that what was acknowledged is on disk within a second,
+    /// but without the rewrite of the file, which would be another process on the store's core.
     pub const EVERY_SECOND: [&str; 6] = [
         "--appendonly",
         "yes",
@@ -259,8 +259,8 @@ impl Redis {
         });
     }
 
-    /// Waits until the kernel has all that was acknowledged for the append-only file: with `appendfsync everysec` the server
-    /// holds its writes back while an earlier fsync runs, and a kill takes them.
+    /// Waits until the kernel has all that was acknowledged for the append-only file: with `appendfsync everysec` the
+    /// server holds its writes back while an earlier fsync runs, and a kill takes them.
     pub fn wait_until_written(&self) {
         blocking_until("a written append-only file", WAIT, || {
             let info: String = self.command(&["INFO", "persistence"]);
@@ -292,7 +292,8 @@ impl Redis {
         blocking_until(end, WAIT, || self.try_launch().then_some(()));
     }
 
-    /// Stops a durable server, adds a write to its append-only file that it refuses when it reads it, and starts it again.
+    /// Stops a durable server, adds a write to its append-only file that it refuses when it reads it, and starts it
+    /// again.
     pub fn restart_without_a_write(&self) {
         self.stop();
         let folder = self.dir.path().join("appendonlydir");

@@ -59,7 +59,8 @@ async fn rates(bench: &Bench<'_>) -> Checked {
     Ok(())
 }
 
-/// Beyond the rate ten denials of a reason have a line each; the others are counted, also when the plan changes meanwhile.
+/// Beyond the rate ten denials of a reason have a line each; the others are counted, also when the plan changes
+/// meanwhile.
 async fn counted(bench: &Bench<'_>) -> Checked {
     let mut world = bench.installed().await?;
     for request in 0..40_u64 {

@@ -70,8 +70,8 @@ async fn settled(bench: &Bench<'_>) -> Checked {
     Ok(())
 }
 
-/// A store without a hold is believed where the account has come as far as when the hold was opened, and only there; a hold
-/// that is here is resolved all the same.
+/// A store without a hold is believed where the account has come as far as when the hold was opened, and only there; a
+/// hold that is here is resolved all the same.
 async fn lost_writes(bench: &Bench<'_>) -> Checked {
     for (generations, versions) in [(0, 0), (0, 1), (0, -1), (1, -1), (-1, 1), (2, -2), (0, 2)] {
         let mut world = bench.world();

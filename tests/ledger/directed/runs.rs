@@ -111,8 +111,8 @@ async fn many_ended(bench: &Bench<'_>) -> Checked {
     Ok(())
 }
 
-/// A new run beyond the budget of runs is denied when nothing else speaks against it, and charges nothing; what is known and what
-/// has no run goes on (decision D71).
+/// A new run beyond the budget of runs is denied when nothing else speaks against it, and charges nothing; what is
+/// known and what has no run goes on (decision D71).
 async fn budget(bench: &Bench<'_>) -> Checked {
     for most in [1, 2] {
         let budgets = bench.store.budgets().with(Budget::Runs, most);

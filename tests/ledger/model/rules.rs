@@ -80,8 +80,8 @@ impl Model {
         }
     }
 
-    /// A denial of a key that made so many requests `before` in its minute: beyond its rate it is counted, and has a line only
-    /// when it is one of the first.
+    /// A denial of a key that made so many requests `before` in its minute: beyond its rate it is counted, and has a
+    /// line only when it is one of the first.
     fn before_cap(&mut self, call: &Call, denial: Denial, before: u64, opened: Window) -> Outcome {
         let limit = call.plan.proxy_requests_per_minute;
         if limit.is_none_or(|limit| before < limit) {

@@ -214,7 +214,8 @@ async fn a_lost_reply_is_voided() {
     assert_eq!(voided, Voided::Refunded);
     assert_eq!(payer.charged().await, 5);
 
-    // A settlement whose reply is lost is repeated, and moves nothing twice. (The first one tells the server the script.)
+    // A settlement whose reply is lost is repeated, and moves nothing twice. (The first one tells the server the
+    // script.)
     let first = payer.approve(&store, 100).await;
     let settle = Settle {
         name: first,
@@ -264,8 +265,8 @@ async fn a_voided_authorize_never_charges_however_late_it_arrives() {
     assert_eq!(payer.charged().await, 5);
 }
 
-/// A settlement that breaks off in its middle, since something in the account is not what it should be, is tried again. It
-/// takes the difference from what was charged once at most: the caps go on to hold.
+/// A settlement that breaks off in its middle, since something in the account is not what it should be, is tried again.
+/// It takes the difference from what was charged once at most: the caps go on to hold.
 #[tokio::test]
 async fn a_settlement_that_breaks_off_moves_nothing_twice() {
     let redis = Redis::start();

@@ -18,7 +18,8 @@ use store::{Store, sanity};
 
 /// Longest wait for the store.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// Accounts that are spread over the nodes of a cluster: with 48 a node of three is left out once in a hundred million runs.
+/// Accounts that are spread over the nodes of a cluster: with 48 a node of three is left out once in a hundred million
+/// runs.
 const ACCOUNTS: usize = 48;
 
 /// Approve and settle, approve and void, approve and keep.

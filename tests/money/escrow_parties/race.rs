@@ -206,8 +206,8 @@ fn asked<'a>(side: &'a Side, once: &'a Once) -> Requester<'a> {
     }
 }
 
-/// One key for a release by a payee of another account and for something else of that account, at the same moment: one of
-/// them is done, the other is told that the key is taken, and the books stay right.
+/// One key for a release by a payee of another account and for something else of that account, at the same moment: one
+/// of them is done, the other is told that the key is taken, and the books stay right.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_key_for_two_requests_does_one_of_them() {
     let world = World::start().await;

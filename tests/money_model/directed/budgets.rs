@@ -1,5 +1,5 @@
-//! Budgets of records (decision D71) at their bounds: the last record within one is made, the next one is refused and changes
-//! nothing, and what must always go on does.
+//! Budgets of records (decision D71) at their bounds: the last record within one is made, the next one is refused and
+//! changes nothing, and what must always go on does.
 
 use super::stage::{START, Stage, asked, deposit, escrow, plan, spend, transfer};
 use super::verdicts::{dispute, release};

@@ -181,7 +181,8 @@ async fn plans(stage: &Stage<'_>) -> Checked {
     world.want("settled", test).await
 }
 
-/// A wallet, a policy, a provider key or, live, a virtual key makes an agent; what is spent without a wallet is tracked only.
+/// A wallet, a policy, a provider key or, live, a virtual key makes an agent; what is spent without a wallet is tracked
+/// only.
 async fn who_exists(stage: &Stage<'_>) -> Checked {
     let mut model = stage.model();
     for at in [0, 1] {

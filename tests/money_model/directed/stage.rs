@@ -14,8 +14,8 @@ pub struct Stage<'a> {
 }
 
 impl Stage<'_> {
-    /// Two accounts, live and test, each with a user wallet and the agents `a` and `b`, whose policies allow everything;
-    /// each wallet holds 100.
+    /// Two accounts, live and test, each with a user wallet and the agents `a` and `b`, whose policies allow
+    /// everything; each wallet holds 100.
     pub fn model(&self) -> Model {
         let mut model = Model::new(self.period);
         model.set_clock();

@@ -152,8 +152,8 @@ impl Model {
         (balance, policy)
     }
 
-    /// The checks and what they lead to: when, and the words of the audit log but for the intent's id; or the answer when
-    /// nothing is written. `request` becomes what is kept.
+    /// The checks and what they lead to: when, and the words of the audit log but for the intent's id; or the answer
+    /// when nothing is written. `request` becomes what is kept.
     fn decide(
         &mut self,
         asks: &Asks<'_>,

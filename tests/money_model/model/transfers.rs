@@ -187,8 +187,8 @@ impl Model {
         number
     }
 
-    /// What was sent arrives, once, and its row is taken away; or stays, when the worker dies in between (`half`). Whether
-    /// it got through.
+    /// What was sent arrives, once, and its row is taken away; or stays, when the worker dies in between (`half`).
+    /// Whether it got through.
     pub fn deliver(&mut self, id: &str, half: bool) -> bool {
         let transit = self.sent.iter().find(|transit| transit.id == id);
         let transit = transit.expect("something that was sent").clone();

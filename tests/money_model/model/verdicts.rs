@@ -1,4 +1,5 @@
-//! The end of an escrow, as it should be: one of release and dispute wins, and the operator ends disputes (decisions D26 to D28).
+//! The end of an escrow, as it should be: one of release and dispute wins, and the operator ends disputes (decisions
+//! D26 to D28).
 
 use super::audit_entries::entry;
 use super::{Escrow, Model, Request, Transit, is_remote};
@@ -15,8 +16,8 @@ fn is_winner(escrow: &Escrow, asked: &RequestId) -> bool {
 }
 
 impl Model {
-    /// Money comes out of an escrow into a wallet of the payer's account; into the account's own when that one is closed.
-    /// `None` when the wallet cannot hold it.
+    /// Money comes out of an escrow into a wallet of the payer's account; into the account's own when that one is
+    /// closed. `None` when the wallet cannot hold it.
     fn pay_out(
         &mut self,
         number: u64,

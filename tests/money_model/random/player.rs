@@ -1,4 +1,5 @@
-//! Playing a case: numbers become concrete wallets, amounts and records, by what the model says is there at that moment.
+//! Playing a case: numbers become concrete wallets, amounts and records, by what the model says is there at that
+//! moment.
 
 use super::op::{Amount, Case, Gauge, Key, Limit, Policy};
 use crate::act::{Act, Plan, RequestId};

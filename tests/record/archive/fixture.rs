@@ -168,7 +168,8 @@ pub async fn append(store: &Store, account: &SeedAccount, line: &str) -> Result<
     store.command(run.arg(line)).await
 }
 
-/// What happens in the step `n`: calls that are approved, denied, kept and corrected, and changes with and without agent.
+/// What happens in the step `n`: calls that are approved, denied, kept and corrected, and changes with and without
+/// agent.
 pub fn line(n: u64, at_ms: u64) -> (String, Option<String>) {
     let agent = AGENTS[usize::try_from(n * n / 3 % 3).unwrap()];
     let id = Kind::Allow.mint(at_ms - 3 * (n % 40) * 1000).unwrap();

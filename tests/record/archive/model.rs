@@ -197,8 +197,8 @@ async fn the_same_entries_compressed_otherwise_are_still_themselves() {
     );
 }
 
-/// Two archivers of which one has another version of the compressor: the first one's description counts, and what lies there
-/// in the end is the second one's.
+/// Two archivers of which one has another version of the compressor: the first one's description counts, and what lies
+/// there in the end is the second one's.
 #[tokio::test]
 async fn what_an_archiver_that_compresses_otherwise_wrote_over_is_read() {
     let fixture = Fixture::new().await;

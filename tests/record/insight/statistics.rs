@@ -1,5 +1,5 @@
-//! Statistics agree with the audit trail, to the nano and to the last refusal, whoever seals and is killed when: they are
-//! recomputed here from the export, which anyone can do.
+//! Statistics agree with the audit trail, to the nano and to the last refusal, whoever seals and is killed when: they
+//! are recomputed here from the export, which anyone can do.
 
 use crate::audit_writer::AuditWriter;
 use crate::stage::Stage;

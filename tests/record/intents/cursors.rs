@@ -1,4 +1,5 @@
-//! Going through a list of intents by cursor while some of them leave the store for the archive, are decided, and are made.
+//! Going through a list of intents by cursor while some of them leave the store for the archive, are decided, and are
+//! made.
 
 use super::fixture::{Fixture, made_at};
 use crate::world::{success, text};

@@ -58,7 +58,8 @@ async fn every_list_document_and_export_is_the_same_wherever_the_intents_are() {
     let (before, had) = (fixture.bodies().await, ids().await);
     assert_eq!(fixture.move_all().await, stays + 1);
     assert_eq!(fixture.live(), 0);
-    // Of the text that the account keeps only the conditions of its escrows are left: an archived intent counts no more.
+    // Of the text that the account keeps only the conditions of its escrows are left: an archived intent counts no
+    // more.
     let escrows: Vec<String> = fixture
         .world
         .redis
@@ -222,7 +223,8 @@ async fn the_key_of_an_archived_release_or_dispute_is_refused_and_not_held() {
     fixture.check(0);
 }
 
-/// The server's own archiver, with an intent whose time was set back by more than 90 days and the week for others to come.
+/// The server's own archiver, with an intent whose time was set back by more than 90 days and the week for others to
+/// come.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_moves_what_is_old_and_leaves_what_is_young() {
     const DAY_MS: u64 = 86_400_000;

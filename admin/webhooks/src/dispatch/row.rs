@@ -33,8 +33,8 @@ pub(super) struct Row {
 }
 
 impl Row {
-    /// As many of the entries as make no more than [`DELIVERIES_MAX`] deliveries, the first one in any case; and none of a later
-    /// minute while violations wait for the end of this one.
+    /// As many of the entries as make no more than [`DELIVERIES_MAX`] deliveries, the first one in any case; and none
+    /// of a later minute while violations wait for the end of this one.
     pub(super) fn of(entries: &VecDeque<Read>, tally: Tally, webhooks: &[WebhookRecord]) -> Self {
         let mut row = Self {
             last: 0,

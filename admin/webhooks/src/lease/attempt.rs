@@ -35,8 +35,8 @@ pub(super) struct Attempting {
     pub(super) outcome: Result<Option<bool>, StoreError>,
 }
 
-/// Until when a delivery may be sent that was taken by a look at `looked`: the lease then has enough left for the longest
-/// attempt and for keeping what came of it.
+/// Until when a delivery may be sent that was taken by a look at `looked`: the lease then has enough left for the
+/// longest attempt and for keeping what came of it.
 pub(super) fn send_by(looked: Instant, timeout_ms: u64) -> Instant {
     let needed = Duration::from_millis(timeout_ms) + KEEP;
     looked + lease_life(timeout_ms).saturating_sub(needed)
@@ -52,7 +52,8 @@ enum Content {
     Gone(&'static str),
 }
 
-/// The body that an entry gives. An archive that cannot be read fails this attempt alone; a store that cannot, the turn.
+/// The body that an entry gives. An archive that cannot be read fails this attempt alone; a store that cannot, the
+/// turn.
 fn content(found: Result<Option<Sealed>, StoreError>, told: DeliveryEvent) -> Result<Content, StoreError> {
     let sealed = match found {
         Ok(sealed) => sealed,
@@ -96,8 +97,8 @@ pub(super) async fn attempt(
     Attempting { number, outcome }
 }
 
-/// Whether it was accepted; `None` when it is gone meanwhile, or was not sent since it would outlast the lease: then what was
-/// read is at hand for the next look.
+/// Whether it was accepted; `None` when it is gone meanwhile, or was not sent since it would outlast the lease: then
+/// what was read is at hand for the next look.
 async fn attempt_once(
     webhooks: &Webhooks,
     lease: &Lease,

@@ -13,7 +13,8 @@ use tokio::sync::Semaphore;
 
 /// Names looked up at the same time, each on a thread; a quarter of the threads that may block.
 const LOOKUPS_AT_ONCE: usize = 128;
-/// The same for registrations, which have their own: whoever registers names that nobody answers for holds up no delivery.
+/// The same for registrations, which have their own: whoever registers names that nobody answers for holds up no
+/// delivery.
 const REGISTRATIONS_AT_ONCE: usize = 16;
 /// Names that are looked up or wait for it; beyond it the look-up fails.
 const NAMES_MAX: usize = 4096;

@@ -1,5 +1,5 @@
-//! The same reading done slowly, on a tree of `serde_json` values: the rules of `prompt.rs` and `prompt/part.rs` once more,
-//! written without the scanner. It knows valid bodies only.
+//! The same reading done slowly, on a tree of `serde_json` values: the rules of `prompt.rs` and `prompt/part.rs` once
+//! more, written without the scanner. It knows valid bodies only.
 
 use super::generated::Spelling;
 use serde_json::{Map, Value};

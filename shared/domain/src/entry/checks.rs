@@ -4,8 +4,8 @@ use crate::money::Nanos;
 use crate::reason::{Denial, Unit};
 use serde_json::{Value, json};
 
-/// The checks of a line, in order: each is named by the reason that it denies with. What is here is hashed with the entries,
-/// so a list never changes. A release with other checks adds a list of another length, and raises
+/// The checks of a line, in order: each is named by the reason that it denies with. What is here is hashed with the
+/// entries, so a list never changes. A release with other checks adds a list of another length, and raises
 /// [`LINE_VERSION`](super::LINE_VERSION).
 const LISTS: [&[(Denial, Unit)]; 1] = [&[
     (Denial::PlanKeyLimit, Unit::Count),

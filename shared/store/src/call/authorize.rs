@@ -34,9 +34,10 @@ inputs! {
     }
 }
 inputs! {
-    /// The arguments: whose key, what is known of the account, the limits of that plan (empty where one does not bind), and the
-    /// charge, which is empty in a probe. `memo` is kept in the hold and in the audit line, `estimate` and `tracked` are
-    /// nano-USD, `hold_life` is in ms, `provider_key_id` and `provider_key_sealed` are fields of the agent.
+    /// The arguments: whose key, what is known of the account, the limits of that plan (empty where one does not bind),
+    /// and the charge, which is empty in a probe. `memo` is kept in the hold and in the audit line, `estimate` and
+    /// `tracked` are nano-USD, `hold_life` is in ms, `provider_key_id` and `provider_key_sealed` are fields of the
+    /// agent.
     struct AuthorizeArgs: Cow<'a, str> {
         key_id, plan, generation, version, active_keys, requests, agents, tracked, allow_id, memo, estimate, run, hold_life,
         provider_key_id, provider_key_sealed, runs_max

@@ -1,5 +1,6 @@
-//! Names of keys and arguments in the sources of scripts. A twin declares each list once, in a struct made by [`inputs!`]: its
-//! fields are what the script receives, in their order, and its `NAMES` are what the script's source calls them.
+//! Names of keys and arguments in the sources of scripts. A twin declares each list once, in a struct made by
+//! [`inputs!`]: its fields are what the script receives, in their order, and its `NAMES` are what the script's source
+//! calls them.
 //!
 //! | in the source | what the server runs |
 //! |---|---|
