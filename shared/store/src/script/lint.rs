@@ -254,12 +254,12 @@ const NUMBERED: &[&str] = &[
     "webhook/create.lua",
     "webhook/delete.lua",
     "webhook/dispatch.lua",
+    "webhook/dispatch_coalesced.lua",
     "webhook/finish.lua",
     "webhook/redeliver.lua",
     "webhook/release.lua",
     "webhook/reseal.lua",
     "webhook/take.lua",
-    "webhook/tell.lua",
     "webhook/test.lua",
     "webhook/update.lua",
 ];
