@@ -321,6 +321,7 @@ async fn no_list_costs_more(kinds: &[Kind]) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "long: make verify runs it"]
 async fn a_million_members_of_sorted_sets() {
     let kinds = [
         Kind::Agents,
@@ -333,11 +334,13 @@ async fn a_million_members_of_sorted_sets() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "long: make verify runs it"]
 async fn a_million_transactions_and_entries() {
     no_list_costs_more(&[Kind::Transactions, Kind::Entries]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "long: make verify runs it"]
 async fn a_million_intents() {
     no_list_costs_more(&[Kind::Intents, Kind::Waiting]).await;
 }

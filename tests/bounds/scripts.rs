@@ -288,6 +288,7 @@ fn by_script(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "long: make verify runs it"]
 async fn no_script_reads_more_where_there_are_a_million() {
     let world = World::start_with(|options| {
         let budgets = [

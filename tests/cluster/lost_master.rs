@@ -391,6 +391,7 @@ fn accept_all(world: &World) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "long: make verify runs it"]
 async fn what_auto_acknowledged_is_there_once_whichever_master_is_lost() {
     let world = World::start(0).await;
     let node = (world.home() + 1) % MASTERS;
@@ -409,6 +410,7 @@ async fn what_auto_acknowledged_is_there_once_whichever_master_is_lost() {
 /// for the rest, and are killed together. Of three masters one is left, which elects nobody: the operator lets the
 /// replicas take over.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "long: make verify runs it"]
 async fn what_auto_acknowledged_is_there_once_when_two_masters_are_lost_together() {
     let world = World::start(0).await;
     let node = (world.home() + 1) % MASTERS;
@@ -449,6 +451,7 @@ async fn what_auto_acknowledged_is_there_once_when_two_masters_are_lost_together
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "long: make verify runs it"]
 async fn what_async_lost_is_noticed_by_every_server_and_by_the_check() {
     let world = World::start(0).await;
     let node = (world.home() + 1) % MASTERS;

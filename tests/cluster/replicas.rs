@@ -16,6 +16,7 @@ const FEW: usize = 10;
 const UNHEARD: usize = 3;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "long: make verify runs it"]
 async fn a_failover_loses_what_async_acknowledged_and_nothing_of_replicas() {
     let world = World::start(0).await;
     let node = (world.home() + 1) % MASTERS;
@@ -96,6 +97,7 @@ async fn a_failover_loses_what_async_acknowledged_and_nothing_of_replicas() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "long: make verify runs it"]
 async fn replicas_lose_nothing_under_load() {
     let world = World::start(0).await;
     let node = (world.home() + 1) % MASTERS;

@@ -147,6 +147,7 @@ fn account_for(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+#[ignore = "long: make verify runs it"]
 async fn nothing_is_lost_and_nothing_is_free() {
     let seed = dice::seed();
     let stage = Arc::new(Setup::default().redis(Redis::start_durable()).start().await);

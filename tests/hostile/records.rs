@@ -43,6 +43,7 @@ async fn test_mode_spends_with_large_metadata() {
 
 /// The same with many keys, which share what the account may do; the budget of text ends it.
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "long: make verify runs it"]
 async fn many_test_mode_keys_fill_no_more_than_the_budget() {
     let fixture = limited(40, &[("LIMITS__TEXT_BYTES", 8 << 20)]).start().await;
     let mut callers = Vec::new();

@@ -110,6 +110,7 @@ fn survivors(mutants: &[Mutant]) -> BTreeSet<String> {
 }
 
 #[test]
+#[ignore = "long: make verify runs it"]
 fn every_changed_script_is_noticed() {
     let started = Instant::now();
     // The scripts as they are pass the same checks in the same way, or the death of a mutant would say nothing.

@@ -23,6 +23,7 @@ const DUST: Duration = Duration::from_secs(60);
 const CALLERS: u64 = 64;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+#[ignore = "long: make verify runs it"]
 async fn no_crash_creates_loses_or_doubles_a_cent() {
     let seed = dice::seed();
     let redis = initialised(Redis::start_durable()).await;

@@ -77,6 +77,7 @@ expected-statuses = ["2xx", "400", "401", "402", "403", "404", "409", "412", "42
 "#;
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "long: make verify runs it"]
 async fn the_management_api_with_an_api_key() {
     let world = World::start().await;
     let key = world.account.api_key(Mode::Live).await;
@@ -91,6 +92,7 @@ async fn the_management_api_with_an_api_key() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "long: make verify runs it"]
 async fn the_management_api_with_a_session() {
     let world = World::start().await;
     let headers = [
@@ -125,6 +127,7 @@ async fn the_management_api_with_a_session() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "long: make verify runs it"]
 async fn the_edge() {
     let world = World::start().await;
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
