@@ -19,7 +19,7 @@ test: ## Run the tests on private servers
 	@deploy/local/packages.sh build store node python browser prometheus
 	@$(CARGO) test --workspace --locked --no-fail-fast; status=$$?; deploy/local/packages.sh browser; exit $$status
 
-verify: ## Run the tests that are long by nature: planted faults in scripts, torture, fuzzing, lists of a million records
+verify: ## Run the tests that are long by nature: planted faults in scripts, torture, lost masters, fuzzing, a million records
 	@deploy/local/packages.sh build store node python browser prometheus
 	@$(CARGO) test --workspace --locked --no-fail-fast -- --ignored $(addprefix --skip ,$(MEASUREMENTS))
 
