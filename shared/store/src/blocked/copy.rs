@@ -59,7 +59,10 @@ impl BlockedCopy {
 
     /// How many ranges this server keeps blocked that the store lost.
     pub fn kept(&self) -> usize {
-        self.copied.load().as_deref().map_or(0, |copied| copied.lost.len())
+        self.copied
+            .load()
+            .as_deref()
+            .map_or(0, |copied| copied.lost.len())
     }
 
     /// Returns the verdict on a client. `client` is evaluated only while the list is not empty; `None` stands for an
