@@ -149,7 +149,9 @@ fn with_hash(canonical: &str, hash: [u8; 32]) -> Option<Sealed> {
 #[must_use]
 pub fn is_of_later_release(line: &[u8]) -> bool {
     let rest = line.splitn(3, |byte| *byte == b' ').nth(2);
-    let text = rest.and_then(|rest| std::str::from_utf8(rest).ok());
+    // Nearly every line has no version, and is read as text once only.
+    let marked = rest.filter(|rest| rest.starts_with(b"v"));
+    let text = marked.and_then(|rest| std::str::from_utf8(rest).ok());
     text.is_some_and(|text| version(text).0 > LINE_VERSION)
 }
 

@@ -81,10 +81,7 @@ macro_rules! reasons {
 
         impl Denial {
             /// Every denial, in order of precedence.
-            pub const ALL: &[Self] = &[$($(Self::of_status(Self::$name, $status),)?)+];
-
-            // A section's own value says which rows have it.
-            const fn of_status(self, _: u16) -> Self { self }
+            pub const ALL: &[Self] = &[$($(row!(Self::$name, $status),)?)+];
 
             /// The value of `reason`, `error.code`, `X-Service-Reason` and the metrics' label.
             #[must_use]
@@ -155,7 +152,7 @@ macro_rules! reasons {
     };
 }
 
-/// The first: the second is there to say which rows are meant.
+/// The first. The second is a value of a section, and there to choose the rows that have it.
 macro_rules! row {
     ($it:expr, $of:literal) => {
         $it
@@ -361,9 +358,15 @@ mod tests {
     }
 
     #[test]
-    fn every_denial_but_one_is_a_check() {
+    fn every_denial_but_one_is_a_check_in_the_same_order() {
         let mut unchecked = Denial::ALL.to_vec();
         unchecked.retain(|denial| CheckName::parse(denial.reason()).is_none());
         assert_eq!(unchecked, [Denial::ServiceUnavailable]);
+        let checks = CheckName::ALL.iter().map(|check| check.as_str());
+        let denials: Vec<&str> = checks
+            .filter(|word| Denial::from_reason(word).is_some())
+            .collect();
+        let expected: Vec<&str> = Denial::ALL[1..].iter().map(|denial| denial.reason()).collect();
+        assert_eq!(denials, expected);
     }
 }

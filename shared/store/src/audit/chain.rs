@@ -205,8 +205,13 @@ impl<'a> Chain<'a> {
         }
         let mut end = extent.sealed;
         let mut entries = Vec::with_capacity(lines.len());
-        let is_last = lines.iter().any(|line| is_of_later_release(line));
-        for line in lines.iter().take_while(|line| !is_of_later_release(line)) {
+        let mut is_last = false;
+        for line in &lines {
+            is_last = is_of_later_release(line);
+            if is_last {
+                warn_of_later_release(&self.keys, self.mode);
+                break;
+            }
             let entry = Entry::of_line(end.seq + 1, line);
             let sealed = entry.seal(&end.text()).ok_or_else(no_form)?;
             end = Head {
@@ -214,9 +219,6 @@ impl<'a> Chain<'a> {
                 hash: Some(sealed.hash),
             };
             entries.push((entry, sealed.hash));
-        }
-        if is_last {
-            warn_of_later_release(&self.keys, self.mode);
         }
         let batch = Batch {
             before: extent.sealed.hash,

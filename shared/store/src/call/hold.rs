@@ -45,6 +45,15 @@ impl AsOf {
     }
 }
 
+/// The arguments to send of a script whose last two are generation and version of the account: without these two where no
+/// version is asked for.
+pub(crate) fn sent_arguments<'s, 'a>(args: &'s [&'a str], as_of: Option<AsOf>) -> &'s [&'a str] {
+    match (as_of, args) {
+        (None, [before @ .., _, _]) => before,
+        _ => args,
+    }
+}
+
 /// Keys of a hold, all in the account's bucket. Computed once per call, for both of its scripts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HoldKeys {

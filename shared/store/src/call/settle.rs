@@ -1,6 +1,6 @@
 //! Twin of `settle.lua`: replaces the estimate of a hold by the real cost.
 
-use crate::call::hold::{AsOf, EndKeys, HoldKeys, HoldName, LACKS_WRITES};
+use crate::call::hold::{AsOf, EndKeys, HoldKeys, HoldName, LACKS_WRITES, sent_arguments};
 use crate::script::change::{CLOCK, END_HOLD};
 use crate::script::names::{Names, inputs};
 use crate::script::{Script, WhenFull, with_fragments};
@@ -23,8 +23,6 @@ inputs! {
     /// The arguments; amounts are nano-USD.
     struct SettleArgs: &'a str { allow_id, estimate, cost, how, generation, version }
 }
-/// How many of them are sent where it does not matter why there is no hold.
-const WITHOUT_VIEW: usize = 4;
 
 /// Settles the hold of `name` from `estimate` to `cost`: the real cost, the estimate if it stays charged, or zero if it
 /// is released. Safe to repeat: a missing hold changes nothing.
@@ -127,12 +125,9 @@ impl Settle {
             version: &version,
         };
         let args = args.into_values();
-        let sent = if as_of.is_some() {
-            &args[..]
-        } else {
-            &args[..WITHOUT_VIEW]
-        };
-        let reply: String = store.script(script, &keys.to_end(), sent).await?;
+        let reply: String = store
+            .script(script, &keys.to_end(), sent_arguments(&args, as_of))
+            .await?;
         match reply.as_str() {
             "settled" => Ok(Settled::Done),
             "missing" => Ok(Settled::Missing),

@@ -1,6 +1,6 @@
 //! Twin of `void.lua`: guarantees that an `authorize` whose reply was lost never charges.
 
-use crate::call::hold::{AsOf, EndKeys, HoldName, LACKS_WRITES};
+use crate::call::hold::{AsOf, EndKeys, HoldName, LACKS_WRITES, sent_arguments};
 use crate::script::change::{CLOCK, END_HOLD};
 use crate::script::names::{Names, inputs};
 use crate::script::{Script, WhenFull, with_fragments};
@@ -22,8 +22,6 @@ inputs! {
     /// The arguments; the tombstone's life is in ms.
     struct VoidArgs: &'a str { allow_id, tombstone_life, generation, version }
 }
-/// How many of them are sent where it does not matter why there is no hold.
-const WITHOUT_VIEW: usize = 2;
 
 /// How long a voided id is refused. A command sent earlier can only arrive while its connection lives; an hour is far
 /// longer.
@@ -74,12 +72,9 @@ pub async fn void_as(
         version: &version,
     };
     let args = args.into_values();
-    let sent = if as_of.is_some() {
-        &args[..]
-    } else {
-        &args[..WITHOUT_VIEW]
-    };
-    let reply: Vec<String> = store.script(script, &keys.to_end(), sent).await?;
+    let reply: Vec<String> = store
+        .script(script, &keys.to_end(), sent_arguments(&args, as_of))
+        .await?;
     match reply.first().map(String::as_str) {
         Some("refunded") => Ok(Voided::Refunded),
         Some("voided") => Ok(Voided::Barred),
