@@ -12,29 +12,6 @@ const EACH: usize = 3;
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// What the standby says of its link.
-fn link(standby: &Redis) -> String {
-    standby.command(&["INFO", "replication"])
-}
-
-/// Waits until the standby has all that the server has written.
-async fn in_step(server: &Redis, standby: &Redis) {
-    eventually("a standby in step", SOON, async || {
-        let confirmed: u64 = server.command(&["WAIT", "1", "100"]);
-        let offset = |text: String, name: &str| {
-            let line = text
-                .lines()
-                .find_map(|line| line.strip_prefix(name).map(str::to_owned));
-            line.map(|text| text.trim().to_owned())
-        };
-        let server: String = server.command(&["INFO", "replication"]);
-        let written = offset(server, "master_repl_offset:");
-        let whole = link(standby).contains("master_link_status:up");
-        (whole && confirmed == 1 && written == offset(link(standby), "slave_repl_offset:")).then_some(())
-    })
-    .await;
-}
-
 /// Makes a wallet; what it was called, if that was acknowledged.
 async fn wallet(caller: &Caller, name: &str) -> Option<u64> {
     let reply = caller.post("/v1/wallets/create", json!({ "botId": name })).await;
@@ -68,7 +45,7 @@ async fn a_standby_that_takes_over_has_what_was_acknowledged() {
     let key = account.api_key(Mode::Test).await;
     let (safe, quick) = (admin("replicas(1)"), admin("async"));
     let (careful, hasty) = (safe.caller(&key), quick.caller(&key));
-    in_step(&server, &standby).await;
+    standby.wait_in_step_with(&server);
     let (mut kept, mut lost) = (Vec::new(), Vec::new());
     let mut tried = 0;
     eventually("wallets that the standby confirms", SOON, async || {

@@ -81,23 +81,6 @@ impl Pair {
         Admin::start(AdminOptions::new(ADMIN, self.wire.redis_url()))
     }
 
-    /// Waits until the standby has all that the first one has.
-    async fn in_step(&self) {
-        eventually("the standby", SOON, async || {
-            let offset = |redis: &Redis, name: &str| {
-                let info: String = redis.command(&["INFO", "replication"]);
-                let line = info
-                    .lines()
-                    .find_map(|line| line.strip_prefix(name))
-                    .map(str::to_owned);
-                line.filter(|_| info.contains("master_link_status:up") || info.contains("role:master"))
-            };
-            let first = offset(&self.first, "master_repl_offset:")?;
-            (offset(&self.standby, "slave_repl_offset:")? == first).then_some(())
-        })
-        .await;
-    }
-
     /// The standby hears of nothing from now on.
     fn cut_off(&self) {
         let _: String = self.standby.command(&["REPLICAOF", "NO", "ONE"]);
@@ -139,7 +122,7 @@ async fn a_standby_without_the_last_changes_undoes_none_of_them() {
             assert_eq!(bot.call(edge).await, 200);
         }
     }
-    pair.in_step().await;
+    pair.standby.wait_in_step_with(&pair.first);
     pair.cut_off();
     let freeze = admin
         .caller(&frozen.api_key)

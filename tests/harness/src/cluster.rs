@@ -244,14 +244,7 @@ impl RedisCluster {
 
     /// Waits until the replica at `at` has all that its master has written.
     pub fn wait_in_step(&self, at: usize) {
-        let offset = |node: &Redis, name: &str| {
-            let info: String = node.command(&["INFO", "replication"]);
-            number(&info, name)
-        };
-        blocking_until("a replica in step", WAIT, || {
-            let master = offset(&self.nodes[at - self.masters], "master_repl_offset:");
-            (master.is_some() && master == offset(&self.nodes[at], "slave_repl_offset:")).then_some(())
-        });
+        self.nodes[at].wait_in_step_with(&self.nodes[at - self.masters]);
     }
 
     /// Cuts the replica at `at` off from its master, which lives on: what is written now it never hears of. A frozen

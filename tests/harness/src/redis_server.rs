@@ -237,6 +237,18 @@ impl Redis {
         number(&info, "used_memory:").expect("used_memory")
     }
 
+    /// Waits until this replica is linked to `primary` and has everything that it has written.
+    pub fn wait_in_step_with(&self, primary: &Self) {
+        let info = |server: &Self| server.command::<String>(&["INFO", "replication"]);
+        blocking_until("a replica in step", WAIT, || {
+            let confirmed: u64 = primary.command(&["WAIT", "1", "100"]);
+            let written: u64 = number(&info(primary), "master_repl_offset:")?;
+            let replica = info(self);
+            let is_linked = confirmed == 1 && replica.contains("master_link_status:up");
+            (is_linked && number(&replica, "slave_repl_offset:") == Some(written)).then_some(())
+        });
+    }
+
     /// The process id.
     #[must_use]
     pub fn pid(&self) -> u32 {
