@@ -1,4 +1,4 @@
-//! What is generated from the route table: the OpenAPI document, and the reference pages.
+//! The OpenAPI document and the reference pages, generated from the route table.
 //!
 //! [`table`] collects the rows that the resources declare, [`openapi`](mod@openapi) makes the document of them and of
 //! what stands beside each function, [`reference`](mod@reference) renders it for people. Uses `api`, `people` and

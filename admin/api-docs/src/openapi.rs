@@ -18,7 +18,7 @@ pub static MANAGEMENT: LazyLock<String> = LazyLock::new(|| management().pretty()
 /// The document of the edge, at `/openapi-proxy.json`: the edge's own code made it, a test holds it against that code.
 pub const EDGE: &str = include_str!("../../../docs/reference/openapi/edge.json");
 
-/// What is said of every operation, in the order in which the resources are listed.
+/// The documentation of every operation, in the order of the resources.
 fn sections() -> Vec<Section> {
     let mut sections = api::sections();
     sections.extend(people::sections());

@@ -1,20 +1,20 @@
-//! What follows from a row of the route table.
+//! Properties of an operation that follow from its row of the route table.
 
 use axum::http::Method;
 use endpoint::{Modes, Rate, Route};
 
-/// Whether requests of this row have a body that is read.
+/// True if the operation reads a request body.
 pub(super) fn has_body(route: &Route) -> bool {
     matches!(route.method, Method::POST | Method::PATCH)
 }
 
-/// Whether it works with live records only.
+/// True if the operation exists for live records only.
 pub(super) fn is_live_only(route: &Route) -> bool {
     route.modes == Modes::LiveOnly
 }
 
-/// Whether it moves money or decides about it, or makes what gets a name or a secret, and so waits until that is as
-/// safe as `store.durability` says.
+/// True if the answer waits until the change is as safe as `store.durability` says: the operation moves money, decides
+/// about it, or makes something with a name or a secret.
 pub(super) fn is_confirmed(route: &Route) -> bool {
     let names = [
         "/spend",
@@ -39,7 +39,7 @@ pub(super) fn is_confirmed(route: &Route) -> bool {
     opens || route.method == Method::POST && names.contains(&route.path)
 }
 
-/// Whether it makes records with a budget (decision D71).
+/// True if the operation makes records with a budget (decision D71).
 pub(super) fn has_budget(route: &Route) -> bool {
     let names = [
         "/agents",
