@@ -96,8 +96,10 @@ mod tests {
 
     #[test]
     fn a_program_that_ends_or_does_not_exist_is_an_error() {
-        let nobody = SocketAddr::from(([127, 0, 0, 1], harness::free_port()));
-        let ended = Running::start("false", &[], nobody).unwrap_err().to_string();
+        let nobody = harness::ClosedPort::take();
+        let ended = Running::start("false", &[], nobody.address())
+            .unwrap_err()
+            .to_string();
         assert!(ended.contains("ended with"), "{ended}");
     }
 

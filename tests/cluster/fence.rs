@@ -3,7 +3,7 @@
 
 use crate::pair::{Timeouts, by_a_replica, master_with_replica};
 use crate::world::MASTERS;
-use harness::{Redis, RedisCluster, Wire, free_port};
+use harness::{ClosedPort, Redis, RedisCluster, Wire};
 use store::StoreError;
 
 /// A hash with the field that is asked for, in the bucket of the fence.
@@ -54,7 +54,8 @@ async fn a_master_that_became_a_replica_is_left() {
     let wire = Wire::to_port(old.port());
     let store = by_a_replica(wire.redis_url(), TIMEOUTS);
     assert!(store.is_safely_there(ROWS, Some(ROW)).await.unwrap());
-    let nobody = free_port().to_string();
+    let closed = ClosedPort::take();
+    let nobody = closed.address().port().to_string();
     let _: String = old.command(&["REPLICAOF", "127.0.0.1", &nobody]);
     let answer = store.is_safely_there(ROWS, Some(ROW)).await;
     assert!(is_unconfirmed(&answer), "{answer:?}");

@@ -3,7 +3,7 @@
 
 use crate::pair::{Timeouts, by_a_replica, master_with_replica};
 use crate::world::{MASTERS, SOON};
-use harness::{Redis, RedisCluster, Store, Wire, eventually, free_port};
+use harness::{ClosedPort, Redis, RedisCluster, Store, Wire, eventually};
 use store::StoreError;
 use tokio::task::JoinHandle;
 
@@ -120,7 +120,8 @@ async fn a_caller_that_leaves_leaves_idle_connections_to_the_next() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_refused_connection_is_reported_at_once() {
-    let store = by_a_replica(format!("redis://127.0.0.1:{}", free_port()), PATIENT);
+    let closed = ClosedPort::take();
+    let store = by_a_replica(format!("redis://{}", closed.address()), PATIENT);
     for name in ["one", "two"] {
         let refused = tokio::time::timeout(SOON, change(&store, 1, name)).await;
         let refused = refused.expect("long before the deadline").unwrap();
@@ -138,7 +139,8 @@ async fn no_connection_to_a_master_that_was_given_up_is_used_again() {
     let wire = Wire::to_port(old.port());
     let store = by_a_replica(wire.redis_url(), PATIENT);
     let idle = idle_connections(&store, (&old, &replica), 3).await;
-    let nobody = free_port().to_string();
+    let nowhere = ClosedPort::take();
+    let nobody = nowhere.address().port().to_string();
     let _: String = old.command(&["REPLICAOF", "127.0.0.1", &nobody]);
     let answer = change(&store, 1, "refused").await.unwrap();
     assert!(

@@ -52,7 +52,8 @@ async fn a_full_store_denies_but_settles() {
 async fn a_read_only_replica_denies_and_the_settlement_waits() {
     let stage = Setup::default().start().await;
     stage.approved_call().await;
-    let nowhere = harness::free_port().to_string();
+    let closed = harness::ClosedPort::take();
+    let nowhere = closed.address().port().to_string();
     during_a_call(&stage, async || {
         let _: String = stage.redis.command(&["REPLICAOF", "127.0.0.1", &nowhere]);
     })

@@ -2,7 +2,7 @@
 
 use crate::load::Load;
 use crate::site::{ACTUAL, SOON, Site};
-use harness::{Edge, free_port};
+use harness::{ClosedPort, Edge};
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::{Duration, Instant};
 
@@ -43,7 +43,8 @@ async fn the_old_process_serves_on_when_the_new_one_cannot() {
     load.answers(20).await;
 
     // A new process that gets the sockets, and cannot use the store.
-    let lost = format!("redis://127.0.0.1:{}", free_port());
+    let closed = ClosedPort::take();
+    let lost = format!("redis://{}", closed.address());
     let lost = site.options().env("TOLLGATE_STORE__URL", lost);
     let new = site.next_of(&old, lost).await;
     load.answers(20).await;
@@ -71,7 +72,8 @@ async fn a_new_process_that_is_killed_while_it_takes_over_changes_nothing() {
     let old = site.edge();
     let load = Load::on(&site);
     // It has the sockets, does not serve yet, and dies.
-    let lost = format!("redis://127.0.0.1:{}", free_port());
+    let closed = ClosedPort::take();
+    let lost = format!("redis://{}", closed.address());
     let new = site
         .next_of(&old, site.options().env("TOLLGATE_STORE__URL", lost))
         .await;
@@ -90,7 +92,8 @@ async fn a_process_that_hands_over_still_hears_its_signals() {
     for signal in ["INT", "TERM"] {
         let site = Site::new().await;
         let old = site.edge();
-        let lost = format!("redis://127.0.0.1:{}", free_port());
+        let closed = ClosedPort::take();
+        let lost = format!("redis://{}", closed.address());
         let lost = site.options().env("TOLLGATE_STORE__URL", lost);
         let new = site.next_of(&old, lost).await;
         new.signal("STOP");

@@ -245,7 +245,8 @@ async fn a_storm_of_denials_makes_few_deliveries() {
     const DENIALS: u64 = 8_000;
     let world = World::start().await;
     let owner = world.owner().await;
-    let dead = format!("http://127.0.0.1:{}/hook", harness::free_port());
+    let closed = harness::ClosedPort::take();
+    let dead = format!("http://{}/hook", closed.address());
     for _ in 0..20 {
         owner.register(&dead, VIOLATION).await;
     }

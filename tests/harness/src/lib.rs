@@ -54,7 +54,7 @@ pub use domain::cap::CapPolicy;
 pub use domain::mode::Mode;
 pub use domain::money::Nanos;
 pub use domain::role::Role;
-pub use net::{REPOSITORY, eventually, free_port};
+pub use net::{ClosedPort, REPOSITORY, eventually, free_port};
 pub use options::{AdminOptions, EdgeOptions};
 pub use packages::{node_package, python_package};
 pub use raw::{RawClient, RawReply};

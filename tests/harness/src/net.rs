@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
+use tokio::net::TcpSocket;
 use tokio::runtime::{Builder, Runtime};
 
 /// Ports are taken from here: above the well-known ones, below those that Linux gives to outgoing connections.
@@ -35,6 +36,34 @@ pub fn free_port() -> u16 {
         }
     }
     panic!("no free port on 127.0.0.1");
+}
+
+/// A port of 127.0.0.1 that refuses connections. It is taken but not listened on, so nobody else can come to listen on
+/// it until this is dropped.
+#[derive(Debug)]
+pub struct ClosedPort {
+    address: SocketAddr,
+    _taken: TcpSocket,
+}
+
+impl ClosedPort {
+    /// Takes a port. Needs no runtime.
+    #[must_use]
+    pub fn take() -> Self {
+        let taken = TcpSocket::new_v4().expect("a socket");
+        taken.bind(loopback(0)).expect("a port");
+        let address = taken.local_addr().expect("an address");
+        Self {
+            address,
+            _taken: taken,
+        }
+    }
+
+    /// Its address, with 127.0.0.1.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
 }
 
 pub(crate) fn loopback(port: u16) -> SocketAddr {

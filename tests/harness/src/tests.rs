@@ -12,6 +12,13 @@ use tokio::net::TcpStream;
 
 const SOON: Duration = Duration::from_secs(5);
 
+#[test]
+fn a_closed_port_refuses_and_is_nobody_elses() {
+    let closed = ClosedPort::take();
+    assert!(std::net::TcpStream::connect(closed.address()).is_err());
+    assert!(std::net::TcpListener::bind(closed.address()).is_err());
+}
+
 #[tokio::test]
 async fn a_durable_redis_keeps_its_data_and_its_port() {
     let redis = Redis::start_durable();

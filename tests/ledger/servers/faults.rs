@@ -4,7 +4,7 @@ use super::{Payer, code};
 use crate::world::usd;
 use domain::entry::How;
 use domain::mode::Mode;
-use harness::{Redis, Seed, Wire, eventually, free_port};
+use harness::{ClosedPort, Redis, Seed, Wire, eventually};
 use std::time::{Duration, Instant};
 use store::call::authorize::{AccountView, Outcome};
 use store::call::settle::{Settle, Settled};
@@ -97,7 +97,8 @@ async fn a_read_only_store_refuses_and_keeps_the_hold() {
     let store = redis.store();
     let payer = Payer::new(&Seed::new(&store).await).await;
     let name = payer.approve(&store, 100).await;
-    let nobody = free_port().to_string();
+    let closed = ClosedPort::take();
+    let nobody = closed.address().port().to_string();
     let _: String = redis.command(&["REPLICAOF", "127.0.0.1", &nobody]);
     let error = payer.authorize(&store, &payer.new_name(), 100).await.unwrap_err();
     assert_eq!((code(&error), error.may_have_run()), ("READONLY", false));
@@ -315,7 +316,8 @@ async fn a_master_that_became_a_replica_is_left() {
     let (old, new) = (Redis::start(), Redis::start());
     let wire = Wire::to_port(old.port());
     let store = Store::open(&wire.redis_url(), DEADLINE).unwrap();
-    let (mut set, nobody) = (redis::cmd("SET"), free_port().to_string());
+    let closed = ClosedPort::take();
+    let (mut set, nobody) = (redis::cmd("SET"), closed.address().port().to_string());
     set.arg("who").arg("me");
     let _: String = store.command(&set).await.unwrap();
     let _: String = old.command(&["REPLICAOF", "127.0.0.1", &nobody]);
@@ -354,7 +356,8 @@ async fn a_server_that_serves_nothing_is_not_empty() {
     assert_eq!(answers.read::<String>(), None, "of another type");
     assert_eq!(answers.read::<String>().as_deref(), Some("there"));
     let _: String = redis.command(&["CONFIG", "SET", "replica-serve-stale-data", "no"]);
-    let nobody = free_port().to_string();
+    let closed = ClosedPort::take();
+    let nobody = closed.address().port().to_string();
     let _: String = redis.command(&["REPLICAOF", "127.0.0.1", &nobody]);
     let error = store.many(&reads).await.unwrap_err();
     assert_eq!(code(&error), "MASTERDOWN");
