@@ -1,0 +1,182 @@
+//! Reads the lines of server-sent events in pieces: where an event ends, and what its data says. Lines end with CR, LF
+//! or CRLF, as the standard has it.
+
+use crate::facts::{EventFacts, Format, StreamFacts, append_word};
+use crate::json::JsonScan;
+use memchr::memchr2;
+
+/// Longest name of a field that matters, `event`, and its colon.
+const NAME_MAX: usize = 6;
+/// What a chat stream says at its end.
+const DONE: &[u8] = b"[DONE]";
+/// First bytes of an event's data that are kept, to tell [`DONE`].
+const FIRST_MAX: usize = 8;
+
+/// Where in a line the reader is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Line {
+    /// In its name; so many bytes of it were read.
+    Name,
+    /// Behind the colon: one space belongs to neither name nor value.
+    Colon(Field),
+    /// In its value.
+    Value(Field),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Field {
+    Data,
+    Event,
+    Other,
+}
+
+/// Reader of one stream's events.
+#[derive(Debug)]
+pub(crate) struct EventReader {
+    line: Line,
+    name: Vec<u8>,
+    /// The line has bytes.
+    is_begun: bool,
+    /// The last byte was CR: a LF that follows belongs to it.
+    after_cr: bool,
+    /// The first bytes of the data.
+    first: Vec<u8>,
+    /// The field `event`, as far as it was read.
+    kind: Vec<u8>,
+    json: JsonScan,
+    /// What the event says.
+    pub(crate) event: EventFacts,
+    /// What all events say.
+    pub(crate) stream: StreamFacts,
+}
+
+impl EventReader {
+    pub(crate) fn new(format: Format) -> Self {
+        Self {
+            line: Line::Name,
+            name: Vec::new(),
+            is_begun: false,
+            after_cr: false,
+            first: Vec::new(),
+            kind: Vec::new(),
+            json: JsonScan::new(format),
+            event: EventFacts::default(),
+            stream: StreamFacts::default(),
+        }
+    }
+
+    /// Forgets the event that ended.
+    pub(crate) fn begin_event(&mut self) {
+        self.event = EventFacts::default();
+        self.first.clear();
+        self.json.reset();
+    }
+
+    /// Whether the data is [`DONE`].
+    pub(crate) fn is_done(&self) -> bool {
+        self.first.trim_ascii() == DONE
+    }
+
+    /// Whether the piece begins with the LF of the CRLF whose CR ended the last event. It is read then.
+    pub(crate) fn read_late_lf(&mut self, piece: &[u8]) -> bool {
+        let is_late =
+            self.after_cr && self.line == Line::Name && !self.is_begun && piece.first() == Some(&b'\n');
+        self.after_cr &= !is_late;
+        is_late
+    }
+
+    /// Reads up to the end of the event, or of the piece. Returns the number of bytes, and whether the event ended.
+    pub(crate) fn read(&mut self, piece: &[u8]) -> (usize, bool) {
+        let mut at = 0;
+        while let Some(&byte) = piece.get(at) {
+            let follows_cr = std::mem::take(&mut self.after_cr) && byte == b'\n';
+            if follows_cr {
+                at += 1;
+                continue;
+            }
+            match byte {
+                b'\r' | b'\n' => {
+                    at += 1;
+                    self.after_cr = byte == b'\r';
+                    if self.end_line() {
+                        // The LF of a CRLF belongs to the event, if it is there.
+                        if self.after_cr && piece.get(at) == Some(&b'\n') {
+                            self.after_cr = false;
+                            at += 1;
+                        }
+                        return (at, true);
+                    }
+                }
+                _ => at += self.in_line(&piece[at..]),
+            }
+        }
+        (at, false)
+    }
+
+    /// Ends a line; whether it was empty, which ends the event.
+    fn end_line(&mut self) -> bool {
+        let was_empty = !std::mem::take(&mut self.is_begun);
+        match self.line {
+            // The lines of an event's data are joined by line ends, which are white space to JSON.
+            Line::Value(Field::Data) => self.json.read(b"\n", &mut self.event, &mut self.stream),
+            Line::Value(Field::Event) => {
+                self.event.kind.clear();
+                self.event.kind.append(&mut self.kind);
+            }
+            _ => {}
+        }
+        self.line = Line::Name;
+        self.name.clear();
+        was_empty
+    }
+
+    /// Reads within a line, whose end is not the first byte. Returns the number of bytes.
+    fn in_line(&mut self, rest: &[u8]) -> usize {
+        self.is_begun = true;
+        match self.line {
+            Line::Name => {
+                match rest[0] {
+                    b':' => {
+                        let field = match self.name.as_slice() {
+                            b"data" => Field::Data,
+                            b"event" => Field::Event,
+                            _ => Field::Other,
+                        };
+                        self.line = Line::Colon(field);
+                    }
+                    byte if self.name.len() < NAME_MAX => self.name.push(byte),
+                    _ => {}
+                }
+                1
+            }
+            Line::Colon(field) => {
+                self.line = Line::Value(field);
+                usize::from(rest[0] == b' ')
+            }
+            Line::Value(field) => {
+                let end = memchr2(b'\r', b'\n', rest).unwrap_or(rest.len());
+                self.value(field, &rest[..end]);
+                end
+            }
+        }
+    }
+
+    fn value(&mut self, field: Field, bytes: &[u8]) {
+        match field {
+            Field::Data => {
+                let room = FIRST_MAX.saturating_sub(self.first.len());
+                self.first.extend_from_slice(&bytes[..bytes.len().min(room)]);
+                self.event.has_data = true;
+                let first = self.first.trim_ascii();
+                match first.first() {
+                    None | Some(b'{') => self.json.read(bytes, &mut self.event, &mut self.stream),
+                    Some(_) if DONE.starts_with(first) => {}
+                    // Of what is no JSON object, all counts as text.
+                    Some(_) => self.stream.text_bytes += bytes.len() as u64,
+                }
+            }
+            Field::Event => append_word(&mut self.kind, bytes),
+            Field::Other => {}
+        }
+    }
+}

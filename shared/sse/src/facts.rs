@@ -1,0 +1,88 @@
+//! What the events of a stream say, and where they say it.
+
+/// Longest `usage` object that is read, in bytes. OpenAI's has about 400.
+const USAGE_BYTES_MAX: usize = 4096;
+/// Longest `type` or `service_tier` that is read, in bytes.
+const WORD_BYTES_MAX: usize = 64;
+
+/// The shape of a stream's events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// Chunks of `POST /v1/chat/completions`: `usage` and `service_tier` stand in a chunk, text in the `delta` of a
+    /// choice, and `[DONE]` comes last.
+    Chat,
+    /// Events of `POST /v1/responses`: `usage` and `service_tier` stand in the `response` of the last event, text in
+    /// `delta`.
+    Responses,
+}
+
+/// What all events so far said.
+#[derive(Debug, Default)]
+pub(crate) struct StreamFacts {
+    /// The latest `usage` object, as JSON.
+    pub(crate) usage: Option<Vec<u8>>,
+    /// The latest `service_tier`.
+    pub(crate) service_tier: Option<Vec<u8>>,
+    /// Bytes of text, unescaped.
+    pub(crate) text_bytes: u64,
+}
+
+/// What the event says that is being read.
+#[derive(Debug, Default)]
+pub(crate) struct EventFacts {
+    /// `type`, or the field `event` of the event itself.
+    pub(crate) kind: Vec<u8>,
+    /// It has a `usage` object.
+    pub(crate) has_usage: bool,
+    /// Its `choices` have an element.
+    pub(crate) has_choice: bool,
+    /// It has an `error` that is a text or an object.
+    pub(crate) has_error: bool,
+    /// It has data.
+    pub(crate) has_data: bool,
+}
+
+impl EventFacts {
+    /// Whether it can be neither an error, nor a usage frame, nor the last event: the rest of it may pass as it comes.
+    pub(crate) fn is_plain(&self, format: Format) -> bool {
+        let is_known = match format {
+            Format::Chat => self.has_choice,
+            Format::Responses => !self.kind.is_empty(),
+        };
+        is_known && !self.is_error(format)
+    }
+
+    /// Whether it says that the call failed.
+    pub(crate) fn is_error(&self, format: Format) -> bool {
+        let is_failed_response = format == Format::Responses && self.kind == b"response.failed";
+        self.has_error || self.kind == b"error" || is_failed_response
+    }
+
+    /// Whether it has the usage and nothing else.
+    pub(crate) const fn is_usage_frame(&self) -> bool {
+        self.has_usage && !self.has_choice && !self.has_error
+    }
+
+    /// Whether it ends a response.
+    pub(crate) fn ends_response(&self) -> bool {
+        matches!(
+            self.kind.as_slice(),
+            b"response.completed" | b"response.incomplete" | b"response.failed"
+        )
+    }
+}
+
+/// Appends to a text of which only the beginning matters.
+pub(crate) fn append_word(word: &mut Vec<u8>, bytes: &[u8]) {
+    let room = WORD_BYTES_MAX.saturating_sub(word.len());
+    word.extend_from_slice(&bytes[..bytes.len().min(room)]);
+}
+
+/// Appends to a `usage` object; `false` if it is too long for one.
+pub(crate) fn append_usage(usage: &mut Vec<u8>, bytes: &[u8]) -> bool {
+    let fits = usage.len() + bytes.len() <= USAGE_BYTES_MAX;
+    if fits {
+        usage.extend_from_slice(bytes);
+    }
+    fits
+}
