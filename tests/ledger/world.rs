@@ -54,6 +54,7 @@ pub fn unlimited() -> Plan {
         agent_requests_per_day: None,
         management_requests_per_minute: None,
         webhooks_in_dashboard: true,
+        streaming: true,
         upgrade_to: None,
         upgrade_url: None,
     }

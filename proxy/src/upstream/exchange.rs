@@ -1,17 +1,18 @@
 //! The exchange with the provider: one request and the whole answer, under one deadline, without retries.
 
+use super::failure::{Failure, lost, not_connected};
 use super::headers::ForwardList;
 use super::idle::{Connected, Idle, SWEEP_EVERY};
+use super::open::OpenExchange;
+use super::stream::AnswerStream;
 use super::target::{RESOLVE_EVERY, Target};
 use bytes::{Buf, Bytes, BytesMut};
 use http::{HeaderMap, StatusCode};
-use nix::errno::Errno;
 use pingora::connectors::{ConnectorOptions, TransportConnector};
 use pingora::protocols::Stream;
 use pingora::protocols::http::v1::client::HttpSession;
 use pingora::upstreams::peer::HttpPeer;
 use settings::UpstreamSettings;
-use std::error::Error;
 use std::future::{pending, poll_fn};
 use std::io::{self, Cursor};
 use std::pin::{Pin, pin};
@@ -37,7 +38,7 @@ const DUPLEX_BYTES: usize = 16 * 1024;
 /// Client of the provider: address, TLS settings and connection pool.
 pub struct Upstream {
     connector: TransportConnector,
-    idle: Idle,
+    idle: Arc<Idle>,
     target: Target,
     timeout: Duration,
     max_response_bytes: usize,
@@ -59,21 +60,6 @@ pub struct Answer {
     pub body: Bytes,
 }
 
-/// Why there is no answer. Except for [`Failure::NotSent`] the provider may have done the work.
-#[derive(Debug, thiserror::Error)]
-pub enum Failure {
-    /// Nothing was sent: this machine has no descriptor, memory or local port (decision D69), or the account has too
-    /// many calls in progress.
-    #[error("nothing could be sent to the provider: {0}")]
-    NotSent(io::ErrorKind),
-    /// The provider was not reached, the connection broke, or the answer is cut off or malformed.
-    #[error("the provider could not be reached or broke off: {0}")]
-    Unreachable(&'static str),
-    /// There was no whole answer before the deadline.
-    #[error("the provider gave no whole answer in time")]
-    Timeout,
-}
-
 impl Upstream {
     /// Creates a client with at most `connections_max` connections.
     ///
@@ -91,7 +77,7 @@ impl Upstream {
         }
         Ok(Self {
             connector: TransportConnector::new(Some(options)),
-            idle: Idle::default(),
+            idle: Arc::default(),
             target,
             timeout: Duration::from_millis(settings.timeout_ms),
             max_response_bytes: settings.max_response_bytes,
@@ -160,17 +146,56 @@ impl Upstream {
         held: impl Send,
     ) -> Result<Answer, Failure> {
         let deadline = Instant::now() + self.timeout;
-        timeout_at(deadline, pin!(self.attempt(headers, body, held)))
+        let attempt = async {
+            match self.send(headers, body, held).await? {
+                Sent::Answered(answer) => Ok(answer),
+                Sent::Whole(mut open) => {
+                    let (status, headers) = read_head(&mut open.session).await?;
+                    self.read_rest(open, status, headers).await
+                }
+            }
+        };
+        timeout_at(deadline, pin!(attempt))
             .await
             .unwrap_or(Err(Failure::Timeout))
     }
 
-    async fn attempt(
+    /// Like [`exchange`](Self::exchange), for a request that asks for server-sent events: if the provider sends them,
+    /// the answer is returned as soon as its head was read, within `first_byte`.
+    ///
+    /// # Errors
+    /// [`Failure`], after at most one request.
+    pub async fn exchange_stream(
         &self,
         headers: &HeaderMap,
-        mut body: Bytes,
+        body: Bytes,
         held: impl Send,
-    ) -> Result<Answer, Failure> {
+        first_byte: Duration,
+    ) -> Result<Streamed, Failure> {
+        let began = Instant::now();
+        let head = async {
+            match self.send(headers, body, held).await? {
+                Sent::Answered(answer) => Ok(Err(answer)),
+                Sent::Whole(mut open) => Ok(Ok((read_head(&mut open.session).await?, open))),
+            }
+        };
+        let head = timeout_at(began + first_byte, pin!(head)).await;
+        let ((status, headers), open) = match head.unwrap_or(Err(Failure::Timeout))? {
+            Ok(opened) => opened,
+            Err(answer) => return Ok(Streamed::Whole(answer)),
+        };
+        if AnswerStream::is_stream(status, &headers) {
+            return Ok(Streamed::Stream(AnswerStream::new(open, status, headers)));
+        }
+        let deadline = began + self.timeout.max(first_byte);
+        timeout_at(deadline, pin!(self.read_rest(open, status, headers)))
+            .await
+            .unwrap_or(Err(Failure::Timeout))
+            .map(Streamed::Whole)
+    }
+
+    /// Connects and sends the request.
+    async fn send(&self, headers: &HeaderMap, mut body: Bytes, held: impl Send) -> Result<Sent, Failure> {
         let failed = Failure::Unreachable;
         let peer = self.target.peer().ok_or(failed("its name does not resolve"))?;
         let idle = self.idle.take(&peer);
@@ -193,18 +218,35 @@ impl Upstream {
         };
         let mut unsent = Cursor::new(encode(&self.target.path, headers, &joined)).chain(body);
         drop(joined);
-        if let Sent::Interrupted(early) = send(&mut stream, &mut unsent).await {
+        if let Some(early) = send(&mut stream, &mut unsent).await {
             // Boxed: it is rare and needs much space.
-            return Box::pin(self.interrupted(stream, (unsent, held), early, &peer)).await;
+            let answer = Box::pin(self.interrupted(stream, (unsent, held), early, &peer)).await;
+            return answer.map(Sent::Answered);
         }
         drop((unsent, held));
-        let mut session = HttpSession::new_with_options(stream, &*peer);
-        let answer = self.read(&mut session).await?;
-        session.respect_keepalive();
-        if let Some(stream) = session.reuse().await {
-            self.idle.keep(peer, Connected { stream, permit });
-        }
-        Ok(answer)
+        let session = HttpSession::new_with_options(stream, &*peer);
+        Ok(Sent::Whole(OpenExchange {
+            session,
+            peer,
+            permit,
+            idle: Arc::clone(&self.idle),
+        }))
+    }
+
+    /// Reads the body of an answer whose head was read, and keeps the connection.
+    async fn read_rest(
+        &self,
+        mut open: OpenExchange,
+        status: StatusCode,
+        headers: HeaderMap,
+    ) -> Result<Answer, Failure> {
+        let body = self.read_body(&mut open.session, &headers).await?;
+        open.keep().await;
+        Ok(Answer {
+            status,
+            headers,
+            body,
+        })
     }
 
     /// Reads the answer of a provider that answered or closed before it had the whole request, usually with a refusal.
@@ -302,16 +344,24 @@ fn encode(path: &str, headers: &HeaderMap, body: &[u8]) -> Vec<u8> {
     encoded
 }
 
-/// How much of a request was sent.
+/// A request that was sent.
 enum Sent {
-    /// All of it.
-    Whole,
-    /// A part: the provider sent these bytes of an answer, or closed.
-    Interrupted(Vec<u8>),
+    /// All of it, and the answer is to be read.
+    Whole(OpenExchange),
+    /// A part: the provider answered meanwhile.
+    Answered(Answer),
 }
 
-/// Sends `unsent` until the provider answers or closes.
-async fn send(stream: &mut Stream, unsent: &mut impl Buf) -> Sent {
+/// The provider's answer to a request for server-sent events.
+pub enum Streamed {
+    /// Something else, such as an error.
+    Whole(Answer),
+    /// The head was read.
+    Stream(AnswerStream),
+}
+
+/// Sends `unsent` until the provider answers or closes: then returns the bytes of the answer so far.
+async fn send(stream: &mut Stream, unsent: &mut impl Buf) -> Option<Vec<u8>> {
     poll_fn(|context| {
         let sent = loop {
             let written = match unsent.has_remaining() {
@@ -327,13 +377,13 @@ async fn send(stream: &mut Stream, unsent: &mut impl Buf) -> Sent {
                     let mut early = ReadBuf::new(&mut room);
                     return Pin::new(&mut *stream)
                         .poll_read(context, &mut early)
-                        .map(|_| Sent::Interrupted(early.filled().to_vec()));
+                        .map(|_| Some(early.filled().to_vec()));
                 }
             }
         };
         Poll::Ready(match sent {
-            true => Sent::Whole,
-            false => Sent::Interrupted(Vec::new()),
+            true => None,
+            false => Some(Vec::new()),
         })
     })
     .await
@@ -368,53 +418,16 @@ fn content_length(headers: &HeaderMap) -> Option<usize> {
         .ok()
 }
 
-/// Tells a failure to connect that is caused by this machine from one on the way to the provider.
-fn not_connected(error: &pingora::Error) -> Failure {
-    match local_shortage(error.root_cause()) {
-        Some(error) => {
-            tracing::error!(%error, "no connection to the provider can be made from here");
-            Failure::NotSent(error.kind())
-        }
-        None => lost("connect", error),
-    }
-}
-
-/// Returns the system's error behind `cause` if it says that this machine lacks what a connection needs.
-fn local_shortage<'a>(cause: &'a (dyn Error + 'static)) -> Option<&'a io::Error> {
-    let causes = std::iter::successors(Some(cause), |&cause| cause.source());
-    let mut errors = causes.filter_map(|cause| cause.downcast_ref::<io::Error>());
-    errors.find(|error| {
-        error.raw_os_error().is_some_and(|code| {
-            matches!(
-                Errno::from_raw(code),
-                Errno::EMFILE
-                    | Errno::ENFILE
-                    | Errno::ENOMEM
-                    | Errno::ENOBUFS
-                    | Errno::EADDRNOTAVAIL
-                    | Errno::EADDRINUSE
-            )
-        })
-    })
-}
-
-/// Logs the cause, which may quote the provider and goes nowhere else.
-fn lost(stage: &'static str, error: &pingora::Error) -> Failure {
-    tracing::warn!(upstream.stage = stage, upstream.error = ?error.etype(), "the provider could not be reached");
-    Failure::Unreachable(stage)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pingora::ErrorType::{ConnectError, ConnectRefused, InternalError};
 
     #[tokio::test]
     async fn a_request_is_sent_whole_unless_the_provider_interrupts() {
         let (here, mut provider) = tokio::io::duplex(1 << 10);
         let mut stream: Stream = Box::new(here);
         let mut unsent = Bytes::from_static(b"POST / HTTP/1.1");
-        assert!(matches!(send(&mut stream, &mut unsent).await, Sent::Whole));
+        assert_eq!(send(&mut stream, &mut unsent).await, None);
         assert!(!unsent.has_remaining());
         let mut taken = [0; 15];
         tokio::io::AsyncReadExt::read_exact(&mut provider, &mut taken)
@@ -425,11 +438,11 @@ mod tests {
         let mut unsent = Bytes::from(vec![b'x'; 4 << 10]);
         provider.write_all(b"HTTP/1.1 413").await.unwrap();
         let sent = send(&mut stream, &mut unsent).await;
-        assert!(matches!(sent, Sent::Interrupted(said) if said == b"HTTP/1.1 413"));
+        assert_eq!(sent.as_deref(), Some(&b"HTTP/1.1 413"[..]));
         assert_eq!(unsent.remaining(), 3 << 10);
         drop(provider);
         let sent = send(&mut stream, &mut unsent).await;
-        assert!(matches!(sent, Sent::Interrupted(said) if said.is_empty()));
+        assert_eq!(sent, Some(Vec::new()));
     }
 
     #[test]
@@ -440,41 +453,5 @@ mod tests {
         let text = encode("/v1/x", &headers, b"{}");
         assert_eq!(text, b"POST /v1/x HTTP/1.1\r\nhost: a\r\nx-b: c d\r\n\r\n{}");
         assert_eq!(text.capacity(), text.len(), "in one allocation");
-    }
-
-    #[test]
-    fn only_a_local_shortage_is_not_sent() {
-        let wrapped = |code: Errno| {
-            let system = io::Error::from_raw_os_error(code as i32);
-            let socket = pingora::Error::because(ConnectError, "failed to create socket", system);
-            pingora::Error::because(InternalError, "Fail to connect", socket)
-        };
-        for code in [
-            Errno::EMFILE,
-            Errno::ENFILE,
-            Errno::ENOMEM,
-            Errno::ENOBUFS,
-            Errno::EADDRNOTAVAIL,
-        ] {
-            let failure = not_connected(&wrapped(code));
-            assert!(matches!(failure, Failure::NotSent(_)), "{code}: {failure}");
-        }
-        for code in [
-            Errno::ECONNREFUSED,
-            Errno::ETIMEDOUT,
-            Errno::ENETUNREACH,
-            Errno::ECONNRESET,
-        ] {
-            let failure = not_connected(&wrapped(code));
-            assert!(
-                matches!(failure, Failure::Unreachable("connect")),
-                "{code}: {failure}"
-            );
-        }
-        let no_system = pingora::Error::explain(ConnectRefused, "no");
-        assert!(matches!(
-            not_connected(&no_system),
-            Failure::Unreachable("connect")
-        ));
     }
 }

@@ -33,6 +33,9 @@ pub struct Plan {
     /// Whether people manage webhooks in the dashboard; API keys always do (specification "Events", decision D42).
     #[serde(default = "yes")]
     pub webhooks_in_dashboard: bool,
+    /// Whether calls may stream, where `proxy.streaming` is on.
+    #[serde(default = "yes")]
+    pub streaming: bool,
     /// The next plan up, if there is one.
     pub upgrade_to: Option<String>,
     /// Where to get it.

@@ -88,6 +88,15 @@ pub struct ProxySettings {
     pub drain_ms: u64,
     pub drain_delay_ms: u64,
     pub upgrade_socket: PathBuf,
+    pub streaming: bool,
+    pub responses: bool,
+    pub embeddings: bool,
+    pub stream_first_byte_ms: u64,
+    pub stream_idle_ms: u64,
+    pub stream_total_ms: u64,
+    pub stream_drain_ms: u64,
+    pub stream_extend: bool,
+    pub stop_frozen_streams: bool,
 }
 
 /// `[upstream]`
@@ -285,6 +294,13 @@ impl Settings {
     #[must_use]
     pub const fn hold_life(&self) -> Duration {
         Duration::from_millis(self.upstream.timeout_ms + self.proxy.hold_grace_ms)
+    }
+
+    /// The same for a call whose answer is a stream.
+    #[must_use]
+    pub fn stream_hold_life(&self) -> Duration {
+        let longest = self.proxy.stream_total_ms.max(self.upstream.timeout_ms);
+        Duration::from_millis(longest + self.proxy.stream_drain_ms + self.proxy.hold_grace_ms)
     }
 
     /// Lifetime of a transfer's or deposit's idempotency record.

@@ -200,6 +200,9 @@ fn check(settings: &Settings) -> Result<(), BadSettings> {
         ),
         ("proxy.client_timeout_ms", settings.proxy.client_timeout_ms),
         ("upstream.timeout_ms", settings.upstream.timeout_ms),
+        ("proxy.stream_first_byte_ms", settings.proxy.stream_first_byte_ms),
+        ("proxy.stream_idle_ms", settings.proxy.stream_idle_ms),
+        ("proxy.stream_total_ms", settings.proxy.stream_total_ms),
         ("proxy.max_connections", settings.proxy.max_connections as u64),
         (
             "proxy.max_connections_per_address",

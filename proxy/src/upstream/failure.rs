@@ -1,0 +1,98 @@
+//! Why an exchange with the provider gave no answer.
+
+use nix::errno::Errno;
+use std::error::Error;
+use std::io;
+
+/// Why there is no answer. Except for [`Failure::NotSent`] the provider may have done the work.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// Nothing was sent: this machine has no descriptor, memory or local port (decision D69), or the account has too
+    /// many calls in progress.
+    #[error("nothing could be sent to the provider: {0}")]
+    NotSent(io::ErrorKind),
+    /// The provider was not reached, the connection broke, or the answer is cut off or malformed.
+    #[error("the provider could not be reached or broke off: {0}")]
+    Unreachable(&'static str),
+    /// There was no whole answer before the deadline.
+    #[error("the provider gave no whole answer in time")]
+    Timeout,
+}
+
+/// Tells a failure to connect that is caused by this machine from one on the way to the provider.
+pub(super) fn not_connected(error: &pingora::Error) -> Failure {
+    match local_shortage(error.root_cause()) {
+        Some(error) => {
+            tracing::error!(%error, "no connection to the provider can be made from here");
+            Failure::NotSent(error.kind())
+        }
+        None => lost("connect", error),
+    }
+}
+
+/// Returns the system's error behind `cause` if it says that this machine lacks what a connection needs.
+fn local_shortage<'a>(cause: &'a (dyn Error + 'static)) -> Option<&'a io::Error> {
+    let causes = std::iter::successors(Some(cause), |&cause| cause.source());
+    let mut errors = causes.filter_map(|cause| cause.downcast_ref::<io::Error>());
+    errors.find(|error| {
+        error.raw_os_error().is_some_and(|code| {
+            matches!(
+                Errno::from_raw(code),
+                Errno::EMFILE
+                    | Errno::ENFILE
+                    | Errno::ENOMEM
+                    | Errno::ENOBUFS
+                    | Errno::EADDRNOTAVAIL
+                    | Errno::EADDRINUSE
+            )
+        })
+    })
+}
+
+/// Logs the cause, which may quote the provider and goes nowhere else.
+pub(super) fn lost(stage: &'static str, error: &pingora::Error) -> Failure {
+    tracing::warn!(upstream.stage = stage, upstream.error = ?error.etype(), "the provider could not be reached");
+    Failure::Unreachable(stage)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pingora::ErrorType::{ConnectError, ConnectRefused, InternalError};
+
+    #[test]
+    fn only_a_local_shortage_is_not_sent() {
+        let wrapped = |code: Errno| {
+            let system = io::Error::from_raw_os_error(code as i32);
+            let socket = pingora::Error::because(ConnectError, "failed to create socket", system);
+            pingora::Error::because(InternalError, "Fail to connect", socket)
+        };
+        for code in [
+            Errno::EMFILE,
+            Errno::ENFILE,
+            Errno::ENOMEM,
+            Errno::ENOBUFS,
+            Errno::EADDRNOTAVAIL,
+        ] {
+            let failure = not_connected(&wrapped(code));
+            assert!(matches!(failure, Failure::NotSent(_)), "{code}: {failure}");
+        }
+        for code in [
+            Errno::ECONNREFUSED,
+            Errno::ETIMEDOUT,
+            Errno::ENETUNREACH,
+            Errno::ECONNRESET,
+        ] {
+            let failure = not_connected(&wrapped(code));
+            assert!(
+                matches!(failure, Failure::Unreachable("connect")),
+                "{code}: {failure}"
+            );
+        }
+        let no_system = pingora::Error::explain(ConnectRefused, "no");
+        assert!(matches!(
+            not_connected(&no_system),
+            Failure::Unreachable("connect")
+        ));
+    }
+}

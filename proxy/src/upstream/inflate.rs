@@ -1,0 +1,143 @@
+//! Decodes a compressed stream piece by piece. Tollgate asks for no compression, but providers may compress all the same,
+//! and a stream that cannot be read cannot be settled.
+
+use super::failure::Failure;
+use bytes::{Buf, Bytes};
+use flate2::write::{MultiGzDecoder, ZlibDecoder};
+use std::io::{self, Write};
+
+/// Compressed bytes that are decoded at once. Deflate yields at most 1,032 bytes for one, so 64 KiB of them at most.
+const DECODED_AT_ONCE: usize = 60;
+
+enum Decoder {
+    Gzip(MultiGzDecoder<Vec<u8>>),
+    Deflate(ZlibDecoder<Vec<u8>>),
+}
+
+/// A decoder of one stream.
+pub(super) struct Inflater {
+    decoder: Decoder,
+    /// Compressed bytes that were not decoded yet.
+    compressed: Bytes,
+}
+
+impl Inflater {
+    /// Whether a stream of this `Content-Encoding` can be read.
+    pub(super) fn knows(encoding: Option<&[u8]>) -> bool {
+        is_plain(encoding) || Self::of(encoding).is_some()
+    }
+
+    /// The decoder of a `Content-Encoding`, if it needs one.
+    pub(super) fn of(encoding: Option<&[u8]>) -> Option<Self> {
+        let decoder = match encoding?.to_ascii_lowercase().as_slice() {
+            b"gzip" | b"x-gzip" => Decoder::Gzip(MultiGzDecoder::new(Vec::new())),
+            b"deflate" => Decoder::Deflate(ZlibDecoder::new(Vec::new())),
+            _ => return None,
+        };
+        Some(Self {
+            decoder,
+            compressed: Bytes::new(),
+        })
+    }
+
+    /// Takes compressed bytes, when [`next`](Self::next) has no more.
+    pub(super) fn push(&mut self, compressed: Bytes) {
+        self.compressed = compressed;
+    }
+
+    /// Decodes the next bytes; `None` when more compressed ones are needed.
+    ///
+    /// # Errors
+    /// [`Failure::Unreachable`] for what is not compressed so.
+    pub(super) fn next(&mut self) -> Result<Option<Bytes>, Failure> {
+        while !self.compressed.is_empty() {
+            let some = &self.compressed[..self.compressed.len().min(DECODED_AT_ONCE)];
+            let decoded = match &mut self.decoder {
+                Decoder::Gzip(decoder) => decode(decoder, some).map(|()| std::mem::take(decoder.get_mut())),
+                Decoder::Deflate(decoder) => {
+                    decode(decoder, some).map(|()| std::mem::take(decoder.get_mut()))
+                }
+            };
+            let decoded = decoded.map_err(|_broken| Failure::Unreachable("its encoding is broken"))?;
+            self.compressed.advance(some.len());
+            if !decoded.is_empty() {
+                return Ok(Some(decoded.into()));
+            }
+        }
+        Ok(None)
+    }
+}
+
+fn is_plain(encoding: Option<&[u8]>) -> bool {
+    encoding.is_none_or(|name| name.is_empty() || name.eq_ignore_ascii_case(b"identity"))
+}
+
+/// Decodes all of `some`, up to what it says so far.
+fn decode(decoder: &mut impl Write, some: &[u8]) -> io::Result<()> {
+    decoder.write_all(some)?;
+    decoder.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flate2::Compression;
+    use flate2::write::{GzEncoder, ZlibEncoder};
+
+    fn all(encoding: &str, pieces: &[&[u8]]) -> Result<Vec<u8>, Failure> {
+        let mut inflater = Inflater::of(Some(encoding.as_bytes())).unwrap();
+        let mut plain = Vec::new();
+        for piece in pieces {
+            inflater.push(Bytes::copy_from_slice(piece));
+            while let Some(bytes) = inflater.next()? {
+                assert!(bytes.len() <= 64 << 10, "{}", bytes.len());
+                plain.extend_from_slice(&bytes);
+            }
+        }
+        Ok(plain)
+    }
+
+    /// Each event can be read when it was sent, not only at the end.
+    #[test]
+    fn what_was_flushed_is_decoded_at_once() {
+        let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
+        let mut pieces: Vec<Vec<u8>> = Vec::new();
+        for event in ["data: 1\n\n", "data: 2\n\n"] {
+            gzip.write_all(event.as_bytes()).unwrap();
+            gzip.flush().unwrap();
+            pieces.push(std::mem::take(gzip.get_mut()));
+        }
+        assert_eq!(all("gzip", &[&pieces[0]]).unwrap(), b"data: 1\n\n");
+        assert_eq!(
+            all("X-GZip", &[&pieces[0], &pieces[1]]).unwrap(),
+            b"data: 1\n\ndata: 2\n\n"
+        );
+        let bytes: Vec<&[u8]> = pieces.iter().flat_map(|piece| piece.chunks(1)).collect();
+        assert_eq!(all("gzip", &bytes).unwrap(), b"data: 1\n\ndata: 2\n\n");
+    }
+
+    #[test]
+    fn a_bomb_comes_in_small_pieces() {
+        let mut zlib = ZlibEncoder::new(Vec::new(), Compression::best());
+        zlib.write_all(&vec![0; 10 << 20]).unwrap();
+        let bomb = zlib.finish().unwrap();
+        assert_eq!(all("deflate", &[&bomb]).unwrap().len(), 10 << 20);
+    }
+
+    #[test]
+    fn what_is_not_compressed_so_is_an_error() {
+        assert!(all("gzip", &[b"data: 1\n\ndata: 2\n\n"]).is_err());
+        for (encoding, known) in [
+            (None, true),
+            (Some("identity"), true),
+            (Some("deflate"), true),
+            (Some("br"), false),
+        ] {
+            assert_eq!(
+                Inflater::knows(encoding.map(str::as_bytes)),
+                known,
+                "{encoding:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! An exchange whose request was sent and whose answer is being read.
+
+use super::idle::{Connected, Idle};
+use pingora::protocols::http::v1::client::HttpSession;
+use pingora::upstreams::peer::HttpPeer;
+use std::sync::Arc;
+use tokio::sync::OwnedSemaphorePermit;
+
+/// An exchange whose request was sent. Dropped, it closes its connection.
+pub(super) struct OpenExchange {
+    pub(super) session: HttpSession,
+    pub(super) peer: Arc<HttpPeer>,
+    pub(super) permit: OwnedSemaphorePermit,
+    pub(super) idle: Arc<Idle>,
+}
+
+impl OpenExchange {
+    /// Keeps the connection, whose answer was read to its end, if it may be used again.
+    pub(super) async fn keep(self) {
+        let Self {
+            mut session,
+            peer,
+            permit,
+            idle,
+        } = self;
+        session.respect_keepalive();
+        if let Some(stream) = session.reuse().await {
+            idle.keep(peer, Connected { stream, permit });
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! An answer of server-sent events, read piece by piece.
+
+use super::failure::{Failure, lost};
+use super::inflate::Inflater;
+use super::open::OpenExchange;
+use bytes::Bytes;
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
+use http::{HeaderMap, HeaderValue, StatusCode};
+
+/// An answer whose head was read. Dropped, it closes its connection.
+pub struct AnswerStream {
+    open: OpenExchange,
+    /// 2xx
+    pub status: StatusCode,
+    /// Names in lower case; without the encoding, which [`next`](Self::next) removes.
+    pub headers: HeaderMap,
+    inflater: Option<Inflater>,
+    is_at_end: bool,
+}
+
+impl AnswerStream {
+    /// Whether an answer with this head is a stream that can be read: a success of the type `text/event-stream`.
+    pub(super) fn is_stream(status: StatusCode, headers: &HeaderMap) -> bool {
+        let value = |name| headers.get(name).map(HeaderValue::as_bytes);
+        let is_events = value(CONTENT_TYPE).is_some_and(|content_type| {
+            let essence = content_type
+                .split(|byte| *byte == b';')
+                .next()
+                .unwrap_or_default();
+            essence.trim_ascii().eq_ignore_ascii_case(b"text/event-stream")
+        });
+        status.is_success() && is_events && Inflater::knows(value(CONTENT_ENCODING))
+    }
+
+    /// The stream of an exchange, behind its head.
+    pub(super) fn new(open: OpenExchange, status: StatusCode, mut headers: HeaderMap) -> Self {
+        let inflater = Inflater::of(
+            headers
+                .remove(CONTENT_ENCODING)
+                .as_ref()
+                .map(HeaderValue::as_bytes),
+        );
+        headers.remove(CONTENT_LENGTH);
+        Self {
+            open,
+            status,
+            headers,
+            inflater,
+            is_at_end: false,
+        }
+    }
+
+    /// Reads the next piece, at most 64 KiB; `None` at the end. Not to be called again after an error, or when it was
+    /// given up.
+    ///
+    /// # Errors
+    /// [`Failure::Unreachable`]: the provider broke off, or its encoding is broken.
+    pub async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
+        loop {
+            if let Some(inflater) = &mut self.inflater
+                && let Some(plain) = inflater.next()?
+            {
+                return Ok(Some(plain));
+            }
+            if self.is_at_end {
+                return Ok(None);
+            }
+            let piece = self.open.session.read_body_bytes().await;
+            let piece = piece.map_err(|error| lost("body", &error))?;
+            self.is_at_end = piece.is_none();
+            match (piece, &mut self.inflater) {
+                (Some(piece), None) if !piece.is_empty() => return Ok(Some(piece)),
+                (Some(piece), Some(inflater)) => inflater.push(piece),
+                _ => {}
+            }
+        }
+    }
+
+    /// Keeps the connection of a stream that was read to its end.
+    pub async fn keep(self) {
+        if self.is_at_end {
+            self.open.keep().await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stream_is_a_success_with_events() {
+        let is_stream = |status: u16, head: &[(&'static str, &'static str)]| {
+            let head = head.iter().map(|(name, value)| {
+                let name = http::HeaderName::from_static(name);
+                (name, HeaderValue::from_static(value))
+            });
+            AnswerStream::is_stream(StatusCode::from_u16(status).unwrap(), &head.collect())
+        };
+        assert!(is_stream(200, &[("content-type", "text/event-stream")]));
+        assert!(is_stream(
+            201,
+            &[("content-type", "Text/Event-Stream; charset=utf-8")]
+        ));
+        assert!(is_stream(
+            200,
+            &[
+                ("content-type", "text/event-stream"),
+                ("content-encoding", "gzip")
+            ]
+        ));
+        assert!(!is_stream(
+            200,
+            &[("content-type", "text/event-stream"), ("content-encoding", "br")]
+        ));
+        assert!(!is_stream(200, &[("content-type", "application/json")]));
+        assert!(!is_stream(200, &[]));
+        assert!(!is_stream(400, &[("content-type", "text/event-stream")]));
+    }
+}
