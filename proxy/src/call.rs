@@ -8,6 +8,8 @@
 //! 5. [`forward`]: the one request to the provider; the only taker of an `Approval`
 //! 6. [`settle`]: the ledger moves to the real cost before the answer ends
 //!
+//! A call whose answer is a [`stream`] of events ends in steps 5 and 6 of its own.
+//!
 //! Once decided, a call [runs to completion](run_to_completion) even if the caller disconnects. [`request_trace`] is
 //! what metrics, log and trace record of a call.
 
@@ -26,6 +28,7 @@ pub mod request_trace;
 pub mod resolve;
 pub mod run_to_completion;
 pub mod settle;
+pub mod stream;
 
 use crate::key_owners::known_key::KnownKey;
 use crate::metrics::{Metrics, Stage};
@@ -36,7 +39,8 @@ use connections::limit::Keeper;
 use count::RequestCounter;
 use credential::Credential;
 use decide::Decider;
-use forward::Forwarder;
+use domain::measured::Endpoint;
+use forward::{ForwardedStream, Forwarder, SentCall};
 use http::HeaderMap;
 use pingora::protocols::http::ServerSession;
 use rejection::Rejection;
@@ -45,6 +49,7 @@ use resolve::Resolver;
 use run_to_completion::RunToCompletion;
 use settle::Settler;
 use std::sync::Arc;
+use stream::Streams;
 
 /// The steps of a call. Each has what it needs, and none has another step.
 pub struct CallPipeline {
@@ -62,6 +67,8 @@ pub struct CallPipeline {
     pub forwarder: Forwarder,
     /// Step 6.
     pub settler: Settler,
+    /// Steps 5 and 6 of a stream.
+    pub streams: Arc<Streams>,
     /// Records the stages.
     pub metrics: Arc<Metrics>,
 }
@@ -75,14 +82,15 @@ struct ReadCall {
 }
 
 impl CallPipeline {
-    /// Takes a chat-completions request through all steps. There is an answer in every case.
-    pub async fn chat(
+    /// Takes a request through all steps. There is an answer in every case.
+    pub async fn call(
         self: &Arc<Self>,
+        endpoint: Endpoint,
         session: &mut ServerSession,
         keeper: &mut Keeper,
         mut trace: RequestTrace,
     ) -> Completed {
-        match self.read_and_run(session, keeper, &mut trace).await {
+        match self.read_and_run(endpoint, session, keeper, &mut trace).await {
             Ok(completed) => completed,
             Err(rejection) => Completed::from_rejection(&rejection, &self.metrics, &trace),
         }
@@ -91,6 +99,7 @@ impl CallPipeline {
     /// Steps 1 to 3, in the task that serves the caller; then steps 4 to 6, which outlive it.
     async fn read_and_run(
         self: &Arc<Self>,
+        endpoint: Endpoint,
         session: &mut ServerSession,
         keeper: &mut Keeper,
         trace: &mut RequestTrace,
@@ -107,7 +116,7 @@ impl CallPipeline {
         if key.was_recently_rejected() && may_be_large(session) {
             self.counter.reject_early(&key).await?;
         }
-        match self.read(session, &key, trace).await {
+        match self.read(endpoint, session, &key, trace).await {
             Ok(call) => self.complete(trace.clone(), key, call).await,
             Err(rejection) => Err(self.counter.count_refused(&key, rejection).await),
         }
@@ -116,14 +125,18 @@ impl CallPipeline {
     /// Steps 2 and 3.
     async fn read(
         &self,
+        endpoint: Endpoint,
         session: &mut ServerSession,
         key: &KnownKey,
         trace: &mut RequestTrace,
     ) -> Result<ReadCall, Rejection> {
         let body = self.body_reader.read(session, key).await;
-        let body = trace.end(&self.metrics, Stage::Receive, body)?;
+        let mut body = trace.end(&self.metrics, Stage::Receive, body)?;
         let headers = &session.req_header().headers;
-        let request = self.parser.parse(headers, &body.bytes)?;
+        let (request, splice) = self.parser.parse(endpoint, headers, &body.bytes)?;
+        if let Some(splice) = splice {
+            body.bytes = splice.apply(&body.bytes).into();
+        }
         let mut outbound = self.forwarder.headers(headers, body.bytes.len())?;
         trace.propagate(&mut outbound);
         trace.end(
@@ -172,18 +185,35 @@ impl CallPipeline {
         } = call;
         let approval = self.decider.decide(key, &request).await;
         let approval = trace.end(&self.metrics, Stage::Decide, approval)?;
-        let sent = self.forwarder.forward(approval, outbound, body).await;
-        let sent = trace.end(&self.metrics, Stage::Upstream, sent)?;
-        let settled = self
-            .settler
-            .settle(&request, sent, trace.stage_time(Stage::Upstream))
+        if let Some(asked) = request.stream.as_deref().cloned() {
+            let forwarded = self
+                .forwarder
+                .forward_stream(approval, request.endpoint, outbound, body)
+                .await;
+            return match forwarded? {
+                ForwardedStream::Whole(sent) => Ok(self.settle(trace, &request, sent).await),
+                ForwardedStream::Stream(open) => Ok(self.streams.complete(request, asked, open, trace)),
+            };
+        }
+        let sent = self
+            .forwarder
+            .forward(approval, request.endpoint, outbound, body)
             .await;
-        let settled = trace.end(&self.metrics, Stage::Settle, Ok::<_, Rejection>(settled))?;
-        settled.record(&request, &self.metrics, trace);
-        Ok(Completed {
+        Ok(self.settle(trace, &request, sent?).await)
+    }
+
+    /// Step 6.
+    async fn settle(&self, trace: &mut RequestTrace, request: &ChatRequest, sent: SentCall) -> Completed {
+        trace.pass(&self.metrics, Stage::Upstream);
+        let upstream_time = trace.stage_time(Stage::Upstream);
+        let settled = self.settler.settle(request, sent, upstream_time).await;
+        trace.pass(&self.metrics, Stage::Settle);
+        settled.record(request, &self.metrics, trace);
+        Completed {
             reply: settled.into_reply(&request.run.id),
+            stream: None,
             external_time: trace.external_time(),
-        })
+        }
     }
 
     /// Counts a request whose declared length is too long if its key is known (decision D30). It is refused for its

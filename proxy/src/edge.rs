@@ -20,6 +20,7 @@ pub mod route;
 pub mod state;
 mod upstream_peer;
 pub mod write;
+mod write_stream;
 
 use async_trait::async_trait;
 use new_ctx::Ctx;

@@ -14,6 +14,7 @@ use crate::server::components::{Components, Parts};
 use crate::upstream::Upstream;
 use bytes::Bytes;
 use crypto::seal::SealedFor;
+use domain::measured::Endpoint;
 use domain::money::Nanos;
 use settings::load_from;
 use std::ops::Deref;
@@ -345,12 +346,14 @@ impl Fixture {
             run: Run {
                 id: "r".to_owned(),
                 named: true,
-            },
+        },
             model: "gpt-4o".to_owned(),
             service_tier: None,
             web_search: false,
             prices: self.prices.get(),
             estimate: Nanos::new(ESTIMATE),
+            endpoint: Endpoint::Chat,
+            stream: None,
         }
     }
 

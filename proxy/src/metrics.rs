@@ -3,6 +3,7 @@
 //! needs no look-up.
 
 pub mod ledger;
+pub mod streams;
 
 use crate::reply::refusal::RefusalKind;
 use crate::upstream::Failure;
@@ -11,6 +12,7 @@ use domain::money::Nanos;
 use ledger::LedgerMetrics;
 use prometheus::{Histogram, IntCounter};
 use std::time::Duration;
+use streams::StreamMetrics;
 use telemetry::registrar::Registrar;
 use telemetry::tables::TableMetrics;
 
@@ -123,6 +125,8 @@ pub struct Metrics {
     broke_off: Vec<IntCounter>,
     /// Money of approved calls.
     pub ledger: LedgerMetrics,
+    /// Streams.
+    pub streams: StreamMetrics,
     /// Plans and prices read again.
     pub tables: TableMetrics,
 }
@@ -187,6 +191,7 @@ impl Metrics {
                 BROKE_OFF,
             )?,
             ledger: LedgerMetrics::new(metrics)?,
+            streams: StreamMetrics::new(metrics)?,
             tables: TableMetrics::new(metrics)?,
         })
     }
@@ -195,6 +200,12 @@ impl Metrics {
     pub fn approved(&self, estimate: Nanos, actual: Option<Nanos>, ended: UpstreamResult, took: Duration) {
         self.approved[ended as usize].inc();
         self.upstream_time.observe(took.as_secs_f64());
+        self.ledger.approved(estimate, actual);
+    }
+
+    /// Records an approved call whose answer was a stream. [`StreamMetrics`] has its times.
+    pub fn approved_stream(&self, estimate: Nanos, actual: Option<Nanos>, ended: UpstreamResult) {
+        self.approved[ended as usize].inc();
         self.ledger.approved(estimate, actual);
     }
 

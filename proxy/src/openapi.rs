@@ -5,7 +5,7 @@ mod responses;
 mod schemas;
 
 use crate::edge::route::{self, Route};
-use crate::reply::health::ENDPOINTS;
+use crate::reply::health::Offered;
 use http::Method;
 use openapi::{Components, Json, VERSION, object};
 use responses::Operation;
@@ -21,7 +21,11 @@ An answer with `X-Service-Decision: approved` is the provider's own: status, hea
 #[must_use]
 pub fn document() -> Json {
     let mut components = Components::default();
-    let paths = ENDPOINTS.map(|path| (path, item(&mut components, path)));
+    let paths: Vec<_> = Offered::default()
+        .paths()
+        .into_iter()
+        .map(|path| (path.to_owned(), item(&mut components, path)))
+        .collect();
     object([
         ("openapi", VERSION.into()),
         (
@@ -57,7 +61,7 @@ pub fn document() -> Json {
                 ]),
             ]),
         ),
-        ("paths", object(paths)),
+        ("paths", Json::Object(paths)),
         (
             "components",
             object([
@@ -71,8 +75,9 @@ pub fn document() -> Json {
 
 /// The operation of a path; the route table has its method.
 fn item(components: &mut Components, path: &str) -> Json {
-    match (route::find(&Method::POST, path), route::find(&Method::GET, path)) {
-        (Ok(Route::Chat), _) => object([("post", chat(components))]),
+    let find = |method: &Method| route::find(Offered::default(), method, path);
+    match (find(&Method::POST), find(&Method::GET)) {
+        (Ok(Route::Call(_)), _) => object([("post", chat(components))]),
         (_, Ok(Route::Models)) => object([("get", models(components))]),
         (_, Ok(Route::Model)) => object([("get", model(components))]),
         (_, Ok(Route::Health)) => object([("get", health(components))]),
@@ -200,7 +205,7 @@ mod tests {
             assert!(text.contains(&format!("\"{}\"", kind.code())), "{kind:?}");
         }
         let document = document();
-        for path in ENDPOINTS {
+        for path in Offered::default().paths() {
             assert_eq!(
                 document.get("paths").unwrap().get(path).unwrap().fields().len(),
                 1,

@@ -35,6 +35,15 @@ pub struct Decision {
 #[derive(Debug)]
 pub struct NoDecision;
 
+/// A call that asks for an approval.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked<'a> {
+    /// What to charge.
+    pub charge: &'a Charge<'a>,
+    /// Its answer is to be a stream, which a plan can exclude.
+    pub is_stream: bool,
+}
+
 /// Executes `authorize.lua`.
 pub struct Authorizer {
     /// Executes the script.
@@ -52,8 +61,8 @@ pub struct Authorizer {
 }
 
 impl Authorizer {
-    /// Executes `authorize.lua` with the account's plan limits, again if the plan changed meanwhile. `charge` is `None`
-    /// for a request that is only counted. Voids the hold if the reply is lost, since the script may have run.
+    /// Executes `authorize.lua` with the account's plan limits, again if the plan changed meanwhile. `asked` is `None`
+    /// for a request that is only counted; a stream that the plan excludes is only counted too. Voids the hold if the reply is lost, since the script may have run.
     ///
     /// # Errors
     /// [`NoDecision`]: the store is unsafe, away, or lost writes of the account; or the account's plan is unknown.
@@ -62,7 +71,7 @@ impl Authorizer {
         key: &KnownKey,
         name: &HoldName,
         keys: &HoldKeys,
-        charge: Option<&Charge<'_>>,
+        asked: Option<Asked<'_>>,
     ) -> Result<Decision, NoDecision> {
         if !self.health.is_still_usable().await {
             return Err(NoDecision);
@@ -72,6 +81,9 @@ impl Authorizer {
         let mut view = self.views.get(&name.account);
         for _ in 0..EXECUTIONS_MAX {
             let plan = self.plans.get(&view.plan).ok_or(NoDecision)?;
+            // A plan without streams counts the request and charges nothing.
+            let may_charge = |asked: &Asked<'_>| !asked.is_stream || plan.plan.streaming;
+            let charge = asked.filter(may_charge).map(|asked| asked.charge);
             let no_requests = is_refused.then(|| without_requests(&plan.plan));
             let request = Authorize {
                 name,

@@ -2,16 +2,20 @@
 
 use crate::reply::refusal::{Refusal, RefusalKind};
 use crate::tables::prices::Prices;
-use chat::{self, BodyError};
+use chat::{self, BodyError, UsageSplice};
 use crypto::virtual_key::WellFormed;
 use domain::id::Kind;
+use domain::measured::Endpoint;
 use domain::money::Nanos;
 use domain::names;
-use domain::price::PriceTable;
+use domain::price::{CallShape, PriceTable};
 use http::HeaderMap;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use sse::Format;
 use std::sync::Arc;
 
+/// Name of the header that asks for the real cost at the end of a stream.
+const STREAM_COST_HEADER: &str = "x-service-stream-cost";
 /// Name of the header with the caller's run id.
 const RUN_ID_HEADER: &str = "x-service-run-id";
 
@@ -30,6 +34,39 @@ pub struct ChatRequest {
     pub prices: Arc<PriceTable>,
     /// `None` beyond the largest amount: then the call is denied.
     pub estimate: Option<Nanos>,
+    /// The API that is called.
+    pub endpoint: Endpoint,
+    /// What the caller asked of a stream, if of one.
+    pub stream: Option<Box<StreamRequest>>,
+}
+
+/// What a call whose answer is to be a stream asks for.
+#[derive(Debug, Clone)]
+pub struct StreamRequest {
+    /// The shape of its events.
+    pub format: Format,
+    /// The caller asked for the usage frame of a chat-completions stream.
+    pub usage_passes: bool,
+    /// The caller asked for the real cost, as a comment at the end.
+    pub wants_cost: bool,
+    /// The caller set no limit of the answer.
+    pub unlimited: bool,
+    /// What the price depends on, without its names.
+    counts: CallShape<'static>,
+}
+
+impl StreamRequest {
+    /// What the call costs by the estimate's rules if its answer has so many bytes of text. `None` beyond the largest
+    /// amount.
+    #[must_use]
+    pub fn cost_of_seen(&self, request: &ChatRequest, text_bytes: u64) -> Option<Nanos> {
+        let call = CallShape {
+            model: &request.model,
+            service_tier: request.service_tier.as_deref(),
+            ..self.counts
+        };
+        request.prices.estimate_of_answer(&call, text_bytes)
+    }
 }
 
 /// The run that a call belongs to.
@@ -45,31 +82,64 @@ pub struct Run {
 pub struct RequestParser {
     /// For the estimate.
     pub prices: Arc<Prices>,
+    /// `proxy.streaming`
+    pub streaming: bool,
     /// `proxy.require_token_limit`
     pub require_token_limit: bool,
 }
 
 impl RequestParser {
-    /// Parses headers and body.
+    /// Parses headers and body. Also returns the one change of the body that makes the provider report the usage of a
+    /// stream, where the caller did not ask for it.
     ///
     /// # Errors
     /// The first 400 that applies.
-    pub fn parse(&self, headers: &HeaderMap, body: &[u8]) -> Result<ChatRequest, Refusal> {
+    pub fn parse(
+        &self,
+        endpoint: Endpoint,
+        headers: &HeaderMap,
+        body: &[u8],
+    ) -> Result<(ChatRequest, Option<UsageSplice>), Refusal> {
         check_encoding(headers)?;
-        let chat = chat::parse(body).map_err(|error| refusal_of(&error))?;
-        chat.check_token_limit(self.require_token_limit)
+        let parsed = match endpoint {
+            Endpoint::Chat if self.streaming => chat::parse_streaming(body),
+            Endpoint::Chat => chat::parse(body),
+            Endpoint::Responses => chat::responses::parse(body),
+            Endpoint::Embeddings => chat::embeddings::parse(body),
+        };
+        let parsed = parsed.and_then(|parsed| parsed.check_stream(self.streaming).map(|()| parsed));
+        let body = parsed.map_err(|error| refusal_of(&error))?;
+        body.check_token_limit(self.require_token_limit)
             .map_err(|error| refusal_of(&error))?;
         let run = run_of(headers)?;
         let prices = self.prices.get();
-        let estimate = prices.estimate(&chat.shape());
-        Ok(ChatRequest {
+        let estimate = prices.estimate(&body.shape());
+        let splice = body.usage_splice().cloned();
+        let stream = body.stream.then(|| {
+            Box::new(StreamRequest {
+                format: match endpoint {
+                    Endpoint::Responses => Format::Responses,
+                    Endpoint::Chat | Endpoint::Embeddings => Format::Chat,
+                },
+                usage_passes: splice.is_none(),
+                wants_cost: headers
+                    .get(STREAM_COST_HEADER)
+                    .is_some_and(|value| value == "true"),
+                unlimited: body.unlimited,
+                counts: body.shape().without_names(),
+            })
+        });
+        let request = ChatRequest {
             run,
             estimate,
             prices,
-            service_tier: chat.service_tier.as_deref().map(str::to_owned),
-            web_search: chat.web_search,
-            model: chat.model.into_owned(),
-        })
+            service_tier: body.service_tier.as_deref().map(str::to_owned),
+            web_search: body.web_search,
+            model: body.model.into_owned(),
+            endpoint,
+            stream,
+        };
+        Ok((request, splice))
     }
 }
 

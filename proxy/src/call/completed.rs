@@ -2,6 +2,7 @@
 
 use super::rejection::Rejection;
 use super::request_trace::RequestTrace;
+use super::stream::RunningStream;
 use crate::metrics::Metrics;
 use crate::reply::Reply;
 use std::time::Duration;
@@ -9,8 +10,10 @@ use std::time::Duration;
 /// A completed request: its answer, and the time that was not Tollgate's.
 #[derive(Debug)]
 pub struct Completed {
-    /// Not yet written.
+    /// Not yet written. The body follows if there is a stream.
     pub reply: Reply,
+    /// The body of an answer that is a stream.
+    pub stream: Option<Box<RunningStream>>,
     /// Time spent waiting for the caller's body and for the provider.
     pub external_time: Duration,
 }
@@ -21,6 +24,7 @@ impl Completed {
     pub const fn without_waiting(reply: Reply) -> Self {
         Self {
             reply,
+            stream: None,
             external_time: Duration::ZERO,
         }
     }
@@ -31,6 +35,7 @@ impl Completed {
         trace.record_rejection(metrics, rejection);
         Self {
             reply: rejection.reply(),
+            stream: None,
             external_time: trace.external_time(),
         }
     }

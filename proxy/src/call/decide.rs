@@ -1,13 +1,14 @@
 //! Step 4: the decision. One script in the store checks key status, plan keys, rate, provider key and Cap, and charges
 //! the estimate. Only this file can make an [`Approval`]. Whatever is not an explicit approval is a denial.
 
-use super::authorize::{Authorizer, Decision};
+use super::authorize::{Asked, Authorizer, Decision};
 use super::chat_request::ChatRequest;
 use super::denials::{Denials, Subject};
 use super::hold::{HoldSettler, OpenHold, hold_name};
 use super::rejection::Rejection;
 use crate::key_owners::known_key::KnownKey;
 use crate::provider_keys::ProviderKeys;
+use crate::reply::refusal::{Refusal, RefusalKind};
 use crypto::seal::SealedFor;
 use secrecy::SecretString;
 use std::sync::Arc;
@@ -42,6 +43,8 @@ pub struct Decider {
     pub holds: Arc<HoldSettler>,
     /// When the reaper may end a hold that nobody settled.
     pub hold_life: Duration,
+    /// The same for a stream.
+    pub stream_hold_life: Duration,
     /// `upstream.provider`
     pub provider: String,
 }
@@ -64,13 +67,20 @@ impl Decider {
         let charge = Charge {
             estimate,
             run_named: request.run.named,
-            hold_life: self.hold_life,
+            hold_life: match request.stream {
+                Some(_) => self.stream_hold_life,
+                None => self.hold_life,
+            },
             price_version: request.prices.version(),
             model: &request.model,
             provider: &self.provider,
         };
+        let asked = Asked {
+            charge: &charge,
+            is_stream: request.stream.is_some(),
+        };
         let keys = name.keys();
-        match self.authorizer.authorize(key, &name, &keys, Some(&charge)).await {
+        match self.authorizer.authorize(key, &name, &keys, Some(asked)).await {
             Ok(Decision {
                 outcome:
                     Outcome::Charged {
@@ -88,6 +98,12 @@ impl Decider {
                 };
                 self.approve(hold, &provider_key_id, &sealed).await
             }
+            // The plan has no streams, so nothing was charged.
+            Ok(Decision {
+                outcome: Outcome::Counted,
+                plan,
+                ..
+            }) => Err(Rejection::Refused(no_streams(&plan.name))),
             Ok(decision) => Err(self.denials.rejection(subject, decision)),
             Err(_no_decision) => Err(self.denials.unavailable(subject)),
         }
@@ -108,6 +124,14 @@ impl Decider {
                 Err(self.holds.release_unsent(hold).await)
             }
         }
+    }
+}
+
+fn no_streams(plan: &str) -> Refusal {
+    let message = format!("The plan `{plan}` has no streaming. Send the call without `stream`.");
+    Refusal {
+        param: Some("stream".to_owned()),
+        ..Refusal::new(RefusalKind::StreamNotSupported, message)
     }
 }
 

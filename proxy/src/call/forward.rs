@@ -5,11 +5,16 @@ use super::body::Body;
 use super::decide::Approval;
 use super::hold::{HoldSettler, OpenHold};
 use super::rejection::Rejection;
+use super::stream::OpenStream;
+use crate::buffer_budget::CallPermit;
 use crate::metrics::Metrics;
-use crate::upstream::{Answer, Failure, Upstream, headers};
+use crate::upstream::{Answer, Failure, Streamed, Upstream, headers};
+use domain::measured::Endpoint;
 use http::HeaderMap;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// A call that was sent, and is to be settled.
 #[derive(Debug)]
@@ -20,8 +25,18 @@ pub struct SentCall {
     pub answer: Result<Answer, Failure>,
 }
 
+/// A call that asked for a stream, and was sent.
+pub enum ForwardedStream {
+    /// The provider answered with something else, or not at all.
+    Whole(SentCall),
+    /// It answers with a stream.
+    Stream(OpenStream),
+}
+
 /// Forwards approved calls.
 pub struct Forwarder {
+    /// `proxy.stream_first_byte_ms`
+    pub first_byte: Duration,
     /// Sends the request.
     pub upstream: Arc<Upstream>,
     /// Releases the hold of a call that cannot be sent.
@@ -51,31 +66,97 @@ impl Forwarder {
     pub async fn forward(
         &self,
         approval: Approval,
+        endpoint: Endpoint,
         mut outbound: HeaderMap,
         body: Body,
     ) -> Result<SentCall, Rejection> {
+        let (hold, permit) = self.begin(approval, &mut outbound, &body).await?;
+        let Body { bytes, reservation } = body;
+        let answer = self
+            .upstream
+            .exchange(
+                self.upstream.target().path(endpoint),
+                &outbound,
+                bytes,
+                reservation,
+            )
+            .await;
+        drop(permit);
+        let (hold, answer) = self.sent(hold, answer).await?;
+        Ok(SentCall { hold, answer })
+    }
+
+    /// Like [`forward`](Self::forward), for a call whose answer is to be a stream: returns when its head was received.
+    ///
+    /// # Errors
+    /// As [`forward`](Self::forward).
+    pub async fn forward_stream(
+        &self,
+        approval: Approval,
+        endpoint: Endpoint,
+        mut outbound: HeaderMap,
+        body: Body,
+    ) -> Result<ForwardedStream, Rejection> {
+        let (hold, permit) = self.begin(approval, &mut outbound, &body).await?;
+        let Body { bytes, reservation } = body;
+        let began = Instant::now();
+        let (upstream, first_byte) = (&self.upstream, self.first_byte);
+        let path = upstream.target().path(endpoint);
+        let streamed = upstream.exchange_stream(path, &outbound, bytes, reservation, first_byte);
+        let (hold, streamed) = self.sent(hold, Box::pin(streamed).await).await?;
+        let answer = match streamed {
+            Ok(Streamed::Stream(answer)) => {
+                return Ok(ForwardedStream::Stream(OpenStream {
+                    hold,
+                    answer: *answer,
+                    began,
+                    permit,
+                }));
+            }
+            Ok(Streamed::Whole(answer)) => Ok(answer),
+            Err(failure) => Err(failure),
+        };
+        Ok(ForwardedStream::Whole(SentCall { hold, answer }))
+    }
+
+    /// Adds the provider key, and counts the call as one of its account's.
+    async fn begin(
+        &self,
+        approval: Approval,
+        outbound: &mut HeaderMap,
+        body: &Body,
+    ) -> Result<(OpenHold, CallPermit), Rejection> {
         let (hold, provider_key) = approval.into_parts();
-        if headers::authorize(&mut outbound, &provider_key).is_none() {
+        if headers::authorize(outbound, &provider_key).is_none() {
             tracing::error!(
                 decision.id = hold.name.allow_id,
                 "the stored provider key cannot be sent"
             );
             return Err(self.holds.release_unsent(hold).await);
         }
-        let Body { bytes, reservation } = body;
-        let permit = reservation
-            .account()
-            .try_begin_call(self.upstream.account_calls_max());
-        let answer = match permit {
-            Some(_permit) => self.upstream.exchange(&outbound, bytes, reservation).await,
-            None => Err(Failure::NotSent(io::ErrorKind::ResourceBusy)),
-        };
+        let account = body.reservation.account();
+        match account.try_begin_call(self.upstream.account_calls_max()) {
+            Some(permit) => Ok((hold, permit)),
+            None => {
+                let busy = Failure::NotSent(io::ErrorKind::ResourceBusy);
+                self.metrics.broke_off(&busy);
+                Err(self.holds.release_unsent(hold).await)
+            }
+        }
+    }
+
+    /// Releases the hold of a call of which nothing was sent.
+    async fn sent<T>(
+        &self,
+        hold: OpenHold,
+        answer: Result<T, Failure>,
+    ) -> Result<(OpenHold, Result<T, Failure>), Rejection> {
         match answer {
             Err(failure @ Failure::NotSent(_)) => {
                 self.metrics.broke_off(&failure);
                 Err(self.holds.release_unsent(hold).await)
             }
-            answer => Ok(SentCall { hold, answer }),
+            answer => Ok((hold, answer)),
         }
     }
 }
@@ -103,7 +184,7 @@ mod tests {
         let outbound = pipeline.forwarder.headers(&HeaderMap::new(), 2).unwrap();
         let sent = pipeline
             .forwarder
-            .forward(approved.unwrap(), outbound, fixture.body());
+            .forward(approved.unwrap(), Endpoint::Chat, outbound, fixture.body());
         let sent = sent.await;
         let Err(Rejection::Denied(denied)) = sent else {
             panic!("{sent:?}");

@@ -83,6 +83,11 @@ impl RequestTrace {
         outcome
     }
 
+    /// Ends a stage that cannot fail.
+    pub fn pass(&mut self, metrics: &Metrics, stage: Stage) {
+        self.record_stage(metrics, stage);
+    }
+
     fn record_stage(&mut self, metrics: &Metrics, stage: Stage) {
         let now = Instant::now();
         let took = now.duration_since(self.last);
@@ -95,6 +100,12 @@ impl RequestTrace {
     #[must_use]
     pub fn external_time(&self) -> Duration {
         self.stage_time(Stage::Receive) + self.stage_time(Stage::Upstream)
+    }
+
+    /// The same for a call whose answer is a stream, when its head is written: the provider answers since the last stage.
+    #[must_use]
+    pub fn external_time_of_stream(&self) -> Duration {
+        self.external_time() + self.last.elapsed()
     }
 
     /// Duration of a stage; zero for one that was not recorded.

@@ -12,7 +12,7 @@ use crate::reply::refusal::{Refusal, RefusalKind};
 use crate::upstream::usage::{self, Reported};
 use crate::upstream::{Answer, Failure};
 use domain::entry::How;
-use domain::measured::{CallEnd, Endpoint, Measured};
+use domain::measured::{CallEnd, Measured};
 use domain::money::Nanos;
 use domain::price::ServedCall;
 use http::header::CONTENT_ENCODING;
@@ -63,7 +63,7 @@ impl Settler {
         let estimate = hold.estimate;
         let reported = answer.as_ref().ok().and_then(reported);
         let bill = bill(request, estimate, &answer, reported.as_ref());
-        let measured = measured(&answer, reported.as_ref(), upstream_time);
+        let measured = measured(request, &answer, reported.as_ref(), upstream_time);
         let allow_id = hold.name.allow_id.clone();
         let settlement = self.holds.settle(hold, bill.cost, bill.how, Some(measured)).await;
         SettledCall {
@@ -176,6 +176,7 @@ fn actual_cost(request: &ChatRequest, reported: &Reported) -> Option<Nanos> {
 
 /// What the audit trail says of the call.
 fn measured(
+    request: &ChatRequest,
     answer: &Result<Answer, Failure>,
     reported: Option<&Reported>,
     upstream_time: Duration,
@@ -188,8 +189,8 @@ fn measured(
         _ => CallEnd::Failed,
     };
     Measured {
-        endpoint: Endpoint::Chat,
-        streamed: false,
+        endpoint: request.endpoint,
+        streamed: request.stream.is_some(),
         upstream: None,
         input_tokens: usage.map(|usage| usage.prompt_tokens),
         cached_tokens: usage.map(|usage| usage.cached_tokens),
@@ -230,6 +231,7 @@ fn refusal_of(failure: &Failure) -> Refusal {
 mod tests {
     use super::*;
     use crate::call::chat_request::Run;
+    use domain::measured::Endpoint;
     use bytes::Bytes;
     use domain::price::{DEFAULT_PRICES, PriceTable};
     use http::{HeaderMap, HeaderValue, StatusCode};
@@ -258,6 +260,8 @@ mod tests {
             web_search: false,
             prices: Arc::new(PriceTable::from_toml(&[settings, MODELS].concat()).unwrap()),
             estimate: Some(ESTIMATE),
+            endpoint: Endpoint::Chat,
+            stream: None,
         }
     }
 
@@ -380,7 +384,13 @@ mod tests {
         const CACHED: &str = r#"{"usage":{"prompt_tokens":9,"completion_tokens":12,"prompt_tokens_details":{"cached_tokens":4}}}"#;
         let measured = |answer: &Result<Answer, Failure>| {
             let reported = answer.as_ref().ok().and_then(reported);
-            super::measured(answer, reported.as_ref(), Duration::from_micros(812_999)).to_word()
+            super::measured(
+                &request(),
+                answer,
+                reported.as_ref(),
+                Duration::from_micros(812_999),
+            )
+            .to_word()
         };
         for (answer, word) in [
             (answer(200, CACHED), "chat.completions,0,,9,4,12,812,,completed,0"),

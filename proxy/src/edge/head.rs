@@ -15,6 +15,7 @@ pub struct Head {
     has_arrived: AtomicBool,
     /// Bytes that the current head may still have.
     left: AtomicUsize,
+    flushes_next_write: AtomicBool,
 }
 
 impl Head {
@@ -25,6 +26,7 @@ impl Head {
             deadline,
             has_arrived: AtomicBool::new(false),
             left: AtomicUsize::new(NO_HEAD),
+            flushes_next_write: AtomicBool::new(false),
         }
     }
 
@@ -44,6 +46,17 @@ impl Head {
         if !self.has_arrived() {
             self.has_arrived.store(true, Ordering::Relaxed);
         }
+    }
+
+    /// Makes the connection send the next write at once. Pingora sends the head of an answer with the first piece of its
+    /// body, which for a stream can come much later.
+    pub fn flush_next_write(&self) {
+        self.flushes_next_write.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn take_flush(&self) -> bool {
+        self.flushes_next_write.load(Ordering::Relaxed)
+            && self.flushes_next_write.swap(false, Ordering::Relaxed)
     }
 
     /// Whether the current head has reached [`HEAD_BYTES_MAX`].

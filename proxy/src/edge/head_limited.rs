@@ -210,7 +210,12 @@ impl AsyncWrite for HeadLimited {
         if self.is_refused() {
             return Poll::Ready(Ok(bytes.len()));
         }
-        Pin::new(&mut self.inner).poll_write(context, bytes)
+        let written = ready!(Pin::new(&mut self.inner).poll_write(context, bytes))?;
+        if self.head.take_flush() {
+            // What does not fit now is sent with the next write.
+            let _flushed = Pin::new(&mut self.inner).poll_flush(context)?;
+        }
+        Poll::Ready(Ok(written))
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -6,6 +6,7 @@ use super::{keeper, refused_head};
 use crate::call::completed::Completed;
 use crate::call::rejection::Rejection;
 use crate::call::request_trace::RequestTrace;
+use crate::call::stream::RunningStream;
 use crate::reply::{Reply, health, models, names};
 use connections::limit::Keeper;
 use pingora::ErrorType::InternalError;
@@ -20,16 +21,25 @@ use std::time::Instant;
 pub(super) async fn answer(state: Option<&EdgeState>, session: &mut ServerSession) -> Result<bool> {
     let state = state.ok_or_else(|| Error::new_in(InternalError))?;
     let mut keeper = keeper::current();
-    let reply = reply(state, session, &mut keeper).await;
-    state.writer.write(session, reply).await.map(|()| true)
+    let (reply, stream) = reply(state, session, &mut keeper).await;
+    let written = match stream {
+        None => state.writer.write(session, reply).await,
+        Some(stream) => state.writer.write_stream(session, reply, *stream).await,
+    };
+    written.map(|()| true)
 }
 
 /// Builds the answer, with the headers that every answer has.
-async fn reply(state: &EdgeState, session: &mut ServerSession, keeper: &mut Keeper) -> Reply {
+async fn reply(
+    state: &EdgeState,
+    session: &mut ServerSession,
+    keeper: &mut Keeper,
+) -> (Reply, Option<Box<RunningStream>>) {
     let started = Instant::now();
     let completed = dispatch(state, session, keeper).await;
     let Completed {
         mut reply,
+        stream,
         external_time,
     } = completed;
     let own = started.elapsed().saturating_sub(external_time);
@@ -42,7 +52,7 @@ async fn reply(state: &EdgeState, session: &mut ServerSession, keeper: &mut Keep
     if !reply.headers.contains_key(names::REQUEST_ID) {
         reply.set(names::REQUEST_ID, &request_id(session));
     }
-    reply
+    (reply, stream)
 }
 
 async fn dispatch(state: &EdgeState, session: &mut ServerSession, keeper: &mut Keeper) -> Completed {
@@ -54,7 +64,7 @@ async fn dispatch(state: &EdgeState, session: &mut ServerSession, keeper: &mut K
     {
         state.metrics.announced_retry();
     }
-    let route = route::find(&head.method, head.uri.path());
+    let route = route::find(state.offered, &head.method, head.uri.path());
     let trace = RequestTrace::new(&head.headers);
     if route != Ok(Route::Health)
         && !state.addresses.is_free(session)
@@ -63,12 +73,12 @@ async fn dispatch(state: &EdgeState, session: &mut ServerSession, keeper: &mut K
         return Completed::from_rejection(&rejection, &state.metrics, &trace);
     }
     let answered = match route {
-        Ok(Route::Chat) => return state.calls.chat(session, keeper, trace).await,
+        Ok(Route::Call(endpoint)) => return state.calls.call(endpoint, session, keeper, trace).await,
         Ok(Route::Health) => Ok(health(state).await),
         Ok(route @ (Route::Models | Route::Model)) => models(state, route, session, keeper).await,
         Err(no_route) => {
             trace.record_refusal(&state.metrics, no_route.kind());
-            Ok(no_route.reply())
+            Ok(no_route.reply(state.offered))
         }
     };
     match answered {
@@ -80,7 +90,12 @@ async fn dispatch(state: &EdgeState, session: &mut ServerSession, keeper: &mut K
 async fn health(state: &EdgeState) -> Reply {
     let started = Instant::now();
     let can_decide = state.health.can_decide_now().await;
-    health::reply(can_decide, state.upstream.host(), started.elapsed())
+    health::reply(
+        can_decide,
+        state.offered,
+        state.upstream.host(),
+        started.elapsed(),
+    )
 }
 
 /// Answers with the list of models, or with one of them.

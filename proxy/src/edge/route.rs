@@ -1,16 +1,17 @@
 //! Routes of the edge and their methods (decision D39).
 
 use crate::reply::Reply;
-use crate::reply::health::ENDPOINTS;
+use crate::reply::health::Offered;
 use crate::reply::refusal::{Refusal, RefusalKind};
+use domain::measured::Endpoint;
 use http::Method;
 use http::header::ALLOW;
 
 /// Route of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Route {
-    /// `POST /v1/chat/completions`
-    Chat,
+    /// `POST /v1/chat/completions`, `/v1/responses` or `/v1/embeddings`
+    Call(Endpoint),
     /// `GET /v1/models`
     Models,
     /// `GET /v1/models/{model}`
@@ -41,9 +42,11 @@ pub fn model_of(path: &str) -> Option<&str> {
 ///
 /// # Errors
 /// 404 or 405.
-pub fn find(method: &Method, path: &str) -> Result<Route, NoRoute> {
+pub fn find(offered: Offered, method: &Method, path: &str) -> Result<Route, NoRoute> {
     let (route, allowed) = match path {
-        "/v1/chat/completions" => (Route::Chat, "POST"),
+        "/v1/chat/completions" => (Route::Call(Endpoint::Chat), "POST"),
+        "/v1/responses" if offered.responses => (Route::Call(Endpoint::Responses), "POST"),
+        "/v1/embeddings" if offered.embeddings => (Route::Call(Endpoint::Embeddings), "POST"),
         "/v1/models" => (Route::Models, "GET"),
         "/v1/health" => (Route::Health, "GET"),
         path if model_of(path).is_some() => (Route::Model, "GET"),
@@ -68,10 +71,10 @@ impl NoRoute {
 
     /// Builds the answer.
     #[must_use]
-    pub fn reply(self) -> Reply {
+    pub fn reply(self, offered: Offered) -> Reply {
         match self {
             Self::Path => {
-                let message = format!("No such path. This service has {}.", ENDPOINTS.join(", "));
+                let message = format!("No such path. This service has {}.", offered.paths().join(", "));
                 Refusal::new(self.kind(), message).reply()
             }
             Self::Method(allowed) => {
@@ -89,8 +92,31 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_is_switched_on_has_a_route() {
+        let all = Offered {
+            streaming: false,
+            responses: true,
+            embeddings: true,
+        };
+        for (path, endpoint) in [
+            ("/v1/responses", Endpoint::Responses),
+            ("/v1/embeddings", Endpoint::Embeddings),
+        ] {
+            let find = |offered, method: &Method| super::find(offered, method, path);
+            assert_eq!(find(all, &Method::POST), Ok(Route::Call(endpoint)));
+            assert_eq!(find(all, &Method::GET), Err(NoRoute::Method("POST")));
+            assert_eq!(find(Offered::default(), &Method::POST), Err(NoRoute::Path));
+            assert!(all.paths().contains(&path) && !Offered::default().paths().contains(&path));
+        }
+    }
+
+    #[test]
     fn paths_and_methods_have_routes() {
-        assert_eq!(find(&Method::POST, "/v1/chat/completions"), Ok(Route::Chat));
+        let find = |method: &Method, path: &str| super::find(Offered::default(), method, path);
+        assert_eq!(
+            find(&Method::POST, "/v1/chat/completions"),
+            Ok(Route::Call(Endpoint::Chat))
+        );
         assert_eq!(find(&Method::GET, "/v1/models"), Ok(Route::Models));
         assert_eq!(find(&Method::GET, "/v1/health"), Ok(Route::Health));
         assert_eq!(find(&Method::GET, "/v1/models/gpt-4o"), Ok(Route::Model));

@@ -5,6 +5,7 @@ use super::write::ReplyWriter;
 use crate::admission::Admission;
 use crate::call::CallPipeline;
 use crate::metrics::Metrics;
+use crate::reply::health::Offered;
 use crate::store_health::StoreHealth;
 use crate::tables::prices::Prices;
 use crate::upstream::Upstream;
@@ -18,6 +19,8 @@ pub struct EdgeState {
     pub addresses: AddressFilter,
     /// Chat completions.
     pub calls: Arc<CallPipeline>,
+    /// What is served beyond the specification.
+    pub offered: Offered,
     /// Answers `/v1/health`.
     pub health: Arc<StoreHealth>,
     /// Answers `/v1/models`.

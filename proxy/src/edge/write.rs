@@ -6,8 +6,8 @@
 use crate::admission::Admission;
 use crate::reply::Reply;
 use bytes::Bytes;
-use http::StatusCode;
 use http::header::CONTENT_LENGTH;
+use http::{HeaderMap, StatusCode};
 use pingora::ErrorType::WriteTimedout;
 use pingora::http::ResponseHeader;
 use pingora::protocols::http::ServerSession;
@@ -37,9 +37,14 @@ pub(super) fn to_pingora(reply: Reply) -> (Box<ResponseHeader>, Bytes) {
     if !matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED) {
         headers.insert(CONTENT_LENGTH, body.len().into());
     }
+    (head_of(status, headers), body)
+}
+
+/// Converts status and headers to Pingora's head.
+pub(super) fn head_of(status: StatusCode, headers: HeaderMap) -> Box<ResponseHeader> {
     let mut head = http::Response::new(()).into_parts().0;
     (head.status, head.headers) = (status, headers);
-    (Box::new(head.into()), body)
+    Box::new(head.into())
 }
 
 /// Writes answers.
@@ -56,14 +61,7 @@ impl ReplyWriter {
     /// # Errors
     /// The caller disconnected, or did not read the answer in time. Part of it may have been written.
     pub(super) async fn write(&self, session: &mut ServerSession, reply: Reply) -> Result<()> {
-        let is_unread = !session.is_body_done();
-        // The session knows already what the caller asked for (`Connection: close`, HTTP/1.0), whether the body was cut
-        // off, and whether the listener stops. This only ever closes more connections.
-        let keep = session
-            .get_keepalive()
-            .filter(|_| !is_unread && !self.admission.is_draining())
-            .map(|_| KEEP_ALIVE.as_secs());
-        session.set_keepalive(keep);
+        let is_unread = self.set_keepalive(session);
         let (head, mut body) = to_pingora(reply);
         let mut head = Some(head);
         loop {
@@ -86,6 +84,21 @@ impl ReplyWriter {
             drop(timeout(LINGER, Box::pin(linger(session))).await);
         }
         Ok(())
+    }
+}
+
+impl ReplyWriter {
+    /// Says whether the connection is kept behind this answer. Returns whether the request was not read to its end.
+    pub(super) fn set_keepalive(&self, session: &mut ServerSession) -> bool {
+        let is_unread = !session.is_body_done();
+        // The session knows already what the caller asked for (`Connection: close`, HTTP/1.0), whether the body was cut
+        // off, and whether the listener stops. This only ever closes more connections.
+        let keep = session
+            .get_keepalive()
+            .filter(|_| !is_unread && !self.admission.is_draining())
+            .map(|_| KEEP_ALIVE.as_secs());
+        session.set_keepalive(keep);
+        is_unread
     }
 }
 

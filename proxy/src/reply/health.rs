@@ -18,9 +18,9 @@ pub(crate) struct Body<'a> {
     /// `available` or `unavailable`.
     #[schema(example = "available")]
     decisions: &'static str,
-    #[schema(value_type = Vec<String>, example = json!(ENDPOINTS))]
-    endpoints: [&'static str; 4],
-    /// False: there is no streaming yet.
+    #[schema(value_type = Vec<String>, example = json!(Offered::default().paths()))]
+    endpoints: Vec<&'static str>,
+    /// Whether `stream: true` is accepted (`proxy.streaming`).
     #[schema(example = false)]
     streaming: bool,
     /// The host of the provider.
@@ -31,17 +31,37 @@ pub(crate) struct Body<'a> {
     latency_ms: f64,
 }
 
-/// The paths that the edge serves.
-pub const ENDPOINTS: [&str; 4] = [
-    "/v1/chat/completions",
-    "/v1/models",
-    "/v1/models/{model}",
-    "/v1/health",
-];
+/// What is switched on beyond the specification.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Offered {
+    /// `proxy.streaming`
+    pub streaming: bool,
+    /// `proxy.responses`
+    pub responses: bool,
+    /// `proxy.embeddings`
+    pub embeddings: bool,
+}
+
+impl Offered {
+    /// The paths that the edge serves.
+    #[must_use]
+    pub fn paths(self) -> Vec<&'static str> {
+        let paths = [
+            ("/v1/chat/completions", true),
+            ("/v1/responses", self.responses),
+            ("/v1/embeddings", self.embeddings),
+            ("/v1/models", true),
+            ("/v1/models/{model}", true),
+            ("/v1/health", true),
+        ];
+        let served = paths.into_iter().filter(|(_, is_served)| *is_served);
+        served.map(|(path, _)| path).collect()
+    }
+}
 
 /// Builds the answer: 200 if calls can be decided, 503 if every call is denied. A node of a cluster that is away denies
 /// only the accounts on it.
-pub fn reply(can_decide: bool, upstream: &str, latency: Duration) -> Reply {
+pub fn reply(can_decide: bool, offered: Offered, upstream: &str, latency: Duration) -> Reply {
     let (code, status, decisions) = if can_decide {
         (200, "ok", "available")
     } else {
@@ -51,8 +71,8 @@ pub fn reply(can_decide: bool, upstream: &str, latency: Duration) -> Reply {
         status,
         fail_closed: true,
         decisions,
-        endpoints: ENDPOINTS,
-        streaming: false,
+        endpoints: offered.paths(),
+        streaming: offered.streaming,
         upstream,
         latency_ms: latency.as_micros() as f64 / 1000.0,
     };

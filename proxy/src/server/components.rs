@@ -16,6 +16,8 @@ use crate::call::forward::Forwarder;
 use crate::call::hold::HoldSettler;
 use crate::call::resolve::Resolver;
 use crate::call::settle::Settler;
+use crate::call::stream::Streams;
+use crate::call::stream::reader::StreamLimits;
 use crate::edge::address_filter::AddressFilter;
 use crate::edge::connections::Connections;
 use crate::edge::head::HEAD_BYTES_MAX;
@@ -28,6 +30,7 @@ use crate::pending::Pending;
 use crate::provider_keys::ProviderKeys;
 use crate::readiness::Readiness;
 use crate::refused_accounts::RefusedAccounts;
+use crate::reply::health::Offered;
 use crate::store_health::StoreHealth;
 use crate::tables;
 use crate::tables::plans::PlanTable;
@@ -130,6 +133,7 @@ impl Components {
                 trusted_proxies: self.settings.network.trusted_proxies.clone(),
             },
             calls: Arc::new(self.pipeline()),
+            offered: self.offered(),
             health: Arc::clone(&self.health),
             prices: Arc::clone(&self.prices),
             provider: self.settings.upstream.provider.clone(),
@@ -168,6 +172,7 @@ impl Components {
             body_reader: self.body_reader(),
             parser: RequestParser {
                 prices: Arc::clone(&self.prices),
+                streaming: self.settings.proxy.streaming,
                 require_token_limit: self.settings.proxy.require_token_limit,
             },
             decider: Decider {
@@ -176,15 +181,41 @@ impl Components {
                 provider_keys: Arc::clone(&self.provider_keys),
                 holds: Arc::clone(&holds),
                 hold_life: self.settings.hold_life(),
+                stream_hold_life: self.settings.stream_hold_life(),
                 provider: self.settings.upstream.provider.clone(),
             },
             forwarder: Forwarder {
+                first_byte: Duration::from_millis(self.settings.proxy.stream_first_byte_ms),
                 upstream: Arc::clone(&self.upstream),
                 holds: Arc::clone(&holds),
                 metrics: Arc::clone(&self.metrics),
             },
+            streams: Arc::new(self.streams(Arc::clone(&holds))),
             settler: Settler { holds },
             metrics: Arc::clone(&self.metrics),
+        }
+    }
+
+    fn streams(&self, holds: Arc<HoldSettler>) -> Streams {
+        let proxy = &self.settings.proxy;
+        Streams {
+            holds,
+            metrics: Arc::clone(&self.metrics),
+            admission: Arc::clone(&self.admission),
+            limits: StreamLimits {
+                idle: Duration::from_millis(proxy.stream_idle_ms),
+                total: Duration::from_millis(proxy.stream_total_ms),
+                drain: Duration::from_millis(proxy.stream_drain_ms),
+            },
+        }
+    }
+
+    fn offered(&self) -> Offered {
+        let proxy = &self.settings.proxy;
+        Offered {
+            streaming: proxy.streaming,
+            responses: proxy.responses,
+            embeddings: proxy.embeddings,
         }
     }
 

@@ -141,13 +141,14 @@ impl Upstream {
     /// [`Failure`], after at most one request.
     pub async fn exchange(
         &self,
+        path: &str,
         headers: &HeaderMap,
         body: Bytes,
         held: impl Send,
     ) -> Result<Answer, Failure> {
         let deadline = Instant::now() + self.timeout;
         let attempt = async {
-            match self.send(headers, body, held).await? {
+            match self.send(path, headers, body, held).await? {
                 Sent::Answered(answer) => Ok(answer),
                 Sent::Whole(mut open) => {
                     let (status, headers) = read_head(&mut open.session).await?;
@@ -167,6 +168,7 @@ impl Upstream {
     /// [`Failure`], after at most one request.
     pub async fn exchange_stream(
         &self,
+        path: &str,
         headers: &HeaderMap,
         body: Bytes,
         held: impl Send,
@@ -174,7 +176,7 @@ impl Upstream {
     ) -> Result<Streamed, Failure> {
         let began = Instant::now();
         let head = async {
-            match self.send(headers, body, held).await? {
+            match self.send(path, headers, body, held).await? {
                 Sent::Answered(answer) => Ok(Err(answer)),
                 Sent::Whole(mut open) => Ok(Ok((read_head(&mut open.session).await?, open))),
             }
@@ -185,7 +187,9 @@ impl Upstream {
             Err(answer) => return Ok(Streamed::Whole(answer)),
         };
         if AnswerStream::is_stream(status, &headers) {
-            return Ok(Streamed::Stream(AnswerStream::new(open, status, headers)));
+            return Ok(Streamed::Stream(Box::new(AnswerStream::new(
+                open, status, headers,
+            ))));
         }
         let deadline = began + self.timeout.max(first_byte);
         timeout_at(deadline, pin!(self.read_rest(open, status, headers)))
@@ -195,7 +199,13 @@ impl Upstream {
     }
 
     /// Connects and sends the request.
-    async fn send(&self, headers: &HeaderMap, mut body: Bytes, held: impl Send) -> Result<Sent, Failure> {
+    async fn send(
+        &self,
+        path: &str,
+        headers: &HeaderMap,
+        mut body: Bytes,
+        held: impl Send,
+    ) -> Result<Sent, Failure> {
         let failed = Failure::Unreachable;
         let peer = self.target.peer().ok_or(failed("its name does not resolve"))?;
         let idle = self.idle.take(&peer);
@@ -216,7 +226,7 @@ impl Upstream {
             true => std::mem::take(&mut body),
             false => Bytes::new(),
         };
-        let mut unsent = Cursor::new(encode(&self.target.path, headers, &joined)).chain(body);
+        let mut unsent = Cursor::new(encode(path, headers, &joined)).chain(body);
         drop(joined);
         if let Some(early) = send(&mut stream, &mut unsent).await {
             // Boxed: it is rare and needs much space.
@@ -357,7 +367,7 @@ pub enum Streamed {
     /// Something else, such as an error.
     Whole(Answer),
     /// The head was read.
-    Stream(AnswerStream),
+    Stream(Box<AnswerStream>),
 }
 
 /// Sends `unsent` until the provider answers or closes: then returns the bytes of the answer so far.

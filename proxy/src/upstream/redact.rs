@@ -33,6 +33,12 @@ pub fn body(body: &Bytes, encoding: Option<&[u8]>) -> Redacted {
     }
 }
 
+/// Redacts a text that is not compressed; `None` if it has no fragment.
+#[must_use]
+pub fn text(text: &[u8]) -> Option<Vec<u8>> {
+    without_fragments(text)
+}
+
 /// Redacts header values. Other values of a repeated header stay.
 pub fn headers(headers: &mut HeaderMap) {
     let names: Vec<HeaderName> = headers.keys().cloned().collect();

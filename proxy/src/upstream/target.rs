@@ -1,6 +1,7 @@
 //! Address of the provider, resolved in the background so that no call waits for DNS.
 
 use arc_swap::ArcSwapOption;
+use domain::measured::Endpoint;
 use http::uri::Authority;
 use http::{HeaderValue, Uri};
 use pingora::upstreams::peer::HttpPeer;
@@ -22,8 +23,8 @@ pub struct Target {
     pub host: String,
     /// Value of the `Host` header.
     pub authority: HeaderValue,
-    /// Path of calls.
-    pub path: String,
+    /// Paths of calls, in the order of [`Endpoint::ALL`].
+    paths: [String; Endpoint::ALL.len()],
     port: u16,
     peer: ArcSwapOption<HttpPeer>,
 }
@@ -53,7 +54,8 @@ impl Target {
             return Err(wrong("has no host"));
         }
         let port = authority.port_u16().unwrap_or(if tls { 443 } else { 80 });
-        let path = format!("{}/chat/completions", uri.path().trim_end_matches('/'));
+        let base = uri.path().trim_end_matches('/');
+        let paths = ["chat/completions", "responses", "embeddings"].map(|path| format!("{base}/{path}"));
         let literal: Option<IpAddr> = host.parse().ok();
         let peer = literal.map(|ip| HttpPeer::new(SocketAddr::new(ip, port), tls, host.clone()));
         let peer = ArcSwapOption::from_pointee(peer);
@@ -61,10 +63,16 @@ impl Target {
             tls,
             host,
             authority: HeaderValue::from_str(authority.as_str()).map_err(|_| wrong("has no host"))?,
-            path,
+            paths,
             port,
             peer,
         })
+    }
+
+    /// Path of calls to an API.
+    #[must_use]
+    pub fn path(&self, endpoint: Endpoint) -> &str {
+        &self.paths[endpoint as usize]
     }
 
     /// The provider at its last good address; `None` if the name was never resolved.
@@ -130,7 +138,7 @@ mod tests {
         let target = Target::parse("https://api.example.com/v1/").unwrap();
         assert!(target.tls);
         assert_eq!(
-            (target.host.as_str(), target.port, target.path.as_str()),
+            (target.host.as_str(), target.port, target.path(Endpoint::Chat)),
             ("api.example.com", 443, "/v1/chat/completions")
         );
         assert!(target.peer().is_none());

@@ -37,6 +37,12 @@ pub fn read(body: &[u8], content_encoding: Option<&[u8]>) -> Option<Reported> {
     })
 }
 
+/// Reads a `usage` object that was found in a stream; `None` if it is not plausible.
+#[must_use]
+pub fn of_object(json: &[u8]) -> Option<Usage> {
+    serde_json::from_slice(json).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

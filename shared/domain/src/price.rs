@@ -22,6 +22,7 @@ mod model;
 mod overlay;
 mod picos;
 mod rates;
+mod streamed;
 mod table;
 mod text;
 mod tier;

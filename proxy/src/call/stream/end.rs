@@ -1,0 +1,127 @@
+//! How a stream ends, and what the caller is told of it.
+
+use crate::metrics::UpstreamResult;
+use bytes::Bytes;
+use domain::measured::CallEnd;
+use serde_json::json;
+use sse::Format;
+
+/// Why no more is read of a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StreamEnd {
+    /// The last event came, or the body ended.
+    Complete,
+    /// The caller disconnected, and what the provider said within the time for that was read.
+    CallerGone,
+    /// The provider broke off.
+    BrokeOff,
+    /// The provider was silent for `proxy.stream_idle_ms`.
+    IdleTimeout,
+    /// It took `proxy.stream_total_ms`.
+    TotalTimeout,
+    /// What was held for it was nearly used, and Cap refused more.
+    HoldExhausted,
+    /// The agent was frozen or the key revoked, and `proxy.stop_frozen_streams` is on.
+    Stopped,
+}
+
+impl StreamEnd {
+    /// The word of the audit trail.
+    #[must_use]
+    pub const fn call_end(self) -> CallEnd {
+        match self {
+            Self::Complete => CallEnd::Completed,
+            Self::CallerGone => CallEnd::CallerGone,
+            Self::BrokeOff => CallEnd::ProviderBrokeOff,
+            Self::IdleTimeout => CallEnd::IdleTimeout,
+            Self::TotalTimeout => CallEnd::TotalTimeout,
+            Self::HoldExhausted => CallEnd::HoldExhausted,
+            Self::Stopped => CallEnd::Stopped,
+        }
+    }
+
+    /// The provider's answer as metrics count it.
+    #[must_use]
+    pub const fn upstream_result(self) -> UpstreamResult {
+        match self {
+            Self::Complete | Self::CallerGone | Self::HoldExhausted | Self::Stopped => {
+                UpstreamResult::Success
+            }
+            Self::BrokeOff => UpstreamResult::Unreachable,
+            Self::IdleTimeout | Self::TotalTimeout => UpstreamResult::Timeout,
+        }
+    }
+
+    /// Code and message of the error event; `None` where nothing is wrong, or nobody there.
+    const fn error(self) -> Option<(&'static str, &'static str)> {
+        Some(match self {
+            Self::Complete | Self::CallerGone => return None,
+            Self::BrokeOff => (
+                "upstream_unreachable",
+                "The provider broke off its answer. What was charged is at least the estimate.",
+            ),
+            Self::IdleTimeout => (
+                "upstream_timeout",
+                "The provider was silent for too long. What was charged is at least the estimate.",
+            ),
+            Self::TotalTimeout => (
+                "upstream_timeout",
+                "The answer took longer than a stream may take. What was charged is at least the estimate.",
+            ),
+            Self::HoldExhausted => (
+                "hold_exhausted",
+                "The answer reached what is held for this call, and a limit allows no more. Set `max_completion_tokens`, or raise the limit.",
+            ),
+            Self::Stopped => (
+                "stream_stopped",
+                "The agent was frozen, or its key revoked, while the answer was streamed.",
+            ),
+        })
+    }
+
+    /// The event that tells the caller, in the form that OpenAI's SDKs raise as an error.
+    #[must_use]
+    pub fn event(self, format: Format) -> Option<Bytes> {
+        let (code, message) = self.error()?;
+        let error = json!({ "message": message, "type": "stream_error", "param": null, "code": code });
+        let data = match format {
+            Format::Chat => json!({ "error": error }),
+            Format::Responses => {
+                json!({ "type": "error", "code": code, "message": message, "param": null, "error": error })
+            }
+        };
+        Some(format!("event: error\ndata: {data}\n\n").into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_goes_wrong_is_told_with_a_code() {
+        for (end, code) in [
+            (StreamEnd::Complete, None),
+            (StreamEnd::CallerGone, None),
+            (StreamEnd::BrokeOff, Some("upstream_unreachable")),
+            (StreamEnd::IdleTimeout, Some("upstream_timeout")),
+            (StreamEnd::TotalTimeout, Some("upstream_timeout")),
+            (StreamEnd::HoldExhausted, Some("hold_exhausted")),
+            (StreamEnd::Stopped, Some("stream_stopped")),
+        ] {
+            for format in [Format::Chat, Format::Responses] {
+                let event = end
+                    .event(format)
+                    .map(|event| String::from_utf8(event.to_vec()).unwrap());
+                let data = event.as_deref().map(|event| {
+                    let data = event.strip_prefix("event: error\ndata: ").unwrap();
+                    serde_json::from_str::<serde_json::Value>(data.strip_suffix("\n\n").unwrap()).unwrap()
+                });
+                assert_eq!(
+                    data.as_ref().and_then(|data| data["error"]["code"].as_str()),
+                    code
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Passes the pieces of a stream from its reader to its writer, one at a time: while the caller has not taken a piece, no
+//! other one is read. So at most one read of the provider waits for a slow caller.
+
+use bytes::Bytes;
+use std::sync::Arc;
+use tokio::sync::Semaphore;
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+
+/// The end of the reader.
+#[derive(Debug)]
+pub struct Giver {
+    sender: Sender<Vec<Bytes>>,
+    /// One permit: the last piece was written.
+    written: Arc<Semaphore>,
+    is_ready: bool,
+}
+
+/// The end of the writer. Dropped, it says that the caller is gone.
+#[derive(Debug)]
+pub struct Taker {
+    receiver: Receiver<Vec<Bytes>>,
+    written: Arc<Semaphore>,
+    is_writing: bool,
+}
+
+/// The caller is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Gone;
+
+/// Both ends.
+#[must_use]
+pub fn pair() -> (Giver, Taker) {
+    let (sender, receiver) = channel(1);
+    let written = Arc::new(Semaphore::new(1));
+    let giver = Giver {
+        sender,
+        written: Arc::clone(&written),
+        is_ready: false,
+    };
+    let taker = Taker {
+        receiver,
+        written,
+        is_writing: false,
+    };
+    (giver, taker)
+}
+
+impl Giver {
+    /// Waits until the last pieces were written.
+    ///
+    /// # Errors
+    /// [`Gone`].
+    pub async fn ready(&mut self) -> Result<(), Gone> {
+        if !self.is_ready {
+            self.written.acquire().await.map_err(|_closed| Gone)?.forget();
+            self.is_ready = true;
+        }
+        Ok(())
+    }
+
+    /// Gives pieces to the writer, once it is ready for them.
+    ///
+    /// # Errors
+    /// [`Gone`].
+    pub async fn give(&mut self, pieces: Vec<Bytes>) -> Result<(), Gone> {
+        self.ready().await?;
+        self.is_ready = false;
+        self.sender.send(pieces).await.map_err(|_closed| Gone)
+    }
+
+    /// Waits until the caller is gone.
+    pub async fn gone(&self) {
+        self.sender.closed().await;
+    }
+}
+
+impl Taker {
+    /// Waits for the next pieces; those before were written. `None` when there are no more.
+    pub async fn next(&mut self) -> Option<Vec<Bytes>> {
+        if std::mem::take(&mut self.is_writing) {
+            self.written.add_permits(1);
+        }
+        let pieces = self.receiver.recv().await;
+        self.is_writing = pieces.is_some();
+        pieces
+    }
+}
+
+impl Drop for Taker {
+    fn drop(&mut self) {
+        self.written.close();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::FutureExt as _;
+
+    fn piece(text: &'static str) -> Vec<Bytes> {
+        vec![Bytes::from_static(text.as_bytes())]
+    }
+
+    #[tokio::test]
+    async fn a_piece_is_given_when_the_one_before_was_written() {
+        let (mut giver, mut taker) = pair();
+        giver.give(piece("a")).await.unwrap();
+        assert!(giver.ready().now_or_never().is_none());
+        assert_eq!(taker.next().await, Some(piece("a")));
+        assert!(giver.ready().now_or_never().is_none(), "it is being written");
+        assert!(taker.next().now_or_never().is_none());
+        assert_eq!(giver.ready().now_or_never(), Some(Ok(())));
+        giver.give(piece("b")).await.unwrap();
+        drop(giver);
+        assert_eq!(taker.next().await, Some(piece("b")));
+        assert_eq!(taker.next().await, None);
+    }
+
+    #[tokio::test]
+    async fn a_caller_who_is_gone_is_noticed_everywhere() {
+        let (mut giver, taker) = pair();
+        giver.give(piece("a")).await.unwrap();
+        assert!(giver.gone().now_or_never().is_none());
+        drop(taker);
+        giver.gone().await;
+        assert_eq!(giver.ready().await, Err(Gone));
+        assert_eq!(giver.give(piece("b")).await, Err(Gone));
+    }
+}

@@ -1,0 +1,238 @@
+//! Reads the provider's stream and gives the writer what may pass, within three deadlines. A caller who disconnects does
+//! not end the reading: what the provider bills is in the last event. It is awaited within `proxy.stream_drain_ms` and
+//! [`DRAINED_BYTES_MAX`].
+
+use super::end::StreamEnd;
+use super::handoff::Giver;
+use crate::upstream::AnswerStream;
+use bytes::Bytes;
+use http::StatusCode;
+use sse::{Filter, Format};
+use std::pin::{Pin, pin};
+use std::time::Duration;
+use tokio::time::{Instant, Sleep, sleep_until, timeout_at};
+
+/// Bytes that are read at most of a stream whose caller is gone.
+pub const DRAINED_BYTES_MAX: usize = 16 << 20;
+/// How long the usage is awaited behind the last event.
+const USAGE_BEHIND_END: Duration = Duration::from_secs(2);
+/// How long, and how many bytes, a provider may go on behind the last event. It should end the body at once.
+const TAIL: Duration = Duration::from_secs(2);
+const TAIL_BYTES_MAX: usize = 64 << 10;
+
+/// Deadlines of a stream whose head was received.
+#[derive(Debug, Clone, Copy)]
+pub struct StreamLimits {
+    /// `proxy.stream_idle_ms`
+    pub idle: Duration,
+    /// `proxy.stream_total_ms`
+    pub total: Duration,
+    /// `proxy.stream_drain_ms`
+    pub drain: Duration,
+}
+
+/// What is left for a stream whose caller is gone.
+#[derive(Debug)]
+struct Draining {
+    until: Instant,
+    bytes: usize,
+}
+
+impl Draining {
+    fn within(time: Duration) -> Self {
+        Self {
+            until: Instant::now() + time,
+            bytes: DRAINED_BYTES_MAX,
+        }
+    }
+}
+
+/// The reader of one stream.
+pub struct Reader {
+    stream: AnswerStream,
+    filter: Filter,
+    giver: Giver,
+    limits: StreamLimits,
+    /// When the request was sent.
+    began: Instant,
+    /// Since when the provider is waited for.
+    last: Instant,
+    /// When the last event came.
+    at_end_since: Option<Instant>,
+    draining: Option<Draining>,
+    /// Fires at some deadline, or before it: it is set again only when it fires.
+    timer: Pin<Box<Sleep>>,
+}
+
+impl Reader {
+    /// Creates a reader of a stream whose request was sent when it `began`.
+    #[must_use]
+    pub fn new(
+        stream: AnswerStream,
+        filter: Filter,
+        giver: Giver,
+        limits: StreamLimits,
+        began: Instant,
+    ) -> Self {
+        let now = Instant::now();
+        let first = (began + limits.total).min(now + limits.idle);
+        Self {
+            stream,
+            filter,
+            giver,
+            limits,
+            began,
+            last: now,
+            at_end_since: None,
+            draining: None,
+            timer: Box::pin(sleep_until(first)),
+        }
+    }
+
+    /// The provider's status.
+    #[must_use]
+    pub const fn status(&self) -> StatusCode {
+        self.stream.status
+    }
+
+    /// What the events said so far.
+    #[must_use]
+    pub const fn filter(&self) -> &Filter {
+        &self.filter
+    }
+
+    /// Reads and gives one piece. `Some` when the stream ended: the last event is held until
+    /// [`finish`](Self::finish).
+    pub async fn step(&mut self) -> Option<StreamEnd> {
+        // Nothing more is read while the caller has not taken what came before.
+        if self.draining.is_none() && self.giver.ready().await.is_err() {
+            self.drain();
+        }
+        self.last = Instant::now();
+        let piece = match self.piece().await {
+            Ok(Some(piece)) => piece,
+            Ok(None) => return Some(self.ended(StreamEnd::Complete)),
+            Err(end) => return Some(self.ended(end)),
+        };
+        let mut out = Vec::new();
+        self.filter.push(&piece, &mut out);
+        match &mut self.draining {
+            None if out.is_empty() => {}
+            None => {
+                if self.giver.give(out).await.is_err() {
+                    self.drain();
+                }
+            }
+            Some(draining) => draining.bytes = draining.bytes.saturating_sub(piece.len()),
+        }
+        self.is_over().then(|| self.ended(StreamEnd::Complete))
+    }
+
+    /// Whether no more need be read.
+    fn is_over(&mut self) -> bool {
+        if self.filter.is_at_end() && self.at_end_since.is_none() {
+            self.at_end_since = Some(Instant::now());
+        }
+        let has_all = self.filter.is_at_end() && (self.filter.usage().is_some() || self.filter.is_full());
+        has_all || self.draining.as_ref().is_some_and(|draining| draining.bytes == 0)
+    }
+
+    /// The end of a stream, which for one whose caller is gone is always the same.
+    const fn ended(&self, end: StreamEnd) -> StreamEnd {
+        match self.draining {
+            Some(_) => StreamEnd::CallerGone,
+            None => end,
+        }
+    }
+
+    fn drain(&mut self) {
+        self.draining = Some(Draining::within(self.limits.drain));
+    }
+
+    /// Reads the next piece; `None` at the end of the body.
+    async fn piece(&mut self) -> Result<Option<Bytes>, StreamEnd> {
+        let (mut until, mut end) = self.deadline();
+        if until < self.timer.deadline() {
+            self.timer.as_mut().reset(until);
+        }
+        let watches = self.draining.is_none();
+        let mut draining = None;
+        // The read is never dropped and begun anew: what it has got already would be lost.
+        let mut read = pin!(self.stream.next());
+        let result = loop {
+            tokio::select! {
+                biased;
+                piece = &mut read => break piece.map_err(|_failure| StreamEnd::BrokeOff),
+                () = self.giver.gone(), if watches && draining.is_none() => {
+                    let drained = draining.insert(Draining::within(self.limits.drain));
+                    if drained.until < until {
+                        (until, end) = (drained.until, StreamEnd::CallerGone);
+                        self.timer.as_mut().reset(until);
+                    }
+                }
+                () = &mut self.timer => match Instant::now() < until {
+                    true => self.timer.as_mut().reset(until),
+                    false => break Err(end),
+                },
+            }
+        };
+        if draining.is_some() {
+            self.draining = draining;
+        }
+        result
+    }
+
+    /// When reading ends at the latest, and how the stream ends then.
+    fn deadline(&self) -> (Instant, StreamEnd) {
+        let total = (self.began + self.limits.total, StreamEnd::TotalTimeout);
+        let idle = (self.last + self.limits.idle, StreamEnd::IdleTimeout);
+        let usage = self
+            .at_end_since
+            .map(|since| (since + USAGE_BEHIND_END, StreamEnd::Complete));
+        let drained = self
+            .draining
+            .as_ref()
+            .map(|draining| (draining.until, StreamEnd::CallerGone));
+        let soonest = [Some(total), Some(idle), usage, drained].into_iter().flatten();
+        soonest.min_by_key(|(at, _)| *at).unwrap_or(total)
+    }
+
+    /// Gives the caller the end of a stream that is settled: what was held, what went wrong, and `comment`. Then reads
+    /// the end of the provider's body, so that its connection can be used again.
+    pub async fn finish(mut self, end: StreamEnd, format: Format, comment: Option<Bytes>) {
+        if self.draining.is_none() {
+            let mut out = self.filter.release();
+            if let Some(event) = end.event(format) {
+                if !self.filter.is_between_events() {
+                    out.push(Bytes::from_static(b"\n\n"));
+                }
+                out.push(event);
+            }
+            out.extend(comment);
+            if !out.is_empty() && self.giver.give(out).await.is_err() {
+                self.drain();
+            }
+        }
+        if end == StreamEnd::Complete || self.filter.is_at_end() {
+            self.pass_tail().await;
+            drop(self.giver);
+            self.stream.keep().await;
+        }
+    }
+
+    async fn pass_tail(&mut self) {
+        let until = Instant::now() + TAIL;
+        let mut left = TAIL_BYTES_MAX;
+        loop {
+            let read = timeout_at(until, pin!(self.stream.next())).await;
+            let Ok(Ok(Some(piece))) = read else { return };
+            if piece.len() > left {
+                return;
+            }
+            left -= piece.len();
+            if self.draining.is_none() && self.giver.give(vec![piece]).await.is_err() {
+                self.drain();
+            }
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Writes an answer that is a stream of events: its head at once, then each piece when it comes. The provider's side is
+//! read in the same task, and goes on in one of its own when the caller is gone.
+
+use super::head_limited::HeadLimited;
+use super::write::{ReplyWriter, head_of};
+use crate::call::stream::RunningStream;
+use crate::call::stream::handoff::Taker;
+use crate::reply::Reply;
+use bytes::{Bytes, BytesMut};
+use futures::future::{Either, select};
+use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
+use http::{HeaderValue, Version};
+use pingora::ErrorType::WriteTimedout;
+use pingora::protocols::http::ServerSession;
+use pingora::{Error, Result};
+use std::pin::pin;
+use std::time::Duration;
+use tokio::time::timeout;
+
+impl ReplyWriter {
+    /// Writes a head and a stream. The connection is kept if the caller took all of it.
+    ///
+    /// # Errors
+    /// The caller disconnected, or did not take a piece within `proxy.client_timeout_ms`. The stream goes on without
+    /// him.
+    pub(super) async fn write_stream(
+        &self,
+        session: &mut ServerSession,
+        mut head: Reply,
+        stream: RunningStream,
+    ) -> Result<()> {
+        self.set_keepalive(session);
+        head.headers.remove(CONTENT_LENGTH);
+        if session.req_header().version == Version::HTTP_11 {
+            head.headers
+                .insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
+        }
+        if let Some(head) = HeadLimited::head_of(session) {
+            head.flush_next_write();
+        }
+        let head = head_of(head.status, head.headers);
+        let RunningStream { reader, pieces } = stream;
+        let writing = pin!(async {
+            in_time(self.timeout, session.write_response_header(head)).await?;
+            write_pieces(session, pieces, self.timeout).await
+        });
+        // Polled first: the reader gives the next piece when the last one was written.
+        match select(writing, reader).await {
+            Either::Left((written, _reader)) => written,
+            Either::Right((_done, writing)) => writing.await,
+        }
+    }
+}
+
+async fn write_pieces(session: &mut ServerSession, mut pieces: Taker, within: Duration) -> Result<()> {
+    while let Some(some) = next(session, &mut pieces).await? {
+        in_time(within, session.write_response_body(joined(some), false)).await?;
+    }
+    in_time(within, session.write_response_body(Bytes::new(), true)).await
+}
+
+/// Waits for the next pieces.
+///
+/// # Errors
+/// The caller disconnected, or sent something else meanwhile.
+async fn next(session: &mut ServerSession, pieces: &mut Taker) -> Result<Option<Vec<Bytes>>> {
+    tokio::select! {
+        biased;
+        pieces = pieces.next() => Ok(pieces),
+        gone = session.read_body_or_idle(true) => Err(gone.err().unwrap_or_else(|| Error::new_down(pingora::ErrorType::ConnectionClosed))),
+    }
+}
+
+fn joined(mut pieces: Vec<Bytes>) -> Bytes {
+    if pieces.len() == 1 {
+        return pieces.pop().unwrap_or_default();
+    }
+    let mut all = BytesMut::with_capacity(pieces.iter().map(Bytes::len).sum());
+    for piece in pieces {
+        all.extend_from_slice(&piece);
+    }
+    all.freeze()
+}
+
+async fn in_time(within: Duration, write: impl Future<Output = Result<()>>) -> Result<()> {
+    match timeout(within, pin!(write)).await {
+        Ok(written) => written,
+        Err(_elapsed) => Err(Error::new_down(WriteTimedout)),
+    }
+}

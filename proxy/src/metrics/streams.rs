@@ -1,0 +1,85 @@
+//! Streams: how many are open, how they end, and how soon they begin.
+
+use domain::measured::CallEnd;
+use prometheus::{Histogram, IntCounter, IntGauge, Result};
+use std::time::Duration;
+use telemetry::registrar::Registrar;
+
+/// Bucket bounds of the whole of a stream, in seconds, up to the default of `proxy.stream_total_ms`.
+const WHOLE: [f64; 10] = [0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 1800.0];
+/// Bucket bounds of the time to the first byte, in seconds.
+const FIRST_BYTE: [f64; 11] = [0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 100.0];
+/// Whether the provider reported the usage.
+const USAGE: [&str; 2] = ["missing", "reported"];
+
+/// Counters, histograms and the gauge of streams.
+#[derive(Debug, Clone)]
+pub struct StreamMetrics {
+    open: IntGauge,
+    ended: Vec<IntCounter>,
+    usage: Vec<IntCounter>,
+    whole: Histogram,
+    first_byte: Histogram,
+}
+
+/// Counts a stream as open until it is dropped.
+#[derive(Debug)]
+pub struct Open(IntGauge);
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+impl StreamMetrics {
+    pub(super) fn new(metrics: &Registrar) -> Result<Self> {
+        Ok(Self {
+            open: metrics.gauge(
+                "streams_open",
+                "Streams that are read from the provider, those whose caller is gone included.",
+            )?,
+            ended: metrics.counters(
+                "streams_total",
+                "Streams that ended, by how: completed, caller_gone, provider_broke_off, idle_timeout, total_timeout, hold_exhausted, stopped. The other ends are those of calls that are no stream.",
+                "end",
+                CallEnd::ALL.iter().map(|end| end.as_str()),
+            )?,
+            usage: metrics.counters(
+                "streams_usage_total",
+                "Streams that ended, by whether the provider reported their usage. Without it the estimate stays charged, or what was seen if that is more.",
+                "usage",
+                USAGE,
+            )?,
+            whole: metrics.histogram(
+                "stream_seconds",
+                "Time from the provider's request to the end of the stream.",
+                &WHOLE,
+            )?,
+            first_byte: metrics.histogram(
+                "stream_first_byte_seconds",
+                "Time from the provider's request to the first byte of the stream.",
+                &FIRST_BYTE,
+            )?,
+        })
+    }
+
+    /// Counts a stream that begins.
+    #[must_use]
+    pub fn opened(&self) -> Open {
+        self.open.inc();
+        Open(self.open.clone())
+    }
+
+    /// Records the first byte of a stream.
+    pub fn began(&self, after: Duration) {
+        self.first_byte.observe(after.as_secs_f64());
+    }
+
+    /// Records the end of a stream.
+    pub fn ended(&self, end: CallEnd, usage_reported: bool, took: Duration) {
+        self.ended[end as usize].inc();
+        self.usage[usize::from(usage_reported)].inc();
+        self.whole.observe(took.as_secs_f64());
+    }
+}
