@@ -62,10 +62,15 @@ refusals! {
     MissingModel = "missing_model", 400, "invalid_request_error";
     /// No `messages`.
     MissingMessages = "missing_messages", 400, "invalid_request_error";
+    /// No `input` (responses and embeddings).
+    MissingInput = "missing_input", 400, "invalid_request_error";
     /// `stream: true`.
     StreamNotSupported = "stream_not_supported", 400, "invalid_request_error";
     /// Neither `max_completion_tokens` nor `max_tokens`, where the operator requires one (`proxy.require_token_limit`).
     MissingTokenLimit = "missing_token_limit", 400, "invalid_request_error";
+    /// A field of a response that brings in, or starts, what the edge cannot see (`POST /v1/responses`): state and files
+    /// that the provider keeps, tools that it runs, work in the background.
+    UnsupportedField = "unsupported_field", 400, "invalid_request_error";
     /// The run id header is malformed.
     InvalidRunId = "invalid_run_id", 400, "invalid_request_error";
     /// Approved, but the provider could not be reached or broke off; the estimate stays charged.
@@ -76,7 +81,12 @@ refusals! {
 
 impl RefusalKind {
     /// Kinds that no operation of the OpenAPI document has.
-    pub const OF_NO_ROUTE: [Self; 2] = [Self::NotFound, Self::MethodNotAllowed];
+    pub const OF_NO_ROUTE: [Self; 4] = [
+        Self::NotFound,
+        Self::MethodNotAllowed,
+        Self::MissingInput,
+        Self::UnsupportedField,
+    ];
 }
 
 /// A refusal.

@@ -1,6 +1,6 @@
 //! Every way in which a request body can be refused, declared once: its code, its sentence and the parameter at fault.
 
-use super::{DEPTH_MAX, KEY_BYTES_MAX, KEYS_MAX, MODEL_BYTES_MAX, SERVICE_TIER_BYTES_MAX};
+use super::{DEPTH_MAX, INPUTS_MAX, KEY_BYTES_MAX, KEYS_MAX, MODEL_BYTES_MAX, SERVICE_TIER_BYTES_MAX};
 
 /// What a reading step returns.
 pub(super) type Scan<T = ()> = Result<T, BodyError>;
@@ -108,6 +108,14 @@ pub enum BodyError {
     /// `stream` is neither a boolean nor `null`.
     #[error("`stream` must be a boolean")]
     StreamNotBoolean,
+    /// `stream_options` is neither an object nor `null`, or has more or longer keys than an object of parameters.
+    #[error(
+        "`stream_options` must be an object with at most {KEYS_MAX} keys of at most {KEY_BYTES_MAX} bytes"
+    )]
+    BadStreamOptions,
+    /// `stream_options.include_usage` is neither a boolean nor `null`.
+    #[error("`stream_options.include_usage` must be a boolean")]
+    IncludeUsageNotBoolean,
     /// `model` is too long, or has a control character, at which some programs end a string.
     #[error("`model` must be at most {MODEL_BYTES_MAX} bytes long, without control characters")]
     BadModel,
@@ -125,33 +133,82 @@ pub enum BodyError {
         /// The largest value allowed.
         max: u64,
     },
-    /// Neither `max_completion_tokens` nor `max_tokens`, where one is required (`proxy.require_token_limit`).
+    /// No limit of the answer, where one is required (`proxy.require_token_limit`).
     #[error(
-        "`max_completion_tokens` or `max_tokens` is required here: without, an answer can cost more than is held for it"
+        "{} is required here: without, an answer can cost more than is held for it",
+        limits(key)
     )]
-    MissingTokenLimit,
+    MissingTokenLimit {
+        /// The key that limits the answer.
+        key: &'static str,
+    },
     /// `service_tier` is no string, too long, or has a control character.
     #[error(
         "`service_tier` must be a string of at most {SERVICE_TIER_BYTES_MAX} bytes, without control characters"
     )]
     BadServiceTier,
+    /// `input` is absent, `null`, empty or of another type.
+    #[error("`input` is required and must be a non-empty string or array")]
+    MissingInput,
+    /// An element of the `input` of a response that is no object.
+    #[error("`input[{index}]` must be an object")]
+    ItemNotObject {
+        /// Its place, counted from 0.
+        index: usize,
+    },
+    /// A value of another type than the one that can be read.
+    #[error("`{key}` must be {wanted}")]
+    WrongType {
+        /// The key.
+        key: &'static str,
+        /// The type, with its article.
+        wanted: &'static str,
+    },
+    /// Something whose cost the edge cannot see.
+    #[error("`{field}` is not supported: {why}")]
+    UnsupportedField {
+        /// Where it stands, such as `tools[0].type`; made of known names and numbers.
+        field: String,
+        /// Why its cost cannot be seen.
+        why: &'static str,
+    },
+    /// More inputs than an embeddings call can have.
+    #[error("`input` has more than {} elements", INPUTS_MAX)]
+    TooManyInputs,
+    /// An element of an embeddings `input` that is neither a text nor a token id nor an array of them, or is another
+    /// one than the first.
+    #[error("`input[{index}]` must be a string, a token id or an array of token ids, as all its elements")]
+    BadInput {
+        /// Its place, counted from 0.
+        index: usize,
+    },
+}
+
+/// The keys that limit an answer, for people: chat completions have an older one beside `key`.
+fn limits(key: &str) -> String {
+    match key {
+        "max_completion_tokens" => "`max_completion_tokens` or `max_tokens`".to_owned(),
+        key => format!("`{key}`"),
+    }
 }
 
 impl BodyError {
-    /// The `error.code` of the answer: `missing_model`, `missing_messages`, `stream_not_supported`,
-    /// `missing_token_limit`, and for all else `invalid_json`.
+    /// The `error.code` of the answer: `missing_model`, `missing_messages`, `missing_input`, `stream_not_supported`,
+    /// `missing_token_limit`, `unsupported_field`, and for all else `invalid_json`.
     #[must_use]
     pub const fn code(&self) -> &'static str {
         match self {
             Self::MissingModel => "missing_model",
             Self::MissingMessages => "missing_messages",
             Self::StreamNotSupported => "stream_not_supported",
-            Self::MissingTokenLimit => "missing_token_limit",
+            Self::MissingTokenLimit { .. } => "missing_token_limit",
+            Self::MissingInput => "missing_input",
+            Self::UnsupportedField { .. } => "unsupported_field",
             _ => "invalid_json",
         }
     }
 
-    /// The `error.param` of the answer: the top-level key at fault, when there is one.
+    /// The `error.param` of the answer: the key at fault, when there is one.
     #[must_use]
     pub fn param(&self) -> Option<&str> {
         match self {
@@ -159,8 +216,14 @@ impl BodyError {
             Self::MissingModel | Self::BadModel => Some("model"),
             Self::MissingMessages | Self::MessageNotObject { .. } => Some("messages"),
             Self::StreamNotSupported | Self::StreamNotBoolean => Some("stream"),
-            Self::BadCount { key, .. } => Some(key),
-            Self::MissingTokenLimit => Some("max_completion_tokens"),
+            Self::BadStreamOptions | Self::IncludeUsageNotBoolean => Some("stream_options"),
+            Self::BadCount { key, .. } | Self::WrongType { key, .. } | Self::MissingTokenLimit { key } => {
+                Some(key)
+            }
+            Self::UnsupportedField { field, .. } => Some(field),
+            Self::MissingInput | Self::ItemNotObject { .. } | Self::TooManyInputs | Self::BadInput { .. } => {
+                Some("input")
+            }
             Self::BadServiceTier => Some("service_tier"),
             Self::Empty
             | Self::NotUtf8 { .. }

@@ -1,16 +1,15 @@
-//! The top level of the body: which keys the gate reads, and what it makes of them.
+//! The top level of a chat-completions body: which keys the gate reads, and what it makes of them.
 
+use super::body::RequestBody;
+use super::common::{Common, count, has_audio};
 use super::error::{BodyError, Scan};
-use super::key::{folded, quotable};
+use super::keys::near;
 use super::prompt::Prompt;
 use super::scan::{Scanner, Value};
+use super::stream_options::{StreamOptions, UsageSplice};
 use super::text::Text;
-use super::{
-    COMPLETION_TOKENS_DEFAULT, COMPLETION_TOKENS_MAX, ChatBody, MODEL_BYTES_MAX, N_MAX,
-    SERVICE_TIER_BYTES_MAX,
-};
-use super::{KEY_BYTES_MAX, KEYS_MAX};
-use std::borrow::Cow;
+use super::{COMPLETION_TOKENS_DEFAULT, COMPLETION_TOKENS_MAX, N_MAX, Streaming};
+use crate::key::quotable;
 
 /// Keys whose value decides something; nothing that a careless parser could take for one of them is let through.
 const DECISIVE: &[&str] = &[
@@ -25,6 +24,8 @@ const DECISIVE: &[&str] = &[
     "audio",
     "web_search_options",
 ];
+/// Keys that decide something in a streamed call only.
+const DECISIVE_IN_STREAMS: &[&str] = &["stream_options"];
 
 /// What `prediction` holds.
 #[derive(Debug, Clone, Copy, Default)]
@@ -34,18 +35,17 @@ struct Predicted {
 }
 
 /// The top level, as far as parsed.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Fields<'a> {
-    /// The keys so far, unescaped.
-    keys: Vec<Cow<'a, str>>,
-    /// First ambiguity of the keys.
-    ambiguous: Option<BodyError>,
-    model: Option<Value<'a>>,
-    stream: Option<Value<'a>>,
+    common: Common<'a>,
+    /// Where the first member may start.
+    first: usize,
+    stream_options: Option<StreamOptions>,
+    /// The first key that comes close to one of [`DECISIVE_IN_STREAMS`].
+    near_in_streams: Option<BodyError>,
     n: Option<Value<'a>>,
     max_completion_tokens: Option<Value<'a>>,
     max_tokens: Option<Value<'a>>,
-    service_tier: Option<Value<'a>>,
     /// Elements of `messages`.
     messages: usize,
     /// The first element of `messages` that is no object.
@@ -58,18 +58,38 @@ pub(super) struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
+    /// Nothing read yet of the object that starts at `start`.
+    pub(super) fn new(start: usize) -> Self {
+        Self {
+            common: Common::new(DECISIVE),
+            first: start + 1,
+            stream_options: None,
+            near_in_streams: None,
+            n: None,
+            max_completion_tokens: None,
+            max_tokens: None,
+            messages: 0,
+            odd_message: None,
+            prompt: Prompt::default(),
+            predicted: Predicted::default(),
+            audio_output: false,
+            web_search: false,
+        }
+    }
+
     /// Reads one member of the body.
     pub(super) fn read(&mut self, scanner: &mut Scanner<'a>, key: Text<'a>) -> Scan {
         let name = key.decode()?;
         match &*name {
-            "model" => self.model = Some(scanner.value()?),
-            "stream" => self.stream = Some(scanner.value()?),
+            "model" => self.common.model = Some(scanner.value()?),
+            "stream" => self.common.stream = Some(scanner.value()?),
+            "stream_options" => self.stream_options = Some(StreamOptions::read(scanner)?),
             "n" => self.n = Some(scanner.value()?),
             "max_completion_tokens" => self.max_completion_tokens = Some(scanner.value()?),
             "max_tokens" => self.max_tokens = Some(scanner.value()?),
-            "service_tier" => self.service_tier = Some(scanner.value()?),
+            "service_tier" => self.common.service_tier = Some(scanner.value()?),
             "messages" => self.read_messages(scanner)?,
-            "modalities" => self.read_modalities(scanner)?,
+            "modalities" => self.audio_output |= has_audio(scanner)?,
             "audio" => self.audio_output |= !matches!(scanner.value()?, Value::Null),
             "web_search_options" => {
                 // The location in it is shown to the model.
@@ -81,30 +101,27 @@ impl<'a> Fields<'a> {
             "prediction" => self.read_prediction(scanner)?,
             name if is_free(name) => scanner.skip()?,
             // A parameter from after this list was written may carry text.
-            _ => self.prompt.member(scanner, key)?,
+            _ => {
+                self.remember_near(&name);
+                self.prompt.member(scanner, key)?;
+            }
         }
-        self.remember(name);
+        self.common.keys.remember(name);
         Ok(())
     }
 
     /// What the gate needs to know, or the first refusal in the documented order.
-    pub(super) fn judge(self) -> Scan<ChatBody<'a>> {
-        if let Some(error) = self.ambiguous {
-            return Err(error);
-        }
-        let model = match self.model {
-            Some(Value::Text(text)) if text.bytes > 0 => text,
-            _ => return Err(BodyError::MissingModel),
-        };
+    pub(super) fn judge(mut self, streaming: Streaming) -> Scan<RequestBody<'a>> {
+        self.common.check_model()?;
         if self.messages == 0 {
             return Err(BodyError::MissingMessages);
         }
-        match self.stream {
-            None | Some(Value::Null | Value::Bool(false)) => {}
-            Some(Value::Bool(true)) => return Err(BodyError::StreamNotSupported),
-            Some(_) => return Err(BodyError::StreamNotBoolean),
+        let stream = self.common.stream()?;
+        if stream && streaming == Streaming::Refused {
+            return Err(BodyError::StreamNotSupported);
         }
-        let model = text_of(model, MODEL_BYTES_MAX)?.ok_or(BodyError::BadModel)?;
+        let splice = if stream { self.judge_options()? } else { None };
+        let model = self.common.model()?;
         if let Some(index) = self.odd_message {
             return Err(BodyError::MessageNotObject { index });
         }
@@ -115,30 +132,31 @@ impl<'a> Fields<'a> {
             COMPLETION_TOKENS_MAX,
         )?;
         let older = count("max_tokens", self.max_tokens, COMPLETION_TOKENS_MAX)?;
-        let service_tier = match self.service_tier {
-            None | Some(Value::Null) => None,
-            Some(Value::Text(text)) => {
-                Some(text_of(text, SERVICE_TIER_BYTES_MAX)?.ok_or(BodyError::BadServiceTier)?)
-            }
-            Some(_) => return Err(BodyError::BadServiceTier),
-        };
-        Ok(ChatBody {
-            model,
-            service_tier,
-            prompt_bytes: self.prompt.bytes as u64,
-            framed: self.prompt.framed as u64,
-            content_parts: self.prompt.parts as u64,
+        Ok(RequestBody {
+            service_tier: self.common.service_tier()?,
+            stream,
             predicted_bytes: self.predicted.bytes as u64,
             predicted_parts: self.predicted.parts as u64,
-            image_parts: self.prompt.images as u64,
-            audio_parts: self.prompt.audios as u64,
-            file_parts: self.prompt.files as u64,
             completion_tokens: newer.or(older).unwrap_or(COMPLETION_TOKENS_DEFAULT),
             unlimited: newer.or(older).is_none(),
             n: n.unwrap_or(1),
             audio_output: self.audio_output,
             web_search: self.web_search,
+            limit_key: "max_completion_tokens",
+            splice,
+            ..RequestBody::of_prompt(model, &self.prompt)
         })
+    }
+
+    /// The change that makes a streamed call report its usage.
+    fn judge_options(&mut self) -> Scan<Option<UsageSplice>> {
+        if let Some(error) = self.near_in_streams.take() {
+            return Err(error);
+        }
+        let options = self.stream_options.take();
+        options
+            .unwrap_or_else(|| StreamOptions::absent(self.first))
+            .judge()
     }
 
     /// Reads the value of `messages`; one that is no array leaves the count at 0.
@@ -167,39 +185,14 @@ impl<'a> Fields<'a> {
         Ok(())
     }
 
-    /// Parses `modalities`: an array of strings. A lone string is accepted as one.
-    fn read_modalities(&mut self, scanner: &mut Scanner<'a>) -> Scan {
-        let mut element = |scanner: &mut Scanner<'a>| {
-            if let Value::Text(text) = scanner.value()? {
-                self.audio_output |= text.decode()? == "audio";
-            }
-            Ok(())
-        };
-        if scanner.peek() == Some(b'[') {
-            scanner.array(element)
-        } else {
-            element(scanner)
-        }
-    }
-
-    /// Records a top-level key and its ambiguity.
-    fn remember(&mut self, name: Cow<'a, str>) {
-        if self.ambiguous.is_some() {
-            return;
-        }
-        self.ambiguous = if name.len() > KEY_BYTES_MAX {
-            Some(BodyError::KeyTooLong { key: quotable(&name) })
-        } else if self.keys.contains(&name) {
-            Some(BodyError::DuplicateKey { key: quotable(&name) })
-        } else if self.keys.len() == KEYS_MAX {
-            Some(BodyError::TooManyKeys)
-        } else {
-            near(&name).map(|wanted| BodyError::NearKey {
-                key: quotable(&name),
+    /// Records a key that would be ambiguous in a streamed call.
+    fn remember_near(&mut self, name: &str) {
+        if self.near_in_streams.is_none() {
+            self.near_in_streams = near(name, DECISIVE_IN_STREAMS).map(|wanted| BodyError::NearKey {
+                key: quotable(name),
                 wanted,
-            })
-        };
-        self.keys.push(name);
+            });
+        }
     }
 }
 
@@ -220,49 +213,10 @@ fn is_free(name: &str) -> bool {
             | "seed"
             | "stop"
             | "store"
-            | "stream_options"
             | "temperature"
             | "top_logprobs"
             | "top_p"
             | "user"
             | "verbosity"
     )
-}
-
-/// The decisive key that `name` is not, but could be taken for: by a parser that is blind to case, or one that also
-/// takes `maxTokens` or `max-tokens` for `max_tokens`, as Protocol Buffers and some Java libraries do.
-fn near(name: &str) -> Option<&'static str> {
-    let folded = folded(Cow::Borrowed(name));
-    let alike = DECISIVE.iter().find(|key| letters(key).eq(letters(&folded)));
-    alike.copied().filter(|key| *key != name)
-}
-
-/// A key without what separates its words.
-fn letters(key: &str) -> impl Iterator<Item = u8> {
-    key.bytes().filter(|byte| !matches!(byte, b'_' | b'-'))
-}
-
-/// The unescaped text, unless it is longer than `bytes_max` or has a control character.
-fn text_of(text: Text<'_>, bytes_max: usize) -> Scan<Option<Cow<'_, str>>> {
-    if text.bytes > bytes_max {
-        return Ok(None);
-    }
-    let decoded = text.decode()?;
-    Ok(if decoded.contains(char::is_control) {
-        None
-    } else {
-        Some(decoded)
-    })
-}
-
-/// Parses an integer from 1 to `max`; `null` is absent. Only digits are accepted: parsers disagree about `1.0`, `1e0`
-/// and `-0`.
-fn count(key: &'static str, value: Option<Value<'_>>, max: u64) -> Scan<Option<u64>> {
-    let number = match value {
-        None | Some(Value::Null) => return Ok(None),
-        Some(Value::Number(number)) => number.parse::<u64>().ok(),
-        Some(_) => None,
-    };
-    let in_range = number.filter(|number| (1..=max).contains(number));
-    in_range.map(Some).ok_or(BodyError::BadCount { key, max })
 }

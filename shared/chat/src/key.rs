@@ -31,6 +31,11 @@ pub(super) fn folded(key: Cow<'_, str>) -> Cow<'_, str> {
     Cow::Owned(folded)
 }
 
+/// A key without what separates its words.
+pub(super) fn letters(key: &str) -> impl Iterator<Item = u8> {
+    key.bytes().filter(|byte| !matches!(byte, b'_' | b'-'))
+}
+
 /// The key for an error message: shortened, control characters replaced.
 pub(super) fn quotable(key: &str) -> String {
     let mut chars = key.chars();

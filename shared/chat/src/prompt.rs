@@ -8,6 +8,7 @@
 //! All of several equal keys count, and keys count like those that they fold to (`key::folded`): whichever of them
 //! another parser reads, it is in the sum. So an odd body can only become dearer.
 
+pub(super) mod media;
 mod part;
 
 use super::error::Scan;
@@ -17,7 +18,7 @@ use super::text::Text;
 use part::Part;
 
 /// Values of `role`; they are not billed as text.
-const ROLES: &[&str] = &["user", "assistant", "system", "developer", "tool", "function"];
+pub(super) const ROLES: &[&str] = &["user", "assistant", "system", "developer", "tool", "function"];
 /// Values of `tool_choice` and the older `function_call`.
 const CHOICES: &[&str] = &["auto", "none", "required"];
 /// Values of the `type` of a tool call.
@@ -94,7 +95,7 @@ impl Prompt {
     }
 
     /// Reads a value that is free when it is one of `free`, or `null`.
-    fn word(&mut self, scanner: &mut Scanner<'_>, free: &[&str]) -> Scan {
+    pub(super) fn word(&mut self, scanner: &mut Scanner<'_>, free: &[&str]) -> Scan {
         let start = scanner.at();
         match scanner.value()? {
             Value::Null => {}
@@ -174,7 +175,7 @@ impl Prompt {
 
     /// Parses an object whose members are parsed by `member`, which receives their key raw and folded. Any other value
     /// counts.
-    fn fields(
+    pub(super) fn fields(
         &mut self,
         scanner: &mut Scanner<'_>,
         member: impl Fn(&mut Self, &mut Scanner<'_>, Text<'_>, &str) -> Scan,

@@ -1,11 +1,14 @@
-//! Tests of the body parser: what it refuses, what it counts, and that it agrees with `serde_json`.
+//! Tests of the body parsers: what they refuse, what they count, and that they agree with `serde_json`.
 
+mod embeddings;
 mod generated;
 mod grammar;
 mod properties;
 mod reference;
 mod refusals;
+mod responses;
 mod sizes;
+mod streams;
 
 use super::parse;
 

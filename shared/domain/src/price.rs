@@ -38,7 +38,7 @@ pub use overlay::PriceOverlay;
 pub use picos::{CallPrice, TokenPrice};
 pub use rates::{Published, Rates};
 pub use table::PriceTable;
-pub use usage::Usage;
+pub use usage::{EmbeddingsUsage, ResponsesUsage, Usage};
 
 /// The table of `config/prices.toml`, compiled in: what serves when there is no file.
 pub const DEFAULT_PRICES: &str = include_str!("../../../config/prices.toml");

@@ -1,12 +1,10 @@
 //! One part of a message's content: text, or an image, audio or file, which counts as one part whatever its bytes.
 
 use super::Prompt;
+use super::media::Media;
 use crate::error::Scan;
 use crate::key::folded;
 use crate::scan::{Scanner, Value};
-
-/// Members of a media object that hold its payload or say how to read it.
-const PAYLOADS: &[&str] = &["url", "data", "file_data", "file_id", "detail", "format"];
 
 /// Type of a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,17 +15,6 @@ enum Kind {
     File,
     /// Unknown, or more than one `type`: all its bytes count.
     Unknown,
-}
-
-/// The members of one name (`image_url`, `input_audio` or `file`) in a part.
-#[derive(Debug, Clone, Copy, Default)]
-struct Media {
-    /// How many there are.
-    count: usize,
-    /// The bytes that they take in the body.
-    whole: usize,
-    /// Of these, what counts beside the payload, such as a file name.
-    beside: usize,
 }
 
 /// A part, read.
@@ -90,36 +77,5 @@ impl Part {
         };
         self.kind = Some(if self.kind.is_none() { kind } else { Kind::Unknown });
         Ok(())
-    }
-}
-
-impl Media {
-    /// Reads the value of a media member: an object with the payload, or the payload itself.
-    fn read(&mut self, scanner: &mut Scanner<'_>) -> Scan {
-        let start = scanner.at();
-        let mut beside = Prompt::default();
-        match scanner.peek() {
-            Some(b'"') => scanner.skip()?,
-            Some(b'{') => scanner.object(|scanner, key| match &*folded(key.decode()?) {
-                name if PAYLOADS.contains(&name) => free_string(&mut beside, scanner),
-                "filename" => beside.text(scanner),
-                _ => beside.member(scanner, key),
-            })?,
-            Some(b'n') => return scanner.skip(),
-            _ => beside.json(scanner)?,
-        }
-        self.count += 1;
-        self.whole += scanner.at() - start;
-        self.beside += beside.bytes;
-        Ok(())
-    }
-}
-
-/// Parses a value that is free if it is a string, as payloads are.
-fn free_string(prompt: &mut Prompt, scanner: &mut Scanner<'_>) -> Scan {
-    if scanner.peek() == Some(b'"') {
-        scanner.skip()
-    } else {
-        prompt.json(scanner)
     }
 }

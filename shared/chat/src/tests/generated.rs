@@ -221,7 +221,7 @@ fn part() -> impl Strategy<Value = Value> {
 }
 
 /// A string that means something somewhere, or any other.
-fn word() -> impl Strategy<Value = Value> {
+pub(super) fn word() -> impl Strategy<Value = Value> {
     let known = vec![
         "user",
         "assistant",
@@ -243,7 +243,7 @@ fn word() -> impl Strategy<Value = Value> {
 }
 
 /// Any value.
-fn junk() -> impl Strategy<Value = Value> {
+pub(super) fn junk() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
         any::<bool>().prop_map(Value::from),
@@ -259,15 +259,18 @@ fn junk() -> impl Strategy<Value = Value> {
     })
 }
 
-fn word_or_junk() -> impl Strategy<Value = Value> {
+pub(super) fn word_or_junk() -> impl Strategy<Value = Value> {
     prop_oneof![2 => word(), 1 => junk()]
 }
 
-fn members(keys: Vec<&'static str>, value: impl Strategy<Value = Value>) -> impl Strategy<Value = Value> {
+pub(super) fn members(
+    keys: Vec<&'static str>,
+    value: impl Strategy<Value = Value>,
+) -> impl Strategy<Value = Value> {
     object((select(keys), value))
 }
 
-fn object(member: impl Strategy<Value = (&'static str, Value)>) -> impl Strategy<Value = Value> {
+pub(super) fn object(member: impl Strategy<Value = (&'static str, Value)>) -> impl Strategy<Value = Value> {
     prop::collection::vec(member, 0..5).prop_map(|members| {
         members
             .into_iter()

@@ -1,6 +1,6 @@
 //! What holds for every body: agreement with a slow reading, with `serde_json`, and no panic.
 
-use super::super::{BodyError, ChatBody, parse};
+use super::super::{BodyError, RequestBody, parse};
 use super::generated::{Spelling, body, spelling};
 use super::reference::Reference;
 use proptest::prelude::*;
@@ -52,7 +52,7 @@ const BENT: &[&[u8]] = &[
 ];
 
 /// The body as `serde_json` reads it must say what `parse` says.
-fn agrees(read: &ChatBody<'_>, value: &Value) -> Result<(), TestCaseError> {
+fn agrees(read: &RequestBody<'_>, value: &Value) -> Result<(), TestCaseError> {
     let number = |key: &str| value.get(key).and_then(Value::as_u64);
     let absent = |key: &str| value.get(key).is_none_or(Value::is_null);
     prop_assert_eq!(Some(&*read.model), value["model"].as_str());
@@ -89,7 +89,7 @@ fn is_grammar(error: &BodyError) -> bool {
 }
 
 /// Applies edits to the bytes: each removes, replaces or inserts something.
-fn mutated(mut bytes: Vec<u8>, edits: &[(Index, usize, Index)]) -> Vec<u8> {
+pub(super) fn mutated(mut bytes: Vec<u8>, edits: &[(Index, usize, Index)]) -> Vec<u8> {
     for (place, removed, inserted) in edits {
         let start = place.index(bytes.len() + 1);
         let end = (start + removed).min(bytes.len());
@@ -103,7 +103,7 @@ fn mutated(mut bytes: Vec<u8>, edits: &[(Index, usize, Index)]) -> Vec<u8> {
     bytes
 }
 
-fn edits() -> impl Strategy<Value = Vec<(Index, usize, Index)>> {
+pub(super) fn edits() -> impl Strategy<Value = Vec<(Index, usize, Index)>> {
     prop::collection::vec((any::<Index>(), 0..4_usize, any::<Index>()), 1..4)
 }
 

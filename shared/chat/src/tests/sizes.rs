@@ -1,11 +1,11 @@
 //! What is read from good bodies, with sizes counted by hand.
 
-use super::super::{COMPLETION_TOKENS_DEFAULT, ChatBody, parse};
+use super::super::{COMPLETION_TOKENS_DEFAULT, RequestBody, parse};
 use super::with;
 use std::borrow::Cow;
 
 #[track_caller]
-fn read(body: &str) -> ChatBody<'_> {
+fn read(body: &str) -> RequestBody<'_> {
     parse(body.as_bytes()).expect(body)
 }
 
@@ -25,10 +25,12 @@ fn message(members: &str) -> [u64; 4] {
 #[test]
 fn the_plain_call() {
     let body = with("");
-    let expected = ChatBody {
+    let expected = RequestBody {
         model: "m".into(),
         service_tier: None,
+        stream: false,
         prompt_bytes: 2,
+        token_ids: 0,
         framed: 1,
         content_parts: 0,
         predicted_bytes: 0,
@@ -41,6 +43,8 @@ fn the_plain_call() {
         n: 1,
         audio_output: false,
         web_search: false,
+        limit_key: "max_completion_tokens",
+        splice: None,
     };
     assert_eq!(read(&body), expected);
     let nulls = [

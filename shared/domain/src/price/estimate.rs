@@ -14,6 +14,8 @@ pub struct CallShape<'a> {
     pub service_tier: Option<&'a str>,
     /// UTF-8 bytes of everything that is billed as prompt text, those of `prediction` included.
     pub prompt_bytes: u64,
+    /// Tokens of the prompt that the caller sends as ids; each is one token.
+    pub token_ids: u64,
     /// Messages and tool calls; each takes the table's `message_tokens`.
     pub framed: u64,
     /// Content parts, those of `prediction` included; each takes the table's `part_tokens`.
@@ -55,6 +57,7 @@ impl PriceTable {
                 .checked_add(parts(content_parts, self.allowances.part_tokens))
         };
         let other_tokens = text_tokens(call.prompt_bytes, call.content_parts)?
+            .checked_add(u128::from(call.token_ids))?
             .checked_add(parts(call.framed, self.allowances.message_tokens))?
             .checked_add(parts(call.image_parts, price.image_tokens))?
             .checked_add(parts(call.file_parts, self.allowances.file_tokens))?;

@@ -42,6 +42,12 @@ fn the_file_has_the_published_figures() {
         ("gpt-4", 30_000_000, 30_000_000, 60_000_000),
         ("gpt-3.5-turbo", 500_000, 500_000, 1_500_000),
         ("ft:gpt-4o-mini-2024-07-18", 300_000, 150_000, 1_200_000),
+        ("gpt-5.3-codex", 1_750_000, 175_000, 14_000_000),
+        ("gpt-5.5-pro", 30_000_000, 30_000_000, 180_000_000),
+        ("o3-pro-2025-06-10", 20_000_000, 20_000_000, 80_000_000),
+        ("text-embedding-3-small", 20_000, 20_000, 20_000),
+        ("text-embedding-3-large", 130_000, 130_000, 130_000),
+        ("text-embedding-ada-002", 100_000, 100_000, 100_000),
     ] {
         let rates = builtin()
             .known(model)
@@ -170,7 +176,7 @@ fn unknown_names_take_the_dearest() {
         " gpt-4o",
         "openai/gpt-4o",
         "o1-pro",
-        "o3-pro-2025-06-10",
+        "text-embedding-3",
         "ft:",
         "ft::",
         "ft:gpt-99:acme::a1B2",
@@ -234,7 +240,8 @@ proptest! {
         [audio_output, web_search] in prop::array::uniform2(any::<bool>()),
     ) {
         let known = CallShape {
-            model, service_tier, prompt_bytes, image_parts, audio_parts, file_parts, completion_tokens, unlimited: false, n: 1,
+            model, service_tier, prompt_bytes, token_ids: prompt_bytes / 3, image_parts, audio_parts, file_parts,
+            completion_tokens, unlimited: false, n: 1,
             audio_output, web_search, framed, content_parts, predicted_parts: content_parts / 2,
             predicted_bytes: predicted_bytes.min(prompt_bytes),
         };

@@ -1,5 +1,9 @@
 //! Token counts in the upstream's `usage`, accepted only if plausible (decisions D33, D64).
 
+mod endpoints;
+
+pub use endpoints::{EmbeddingsUsage, ResponsesUsage};
+
 use serde::Deserialize;
 
 /// Beyond the tokens of any call.

@@ -22,6 +22,7 @@ proptest! {
         };
         for bigger in [
             CallShape { prompt_bytes: prompt_bytes + more, ..call },
+            CallShape { token_ids: more, ..call },
             CallShape { framed: framed + more, ..call },
             CallShape { content_parts: content_parts + more, ..call },
             CallShape { predicted_bytes: call.predicted_bytes + more, prompt_bytes: prompt_bytes + more, ..call },
@@ -45,13 +46,14 @@ proptest! {
     fn no_counts_panic(
         counts in prop::array::uniform10(prop_oneof![any::<u64>(), Just(u64::MAX), 0_u64..3]),
         [audio_output, web_search] in prop::array::uniform2(any::<bool>()),
+        token_ids in prop_oneof![any::<u64>(), Just(u64::MAX)],
     ) {
         let [prompt_bytes, image_parts, audio_parts, file_parts, completion_tokens, n, framed, content_parts, more @ ..] =
             counts;
         let [predicted_bytes, predicted_parts] = more;
         let call = CallShape {
             prompt_bytes, image_parts, audio_parts, file_parts, completion_tokens, n, audio_output, web_search,
-            framed, content_parts, predicted_bytes, predicted_parts, ..NOTHING
+            framed, content_parts, predicted_bytes, predicted_parts, token_ids, ..NOTHING
         };
         let _ = builtin().estimate(&call);
     }

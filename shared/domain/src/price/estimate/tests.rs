@@ -8,6 +8,7 @@ pub(crate) const NOTHING: CallShape<'static> = CallShape {
     model: "gpt-4o",
     service_tier: None,
     prompt_bytes: 0,
+    token_ids: 0,
     framed: 0,
     content_parts: 0,
     predicted_bytes: 0,
@@ -409,4 +410,38 @@ fn what_no_amount_can_hold_is_none() {
         }),
         None
     );
+}
+
+/// `POST /v1/embeddings`: nothing is held for an answer, and a token that the caller has counted is not counted again.
+#[test]
+fn an_embeddings_call_is_its_input() {
+    let table = of_models(
+        "[models.m]\nrates.standard = { input = \"0.02\", output = \"0.02\" }\n\
+         [models.n]\nrates.standard = { input = \"1\", output = \"1\" }",
+    );
+    let call = CallShape {
+        model: "m",
+        prompt_bytes: 4_001,
+        content_parts: 2,
+        token_ids: 997,
+        ..NOTHING
+    };
+    // 1,001 tokens of text, 2 of parts and 997 ids, at 20 nano-USD each.
+    assert_eq!(table.estimate(&call).unwrap().get(), 40_000);
+    let ids = CallShape {
+        model: "n",
+        token_ids: 1,
+        ..NOTHING
+    };
+    assert_eq!(
+        table.estimate(&ids).unwrap().get(),
+        1_000,
+        "one token, one micro-USD"
+    );
+    let most = CallShape {
+        token_ids: u64::MAX,
+        prompt_bytes: u64::MAX,
+        ..ids
+    };
+    assert_eq!(table.estimate(&most), None);
 }

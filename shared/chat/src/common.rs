@@ -1,0 +1,117 @@
+//! What the bodies of all endpoints have in common at their top level: unambiguous keys, `model`, `stream` and
+//! `service_tier`; and how single values are read.
+
+use super::error::{BodyError, Scan};
+use super::keys::Keys;
+use super::scan::{Scanner, Value};
+use super::text::Text;
+use super::{MODEL_BYTES_MAX, SERVICE_TIER_BYTES_MAX};
+use std::borrow::Cow;
+
+/// The members that every endpoint has, as far as parsed.
+#[derive(Debug)]
+pub(super) struct Common<'a> {
+    pub keys: Keys<'a>,
+    pub model: Option<Value<'a>>,
+    pub stream: Option<Value<'a>>,
+    pub service_tier: Option<Value<'a>>,
+}
+
+impl<'a> Common<'a> {
+    /// Nothing read yet; `decisive` as in [`Keys::new`].
+    pub(super) const fn new(decisive: &'static [&'static str]) -> Self {
+        Self {
+            keys: Keys::new(decisive),
+            model: None,
+            stream: None,
+            service_tier: None,
+        }
+    }
+
+    /// The unescaped model, once its presence was checked by [`check_model`](Self::check_model).
+    pub(super) fn model(&self) -> Scan<Cow<'a, str>> {
+        match self.model {
+            Some(Value::Text(text)) => text_of(text, MODEL_BYTES_MAX)?.ok_or(BodyError::BadModel),
+            _ => Err(BodyError::MissingModel),
+        }
+    }
+
+    /// Refuses ambiguous keys, then a body without a model.
+    pub(super) fn check_model(&self) -> Scan {
+        if let Some(error) = self.keys.ambiguity() {
+            return Err(error.clone());
+        }
+        match self.model {
+            Some(Value::Text(text)) if text.bytes > 0 => Ok(()),
+            _ => Err(BodyError::MissingModel),
+        }
+    }
+
+    /// Whether a stream is asked for.
+    pub(super) fn stream(&self) -> Scan<bool> {
+        boolean(self.stream, BodyError::StreamNotBoolean)
+    }
+
+    /// The requested service tier.
+    pub(super) fn service_tier(&self) -> Scan<Option<Cow<'a, str>>> {
+        match self.service_tier {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::Text(text)) => {
+                let tier = text_of(text, SERVICE_TIER_BYTES_MAX)?;
+                tier.map(Some).ok_or(BodyError::BadServiceTier)
+            }
+            Some(_) => Err(BodyError::BadServiceTier),
+        }
+    }
+}
+
+/// Reads a boolean; `null` is absent, and absent is false. Anything else is `error`.
+pub(super) fn boolean(value: Option<Value<'_>>, error: BodyError) -> Scan<bool> {
+    match value {
+        None | Some(Value::Null) => Ok(false),
+        Some(Value::Bool(value)) => Ok(value),
+        Some(_) => Err(error),
+    }
+}
+
+/// The unescaped text, unless it is longer than `bytes_max` or has a control character.
+fn text_of(text: Text<'_>, bytes_max: usize) -> Scan<Option<Cow<'_, str>>> {
+    if text.bytes > bytes_max {
+        return Ok(None);
+    }
+    let decoded = text.decode()?;
+    Ok(if decoded.contains(char::is_control) {
+        None
+    } else {
+        Some(decoded)
+    })
+}
+
+/// Parses an integer from 1 to `max`; `null` is absent. Only digits are accepted: parsers disagree about `1.0`, `1e0`
+/// and `-0`.
+pub(super) fn count(key: &'static str, value: Option<Value<'_>>, max: u64) -> Scan<Option<u64>> {
+    let number = match value {
+        None | Some(Value::Null) => return Ok(None),
+        Some(Value::Number(number)) => number.parse::<u64>().ok(),
+        Some(_) => None,
+    };
+    let in_range = number.filter(|number| (1..=max).contains(number));
+    in_range.map(Some).ok_or(BodyError::BadCount { key, max })
+}
+
+/// Parses `modalities`, an array of strings, and says whether sound is among them. A lone string is accepted as one.
+pub(super) fn has_audio(scanner: &mut Scanner<'_>) -> Scan<bool> {
+    let mut audio = false;
+    let mut element = |scanner: &mut Scanner<'_>| {
+        if let Value::Text(text) = scanner.value()? {
+            audio |= text.decode()? == "audio";
+        }
+        Ok(())
+    };
+    if scanner.peek() == Some(b'[') {
+        scanner.array(element)?;
+    } else {
+        element(scanner)?;
+    }
+    Ok(audio)
+}

@@ -1,0 +1,60 @@
+//! The keys of one object: whether any two parsers agree about what each of them is.
+
+use super::error::BodyError;
+use super::key::{folded, letters, quotable};
+use super::{KEY_BYTES_MAX, KEYS_MAX};
+use std::borrow::Cow;
+
+/// The keys of one object so far, and their first ambiguity.
+#[derive(Debug)]
+pub(super) struct Keys<'a> {
+    /// Keys whose value decides something; nothing that a careless parser could take for one of them is let through.
+    decisive: &'static [&'static str],
+    /// The keys so far, unescaped.
+    seen: Vec<Cow<'a, str>>,
+    ambiguous: Option<BodyError>,
+}
+
+impl<'a> Keys<'a> {
+    /// No keys yet.
+    pub(super) const fn new(decisive: &'static [&'static str]) -> Self {
+        Self {
+            decisive,
+            seen: Vec::new(),
+            ambiguous: None,
+        }
+    }
+
+    /// Records a key and its ambiguity.
+    pub(super) fn remember(&mut self, name: Cow<'a, str>) {
+        if self.ambiguous.is_some() {
+            return;
+        }
+        self.ambiguous = if name.len() > KEY_BYTES_MAX {
+            Some(BodyError::KeyTooLong { key: quotable(&name) })
+        } else if self.seen.contains(&name) {
+            Some(BodyError::DuplicateKey { key: quotable(&name) })
+        } else if self.seen.len() == KEYS_MAX {
+            Some(BodyError::TooManyKeys)
+        } else {
+            near(&name, self.decisive).map(|wanted| BodyError::NearKey {
+                key: quotable(&name),
+                wanted,
+            })
+        };
+        self.seen.push(name);
+    }
+
+    /// The first ambiguity.
+    pub(super) const fn ambiguity(&self) -> Option<&BodyError> {
+        self.ambiguous.as_ref()
+    }
+}
+
+/// The one of `decisive` that `name` is not, but could be taken for: by a parser that is blind to case, or one that
+/// also takes `maxTokens` or `max-tokens` for `max_tokens`, as Protocol Buffers and some Java libraries do.
+pub(super) fn near(name: &str, decisive: &[&'static str]) -> Option<&'static str> {
+    let folded = folded(Cow::Borrowed(name));
+    let alike = decisive.iter().find(|key| letters(key).eq(letters(&folded)));
+    alike.copied().filter(|key| *key != name)
+}

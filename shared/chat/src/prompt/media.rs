@@ -1,0 +1,51 @@
+//! What an image, a sound or a file counts: its part, and the text beside its payload.
+
+use super::Prompt;
+use crate::error::Scan;
+use crate::key::folded;
+use crate::scan::Scanner;
+
+/// Members of a media object that hold its payload or say how to read it.
+const PAYLOADS: &[&str] = &["url", "data", "file_data", "file_id", "detail", "format"];
+
+/// The members of one name (such as `image_url`, `input_audio` or `file`) in a part.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Media {
+    /// How many there are.
+    pub count: usize,
+    /// The bytes that they take in the body.
+    pub whole: usize,
+    /// Of these, what counts beside the payload, such as a file name.
+    pub beside: usize,
+}
+
+impl Media {
+    /// Reads the value of a media member: an object with the payload, or the payload itself.
+    pub(crate) fn read(&mut self, scanner: &mut Scanner<'_>) -> Scan {
+        let start = scanner.at();
+        let mut beside = Prompt::default();
+        match scanner.peek() {
+            Some(b'"') => scanner.skip()?,
+            Some(b'{') => scanner.object(|scanner, key| match &*folded(key.decode()?) {
+                name if PAYLOADS.contains(&name) => free_string(&mut beside, scanner),
+                "filename" => beside.text(scanner),
+                _ => beside.member(scanner, key),
+            })?,
+            Some(b'n') => return scanner.skip(),
+            _ => beside.json(scanner)?,
+        }
+        self.count += 1;
+        self.whole += scanner.at() - start;
+        self.beside += beside.bytes;
+        Ok(())
+    }
+}
+
+/// Parses a value that is free if it is a string, as payloads are.
+fn free_string(prompt: &mut Prompt, scanner: &mut Scanner<'_>) -> Scan {
+    if scanner.peek() == Some(b'"') {
+        scanner.skip()
+    } else {
+        prompt.json(scanner)
+    }
+}

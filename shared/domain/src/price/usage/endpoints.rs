@@ -1,0 +1,164 @@
+//! The same counts in the words of the other endpoints: accepted by the rules of [`Usage`].
+
+use super::{CompletionDetails, PromptDetails, Usage, Wire};
+use serde::Deserialize;
+
+/// `usage` of a response (`POST /v1/responses`): the prompt is called input there, the completion output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "ResponsesWire")]
+pub struct ResponsesUsage(pub Usage);
+
+/// `usage` of an embeddings call (`POST /v1/embeddings`), which has no completion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "EmbeddingsWire")]
+pub struct EmbeddingsUsage(pub Usage);
+
+#[derive(Deserialize)]
+struct ResponsesWire {
+    input_tokens: u64,
+    output_tokens: u64,
+    total_tokens: Option<u64>,
+    input_tokens_details: Option<PromptDetails>,
+    output_tokens_details: Option<CompletionDetails>,
+}
+
+#[derive(Deserialize)]
+struct EmbeddingsWire {
+    prompt_tokens: u64,
+    /// Some compatible providers send a zero; what is more is charged like any output.
+    completion_tokens: Option<u64>,
+    total_tokens: Option<u64>,
+    prompt_tokens_details: Option<PromptDetails>,
+}
+
+impl TryFrom<ResponsesWire> for ResponsesUsage {
+    type Error = &'static str;
+
+    fn try_from(wire: ResponsesWire) -> Result<Self, Self::Error> {
+        let wire = Wire {
+            prompt_tokens: wire.input_tokens,
+            completion_tokens: wire.output_tokens,
+            total_tokens: wire.total_tokens,
+            prompt_tokens_details: wire.input_tokens_details,
+            completion_tokens_details: wire.output_tokens_details,
+        };
+        wire.try_into().map(Self)
+    }
+}
+
+impl TryFrom<EmbeddingsWire> for EmbeddingsUsage {
+    type Error = &'static str;
+
+    fn try_from(wire: EmbeddingsWire) -> Result<Self, Self::Error> {
+        let wire = Wire {
+            prompt_tokens: wire.prompt_tokens,
+            completion_tokens: wire.completion_tokens.unwrap_or(0),
+            total_tokens: wire.total_tokens,
+            prompt_tokens_details: wire.prompt_tokens_details,
+            completion_tokens_details: None,
+        };
+        wire.try_into().map(Self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn responses(json: &str) -> Option<Usage> {
+        serde_json::from_str::<ResponsesUsage>(json)
+            .ok()
+            .map(|usage| usage.0)
+    }
+
+    fn embeddings(json: &str) -> Option<Usage> {
+        serde_json::from_str::<EmbeddingsUsage>(json)
+            .ok()
+            .map(|usage| usage.0)
+    }
+
+    fn counts(prompt_tokens: u64, completion_tokens: u64) -> Usage {
+        Usage {
+            prompt_tokens,
+            completion_tokens,
+            cached_tokens: 0,
+            cache_write_tokens: 0,
+            prompt_audio_tokens: 0,
+            completion_audio_tokens: 0,
+            reasoning_tokens: 0,
+        }
+    }
+
+    #[test]
+    fn a_response_says_input_and_output() {
+        let whole = r#"{"input_tokens": 2600, "input_tokens_details": {"cached_tokens": 2000, "cache_write_tokens": 400,
+            "cache_write_tokens_details": {"ttl_30m_tokens": 400}}, "output_tokens": 300,
+            "output_tokens_details": {"reasoning_tokens": 200}, "total_tokens": 2900}"#;
+        let expected = Usage {
+            cached_tokens: 2000,
+            cache_write_tokens: 400,
+            reasoning_tokens: 200,
+            ..counts(2600, 300)
+        };
+        assert_eq!(responses(whole), Some(expected));
+        for json in [
+            r#"{"input_tokens": 9, "output_tokens": 2}"#,
+            r#"{"input_tokens": 9, "output_tokens": 2, "total_tokens": null, "input_tokens_details": null}"#,
+            r#"{"output_tokens": 2, "input_tokens": 9, "output_tokens_details": {}, "x": 1}"#,
+        ] {
+            assert_eq!(responses(json), Some(counts(9, 2)), "{json}");
+        }
+    }
+
+    #[test]
+    fn embeddings_have_no_completion() {
+        for json in [
+            r#"{"prompt_tokens": 9, "total_tokens": 9}"#,
+            r#"{"prompt_tokens": 9}"#,
+            r#"{"prompt_tokens": 9, "completion_tokens": null, "prompt_tokens_details": null}"#,
+            r#"{"prompt_tokens": 9, "completion_tokens": 0, "total_tokens": 9}"#,
+        ] {
+            assert_eq!(embeddings(json), Some(counts(9, 0)), "{json}");
+        }
+        let more = r#"{"prompt_tokens": 9, "completion_tokens": 3}"#;
+        assert_eq!(embeddings(more), Some(counts(9, 3)));
+    }
+
+    #[test]
+    fn nonsense_is_no_usage() {
+        for json in [
+            "null",
+            "{}",
+            "[]",
+            r#"{"prompt_tokens": 9, "completion_tokens": 5}"#,
+            r#"{"input_tokens": 9}"#,
+            r#"{"output_tokens": 9}"#,
+            r#"{"input_tokens": 0, "output_tokens": 0}"#,
+            r#"{"input_tokens": -1, "output_tokens": 5}"#,
+            r#"{"input_tokens": 1.5, "output_tokens": 5}"#,
+            r#"{"input_tokens": 1000000001, "output_tokens": 5}"#,
+            r#"{"input_tokens": 5, "output_tokens": 1000000001}"#,
+            r#"{"input_tokens": 5, "output_tokens": 5, "total_tokens": 1000000001}"#,
+            r#"{"input_tokens": 5, "output_tokens": 5, "input_tokens": 1}"#,
+            r#"{"input_tokens": 5, "output_tokens": 5, "input_tokens_details": {"cached_tokens": 6}}"#,
+            r#"{"input_tokens": 5, "output_tokens": 5, "output_tokens_details": {"reasoning_tokens": 6}}"#,
+        ] {
+            assert_eq!(responses(json), None, "{json}");
+        }
+        for json in [
+            "null",
+            "{}",
+            r#"{"input_tokens": 9}"#,
+            r#"{"total_tokens": 9}"#,
+            r#"{"prompt_tokens": 0}"#,
+            r#"{"prompt_tokens": -1}"#,
+            r#"{"prompt_tokens": "9"}"#,
+            r#"{"prompt_tokens": 1000000001}"#,
+            r#"{"prompt_tokens": 9, "total_tokens": 1000000001}"#,
+            r#"{"prompt_tokens": 9, "completion_tokens": -1}"#,
+            r#"{"prompt_tokens": 9, "prompt_tokens_details": {"cached_tokens": 10}}"#,
+        ] {
+            assert_eq!(embeddings(json), None, "{json}");
+        }
+    }
+}
