@@ -346,7 +346,7 @@ impl Fixture {
             run: Run {
                 id: "r".to_owned(),
                 named: true,
-        },
+            },
             model: "gpt-4o".to_owned(),
             service_tier: None,
             web_search: false,

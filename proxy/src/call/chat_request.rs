@@ -60,12 +60,17 @@ impl StreamRequest {
     /// amount.
     #[must_use]
     pub fn cost_of_seen(&self, request: &ChatRequest, text_bytes: u64) -> Option<Nanos> {
-        let call = CallShape {
+        request.prices.estimate_of_answer(&self.shape(request), text_bytes)
+    }
+
+    /// What the price of the call depends on.
+    #[must_use]
+    pub fn shape<'a>(&self, request: &'a ChatRequest) -> CallShape<'a> {
+        CallShape {
             model: &request.model,
             service_tier: request.service_tier.as_deref(),
             ..self.counts
-        };
-        request.prices.estimate_of_answer(&call, text_bytes)
+        }
     }
 }
 

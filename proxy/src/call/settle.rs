@@ -12,7 +12,7 @@ use crate::reply::refusal::{Refusal, RefusalKind};
 use crate::upstream::usage::{self, Reported};
 use crate::upstream::{Answer, Failure};
 use domain::entry::How;
-use domain::measured::{CallEnd, Measured};
+use domain::measured::{CallEnd, Endpoint, Measured};
 use domain::money::Nanos;
 use domain::price::ServedCall;
 use http::header::CONTENT_ENCODING;
@@ -61,7 +61,10 @@ impl Settler {
     ) -> SettledCall {
         let SentCall { hold, answer } = sent;
         let estimate = hold.estimate;
-        let reported = answer.as_ref().ok().and_then(reported);
+        let reported = answer
+            .as_ref()
+            .ok()
+            .and_then(|answer| reported(request.endpoint, answer));
         let bill = bill(request, estimate, &answer, reported.as_ref());
         let measured = measured(request, &answer, reported.as_ref(), upstream_time);
         let allow_id = hold.name.allow_id.clone();
@@ -155,13 +158,15 @@ fn bill(
 }
 
 /// Reads the usage in a successful answer.
-fn reported(answer: &Answer) -> Option<Reported> {
+fn reported(endpoint: Endpoint, answer: &Answer) -> Option<Reported> {
     let encoding = answer
         .headers
         .get(CONTENT_ENCODING)
         .map(http::HeaderValue::as_bytes);
     let is_success = answer.status.is_success();
-    is_success.then(|| usage::read(&answer.body, encoding)).flatten()
+    is_success
+        .then(|| usage::read(endpoint, &answer.body, encoding))
+        .flatten()
 }
 
 fn actual_cost(request: &ChatRequest, reported: &Reported) -> Option<Nanos> {
@@ -231,7 +236,6 @@ fn refusal_of(failure: &Failure) -> Refusal {
 mod tests {
     use super::*;
     use crate::call::chat_request::Run;
-    use domain::measured::Endpoint;
     use bytes::Bytes;
     use domain::price::{DEFAULT_PRICES, PriceTable};
     use http::{HeaderMap, HeaderValue, StatusCode};
@@ -277,7 +281,10 @@ mod tests {
     const USAGE: &str = r#"{"usage":{"prompt_tokens":9,"completion_tokens":12}}"#;
 
     fn bill(request: &ChatRequest, estimate: Nanos, answer: &Result<Answer, Failure>) -> Bill {
-        let reported = answer.as_ref().ok().and_then(reported);
+        let reported = answer
+            .as_ref()
+            .ok()
+            .and_then(|answer| reported(Endpoint::Chat, answer));
         super::bill(request, estimate, answer, reported.as_ref())
     }
 
@@ -383,7 +390,10 @@ mod tests {
     fn what_was_measured_is_the_providers_word_and_the_edges_clock() {
         const CACHED: &str = r#"{"usage":{"prompt_tokens":9,"completion_tokens":12,"prompt_tokens_details":{"cached_tokens":4}}}"#;
         let measured = |answer: &Result<Answer, Failure>| {
-            let reported = answer.as_ref().ok().and_then(reported);
+            let reported = answer
+                .as_ref()
+                .ok()
+                .and_then(|answer| reported(Endpoint::Chat, answer));
             super::measured(
                 &request(),
                 answer,

@@ -1,7 +1,8 @@
 //! Usage in the provider's answer (decisions D33, D64).
 
 use super::encoding;
-use domain::price::Usage;
+use domain::measured::Endpoint;
+use domain::price::{EmbeddingsUsage, ResponsesUsage, Usage};
 use serde::Deserialize;
 use std::borrow::Cow;
 
@@ -15,37 +16,94 @@ pub struct Reported {
 }
 
 #[derive(Deserialize)]
-struct Answer<'a> {
-    usage: Option<Usage>,
+struct Answer<'a, U> {
+    usage: Option<U>,
     #[serde(borrow)]
     service_tier: Option<Cow<'a, str>>,
 }
 
 /// Reads `usage` and `service_tier`; `None` if the answer has no plausible usage.
 #[must_use]
-pub fn read(body: &[u8], content_encoding: Option<&[u8]>) -> Option<Reported> {
+pub fn read(endpoint: Endpoint, body: &[u8], content_encoding: Option<&[u8]>) -> Option<Reported> {
     let plain = encoding::decode(body, content_encoding)?;
+    match endpoint {
+        Endpoint::Chat => of_answer(&plain, |usage: Usage| usage),
+        Endpoint::Responses => of_answer(&plain, |ResponsesUsage(usage)| usage),
+        Endpoint::Embeddings => of_answer(&plain, |EmbeddingsUsage(usage)| usage),
+    }
+}
+
+fn of_answer<'a, U: Deserialize<'a>>(plain: &'a [u8], usage: impl Fn(U) -> Usage) -> Option<Reported> {
     // Parsing from bytes checks each string for UTF-8 again. An answer that is not UTF-8 may still have usage.
-    let read = match simdutf8::basic::from_utf8(&plain) {
+    let read = match simdutf8::basic::from_utf8(plain) {
         Ok(text) => serde_json::from_str(text),
-        Err(_) => serde_json::from_slice(&plain),
+        Err(_) => serde_json::from_slice(plain),
     };
-    let answer: Answer<'_> = read.ok()?;
+    let answer: Answer<'_, U> = read.ok()?;
     Some(Reported {
-        usage: answer.usage?,
+        usage: usage(answer.usage?),
         service_tier: answer.service_tier.map(Cow::into_owned),
     })
 }
 
 /// Reads a `usage` object that was found in a stream; `None` if it is not plausible.
 #[must_use]
-pub fn of_object(json: &[u8]) -> Option<Usage> {
-    serde_json::from_slice(json).ok()
+pub fn of_object(endpoint: Endpoint, json: &[u8]) -> Option<Usage> {
+    match endpoint {
+        Endpoint::Chat => serde_json::from_slice(json).ok(),
+        Endpoint::Responses => serde_json::from_slice(json)
+            .ok()
+            .map(|ResponsesUsage(usage)| usage),
+        Endpoint::Embeddings => serde_json::from_slice(json)
+            .ok()
+            .map(|EmbeddingsUsage(usage)| usage),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn read(body: &[u8], content_encoding: Option<&[u8]>) -> Option<Reported> {
+        super::read(Endpoint::Chat, body, content_encoding)
+    }
+
+    #[test]
+    fn each_api_has_words_of_its_own() {
+        for (endpoint, usage, [input, output]) in [
+            (
+                Endpoint::Chat,
+                r#"{"prompt_tokens":9,"completion_tokens":2}"#,
+                [9, 2],
+            ),
+            (
+                Endpoint::Responses,
+                r#"{"input_tokens":9,"output_tokens":2,"total_tokens":11}"#,
+                [9, 2],
+            ),
+            (
+                Endpoint::Embeddings,
+                r#"{"prompt_tokens":9,"total_tokens":9}"#,
+                [9, 0],
+            ),
+        ] {
+            let whole = format!(r#"{{"usage":{usage},"service_tier":"flex"}}"#);
+            let reported = super::read(endpoint, whole.as_bytes(), None).unwrap();
+            assert_eq!(
+                [reported.usage.prompt_tokens, reported.usage.completion_tokens],
+                [input, output]
+            );
+            assert_eq!(of_object(endpoint, usage.as_bytes()), Some(reported.usage));
+            for other in Endpoint::ALL.iter().filter(|other| **other != endpoint) {
+                let is_part = endpoint == Endpoint::Chat && *other == Endpoint::Embeddings;
+                assert_eq!(
+                    of_object(*other, usage.as_bytes()).is_some(),
+                    is_part,
+                    "{endpoint:?} {other:?}"
+                );
+            }
+        }
+    }
 
     #[test]
     fn plausible_usage_is_read() {

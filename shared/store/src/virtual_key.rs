@@ -2,6 +2,7 @@
 
 pub mod script;
 pub mod state;
+pub mod stopped;
 
 use crate::keys::AccountKeys;
 use crate::page::{Page, Part};

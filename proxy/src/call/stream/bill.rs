@@ -23,7 +23,9 @@ impl StreamBill {
     /// never less than the estimate, since reasoning is not seen.
     #[must_use]
     pub fn new(request: &ChatRequest, asked: &StreamRequest, held: Nanos, filter: &Filter) -> Self {
-        let usage = filter.usage().and_then(usage::of_object);
+        let usage = filter
+            .usage()
+            .and_then(|json| usage::of_object(request.endpoint, json));
         let actual = usage.as_ref().and_then(|usage| {
             request.prices.actual_cost(&ServedCall {
                 model: &request.model,

@@ -34,11 +34,60 @@ impl PriceTable {
     /// beyond [`Nanos::MAX`].
     #[must_use]
     pub fn estimate_of_answer(&self, call: &CallShape<'_>, text_bytes: u64) -> Option<Nanos> {
+        self.estimate_of_tokens(call, self.answer_tokens(text_bytes))
+    }
+
+    /// Tokens of an answer with so many bytes of text, by the estimate's rule (decision D31).
+    #[must_use]
+    pub const fn answer_tokens(&self, text_bytes: u64) -> u64 {
+        text_bytes.div_ceil(self.allowances.bytes_per_token)
+    }
+
+    /// Tokens of the answer that the estimate holds, all choices together.
+    #[must_use]
+    pub fn held_tokens(&self, call: &CallShape<'_>) -> u64 {
+        let of_model = match call.unlimited {
+            true => self.price_of(call.model).completion_tokens,
+            false => 0,
+        };
+        call.completion_tokens.max(of_model).saturating_mul(call.n)
+    }
+
+    /// What the call costs by the estimate's rules if its answer has so many tokens, all choices together. `None` beyond
+    /// [`Nanos::MAX`].
+    #[must_use]
+    pub fn estimate_of_tokens(&self, call: &CallShape<'_>, tokens: u64) -> Option<Nanos> {
         self.estimate(&CallShape {
-            completion_tokens: text_bytes.div_ceil(self.allowances.bytes_per_token),
+            completion_tokens: tokens,
             unlimited: false,
             n: 1,
             ..*call
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::price::DEFAULT_PRICES;
+
+    /// A hold that grows begins where the estimate ended.
+    #[test]
+    fn what_is_held_at_first_is_the_estimate() {
+        let table = PriceTable::from_toml(DEFAULT_PRICES).unwrap();
+        for (model, unlimited, n) in [("gpt-4o", true, 1), ("gpt-4o", false, 3), ("o1-pro", true, 2), ("x", true, 1)] {
+            let call = CallShape {
+                model,
+                prompt_bytes: 4_001,
+                completion_tokens: 1_024,
+                unlimited,
+                n,
+                ..CallShape::default().without_names()
+            };
+            let held = table.held_tokens(&call);
+            assert_eq!(table.estimate_of_tokens(&call, held), table.estimate(&call), "{model}");
+            assert!(table.estimate_of_tokens(&call, held + 1) > table.estimate(&call), "{model}");
+        }
+        assert_eq!([0, 1, 4, 5].map(|bytes| table.answer_tokens(bytes)), [0, 1, 1, 2]);
     }
 }

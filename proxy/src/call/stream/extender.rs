@@ -1,0 +1,92 @@
+//! Raises holds while their answers are streamed, by the checks of every approval.
+
+use crate::account_views::AccountViews;
+use crate::call::hold::OpenHold;
+use crate::store_health::StoreHealth;
+use crate::tables::plans::PlanTable;
+use domain::denial::Denial;
+use domain::money::Nanos;
+use std::sync::Arc;
+use std::time::Duration;
+use store::Store;
+use store::call::extend::{Extend, Extended};
+use store::lookup::VirtualKeyOwner;
+
+/// Executions for one extension: each but the last may find another plan.
+const EXECUTIONS_MAX: usize = 3;
+
+/// Raises holds.
+pub struct Extender {
+    /// Executes the script.
+    pub store: Store,
+    /// Asked right before each extension.
+    pub health: Arc<StoreHealth>,
+    /// Limits to send.
+    pub plans: Arc<PlanTable>,
+    /// Plan and version of each account.
+    pub views: Arc<AccountViews>,
+    /// When the reaper may end a hold that nobody settled.
+    pub hold_life: Duration,
+}
+
+/// The hold was not raised, or it is not known whether it was: the stream has to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NotExtended {
+    /// Cap or the plan refuses it.
+    Refused(Denial),
+    /// The key was revoked.
+    Revoked,
+    /// There is no decision.
+    NoDecision,
+}
+
+impl Extender {
+    /// Raises the hold of a call with this key to `to`.
+    ///
+    /// # Errors
+    /// [`NotExtended`]. The hold is settled as before: if the reply was lost, at whichever estimate it has.
+    pub async fn extend(&self, owner: &VirtualKeyOwner, hold: &mut OpenHold, to: Nanos) -> Result<(), NotExtended> {
+        if !self.health.is_still(&hold.origin.ledger).await {
+            return Err(NotExtended::NoDecision);
+        }
+        let mut view = self.views.get(&hold.name.account);
+        for _ in 0..EXECUTIONS_MAX {
+            let plan = self.plans.get(&view.plan).ok_or(NotExtended::NoDecision)?;
+            let extend = Extend {
+                name: &hold.name,
+                key_id: owner.key_id(),
+                view: &view,
+                plan: &plan.plan,
+                from: hold.estimate,
+                to,
+                hold_life: self.hold_life,
+            };
+            match extend.execute_with(&hold.keys, &self.store).await {
+                Ok(Extended::Extended { as_of }) => {
+                    hold.estimate = to;
+                    hold.origin.as_of = as_of;
+                    return Ok(());
+                }
+                Ok(Extended::OtherPlan { plan }) => view.plan = plan,
+                Ok(Extended::Refused(denial)) => return Err(NotExtended::Refused(denial)),
+                Ok(Extended::Revoked) => return Err(NotExtended::Revoked),
+                Ok(outcome) => {
+                    tracing::error!(decision.id = hold.name.allow_id, ?outcome, "a hold could not be raised");
+                    return Err(NotExtended::NoDecision);
+                }
+                Err(error) => {
+                    tracing::warn!(
+                        decision.id = hold.name.allow_id,
+                        error = &error as &dyn std::error::Error,
+                        "the store did not say whether a hold was raised"
+                    );
+                    if error.may_have_run() {
+                        hold.extension = Some(to);
+                    }
+                    return Err(NotExtended::NoDecision);
+                }
+            }
+        }
+        Err(NotExtended::NoDecision)
+    }
+}

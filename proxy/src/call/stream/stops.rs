@@ -1,0 +1,114 @@
+//! Ends the streams of agents that are frozen and of keys that are revoked (`proxy.stop_frozen_streams`). One look at the
+//! store for each key with open streams, twice a second.
+
+use futures::{StreamExt as _, stream};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use store::Store;
+use store::lookup::VirtualKeyOwner;
+use store::virtual_key::stopped::is_stopped;
+use tokio::sync::watch;
+use tokio::time::{MissedTickBehavior, interval};
+
+/// Interval of looking.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// Keys that are looked at concurrently.
+const LOOKS_AT_ONCE: usize = 32;
+
+/// The keys with open streams.
+#[derive(Default)]
+pub struct Stops(Mutex<HashMap<String, Watched>>);
+
+struct Watched {
+    owner: VirtualKeyOwner,
+    stopped: watch::Sender<bool>,
+}
+
+/// Says when the streams of a key have to stop.
+#[derive(Debug)]
+pub struct Stop(watch::Receiver<bool>);
+
+impl Stop {
+    /// Waits until they have to.
+    pub async fn ordered(&mut self) {
+        // The sender is dropped only when nobody waits any more.
+        if self.0.wait_for(|stopped| *stopped).await.is_err() {
+            std::future::pending().await
+        }
+    }
+}
+
+impl Stops {
+    /// Watches the key of a stream, until the returned value is dropped.
+    #[must_use]
+    pub fn watch(&self, owner: &VirtualKeyOwner) -> Stop {
+        let mut all = self.lock();
+        let watched = all.entry(owner.key_id().to_owned()).or_insert_with(|| Watched {
+            owner: owner.clone(),
+            stopped: watch::Sender::new(false),
+        });
+        Stop(watched.stopped.subscribe())
+    }
+
+    /// Looks again and again, for ever.
+    pub async fn follow(self: Arc<Self>, store: Store) {
+        let mut ticks = interval(LOOK_EVERY);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            self.look(&store).await;
+        }
+    }
+
+    /// Looks once. A store that does not answer stops nothing: what is held for a stream is charged already.
+    async fn look(&self, store: &Store) {
+        let owners = self.in_use();
+        let looks = owners.iter().map(async |owner| {
+            if matches!(is_stopped(store, owner).await, Ok(true)) {
+                self.order(owner);
+            }
+        });
+        stream::iter(looks).for_each_concurrent(LOOKS_AT_ONCE, |look| look).await;
+    }
+
+    /// The owners of keys whose streams are not stopped yet. Forgets those without streams.
+    fn in_use(&self) -> Vec<VirtualKeyOwner> {
+        let mut all = self.lock();
+        all.retain(|_, watched| watched.stopped.receiver_count() > 0);
+        all.values().map(|watched| watched.owner.clone()).collect()
+    }
+
+    /// Orders the streams of a key to stop. Later ones of the same key are watched anew.
+    fn order(&self, owner: &VirtualKeyOwner) {
+        if let Some(watched) = self.lock().remove(owner.key_id()) {
+            watched.stopped.send_replace(true);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Watched>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::FutureExt as _;
+
+    #[tokio::test]
+    async fn an_order_reaches_all_streams_of_a_key_and_no_other() {
+        let stops = Stops::default();
+        let owner = |key| VirtualKeyOwner::new("acct_1", "bot", key);
+        let [mut first, mut second, mut other] = ["vk_1", "vk_1", "vk_2"].map(|key| stops.watch(&owner(key)));
+        assert_eq!(stops.in_use().len(), 2);
+        stops.order(&owner("vk_1"));
+        first.ordered().await;
+        second.ordered().await;
+        assert!(other.ordered().now_or_never().is_none());
+        let mut later = stops.watch(&owner("vk_1"));
+        assert!(later.ordered().now_or_never().is_none());
+        drop((later, other));
+        assert!(stops.in_use().is_empty(), "nothing is kept of keys without streams");
+    }
+}

@@ -1,0 +1,19 @@
+//! Whether the calls of a virtual key have to stop: its agent is frozen, or it is revoked.
+
+use crate::keys::AccountKeys;
+use crate::lookup::VirtualKeyOwner;
+use crate::{Store, StoreError};
+use domain::mode::Mode;
+
+/// Reads whether the key's agent is frozen or the key revoked, with one round trip.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn is_stopped(store: &Store, owner: &VirtualKeyOwner) -> Result<bool, StoreError> {
+    let keys = AccountKeys::new(owner.account());
+    let mut look = redis::pipe();
+    look.cmd("ZSCORE").arg(keys.active_keys()).arg(owner.key_id());
+    look.cmd("HEXISTS").arg(keys.agent(Mode::Live, owner.agent())).arg("frozen");
+    let (active, is_frozen): (Option<String>, bool) = store.pipeline(&look).await?;
+    Ok(is_frozen || active.is_none())
+}
