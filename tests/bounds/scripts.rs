@@ -71,6 +71,7 @@ const BOUNDED: &[(&str, &str)] = &[
     ("denial_window", RECORD),
     ("deposit_confirm", RECORD),
     ("escrow_list", RECORD),
+    ("extend", RECORD),
     ("fence", RECORD),
     ("forget", "FORGET_BATCH"),
     ("intent_blocked", RECORD),

@@ -112,8 +112,8 @@ fn the_rights_are_those_of_the_code() {
     );
     assert!(admin.is_subset(&operator));
 
-    // The edge runs three scripts.
-    let mut edge: BTreeSet<String> = ["authorize", "settle", "void"]
+    // The edge runs four scripts.
+    let mut edge: BTreeSet<String> = ["authorize", "extend", "settle", "void"]
         .iter()
         .flat_map(|name| {
             let all = script::all::all();

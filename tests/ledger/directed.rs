@@ -1,6 +1,7 @@
 //! Directed checks: the edges of every rule, one after the other. They are also what changed scripts have to survive.
 
 mod counting;
+mod extending;
 mod periods;
 mod preconditions;
 mod resolving;
@@ -45,6 +46,7 @@ pub async fn all(store: &Store, scripts: &Scripts) -> Checked {
         counting::all(&bench).await?;
         preconditions::all(&bench).await?;
         runs::all(&bench).await?;
+        extending::all(&bench).await?;
         periods::all(&bench).await
     })
     .await

@@ -1,6 +1,7 @@
 //! The model of one account's ledger. Counters are not moved but summed over the charges, so that the model cannot make
 //! the scripts' mistakes; the Cap decision is the pure rule of `domain::cap`.
 
+mod extending;
 mod render;
 mod rules;
 
@@ -153,6 +154,18 @@ pub struct Call {
     pub plan: Plan,
     /// `None` is a probe.
     pub estimate: Option<Nanos>,
+    pub hold_life: Duration,
+}
+
+/// One extension as the model sees it.
+#[derive(Debug, Clone)]
+pub struct Extension {
+    pub name: HoldName,
+    pub key_id: String,
+    pub view: AccountView,
+    pub plan: Plan,
+    pub from: u64,
+    pub to: u64,
     pub hold_life: Duration,
 }
 

@@ -29,12 +29,13 @@ struct Mutant {
 
 fn all() -> Vec<Mutant> {
     type Field = fn(&mut Texts) -> &mut String;
-    let parts: [(&str, Field); 10] = [
+    let parts: [(&str, Field); 11] = [
         ("authorize", |texts| &mut texts.authorize),
         ("prune", |texts| &mut texts.prune),
         ("run", |texts| &mut texts.run),
         ("resolve", |texts| &mut texts.resolve),
         ("lacks_writes", |texts| &mut texts.lacks_writes),
+        ("extend", |texts| &mut texts.extend),
         ("settle", |texts| &mut texts.settle),
         ("void", |texts| &mut texts.void),
         ("reap", |texts| &mut texts.reap),

@@ -2,6 +2,7 @@
 
 use store::call::authorize::AUTHORIZE;
 use store::call::denial_windows::script::DENIAL_WINDOW;
+use store::call::extend::EXTEND;
 use store::call::reap::REAP;
 use store::call::settle::SETTLE;
 use store::call::void::VOID;
@@ -13,6 +14,7 @@ pub const PERIOD: &str = concat!(
 );
 pub const PRUNE_LUA: &str = include_str!("../../shared/store/src/script/prune.lua");
 pub const AUTHORIZE_LUA: &str = include_str!("../../shared/store/src/call/authorize.lua");
+pub const EXTEND_LUA: &str = include_str!("../../shared/store/src/call/extend.lua");
 pub const SETTLE_LUA: &str = include_str!("../../shared/store/src/call/settle.lua");
 pub const LACKS_WRITES_LUA: &str = include_str!("../../shared/store/src/call/lacks_writes.lua");
 pub const VOID_LUA: &str = include_str!("../../shared/store/src/call/void.lua");
@@ -22,7 +24,7 @@ pub const DENIAL_WINDOW_LUA: &str = include_str!("../../shared/store/src/call/de
 const CHANGE: &str = include_str!("../../shared/store/src/script/change.lua");
 pub const RUN_LUA: &str = include_str!("../../shared/store/src/script/run.lua");
 pub const END_HOLD_LUA: &str = include_str!("../../shared/store/src/script/end_hold.lua");
-/// The clock of `settle`, `void` and `reap`. It is changed as a part of [`PERIOD`], where the tests can tell it the
+/// The clock of `extend`, `settle`, `void` and `reap`. It is changed as a part of [`PERIOD`], where the tests can tell it the
 /// time.
 const CLOCK: &str = include_str!("../../shared/store/src/script/clock.lua");
 
@@ -53,6 +55,7 @@ fn clock_at(at_ms: u64) -> String {
 /// One set of scripts: the real ones, or with one of them changed.
 pub struct Scripts {
     pub authorize: Script,
+    pub extend: Script,
     pub settle: Script,
     pub void: Script,
     pub reap: Script,
@@ -87,6 +90,7 @@ pub struct Texts {
     pub resolve: String,
     pub lacks_writes: String,
     pub authorize: String,
+    pub extend: String,
     pub settle: String,
     pub void: String,
     pub reap: String,
@@ -103,6 +107,7 @@ impl Texts {
             resolve: SETTLE.inputs().resolve(END_HOLD_LUA),
             lacks_writes: SETTLE.inputs().resolve(LACKS_WRITES_LUA),
             authorize: AUTHORIZE.inputs().resolve(AUTHORIZE_LUA),
+            extend: EXTEND.inputs().resolve(EXTEND_LUA),
             settle: SETTLE.inputs().resolve(SETTLE_LUA),
             void: VOID.inputs().resolve(VOID_LUA),
             reap: REAP.inputs().resolve(REAP_LUA),
@@ -130,6 +135,7 @@ impl Texts {
         let reap_parts = [DUE_NOW, CLOCK, &self.resolve, &self.reap];
         Scripts {
             authorize: self.authorize_with(&self.period),
+            extend: Script::new("extend", WhenFull::Refuse, &[CLOCK, &self.extend]),
             settle: end("settle", &self.settle),
             void: end("void", &self.void),
             reap: end("reap", &self.reap),
@@ -154,6 +160,7 @@ fn what_is_tested_here_is_what_the_product_runs() {
     let scripts = Texts::real().build();
     for (ours, theirs) in [
         (&scripts.authorize, &*AUTHORIZE),
+        (&scripts.extend, &*EXTEND),
         (&scripts.settle, &*SETTLE),
         (&scripts.void, &*VOID),
         (&scripts.reap, &*REAP),

@@ -1,6 +1,7 @@
 //! The scripts on servers as they are in life: clustered, behind a socket, full, read-only, frozen, restarted, wiped.
 
 mod cost;
+mod extensions;
 mod faults;
 mod kinds;
 

@@ -1,6 +1,6 @@
 //! A store and the model side by side: each action is done to both, then both must agree in everything.
 
-use crate::model::{Agent, Call, MODEL, Model, Moment, PRICE_VERSION, State};
+use crate::model::{Agent, Call, Extension, MODEL, Model, Moment, PRICE_VERSION, State};
 use crate::scripts::Scripts;
 use crate::snapshot::{self, Window};
 use domain::cap::CapPolicy;
@@ -16,6 +16,7 @@ use std::time::Duration;
 use store::call::authorize::{Authorize, Charge, Outcome};
 use store::call::denial_windows::Counted;
 use store::call::denial_windows::script::record_as;
+use store::call::extend::Extend;
 use store::call::hold::{AsOf, Hold, HoldName};
 use store::call::reap::reap_as;
 use store::call::settle::Settle;
@@ -262,8 +263,61 @@ impl<'a> World<'a> {
         self.compare().await
     }
 
+    /// The extension of an open call's hold to `to`, everything known as it is, for the plan of the call.
+    pub fn extension(&self, call: &Call, to: u64) -> Extension {
+        let open = self.model.open(&call.name.allow_id);
+        let estimate = open.map(|at| self.model.charges[at].estimate);
+        Extension {
+            name: call.name.clone(),
+            key_id: call.key_id.clone(),
+            view: self.model.view(),
+            plan: call.plan.clone(),
+            from: estimate.unwrap_or(call.estimate.unwrap_or_default().get()),
+            to,
+            hold_life: LONG,
+        }
+    }
+
+    /// Extends in both and compares.
+    pub async fn extend(&mut self, extension: &Extension) -> Checked {
+        let request = Extend {
+            name: &extension.name,
+            key_id: &extension.key_id,
+            view: &extension.view,
+            plan: &extension.plan,
+            from: usd(extension.from),
+            to: usd(extension.to),
+            hold_life: extension.hold_life,
+        };
+        let from = clock::now_ms();
+        let found = request.execute_script(&self.scripts.extend, self.store).await;
+        let at = Window {
+            from,
+            to: clock::now_ms(),
+        };
+        match self.model.extend(extension, at) {
+            None => lacks_writes(extension, &found)?,
+            Some(expected) => {
+                let found = found.map_err(|error| format!("{extension:?}: {error:?}"))?;
+                same(extension, found, &expected)?;
+            }
+        }
+        self.compare().await
+    }
+
     pub async fn settle(&mut self, name: &HoldName, estimate: u64, cost: u64) -> Checked {
         self.settle_as_of(name, estimate, cost, None).await
+    }
+
+    /// Settles a hold whose last extension may have taken place.
+    pub async fn settle_either(
+        &mut self,
+        name: &HoldName,
+        (estimate, extension): (u64, u64),
+        cost: u64,
+    ) -> Checked {
+        self.settle_with(name, (estimate, Some(extension)), cost, None)
+            .await
     }
 
     /// Settles; where there is no hold, the account must have come as far as `as_of`.
@@ -271,6 +325,16 @@ impl<'a> World<'a> {
         &mut self,
         name: &HoldName,
         estimate: u64,
+        cost: u64,
+        as_of: Option<AsOf>,
+    ) -> Checked {
+        self.settle_with(name, (estimate, None), cost, as_of).await
+    }
+
+    async fn settle_with(
+        &mut self,
+        name: &HoldName,
+        (estimate, extension): (u64, Option<u64>),
         cost: u64,
         as_of: Option<AsOf>,
     ) -> Checked {
@@ -283,6 +347,7 @@ impl<'a> World<'a> {
                 0 => How::Released,
                 _ => How::Settled,
             },
+            extension: extension.map(usd),
             measured: measured(cost),
         };
         let from = clock::now_ms();

@@ -96,6 +96,7 @@ impl HoldSettler {
             estimate,
             cost,
             how,
+            extension: None,
             measured,
         };
         let error = match settle.execute_with(&keys, &self.store).await {
@@ -200,7 +201,7 @@ mod tests {
             assert_eq!(fixture.pending.len(), waiting, "{reply} {is_lost}");
             assert_eq!(
                 fixture.arguments(&SETTLE)[0],
-                ["allow_1", "1000", "7", "settled", ""]
+                ["allow_1", "1000", "7", "settled", "", ""]
             );
         }
     }

@@ -35,6 +35,9 @@ pub enum Item {
         /// The word of the audit trail; `None` in journals of earlier versions.
         #[serde(default)]
         how: Option<String>,
+        /// Charged so far if the last extension of the hold took place, of which the reply was lost.
+        #[serde(default)]
+        extension_nanos: Option<u64>,
         /// The word of what was measured; `None` in journals of earlier versions.
         #[serde(default)]
         measured: Option<String>,
@@ -67,6 +70,7 @@ impl Item {
             estimate,
             cost,
             how,
+            extension,
             measured,
         } = settle;
         Self::Settle {
@@ -74,6 +78,7 @@ impl Item {
             estimate_nanos: estimate.get(),
             cost_nanos: cost.get(),
             how: Some(how.as_str().to_owned()),
+            extension_nanos: extension.map(Nanos::get),
             measured: measured.as_ref().map(Measured::to_word),
             epoch: Some(origin.ledger.epoch.clone()),
             as_of: origin.as_of,
@@ -141,6 +146,7 @@ impl Item {
             estimate_nanos,
             cost_nanos,
             how,
+            extension_nanos,
             measured,
             ..
         } = self
@@ -152,6 +158,7 @@ impl Item {
             estimate: Nanos::from_stored(*estimate_nanos),
             cost: Nanos::from_stored(*cost_nanos),
             how: to_how(how.as_deref(), *estimate_nanos, *cost_nanos),
+            extension: extension_nanos.map(Nanos::from_stored),
             measured: measured.as_deref().and_then(Measured::parse),
         })
     }
@@ -188,6 +195,7 @@ mod tests {
             let item: Item = serde_json::from_str(&line).unwrap();
             let settle = item.to_settle().unwrap();
             assert_eq!((settle.how, settle.measured), (how, None), "{cost}");
+            assert_eq!(settle.extension, None);
             assert!(item.is_of("any ledger") && item.as_of() == AsOf::default());
         }
         assert_eq!(to_how(Some("released"), 0, 0), How::Released);
@@ -201,6 +209,7 @@ mod tests {
             estimate_nanos: 100,
             cost_nanos: 170,
             how: Some("settled".to_owned()),
+            extension_nanos: Some(250),
             measured: Some("chat.completions,0,,9,0,12,812,,completed,0".to_owned()),
             epoch: Some("abc".to_owned()),
             as_of: AsOf {
@@ -211,7 +220,9 @@ mod tests {
         let line = serde_json::to_string(&item).unwrap();
         assert_eq!(serde_json::from_str::<Item>(&line).unwrap(), item);
         assert!(item.is_of("abc") && !item.is_of("abd"));
-        let measured = item.to_settle().unwrap().measured.unwrap();
+        let settle = item.to_settle().unwrap();
+        assert_eq!(settle.extension, Nanos::new(250));
+        let measured = settle.measured.unwrap();
         assert_eq!((measured.input_tokens, measured.latency_ms), (Some(9), Some(812)));
     }
 }

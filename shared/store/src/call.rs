@@ -1,7 +1,9 @@
-//! A proxied call in the store: it is authorized with a hold, and settled, voided or reaped (specification §4.4).
+//! A proxied call in the store: it is authorized with a hold, which may be extended, and settled, voided or reaped
+//! (specification §4.4).
 
 pub mod authorize;
 pub mod denial_windows;
+pub mod extend;
 pub mod hold;
 pub mod kept_calls;
 pub mod open_holds;

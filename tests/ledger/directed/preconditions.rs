@@ -9,14 +9,14 @@ use domain::period::Period;
 
 /// The four counters that a call is measured by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Gauge {
+pub enum Gauge {
     Run,
     Day,
     Month,
     Tracked,
 }
 
-const GAUGES: [Gauge; 4] = [Gauge::Run, Gauge::Day, Gauge::Month, Gauge::Tracked];
+pub const GAUGES: [Gauge; 4] = [Gauge::Run, Gauge::Day, Gauge::Month, Gauge::Tracked];
 
 pub async fn all(bench: &Bench<'_>) -> Checked {
     limits(bench).await?;
@@ -28,7 +28,7 @@ pub async fn all(bench: &Bench<'_>) -> Checked {
     ceilings(bench).await
 }
 
-fn policy(gauge: Gauge, limit: u64) -> CapPolicy {
+pub fn policy(gauge: Gauge, limit: u64) -> CapPolicy {
     let of = |wanted: Gauge| (gauge == wanted).then(|| usd(limit));
     CapPolicy {
         per_run: of(Gauge::Run),
@@ -61,7 +61,7 @@ fn spent(period: Period, gauge: Gauge, amount: i128) -> Charge {
     }
 }
 
-async fn before<'a>(bench: &Bench<'a>, gauge: Gauge, amount: i128) -> Result<World<'a>, String> {
+pub async fn before<'a>(bench: &Bench<'a>, gauge: Gauge, amount: i128) -> Result<World<'a>, String> {
     let mut world = bench.world();
     let charge = spent(bench.period, gauge, amount);
     if charge.named {
@@ -126,7 +126,7 @@ async fn first_calls(bench: &Bench<'_>) -> Checked {
     Ok(())
 }
 
-fn set_policy(model: &mut crate::model::Model, policy: CapPolicy) {
+pub fn set_policy(model: &mut crate::model::Model, policy: CapPolicy) {
     if let Some(agent) = model.agents.get_mut("a") {
         agent.cap = Some(policy);
     }
@@ -216,9 +216,10 @@ async fn exact(bench: &Bench<'_>) -> Checked {
             let call = world.call_in("r", estimate);
             world.approve(&call).await?;
             world.settle(&call.name, estimate, 1).await?;
-            let call = world.call_in("r", 3);
-            world.approve(&call).await?;
-            world.void(&call.name).await?;
+            for call in [world.call_in("r", 3), world.call(3)] {
+                world.approve(&call).await?;
+                world.void(&call.name).await?;
+            }
         }
     }
     Ok(())

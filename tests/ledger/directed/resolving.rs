@@ -127,6 +127,7 @@ async fn unknown_account(bench: &Bench<'_>) -> Checked {
         estimate: Nanos::from_stored(10),
         cost: Nanos::from_stored(4),
         how: How::Settled,
+        extension: None,
         measured: None,
     };
     let as_of = Some(AsOf::default());
@@ -189,6 +190,11 @@ async fn kept(bench: &Bench<'_>) -> Checked {
             world.void(&call.name).await?;
             world.settle(&call.name, estimate, 5).await?;
         }
+        // Whose cost nobody knows stays what it was.
+        let unknown = approved(&mut world, named, estimate, NOW).await?;
+        let hold = world.hold(&unknown);
+        world.reap(&hold).await?;
+        world.settle(&unknown.name, estimate, estimate).await?;
         let early = approved(&mut world, named, estimate, LONG).await?;
         let hold = world.hold(&early);
         world.reap(&hold).await?;
@@ -286,9 +292,13 @@ async fn kept_index(bench: &Bench<'_>) -> Checked {
         world.model.kept_extra.insert(format!("gone-{number}"), moment);
     }
     world.install().await?;
-    let call = approved(&mut world, false, 10, NOW).await?;
-    let hold = world.hold(&call);
-    world.reap(&hold).await
+    // Those that have not expired stay when nothing else is left.
+    for _ in 0..4 {
+        let call = approved(&mut world, false, 10, NOW).await?;
+        let hold = world.hold(&call);
+        world.reap(&hold).await?;
+    }
+    Ok(())
 }
 
 /// An entry of the due index without a hold is dropped when its deadline has come.

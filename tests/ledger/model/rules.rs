@@ -368,14 +368,15 @@ impl Model {
         let Some(found) = self.open(id).or_else(|| self.kept(id)) else {
             return Settled::Missing;
         };
-        if self.charges[found].estimate != estimate {
+        let held = self.charges[found].estimate;
+        if held != estimate && settle.extension.map(Nanos::get) != Some(held) {
             return Settled::Mismatch;
         }
         // A kept hold is corrected only by who knows what the call cost.
         let corrected = self.kept(id).is_some() && how != How::Estimated;
         let how = if corrected { How::Corrected } else { how };
         self.ended(found, how, cost, settle.measured.as_ref(), at);
-        self.charges[found].amount += i128::from(cost) - i128::from(estimate);
+        self.charges[found].amount += i128::from(cost) - i128::from(held);
         self.charges[found].state = State::Settled;
         Settled::Done
     }

@@ -5,12 +5,14 @@ const A_PART_OF_A_DAY: &str =
     "the leap days come out less than a tenth of a day short, and years are cut to whole ones";
 const NOTHING_IS_NOTHING: &str = "what is zero is set to zero";
 const OTHER_NUMBERS: &str = "two texts that are not the same are not the same whole number";
+const PLAN_NOT_READ: &str = "the twin reads the plan of `other_plan` only";
+const NOT_THE_LARGEST: &str = "what is held is compared with a ceiling where doubles are 1024 apart";
 const BOTH_OR_NONE: &str = "generation and version are given both, or neither";
 
 /// Name of the change, and why it changes nothing.
 pub const LIST: &[(&str, &str)] = &[
     (
-        "settle: return ARGV[5] and lacks_writes(ARGV[5], ARGV[6]) and 'lacks_writes' or 'missing' | 13: 5 -> 6",
+        "settle: return ARGV[7] and lacks_writes(ARGV[7], ARGV[8]) and 'lacks_writes' or 'missing' | 13: 7 -> 8",
         BOTH_OR_NONE,
     ),
     ("void: if not value and ARGV[3] then | 23: 3 -> 4", BOTH_OR_NONE),
@@ -45,6 +47,30 @@ pub const LIST: &[(&str, &str)] = &[
     (
         "authorize: if not same and generation_text + 0 < ARGV[3] + 0 then return 'stale ' .. view_text end | 49: 0 -> 1",
         OTHER_NUMBERS,
+    ),
+    (
+        "extend: if not same and generation_text + 0 < ARGV[3] + 0 then return 'stale ' .. view_text end | 37: < -> <=",
+        OTHER_NUMBERS,
+    ),
+    (
+        "extend: if not same and generation_text + 0 < ARGV[3] + 0 then return 'stale ' .. view_text end | 49: 0 -> 1",
+        OTHER_NUMBERS,
+    ),
+    (
+        "extend: if not generation_text or not plan_text then return 'no_account 0 0 ' end | 53: 'no_account 0 0 ' -> 'no_account 0 0 x'",
+        PLAN_NOT_READ,
+    ),
+    (
+        "extend: return 'extended ' .. generation_text .. ' ' .. version_text .. ' ' .. plan_text | 65: ' ' -> ' x'",
+        PLAN_NOT_READ,
+    ),
+    (
+        "extend: local day_spent, month_spent, held = (agent[6] or '0') + 0, (agent[7] or '0') + 0, (agent[8] or '0') + 0 | 97: '0' -> '1'",
+        NOT_THE_LARGEST,
+    ),
+    (
+        "extend: local day_spent, month_spent, held = (agent[6] or '0') + 0, (agent[7] or '0') + 0, (agent[8] or '0') + 0 | 104: 0 -> 1",
+        NOT_THE_LARGEST,
     ),
     (
         "authorize: if run[4] then call('HDEL', KEYS[7], 'status', 'ended') end | 4: run[4] -> true",

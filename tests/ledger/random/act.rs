@@ -1,7 +1,7 @@
 //! Playing a case: choices become concrete calls, by what the model says is there at that moment.
 
-use super::op::{Amount, Belief, CallOp, Case, Cost, Gauge, Id, Limit, Op, PlanLimits, Policy};
-use crate::model::{Call, Charge, State};
+use super::op::{Amount, Belief, CallOp, Case, Cost, From, Gauge, Id, Knows, Limit, Op, PlanLimits, Policy};
+use crate::model::{Call, Charge, NO_CHECKS, State};
 use crate::scripts::Scripts;
 use crate::world::{ACCOUNT, AGENTS, Checked, KEYS, LONG, World, unlimited, usd};
 use domain::cap::CapPolicy;
@@ -10,6 +10,7 @@ use domain::period::Period;
 use domain::plan::Plan;
 use std::time::Duration;
 use store::Store;
+use store::call::authorize::AccountView;
 use store::call::hold::HoldName;
 
 struct Actor<'a> {
@@ -22,7 +23,10 @@ struct Actor<'a> {
 }
 
 pub async fn play(store: &Store, scripts: &Scripts, period: Period, case: &Case) -> Checked {
-    let world = World::new(store, scripts, period);
+    let mut world = World::new(store, scripts, period);
+    if case.before > 0 {
+        world.model.charges.push(spent_before(period, case.before));
+    }
     world.install().await?;
     let plans = case.plans.map(plan);
     let next_key = KEYS.len() as u64 + 1;
@@ -40,6 +44,21 @@ pub async fn play(store: &Store, scripts: &Scripts, period: Period, case: &Case)
             .map_err(|error| format!("action {at}, {op:?}: {error}"))?;
     }
     Ok(())
+}
+
+fn spent_before(period: Period, amount: u64) -> Charge {
+    Charge {
+        id: "allow_before".to_owned(),
+        agent: AGENTS[0].to_owned(),
+        run: "before".to_owned(),
+        named: false,
+        key_id: KEYS[0].to_owned(),
+        period,
+        estimate: 0,
+        checks: NO_CHECKS.to_owned(),
+        amount: i128::from(amount),
+        state: State::Settled,
+    }
 }
 
 fn plan(limits: PlanLimits) -> Plan {
@@ -62,11 +81,8 @@ impl Actor<'_> {
     async fn act(&mut self, op: Op) -> Checked {
         match op {
             Op::Call(call) => self.call(call).await,
-            Op::Settle {
-                which,
-                cost,
-                wrong_estimate,
-            } => self.settle(which, cost, wrong_estimate).await,
+            Op::Extend { .. } => self.extend(op).await,
+            Op::Settle { which, cost, knows } => self.settle(which, cost, knows).await,
             Op::Void { which } => match self.pick(which) {
                 Some(call) => self.world.void(&call.name).await,
                 None => Ok(()),
@@ -217,17 +233,7 @@ impl Actor<'_> {
             call.hold_life = LONG;
         }
         call.plan = self.plan_now().clone();
-        let view = &mut call.view;
-        match op.belief {
-            Belief::Right => {}
-            Belief::OldVersion => view.version -= 1,
-            Belief::NewerVersion => view.version += 1,
-            Belief::NewerGeneration => (view.generation, view.version) = (view.generation + 1, 0),
-            Belief::OlderGeneration => {
-                (view.generation, view.version) = (view.generation - 1, view.version + 9)
-            }
-            Belief::OtherPlan => view.plan = "another".to_owned(),
-        }
+        believe(&mut call.view, op.belief);
         self.calls.push(call.clone());
         self.world.authorize(&call).await
     }
@@ -243,7 +249,39 @@ impl Actor<'_> {
         !model.charges.iter().any(kept) && (known || !model.charges.iter().any(of_run))
     }
 
-    async fn settle(&mut self, which: usize, cost: Cost, wrong_estimate: bool) -> Checked {
+    async fn extend(&mut self, op: Op) -> Checked {
+        let Op::Extend {
+            which,
+            by,
+            from,
+            belief,
+            due_at_once,
+        } = op
+        else {
+            return Ok(());
+        };
+        let Some(call) = self.pick(which) else {
+            return Ok(());
+        };
+        let by = self.amount(by, &call.name.agent, &call.name.run);
+        let mut extension = self.world.extension(&call, 0);
+        extension.to = clamp(i128::from(extension.from) + i128::from(by));
+        match from {
+            From::Now => {}
+            From::Repeated => {
+                (extension.from, extension.to) = (extension.from.saturating_sub(1), extension.from)
+            }
+            From::Wrong => extension.from = (extension.from ^ 1).min(Nanos::MAX.get()),
+        }
+        extension.plan = self.plan_now().clone();
+        if due_at_once {
+            extension.hold_life = Duration::ZERO;
+        }
+        believe(&mut extension.view, belief);
+        self.world.extend(&extension).await
+    }
+
+    async fn settle(&mut self, which: usize, cost: Cost, knows: Knows) -> Checked {
         let Some(call) = self.pick(which) else {
             return Ok(());
         };
@@ -251,15 +289,34 @@ impl Actor<'_> {
             account: ACCOUNT.to_owned(),
             ..call.name
         };
-        let estimate = call.estimate.unwrap_or_default().get();
+        let first = call.estimate.unwrap_or_default().get();
+        let mut charges = self.world.model.charges.iter().rev();
+        let charge = charges.find(|charge| charge.id == name.allow_id);
+        let estimate = charge.map_or(first, |charge| charge.estimate);
         let cost = match cost {
             Cost::Estimate => estimate,
             Cost::Zero => 0,
             Cost::Off(off) => clamp(i128::from(estimate) + i128::from(off)),
             Cost::Max => Nanos::MAX.get(),
         };
-        let said = if wrong_estimate { estimate ^ 1 } else { estimate };
-        self.world.settle(&name, said.min(Nanos::MAX.get()), cost).await
+        let another = (estimate ^ 1).min(Nanos::MAX.get());
+        match knows {
+            Knows::Now => self.world.settle(&name, estimate, cost).await,
+            Knows::Either => self.world.settle_either(&name, (first, estimate), cost).await,
+            Knows::NotExtended => self.world.settle_either(&name, (estimate, another), cost).await,
+            Knows::Wrong => self.world.settle(&name, another, cost).await,
+        }
+    }
+}
+
+fn believe(view: &mut AccountView, belief: Belief) {
+    match belief {
+        Belief::Right => {}
+        Belief::OldVersion => view.version -= 1,
+        Belief::NewerVersion => view.version += 1,
+        Belief::NewerGeneration => (view.generation, view.version) = (view.generation + 1, 0),
+        Belief::OlderGeneration => (view.generation, view.version) = (view.generation - 1, view.version + 9),
+        Belief::OtherPlan => view.plan = "another".to_owned(),
     }
 }
 

@@ -81,6 +81,28 @@ pub struct CallOp {
     pub probe: bool,
 }
 
+/// From which estimate a hold is extended.
+#[derive(Debug, Clone, Copy)]
+pub enum From {
+    /// The one that it stands at.
+    Now,
+    /// One below: the repetition of the extension to the one that it stands at.
+    Repeated,
+    /// Another.
+    Wrong,
+}
+
+/// What of a hold's estimate its settlement knows.
+#[derive(Debug, Clone, Copy)]
+pub enum Knows {
+    Now,
+    /// The one of the approval, and now as that of an extension whose reply was lost.
+    Either,
+    /// That, and an extension that did not take place.
+    NotExtended,
+    Wrong,
+}
+
 /// What a call really cost.
 #[derive(Debug, Clone, Copy)]
 pub enum Cost {
@@ -93,10 +115,17 @@ pub enum Cost {
 #[derive(Debug, Clone, Copy)]
 pub enum Op {
     Call(CallOp),
+    Extend {
+        which: usize,
+        by: Amount,
+        from: From,
+        belief: Belief,
+        due_at_once: bool,
+    },
     Settle {
         which: usize,
         cost: Cost,
-        wrong_estimate: bool,
+        knows: Knows,
     },
     Void {
         which: usize,
@@ -132,6 +161,8 @@ pub enum Op {
 #[derive(Debug, Clone)]
 pub struct Case {
     pub plans: [PlanLimits; 3],
+    /// What the first agent spent today before.
+    pub before: u64,
     pub ops: Vec<Op>,
 }
 
@@ -241,12 +272,39 @@ fn cost() -> impl Strategy<Value = Cost> {
     ]
 }
 
+fn knows() -> impl Strategy<Value = Knows> {
+    prop_oneof![
+        6 => Just(Knows::Now),
+        2 => Just(Knows::Either),
+        1 => Just(Knows::NotExtended),
+        1 => Just(Knows::Wrong),
+    ]
+}
+
+fn extend() -> impl Strategy<Value = Op> {
+    let from = prop_oneof![8 => Just(From::Now), 1 => Just(From::Repeated), 1 => Just(From::Wrong)];
+    let what = (
+        any::<usize>(),
+        amount(),
+        from,
+        belief(),
+        prop::bool::weighted(0.25),
+    );
+    what.prop_map(|(which, by, from, belief, due_at_once)| Op::Extend {
+        which,
+        by,
+        from,
+        belief,
+        due_at_once,
+    })
+}
+
 fn op() -> impl Strategy<Value = Op> {
     let which = any::<usize>();
     prop_oneof![
         24 => call(),
-        8 => (which, cost(), prop::bool::weighted(0.1))
-            .prop_map(|(which, cost, wrong_estimate)| Op::Settle { which, cost, wrong_estimate }),
+        8 => (which, cost(), knows()).prop_map(|(which, cost, knows)| Op::Settle { which, cost, knows }),
+        8 => extend(),
         3 => any::<usize>().prop_map(|which| Op::Void { which }),
         1 => Just(Op::VoidUnknown),
         4 => any::<usize>().prop_map(|which| Op::Reap { which }),
@@ -264,5 +322,7 @@ fn op() -> impl Strategy<Value = Op> {
 /// A case of up to `longest` actions.
 pub fn case(longest: usize) -> impl Strategy<Value = Case> {
     let plans = [plan(), plan(), plan()];
-    (plans, vec(op(), 1..longest)).prop_map(|(plans, ops)| Case { plans, ops })
+    // At 2^53 doubles lose the last digit.
+    let before = prop_oneof![3 => Just(0), 1 => ((1 << 53) - 20)..(1_u64 << 53) + 3];
+    (plans, before, vec(op(), 1..longest)).prop_map(|(plans, before, ops)| Case { plans, before, ops })
 }

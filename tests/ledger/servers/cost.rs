@@ -19,6 +19,7 @@ async fn one_command_an_authorize_and_one_a_settle() {
         estimate: usd(100),
         cost: usd(30),
         how: How::Settled,
+        extension: None,
         measured: None,
     }
     .execute(&store)
@@ -49,6 +50,7 @@ async fn one_command_an_authorize_and_one_a_settle() {
             estimate: usd(100),
             cost: usd(30),
             how: How::Settled,
+            extension: None,
             measured: None,
         }
         .execute(&store)

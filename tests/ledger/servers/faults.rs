@@ -83,6 +83,7 @@ async fn a_full_store_approves_nothing_and_settles_everything() {
         estimate: usd(100),
         cost: usd(150),
         how: How::Settled,
+        extension: None,
         measured: None,
     };
     assert!(matches!(settle.execute(&store).await.unwrap(), Settled::Done));
@@ -108,6 +109,7 @@ async fn a_read_only_store_refuses_and_keeps_the_hold() {
         estimate: usd(100),
         cost: usd(30),
         how: How::Settled,
+        extension: None,
         measured: None,
     };
     assert_eq!(code(&settle.execute(&store).await.unwrap_err()), "READONLY");
@@ -186,6 +188,7 @@ async fn a_restarted_store_is_used_again_at_once_and_has_everything() {
         estimate: usd(100),
         cost: usd(40),
         how: How::Settled,
+        extension: None,
         measured: None,
     };
     let settled = eventually("a new connection", RECONNECT, async || {
@@ -226,6 +229,7 @@ async fn a_lost_reply_is_voided() {
         estimate: usd(100),
         cost: usd(0),
         how: How::Settled,
+        extension: None,
         measured: None,
     };
     settle.execute(&store).await.unwrap();
@@ -236,6 +240,7 @@ async fn a_lost_reply_is_voided() {
         estimate: usd(100),
         cost: usd(30),
         how: How::Settled,
+        extension: None,
         measured: None,
     };
     assert!(settle.execute(&store).await.is_err());
@@ -297,6 +302,7 @@ async fn a_settlement_that_breaks_off_moves_nothing_twice() {
                 estimate: usd(100),
                 cost: usd(30),
                 how: How::Settled,
+                extension: None,
                 measured: None,
             };
             let error = settle.execute(&store).await.unwrap_err();

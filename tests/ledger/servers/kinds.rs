@@ -9,6 +9,7 @@ use settings::durability::Durability;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use store::call::extend::{Extend, Extended};
 use store::call::hold::Hold;
 use store::call::reap::{Reaped, reap, sweep};
 use store::call::settle::{Settle, Settled};
@@ -22,14 +23,27 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// runs.
 const ACCOUNTS: usize = 48;
 
-/// Approve and settle, approve and void, approve and keep.
+/// Approve, extend and settle, approve and void, approve and keep.
 async fn whole_life(store: &Store, payer: &Payer) {
-    let settled = payer.approve(store, 100).await;
+    let settled = payer.approve(store, 90).await;
+    let extend = Extend {
+        name: &settled,
+        key_id: &payer.key_id,
+        view: &payer.view,
+        plan: &payer.plan,
+        from: usd(90),
+        to: usd(100),
+        hold_life: TIMEOUT,
+    };
+    let extended = extend.execute(store).await.unwrap();
+    assert!(matches!(extended, Extended::Extended { .. }), "{extended:?}");
+    assert_eq!(payer.charged().await, 100);
     let settle = Settle {
         name: settled,
         estimate: usd(100),
         cost: usd(30),
         how: How::Settled,
+        extension: None,
         measured: None,
     };
     assert!(matches!(settle.execute(store).await.unwrap(), Settled::Done));
@@ -56,6 +70,7 @@ async fn whole_life(store: &Store, payer: &Payer) {
         estimate: usd(7),
         cost: usd(1),
         how: How::Settled,
+        extension: None,
         measured: None,
     };
     assert!(matches!(late.execute(store).await.unwrap(), Settled::Done));

@@ -2,9 +2,10 @@
 --   real cost and the estimate, and forget the hold. A hold that was already kept by the reaper is corrected the same way.
 -- KEYS: as hold.rs names them
 -- ARGV: as settle.rs names them; `how` is 'settled' | 'released' | 'estimated'. A kept hold whose cost is known now is
---   'corrected'. `measured` is a word of shared/domain/src/measured.rs, or empty. Generation and version are those of the
---   account when the hold was opened, or are left out
--- Returns: 'settled' | 'missing' (nothing to move, nothing moved) | 'mismatch' (not this estimate)
+--   'corrected'. `measured` is a word of shared/domain/src/measured.rs, or empty. `extension` is another estimate that is
+--   right as well, that of an extension whose reply was lost, or empty. Generation and version are those of the account
+--   when the hold was opened, or are left out
+-- Returns: 'settled' | 'missing' (nothing to move, nothing moved) | 'mismatch' (neither estimate)
 --   | 'lacks_writes' (there is no hold, and the account has not come as far as when it was opened)
 -- Cost: O(log open holds); 11 calls, 10 in an unnamed run, one more where its agent held less, two more where its run has
 --   no record; 2 calls where there is no hold, and one more to say why
@@ -16,7 +17,8 @@ if not (value_text or kept) then
   return ARGV.generation and lacks_writes(ARGV.generation, ARGV.version) and 'lacks_writes' or 'missing'
 end
 
-if string.match(value_text or kept, '^H (%d+) ') ~= ARGV.estimate then return 'mismatch' end
+local estimate = string.match(value_text or kept, '^H (%d+) ')
+if estimate ~= ARGV.estimate and estimate ~= ARGV.extension then return 'mismatch' end
 -- The hold goes first. A script that breaks off, since something in the account is not of the kind that it should be, is
 -- not undone: whoever tries again then finds nothing to move, and what was not moved stays charged.
 if kept then

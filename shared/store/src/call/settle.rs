@@ -21,8 +21,8 @@ pub static SETTLE: LazyLock<Script> = LazyLock::new(|| {
 });
 
 inputs! {
-    /// The arguments; amounts are nano-USD, and `measured` is the word of [`Measured`] or empty.
-    struct SettleArgs: &'a str { allow_id, estimate, cost, how, measured, generation, version }
+    /// The arguments; amounts are nano-USD. `measured` is the word of [`Measured`] or empty, and so is `extension`.
+    struct SettleArgs: &'a str { allow_id, estimate, cost, how, measured, extension, generation, version }
 }
 
 /// Settles the hold of `name` from `estimate` to `cost`: the real cost, the estimate if it stays charged, or zero if it
@@ -37,6 +37,9 @@ pub struct Settle {
     pub cost: Nanos,
     /// How the call ended. For a kept hold the audit log says `corrected` instead.
     pub how: How,
+    /// Another estimate that the hold may stand at: that of an [extension](super::extend) whose reply was lost. The
+    /// counters move by the difference from the estimate that the hold has.
+    pub extension: Option<Nanos>,
     /// What was measured of the call, for the audit log; `None` where nobody knows.
     pub measured: Option<Measured>,
 }
@@ -49,7 +52,7 @@ pub enum Settled {
     /// There is no such hold: it was settled or voided. Without [`execute_as_of`](Settle::execute_as_of) the store may
     /// also be another ledger, or have lost the hold.
     Missing,
-    /// The hold has another estimate; nothing changed.
+    /// The hold has another estimate than the one or two that are right; nothing changed.
     Mismatch,
 }
 
@@ -119,6 +122,7 @@ impl Settle {
         let estimate = self.estimate.get().to_string();
         let cost = self.cost.get().to_string();
         let measured = self.measured.as_ref().map(Measured::to_word);
+        let extension = self.extension.map(|nanos| nanos.get().to_string());
         let [generation, version] = as_of.map(AsOf::to_args).unwrap_or_default();
         let args = SettleArgs {
             allow_id: &self.name.allow_id,
@@ -126,6 +130,7 @@ impl Settle {
             cost: &cost,
             how: self.how.as_str(),
             measured: measured.as_deref().unwrap_or_default(),
+            extension: extension.as_deref().unwrap_or_default(),
             generation: &generation,
             version: &version,
         };

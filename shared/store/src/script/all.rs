@@ -9,6 +9,7 @@ use crate::audit::seal::SEAL;
 use crate::blocked::script::BLOCKED;
 use crate::call::authorize::AUTHORIZE;
 use crate::call::denial_windows::script::DENIAL_WINDOW;
+use crate::call::extend::EXTEND;
 use crate::call::reap::REAP;
 use crate::call::settle::SETTLE;
 use crate::call::snapshot::SNAPSHOT;
@@ -30,6 +31,7 @@ use crate::{
 pub fn all() -> Vec<&'static Script> {
     vec![
         &*AUTHORIZE,
+        &*EXTEND,
         &*SETTLE,
         &*VOID,
         &*REAP,

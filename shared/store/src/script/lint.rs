@@ -364,7 +364,7 @@ fn whatever_writes_a_balance_or_an_intent_is_a_script_of_money() {
 }
 
 /// Scripts that name a version and are not put into `versioned.lua`, each with the reason.
-const UNVERSIONED: [(&str, &str); 6] = [
+const UNVERSIONED: [(&str, &str); 7] = [
     (
         "account_create",
         "the account begins with it, and the twin remembers that",
@@ -374,6 +374,10 @@ const UNVERSIONED: [(&str, &str); 6] = [
         "it refuses and answers by itself, and the edge remembers",
     ),
     ("blocked_change", "the version of the list of blocked addresses"),
+    (
+        "extend",
+        "it refuses and answers by itself, and the edge remembers",
+    ),
     ("session_use", "it reads the version, and its caller compares it"),
     (
         "settle",

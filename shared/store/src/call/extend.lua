@@ -1,0 +1,78 @@
+-- Purpose: raise the estimate of an open hold while its call is under way, under the checks that approved it, in one
+--   atomic step: agent frozen, Cap switched off, limits of the hold's own run, day and month, the plan's tracked USD. A
+--   refusal changes nothing and has no line in the audit log: the line of the call's end says how it ended.
+-- KEYS: as extend.rs names them
+-- ARGV: as extend.rs names them; `tracked` is empty where the plan has no such limit, `to` is not below `from`
+-- Returns: 'word generation version plan'. The words are those of extend.rs; only 'extended' may have changed anything,
+--   and changes nothing where the hold stands at `to` already: a repetition whose first reply was lost
+-- Cost: O(log open holds + log keys of the account); 3 calls where there is no such hold, up to 8 for a refusal, up to
+--   16 for an extension
+local CEILING = 9e18 -- as in authorize.lua
+local account = call('HMGET', KEYS.account, 'generation', 'version', 'plan')
+local generation_text = account[1]
+local plan_text = account[3]
+if not generation_text or not plan_text then return 'no_account 0 0 ' end
+local view_text = generation_text .. ' ' .. account[2] .. ' ' .. plan_text
+local same = generation_text == ARGV.generation
+if not same and generation_text + 0 < ARGV.generation + 0 then return 'stale ' .. view_text end
+if same and account[2] + 0 < ARGV.version + 0 then return 'stale ' .. view_text end
+
+local hold_text = call('GET', KEYS.hold)
+if not hold_text or hold_text == 'V' then return 'missing ' .. view_text end
+local pattern_text = '^H (%d+) (%d+) (%d+) ([01]) (.*)$'
+local estimate_text, day_text, month_text, named_text, rest_text = string.match(hold_text, pattern_text)
+if estimate_text == ARGV.to then return 'extended ' .. view_text end
+if estimate_text ~= ARGV.from then return 'mismatch ' .. view_text end
+if not call('ZRANK', KEYS.active_keys, ARGV.key_id) then return 'revoked ' .. view_text end
+if plan_text ~= ARGV.plan then return 'other_plan ' .. view_text end
+
+-- What the hold was charged to, whatever day it is now.
+local day_field = 'd' .. day_text
+local month_field = 'm' .. month_text
+local tracked_field = 't' .. month_text
+local agent = call('HMGET', KEYS.agent, 'frozen', 'cap', 'cap_run', 'cap_day', 'cap_month', day_field, month_field,
+  'held')
+local policy, at = agent, 2
+if not agent[2] then
+  policy, at = call('HMGET', KEYS.account, 'live_cap', 'live_run', 'live_day', 'live_month'), 1
+end
+local run_cap_text = policy[at + 1] or ''
+local day_cap_text = policy[at + 2] or ''
+local month_cap_text = policy[at + 3] or ''
+local run = named_text == '1' and call('HMGET', KEYS.run, 'spent', 'calls') or {}
+-- An unnamed run is this one call. So is, as far as anybody knows, one whose record has expired.
+local run_spent = (run[1] or ARGV.from) + 0
+local day_spent, month_spent, held = (agent[6] or '0') + 0, (agent[7] or '0') + 0, (agent[8] or '0') + 0
+local tracked = (call('HGET', KEYS.account, tracked_field) or '0') + 0
+local by = ARGV.to - ARGV.from -- amounts end below 2^53
+
+local reason_text
+if agent[1] then
+  reason_text = 'frozen'
+elseif policy[at] ~= '1' then
+  reason_text = 'cap_disabled'
+elseif run_cap_text ~= '' and run_spent + by > run_cap_text + 0 then
+  reason_text = 'per_run_limit'
+elseif day_cap_text ~= '' and day_spent + by > day_cap_text + 0 then
+  reason_text = 'daily_limit'
+elseif month_cap_text ~= '' and month_spent + by > month_cap_text + 0 then
+  reason_text = 'monthly_limit'
+elseif ARGV.tracked ~= '' and tracked + by > ARGV.tracked + 0 then
+  reason_text = 'plan_limit'
+elseif math.max(run_spent, day_spent, month_spent, tracked, held) + by > CEILING then
+  reason_text = 'too_much'
+end
+if reason_text then return reason_text .. ' ' .. view_text end
+
+-- The index first: it alone is not read before, so it alone could be of another kind and break the script off.
+call('ZADD', KEYS.due, format('%d', now_ms + ARGV.hold_life), ARGV.allow_id)
+call('SET', KEYS.hold, 'H ' .. ARGV.to .. ' ' .. day_text .. ' ' .. month_text .. ' ' .. named_text .. ' ' .. rest_text)
+-- Counters may be beyond 2^53, where only the store adds exactly.
+local by_text = format('%d', by)
+call('HINCRBY', KEYS.agent, day_field, by_text)
+call('HINCRBY', KEYS.agent, month_field, by_text)
+call('HINCRBY', KEYS.agent, 'held', by_text)
+call('HINCRBY', KEYS.account, tracked_field, by_text)
+if run[2] then call('HINCRBY', KEYS.run, 'spent', by_text) end
+local version_text = format('%d', call('HINCRBY', KEYS.account, 'version', '1'))
+return 'extended ' .. generation_text .. ' ' .. version_text .. ' ' .. plan_text

@@ -1,0 +1,215 @@
+//! Twin of `extend.lua`: raises the estimate of an open hold while its call is under way.
+
+use crate::call::authorize::AccountView;
+use crate::call::hold::{AsOf, HoldKeys, HoldName};
+use crate::script::change::CLOCK;
+use crate::script::names::{Names, inputs};
+use crate::script::{Script, WhenFull};
+use crate::{Store, StoreError};
+use domain::denial::Denial;
+use domain::money::Nanos;
+use domain::plan::Plan;
+use std::sync::LazyLock;
+use std::time::Duration;
+
+/// The script.
+pub static EXTEND: LazyLock<Script> = LazyLock::new(|| {
+    let inputs = Names {
+        keys: ExtendKeys::NAMES,
+        args: ExtendArgs::NAMES,
+    };
+    let parts = [CLOCK, include_str!("extend.lua")];
+    Script::with_inputs("extend", WhenFull::Refuse, inputs, &parts)
+});
+
+inputs! {
+    /// The keys.
+    struct ExtendKeys: &'a str { account, active_keys, agent, hold, due, run }
+}
+inputs! {
+    /// The arguments: whose key, what is known of the account, the limit of that plan, and the estimates before and
+    /// after in nano-USD. `hold_life` is in ms.
+    struct ExtendArgs: &'a str { key_id, plan, generation, version, tracked, allow_id, from, to, hold_life }
+}
+
+/// One extension of a hold, from the estimate `from` to the estimate `to`.
+#[derive(Debug, Clone)]
+pub struct Extend<'a> {
+    /// The names of the call in the ledger.
+    pub name: &'a HoldName,
+    /// Id of the virtual key that the call came with.
+    pub key_id: &'a str,
+    /// Last known version and plan of the account.
+    pub view: &'a AccountView,
+    /// Limits of the plan in `view`, of which tracked USD a month counts here.
+    pub plan: &'a Plan,
+    /// Charged estimate.
+    pub from: Nanos,
+    /// The estimate to charge in its place. An amount below `from` counts as `from`, and changes nothing.
+    pub to: Nanos,
+    /// Time from now until the reaper may keep the hold.
+    pub hold_life: Duration,
+}
+
+/// Outcome of the script.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Extended {
+    /// The hold stands at `to`. If the store has not come as far as `as_of` later, it lacks this extension.
+    Extended {
+        /// Version of the account with the extension.
+        as_of: AsOf,
+    },
+    /// Cap or the plan refuses it: `frozen`, `cap_disabled`, `per_run_limit`, `daily_limit`, `monthly_limit` or
+    /// `plan_limit`. Nothing changed.
+    Refused(Denial),
+    /// The key is revoked. Nothing changed.
+    Revoked,
+    /// The account has this plan and not that of `view`; nothing changed. Retry with the limits of this plan.
+    OtherPlan {
+        /// The account's plan.
+        plan: String,
+    },
+    /// There is no open hold of this name: it was settled or voided, or the reaper kept it.
+    Missing,
+    /// The hold stands at neither `from` nor `to`; nothing changed.
+    Mismatch,
+    /// A counter would overflow; nothing changed.
+    TooMuch,
+}
+
+impl Extend<'_> {
+    /// Executes the script. A repetition after a lost reply is safe: a hold that stands at `to` is not raised again.
+    ///
+    /// # Errors
+    /// [`StoreError::LacksWrites`] if the account is older than `view`, or does not exist; nothing changed then. After
+    /// any other error that [may have run](StoreError::may_have_run) the hold stands at `from` or `to`.
+    pub async fn execute(&self, store: &Store) -> Result<Extended, StoreError> {
+        self.execute_with(&self.name.keys(), store).await
+    }
+
+    /// Like [`execute`](Self::execute), with the precomputed keys of `name`.
+    ///
+    /// # Errors
+    /// As [`execute`](Self::execute).
+    pub async fn execute_with(&self, keys: &HoldKeys, store: &Store) -> Result<Extended, StoreError> {
+        self.execute_keyed(&EXTEND, keys, store).await
+    }
+
+    /// Like [`execute`](Self::execute) with another script: tests execute changed scripts.
+    ///
+    /// # Errors
+    /// As [`execute`](Self::execute).
+    pub async fn execute_script(&self, script: &Script, store: &Store) -> Result<Extended, StoreError> {
+        self.execute_keyed(script, &self.name.keys(), store).await
+    }
+
+    async fn execute_keyed(
+        &self,
+        script: &Script,
+        hold: &HoldKeys,
+        store: &Store,
+    ) -> Result<Extended, StoreError> {
+        debug_assert_eq!(hold, &self.name.keys(), "the keys are of this hold");
+        let keys = ExtendKeys {
+            account: &hold.account,
+            active_keys: &hold.of_account.active_keys(),
+            agent: &hold.agent,
+            hold: &hold.hold,
+            due: &hold.due,
+            run: &hold.run,
+        };
+        let [generation, version] = self.view.as_of().to_args();
+        let tracked = self.plan.tracked_usd_per_month;
+        let to = self.to.max(self.from);
+        let args = ExtendArgs {
+            key_id: self.key_id,
+            plan: &self.view.plan,
+            generation: &generation,
+            version: &version,
+            tracked: &tracked.map(|limit| limit.get().to_string()).unwrap_or_default(),
+            allow_id: &self.name.allow_id,
+            from: &self.from.get().to_string(),
+            to: &to.get().to_string(),
+            hold_life: &self.hold_life.as_millis().to_string(),
+        };
+        let reply: String = store
+            .script(script, &keys.into_values(), &args.into_values())
+            .await?;
+        parse(&reply)
+    }
+}
+
+/// Parses `word generation version plan`. The plan is last, since it may contain spaces. An unknown word is an error,
+/// so that an unexpected reply never extends.
+fn parse(reply: &str) -> Result<Extended, StoreError> {
+    let unexpected_reply = || StoreError::UnexpectedReply("extend".to_owned());
+    let mut words = reply.splitn(4, ' ');
+    let mut next = || words.next().ok_or_else(unexpected_reply);
+    let (word, generation, version, plan) = (next()?, next()?, next()?, next()?);
+    let as_of = AsOf {
+        generation: generation.parse().map_err(|_| unexpected_reply())?,
+        version: version.parse().map_err(|_| unexpected_reply())?,
+    };
+    match word {
+        "extended" => Ok(Extended::Extended { as_of }),
+        "revoked" => Ok(Extended::Revoked),
+        "other_plan" => Ok(Extended::OtherPlan {
+            plan: plan.to_owned(),
+        }),
+        "missing" => Ok(Extended::Missing),
+        "mismatch" => Ok(Extended::Mismatch),
+        "too_much" => Ok(Extended::TooMuch),
+        "stale" | "no_account" => Err(StoreError::LacksWrites),
+        reason => Denial::from_reason(reason)
+            .map(Extended::Refused)
+            .ok_or_else(unexpected_reply),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replies_are_read() {
+        let as_of = AsOf {
+            generation: 1,
+            version: 12,
+        };
+        let plan = "a plan".to_owned();
+        for (reply, outcome) in [
+            ("extended 1 12 a plan", Extended::Extended { as_of }),
+            ("other_plan 1 12 a plan", Extended::OtherPlan { plan }),
+            ("revoked 1 12 free", Extended::Revoked),
+            ("missing 1 12 free", Extended::Missing),
+            ("mismatch 1 12 free", Extended::Mismatch),
+            ("too_much 1 12 free", Extended::TooMuch),
+            ("frozen 1 12 free", Extended::Refused(Denial::Frozen)),
+            ("plan_limit 1 12 free", Extended::Refused(Denial::PlanLimit)),
+        ] {
+            assert_eq!(parse(reply).unwrap(), outcome, "{reply}");
+        }
+        for reply in ["stale 1 12 free", "no_account 0 0 "] {
+            assert!(matches!(parse(reply), Err(StoreError::LacksWrites)), "{reply}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_known_never_extends() {
+        for reply in [
+            "",
+            "extended",
+            "extended 1 12",
+            "extended x 12 free",
+            "extended 1 -2 free",
+            "ok 1 12 free",
+            "Extended 1 12 free",
+        ] {
+            let read = parse(reply);
+            assert!(
+                matches!(read, Err(StoreError::UnexpectedReply(_))),
+                "{reply}: {read:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,495 @@
+//! A hold that grows: each limit exactly reached and missed by one nano, the hold's own run, day and month, every reason
+//! against it, and how a hold that grew ends.
+
+use super::Bench;
+use super::preconditions::{GAUGES, Gauge, before, policy, set_policy};
+use crate::model::{CEILING, Call, Charge, Extension, Model, NO_CHECKS, State};
+use crate::snapshot::Window;
+use crate::world::{AGENTS, Checked, KEYS, LONG, World, enabled, usd};
+use domain::cap::CapPolicy;
+use domain::mode::Mode;
+use domain::period::Period;
+use std::time::Duration;
+use store::StoreError;
+use store::call::extend::Extend;
+use store::keys::AccountKeys;
+
+/// The estimate before.
+const FROM: u64 = 10;
+/// By how much it grows.
+const BY: u64 = 7;
+
+pub async fn all(bench: &Bench<'_>) -> Checked {
+    limits(bench).await?;
+    unnamed(bench).await?;
+    own_periods(bench).await?;
+    policies(bench).await?;
+    reasons_in_order(bench).await?;
+    views(bench).await?;
+    holds(bench).await?;
+    ends(bench).await?;
+    deadlines(bench).await?;
+    forgotten_runs(bench).await?;
+    lost_counters(bench).await?;
+    exact(bench).await?;
+    ceilings(bench).await?;
+    no_account(bench).await
+}
+
+async fn approved(world: &mut World<'_>, named: bool) -> Result<Call, String> {
+    let call = if named {
+        world.call_in("r", FROM)
+    } else {
+        world.call(FROM)
+    };
+    world.approve(&call).await?;
+    Ok(call)
+}
+
+/// Sets the limit of a gauge: in the policy of agent `a`, or in the plan that the extension names.
+async fn limit(world: &mut World<'_>, extension: &mut Extension, gauge: Gauge, limit: u64) -> Checked {
+    if gauge == Gauge::Tracked {
+        extension.plan.tracked_usd_per_month = Some(usd(limit));
+        return Ok(());
+    }
+    world
+        .change(|model| set_policy(model, policy(gauge, limit)))
+        .await?;
+    extension.view = world.model.view();
+    Ok(())
+}
+
+async fn limits(bench: &Bench<'_>) -> Checked {
+    for gauge in GAUGES {
+        for used in [0, 5] {
+            for by in [1, BY] {
+                let sum = used + FROM + by;
+                for most in [0, sum - 1, sum, sum + 1] {
+                    let mut world = before(bench, gauge, i128::from(used)).await?;
+                    let call = approved(&mut world, true).await?;
+                    let mut extension = world.extension(&call, FROM + by);
+                    limit(&mut world, &mut extension, gauge, most).await?;
+                    world.extend(&extension).await?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A call without a named run is a run by itself, also beside others.
+async fn unnamed(bench: &Bench<'_>) -> Checked {
+    for most in [FROM + BY - 1, FROM + BY] {
+        let mut world = bench.installed().await?;
+        approved(&mut world, false).await?;
+        approved(&mut world, true).await?;
+        let call = approved(&mut world, false).await?;
+        let mut extension = world.extension(&call, FROM + BY);
+        limit(&mut world, &mut extension, Gauge::Run, most).await?;
+        world.extend(&extension).await?;
+        world.settle(&call.name, FROM + BY, 4).await?;
+    }
+    Ok(())
+}
+
+fn charge(id: &str, period: Period, amount: u64, state: State) -> Charge {
+    Charge {
+        id: id.to_owned(),
+        agent: AGENTS[0].to_owned(),
+        run: "r".to_owned(),
+        named: false,
+        key_id: KEYS[0].to_owned(),
+        period,
+        estimate: amount,
+        checks: NO_CHECKS.to_owned(),
+        amount: i128::from(amount),
+        state,
+    }
+}
+
+/// A hold of yesterday and last month grows in their counters, whatever was charged since.
+async fn own_periods(bench: &Bench<'_>) -> Checked {
+    let (today, now) = (bench.period, clock::now_ms());
+    let earlier = Period {
+        day: today.day - 1,
+        month: today.month - 1,
+    };
+    let due = Window::at(now + 3_600_000);
+    for gauge in [Gauge::Day, Gauge::Month, Gauge::Tracked] {
+        for most in [FROM + 5 + BY - 1, FROM + 5 + BY] {
+            let mut world = bench.world();
+            world.model.charges = vec![
+                charge("allow_late", earlier, FROM, State::Open { due }),
+                charge("allow_before", earlier, 5, State::Settled),
+                charge("allow_today", today, 1_000, State::Settled),
+            ];
+            world.install().await?;
+            let mut call = world.call(FROM);
+            call.name.allow_id = "allow_late".to_owned();
+            call.name.run = "r".to_owned();
+            let mut extension = world.extension(&call, FROM + BY);
+            limit(&mut world, &mut extension, gauge, most).await?;
+            world.extend(&extension).await?;
+            world.void(&call.name).await?;
+        }
+    }
+    Ok(())
+}
+
+/// An agent's own policy replaces the account's as a whole; without one the account's holds.
+async fn policies(bench: &Bench<'_>) -> Checked {
+    let disabled = CapPolicy {
+        enabled: false,
+        ..enabled()
+    };
+    let each = |most| {
+        let limited = GAUGES[..3].iter().map(move |gauge| Some(policy(*gauge, most)));
+        [None, Some(enabled()), Some(disabled)].into_iter().chain(limited)
+    };
+    for own in each(FROM + BY - 1) {
+        for account in each(FROM + BY) {
+            let mut world = bench.installed().await?;
+            let call = approved(&mut world, true).await?;
+            let change = |model: &mut Model| {
+                model.policy = account;
+                if let Some(agent) = model.agents.get_mut(AGENTS[0]) {
+                    agent.cap = own;
+                }
+            };
+            world.change(change).await?;
+            for to in [FROM + BY, FROM + BY - 1, FROM + BY + 1] {
+                let extension = world.extension(&call, to);
+                world.extend(&extension).await?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What can stand against an extension, in order of precedence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Against {
+    Stale,
+    Estimate,
+    Key,
+    Plan,
+    Frozen,
+    Disabled,
+    Limit(Gauge),
+}
+
+const ORDER: [Against; 10] = [
+    Against::Stale,
+    Against::Estimate,
+    Against::Key,
+    Against::Plan,
+    Against::Frozen,
+    Against::Disabled,
+    Against::Limit(Gauge::Run),
+    Against::Limit(Gauge::Day),
+    Against::Limit(Gauge::Month),
+    Against::Limit(Gauge::Tracked),
+];
+
+/// Of two reasons the one that comes first is given.
+async fn reasons_in_order(bench: &Bench<'_>) -> Checked {
+    for (at, first) in ORDER.into_iter().enumerate() {
+        for second in &ORDER[at..] {
+            let mut world = bench.installed().await?;
+            let call = approved(&mut world, true).await?;
+            let both = [first, *second];
+            let is_there = |against: Against| both.contains(&against);
+            let tight = |gauge: Gauge| is_there(Against::Limit(gauge)).then(|| usd(FROM));
+            let change = |model: &mut Model| {
+                if is_there(Against::Key) {
+                    model.active.retain(|(_, key)| key != KEYS[0]);
+                }
+                if is_there(Against::Plan) {
+                    model.plan = "a plan".to_owned();
+                }
+                if let Some(agent) = model.agents.get_mut(AGENTS[0]) {
+                    agent.frozen = is_there(Against::Frozen);
+                    agent.cap = Some(CapPolicy {
+                        enabled: !is_there(Against::Disabled),
+                        per_run: tight(Gauge::Run),
+                        daily: tight(Gauge::Day),
+                        monthly: tight(Gauge::Month),
+                    });
+                }
+            };
+            let plan = world.model.plan.clone();
+            world.change(change).await?;
+            let mut extension = world.extension(&call, FROM + BY);
+            extension.view.plan = plan;
+            extension.plan.tracked_usd_per_month = tight(Gauge::Tracked);
+            extension.view.version += u64::from(is_there(Against::Stale));
+            if is_there(Against::Estimate) {
+                extension.from = FROM - 1;
+            }
+            world.extend(&extension).await?;
+        }
+    }
+    Ok(())
+}
+
+/// A store that has not come as far as the edge knows the account changes nothing.
+async fn views(bench: &Bench<'_>) -> Checked {
+    for (generations, versions) in [(0, 0), (0, 1), (0, -1), (1, -1), (-1, 1), (2, -2), (-1, 0)] {
+        let mut world = bench.world();
+        (world.model.generation, world.model.version) = (5, 7);
+        world.install().await?;
+        let call = approved(&mut world, true).await?;
+        let mut extension = world.extension(&call, FROM + BY);
+        let view = &mut extension.view;
+        view.generation = view.generation.saturating_add_signed(generations);
+        view.version = view.version.saturating_add_signed(versions);
+        world.extend(&extension).await?;
+    }
+    Ok(())
+}
+
+/// Only an open hold of this very estimate grows, and once.
+async fn holds(bench: &Bench<'_>) -> Checked {
+    let mut world = bench.installed().await?;
+    let unknown = world.call_in("r", FROM);
+    let extension = world.extension(&unknown, FROM + BY);
+    world.extend(&extension).await?;
+    let call = approved(&mut world, true).await?;
+    for from in [0, 1, FROM - 1, FROM + 1, FROM * 10] {
+        let mut other = world.extension(&call, FROM * 10 + 1);
+        other.from = from;
+        world.extend(&other).await?;
+    }
+    let extension = world.extension(&call, FROM + BY);
+    world.extend(&extension).await?;
+    // Its reply was lost; and it is still answered when it would be refused now.
+    world.extend(&extension).await?;
+    world
+        .change(|model| set_policy(model, policy(Gauge::Day, 1)))
+        .await?;
+    world.extend(&extension).await?;
+    world.change(|model| set_policy(model, enabled())).await?;
+    let next = world.extension(&call, FROM + 2 * BY);
+    world.extend(&next).await?;
+    world.extend(&extension).await?;
+    for below in [0, FROM] {
+        let mut below = world.extension(&call, below);
+        world.extend(&below).await?;
+        below.from -= 1;
+        world.extend(&below).await?;
+    }
+    world.void(&call.name).await?;
+    let extension = world.extension(&call, FROM + 3 * BY);
+    world.extend(&extension).await?;
+    let settled = approved(&mut world, false).await?;
+    world.settle(&settled.name, FROM, 4).await?;
+    let extension = world.extension(&settled, FROM + BY);
+    world.extend(&extension).await
+}
+
+/// Settlements that know the estimate, or two of them; voids and reaps of a hold that grew.
+async fn ends(bench: &Bench<'_>) -> Checked {
+    for named in [true, false] {
+        let mut world = bench.installed().await?;
+        for (extended, (estimate, extension)) in [
+            (true, (FROM + BY, FROM + BY + 1)),
+            (true, (FROM, FROM + BY)),
+            (false, (FROM, FROM + BY)),
+        ] {
+            let call = grown(&mut world, named, extended).await?;
+            for wrong in [(FROM - 1, FROM + 1), (1, 0), (FROM * 10, FROM * 10 + BY)] {
+                world.settle_either(&call.name, wrong, 4).await?;
+            }
+            world.settle_either(&call.name, (estimate, extension), 4).await?;
+            world.settle_either(&call.name, (estimate, extension), 4).await?;
+        }
+        let call = grown(&mut world, named, true).await?;
+        world.settle(&call.name, FROM, 4).await?;
+        world.settle(&call.name, FROM + BY, 30).await?;
+        let call = grown(&mut world, named, true).await?;
+        world.void(&call.name).await?;
+        // A kept hold does not grow, and is corrected from where it stands.
+        let call = approved(&mut world, named).await?;
+        let mut extension = world.extension(&call, FROM + BY);
+        extension.hold_life = Duration::ZERO;
+        world.extend(&extension).await?;
+        let hold = world.hold(&call);
+        world.reap(&hold).await?;
+        let mut again = world.extension(&call, FROM + 2 * BY);
+        again.from = FROM + BY;
+        world.extend(&again).await?;
+        world.settle_either(&call.name, (FROM, FROM + BY), 4).await?;
+    }
+    Ok(())
+}
+
+async fn grown(world: &mut World<'_>, named: bool, extended: bool) -> Result<Call, String> {
+    let call = approved(world, named).await?;
+    if extended {
+        let extension = world.extension(&call, FROM + BY);
+        world.extend(&extension).await?;
+    }
+    Ok(call)
+}
+
+/// An extension moves the deadline; a repetition does not.
+async fn deadlines(bench: &Bench<'_>) -> Checked {
+    let mut world = bench.installed().await?;
+    let mut call = world.call_in("r", FROM);
+    call.hold_life = Duration::ZERO;
+    world.approve(&call).await?;
+    let mut extension = world.extension(&call, FROM + BY);
+    world.extend(&extension).await?;
+    let hold = world.hold(&call);
+    world.reap(&hold).await?;
+    extension.hold_life = LONG * 2;
+    world.extend(&extension).await
+}
+
+/// A run's record may expire before its last hold ends: it does not come back, and the run is this call.
+async fn forgotten_runs(bench: &Bench<'_>) -> Checked {
+    for most in [FROM + BY - 1, FROM + BY] {
+        let mut world = bench.installed().await?;
+        let call = approved(&mut world, true).await?;
+        world.change(|model| model.forget_run("a", "r")).await?;
+        let mut extension = world.extension(&call, FROM + BY);
+        limit(&mut world, &mut extension, Gauge::Run, most).await?;
+        world.extend(&extension).await?;
+        let estimate = world.extension(&call, 0).from;
+        world.settle(&call.name, estimate, 4).await?;
+    }
+    Ok(())
+}
+
+/// A counter that is not there counts as nothing.
+async fn lost_counters(bench: &Bench<'_>) -> Checked {
+    let keys = AccountKeys::new(crate::world::ACCOUNT);
+    let Period { day, month } = bench.period;
+    let agent = keys.agent(Mode::Live, AGENTS[0]);
+    let fields = [
+        (agent.clone(), format!("d{day}")),
+        (agent, format!("m{month}")),
+        (keys.record(), format!("t{month}")),
+    ];
+    for gauge in [Gauge::Day, Gauge::Month, Gauge::Tracked] {
+        for most in [BY - 1, BY] {
+            let mut world = bench.installed().await?;
+            let call = approved(&mut world, false).await?;
+            let mut extension = world.extension(&call, FROM + BY);
+            limit(&mut world, &mut extension, gauge, most).await?;
+            for (key, field) in &fields {
+                let lost: Result<i64, _> = bench.store.command(redis::cmd("HDEL").arg(key).arg(field)).await;
+                lost.map_err(|error| format!("{error:?}"))?;
+            }
+            world.model.charges.push(Charge {
+                amount: -i128::from(FROM),
+                ..charge("allow_lost", bench.period, FROM, State::Settled)
+            });
+            if most < BY {
+                // Nothing is written, so the fields stay away: only the reply is compared.
+                refused(bench, &extension).await?;
+            } else {
+                world.extend(&extension).await?;
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn refused(bench: &Bench<'_>, extension: &Extension) -> Checked {
+    match extended(bench, extension).await {
+        Ok(store::call::extend::Extended::Refused(_)) => Ok(()),
+        other => Err(format!("beyond a limit: {other:?}")),
+    }
+}
+
+async fn extended(
+    bench: &Bench<'_>,
+    extension: &Extension,
+) -> Result<store::call::extend::Extended, StoreError> {
+    let request = Extend {
+        name: &extension.name,
+        key_id: &extension.key_id,
+        view: &extension.view,
+        plan: &extension.plan,
+        from: usd(extension.from),
+        to: usd(extension.to),
+        hold_life: extension.hold_life,
+    };
+    request.execute_script(&bench.scripts.extend, bench.store).await
+}
+
+/// Beyond 2^53, where doubles lose the last digit, counters stay exact, and on the way there.
+async fn exact(bench: &Bench<'_>) -> Checked {
+    let edge: i128 = 1 << 53;
+    for gauge in GAUGES {
+        for (used, by) in [
+            (edge - 12, 1),
+            (edge - 11, 1),
+            (edge - 11, 3),
+            (edge, 1),
+            (edge + 1, 1),
+            (3 * edge + 1, 3),
+        ] {
+            let mut world = before(bench, gauge, used).await?;
+            let call = approved(&mut world, true).await?;
+            let extension = world.extension(&call, FROM + by);
+            world.extend(&extension).await?;
+            world.settle(&call.name, FROM + by, 1).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Counters are 64-bit integers: an extension that could overflow one is refused before anything is written.
+async fn ceilings(bench: &Bench<'_>) -> Checked {
+    // Doubles are 1024 apart up there.
+    for gauge in GAUGES {
+        for (below, by) in [(2048, 1024), (2048, 2048), (4096, 1024), (1024, 1024)] {
+            let mut world = before(bench, gauge, CEILING - below).await?;
+            grows_from_1024(&mut world, by).await?;
+        }
+    }
+    // What is held by calls of last month.
+    let earlier = Period {
+        day: bench.period.day - 1,
+        month: bench.period.month - 1,
+    };
+    let due = Window::at(clock::now_ms() + 3_600_000);
+    for by in [1024, 2048] {
+        let mut world = bench.world();
+        let held = u64::try_from(CEILING - 2048).map_err(|error| error.to_string())?;
+        let open = charge("allow_held", earlier, held, State::Open { due });
+        world.model.charges.push(open);
+        world.install().await?;
+        grows_from_1024(&mut world, by).await?;
+    }
+    Ok(())
+}
+
+async fn grows_from_1024(world: &mut World<'_>, by: u64) -> Checked {
+    let call = world.call_in("r", 1024);
+    world.approve(&call).await?;
+    let extension = world.extension(&call, 1024 + by);
+    world.extend(&extension).await
+}
+
+/// An account that is not here, or not all of it, lacks writes.
+async fn no_account(bench: &Bench<'_>) -> Checked {
+    let record = AccountKeys::new(crate::world::ACCOUNT).record();
+    for field in ["generation", "plan"] {
+        let mut world = bench.installed().await?;
+        let call = approved(&mut world, true).await?;
+        let extension = world.extension(&call, FROM + BY);
+        let lost: Result<i64, _> = bench
+            .store
+            .command(redis::cmd("HDEL").arg(&record).arg(field))
+            .await;
+        lost.map_err(|error| format!("{error:?}"))?;
+        match extended(bench, &extension).await {
+            Err(StoreError::LacksWrites) => {}
+            other => return Err(format!("an account without its {field}: {other:?}")),
+        }
+    }
+    Ok(())
+}
