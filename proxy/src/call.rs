@@ -192,7 +192,9 @@ impl CallPipeline {
                 .await;
             return match forwarded? {
                 ForwardedStream::Whole(sent) => Ok(self.settle(trace, &request, sent).await),
-                ForwardedStream::Stream(open) => Ok(self.streams.complete(request, asked, open, trace)),
+                ForwardedStream::Stream(open) => {
+                    Ok(self.streams.complete(request, asked, open, (&key.owner, trace)))
+                }
             };
         }
         let sent = self

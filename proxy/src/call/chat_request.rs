@@ -60,7 +60,9 @@ impl StreamRequest {
     /// amount.
     #[must_use]
     pub fn cost_of_seen(&self, request: &ChatRequest, text_bytes: u64) -> Option<Nanos> {
-        request.prices.estimate_of_answer(&self.shape(request), text_bytes)
+        request
+            .prices
+            .estimate_of_answer(&self.shape(request), text_bytes)
     }
 
     /// What the price of the call depends on.

@@ -95,6 +95,7 @@ impl Decider {
                     keys,
                     origin,
                     estimate,
+                    extension: None,
                 };
                 self.approve(hold, &provider_key_id, &sealed).await
             }

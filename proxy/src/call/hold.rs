@@ -30,6 +30,8 @@ pub struct OpenHold {
     pub origin: Origin,
     /// The charge so far.
     pub estimate: Nanos,
+    /// What the charge was to be raised to, if it is not known whether it was.
+    pub extension: Option<Nanos>,
 }
 
 /// Creates the name of a hold, with a new decision id: the edge chooses it, so that it can void a hold whose reply was
@@ -90,13 +92,14 @@ impl HoldSettler {
             keys,
             origin,
             estimate,
+            extension,
         } = hold;
         let settle = Settle {
             name,
             estimate,
             cost,
             how,
-            extension: None,
+            extension,
             measured,
         };
         let error = match settle.execute_with(&keys, &self.store).await {
@@ -160,6 +163,7 @@ mod tests {
                 as_of,
             },
             estimate: Nanos::from_stored(ESTIMATE),
+            extension: None,
         }
     }
 

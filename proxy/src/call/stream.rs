@@ -1,13 +1,18 @@
 //! Steps 5 and 6 of a call whose answer is a stream of server-sent events. The head goes to the caller at once; then a
 //! [reader] passes the provider's bytes on through a [handoff], the call is settled when the last event came, and only
-//! then that event passes. What is charged says [`bill`], how streams end [`end`].
+//! then that event passes. What is charged says [`bill`], how streams end [`end`]. Meanwhile
+//! the hold can [grow](growth), and [`stops`] ends the streams of frozen agents.
 //!
 //! The reader owns the hold. It runs in the task that serves the caller as long as he is there, and goes on without him.
 
 pub mod bill;
 pub mod end;
+pub mod extender;
+pub mod growth;
 pub mod handoff;
 pub mod reader;
+pub mod running;
+pub mod stops;
 
 use super::chat_request::{ChatRequest, StreamRequest};
 use super::completed::Completed;
@@ -16,6 +21,7 @@ use super::request_trace::{ApprovedCall, RequestTrace};
 use super::run_to_completion::RunToCompletion;
 use crate::admission::{Admission, InFlight};
 use crate::buffer_budget::CallPermit;
+use crate::metrics::streams::Extension;
 use crate::metrics::{Metrics, Stage};
 use crate::reply::approved::{self, ApprovalHeaders};
 use crate::upstream::{Answer, AnswerStream, redact};
@@ -23,11 +29,15 @@ use bill::StreamBill;
 use bytes::Bytes;
 use domain::measured::Measured;
 use end::StreamEnd;
-use handoff::Taker;
+use extender::{Extender, NotExtended};
+use growth::Growth;
 use reader::{Reader, StreamLimits};
+use running::RunningStream;
 use sse::Filter;
 use std::sync::Arc;
 use std::time::Duration;
+use stops::{Stop, Stops};
+use store::lookup::VirtualKeyOwner;
 use tokio::time::Instant;
 
 /// Starts streams.
@@ -38,6 +48,10 @@ pub struct Streams {
     pub metrics: Arc<Metrics>,
     /// A stream whose caller is gone is in flight still.
     pub admission: Arc<Admission>,
+    /// Raises the holds of streams without a limit (`proxy.stream_extend`).
+    pub extender: Option<Extender>,
+    /// Stops the streams of frozen agents and revoked keys (`proxy.stop_frozen_streams`).
+    pub stops: Option<Arc<Stops>>,
     /// Their deadlines.
     pub limits: StreamLimits,
 }
@@ -54,20 +68,6 @@ pub struct OpenStream {
     pub permit: CallPermit,
 }
 
-/// A stream whose head can be written.
-pub struct RunningStream {
-    /// To be polled until it is done. Dropped, it goes on without the caller.
-    pub reader: RunToCompletion<()>,
-    /// What is to be written.
-    pub pieces: Taker,
-}
-
-impl std::fmt::Debug for RunningStream {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RunningStream").finish_non_exhaustive()
-    }
-}
-
 /// What the reader's task owns.
 struct StreamedCall {
     shared: Arc<Streams>,
@@ -75,6 +75,11 @@ struct StreamedCall {
     asked: StreamRequest,
     hold: OpenHold,
     reader: Reader,
+    owner: VirtualKeyOwner,
+    /// `None`: what is held does not grow.
+    growth: Option<Growth>,
+    extensions: u32,
+    stop: Option<Stop>,
     trace: RequestTrace,
     began: Instant,
     _permit: CallPermit,
@@ -89,7 +94,7 @@ impl Streams {
         request: ChatRequest,
         asked: StreamRequest,
         mut open: OpenStream,
-        trace: &RequestTrace,
+        (owner, trace): (&VirtualKeyOwner, &RequestTrace),
     ) -> Completed {
         let mut reply = approved::reply(Answer {
             status: open.answer.status,
@@ -107,7 +112,7 @@ impl Streams {
         Completed {
             reply,
             external_time: trace.external_time_of_stream(),
-            stream: Some(Box::new(self.start(request, asked, open, trace.clone()))),
+            stream: Some(Box::new(self.start(request, asked, open, (owner, trace)))),
         }
     }
 
@@ -117,7 +122,7 @@ impl Streams {
         request: ChatRequest,
         asked: StreamRequest,
         open: OpenStream,
-        trace: RequestTrace,
+        (owner, trace): (&VirtualKeyOwner, &RequestTrace),
     ) -> RunningStream {
         let (giver, pieces) = handoff::pair();
         let OpenStream {
@@ -126,6 +131,7 @@ impl Streams {
             began,
             permit,
         } = open;
+        let growth = self.extender.as_ref().and_then(|_| Growth::of(&request, &asked));
         let redact = Box::new(redact::text);
         let filter = Filter::new(asked.format, asked.usage_passes, redact);
         let call = StreamedCall {
@@ -134,7 +140,11 @@ impl Streams {
             request,
             asked,
             hold,
-            trace,
+            growth,
+            extensions: 0,
+            stop: self.stops.as_ref().map(|stops| stops.watch(owner)),
+            owner: owner.clone(),
+            trace: trace.clone(),
             began,
             _permit: permit,
             _in_flight: self.admission.enter(),
@@ -151,18 +161,77 @@ impl StreamedCall {
         let open = self.shared.metrics.streams.opened();
         let mut first_byte = None;
         let end = loop {
-            let end = self.reader.step().await;
+            let read = self.read().await;
             if first_byte.is_none() {
                 let after = self.began.elapsed();
                 self.shared.metrics.streams.began(after);
                 first_byte = Some(after);
             }
-            if let Some(end) = end {
+            let passed = match read {
+                Ok(out) => self.pass(out).await,
+                Err(end) => Err(end),
+            };
+            if let Err(end) = passed {
                 break end;
             }
         };
         self.settle(end, first_byte.unwrap_or_default()).await;
         drop(open);
+    }
+
+    /// Reads what may pass next, unless the stream has to stop.
+    async fn read(&mut self) -> Result<Vec<Bytes>, StreamEnd> {
+        let Some(stop) = &mut self.stop else {
+            return self.reader.read().await;
+        };
+        let stopped = tokio::select! {
+            biased;
+            () = stop.ordered() => StreamEnd::Stopped,
+            read = self.reader.read() => return read,
+        };
+        Err(self.reader.ended(stopped))
+    }
+
+    /// Passes pieces on, once what is held for them is enough.
+    async fn pass(&mut self, out: Vec<Bytes>) -> Result<(), StreamEnd> {
+        if !self.reader.is_draining() && self.reader.filter().usage().is_none() {
+            self.grow().await?;
+        }
+        self.reader.pass(out).await
+    }
+
+    /// Raises the hold if the answer comes near to it.
+    async fn grow(&mut self) -> Result<(), StreamEnd> {
+        let (Some(growth), Some(extender)) = (&mut self.growth, &self.shared.extender) else {
+            return Ok(());
+        };
+        let text_bytes = self.reader.filter().text_bytes();
+        let Some(tokens) = growth.wanted(&self.request, text_bytes) else {
+            return Ok(());
+        };
+        let refused = match Growth::cost(&self.request, &self.asked, tokens) {
+            Some(to) => extender.extend(&self.owner, &mut self.hold, to).await.err(),
+            None => Some(NotExtended::NoDecision),
+        };
+        self.shared
+            .metrics
+            .streams
+            .extended(refused.map_or(Extension::Raised, NotExtended::result));
+        match refused {
+            None => {
+                growth.grew(tokens);
+                self.extensions += 1;
+                Ok(())
+            }
+            Some(refused) => {
+                tracing::info!(
+                    decision.id = self.hold.name.allow_id,
+                    ?refused,
+                    "a stream ends at what is held for it"
+                );
+                Err(StreamEnd::HoldExhausted)
+            }
+        }
     }
 
     /// Settles the call, then gives the caller the end of the stream.
@@ -173,6 +242,10 @@ impl StreamedCall {
             asked,
             hold,
             reader,
+            owner: _,
+            growth: _,
+            extensions,
+            stop: _,
             mut trace,
             began,
             _permit,
@@ -182,7 +255,10 @@ impl StreamedCall {
         trace.pass(&shared.metrics, Stage::Upstream);
         let (allow_id, estimate) = (hold.name.allow_id.clone(), hold.estimate);
         let bill = StreamBill::new(&request, &asked, estimate, reader.filter());
-        let measured = measured(&request, &bill, end, (took, first_byte));
+        let measured = Measured {
+            extensions,
+            ..measured(&request, &bill, end, (took, first_byte))
+        };
         let settlement = shared
             .holds
             .settle(hold, bill.cost, bill.how, Some(measured))

@@ -9,6 +9,19 @@ use telemetry::registrar::Registrar;
 const WHOLE: [f64; 10] = [0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 1800.0];
 /// Bucket bounds of the time to the first byte, in seconds.
 const FIRST_BYTE: [f64; 11] = [0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 100.0];
+/// What came of raising a hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extension {
+    /// It stands at more.
+    Raised,
+    /// Cap or the plan refuses it, or the key is revoked.
+    Refused,
+    /// There was no decision.
+    Failed,
+}
+
+/// Labels of [`Extension`].
+const EXTENSIONS: [&str; 3] = ["raised", "refused", "failed"];
 /// Whether the provider reported the usage.
 const USAGE: [&str; 2] = ["missing", "reported"];
 
@@ -18,6 +31,7 @@ pub struct StreamMetrics {
     open: IntGauge,
     ended: Vec<IntCounter>,
     usage: Vec<IntCounter>,
+    extensions: Vec<IntCounter>,
     whole: Histogram,
     first_byte: Histogram,
 }
@@ -51,6 +65,12 @@ impl StreamMetrics {
                 "usage",
                 USAGE,
             )?,
+            extensions: metrics.counters(
+                "stream_extensions_total",
+                "Holds that were to be raised while their answer was streamed, by result: raised, refused (Cap, the plan, or a revoked key), failed (the store gave no decision). The stream ends unless it was raised.",
+                "result",
+                EXTENSIONS,
+            )?,
             whole: metrics.histogram(
                 "stream_seconds",
                 "Time from the provider's request to the end of the stream.",
@@ -74,6 +94,11 @@ impl StreamMetrics {
     /// Records the first byte of a stream.
     pub fn began(&self, after: Duration) {
         self.first_byte.observe(after.as_secs_f64());
+    }
+
+    /// Records an extension of a hold.
+    pub fn extended(&self, result: Extension) {
+        self.extensions[result as usize].inc();
     }
 
     /// Records the end of a stream.

@@ -17,7 +17,9 @@ use crate::call::hold::HoldSettler;
 use crate::call::resolve::Resolver;
 use crate::call::settle::Settler;
 use crate::call::stream::Streams;
+use crate::call::stream::extender::Extender;
 use crate::call::stream::reader::StreamLimits;
+use crate::call::stream::stops::Stops;
 use crate::edge::address_filter::AddressFilter;
 use crate::edge::connections::Connections;
 use crate::edge::head::HEAD_BYTES_MAX;
@@ -84,6 +86,7 @@ pub struct Components {
     pub provider_keys: Arc<ProviderKeys>,
     pub upstream: Arc<Upstream>,
     pub pending: Arc<Pending>,
+    pub stops: Option<Arc<Stops>>,
 }
 
 impl Components {
@@ -116,6 +119,7 @@ impl Components {
             provider_keys: Arc::new(ProviderKeys::new(parts.keyring)),
             upstream: Arc::new(parts.upstream),
             pending: Arc::new(parts.pending),
+            stops: proxy.stop_frozen_streams.then(Arc::default),
             settings,
             store,
             metrics,
@@ -202,6 +206,14 @@ impl Components {
             holds,
             metrics: Arc::clone(&self.metrics),
             admission: Arc::clone(&self.admission),
+            extender: proxy.stream_extend.then(|| Extender {
+                store: self.store.clone(),
+                health: Arc::clone(&self.health),
+                plans: Arc::clone(&self.plans),
+                views: Arc::clone(&self.views),
+                hold_life: self.settings.stream_hold_life(),
+            }),
+            stops: self.stops.clone(),
             limits: StreamLimits {
                 idle: Duration::from_millis(proxy.stream_idle_ms),
                 total: Duration::from_millis(proxy.stream_total_ms),
@@ -291,6 +303,9 @@ impl Components {
         ));
         tokio::spawn(Arc::clone(&self.upstream).follow_address());
         tokio::spawn(Arc::clone(&self.upstream).keep_idle_fresh());
+        if let Some(stops) = &self.stops {
+            tokio::spawn(Arc::clone(stops).follow(self.store.clone()));
+        }
         tokio::spawn(allocator::give_back());
         tokio::spawn(tables::follow(
             Arc::clone(&self.plans),

@@ -2,6 +2,7 @@
 
 use crate::account_views::AccountViews;
 use crate::call::hold::OpenHold;
+use crate::metrics::streams::Extension;
 use crate::store_health::StoreHealth;
 use crate::tables::plans::PlanTable;
 use domain::denial::Denial;
@@ -40,12 +41,28 @@ pub enum NotExtended {
     NoDecision,
 }
 
+impl NotExtended {
+    /// As metrics count it.
+    #[must_use]
+    pub const fn result(self) -> Extension {
+        match self {
+            Self::Refused(_) | Self::Revoked => Extension::Refused,
+            Self::NoDecision => Extension::Failed,
+        }
+    }
+}
+
 impl Extender {
     /// Raises the hold of a call with this key to `to`.
     ///
     /// # Errors
     /// [`NotExtended`]. The hold is settled as before: if the reply was lost, at whichever estimate it has.
-    pub async fn extend(&self, owner: &VirtualKeyOwner, hold: &mut OpenHold, to: Nanos) -> Result<(), NotExtended> {
+    pub async fn extend(
+        &self,
+        owner: &VirtualKeyOwner,
+        hold: &mut OpenHold,
+        to: Nanos,
+    ) -> Result<(), NotExtended> {
         if !self.health.is_still(&hold.origin.ledger).await {
             return Err(NotExtended::NoDecision);
         }
@@ -71,7 +88,11 @@ impl Extender {
                 Ok(Extended::Refused(denial)) => return Err(NotExtended::Refused(denial)),
                 Ok(Extended::Revoked) => return Err(NotExtended::Revoked),
                 Ok(outcome) => {
-                    tracing::error!(decision.id = hold.name.allow_id, ?outcome, "a hold could not be raised");
+                    tracing::error!(
+                        decision.id = hold.name.allow_id,
+                        ?outcome,
+                        "a hold could not be raised"
+                    );
                     return Err(NotExtended::NoDecision);
                 }
                 Err(error) => {

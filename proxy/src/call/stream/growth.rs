@@ -30,7 +30,8 @@ impl Growth {
     #[must_use]
     pub fn wanted(&self, request: &ChatRequest, text_bytes: u64) -> Option<u64> {
         let seen = request.prices.answer_tokens(text_bytes);
-        let suffices = |held: u64| u128::from(seen) * u128::from(PARTS) < u128::from(held) * u128::from(SEEN_PARTS);
+        let suffices =
+            |held: u64| u128::from(seen) * u128::from(PARTS) < u128::from(held) * u128::from(SEEN_PARTS);
         if self.step == 0 || suffices(self.held) {
             return None;
         }

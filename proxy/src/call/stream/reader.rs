@@ -101,9 +101,17 @@ impl Reader {
         &self.filter
     }
 
-    /// Reads and gives one piece. `Some` when the stream ended: the last event is held until
-    /// [`finish`](Self::finish).
-    pub async fn step(&mut self) -> Option<StreamEnd> {
+    /// Whether the caller is gone.
+    #[must_use]
+    pub const fn is_draining(&self) -> bool {
+        self.draining.is_some()
+    }
+
+    /// Reads a piece, and returns what of it may pass.
+    ///
+    /// # Errors
+    /// The end of the stream.
+    pub async fn read(&mut self) -> Result<Vec<Bytes>, StreamEnd> {
         // Nothing more is read while the caller has not taken what came before.
         if self.draining.is_none() && self.giver.ready().await.is_err() {
             self.drain();
@@ -111,21 +119,29 @@ impl Reader {
         self.last = Instant::now();
         let piece = match self.piece().await {
             Ok(Some(piece)) => piece,
-            Ok(None) => return Some(self.ended(StreamEnd::Complete)),
-            Err(end) => return Some(self.ended(end)),
+            Ok(None) => return Err(self.ended(StreamEnd::Complete)),
+            Err(end) => return Err(self.ended(end)),
         };
         let mut out = Vec::new();
         self.filter.push(&piece, &mut out);
-        match &mut self.draining {
-            None if out.is_empty() => {}
-            None => {
-                if self.giver.give(out).await.is_err() {
-                    self.drain();
-                }
-            }
-            Some(draining) => draining.bytes = draining.bytes.saturating_sub(piece.len()),
+        if let Some(draining) = &mut self.draining {
+            draining.bytes = draining.bytes.saturating_sub(piece.len());
         }
-        self.is_over().then(|| self.ended(StreamEnd::Complete))
+        Ok(out)
+    }
+
+    /// Gives the caller what may pass.
+    ///
+    /// # Errors
+    /// The end of the stream: all that is needed of it was read.
+    pub async fn pass(&mut self, out: Vec<Bytes>) -> Result<(), StreamEnd> {
+        if self.draining.is_none() && !out.is_empty() && self.giver.give(out).await.is_err() {
+            self.drain();
+        }
+        match self.is_over() {
+            true => Err(self.ended(StreamEnd::Complete)),
+            false => Ok(()),
+        }
     }
 
     /// Whether no more need be read.
@@ -138,7 +154,7 @@ impl Reader {
     }
 
     /// The end of a stream, which for one whose caller is gone is always the same.
-    const fn ended(&self, end: StreamEnd) -> StreamEnd {
+    pub const fn ended(&self, end: StreamEnd) -> StreamEnd {
         match self.draining {
             Some(_) => StreamEnd::CallerGone,
             None => end,

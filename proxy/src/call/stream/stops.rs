@@ -69,7 +69,9 @@ impl Stops {
                 self.order(owner);
             }
         });
-        stream::iter(looks).for_each_concurrent(LOOKS_AT_ONCE, |look| look).await;
+        stream::iter(looks)
+            .for_each_concurrent(LOOKS_AT_ONCE, |look| look)
+            .await;
     }
 
     /// The owners of keys whose streams are not stopped yet. Forgets those without streams.
@@ -109,6 +111,9 @@ mod tests {
         let mut later = stops.watch(&owner("vk_1"));
         assert!(later.ordered().now_or_never().is_none());
         drop((later, other));
-        assert!(stops.in_use().is_empty(), "nothing is kept of keys without streams");
+        assert!(
+            stops.in_use().is_empty(),
+            "nothing is kept of keys without streams"
+        );
     }
 }

@@ -75,7 +75,12 @@ mod tests {
     #[test]
     fn what_is_held_at_first_is_the_estimate() {
         let table = PriceTable::from_toml(DEFAULT_PRICES).unwrap();
-        for (model, unlimited, n) in [("gpt-4o", true, 1), ("gpt-4o", false, 3), ("o1-pro", true, 2), ("x", true, 1)] {
+        for (model, unlimited, n) in [
+            ("gpt-4o", true, 1),
+            ("gpt-4o", false, 3),
+            ("o1-pro", true, 2),
+            ("x", true, 1),
+        ] {
             let call = CallShape {
                 model,
                 prompt_bytes: 4_001,
@@ -85,8 +90,15 @@ mod tests {
                 ..CallShape::default().without_names()
             };
             let held = table.held_tokens(&call);
-            assert_eq!(table.estimate_of_tokens(&call, held), table.estimate(&call), "{model}");
-            assert!(table.estimate_of_tokens(&call, held + 1) > table.estimate(&call), "{model}");
+            assert_eq!(
+                table.estimate_of_tokens(&call, held),
+                table.estimate(&call),
+                "{model}"
+            );
+            assert!(
+                table.estimate_of_tokens(&call, held + 1) > table.estimate(&call),
+                "{model}"
+            );
         }
         assert_eq!([0, 1, 4, 5].map(|bytes| table.answer_tokens(bytes)), [0, 1, 1, 2]);
     }

@@ -13,7 +13,9 @@ pub async fn is_stopped(store: &Store, owner: &VirtualKeyOwner) -> Result<bool, 
     let keys = AccountKeys::new(owner.account());
     let mut look = redis::pipe();
     look.cmd("ZSCORE").arg(keys.active_keys()).arg(owner.key_id());
-    look.cmd("HEXISTS").arg(keys.agent(Mode::Live, owner.agent())).arg("frozen");
+    look.cmd("HEXISTS")
+        .arg(keys.agent(Mode::Live, owner.agent()))
+        .arg("frozen");
     let (active, is_frozen): (Option<String>, bool) = store.pipeline(&look).await?;
     Ok(is_frozen || active.is_none())
 }

@@ -1,0 +1,18 @@
+//! A stream between its head and its end.
+
+use super::handoff::Taker;
+use crate::call::run_to_completion::RunToCompletion;
+
+/// A stream whose head can be written.
+pub struct RunningStream {
+    /// To be polled until it is done. Dropped, it goes on without the caller.
+    pub reader: RunToCompletion<()>,
+    /// What is to be written.
+    pub pieces: Taker,
+}
+
+impl std::fmt::Debug for RunningStream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RunningStream").finish_non_exhaustive()
+    }
+}
