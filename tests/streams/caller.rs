@@ -1,0 +1,144 @@
+//! A caller who reads a stream piece by piece.
+
+use serde_json::Value;
+use std::net::SocketAddr;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// An answer whose head was read.
+pub struct Stream {
+    connection: TcpStream,
+    /// Status line and headers.
+    pub head: String,
+    /// Bytes of the chunked body that were received and not decoded yet.
+    raw: Vec<u8>,
+    /// The body so far, up to the last whole character.
+    pub body: String,
+    /// The beginning of a character.
+    partial: Vec<u8>,
+    is_at_end: bool,
+}
+
+impl Stream {
+    /// Sends a call and reads the head of its answer.
+    pub async fn open(edge: SocketAddr, path: &str, key: &str, extra_head: &str, body: Value) -> Self {
+        let mut connection = TcpStream::connect(edge).await.expect("a connection");
+        let body = body.to_string();
+        let request = format!(
+            "POST {path} HTTP/1.1\r\nHost: edge\r\nAuthorization: Bearer {key}\r\nContent-Type: application/json\r\n\
+             Content-Length: {}\r\n{extra_head}\r\n{body}",
+            body.len()
+        );
+        connection
+            .write_all(request.as_bytes())
+            .await
+            .expect("it is read");
+        let mut stream = Self {
+            connection,
+            head: String::new(),
+            raw: Vec::new(),
+            body: String::new(),
+            partial: Vec::new(),
+            is_at_end: false,
+        };
+        let end = loop {
+            if let Some(at) = find(&stream.raw, b"\r\n\r\n") {
+                break at;
+            }
+            assert!(
+                stream.fill().await,
+                "a head: {:?}",
+                String::from_utf8_lossy(&stream.raw)
+            );
+        };
+        stream.head = String::from_utf8_lossy(&stream.raw[..end]).into_owned();
+        stream.raw.drain(..end + 4);
+        stream
+    }
+
+    pub fn status(&self) -> u16 {
+        self.head
+            .split(' ')
+            .nth(1)
+            .and_then(|status| status.parse().ok())
+            .expect("a status")
+    }
+
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let lines = self.head.lines().skip(1);
+        let mut values = lines.filter_map(|line| line.split_once(": "));
+        values
+            .find(|(found, _)| found.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value)
+    }
+
+    /// Reads until the body contains this text.
+    pub async fn until(&mut self, text: &str) {
+        self.decode();
+        while !self.body.contains(text) {
+            assert!(!self.is_at_end && self.fill().await, "{text} in {}", self.body);
+            self.decode();
+        }
+    }
+
+    /// Reads the body to its end. Returns it.
+    pub async fn rest(&mut self) -> &str {
+        self.decode();
+        while !self.is_at_end {
+            assert!(self.fill().await, "the end: {}", self.body);
+            self.decode();
+        }
+        &self.body
+    }
+
+    /// The body of an answer that is not chunked.
+    pub async fn whole(&mut self) -> Value {
+        let length: usize = self
+            .header("content-length")
+            .and_then(|text| text.parse().ok())
+            .expect("a length");
+        while self.raw.len() < length {
+            assert!(self.fill().await);
+        }
+        serde_json::from_slice(&self.raw[..length]).expect("JSON")
+    }
+
+    /// Goes away with a reset.
+    pub fn reset(self) {
+        self.connection.set_zero_linger().expect("SO_LINGER");
+    }
+
+    async fn fill(&mut self) -> bool {
+        let read = timeout(PATIENCE, self.connection.read_buf(&mut self.raw)).await;
+        read.expect("something within the time")
+            .is_ok_and(|read| read > 0)
+    }
+
+    fn decode(&mut self) {
+        while let Some(at) = find(&self.raw, b"\r\n") {
+            let size = String::from_utf8_lossy(&self.raw[..at]).into_owned();
+            let size = usize::from_str_radix(&size, 16).expect("the size of a chunk");
+            let end = at + 2 + size + 2;
+            if self.raw.len() < end {
+                return;
+            }
+            self.partial.extend_from_slice(&self.raw[at + 2..at + 2 + size]);
+            let valid = match std::str::from_utf8(&self.partial) {
+                Ok(text) => text.len(),
+                Err(error) => error.valid_up_to(),
+            };
+            let whole: Vec<u8> = self.partial.drain(..valid).collect();
+            self.body.push_str(&String::from_utf8_lossy(&whole));
+            self.raw.drain(..end);
+            self.is_at_end = size == 0;
+        }
+    }
+}
+
+fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
+    bytes.windows(what.len()).position(|window| window == what)
+}

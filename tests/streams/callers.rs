@@ -1,0 +1,177 @@
+//! Callers who leave, and callers who do not read.
+
+use crate::stage::{HELD, SOON, Stage, chunk, open_cap, usage};
+use harness::{Feed, Script, eventually};
+use serde_json::json;
+use std::time::Duration;
+
+/// A caller who hangs up pays what the provider bills: the edge reads on to the usage, at every phase of the stream.
+#[tokio::test]
+async fn a_caller_who_leaves_pays_the_real_cost() {
+    let stage = Stage::new().await;
+    for phase in 0..3 {
+        for reset in [true, false] {
+            let actor = stage.actor(open_cap()).await;
+            let feed = Feed::new();
+            stage.provider_streams(Script::new().feed(&feed));
+            let mut stream = stage.open(&actor, json!({})).await;
+            if phase > 0 {
+                feed.send(chunk("one"));
+                stream.until("one").await;
+            }
+            if phase > 1 {
+                // In the middle of an event.
+                feed.send(&chunk("two")[..50]);
+                stream.until("two").await;
+            }
+            match reset {
+                true => stream.reset(),
+                false => drop(stream),
+            }
+            assert_eq!(actor.agent.counters().await.day_nanos, HELD, "what is held stays");
+            if phase > 1 {
+                feed.send(&chunk("two")[50..]);
+            }
+            feed.send(chunk("three"));
+            feed.send(format!(
+                "data: {}\n\n",
+                json!({ "choices": [], "usage": usage(9, 12) })
+            ));
+            feed.send("data: [DONE]\n\n");
+            feed.end();
+            assert_eq!(actor.settled().await, 12, "{phase} {reset}");
+        }
+    }
+    let metrics = stage.edge.ops("/metrics").unwrap().1;
+    assert!(
+        metrics.contains("tollgate_proxy_streams_total{end=\"caller_gone\"} 6"),
+        "{metrics}"
+    );
+    assert!(metrics.contains("tollgate_proxy_streams_open 0"));
+}
+
+/// The usage is not awaited for ever: then what is held stays charged, and the provider's connection is closed.
+#[tokio::test]
+async fn the_usage_is_awaited_within_a_bound() {
+    let stage = Stage::with(|options| options.env("TOLLGATE_PROXY__STREAM_DRAIN_MS", "500")).await;
+    let actor = stage.actor(open_cap()).await;
+    let feed = Feed::new();
+    stage.provider_streams(Script::new().feed(&feed));
+    let mut stream = stage.open(&actor, json!({})).await;
+    feed.send(chunk("one"));
+    stream.until("one").await;
+    stream.reset();
+    feed.wait_for_peer_gone(SOON).await;
+    assert_eq!(actor.settled().await, HELD);
+}
+
+/// A stream whose caller is gone ends at a number of bytes, too.
+#[tokio::test]
+async fn a_provider_without_end_is_not_read_for_ever() {
+    let stage = Stage::new().await;
+    let actor = stage.actor(open_cap()).await;
+    let feed = Feed::new();
+    stage.provider_streams(Script::new().feed(&feed));
+    let mut stream = stage.open(&actor, json!({})).await;
+    feed.send(chunk("one"));
+    stream.until("one").await;
+    stream.reset();
+    for _ in 0..20 {
+        feed.send(": ".to_owned() + &"x".repeat(1 << 20) + "\n\n");
+    }
+    feed.wait_for_peer_gone(SOON).await;
+    assert_eq!(actor.settled().await, HELD);
+}
+
+/// A caller who does not read holds one piece, and is given up when he takes too long. Others are not slowed.
+#[tokio::test]
+async fn a_caller_who_does_not_read_is_given_up() {
+    let stage = Stage::with(|options| options.env("TOLLGATE_PROXY__CLIENT_TIMEOUT_MS", "1000")).await;
+    let slow = stage.actor(open_cap()).await;
+    let endless = (0..200).fold(Script::new(), |script, _| {
+        script.send(chunk(&"x".repeat(100_000)))
+    });
+    let all = endless.bytes().len();
+    stage.provider_streams(
+        endless
+            .event(json!({ "choices": [], "usage": usage(9, 12) }))
+            .event("[DONE]"),
+    );
+    let stream = stage.open(&slow, json!({})).await;
+    let quick = stage.actor(open_cap()).await;
+    let mut other = stage.open(&quick, json!({})).await;
+    assert!(other.rest().await.len() > all - 1000);
+    assert_eq!(quick.settled().await, 12);
+    eventually("the end of the slow caller", SOON, async || {
+        let metrics = stage.edge.ops("/metrics").unwrap().1;
+        metrics
+            .contains("tollgate_proxy_streams_total{end=\"caller_gone\"} 1")
+            .then_some(())
+    })
+    .await;
+    // The rest was read to the bound of bytes, or to the usage: in either case the hold ended.
+    let charged = slow.settled().await;
+    assert!(charged == 12 || charged >= HELD, "{charged}");
+    drop(stream);
+}
+
+/// An HTTP/2 caller resets one stream of his connection; another one goes on.
+#[tokio::test]
+async fn an_http2_caller_who_resets_a_stream_pays_the_real_cost() {
+    let stage = Stage::new().await;
+    let actor = stage.actor(open_cap()).await;
+    let feed = Feed::new();
+    stage.provider_streams(Script::new().feed(&feed));
+    let client = reqwest::Client::builder()
+        .http2_prior_knowledge()
+        .build()
+        .unwrap();
+    let send = || {
+        client
+            .post(format!("{}/v1/chat/completions", stage.edge.url()))
+            .bearer_auth(&actor.key)
+            .json(&crate::stage::body(json!({})))
+            .send()
+    };
+    let mut answer = send().await.unwrap();
+    assert_eq!(answer.version(), reqwest::Version::HTTP_2);
+    feed.send(chunk("one"));
+    assert!(answer.chunk().await.unwrap().is_some());
+    drop(answer);
+    feed.send(format!(
+        "data: {}\n\n",
+        json!({ "choices": [], "usage": usage(9, 12) })
+    ));
+    feed.send("data: [DONE]\n\n");
+    feed.end();
+    assert_eq!(actor.settled().await, 12);
+    stage.provider_streams(Script::chat(&["a"], &usage(9, 12)));
+    let text = send().await.unwrap().text().await.unwrap();
+    assert!(text.ends_with("data: [DONE]\n\n"), "{text}");
+    assert_eq!(actor.settled().await, 24);
+}
+
+/// Running streams end by themselves when the edge is told to stop.
+#[tokio::test]
+async fn a_stream_ends_by_itself_when_the_edge_stops() {
+    let stage = Stage::new().await;
+    let actor = stage.actor(open_cap()).await;
+    let feed = Feed::new();
+    stage.provider_streams(Script::new().feed(&feed));
+    let mut stream = stage.open(&actor, json!({})).await;
+    feed.send(chunk("one"));
+    stream.until("one").await;
+    stage.edge.term();
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    feed.send(chunk("two"));
+    stream.until("two").await;
+    feed.send(format!(
+        "data: {}\n\n",
+        json!({ "choices": [], "usage": usage(9, 12) })
+    ));
+    feed.send("data: [DONE]\n\n");
+    feed.end();
+    assert!(stream.rest().await.ends_with("data: [DONE]\n\n"));
+    assert_eq!(actor.settled().await, 12);
+    assert_eq!(stage.edge.wait_exit(SOON), Some(0));
+}

@@ -1,0 +1,148 @@
+//! `POST /v1/responses` and `POST /v1/embeddings`.
+
+use crate::caller::Stream;
+use crate::stage::{HELD, Stage, open_cap};
+use harness::{Answer, Script};
+use serde_json::{Value, json};
+
+fn usage(input: u64, output: u64) -> Value {
+    json!({ "input_tokens": input, "output_tokens": output, "total_tokens": input + output })
+}
+
+#[tokio::test]
+async fn a_response_is_charged_what_it_used() {
+    let stage = Stage::new().await;
+    let actor = stage.actor(open_cap()).await;
+    let caller = stage.edge.caller(&actor.key);
+    stage.upstream.set(|_| {
+        Answer::json(
+            200,
+            json!({ "id": "resp_1", "status": "completed", "output": [], "usage": usage(9, 12) }),
+        )
+    });
+    let sent = json!({ "model": "nano", "input": "hello", "instructions": "be brief", "store": false });
+    let reply = caller.post("/v1/responses", sent.clone()).await;
+    assert_eq!(reply.status, 200, "{reply:?}");
+    assert_eq!(reply.header("x-service-estimated-usd"), Some("0.000001024"));
+    assert_eq!(reply.header("x-service-actual-usd"), Some("0.000000012"));
+    let received = stage.upstream.requests().pop().unwrap();
+    assert_eq!((received.path.as_str(), received.json()), ("/v1/responses", sent));
+    let limited = json!({ "model": "nano", "input": "hello", "max_output_tokens": 50 });
+    let reply = caller.post("/v1/responses", limited).await;
+    assert_eq!(reply.header("x-service-estimated-usd"), Some("0.00000005"));
+    assert_eq!(actor.settled().await, 24);
+}
+
+/// The last event has the usage, and its end waits for the settlement, however long the event is.
+#[tokio::test]
+async fn a_response_streams() {
+    let stage = Stage::new().await;
+    let actor = stage.actor(open_cap()).await;
+    let long = "x".repeat(300_000);
+    for name in ["response.completed", "response.incomplete", "response.failed"] {
+        let response = json!({ "status": "ended", "instructions": long, "tools": [{ "usage": { "input_tokens": 1, "output_tokens": 1 } }], "usage": usage(9, 12) });
+        let script = Script::new()
+            .named_event(
+                "response.created",
+                json!({ "type": "response.created", "response": { "usage": null } }),
+            )
+            .named_event(
+                "response.output_text.delta",
+                json!({ "type": "response.output_text.delta", "delta": "hello" }),
+            )
+            .named_event(name, json!({ "type": name, "response": response }));
+        stage.provider_streams(script.clone());
+        let sent = json!({ "model": "nano", "input": "hello", "stream": true });
+        let mut stream = Stream::open(stage.edge.addr(), "/v1/responses", &actor.key, "", sent.clone()).await;
+        assert_eq!(stream.status(), 200, "{}", stream.head);
+        let failed = name == "response.failed";
+        let body = stream.rest().await;
+        match failed {
+            // An error that is so long cannot be searched for keys.
+            true => assert!(body.contains("too long to be passed on safely")),
+            false => assert_eq!(body.as_bytes(), script.bytes(), "{name}"),
+        }
+        assert_eq!(
+            stage.upstream.requests().pop().unwrap().json(),
+            sent,
+            "the body is the caller's"
+        );
+    }
+    assert_eq!(actor.settled().await, 3 * 12);
+    stage.provider_streams(Script::response(&["hello"], &Value::Null));
+    let sent = json!({ "model": "nano", "input": "hello", "stream": true });
+    let mut stream = Stream::open(stage.edge.addr(), "/v1/responses", &actor.key, "", sent).await;
+    stream.rest().await;
+    assert_eq!(actor.settled().await, 3 * 12 + HELD, "no usage");
+}
+
+/// What the edge cannot see must not be free.
+#[tokio::test]
+async fn what_cannot_be_seen_is_refused() {
+    let stage = Stage::new().await;
+    let actor = stage.actor(open_cap()).await;
+    let caller = stage.edge.caller(&actor.key);
+    for (field, value) in [
+        ("previous_response_id", json!("resp_1")),
+        ("conversation", json!("conv_1")),
+        ("prompt", json!({ "id": "pmpt_1" })),
+        ("background", json!(true)),
+        ("tools", json!([{ "type": "web_search" }])),
+    ] {
+        let mut sent = json!({ "model": "nano", "input": "hello" });
+        sent[field] = value;
+        let reply = caller.post("/v1/responses", sent).await;
+        assert_eq!(
+            (reply.status, reply.error_code().as_str()),
+            (400, "unsupported_field"),
+            "{field}"
+        );
+        let param = reply.json()["error"]["param"].clone();
+        assert!(
+            param.as_str().is_some_and(|param| param.starts_with(field)),
+            "{field}: {param}"
+        );
+    }
+    assert_eq!(
+        caller
+            .post("/v1/responses", json!({ "model": "nano" }))
+            .await
+            .error_code(),
+        "missing_input"
+    );
+    assert_eq!((stage.upstream.arrived(), actor.settled().await), (0, 0));
+}
+
+#[tokio::test]
+async fn embeddings_cost_their_input() {
+    let stage = Stage::new().await;
+    let actor = stage.actor(open_cap()).await;
+    let caller = stage.edge.caller(&actor.key);
+    stage.upstream.set(|_| {
+        Answer::json(
+            200,
+            json!({ "data": [], "usage": { "prompt_tokens": 6, "total_tokens": 6 } }),
+        )
+    });
+    for (input, tokens) in [
+        (json!("hello world, it is I"), 5 + 1),
+        (json!(["hello", "world"]), 3 + 2),
+        (json!([1, 2, 3]), 3 + 1),
+        (json!([[1, 2], [3]]), 3 + 2),
+    ] {
+        let reply = caller
+            .post("/v1/embeddings", json!({ "model": "plain", "input": input }))
+            .await;
+        assert_eq!(reply.status, 200, "{reply:?}");
+        // 2 USD a million tokens; some more for the frame of each input.
+        let estimate = reply.header("x-service-estimated-usd").unwrap().to_owned();
+        let nanos = (estimate.parse::<f64>().unwrap() * 1e9).round() as u64;
+        assert!(
+            (tokens - 2..=tokens + 4).contains(&(nanos / 2000)),
+            "{input}: {estimate}"
+        );
+        assert_eq!(reply.header("x-service-actual-usd"), Some("0.000012"));
+    }
+    assert_eq!(actor.settled().await, 4 * 12_000);
+    assert_eq!(stage.upstream.requests().pop().unwrap().path, "/v1/embeddings");
+}

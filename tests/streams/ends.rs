@@ -1,0 +1,174 @@
+//! What is charged, however a stream ends. With usage the real cost. Without, the larger of what is held and what the
+//! text costs that was seen: a token of `nano` for four bytes.
+
+use crate::stage::{HELD, SOON, Stage, chunk, open_cap, usage};
+use harness::{Script, eventually};
+use serde_json::{Value, json};
+
+/// The events of a script, as the edge reads them, and what they cost.
+struct Case {
+    what: &'static str,
+    script: Script,
+    cost: u64,
+    /// The code of the error event.
+    error: Option<&'static str>,
+    end: &'static str,
+}
+
+fn usage_frame() -> String {
+    format!("data: {}\n\n", json!({ "choices": [], "usage": usage(9, 12) }))
+}
+
+fn cases() -> Vec<Case> {
+    let script = Script::new().send(chunk("four"));
+    let long = chunk(&"x".repeat(4 * 2000));
+    let ended = |what, script, cost| Case {
+        what,
+        script,
+        cost,
+        error: None,
+        end: "completed",
+    };
+    let absurd = json!({ "choices": [], "usage": usage(9, 2_000_000_000) });
+    let broken = |what, script, cost| Case {
+        what,
+        script,
+        cost,
+        error: Some("upstream_unreachable"),
+        end: "provider_broke_off",
+    };
+    vec![
+        ended("usage", script.clone().send(usage_frame()).event("[DONE]"), 12),
+        ended(
+            "usage behind [DONE]",
+            script.clone().event("[DONE]").send(usage_frame()),
+            12,
+        ),
+        ended("usage without [DONE]", script.clone().send(usage_frame()), 12),
+        ended(
+            "usage twice: the last one counts",
+            script
+                .clone()
+                .event(json!({ "choices": [], "usage": usage(9, 5) }))
+                .send(usage_frame())
+                .event("[DONE]"),
+            12,
+        ),
+        ended(
+            "usage in a chunk with a choice",
+            script
+                .clone()
+                .event(json!({ "choices": [{ "delta": {} }], "usage": usage(9, 12) }))
+                .event("[DONE]"),
+            12,
+        ),
+        ended("no usage: what is held", script.clone().event("[DONE]"), HELD),
+        ended(
+            "no usage and much text: what was seen",
+            Script::new().send(long.clone()).event("[DONE]"),
+            2000,
+        ),
+        ended(
+            "absurd usage is none",
+            script.clone().event(absurd).event("[DONE]"),
+            HELD,
+        ),
+        ended("nothing at all", Script::new(), HELD),
+        broken("broken off", script.clone().break_off(), HELD),
+        broken("reset", script.clone().reset(), HELD),
+        broken(
+            "broken off behind much text",
+            Script::new().send(long).break_off(),
+            2000,
+        ),
+        broken(
+            "broken off behind the usage",
+            script.clone().send(usage_frame()).break_off(),
+            12,
+        ),
+        Case {
+            what: "silent",
+            script: script.hang(),
+            cost: HELD,
+            error: Some("upstream_timeout"),
+            end: "idle_timeout",
+        },
+    ]
+}
+
+#[tokio::test]
+async fn each_end_is_charged_by_the_rule() {
+    let stage = Stage::with(|options| options.env("TOLLGATE_PROXY__STREAM_IDLE_MS", "1000")).await;
+    for case in cases() {
+        let actor = stage.actor(open_cap()).await;
+        stage.provider_streams(case.script);
+        let mut stream = stage.open(&actor, json!({})).await;
+        assert_eq!(stream.status(), 200, "{}", case.what);
+        let id = stream.header("x-service-allow-id").unwrap().to_owned();
+        let body = stream.rest().await.to_owned();
+        assert_eq!(actor.settled().await, case.cost, "{}", case.what);
+        let errors: Vec<Value> = body
+            .split("\n\n")
+            .filter_map(|event| event.strip_prefix("event: error\ndata: "))
+            .map(|data| serde_json::from_str(data).unwrap())
+            .collect();
+        let codes: Vec<_> = errors
+            .iter()
+            .map(|error| error["error"]["code"].as_str())
+            .collect();
+        assert_eq!(
+            codes,
+            case.error.map(Some).into_iter().collect::<Vec<_>>(),
+            "{}: {body}",
+            case.what
+        );
+        let line = eventually("the audit line", SOON, async || {
+            audit_line(&stage, &actor.agent, &id)
+        })
+        .await;
+        assert!(line.contains(&format!(",{},", case.end)), "{}: {line}", case.what);
+    }
+}
+
+/// The audit line of a call.
+fn audit_line(stage: &Stage, agent: &harness::SeedAgent, id: &str) -> Option<String> {
+    let log = agent.account.keys.audit(harness::Mode::Live);
+    let lines: Vec<String> = stage.redis.command(&["LRANGE", &log, "0", "-1"]);
+    lines.into_iter().find(|line| line.contains(id))
+}
+
+/// The deadline of the whole, and that of the first byte, which ends a call that is no stream yet.
+#[tokio::test]
+async fn a_stream_has_a_deadline_as_a_whole() {
+    let stage = Stage::with(|options| {
+        options
+            .env("TOLLGATE_PROXY__STREAM_TOTAL_MS", "1500")
+            .env("TOLLGATE_PROXY__STREAM_FIRST_BYTE_MS", "1000")
+    })
+    .await;
+    let actor = stage.actor(open_cap()).await;
+    let dripping = (0..100).fold(Script::new(), |script, _| {
+        script
+            .send(": ping\n\n")
+            .pause(std::time::Duration::from_millis(100))
+    });
+    stage.provider_streams(dripping);
+    let mut stream = stage.open(&actor, json!({})).await;
+    assert!(stream.rest().await.contains("upstream_timeout"));
+    assert_eq!(actor.settled().await, HELD);
+    stage.upstream.set(|_| harness::Answer::hang());
+    let stream = stage.open(&actor, json!({})).await;
+    assert_eq!(stream.status(), 504);
+    assert_eq!(actor.settled().await, 2 * HELD);
+}
+
+/// The connection of a stream that was read to its end is used again, and that of another one is not.
+#[tokio::test]
+async fn connections_are_used_again_behind_a_whole_stream() {
+    let stage = Stage::new().await;
+    let actor = stage.actor(open_cap()).await;
+    for _ in 0..3 {
+        stage.open(&actor, json!({})).await.rest().await;
+    }
+    assert_eq!(stage.upstream.connections(), 1);
+}

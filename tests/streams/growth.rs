@@ -1,0 +1,197 @@
+//! Holds that grow with their streams. A call of `nano` without a limit holds 1,024 tokens, a nano-USD each; at three
+//! quarters of what is held another 1,024 are held, if Cap and the plan allow it.
+
+use crate::stage::{Actor, HELD, SOON, Stage, chunk, daily, open_cap, usage};
+use harness::{CapPolicy, Feed, Nanos, Script, eventually};
+use serde_json::json;
+
+async fn stage() -> Stage {
+    Stage::with(|options| options.env("TOLLGATE_PROXY__STREAM_EXTEND", "true")).await
+}
+
+/// A text of so many tokens.
+fn tokens(count: usize) -> String {
+    chunk(&"four".repeat(count))
+}
+
+async fn charged(actor: &Actor, nanos: u64) {
+    eventually("the charge", SOON, async || {
+        (actor.agent.counters().await.day_nanos == nanos).then_some(())
+    })
+    .await;
+}
+
+/// Grows at the boundary, by as many steps as are needed, and is settled to the real cost.
+#[tokio::test]
+async fn a_hold_grows_when_three_quarters_of_it_were_seen() {
+    let stage = stage().await;
+    let actor = stage.actor(open_cap()).await;
+    let feed = Feed::new();
+    stage.provider_streams(Script::new().feed(&feed));
+    let mut stream = stage.open(&actor, json!({})).await;
+    feed.send(tokens(766));
+    feed.send(chunk("-a-"));
+    stream.until("-a-").await;
+    assert_eq!(
+        actor.agent.counters().await.day_nanos,
+        HELD,
+        "766 tokens and three bytes are 767 tokens: not yet"
+    );
+    feed.send(chunk("-b-"));
+    stream.until("-b-").await;
+    charged(&actor, 2 * HELD).await;
+    feed.send(tokens(3000));
+    feed.send(chunk("-c-"));
+    stream.until("-c-").await;
+    // 3,769 of 5,026 held tokens are three quarters.
+    charged(&actor, 5 * HELD).await;
+    feed.send(format!(
+        "data: {}\n\n",
+        json!({ "choices": [], "usage": usage(9, 4000) })
+    ));
+    feed.send("data: [DONE]\n\n");
+    feed.end();
+    assert!(stream.rest().await.ends_with("[DONE]\n\n"));
+    assert_eq!(actor.settled().await, 4000);
+    let counters = actor.agent.counters().await;
+    assert_eq!((counters.month_nanos, counters.day_nanos), (4000, 4000));
+}
+
+/// What Cap refuses ends the stream: a cap holds in the middle of an answer. Nothing of what was refused passes.
+#[tokio::test]
+async fn a_cap_holds_in_the_middle_of_a_stream() {
+    let stage = stage().await;
+    let per_run = CapPolicy {
+        per_run: Nanos::new(2 * HELD),
+        ..open_cap()
+    };
+    let monthly = CapPolicy {
+        monthly: Nanos::new(2 * HELD),
+        ..open_cap()
+    };
+    for cap in [daily(2 * HELD), monthly, per_run] {
+        let actor = stage.actor(cap).await;
+        let feed = Feed::new();
+        stage.provider_streams(Script::new().feed(&feed));
+        let path = "/v1/chat/completions";
+        let (key, head) = (&actor.key, "X-Service-Run-Id: run\r\n");
+        let mut stream =
+            crate::caller::Stream::open(stage.edge.addr(), path, key, head, crate::stage::body(json!({})))
+                .await;
+        feed.send(tokens(1000));
+        feed.send(chunk("-passes-"));
+        stream.until("-passes-").await;
+        charged(&actor, 2 * HELD).await;
+        feed.send(tokens(1000) + &chunk("-too-much-"));
+        let body = stream.rest().await;
+        assert!(
+            body.contains("\"code\":\"hold_exhausted\"") && !body.contains("-too-much-"),
+            "{body}"
+        );
+        feed.wait_for_peer_gone(SOON).await;
+        assert_eq!(actor.settled().await, 2 * HELD);
+        let again = crate::stage::body(json!({}));
+        let next = crate::caller::Stream::open(stage.edge.addr(), path, key, head, again).await;
+        assert_eq!(next.status(), 402, "the cap is used up");
+    }
+}
+
+/// A call with a limit holds all of it from the start.
+#[tokio::test]
+async fn a_call_with_a_limit_does_not_grow() {
+    let stage = stage().await;
+    let actor = stage.actor(daily(100)).await;
+    let script = Script::new()
+        .send(tokens(5000))
+        .event(json!({ "choices": [], "usage": usage(9, 90) }))
+        .event("[DONE]");
+    stage.provider_streams(script);
+    let mut stream = stage.open(&actor, json!({ "max_completion_tokens": 100 })).await;
+    assert!(stream.rest().await.ends_with("[DONE]\n\n"));
+    assert_eq!(actor.settled().await, 90);
+}
+
+/// Without the switch a stream goes on, and is charged what it cost.
+#[tokio::test]
+async fn without_the_switch_nothing_grows() {
+    let stage = Stage::new().await;
+    let actor = stage.actor(daily(HELD)).await;
+    let script = Script::new()
+        .send(tokens(5000))
+        .event(json!({ "choices": [], "usage": usage(9, 4000) }))
+        .event("[DONE]");
+    stage.provider_streams(script);
+    assert!(
+        stage
+            .open(&actor, json!({}))
+            .await
+            .rest()
+            .await
+            .ends_with("[DONE]\n\n")
+    );
+    assert_eq!(actor.settled().await, 4000);
+}
+
+/// A store that is away when the hold has to grow: the stream ends, and is settled later.
+#[tokio::test]
+async fn without_a_decision_the_stream_ends() {
+    let stage = Stage::with(|options| {
+        options
+            .env("TOLLGATE_PROXY__STREAM_EXTEND", "true")
+            .env("TOLLGATE_STORE__TIMEOUT_MS", "500")
+    })
+    .await;
+    let actor = stage.actor(open_cap()).await;
+    let feed = Feed::new();
+    stage.provider_streams(Script::new().feed(&feed));
+    let mut stream = stage.open(&actor, json!({})).await;
+    feed.send(chunk("one"));
+    stream.until("one").await;
+    stage.redis.pause();
+    feed.send(tokens(1000) + &chunk("-too-much-"));
+    let body = stream.rest().await;
+    assert!(
+        body.contains("hold_exhausted") && !body.contains("-too-much-"),
+        "{body}"
+    );
+    stage.redis.resume();
+    // 1,003 tokens were seen, so what is held is the larger; the script may have run, and is taken back then.
+    assert_eq!(actor.settled().await, HELD);
+}
+
+/// Two hundred streams, and room for fewer of their steps: exactly as many grow as there is room for.
+#[tokio::test(flavor = "multi_thread")]
+async fn as_many_holds_grow_as_there_is_room_for() {
+    const STREAMS: u64 = 60;
+    const STEPS: u64 = 25;
+    let stage = stage().await;
+    let actor = stage.actor(daily((STREAMS + STEPS) * HELD)).await;
+    let gate = std::sync::Arc::new(tokio::sync::Notify::new());
+    let script = Script::new()
+        .send(chunk("begins"))
+        .wait_for(&gate)
+        .send(tokens(800))
+        .event(json!({ "choices": [], "usage": usage(9, 810) }))
+        .event("[DONE]");
+    stage.provider_streams(script);
+    let mut streams = Vec::new();
+    for _ in 0..STREAMS {
+        let mut stream = stage.open(&actor, json!({})).await;
+        stream.until("begins").await;
+        streams.push(stream);
+    }
+    let opening = crate::stage::open_gate(&gate);
+    let all = streams
+        .into_iter()
+        .map(|mut stream| tokio::spawn(async move { stream.rest().await.contains("[DONE]") }));
+    // The real cost of a stream that ended makes room again, so more may grow in the end, and never less.
+    let mut whole = 0;
+    for stream in all.collect::<Vec<_>>() {
+        whole += u64::from(stream.await.unwrap());
+    }
+    assert!(whole >= STEPS, "{whole}");
+    opening.abort();
+    let charged = actor.settled().await;
+    assert_eq!(charged, whole * 810 + (STREAMS - whole) * HELD);
+    assert!(charged <= (STREAMS + STEPS) * HELD);
+}

@@ -1,0 +1,24 @@
+//! Answers that are streams of events, from outside: real processes, a real Redis, a provider that sends what the test
+//! says when it says so.
+//!
+//! * [`stage`], [`caller`]: the fixture, and a caller who reads a stream piece by piece
+//! * [`switches`]: what is off by default, and plans without streams
+//! * [`passing`]: which bytes reach the caller, and when
+//! * [`ends`]: what is charged, however a stream ends
+//! * [`callers`]: callers who leave, or do not read
+//! * [`growth`]: holds that grow, and what ends at them
+//! * [`stops`]: streams of frozen agents
+//! * [`endpoints`]: responses and embeddings
+//! * [`crowd`]: exact sums of many streams, with a killed edge among them
+#![cfg(test)]
+
+mod caller;
+mod callers;
+mod crowd;
+mod endpoints;
+mod ends;
+mod growth;
+mod passing;
+mod stage;
+mod stops;
+mod switches;

@@ -1,0 +1,207 @@
+//! Which bytes reach the caller, and when.
+
+use crate::caller::Stream;
+use crate::stage::{Stage, body, chunk, open_cap, usage};
+use harness::{Answer, Script};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use tokio::sync::Notify;
+
+fn text(script: &Script) -> String {
+    String::from_utf8(script.bytes()).unwrap()
+}
+
+/// The head comes before any event, with the decision and the estimate.
+#[tokio::test]
+async fn the_head_comes_at_once_and_each_event_when_it_is_sent() {
+    let stage = Stage::new().await;
+    let actor = stage.actor(open_cap()).await;
+    let (first, second) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let script = Script::new()
+        .wait_for(&first)
+        .send(chunk("one"))
+        .wait_for(&second)
+        .send(chunk("two"))
+        .event(json!({ "choices": [], "usage": usage(9, 12) }))
+        .event("[DONE]");
+    stage.provider_streams(script);
+    let mut stream = stage.open(&actor, json!({})).await;
+    assert_eq!(stream.status(), 200);
+    assert_eq!(stream.header("x-service-decision"), Some("approved"));
+    assert_eq!(stream.header("x-service-estimated-usd"), Some("0.000001024"));
+    assert_eq!(stream.header("x-service-actual-usd"), None);
+    assert!(stream.header("x-service-allow-id").unwrap().starts_with("allow_"));
+    assert!(stream.header("x-service-run-id").is_some());
+    assert_eq!(
+        stream.header("content-type"),
+        Some("text/event-stream; charset=utf-8")
+    );
+    first.notify_one();
+    stream.until("one").await;
+    assert!(!stream.body.contains("two"));
+    second.notify_one();
+    assert!(stream.rest().await.ends_with("data: [DONE]\n\n"));
+    assert_eq!(actor.settled().await, 12);
+}
+
+/// What the provider is asked for, and what the caller sees, whatever the caller said of usage.
+#[tokio::test]
+async fn usage_is_asked_for_and_passes_to_who_asked() {
+    let stage = Stage::new().await;
+    let actor = stage.actor(open_cap()).await;
+    let script = Script::chat(&["a", "b"], &usage(9, 12));
+    stage.provider_streams(script.clone());
+    let all = text(&script);
+    let without = all
+        .split_inclusive("\n\n")
+        .filter(|event| !event.contains("prompt_tokens"))
+        .collect::<String>();
+    for (options, passes) in [
+        (Value::Null, false),
+        (json!({}), false),
+        (json!({ "include_usage": false }), false),
+        (json!({ "include_usage": true }), true),
+    ] {
+        let sent = body(json!({ "stream_options": options }));
+        let mut stream = Stream::open(stage.edge.addr(), "/v1/chat/completions", &actor.key, "", sent).await;
+        assert_eq!(
+            stream.rest().await,
+            if passes { &all } else { &without },
+            "{options}"
+        );
+        let received: Value = stage.upstream.requests().pop().unwrap().json();
+        assert_eq!(received["stream_options"]["include_usage"], true);
+    }
+    assert_eq!(actor.settled().await, 4 * 12);
+}
+
+/// Borders of chunks fall anywhere: inside of characters, line ends, names of fields.
+#[tokio::test]
+async fn borders_of_pieces_change_nothing() {
+    let stage = Stage::new().await;
+    let actor = stage.actor(open_cap()).await;
+    for line_end in ["\n", "\r\n", "\r"] {
+        let script = Script::new()
+            .send(": a comment\n\nevent: x\nid: 7\n\n".replace('\n', line_end))
+            .send(chunk("h\u{e9}llo \u{1f600}").replace('\n', line_end))
+            .send(
+                format!("data: {}\n\n", json!({ "choices": [], "usage": usage(9, 12) }))
+                    .replace('\n', line_end),
+            )
+            .send("data: [DONE]\n\n".replace('\n', line_end));
+        for size in [1, 3, 7, 1000] {
+            stage.provider_streams(script.clone().cut_anew(size));
+            let mut stream = stage
+                .open(&actor, json!({ "stream_options": { "include_usage": true } }))
+                .await;
+            assert_eq!(stream.rest().await, text(&script), "{line_end:?} {size}");
+        }
+    }
+    assert_eq!(actor.settled().await, 3 * 4 * 12);
+}
+
+/// An event of a megabyte passes as it comes, and its usage is read all the same.
+#[tokio::test]
+async fn long_events_pass() {
+    let stage = Stage::new().await;
+    let actor = stage.actor(open_cap()).await;
+    let script = Script::new()
+        .send(chunk(&"x".repeat(1 << 20)))
+        .event(json!({ "choices": [], "usage": usage(9, 12) }))
+        .event("[DONE]");
+    stage.provider_streams(script.clone());
+    let mut stream = stage.open(&actor, json!({ "max_tokens": 5 })).await;
+    assert_eq!(
+        stream.rest().await.len(),
+        script.bytes().len() - chunk_of_usage().len()
+    );
+    assert_eq!(actor.settled().await, 12);
+}
+
+fn chunk_of_usage() -> String {
+    format!("data: {}\n\n", json!({ "choices": [], "usage": usage(9, 12) }))
+}
+
+/// The caller's next call sees the settlement: `[DONE]` waits for it.
+#[tokio::test]
+async fn the_call_is_settled_before_the_last_event() {
+    let stage = Stage::new().await;
+    let actor = stage.actor(crate::stage::daily(1024 + 12)).await;
+    for round in 0..2 {
+        let mut stream = stage.open(&actor, json!({})).await;
+        assert_eq!(stream.status(), 200, "{round}");
+        stream.until("[DONE]").await;
+        assert_eq!(actor.agent.counters().await.day_nanos, 12 * (round + 1));
+    }
+    assert_eq!(stage.open(&actor, json!({})).await.status(), 402);
+}
+
+#[tokio::test]
+async fn the_cost_is_told_at_the_end_to_who_asks() {
+    let stage = Stage::new().await;
+    let actor = stage.actor(open_cap()).await;
+    let path = "/v1/chat/completions";
+    let asked = "X-Service-Stream-Cost: true\r\n";
+    let mut stream = Stream::open(stage.edge.addr(), path, &actor.key, asked, body(json!({}))).await;
+    let end = "data: [DONE]\n\n: x-service-actual-usd: 0.000000012\n\n";
+    assert!(stream.rest().await.ends_with(end), "{}", stream.body);
+    let received = stage.upstream.requests().pop().unwrap();
+    assert_eq!(received.header("x-service-stream-cost"), None);
+}
+
+/// Errors in a stream are searched for keys, also where a border falls within one; answers are not.
+#[tokio::test]
+async fn keys_in_errors_are_redacted() {
+    let stage = Stage::new().await;
+    let actor = stage.actor(open_cap()).await;
+    let speaks = chunk("my key is sk-abc123");
+    for size in [1, 10, 1000] {
+        let script = Script::new()
+            .send(speaks.clone())
+            .event(json!({ "error": { "message": "Incorrect API key provided: sk-secret123" } }))
+            .cut_anew(size);
+        stage.provider_streams(script);
+        let mut stream = stage.open(&actor, json!({})).await;
+        let body = stream.rest().await;
+        assert!(body.starts_with(&speaks) && body.contains("[redacted]"), "{body}");
+        assert!(!body.contains("secret123"), "{body}");
+    }
+}
+
+/// A provider that answers a streamed request with something else: whole, as without a stream.
+#[tokio::test]
+async fn answers_that_are_no_stream_pass_whole() {
+    let stage = Stage::new().await;
+    let actor = stage.actor(open_cap()).await;
+    stage.upstream.set(|_| Answer::chat(9, 12));
+    let mut stream = stage.open(&actor, json!({})).await;
+    assert_eq!(stream.header("x-service-actual-usd"), Some("0.000000012"));
+    assert_eq!(stream.whole().await["usage"], usage(9, 12));
+    stage.upstream.set(|_| {
+        let error = "event: error\ndata: {\"error\":{\"message\":\"bad key sk-secret123\"}}\n\n";
+        Answer::bytes(429, error).header("content-type", "text/event-stream")
+    });
+    let stream = stage.open(&actor, json!({})).await;
+    assert_eq!(stream.status(), 429);
+    assert_eq!(actor.settled().await, 12, "an error costs nothing");
+}
+
+/// Tollgate asks for no compression. A provider that compresses all the same is decoded, or it could not be settled.
+#[tokio::test]
+async fn a_compressed_stream_is_decoded() {
+    use std::io::Write as _;
+    let stage = Stage::new().await;
+    let actor = stage.actor(open_cap()).await;
+    let script = Script::chat(&["a", "b"], &usage(9, 12));
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    gzip.write_all(&script.bytes()).unwrap();
+    let compressed = Script::new().in_pieces(7, gzip.finish().unwrap());
+    let answer = Answer::stream(compressed).header("content-encoding", "gzip");
+    stage.upstream.set(move |_| answer.clone());
+    let mut stream = stage
+        .open(&actor, json!({ "stream_options": { "include_usage": true } }))
+        .await;
+    assert_eq!(stream.header("content-encoding"), None);
+    assert_eq!(stream.rest().await, text(&script));
+    assert_eq!(actor.settled().await, 12);
+}

@@ -1,0 +1,155 @@
+//! What the tests stand on: a store, a provider that streams as told, an edge between them with everything switched on.
+
+use crate::caller::Stream;
+use harness::{Answer, CapPolicy, Edge, EdgeOptions, Nanos, Redis, Script, Seed, SeedAgent, Upstream};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+
+/// The edge.
+pub const EDGE: &str = env!("CARGO_BIN_EXE_tollgate-proxy");
+/// A price table with round figures: a token of `nano`'s answer is a nano-USD, and its prompt is free.
+const PRICES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/edge/prices.toml");
+/// Longest wait for something that happens at once on an idle machine.
+pub const SOON: Duration = Duration::from_secs(20);
+/// What a call of `nano` without a limit is estimated at, in nano-USD: the tokens that it holds.
+pub const HELD: u64 = 1024;
+
+/// Store, provider and edge.
+pub struct Stage {
+    pub redis: Arc<Redis>,
+    pub seed: Seed,
+    pub upstream: Upstream,
+    pub edge: Edge,
+}
+
+/// Someone who may call.
+pub struct Actor {
+    pub agent: SeedAgent,
+    pub key_id: String,
+    pub key: String,
+}
+
+/// The settings of an edge with all switches on.
+pub fn options(redis: &Redis, upstream: &Upstream) -> EdgeOptions {
+    EdgeOptions::new(EDGE, redis.url(), upstream.base_url())
+        .env("TOLLGATE_PRICES__FILE", PRICES)
+        .env("TOLLGATE_STORE__TIMEOUT_MS", "10000")
+        .env("TOLLGATE_PROXY__STREAMING", "true")
+        .env("TOLLGATE_PROXY__RESPONSES", "true")
+        .env("TOLLGATE_PROXY__EMBEDDINGS", "true")
+}
+
+impl Stage {
+    pub async fn new() -> Self {
+        Self::with(|options| options).await
+    }
+
+    /// With other settings. The provider streams two deltas of four bytes and the usage 9 + 12.
+    pub async fn with(change: impl FnOnce(EdgeOptions) -> EdgeOptions) -> Self {
+        let redis = Arc::new(Redis::start());
+        let upstream = Upstream::start(|_| Answer::stream(Script::chat(&["Hell", "o wo"], &usage(9, 12))));
+        let seed = Seed::new(&redis.store()).await;
+        let edge = Edge::start(change(options(&redis, &upstream)));
+        Self {
+            redis,
+            seed,
+            upstream,
+            edge,
+        }
+    }
+
+    /// The provider streams this from now on.
+    pub fn provider_streams(&self, script: Script) {
+        let answer = Answer::stream(script);
+        self.upstream.set(move |_| answer.clone());
+    }
+
+    /// An agent in an account of its own that may call.
+    pub async fn actor(&self, cap: CapPolicy) -> Actor {
+        self.actor_of_plan("enterprise", cap).await
+    }
+
+    pub async fn actor_of_plan(&self, plan: &str, cap: CapPolicy) -> Actor {
+        let agent = self.seed.account(plan).await.agent("bot");
+        agent.cap(cap).await;
+        agent.provider_key("sk-test-provider-key").await;
+        let (key_id, key) = agent.virtual_key_with_id().await;
+        Actor { agent, key_id, key }
+    }
+
+    /// Opens a stream of `nano`, and reads its head.
+    pub async fn open(&self, actor: &Actor, more: Value) -> Stream {
+        Stream::open(
+            self.edge.addr(),
+            "/v1/chat/completions",
+            &actor.key,
+            "",
+            body(more),
+        )
+        .await
+    }
+}
+
+impl Actor {
+    /// Waits until nothing of the agent is held any more. Returns what it was charged, in nano-USD.
+    pub async fn settled(&self) -> u64 {
+        harness::eventually("the settlement", SOON, async || {
+            (self.agent.open_holds().await == 0).then_some(())
+        })
+        .await;
+        self.agent.counters().await.day_nanos
+    }
+}
+
+/// A streamed call of `nano` with these fields besides.
+pub fn body(more: Value) -> Value {
+    let mut body = json!({
+        "model": "nano", "stream": true, "messages": [{ "role": "user", "content": "hello" }],
+    });
+    for (name, value) in more.as_object().expect("an object") {
+        body[name] = value.clone();
+    }
+    body
+}
+
+/// A usage object.
+pub fn usage(input: u64, output: u64) -> Value {
+    json!({ "prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output })
+}
+
+/// A chunk with a text.
+pub fn chunk(text: &str) -> String {
+    let chunk = json!({ "choices": [{ "index": 0, "delta": { "content": text } }] });
+    format!("data: {chunk}\n\n")
+}
+
+/// Cap switched on, without any limit.
+pub fn open_cap() -> CapPolicy {
+    CapPolicy {
+        enabled: true,
+        ..CapPolicy::default()
+    }
+}
+
+/// Cap with a daily limit in nano-USD.
+pub fn daily(nanos: u64) -> CapPolicy {
+    CapPolicy {
+        enabled: true,
+        daily: Nanos::new(nanos),
+        ..CapPolicy::default()
+    }
+}
+
+/// Lets everybody through the gate, now and later, until it is aborted.
+pub fn open_gate(gate: &Arc<Notify>) -> JoinHandle<()> {
+    let gate = Arc::clone(gate);
+    tokio::spawn(async move {
+        loop {
+            gate.notify_waiters();
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+}

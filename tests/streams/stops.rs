@@ -1,0 +1,60 @@
+//! Streams of agents that are frozen and of keys that are revoked while they run.
+
+use crate::stage::{HELD, SOON, Stage, chunk, open_cap, usage};
+use harness::{Feed, Script};
+use serde_json::json;
+
+#[tokio::test]
+async fn by_default_a_stream_goes_on() {
+    let stage = Stage::new().await;
+    let actor = stage.actor(open_cap()).await;
+    let feed = Feed::new();
+    stage.provider_streams(Script::new().feed(&feed));
+    let mut stream = stage.open(&actor, json!({})).await;
+    actor.agent.frozen(true).await;
+    actor.agent.account.revoke(&actor.key_id).await;
+    feed.send(chunk("one"));
+    stream.until("one").await;
+    feed.send(format!(
+        "data: {}\n\n",
+        json!({ "choices": [], "usage": usage(9, 12) })
+    ));
+    feed.send("data: [DONE]\n\n");
+    feed.end();
+    assert!(stream.rest().await.ends_with("[DONE]\n\n"));
+    assert_eq!(actor.settled().await, 12);
+}
+
+#[tokio::test]
+async fn with_the_switch_a_freeze_or_a_revocation_ends_them() {
+    let stage = Stage::with(|options| options.env("TOLLGATE_PROXY__STOP_FROZEN_STREAMS", "true")).await;
+    for revoked in [false, true] {
+        let (actor, bystander) = (stage.actor(open_cap()).await, stage.actor(open_cap()).await);
+        let (feed, other_feed) = (Feed::new(), Feed::new());
+        stage.provider_streams(Script::new().feed(&feed));
+        let mut stream = stage.open(&actor, json!({})).await;
+        stage.provider_streams(Script::new().feed(&other_feed));
+        let mut other = stage.open(&bystander, json!({})).await;
+        feed.send(chunk("one"));
+        stream.until("one").await;
+        match revoked {
+            true => actor.agent.account.revoke(&actor.key_id).await,
+            false => actor.agent.frozen(true).await,
+        }
+        assert!(
+            stream.rest().await.contains("\"code\":\"stream_stopped\""),
+            "{}",
+            stream.body
+        );
+        feed.wait_for_peer_gone(SOON).await;
+        assert_eq!(actor.settled().await, HELD);
+        other_feed.send(format!(
+            "data: {}\n\n",
+            json!({ "choices": [], "usage": usage(9, 12) })
+        ));
+        other_feed.send("data: [DONE]\n\n");
+        other_feed.end();
+        assert!(other.rest().await.ends_with("[DONE]\n\n"));
+        assert_eq!(bystander.settled().await, 12);
+    }
+}
