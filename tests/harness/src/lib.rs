@@ -66,8 +66,10 @@ pub use seed::{
 };
 pub use session::{SessionCaller, cookie_of};
 pub use store::Store;
-pub use upstream::{Answer, Recorded, Upstream};
+pub use upstream::{Answer, End, Feed, Played, Recorded, Script, Upstream};
 pub use wire::Wire;
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod upstream_tests;

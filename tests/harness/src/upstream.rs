@@ -1,18 +1,22 @@
 //! A mock provider at the level of bytes: it responds as configured, well-formed or not, and records requests.
 
 mod answer;
+mod feed;
+mod play;
 mod request;
+mod script;
 
 pub use answer::Answer;
+pub use feed::Feed;
+pub use play::{End, Played};
 pub use request::Recorded;
+pub use script::Script;
 
 use crate::net::{BACKGROUND, blocking_until, eventually, free_port, loopback};
-use answer::{Play, Step};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
@@ -40,6 +44,7 @@ impl std::fmt::Debug for Upstream {
 struct State {
     handler: RwLock<Handler>,
     requests: Mutex<Vec<Recorded>>,
+    played: Mutex<Vec<Played>>,
     arrived: AtomicUsize,
     connections: AtomicUsize,
     stop: watch::Sender<bool>,
@@ -52,6 +57,7 @@ impl Upstream {
         let state = Arc::new(State {
             handler: RwLock::new(Box::new(handler)),
             requests: Mutex::default(),
+            played: Mutex::default(),
             arrived: AtomicUsize::new(0),
             connections: AtomicUsize::new(0),
             stop: watch::Sender::new(false),
@@ -116,6 +122,22 @@ impl Upstream {
         .await;
     }
 
+    /// The answers that are over, in the order of their ends.
+    #[must_use]
+    pub fn played(&self) -> Vec<Played> {
+        let played = self.state.played.lock();
+        played.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Waits until the answer to the request of this number is over, and returns how.
+    pub async fn wait_for_end(&self, number: usize, within: Duration) -> Played {
+        let what = format!("the end of answer number {number} of the upstream");
+        eventually(&what, within, async || {
+            self.played().into_iter().find(|played| played.number == number)
+        })
+        .await
+    }
+
     /// Ends every connection and stops listening, and waits until that is so: the next call is refused.
     pub fn stop(&self) {
         self.end();
@@ -165,39 +187,20 @@ async fn serve(mut stream: TcpStream, state: &State) {
             let handler = state.handler.read().unwrap_or_else(PoisonError::into_inner);
             handler(&request)
         };
+        let number = request.number;
         state
             .requests
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .push(request);
-        if !play(&mut stream, answer.play()).await {
+        let (played, goes_on) = play::play(&mut stream, answer.play(), number).await;
+        state
+            .played
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(played);
+        if !goes_on {
             return;
         }
     }
-}
-
-/// Plays an answer; false when the connection is over.
-async fn play(stream: &mut TcpStream, play: Play) -> bool {
-    for step in play.steps {
-        match step {
-            Step::Send(bytes) => {
-                if stream.write_all(&bytes).await.is_err() {
-                    return false;
-                }
-            }
-            Step::Pause(time) => tokio::time::sleep(time).await,
-            Step::Wait(gate) => gate.notified().await,
-            Step::Hang => {
-                // Until the other side gives up.
-                let mut sink = [0; 1024];
-                while let Ok(1..) = stream.read(&mut sink).await {}
-                return false;
-            }
-            Step::Reset => {
-                let _ = stream.set_zero_linger();
-                return false;
-            }
-        }
-    }
-    play.keep_alive
 }

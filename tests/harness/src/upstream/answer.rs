@@ -1,5 +1,7 @@
 //! Responses of the mock provider: a plain response, with any number of faults.
 
+use super::feed::Feed;
+use super::script::Script;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::{Value, json};
@@ -23,6 +25,7 @@ pub struct Answer {
     after: Vec<Step>,
     keeps: Option<bool>,
     raw: Option<Vec<u8>>,
+    script: Option<Script>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -38,16 +41,25 @@ enum Framing {
 /// One act of the mock.
 #[derive(Debug, Clone)]
 pub(super) enum Step {
+    /// Bytes as they are.
     Send(Vec<u8>),
+    /// A piece of a scripted body, which is framed when it is sent.
+    Body(Vec<u8>),
     Pause(Duration),
     Wait(Arc<Notify>),
+    Feed(Feed),
     Hang,
     Reset,
+    BreakOff,
 }
 
 /// What the mock does for one request.
 pub(super) struct Play {
     pub(super) steps: Vec<Step>,
+    /// The body, where it is scripted.
+    pub(super) script: Option<Vec<Step>>,
+    /// Whether its pieces are chunks of the transfer encoding.
+    pub(super) chunked: bool,
     pub(super) keep_alive: bool,
 }
 
@@ -68,7 +80,22 @@ impl Answer {
             after: Vec::new(),
             keeps: None,
             raw: None,
+            script: None,
         }
+    }
+
+    /// A stream of events whose body is this script: the head goes first, each piece is a chunk.
+    #[must_use]
+    pub fn stream(script: Script) -> Self {
+        Self::scripted(200, script).header("Content-Type", "text/event-stream; charset=utf-8")
+    }
+
+    /// An answer with any status and no content type whose body is this script.
+    #[must_use]
+    pub fn scripted(status: u16, script: Script) -> Self {
+        let mut answer = Self::bytes(status, []).chunked(0);
+        answer.script = Some(script);
+        answer
     }
 
     /// A JSON answer.
@@ -264,7 +291,9 @@ impl Answer {
             Framing::UntilClose => {}
             Framing::Chunked(size) => {
                 head += "Transfer-Encoding: chunked\r\n";
-                body = chunks(&body, size);
+                if self.script.is_none() {
+                    body = chunks(&body, size);
+                }
             }
         }
         [head.as_bytes(), b"\r\n", &body].concat()
@@ -294,6 +323,8 @@ impl Answer {
         steps.extend(self.after);
         Play {
             steps,
+            script: self.script.map(|script| script.steps),
+            chunked: matches!(self.framing, Framing::Chunked(_)),
             keep_alive: self.keeps.unwrap_or(!self.close),
         }
     }

@@ -1,0 +1,161 @@
+//! Plays an answer on a connection, and notes how far it came.
+
+use super::answer::{Play, Step};
+use super::feed::{Feed, Piece};
+use std::io;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+/// How an answer ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// Every byte was handed to the connection.
+    Whole,
+    /// The other side closed or reset the connection before.
+    PeerGone,
+    /// The script or the feed broke it off.
+    BrokenOff,
+}
+
+/// An answer that is over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Played {
+    /// The number of its request.
+    pub number: usize,
+    /// Bytes of a scripted body that were handed to the connection, without the transfer encoding.
+    pub body_bytes: usize,
+    /// How it ended.
+    pub end: End,
+}
+
+/// One answer on its way.
+struct Player<'a> {
+    stream: &'a mut TcpStream,
+    chunked: bool,
+    body_bytes: usize,
+    /// Whether a closing peer ends a wait. It does while a scripted body is sent.
+    watches: bool,
+}
+
+/// Plays an answer; the second is false when the connection is over.
+pub(super) async fn play(stream: &mut TcpStream, play: Play, number: usize) -> (Played, bool) {
+    let mut player = Player {
+        stream,
+        chunked: play.chunked,
+        body_bytes: 0,
+        watches: false,
+    };
+    let end = player
+        .all(play.steps, play.script)
+        .await
+        .err()
+        .unwrap_or(End::Whole);
+    let played = Played {
+        number,
+        body_bytes: player.body_bytes,
+        end,
+    };
+    (played, play.keep_alive && end == End::Whole)
+}
+
+impl Player<'_> {
+    async fn all(&mut self, steps: Vec<Step>, script: Option<Vec<Step>>) -> Result<(), End> {
+        for step in steps {
+            self.step(step).await?;
+        }
+        let Some(script) = script else {
+            return Ok(());
+        };
+        self.watches = true;
+        for step in script {
+            self.step(step).await?;
+        }
+        if self.chunked {
+            self.write(b"0\r\n\r\n").await?;
+        }
+        Ok(())
+    }
+
+    async fn step(&mut self, step: Step) -> Result<(), End> {
+        match step {
+            Step::Send(bytes) => self.write(&bytes).await,
+            Step::Body(bytes) => self.body(&bytes).await,
+            Step::Pause(time) => self.wait(tokio::time::sleep(time)).await,
+            Step::Wait(gate) => self.wait(gate.notified()).await,
+            Step::Feed(feed) => self.feed(&feed).await,
+            Step::Hang => {
+                // Until the other side gives up.
+                let mut sink = [0; 1024];
+                while let Ok(1..) = self.stream.read(&mut sink).await {}
+                Err(End::PeerGone)
+            }
+            Step::Reset => self.reset(),
+            Step::BreakOff => Err(End::BrokenOff),
+        }
+    }
+
+    async fn write(&mut self, bytes: &[u8]) -> Result<(), End> {
+        self.stream.write_all(bytes).await.map_err(|_| End::PeerGone)
+    }
+
+    /// Writes a piece of the body, in one write with its chunk header.
+    async fn body(&mut self, bytes: &[u8]) -> Result<(), End> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        if self.chunked {
+            let head = format!("{:x}\r\n", bytes.len());
+            self.write(&[head.as_bytes(), bytes, b"\r\n"].concat()).await?;
+        } else {
+            self.write(bytes).await?;
+        }
+        self.body_bytes += bytes.len();
+        Ok(())
+    }
+
+    async fn wait(&self, over: impl Future<Output = ()>) -> Result<(), End> {
+        if !self.watches {
+            over.await;
+            return Ok(());
+        }
+        tokio::select! {
+            () = over => Ok(()),
+            () = gone(self.stream) => Err(End::PeerGone),
+        }
+    }
+
+    async fn feed(&mut self, feed: &Feed) -> Result<(), End> {
+        loop {
+            let piece = tokio::select! {
+                biased;
+                piece = feed.next() => piece,
+                () = gone(self.stream) => {
+                    feed.note_peer_gone();
+                    return Err(End::PeerGone);
+                }
+            };
+            match piece {
+                None => return Ok(()),
+                Some(Piece::Send(bytes)) => {
+                    let sent = self.body(&bytes).await;
+                    sent.inspect_err(|_| feed.note_peer_gone())?;
+                }
+                Some(Piece::Reset) => self.reset()?,
+                Some(Piece::BreakOff) => return Err(End::BrokenOff),
+            }
+        }
+    }
+
+    fn reset(&self) -> Result<(), End> {
+        let _ = self.stream.set_zero_linger();
+        Err(End::BrokenOff)
+    }
+}
+
+/// Ends when the other side has closed the connection. A request that it sends meanwhile is left for later.
+async fn gone(stream: &TcpStream) {
+    let peeked: io::Result<usize> = stream.peek(&mut [0]).await;
+    if let Ok(1..) = peeked {
+        std::future::pending::<()>().await;
+    }
+}
