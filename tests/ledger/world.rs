@@ -94,7 +94,7 @@ pub async fn within_one_day(store: &Store, check: impl AsyncFn(Period) -> Checke
 
 /// What was measured of a call that cost so much: nothing of every other one.
 fn measured(cost: u64) -> Option<Measured> {
-    cost.is_multiple_of(2).then(|| Measured {
+    cost.is_multiple_of(2).then_some(Measured {
         endpoint: Endpoint::Chat,
         streamed: false,
         upstream: None,

@@ -231,7 +231,7 @@ impl Pass<'_> {
         let text = answers.read::<Option<String>>().flatten();
         let listed = answers.read::<Option<f64>>().flatten();
         let after = answers.read::<Option<String>>().flatten();
-        // Resolved while we looked, or the tombstone of a voided one.
+        // Resolved or extended while we looked, or the tombstone of a voided one.
         if text.is_none() || text != after || text.as_deref() == Some("V") {
             return;
         }
