@@ -124,7 +124,9 @@ impl CallPipeline {
         let body = trace.end(&self.metrics, Stage::Receive, body)?;
         let headers = &session.req_header().headers;
         let request = self.parser.parse(headers, &body.bytes)?;
-        let mut outbound = self.forwarder.headers(headers, body.bytes.len())?;
+        let mut outbound = self
+            .forwarder
+            .headers(&request.upstream, headers, body.bytes.len())?;
         trace.propagate(&mut outbound);
         trace.end(
             &self.metrics,
@@ -172,7 +174,8 @@ impl CallPipeline {
         } = call;
         let approval = self.decider.decide(key, &request).await;
         let approval = trace.end(&self.metrics, Stage::Decide, approval)?;
-        let sent = self.forwarder.forward(approval, outbound, body).await;
+        let path = request.upstream.identity().paths.chat.of(&request.model);
+        let sent = self.forwarder.forward(approval, &path, outbound, body).await;
         let sent = trace.end(&self.metrics, Stage::Upstream, sent)?;
         let settled = self.settler.settle(&request, sent).await;
         let settled = trace.end(&self.metrics, Stage::Settle, Ok::<_, Rejection>(settled))?;
@@ -232,9 +235,13 @@ mod tests {
 
     fn call(fixture: &Fixture) -> impl Future<Output = Result<Completed, Rejection>> + use<> {
         let (pipeline, body) = (Arc::new(fixture.pipeline()), fixture.body());
-        let outbound = pipeline.forwarder.headers(&HeaderMap::new(), body.bytes.len());
+        let request = fixture.request();
+        let headers = HeaderMap::new();
+        let outbound = pipeline
+            .forwarder
+            .headers(&request.upstream, &headers, body.bytes.len());
         let call = ReadCall {
-            request: fixture.request(),
+            request,
             outbound: outbound.unwrap(),
             body,
         };

@@ -2,6 +2,7 @@
 
 use crate::reply::refusal::{Refusal, RefusalKind};
 use crate::tables::prices::Prices;
+use crate::upstream::{Upstream, Upstreams};
 use chat::{self, BodyError};
 use crypto::virtual_key::WellFormed;
 use domain::id::Kind;
@@ -10,6 +11,7 @@ use domain::names;
 use domain::price::PriceTable;
 use http::HeaderMap;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Name of the header with the caller's run id.
@@ -26,10 +28,20 @@ pub struct ChatRequest {
     pub service_tier: Option<String>,
     /// Whether the provider may bill a web search.
     pub web_search: bool,
+    /// The upstream that serves the model.
+    pub upstream: Arc<Upstream>,
     /// The prices of the estimate. The settlement uses the same ones.
     pub prices: Arc<PriceTable>,
     /// `None` beyond the largest amount: then the call is denied.
     pub estimate: Option<Nanos>,
+}
+
+impl ChatRequest {
+    /// Returns the name under which the price table has the model.
+    #[must_use]
+    pub fn price_name(&self) -> Cow<'_, str> {
+        self.upstream.identity().price_name(&self.model)
+    }
 }
 
 /// The run that a call belongs to.
@@ -45,6 +57,8 @@ pub struct Run {
 pub struct RequestParser {
     /// For the estimate.
     pub prices: Arc<Prices>,
+    /// The model chooses one.
+    pub upstreams: Arc<Upstreams>,
     /// `proxy.require_token_limit`
     pub require_token_limit: bool,
 }
@@ -61,8 +75,13 @@ impl RequestParser {
             .map_err(|error| refusal_of(&error))?;
         let run = run_of(headers)?;
         let prices = self.prices.get();
-        let estimate = prices.estimate(&chat.shape());
+        let upstream = self.upstreams.choose(&chat.model);
+        let mut shape = chat.shape();
+        let price_name = upstream.identity().price_name(&chat.model);
+        shape.model = &price_name;
+        let estimate = prices.estimate(&shape);
         Ok(ChatRequest {
+            upstream: Arc::clone(upstream),
             run,
             estimate,
             prices,

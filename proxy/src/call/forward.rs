@@ -6,8 +6,9 @@ use super::decide::Approval;
 use super::hold::{HoldSettler, OpenHold};
 use super::rejection::Rejection;
 use crate::metrics::Metrics;
-use crate::upstream::{Answer, Failure, Upstream, headers};
+use crate::upstream::{Answer, Failure, Upstream, Upstreams, headers, sent_key};
 use http::HeaderMap;
+use secrecy::ExposeSecret as _;
 use std::io;
 use std::sync::Arc;
 
@@ -22,8 +23,8 @@ pub struct SentCall {
 
 /// Forwards approved calls.
 pub struct Forwarder {
-    /// Sends the request.
-    pub upstream: Arc<Upstream>,
+    /// Bounds the calls of an account; an approval has the one that its request is sent to.
+    pub upstreams: Arc<Upstreams>,
     /// Releases the hold of a call that cannot be sent.
     pub holds: Arc<HoldSettler>,
     /// Counts failures.
@@ -32,17 +33,22 @@ pub struct Forwarder {
 
 impl Forwarder {
     /// Builds the headers of the provider's request, but for the provider key: those of the caller that are on the list
-    /// of `upstream.forward_headers`.
+    /// of its upstream.
     ///
     /// # Errors
     /// 503 when there are too many. Nothing is charged then.
-    pub fn headers(&self, caller: &HeaderMap, length: usize) -> Result<HeaderMap, Rejection> {
-        let host = &self.upstream.target().authority;
-        let outbound = self.upstream.forward_list().outbound(caller, host, length);
+    pub fn headers(
+        &self,
+        upstream: &Upstream,
+        caller: &HeaderMap,
+        length: usize,
+    ) -> Result<HeaderMap, Rejection> {
+        let host = &upstream.target().authority;
+        let outbound = upstream.forward_list().outbound(caller, host, length);
         outbound.ok_or_else(Rejection::unavailable)
     }
 
-    /// Sends the caller's exact bytes with the stored provider key.
+    /// Sends the caller's exact bytes with the stored provider key to the approved upstream, on `path`.
     ///
     /// # Errors
     /// 503 when nothing could be sent: the stored key is no header value, this machine has no descriptor, memory or
@@ -51,11 +57,13 @@ impl Forwarder {
     pub async fn forward(
         &self,
         approval: Approval,
+        path: &str,
         mut outbound: HeaderMap,
         body: Body,
     ) -> Result<SentCall, Rejection> {
+        let upstream = Arc::clone(approval.upstream());
         let (hold, provider_key) = approval.into_parts();
-        if headers::authorize(&mut outbound, &provider_key).is_none() {
+        if headers::authorize(&mut outbound, upstream.identity().auth, &provider_key).is_none() {
             tracing::error!(
                 decision.id = hold.name.allow_id,
                 "the stored provider key cannot be sent"
@@ -65,15 +73,22 @@ impl Forwarder {
         let Body { bytes, reservation } = body;
         let permit = reservation
             .account()
-            .try_begin_call(self.upstream.account_calls_max());
+            .try_begin_call(self.upstreams.account_calls_max());
         let answer = match permit {
-            Some(_permit) => self.upstream.exchange(&outbound, bytes, reservation).await,
+            Some(_permit) => upstream.exchange(path, &outbound, bytes, reservation).await,
             None => Err(Failure::NotSent(io::ErrorKind::ResourceBusy)),
         };
         match answer {
             Err(failure @ Failure::NotSent(_)) => {
                 self.metrics.broke_off(&failure);
                 Err(self.holds.release_unsent(hold).await)
+            }
+            Ok(mut answer) => {
+                sent_key::redact(&mut answer, provider_key.expose_secret());
+                Ok(SentCall {
+                    hold,
+                    answer: Ok(answer),
+                })
             }
             answer => Ok(SentCall { hold, answer }),
         }
@@ -100,10 +115,14 @@ mod tests {
         });
         let pipeline = fixture.pipeline();
         let approved = pipeline.decider.decide(&fixture.key(), &fixture.request()).await;
-        let outbound = pipeline.forwarder.headers(&HeaderMap::new(), 2).unwrap();
+        let request = fixture.request();
+        let outbound = pipeline
+            .forwarder
+            .headers(&request.upstream, &HeaderMap::new(), 2)
+            .unwrap();
         let sent = pipeline
             .forwarder
-            .forward(approved.unwrap(), outbound, fixture.body());
+            .forward(approved.unwrap(), "/", outbound, fixture.body());
         let sent = sent.await;
         let Err(Rejection::Denied(denied)) = sent else {
             panic!("{sent:?}");

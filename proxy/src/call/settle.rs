@@ -74,6 +74,8 @@ impl SettledCall {
         let upstream_time = trace.stage_time(Stage::Upstream);
         let (actual, result) = (self.bill.actual, upstream_result(&self.answer));
         metrics.approved(self.estimate, actual, result, upstream_time);
+        let upstream = request.upstream.identity().index;
+        metrics.upstreams.answered(upstream, result, upstream_time);
         if let Err(failure) = &self.answer {
             metrics.broke_off(failure);
         }
@@ -146,7 +148,7 @@ fn actual_cost(request: &ChatRequest, answer: &Answer) -> Option<Nanos> {
         .map(http::HeaderValue::as_bytes);
     let reported = usage::read(&answer.body, encoding)?;
     request.prices.actual_cost(&ServedCall {
-        model: &request.model,
+        model: &request.price_name(),
         tier_asked: request.service_tier.as_deref(),
         tier_reported: reported.service_tier.as_deref(),
         usage: &reported.usage,
@@ -209,6 +211,7 @@ mod tests {
             model: "m".to_owned(),
             service_tier: None,
             web_search: false,
+            upstream: crate::fixture::upstream(),
             prices: Arc::new(PriceTable::from_toml(&[settings, MODELS].concat()).unwrap()),
             estimate: Some(ESTIMATE),
         }

@@ -80,7 +80,11 @@ async fn dispatch(state: &EdgeState, session: &mut ServerSession, keeper: &mut K
 async fn health(state: &EdgeState) -> Reply {
     let started = Instant::now();
     let can_decide = state.health.can_decide_now().await;
-    health::reply(can_decide, state.upstream.host(), started.elapsed())
+    health::reply(
+        can_decide,
+        state.upstreams.default_upstream().host(),
+        started.elapsed(),
+    )
 }
 
 /// Answers with the list of models, or with one of them.
@@ -95,9 +99,9 @@ async fn models(
     match route {
         Route::Model => {
             let name = route::model_of(session.req_header().uri.path()).unwrap_or_default();
-            Ok(models::one(&prices, &state.provider, name)?)
+            Ok(models::one(&prices, &state.upstreams, name)?)
         }
-        _ => Ok(models::reply(&prices, &state.provider)),
+        _ => Ok(models::reply(&prices, &state.upstreams)),
     }
 }
 

@@ -32,7 +32,7 @@ use crate::store_health::StoreHealth;
 use crate::tables;
 use crate::tables::plans::PlanTable;
 use crate::tables::prices::Prices;
-use crate::upstream::Upstream;
+use crate::upstream::Upstreams;
 use crypto::seal::Keyring;
 use domain::budget::Budget;
 use domain::plan::Plans;
@@ -55,8 +55,8 @@ pub struct Parts {
     pub prices: PriceTable,
     /// The plan file.
     pub plans: Plans,
-    /// The client of the provider.
-    pub upstream: Upstream,
+    /// The clients of the providers.
+    pub upstreams: Upstreams,
     /// The retry queue, with what earlier processes left.
     pub pending: Pending,
     /// The callers' connections.
@@ -79,7 +79,7 @@ pub struct Components {
     pub plans: Arc<PlanTable>,
     pub prices: Arc<Prices>,
     pub provider_keys: Arc<ProviderKeys>,
-    pub upstream: Arc<Upstream>,
+    pub upstreams: Arc<Upstreams>,
     pub pending: Arc<Pending>,
 }
 
@@ -111,7 +111,7 @@ impl Components {
                 metrics.tables.clone(),
             )),
             provider_keys: Arc::new(ProviderKeys::new(parts.keyring)),
-            upstream: Arc::new(parts.upstream),
+            upstreams: Arc::new(parts.upstreams),
             pending: Arc::new(parts.pending),
             settings,
             store,
@@ -132,8 +132,7 @@ impl Components {
             calls: Arc::new(self.pipeline()),
             health: Arc::clone(&self.health),
             prices: Arc::clone(&self.prices),
-            provider: self.settings.upstream.provider.clone(),
-            upstream: Arc::clone(&self.upstream),
+            upstreams: Arc::clone(&self.upstreams),
             writer: ReplyWriter {
                 admission: Arc::clone(&self.admission),
                 timeout: self.client_timeout(),
@@ -168,6 +167,7 @@ impl Components {
             body_reader: self.body_reader(),
             parser: RequestParser {
                 prices: Arc::clone(&self.prices),
+                upstreams: Arc::clone(&self.upstreams),
                 require_token_limit: self.settings.proxy.require_token_limit,
             },
             decider: Decider {
@@ -175,11 +175,10 @@ impl Components {
                 denials,
                 provider_keys: Arc::clone(&self.provider_keys),
                 holds: Arc::clone(&holds),
-                hold_life: self.settings.hold_life(),
-                provider: self.settings.upstream.provider.clone(),
+                hold_grace: self.settings.hold_grace(),
             },
             forwarder: Forwarder {
-                upstream: Arc::clone(&self.upstream),
+                upstreams: Arc::clone(&self.upstreams),
                 holds: Arc::clone(&holds),
                 metrics: Arc::clone(&self.metrics),
             },
@@ -246,7 +245,7 @@ impl Components {
             owners: Arc::clone(&self.owners),
             views: Arc::clone(&self.views),
             provider_keys: Arc::clone(&self.provider_keys),
-            upstream: Arc::clone(&self.upstream),
+            upstreams: Arc::clone(&self.upstreams),
         }
     }
 
@@ -258,8 +257,7 @@ impl Components {
             Arc::clone(&self.blocked),
             Arc::clone(&self.refused),
         ));
-        tokio::spawn(Arc::clone(&self.upstream).follow_address());
-        tokio::spawn(Arc::clone(&self.upstream).keep_idle_fresh());
+        self.upstreams.start_background_tasks();
         tokio::spawn(allocator::give_back());
         tokio::spawn(tables::follow(
             Arc::clone(&self.plans),

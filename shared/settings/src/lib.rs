@@ -286,12 +286,6 @@ pub struct TelemetrySettings {
 }
 
 impl Settings {
-    /// Lifetime of a hold: the upstream's deadline and the grace period.
-    #[must_use]
-    pub const fn hold_life(&self) -> Duration {
-        Duration::from_millis(self.upstream.timeout_ms + self.proxy.hold_grace_ms)
-    }
-
     /// How long a hold outlives the deadline of its upstream.
     #[must_use]
     pub const fn hold_grace(&self) -> Duration {
