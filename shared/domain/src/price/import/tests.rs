@@ -29,7 +29,7 @@ fn models_of_another_provider_are_named_with_it() {
     assert_eq!(names("anthropic"), ["anthropic/claude-9"]);
     assert_eq!(names(OPENAI), ["gpt-4o", "nobody"]);
     let overlay = import_litellm(FILE, "azure").unwrap().overlay;
-    let table = PriceTable::merge(&builtin(), &overlay).unwrap();
+    let table = PriceTable::merge(builtin(), &overlay).unwrap();
     let name = |model| table.known(model).map(|price| price.name().to_owned());
     assert_eq!(name("azure/gpt-4o-2024-08-06").as_deref(), Some("azure/gpt-4o"));
     assert_eq!(
