@@ -137,7 +137,8 @@ impl CallPipeline {
         if let Some(splice) = splice {
             body.bytes = splice.apply(&body.bytes).into();
         }
-        let mut outbound = self.forwarder.headers(headers, body.bytes.len())?;
+        let length = body.bytes.len();
+        let mut outbound = self.forwarder.headers(&request.upstream, headers, length)?;
         trace.propagate(&mut outbound);
         trace.end(
             &self.metrics,
@@ -185,10 +186,11 @@ impl CallPipeline {
         } = call;
         let approval = self.decider.decide(key, &request).await;
         let approval = trace.end(&self.metrics, Stage::Decide, approval)?;
+        let path = request.upstream.identity().path(request.endpoint, &request.model);
         if let Some(asked) = request.stream.as_deref().cloned() {
             let forwarded = self
                 .forwarder
-                .forward_stream(approval, request.endpoint, outbound, body)
+                .forward_stream(approval, &path, outbound, body)
                 .await;
             return match forwarded? {
                 ForwardedStream::Whole(sent) => Ok(self.settle(trace, &request, sent).await),
@@ -197,10 +199,7 @@ impl CallPipeline {
                 }
             };
         }
-        let sent = self
-            .forwarder
-            .forward(approval, request.endpoint, outbound, body)
-            .await;
+        let sent = self.forwarder.forward(approval, &path, outbound, body).await;
         Ok(self.settle(trace, &request, sent?).await)
     }
 
@@ -268,9 +267,13 @@ mod tests {
 
     fn call(fixture: &Fixture) -> impl Future<Output = Result<Completed, Rejection>> + use<> {
         let (pipeline, body) = (Arc::new(fixture.pipeline()), fixture.body());
-        let outbound = pipeline.forwarder.headers(&HeaderMap::new(), body.bytes.len());
+        let request = fixture.request();
+        let headers = HeaderMap::new();
+        let outbound = pipeline
+            .forwarder
+            .headers(&request.upstream, &headers, body.bytes.len());
         let call = ReadCall {
-            request: fixture.request(),
+            request,
             outbound: outbound.unwrap(),
             body,
         };

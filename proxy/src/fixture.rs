@@ -11,7 +11,7 @@ use crate::key_owners::known_key::KnownKey;
 use crate::metrics::Metrics;
 use crate::pending::Pending;
 use crate::server::components::{Components, Parts};
-use crate::upstream::Upstream;
+use crate::upstream::{Upstream, Upstreams};
 use bytes::Bytes;
 use crypto::seal::SealedFor;
 use domain::measured::Endpoint;
@@ -20,7 +20,7 @@ use settings::load_from;
 use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 use store::Store;
 use store::call::authorize::{AUTHORIZE, AccountView};
@@ -164,6 +164,16 @@ async fn serve(connection: TcpStream, fake: Arc<FakeStore>) {
     }
 }
 
+/// The default upstream, for tests that send nothing.
+pub fn upstream() -> Arc<Upstream> {
+    static UPSTREAM: LazyLock<Arc<Upstream>> = LazyLock::new(|| {
+        drop(rustls::crypto::ring::default_provider().install_default());
+        let settings = load_from(None, std::iter::empty()).unwrap();
+        Arc::clone(Upstreams::new(&settings, 1).unwrap().default_upstream())
+    });
+    Arc::clone(&UPSTREAM)
+}
+
 /// A fixture on a runtime of its own, whose store was checked. A call that is polled in [`without_timer`] panics at its
 /// first deadline.
 pub fn on_own_runtime() -> (Runtime, Fixture) {
@@ -214,20 +224,20 @@ impl Fixture {
         let settings = settings.map(|(name, value)| (format!("TOLLGATE_{name}"), value));
         let settings = load_from(None, settings.into_iter()).unwrap();
         drop(rustls::crypto::ring::default_provider().install_default());
-        let upstream = Upstream::new(&settings.upstream, 100).unwrap();
-        upstream.target().resolve().await;
+        let upstreams = Upstreams::new(&settings, 100).unwrap();
+        upstreams.default_upstream().target().resolve().await;
         let parts = Parts {
             keyring: settings.keyring().unwrap(),
             prices: settings.prices().unwrap(),
             plans: settings.plans().unwrap(),
-            upstream,
+            upstreams,
             pending: Pending::open(&folder, 9).unwrap(),
             connections: Arc::new(Connections::new(9, 9, Vec::new())),
             settings,
         };
         let store = Store::from_settings(&parts.settings.store).unwrap();
         let registrar = Registrar::new("tollgate_proxy");
-        let metrics = Metrics::new(&registrar).unwrap();
+        let metrics = Metrics::new(&registrar, &parts.settings.providers()).unwrap();
         Self {
             components: Components::new(parts, store, Arc::new(metrics)),
             registrar,
@@ -350,6 +360,7 @@ impl Fixture {
             model: "gpt-4o".to_owned(),
             service_tier: None,
             web_search: false,
+            upstream: Arc::clone(self.upstreams.default_upstream()),
             prices: self.prices.get(),
             estimate: Nanos::new(ESTIMATE),
             endpoint: Endpoint::Chat,

@@ -9,7 +9,7 @@ use crate::key_owners::KeyOwners;
 use crate::pending::Pending;
 use crate::provider_keys::ProviderKeys;
 use crate::readiness::Readiness;
-use crate::upstream::Upstream;
+use crate::upstream::Upstreams;
 use connections::limit::Refused;
 use prometheus::{IntCounter, IntGauge, Result};
 use std::sync::Arc;
@@ -74,8 +74,8 @@ pub struct GaugeSources {
     pub views: Arc<AccountViews>,
     /// Cache of provider keys.
     pub provider_keys: Arc<ProviderKeys>,
-    /// Connections to the provider.
-    pub upstream: Arc<Upstream>,
+    /// Connections to providers.
+    pub upstreams: Arc<Upstreams>,
 }
 
 impl Gauges {
@@ -175,7 +175,7 @@ impl Gauges {
         for (gauge, entries) in self.caches.iter().zip(caches) {
             gauge.set(level(entries));
         }
-        for (counter, count) in self.connections.iter().zip(sources.upstream.connected()) {
+        for (counter, count) in self.connections.iter().zip(sources.upstreams.connected()) {
             raise(counter, count);
         }
         for (counter, count) in self.callers_refused.iter().zip(sources.connections.refused()) {

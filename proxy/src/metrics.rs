@@ -4,6 +4,7 @@
 
 pub mod ledger;
 pub mod streams;
+pub mod upstreams;
 
 use crate::reply::refusal::RefusalKind;
 use crate::upstream::Failure;
@@ -11,17 +12,19 @@ use domain::denial::Denial;
 use domain::money::Nanos;
 use ledger::LedgerMetrics;
 use prometheus::{Histogram, IntCounter};
+use settings::upstreams::Providers;
 use std::time::Duration;
 use streams::StreamMetrics;
 use telemetry::registrar::Registrar;
 use telemetry::tables::TableMetrics;
+use upstreams::{ANSWER_TIME, UpstreamMetrics};
+
+pub use upstreams::UpstreamResult;
 
 /// Bucket bounds of Tollgate's own time and of the stages of a call, in seconds.
 const OWN_TIME: [f64; 11] = [
     0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.1, 0.5, 2.5,
 ];
-/// Bucket bounds of the provider's answers, in seconds, up to the default deadline of 100 seconds.
-const UPSTREAM: [f64; 10] = [0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 100.0];
 
 /// A stage of a call, as metrics and spans name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,27 +77,6 @@ impl Stage {
     }
 }
 
-/// The provider's answer to an approved call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum UpstreamResult {
-    /// 2xx
-    Success,
-    /// 3xx
-    Redirect,
-    /// 4xx
-    ClientError,
-    /// 5xx, or a status beyond the classes.
-    ServerError,
-    /// No whole answer within `upstream.timeout_ms`.
-    Timeout,
-    /// The provider was not reached, or the connection broke.
-    Unreachable,
-}
-
-impl UpstreamResult {
-    const ALL: [&'static str; 6] = ["2xx", "3xx", "4xx", "5xx", "timeout", "unreachable"];
-}
-
 /// Where an exchange with the provider failed, as [`Failure::Unreachable`] says. The last stands for all others.
 const BROKE_OFF: [&str; 7] = ["resolve", "local", "connect", "write", "head", "body", "odd"];
 
@@ -127,6 +109,8 @@ pub struct Metrics {
     pub ledger: LedgerMetrics,
     /// Streams.
     pub streams: StreamMetrics,
+    /// Answers of each upstream.
+    pub upstreams: UpstreamMetrics,
     /// Plans and prices read again.
     pub tables: TableMetrics,
 }
@@ -136,7 +120,7 @@ impl Metrics {
     ///
     /// # Errors
     /// A malformed or duplicate name, which a test would find.
-    pub fn new(metrics: &Registrar) -> prometheus::Result<Self> {
+    pub fn new(metrics: &Registrar, providers: &Providers) -> prometheus::Result<Self> {
         let seconds = "Time that calls spent in each stage: resolve (whose key), receive (the body arrives), read (its meaning and estimate), decide (the store's decision), upstream (the provider), settle (the ledger).";
         Ok(Self {
             approved: metrics.counters(
@@ -182,7 +166,7 @@ impl Metrics {
             upstream_time: metrics.histogram(
                 "upstream_seconds",
                 "Time from the provider's request to its whole answer, connecting included.",
-                &UPSTREAM,
+                &ANSWER_TIME,
             )?,
             broke_off: metrics.counters(
                 "upstream_failures_total",
@@ -192,6 +176,7 @@ impl Metrics {
             )?,
             ledger: LedgerMetrics::new(metrics)?,
             streams: StreamMetrics::new(metrics)?,
+            upstreams: UpstreamMetrics::new(metrics, providers.names())?,
             tables: TableMetrics::new(metrics)?,
         })
     }
@@ -260,7 +245,8 @@ mod tests {
     #[test]
     fn each_count_lands_on_its_own_label() {
         let registrar = Registrar::new("tollgate_proxy");
-        let metrics = Metrics::new(&registrar).unwrap();
+        let providers = Providers::new("openai".to_owned(), Default::default());
+        let metrics = Metrics::new(&registrar, &providers).unwrap();
         for denial in Denial::ALL {
             metrics.denied(*denial);
         }

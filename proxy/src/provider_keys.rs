@@ -29,7 +29,8 @@ impl ProviderKeys {
     /// # Errors
     /// [`SealError`]: sealed for another owner, or with another master key.
     pub fn open(&self, owner: &SealedFor<'_>, sealed: &str) -> Result<Arc<SecretString>, SealError> {
-        let name = [owner.account, owner.agent, owner.key_id, sealed].join(" ");
+        // All of the owner: what was opened for one provider is not found for another.
+        let name = [owner.account, owner.agent, owner.provider, owner.key_id, sealed].join(" ");
         if let Some(key) = self.opened.get(&name) {
             return Ok(key);
         }
@@ -78,5 +79,13 @@ mod tests {
             ..owner
         };
         assert!(keys.open(&another, &one).is_err());
+        let elsewhere = SealedFor {
+            provider: "azure",
+            ..owner
+        };
+        assert!(
+            keys.open(&elsewhere, &one).is_err(),
+            "also after it was opened for openai"
+        );
     }
 }

@@ -18,7 +18,7 @@ use crate::metrics::Metrics;
 use crate::ops::{Ops, OpsState};
 use crate::pending::Pending;
 use crate::readiness::Readiness;
-use crate::upstream::Upstream;
+use crate::upstream::Upstreams;
 use async_trait::async_trait;
 use clap::Parser;
 use components::{Components, Parts};
@@ -152,7 +152,7 @@ fn prepare(options: &Options) -> Result<(Server, Signals), CannotStart> {
     let settings = settings::load(options.config.as_deref())?;
     let proxy = settings.proxy.clone();
     Store::check(&settings.store).map_err(|error| BadSettings(error.to_string()))?;
-    let telemetry = Telemetry::new().map_err(|error| BadSettings(error.to_string()))?;
+    let telemetry = Telemetry::new(&settings).map_err(|error| BadSettings(error.to_string()))?;
     let (state, ops_state) = (Arc::new(OnceLock::new()), Arc::new(OnceLock::new()));
     let first_head_within = Duration::from_millis(proxy.client_timeout_ms);
     let configured = Configured {
@@ -239,7 +239,7 @@ fn parts(
     let keyring = settings.keyring()?;
     let prices = settings.prices()?;
     let plans = settings.plans()?;
-    let upstream = Upstream::new(&settings.upstream, to_provider).map_err(BadSettings)?;
+    let upstreams = Upstreams::new(&settings, to_provider).map_err(BadSettings)?;
     let (dir, limit) = (&settings.proxy.data_dir, settings.proxy.retry_queue_limit);
     let pending = Pending::open(dir, limit)
         .map_err(|error| CannotStart::from_io(&format!("proxy.data_dir {}", dir.display()), &error))?;
@@ -248,7 +248,7 @@ fn parts(
         keyring,
         prices,
         plans,
-        upstream,
+        upstreams,
         pending,
         connections,
     })
@@ -295,10 +295,10 @@ struct Telemetry {
 }
 
 impl Telemetry {
-    fn new() -> prometheus::Result<Self> {
+    fn new(settings: &Settings) -> prometheus::Result<Self> {
         let registrar = Registrar::new("tollgate_proxy");
         Ok(Self {
-            metrics: Metrics::new(&registrar)?,
+            metrics: Metrics::new(&registrar, &settings.providers())?,
             gauges: Gauges::new(&registrar)?,
             registrar,
         })

@@ -1,17 +1,22 @@
-//! The one request to the provider: address, headers, exchange, and what is read from the answer.
+//! The one request to a provider: which upstream, its address, headers, exchange, and what is read from the answer.
 
+pub mod connection_budget;
 pub mod encoding;
 pub mod exchange;
 pub mod failure;
 pub mod headers;
+pub mod identity;
 mod idle;
 mod inflate;
+pub mod named;
 mod open;
 pub mod redact;
+pub mod sent_key;
 pub mod stream;
 pub mod target;
 pub mod usage;
 
 pub use exchange::{Answer, Streamed, Upstream};
 pub use failure::Failure;
+pub use named::Upstreams;
 pub use stream::AnswerStream;

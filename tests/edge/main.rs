@@ -7,6 +7,7 @@
 //! * [`estimates`], [`costs`], [`ledger`], [`settlement`]: what a call is charged
 //! * [`caps`], [`runs`], [`binding`], [`crowd`]: limits at their boundary, after a change, and under many calls at once
 //! * [`round_trips`]: commands to the store
+//! * [`upstreams`]: several providers by name
 //! * [`http`], [`malformed`], [`tls`], [`life`]: the edge as a server
 #![cfg(test)]
 
@@ -32,3 +33,4 @@ mod settlement;
 mod shape;
 mod stage;
 mod tls;
+mod upstreams;

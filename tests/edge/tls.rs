@@ -12,14 +12,14 @@ use tokio::task::AbortHandle;
 use tokio_rustls::TlsAcceptor;
 
 /// A certificate for some names, as files and in memory.
-struct Certificate {
+pub(super) struct Certificate {
     dir: tempfile::TempDir,
     pem: String,
     made: rcgen::CertifiedKey<rcgen::KeyPair>,
 }
 
 impl Certificate {
-    fn for_names(names: &[&str]) -> Self {
+    pub(super) fn for_names(names: &[&str]) -> Self {
         let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
         let made = rcgen::generate_simple_self_signed(names).expect("a certificate");
         let dir = tempfile::tempdir().expect("a directory");
@@ -29,7 +29,7 @@ impl Certificate {
         Self { dir, pem, made }
     }
 
-    fn file(&self, name: &str) -> String {
+    pub(super) fn file(&self, name: &str) -> String {
         let path: PathBuf = self.dir.path().join(name);
         path.display().to_string()
     }
@@ -217,13 +217,13 @@ async fn callers_may_speak_tls_with_either_version() {
 }
 
 /// Takes TLS off in front of a plain server.
-struct Terminator {
-    addr: SocketAddr,
+pub(super) struct Terminator {
+    pub(super) addr: SocketAddr,
     task: AbortHandle,
 }
 
 impl Terminator {
-    async fn start(certificate: &Certificate, behind: SocketAddr) -> Self {
+    pub(super) async fn start(certificate: &Certificate, behind: SocketAddr) -> Self {
         let key = rustls::pki_types::PrivateKeyDer::try_from(certificate.made.signing_key.serialize_der());
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = rustls::ServerConfig::builder_with_provider(provider)

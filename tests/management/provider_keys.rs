@@ -107,11 +107,11 @@ async fn what_is_no_upstream_key_is_refused() {
         ),
         (
             json!({ "provider": "open ai", "apiKey": "sk-abcdefgh" }),
-            "provider must be 1 to 32",
+            "provider must be 1 to 40",
         ),
         (
-            json!({ "provider": "x".repeat(33), "apiKey": "sk-abcdefgh" }),
-            "provider must be 1 to 32",
+            json!({ "provider": "x".repeat(41), "apiKey": "sk-abcdefgh" }),
+            "provider must be 1 to 40",
         ),
         (
             json!({ "provider": "openai", "apiKey": "sk-abcdefgh", "api_key": "x" }),
@@ -143,4 +143,75 @@ async fn the_providers_of_an_agent_are_bounded() {
     }
     problem(&store("p32".to_owned()).await, 409, "CONFLICT");
     success(&store("p31".to_owned()).await, 201);
+}
+
+/// The key of an upstream by name starts as its configuration says; all others as the specification says.
+#[tokio::test]
+async fn keys_of_upstreams_by_name_have_their_own_form() {
+    let world = World::start_with(|options| {
+        options
+            .env("TOLLGATE_UPSTREAMS__AZURE__BASE_URL", "https://azure.example")
+            .env("TOLLGATE_UPSTREAMS__AZURE__MODELS", "gpt-*")
+            .env("TOLLGATE_UPSTREAMS__GROQ__BASE_URL", "https://groq.example")
+            .env("TOLLGATE_UPSTREAMS__GROQ__MODELS", "llama*")
+            .env("TOLLGATE_UPSTREAMS__GROQ__KEY_PREFIX", "gsk_")
+    })
+    .await;
+    let (account, caller) = world.account("builder").await;
+    let store = async |provider: &str, key: &str| {
+        let body = json!({ "provider": provider, "apiKey": key });
+        caller.post("/v1/agents/bot/provider-keys", body).await
+    };
+    let azure = success(&store("Azure", "0123456789abcdef").await, 201);
+    assert_eq!(azure["providerKey"]["provider"], "azure");
+    assert_eq!(azure["providerKey"]["last4"], "cdef");
+    success(&store("groq", "gsk_0123456789").await, 201);
+    success(&store("openai", "sk-0123456789").await, 201);
+    success(&store("another", "sk-0123456789").await, 201);
+
+    let fields = world.fields(&account.keys.agent(Mode::Live, "bot")).await;
+    let owner = |provider: &'static str| SealedFor {
+        account: &account.id,
+        agent: "bot",
+        provider,
+        key_id: &fields["pk_id:azure"],
+    };
+    let sealed = &fields["pk_sealed:azure"];
+    let opened = test_sealer().open(&owner("azure"), sealed).unwrap();
+    assert_eq!(opened.expose_secret(), "0123456789abcdef");
+    assert!(
+        test_sealer().open(&owner("groq"), sealed).is_err(),
+        "sealed for its name"
+    );
+
+    let virtual_key = format!("vk_live_{}", "0a".repeat(32));
+    let api_key = format!("svc_live_{}", "0a".repeat(32));
+    for (provider, key) in [
+        ("azure", "0123456"),
+        ("azure", "0123 4567"),
+        ("azure", &virtual_key),
+        ("azure", &api_key),
+        ("groq", "sk-0123456789"),
+        ("groq", "gsk_012"),
+        ("openai", "gsk_0123456789"),
+        ("openai", "0123456789abcdef"),
+        ("another", "0123456789abcdef"),
+    ] {
+        let sentence = problem(&store(provider, key).await, 400, "INVALID_PROVIDER_KEY");
+        assert!(!sentence.contains(key), "{sentence}");
+        assert_eq!(
+            sentence.contains(provider),
+            matches!(provider, "azure" | "groq"),
+            "{sentence}"
+        );
+    }
+    let place = caller.get("/dashboard.json").await.json();
+    assert_eq!(
+        place["providers"],
+        json!([
+            { "name": "openai", "keyPrefix": "sk-" },
+            { "name": "azure", "keyPrefix": "" },
+            { "name": "groq", "keyPrefix": "gsk_" },
+        ])
+    );
 }

@@ -471,3 +471,63 @@ async fn a_limit_that_edges_require_is_required_of_a_prediction() {
     body["max_tokens"] = 9.into();
     success(&client.dry_run(body).await, 200);
 }
+
+/// The model chooses the upstream in a prediction as on the edge: its provider key, its price, its name.
+#[tokio::test]
+async fn a_call_to_an_upstream_by_name_is_predicted_as_the_edge_decides() {
+    let azure = harness::Upstream::start(|_| harness::Answer::chat(9, 12));
+    let base_url = format!("http://{}", azure.addr());
+    let stage = Stage::start_with(&[
+        ("UPSTREAMS__AZURE__BASE_URL", &base_url),
+        ("UPSTREAMS__AZURE__MODELS", "gpt-4o*"),
+        ("UPSTREAMS__AZURE__PRICE_PREFIX", ""),
+        ("UPSTREAMS__DEAR__BASE_URL", &base_url),
+        ("UPSTREAMS__DEAR__MODELS", "gpt-4.1"),
+    ])
+    .await;
+    let client = stage.client("builder", json!({ "maxSpendPerDay": 1000 })).await;
+    let predict = async |model: &str| {
+        let mut body = client.call_body(None);
+        body["model"] = json!(model);
+        success(&client.dry_run(body).await, 200)
+    };
+    let prediction = predict(MODEL).await;
+    assert_eq!(
+        (&prediction["upstream"], &prediction["model"]),
+        (&json!("azure"), &json!(MODEL))
+    );
+    assert_eq!(
+        (&prediction["reason"], &prediction["wouldApprove"]),
+        (&json!("no_provider_key"), &json!(false))
+    );
+    let reply = client.edge.chat(harness::chat_body(MODEL, "hello")).await;
+    assert_eq!(
+        (reply.status, &reply.json()["message"]),
+        (403, &prediction["message"])
+    );
+    assert!(text(&prediction, "/message").contains("`azure`"));
+
+    let key = json!({ "provider": "azure", "apiKey": "0123456789abcdef" });
+    success(&client.api.post("/v1/agents/bot/provider-keys", key).await, 201);
+    let prediction = predict(MODEL).await;
+    assert_eq!(
+        (&prediction["upstream"], &prediction["wouldApprove"]),
+        (&json!("azure"), &json!(true))
+    );
+    let reply = client.edge.chat(harness::chat_body(MODEL, "hello")).await;
+    assert_eq!((reply.status, azure.requests().len()), (200, 1));
+    assert_eq!(
+        azure.requests()[0].header("authorization"),
+        Some("Bearer 0123456789abcdef")
+    );
+
+    // Another upstream has no price for its model, so it is the dearest.
+    let nanos = |prediction: &Value| text(prediction, "/estimateNanos").parse::<u64>().unwrap();
+    let (dear, default) = (predict("gpt-4.1").await, predict("no-such-model").await);
+    assert_eq!(
+        (&dear["upstream"], &default["upstream"]),
+        (&json!("dear"), &Value::Null)
+    );
+    assert_eq!(nanos(&dear), nanos(&default));
+    assert!(text(&dear, "/message").contains("`dear`"));
+}

@@ -11,11 +11,13 @@ mod spend;
 use super::checks::CheckView;
 use crate::state::{ApiState, Call};
 use domain::check::{self, Check, CheckName, CheckedAmount, Reset};
+use domain::denial::no_named_provider_key;
 use domain::money::Nanos;
 use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;
 use endpoint::{Answer, Fields, Problem, Reply, missing, operations, require_agent_id};
 use serde::Serialize;
+use settings::upstreams::Served;
 use store::account::refused::Cause;
 use store::call::snapshot::{KeySnapshot, Snapshot, SnapshotQuery};
 use utoipa::ToSchema;
@@ -50,6 +52,9 @@ struct Prediction<'a> {
     key_id: Option<&'a str>,
     #[schema(example = "gpt-4o-mini")]
     model: Option<&'a str>,
+    /// The name of the upstream that serves the model; null for the default one, and for a spend.
+    #[schema(example = json!(null))]
+    upstream: Option<&'a str>,
     estimate_usd: Option<Nanos>,
     #[schema(value_type = Option<is::NanoUsd>)]
     estimate_nanos: Option<String>,
@@ -73,6 +78,8 @@ struct Subject<'a> {
     key_id: Option<&'a str>,
     model: Option<&'a str>,
     price_version: Option<&'a str>,
+    /// The upstream that serves the model; `None` for a spend.
+    served: Option<Served<'a>>,
     /// Why the account is refused what makes records.
     refused: Option<Cause>,
 }
@@ -107,7 +114,9 @@ async fn look(call: &Call, subject: &Subject<'_>) -> Result<Snapshot, Problem> {
         agent: subject.agent,
         run: subject.run,
         key_id: subject.key_id,
-        provider: &call.state.provider,
+        provider: subject
+            .served
+            .map_or(call.state.providers.default_name(), |served| served.provider),
     };
     let seen = look.read(&call.state.store).await?;
     let seen = seen.ok_or(endpoint::problem::Code::ServiceUnavailable)?;
@@ -117,7 +126,12 @@ async fn look(call: &Call, subject: &Subject<'_>) -> Result<Snapshot, Problem> {
     Ok(seen)
 }
 
-impl Subject<'_> {
+impl<'a> Subject<'a> {
+    /// The name of the upstream, unless it is the default one.
+    fn upstream(&self) -> Option<&'a str> {
+        self.served?.upstream
+    }
+
     /// The answer that `checks` give, and what decides before and after all of them.
     fn answer(&self, seen: &Snapshot, asked: CheckedAmount, checks: &[Check], others: Others) -> Answer {
         let amount = asked.amount();
@@ -131,7 +145,12 @@ impl Subject<'_> {
             (None, Some(check), _) => {
                 let guard = self.refused.filter(|_| check.name == CheckName::RateLimited);
                 let sentence = || check.sentence(asked, resets(check));
-                let message = guard.map_or_else(sentence, |cause| cause.message().to_owned());
+                let upstream = self.upstream().filter(|_| check.name == CheckName::NoProviderKey);
+                let message = match (guard, upstream) {
+                    (Some(cause), _) => cause.message().to_owned(),
+                    (None, Some(upstream)) => no_named_provider_key(upstream),
+                    (None, None) => sentence(),
+                };
                 (Some(check.name.as_str()), message)
             }
             (None, None, None) => (None, asked.approved()),
@@ -145,6 +164,7 @@ impl Subject<'_> {
             run_id: self.run,
             key_id: self.key_id,
             model: self.model,
+            upstream: self.upstream(),
             estimate_usd: amount,
             estimate_nanos: amount.map(|amount| amount.get().to_string()),
             price_version: self.price_version,

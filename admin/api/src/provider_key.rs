@@ -14,6 +14,7 @@ use endpoint::doc::is;
 use endpoint::{Answer, Code, Given, Listing, PAGING, Problem, Reply, missing, operations};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
+use settings::upstreams::NAME_MAX;
 use store::agent::ProviderKeyRecord;
 use store::page::Order;
 use store::provider_key::{NewProviderKey, PROVIDERS_MAX, Stored};
@@ -28,9 +29,13 @@ operations! {
 }
 
 /// Longest provider name.
-const PROVIDER_MAX: usize = 32;
-/// What every upstream key starts with.
-const KEY_PREFIX: &str = "sk-";
+const PROVIDER_MAX: usize = NAME_MAX;
+/// Shortest key for an upstream whose keys have no prefix. Most of it is never shown again.
+const KEY_MIN: usize = 8;
+/// The prefix of the specification: of `openai`, and of every provider that is no named upstream.
+const SPECIFIED_PREFIX: &str = "sk-";
+/// Prefixes of Tollgate's own credentials: virtual keys and API keys.
+const OWN_PREFIXES: [&str; 3] = ["vk_", "svc_", "sk_service_"];
 /// Characters of a key that are ever shown again.
 const LAST: usize = 4;
 /// Longest key.
@@ -85,9 +90,11 @@ pub async fn store(call: Call) -> Answer {
         Given::Value(key) => key.into(),
         Given::Absent | Given::Null => return Err(missing("apiKey")),
     };
-    if !is_provider_key(key.expose_secret()) {
-        return Err(Code::InvalidProviderKey.into());
-    }
+    check_key(
+        key.expose_secret(),
+        &provider,
+        call.state.providers.key_prefix(&provider),
+    )?;
     let key_id = Kind::ProviderKey.mint(now_ms())?;
     let owner = SealedFor {
         account: &call.caller.account,
@@ -152,13 +159,37 @@ fn provider(name: String) -> Result<String, Problem> {
     Err(Problem::validation(message))
 }
 
+/// Refuses what cannot be a key of this provider. The answer does not repeat it.
+fn check_key(text: &str, provider: &str, prefix: &str) -> Result<(), Problem> {
+    if is_provider_key(text, prefix) {
+        return Ok(());
+    }
+    Err(match prefix {
+        SPECIFIED_PREFIX => Code::InvalidProviderKey.into(),
+        prefix => {
+            let start = match prefix {
+                "" => format!("at least {KEY_MIN} characters"),
+                prefix => format!("`{prefix}` at its start"),
+            };
+            let message = format!(
+                "A key for {provider} has {start}, at most {KEY_MAX} printable characters, and is none of Tollgate's own."
+            );
+            Problem::new(Code::InvalidProviderKey, message)
+        }
+    })
+}
+
 /// Whether this can be an upstream's key. It becomes a header, so it is printable ASCII without spaces; what is shown
-/// of it later is never all that follows the prefix's first characters.
-fn is_provider_key(text: &str) -> bool {
-    let lengths = KEY_PREFIX.len() + LAST..=KEY_MAX;
-    text.starts_with(KEY_PREFIX)
-        && lengths.contains(&text.len())
+/// of it later is never all that follows the prefix. Tollgate's own credentials are none, whatever the prefix.
+fn is_provider_key(text: &str, prefix: &str) -> bool {
+    let shortest = match prefix {
+        "" => KEY_MIN,
+        prefix => prefix.len() + LAST,
+    };
+    text.starts_with(prefix)
+        && (shortest..=KEY_MAX).contains(&text.len())
         && text.bytes().all(|byte| byte.is_ascii_graphic())
+        && !OWN_PREFIXES.iter().any(|own| text.starts_with(own))
 }
 
 #[cfg(test)]
@@ -167,7 +198,8 @@ mod tests {
 
     #[test]
     fn only_upstream_keys_are_taken() {
-        assert!(is_provider_key("sk-test") && is_provider_key(&format!("sk-{}", "x".repeat(509))));
+        let is_taken = |key: &str| is_provider_key(key, SPECIFIED_PREFIX);
+        assert!(is_taken("sk-test") && is_taken(&format!("sk-{}", "x".repeat(509))));
         for bad in [
             "",
             "sk-",
@@ -182,14 +214,45 @@ mod tests {
             "xsk-abcdefgh",
             &format!("sk-{}", "x".repeat(510)),
         ] {
-            assert!(!is_provider_key(bad), "{bad:?}");
+            assert!(!is_taken(bad), "{bad:?}");
         }
+    }
+
+    #[test]
+    fn the_prefix_is_that_of_the_upstream() {
+        for (key, prefix) in [
+            ("gsk_abcd", "gsk_"),
+            ("01234567", ""),
+            ("no-key-needed", ""),
+            (&"x".repeat(KEY_MAX), ""),
+        ] {
+            assert!(is_provider_key(key, prefix), "{key} {prefix}");
+        }
+        for (key, prefix) in [
+            ("gsk_abc", "gsk_"),
+            ("sk-abcdefgh", "gsk_"),
+            ("0123456", ""),
+            ("0123 4567", ""),
+            ("vk_live_0000", ""),
+            ("svc_live_00000000", ""),
+            ("sk_service_live_00", ""),
+            ("vk_live_0000", "vk_"),
+            (&"x".repeat(KEY_MAX + 1), ""),
+        ] {
+            assert!(!is_provider_key(key, prefix), "{key} {prefix}");
+        }
+        let message = |prefix| check_key("x", "azure", prefix).unwrap_err().message().to_owned();
+        assert!(message("gsk_").contains("`gsk_`") && message("").contains("azure"));
+        assert_eq!(
+            message(SPECIFIED_PREFIX),
+            Problem::from(Code::InvalidProviderKey).message()
+        );
     }
 
     #[test]
     fn provider_names_are_plain() {
         assert_eq!(provider("OpenAI".to_owned()).unwrap(), "openai");
-        for bad in ["", "open ai", "a/b", "é", "a:b", &"x".repeat(33)] {
+        for bad in ["", "open ai", "a/b", "é", "a:b", &"x".repeat(PROVIDER_MAX + 1)] {
             let error = provider(bad.to_owned()).unwrap_err();
             assert!(error.message().starts_with("provider must"), "{bad:?}");
         }

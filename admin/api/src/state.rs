@@ -9,6 +9,7 @@ use audit_verify::Turns;
 use crypto::seal::Keyring;
 use domain::plan::Plans;
 use endpoint::caller::Caller;
+use settings::upstreams::Providers;
 use std::sync::Arc;
 use std::time::Duration;
 use store::Store;
@@ -34,8 +35,8 @@ pub struct ApiState {
     pub require_token_limit: bool,
     /// The prices in force, for predictions.
     pub prices: Arc<Prices>,
-    /// The provider that proxied calls go to.
-    pub provider: String,
+    /// The names of the providers that proxied calls go to.
+    pub providers: Providers,
     /// The address of this server in links.
     pub public_url: String,
     /// How long the record of a transfer or deposit made under an idempotency key is kept (decision D26).

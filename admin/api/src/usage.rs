@@ -98,7 +98,7 @@ pub async fn get(call: Call) -> Answer {
         agent: &agent.id,
         run: None,
         key_id: None,
-        provider: &call.state.provider,
+        provider: call.state.providers.default_name(),
     };
     let seen = look
         .read(&call.state.store)

@@ -25,6 +25,9 @@ pub(super) enum Prices {
     Import {
         /// The file
         file: PathBuf,
+        /// The `litellm_provider` whose models are imported; those of another than openai are named PROVIDER/MODEL
+        #[arg(long, value_name = "PROVIDER", default_value = OPENAI)]
+        provider: String,
     },
     /// Show what a model costs, and which entry says so
     Show {
@@ -36,18 +39,18 @@ pub(super) enum Prices {
 impl Prices {
     pub(super) async fn run(self, context: &Context) -> Result<Report, Failure> {
         match self {
-            Self::Import { file } => import(context, &file).await,
+            Self::Import { file, provider } => import(context, &file, &provider).await,
             Self::Show { model } => show(context, &model).await,
         }
     }
 }
 
-async fn import(context: &Context, file: &Path) -> Result<Report, Failure> {
+async fn import(context: &Context, file: &Path, provider: &str) -> Result<Report, Failure> {
     let text = read(file)?;
-    let imported = import_litellm(&text, OPENAI).map_err(|error| unusable(file, &error))?;
+    let imported = import_litellm(&text, provider).map_err(|error| unusable(file, &error))?;
     if imported.overlay.models().len() == 0 {
         return Err(Failure::usage(format!(
-            "{}: no chat model of {OPENAI} in it",
+            "{}: no chat model of {provider} in it",
             file.display()
         )));
     }

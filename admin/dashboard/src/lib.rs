@@ -19,6 +19,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use axum::routing::get;
 use endpoint::{Code, Problem, Seen};
 use serde::Serialize;
+use settings::upstreams::Providers;
 use std::sync::Arc;
 
 /// What the page may load and talk to: this server, and nothing else anywhere.
@@ -51,8 +52,8 @@ const FOR_EVER: &str = "public, max-age=31536000, immutable";
 const ASK_AGAIN: &str = "no-cache";
 
 /// The routes of the dashboard. None of them needs a caller: what the page shows comes from the API.
-pub fn router(edge_url: String, provider: String) -> Router {
-    let place = Arc::new(Place::of(edge_url, provider));
+pub fn router(edge_url: String, providers: &Providers) -> Router {
+    let place = Arc::new(Place::of(edge_url, providers));
     Router::new()
         .route("/", get(|headers: HeaderMap| async move { page(&headers) }))
         .route("/assets/{version}/{*path}", get(asset))
@@ -63,12 +64,23 @@ pub fn router(edge_url: String, provider: String) -> Router {
         .route("/plan", get(plan))
 }
 
+/// A name that a provider key can have.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct NamedProvider {
+    name: String,
+    /// Empty if a key can start with anything.
+    key_prefix: String,
+}
+
 /// What the page has to know before it knows who is signed in.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Place {
     edge_url: String,
     provider: String,
+    /// The names under which provider keys are used, and what each key starts with; the edge's own provider first.
+    providers: Vec<NamedProvider>,
     version: &'static str,
     /// Whether the browser sent a session's cookie, which the page itself cannot see: without one it need not ask who
     /// is signed in, and no refused request stands in the browser's console.
@@ -76,10 +88,18 @@ struct Place {
 }
 
 impl Place {
-    const fn of(edge_url: String, provider: String) -> Self {
+    fn of(edge_url: String, providers: &Providers) -> Self {
+        let named = |name: &str| NamedProvider {
+            name: name.to_owned(),
+            key_prefix: providers.key_prefix(name).to_owned(),
+        };
+        let providers: Vec<NamedProvider> = providers.names().map(named).collect();
         Self {
             edge_url,
-            provider,
+            provider: providers
+                .first()
+                .map_or_else(String::new, |first| first.name.clone()),
+            providers,
             version: env!("CARGO_PKG_VERSION"),
             has_session: false,
         }
@@ -93,6 +113,7 @@ impl Place {
         let place = Self {
             edge_url: self.edge_url.clone(),
             provider: self.provider.clone(),
+            providers: self.providers.clone(),
             version: self.version,
             has_session: cookies.any(|cookie| cookie.trim_start().starts_with(SESSION_COOKIE)),
         };

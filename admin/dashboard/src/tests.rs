@@ -20,7 +20,9 @@ async fn ask(method: &str, path: &str, headers: &[(HeaderName, &str)]) -> (Statu
         request = request.header(name, *value);
     }
     let request = request.body(Body::empty()).unwrap();
-    let response = router("https://edge.example".to_owned(), "openai".to_owned())
+    let text = "[upstreams.azure]\nbase_url = \"https://azure.example\"\nmodels = [\"*\"]\n";
+    let settings = settings::load_from(Some(text), std::iter::empty()).unwrap();
+    let response = router("https://edge.example".to_owned(), &settings.providers())
         .call(request)
         .await
         .unwrap();
@@ -240,6 +242,11 @@ async fn the_page_learns_where_the_edge_is() {
     let place: serde_json::Value = serde_json::from_slice(&body).unwrap();
     assert_eq!(place["edgeUrl"], "https://edge.example");
     assert_eq!(place["provider"], "openai");
+    let providers = serde_json::json!([
+        { "name": "openai", "keyPrefix": "sk-" },
+        { "name": "azure", "keyPrefix": "" },
+    ]);
+    assert_eq!(place["providers"], providers);
     assert_eq!(place["hasSession"], false);
     for (cookies, has_session) in [
         ("a=b; tollgate_session=00", true),

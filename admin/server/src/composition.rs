@@ -92,7 +92,7 @@ impl Server {
             self_service_plans: settings.plans.self_service,
             require_token_limit: settings.proxy.require_token_limit,
             prices: Arc::clone(&prices),
-            provider: settings.upstream.provider.clone(),
+            providers: settings.providers(),
             public_url: settings.public_url(),
             idempotency_life: settings.idempotency_life(),
             injections: api::Injections::of(&settings.injection)?,

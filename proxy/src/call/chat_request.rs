@@ -2,6 +2,7 @@
 
 use crate::reply::refusal::{Refusal, RefusalKind};
 use crate::tables::prices::Prices;
+use crate::upstream::{Upstream, Upstreams};
 use chat::{self, BodyError, UsageSplice};
 use crypto::virtual_key::WellFormed;
 use domain::id::Kind;
@@ -12,6 +13,7 @@ use domain::price::{CallShape, PriceTable};
 use http::HeaderMap;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use sse::Format;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Name of the header that asks for the real cost at the end of a stream.
@@ -30,6 +32,8 @@ pub struct ChatRequest {
     pub service_tier: Option<String>,
     /// Whether the provider may bill a web search.
     pub web_search: bool,
+    /// The upstream that serves the model.
+    pub upstream: Arc<Upstream>,
     /// The prices of the estimate. The settlement uses the same ones.
     pub prices: Arc<PriceTable>,
     /// `None` beyond the largest amount: then the call is denied.
@@ -56,23 +60,39 @@ pub struct StreamRequest {
 }
 
 impl StreamRequest {
+    /// What the price of the call depends on. `price_name` is [`ChatRequest::price_name`].
+    #[must_use]
+    pub fn shape<'a>(&self, request: &'a ChatRequest, price_name: &'a str) -> CallShape<'a> {
+        CallShape {
+            model: price_name,
+            service_tier: request.service_tier.as_deref(),
+            ..self.counts
+        }
+    }
+
     /// What the call costs by the estimate's rules if its answer has so many bytes of text. `None` beyond the largest
     /// amount.
     #[must_use]
     pub fn cost_of_seen(&self, request: &ChatRequest, text_bytes: u64) -> Option<Nanos> {
-        request
-            .prices
-            .estimate_of_answer(&self.shape(request), text_bytes)
+        let tokens = request.prices.answer_tokens(text_bytes);
+        self.cost_of_tokens(request, tokens)
     }
 
-    /// What the price of the call depends on.
+    /// The same for so many tokens, all choices together.
     #[must_use]
-    pub fn shape<'a>(&self, request: &'a ChatRequest) -> CallShape<'a> {
-        CallShape {
-            model: &request.model,
-            service_tier: request.service_tier.as_deref(),
-            ..self.counts
-        }
+    pub fn cost_of_tokens(&self, request: &ChatRequest, tokens: u64) -> Option<Nanos> {
+        let price_name = request.price_name();
+        request
+            .prices
+            .estimate_of_tokens(&self.shape(request, &price_name), tokens)
+    }
+}
+
+impl ChatRequest {
+    /// Returns the name under which the price table has the model.
+    #[must_use]
+    pub fn price_name(&self) -> Cow<'_, str> {
+        self.upstream.identity().price_name(&self.model)
     }
 }
 
@@ -91,6 +111,8 @@ pub struct RequestParser {
     pub prices: Arc<Prices>,
     /// `proxy.streaming`
     pub streaming: bool,
+    /// The model chooses one.
+    pub upstreams: Arc<Upstreams>,
     /// `proxy.require_token_limit`
     pub require_token_limit: bool,
 }
@@ -120,7 +142,11 @@ impl RequestParser {
             .map_err(|error| refusal_of(&error))?;
         let run = run_of(headers)?;
         let prices = self.prices.get();
-        let estimate = prices.estimate(&body.shape());
+        let upstream = self.upstreams.choose(&body.model);
+        let price_name = upstream.identity().price_name(&body.model);
+        let mut shape = body.shape();
+        shape.model = &price_name;
+        let estimate = prices.estimate(&shape);
         let splice = body.usage_splice().cloned();
         let stream = body.stream.then(|| {
             Box::new(StreamRequest {
@@ -137,6 +163,7 @@ impl RequestParser {
             })
         });
         let request = ChatRequest {
+            upstream: Arc::clone(upstream),
             run,
             estimate,
             prices,

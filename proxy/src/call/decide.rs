@@ -9,6 +9,7 @@ use super::rejection::Rejection;
 use crate::key_owners::known_key::KnownKey;
 use crate::provider_keys::ProviderKeys;
 use crate::reply::refusal::{Refusal, RefusalKind};
+use crate::upstream::Upstream;
 use crypto::seal::SealedFor;
 use secrecy::SecretString;
 use std::sync::Arc;
@@ -22,9 +23,15 @@ use store::call::authorize::{Charge, Outcome};
 pub struct Approval {
     hold: OpenHold,
     provider_key: Arc<SecretString>,
+    upstream: Arc<Upstream>,
 }
 
 impl Approval {
+    /// The upstream that the provider key is for. It gets no other key, and the key goes nowhere else.
+    pub const fn upstream(&self) -> &Arc<Upstream> {
+        &self.upstream
+    }
+
     /// Uses up the approval: the hold is to be settled, the provider key to be sent.
     pub(super) fn into_parts(self) -> (OpenHold, Arc<SecretString>) {
         (self.hold, self.provider_key)
@@ -41,12 +48,10 @@ pub struct Decider {
     pub provider_keys: Arc<ProviderKeys>,
     /// Releases the hold of a call whose provider key does not decrypt.
     pub holds: Arc<HoldSettler>,
-    /// When the reaper may end a hold that nobody settled.
-    pub hold_life: Duration,
-    /// The same for a stream.
-    pub stream_hold_life: Duration,
-    /// `upstream.provider`
-    pub provider: String,
+    /// How long after the deadline of its upstream the reaper may end a hold that nobody settled.
+    pub hold_grace: Duration,
+    /// The longest time of a stream, its draining included.
+    pub stream_life: Duration,
 }
 
 impl Decider {
@@ -67,13 +72,10 @@ impl Decider {
         let charge = Charge {
             estimate,
             run_named: request.run.named,
-            hold_life: match request.stream {
-                Some(_) => self.stream_hold_life,
-                None => self.hold_life,
-            },
+            hold_life: self.hold_life(request),
             price_version: request.prices.version(),
             model: &request.model,
-            provider: &self.provider,
+            provider: &request.upstream.identity().provider,
         };
         let asked = Asked {
             charge: &charge,
@@ -97,7 +99,8 @@ impl Decider {
                     estimate,
                     extension: None,
                 };
-                self.approve(hold, &provider_key_id, &sealed).await
+                self.approve(hold, &request.upstream, (&provider_key_id, &sealed))
+                    .await
             }
             // The plan has no streams, so nothing was charged.
             Ok(Decision {
@@ -110,16 +113,35 @@ impl Decider {
         }
     }
 
+    /// When the reaper may end the hold of a call that nobody settled.
+    fn hold_life(&self, request: &ChatRequest) -> Duration {
+        let answer = request.upstream.timeout();
+        let longest = match request.stream {
+            Some(_) => answer.max(self.stream_life),
+            None => answer,
+        };
+        longest + self.hold_grace
+    }
+
     /// Decrypts the provider key of a call whose estimate is charged.
-    async fn approve(&self, hold: OpenHold, key_id: &str, sealed: &str) -> Result<Approval, Rejection> {
+    async fn approve(
+        &self,
+        hold: OpenHold,
+        upstream: &Arc<Upstream>,
+        (key_id, sealed): (&str, &str),
+    ) -> Result<Approval, Rejection> {
         let owner = SealedFor {
             account: &hold.name.account,
             agent: &hold.name.agent,
-            provider: &self.provider,
+            provider: &upstream.identity().provider,
             key_id,
         };
         match self.provider_keys.open(&owner, sealed) {
-            Ok(provider_key) => Ok(Approval { hold, provider_key }),
+            Ok(provider_key) => Ok(Approval {
+                hold,
+                provider_key,
+                upstream: Arc::clone(upstream),
+            }),
             Err(error) => {
                 tracing::error!(provider_key.id = key_id, %error, "a call is denied for its provider key");
                 Err(self.holds.release_unsent(hold).await)

@@ -8,7 +8,7 @@ use crate::refused_accounts::RefusedAccounts;
 use crate::reply::denied::{Denied, denial_id};
 use crate::tables::plans::PlanLimits;
 use domain::budget::Budget;
-use domain::denial::Denial;
+use domain::denial::{Denial, no_named_provider_key};
 use domain::denial_window::DenialWindow;
 use std::sync::Arc;
 use store::call::authorize::Outcome;
@@ -58,11 +58,18 @@ impl Denials {
     }
 
     fn denied(&self, denial: Denial, subject: Subject<'_>, plan: Option<Arc<PlanLimits>>) -> Box<Denied> {
-        let cause = (denial == Denial::RateLimited).then(|| self.refused.cause(&subject.name.account));
-        let message = cause.flatten().map(|cause| {
-            self.metrics.limited(Limited::StoreShare);
-            cause.message().to_owned()
-        });
+        let message = match denial {
+            Denial::RateLimited => self.refused.cause(&subject.name.account).map(|cause| {
+                self.metrics.limited(Limited::StoreShare);
+                cause.message().to_owned()
+            }),
+            Denial::NoProviderKey => {
+                let identity = subject.request.map(|request| request.upstream.identity());
+                let upstream = identity.and_then(|identity| identity.name.as_deref());
+                upstream.map(no_named_provider_key)
+            }
+            _ => None,
+        };
         Box::new(Denied {
             denial,
             message,

@@ -8,9 +8,9 @@ use super::rejection::Rejection;
 use super::stream::OpenStream;
 use crate::buffer_budget::CallPermit;
 use crate::metrics::Metrics;
-use crate::upstream::{Answer, Failure, Streamed, Upstream, headers};
-use domain::measured::Endpoint;
+use crate::upstream::{Answer, Failure, Streamed, Upstream, Upstreams, headers, sent_key};
 use http::HeaderMap;
+use secrecy::{ExposeSecret as _, SecretString};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,20 +25,34 @@ pub struct SentCall {
     pub answer: Result<Answer, Failure>,
 }
 
+/// An approved call that can be sent.
+struct Begun {
+    hold: OpenHold,
+    upstream: Arc<Upstream>,
+    provider_key: Arc<SecretString>,
+    permit: CallPermit,
+}
+
+/// Removes the key that was sent from an error that echoes it.
+fn without_key(mut answer: Answer, key: &SecretString) -> Answer {
+    sent_key::redact(&mut answer, key.expose_secret());
+    answer
+}
+
 /// A call that asked for a stream, and was sent.
 pub enum ForwardedStream {
     /// The provider answered with something else, or not at all.
     Whole(SentCall),
     /// It answers with a stream.
-    Stream(OpenStream),
+    Stream(Box<OpenStream>),
 }
 
 /// Forwards approved calls.
 pub struct Forwarder {
     /// `proxy.stream_first_byte_ms`
     pub first_byte: Duration,
-    /// Sends the request.
-    pub upstream: Arc<Upstream>,
+    /// Bounds the calls of an account; an approval has the one that its request is sent to.
+    pub upstreams: Arc<Upstreams>,
     /// Releases the hold of a call that cannot be sent.
     pub holds: Arc<HoldSettler>,
     /// Counts failures.
@@ -47,17 +61,22 @@ pub struct Forwarder {
 
 impl Forwarder {
     /// Builds the headers of the provider's request, but for the provider key: those of the caller that are on the list
-    /// of `upstream.forward_headers`.
+    /// of its upstream.
     ///
     /// # Errors
     /// 503 when there are too many. Nothing is charged then.
-    pub fn headers(&self, caller: &HeaderMap, length: usize) -> Result<HeaderMap, Rejection> {
-        let host = &self.upstream.target().authority;
-        let outbound = self.upstream.forward_list().outbound(caller, host, length);
+    pub fn headers(
+        &self,
+        upstream: &Upstream,
+        caller: &HeaderMap,
+        length: usize,
+    ) -> Result<HeaderMap, Rejection> {
+        let host = &upstream.target().authority;
+        let outbound = upstream.forward_list().outbound(caller, host, length);
         outbound.ok_or_else(Rejection::unavailable)
     }
 
-    /// Sends the caller's exact bytes with the stored provider key.
+    /// Sends the caller's exact bytes with the stored provider key to the approved upstream, on `path`.
     ///
     /// # Errors
     /// 503 when nothing could be sent: the stored key is no header value, this machine has no descriptor, memory or
@@ -66,24 +85,24 @@ impl Forwarder {
     pub async fn forward(
         &self,
         approval: Approval,
-        endpoint: Endpoint,
+        path: &str,
         mut outbound: HeaderMap,
         body: Body,
     ) -> Result<SentCall, Rejection> {
-        let (hold, permit) = self.begin(approval, &mut outbound, &body).await?;
+        let Begun {
+            hold,
+            upstream,
+            provider_key,
+            permit,
+        } = self.begin(approval, &mut outbound, &body).await?;
         let Body { bytes, reservation } = body;
-        let answer = self
-            .upstream
-            .exchange(
-                self.upstream.target().path(endpoint),
-                &outbound,
-                bytes,
-                reservation,
-            )
-            .await;
+        let answer = upstream.exchange(path, &outbound, bytes, reservation).await;
         drop(permit);
         let (hold, answer) = self.sent(hold, answer).await?;
-        Ok(SentCall { hold, answer })
+        Ok(SentCall {
+            hold,
+            answer: answer.map(|answer| without_key(answer, &provider_key)),
+        })
     }
 
     /// Like [`forward`](Self::forward), for a call whose answer is to be a stream: returns when its head was received.
@@ -93,27 +112,31 @@ impl Forwarder {
     pub async fn forward_stream(
         &self,
         approval: Approval,
-        endpoint: Endpoint,
+        path: &str,
         mut outbound: HeaderMap,
         body: Body,
     ) -> Result<ForwardedStream, Rejection> {
-        let (hold, permit) = self.begin(approval, &mut outbound, &body).await?;
+        let Begun {
+            hold,
+            upstream,
+            provider_key,
+            permit,
+        } = self.begin(approval, &mut outbound, &body).await?;
         let Body { bytes, reservation } = body;
         let began = Instant::now();
-        let (upstream, first_byte) = (&self.upstream, self.first_byte);
-        let path = upstream.target().path(endpoint);
-        let streamed = upstream.exchange_stream(path, &outbound, bytes, reservation, first_byte);
+        let streamed = upstream.exchange_stream(path, &outbound, bytes, reservation, self.first_byte);
         let (hold, streamed) = self.sent(hold, Box::pin(streamed).await).await?;
         let answer = match streamed {
             Ok(Streamed::Stream(answer)) => {
-                return Ok(ForwardedStream::Stream(OpenStream {
+                return Ok(ForwardedStream::Stream(Box::new(OpenStream {
                     hold,
                     answer: *answer,
                     began,
+                    provider_key,
                     permit,
-                }));
+                })));
             }
-            Ok(Streamed::Whole(answer)) => Ok(answer),
+            Ok(Streamed::Whole(answer)) => Ok(without_key(answer, &provider_key)),
             Err(failure) => Err(failure),
         };
         Ok(ForwardedStream::Whole(SentCall { hold, answer }))
@@ -125,9 +148,10 @@ impl Forwarder {
         approval: Approval,
         outbound: &mut HeaderMap,
         body: &Body,
-    ) -> Result<(OpenHold, CallPermit), Rejection> {
+    ) -> Result<Begun, Rejection> {
+        let upstream = Arc::clone(approval.upstream());
         let (hold, provider_key) = approval.into_parts();
-        if headers::authorize(outbound, &provider_key).is_none() {
+        if headers::authorize(outbound, upstream.identity().auth, &provider_key).is_none() {
             tracing::error!(
                 decision.id = hold.name.allow_id,
                 "the stored provider key cannot be sent"
@@ -135,8 +159,13 @@ impl Forwarder {
             return Err(self.holds.release_unsent(hold).await);
         }
         let account = body.reservation.account();
-        match account.try_begin_call(self.upstream.account_calls_max()) {
-            Some(permit) => Ok((hold, permit)),
+        match account.try_begin_call(self.upstreams.account_calls_max()) {
+            Some(permit) => Ok(Begun {
+                hold,
+                upstream,
+                provider_key,
+                permit,
+            }),
             None => {
                 let busy = Failure::NotSent(io::ErrorKind::ResourceBusy);
                 self.metrics.broke_off(&busy);
@@ -181,10 +210,14 @@ mod tests {
         });
         let pipeline = fixture.pipeline();
         let approved = pipeline.decider.decide(&fixture.key(), &fixture.request()).await;
-        let outbound = pipeline.forwarder.headers(&HeaderMap::new(), 2).unwrap();
+        let request = fixture.request();
+        let outbound = pipeline
+            .forwarder
+            .headers(&request.upstream, &HeaderMap::new(), 2)
+            .unwrap();
         let sent = pipeline
             .forwarder
-            .forward(approved.unwrap(), Endpoint::Chat, outbound, fixture.body());
+            .forward(approved.unwrap(), "/", outbound, fixture.body());
         let sent = sent.await;
         let Err(Rejection::Denied(denied)) = sent else {
             panic!("{sent:?}");

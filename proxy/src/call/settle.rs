@@ -87,6 +87,8 @@ impl SettledCall {
         let upstream_time = trace.stage_time(Stage::Upstream);
         let (actual, result) = (self.bill.actual, upstream_result(&self.answer));
         metrics.approved(self.estimate, actual, result, upstream_time);
+        let upstream = request.upstream.identity().index;
+        metrics.upstreams.answered(upstream, result, upstream_time);
         if let Err(failure) = &self.answer {
             metrics.broke_off(failure);
         }
@@ -171,7 +173,7 @@ fn reported(endpoint: Endpoint, answer: &Answer) -> Option<Reported> {
 
 fn actual_cost(request: &ChatRequest, reported: &Reported) -> Option<Nanos> {
     request.prices.actual_cost(&ServedCall {
-        model: &request.model,
+        model: &request.price_name(),
         tier_asked: request.service_tier.as_deref(),
         tier_reported: reported.service_tier.as_deref(),
         usage: &reported.usage,
@@ -196,7 +198,7 @@ fn measured(
     Measured {
         endpoint: request.endpoint,
         streamed: request.stream.is_some(),
-        upstream: None,
+        upstream: request.upstream.identity().name.clone(),
         input_tokens: usage.map(|usage| usage.prompt_tokens),
         cached_tokens: usage.map(|usage| usage.cached_tokens),
         output_tokens: usage.map(|usage| usage.completion_tokens),
@@ -262,6 +264,7 @@ mod tests {
             model: "m".to_owned(),
             service_tier: None,
             web_search: false,
+            upstream: crate::fixture::upstream(),
             prices: Arc::new(PriceTable::from_toml(&[settings, MODELS].concat()).unwrap()),
             estimate: Some(ESTIMATE),
             endpoint: Endpoint::Chat,

@@ -24,7 +24,7 @@ use crate::buffer_budget::CallPermit;
 use crate::metrics::streams::Extension;
 use crate::metrics::{Metrics, Stage};
 use crate::reply::approved::{self, ApprovalHeaders};
-use crate::upstream::{Answer, AnswerStream, redact};
+use crate::upstream::{Answer, AnswerStream, sent_key};
 use bill::StreamBill;
 use bytes::Bytes;
 use domain::measured::Measured;
@@ -33,6 +33,7 @@ use extender::{Extender, NotExtended};
 use growth::Growth;
 use reader::{Reader, StreamLimits};
 use running::RunningStream;
+use secrecy::{ExposeSecret as _, SecretString};
 use sse::Filter;
 use std::sync::Arc;
 use std::time::Duration;
@@ -64,6 +65,8 @@ pub struct OpenStream {
     pub answer: AnswerStream,
     /// When the request was sent.
     pub began: Instant,
+    /// The key that was sent: an error may echo it.
+    pub provider_key: Arc<SecretString>,
     /// Counts the call.
     pub permit: CallPermit,
 }
@@ -93,7 +96,7 @@ impl Streams {
         self: &Arc<Self>,
         request: ChatRequest,
         asked: StreamRequest,
-        mut open: OpenStream,
+        mut open: Box<OpenStream>,
         (owner, trace): (&VirtualKeyOwner, &RequestTrace),
     ) -> Completed {
         let mut reply = approved::reply(Answer {
@@ -112,7 +115,7 @@ impl Streams {
         Completed {
             reply,
             external_time: trace.external_time_of_stream(),
-            stream: Some(Box::new(self.start(request, asked, open, (owner, trace)))),
+            stream: Some(Box::new(self.start(request, asked, *open, (owner, trace)))),
         }
     }
 
@@ -129,10 +132,11 @@ impl Streams {
             hold,
             answer,
             began,
+            provider_key,
             permit,
         } = open;
         let growth = self.extender.as_ref().and_then(|_| Growth::of(&request, &asked));
-        let redact = Box::new(redact::text);
+        let redact = Box::new(move |text: &[u8]| sent_key::text(text, provider_key.expose_secret()));
         let filter = Filter::new(asked.format, asked.usage_passes, redact);
         let call = StreamedCall {
             shared: Arc::clone(self),
@@ -209,7 +213,7 @@ impl StreamedCall {
         let Some(tokens) = growth.wanted(&self.request, text_bytes) else {
             return Ok(());
         };
-        let refused = match Growth::cost(&self.request, &self.asked, tokens) {
+        let refused = match self.asked.cost_of_tokens(&self.request, tokens) {
             Some(to) => extender.extend(&self.owner, &mut self.hold, to).await.err(),
             None => Some(NotExtended::NoDecision),
         };
@@ -306,7 +310,7 @@ fn measured(
     Measured {
         endpoint: request.endpoint,
         streamed: true,
-        upstream: None,
+        upstream: request.upstream.identity().name.clone(),
         input_tokens: usage.map(|usage| usage.prompt_tokens),
         cached_tokens: usage.map(|usage| usage.cached_tokens),
         output_tokens: usage.map(|usage| usage.completion_tokens),

@@ -93,7 +93,7 @@ async fn health(state: &EdgeState) -> Reply {
     health::reply(
         can_decide,
         state.offered,
-        state.upstream.host(),
+        state.upstreams.default_upstream().host(),
         started.elapsed(),
     )
 }
@@ -110,9 +110,9 @@ async fn models(
     match route {
         Route::Model => {
             let name = route::model_of(session.req_header().uri.path()).unwrap_or_default();
-            Ok(models::one(&prices, &state.provider, name)?)
+            Ok(models::one(&prices, &state.upstreams, name)?)
         }
-        _ => Ok(models::reply(&prices, &state.provider)),
+        _ => Ok(models::reply(&prices, &state.upstreams)),
     }
 }
 

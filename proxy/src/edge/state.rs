@@ -8,7 +8,7 @@ use crate::metrics::Metrics;
 use crate::reply::health::Offered;
 use crate::store_health::StoreHealth;
 use crate::tables::prices::Prices;
-use crate::upstream::Upstream;
+use crate::upstream::Upstreams;
 use std::sync::Arc;
 
 /// Components of the edge, each made once in `server/components.rs`.
@@ -25,10 +25,8 @@ pub struct EdgeState {
     pub health: Arc<StoreHealth>,
     /// Answers `/v1/models`.
     pub prices: Arc<Prices>,
-    /// `upstream.provider`, the owner of the models.
-    pub provider: String,
-    /// Its host is part of `/v1/health`.
-    pub upstream: Arc<Upstream>,
+    /// Owners of the models; the host of `[upstream]` is part of `/v1/health`.
+    pub upstreams: Arc<Upstreams>,
     /// Writes answers.
     pub writer: ReplyWriter,
     /// Times and rejections of requests.

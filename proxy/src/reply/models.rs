@@ -2,6 +2,7 @@
 
 use super::Reply;
 use super::refusal::{Refusal, RefusalKind};
+use crate::upstream::Upstreams;
 use domain::price::PriceTable;
 use percent_encoding::percent_decode_str;
 use serde::Serialize;
@@ -43,8 +44,9 @@ impl<'a> Model<'a> {
 }
 
 /// Answers with all models.
-pub fn reply(prices: &PriceTable, provider: &str) -> Reply {
-    let data = prices.models().map(|id| Model::new(id, provider)).collect();
+pub fn reply(prices: &PriceTable, upstreams: &Upstreams) -> Reply {
+    let models = upstreams.priced(prices.models()).into_iter();
+    let data = models.map(|(id, provider)| Model::new(id, provider)).collect();
     Reply::json(200, &Body { object: "list", data })
 }
 
@@ -53,10 +55,11 @@ pub fn reply(prices: &PriceTable, provider: &str) -> Reply {
 ///
 /// # Errors
 /// 404 `model_not_found` for every other name.
-pub fn one(prices: &PriceTable, provider: &str, encoded: &str) -> Result<Reply, Refusal> {
+pub fn one(prices: &PriceTable, upstreams: &Upstreams, encoded: &str) -> Result<Reply, Refusal> {
     let name = percent_decode_str(encoded).decode_utf8().ok();
-    match name.filter(|name| prices.entry(name).is_some()) {
-        Some(name) => Ok(Reply::json(200, &Model::new(&name, provider))),
+    let upstream = |name: &str| upstreams.choose(name).identity();
+    match name.filter(|name| prices.entry(&upstream(name).price_name(name)).is_some()) {
+        Some(name) => Ok(Reply::json(200, &Model::new(&name, &upstream(&name).provider))),
         None => Err(Refusal {
             kind: RefusalKind::ModelNotFound,
             message:

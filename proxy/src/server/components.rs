@@ -37,7 +37,7 @@ use crate::store_health::StoreHealth;
 use crate::tables;
 use crate::tables::plans::PlanTable;
 use crate::tables::prices::Prices;
-use crate::upstream::Upstream;
+use crate::upstream::Upstreams;
 use crypto::seal::Keyring;
 use domain::budget::Budget;
 use domain::plan::Plans;
@@ -60,8 +60,8 @@ pub struct Parts {
     pub prices: PriceTable,
     /// The plan file.
     pub plans: Plans,
-    /// The client of the provider.
-    pub upstream: Upstream,
+    /// The clients of the providers.
+    pub upstreams: Upstreams,
     /// The retry queue, with what earlier processes left.
     pub pending: Pending,
     /// The callers' connections.
@@ -84,7 +84,7 @@ pub struct Components {
     pub plans: Arc<PlanTable>,
     pub prices: Arc<Prices>,
     pub provider_keys: Arc<ProviderKeys>,
-    pub upstream: Arc<Upstream>,
+    pub upstreams: Arc<Upstreams>,
     pub pending: Arc<Pending>,
     pub stops: Option<Arc<Stops>>,
 }
@@ -117,7 +117,7 @@ impl Components {
                 metrics.tables.clone(),
             )),
             provider_keys: Arc::new(ProviderKeys::new(parts.keyring)),
-            upstream: Arc::new(parts.upstream),
+            upstreams: Arc::new(parts.upstreams),
             pending: Arc::new(parts.pending),
             stops: proxy.stop_frozen_streams.then(Arc::default),
             settings,
@@ -140,8 +140,7 @@ impl Components {
             offered: self.offered(),
             health: Arc::clone(&self.health),
             prices: Arc::clone(&self.prices),
-            provider: self.settings.upstream.provider.clone(),
-            upstream: Arc::clone(&self.upstream),
+            upstreams: Arc::clone(&self.upstreams),
             writer: ReplyWriter {
                 admission: Arc::clone(&self.admission),
                 timeout: self.client_timeout(),
@@ -177,6 +176,7 @@ impl Components {
             parser: RequestParser {
                 prices: Arc::clone(&self.prices),
                 streaming: self.settings.proxy.streaming,
+                upstreams: Arc::clone(&self.upstreams),
                 require_token_limit: self.settings.proxy.require_token_limit,
             },
             decider: Decider {
@@ -184,13 +184,12 @@ impl Components {
                 denials,
                 provider_keys: Arc::clone(&self.provider_keys),
                 holds: Arc::clone(&holds),
-                hold_life: self.settings.hold_life(),
-                stream_hold_life: self.settings.stream_hold_life(),
-                provider: self.settings.upstream.provider.clone(),
+                hold_grace: self.settings.hold_grace(),
+                stream_life: self.settings.stream_life(),
             },
             forwarder: Forwarder {
                 first_byte: Duration::from_millis(self.settings.proxy.stream_first_byte_ms),
-                upstream: Arc::clone(&self.upstream),
+                upstreams: Arc::clone(&self.upstreams),
                 holds: Arc::clone(&holds),
                 metrics: Arc::clone(&self.metrics),
             },
@@ -211,7 +210,7 @@ impl Components {
                 health: Arc::clone(&self.health),
                 plans: Arc::clone(&self.plans),
                 views: Arc::clone(&self.views),
-                hold_life: self.settings.stream_hold_life(),
+                hold_life: self.settings.stream_life() + self.settings.hold_grace(),
             }),
             stops: self.stops.clone(),
             limits: StreamLimits {
@@ -289,7 +288,7 @@ impl Components {
             owners: Arc::clone(&self.owners),
             views: Arc::clone(&self.views),
             provider_keys: Arc::clone(&self.provider_keys),
-            upstream: Arc::clone(&self.upstream),
+            upstreams: Arc::clone(&self.upstreams),
         }
     }
 
@@ -301,8 +300,7 @@ impl Components {
             Arc::clone(&self.blocked),
             Arc::clone(&self.refused),
         ));
-        tokio::spawn(Arc::clone(&self.upstream).follow_address());
-        tokio::spawn(Arc::clone(&self.upstream).keep_idle_fresh());
+        self.upstreams.start_background_tasks();
         if let Some(stops) = &self.stops {
             tokio::spawn(Arc::clone(stops).follow(self.store.clone()));
         }

@@ -1,7 +1,9 @@
 //! The exchange with the provider: one request and the whole answer, under one deadline, without retries.
 
+use super::connection_budget::ConnectionBudget;
 use super::failure::{Failure, lost, not_connected};
 use super::headers::ForwardList;
+use super::identity::Identity;
 use super::idle::{Connected, Idle, SWEEP_EVERY};
 use super::open::OpenExchange;
 use super::stream::AnswerStream;
@@ -12,16 +14,15 @@ use pingora::connectors::{ConnectorOptions, TransportConnector};
 use pingora::protocols::Stream;
 use pingora::protocols::http::v1::client::HttpSession;
 use pingora::upstreams::peer::HttpPeer;
-use settings::UpstreamSettings;
 use std::future::{pending, poll_fn};
 use std::io::{self, Cursor};
+use std::path::Path;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
-use tokio::sync::Semaphore;
 use tokio::time::{Instant, interval, timeout_at};
 
 /// Interim (1xx) answers that are skipped, at most.
@@ -30,13 +31,12 @@ const INTERIM_MAX: usize = 8;
 const JOINED_BODY_MAX: usize = 64 * 1024;
 /// Bytes of an early answer that are read before the rest of the request and of the answer proceed concurrently.
 const EARLY_ANSWER_BYTES: usize = 512;
-/// Share of one account in the connections: half, so that its slow calls leave some to others.
-const ACCOUNT_PART: usize = 2;
 /// Buffer between a connection that is read and written concurrently and the reader of its answer, in bytes.
 const DUPLEX_BYTES: usize = 16 * 1024;
 
-/// Client of the provider: address, TLS settings and connection pool.
+/// Client of a provider: identity, address, TLS settings and connection pool.
 pub struct Upstream {
+    identity: Identity,
     connector: TransportConnector,
     idle: Arc<Idle>,
     target: Target,
@@ -44,10 +44,21 @@ pub struct Upstream {
     max_response_bytes: usize,
     forward_list: ForwardList,
     /// Connections that may still be opened.
-    free: Arc<Semaphore>,
-    account_calls_max: usize,
+    budget: ConnectionBudget,
     /// Exchanges on a new connection, and on a reused one.
     connected: [AtomicU64; 2],
+}
+
+/// Where a client connects, and within which bounds.
+#[derive(Debug, Clone, Copy)]
+pub struct ClientSettings<'a> {
+    pub base_url: &'a str,
+    /// Empty for the system's certificates.
+    pub ca_file: &'a Path,
+    /// Of the whole exchange.
+    pub timeout: Duration,
+    pub forward_headers: &'a [String],
+    pub max_response_bytes: usize,
 }
 
 /// The provider's whole answer.
@@ -61,31 +72,47 @@ pub struct Answer {
 }
 
 impl Upstream {
-    /// Creates a client with at most `connections_max` connections.
+    /// Creates a client whose connections are within `budget`.
     ///
     /// # Errors
     /// One line that names the setting.
-    pub fn new(settings: &UpstreamSettings, connections_max: usize) -> Result<Self, String> {
-        let target = Target::parse(&settings.base_url)?;
+    pub fn new(
+        identity: Identity,
+        settings: &ClientSettings<'_>,
+        budget: ConnectionBudget,
+    ) -> Result<Self, String> {
+        let section = identity.section();
+        let target = Target::parse(&section, settings.base_url)?;
         // The connector's own pool stays empty.
         let mut options = ConnectorOptions::new(1);
         if !settings.ca_file.as_os_str().is_empty() {
             let path = settings.ca_file.display().to_string();
-            std::fs::metadata(&settings.ca_file)
-                .map_err(|error| format!("upstream.ca_file {path}: {error}"))?;
+            std::fs::metadata(settings.ca_file)
+                .map_err(|error| format!("{section}.ca_file {path}: {error}"))?;
             options.ca_file = Some(path);
         }
         Ok(Self {
             connector: TransportConnector::new(Some(options)),
             idle: Arc::default(),
             target,
-            timeout: Duration::from_millis(settings.timeout_ms),
+            timeout: settings.timeout,
             max_response_bytes: settings.max_response_bytes,
-            free: Arc::new(Semaphore::new(connections_max.min(Semaphore::MAX_PERMITS))),
-            account_calls_max: (connections_max / ACCOUNT_PART).max(1),
-            forward_list: ForwardList::parse(&settings.forward_headers)?,
+            budget,
+            forward_list: ForwardList::parse(&section, settings.forward_headers)?,
             connected: Default::default(),
+            identity,
         })
+    }
+
+    #[must_use]
+    pub const fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// Deadline of an exchange.
+    #[must_use]
+    pub const fn timeout(&self) -> Duration {
+        self.timeout
     }
 
     #[must_use]
@@ -96,13 +123,6 @@ impl Upstream {
     #[must_use]
     pub const fn target(&self) -> &Target {
         &self.target
-    }
-
-    /// Most concurrent calls of one account. The bounds of callers' connections do not bound them: an HTTP/2 connection
-    /// carries a hundred calls, and a call goes on when its caller disconnects.
-    #[must_use]
-    pub const fn account_calls_max(&self) -> usize {
-        self.account_calls_max
     }
 
     #[must_use]
@@ -213,8 +233,8 @@ impl Upstream {
         let Connected { mut stream, permit } = match idle {
             Some(connected) => connected,
             None => {
-                let permit = Arc::clone(&self.free).try_acquire_owned();
-                let permit = permit.map_err(|_none| Failure::NotSent(io::ErrorKind::ResourceBusy))?;
+                let permit = self.budget.try_take();
+                let permit = permit.ok_or(Failure::NotSent(io::ErrorKind::ResourceBusy))?;
                 // Boxed: it needs eight times the space of all else here, and most calls find an idle connection.
                 let stream = Box::pin(self.connector.new_stream(&*peer)).await;
                 let stream = stream.map_err(|error| not_connected(&error))?;

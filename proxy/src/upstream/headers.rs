@@ -2,6 +2,7 @@
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use secrecy::{ExposeSecret, SecretString};
+use settings::upstreams::Auth;
 
 /// Hop-by-hop headers.
 const HOP_BY_HOP: [&str; 9] = [
@@ -67,12 +68,12 @@ pub struct ForwardList {
 }
 
 impl ForwardList {
-    /// Parses the list of the settings.
+    /// Parses the list of a section of the settings.
     ///
     /// # Errors
     /// One line that names the entry: it is no header name, or names a header that is never forwarded.
-    pub fn parse(entries: &[String]) -> Result<Self, String> {
-        let wrong = |entry: &str, what: &str| format!("`upstream.forward_headers`: `{entry}` {what}");
+    pub fn parse(section: &str, entries: &[String]) -> Result<Self, String> {
+        let wrong = |entry: &str, what: &str| format!("`{section}.forward_headers`: `{entry}` {what}");
         let (mut names, mut prefixes) = (Vec::new(), Vec::new());
         for entry in entries {
             let prefix = entry.strip_suffix('*');
@@ -127,11 +128,22 @@ impl ForwardList {
     }
 }
 
+/// Name of the header that Azure reads the key from. A caller's own is never forwarded.
+const API_KEY: HeaderName = HeaderName::from_static("api-key");
+
 /// Adds the provider key, which is marked as sensitive. `None` if the stored key is no header value.
-pub fn authorize(outbound: &mut HeaderMap, key: &SecretString) -> Option<()> {
-    let mut value = HeaderValue::from_str(&["Bearer ", key.expose_secret()].concat()).ok()?;
+pub fn authorize(outbound: &mut HeaderMap, auth: Auth, key: &SecretString) -> Option<()> {
+    let key = key.expose_secret();
+    let (name, value) = match auth {
+        Auth::Bearer => (
+            header::AUTHORIZATION,
+            HeaderValue::from_str(&["Bearer ", key].concat()),
+        ),
+        Auth::ApiKey => (API_KEY, HeaderValue::from_str(key)),
+    };
+    let mut value = value.ok()?;
     value.set_sensitive(true);
-    outbound.try_insert(header::AUTHORIZATION, value).ok()?;
+    outbound.try_insert(name, value).ok()?;
     Some(())
 }
 
@@ -157,6 +169,7 @@ mod tests {
 
     fn list(entries: &[&str]) -> Result<ForwardList, String> {
         ForwardList::parse(
+            "upstream",
             &entries
                 .iter()
                 .map(|entry| (*entry).to_owned())
@@ -168,7 +181,7 @@ mod tests {
     fn onward_names(entries: &[&str], caller: &HeaderMap) -> Vec<String> {
         let host = HeaderValue::from_static("provider:1");
         let mut outbound = list(entries).unwrap().outbound(caller, &host, 12).unwrap();
-        authorize(&mut outbound, &"sk-real".into()).unwrap();
+        authorize(&mut outbound, Auth::Bearer, &"sk-real".into()).unwrap();
         assert_eq!(outbound["authorization"], "Bearer sk-real");
         assert!(outbound["authorization"].is_sensitive());
         assert_eq!(outbound["accept-encoding"], "identity");
@@ -254,7 +267,24 @@ mod tests {
 
     #[test]
     fn a_key_that_is_no_header_value_sends_nothing() {
-        assert_eq!(authorize(&mut HeaderMap::new(), &"sk-a\nb: c".into()), None);
+        for auth in [Auth::Bearer, Auth::ApiKey] {
+            let mut outbound = HeaderMap::new();
+            assert_eq!(authorize(&mut outbound, auth, &"sk-a\nb: c".into()), None);
+            assert!(outbound.is_empty());
+        }
+    }
+
+    #[test]
+    fn the_key_stands_in_the_header_of_its_upstream() {
+        for (auth, name, expected) in [
+            (Auth::Bearer, "authorization", "Bearer k1"),
+            (Auth::ApiKey, "api-key", "k1"),
+        ] {
+            let mut outbound = HeaderMap::new();
+            authorize(&mut outbound, auth, &"k1".into()).unwrap();
+            assert_eq!((outbound.len(), &outbound[name] == expected), (1, true));
+            assert!(outbound[name].is_sensitive());
+        }
     }
 
     #[test]

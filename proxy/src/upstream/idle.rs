@@ -1,6 +1,7 @@
-//! Idle connections to the provider: a stack with a time limit, since there is one provider. Pingora's own pool, made
-//! for many, spawns and wakes a task for each idle connection.
+//! Idle connections to the provider: a stack with a time limit, since each upstream has its own. Pingora's pool, made
+//! for many providers, spawns and wakes a task for each idle connection.
 
+use super::connection_budget::ConnectionPermit;
 use futures::FutureExt;
 use pingora::protocols::Stream;
 use pingora::upstreams::peer::HttpPeer;
@@ -8,7 +9,6 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::io::AsyncReadExt;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::unconstrained;
 
 /// How long an idle connection is kept. Less than the five seconds of servers in Python and Node, so that a call rarely
@@ -23,7 +23,7 @@ pub const SWEEP_EVERY: Duration = Duration::from_secs(1);
 pub struct Connected {
     pub stream: Stream,
     /// Counts the connection.
-    pub permit: OwnedSemaphorePermit,
+    pub permit: ConnectionPermit,
 }
 
 struct Waiting {
@@ -87,16 +87,17 @@ impl Waiting {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::upstream::connection_budget::ConnectionBudget;
     use pingora::protocols::l4::stream::Stream as L4Stream;
     use tokio::io::AsyncWriteExt;
     use tokio::net::{TcpListener, TcpStream};
-    use tokio::sync::Semaphore;
 
     /// A connection and its other end.
     async fn connection() -> (Connected, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let near = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
-        let permit = Arc::new(Semaphore::new(1)).try_acquire_owned().unwrap();
+        let budget = ConnectionBudget::divide(1, 1).next().unwrap();
+        let permit = budget.try_take().unwrap();
         let stream = Box::new(L4Stream::from(near));
         (Connected { stream, permit }, listener.accept().await.unwrap().0)
     }

@@ -1,16 +1,16 @@
 //! An exchange whose request was sent and whose answer is being read.
 
+use super::connection_budget::ConnectionPermit;
 use super::idle::{Connected, Idle};
 use pingora::protocols::http::v1::client::HttpSession;
 use pingora::upstreams::peer::HttpPeer;
 use std::sync::Arc;
-use tokio::sync::OwnedSemaphorePermit;
 
 /// An exchange whose request was sent. Dropped, it closes its connection.
 pub(super) struct OpenExchange {
     pub(super) session: HttpSession,
     pub(super) peer: Arc<HttpPeer>,
-    pub(super) permit: OwnedSemaphorePermit,
+    pub(super) permit: ConnectionPermit,
     pub(super) idle: Arc<Idle>,
 }
 

@@ -5,6 +5,7 @@ use super::encoding;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use memchr::memmem;
+use std::borrow::Cow;
 
 const MARK: &[u8] = b"sk-";
 const INSTEAD: &[u8] = b"[redacted]";
@@ -24,27 +25,35 @@ pub enum Redacted {
 
 /// Redacts a body, decoding it first.
 pub fn body(body: &Bytes, encoding: Option<&[u8]>) -> Redacted {
+    body_with(body, encoding, &without_fragments)
+}
+
+/// Like [`body`], by the rule `clean`: it returns the text without what must not be passed on, `None` if it has none.
+pub(super) fn body_with(
+    body: &Bytes,
+    encoding: Option<&[u8]>,
+    clean: &dyn Fn(&[u8]) -> Option<Vec<u8>>,
+) -> Redacted {
     let Some(plain) = encoding::decode(body, encoding) else {
         return Redacted::Unreadable;
     };
-    match without_fragments(&plain) {
+    match clean(&plain) {
         Some(changed) => Redacted::Changed(changed.into()),
         None => Redacted::Unchanged,
     }
 }
 
-/// Redacts a text that is not compressed; `None` if it has no fragment.
-#[must_use]
-pub fn text(text: &[u8]) -> Option<Vec<u8>> {
-    without_fragments(text)
-}
-
 /// Redacts header values. Other values of a repeated header stay.
 pub fn headers(headers: &mut HeaderMap) {
+    headers_with(headers, &without_fragments);
+}
+
+/// Like [`headers`], by the rule `clean`.
+pub(super) fn headers_with(headers: &mut HeaderMap, clean: &dyn Fn(&[u8]) -> Option<Vec<u8>>) {
     let names: Vec<HeaderName> = headers.keys().cloned().collect();
     for name in names {
         let values = headers.get_all(&name).iter();
-        let changed: Vec<Option<Vec<u8>>> = values.map(|value| without_fragments(value.as_bytes())).collect();
+        let changed: Vec<Option<Vec<u8>>> = values.map(|value| clean(value.as_bytes())).collect();
         if changed.iter().all(Option::is_none) {
             continue;
         }
@@ -61,9 +70,9 @@ pub fn headers(headers: &mut HeaderMap) {
 
 /// Replaces every run of key characters that starts with `sk-`; `None` if there is none. Masked keys (`sk-ab****yz`,
 /// `sk-ab…yz`) and keys with JSON escapes (`sk\u002d…`) count too; the end of a word (`task-7`) does not.
-fn without_fragments(text: &[u8]) -> Option<Vec<u8>> {
-    let escaped = memmem::find(text, br"\u").is_some().then(|| unescape_ascii(text));
-    let text = escaped.as_deref().unwrap_or(text);
+pub(super) fn without_fragments(text: &[u8]) -> Option<Vec<u8>> {
+    let unescaped = unescaped(text);
+    let text = unescaped.as_ref();
     let mut clean = Vec::new();
     let (mut copied, mut from) = (0, 0);
     while let Some(found) = memmem::find(&text[from..], MARK) {
@@ -105,7 +114,7 @@ fn backslashes(text: &[u8]) -> usize {
 }
 
 /// The number of bytes at the start of `text` that belong to a key, complete or masked.
-fn key_length(text: &[u8]) -> usize {
+pub(super) fn key_length(text: &[u8]) -> usize {
     let mut length = 0;
     while let Some(byte) = text.get(length) {
         let rest = &text[length..];
@@ -120,6 +129,14 @@ fn key_length(text: &[u8]) -> usize {
 
 fn is_key_character(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-_*.".contains(&byte)
+}
+
+/// `text` without escapes that could hide a key.
+pub(super) fn unescaped(text: &[u8]) -> Cow<'_, [u8]> {
+    match memmem::find(text, br"\u") {
+        Some(_) => unescape_ascii(text).into(),
+        None => text.into(),
+    }
 }
 
 /// Replaces `\u002d`-like escapes of key characters, so that none hides a fragment.

@@ -1,7 +1,6 @@
 //! Address of the provider, resolved in the background so that no call waits for DNS.
 
 use arc_swap::ArcSwapOption;
-use domain::measured::Endpoint;
 use http::uri::Authority;
 use http::{HeaderValue, Uri};
 use pingora::upstreams::peer::HttpPeer;
@@ -23,19 +22,17 @@ pub struct Target {
     pub host: String,
     /// Value of the `Host` header.
     pub authority: HeaderValue,
-    /// Paths of calls, in the order of [`Endpoint::ALL`].
-    paths: [String; Endpoint::ALL.len()],
     port: u16,
     peer: ArcSwapOption<HttpPeer>,
 }
 
 impl Target {
-    /// Parses `upstream.base_url`; calls go to `<base_url>/chat/completions`.
+    /// Parses the `base_url` of a section of the settings.
     ///
     /// # Errors
     /// One line that says what is wrong with the address.
-    pub fn parse(base_url: &str) -> Result<Self, String> {
-        let wrong = |what: &str| format!("`upstream.base_url` {what}");
+    pub fn parse(section: &str, base_url: &str) -> Result<Self, String> {
+        let wrong = |what: &str| format!("`{section}.base_url` {what}");
         let uri: Uri = base_url.parse().map_err(|_| wrong("is not a URL"))?;
         let tls = uri.scheme_str() == Some("https");
         let authority: &Authority = uri.authority().ok_or_else(|| wrong("has no host"))?;
@@ -54,8 +51,6 @@ impl Target {
             return Err(wrong("has no host"));
         }
         let port = authority.port_u16().unwrap_or(if tls { 443 } else { 80 });
-        let base = uri.path().trim_end_matches('/');
-        let paths = ["chat/completions", "responses", "embeddings"].map(|path| format!("{base}/{path}"));
         let literal: Option<IpAddr> = host.parse().ok();
         let peer = literal.map(|ip| HttpPeer::new(SocketAddr::new(ip, port), tls, host.clone()));
         let peer = ArcSwapOption::from_pointee(peer);
@@ -63,16 +58,9 @@ impl Target {
             tls,
             host,
             authority: HeaderValue::from_str(authority.as_str()).map_err(|_| wrong("has no host"))?,
-            paths,
             port,
             peer,
         })
-    }
-
-    /// Path of calls to an API.
-    #[must_use]
-    pub fn path(&self, endpoint: Endpoint) -> &str {
-        &self.paths[endpoint as usize]
     }
 
     /// The provider at its last good address; `None` if the name was never resolved.
@@ -119,7 +107,7 @@ mod tests {
 
     #[test]
     fn an_address_that_is_still_found_stays_in_use() {
-        let target = Target::parse("https://api.example.com/v1/").unwrap();
+        let target = Target::parse("upstream", "https://api.example.com/v1/").unwrap();
         let address = |last: u8| SocketAddr::from(([203, 0, 113, last], 443));
         let after = |found: &[u8]| {
             target.choose(found.iter().map(|last| address(*last)));
@@ -135,17 +123,15 @@ mod tests {
 
     #[test]
     fn base_urls_are_parsed() {
-        let target = Target::parse("https://api.example.com/v1/").unwrap();
+        let parse = |base_url| Target::parse("upstreams.azure", base_url);
+        let target = parse("https://api.example.com/v1/").unwrap();
         assert!(target.tls);
-        assert_eq!(
-            (target.host.as_str(), target.port, target.path(Endpoint::Chat)),
-            ("api.example.com", 443, "/v1/chat/completions")
-        );
+        assert_eq!((target.host.as_str(), target.port), ("api.example.com", 443));
         assert!(target.peer().is_none());
-        let local = Target::parse("http://127.0.0.1:8090/v1").unwrap();
+        let local = parse("http://127.0.0.1:8090/v1").unwrap();
         assert_eq!(local.peer().unwrap()._address.to_string(), "127.0.0.1:8090");
         assert_eq!(local.authority, "127.0.0.1:8090");
-        let six = Target::parse("http://[::1]:80").unwrap().peer().unwrap();
+        let six = parse("http://[::1]:80").unwrap().peer().unwrap();
         assert_eq!(six._address.to_string(), "[::1]:80");
         for bad in [
             "",
@@ -154,7 +140,8 @@ mod tests {
             "https://u:p@host/v1",
             "https://host/v1?x=1",
         ] {
-            assert!(Target::parse(bad).is_err(), "{bad}");
+            let error = parse(bad).unwrap_err();
+            assert!(error.starts_with("`upstreams.azure.base_url`"), "{error}");
         }
     }
 }

@@ -6,6 +6,14 @@ pub use crate::reason::{Denial, Stage};
 /// so this wait always helps (decision D30).
 pub const RATE_RETRY_AFTER_S: u32 = 60;
 
+/// The message of [`Denial::NoProviderKey`] for a call to a named upstream, which says what name is missing.
+#[must_use]
+pub fn no_named_provider_key(upstream: &str) -> String {
+    format!(
+        "No provider key is stored for this agent under the name `{upstream}`, the upstream of this model."
+    )
+}
+
 impl Denial {
     /// Whether the body names the plan, its limit and the way up.
     #[must_use]

@@ -6,6 +6,7 @@ pub mod collector;
 pub mod durability;
 mod load;
 mod tables;
+pub mod upstreams;
 
 use crypto::seal::Keyring;
 use domain::blocked::parse_range;
@@ -18,6 +19,7 @@ use serde::{Deserialize, Deserializer};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
+use upstreams::{NamedUpstreams, Providers};
 
 pub use load::{DEFAULT_FILE, default_budgets, load, load_from};
 
@@ -37,6 +39,9 @@ pub struct Settings {
     pub store: StoreSettings,
     pub proxy: ProxySettings,
     pub upstream: UpstreamSettings,
+    /// Read apart: its names are not known before.
+    #[serde(skip)]
+    pub upstreams: NamedUpstreams,
     pub admin: AdminSettings,
     pub sessions: SessionSettings,
     pub webhooks: WebhookSettings,
@@ -290,17 +295,22 @@ pub struct TelemetrySettings {
 }
 
 impl Settings {
-    /// Lifetime of a hold: the upstream's deadline and the grace period.
+    /// How long a hold outlives the deadline of its upstream.
     #[must_use]
-    pub const fn hold_life(&self) -> Duration {
-        Duration::from_millis(self.upstream.timeout_ms + self.proxy.hold_grace_ms)
+    pub const fn hold_grace(&self) -> Duration {
+        Duration::from_millis(self.proxy.hold_grace_ms)
     }
 
-    /// The same for a call whose answer is a stream.
+    /// The names of all providers.
     #[must_use]
-    pub fn stream_hold_life(&self) -> Duration {
-        let longest = self.proxy.stream_total_ms.max(self.upstream.timeout_ms);
-        Duration::from_millis(longest + self.proxy.stream_drain_ms + self.proxy.hold_grace_ms)
+    pub fn providers(&self) -> Providers {
+        Providers::new(self.upstream.provider.clone(), self.upstreams.clone())
+    }
+
+    /// Longest time of a stream, until its usage was awaited.
+    #[must_use]
+    pub const fn stream_life(&self) -> Duration {
+        Duration::from_millis(self.proxy.stream_total_ms + self.proxy.stream_drain_ms)
     }
 
     /// Lifetime of a transfer's or deposit's idempotency record.

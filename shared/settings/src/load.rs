@@ -2,6 +2,7 @@
 
 use super::{BadSettings, Settings, StoreSettings, TelemetrySettings};
 use crate::collector::Collector;
+use crate::upstreams::{self, EnvSetting};
 use domain::budget::Budgets;
 use secrecy::{ExposeSecret as _, SecretString};
 use std::path::Path;
@@ -11,6 +12,8 @@ use toml::{Table, Value};
 pub const DEFAULT_FILE: &str = "config/tollgate.toml";
 const DEFAULTS: &str = include_str!("../../../config/tollgate.toml");
 const ENV_PREFIX: &str = "TOLLGATE_";
+/// The section whose keys are sections with names of the operator's.
+const UPSTREAMS: &str = "upstreams";
 /// Longest retention of idempotency keys (decision D26).
 const RETENTION_DAYS: std::ops::RangeInclusive<u64> = 30..=36_500;
 /// Least memory for request bodies of the admin server: an account's quarter of it must hold the longest body.
@@ -74,26 +77,34 @@ fn assemble(
     env: impl Iterator<Item = (String, String)>,
 ) -> Result<Settings, BadSettings> {
     let mut settings = parse(DEFAULTS)?;
-    if let Some(given) = given {
+    let (mut in_file, mut in_env) = (None, Vec::new());
+    if let Some(mut given) = given {
+        in_file = given.remove(UPSTREAMS);
         merge(&mut settings, given)?;
     }
     for (name, value) in env {
-        if let Some((section, key)) = name
+        let setting = name
             .strip_prefix(ENV_PREFIX)
-            .and_then(|rest| rest.split_once("__"))
-        {
-            set(
-                &mut settings,
-                &section.to_lowercase(),
-                &key.to_lowercase(),
-                &value,
-                &name,
-            )?;
+            .and_then(|rest| rest.split_once("__"));
+        let Some((section, key)) = setting.map(|(section, key)| (section.to_lowercase(), key.to_lowercase()))
+        else {
+            continue;
+        };
+        match section == UPSTREAMS {
+            true => in_env.push(EnvSetting {
+                path: key,
+                value,
+                variable: name,
+            }),
+            false => set(&mut settings, &section, &key, &value, &name)?,
         }
     }
+    let upstream = settings.get("upstream").and_then(Value::as_table);
+    let named = upstreams::read(in_file, in_env, upstream.unwrap_or(&Table::new()))?;
     let mut settings: Settings = settings
         .try_into()
         .map_err(|error: toml::de::Error| one_line(&error))?;
+    settings.upstreams = named;
     check(&settings)?;
     read_url(&mut settings.store)?;
     Ok(settings)

@@ -34,17 +34,21 @@ pub(super) async fn predict(call: &Call, body: &Fields<'_>, agent: &str) -> Answ
     chat.check_token_limit(call.state.require_token_limit)
         .map_err(|error| refused(&error))?;
     let prices = call.state.prices.table(&call.state.store).await?;
+    let served = call.state.providers.serving(&chat.model);
+    let price_name = [served.price_prefix, &chat.model].concat();
     let subject = Subject {
         agent,
         run: run.as_deref(),
         key_id: key_id.as_deref(),
         model: Some(&chat.model),
         price_version: Some(prices.version()),
+        served: Some(served),
         refused: call.state.refused.cause(&call.caller.account),
     };
     let seen = look(call, &subject).await?;
     let plan = call.plan(&seen.plan)?;
     let mut shape = chat.shape();
+    shape.model = &price_name;
     if !more.is_empty() {
         // What stands for the messages is no message.
         shape.framed = 0;

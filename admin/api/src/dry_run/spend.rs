@@ -24,6 +24,7 @@ pub(super) async fn predict(call: &Call, body: &Fields<'_>) -> Answer {
         key_id: None,
         model: None,
         price_version: None,
+        served: None,
         refused: call.state.refused.cause(&call.caller.account),
     };
     let seen = look(call, &subject).await?;

@@ -13,16 +13,16 @@ pub(crate) fn section() -> Section {
 
 fn store() -> Doc {
     let provider = pattern(&format!("^[A-Za-z0-9._-]{{1,{PROVIDER_MAX}}}$")).eg("openai");
-    let key = pattern("^sk-[!-~]{4,}$")
+    let key = pattern("^[!-~]{7,}$")
         .with("maxLength", KEY_MAX)
         .eg("sk-example-only-a1B2");
     let body = Body::of("NewProviderKey")
         .must(
             "provider",
             provider,
-            "The provider; upper and lower case are the same.",
+            "The provider, or the name of an upstream; upper and lower case are the same.",
         )
-        .must("apiKey", key, "The provider's own key. Never shown again.");
+        .must("apiKey", key, "The provider's own key. It starts with `sk-`, or as the upstream of that name is configured. Never shown again.");
     Doc::of("POST /agents/{id}/provider-keys", "storeProviderKey", "Store the key of a provider")
         .says("Replaces the agent's key for that provider; the next proxied call uses it. The provider is not asked whether it is valid.")
         .takes(body)

@@ -16,7 +16,7 @@ function rememberedMode() {
 export const session = store({
   status: 'loading', user: null, account: null, session: null, csrfToken: null, mode: rememberedMode(),
   /** What /dashboard.json tells of this installation. */
-  place: { edgeUrl: '', provider: '' },
+  place: { edgeUrl: '', provider: '', providers: [] },
   /** Where to go after signing in. */
   wanted: null,
   /** Why it is not known who is signed in. */

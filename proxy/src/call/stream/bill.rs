@@ -28,7 +28,7 @@ impl StreamBill {
             .and_then(|json| usage::of_object(request.endpoint, json));
         let actual = usage.as_ref().and_then(|usage| {
             request.prices.actual_cost(&ServedCall {
-                model: &request.model,
+                model: &request.price_name(),
                 tier_asked: request.service_tier.as_deref(),
                 tier_reported: filter.service_tier(),
                 usage,

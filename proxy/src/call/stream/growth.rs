@@ -3,7 +3,6 @@
 //! the text that passes: reasoning is not seen, so it is in no step, and is charged when the provider reports it.
 
 use crate::call::chat_request::{ChatRequest, StreamRequest};
-use domain::money::Nanos;
 
 /// A hold grows when this share of it was seen: so many parts of [`PARTS`].
 const SEEN_PARTS: u64 = 3;
@@ -22,7 +21,8 @@ impl Growth {
     /// The growth of a hold that stands at the estimate; `None` for a call with a limit, which holds all of it.
     #[must_use]
     pub fn of(request: &ChatRequest, asked: &StreamRequest) -> Option<Self> {
-        let step = request.prices.held_tokens(&asked.shape(request));
+        let price_name = request.price_name();
+        let step = request.prices.held_tokens(&asked.shape(request, &price_name));
         asked.unlimited.then_some(Self { held: step, step })
     }
 
@@ -38,12 +38,6 @@ impl Growth {
         // The text may have grown by more than a step at once.
         let steps = (seen * PARTS / SEEN_PARTS).saturating_sub(self.held) / self.step + 1;
         Some(self.held.saturating_add(steps.saturating_mul(self.step)))
-    }
-
-    /// What is held for so many tokens. `None` beyond the largest amount.
-    #[must_use]
-    pub fn cost(request: &ChatRequest, asked: &StreamRequest, tokens: u64) -> Option<Nanos> {
-        request.prices.estimate_of_tokens(&asked.shape(request), tokens)
     }
 
     /// Notes that so many tokens are held.

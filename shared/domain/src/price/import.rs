@@ -44,7 +44,9 @@ pub struct Skipped {
 /// The fields of one entry, unread.
 type Fields<'a> = BTreeMap<String, &'a RawValue>;
 
-/// Reads the chat models of `provider` (such as [`OPENAI`]) from LiteLLM's price list.
+/// Reads the chat models of `provider` (such as [`OPENAI`]) from LiteLLM's price list. Models of OpenAI have their plain
+/// names; those of another provider keep or get its name before theirs, such as `azure/gpt-4o`, as upstreams by name
+/// look them up.
 ///
 /// # Errors
 /// [`PriceError`] when the text is no JSON object, or implausibly large. A single entry that cannot be used is no
@@ -63,11 +65,15 @@ pub fn import_litellm(json: &str, provider: &str) -> Result<Imported, PriceError
             .strip_prefix(provider)
             .and_then(|rest| rest.strip_prefix('/'))
             .unwrap_or(&key);
+        let name = match provider {
+            OPENAI => name.to_owned(),
+            _ => format!("{provider}/{name}"),
+        };
         let mut tiers_left_out = Vec::new();
-        let entry = read_entry(name, value, provider, &mut tiers_left_out);
+        let entry = read_entry(&name, value, provider, &mut tiers_left_out);
         let reasons = match entry {
             Ok(entry) => {
-                models.insert(name.to_owned(), entry);
+                models.insert(name, entry);
                 tiers_left_out
             }
             Err(reason) => vec![reason],
@@ -132,6 +138,7 @@ fn check_usable(name: &str, fields: &Fields<'_>, provider: &str) -> Result<(), S
     };
     match text("litellm_provider") {
         Some(other) if other != provider => return Err(format!("the provider is `{other}`")),
+        None if provider != OPENAI => return Err("there is no `litellm_provider`".to_owned()),
         _ => {}
     }
     let endpoints = fields.get("supported_endpoints").map(|value| value.get());

@@ -30,13 +30,6 @@ impl CallShape<'_> {
 }
 
 impl PriceTable {
-    /// What the call costs by the estimate's rules if its answer has so many bytes of text, all choices together. `None`
-    /// beyond [`Nanos::MAX`].
-    #[must_use]
-    pub fn estimate_of_answer(&self, call: &CallShape<'_>, text_bytes: u64) -> Option<Nanos> {
-        self.estimate_of_tokens(call, self.answer_tokens(text_bytes))
-    }
-
     /// Tokens of an answer with so many bytes of text, by the estimate's rule (decision D31).
     #[must_use]
     pub const fn answer_tokens(&self, text_bytes: u64) -> u64 {

@@ -44,34 +44,46 @@ impl SeedAgent {
         }
     }
 
-    /// Stores a provider key for `openai`, sealed under [`TEST_MASTER_KEY`]; returns its id.
+    /// Stores the key of the provider `openai`, in place of the one before; returns its id.
     pub async fn provider_key(&self, secret: &str) -> String {
+        self.provider_key_for("openai", secret).await
+    }
+
+    /// Stores the key of another provider, such as an upstream by name; returns its id.
+    pub async fn provider_key_for(&self, provider: &str, secret: &str) -> String {
         let id = mint(Kind::ProviderKey);
         let owner = SealedFor {
             account: &self.account.id,
             agent: &self.id,
-            provider: "openai",
+            provider,
             key_id: &id,
         };
         let sealed = test_sealer()
             .seal(&owner, &SecretString::from(secret))
             .expect("a sealed key");
-        self.provider_key_sealed(&id, &sealed).await;
+        self.provider_key_sealed_for(provider, &id, &sealed).await;
         id
     }
 
     /// Stores a provider key in a sealed form of the caller's, such as one that does not open.
     pub async fn provider_key_sealed(&self, key_id: &str, sealed: &str) {
+        self.provider_key_sealed_for("openai", key_id, sealed).await;
+    }
+
+    /// The same for another provider.
+    pub async fn provider_key_sealed_for(&self, provider: &str, key_id: &str, sealed: &str) {
         let now = clock::now_ms().to_string();
-        let (id_field, sealed_field) = (
-            keys::provider_key_id_field("openai"),
-            keys::provider_key_sealed_field("openai"),
+        let (id_field, sealed_field, last4_field, created_field) = (
+            keys::provider_key_id_field(provider),
+            keys::provider_key_sealed_field(provider),
+            keys::provider_key_last4_field(provider),
+            keys::provider_key_created_field(provider),
         );
         let fields = [
             (id_field.as_str(), key_id),
             (&sealed_field, sealed),
-            ("pk_last4:openai", "0000"),
-            ("pk_created:openai", &now),
+            (&last4_field, "0000"),
+            (&created_field, &now),
         ];
         let mut index = redis::cmd("SADD");
         let index = index.arg(self.account.keys.sealed_agents()).arg(&self.id);

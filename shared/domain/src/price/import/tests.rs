@@ -11,6 +11,35 @@ fn imported() -> Imported {
     import_litellm(FIXTURE, OPENAI).unwrap()
 }
 
+/// Names of other providers stand before their models', so that no price of one is another's.
+#[test]
+fn models_of_another_provider_are_named_with_it() {
+    const FILE: &str = r#"{
+        "azure/gpt-4o": {"litellm_provider": "azure", "mode": "chat", "input_cost_per_token": 3e-06, "output_cost_per_token": 1.1e-05},
+        "azure/eu/gpt-4o": {"litellm_provider": "azure", "mode": "chat", "input_cost_per_token": 4e-06, "output_cost_per_token": 1.2e-05},
+        "claude-9": {"litellm_provider": "anthropic", "mode": "chat", "input_cost_per_token": 3e-06, "output_cost_per_token": 1.5e-05},
+        "gpt-4o": {"litellm_provider": "openai", "mode": "chat", "input_cost_per_token": 2e-06, "output_cost_per_token": 1e-05},
+        "nobody": {"mode": "chat", "input_cost_per_token": 1e-06, "output_cost_per_token": 1e-06}
+    }"#;
+    let names = |provider| -> Vec<String> {
+        let overlay = import_litellm(FILE, provider).unwrap().overlay;
+        overlay.models().map(|(name, _)| name.to_owned()).collect()
+    };
+    assert_eq!(names("azure"), ["azure/eu/gpt-4o", "azure/gpt-4o"]);
+    assert_eq!(names("anthropic"), ["anthropic/claude-9"]);
+    assert_eq!(names(OPENAI), ["gpt-4o", "nobody"]);
+    let overlay = import_litellm(FILE, "azure").unwrap().overlay;
+    let table = PriceTable::merge(builtin(), &overlay).unwrap();
+    let name = |model| table.known(model).map(|price| price.name().to_owned());
+    assert_eq!(name("azure/gpt-4o-2024-08-06").as_deref(), Some("azure/gpt-4o"));
+    assert_eq!(
+        name("gpt-4o-2024-08-06").as_deref(),
+        builtin().known("gpt-4o-2024-08-06").map(|price| price.name())
+    );
+    assert_eq!(name("azure/gpt-4.1"), None, "not the price of another provider");
+    assert_eq!(table.price_of("azure/gpt-4.1").name(), "", "but the dearest");
+}
+
 fn shape(model: &str) -> CallShape<'_> {
     CallShape { model, ..NOTHING }
 }
@@ -240,7 +269,7 @@ fn long_context_reprices_only_what_it_names() {
 #[test]
 fn other_providers_can_be_chosen() {
     let imported = import_litellm(FIXTURE, "azure").unwrap();
-    assert!(imported.overlay.models().any(|(name, _)| name == "gpt-9"));
+    assert!(imported.overlay.models().any(|(name, _)| name == "azure/gpt-9"));
     assert!(imported.overlay.models().all(|(name, _)| name != "gpt-4o"));
 }
 

@@ -7,7 +7,7 @@ import { may, useSession } from '../../session.js';
 import { Time } from '../../time.js';
 import { Button } from '../../ui/button.js';
 import { Dialog } from '../../ui/dialog.js';
-import { Form, TextField } from '../../ui/form.js';
+import { Form, SelectField, TextField } from '../../ui/form.js';
 import { say } from '../../ui/live.js';
 import { Name, Section } from '../../ui/show.js';
 import { ListTable } from '../../ui/table.js';
@@ -35,13 +35,22 @@ export function ProviderKeys({ agent }) {
   <//>`;
 }
 
+/** How a key for this provider begins. */
+function start(place, name) {
+  const prefix = place.providers.find((known) => known.name === name)?.keyPrefix ?? 'sk-';
+  return prefix === '' ? 'At least 8 characters.' : `Begins with ${prefix}.`;
+}
+
 function Store({ agent, onClose, onDone }) {
   const { place } = useSession();
+  const [name, setName] = useState(place.provider);
   const submit = async (values) => onDone(await post(`/agents/${seg(agent.id)}/provider-keys`, values));
   return html`<${Dialog} title="Store provider key" onClose=${onClose}>
     <${Form} label="Store provider key" action="Store key" onSubmit=${submit} onCancel=${onClose}>
-      <${TextField} name="provider" label="Provider" value=${place.provider} required hint="Calls use the key that is stored under the name of the edge’s provider." />
-      <${TextField} name="apiKey" label="Provider’s API key" class="input masked" autocomplete="off" spellcheck=${false} required autofocus hint="Begins with sk-. A key that is stored already under this name is replaced." />
+      ${place.providers.length > 1 ? html`<${SelectField} name="provider" label="Provider" value=${name} options=${place.providers.map((known) => [known.name, known.name])}
+        required onChange=${(event) => setName(event.currentTarget.value)} hint="Each call uses the key that is stored under the name of the provider that serves its model." />`
+      : html`<${TextField} name="provider" label="Provider" value=${place.provider} required hint="Calls use the key that is stored under the name of the edge’s provider." />`}
+      <${TextField} name="apiKey" label="Provider’s API key" class="input masked" autocomplete="off" spellcheck=${false} required autofocus hint=${`${start(place, name)} A key that is stored already under this name is replaced.`} />
     <//>
   <//>`;
 }

@@ -1,0 +1,96 @@
+//! Answers of each upstream. Labels are the names of the configuration, so they are bounded by it.
+
+use prometheus::{Histogram, IntCounter, Result};
+use std::time::Duration;
+use telemetry::registrar::Registrar;
+
+/// Bucket bounds of the provider's answers, in seconds, up to the default deadline of 100 seconds.
+pub const ANSWER_TIME: [f64; 10] = [0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 100.0];
+
+/// The provider's answer to an approved call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UpstreamResult {
+    /// 2xx
+    Success,
+    /// 3xx
+    Redirect,
+    /// 4xx
+    ClientError,
+    /// 5xx, or a status beyond the classes.
+    ServerError,
+    /// No whole answer within `upstream.timeout_ms`.
+    Timeout,
+    /// The provider was not reached, or the connection broke.
+    Unreachable,
+}
+
+impl UpstreamResult {
+    /// Values of the label.
+    pub const ALL: [&'static str; 6] = ["2xx", "3xx", "4xx", "5xx", "timeout", "unreachable"];
+}
+
+/// Counters and times, by the index of the upstream.
+#[derive(Debug)]
+pub struct UpstreamMetrics(Vec<OfUpstream>);
+
+#[derive(Debug)]
+struct OfUpstream {
+    answers: [IntCounter; UpstreamResult::ALL.len()],
+    time: Histogram,
+}
+
+impl UpstreamMetrics {
+    /// Registers them for upstreams of these providers, in the order of their indexes.
+    ///
+    /// # Errors
+    /// A metric of that name exists.
+    pub fn new<'a>(metrics: &Registrar, providers: impl Iterator<Item = &'a str>) -> Result<Self> {
+        let answers = metrics.counter_family(
+            "upstream_answers_total",
+            "Approved calls, by upstream (its name, or upstream.provider for the default one) and by what it answered.",
+            &["upstream", "result"],
+        )?;
+        let time = metrics.histogram_family(
+            "upstream_answer_seconds",
+            "Time from a provider's request to its whole answer, by upstream.",
+            &ANSWER_TIME,
+            &["upstream"],
+        )?;
+        let each = providers.map(|provider| OfUpstream {
+            answers: UpstreamResult::ALL.map(|result| answers.with_label_values(&[provider, result])),
+            time: time.with_label_values(&[provider]),
+        });
+        Ok(Self(each.collect()))
+    }
+
+    /// Records an approved call to the upstream of this index.
+    pub fn answered(&self, upstream: usize, result: UpstreamResult, took: Duration) {
+        if let Some(of_upstream) = self.0.get(upstream) {
+            of_upstream.answers[result as usize].inc();
+            of_upstream.time.observe(took.as_secs_f64());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_upstream_has_its_own_series_from_the_start() {
+        let registrar = Registrar::new("x");
+        let metrics = UpstreamMetrics::new(&registrar, ["openai", "azure"].into_iter()).unwrap();
+        metrics.answered(1, UpstreamResult::Timeout, Duration::from_secs(3));
+        metrics.answered(2, UpstreamResult::Success, Duration::ZERO);
+        let text = registrar.text().unwrap();
+        for line in [
+            r#"x_upstream_answers_total{result="timeout",upstream="azure"} 1"#,
+            r#"x_upstream_answers_total{result="timeout",upstream="openai"} 0"#,
+            r#"x_upstream_answers_total{result="2xx",upstream="azure"} 0"#,
+            r#"x_upstream_answer_seconds_bucket{upstream="azure",le="5"} 1"#,
+            r#"x_upstream_answer_seconds_count{upstream="openai"} 0"#,
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Bound on connections to providers: all upstreams together, and each of several upstreams apart, so that a slow one
+//! leaves some to the others.
+
+use std::sync::Arc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// One of several upstreams has at most three quarters of all connections.
+const PART: (usize, usize) = (3, 4);
+
+/// Connections that an upstream may still open.
+#[derive(Debug, Clone)]
+pub struct ConnectionBudget {
+    /// Of all upstreams together.
+    all: Arc<Semaphore>,
+    /// Of this one.
+    own: Arc<Semaphore>,
+}
+
+/// Counts one connection until it is dropped.
+#[derive(Debug)]
+pub struct ConnectionPermit {
+    _own: OwnedSemaphorePermit,
+    _all: OwnedSemaphorePermit,
+}
+
+impl ConnectionBudget {
+    /// Divides `max` connections among `upstreams`. A single one has all of them.
+    pub fn divide(max: usize, upstreams: usize) -> impl Iterator<Item = Self> {
+        let max = max.min(Semaphore::MAX_PERMITS);
+        let own = match upstreams {
+            0 | 1 => max,
+            _ => (max / PART.1 * PART.0).max(1),
+        };
+        let all = Arc::new(Semaphore::new(max));
+        (0..upstreams).map(move |_| Self {
+            all: Arc::clone(&all),
+            own: Arc::new(Semaphore::new(own)),
+        })
+    }
+
+    /// Takes one connection, if there is one.
+    #[must_use]
+    pub fn try_take(&self) -> Option<ConnectionPermit> {
+        let take = |from: &Arc<Semaphore>| Arc::clone(from).try_acquire_owned().ok();
+        Some(ConnectionPermit {
+            _own: take(&self.own)?,
+            _all: take(&self.all)?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Takes all that there is.
+    fn drain(budget: &ConnectionBudget) -> Vec<ConnectionPermit> {
+        std::iter::from_fn(|| budget.try_take()).collect()
+    }
+
+    #[test]
+    fn a_single_upstream_has_all_connections() {
+        let budgets: Vec<_> = ConnectionBudget::divide(8, 1).collect();
+        assert_eq!((budgets.len(), drain(&budgets[0]).len()), (1, 8));
+    }
+
+    #[test]
+    fn one_of_several_leaves_a_quarter_and_all_together_are_bounded() {
+        let budgets: Vec<_> = ConnectionBudget::divide(8, 3).collect();
+        let slow = drain(&budgets[0]);
+        let rest = drain(&budgets[1]);
+        assert_eq!((slow.len(), rest.len(), drain(&budgets[2]).len()), (6, 2, 0));
+        drop(slow);
+        assert_eq!(drain(&budgets[2]).len(), 6, "they are returned");
+        assert_eq!(drain(&budgets[1]).len(), 4, "with its two");
+        let least: Vec<_> = ConnectionBudget::divide(1, 2).collect();
+        let only = least[0].try_take();
+        assert!(only.is_some() && least[1].try_take().is_none());
+    }
+}

@@ -1,0 +1,160 @@
+//! What the name of an upstream decides: whose key it is sent, how, on which paths, and under which names its models
+//! are priced.
+
+use domain::measured::Endpoint;
+use settings::UpstreamSettings;
+use settings::upstreams::{Auth, NamedUpstream, PathTemplate};
+use std::borrow::Cow;
+
+/// Paths of the endpoints, those of the base URL included.
+#[derive(Debug)]
+pub struct Paths {
+    /// Chat completions.
+    pub chat: PathTemplate,
+    /// Responses.
+    pub responses: PathTemplate,
+    /// Embeddings.
+    pub embeddings: PathTemplate,
+}
+
+/// An upstream apart from its connections.
+#[derive(Debug)]
+pub struct Identity {
+    /// Name of a section `[upstreams.<name>]`; `None` for `[upstream]`.
+    pub name: Option<String>,
+    /// Provider whose key of the agent is sent; also the label of metrics.
+    pub provider: String,
+    /// Its place among the upstreams, 0 for `[upstream]`.
+    pub index: usize,
+    /// How the key is sent.
+    pub auth: Auth,
+    /// Paths of the endpoints.
+    pub paths: Paths,
+    /// Precedes the name of a model in the price table.
+    pub price_prefix: String,
+}
+
+impl Identity {
+    /// The identity of `[upstream]`.
+    #[must_use]
+    pub fn default_upstream(settings: &UpstreamSettings) -> Self {
+        let path = |path: &str| PathTemplate::fixed(path.to_owned()).under(base_path(&settings.base_url));
+        Self {
+            name: None,
+            provider: settings.provider.clone(),
+            index: 0,
+            auth: Auth::Bearer,
+            paths: Paths {
+                chat: path("/chat/completions"),
+                responses: path("/responses"),
+                embeddings: path("/embeddings"),
+            },
+            price_prefix: String::new(),
+        }
+    }
+
+    /// The identity of `[upstreams.<name>]`.
+    #[must_use]
+    pub fn named(settings: &NamedUpstream, index: usize) -> Self {
+        let path = |path: &PathTemplate| path.under(base_path(&settings.base_url));
+        Self {
+            name: Some(settings.name.clone()),
+            provider: settings.name.clone(),
+            index,
+            auth: settings.auth,
+            paths: Paths {
+                chat: path(&settings.chat_path),
+                responses: path(&settings.responses_path),
+                embeddings: path(&settings.embeddings_path),
+            },
+            price_prefix: settings.price_prefix.clone(),
+        }
+    }
+
+    /// Returns the path of a call.
+    #[must_use]
+    pub fn path<'a>(&'a self, endpoint: Endpoint, model: &str) -> Cow<'a, str> {
+        let path = match endpoint {
+            Endpoint::Chat => &self.paths.chat,
+            Endpoint::Responses => &self.paths.responses,
+            Endpoint::Embeddings => &self.paths.embeddings,
+        };
+        path.of(model)
+    }
+
+    /// Section of the settings, for errors.
+    #[must_use]
+    pub fn section(&self) -> Cow<'static, str> {
+        match &self.name {
+            None => "upstream".into(),
+            Some(name) => format!("upstreams.{name}").into(),
+        }
+    }
+
+    /// Returns the name under which the price table has `model`.
+    #[must_use]
+    pub fn price_name<'a>(&self, model: &'a str) -> Cow<'a, str> {
+        match self.price_prefix.as_str() {
+            "" => model.into(),
+            prefix => [prefix, model].concat().into(),
+        }
+    }
+}
+
+/// The path of a base URL; empty if it has none. A URL that cannot be parsed is refused elsewhere.
+fn base_path(base_url: &str) -> &str {
+    let rest = base_url.split_once("://").map_or("", |(_, rest)| rest);
+    rest.find('/').map_or("", |at| &rest[at..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::Uri;
+
+    #[test]
+    fn each_upstream_has_its_paths_and_prices() {
+        let text = "[upstream]\nbase_url = \"https://a/v1/\"\n[upstreams.azure]\nbase_url = \"https://b/x\"\n\
+            models = [\"*\"]\nchat_path = \"/{model}/c\"\nquery = \"q=1\"\n";
+        let settings = settings::load_from(Some(text), std::iter::empty()).unwrap();
+        let default = Identity::default_upstream(&settings.upstream);
+        let Paths {
+            chat,
+            responses,
+            embeddings,
+        } = &default.paths;
+        let paths = [chat, responses, embeddings].map(|path| path.of("m"));
+        assert_eq!(paths, ["/v1/chat/completions", "/v1/responses", "/v1/embeddings"]);
+        assert_eq!(
+            (default.section(), default.price_name("m")),
+            ("upstream".into(), "m".into())
+        );
+        let azure = Identity::named(&settings.upstreams.all()[0], 1);
+        let Paths {
+            chat,
+            responses,
+            embeddings,
+        } = &azure.paths;
+        let paths = [chat, responses, embeddings].map(|path| path.of("m"));
+        assert_eq!(paths, ["/x/m/c?q=1", "/x/responses?q=1", "/x/embeddings?q=1"]);
+        assert_eq!(
+            (azure.section(), azure.price_name("m")),
+            ("upstreams.azure".into(), "azure/m".into())
+        );
+    }
+
+    #[test]
+    fn paths_are_below_that_of_the_base_url() {
+        for (base_url, path) in [
+            ("https://api.example.com/v1/", "/v1/"),
+            ("http://127.0.0.1:8090", ""),
+            ("http://[::1]:80/a/b", "/a/b"),
+        ] {
+            assert_eq!(base_path(base_url), path);
+            assert_eq!(
+                base_url.parse::<Uri>().unwrap().path().trim_end_matches('/'),
+                path.trim_end_matches('/')
+            );
+        }
+    }
+}

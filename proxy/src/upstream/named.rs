@@ -1,0 +1,136 @@
+//! All upstreams of the edge: `[upstream]`, and those by name. A request's model chooses one.
+
+use super::connection_budget::ConnectionBudget;
+use super::exchange::{ClientSettings, Upstream};
+use super::identity::Identity;
+use settings::Settings;
+use settings::upstreams::NamedUpstreams;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Share of one account in all connections: half, so that its slow calls leave some to others.
+const ACCOUNT_PART: usize = 2;
+
+/// The upstreams, each with connections, deadline and trust of its own.
+pub struct Upstreams {
+    default: Arc<Upstream>,
+    /// In the order of `patterns`.
+    named: Vec<Arc<Upstream>>,
+    patterns: NamedUpstreams,
+    account_calls_max: usize,
+}
+
+impl fmt::Debug for Upstream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let identity = self.identity();
+        f.debug_struct("Upstream")
+            .field("identity", identity)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Upstreams {
+    /// Creates the clients, with at most `connections_max` connections in all.
+    ///
+    /// # Errors
+    /// One line that names the setting.
+    pub fn new(settings: &Settings, connections_max: usize) -> Result<Self, String> {
+        let (default, named) = (&settings.upstream, settings.upstreams.all());
+        let mut budgets = ConnectionBudget::divide(connections_max, named.len() + 1);
+        let mut client = |identity: Identity, of: ClientSettings<'_>| match budgets.next() {
+            Some(budget) => Upstream::new(identity, &of, budget).map(Arc::new),
+            None => Err(format!("`{}` has no connections", identity.section())),
+        };
+        let default_client = client(
+            Identity::default_upstream(default),
+            ClientSettings {
+                base_url: &default.base_url,
+                ca_file: &default.ca_file,
+                timeout: Duration::from_millis(default.timeout_ms),
+                forward_headers: &default.forward_headers,
+                max_response_bytes: default.max_response_bytes,
+            },
+        )?;
+        let clients = named.iter().enumerate().map(|(at, upstream)| {
+            let of = ClientSettings {
+                base_url: &upstream.base_url,
+                ca_file: &upstream.ca_file,
+                timeout: Duration::from_millis(upstream.timeout_ms),
+                forward_headers: &upstream.forward_headers,
+                max_response_bytes: default.max_response_bytes,
+            };
+            client(Identity::named(upstream, at + 1), of)
+        });
+        Ok(Self {
+            named: clients.collect::<Result<_, _>>()?,
+            default: default_client,
+            patterns: settings.upstreams.clone(),
+            account_calls_max: (connections_max / ACCOUNT_PART).max(1),
+        })
+    }
+
+    /// Returns the first upstream whose patterns match, else `[upstream]`.
+    #[must_use]
+    pub fn choose(&self, model: &str) -> &Arc<Upstream> {
+        let at = self.patterns.position(model);
+        at.and_then(|at| self.named.get(at)).unwrap_or(&self.default)
+    }
+
+    /// `[upstream]`
+    #[must_use]
+    pub const fn default_upstream(&self) -> &Arc<Upstream> {
+        &self.default
+    }
+
+    /// All of them, by their index.
+    pub fn all(&self) -> impl Iterator<Item = &Arc<Upstream>> {
+        std::iter::once(&self.default).chain(&self.named)
+    }
+
+    /// Most concurrent calls of one account, to all upstreams together. The bounds of callers' connections do not bound
+    /// them: an HTTP/2 connection carries a hundred calls, and a call goes on when its caller disconnects.
+    #[must_use]
+    pub const fn account_calls_max(&self) -> usize {
+        self.account_calls_max
+    }
+
+    /// Exchanges so far with all upstreams, on a new connection and on a reused one.
+    #[must_use]
+    pub fn connected(&self) -> [u64; 2] {
+        self.all().fold([0, 0], |[new, reused], upstream| {
+            let [more_new, more_reused] = upstream.connected();
+            [new + more_new, reused + more_reused]
+        })
+    }
+
+    /// Keeps addresses and idle connections fresh, in tasks of the current runtime.
+    pub fn start_background_tasks(&self) {
+        for upstream in self.all() {
+            tokio::spawn(Arc::clone(upstream).follow_address());
+            tokio::spawn(Arc::clone(upstream).keep_idle_fresh());
+        }
+    }
+
+    /// Returns the models that callers can ask for and that have a price, each with its provider: of the names in the
+    /// price table those without the prefix of an upstream that serves them.
+    pub fn priced<'a>(&'a self, names: impl Iterator<Item = &'a str>) -> Vec<(&'a str, &'a str)> {
+        let mut models: Vec<_> = names.filter_map(|name| self.priced_model(name)).collect();
+        models.sort_unstable();
+        models.dedup_by_key(|(model, _)| *model);
+        models
+    }
+
+    /// A name with the prefix of an upstream is the price of that upstream's model, never a model of another one.
+    fn priced_model<'a>(&'a self, name: &'a str) -> Option<(&'a str, &'a str)> {
+        let prefixes = self.all().map(|upstream| &*upstream.identity().price_prefix);
+        let stripped = prefixes.filter(|prefix| !prefix.is_empty());
+        let mut stripped = stripped.filter_map(|prefix| name.strip_prefix(prefix)).peekable();
+        let is_priced_so = |model: &str| self.choose(model).identity().price_name(model) == name;
+        let model = match stripped.peek() {
+            Some(_) => stripped.find(|model| is_priced_so(model))?,
+            None => Some(name).filter(|name| is_priced_so(name))?,
+        };
+        Some((model, &self.choose(model).identity().provider))
+    }
+}

@@ -1,0 +1,238 @@
+//! Removal of the very key that was sent from a provider's error, whatever it starts with: a key of another prefix than
+//! `sk-` is not found by its form.
+
+use super::exchange::Answer;
+use super::redact::{self, Redacted, key_length};
+use http::HeaderValue;
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
+use std::collections::HashSet;
+
+/// Shortest part of the key that is removed, in bytes. A shorter key is removed as a whole.
+const FRAGMENT: usize = 12;
+/// Shortest key that is searched for: a shorter one is found in ordinary words.
+const KEY_MIN: usize = 8;
+const INSTEAD: &[u8] = b"[redacted]";
+/// Bits of the filter, one for each pair of bytes.
+const PAIRS: usize = 1 << 16;
+
+/// Redacts the key in the answer if that is an error. A body that cannot be decoded stays: it is replaced as a whole
+/// when the reply is built.
+pub fn redact(answer: &mut Answer, key: &str) {
+    if answer.status.is_success() {
+        return;
+    }
+    let Some(fragments) = Fragments::new(key) else {
+        return;
+    };
+    let clean = |text: &[u8]| fragments.without(text);
+    redact::headers_with(&mut answer.headers, &clean);
+    let encoding = answer.headers.get(CONTENT_ENCODING).map(HeaderValue::as_bytes);
+    if let Redacted::Changed(body) = redact::body_with(&answer.body, encoding, &clean) {
+        answer.body = body;
+        answer.headers.remove(CONTENT_ENCODING);
+        answer.headers.remove(CONTENT_LENGTH);
+    }
+}
+
+/// Redacts a text that is not compressed, by the form of keys and for this very one; `None` if it has no fragment.
+#[must_use]
+pub fn text(text: &[u8], key: &str) -> Option<Vec<u8>> {
+    match Fragments::new(key) {
+        Some(fragments) => fragments.without(text),
+        None => redact::without_fragments(text),
+    }
+}
+
+/// All parts of the key of one length, and of its form in JSON.
+struct Fragments {
+    length: usize,
+    parts: HashSet<Vec<u8>>,
+    /// Whether a part starts with this pair of bytes.
+    starts: Vec<u64>,
+}
+
+impl Fragments {
+    /// `None` for a key that is too short.
+    fn new(key: &str) -> Option<Self> {
+        let length = key.len().min(FRAGMENT);
+        if length < KEY_MIN {
+            return None;
+        }
+        let in_json = key.replace('/', r"\/");
+        let windows = [key, &in_json].map(|form| form.as_bytes().windows(length));
+        let parts: HashSet<Vec<u8>> = windows.into_iter().flatten().map(<[u8]>::to_vec).collect();
+        let mut starts = vec![0; PAIRS / 64];
+        for part in &parts {
+            let pair = pair(part);
+            starts[pair / 64] |= 1 << (pair % 64);
+        }
+        Some(Self {
+            length,
+            parts,
+            starts,
+        })
+    }
+
+    fn is_part(&self, window: &[u8]) -> bool {
+        let pair = pair(window);
+        self.starts[pair / 64] >> (pair % 64) & 1 == 1 && self.parts.contains(window)
+    }
+
+    /// Replaces every run of fragments and the key characters behind it, such as the rest of a masked key; `None` if
+    /// there is none. What the rule of `sk-` removes is removed first. One pass over the text.
+    fn without(&self, text: &[u8]) -> Option<Vec<u8>> {
+        let by_form = redact::without_fragments(text);
+        let plain = redact::unescaped(by_form.as_deref().unwrap_or(text));
+        let text = plain.as_ref();
+        let mut clean = Vec::new();
+        let (mut copied, mut at) = (0, 0);
+        while let Some(window) = text.get(at..at + self.length) {
+            if !self.is_part(window) {
+                at += 1;
+                continue;
+            }
+            clean.extend_from_slice(&text[copied..at]);
+            clean.extend_from_slice(INSTEAD);
+            at = self.end_of_run(text, at);
+            copied = at;
+        }
+        match copied {
+            0 => by_form,
+            _ => {
+                clean.extend_from_slice(&text[copied..]);
+                Some(clean)
+            }
+        }
+    }
+
+    /// The end of the fragments that start at `at` and overlap, and of the key characters behind them.
+    fn end_of_run(&self, text: &[u8], at: usize) -> usize {
+        let mut last = at;
+        let mut next = at + 1;
+        while next <= last + self.length {
+            match text.get(next..next + self.length) {
+                Some(window) if self.is_part(window) => last = next,
+                Some(_) => {}
+                None => break,
+            }
+            next += 1;
+        }
+        let end = last + self.length;
+        end + key_length(&text[end..])
+    }
+}
+
+/// The first two bytes as a number; every window has eight or more.
+fn pair(window: &[u8]) -> usize {
+    window
+        .first_chunk()
+        .map_or(0, |pair| usize::from(u16::from_be_bytes(*pair)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+    use http::{HeaderMap, StatusCode};
+    use std::io::Write as _;
+
+    const KEY: &str = "gsk_Zk3vB8qLr1Tn6XwY0pAe";
+
+    fn without(key: &str, text: &str) -> String {
+        let clean = Fragments::new(key).and_then(|fragments| fragments.without(text.as_bytes()));
+        clean.map_or_else(|| text.to_owned(), |clean| String::from_utf8(clean).unwrap())
+    }
+
+    #[test]
+    fn the_key_and_its_long_parts_are_removed() {
+        for (text, clean) in [
+            ("no key here", "no key here"),
+            (
+                "Invalid key gsk_Zk3vB8qLr1Tn6XwY0pAe, see",
+                "Invalid key [redacted], see",
+            ),
+            (r#"{"m":"gsk_Zk3vB8qLr1Tn6XwY0pAe"}"#, r#"{"m":"[redacted]"}"#),
+            // Masked, cut at either end, twice, and behind an escape.
+            ("gsk_Zk3vB8qL****0pAe.", "[redacted]"),
+            ("…gsk_Zk3vB8qL…0pAe”", "…[redacted]”"),
+            ("xB8qLr1Tn6XwY0pAe", "x[redacted]"),
+            ("(r1Tn6XwY0pAe) gsk_Zk3vB8qL", "([redacted]) [redacted]"),
+            (
+                r#"{"m":"gsk\u005fZk3vB8qLr1Tn6XwY0pAe"}"#,
+                r#"{"m":"[redacted]"}"#,
+            ),
+            // Parts below the length stay, and so do the words of other keys.
+            ("gsk_Zk3vB8q", "gsk_Zk3vB8q"),
+            ("gsk_another_key", "gsk_another_key"),
+            // The rule of `sk-` holds beside it.
+            (
+                "sk-other and gsk_Zk3vB8qLr1Tn6XwY0pAe",
+                "[redacted] and [redacted]",
+            ),
+            ("sk-other only", "[redacted] only"),
+        ] {
+            assert_eq!(without(KEY, text), clean, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_short_key_is_removed_as_a_whole_and_a_shorter_one_not_at_all() {
+        assert_eq!(
+            without("12345678", "a 12345678, b 1234567"),
+            "a [redacted], b 1234567"
+        );
+        assert_eq!(without("1234567", "1234567"), "1234567");
+        assert_eq!(without("123456789012", "x 123456789012"), "x [redacted]");
+    }
+
+    #[test]
+    fn a_slash_may_be_escaped() {
+        let key = "AbCd/EfGh+IjKl/MnOp==";
+        assert_eq!(without(key, r#""AbCd\/EfGh+IjKl\/MnOp==""#), r#""[redacted]""#);
+        assert_eq!(without(key, "AbCd/EfGh+IjKl/MnOp==;"), "[redacted];");
+    }
+
+    fn answer(status: u16, headers: &[(&'static str, &'static str)], body: Vec<u8>) -> Answer {
+        let headers = headers.iter().map(|(name, value)| {
+            (
+                http::HeaderName::from_static(name),
+                HeaderValue::from_static(value),
+            )
+        });
+        Answer {
+            status: StatusCode::from_u16(status).unwrap(),
+            headers: headers.collect::<HeaderMap>(),
+            body: Bytes::from(body),
+        }
+    }
+
+    #[test]
+    fn headers_and_compressed_bodies_of_errors_are_searched() {
+        let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+        gzip.write_all(KEY.as_bytes()).unwrap();
+        let packed = gzip.finish().unwrap();
+        let headers = [
+            ("x-debug", KEY),
+            ("content-encoding", "gzip"),
+            ("content-length", "44"),
+        ];
+        let mut error = answer(401, &headers, packed.clone());
+        redact(&mut error, KEY);
+        assert_eq!(error.body, "[redacted]");
+        assert_eq!(error.headers["x-debug"], "[redacted]");
+        assert_eq!(
+            error.headers.len(),
+            1,
+            "neither length nor encoding is true any more"
+        );
+
+        let mut unreadable = answer(401, &[("content-encoding", "br")], KEY.into());
+        redact(&mut unreadable, KEY);
+        assert_eq!(unreadable.headers.len(), 1, "the reply replaces it");
+        let mut success = answer(200, &headers, packed.clone());
+        redact(&mut success, KEY);
+        assert_eq!((success.body, success.headers.len()), (Bytes::from(packed), 3));
+    }
+}

@@ -1,0 +1,155 @@
+//! `[upstreams.<name>]`: further providers by name, and which of them serves a model.
+
+mod path_template;
+mod pattern;
+mod read;
+#[cfg(test)]
+mod tests;
+
+pub use path_template::PathTemplate;
+pub use pattern::ModelPattern;
+pub(crate) use read::{EnvSetting, read};
+
+use std::path::PathBuf;
+
+/// Most named upstreams. With `[upstream]` they are as many as the providers that an agent can have keys for.
+pub const UPSTREAMS_MAX: usize = 31;
+/// Longest name, in characters.
+pub const NAME_MAX: usize = 40;
+/// Most patterns of models of one upstream.
+pub const PATTERNS_MAX: usize = 64;
+/// The provider whose keys start with [`OPENAI_KEY_PREFIX`] in every configuration (specification "Provider keys").
+const OPENAI: &str = "openai";
+/// Prefix of the keys of OpenAI, and of every provider that is not a named upstream.
+const OPENAI_KEY_PREFIX: &str = "sk-";
+
+/// How a request carries the provider key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Auth {
+    /// `Authorization: Bearer <key>`
+    Bearer,
+    /// `api-key: <key>`, as Azure reads it.
+    ApiKey,
+}
+
+/// `[upstreams.<name>]`
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "each key is described in config/tollgate.toml")]
+pub struct NamedUpstream {
+    /// 1 to [`NAME_MAX`] characters of `a-z 0-9 _ -`; also the provider name of the keys that are sent to it.
+    pub name: String,
+    pub base_url: String,
+    pub auth: Auth,
+    /// Its query is that of `query`, as for the next two.
+    pub chat_path: PathTemplate,
+    pub responses_path: PathTemplate,
+    pub embeddings_path: PathTemplate,
+    pub models: Vec<ModelPattern>,
+    pub timeout_ms: u64,
+    pub ca_file: PathBuf,
+    pub key_prefix: String,
+    pub price_prefix: String,
+    pub forward_headers: Vec<String>,
+}
+
+impl NamedUpstream {
+    /// Whether calls for `model` can be sent to it: a pattern matches, and the model stays within its segment of the
+    /// path.
+    #[must_use]
+    pub fn serves(&self, model: &str) -> bool {
+        let has_segment = [&self.chat_path, &self.responses_path, &self.embeddings_path]
+            .iter()
+            .any(|path| path.names_model());
+        self.models.iter().any(|pattern| pattern.matches(model))
+            && (!has_segment || path_template::is_one_segment(model))
+    }
+}
+
+/// The named upstreams, in the order in which they are tried: that of the file, then those that only the environment
+/// names, by name.
+#[derive(Debug, Clone, Default)]
+pub struct NamedUpstreams(Vec<NamedUpstream>);
+
+impl NamedUpstreams {
+    /// Returns the position of the first upstream that serves `model`; `None` for `[upstream]`.
+    #[must_use]
+    pub fn position(&self, model: &str) -> Option<usize> {
+        self.0.iter().position(|upstream| upstream.serves(model))
+    }
+
+    /// The upstreams, in order.
+    #[must_use]
+    pub fn all(&self) -> &[NamedUpstream] {
+        &self.0
+    }
+
+    fn named(&self, name: &str) -> Option<&NamedUpstream> {
+        self.0.iter().find(|upstream| upstream.name == name)
+    }
+}
+
+/// The upstream of a call, as far as names go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Served<'a> {
+    /// Name of the upstream; `None` for `[upstream]`.
+    pub upstream: Option<&'a str>,
+    /// Provider whose key of the agent is sent.
+    pub provider: &'a str,
+    /// Precedes the model's name in the price table.
+    pub price_prefix: &'a str,
+}
+
+/// The names of all providers, for what needs no connection: provider keys, prices, predictions.
+#[derive(Debug, Clone)]
+pub struct Providers {
+    /// `upstream.provider`
+    default: String,
+    named: NamedUpstreams,
+}
+
+impl Providers {
+    /// Creates the names from `upstream.provider` and `[upstreams]`.
+    #[must_use]
+    pub const fn new(default: String, named: NamedUpstreams) -> Self {
+        Self { default, named }
+    }
+
+    /// `upstream.provider`
+    #[must_use]
+    pub fn default_name(&self) -> &str {
+        &self.default
+    }
+
+    /// Returns the upstream that serves `model`.
+    #[must_use]
+    pub fn serving(&self, model: &str) -> Served<'_> {
+        match self.named.position(model).and_then(|at| self.named.all().get(at)) {
+            Some(upstream) => Served {
+                upstream: Some(&upstream.name),
+                provider: &upstream.name,
+                price_prefix: &upstream.price_prefix,
+            },
+            None => Served {
+                upstream: None,
+                provider: &self.default,
+                price_prefix: "",
+            },
+        }
+    }
+
+    /// Returns what a key for `provider` must start with; empty for a named upstream without `key_prefix`.
+    #[must_use]
+    pub fn key_prefix(&self, provider: &str) -> &str {
+        match self.named.named(provider) {
+            Some(upstream) if !upstream.key_prefix.is_empty() => &upstream.key_prefix,
+            Some(_) if provider != OPENAI => "",
+            _ => OPENAI_KEY_PREFIX,
+        }
+    }
+
+    /// The names under which agents' keys are used: `upstream.provider`, then the named upstreams in their order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        let named = self.named.all().iter().map(|upstream| &*upstream.name);
+        std::iter::once(&*self.default).chain(named)
+    }
+}

@@ -1,0 +1,260 @@
+//! Reads `[upstreams]` from the file and the environment.
+
+use super::path_template::{PATH_BYTES_MAX, PathTemplate, is_query};
+use super::pattern::{ModelPattern, PATTERN_BYTES_MAX};
+use super::{
+    Auth, NAME_MAX, NamedUpstream, NamedUpstreams, OPENAI, OPENAI_KEY_PREFIX, PATTERNS_MAX, UPSTREAMS_MAX,
+};
+use crate::BadSettings;
+use std::path::PathBuf;
+use toml::{Table, Value};
+
+/// Longest `key_prefix` and `price_prefix`, in characters.
+pub(super) const PREFIX_MAX: usize = 64;
+/// Keys that an upstream inherits from `[upstream]` unless it has its own.
+const INHERITED: [&str; 2] = ["timeout_ms", "forward_headers"];
+
+/// The setting of one variable, `TOLLGATE_UPSTREAMS__<NAME>__<KEY>`.
+pub(crate) struct EnvSetting {
+    /// Name of the variable.
+    pub(crate) variable: String,
+    /// Name and key, in lower case: `azure__base_url`.
+    pub(crate) path: String,
+    /// Its value.
+    pub(crate) value: String,
+}
+
+/// Reads the upstreams of the file and of the environment. `upstream` is the section `[upstream]`, complete.
+///
+/// # Errors
+/// [`BadSettings`]: one line that names the key.
+pub(crate) fn read(
+    file: Option<Value>,
+    mut env: Vec<EnvSetting>,
+    upstream: &Table,
+) -> Result<NamedUpstreams, BadSettings> {
+    let mut all: Vec<(String, Table)> = Vec::new();
+    for (name, keys) in table("upstreams", file.unwrap_or_else(|| Value::Table(Table::new())))? {
+        let mut settings = defaults(&name, upstream)?;
+        for (key, value) in table(&format!("upstreams.{name}"), keys)? {
+            let slot = slot(&mut settings, &name, &key)?;
+            if !slot.same_type(&value) {
+                let (wanted, found) = (slot.type_str(), value.type_str());
+                return Err(BadSettings(format!(
+                    "`upstreams.{name}.{key}` must be a {wanted}, not a {found}"
+                )));
+            }
+            *slot = value;
+        }
+        all.push((name, settings));
+    }
+    env.sort_unstable_by(|one, other| one.path.cmp(&other.path));
+    for setting in env {
+        set(&mut all, &setting, upstream)?;
+    }
+    if all.len() > UPSTREAMS_MAX {
+        return Err(BadSettings(format!(
+            "`upstreams` must be at most {UPSTREAMS_MAX}"
+        )));
+    }
+    let provider = upstream
+        .get("provider")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    let read = all.iter().map(|(name, settings)| {
+        if name.eq_ignore_ascii_case(provider) {
+            return Err(BadSettings(format!(
+                "`upstreams.{name}` has the name of `upstream.provider`: the same key would be sent to both"
+            )));
+        }
+        Reader { name, settings }.upstream()
+    });
+    read.collect::<Result<_, _>>().map(NamedUpstreams)
+}
+
+fn table(named: &str, value: Value) -> Result<Table, BadSettings> {
+    match value {
+        Value::Table(table) => Ok(table),
+        _ => Err(BadSettings(format!("`{named}` must be a section"))),
+    }
+}
+
+/// The defaults of an upstream, which hold every key.
+fn defaults(name: &str, upstream: &Table) -> Result<Table, BadSettings> {
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-".contains(&byte);
+    if !(1..=NAME_MAX).contains(&name.len()) || !name.bytes().all(plain) {
+        return Err(BadSettings(format!(
+            "`upstreams.{name}`: a name has 1 to {NAME_MAX} characters of a-z 0-9 _ -"
+        )));
+    }
+    let texts = [
+        ("base_url", String::new()),
+        ("auth", "bearer".to_owned()),
+        ("chat_path", "/chat/completions".to_owned()),
+        ("responses_path", "/responses".to_owned()),
+        ("embeddings_path", "/embeddings".to_owned()),
+        ("query", String::new()),
+        ("ca_file", String::new()),
+        ("key_prefix", String::new()),
+        ("price_prefix", format!("{name}/")),
+    ];
+    let mut settings: Table = texts
+        .into_iter()
+        .map(|(key, text)| (key.to_owned(), Value::String(text)))
+        .collect();
+    settings.insert("models".to_owned(), Value::Array(Vec::new()));
+    for key in INHERITED {
+        if let Some(value) = upstream.get(key) {
+            settings.insert(key.to_owned(), value.clone());
+        }
+    }
+    Ok(settings)
+}
+
+fn slot<'a>(settings: &'a mut Table, name: &str, key: &str) -> Result<&'a mut Value, BadSettings> {
+    let slot = settings.get_mut(key);
+    slot.ok_or_else(|| BadSettings(format!("unknown key `upstreams.{name}.{key}`")))
+}
+
+/// Overrides one key from the environment. The name ends at the last `__`, since no key has one.
+fn set(all: &mut Vec<(String, Table)>, setting: &EnvSetting, upstream: &Table) -> Result<(), BadSettings> {
+    let EnvSetting {
+        variable,
+        path,
+        value,
+    } = setting;
+    let bad = |what: &str| BadSettings(format!("{variable} must be {what}"));
+    let (name, key) = path
+        .rsplit_once("__")
+        .ok_or_else(|| bad("TOLLGATE_UPSTREAMS__<NAME>__<KEY>"))?;
+    let known = all.iter().position(|(known, _)| known == name);
+    let at = known.unwrap_or(all.len());
+    if known.is_none() {
+        all.push((name.to_owned(), defaults(name, upstream)?));
+    }
+    let slot = slot(&mut all[at].1, name, key)
+        .map_err(|error| BadSettings(format!("{error} in the environment ({variable})")))?;
+    *slot = match slot {
+        Value::Integer(_) => Value::Integer(value.parse().map_err(|_| bad("an integer"))?),
+        Value::Array(_) => {
+            let words = value.split(',').map(str::trim).filter(|word| !word.is_empty());
+            Value::Array(words.map(|word| Value::String(word.to_owned())).collect())
+        }
+        _ => Value::String(value.clone()),
+    };
+    Ok(())
+}
+
+/// Reads one upstream from its complete settings.
+struct Reader<'a> {
+    name: &'a str,
+    settings: &'a Table,
+}
+
+impl Reader<'_> {
+    fn upstream(&self) -> Result<NamedUpstream, BadSettings> {
+        let query = self.text("query");
+        if !is_query(query) {
+            return Err(self.wrong(
+                "query",
+                &format!("must be at most {PATH_BYTES_MAX} characters of a query, without `?` at its start"),
+            ));
+        }
+        let path =
+            |key: &str| PathTemplate::parse(self.text(key), query).map_err(|what| self.wrong(key, what));
+        Ok(NamedUpstream {
+            name: self.name.to_owned(),
+            base_url: self.base_url()?,
+            auth: self.auth()?,
+            chat_path: path("chat_path")?,
+            responses_path: path("responses_path")?,
+            embeddings_path: path("embeddings_path")?,
+            models: self.models()?,
+            timeout_ms: self.timeout_ms()?,
+            ca_file: PathBuf::from(self.text("ca_file")),
+            key_prefix: self.key_prefix()?,
+            price_prefix: self.prefix("price_prefix")?,
+            forward_headers: self.texts("forward_headers")?,
+        })
+    }
+
+    fn wrong(&self, key: &str, what: &str) -> BadSettings {
+        BadSettings(format!("`upstreams.{}.{key}` {what}", self.name))
+    }
+
+    /// The defaults make every key of its type.
+    fn text(&self, key: &str) -> &str {
+        self.settings.get(key).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    fn texts(&self, key: &str) -> Result<Vec<String>, BadSettings> {
+        let values = self.settings.get(key).and_then(Value::as_array);
+        let texts = values
+            .into_iter()
+            .flatten()
+            .map(|value| value.as_str().map(str::to_owned));
+        texts
+            .collect::<Option<_>>()
+            .ok_or_else(|| self.wrong(key, "must be a list of strings"))
+    }
+
+    fn base_url(&self) -> Result<String, BadSettings> {
+        let base = self.text("base_url");
+        match base.starts_with("https://") || base.starts_with("http://") {
+            true => Ok(base.to_owned()),
+            false => Err(self.wrong("base_url", "must start with https:// or http://")),
+        }
+    }
+
+    fn auth(&self) -> Result<Auth, BadSettings> {
+        match self.text("auth") {
+            "bearer" => Ok(Auth::Bearer),
+            "api-key" => Ok(Auth::ApiKey),
+            other => Err(self.wrong("auth", &format!("must be bearer or api-key, not `{other}`"))),
+        }
+    }
+
+    fn models(&self) -> Result<Vec<ModelPattern>, BadSettings> {
+        let patterns = self.texts("models")?;
+        if !(1..=PATTERNS_MAX).contains(&patterns.len()) {
+            let what = format!("must be 1 to {PATTERNS_MAX} patterns of models, such as `gpt-*`");
+            return Err(self.wrong("models", &what));
+        }
+        let parse = |text: &String| {
+            let what = || {
+                format!(
+                    "must have patterns of 1 to {PATTERN_BYTES_MAX} printable characters without spaces, not `{text}`"
+                )
+            };
+            ModelPattern::parse(text).ok_or_else(|| self.wrong("models", &what()))
+        };
+        patterns.iter().map(parse).collect()
+    }
+
+    fn timeout_ms(&self) -> Result<u64, BadSettings> {
+        let value = self.settings.get("timeout_ms").and_then(Value::as_integer);
+        let positive = value
+            .and_then(|value| u64::try_from(value).ok())
+            .filter(|value| *value > 0);
+        positive.ok_or_else(|| self.wrong("timeout_ms", "must be greater than zero"))
+    }
+
+    fn prefix(&self, key: &str) -> Result<String, BadSettings> {
+        let prefix = self.text(key);
+        match prefix.len() <= PREFIX_MAX && prefix.bytes().all(|byte| byte.is_ascii_graphic()) {
+            true => Ok(prefix.to_owned()),
+            false => Err(self.wrong(
+                key,
+                &format!("must be at most {PREFIX_MAX} printable characters without spaces"),
+            )),
+        }
+    }
+
+    fn key_prefix(&self) -> Result<String, BadSettings> {
+        let prefix = self.prefix("key_prefix")?;
+        if self.name == OPENAI && !prefix.is_empty() && !prefix.starts_with(OPENAI_KEY_PREFIX) {
+            return Err(self.wrong("key_prefix", "must start with sk-, as keys of openai do"));
+        }
+        Ok(prefix)
+    }
+}

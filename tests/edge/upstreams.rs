@@ -1,0 +1,409 @@
+//! Upstreams by name: which one a model chooses, what it is sent, and that no key reaches another one than its own.
+
+use super::shape::{approved, denied, refused};
+use super::stage::{Actor, PRICES, PROVIDER_KEY, SOON, Stage, amounts, open_cap};
+use super::tls::{Certificate, Terminator};
+use domain::mode::Mode;
+use harness::{Answer, Recorded, Reply, Upstream};
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Notify;
+
+const ZETA_KEY: &str = "zeta-0123456789abcdefghijklmnop";
+const ALPHA_KEY: &str = "gsk_ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+/// Prices for upstreams by name beside those of the other tests: a completion token of zeta's `gpt-4` costs 3 nano-USD,
+/// that of all others 5.
+const MORE_PRICES: &str = r#"
+[models."zeta/gpt-4"]
+rates.standard = { input = "0", output = "0.003" }
+[models."alpha/gpt-4"]
+rates.standard = { input = "0", output = "0.005" }
+[models."alpha/llama"]
+rates.standard = { input = "0", output = "0.005" }
+"#;
+
+/// A stage with two more providers: `zeta` in the form of Azure for `gpt-*`, then `alpha` for `gpt-4`, `llama*` and
+/// `secret-*`.
+struct Three {
+    stage: Stage,
+    zeta: Upstream,
+    alpha: Upstream,
+    _dir: tempfile::TempDir,
+}
+
+impl Three {
+    async fn start(more: &str) -> Self {
+        let [zeta, alpha] = [(); 2].map(|()| Upstream::start(|_| Answer::chat(9, 12)));
+        let dir = tempfile::tempdir().expect("a directory");
+        let file = |name: &str, text: String| {
+            let path = dir.path().join(name);
+            std::fs::write(&path, text).expect("a file");
+            path.display().to_string()
+        };
+        let prices = std::fs::read_to_string(PRICES).expect("prices");
+        let prices = file("prices.toml", format!("{prices}\n{MORE_PRICES}"));
+        let settings = format!(
+            r#"
+[upstreams.zeta]
+base_url = "http://{}"
+auth = "api-key"
+chat_path = "/openai/deployments/{{model}}/chat/completions"
+query = "api-version=2024-10-21"
+models = ["gpt-*"]
+forward_headers = ["X-Team"]
+
+[upstreams.alpha]
+base_url = "http://{}/openai/v1/"
+models = ["gpt-4", "llama*", "secret-*"]
+{more}
+"#,
+            zeta.addr(),
+            alpha.addr()
+        );
+        let settings = file("tollgate.toml", settings);
+        let stage = Stage::with(|options| {
+            let options = options.arg("--config").arg(&settings);
+            options.env("TOLLGATE_PRICES__FILE", &prices)
+        })
+        .await;
+        Self {
+            stage,
+            zeta,
+            alpha,
+            _dir: dir,
+        }
+    }
+
+    /// Someone with a key for each provider.
+    async fn actor(&self) -> Actor {
+        let actor = self.stage.actor("enterprise", open_cap()).await;
+        actor.agent.provider_key_for("zeta", ZETA_KEY).await;
+        actor.agent.provider_key_for("alpha", ALPHA_KEY).await;
+        actor
+    }
+
+    /// Requests at the default provider, at `zeta` and at `alpha`.
+    fn arrived(&self) -> (usize, usize, usize) {
+        let Self {
+            stage, zeta, alpha, ..
+        } = self;
+        (stage.upstream.arrived(), zeta.arrived(), alpha.arrived())
+    }
+
+    /// The samples of metrics that start so.
+    fn samples(&self, start: &str) -> Vec<String> {
+        let (_, text) = self.stage.edge.ops("/metrics").expect("metrics");
+        let found = text
+            .lines()
+            .filter(|line| line.starts_with(start) && !line.ends_with(" 0"));
+        found.map(str::to_owned).collect()
+    }
+}
+
+fn body(model: &str) -> Value {
+    json!({ "model": model, "max_tokens": 100, "messages": [{ "role": "user", "content": "hello" }] })
+}
+
+fn last(upstream: &Upstream) -> Recorded {
+    upstream.requests().pop().expect("a request")
+}
+
+#[tokio::test]
+async fn the_first_upstream_whose_pattern_matches_gets_the_call_with_its_own_key() {
+    let three = Three::start("").await;
+    let actor = three.actor().await;
+    let team = [("x-team", "red"), ("openai-beta", "x"), ("api-key", "caller's")];
+    let call = async |model: &str| {
+        let reply = actor.caller.chat_with(&team, body(model)).await;
+        approved(&reply);
+        reply
+    };
+
+    // Both match `gpt-4`: the order of the file decides, not that of the names.
+    let reply = call("gpt-4").await;
+    assert_eq!(three.arrived(), (0, 1, 0));
+    assert_eq!(amounts(&reply), (300, Some(36)), "by the prices of zeta");
+    let sent = last(&three.zeta);
+    assert_eq!(
+        sent.path,
+        "/openai/deployments/gpt-4/chat/completions?api-version=2024-10-21"
+    );
+    assert_eq!(sent.json(), body("gpt-4"));
+    assert_eq!(sent.header("api-key"), Some(ZETA_KEY));
+    assert_eq!(
+        (sent.header("authorization"), sent.header("openai-beta")),
+        (None, None)
+    );
+    assert_eq!(sent.header("x-team"), Some("red"));
+    assert_eq!(sent.header("host"), Some(three.zeta.addr().to_string().as_str()));
+
+    let reply = call("llama").await;
+    assert_eq!(three.arrived(), (0, 1, 1));
+    assert_eq!(amounts(&reply), (500, Some(60)));
+    let sent = last(&three.alpha);
+    assert_eq!(sent.path, "/openai/v1/chat/completions");
+    assert_eq!(
+        sent.header("authorization"),
+        Some(format!("Bearer {ALPHA_KEY}").as_str())
+    );
+    assert_eq!((sent.header("api-key"), sent.header("x-team")), (None, None));
+
+    let reply = call("nano").await;
+    assert_eq!(three.arrived(), (1, 1, 1));
+    assert_eq!(amounts(&reply), (100, Some(12)));
+    let sent = last(&three.stage.upstream);
+    assert_eq!(
+        sent.header("authorization"),
+        Some(format!("Bearer {PROVIDER_KEY}").as_str())
+    );
+
+    let answers = three.samples("tollgate_proxy_upstream_answers_total");
+    let sample =
+        |name| format!("tollgate_proxy_upstream_answers_total{{result=\"2xx\",upstream=\"{name}\"}} 1");
+    assert_eq!(answers, ["alpha", "openai", "zeta"].map(sample));
+    // `/v1/health` says the default provider, and `/v1/models` who serves which priced model.
+    let health = actor.caller.get("/v1/health").await.json();
+    assert_eq!(health["upstream"], "127.0.0.1");
+    let models = actor.caller.get("/v1/models").await.json();
+    let owner = |id: &str| {
+        let models = models["data"].as_array().expect("models");
+        let found = models.iter().find(|model| model["id"] == id);
+        found.map(|model| model["owned_by"].as_str().expect("an owner").to_owned())
+    };
+    assert_eq!(owner("gpt-4").as_deref(), Some("zeta"));
+    assert_eq!(owner("llama").as_deref(), Some("alpha"));
+    assert_eq!(owner("nano").as_deref(), Some("openai"));
+    assert_eq!((owner("zeta/gpt-4"), owner("alpha/gpt-4")), (None, None));
+    assert_eq!(
+        actor.caller.get("/v1/models/gpt-4").await.json()["owned_by"],
+        "zeta"
+    );
+    refused(
+        &actor.caller.get("/v1/models/llama-3").await,
+        404,
+        "model_not_found",
+    );
+}
+
+/// A model without a price for its upstream costs the dearest of the table, also where another upstream has one.
+#[tokio::test]
+async fn a_model_without_a_price_of_its_upstream_takes_the_dearest() {
+    let three = Three::start("").await;
+    let actor = three.actor().await;
+    let estimate = async |model: &str| amounts(&actor.caller.chat(body(model)).await).0;
+    let unknown = estimate("who-knows").await;
+    assert_eq!(estimate("gpt-nano").await, unknown);
+    assert_eq!(estimate("llama-4").await, unknown);
+    assert!(estimate("nano").await < unknown);
+    let plain = Three::start("price_prefix = \"\"").await;
+    let actor = plain.actor().await;
+    let reply = actor.caller.chat(body("secret-nano")).await;
+    assert_eq!(amounts(&reply).0, unknown);
+}
+
+#[tokio::test]
+async fn a_model_stays_in_its_segment_of_the_path() {
+    let three = Three::start("").await;
+    let actor = three.actor().await;
+    for (model, segment) in [
+        ("gpt-4/../../x?y#z", None),
+        ("gpt-4\\..\\x", None),
+        ("gpt-a/b", Some("gpt-a%2Fb")),
+        ("gpt-a?b=c&d#e", Some("gpt-a%3Fb%3Dc%26d%23e")),
+        ("gpt-%2e%2e é", Some("gpt-%252e%252e%20%C3%A9")),
+    ] {
+        let (default, zeta, _) = three.arrived();
+        approved(&actor.caller.chat(body(model)).await);
+        match segment {
+            Some(segment) => {
+                let path = format!("/openai/deployments/{segment}/chat/completions?api-version=2024-10-21");
+                assert_eq!((last(&three.zeta).path, three.arrived().1), (path, zeta + 1));
+            }
+            // A path that does not name the model gets it: here that of the default provider.
+            None => assert_eq!(three.arrived(), (default + 1, zeta, 0), "{model}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_missing_key_is_denied_by_name_and_no_other_key_is_used() {
+    let three = Three::start("").await;
+    let actor = three.stage.actor("enterprise", open_cap()).await;
+    let reply = actor.caller.chat(body("gpt-4")).await;
+    denied(&reply, "no_provider_key");
+    assert!(
+        reply.json()["message"]
+            .as_str()
+            .expect("a message")
+            .contains("`zeta`")
+    );
+    assert_eq!(reply.json()["message"], reply.json()["error"]["message"]);
+    actor.agent.provider_key_for("zeta", ZETA_KEY).await;
+    approved(&actor.caller.chat(body("gpt-4")).await);
+    let reply = actor.caller.chat(body("llama")).await;
+    denied(&reply, "no_provider_key");
+    assert!(reply.text().contains("`alpha`") && !reply.text().contains("zeta"));
+
+    let other = three.stage.seed.account("enterprise").await.agent("bot");
+    other.cap(open_cap()).await;
+    other.provider_key_for("zeta", ZETA_KEY).await;
+    let caller = three.stage.edge.caller(&other.virtual_key().await);
+    let reply = caller.chat(body("nano")).await;
+    denied(&reply, "no_provider_key");
+    assert_eq!(
+        reply.json()["message"],
+        "No provider key is stored for this agent.",
+        "as without upstreams by name"
+    );
+    assert_eq!(three.arrived(), (0, 1, 0));
+}
+
+/// A sealed key opens for its tenant, agent and provider only, also after it was opened and cached.
+#[tokio::test]
+async fn a_key_that_was_moved_to_another_name_or_tenant_is_not_sent() {
+    let three = Three::start("").await;
+    let actor = three.actor().await;
+    approved(&actor.caller.chat(body("gpt-4")).await);
+    let fields: HashMap<String, String> = {
+        let key = actor.agent.account.keys.agent(Mode::Live, "bot");
+        three.stage.redis.command(&["HGETALL", &key])
+    };
+    let (id, sealed) = (&fields["pk_id:zeta"], &fields["pk_sealed:zeta"]);
+    actor.agent.provider_key_sealed_for("alpha", id, sealed).await;
+    denied(&actor.caller.chat(body("llama")).await, "service_unavailable");
+    actor.agent.provider_key_sealed_for("openai", id, sealed).await;
+    denied(&actor.caller.chat(body("nano")).await, "service_unavailable");
+
+    let thief = three.stage.actor("enterprise", open_cap()).await;
+    thief.agent.provider_key_sealed_for("zeta", id, sealed).await;
+    denied(&thief.caller.chat(body("gpt-4")).await, "service_unavailable");
+    assert_eq!(three.arrived(), (0, 1, 0), "only the first call was sent");
+    let counters = thief.agent.counters().await;
+    assert_eq!(counters.day_nanos, 0, "nothing stays charged");
+    approved(&actor.caller.chat(body("gpt-4")).await);
+}
+
+#[tokio::test]
+async fn an_echoed_key_is_removed_whatever_its_prefix() {
+    let three = Three::start("").await;
+    let actor = three.actor().await;
+    let masked = format!("{}****{}", &ZETA_KEY[..16], &ZETA_KEY[ZETA_KEY.len() - 4..]);
+    let message = format!("{ZETA_KEY} or {masked} is no key");
+    let answer = Answer::error(401, "invalid_api_key", &message).header("x-debug", ZETA_KEY);
+    for gzip in [false, true] {
+        let answer = if gzip {
+            answer.clone().gzip()
+        } else {
+            answer.clone()
+        };
+        three.zeta.set(move |_| answer.clone());
+        let reply: Reply = actor.caller.chat(body("gpt-4")).await;
+        assert_eq!(reply.status, 401);
+        assert_eq!(
+            reply.json()["error"]["message"],
+            "[redacted] or [redacted] is no key"
+        );
+        assert_eq!(reply.header("x-debug"), Some("[redacted]"));
+        assert_eq!(reply.header("content-encoding"), None);
+    }
+}
+
+#[tokio::test]
+async fn each_upstream_has_its_own_deadline() {
+    let three = Three::start("timeout_ms = 300").await;
+    let actor = three.actor().await;
+    three.alpha.set(|_| Answer::hang());
+    let reply = actor.caller.chat(body("llama")).await;
+    refused(&reply, 504, "upstream_timeout");
+    let sample = "tollgate_proxy_upstream_answers_total{result=\"timeout\",upstream=\"alpha\"} 1";
+    assert_eq!(three.samples("tollgate_proxy_upstream_answers_total"), [sample]);
+    // The others have the deadline of `[upstream]`, which is far above the pause.
+    let late = |_: &Recorded| Answer::chat(9, 12).delay(Duration::from_millis(600));
+    three.zeta.set(late);
+    three.stage.upstream.set(late);
+    approved(&actor.caller.chat(body("gpt-4")).await);
+    approved(&actor.caller.chat(body("nano")).await);
+}
+
+#[tokio::test]
+async fn each_upstream_has_its_own_certificates() {
+    let provider = Upstream::start(|_| Answer::chat(9, 12));
+    let (trusted, other) = (
+        Certificate::for_names(&["127.0.0.1"]),
+        Certificate::for_names(&["127.0.0.1"]),
+    );
+    let front = Terminator::start(&trusted, provider.addr()).await;
+    let url = format!("https://{}/v1", front.addr);
+    let stage = Stage::with(|options| {
+        options
+            .env("TOLLGATE_UPSTREAM__CA_FILE", other.file("cert.pem"))
+            .env("TOLLGATE_UPSTREAMS__GOOD__BASE_URL", &url)
+            .env("TOLLGATE_UPSTREAMS__GOOD__MODELS", "nano")
+            .env("TOLLGATE_UPSTREAMS__GOOD__PRICE_PREFIX", "")
+            .env("TOLLGATE_UPSTREAMS__GOOD__CA_FILE", trusted.file("cert.pem"))
+            .env("TOLLGATE_UPSTREAMS__SYSTEM__BASE_URL", &url)
+            .env("TOLLGATE_UPSTREAMS__SYSTEM__MODELS", "plain")
+    })
+    .await;
+    let actor = stage.actor("enterprise", open_cap()).await;
+    actor.agent.provider_key_for("good", ALPHA_KEY).await;
+    actor.agent.provider_key_for("system", ALPHA_KEY).await;
+    approved(&actor.caller.chat(body("nano")).await);
+    refused(
+        &actor.caller.chat(body("plain")).await,
+        502,
+        "upstream_unreachable",
+    );
+    assert_eq!(provider.arrived(), 1);
+}
+
+#[tokio::test]
+async fn mistakes_of_the_configuration_stop_the_start() {
+    let start = |key: &str, value: &str| {
+        let output = std::process::Command::new(super::stage::EDGE)
+            .env_clear()
+            .env("TOLLGATE_SECRETS__MASTER_KEY", harness::TEST_MASTER_KEY)
+            .env("TOLLGATE_UPSTREAMS__A__BASE_URL", "http://127.0.0.1:1")
+            .env("TOLLGATE_UPSTREAMS__A__MODELS", "*")
+            .env(format!("TOLLGATE_UPSTREAMS__A__{key}"), value)
+            .current_dir(std::env::temp_dir())
+            .output()
+            .expect("an edge");
+        (
+            output.status.code(),
+            String::from_utf8_lossy(&output.stderr).into_owned(),
+        )
+    };
+    for (key, value, named) in [
+        ("BASE_URL", "http://u:p@host", "upstreams.a.base_url"),
+        ("CA_FILE", "/no/such/file", "upstreams.a.ca_file"),
+        ("FORWARD_HEADERS", "cookie", "upstreams.a.forward_headers"),
+        ("AUTH", "none", "upstreams.a.auth"),
+        ("MODEL", "x", "upstreams.a.model"),
+    ] {
+        let (code, said) = start(key, value);
+        assert!(code == Some(2) && said.contains(named), "{key}: {code:?} {said}");
+        assert!(!said.contains("u:p"), "{said}");
+    }
+}
+
+/// Calls of one upstream go on while another one's hang.
+#[tokio::test]
+async fn a_hanging_upstream_leaves_connections_to_the_others() {
+    let three = Three::start("").await;
+    let actor = three.actor().await;
+    let gate = Arc::new(Notify::new());
+    let answer = Answer::chat(9, 12).wait_for(&gate);
+    three.alpha.set(move |_| answer.clone());
+    let slow = async { actor.caller.chat(body("llama")).await };
+    let others = async {
+        three.alpha.wait_for(1, SOON).await;
+        approved(&actor.caller.chat(body("nano")).await);
+        approved(&actor.caller.chat(body("gpt-4")).await);
+        gate.notify_one();
+    };
+    let (slow, ()) = tokio::join!(slow, others);
+    approved(&slow);
+}
