@@ -50,6 +50,7 @@ const SHORT: &[(&str, &str)] = &[
 ];
 /// What has a query and is no list.
 const OTHERS: &[&str] = &[
+    "/names",
     "/overview",
     "/audit/export",
     "/audit/checkpoint",

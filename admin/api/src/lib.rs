@@ -18,6 +18,7 @@ mod dry_run;
 mod escrow;
 mod intent;
 pub mod metrics;
+mod named;
 mod once;
 mod overview;
 mod policy;
@@ -50,6 +51,7 @@ pub fn operations() -> impl Iterator<Item = &'static Operation<ApiState>> {
         virtual_key::ROUTES,
         usage::ROUTES,
         overview::ROUTES,
+        named::ROUTES,
         account::ROUTES,
         policy::ROUTES,
         wallet::ROUTES,
@@ -78,6 +80,7 @@ pub fn operations() -> impl Iterator<Item = &'static Operation<ApiState>> {
 pub fn sections() -> Vec<Section> {
     vec![
         overview::section(),
+        named::section(),
         agent::section(),
         usage::section(),
         policy::section(),
