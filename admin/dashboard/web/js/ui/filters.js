@@ -12,8 +12,8 @@ export function Filters({ label, children }) {
   return html`<div class="filters" role="search" aria-label=${label}>${children}</div>`;
 }
 
-/** A search box bound to a parameter of the address. */
-export function SearchFilter({ name, label, placeholder }) {
+/** A search box bound to a parameter of the address; `offers` are texts to choose from. */
+export function SearchFilter({ name, label, placeholder, offers = [] }) {
   const { query } = usePlace();
   const [text, setText] = useState(query[name] ?? '');
   const timer = useRef(0);
@@ -37,7 +37,9 @@ export function SearchFilter({ name, label, placeholder }) {
     }, TYPING_MS);
   };
   return html`<label class="filter"><span class="filter-label">${label}</span>
-    <input class="input" type="search" dir="auto" value=${text} placeholder=${placeholder} onInput=${type} />
+    <input class="input" type="search" dir="auto" value=${text} placeholder=${placeholder} onInput=${type}
+      list=${offers.length > 0 ? `offers-${name}` : null} />
+    ${offers.length > 0 && html`<datalist id=${`offers-${name}`}>${offers.map((offer) => html`<option key=${offer} value=${offer}></option>`)}</datalist>`}
   </label>`;
 }
 
