@@ -28,7 +28,9 @@ async fn ids_of_the_account_have_the_names_that_people_gave() {
     );
     let agent = text(&agent, "/agent/id").to_owned();
     let path = format!("/v1/agents/{agent}/virtual-keys");
-    let virtual_key = success(&session.post(&path, json!({ "name": "Laptop" })).await);
+    let made = session.post(&path, json!({ "name": "Laptop" })).await;
+    assert_eq!(made.status, 201, "{made:?}");
+    let virtual_key = made.json();
     let virtual_key = text(&virtual_key, "/virtualKey/keyId").to_owned();
     let toy = session.in_mode(Mode::Test);
     let toy = success(&toy.post("/v1/agents", json!({ "name": "Toy" })).await);
