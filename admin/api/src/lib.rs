@@ -10,6 +10,7 @@ mod account;
 mod agent;
 mod api_key;
 mod audit;
+mod calls;
 mod catch_up;
 mod checks;
 mod decision;
@@ -25,6 +26,7 @@ pub mod prices;
 mod provider_key;
 mod run;
 mod spend;
+mod spreadsheet;
 mod state;
 mod transaction;
 mod transfer;
@@ -65,6 +67,7 @@ pub fn operations() -> impl Iterator<Item = &'static Operation<ApiState>> {
         intent::ROUTES,
         dry_run::ROUTES,
         decision::ROUTES,
+        calls::ROUTES,
         run::ROUTES,
         webhook::ROUTES,
         api_key::ROUTES,
@@ -90,6 +93,7 @@ pub fn sections() -> Vec<Section> {
         spend::section(),
         escrow::section(),
         intent::section(),
+        calls::section(),
         decision::section(),
         dry_run::section(),
         run::section(),

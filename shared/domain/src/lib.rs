@@ -3,6 +3,7 @@
 pub mod amount;
 pub mod blocked;
 pub mod budget;
+pub mod call_record;
 pub mod cap;
 pub mod chain;
 pub mod check;

@@ -24,6 +24,7 @@ pub mod intent;
 pub mod invitation;
 pub mod keys;
 pub mod lookup;
+pub mod names;
 pub mod number;
 pub mod once;
 pub mod page;
