@@ -15,6 +15,7 @@ pub mod entry;
 pub mod event;
 pub mod id;
 pub mod intent;
+pub mod measured;
 pub mod mode;
 pub mod money;
 pub mod names;
