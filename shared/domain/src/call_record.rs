@@ -16,8 +16,6 @@ pub const KINDS: [&str; 4] = [
     "decision.voided",
     denial_window::KIND,
 ];
-/// What `endpoint` can be.
-pub const ENDPOINTS: [&str; 3] = ["chat.completions", "responses", "embeddings"];
 
 /// A call, or many denials of a key beyond its rate.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,7 +58,7 @@ pub struct CallRecord {
 /// that an earlier release recorded.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Measures {
-    /// One of [`ENDPOINTS`].
+    /// A word of [`Endpoint`](crate::measured::Endpoint).
     pub endpoint: Option<String>,
     /// Whether the answer was streamed.
     pub stream: Option<bool>,
@@ -76,7 +74,7 @@ pub struct Measures {
     pub latency_ms: Option<u64>,
     /// Time to the first byte of the answer, in ms.
     pub first_byte_ms: Option<u64>,
-    /// How the answer ended.
+    /// How the answer ended: a word of [`CallEnd`](crate::measured::CallEnd).
     pub end: Option<String>,
     /// How often the hold was extended.
     pub extensions: Option<u64>,

@@ -1,10 +1,11 @@
 //! OpenAPI documentation of calls.
 
-use super::filter::{NAME_MAX, outcomes};
+use super::filter::{endpoints, outcomes};
 use super::view::CallView;
-use domain::call_record::ENDPOINTS;
-use endpoint::doc::field::{agent_id, amount, flag, is, run_id, string, time, words};
+use domain::measured::UPSTREAM_NAME_MAX;
+use endpoint::doc::field::{agent_id, amount, flag, is, pattern, run_id, string, time, words};
 use endpoint::doc::{Doc, Section};
+use store::call::hold::MODEL_MAX;
 
 const PARTIAL: &str = "Whether there are calls that were not read; `total` does not count them.";
 
@@ -15,15 +16,16 @@ pub(crate) fn section() -> Section {
 }
 
 fn filtered(doc: Doc) -> Doc {
-    let name = || string().with("minLength", 1_u64).with("maxLength", NAME_MAX);
+    let model = string().with("minLength", 1_u64).with("maxLength", MODEL_MAX);
+    let upstream = pattern(&format!("^[a-z0-9_-]{{1,{UPSTREAM_NAME_MAX}}}$"));
     doc.query("agentId", agent_id(), "Those of this agent.")
         .query("runId", run_id(), "Those of this run.")
         .query("keyId", is("VirtualKeyId"), "Those of this virtual key.")
-        .query("model", name().eg("gpt-4o"), "Those that asked for this model.")
-        .query("endpoint", words(ENDPOINTS), "Those of this endpoint.")
+        .query("model", model.eg("gpt-4o"), "Those that asked for this model.")
+        .query("endpoint", words(endpoints()), "Those of this endpoint.")
         .query(
             "upstream",
-            name().eg("azure"),
+            upstream.eg("azure"),
             "Those that went to the upstream of this name.",
         )
         .query("outcome", words(outcomes()), "Those that ended so.")

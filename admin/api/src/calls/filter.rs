@@ -2,10 +2,11 @@
 //! other filters each entry that is read is judged.
 
 use domain::amount::parse_amount;
-use domain::call_record::{CallRecord, DENIED, ENDPOINTS, KINDS};
+use domain::call_record::{CallRecord, DENIED, KINDS};
 use domain::denial::Denial;
 use domain::entry::How;
 use domain::id::Kind;
+use domain::measured::{Endpoint, is_upstream_name};
 use domain::money::Nanos;
 use endpoint::{Problem, require_agent_id, require_run_id, time};
 use history::trail::calls::Wanted;
@@ -26,8 +27,6 @@ pub(super) const FILTERS: [&str; 11] = [
     "from",
     "to",
 ];
-/// Longest model or upstream that is looked for, in bytes: entries have no longer ones.
-pub(crate) const NAME_MAX: usize = MODEL_MAX;
 
 /// The filters of a query.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -57,9 +56,9 @@ impl CallFilter {
             agent: agent(query)?,
             run: run(query)?,
             key_id: key_id(query)?,
-            model: name(query, "model")?,
-            endpoint: word(query, "endpoint", ENDPOINTS)?,
-            upstream: name(query, "upstream")?,
+            model: model(query)?,
+            endpoint: word(query, "endpoint", endpoints())?,
+            upstream: upstream(query)?,
             outcome: word(query, "outcome", outcomes())?,
             reason: word(query, "reason", Denial::ALL.iter().map(|denial| denial.reason()))?,
             min_cost: get("minCostUsd").map(|text| min_cost(&text)).transpose()?,
@@ -124,6 +123,11 @@ impl CallFilter {
     }
 }
 
+/// The words of `endpoint`.
+pub(super) fn endpoints() -> impl Iterator<Item = &'static str> + Clone {
+    Endpoint::ALL.iter().map(|endpoint| endpoint.as_str())
+}
+
 /// The words of `outcome`.
 pub(super) fn outcomes() -> impl Iterator<Item = &'static str> + Clone {
     How::ALL.into_iter().map(How::as_str).chain([DENIED])
@@ -166,18 +170,27 @@ pub(crate) fn key_id(query: &BTreeMap<String, String>) -> Result<Option<String>,
     Ok(key.cloned())
 }
 
-/// A name that callers or operators chose.
+/// The model of a query. Entries have no longer ones.
 ///
 /// # Errors
 /// 400 for an empty or long one.
-pub(crate) fn name(query: &BTreeMap<String, String>, field: &str) -> Result<Option<String>, Problem> {
-    let name = query.get(field);
-    if name.is_some_and(|name| !(1..=NAME_MAX).contains(&name.len())) {
+pub(crate) fn model(query: &BTreeMap<String, String>) -> Result<Option<String>, Problem> {
+    let model = query.get("model");
+    if model.is_some_and(|model| !(1..=MODEL_MAX).contains(&model.len())) {
         return Err(Problem::validation(format!(
-            "{field} must have 1 to {NAME_MAX} bytes."
+            "model must have 1 to {MODEL_MAX} bytes."
         )));
     }
-    Ok(name.cloned())
+    Ok(model.cloned())
+}
+
+fn upstream(query: &BTreeMap<String, String>) -> Result<Option<String>, Problem> {
+    let upstream = query.get("upstream");
+    if upstream.is_some_and(|name| !is_upstream_name(name)) {
+        let message = "upstream must be the name of an upstream, of a-z 0-9 _ -.";
+        return Err(Problem::validation(message));
+    }
+    Ok(upstream.cloned())
 }
 
 /// One of some words.
@@ -227,7 +240,7 @@ mod tests {
 
     #[test]
     fn a_malformed_parameter_is_named() {
-        let long = "m".repeat(NAME_MAX + 1);
+        let long = "m".repeat(MODEL_MAX + 1);
         for (name, bad) in [
             ("agentId", "user"),
             ("agentId", ""),
@@ -238,6 +251,7 @@ mod tests {
             ("model", &long),
             ("endpoint", "chat"),
             ("upstream", ""),
+            ("upstream", "My Azure"),
             ("outcome", "open"),
             ("outcome", ""),
             ("reason", "because"),
