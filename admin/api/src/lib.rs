@@ -28,6 +28,7 @@ mod run;
 mod spend;
 mod spreadsheet;
 mod state;
+mod threshold;
 mod transaction;
 mod transfer;
 mod upgrade;
@@ -52,6 +53,7 @@ pub fn operations() -> impl Iterator<Item = &'static Operation<ApiState>> {
         virtual_key::ROUTES,
         usage::ROUTES,
         overview::ROUTES,
+        threshold::ROUTES,
         account::ROUTES,
         policy::ROUTES,
         wallet::ROUTES,
@@ -81,6 +83,7 @@ pub fn operations() -> impl Iterator<Item = &'static Operation<ApiState>> {
 pub fn sections() -> Vec<Section> {
     vec![
         overview::section(),
+        threshold::section(),
         agent::section(),
         usage::section(),
         policy::section(),

@@ -31,4 +31,5 @@ pub mod role;
 pub mod schema;
 pub mod spend_cap;
 pub mod statistics;
+pub mod threshold;
 pub mod timestamp;

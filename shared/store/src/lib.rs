@@ -41,6 +41,7 @@ pub mod server_info;
 pub mod session;
 pub mod spend;
 pub mod technical;
+pub mod threshold;
 pub mod transaction;
 pub mod transfer;
 pub mod transit;
