@@ -139,6 +139,7 @@ impl Kind {
             estimate: ESTIMATE,
             cost: COST,
             how: How::Settled,
+            measured: None,
         };
         match settle.execute(store).await? {
             Settled::Done => Ok(()),

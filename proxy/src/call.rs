@@ -174,7 +174,10 @@ impl CallPipeline {
         let approval = trace.end(&self.metrics, Stage::Decide, approval)?;
         let sent = self.forwarder.forward(approval, outbound, body).await;
         let sent = trace.end(&self.metrics, Stage::Upstream, sent)?;
-        let settled = self.settler.settle(&request, sent).await;
+        let settled = self
+            .settler
+            .settle(&request, sent, trace.stage_time(Stage::Upstream))
+            .await;
         let settled = trace.end(&self.metrics, Stage::Settle, Ok::<_, Rejection>(settled))?;
         settled.record(&request, &self.metrics, trace);
         Ok(Completed {
@@ -217,6 +220,7 @@ mod tests {
     use super::*;
     use crate::fixture::{Fixture, SOON, on_own_runtime, runs, text, without_timer};
     use domain::denial::Denial;
+    use domain::measured::{CallEnd, Measured};
     use store::call::authorize::AUTHORIZE;
     use store::call::settle::SETTLE;
     use tokio::io::AsyncWriteExt as _;
@@ -268,7 +272,13 @@ mod tests {
         };
         timeout(SOON, settled).await.unwrap();
         // 4 tokens of 2,500 nano-USD and 1 of 10,000.
-        assert_eq!(fixture.arguments(&SETTLE)[0][2..], ["20000", "settled"]);
+        let arguments = fixture.arguments(&SETTLE).remove(0);
+        assert_eq!(arguments[2..4], ["20000", "settled"]);
+        let measured = Measured::parse(&arguments[4]).unwrap();
+        assert_eq!(
+            (measured.end, measured.input_tokens),
+            (CallEnd::Completed, Some(4))
+        );
     }
 
     /// The runtime that polls it has no timer, so the first deadline panics.

@@ -232,6 +232,7 @@ async fn resolved_in_one_day(race: &Race) -> bool {
             estimate: usd(ESTIMATE),
             cost: usd(cost),
             how: How::Settled,
+            measured: None,
         };
         let (low, high) = (settle(at as u64), settle(ESTIMATE + 5));
         let store = |edge: usize| &race.stores[(at + edge) % EDGES];

@@ -60,6 +60,20 @@ async fn an_approved_call_tells_its_checks_and_its_cost() {
     );
     assert_eq!(decision["chargedNanos"], json!("8550"));
     assert!(text(&decision, "/message").contains("and cost 0.00000855 USD"));
+    let call = &decision["call"];
+    let latency = call["latencyMs"].as_u64();
+    assert!(latency.is_some_and(|ms| ms < 60_000), "{call}");
+    assert_eq!(
+        *call,
+        json!({ "endpoint": "chat.completions", "stream": false, "upstream": null, "inputTokens": 9, "cachedTokens": 0,
+            "outputTokens": 12, "latencyMs": latency, "firstByteMs": null, "end": "completed", "extensions": 0 })
+    );
+    let listed = client
+        .api
+        .get("/v1/audit?type=decision.approved&limit=1")
+        .await
+        .json();
+    assert_eq!(listed["logs"][0]["data"]["call"], *call, "as it was hashed");
     fresh(text(&decision, "/at"));
     fresh(text(&decision, "/endedAt"));
     let daily = check(&decision, "daily_limit");
@@ -93,6 +107,7 @@ async fn a_denied_call_names_the_check_that_decided() {
             ("outcome", json!("denied")),
             ("runId", json!("r1")),
             ("actualUsd", json!(null)),
+            ("call", json!(null)),
             ("chargedUsd", json!(0)),
             ("endedAt", json!(null)),
             ("message", predicted["message"].clone()),
@@ -136,6 +151,7 @@ async fn a_call_under_way_is_open_and_then_settled() {
             ("agentId", json!("bot")),
             ("keyId", json!(client.key_id)),
             ("actualUsd", json!(null)),
+            ("call", json!(null)),
             ("auditSeq", json!(null)),
             ("chargedNanos", decision["estimateNanos"].clone()),
         ],
@@ -185,7 +201,13 @@ async fn what_the_provider_makes_of_a_call_is_reported() {
             ("actualUsd", json!(0)),
         ],
     );
+    let call = &decision["call"];
+    assert_eq!(
+        (&call["end"], &call["inputTokens"]),
+        (&json!("refused"), &json!(null))
+    );
     let decision = client.decision(&estimated).await;
+    assert_eq!(decision["call"]["end"], json!("failed"));
     has(
         &decision,
         &[("outcome", json!("estimated")), ("actualUsd", json!(null))],

@@ -79,6 +79,7 @@ fn settle(name: HoldName, estimate: u64, cost: u64) -> Settle {
         estimate: Nanos::new(estimate).expect("an amount"),
         cost: Nanos::new(cost).expect("an amount"),
         how: How::Settled,
+        measured: None,
     }
 }
 

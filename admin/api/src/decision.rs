@@ -6,6 +6,7 @@ mod doc;
 pub(crate) use doc::section;
 
 mod explain;
+mod measured;
 
 use self::explain::Explained;
 use crate::state::{ApiState, Call};

@@ -10,6 +10,7 @@ mod account;
 mod agent;
 mod api_key;
 mod audit;
+mod calls;
 mod catch_up;
 mod checks;
 mod decision;
@@ -26,7 +27,9 @@ pub mod prices;
 mod provider_key;
 mod run;
 mod spend;
+mod spreadsheet;
 mod state;
+mod threshold;
 mod transaction;
 mod transfer;
 mod upgrade;
@@ -52,6 +55,7 @@ pub fn operations() -> impl Iterator<Item = &'static Operation<ApiState>> {
         usage::ROUTES,
         overview::ROUTES,
         named::ROUTES,
+        threshold::ROUTES,
         account::ROUTES,
         policy::ROUTES,
         wallet::ROUTES,
@@ -67,6 +71,7 @@ pub fn operations() -> impl Iterator<Item = &'static Operation<ApiState>> {
         intent::ROUTES,
         dry_run::ROUTES,
         decision::ROUTES,
+        calls::ROUTES,
         run::ROUTES,
         webhook::ROUTES,
         api_key::ROUTES,
@@ -81,6 +86,7 @@ pub fn sections() -> Vec<Section> {
     vec![
         overview::section(),
         named::section(),
+        threshold::section(),
         agent::section(),
         usage::section(),
         policy::section(),
@@ -93,6 +99,7 @@ pub fn sections() -> Vec<Section> {
         spend::section(),
         escrow::section(),
         intent::section(),
+        calls::section(),
         decision::section(),
         dry_run::section(),
         run::section(),

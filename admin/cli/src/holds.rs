@@ -103,6 +103,7 @@ async fn resolve(context: &Context, target: &Target, cost: Nanos, how: How) -> R
         estimate: hold.estimate,
         cost,
         how,
+        measured: None,
     };
     match settle.execute(&context.store).await? {
         Settled::Done => Ok(Report::new(

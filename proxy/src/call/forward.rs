@@ -112,6 +112,9 @@ mod tests {
         assert!(!fixture.was_provider_called().await, "nothing is sent");
         let settled = fixture.arguments(&SETTLE);
         assert_eq!(settled.len(), 1);
-        assert_eq!(settled[0][1..], [ESTIMATE.to_string().as_str(), "0", "unsent"]);
+        assert_eq!(
+            settled[0][1..],
+            [ESTIMATE.to_string().as_str(), "0", "unsent", ""]
+        );
     }
 }

@@ -10,6 +10,7 @@ use crate::store_health::StoreHealth;
 use domain::denial::Denial;
 use domain::entry::How;
 use domain::id::Kind;
+use domain::measured::Measured;
 use domain::money::Nanos;
 use std::sync::Arc;
 use store::Store;
@@ -77,7 +78,13 @@ impl HoldSettler {
     /// Charges `cost` in place of the estimate. Returns the outcome for the log, `waits` if the settlement was queued.
     /// A store without this hold, or one that replied after a connection broke, may be another ledger than the hold's:
     /// then the settlement is queued too.
-    pub async fn settle(&self, hold: OpenHold, cost: Nanos, how: How) -> &'static str {
+    pub async fn settle(
+        &self,
+        hold: OpenHold,
+        cost: Nanos,
+        how: How,
+        measured: Option<Measured>,
+    ) -> &'static str {
         let OpenHold {
             name,
             keys,
@@ -89,6 +96,7 @@ impl HoldSettler {
             estimate,
             cost,
             how,
+            measured,
         };
         let error = match settle.execute_with(&keys, &self.store).await {
             Ok(Settled::Missing) => None,
@@ -120,7 +128,7 @@ impl HoldSettler {
             estimate: Some(hold.estimate),
             plan: None,
         };
-        self.settle(hold, Nanos::ZERO, How::Unsent).await;
+        self.settle(hold, Nanos::ZERO, How::Unsent, None).await;
         Rejection::Denied(Box::new(denied))
     }
 }
@@ -168,7 +176,9 @@ mod tests {
             fixture.lose_a_connection().await;
         }
         let holds = fixture.hold_settler();
-        holds.settle(hold, Nanos::from_stored(7), How::Settled).await
+        holds
+            .settle(hold, Nanos::from_stored(7), How::Settled, None)
+            .await
     }
 
     #[tokio::test]
@@ -188,7 +198,10 @@ mod tests {
             );
             let waiting = usize::from(outcome == "waits");
             assert_eq!(fixture.pending.len(), waiting, "{reply} {is_lost}");
-            assert_eq!(fixture.arguments(&SETTLE)[0], ["allow_1", "1000", "7", "settled"]);
+            assert_eq!(
+                fixture.arguments(&SETTLE)[0],
+                ["allow_1", "1000", "7", "settled", ""]
+            );
         }
     }
 }

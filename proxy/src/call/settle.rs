@@ -9,12 +9,15 @@ use crate::metrics::{Metrics, Stage, UpstreamResult};
 use crate::reply::Reply;
 use crate::reply::approved::{self, ApprovalHeaders};
 use crate::reply::refusal::{Refusal, RefusalKind};
-use crate::upstream::{Answer, Failure, usage};
+use crate::upstream::usage::{self, Reported};
+use crate::upstream::{Answer, Failure};
 use domain::entry::How;
+use domain::measured::{CallEnd, Endpoint, Measured};
 use domain::money::Nanos;
 use domain::price::ServedCall;
 use http::header::CONTENT_ENCODING;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The final charge of a call.
 #[derive(Debug, PartialEq, Eq)]
@@ -49,13 +52,20 @@ pub struct Settler {
 }
 
 impl Settler {
-    /// Charges what the call really cost.
-    pub async fn settle(&self, request: &ChatRequest, sent: SentCall) -> SettledCall {
+    /// Charges what the call really cost. `upstream_time` is from the provider's request to its whole answer.
+    pub async fn settle(
+        &self,
+        request: &ChatRequest,
+        sent: SentCall,
+        upstream_time: Duration,
+    ) -> SettledCall {
         let SentCall { hold, answer } = sent;
         let estimate = hold.estimate;
-        let bill = bill(request, estimate, &answer);
+        let reported = answer.as_ref().ok().and_then(reported);
+        let bill = bill(request, estimate, &answer, reported.as_ref());
+        let measured = measured(&answer, reported.as_ref(), upstream_time);
         let allow_id = hold.name.allow_id.clone();
-        let settlement = self.holds.settle(hold, bill.cost, bill.how).await;
+        let settlement = self.holds.settle(hold, bill.cost, bill.how, Some(measured)).await;
         SettledCall {
             allow_id,
             estimate,
@@ -109,7 +119,12 @@ impl SettledCall {
 }
 
 /// Computes the charge by the ledger table of the specification.
-fn bill(request: &ChatRequest, estimate: Nanos, answer: &Result<Answer, Failure>) -> Bill {
+fn bill(
+    request: &ChatRequest,
+    estimate: Nanos,
+    answer: &Result<Answer, Failure>,
+    reported: Option<&Reported>,
+) -> Bill {
     let kept = |charged_failure| Bill {
         cost: estimate,
         actual: None,
@@ -120,7 +135,7 @@ fn bill(request: &ChatRequest, estimate: Nanos, answer: &Result<Answer, Failure>
         return kept(true);
     };
     match answer.status {
-        status if status.is_success() => match actual_cost(request, answer) {
+        status if status.is_success() => match reported.and_then(|reported| actual_cost(request, reported)) {
             Some(cost) => Bill {
                 cost,
                 actual: Some(cost),
@@ -139,12 +154,17 @@ fn bill(request: &ChatRequest, estimate: Nanos, answer: &Result<Answer, Failure>
     }
 }
 
-fn actual_cost(request: &ChatRequest, answer: &Answer) -> Option<Nanos> {
+/// Reads the usage in a successful answer.
+fn reported(answer: &Answer) -> Option<Reported> {
     let encoding = answer
         .headers
         .get(CONTENT_ENCODING)
         .map(http::HeaderValue::as_bytes);
-    let reported = usage::read(&answer.body, encoding)?;
+    let is_success = answer.status.is_success();
+    is_success.then(|| usage::read(&answer.body, encoding)).flatten()
+}
+
+fn actual_cost(request: &ChatRequest, reported: &Reported) -> Option<Nanos> {
     request.prices.actual_cost(&ServedCall {
         model: &request.model,
         tier_asked: request.service_tier.as_deref(),
@@ -152,6 +172,33 @@ fn actual_cost(request: &ChatRequest, answer: &Answer) -> Option<Nanos> {
         usage: &reported.usage,
         web_search: request.web_search,
     })
+}
+
+/// What the audit trail says of the call.
+fn measured(
+    answer: &Result<Answer, Failure>,
+    reported: Option<&Reported>,
+    upstream_time: Duration,
+) -> Measured {
+    let usage = reported.map(|reported| &reported.usage);
+    let end = match answer.as_ref().map(|answer| answer.status) {
+        Ok(status) if status.is_success() => CallEnd::Completed,
+        Ok(status) if status.is_client_error() => CallEnd::Refused,
+        Err(Failure::Timeout) => CallEnd::TotalTimeout,
+        _ => CallEnd::Failed,
+    };
+    Measured {
+        endpoint: Endpoint::Chat,
+        streamed: false,
+        upstream: None,
+        input_tokens: usage.map(|usage| usage.prompt_tokens),
+        cached_tokens: usage.map(|usage| usage.cached_tokens),
+        output_tokens: usage.map(|usage| usage.completion_tokens),
+        latency_ms: u64::try_from(upstream_time.as_millis()).ok(),
+        first_byte_ms: None,
+        end,
+        extensions: 0,
+    }
 }
 
 /// The provider's answer as metrics count it.
@@ -224,6 +271,11 @@ mod tests {
 
     /// 9 tokens of 2 and 12 of 10 USD a million.
     const USAGE: &str = r#"{"usage":{"prompt_tokens":9,"completion_tokens":12}}"#;
+
+    fn bill(request: &ChatRequest, estimate: Nanos, answer: &Result<Answer, Failure>) -> Bill {
+        let reported = answer.as_ref().ok().and_then(reported);
+        super::bill(request, estimate, answer, reported.as_ref())
+    }
 
     fn settled(nanos: u64) -> Bill {
         let cost = Nanos::from_stored(nanos);
@@ -321,6 +373,32 @@ mod tests {
         let gzip = HeaderValue::from_static("gzip");
         compressed.headers.insert(CONTENT_ENCODING, gzip);
         assert_eq!(bill(&request(), ESTIMATE, &Ok(compressed)), kept(false));
+    }
+
+    #[test]
+    fn what_was_measured_is_the_providers_word_and_the_edges_clock() {
+        const CACHED: &str = r#"{"usage":{"prompt_tokens":9,"completion_tokens":12,"prompt_tokens_details":{"cached_tokens":4}}}"#;
+        let measured = |answer: &Result<Answer, Failure>| {
+            let reported = answer.as_ref().ok().and_then(reported);
+            super::measured(answer, reported.as_ref(), Duration::from_micros(812_999)).to_word()
+        };
+        for (answer, word) in [
+            (answer(200, CACHED), "chat.completions,0,,9,4,12,812,,completed,0"),
+            (answer(200, "{}"), "chat.completions,0,,,,,812,,completed,0"),
+            (answer(429, USAGE), "chat.completions,0,,,,,812,,refused,0"),
+            (answer(302, USAGE), "chat.completions,0,,,,,812,,failed,0"),
+            (answer(500, USAGE), "chat.completions,0,,,,,812,,failed,0"),
+            (
+                Err(Failure::Timeout),
+                "chat.completions,0,,,,,812,,total_timeout,0",
+            ),
+            (
+                Err(Failure::Unreachable("connect")),
+                "chat.completions,0,,,,,812,,failed,0",
+            ),
+        ] {
+            assert_eq!(measured(&answer), word);
+        }
     }
 
     #[test]

@@ -334,6 +334,7 @@ mod tests {
             estimate_nanos: 100,
             cost_nanos: 170,
             how: Some("settled".to_owned()),
+            measured: None,
             epoch: Some(epoch.to_owned()),
             as_of: AsOf::default(),
         }

@@ -1,6 +1,7 @@
 //! One queued settlement or void with the ledger that it belongs to, in the format of the journal.
 
 use domain::entry::How;
+use domain::measured::Measured;
 use domain::money::Nanos;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -34,6 +35,9 @@ pub enum Item {
         /// The word of the audit trail; `None` in journals of earlier versions.
         #[serde(default)]
         how: Option<String>,
+        /// The word of what was measured; `None` in journals of earlier versions.
+        #[serde(default)]
+        measured: Option<String>,
         /// Epoch of the hold's ledger; `None` in journals of earlier versions.
         #[serde(default)]
         epoch: Option<String>,
@@ -63,12 +67,14 @@ impl Item {
             estimate,
             cost,
             how,
+            measured,
         } = settle;
         Self::Settle {
             name: to_words(name),
             estimate_nanos: estimate.get(),
             cost_nanos: cost.get(),
             how: Some(how.as_str().to_owned()),
+            measured: measured.as_ref().map(Measured::to_word),
             epoch: Some(origin.ledger.epoch.clone()),
             as_of: origin.as_of,
         }
@@ -135,6 +141,7 @@ impl Item {
             estimate_nanos,
             cost_nanos,
             how,
+            measured,
             ..
         } = self
         else {
@@ -145,6 +152,7 @@ impl Item {
             estimate: Nanos::from_stored(*estimate_nanos),
             cost: Nanos::from_stored(*cost_nanos),
             how: to_how(how.as_deref(), *estimate_nanos, *cost_nanos),
+            measured: measured.as_deref().and_then(Measured::parse),
         })
     }
 }
@@ -178,7 +186,8 @@ mod tests {
                 r#"{{"do":"settle","name":["acct_1","bot","r","allow_1"],"estimate_nanos":100,"cost_nanos":{cost}}}"#
             );
             let item: Item = serde_json::from_str(&line).unwrap();
-            assert_eq!(item.to_settle().unwrap().how, how, "{cost}");
+            let settle = item.to_settle().unwrap();
+            assert_eq!((settle.how, settle.measured), (how, None), "{cost}");
             assert!(item.is_of("any ledger") && item.as_of() == AsOf::default());
         }
         assert_eq!(to_how(Some("released"), 0, 0), How::Released);
@@ -192,6 +201,7 @@ mod tests {
             estimate_nanos: 100,
             cost_nanos: 170,
             how: Some("settled".to_owned()),
+            measured: Some("chat.completions,0,,9,0,12,812,,completed,0".to_owned()),
             epoch: Some("abc".to_owned()),
             as_of: AsOf {
                 generation: 2,
@@ -201,5 +211,7 @@ mod tests {
         let line = serde_json::to_string(&item).unwrap();
         assert_eq!(serde_json::from_str::<Item>(&line).unwrap(), item);
         assert!(item.is_of("abc") && !item.is_of("abd"));
+        let measured = item.to_settle().unwrap().measured.unwrap();
+        assert_eq!((measured.input_tokens, measured.latency_ms), (Some(9), Some(812)));
     }
 }

@@ -128,6 +128,7 @@ mod tests {
             estimate_nanos: 100,
             cost_nanos: 170,
             how: None,
+            measured: None,
             epoch: None,
             as_of: AsOf::default(),
         }

@@ -23,7 +23,12 @@ const SHOWN_MAX: usize = 1000;
 /// The latest version of lines that this release reads. A line says its version before what follows the time, as in
 /// `<seq> <at_ms> v2 <rest>`; without one it is of version 1. A new denial reason, check or kind of end makes a new
 /// version, so that no earlier release seals a line that it does not understand.
-pub const LINE_VERSION: u64 = 1;
+///
+/// | version | what it added |
+/// |---|---|
+/// | 1 | |
+/// | 2 | the [measurements](crate::measured::Measured) in the line of a call that ended |
+pub const LINE_VERSION: u64 = 2;
 
 /// What happened, once.
 #[derive(Debug, Clone, PartialEq)]
@@ -177,7 +182,7 @@ fn read(seq: u64, text: &str) -> Option<Entry> {
     if rest.starts_with('{') {
         change(seq, at_ms, rest)
     } else {
-        call::read(seq, at_ms, rest)
+        call::read(seq, at_ms, version, rest)
     }
 }
 

@@ -95,6 +95,7 @@ async fn traffic_raises_no_alarm_and_hides_none() {
                 estimate: Nanos::new(2_000_000_000).unwrap(),
                 cost: Nanos::new(1_000_000_001).unwrap(),
                 how: How::Settled,
+                measured: None,
             };
             assert!(matches!(settle.execute(&store).await.unwrap(), Settled::Done));
         }

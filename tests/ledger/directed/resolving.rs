@@ -127,6 +127,7 @@ async fn unknown_account(bench: &Bench<'_>) -> Checked {
         estimate: Nanos::from_stored(10),
         cost: Nanos::from_stored(4),
         how: How::Settled,
+        measured: None,
     };
     let as_of = Some(AsOf::default());
     let settled = settle

@@ -8,6 +8,7 @@ use domain::cap::{self, CapSnapshot};
 use domain::denial::{Denial, Stage};
 use domain::denial_window::OWN_RECORDS;
 use domain::entry::How;
+use domain::measured::Measured;
 use domain::money::Nanos;
 use domain::period::Period;
 use std::collections::BTreeMap;
@@ -17,7 +18,7 @@ use store::call::denial_windows::Counted as CountedDenials;
 use store::call::denial_windows::script::Recorded;
 use store::call::hold::{AsOf, HoldName};
 use store::call::reap::{KEPT_LIFE, Reaped};
-use store::call::settle::Settled;
+use store::call::settle::{Settle, Settled};
 use store::call::void::{TOMBSTONE_LIFE, Voided};
 use store::script::change::VERSION_STEP;
 
@@ -358,7 +359,9 @@ impl Model {
     }
 
     /// What `settle` should answer.
-    pub fn settle(&mut self, id: &str, estimate: u64, cost: u64, how: How, at: Window) -> Settled {
+    pub fn settle(&mut self, settle: &Settle, at: Window) -> Settled {
+        let (id, how) = (settle.name.allow_id.as_str(), settle.how);
+        let (estimate, cost) = (settle.estimate.get(), settle.cost.get());
         if self.tombstones.contains_key(id) {
             return Settled::Missing;
         }
@@ -370,17 +373,22 @@ impl Model {
         }
         // A kept hold is corrected only by who knows what the call cost.
         let corrected = self.kept(id).is_some() && how != How::Estimated;
-        self.ended(found, if corrected { How::Corrected } else { how }, cost, at);
+        let how = if corrected { How::Corrected } else { how };
+        self.ended(found, how, cost, settle.measured.as_ref(), at);
         self.charges[found].amount += i128::from(cost) - i128::from(estimate);
         self.charges[found].state = State::Settled;
         Settled::Done
     }
 
     /// Writes the line of an approved call that came to its end.
-    fn ended(&mut self, charge: usize, how: How, cost: u64, at: Window) {
+    fn ended(&mut self, charge: usize, how: How, cost: u64, measured: Option<&Measured>, at: Window) {
         let charge = &self.charges[charge];
         let text = self.hold_text(charge);
-        let line = format!("A {} {cost} {} {text}", how.as_str(), charge.id);
+        let (how, id) = (how.as_str(), &charge.id);
+        let line = match measured {
+            Some(measured) => format!("v2 A {how} {cost} {id} {} {text}", measured.to_word()),
+            None => format!("A {how} {cost} {id} {text}"),
+        };
         self.log.push((at, line));
     }
 
@@ -390,7 +398,7 @@ impl Model {
         let found = self.open(id).or_else(|| self.kept(id));
         self.tombstones.insert(id.to_owned(), at.later(life));
         let Some(found) = found else { return Voided::Barred };
-        self.ended(found, How::Voided, 0, at);
+        self.ended(found, How::Voided, 0, None, at);
         let charge = &mut self.charges[found];
         charge.amount = 0;
         charge.state = State::Voided;
@@ -422,7 +430,7 @@ impl Model {
         );
         charge.state = State::Kept { at };
         let estimate = charge.estimate;
-        self.ended(found, How::Kept, estimate, at);
+        self.ended(found, How::Kept, estimate, None, at);
         let life = millis(KEPT_LIFE);
         let ended = self
             .kept_extra

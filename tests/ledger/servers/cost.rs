@@ -19,6 +19,7 @@ async fn one_command_an_authorize_and_one_a_settle() {
         estimate: usd(100),
         cost: usd(30),
         how: How::Settled,
+        measured: None,
     }
     .execute(&store)
     .await
@@ -48,6 +49,7 @@ async fn one_command_an_authorize_and_one_a_settle() {
             estimate: usd(100),
             cost: usd(30),
             how: How::Settled,
+            measured: None,
         }
         .execute(&store)
         .await

@@ -83,6 +83,7 @@ async fn a_full_store_approves_nothing_and_settles_everything() {
         estimate: usd(100),
         cost: usd(150),
         how: How::Settled,
+        measured: None,
     };
     assert!(matches!(settle.execute(&store).await.unwrap(), Settled::Done));
     assert_eq!(void(&store, &voided).await.unwrap(), Voided::Refunded);
@@ -107,6 +108,7 @@ async fn a_read_only_store_refuses_and_keeps_the_hold() {
         estimate: usd(100),
         cost: usd(30),
         how: How::Settled,
+        measured: None,
     };
     assert_eq!(code(&settle.execute(&store).await.unwrap_err()), "READONLY");
     let _: String = redis.command(&["REPLICAOF", "NO", "ONE"]);
@@ -184,6 +186,7 @@ async fn a_restarted_store_is_used_again_at_once_and_has_everything() {
         estimate: usd(100),
         cost: usd(40),
         how: How::Settled,
+        measured: None,
     };
     let settled = eventually("a new connection", RECONNECT, async || {
         settle.execute(&store).await.ok()
@@ -223,6 +226,7 @@ async fn a_lost_reply_is_voided() {
         estimate: usd(100),
         cost: usd(0),
         how: How::Settled,
+        measured: None,
     };
     settle.execute(&store).await.unwrap();
     let name = payer.approve(&store, 100).await;
@@ -232,6 +236,7 @@ async fn a_lost_reply_is_voided() {
         estimate: usd(100),
         cost: usd(30),
         how: How::Settled,
+        measured: None,
     };
     assert!(settle.execute(&store).await.is_err());
     let again = eventually("an answer", RECONNECT, async || settle.execute(&store).await.ok()).await;
@@ -292,6 +297,7 @@ async fn a_settlement_that_breaks_off_moves_nothing_twice() {
                 estimate: usd(100),
                 cost: usd(30),
                 how: How::Settled,
+                measured: None,
             };
             let error = settle.execute(&store).await.unwrap_err();
             assert!(

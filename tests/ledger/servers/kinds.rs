@@ -30,6 +30,7 @@ async fn whole_life(store: &Store, payer: &Payer) {
         estimate: usd(100),
         cost: usd(30),
         how: How::Settled,
+        measured: None,
     };
     assert!(matches!(settle.execute(store).await.unwrap(), Settled::Done));
     assert_eq!(settle.execute(store).await.unwrap(), Settled::Missing);
@@ -55,6 +56,7 @@ async fn whole_life(store: &Store, payer: &Payer) {
         estimate: usd(7),
         cost: usd(1),
         how: How::Settled,
+        measured: None,
     };
     assert!(matches!(late.execute(store).await.unwrap(), Settled::Done));
     assert_eq!((payer.charged().await, payer.agent.kept_holds().await), (31, 0));

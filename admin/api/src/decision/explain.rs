@@ -69,6 +69,10 @@ pub(super) struct Explained {
     actual_nanos: Value,
     #[schema(value_type = Option<String>, example = "3f1c9a0b")]
     price_version: Value,
+    /// What was measured of the call; null while it is under way, where nothing was forwarded, and of calls that an
+    /// earlier version ended.
+    #[schema(value_type = Option<super::measured::MeasuredView>)]
+    call: Value,
     #[schema(value_type = is::Time)]
     at: String,
     #[schema(value_type = Option<is::Time>)]
@@ -148,6 +152,7 @@ impl Explained {
             actual_usd: get("actualUsd"),
             actual_nanos: get("actualNanos"),
             price_version: get("priceVersion"),
+            call: get("call"),
             at: iso_from_ms(decided_ms),
             ended_at: ended_ms.map(iso_from_ms),
             resets_at: resets_ms.map(iso_from_ms),

@@ -3,6 +3,7 @@
 use super::{Check, Entry, checks};
 use crate::denial::{Denial, Stage};
 use crate::id::Kind;
+use crate::measured::Measured;
 use crate::money::Nanos;
 use serde_json::{Map, Value};
 
@@ -89,23 +90,28 @@ impl<'a> Memo<'a> {
     }
 }
 
-/// Reads what follows number and time.
-pub(super) fn read(seq: u64, at_ms: u64, rest: &str) -> Option<Entry> {
+/// The first version whose lines may say what was measured.
+const MEASURED_SINCE: u64 = 2;
+
+/// Reads what follows number, time and version.
+pub(super) fn read(seq: u64, at_ms: u64, version: u64, rest: &str) -> Option<Entry> {
     let (letter, rest) = rest.split_once(' ')?;
     match letter {
-        "A" => ended(seq, at_ms, rest),
+        "A" => ended(seq, at_ms, version >= MEASURED_SINCE, rest),
         "D" => denied(seq, at_ms, rest),
         _ => None,
     }
 }
 
-/// `<how> <cost> <allow id> H <estimate> <day> <month> <named> <checks> <memo>`; the hold of an earlier version says no
-/// checks.
-fn ended(seq: u64, at_ms: u64, rest: &str) -> Option<Entry> {
-    let mut words = rest.splitn(9, ' ');
+/// `<how> <cost> <allow id> [<measured>] H <estimate> <day> <month> <named> <checks> <memo>`; the hold of an earlier
+/// version says no checks.
+fn ended(seq: u64, at_ms: u64, may_be_measured: bool, rest: &str) -> Option<Entry> {
+    let mut words = rest.splitn(4, ' ');
     let how = How::parse(words.next()?)?;
     let cost: u64 = words.next()?.parse().ok()?;
     let id = words.next()?;
+    let (measured, hold) = measured(may_be_measured, words.next()?)?;
+    let mut words = hold.splitn(6, ' ');
     if words.next()? != "H" {
         return None;
     }
@@ -126,6 +132,9 @@ fn ended(seq: u64, at_ms: u64, rest: &str) -> Option<Entry> {
     amount(&mut data, "actual", how.is_actual().then_some(cost));
     data.insert("day".to_owned(), day.into());
     data.insert("month".to_owned(), month.into());
+    if let Some(measured) = measured {
+        data.insert("call".to_owned(), measured.shown());
+    }
     show(&mut data, &checks, None);
     let kind = match how {
         How::Voided => "decision.voided",
@@ -137,6 +146,16 @@ fn ended(seq: u64, at_ms: u64, rest: &str) -> Option<Entry> {
         None => id.to_owned(),
     };
     Some(entry(seq, at_ms, id, kind, &memo, data))
+}
+
+/// Parts what was measured and the text of the hold.
+fn measured(may_be_there: bool, text: &str) -> Option<(Option<Measured>, &str)> {
+    let (word, hold) = text.split_once(' ')?;
+    match word {
+        "H" => Some((None, text)),
+        word if may_be_there => Some((Some(Measured::parse(word)?), hold)),
+        _ => None,
+    }
 }
 
 /// `<reason> <allow id> <estimate> <checks> <memo>`

@@ -7,6 +7,9 @@ const DENIED: &[u8] = b"7 1795000000123 D daily_limit allow_01KAH3V9J80123456789
     0:10:,3:120:,,9500000000:10000000000:1200000000,9500000000::,0:10:,7:: acct_1 bot run-1 vk_1 p1 gpt-4o mini";
 const ENDED: &[u8] = b"8 1795000000456 A settled 123 allow_01KAH3V9J80123456789ABCDEG H 200 20775 202611 1 \
     0:10:,3::,5:100:,6::4,7::,1:10:,8:5000: acct_1 bot run-1 vk_1 p1 m";
+const MEASURED: &[u8] = b"10 1795000000456 v2 A settled 123 allow_01KAH3V9J80123456789ABCDEG \
+    chat.completions,0,,9,4,12,812,,completed,0 H 200 20775 202611 1 0:10:,3::,5:100:,6::4,7::,1:10:,8:5000: \
+    acct_1 bot run-1 vk_1 p1 m";
 const CHANGE: &[u8] = br#"9 1795000000789 {"type":"spend.requested","agentId":"bot","actor":"key_1","data":{"amountNanos":"5","intentId":"int_1"}} outcome=blocked reason=daily_limit intentId=int_2 low_nanos=1500000000 low_owner=bot"#;
 
 fn sealed(seq: u64, line: &[u8]) -> String {
@@ -65,6 +68,30 @@ fn a_call_that_ended_tells_what_it_cost() {
     }
 }
 
+/// Earlier entries were hashed without the object, so it is in those of measured calls only.
+#[test]
+fn what_was_measured_of_a_call_is_an_object_of_its_entry() {
+    assert_eq!(
+        sealed(10, MEASURED),
+        r#"{"actor":"vk_1","agentId":"bot","at":"2026-11-18T11:06:40.456Z","data":{"actualNanos":"123","actualUsd":1.23e-7,"approved":true,"call":{"cachedTokens":4,"end":"completed","endpoint":"chat.completions","extensions":0,"firstByteMs":null,"inputTokens":9,"latencyMs":812,"outputTokens":12,"stream":false,"upstream":null},"chargedNanos":"123","chargedUsd":1.23e-7,"checks":[{"check":"plan_key_limit","held":null,"limit":10,"passes":true,"spent":0},{"check":"rate_limited","held":null,"limit":null,"passes":true,"spent":3},{"check":"per_run_limit","held":null,"heldNanos":null,"limit":1e-7,"limitNanos":"100","passes":true,"spent":5e-9,"spentNanos":"5"},{"check":"daily_limit","held":4e-9,"heldNanos":"4","limit":null,"limitNanos":null,"passes":true,"spent":6e-9,"spentNanos":"6"},{"check":"monthly_limit","held":4e-9,"heldNanos":"4","limit":null,"limitNanos":null,"passes":true,"spent":7e-9,"spentNanos":"7"},{"check":"plan_agent_limit","held":null,"limit":10,"passes":true,"spent":1},{"check":"plan_limit","held":null,"heldNanos":null,"limit":0.000005,"limitNanos":"5000","passes":true,"spent":8e-9,"spentNanos":"8"}],"day":20775,"estimateNanos":"200","estimateUsd":2e-7,"keyId":"vk_1","model":"m","month":202611,"outcome":"settled","priceVersion":"p1","reason":null,"runId":"run-1"},"id":"allow_01KAH3V9J80123456789ABCDEG","previousHash":"genesis","seq":10,"type":"decision.approved","hash":"05709d077a5185654754f3ced6b3d7e69c8567792afe713340a91281008cf867"}"#
+    );
+    let text = String::from_utf8(MEASURED.to_vec()).unwrap();
+    let word = "chat.completions,0,,9,4,12,812,,completed,0 ";
+    assert!(!Entry::of_line(8, ENDED).data.contains_key("call"));
+    for (line, is_readable) in [
+        (text.clone(), true),
+        (text.replacen(word, "", 1), true),
+        (text.replacen("v2 ", "", 1), false),
+        (text.replacen("v2 ", "v1 ", 1), false),
+        (text.replacen(word, &word.repeat(2), 1), false),
+        (text.replacen("completed", "perfect", 1), false),
+        (text.replacen(word, " ", 1), false),
+    ] {
+        let entry = Entry::of_line(10, line.as_bytes());
+        assert_eq!(entry.kind != UNREADABLE, is_readable, "{line}");
+    }
+}
+
 /// The line says everything that stood there; the entry shows what was looked at.
 #[test]
 fn a_denial_shows_the_checks_up_to_the_one_that_decided() {
@@ -119,7 +146,7 @@ fn the_words_of_the_script_join_what_its_twin_said() {
 
 #[test]
 fn the_hash_is_the_documented_one_and_the_json_is_read_back() {
-    for (seq, line) in [(7, DENIED), (8, ENDED), (9, CHANGE)] {
+    for (seq, line) in [(7, DENIED), (8, ENDED), (9, CHANGE), (10, MEASURED)] {
         let entry = Entry::of_line(seq, line);
         let sealed = entry.seal("00ff").unwrap();
         let mut value: Map<String, Value> = serde_json::from_str(&sealed.json).unwrap();
@@ -154,13 +181,13 @@ fn a_line_says_its_version() {
         (format!("7 5 v{} x", u64::MAX), true),
         ("7 5 v x".to_owned(), false),
         ("7 5 vx x".to_owned(), false),
-        ("7 5 v2".to_owned(), false),
+        ("7 5 v3".to_owned(), false),
         ("v2 5 x".to_owned(), false),
         (String::new(), false),
     ] {
         assert_eq!(is_of_later_release(line.as_bytes()), is_later, "{line}");
     }
-    assert!(!is_of_later_release(b"7 5 v2 \xff"));
+    assert!(!is_of_later_release(b"7 5 v3 \xff"));
 }
 
 #[test]

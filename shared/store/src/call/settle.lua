@@ -2,7 +2,8 @@
 --   real cost and the estimate, and forget the hold. A hold that was already kept by the reaper is corrected the same way.
 -- KEYS: as hold.rs names them
 -- ARGV: as settle.rs names them; `how` is 'settled' | 'released' | 'estimated'. A kept hold whose cost is known now is
---   'corrected'. Generation and version are those of the account when the hold was opened, or are left out
+--   'corrected'. `measured` is a word of shared/domain/src/measured.rs, or empty. Generation and version are those of the
+--   account when the hold was opened, or are left out
 -- Returns: 'settled' | 'missing' (nothing to move, nothing moved) | 'mismatch' (not this estimate)
 --   | 'lacks_writes' (there is no hold, and the account has not come as far as when it was opened)
 -- Cost: O(log open holds); 11 calls, 10 in an unnamed run, one more where its agent held less, two more where its run has
@@ -21,10 +22,10 @@ if string.match(value_text or kept, '^H (%d+) ') ~= ARGV.estimate then return 'm
 if kept then
   call('DEL', KEYS.kept_hold)
   call('ZREM', KEYS.kept_index, ARGV.allow_id)
-  end_hold(kept, false, ARGV.how == 'estimated' and ARGV.how or 'corrected', ARGV.cost)
+  end_hold(kept, false, ARGV.how == 'estimated' and ARGV.how or 'corrected', ARGV.cost, ARGV.measured)
 else
   call('DEL', KEYS.hold)
   call('ZREM', KEYS.due, ARGV.allow_id)
-  end_hold(value_text, true, ARGV.how, ARGV.cost)
+  end_hold(value_text, true, ARGV.how, ARGV.cost, ARGV.measured)
 end
 return 'settled'

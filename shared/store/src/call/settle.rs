@@ -6,6 +6,7 @@ use crate::script::names::{Names, inputs};
 use crate::script::{Script, WhenFull, with_fragments};
 use crate::{Store, StoreError};
 use domain::entry::How;
+use domain::measured::Measured;
 use domain::money::Nanos;
 use std::sync::LazyLock;
 
@@ -20,8 +21,8 @@ pub static SETTLE: LazyLock<Script> = LazyLock::new(|| {
 });
 
 inputs! {
-    /// The arguments; amounts are nano-USD.
-    struct SettleArgs: &'a str { allow_id, estimate, cost, how, generation, version }
+    /// The arguments; amounts are nano-USD, and `measured` is the word of [`Measured`] or empty.
+    struct SettleArgs: &'a str { allow_id, estimate, cost, how, measured, generation, version }
 }
 
 /// Settles the hold of `name` from `estimate` to `cost`: the real cost, the estimate if it stays charged, or zero if it
@@ -36,6 +37,8 @@ pub struct Settle {
     pub cost: Nanos,
     /// How the call ended. For a kept hold the audit log says `corrected` instead.
     pub how: How,
+    /// What was measured of the call, for the audit log; `None` where nobody knows.
+    pub measured: Option<Measured>,
 }
 
 /// Outcome of the script.
@@ -115,12 +118,14 @@ impl Settle {
         debug_assert_eq!(keys, &self.name.keys(), "the keys are of this hold");
         let estimate = self.estimate.get().to_string();
         let cost = self.cost.get().to_string();
+        let measured = self.measured.as_ref().map(Measured::to_word);
         let [generation, version] = as_of.map(AsOf::to_args).unwrap_or_default();
         let args = SettleArgs {
             allow_id: &self.name.allow_id,
             estimate: &estimate,
             cost: &cost,
             how: self.how.as_str(),
+            measured: measured.as_deref().unwrap_or_default(),
             generation: &generation,
             version: &version,
         };

@@ -8,7 +8,9 @@
 -- The end of a hold leaves the account's version as it is. That guards against a store that lost writes, and after a lost
 -- end the hold is open again with its whole estimate charged, to be settled, voided or kept anew. Only what the call cost
 -- beyond its estimate is then not counted until it is settled again.
-local function end_hold(value_text, open, how_text, cost_text)
+-- `measured_text` is what the edge measured of the call, or empty. A line that says it is of version 2: an earlier release
+-- neither seals nor shows it (shared/domain/src/entry.rs).
+local function end_hold(value_text, open, how_text, cost_text, measured_text)
   local estimate_text, day_text, month_text, named = string.match(value_text, '^H (%d+) (%d+) (%d+) ([01]) ')
   local by = cost_text - estimate_text -- amounts end below 2^53
   local by_text = format('%d', by)
@@ -25,6 +27,9 @@ local function end_hold(value_text, open, how_text, cost_text)
     spent = false
   end
   local seq = call('HINCRBY', KEYS.account, 'live_audit_seq', '1')
-  call('RPUSH', KEYS.audit_log, format('%d %d A ', seq, now_ms) .. how_text .. ' ' .. cost_text .. ' ' .. ARGV.allow_id .. ' ' .. value_text)
+  local version_text = measured_text == '' and '' or 'v2 '
+  local call_text = measured_text == '' and value_text or measured_text .. ' ' .. value_text
+  call('RPUSH', KEYS.audit_log, format('%d %d ', seq, now_ms) .. version_text .. 'A ' .. how_text .. ' ' .. cost_text .. ' '
+    .. ARGV.allow_id .. ' ' .. call_text)
   return spent
 end

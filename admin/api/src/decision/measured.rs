@@ -1,0 +1,40 @@
+//! Schema of what was measured of a call: the object `call` of a decision and of its audit entry, which
+//! [`Measured::shown`](domain::measured::Measured::shown) makes.
+
+use utoipa::ToSchema;
+
+/// What the edge measured of a call.
+#[derive(ToSchema)]
+#[schema(as = MeasuredCall, rename_all = "camelCase")]
+#[expect(dead_code, reason = "it describes an object that is made elsewhere")]
+pub(super) struct MeasuredView {
+    /// `chat.completions`, `responses` or `embeddings`.
+    #[schema(example = "chat.completions")]
+    endpoint: String,
+    /// Whether the caller asked for a stream.
+    stream: bool,
+    /// The named upstream that the call went to; null for the one without a name.
+    #[schema(example = "azure-eu")]
+    upstream: Option<String>,
+    /// Tokens as the provider reported them, cached ones included; null where it reported none.
+    #[schema(example = 9)]
+    input_tokens: Option<u64>,
+    #[schema(example = 0)]
+    cached_tokens: Option<u64>,
+    #[schema(example = 12)]
+    output_tokens: Option<u64>,
+    /// From sending the request to the end of the answer, in ms.
+    #[schema(example = 812)]
+    latency_ms: Option<u64>,
+    /// From sending the request to the first byte of the answer, in ms.
+    #[schema(example = 340)]
+    first_byte_ms: Option<u64>,
+    /// How the exchange with the provider ended: `completed`, `refused` (it answered with 4xx), `failed`,
+    /// `total_timeout`; of a stream also `caller_gone`, `provider_broke_off`, `first_byte_timeout`, `idle_timeout`,
+    /// `hold_exhausted`, `stopped`.
+    #[schema(example = "completed")]
+    end: String,
+    /// How often the hold was raised while the answer was streamed.
+    #[schema(example = 0)]
+    extensions: u32,
+}

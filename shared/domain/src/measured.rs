@@ -1,0 +1,204 @@
+//! What the edge measured of a call that it sent to a provider: one word of the call's line in the audit trail, and the
+//! object `call` of its entry. Entries are hashed with it, so a word or a field here never changes its meaning; a new
+//! one needs a new [line version](crate::entry::LINE_VERSION).
+
+use serde_json::{Value, json};
+
+/// Largest count of tokens and of milliseconds in a word. A larger one is written as unknown.
+pub const NUMBER_MAX: u64 = 1_000_000_000;
+/// Longest name of an upstream, in bytes.
+pub const UPSTREAM_NAME_MAX: usize = 40;
+/// Parts of a word.
+const PARTS: usize = 10;
+
+/// Measurements of one call. What is not known is `None`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Measured {
+    /// The API that was called.
+    pub endpoint: Endpoint,
+    /// Whether the caller asked for a stream.
+    pub streamed: bool,
+    /// Name of the upstream, if the call went to one of `[upstreams.<name>]`; see [`is_upstream_name`].
+    pub upstream: Option<String>,
+    /// Tokens of the prompt, cached ones included, as the provider reported them.
+    pub input_tokens: Option<u64>,
+    /// Of these, the tokens that the provider read from its cache.
+    pub cached_tokens: Option<u64>,
+    /// Tokens of the answer, as the provider reported them.
+    pub output_tokens: Option<u64>,
+    /// From sending the request to the end of the answer, in ms.
+    pub latency_ms: Option<u64>,
+    /// From sending the request to the first byte of the answer, in ms.
+    pub first_byte_ms: Option<u64>,
+    /// How the exchange with the provider ended.
+    pub end: CallEnd,
+    /// How often the hold was raised while the answer was streamed.
+    pub extensions: u32,
+}
+
+macro_rules! words {
+    ($(#[$doc:meta])+ $name:ident { $($(#[$of:meta])+ $variant:ident = $word:literal,)+ }) => {
+        $(#[$doc])+
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum $name { $($(#[$of])+ $variant,)+ }
+
+        impl $name {
+            /// Every variant.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+            /// The word in lines and entries.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $word,)+ }
+            }
+
+            /// The variant with this word.
+            #[must_use]
+            pub fn parse(word: &str) -> Option<Self> {
+                match word { $($word => Some(Self::$variant),)+ _ => None }
+            }
+        }
+    };
+}
+
+words! {
+    /// An API that the edge forwards calls of.
+    Endpoint {
+        /// `POST /v1/chat/completions`
+        Chat = "chat.completions",
+        /// `POST /v1/responses`
+        Responses = "responses",
+        /// `POST /v1/embeddings`
+        Embeddings = "embeddings",
+    }
+}
+
+words! {
+    /// How the exchange with the provider ended.
+    CallEnd {
+        /// The whole answer arrived.
+        Completed = "completed",
+        /// The caller disconnected during the stream, so the provider's stream was stopped.
+        CallerGone = "caller_gone",
+        /// The provider ended the stream early, or its connection broke.
+        ProviderBrokeOff = "provider_broke_off",
+        /// No first byte of the answer arrived in time.
+        FirstByteTimeout = "first_byte_timeout",
+        /// The stream was silent for too long.
+        IdleTimeout = "idle_timeout",
+        /// The answer took too long as a whole.
+        TotalTimeout = "total_timeout",
+        /// The stream reached what is held for it, and the hold could not be raised.
+        HoldExhausted = "hold_exhausted",
+        /// The edge stopped the stream, for example because it ends.
+        Stopped = "stopped",
+        /// The provider answered with 4xx.
+        Refused = "refused",
+        /// Any other failure of a call that is not streamed: 5xx, a redirect, an unreachable provider.
+        Failed = "failed",
+    }
+}
+
+/// Whether an upstream may have this name: 1 to [`UPSTREAM_NAME_MAX`] of `a-z`, `0-9`, `_` and `-`.
+#[must_use]
+pub fn is_upstream_name(name: &str) -> bool {
+    let is_allowed = |byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-');
+    (1..=UPSTREAM_NAME_MAX).contains(&name.len()) && name.bytes().all(is_allowed)
+}
+
+impl Measured {
+    /// The word of the audit line, without a space:
+    /// `<endpoint>,<0|1>,<upstream>,<input>,<cached>,<output>,<latency>,<first byte>,<end>,<extensions>`. What is not
+    /// known is empty, and so are a name and a number that [`parse`](Self::parse) would refuse.
+    #[must_use]
+    pub fn to_word(&self) -> String {
+        let upstream = self.upstream.as_deref().filter(|name| is_upstream_name(name));
+        let numbers = [
+            self.input_tokens,
+            self.cached_tokens,
+            self.output_tokens,
+            self.latency_ms,
+            self.first_byte_ms,
+        ];
+        let known = |number: Option<u64>| number.filter(|number| *number <= NUMBER_MAX);
+        let [input, cached, output, latency, first_byte] =
+            numbers.map(|number| known(number).map_or_else(String::new, |number| number.to_string()));
+        let (endpoint, streamed) = (self.endpoint.as_str(), u8::from(self.streamed));
+        let (upstream, end) = (upstream.unwrap_or_default(), self.end.as_str());
+        let extensions = self.extensions;
+        format!(
+            "{endpoint},{streamed},{upstream},{input},{cached},{output},{latency},{first_byte},{end},{extensions}"
+        )
+    }
+
+    /// Parses what [`to_word`](Self::to_word) composed; `None` if malformed.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        let parts: Vec<&str> = word.split(',').collect();
+        let [
+            endpoint,
+            streamed,
+            upstream,
+            input,
+            cached,
+            output,
+            latency,
+            first_byte,
+            end,
+            extensions,
+        ] = <[&str; PARTS]>::try_from(parts).ok()?;
+        let upstream = match upstream {
+            "" => None,
+            name => Some(is_upstream_name(name).then(|| name.to_owned())?),
+        };
+        Some(Self {
+            endpoint: Endpoint::parse(endpoint)?,
+            streamed: match streamed {
+                "0" => false,
+                "1" => true,
+                _ => return None,
+            },
+            upstream,
+            input_tokens: number(input)?,
+            cached_tokens: number(cached)?,
+            output_tokens: number(output)?,
+            latency_ms: number(latency)?,
+            first_byte_ms: number(first_byte)?,
+            end: CallEnd::parse(end)?,
+            extensions: digits(extensions)?.parse().ok()?,
+        })
+    }
+
+    /// The object `call` of an entry.
+    #[must_use]
+    pub fn shown(&self) -> Value {
+        json!({
+            "endpoint": self.endpoint.as_str(),
+            "stream": self.streamed,
+            "upstream": self.upstream,
+            "inputTokens": self.input_tokens,
+            "cachedTokens": self.cached_tokens,
+            "outputTokens": self.output_tokens,
+            "latencyMs": self.latency_ms,
+            "firstByteMs": self.first_byte_ms,
+            "end": self.end.as_str(),
+            "extensions": self.extensions,
+        })
+    }
+}
+
+fn digits(text: &str) -> Option<&str> {
+    (!text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())).then_some(text)
+}
+
+/// An empty text is an unknown number.
+fn number(text: &str) -> Option<Option<u64>> {
+    if text.is_empty() {
+        return Some(None);
+    }
+    let number = digits(text)?.parse().ok()?;
+    (number <= NUMBER_MAX).then_some(Some(number))
+}
+
+#[cfg(test)]
+mod tests;
