@@ -5,11 +5,12 @@ mod doc;
 pub(crate) use doc::section;
 
 use crate::state::{ApiState, Call};
+use domain::id::Kind;
 use domain::names::{AGENT_ID_MAX, is_agent_id};
 use endpoint::{Answer, Problem, Reply, operations};
 use serde::Serialize;
 use store::keys::USER;
-use store::named::Named;
+use store::names;
 use utoipa::ToSchema;
 
 operations! {
@@ -55,16 +56,52 @@ pub async fn list(call: Call) -> Answer {
         Some(text) => ids(text)?,
         None => Vec::new(),
     };
-    let named = Named::find(&call.state.store, &call.keys(), call.caller.mode, &ids).await?;
-    let names = named.iter().map(|named| NameView {
-        id: &named.id,
-        kind: named.kind.as_str(),
-        name: &named.name,
+    let (store, keys, mode) = (&call.state.store, call.keys(), call.caller.mode);
+    let of = |kind: Named| ids.iter().copied().filter(move |id| Named::of(id) == kind);
+    let mut names = names::of_agents(store, &keys, mode, of(Named::Agent)).await?;
+    names.extend(names::of_virtual_keys(store, &keys, of(Named::VirtualKey)).await?);
+    names.extend(names::of_api_keys(store, &keys, of(Named::ApiKey)).await?);
+    names.extend(names::of_users(store, &keys, of(Named::User)).await?);
+    let views = ids.iter().filter_map(|id| {
+        let name = names.get(*id)?;
+        let kind = Named::of(id).as_str();
+        Some(NameView { id, kind, name })
     });
     Reply::ok(&Names {
         success: true,
-        names: names.collect(),
+        names: views.collect(),
     })
+}
+
+/// What an id names, by its form alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Named {
+    ApiKey,
+    VirtualKey,
+    User,
+    /// Every other id may be an agent's.
+    Agent,
+}
+
+impl Named {
+    fn of(id: &str) -> Self {
+        let kinds = [
+            (Kind::ApiKey, Self::ApiKey),
+            (Kind::VirtualKey, Self::VirtualKey),
+            (Kind::User, Self::User),
+        ];
+        let found = kinds.iter().find(|(kind, _)| kind.has_form(id));
+        found.map_or(Self::Agent, |(_, named)| *named)
+    }
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::ApiKey => "api_key",
+            Self::VirtualKey => "virtual_key",
+            Self::User => "user",
+            Self::Agent => "agent",
+        }
+    }
 }
 
 /// The ids, each once.
@@ -103,6 +140,22 @@ mod tests {
         assert_eq!(ids(&many(IDS_MAX)).unwrap().len(), IDS_MAX);
         for refused in [many(IDS_MAX + 1).as_str(), "", "a,", "a,,b", "a b"] {
             assert!(ids(refused).is_err(), "{refused}");
+        }
+    }
+
+    #[test]
+    fn an_id_is_known_by_its_form_and_every_other_one_may_be_an_agents() {
+        const ULID: &str = "01KAH3V9J80123456789ABCDEF";
+        for (prefix, named) in [
+            ("key_", Named::ApiKey),
+            ("vk_", Named::VirtualKey),
+            ("usr_", Named::User),
+            ("agent_", Named::Agent),
+        ] {
+            assert_eq!(Named::of(&format!("{prefix}{ULID}")), named);
+        }
+        for agent in ["research-bot", "key_1", "usr_", "operator"] {
+            assert_eq!(Named::of(agent), Named::Agent);
         }
     }
 }

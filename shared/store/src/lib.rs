@@ -24,7 +24,6 @@ pub mod intent;
 pub mod invitation;
 pub mod keys;
 pub mod lookup;
-pub mod named;
 pub mod names;
 pub mod number;
 pub mod once;

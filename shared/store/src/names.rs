@@ -1,6 +1,7 @@
-//! Display names of agents and virtual keys, for lists whose records name only their ids.
+//! Display names of agents, keys and users, for lists whose records name only their ids.
 
 use crate::keys::AccountKeys;
+use crate::user::User;
 use crate::{Store, StoreError};
 use domain::mode::Mode;
 use std::collections::{HashMap, HashSet};
@@ -34,6 +35,36 @@ pub async fn of_virtual_keys<'i>(
     ids: impl Iterator<Item = &'i str>,
 ) -> Result<Names, StoreError> {
     read(store, ids, |id| (account.virtual_key(id), "agent")).await
+}
+
+/// Reads the names of API keys, revoked ones included.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn of_api_keys<'i>(
+    store: &Store,
+    account: &AccountKeys,
+    ids: impl Iterator<Item = &'i str>,
+) -> Result<Names, StoreError> {
+    read(store, ids, |id| (account.api_key(id), "id")).await
+}
+
+/// Reads the e-mail addresses of users. Reads all users of the account, if there is an id.
+///
+/// # Errors
+/// [`StoreError`], also for a malformed record.
+pub async fn of_users<'i>(
+    store: &Store,
+    account: &AccountKeys,
+    ids: impl Iterator<Item = &'i str>,
+) -> Result<Names, StoreError> {
+    let wanted: HashSet<&str> = ids.collect();
+    if wanted.is_empty() {
+        return Ok(Names::new());
+    }
+    let users = User::list(store, account).await?;
+    let found = users.into_iter().filter(|user| wanted.contains(user.id.as_str()));
+    Ok(found.map(|user| (user.id, user.email)).collect())
 }
 
 /// Reads `name` of each record that has a field.
