@@ -6,8 +6,8 @@ import { get, seg } from '../api.js';
 import { useLoad } from '../load.js';
 import { useNamesOf } from '../names.js';
 import { href } from '../router.js';
-import { Time } from '../time.js';
-import { checkWord, outcomeWord } from '../words.js';
+import { Time, duration } from '../time.js';
+import { checkWord, count, outcomeWord, plainWord } from '../words.js';
 import { Amount, Badge, Facts, Id, Money, Name, PageHead, Section } from '../ui/show.js';
 import { Loaded } from '../ui/state.js';
 import { Table } from '../ui/table.js';
@@ -40,6 +40,7 @@ function Body({ decision }) {
     ['Run', html`<${Name} of=${decision.runId} none="none named" />`],
     ['Decided', html`<${Time} at=${decision.at} full />`],
     decision.endedAt && ['Ended', html`<${Time} at=${decision.endedAt} full />`],
+    ...measured(decision.call),
     decision.resetsAt && ['Counts anew', html`<${Time} at=${decision.resetsAt} full />`],
   ]} /><//>
       <${Section} title="The money"><${Facts} rows=${[
@@ -54,6 +55,21 @@ function Body({ decision }) {
       <${Table} caption="Entries in the audit trail" columns=${HISTORY} rows=${decision.history} keyOf=${(step) => step.auditSeq} />
     <//>`}
   </div>`;
+}
+
+/** What the edge measured of the call, where it is known. */
+function measured(call) {
+  if (!call) return [];
+  const tokens = (number) => (number === null ? 'not known' : number.toLocaleString('en-US'));
+  return [
+    call.endpoint && ['Endpoint', html`${plainWord(call.endpoint)}${call.stream && ', streamed'}`],
+    call.upstream && ['Upstream', html`<${Name} of=${call.upstream} />`],
+    ['Tokens in', html`${tokens(call.inputTokens)}${call.cachedTokens > 0 && `, of which ${tokens(call.cachedTokens)} cached`}`],
+    ['Tokens out', tokens(call.outputTokens)],
+    call.latencyMs !== null && ['Took', html`${duration(call.latencyMs)}${call.firstByteMs !== null && `, first byte after ${duration(call.firstByteMs)}`}`],
+    call.end && ['Exchange with the provider', plainWord(call.end)],
+    call.extensions > 0 && ['Hold raised', count(call.extensions, 'time')],
+  ];
 }
 
 /** Amounts have their exact nanos beside them; counts have not. */
