@@ -55,6 +55,6 @@ function None({ filtered }) {
 }
 
 async function keep(filter) {
-  await download('/calls/export', { query: { ...filter, format: 'csv' }, name: 'calls.csv' });
+  await download('/calls/export', { query: filter, name: 'calls.csv' });
   say('Saved the calls as CSV.');
 }

@@ -36,11 +36,11 @@ export function SearchFilter({ name, label, placeholder, offers = [] }) {
       setQuery({ [name]: wrote.current || null });
     }, TYPING_MS);
   };
+  const list = offers.length > 0 ? `offers-${name}` : null;
   return html`<label class="filter"><span class="filter-label">${label}</span>
-    <input class="input" type="search" dir="auto" value=${text} placeholder=${placeholder} onInput=${type}
-      list=${offers.length > 0 ? `offers-${name}` : null} />
-    ${offers.length > 0 && html`<datalist id=${`offers-${name}`}>${offers.map((offer) => html`<option key=${offer} value=${offer}></option>`)}</datalist>`}
-  </label>`;
+      <input class="input" type="search" dir="auto" value=${text} placeholder=${placeholder} list=${list} onInput=${type} />
+    </label>
+    ${list && html`<datalist id=${list}>${offers.map((offer) => html`<option key=${offer} value=${offer}></option>`)}</datalist>`}`;
 }
 
 /** A choice bound to a parameter of the address. @param {{options: Array<[string, string]>}} props the first is "all" with '' */

@@ -23,6 +23,6 @@ export function useFollow() {
 /** The buttons. @param {{of: ReturnType<typeof useFollow>, what: string}} props `what` names the list */
 export function Follow({ of, what }) {
   return html`<${Button} small aria-pressed=${of.on ? 'true' : 'false'} aria-label=${`Follow ${what}`} onClick=${of.toggle}>
-      <span class=${of.on ? 'follow-dot follow-on' : 'follow-dot'} aria-hidden="true"></span>${of.on ? 'Following' : 'Follow'}<//>
+      <span class=${of.on ? 'follow-dot follow-on' : 'follow-dot'} aria-hidden="true"></span>Follow<//>
     <${Button} small onClick=${of.again}>Refresh<//>`;
 }
