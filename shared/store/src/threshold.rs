@@ -114,13 +114,10 @@ mod tests {
     }
 
     fn agent(id: &str, day: u64, month: u64, own: Option<WatchedLimits>) -> AgentSummary {
-        AgentSummary {
-            id: id.to_owned(),
-            day: nanos(day),
-            month: nanos(month),
-            own_limits: own,
-            ..AgentSummary::default()
-        }
+        let mut agent = AgentSummary::default();
+        id.clone_into(&mut agent.id);
+        (agent.day, agent.month, agent.own_limits) = (nanos(day), nanos(month), own);
+        agent
     }
 
     #[test]

@@ -97,13 +97,9 @@ pub async fn get(call: Call) -> Answer {
         &["groupBy", "interval", "from", "to", "format", "cursor"],
     ]
     .concat();
-    let mut query = call.query(&known)?;
+    let query = call.query(&known)?;
     let as_csv = filter::word(&query, "format", ["json", "csv"])?.is_some_and(|word| word == "csv");
     let asked = Asked::of_query(&call, &query).await?;
-    query.remove("format");
-    // A cursor holds for one span; what the caller left open has been set by now.
-    query.insert("from".to_owned(), iso_from_ms(asked.span.from_ms));
-    query.insert("to".to_owned(), iso_from_ms(asked.span.to_ms));
     let paging = call.paging(&query, "usage")?;
     if !as_csv {
         return answer(&call, &asked, &paging).await;
