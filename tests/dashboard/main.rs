@@ -58,7 +58,13 @@ fn what_must_happen_once_keeps_its_key_until_it_is_known_to_have_happened() {
 fn usage_is_summed_exactly_and_in_its_interval() {
     run(
         "usage.mjs",
-        &["exact.js", "money.js", "pages/usage/sums.js"],
+        &[
+            "exact.js",
+            "money.js",
+            "reasons.js",
+            "words.js",
+            "pages/usage/sums.js",
+        ],
         &[("api.js", PAGES)],
     );
 }

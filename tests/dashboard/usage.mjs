@@ -22,6 +22,13 @@ const groups = summed(data.rows);
 assert.deepEqual(groups.map(({ group, cost, calls, denied, inputTokens }) => [group, cost, calls, denied, inputTokens]),
   [['a', nanos('8999999.423456789'), 7, 3, 30], ['b', 1n, 1, 1, 10]]);
 
+// The edge makes a run for each call that names none: together they are those without a run.
+const [one, other] = ['A', 'B'].map((end) => `req_01KAH3V9J80123456789ABCDE${end}`);
+pages.push(page([row(first, one, '0.1'), row(first, other, '0.2'), row(first, 'req_mine', '0.3')], null, first));
+cursors.length = 0;
+const runs = await read({ groupBy: 'run', interval: 'day' });
+assert.deepEqual(summed(runs.rows).map(({ group, calls }) => [group, calls]), [[null, 2], ['req_mine', 1]]);
+
 // Every interval stands in the chart, also one without a call.
 const drawn = series(data, groups, wanted, ({ group }) => group);
 assert.deepEqual(drawn.steps.map(({ day, total, calls }) => [day, total, calls]),

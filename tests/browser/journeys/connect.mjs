@@ -65,12 +65,12 @@ await play(async (journey) => {
     await ada.sees(/^Waiting for a call of/);
     assert.equal((await chat(key)).status, 200);
     const arrived = ada.section('The call that arrived');
-    await ada.sees('Approved.', arrived);
+    await ada.sees(/^Approved\. It was estimated at/, arrived);
     await ada.sees('9 in, 12 out', arrived);
     await ada.look('arrived');
     await call('POST', `/agents/${agent.id}/freeze`);
     assert.equal((await chat(key)).status, 403);
-    await ada.sees('Denied.', arrived);
+    await ada.sees(/^Denied with frozen/, arrived);
     await ada.sees('Agent frozen', arrived);
     await ada.follow('Open the decision', arrived);
     await ada.heading(/Denied call/);

@@ -7,7 +7,7 @@ import { useLoad } from '../load.js';
 import { useNamesOf } from '../names.js';
 import { href } from '../router.js';
 import { Time, duration } from '../time.js';
-import { checkWord, count, outcomeWord, plainWord } from '../words.js';
+import { checkWord, count, isNamedRun, outcomeWord, plainWord } from '../words.js';
 import { Amount, Badge, Facts, Id, Money, Name, PageHead, Section } from '../ui/show.js';
 import { Loaded } from '../ui/state.js';
 import { Table } from '../ui/table.js';
@@ -37,7 +37,7 @@ function Body({ decision }) {
     ['Agent', html`<${AgentLink} id=${decision.agentId} name=${names.of(decision.agentId)?.name} />`],
     ['Virtual key', html`<${By} id=${decision.keyId} names=${names} />`],
     ['Model', html`<${Name} of=${decision.model} />`],
-    ['Run', html`<${Name} of=${decision.runId} none="none named" />`],
+    ['Run', html`<${Name} of=${isNamedRun(decision.runId) ? decision.runId : null} none="none named" />`],
     ['Decided', html`<${Time} at=${decision.at} full />`],
     decision.endedAt && ['Ended', html`<${Time} at=${decision.endedAt} full />`],
     ...measured(decision.call),

@@ -4,19 +4,22 @@
 import { html, useEffect, useState } from '../html.js';
 
 const THEMES = [['system', 'System'], ['light', 'Light'], ['dark', 'Dark']];
+/** Not there if its file could not be fetched: then there is no choice, and nothing else is missing. */
+const kept = globalThis.tollgateTheme;
 
 /** The switch; one choice of three, so the arrow keys move it. */
 export function ThemeSwitch() {
-  const [theme, setTheme] = useState(tollgateTheme.get());
+  const [theme, setTheme] = useState(kept?.get());
   useEffect(() => {
-    const follow = () => setTheme(tollgateTheme.get());
+    const follow = () => setTheme(kept?.get());
     addEventListener('storage', follow);
     return () => removeEventListener('storage', follow);
   }, []);
   const choose = (next) => {
-    tollgateTheme.set(next);
+    kept.set(next);
     setTheme(next);
   };
+  if (!kept) return null;
   return html`<fieldset class="theme">
     <legend class="sr-only">Theme</legend>
     <div class="segments">${THEMES.map(([value, label]) => html`<label key=${value} class="segment theme-choice" title=${`Theme: ${label}`}>

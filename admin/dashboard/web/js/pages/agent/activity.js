@@ -5,7 +5,7 @@ import { html, useState } from '../../html.js';
 import { useNames } from '../../names.js';
 import { href } from '../../router.js';
 import { Time } from '../../time.js';
-import { plainWord, reasonWord } from '../../words.js';
+import { isNamedRun, plainWord, reasonWord } from '../../words.js';
 import { Button, LinkButton } from '../../ui/button.js';
 import { Amount, Badge, Name, Section } from '../../ui/show.js';
 import { ListTable } from '../../ui/table.js';
@@ -19,7 +19,7 @@ const columns = (names) => [
   { label: 'What', cell: (entry) => (isCall(entry) ? html`<${Badge} of=${entry.data.outcome} />` : plainWord(entry.type)) },
   { label: 'Why', cell: (entry) => (entry.data.reason ? reasonWord(entry.data.reason) : '') },
   { label: 'Model', wide: true, cell: (entry) => (entry.data.model ? html`<${Name} of=${entry.data.model} />` : '') },
-  { label: 'Run', wide: true, cell: (entry) => (entry.data.runId ? html`<${Name} of=${entry.data.runId} />` : '') },
+  { label: 'Run', wide: true, cell: (entry) => (isNamedRun(entry.data.runId) ? html`<${Name} of=${entry.data.runId} />` : '') },
   { label: 'Charged', num: true, cell: (entry) => (isCall(entry) ? html`<${Amount} of=${entry.data.chargedUsd} />` : '') },
   { label: 'By', wide: true, cell: (entry) => html`<${By} id=${entry.actor} names=${names} />` },
 ];

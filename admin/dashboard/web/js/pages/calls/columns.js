@@ -4,7 +4,7 @@
 import { html } from '../../html.js';
 import { href } from '../../router.js';
 import { Time, duration } from '../../time.js';
-import { count, outcomeWord, plainWord, reasonWord } from '../../words.js';
+import { count, isNamedRun, outcomeWord, plainWord, reasonWord } from '../../words.js';
 import { Amount, Badge, Name } from '../../ui/show.js';
 import { AgentLink } from '../../ui/who.js';
 
@@ -22,7 +22,7 @@ export const COLUMNS = [
   { label: 'Agent', cell: (call) => html`<${AgentLink} id=${call.agentId} name=${call.agentName} />
     ${call.keyId && sub(html`<bdi class="name" title=${call.keyId}>${call.keyName ?? call.keyId}</bdi>`)}
     <span class="phone-only">${call.model && html`<${Name} of=${call.model} />`}</span>` },
-  { label: 'Run', wide: true, cell: (call) => (call.runId ? html`<a href=${href('/calls', { runId: call.runId })}><${Name} of=${call.runId} /></a>` : none) },
+  { label: 'Run', wide: true, cell: (call) => (isNamedRun(call.runId) ? html`<a href=${href('/calls', { runId: call.runId })}><${Name} of=${call.runId} /></a>` : none) },
   { label: 'Model', wide: true, cell: (call) => html`<${Name} of=${call.model} />${way(call) && sub(way(call))}` },
   { label: 'Tokens in / out', wide: true, num: true, cell: (call) => html`${tokens(call)}${call.cachedTokens > 0 && sub(`${call.cachedTokens.toLocaleString('en-US')} cached`)}` },
   { label: 'Cost', num: true, cell: (call) => html`<${Amount} of=${call.costUsd} />${call.estimatedUsd !== null && sub(html`est. <${Amount} of=${call.estimatedUsd} />`)}` },

@@ -101,7 +101,7 @@ async function once(agent, newest, signal, setState) {
 function Arrived({ call, message }) {
   const denied = call.outcome === 'denied';
   return html`<section class="arrived" aria-label="The call that arrived">
-    <p class=${denied ? 'alert alert-error' : 'alert alert-ok'}><strong>${denied ? 'Denied' : 'Approved'}.</strong> <span dir="auto">${message}</span></p>
+    <p class=${denied ? 'alert alert-error' : 'alert alert-ok'} dir="auto">${message}</p>
     <${Facts} rows=${[
     ['Outcome', html`<${Badge} of=${call.outcome} /> ${denied ? reasonWord(call.reason) : outcomeWord(call.outcome)}`],
     ['Model', html`<${Name} of=${call.model} />`],

@@ -3,6 +3,7 @@
  */
 import { get } from '../../api.js';
 import { nanos } from '../../money.js';
+import { isNamedRun } from '../../words.js';
 
 /** Pages that are read without asking: beyond them a person decides whether to read on. */
 const PAGES = 5;
@@ -22,10 +23,15 @@ export async function read(wanted, signal, before = null) {
   let cursor = before?.cursor ?? undefined;
   for (let page = 1; ; page += 1) {
     const answer = await get('/usage', { ...wanted, cursor }, { signal });
-    rows.push(...answer.usage);
+    rows.push(...answer.usage.map(grouped));
     cursor = answer.nextCursor ?? undefined;
     if (!cursor || page === PAGES) return { rows, from: answer.from, to: answer.to, coveredFrom: answer.coveredFrom, cursor: cursor ?? null };
   }
+}
+
+/** Calls without a run are one group, and not each its own. */
+function grouped(row) {
+  return row.group === null || isNamedRun(row.group) ? row : { ...row, group: null };
 }
 
 const empty = () => ({ cost: 0n, ...Object.fromEntries(COUNTS.map((name) => [name, 0])) });
