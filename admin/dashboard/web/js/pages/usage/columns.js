@@ -26,7 +26,7 @@ export function columns({ groupBy, from, to }, groups) {
       : html`<a href=${href('/calls', { [FILTERS[groupBy]]: row.group, from, to })} aria-label=${`${whole(row.calls)}, the calls of ${labelOf(row, groupBy)}`}>${whole(row.calls)}</a>`) },
     { label: 'Denied', wide: true, num: true, cell: (row) => whole(row.denied) },
     { label: 'Tokens in', wide: true, num: true, cell: (row) => html`${whole(row.inputTokens)}${row.cachedTokens > 0 && html`<span class="cell-sub">${whole(row.cachedTokens)} cached</span>`}` },
-    { label: 'Out', wide: true, num: true, cell: (row) => html`${whole(row.outputTokens)}${row.unmeasured > 0 && html`<span class="cell-sub" title="Approved calls whose tokens are not known: they are in the cost and not in the tokens">+ ${whole(row.unmeasured)} unknown</span>`}` },
+    { label: 'Tokens out', wide: true, num: true, cell: (row) => html`${whole(row.outputTokens)}${row.unmeasured > 0 && html`<span class="cell-sub" title="Approved calls whose tokens are not known: they are in the cost and not in the tokens">+ ${whole(row.unmeasured)} unknown</span>`}` },
     { label: 'Share', wide: true, num: true, cell: (row) => `${(share(row.cost, total) * 100).toFixed(1)} %` },
     { label: 'Cost', num: true, cell: (row) => html`<${Amount} of=${row.cost} />` },
   ];
