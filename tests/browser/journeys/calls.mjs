@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { api, chat } from '../kit/calls.mjs';
 import { play } from '../kit/journey.mjs';
 import { account } from '../kit/stage.mjs';
-import { worker } from '../kit/fixture.mjs';
+import { deposit, worker } from '../kit/fixture.mjs';
 
 await play(async (journey) => {
   const acme = await account('Acme Robotics', 'startup', ['viewer']);
@@ -115,6 +115,7 @@ await play(async (journey) => {
   await journey.step('who comes close to a cap is named before a call is denied', async () => {
     await vera.menu('Overview');
     await vera.misses('Close to a cap');
+    await deposit(acme, reader.walletId, 10);
     await call('POST', '/spend', { agent: reader.id, amount: 4.8 });
     await vera.press('Refresh');
     const item = vera.section('Needs attention').getByRole('link', { name: /^Close to a cap/ });

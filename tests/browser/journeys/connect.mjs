@@ -70,7 +70,7 @@ await play(async (journey) => {
     await ada.look('arrived');
     await call('POST', `/agents/${agent.id}/freeze`);
     assert.equal((await chat(key)).status, 403);
-    await ada.sees(/^Denied with frozen/, arrived);
+    await ada.sees('This agent is frozen.', arrived);
     await ada.sees('Agent frozen', arrived);
     await ada.follow('Open the decision', arrived);
     await ada.heading(/Denied call/);
