@@ -36,6 +36,8 @@ journeys! {
     fixture;
     /// Every page, looked at.
     gallery;
+    /// The reference of the API, looked at.
+    reference;
     /// The owner's first hour: agent, keys, spend, cap, denial, freeze.
     first_steps;
     /// From an agent to its first call: snippets, a key, the call as it arrives.
