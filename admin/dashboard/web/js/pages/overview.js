@@ -135,6 +135,6 @@ function Denials({ denials, span }) {
     : html`<ul class="bars">${denials.map(({ reason, count: many }) => html`<li key=${reason}>
         <span class="bars-text"><span title=${reason}>${reasonWord(reason)}</span><span class="num">${many.toLocaleString('en-US')}</span></span>
         <span class="bars-track" aria-hidden="true"><span style=${{ width: `${(many / most) * 100}%` }}></span></span></li>`)}</ul>`}
-    ${denials.length > 0 && html`<p class="card-foot"><${LinkButton} small to=${href('/audit', { type: 'decision.denied' })}>See the denied calls<//></p>`}
+    ${denials.length > 0 && html`<p class="card-foot"><${LinkButton} small to=${href('/calls', { outcome: 'denied' })}>See the denied calls<//></p>`}
   <//>`;
 }
