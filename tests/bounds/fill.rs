@@ -35,6 +35,13 @@ const ENTRIES: &str = "local hash = string.rep('x', 32) for n = tonumber(ARGV[1]
     redis.call('RPUSH', KEYS[2], hash) \
     for list = 3, #KEYS do redis.call('RPUSH', KEYS[list], n) end end return 1";
 
+/// Sealed entries of calls that ended, likewise.
+const CALLS: &str = "local hash = string.rep('x', 32) for n = tonumber(ARGV[1]), tonumber(ARGV[2]) do \
+    redis.call('RPUSH', KEYS[1], string.format('%d %d A released 0 allow_%026d H 2 20777 202611 0 ,,,,,, acct_x bot - vk_1 p1 m', \
+      n, tonumber(ARGV[3]) + n, n)) \
+    redis.call('RPUSH', KEYS[2], hash) \
+    for list = 3, #KEYS do redis.call('RPUSH', KEYS[list], n) end end return 1";
+
 /// What there is much of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -44,6 +51,7 @@ pub enum Kind {
     Transactions,
     Escrows,
     Entries,
+    Calls,
     Intents,
     Waiting,
     Runs,
@@ -132,20 +140,24 @@ impl Tenant {
                     redis.call('ZADD', KEYS[1], n, string.format('int_%026d', n)) end return 1";
                 many(ids, &[set], &[]);
             }
-            Kind::Entries => {
+            Kind::Entries | Kind::Calls => {
                 // The dispatcher of events has nothing to do with them.
                 self.counted(world, "dispatched", count);
+                let (script, its_type) = match kind {
+                    Kind::Calls => (CALLS, "decision.approved"),
+                    _ => (ENTRIES, "agent.frozen"),
+                };
                 let lists = [
                     keys.audit(MODE),
                     keys.audit_hashes(MODE),
                     keys.audit_index(MODE, Some(AGENT), None),
-                    keys.audit_index(MODE, None, Some("agent.frozen")),
-                    keys.audit_index(MODE, Some(AGENT), Some("agent.frozen")),
+                    keys.audit_index(MODE, None, Some(its_type)),
+                    keys.audit_index(MODE, Some(AGENT), Some(its_type)),
                 ];
                 for list in &lists {
                     let _: u64 = world.redis.command(&["UNLINK", list]);
                 }
-                many(ENTRIES, &lists, std::slice::from_ref(&oldest));
+                many(script, &lists, std::slice::from_ref(&oldest));
                 self.counted(world, "audit_seq", count);
                 self.counted(world, "dispatched", count);
             }

@@ -14,6 +14,10 @@ use store::agent::survey::AGENTS_MAX;
 use store::run::SCANNED_MAX;
 use store::wallet::totals::WALLETS_MAX;
 
+/// What a page of calls looks at: 2,000 entries, each with its number in the index, and the places of four types in each
+/// of four steps.
+const CALLS_LOOKS: usize = 2 * 2000 + 4 * 4 * 3 * 5 * 15;
+
 const FEW: u64 = 1_000;
 const MANY: u64 = 1_000_000;
 /// What a page may cost more with many records: looking for a place by halves, three times at most, each in up to five
@@ -32,6 +36,8 @@ const LONG: &[(&str, Kind)] = &[
     ("/transactions", Kind::Transactions),
     ("/escrow", Kind::Escrows),
     ("/audit", Kind::Entries),
+    ("/calls", Kind::Calls),
+    ("/thresholds", Kind::Agents),
     ("/intents", Kind::Intents),
     ("/agents/{id}/runs", Kind::Runs),
 ];
@@ -50,8 +56,11 @@ const SHORT: &[(&str, &str)] = &[
 ];
 /// What has a query and is no list.
 const OTHERS: &[&str] = &[
+    "/names",
     "/overview",
     "/audit/export",
+    "/calls/export",
+    "/usage",
     "/audit/checkpoint",
     "/intents/{id}/export",
 ];
@@ -203,6 +212,28 @@ fn queries(tenant: &Tenant) -> Vec<Query> {
             number,
             0,
         ),
+        query(Kind::Calls, "/calls", &["calls"], number, CALLS_LOOKS),
+        query(
+            Kind::Calls,
+            "/calls?agentId=bot",
+            &["calls", "agentId", "bot"],
+            number,
+            CALLS_LOOKS,
+        ),
+        query(
+            Kind::Calls,
+            "/calls?model=none",
+            &["calls", "model", "none"],
+            number,
+            CALLS_LOOKS,
+        ),
+        query(
+            Kind::Agents,
+            "/thresholds",
+            &["thresholds"],
+            at_score,
+            AGENTS_MAX * 14,
+        ),
         query(Kind::Intents, "/intents", &["intents"], intent, 0),
         query(
             Kind::Intents,
@@ -336,7 +367,7 @@ async fn a_million_members_of_sorted_sets() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "long: make verify runs it"]
 async fn a_million_transactions_and_entries() {
-    no_list_costs_more(&[Kind::Transactions, Kind::Entries]).await;
+    no_list_costs_more(&[Kind::Transactions, Kind::Entries, Kind::Calls]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -93,6 +93,7 @@ const BOUNDED: &[(&str, &str)] = &[
     ("session_open", "SESSIONS_MAX"),
     ("session_use", RECORD),
     ("technical_count", RECORD),
+    ("threshold_notice", RECORD),
     ("transfer_out", RECORD),
     ("transit_arrive", RECORD),
     ("user_change", "USERS_MAX"),

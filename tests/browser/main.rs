@@ -36,8 +36,16 @@ journeys! {
     fixture;
     /// Every page, looked at.
     gallery;
+    /// The reference of the API, looked at.
+    reference;
     /// The owner's first hour: agent, keys, spend, cap, denial, freeze.
     first_steps;
+    /// From an agent to its first call: snippets, a key, the call as it arrives.
+    connect;
+    /// Calls, what they used over time, and who comes close to a limit.
+    calls;
+    /// Light, dark or as the system says.
+    theme;
     /// Agreements between two accounts, and their proofs.
     escrow;
     /// Deposit, transfer, approval, API key.

@@ -1,7 +1,7 @@
 // What the dashboard makes of amounts. Ends with "checked", or with the first thing that is not so.
 import assert from 'node:assert/strict';
 import { parseExact } from './exact.js';
-import { nanos, share, sum, typedAmount, usd, usdShort } from './money.js';
+import { nanos, share, sum, typedAmount, usd, usdBrief, usdShort } from './money.js';
 
 // No digit is lost on the way in, and text that looks like a number stays text.
 const text = '{"a":0.00061485,"b":8999999.999999999,"c":9007199254740993,"d":42,"e":-1.5,"f":"0.1, \\"2.5\\": 3.5","g":[1e-9,0.10],"h":{"1.5":true},"i":null}';
@@ -22,6 +22,20 @@ assert.equal(usd(null, 'no limit'), 'no limit');
 assert.equal(usdShort('9.51061485'), '~$9.5106');
 assert.equal(usdShort('0.00000825'), '$0.00000825');
 assert.equal(usdShort('12.5'), '$12.50');
+
+// In tables: two digits beyond the cent, or the first two of what is less than a cent; rounded half up; never nothing.
+const brief = [
+  ['12.34567', '$12.3457'], ['12.345', '$12.345'], ['12.5', '$12.50'], ['0.01', '$0.01'], ['0.010049999', '$0.0100'], ['0.066049', '$0.0660'], ['0.01005', '$0.0101'],
+  ['0.00123456', '$0.0012'], ['0.00061485', '$0.00061'], ['0.000615', '$0.00062'], ['0.00999999', '$0.0100'], ['0.000000001', '$0.000000001'],
+  ['0.000000123', '$0.00000012'], ['1234567.999999', '$1,234,568.0000'], [0, '$0.00'], [null, '–'], ['-0.00123456', '-$0.0012'], ['-2.00005', '-$2.0001'],
+];
+for (const [value, as] of brief) assert.equal(usdBrief(value), as, String(value));
+assert.equal(usdBrief(undefined, 'none'), 'none');
+for (let amount = 1n; amount < 10n ** 18n; amount = amount * 7n + 3n) {
+  const shown = nanos(usdBrief(amount).replace(/[$,]/g, ''));
+  const off = shown > amount ? shown - amount : amount - shown;
+  assert.ok(shown > 0n && (amount < 10_000_000n ? off * 20n <= amount : off <= 50_000n), `${amount} is shown as ${shown}`);
+}
 
 assert.equal(sum(['0.1', '0.2', null, 3]), nanos('3.3'));
 assert.equal(share(nanos('2.5'), nanos(10)), 0.25);

@@ -24,7 +24,9 @@ fn run(checks: &str, modules: &[&str], others: &[(&str, &str)]) {
     }
     for file in modules {
         let from = root.join("admin/dashboard/web/js").join(file);
-        std::fs::copy(from, folder.path().join(file)).expect("a module");
+        let to = folder.path().join(file);
+        std::fs::create_dir_all(to.parent().expect("a folder")).expect("a folder");
+        std::fs::copy(from, to).expect("a module");
     }
     let from = root.join("tests/dashboard").join(checks);
     std::fs::copy(from, folder.path().join(checks)).expect("the checks");
@@ -51,3 +53,22 @@ fn what_must_happen_once_keeps_its_key_until_it_is_known_to_have_happened() {
         &[("html.js", HTML), ("api.js", API)],
     );
 }
+
+#[test]
+fn usage_is_summed_exactly_and_in_its_interval() {
+    run(
+        "usage.mjs",
+        &[
+            "exact.js",
+            "money.js",
+            "reasons.js",
+            "words.js",
+            "pages/usage/sums.js",
+        ],
+        &[("api.js", PAGES)],
+    );
+}
+
+/// Stands in for the server: gives its pages one by one, and notes the cursors it is asked with.
+const PAGES: &str = "export const pages = [];\nexport const cursors = [];\n\
+     export const get = async (_path, { cursor }) => { cursors.push(cursor); return pages.shift(); };\n";

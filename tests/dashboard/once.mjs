@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { answers, sent } from './api.js';
 import { useOnce } from './once.js';
-import { relative } from './time.js';
+import { duration, relative, shortHour } from './time.js';
 
 const send = useOnce();
 const failing = async (error) => {
@@ -32,5 +32,8 @@ assert.equal(relative('2026-11-21T07:58:00Z', now), '2 minutes ago');
 assert.equal(relative('2026-11-21T09:00:00Z', now), 'in 1 hour');
 assert.equal(relative('2026-11-21T07:59:58Z', now), 'just now');
 assert.equal(relative('nonsense', now), '');
+
+assert.deepEqual([0, 812, 2100, 65_000, null].map(duration), ['0 ms', '812 ms', '2.1 s', '1 min 5 s', null]);
+assert.equal(shortHour('2026-11-25T08:00:00.000Z'), '25 Nov 08:00');
 
 console.log('checked');

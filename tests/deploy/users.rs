@@ -159,6 +159,7 @@ async fn manage(tenant: &Tenant, installation: &Installation) {
         "/agents/bot/runs",
         "/overview",
         "/account",
+        "/names?ids=bot",
         "/policies",
         "/wallet",
         "/transactions",

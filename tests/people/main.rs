@@ -29,6 +29,7 @@ mod lockout;
 mod login;
 #[path = "../ledger/lua.rs"]
 mod lua;
+mod names;
 #[path = "../management/noticed.rs"]
 mod noticed;
 mod passwords;

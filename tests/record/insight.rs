@@ -8,5 +8,6 @@ mod kept;
 mod overview;
 mod search;
 mod statistics;
+mod thresholds;
 mod usage;
 mod verify;

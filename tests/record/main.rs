@@ -9,6 +9,7 @@ mod agreement;
 mod archive;
 mod audit;
 mod audit_writer;
+mod calls;
 mod checkpoints;
 mod decisions;
 mod dry_run;

@@ -83,8 +83,8 @@ impl Stage {
         let _: u64 = self.world.redis.command(&words);
     }
 
-    /// Everything that the store holds under keys of this pattern, as one hash; but for what every request changes: how
-    /// often an API key was used, and when.
+    /// Everything that the store holds under keys of this pattern, as one hash; but for what every request changes (how
+    /// often an API key was used, and when), and what the watcher of thresholds notices meanwhile.
     pub fn dump(&self, pattern: &str) -> String {
         // The order of a hash's fields may change as they are read: Valkey 8 moves them between its tables.
         const ALL: &str = "local function whole(key)
@@ -96,7 +96,7 @@ impl Stage {
             end
             local keys, all = redis.call('KEYS', ARGV[1]), {} table.sort(keys)
             for _, key in ipairs(keys) do
-              if not key:find('/rate%-') and not key:find('/ak/') then
+              if not key:find('/rate%-') and not key:find('/ak/') and not key:find('/notices/') then
                 all[#all + 1] = key .. whole(key) .. redis.call('PEXPIRETIME', key)
               end
             end

@@ -150,7 +150,7 @@ pub async fn export(call: Call) -> Answer {
     if as_csv {
         let name = format!("{}.csv", record.id);
         let row = csv::write(&Document::brief(&record))?;
-        return Reply::file(&name, csv::CONTENT_TYPE, row);
+        return Reply::file(&name, crate::spreadsheet::CONTENT_TYPE, row);
     }
     let links = Links::read(&call, &record).await?;
     let document = Document::whole(&record, &links);

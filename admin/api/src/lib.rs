@@ -10,6 +10,7 @@ mod account;
 mod agent;
 mod api_key;
 mod audit;
+mod calls;
 mod catch_up;
 mod checks;
 mod decision;
@@ -18,6 +19,7 @@ mod dry_run;
 mod escrow;
 mod intent;
 pub mod metrics;
+mod named;
 mod once;
 mod overview;
 mod policy;
@@ -25,7 +27,9 @@ pub mod prices;
 mod provider_key;
 mod run;
 mod spend;
+mod spreadsheet;
 mod state;
+mod threshold;
 mod transaction;
 mod transfer;
 mod upgrade;
@@ -50,6 +54,8 @@ pub fn operations() -> impl Iterator<Item = &'static Operation<ApiState>> {
         virtual_key::ROUTES,
         usage::ROUTES,
         overview::ROUTES,
+        named::ROUTES,
+        threshold::ROUTES,
         account::ROUTES,
         policy::ROUTES,
         wallet::ROUTES,
@@ -65,6 +71,7 @@ pub fn operations() -> impl Iterator<Item = &'static Operation<ApiState>> {
         intent::ROUTES,
         dry_run::ROUTES,
         decision::ROUTES,
+        calls::ROUTES,
         run::ROUTES,
         webhook::ROUTES,
         api_key::ROUTES,
@@ -78,6 +85,8 @@ pub fn operations() -> impl Iterator<Item = &'static Operation<ApiState>> {
 pub fn sections() -> Vec<Section> {
     vec![
         overview::section(),
+        named::section(),
+        threshold::section(),
         agent::section(),
         usage::section(),
         policy::section(),
@@ -90,6 +99,7 @@ pub fn sections() -> Vec<Section> {
         spend::section(),
         escrow::section(),
         intent::section(),
+        calls::section(),
         decision::section(),
         dry_run::section(),
         run::section(),

@@ -12,6 +12,7 @@ mod history;
 
 use super::catch_up;
 use crate::state::{ApiState, Call};
+use crate::threshold::tracked_limit;
 use attention::Item;
 use domain::mode::Mode;
 use domain::money::Nanos;
@@ -26,6 +27,7 @@ use store::account::counters::AccountCounters;
 use store::agent::survey::{AgentSummary, Survey};
 use store::audit::statistics::Day;
 use store::server_clock;
+use store::threshold::Standing;
 use utoipa::ToSchema;
 
 operations! {
@@ -114,7 +116,16 @@ pub async fn get(call: Call) -> Answer {
     let survey = Survey::read(store, &keys, mode, period, spenders).await?;
     let account = AccountCounters::read(store, &keys, mode, period).await?;
     let frozen = survey.frozen(store, &keys, mode).await?;
-    let (attention, attention_total) = attention::all(&call, &survey, &frozen, account.low_balance).await?;
+    let tracked_limit = tracked_limit(&call)?;
+    let standings = Standing::of(&survey, &account, tracked_limit);
+    let seen = attention::Seen {
+        survey: &survey,
+        frozen: &frozen,
+        low_balance: account.low_balance,
+        standings,
+        period,
+    };
+    let (attention, attention_total) = attention::all(&call, seen).await?;
     let history = History::of(&recent);
     let sum = |amount: fn(&AgentSummary) -> Nanos| {
         let amounts = survey.agents.iter().map(amount);
@@ -132,10 +143,7 @@ pub async fn get(call: Call) -> Answer {
                 Mode::Test => sum(|agent| agent.month),
             },
             held_usd: sum(|agent| agent.held),
-            tracked_limit_usd: match mode {
-                Mode::Live => call.plan(&call.caller.plan)?.tracked_usd_per_month,
-                Mode::Test => None,
-            },
+            tracked_limit_usd: tracked_limit,
         },
         totals: Totals {
             agents: survey.rows,

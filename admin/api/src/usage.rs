@@ -1,6 +1,8 @@
-//! `GET /agents/{id}/usage`: what an agent spent, and what is left of each of its caps.
+//! `GET /agents/{id}/usage`: what an agent spent, and what is left of each of its caps; and [`GET /usage`](over_time), the
+//! usage of the account over time.
 
 mod doc;
+mod over_time;
 
 pub(crate) use doc::section;
 
@@ -22,6 +24,7 @@ operations! {
     ROUTES: ApiState, Management;
 
     GET "/agents/{id}/usage", key(Read, Viewer), Both, PerMinute, get;
+    GET "/usage",             key(Read, Viewer), Both, PerMinute, over_time::get, query;
 }
 
 /// What is shown as the policy where several account-wide ones hold together, as in the intents that they allowed.

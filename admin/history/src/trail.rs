@@ -2,10 +2,11 @@
 //! its entries are in the store or in the archive.
 
 mod archived;
+pub mod calls;
 
 use archive::Archive;
 use domain::denial_window;
-use domain::entry::Sealed;
+use domain::entry::{Entry, Sealed};
 use domain::mode::Mode;
 use store::audit::chain::{Backwards, Chain, Filter, Head, Row};
 use store::page::{Page, Part, Start};
@@ -134,6 +135,44 @@ impl<'a> Trail<'a> {
         let mut entries = self.entries(&numbers).await?;
         entries.retain(|entry| wanted.iter().any(|wanted| entry.json.contains(wanted)));
         Ok(entries)
+    }
+
+    /// How many entries match.
+    async fn count_of(&self, filter: Filter<'_>) -> Result<u64, StoreError> {
+        let nothing = Backwards {
+            before: u64::MAX,
+            skip: 0,
+            count: 0,
+        };
+        for _ in 0..ATTEMPTS {
+            let (_, live, archived) = self.chain.numbers(filter, nothing).await?;
+            if let Some(old) = self.archived_total(filter, archived).await? {
+                return Ok(live + old);
+            }
+        }
+        Err(busy())
+    }
+
+    /// The entries of some decisions, in no order; also those of other decisions whose ids look alike.
+    async fn entries_of_decisions(&self, ids: &[&str]) -> Result<Vec<Entry>, StoreError> {
+        for _ in 0..ATTEMPTS {
+            // What leaves the store between the two looks is found by the second one.
+            let mut numbers: Vec<u64> = self.chain.decisions(ids).await?.into_values().flatten().collect();
+            for id in ids {
+                numbers.extend(self.archived_decision(id).await?);
+            }
+            numbers.sort_unstable();
+            numbers.dedup();
+            let archived = self.chain.extent().await?.archived.seq;
+            let live = numbers.split_off(numbers.partition_point(|number| *number <= archived));
+            let Some(mut entries) = self.chain.entries_of(&live).await? else {
+                continue;
+            };
+            let old = self.entries(&numbers).await?;
+            entries.extend(old.iter().filter_map(|sealed| Entry::of_json(&sealed.json)));
+            return Ok(entries);
+        }
+        Err(busy())
     }
 
     /// The entries of these ascending numbers.

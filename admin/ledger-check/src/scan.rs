@@ -223,6 +223,7 @@ fn of_mode(accounts: &Accounts, place: Place, parsed: ModeKey<'_>, key: &str) ->
         | ModeKey::AuditDecisions(_)
         | ModeKey::AuditDay(_)
         | ModeKey::AuditKept
+        | ModeKey::Notices(_)
         | ModeKey::FrozenAgents
         | ModeKey::Transactions
         | ModeKey::EscrowSiblings(_)

@@ -80,6 +80,7 @@ impl Server {
             guard_share: settings.limits.guard_share,
             refused: Arc::clone(&admission.refused),
             blocked: Arc::clone(&admission.blocked),
+            plans: Arc::clone(&plans),
             webhooks: Arc::clone(&webhooks),
             metrics: WorkerMetrics::new(&registrar).map_err(set_up)?,
         };

@@ -3,8 +3,8 @@
 //! [`health`](self) checks the store, `blocked` and `guard` keep the lists of blocked addresses and refused accounts,
 //! `reaper` ends overdue holds, `transit` delivers what is in transit between accounts, `sealer` seals the audit trail,
 //! `checkpointer` signs its end, `archiver` and `intent_archiver` move what is old to the archive, `catch_up`
-//! dispatches events of archived entries, `deliverer` delivers webhooks, and `gauge_collector` counts what is open for
-//! the metrics.
+//! dispatches events of archived entries, `deliverer` delivers webhooks, `threshold_watcher` notices who is near a limit,
+//! and `gauge_collector` counts what is open for the metrics.
 //!
 //! Uses the store, the archive, readers of the trail, and webhooks. Knows no HTTP of the management API.
 
@@ -22,11 +22,14 @@ pub mod metrics;
 mod reaper;
 mod rotation;
 mod sealer;
+mod threshold_watcher;
 mod transit;
 
+use arc_swap::ArcSwap;
 use archive::Archive;
 use base::Base;
 use crypto::seal::Keyring;
+use domain::plan::Plans;
 use metrics::WorkerMetrics;
 use settings::AuditSettings;
 use std::sync::Arc;
@@ -57,6 +60,8 @@ pub struct Workers {
     pub refused: Arc<RefusedCopy>,
     /// The server's copy of the list of blocked addresses.
     pub blocked: Arc<BlockedCopy>,
+    /// The plans in force.
+    pub plans: Arc<ArcSwap<Plans>>,
     /// Webhooks: dispatch and delivery.
     pub webhooks: Arc<Webhooks>,
     /// What the workers count.
@@ -96,6 +101,11 @@ impl Workers {
             webhooks: Arc::clone(&webhooks),
         };
         workers.spawn(gauge_collector::run(gauge_collector, stopping.clone()));
+        let watcher = threshold_watcher::ThresholdWatcher {
+            base: Arc::clone(&base),
+            plans: self.plans,
+        };
+        workers.spawn(threshold_watcher::run(watcher, stopping.clone()));
         let checkpointer = checkpointer::Checkpointer {
             base: Arc::clone(&base),
             archive: Arc::clone(&archive),

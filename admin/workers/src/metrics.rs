@@ -2,9 +2,11 @@
 
 mod open_items;
 mod room;
+mod thresholds;
 
 pub use open_items::OpenItemMetrics;
 pub use room::RoomMetrics;
+pub use thresholds::ThresholdMetrics;
 
 use prometheus::{Gauge, IntCounter, IntGauge};
 use std::time::Duration;
@@ -29,10 +31,12 @@ pub enum Worker {
     Reaper,
     /// Seals the audit trail.
     Sealer,
+    /// Notices who is near a limit.
+    ThresholdWatcher,
 }
 
 impl Worker {
-    const ALL: [&'static str; 8] = [
+    const ALL: [&'static str; 9] = [
         "archiver",
         "carrier",
         "census",
@@ -41,6 +45,7 @@ impl Worker {
         "intent_archiver",
         "reaper",
         "sealer",
+        "threshold_watcher",
     ];
 }
 
@@ -51,6 +56,8 @@ pub struct WorkerMetrics {
     pub open_items: OpenItemMetrics,
     /// How much of the store accounts take, and which are refused.
     pub room: RoomMetrics,
+    /// Who is near a limit.
+    pub thresholds: ThresholdMetrics,
     /// Holds that passed their deadline and stay charged.
     pub holds_kept: IntCounter,
     /// Sweeps over the buckets that a store failure cut off.
@@ -109,6 +116,7 @@ impl WorkerMetrics {
             )?,
             open_items: OpenItemMetrics::new(metrics)?,
             room: RoomMetrics::new(metrics)?,
+            thresholds: ThresholdMetrics::new(metrics)?,
             holds_kept: counter(
                 "holds_kept_total",
                 "Holds that passed their deadline and stay charged at their estimate.",

@@ -3,6 +3,7 @@
 pub mod amount;
 pub mod blocked;
 pub mod budget;
+pub mod call_record;
 pub mod cap;
 pub mod chain;
 pub mod check;
@@ -30,4 +31,5 @@ pub mod role;
 pub mod schema;
 pub mod spend_cap;
 pub mod statistics;
+pub mod threshold;
 pub mod timestamp;

@@ -13,6 +13,7 @@ use domain::names::{AGENT_ID_MAX, RUN_ID_MAX};
 use domain::permission::Permission;
 use domain::role::Role;
 use domain::schema::{EXAMPLE_HEX, EXAMPLE_TIME, text, words};
+use domain::threshold::Watched;
 use serde_json::json;
 use store::deposit::DepositState;
 use store::escrow::EscrowStatus;
@@ -126,7 +127,9 @@ domain::schema_types! {
     /// Whether an API key works.
     ApiKeyState = words(["active", "expired", "revoked"]);
     /// Why something waits for somebody.
-    AttentionKind = words(["frozen_agent", "approval_waiting", "failing_webhook", "kept_hold", "low_balance"]);
+    AttentionKind = words(["frozen_agent", "approval_waiting", "failing_webhook", "kept_hold", "low_balance", "near_limit"]);
+    /// A limit whose thresholds are noticed.
+    WatchedLimit = words(Watched::ALL.map(Watched::as_str));
     /// Where a wallet stands: frozen while its agent is, closed when its agent was deleted.
     WalletState = words([WalletStatus::Active, WalletStatus::Frozen, WalletStatus::Closed].map(WalletStatus::as_str));
     /// Whether a deposit counts already.

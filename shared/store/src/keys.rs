@@ -8,6 +8,7 @@
 
 mod audit;
 mod money;
+mod notices;
 mod outside;
 pub mod parse;
 mod people;
@@ -401,6 +402,7 @@ mod tests {
             keys.audit_decisions(Mode::Live, "01KAH3V"),
             keys.audit_day(Mode::Live, 20_777),
             keys.audit_kept(Mode::Live),
+            keys.notices(Mode::Live, "d20777"),
             keys.frozen_agents(Mode::Live),
             keys.webhooks(Mode::Live),
             keys.webhook(Mode::Live, "wh_1"),

@@ -1,6 +1,7 @@
 //! Policy records: parsed here, written by scripts (decision D20).
 
 pub mod script;
+pub mod watched;
 
 use crate::keys::AccountKeys;
 use crate::page::{Page, Part};

@@ -126,8 +126,16 @@ impl Registrar {
         label: &str,
         values: impl IntoIterator<Item = &'a str>,
     ) -> Result<Vec<IntGauge>> {
-        let family = self.add(IntGaugeVec::new(self.opts(name, help), &[label])?)?;
+        let family = self.gauge_family(name, help, &[label])?;
         Ok(each(&family, values))
+    }
+
+    /// Gauges whose labels are known when they are set; only for few values and off the hot path.
+    ///
+    /// # Errors
+    /// As for [`Registrar::counter`].
+    pub fn gauge_family(&self, name: &str, help: &str, labels: &[&str]) -> Result<IntGaugeVec> {
+        self.add(IntGaugeVec::new(self.opts(name, help), labels)?)
     }
 
     /// Gauges of fractions that differ in one label, in the order of its values.

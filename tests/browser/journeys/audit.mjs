@@ -2,7 +2,7 @@
 // and an entry that somebody changed in the store, which the verification names.
 
 import assert from 'node:assert/strict';
-import { api } from '../kit/calls.mjs';
+import { api, chat } from '../kit/calls.mjs';
 import { play } from '../kit/journey.mjs';
 import { account, redis } from '../kit/stage.mjs';
 import { worker } from '../kit/fixture.mjs';
@@ -29,6 +29,21 @@ await play(async (journey) => {
     await vera.page.reload();
     await vera.rest();
     assert.equal(await rows(), 3, 'a head and two entries');
+  });
+
+  await journey.step('who did it has a name, with the id beside it', async () => {
+    await vera.open('/audit?type=user.login');
+    const login = vera.row('user.login');
+    await vera.sees(login.getByText(acme.users.viewer.email));
+    await vera.sees(login.getByText(acme.users.viewer.id));
+    assert.equal((await chat(reader.key)).status, 403);
+    await vera.open('/audit?type=decision.denied');
+    await vera.again('the denied call', async () => {
+      await vera.rest();
+      return (await vera.row('decision.denied').count()) > 0;
+    });
+    await vera.sees(vera.row('decision.denied').getByText('Laptop', { exact: true }));
+    await vera.sees(vera.row('decision.denied').getByText('Invoice reader'));
   });
 
   await journey.step('page by page, while entries are written', async () => {

@@ -2,7 +2,7 @@
 
 import { api } from '../kit/calls.mjs';
 import { play } from '../kit/journey.mjs';
-import { account, plan } from '../kit/stage.mjs';
+import { account } from '../kit/stage.mjs';
 import { tour } from '../kit/tour.mjs';
 import { history, populate, worker } from '../kit/fixture.mjs';
 
@@ -20,15 +20,6 @@ await play(async (journey) => {
     await ada.look('login');
     await ada.signIn(acme.users.owner);
     await ada.heading('Overview');
-  });
-  await journey.step('the reference of the API, which needs no session', async () => {
-    const reader = await journey.person('A reader');
-    await reader.page.goto(`${plan.base}/reference`);
-    // Its some hundred operations are alike, and axe-core takes a minute for all of them: a few stand for the rest.
-    await reader.page.evaluate((kept) => {
-      for (const [at, one] of document.querySelectorAll('section.operation').entries()) if (at % kept !== 0) one.remove();
-    }, 12);
-    await reader.look('reference');
   });
   for (const [name, path] of stops) {
     await journey.step(`the page ${path}`, async () => {

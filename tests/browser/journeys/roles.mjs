@@ -13,6 +13,7 @@ const OFFERS = [
   ['AGENT', 'Freeze', 'manager'],
   ['AGENT', 'Edit policy', 'admin'],
   ['AGENT?tab=keys', 'Create virtual key', 'admin'],
+  ['/connect', 'Create a virtual key', 'admin'],
   ['/wallets', 'Transfer', 'admin'],
   ['/wallets', 'Deposit', 'owner'],
   ['/escrow', 'Create escrow', 'admin'],

@@ -49,6 +49,7 @@ pub const ALL: &[(&str, u16, &str)] = &[
     ("POST /login", 400, "VALIDATION"),
     ("POST /logout", 200, ""),
     ("GET /me", 200, ""),
+    ("GET /names", 200, ""),
     ("GET /overview", 200, ""),
     ("POST /password", 400, "VALIDATION"),
     ("POST /password/reset", 400, "VALIDATION"),

@@ -1,11 +1,8 @@
-//! The flat form of an intent: a header and one row (specification "Intent export"), quoted as in RFC 4180.
+//! The flat form of an intent: a header and one row (specification "Intent export").
 
 use super::document::Document;
-use endpoint::problem::{Code, Problem};
-use std::borrow::Cow;
-
-/// The type of the file.
-pub(super) const CONTENT_TYPE: &str = "text/csv; charset=utf-8";
+use crate::spreadsheet::lines;
+use endpoint::problem::Problem;
 
 const COLUMNS: [&str; 10] = [
     "intent_id",
@@ -38,30 +35,7 @@ pub(super) fn write(document: &Document<'_>) -> Result<Vec<u8>, Problem> {
         &document.created_at,
         &document.updated_at,
     ];
-    lines(&[COLUMNS, row])
-}
-
-fn lines(rows: &[[&str; 10]]) -> Result<Vec<u8>, Problem> {
-    let mut writer = csv::WriterBuilder::new()
-        .terminator(csv::Terminator::CRLF)
-        .from_writer(Vec::new());
-    let written: csv::Result<()> = rows
-        .iter()
-        .try_for_each(|row| writer.write_record(row.map(|cell| harmless(cell).into_owned())));
-    let failed = |error: &dyn std::error::Error| {
-        tracing::error!(%error, "a CSV file cannot be written");
-        Problem::from(Code::Internal)
-    };
-    written.map_err(|error| failed(&error))?;
-    writer.into_inner().map_err(|error| failed(&error))
-}
-
-/// A cell that no spreadsheet takes for a formula.
-fn harmless(cell: &str) -> Cow<'_, str> {
-    match cell.starts_with(['=', '+', '-', '@', '\t', '\r']) {
-        true => Cow::Owned(format!("'{cell}")),
-        false => Cow::Borrowed(cell),
-    }
+    lines([COLUMNS, row])
 }
 
 #[cfg(test)]
@@ -88,7 +62,7 @@ mod tests {
         {
             row[at] = cell;
         }
-        let text = String::from_utf8(lines(&[row]).unwrap()).unwrap();
+        let text = String::from_utf8(lines([row]).unwrap()).unwrap();
         let expected =
             "'=1+1,'+1,'-1,'@SUM(A1),'\tx,\"'\rx\",\"a,b\",\"say \"\"hi\"\"\",\"two\nlines\",plain=x\r\n";
         assert_eq!(text, expected);
@@ -96,7 +70,7 @@ mod tests {
 
     /// What a reader takes for the cells of the row.
     fn read_back(row: [&str; 10]) -> Vec<String> {
-        let text = lines(&[COLUMNS, row]).unwrap();
+        let text = lines([COLUMNS, row]).unwrap();
         let mut reader = csv::Reader::from_reader(text.as_slice());
         let rows: Vec<csv::StringRecord> = reader.records().collect::<Result<_, _>>().unwrap();
         assert_eq!(rows.len(), 1, "no cell begins a row of its own");

@@ -1,8 +1,12 @@
-//! What needs attention in an account: frozen agents, spends to approve, webhooks that fail, kept holds, low balances.
+//! What needs attention in an account: frozen agents, spends to approve, webhooks that fail, kept holds, limits that are
+//! nearly reached, low balances.
 
 use crate::state::Call;
+use crate::threshold::percent;
 use domain::mode::Mode;
 use domain::money::Nanos;
+use domain::period::Period;
+use domain::threshold::{Threshold, Watched};
 use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;
 use endpoint::problem::Problem;
@@ -13,6 +17,7 @@ use store::call::kept_calls;
 use store::intent::IntentRecord;
 use store::keys::USER;
 use store::page::Page;
+use store::threshold::Standing;
 use store::wallet::Wallet;
 use store::webhook::delivery::{Delivery, State};
 use store::webhook::{Status, WebhookRecord};
@@ -21,7 +26,10 @@ use utoipa::ToSchema;
 /// Most things shown.
 const SHOWN_MAX: usize = 50;
 /// Of each kind this many are shown whatever else there is.
-const EACH: usize = 10;
+const EACH: usize = 8;
+/// Kinds of things.
+const KINDS: usize = 6;
+const _: () = assert!(KINDS * EACH <= SHOWN_MAX, "each kind has its part");
 /// The newest deliveries of a webhook that tell whether it fails.
 const DELIVERIES: u64 = 50;
 
@@ -32,7 +40,7 @@ const DELIVERIES: u64 = 50;
 pub(super) struct Item {
     #[schema(value_type = is::AttentionKind)]
     kind: &'static str,
-    /// What it is about: an agent, an intent, a webhook, a decision or a wallet.
+    /// What it is about: an agent, an intent, a webhook, a decision, a wallet or the account's plan.
     #[schema(example = "research-bot")]
     id: String,
     #[schema(value_type = Option<is::AgentId>)]
@@ -42,6 +50,17 @@ pub(super) struct Item {
     text: String,
     #[schema(value_type = Option<is::Time>)]
     since: Option<String>,
+}
+
+/// What the overview has read already.
+pub(super) struct Seen<'a> {
+    pub(super) survey: &'a Survey,
+    pub(super) frozen: &'a [&'a AgentSummary],
+    /// The low-balance threshold of the account-wide policies.
+    pub(super) low_balance: Option<Nanos>,
+    /// Who is near a limit, the highest share first.
+    pub(super) standings: Vec<Standing>,
+    pub(super) period: Period,
 }
 
 /// Things of one kind: the newest, and how many there are.
@@ -62,25 +81,21 @@ impl Found {
 ///
 /// # Errors
 /// 503.
-pub(super) async fn all(
-    call: &Call,
-    survey: &Survey,
-    frozen: &[&AgentSummary],
-    threshold: Option<Nanos>,
-) -> Result<(Vec<Item>, u64), Problem> {
+pub(super) async fn all(call: &Call, seen: Seen<'_>) -> Result<(Vec<Item>, u64), Problem> {
     let kinds = [
-        frozen_agents(survey, frozen),
+        frozen_agents(seen.survey, seen.frozen),
         approvals(call).await?,
         failing_webhooks(call).await?,
         kept_holds(call).await?,
-        low_balances(call, survey, threshold).await?,
+        near_limits(call, seen.standings, seen.period).await?,
+        low_balances(call, seen.survey, seen.low_balance).await?,
     ];
     let total = kinds.iter().map(|found| found.total).sum();
     Ok((chosen(kinds.map(|found| found.items)), total))
 }
 
 /// At most [`SHOWN_MAX`]: first [`EACH`] of every kind, then what else fits, kind by kind.
-fn chosen(kinds: [Vec<Item>; 5]) -> Vec<Item> {
+fn chosen(kinds: [Vec<Item>; KINDS]) -> Vec<Item> {
     let mut room = SHOWN_MAX - kinds.iter().map(|items| items.len().min(EACH)).sum::<usize>();
     let mut all = Vec::new();
     for items in kinds {
@@ -205,6 +220,42 @@ async fn kept_holds(call: &Call) -> Result<Found, Problem> {
     })
 }
 
+/// Agents, and the account itself, from [`Threshold::Most`] of a limit on.
+async fn near_limits(call: &Call, mut standings: Vec<Standing>, period: Period) -> Result<Found, Problem> {
+    standings.retain(|standing| standing.threshold >= Threshold::Most);
+    let total = standings.len() as u64;
+    standings.truncate(SHOWN_MAX);
+    let (store, keys, mode) = (&call.state.store, call.keys(), call.caller.mode);
+    let noticed = Standing::noticed_at(&standings, store, &keys, mode, period).await?;
+    let items = standings
+        .into_iter()
+        .zip(noticed)
+        .map(|(standing, noticed_ms)| Item {
+            kind: "near_limit",
+            text: near_limit(&standing),
+            id: standing.agent.clone().unwrap_or_else(|| call.caller.plan.clone()),
+            agent_id: standing.agent,
+            since: noticed_ms.map(iso_from_ms),
+        });
+    Ok(Found {
+        items: items.collect(),
+        total,
+    })
+}
+
+fn near_limit(standing: &Standing) -> String {
+    let (percent, spent, limit) = (percent(standing), standing.spent, standing.limit);
+    match standing.watched {
+        Watched::Day => format!("Spent {percent} % of its daily limit: {spent} of {limit} USD."),
+        Watched::Month => format!("Spent {percent} % of its monthly limit: {spent} of {limit} USD."),
+        Watched::Plan => {
+            format!(
+                "The account has spent {percent} % of what its plan tracks in a month: {spent} of {limit} USD."
+            )
+        }
+    }
+}
+
 async fn low_balances(call: &Call, survey: &Survey, threshold: Option<Nanos>) -> Result<Found, Problem> {
     let mut low: Vec<(Nanos, Item)> = Vec::new();
     let mut add = |wallet: &str, agent: Option<&str>, balance: Nanos, threshold: Option<Nanos>| {
@@ -253,8 +304,8 @@ mod tests {
 
     #[test]
     fn no_kind_hides_the_others_and_no_room_is_wasted() {
-        let of = |counts: [usize; 5]| {
-            let kinds = ["a", "b", "c", "d", "e"];
+        let of = |counts: [usize; KINDS]| {
+            let kinds = ["a", "b", "c", "d", "e", "f"];
             let mut at = 0;
             let all = chosen(counts.map(|count| {
                 at += 1;
@@ -262,9 +313,9 @@ mod tests {
             }));
             kinds.map(|kind| all.iter().filter(|item| item.kind == kind).count())
         };
-        assert_eq!(of([100; 5]), [10; 5]);
-        assert_eq!(of([0, 100, 0, 3, 2]), [0, 45, 0, 3, 2]);
-        assert_eq!(of([12, 0, 0, 0, 200]), [12, 0, 0, 0, 38]);
-        assert_eq!(of([1, 2, 3, 4, 5]), [1, 2, 3, 4, 5]);
+        assert_eq!(of([100; KINDS]), [10, 8, 8, 8, 8, 8]);
+        assert_eq!(of([0, 100, 0, 3, 2, 0]), [0, 45, 0, 3, 2, 0]);
+        assert_eq!(of([12, 0, 0, 0, 0, 200]), [12, 0, 0, 0, 0, 38]);
+        assert_eq!(of([1, 2, 3, 4, 5, 6]), [1, 2, 3, 4, 5, 6]);
     }
 }

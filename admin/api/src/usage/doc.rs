@@ -1,18 +1,63 @@
-//! OpenAPI documentation of an agent's usage.
+//! OpenAPI documentation of usage.
 
 use super::Usage;
-use endpoint::doc::field::agent_id;
+use super::over_time::UsageView;
+use super::over_time::span::{DAYS_DEFAULT, Interval};
+use super::over_time::sums::Group;
+use endpoint::doc::field::{agent_id, cursor, is, run_id, string, time, words};
 use endpoint::doc::{Doc, Section};
 use endpoint::problem::Code;
+use store::call::hold::MODEL_MAX;
+
+const _: () = assert!(DAYS_DEFAULT == 30, "the document says how long a span is");
+
+const CSV_EXAMPLE: &str =
+    "at,group,name,calls,denied,inputTokens,cachedTokens,outputTokens,unmeasured,costUsd\r\n";
 
 pub(crate) fn section() -> Section {
-    let about = "Where an agent stands with each of its caps.";
-    let get = Doc::of(
+    let about =
+        "What was used: where an agent stands with each of its caps, and what the account used over time.";
+    Section::of("Usage", about, vec![of_agent(), over_time()]).param("id", agent_id(), "The agent.")
+}
+
+fn of_agent() -> Doc {
+    Doc::of(
         "GET /agents/{id}/usage",
         "getAgentUsage",
         "Show what an agent spent and what its caps leave",
     )
     .gives::<Usage<'_>>(200, "The usage.")
-    .refuses(&[Code::NotFound]);
-    Section::of("Usage", about, vec![get]).param("id", agent_id(), "The agent.")
+    .refuses(&[Code::NotFound])
+}
+
+fn over_time() -> Doc {
+    let model = string()
+        .with("minLength", 1_u64)
+        .with("maxLength", MODEL_MAX)
+        .eg("gpt-4o");
+    Doc::of("GET /usage", "getUsage", "Add up calls, tokens and cost over time")
+        .says("Proxied calls, added up from the audit trail. A call counts in the interval of its approval, so that days agree with what Cap counted. One answer reads at most 20,000 records and stops at 2,000 rows; where `partial` is true, go on with `nextCursor` and add the rows. A CSV file is always whole, and refused where it would read more than 100,000 records.")
+        .query("groupBy", words(Group::WORDS).with("default", Group::WORDS[0]), "What the rows are of.")
+        .query("interval", words(Interval::WORDS).with("default", Interval::WORDS[0]), "How long an interval is, in UTC: spans of at most 400 days by the day, and 31 by the hour.")
+        .query("from", time(), "The first interval is the one with this moment; 30 days before `to` without it.")
+        .query("to", time(), "The last interval is the one that ends at this moment or has it; the present one without it.")
+        .query("agentId", agent_id(), "Calls of this agent.")
+        .query("runId", run_id(), "Calls of this run.")
+        .query("keyId", is("VirtualKeyId"), "Calls with this virtual key.")
+        .query("model", model, "Calls that asked for this model.")
+        .query("format", words(["json", "csv"]).with("default", "json"), "The form of the answer.")
+        .query("cursor", cursor(), "The `nextCursor` of the answer before this one, with the same parameters.")
+        .gives::<UsageView<'_>>(200, "The usage, or a file with its rows.")
+        .file(crate::spreadsheet::CONTENT_TYPE, "The usage, or a file with its rows.", CSV_EXAMPLE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::over_time::csv::COLUMNS;
+    use super::CSV_EXAMPLE;
+
+    #[test]
+    fn the_example_is_the_header() {
+        assert_eq!(CSV_EXAMPLE.trim_end(), COLUMNS.join(","));
+    }
 }

@@ -11,6 +11,7 @@ import { Button } from './ui/button.js';
 import { Confirmations } from './ui/dialog.js';
 import { say, Toasts } from './ui/live.js';
 import { Name } from './ui/show.js';
+import { ThemeSwitch } from './ui/theme.js';
 
 /** Everything. Who is not signed in sees the open pages only. */
 export function App() {
@@ -64,6 +65,7 @@ function Frame() {
       <${ModeSwitch} />
       <div id="side-body" class=${open ? 'side-body side-body-open' : 'side-body'}>
         <${Navigation} />
+        <${ThemeSwitch} />
         <${Who} />
       </div>
     </header>`;

@@ -3,6 +3,7 @@
  * digits, comparing and adding. Nothing here is a floating-point number but shares for drawing.
  */
 const NANOS = 1_000_000_000n;
+const CENT = NANOS / 100n;
 const DECIMAL = /^(-?)(\d+)(?:\.(\d{1,9})0*)?(?:[eE]([+-]?\d{1,3}))?$/;
 
 /**
@@ -33,6 +34,25 @@ export function usd(value, none = '–') {
   const whole = (size / NANOS).toString().replace(/\B(?=(\d{3})+$)/g, ',');
   const fraction = (size % NANOS).toString().padStart(9, '0').replace(/0+$/, '').padEnd(2, '0');
   return `${amount < 0n ? '-' : ''}$${whole}.${fraction}`;
+}
+
+/**
+ * As tables show it, so that a column can be read: an amount of a cent or more with two digits beyond the cent, and less than
+ * a cent with its first two significant digits; rounded half up, and nothing that is there becomes nothing. `$12.3457`,
+ * `$0.0012`, `$0.00061`; what was rounded keeps its zeros (`$0.0660`), what is exact has none (`$12.50`). The exact amount
+ * (`usd`) is the title, and exports have it.
+ * @param {string|number|bigint|null|undefined} value
+ * @param {string} none what stands for no amount
+ */
+export function usdBrief(value, none = '–') {
+  const amount = typeof value === 'bigint' ? value : nanos(value);
+  if (amount === null) return none;
+  const size = amount < 0n ? -amount : amount;
+  const unit = size >= CENT ? CENT / 100n : 10n ** BigInt(Math.max(0, size.toString().length - 2));
+  const rounded = ((size + unit / 2n) / unit) * unit;
+  const text = usd(amount < 0n ? -rounded : rounded);
+  const digits = 10 - unit.toString().length;
+  return rounded === size ? text : text.padEnd(text.indexOf('.') + 1 + digits, '0');
 }
 
 /**

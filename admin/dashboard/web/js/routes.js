@@ -7,7 +7,10 @@ export const ROUTES = [
   { path: '/', title: 'Overview', nav: 'overview', load: () => import('./pages/overview.js') },
   { path: '/agents', title: 'Agents', nav: 'agents', load: () => import('./pages/agents.js') },
   { path: '/agents/:id', title: 'Agent', nav: 'agents', load: () => import('./pages/agent.js') },
-  { path: '/decisions/:id', title: 'Decision', nav: 'agents', load: () => import('./pages/decision.js') },
+  { path: '/calls', title: 'Calls', nav: 'calls', load: () => import('./pages/calls.js') },
+  { path: '/usage', title: 'Usage', nav: 'usage', load: () => import('./pages/usage.js') },
+  { path: '/connect', title: 'Connect', nav: 'connect', load: () => import('./pages/connect.js') },
+  { path: '/decisions/:id', title: 'Decision', nav: 'calls', load: () => import('./pages/decision.js') },
   { path: '/wallets', title: 'Wallets', nav: 'wallets', load: () => import('./pages/wallets.js') },
   { path: '/wallets/:id', title: 'Wallet', nav: 'wallets', load: () => import('./pages/wallet.js') },
   { path: '/escrow', title: 'Escrow', nav: 'escrow', load: () => import('./pages/escrows.js') },
@@ -31,6 +34,9 @@ export const NAV = [
   { name: null, items: [
     { nav: 'overview', path: '/', label: 'Overview' },
     { nav: 'agents', path: '/agents', label: 'Agents' },
+    { nav: 'calls', path: '/calls', label: 'Calls' },
+    { nav: 'usage', path: '/usage', label: 'Usage' },
+    { nav: 'connect', path: '/connect', label: 'Connect' },
   ] },
   { name: 'Money', items: [
     { nav: 'wallets', path: '/wallets', label: 'Wallets' },

@@ -24,6 +24,19 @@ export function utc(value) {
   return `${at.toISOString().slice(0, 10)} ${at.toISOString().slice(11, 19)} UTC`;
 }
 
+/** `812 ms`, `2.1 s`, `1 min 5 s`; null for none. @param {number|null} ms */
+export function duration(ms) {
+  if (ms === null || ms === undefined) return null;
+  if (ms < 1000) return `${ms} ms`;
+  if (ms < 60_000) return `${(ms / 1000).toFixed(1)} s`;
+  return `${Math.floor(ms / 60_000)} min ${Math.floor((ms % 60_000) / 1000)} s`;
+}
+
+/** `21 Nov 08:00` of an ISO time, for axes. */
+export function shortHour(at) {
+  return `${shortDay(at.slice(0, 10))} ${at.slice(11, 16)}`;
+}
+
 /** `21 Nov` of `2026-11-21`, for axes. */
 export function shortDay(day) {
   const at = new Date(`${day}T00:00:00Z`);

@@ -27,5 +27,8 @@ export const reasonWord = (word) => REASONS[word] ?? plainWord(word);
 export const checkWord = (word) => CHECKS[word] ?? reasonWord(word);
 export const outcomeWord = (word) => OUTCOMES[word] ?? plainWord(word);
 
+/** The run that the edge makes for a call without one: the id of its request. */
+export const isNamedRun = (run) => Boolean(run) && !/^req_[0-9A-Z]{26}$/.test(run);
+
 /** `1 call`, `2 calls`, `1,204 calls` */
 export const count = (number, one, many = `${one}s`) => `${number.toLocaleString('en-US')} ${number === 1 ? one : many}`;

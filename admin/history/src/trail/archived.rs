@@ -117,7 +117,7 @@ impl Trail<'_> {
     }
 
     /// The segments up to number `end`, oldest first.
-    async fn up_to(&self, end: u64) -> Result<Vec<Arc<Descriptor>>, StoreError> {
+    pub(super) async fn up_to(&self, end: u64) -> Result<Vec<Arc<Descriptor>>, StoreError> {
         let mut segments = self
             .archive
             .segments(&self.chain, &self.account, self.mode)
@@ -129,6 +129,6 @@ impl Trail<'_> {
 }
 
 /// Whether a segment may have entries that match.
-fn may_match(segment: &Descriptor, filter: Filter<'_>) -> bool {
+pub(super) fn may_match(segment: &Descriptor, filter: Filter<'_>) -> bool {
     segment.count(filter.agent, filter.kind) > 0 && segment.within(filter) != Some(false)
 }

@@ -1,13 +1,14 @@
 //! Usage counters of an account: from its own record and the lengths of its indexes.
 
 use crate::keys::AccountKeys;
+use crate::policy::watched::WatchedLimits;
 use crate::{Store, StoreError};
 use domain::mode::Mode;
 use domain::money::Nanos;
 use domain::period::Period;
 
 /// Usage counters of an account.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AccountCounters {
     /// Tracked spend of the month, open holds included.
     pub tracked: Nanos,
@@ -23,6 +24,8 @@ pub struct AccountCounters {
     pub users: u64,
     /// Low-balance threshold of the account-wide policies.
     pub low_balance: Option<Nanos>,
+    /// Watched limits of the account-wide policies.
+    pub limits: WatchedLimits,
 }
 
 impl AccountCounters {
@@ -42,27 +45,26 @@ impl AccountCounters {
             .arg(format!("t{}", period.month))
             .arg(format!("n{}", period.month))
             .arg(format!("{mode}_webhooks"))
-            .arg(format!("{mode}_low"));
+            .arg(format!("{mode}_low"))
+            .arg(format!("{mode}_cap"))
+            .arg(format!("{mode}_day"))
+            .arg(format!("{mode}_month"));
         look.cmd("ZCARD").arg(keys.active_keys());
         look.cmd("ZCARD").arg(keys.agents(mode));
         look.cmd("HLEN").arg(keys.users());
-        type Found = (
-            (Option<u64>, Option<u64>, Option<u64>, Option<String>),
-            u64,
-            u64,
-            u64,
-        );
-        let ((tracked, slots, webhooks, low), active_keys, custom_agents, users): Found =
+        let (fields, active_keys, custom_agents, users): (Vec<Option<String>>, u64, u64, u64) =
             store.pipeline(&look).await?;
-        let low_balance = match low.filter(|low| !low.is_empty()) {
-            None => None,
-            Some(low) => {
-                let low = low
-                    .parse()
-                    .map_err(|_| StoreError::UnexpectedReply("account record".to_owned()))?;
-                Some(Nanos::from_stored(low))
-            }
+        let malformed = || StoreError::UnexpectedReply("account record".to_owned());
+        let fields: [Option<String>; 7] = fields.try_into().map_err(|_| malformed())?;
+        let [tracked, slots, webhooks, low, cap, day, month] = fields;
+        let number = |text: Option<String>| match text.filter(|text| !text.is_empty()) {
+            None => Ok(None),
+            Some(text) => text.parse::<u64>().map(Some).map_err(|_| malformed()),
         };
+        let (tracked, slots, webhooks) = (number(tracked)?, number(slots)?, number(webhooks)?);
+        let low_balance = number(low)?.map(Nanos::from_stored);
+        let limits = WatchedLimits::from_fields(cap.as_deref().unwrap_or_default(), day, month);
+        let limits = limits.ok_or_else(malformed)?;
         let live = |count: u64| if mode == Mode::Live { count } else { 0 };
         Ok(Self {
             tracked: Nanos::from_stored(live(tracked.unwrap_or(0))),
@@ -72,6 +74,7 @@ impl AccountCounters {
             custom_agents,
             users,
             low_balance,
+            limits,
         })
     }
 }

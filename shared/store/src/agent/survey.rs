@@ -2,6 +2,7 @@
 //! [`AGENTS_MAX`] agents at most; [`Survey::partial`] says if there are more.
 
 use crate::keys::AccountKeys;
+use crate::policy::watched::WatchedLimits;
 use crate::{Store, StoreError};
 use domain::mode::Mode;
 use domain::money::Nanos;
@@ -28,6 +29,8 @@ pub struct AgentSummary {
     pub balance: Nanos,
     /// Low-balance threshold of its own policy; `None` if it has no policy of its own.
     pub own_threshold: Option<Option<Nanos>>,
+    /// Watched limits of its own policy; `None` if it has no policy of its own.
+    pub own_limits: Option<WatchedLimits>,
     /// Charged for calls in flight.
     pub held: Nanos,
     /// Charged today.
@@ -156,7 +159,7 @@ async fn with_provider_keys(store: &Store, account: &AccountKeys) -> Result<(Vec
     Ok((all, false))
 }
 
-const FIELDS: [&str; 8] = [
+const FIELDS: [&str; 10] = [
     "frozen",
     "wallet",
     "name",
@@ -165,6 +168,8 @@ const FIELDS: [&str; 8] = [
     "held",
     "cap",
     "cap_low",
+    "cap_day",
+    "cap_month",
 ];
 
 async fn read_agents(
@@ -191,7 +196,20 @@ impl AgentSummary {
     /// `None` if the fields are malformed.
     fn from_fields(id: &str, fields: Vec<Option<String>>) -> Option<Self> {
         let fields: [Option<String>; FIELDS.len() + 2] = fields.try_into().ok()?;
-        let [frozen, wallet, name, policy, balance, held, cap, low, day, month] = fields;
+        let [
+            frozen,
+            wallet,
+            name,
+            policy,
+            balance,
+            held,
+            cap,
+            low,
+            cap_day,
+            cap_month,
+            day,
+            month,
+        ] = fields;
         let nanos = |text: Option<String>| match text {
             None => Some(Nanos::ZERO),
             Some(text) => text.parse().ok().map(Nanos::from_stored),
@@ -201,7 +219,12 @@ impl AgentSummary {
             None => None,
             low => Some(nanos(low)?),
         };
+        let own_limits = match &cap {
+            None => None,
+            Some(cap) => Some(WatchedLimits::from_fields(cap, cap_day, cap_month)?),
+        };
         Some(Self {
+            own_limits,
             id: id.to_owned(),
             frozen,
             has_record: wallet.is_some() || policy.is_some(),

@@ -2,6 +2,7 @@
 //! indexes over them. Sealing runs off the hot path and is confluent: all sealers compute the same hashes.
 
 mod archived;
+mod entries;
 mod live;
 
 pub use archived::ArchiveBacklog;

@@ -114,6 +114,7 @@ pub enum ModeKey<'a> {
     AuditDecisions(&'a str),
     AuditDay(u64),
     AuditKept,
+    Notices(&'a str),
     FrozenAgents,
     Webhooks,
     Violations,
@@ -300,12 +301,20 @@ fn mode_key(rest: &str) -> Option<ModeKey<'_>> {
             None => number(rest).map(ModeKey::Escrow),
         },
         "audit" => audit(rest),
+        "notices" => period(rest).map(ModeKey::Notices),
         "webhook" => webhook(rest),
         "violations" if rest == "waiting" => Some(ModeKey::ViolationsWaiting),
         "violations" if rest == "order" => Some(ModeKey::ViolationsOrder),
         "deposit" => is_hash(rest).then_some(ModeKey::Deposit(rest)),
         _ => None,
     }
+}
+
+/// A day `d<number>` or a month `m<number>`.
+fn period(text: &str) -> Option<&str> {
+    let (kind, rest) = text.split_at_checked(1)?;
+    let fits = matches!(kind, "d" | "m") && number(rest).is_some();
+    fits.then_some(text)
 }
 
 fn audit(rest: &str) -> Option<ModeKey<'_>> {

@@ -19,6 +19,7 @@ use crate::prices::REPLACE_PRICES;
 use crate::provider_key::reseal::RESEAL;
 use crate::run::end::RUN_END;
 use crate::technical::TECHNICAL;
+use crate::threshold::notice::NOTICE;
 use crate::versions::fence::FENCE;
 use crate::versions::witness::WITNESS;
 use crate::{
@@ -61,6 +62,7 @@ pub fn all() -> Vec<&'static Script> {
         &*api_key::script::REVOKE,
         &*api_key::script::count::COUNT,
         &*TECHNICAL,
+        &*NOTICE,
         &*BLOCKED,
         &*REFUSE,
         &*AGENT_FREEZE,

@@ -3,6 +3,7 @@
  */
 import { html, useState } from '../html.js';
 import { del, seg } from '../api.js';
+import { useNames } from '../names.js';
 import { may } from '../session.js';
 import { Time } from '../time.js';
 import { ActionButton, Button } from '../ui/button.js';
@@ -12,6 +13,7 @@ import { CodeLine, SecretOnce } from '../ui/secret.js';
 import { Badge, Id, Name, PageHead, Section } from '../ui/show.js';
 import { Empty } from '../ui/state.js';
 import { ListTable } from '../ui/table.js';
+import { By } from '../ui/who.js';
 import { CreateApiKey } from './api-keys/create.js';
 
 /** The page. */
@@ -19,6 +21,7 @@ export default function ApiKeys() {
   const [turn, setTurn] = useState(0);
   const [creating, setCreating] = useState(false);
   const [issued, setIssued] = useState(null);
+  const names = useNames();
   const lead = 'What programs call the management API with. Agents call the edge with virtual keys, which are made on the agent’s page.';
   if (!may('admin')) {
     return html`<div><${PageHead} title="API keys">${lead}<//>
@@ -39,7 +42,7 @@ export default function ApiKeys() {
     { label: 'May', wide: true, cell: (key) => key.permissions.join(', ') },
     { label: 'From', wide: true, cell: (key) => (key.allowIps.length === 0 ? html`<span class="muted">anywhere</span>` : html`<bdi>${key.allowIps.join(', ')}</bdi>`) },
     { label: 'Ends', wide: true, cell: (key) => html`<${Time} at=${key.expiresAt} none="never" />` },
-    { label: 'Made by', wide: true, cell: (key) => (key.createdBy ? html`<${Id} of=${key.createdBy} />` : html`<span class="muted">unknown</span>`) },
+    { label: 'Made by', wide: true, cell: (key) => (key.createdBy ? html`<${By} id=${key.createdBy} names=${names} />` : html`<span class="muted">unknown</span>`) },
     { label: 'Last used', wide: true, cell: (key) => html`<${Time} at=${key.lastUsedAt} none="never" />` },
     { label: 'Actions', hidden: true, cell: (key) => (key.status === 'active' ? html`<span class="cell-actions"><${ActionButton} small kind="danger"
       run=${() => revoke(key)} aria-label=${`Revoke the API key ${key.name ?? key.keyId}`}>Revoke<//></span>` : '') },
@@ -48,7 +51,7 @@ export default function ApiKeys() {
   return html`<div>
     <${PageHead} title="API keys" actions=${create}>${lead}<//>
     <${Section} title="Keys" flush lead="Keys of both modes. A live key works with live records, a test key with test records, never with the other.">
-      <${ListTable} path="/api-keys" plural="apiKeys" refresh=${turn} caption="API keys" columns=${columns} keyOf=${(key) => key.keyId}
+      <${ListTable} path="/api-keys" plural="apiKeys" refresh=${turn} caption="API keys" columns=${columns} keyOf=${(key) => key.keyId} onData=${({ apiKeys }) => names.want(apiKeys.map(({ createdBy }) => createdBy))}
         empty="There is no API key yet." />
     <//>
     ${creating && html`<${CreateApiKey} onClose=${() => setCreating(false)} onDone=${(answer) => { setCreating(false); setIssued(answer); again(); }} />`}

@@ -2,15 +2,17 @@
  * The audit trail: everything that happened, filtered; the state of its chain; each entry with its hashes.
  */
 import { html, useState } from '../html.js';
+import { useNames } from '../names.js';
 import { href, setQuery } from '../router.js';
 import { Time } from '../time.js';
 import { checkWord } from '../words.js';
 import { Button } from '../ui/button.js';
 import { Filters, TimeFilter } from '../ui/filters.js';
 import { CodeLine } from '../ui/secret.js';
-import { Id, Name, PageHead, Section } from '../ui/show.js';
+import { PageHead, Section } from '../ui/show.js';
 import { Empty } from '../ui/state.js';
 import { ListTable } from '../ui/table.js';
+import { AgentLink, By } from '../ui/who.js';
 import { Chain } from './audit/chain.js';
 import { Entry } from './audit/entry.js';
 import { TYPES } from './audit/types.js';
@@ -21,7 +23,8 @@ const NONE = { agentId: null, type: null, from: null, to: null };
 /** The page. */
 export default function Audit({ query }) {
   const [turn, setTurn] = useState(0);
-  const { agents, nameOf } = useAgents();
+  const { agents } = useAgents();
+  const names = useNames();
   const { agentId, type, from, to } = query;
   const entry = /^[1-9]\d{0,14}$/.test(query.entry ?? '') ? Number(query.entry) : null;
   const open = (seq) => setQuery({ entry: seq === null ? null : String(seq) });
@@ -38,20 +41,20 @@ export default function Audit({ query }) {
         <${TypeFilter} value=${type ?? ''} />
         <${TimeFilter} name="from" label="From" /><${TimeFilter} name="to" label="Before" />
       <//></div>
-      <${ListTable} path="/audit" plural="logs" query=${{ agentId, type, from, to }} refresh=${turn} caption="Entries" columns=${columns(nameOf)}
-        keyOf=${(row) => row.seq} empty=${empty} />
+      <${ListTable} path="/audit" plural="logs" query=${{ agentId, type, from, to }} refresh=${turn} caption="Entries" columns=${columns(names)}
+        keyOf=${(row) => row.seq} onData=${({ logs }) => names.want(logs.flatMap(({ actor, agentId: about }) => [actor, about]))} empty=${empty} />
     <//>
     ${entry !== null && html`<${Entry} seq=${entry} onClose=${() => open(null)} go=${open} />`}
   </div>`;
 }
 
-function columns(nameOf) {
+function columns(names) {
   return [
     { label: 'Entry', head: true, cell: (row) => html`<a class="num" href=${href('/audit', { entry: row.seq })} onClick=${(event) => stay(event, row.seq)}>${row.seq}</a>` },
     { label: 'When', cell: (row) => html`<${Time} at=${row.at} />` },
     { label: 'What', cell: (row) => html`<code>${row.type}</code>${row.data?.reason && row.data.reason !== 'approved' && html`<span class="cell-sub">${checkWord(row.data.reason)}</span>`}` },
-    { label: 'Agent', wide: true, cell: (row) => (row.agentId ? html`<a href=${href('/agents', row.agentId)}><${Name} of=${nameOf(row.agentId)} /></a>` : html`<span class="muted">–</span>`) },
-    { label: 'By', wide: true, cell: (row) => html`<${Id} of=${row.actor} />` },
+    { label: 'Agent', wide: true, cell: (row) => html`<${AgentLink} id=${row.agentId} name=${names.of(row.agentId)?.name} />` },
+    { label: 'By', wide: true, cell: (row) => html`<${By} id=${row.actor} names=${names} />` },
     { label: 'Hash', wide: true, cell: (row) => html`<code class="muted" title=${row.hash}>${row.hash.slice(0, 10)}…</code>` },
   ];
 }

@@ -4,13 +4,14 @@
 import { html } from '../html.js';
 import { get, seg } from '../api.js';
 import { useLoad } from '../load.js';
+import { useNamesOf } from '../names.js';
 import { href } from '../router.js';
-import { Time } from '../time.js';
-import { usd } from '../money.js';
-import { checkWord, outcomeWord } from '../words.js';
-import { Badge, Facts, Id, Money, Name, PageHead, Section } from '../ui/show.js';
+import { Time, duration } from '../time.js';
+import { checkWord, count, isNamedRun, outcomeWord, plainWord } from '../words.js';
+import { Amount, Badge, Facts, Id, Money, Name, PageHead, Section } from '../ui/show.js';
 import { Loaded } from '../ui/state.js';
 import { Table } from '../ui/table.js';
+import { AgentLink, By } from '../ui/who.js';
 
 /** The page. */
 export default function Decision({ params }) {
@@ -25,6 +26,7 @@ export default function Decision({ params }) {
 }
 
 function Body({ decision }) {
+  const names = useNamesOf([decision.agentId, decision.keyId]);
   return html`<div class="stack">
     <p class=${`alert lead-text ${decision.approved ? 'alert-ok' : 'alert-error'}`} dir="auto">${decision.message}</p>
     <${Section} title="Checks" flush lead="As they stood before this call’s own charge, in order of precedence. A denial has those up to the one that decided.">
@@ -32,12 +34,13 @@ function Body({ decision }) {
     <//>
     <div class="grid">
       <${Section} title="The call"><${Facts} rows=${[
-    ['Agent', decision.agentId && html`<a href=${href('/agents', decision.agentId)}><${Name} of=${decision.agentId} /></a>`],
-    ['Virtual key', html`<${Id} of=${decision.keyId} />`],
+    ['Agent', html`<${AgentLink} id=${decision.agentId} name=${names.of(decision.agentId)?.name} />`],
+    ['Virtual key', html`<${By} id=${decision.keyId} names=${names} />`],
     ['Model', html`<${Name} of=${decision.model} />`],
-    ['Run', html`<${Name} of=${decision.runId} none="none named" />`],
+    ['Run', html`<${Name} of=${isNamedRun(decision.runId) ? decision.runId : null} none="none named" />`],
     ['Decided', html`<${Time} at=${decision.at} full />`],
     decision.endedAt && ['Ended', html`<${Time} at=${decision.endedAt} full />`],
+    ...measured(decision.call),
     decision.resetsAt && ['Counts anew', html`<${Time} at=${decision.resetsAt} full />`],
   ]} /><//>
       <${Section} title="The money"><${Facts} rows=${[
@@ -54,10 +57,26 @@ function Body({ decision }) {
   </div>`;
 }
 
+/** What the edge measured of the call, where it is known. */
+function measured(call) {
+  if (!call) return [];
+  const tokens = (number) => (number === null ? 'not known' : number.toLocaleString('en-US'));
+  return [
+    call.endpoint && ['Endpoint', html`${plainWord(call.endpoint)}${call.stream && ', streamed'}`],
+    call.upstream && ['Upstream', html`<${Name} of=${call.upstream} />`],
+    ['Tokens in', html`${tokens(call.inputTokens)}${call.cachedTokens > 0 && `, of which ${tokens(call.cachedTokens)} cached`}`],
+    ['Tokens out', tokens(call.outputTokens)],
+    call.latencyMs !== null && ['Took', html`${duration(call.latencyMs)}${call.firstByteMs !== null && `, first byte after ${duration(call.firstByteMs)}`}`],
+    call.end && ['Exchange with the provider', plainWord(call.end)],
+    call.extensions > 0 && ['Hold raised', count(call.extensions, 'time')],
+  ];
+}
+
 /** Amounts have their exact nanos beside them; counts have not. */
 function value(check, name) {
   if (check[name] === null || check[name] === undefined) return '–';
-  return check[`${name}Nanos`] === null || check[`${name}Nanos`] === undefined ? Number(check[name]).toLocaleString('en-US') : usd(check[name]);
+  if (check[`${name}Nanos`] === null || check[`${name}Nanos`] === undefined) return Number(check[name]).toLocaleString('en-US');
+  return html`<${Amount} of=${check[name]} />`;
 }
 
 const CHECKS = [
@@ -72,7 +91,7 @@ const CHECKS = [
 const HISTORY = [
   { label: 'Entry', head: true, cell: (step) => step.auditSeq },
   { label: 'Outcome', cell: (step) => html`<${Badge} of=${step.outcome} />` },
-  { label: 'Charged', num: true, cell: (step) => html`<${Money} of=${step.chargedUsd} />` },
+  { label: 'Charged', num: true, cell: (step) => html`<${Amount} of=${step.chargedUsd} />` },
   { label: 'When', wide: true, cell: (step) => html`<${Time} at=${step.at} />` },
   { label: 'Hash', wide: true, cell: (step) => html`<${Id} of=${step.hash} />` },
 ];

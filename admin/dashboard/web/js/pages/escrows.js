@@ -7,7 +7,7 @@ import { may } from '../session.js';
 import { Time } from '../time.js';
 import { Button } from '../ui/button.js';
 import { CodeLine } from '../ui/secret.js';
-import { Badge, Money, PageHead } from '../ui/show.js';
+import { Amount, Badge, PageHead } from '../ui/show.js';
 import { Empty } from '../ui/state.js';
 import { ListTable } from '../ui/table.js';
 import { CreateEscrow } from './escrow/create.js';
@@ -34,7 +34,7 @@ function columns(wallets) {
     { label: 'Payer', wide: true, cell: (escrow) => html`<${WalletLink} number=${escrow.fromWalletId} wallets=${wallets} />` },
     { label: 'Payee', wide: true, cell: (escrow) => html`<${WalletLink} number=${escrow.toWalletId} wallets=${wallets} />` },
     { label: 'Last change', cell: (escrow) => html`<${Time} at=${escrow.updatedAt} />` },
-    { label: 'Amount', num: true, cell: (escrow) => html`<${Money} of=${escrow.amount} />` },
+    { label: 'Amount', num: true, cell: (escrow) => html`<${Amount} of=${escrow.amount} />` },
   ];
 }
 

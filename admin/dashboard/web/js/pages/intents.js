@@ -10,7 +10,7 @@ import { Time } from '../time.js';
 import { count, plainWord } from '../words.js';
 import { Button } from '../ui/button.js';
 import { CodeLine } from '../ui/secret.js';
-import { Badge, Id, Money, Name, PageHead } from '../ui/show.js';
+import { Amount, Badge, Id, Name, PageHead } from '../ui/show.js';
 import { Empty } from '../ui/state.js';
 import { ListTable } from '../ui/table.js';
 import { Spend } from './intent/spend.js';
@@ -75,7 +75,7 @@ const COLUMNS = [
   { label: 'State', cell: (intent) => html`<${State} intent=${intent} />` },
   { label: 'Why', wide: true, cell: (intent) => html`<${Why} intent=${intent} />` },
   { label: 'Asked', wide: true, cell: (intent) => html`<${Time} at=${intent.created_at} />` },
-  { label: 'Amount', num: true, cell: (intent) => html`<${Money} of=${intent.amount} />` },
+  { label: 'Amount', num: true, cell: (intent) => html`<${Amount} of=${intent.amount} />` },
 ];
 
 /** The badge of an intent's state. */

@@ -5,12 +5,13 @@ import { html } from '../html.js';
 import { get } from '../api.js';
 import { useLoad } from '../load.js';
 import { nanos, sum, usd } from '../money.js';
+import { useNamesOf } from '../names.js';
 import { href, setQuery } from '../router.js';
 import { Time } from '../time.js';
 import { count, reasonWord } from '../words.js';
 import { Button, LinkButton } from '../ui/button.js';
 import { StackedDays } from '../ui/chart.js';
-import { Meter, Money, Name, PageHead, Section } from '../ui/show.js';
+import { Amount, Meter, Money, Name, PageHead, Section } from '../ui/show.js';
 import { Empty, Loaded } from '../ui/state.js';
 import { CloseToCaps } from './overview/caps.js';
 import { FirstSteps } from './overview/first-steps.js';
@@ -46,7 +47,7 @@ function Body({ data, span }) {
     <${Attention} data=${data} />
     <${Section} title=${`Spend by day and agent, ${span} days`}><${Chart} data=${data} /><//>
     <div class="grid">
-      <${CloseToCaps} agents=${data.topAgents} asOf=${data.asOf} />
+      <${CloseToCaps} asOf=${data.asOf} />
       <${Denials} denials=${data.denials} span=${span} />
     </div>
     <p class="hint">As of <${Time} at=${data.asOf} />. Days are UTC.</p>
@@ -79,19 +80,21 @@ const PLACES = {
   approval_waiting: ({ id }) => ['Waits for approval', href('/intents', id)],
   low_balance: ({ agentId, id }) => ['Low balance', agentId ? href('/agents', agentId) : href('/wallets', id)],
   failing_webhook: ({ id }) => ['Webhook failing', href('/webhooks', id)],
+  near_limit: ({ agentId }) => (agentId ? ['Close to a cap', href('/agents', agentId)] : ['Close to the plan', '#/plan']),
   kept_hold: ({ id }) => ['Charge not settled', href('/decisions', id)],
 };
 
 function Attention({ data }) {
   const { attention, attentionTotal, topAgents } = data;
+  const names = useNamesOf(attention.map(({ agentId }) => agentId).filter((id) => !topAgents.some(({ agentId, name }) => agentId === id && name)));
   if (attention.length === 0) return html`<p class="alert alert-ok">Nothing needs attention.</p>`;
   return html`<${Section} title="Needs attention" flush actions=${html`<span class="muted num">${attentionTotal.toLocaleString('en-US')}</span>`}>
     <ul class="rows">${attention.map((item) => {
-    const agent = topAgents.find(({ agentId }) => agentId === item.agentId)?.name ?? item.agentId;
+    const agent = topAgents.find(({ agentId }) => agentId === item.agentId)?.name ?? names.of(item.agentId)?.name ?? item.agentId;
     const [kind, to] = PLACES[item.kind]?.(item) ?? [item.kind, '#/'];
     return html`<li key=${`${item.kind} ${item.id}`}><a class="row" href=${to}>
       <span class=${`badge badge-${item.kind === 'frozen_agent' || item.kind === 'failing_webhook' ? 'bad' : 'warn'}`}>${kind}</span>
-      <span class="row-text">${agent && html`<strong><${Name} of=${agent} /></strong> `}<span dir="auto">${item.text}</span></span>
+      <span class="row-text">${agent && html`<strong title=${item.agentId}><bdi class="name">${agent}</bdi></strong> `}<span dir="auto">${item.text}</span></span>
       <span class="row-when muted">${item.since && html`<${Time} at=${item.since} />`}</span>
     </a></li>`;
   })}</ul>
@@ -112,8 +115,8 @@ function Chart({ data }) {
     <${StackedDays} days=${days} series=${names} label=${label} />
     <ul class="legend">
       ${data.topAgents.map((agent, index) => html`<li key=${agent.agentId}><span class=${`swatch c${index + 1}`} aria-hidden="true"></span>
-        <a href=${href('/agents', agent.agentId)}><${Name} of=${agent.name ?? agent.agentId} /></a><${Money} of=${agent.usd} /></li>`)}
-      ${sum(others) > 0n && html`<li><span class="swatch c8" aria-hidden="true"></span>${OTHERS}<${Money} of=${sum(others)} /></li>`}
+        <a href=${href('/agents', agent.agentId)}><${Name} of=${agent.name ?? agent.agentId} /></a><${Amount} of=${agent.usd} /></li>`)}
+      ${sum(others) > 0n && html`<li><span class="swatch c8" aria-hidden="true"></span>${OTHERS}<${Amount} of=${sum(others)} /></li>`}
     </ul>
   </div>`;
 }
@@ -132,6 +135,6 @@ function Denials({ denials, span }) {
     : html`<ul class="bars">${denials.map(({ reason, count: many }) => html`<li key=${reason}>
         <span class="bars-text"><span title=${reason}>${reasonWord(reason)}</span><span class="num">${many.toLocaleString('en-US')}</span></span>
         <span class="bars-track" aria-hidden="true"><span style=${{ width: `${(many / most) * 100}%` }}></span></span></li>`)}</ul>`}
-    ${denials.length > 0 && html`<p class="card-foot"><${LinkButton} small to=${href('/audit', { type: 'decision.denied' })}>See the denied calls<//></p>`}
+    ${denials.length > 0 && html`<p class="card-foot"><${LinkButton} small to=${href('/calls', { outcome: 'denied' })}>See the denied calls<//></p>`}
   <//>`;
 }

@@ -7,7 +7,7 @@ import { href } from '../router.js';
 import { may } from '../session.js';
 import { Button, LinkButton } from '../ui/button.js';
 import { CodeLine } from '../ui/secret.js';
-import { Badge, Money, Name, PageHead, Section } from '../ui/show.js';
+import { Amount, Badge, Money, Name, PageHead, Section } from '../ui/show.js';
 import { Empty } from '../ui/state.js';
 import { ListTable } from '../ui/table.js';
 import { count } from '../words.js';
@@ -53,9 +53,9 @@ function columns(wallets) {
     { label: 'Agent', head: true, cell: (wallet) => html`<span class="agent-name"><a href=${href('/wallets', wallet.walletId)}><${Name} of=${wallets.byNumber(wallet.walletId)?.label ?? wallet.agentId} /></a>
       <span class="cell-sub">wallet ${wallet.walletId}${wallet.status !== 'active' && html` <span class="phone-only"><${Badge} of=${wallet.status} /></span>`}</span></span>` },
     { label: 'Status', wide: true, cell: (wallet) => html`<${Badge} of=${wallet.status} />` },
-    { label: 'Daily limit', num: true, wide: true, cell: (wallet) => html`<${Money} of=${wallet.spendLimit} none="none" />` },
-    { label: 'Pending', num: true, wide: true, cell: (wallet) => html`<${Money} of=${nanos(wallet.usdcPending) === 0n ? null : wallet.usdcPending} />` },
-    { label: 'Balance', num: true, cell: (wallet) => html`<${Money} of=${wallet.usdc} />` },
+    { label: 'Daily limit', num: true, wide: true, cell: (wallet) => html`<${Amount} of=${wallet.spendLimit} none="none" />` },
+    { label: 'Pending', num: true, wide: true, cell: (wallet) => html`<${Amount} of=${nanos(wallet.usdcPending) === 0n ? null : wallet.usdcPending} />` },
+    { label: 'Balance', num: true, cell: (wallet) => html`<${Amount} of=${wallet.usdc} />` },
   ];
 }
 

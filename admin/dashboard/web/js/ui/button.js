@@ -56,6 +56,6 @@ export function CopyButton({ text, what, small = true }) {
     }
   };
   // Told here and not in the toasts, which nobody can reach while a dialog is open.
-  return html`<span class="copy"><${Button} small=${small} onClick=${copy} aria-label=${`Copy ${what}`}>${done ? 'Copied' : 'Copy'}<//>
+  return html`<span class="copy"><${Button} small=${small} onClick=${copy} aria-label=${`${done ? 'Copied' : 'Copy'} ${what}`}>${done ? 'Copied' : 'Copy'}<//>
     <span class="sr-only" role="status">${done ? `Copied ${what}.` : ''}</span></span>`;
 }

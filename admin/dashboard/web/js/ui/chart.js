@@ -1,11 +1,12 @@
 /**
- * Stacked bars by day, drawn as SVG. The numbers are exact; only the heights are shares. A table says the same to whoever
+ * Stacked bars by day or hour, drawn as SVG. The numbers are exact; only the heights are shares. A table says the same to whoever
  * does not see the picture.
  */
 import { html, useLayoutEffect, useRef, useState } from '../html.js';
 import { share, usd, usdShort } from '../money.js';
-import { shortDay } from '../time.js';
+import { shortDay, shortHour } from '../time.js';
 import { count } from '../words.js';
+import { Amount } from './show.js';
 
 const HEIGHT = 220;
 const TOP = 12;
@@ -13,12 +14,14 @@ const BOTTOM = 24;
 const TICKS = 4n;
 /** Room for one label of the time axis. */
 const LABEL_WIDTH = 72;
+const HOUR_LABEL_WIDTH = 96;
 
 /**
- * @typedef {{day: string, total: bigint, parts: bigint[], calls: number, denied: number}} Day
- * @param {{days: Day[], series: string[], label: string}} props
+ * @typedef {{day: string, total: bigint, parts: bigint[], calls: number, denied: number}} Day `day` is a date, or the ISO time of an hour
+ * @param {{days: Day[], series: string[], label: string, hours?: boolean}} props
  */
-export function StackedDays({ days, series, label }) {
+export function StackedDays({ days, series, label, hours = false }) {
+  const named = hours ? shortHour : shortDay;
   const box = useRef(null);
   const [width, setWidth] = useState(720);
   const [at, setAt] = useState(null);
@@ -36,7 +39,7 @@ export function StackedDays({ days, series, label }) {
     setAt(index >= 0 && index < days.length ? index : null);
   };
   return html`<figure class="chart">
-    <p class="chart-readout num" aria-hidden="true">${at === null ? html`<span class="muted">${label}</span>` : html`<${Readout} day=${days[at]} />`}</p>
+    <p class="chart-readout num" aria-hidden="true">${at === null ? html`<span class="muted">${label}</span>` : html`<${Readout} day=${days[at]} named=${named} />`}</p>
     <div ref=${box} class="chart-box">
       <svg width=${width} height=${HEIGHT} viewBox=${`0 0 ${width} ${HEIGHT}`} role="img" aria-label=${label}
         onPointerMove=${hover} onPointerLeave=${() => setAt(null)}>
@@ -46,16 +49,16 @@ export function StackedDays({ days, series, label }) {
         </g>`)}
         ${at !== null && html`<rect class="chart-hover" x=${left + at * step} y=${TOP} width=${step} height=${HEIGHT - TOP - BOTTOM} />`}
         ${days.map((day, index) => html`<${Bar} key=${day.day} day=${day} x=${left + index * step} step=${step} y=${y} />`)}
-        ${labels(days.length, width - left).map((index) => html`<text key=${index} class="chart-text" x=${left + (index + 0.5) * step} y=${HEIGHT - 6}
-          text-anchor="middle">${shortDay(days[index].day)}</text>`)}
+        ${labels(days.length, width - left, hours ? HOUR_LABEL_WIDTH : LABEL_WIDTH).map((index) => html`<text key=${index} class="chart-text" x=${left + (index + 0.5) * step} y=${HEIGHT - 6}
+          text-anchor="middle">${named(days[index].day)}</text>`)}
       </svg>
     </div>
-    <${AsTable} days=${days} series=${series} label=${label} />
+    <${AsTable} days=${days} series=${series} label=${label} hours=${hours} />
   </figure>`;
 }
 
-function Readout({ day }) {
-  return html`<strong>${shortDay(day.day)}</strong> ${usd(day.total)}
+function Readout({ day, named }) {
+  return html`<strong>${named(day.day)}</strong> ${usd(day.total)}
     <span class="muted"> · ${count(day.calls, 'call')} · ${day.denied.toLocaleString('en-US')} denied</span>`;
 }
 
@@ -85,21 +88,21 @@ function scale(most) {
 }
 
 /** The days that are named: as many as there is room for, the last one among them. */
-function labels(many, width) {
-  const every = Math.max(1, Math.ceil(many / Math.max(2, Math.floor(width / LABEL_WIDTH))));
+function labels(many, width, each) {
+  const every = Math.max(1, Math.ceil(many / Math.max(2, Math.floor(width / each))));
   return Array.from({ length: many }, (_, index) => index).filter((index) => (many - 1 - index) % every === Math.floor(every / 2));
 }
 
-function AsTable({ days, series, label }) {
+function AsTable({ days, series, label, hours }) {
   return html`<details class="chart-table">
     <summary>Show as a table</summary>
     <div class="table-scroll" role="group" aria-label=${`${label}, as a table`} tabindex="0"><table class="table">
       <caption class="sr-only">${label}</caption>
-      <thead><tr><th scope="col">Day</th>${series.map((name, index) => html`<th key=${index} scope="col" class="num"><bdi class="name" title=${name}>${name}</bdi></th>`)}
+      <thead><tr><th scope="col">${hours ? 'Hour' : 'Day'}</th>${series.map((name, index) => html`<th key=${index} scope="col" class="num"><bdi class="name" title=${name}>${name}</bdi></th>`)}
         <th scope="col" class="num">Total</th><th scope="col" class="num">Calls</th><th scope="col" class="num">Denied</th></tr></thead>
-      <tbody>${[...days].reverse().map((day) => html`<tr key=${day.day}><th scope="row" class="nowrap">${day.day}</th>
-        ${day.parts.map((part, index) => html`<td key=${index} class="num nowrap">${usd(part)}</td>`)}
-        <td class="num nowrap">${usd(day.total)}</td><td class="num">${day.calls.toLocaleString('en-US')}</td><td class="num">${day.denied.toLocaleString('en-US')}</td></tr>`)}</tbody>
+      <tbody>${[...days].reverse().map((day) => html`<tr key=${day.day}><th scope="row" class="nowrap">${hours ? shortHour(day.day) : day.day}</th>
+        ${day.parts.map((part, index) => html`<td key=${index} class="num"><${Amount} of=${part} /></td>`)}
+        <td class="num"><${Amount} of=${day.total} /></td><td class="num">${day.calls.toLocaleString('en-US')}</td><td class="num">${day.denied.toLocaleString('en-US')}</td></tr>`)}</tbody>
     </table></div>
   </details>`;
 }

@@ -12,8 +12,8 @@ export function Filters({ label, children }) {
   return html`<div class="filters" role="search" aria-label=${label}>${children}</div>`;
 }
 
-/** A search box bound to a parameter of the address. */
-export function SearchFilter({ name, label, placeholder }) {
+/** A search box bound to a parameter of the address; `offers` are texts to choose from. */
+export function SearchFilter({ name, label, placeholder, offers = [] }) {
   const { query } = usePlace();
   const [text, setText] = useState(query[name] ?? '');
   const timer = useRef(0);
@@ -36,9 +36,11 @@ export function SearchFilter({ name, label, placeholder }) {
       setQuery({ [name]: wrote.current || null });
     }, TYPING_MS);
   };
+  const list = offers.length > 0 ? `offers-${name}` : null;
   return html`<label class="filter"><span class="filter-label">${label}</span>
-    <input class="input" type="search" dir="auto" value=${text} placeholder=${placeholder} onInput=${type} />
-  </label>`;
+      <input class="input" type="search" dir="auto" value=${text} placeholder=${placeholder} list=${list} onInput=${type} />
+    </label>
+    ${list && html`<datalist id=${list}>${offers.map((offer) => html`<option key=${offer} value=${offer}></option>`)}</datalist>`}`;
 }
 
 /** A choice bound to a parameter of the address. @param {{options: Array<[string, string]>}} props the first is "all" with '' */

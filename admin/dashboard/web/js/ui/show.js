@@ -2,7 +2,7 @@
  * Small things that show a value: names, badges, meters, lists of facts, the head of a page, sections.
  */
 import { html } from '../html.js';
-import { nanos, share, usd } from '../money.js';
+import { nanos, share, usd, usdBrief } from '../money.js';
 
 /** A name that others chose: kept apart from the text around it, cut when long, whole in its title. */
 export function Name({ of, none = '–' }) {
@@ -31,6 +31,13 @@ export function Badge({ of, tone }) {
 export function Money({ of, none, sign = false }) {
   const amount = typeof of === 'bigint' ? of : nanos(of);
   return html`<span class="num nowrap">${sign && amount !== null && amount > 0n ? '+' : ''}${usd(of, none)}</span>`;
+}
+
+/** An amount in a table: see `usdBrief`. The exact one is its title where it is another. */
+export function Amount({ of, none, sign = false }) {
+  const amount = typeof of === 'bigint' ? of : nanos(of);
+  const [exact, brief] = [usd(amount, none), usdBrief(amount, none)];
+  return html`<span class=${exact === brief ? 'num nowrap' : 'num nowrap rounded'} title=${exact === brief ? null : `Exactly ${exact}`}>${sign && amount !== null && amount > 0n ? '+' : ''}${brief}</span>`;
 }
 
 /**

@@ -61,9 +61,10 @@ function Openable({ columns, row, detail }) {
 /**
  * A list of the API.
  * @param {{path: string, plural: string, query?: object, refresh?: unknown, caption: string, columns: Column[], keyOf: Function,
- *   empty: unknown, detail?: object, onData?: (answer: object) => void}} props `refresh`: another value loads again
+ *   empty: unknown, detail?: object, onData?: (answer: object) => void, quiet?: boolean}} props `refresh`: another value loads
+ *   again; a `quiet` list is not dimmed meanwhile
  */
-export function ListTable({ path, plural, query = {}, refresh = 0, caption, columns, keyOf, empty, detail, onData }) {
+export function ListTable({ path, plural, query = {}, refresh = 0, caption, columns, keyOf, empty, detail, onData, quiet = false }) {
   const list = JSON.stringify([path, query]);
   // The cursors of the pages up to the one that is shown: none is that of the first page.
   const [place, setPlace] = useState({ list, cursors: [] });
@@ -87,7 +88,7 @@ export function ListTable({ path, plural, query = {}, refresh = 0, caption, colu
   const isAll = cursors.length === 0 && data.nextCursor === null;
   if (rows.length === 0 && isAll) return typeof empty === 'string' ? html`<${Empty} title=${empty} />` : empty;
   return html`<div>
-    <${Table} ...${{ caption, columns, rows, keyOf, detail, busy: loading }} />
+    <${Table} ...${{ caption, columns, rows, keyOf, detail, busy: loading && !quiet }} />
     ${!isAll && html`<${Pager} ...${{ pages: cursors.length, rows: rows.length, data, back, next: () => go([...cursors, data.nextCursor]) }} />`}
   </div>`;
 }

@@ -1,7 +1,7 @@
 /**
  * Tabs, with the keys that people expect: arrows move, Home and End go to the ends. The open one stands in the address.
  */
-import { html, useRef } from '../html.js';
+import { html, useLayoutEffect, useRef } from '../html.js';
 import { setQuery, usePlace } from '../router.js';
 
 /**
@@ -14,6 +14,11 @@ export function Tabs({ label, tabs, name = 'tab' }) {
   const shown = tabs.filter(Boolean);
   const open = shown.find((tab) => tab.id === query[name]) ?? shown[0];
   const select = (tab) => setQuery({ [name]: tab.id === shown[0].id ? null : tab.id });
+  // On a phone the open one may stand outside of what is seen of the list.
+  useLayoutEffect(() => {
+    const [bar, tab] = [list.current, list.current.children[shown.indexOf(open)]];
+    if (tab.offsetLeft + tab.offsetWidth > bar.scrollLeft + bar.clientWidth || tab.offsetLeft < bar.scrollLeft) bar.scrollLeft = tab.offsetLeft - bar.clientWidth / 2;
+  }, [open.id]);
   const move = (event) => {
     const at = shown.indexOf(open);
     const next = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: shown.length - 1 }[event.key];

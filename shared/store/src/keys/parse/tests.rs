@@ -140,6 +140,8 @@ fn every_name_of_a_mode_is_read_back() {
             ),
             (keys.audit_day(mode, 20_777), ModeKey::AuditDay(20_777)),
             (keys.audit_kept(mode), ModeKey::AuditKept),
+            (keys.notices(mode, "d20777"), ModeKey::Notices("d20777")),
+            (keys.notices(mode, "m202611"), ModeKey::Notices("m202611")),
             (keys.frozen_agents(mode), ModeKey::FrozenAgents),
             (keys.wallet(mode, USER), ModeKey::UserWallet),
             (keys.wallet(mode, "bot"), ModeKey::Agent("bot")),

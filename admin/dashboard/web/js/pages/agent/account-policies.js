@@ -3,19 +3,21 @@
  */
 import { html, useState } from '../../html.js';
 import { del, seg } from '../../api.js';
-import { href } from '../../router.js';
+import { useNames } from '../../names.js';
 import { may } from '../../session.js';
 import { ActionButton, Button } from '../../ui/button.js';
 import { confirm } from '../../ui/dialog.js';
 import { say } from '../../ui/live.js';
-import { Badge, Money, Name, Section } from '../../ui/show.js';
+import { Amount, Badge, Name, Section } from '../../ui/show.js';
 import { ListTable } from '../../ui/table.js';
+import { AgentLink } from '../../ui/who.js';
 import { EditPolicy } from './policy.js';
 
 /** The section. */
 export function AccountPolicies() {
   const [edited, setEdited] = useState(null);
   const [turn, setTurn] = useState(0);
+  const names = useNames();
   const again = () => setTurn((count) => count + 1);
   const remove = async (policy) => {
     const sure = await confirm({
@@ -30,10 +32,10 @@ export function AccountPolicies() {
   };
   const columns = [
     { label: 'Policy', head: true, cell: (policy) => html`<${Name} of=${policy.name} />` },
-    { label: 'For', cell: (policy) => (policy.agentId ? html`<a href=${href('/agents', policy.agentId)}><${Name} of=${policy.agentId} /></a>` : 'all without one of their own') },
+    { label: 'For', cell: (policy) => (policy.agentId ? html`<${AgentLink} id=${policy.agentId} name=${names.of(policy.agentId)?.name} />` : 'all without one of their own') },
     { label: 'Cap', wide: true, cell: (policy) => html`<${Badge} of=${policy.capEnabled ? 'on' : 'off'} tone=${policy.capEnabled ? 'ok' : 'bad'} />` },
-    { label: 'Per day', num: true, cell: (policy) => html`<${Money} of=${policy.maxSpendPerDay} none="not set" />` },
-    { label: 'Per month', wide: true, num: true, cell: (policy) => html`<${Money} of=${policy.maxSpendPerMonth} none="not set" />` },
+    { label: 'Per day', num: true, cell: (policy) => html`<${Amount} of=${policy.maxSpendPerDay} none="not set" />` },
+    { label: 'Per month', wide: true, num: true, cell: (policy) => html`<${Amount} of=${policy.maxSpendPerMonth} none="not set" />` },
     may('admin') && { label: 'Actions', hidden: true, cell: (policy) => html`<span class="cell-actions">
       ${policy.agentId && html`<${Button} small onClick=${() => setEdited({ policy })} aria-label=${`Edit the policy ${policy.name}`}>Edit<//>`}
       <${ActionButton} small kind="danger" run=${() => remove(policy)} aria-label=${`Delete the policy ${policy.name}`}>Delete<//></span>` },
@@ -41,7 +43,7 @@ export function AccountPolicies() {
   const actions = may('admin') && html`<${Button} small onClick=${() => setEdited({ policy: null })}>Add account-wide policy<//>`;
   return html`<${Section} title="Policies" flush actions=${actions} lead="An agent’s own policy stands alone. Account-wide ones hold for agents without one, the strictest of each limit.">
     <${ListTable} path="/policies" plural="policies" refresh=${turn} caption="Policies" columns=${columns} keyOf=${(policy) => policy.id}
-      empty="There is no policy yet. Without one, calls are denied." />
+      onData=${({ policies }) => names.want(policies.map(({ agentId }) => agentId))} empty="There is no policy yet. Without one, calls are denied." />
     ${edited && html`<${EditPolicy} agent=${edited.policy?.agentId ? { id: edited.policy.agentId } : null} policy=${edited.policy}
       onClose=${() => setEdited(null)} onSaved=${() => { setEdited(null); again(); }} />`}
   <//>`;

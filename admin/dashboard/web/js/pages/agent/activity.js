@@ -2,24 +2,26 @@
  * What was decided about an agent, newest first; each call leads to its explanation.
  */
 import { html, useState } from '../../html.js';
+import { useNames } from '../../names.js';
 import { href } from '../../router.js';
 import { Time } from '../../time.js';
-import { plainWord, reasonWord } from '../../words.js';
+import { isNamedRun, plainWord, reasonWord } from '../../words.js';
 import { Button, LinkButton } from '../../ui/button.js';
-import { Badge, Id, Money, Name, Section } from '../../ui/show.js';
+import { Amount, Badge, Name, Section } from '../../ui/show.js';
 import { ListTable } from '../../ui/table.js';
+import { By } from '../../ui/who.js';
 
 const KINDS = [['', 'Everything'], ['decision.approved', 'Approved calls'], ['decision.denied', 'Denied calls']];
 
-const COLUMNS = [
+const columns = (names) => [
   { label: 'When', head: true, cell: (entry) => (isCall(entry)
     ? html`<a href=${href('/decisions', entry.id)}><${Time} at=${entry.at} /></a>` : html`<${Time} at=${entry.at} />`) },
   { label: 'What', cell: (entry) => (isCall(entry) ? html`<${Badge} of=${entry.data.outcome} />` : plainWord(entry.type)) },
   { label: 'Why', cell: (entry) => (entry.data.reason ? reasonWord(entry.data.reason) : '') },
   { label: 'Model', wide: true, cell: (entry) => (entry.data.model ? html`<${Name} of=${entry.data.model} />` : '') },
-  { label: 'Run', wide: true, cell: (entry) => (entry.data.runId ? html`<${Name} of=${entry.data.runId} />` : '') },
-  { label: 'Charged', num: true, cell: (entry) => (isCall(entry) ? html`<${Money} of=${entry.data.chargedUsd} />` : '') },
-  { label: 'By', wide: true, cell: (entry) => html`<${Id} of=${entry.actor} />` },
+  { label: 'Run', wide: true, cell: (entry) => (isNamedRun(entry.data.runId) ? html`<${Name} of=${entry.data.runId} />` : '') },
+  { label: 'Charged', num: true, cell: (entry) => (isCall(entry) ? html`<${Amount} of=${entry.data.chargedUsd} />` : '') },
+  { label: 'By', wide: true, cell: (entry) => html`<${By} id=${entry.actor} names=${names} />` },
 ];
 
 function isCall(entry) {
@@ -30,12 +32,13 @@ function isCall(entry) {
 export function Activity({ agent }) {
   const [type, setType] = useState('');
   const [turn, setTurn] = useState(0);
+  const names = useNames();
   const actions = html`<label class="inline-label">Show <select class="input" value=${type} onChange=${(event) => setType(event.target.value)}>
       ${KINDS.map(([value, text]) => html`<option key=${value} value=${value}>${text}</option>`)}</select></label>
     <${Button} small onClick=${() => setTurn((count) => count + 1)}>Refresh<//>
     <${LinkButton} small to=${href('/audit', { agentId: agent.id })}>Open in audit<//>`;
   return html`<${Section} title="Recent decisions and changes" flush actions=${actions}>
-    <${ListTable} path="/audit" plural="logs" query=${{ agentId: agent.id, type }} refresh=${turn} caption="Decisions and changes" columns=${COLUMNS}
-      keyOf=${(entry) => entry.seq} empty=${type ? 'None of this kind.' : 'Nothing has happened yet.'} />
+    <${ListTable} path="/audit" plural="logs" query=${{ agentId: agent.id, type }} refresh=${turn} caption="Decisions and changes" columns=${columns(names)}
+      keyOf=${(entry) => entry.seq} onData=${({ logs }) => names.want(logs.map(({ actor }) => actor))} empty=${type ? 'None of this kind.' : 'Nothing has happened yet.'} />
   <//>`;
 }

@@ -10,7 +10,7 @@ import { Button } from '../../ui/button.js';
 import { Dialog } from '../../ui/dialog.js';
 import { Form, SelectField } from '../../ui/form.js';
 import { say } from '../../ui/live.js';
-import { Badge, Money, Name, Section } from '../../ui/show.js';
+import { Amount, Badge, Name, Section } from '../../ui/show.js';
 import { ListTable } from '../../ui/table.js';
 
 const STATUSES = [['', 'All'], ['running', 'Running'], ['paused', 'Paused'], ['completed', 'Completed'], ['failed', 'Failed']];
@@ -25,7 +25,7 @@ export function Runs({ agent }) {
     { label: 'Run', head: true, cell: (run) => html`<${Name} of=${run.runId} />` },
     { label: 'Status', cell: (run) => html`<${Badge} of=${run.paused ? 'paused' : run.status} />
       ${run.waitingForApproval.length > 0 && html`<span class="cell-sub">waits for <a href=${href('/intents', run.waitingForApproval[0])}>approval</a></span>`}` },
-    { label: 'Spent', num: true, cell: (run) => html`<${Money} of=${run.spentUsd} />` },
+    { label: 'Spent', num: true, cell: (run) => html`<${Amount} of=${run.spentUsd} />` },
     { label: 'Calls', wide: true, num: true, cell: (run) => run.calls.toLocaleString('en-US') },
     { label: 'Denied', wide: true, num: true, cell: (run) => run.denied.toLocaleString('en-US') },
     { label: 'Last seen', wide: true, cell: (run) => html`<${Time} at=${run.lastSeenAt} />` },

@@ -5,13 +5,15 @@ import { html } from '../../html.js';
 import { get, sourceOf } from '../../api.js';
 import { part, pretty } from '../../json.js';
 import { useLoad } from '../../load.js';
+import { useNamesOf } from '../../names.js';
 import { href } from '../../router.js';
 import { Time } from '../../time.js';
 import { Button, LinkButton } from '../../ui/button.js';
 import { Dialog } from '../../ui/dialog.js';
 import { Hash, Source } from '../../ui/hash.js';
-import { Facts, Id, Name } from '../../ui/show.js';
+import { Facts, Id } from '../../ui/show.js';
 import { Loaded } from '../../ui/state.js';
+import { AgentLink, By } from '../../ui/who.js';
 
 /** @returns {Promise<{entry: object, line: string, total: number}|null>} `line` is the entry to the byte */
 async function find(seq, signal) {
@@ -40,13 +42,14 @@ export function Entry({ seq, onClose, go }) {
 
 function Body({ entry, line }) {
   const broken = entry.type === 'unreadable';
+  const names = useNamesOf([entry.actor, entry.agentId]);
   return html`<div class="stack">
     ${broken && html`<p class="alert alert-error">Somebody changed this entry’s line in the store by hand. It is shown as it stands there.</p>`}
     <${Facts} rows=${[
     ['Type', html`<code>${entry.type}</code>`],
     ['When', html`<${Time} at=${entry.at} full />`],
-    ['Agent', entry.agentId ? html`<a href=${href('/agents', entry.agentId)}><${Name} of=${entry.agentId} /></a>` : html`<span class="muted">about none</span>`],
-    ['By', html`<${Name} of=${entry.actor} />`],
+    ['Agent', entry.agentId ? html`<${AgentLink} id=${entry.agentId} name=${names.of(entry.agentId)?.name} />` : html`<span class="muted">about none</span>`],
+    ['By', html`<${By} id=${entry.actor} names=${names} />`],
     ['Id', html`<${Id} of=${entry.id} />`],
     ['Hash', html`<${Hash} of=${entry.hash} what=${`the hash of entry ${entry.seq}`} />`],
     ['Previous hash', html`<${Hash} of=${entry.previousHash} what="the previous hash" />`],

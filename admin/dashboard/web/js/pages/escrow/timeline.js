@@ -4,12 +4,14 @@
 import { html } from '../../html.js';
 import { get } from '../../api.js';
 import { useLoad } from '../../load.js';
+import { useNamesOf } from '../../names.js';
 import { href } from '../../router.js';
 import { Time } from '../../time.js';
 import { plainWord } from '../../words.js';
-import { Badge, Id, Section } from '../../ui/show.js';
+import { Badge, Section } from '../../ui/show.js';
 import { Empty, Loaded } from '../../ui/state.js';
 import { Table } from '../../ui/table.js';
+import { By } from '../../ui/who.js';
 import { Calls, IntentLink, callsOn } from './calls.js';
 
 /** The kinds of entries about escrows; those in the past tense are written for the payee's account. */
@@ -35,11 +37,12 @@ async function load(escrow, signal) {
 /** @param {{escrow: object}} props */
 export function Timeline({ escrow }) {
   const found = useLoad((signal) => load(escrow, signal), [escrow.id, escrow.status, escrow.updatedAt]);
+  const names = useNamesOf(found.data?.entries.map(({ actor }) => actor) ?? []);
   return html`<div class="stack">
     <${Section} title="Timeline" flush>
       <${Loaded} load=${found} label="Loading the timeline">${({ entries, own }) => (entries.length === 0
     ? html`<${Empty} title="The audit trail of this account has nothing about it yet." />`
-    : html`<${Table} caption="Timeline" columns=${columns(own)} rows=${entries} keyOf=${(entry) => entry.seq} />`)}<//>
+    : html`<${Table} caption="Timeline" columns=${columns(own, names)} rows=${entries} keyOf=${(entry) => entry.seq} />`)}<//>
     <//>
     ${found.data?.calls.length > 0 && html`<${Section} title="Releases and disputes asked for" flush lead="Only one of them can win; every other one is blocked for good.">
       <${Calls} caption="Releases and disputes" calls=${found.data.calls} own=${found.data.own} />
@@ -47,10 +50,10 @@ export function Timeline({ escrow }) {
   </div>`;
 }
 
-const columns = (own) => [
+const columns = (own, names) => [
   { label: 'When', head: true, cell: (entry) => html`<a href=${href('/audit', { entry: entry.seq })}><${Time} at=${entry.at} /></a>` },
   { label: 'What', cell: (entry) => html`${TYPES[entry.type]}${entry.data.outcome === 'blocked' && html` <${Badge} of="blocked" tone="bad" />`}
     ${entry.data.reason && html`<span class="cell-sub">${plainWord(entry.data.reason)}</span>`}` },
-  { label: 'By', wide: true, cell: (entry) => html`<${Id} of=${entry.actor} />` },
+  { label: 'By', wide: true, cell: (entry) => html`<${By} id=${entry.actor} names=${names} />` },
   { label: 'Intent', wide: true, cell: (entry) => (entry.data.intentId ? html`<${IntentLink} id=${entry.data.intentId} own=${own} />` : '') },
 ];

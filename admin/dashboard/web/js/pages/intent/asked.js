@@ -4,10 +4,11 @@
 import { html } from '../../html.js';
 import { get } from '../../api.js';
 import { useLoad } from '../../load.js';
+import { useNamesOf } from '../../names.js';
 import { href } from '../../router.js';
 import { Failed, Skeleton } from '../../ui/state.js';
-import { Facts, Id, Money, Name } from '../../ui/show.js';
-import { useAgents } from '../wallet/own.js';
+import { Facts, Money, Name } from '../../ui/show.js';
+import { AgentLink, By } from '../../ui/who.js';
 
 const TYPES = { spend: 'spend.requested', escrow_create: 'escrow.create', escrow_fund: 'escrow.fund', escrow_release: 'escrow.release', escrow_dispute: 'escrow.dispute' };
 /** Entry and intent are made in one step: so far apart their times may be, and so many entries are looked through. */
@@ -24,22 +25,22 @@ async function find(intent, signal) {
 /** @param {{intent: object, rows: Array}} props `rows` are the facts of the document, shown in any case */
 export function Asked({ intent, rows }) {
   const load = useLoad((signal) => find(intent, signal), [intent.intent_id]);
-  const { nameOf } = useAgents();
+  const entry = load.data?.entry ?? null;
+  const names = useNamesOf([entry?.actor ?? null, entry?.agentId ?? null]);
   if (load.error) return html`<${Facts} rows=${rows} /><${Failed} error=${load.error} retry=${load.reload} />`;
   if (!load.data) return html`<${Facts} rows=${rows} /><${Skeleton} rows=${2} label="Loading who asked" />`;
-  const { entry } = load.data;
-  return html`<${Facts} rows=${[...told(entry, nameOf), ...rows, entry && ['In the audit trail', html`<a href=${href('/audit', { entry: entry.seq })}>Entry ${entry.seq}</a>`]]} />`;
+  return html`<${Facts} rows=${[...told(entry, names), ...rows, entry && ['In the audit trail', html`<a href=${href('/audit', { entry: entry.seq })}>Entry ${entry.seq}</a>`]]} />`;
 }
 
-function told(entry, nameOf) {
+function told(entry, names) {
   if (!entry) return [];
   const { agentId, actor, data } = entry;
   return [
-    ['Paid by', agentId ? html`<a href=${href('/agents', agentId)}><${Name} of=${nameOf(agentId)} /></a>` : 'the account wallet'],
+    ['Paid by', agentId ? html`<${AgentLink} id=${agentId} name=${names.of(agentId)?.name} />` : 'the account wallet'],
     data.recipient && ['Recipient', html`<bdi>${data.recipient}</bdi>`],
     data.description && ['Description', html`<bdi class="prewrap">${data.description}</bdi>`],
     data.runId && ['Run', html`<${Name} of=${data.runId} />`],
     data.limitUsd !== undefined && data.limitUsd !== null && ['Limit', html`<${Money} of=${data.limitUsd} />, of which <${Money} of=${data.spentUsd} /> was spent`],
-    ['Asked by', html`<${Id} of=${actor} />`],
+    ['Asked by', html`<${By} id=${actor} names=${names} />`],
   ];
 }

@@ -24,7 +24,8 @@ export function FirstSteps() {
       <li><h3>Point the OpenAI client at the edge</h3>
         <p>Two settings, no change of code:</p>
         <${CodeLine} label="Base URL" text=${`OPENAI_BASE_URL=${place.edgeUrl}/v1`} what="the base URL" />
-        <${CodeLine} label="API key" text="OPENAI_API_KEY=<the virtual key>" what="the line for the key" /></li>
+        <${CodeLine} label="API key" text="OPENAI_API_KEY=<the virtual key>" what="the line for the key" />
+        <p><a href="#/connect">Connect</a> has a snippet for each client, and shows the first call as it arrives.</p></li>
     </ol>
   <//>`;
 }

@@ -8,7 +8,7 @@ import { Time } from '../../time.js';
 import { plainWord } from '../../words.js';
 import { Button } from '../../ui/button.js';
 import { Filters, SelectFilter, TimeFilter } from '../../ui/filters.js';
-import { Money, Name, Section } from '../../ui/show.js';
+import { Amount, Name, Section } from '../../ui/show.js';
 import { Empty } from '../../ui/state.js';
 import { ListTable } from '../../ui/table.js';
 import { WalletLink } from './own.js';
@@ -27,8 +27,8 @@ export function Transactions({ number, wallets, turn }) {
     { label: 'What', head: true, cell: (row) => html`<${Kind} row=${row} />
       <span class="phone-only"><${Counterparty} row=${row} wallets=${wallets} /><span class="cell-sub"><${Time} at=${row.createdAt} /></span></span>` },
     { label: 'With', wide: true, cell: (row) => html`<${Counterparty} row=${row} wallets=${wallets} />` },
-    { label: 'Amount', num: true, cell: (row) => html`<${Amount} row=${row} />` },
-    { label: 'Balance after', num: true, wide: true, cell: (row) => html`<${Money} of=${row.balanceAfter} />` },
+    { label: 'Amount', num: true, cell: (row) => html`<${Moved} row=${row} />` },
+    { label: 'Balance after', num: true, wide: true, cell: (row) => html`<${Amount} of=${row.balanceAfter} />` },
   ];
   const empty = type || from || to
     ? html`<${Empty} title="No transaction matches."><${Button} onClick=${() => setQuery({ type: null, from: null, to: null })}>Show all<//><//>`
@@ -50,9 +50,9 @@ function Kind({ row }) {
   return leads ? html`<a href=${href('/intents', row.intentId)}>${word}</a>` : word;
 }
 
-function Amount({ row }) {
+function Moved({ row }) {
   const out = OUT.includes(row.type);
-  return html`<span class=${out ? 'num nowrap' : 'num nowrap money-in'}>${out ? '−' : '+'}<${Money} of=${row.amount} /></span>`;
+  return html`<span class=${out ? 'num nowrap' : 'num nowrap money-in'}>${out ? '−' : '+'}<${Amount} of=${row.amount} /></span>`;
 }
 
 /** The other wallet, the escrow, the recipient or the payment's reference; the memo below. */

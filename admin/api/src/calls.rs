@@ -1,0 +1,118 @@
+//! `GET /calls`: the proxied calls of an account, approved and denied, read from the audit trail; and their export.
+
+mod doc;
+mod export;
+pub(crate) mod filter;
+mod view;
+
+pub(crate) use doc::section;
+pub use export::export;
+
+use self::filter::{CallFilter, FILTERS};
+use self::view::{CallNames, CallView};
+use crate::state::{ApiState, Call};
+use domain::call_record::CallRecord;
+use endpoint::{Answer, Listing, Problem, Reply, operations};
+use history::trail::Trail;
+use history::trail::calls::STEP_MAX;
+use store::StoreError;
+use store::page::{Page, Part, Start};
+
+operations! {
+    /// Operations on calls.
+    ROUTES: ApiState, Management;
+
+    GET "/calls",        key(Read, Viewer), Both, PerMinute, list, query;
+    GET "/calls/export", key(Read, Viewer), Both, PerMinute, export, query;
+}
+
+/// Most entries of the trail that are read for a page.
+const READ_MAX: usize = 2000;
+
+/// A page of calls, and whether there are calls that were not read.
+struct Found {
+    part: Part<CallRecord>,
+    is_partial: bool,
+}
+
+/// `GET /calls`
+///
+/// # Errors
+/// 400, 503.
+pub async fn list(call: Call) -> Answer {
+    let query = call.list_query(&FILTERS)?;
+    let filter = CallFilter::of_query(&query)?;
+    let paging = call.paging(&query, "calls")?;
+    let Found { part, is_partial } = search(&call, &filter, paging.page()).await?;
+    let names = CallNames::read(&call, &part.records).await?;
+    let views: Vec<CallView<'_>> = part
+        .records
+        .iter()
+        .map(|call| CallView::of(call, &names))
+        .collect();
+    Reply::ok(&Listing::of("calls", &views, &part, &paging).partial(Some(is_partial)))
+}
+
+/// The calls of a page that fit. After an offset the total counts what fits of all that was read; after a position, no
+/// more than what is on the page.
+async fn search(call: &Call, filter: &CallFilter, page: Page<'_>) -> Result<Found, Problem> {
+    let (skip, enough, before) = match page.start {
+        Start::Offset(offset) => (offset, usize::MAX, u64::MAX),
+        Start::After(position) => {
+            let before = position.parse().map_err(|_| StoreError::BadPosition)?;
+            (0, page.limit, before)
+        }
+    };
+    let (mut found, rest) = read(call, filter, before, enough).await?;
+    let is_cut = found.len() > skip.saturating_add(page.limit);
+    let is_partial = rest.is_some() || found.len() > enough;
+    let total = found.len().min(enough) as u64;
+    found.drain(..skip.min(found.len()));
+    found.truncate(page.limit);
+    let next = match found.last().filter(|_| is_cut) {
+        Some(last) => Some(last.seq),
+        None => rest,
+    };
+    let part = Part {
+        records: found,
+        total,
+        next: next.map(|next| next.to_string()),
+    };
+    Ok(Found { part, is_partial })
+}
+
+/// The calls that fit below the entry `before`, until there are more than `enough` or [`READ_MAX`] entries were read;
+/// and where the rest begins.
+async fn read(
+    call: &Call,
+    filter: &CallFilter,
+    before: u64,
+    enough: usize,
+) -> Result<(Vec<CallRecord>, Option<u64>), Problem> {
+    let trail = trail(call);
+    trail.seal().await?;
+    let (mut found, mut entries, mut rest) = (Vec::new(), 0, Some(before));
+    while let Some(start) = rest.filter(|_| found.len() <= enough && entries < READ_MAX) {
+        let most = STEP_MAX.min(READ_MAX - entries);
+        // Where every entry fits, no more are read than are shown.
+        let most = match filter.is_of_the_index() {
+            true => most.min(enough.saturating_sub(found.len()).saturating_add(1)),
+            false => most,
+        };
+        let step = trail.calls(&filter.wanted(), start, most).await?;
+        found.extend(step.calls.into_iter().filter(|call| filter.fits(call)));
+        // A step that stopped in the archive counts as a whole one: its segments cost as much.
+        entries += most;
+        rest = step.next;
+    }
+    Ok((found, rest))
+}
+
+fn trail(call: &Call) -> Trail<'_> {
+    Trail::of(
+        &call.state.store,
+        &call.state.archive,
+        &call.caller.account,
+        call.caller.mode,
+    )
+}

@@ -1,0 +1,75 @@
+//! `GET /calls/export`: the calls that fit, newest first, as a CSV file that is written while it is read.
+
+use super::filter::{CallFilter, FILTERS};
+use super::trail;
+use super::view::{COLUMNS, CallNames, CallView};
+use crate::spreadsheet::{CONTENT_TYPE, lines};
+use crate::state::Call;
+use bytes::Bytes;
+use endpoint::{Answer, Problem, Reply};
+use futures::{Stream, StreamExt, TryStreamExt, stream};
+use history::trail::calls::STEP_MAX;
+
+/// Most entries of the trail that an export reads; one that would read more is refused, so that no file is silently
+/// short.
+pub(crate) const EXPORT_MAX: u64 = 100_000;
+
+/// Why an export is cut off.
+#[derive(Debug)]
+struct CutOff;
+
+impl std::fmt::Display for CutOff {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("the calls cannot be read")
+    }
+}
+
+impl std::error::Error for CutOff {}
+
+/// Why an export is cut off.
+/// `GET /calls/export`
+///
+/// # Errors
+/// 400 also where there are more than [`EXPORT_MAX`] entries to read; 503.
+pub async fn export(call: Call) -> Answer {
+    let filter = CallFilter::of_query(&call.query(&FILTERS)?)?;
+    let head = trail(&call).seal().await?;
+    let entries = trail(&call).count_calls(&filter.wanted()).await?;
+    if entries > EXPORT_MAX {
+        let message = format!(
+            "from and to must enclose at most {EXPORT_MAX} records for an export; these are {entries}."
+        );
+        return Err(Problem::validation(message));
+    }
+    let name = format!("calls_{}_{}.csv", call.caller.account, call.caller.mode);
+    let header = Bytes::from(lines([COLUMNS])?);
+    let rows = rows(call, filter, head.seq.saturating_add(1));
+    Reply::stream(&name, CONTENT_TYPE, stream::iter([Ok(header)]).chain(rows))
+}
+
+/// The rows of the calls below an entry, some hundred in each chunk. An error is the last item.
+fn rows(
+    call: Call,
+    filter: CallFilter,
+    before: u64,
+) -> impl Stream<Item = Result<Bytes, CutOff>> + Send + 'static {
+    let account = call.caller.account.clone();
+    let begin = (call, filter, Some(before));
+    let chunks = stream::try_unfold(begin, |(call, filter, before)| async move {
+        let Some(before) = before else { return Ok(None) };
+        let (chunk, next) = chunk(&call, &filter, before).await?;
+        Ok::<_, Problem>(Some((chunk, (call, filter, next))))
+    });
+    chunks.map_err(move |problem| {
+        tracing::error!(account, ?problem, "an export of calls was cut off");
+        CutOff
+    })
+}
+
+async fn chunk(call: &Call, filter: &CallFilter, before: u64) -> Result<(Bytes, Option<u64>), Problem> {
+    let mut step = trail(call).calls(&filter.wanted(), before, STEP_MAX).await?;
+    step.calls.retain(|call| filter.fits(call));
+    let names = CallNames::read(call, &step.calls).await?;
+    let rows = step.calls.iter().map(|call| CallView::of(call, &names).cells());
+    Ok((Bytes::from(lines(rows)?), step.next))
+}

@@ -1,0 +1,201 @@
+//! A call as lists and exports show it.
+
+use crate::state::Call;
+use domain::call_record::CallRecord;
+use domain::money::Nanos;
+use domain::timestamp::iso_from_ms;
+use endpoint::Problem;
+use endpoint::doc::is;
+use serde::Serialize;
+use store::names::{self, Names};
+use utoipa::ToSchema;
+
+/// The columns of a CSV file, in the order of [`CallView::cells`].
+pub(super) const COLUMNS: [&str; 24] = [
+    "id",
+    "at",
+    "endedAt",
+    "agentId",
+    "agentName",
+    "runId",
+    "keyId",
+    "keyName",
+    "model",
+    "endpoint",
+    "stream",
+    "upstream",
+    "inputTokens",
+    "cachedTokens",
+    "outputTokens",
+    "estimatedUsd",
+    "costUsd",
+    "latencyMs",
+    "firstByteMs",
+    "end",
+    "extensions",
+    "outcome",
+    "reason",
+    "count",
+];
+
+/// Names of the agents and virtual keys of some calls.
+pub(super) struct CallNames {
+    agents: Names,
+    keys: Names,
+}
+
+impl CallNames {
+    /// Reads them.
+    ///
+    /// # Errors
+    /// 503.
+    pub(super) async fn read(call: &Call, calls: &[CallRecord]) -> Result<Self, Problem> {
+        let (store, keys, mode) = (&call.state.store, call.keys(), call.caller.mode);
+        let agents = calls.iter().filter_map(|call| call.agent.as_deref());
+        let key_ids = calls.iter().filter_map(|call| call.key_id.as_deref());
+        Ok(Self {
+            agents: names::of_agents(store, &keys, mode, agents).await?,
+            keys: names::of_virtual_keys(store, &keys, key_ids).await?,
+        })
+    }
+}
+
+/// A call.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = CallRecord)]
+pub(super) struct CallView<'a> {
+    /// The decision: `GET /decisions/{id}` explains it.
+    #[schema(value_type = is::DecisionId)]
+    id: &'a str,
+    /// When it was decided.
+    #[schema(value_type = is::Time)]
+    at: String,
+    /// When its end was recorded; null for a denied one.
+    #[schema(value_type = Option<is::Time>)]
+    ended_at: Option<String>,
+    #[schema(value_type = Option<is::AgentId>)]
+    agent_id: Option<&'a str>,
+    #[schema(example = "Research bot")]
+    agent_name: Option<&'a str>,
+    #[schema(value_type = Option<is::RunId>)]
+    run_id: Option<&'a str>,
+    #[schema(value_type = Option<is::VirtualKeyId>)]
+    key_id: Option<&'a str>,
+    #[schema(example = "laptop")]
+    key_name: Option<&'a str>,
+    /// The model that was asked for.
+    #[schema(example = "gpt-4o")]
+    model: Option<&'a str>,
+    /// `chat.completions`, `responses` or `embeddings`; null, like all that is measured, for a denied call, one that
+    /// nobody settled, and one that an earlier release recorded.
+    #[schema(example = "chat.completions")]
+    endpoint: Option<&'a str>,
+    #[schema(example = false)]
+    stream: Option<bool>,
+    /// The upstream by its name; null also for the one without a name.
+    #[schema(example = "azure")]
+    upstream: Option<&'a str>,
+    /// As the provider reported; null also where it reported none.
+    #[schema(example = 1200)]
+    input_tokens: Option<u64>,
+    /// Those of the input that the provider had cached.
+    #[schema(example = 0)]
+    cached_tokens: Option<u64>,
+    #[schema(example = 85)]
+    output_tokens: Option<u64>,
+    estimated_usd: Option<Nanos>,
+    #[schema(value_type = Option<is::NanoUsd>)]
+    estimated_nanos: Option<String>,
+    /// What is charged: the estimate, where the cost is not known.
+    cost_usd: Nanos,
+    #[schema(value_type = is::NanoUsd)]
+    cost_nanos: String,
+    /// To the end of the answer.
+    #[schema(example = 812)]
+    latency_ms: Option<u64>,
+    /// To the first byte of the answer.
+    #[schema(example = 140)]
+    first_byte_ms: Option<u64>,
+    /// How the answer ended.
+    #[schema(example = "completed")]
+    end: Option<&'a str>,
+    /// How often its hold was extended.
+    #[schema(example = 0)]
+    extensions: Option<u64>,
+    #[schema(value_type = is::Outcome)]
+    outcome: &'a str,
+    /// Why it was denied.
+    #[schema(value_type = Option<is::DenialReason>)]
+    reason: Option<&'a str>,
+    /// How many denials of a key beyond its rate it stands for; 1 for a call.
+    #[schema(example = 1)]
+    count: u64,
+}
+
+impl<'a> CallView<'a> {
+    pub(super) fn of(call: &'a CallRecord, names: &'a CallNames) -> Self {
+        let name = |names: &'a Names, id: Option<&str>| id.and_then(|id| names.get(id)).map(String::as_str);
+        let measures = &call.measures;
+        Self {
+            id: &call.id,
+            at: iso_from_ms(call.decided_ms),
+            ended_at: call.is_approved.then(|| iso_from_ms(call.recorded_ms)),
+            agent_id: call.agent.as_deref(),
+            agent_name: name(&names.agents, call.agent.as_deref()),
+            run_id: call.run.as_deref(),
+            key_id: call.key_id.as_deref(),
+            key_name: name(&names.keys, call.key_id.as_deref()),
+            model: call.model.as_deref(),
+            endpoint: measures.endpoint.as_deref(),
+            stream: measures.stream,
+            upstream: measures.upstream.as_deref(),
+            input_tokens: measures.input_tokens,
+            cached_tokens: measures.cached_tokens,
+            output_tokens: measures.output_tokens,
+            estimated_usd: call.estimate,
+            estimated_nanos: call.estimate.map(|estimate| estimate.get().to_string()),
+            cost_usd: call.cost,
+            cost_nanos: call.cost.get().to_string(),
+            latency_ms: measures.latency_ms,
+            first_byte_ms: measures.first_byte_ms,
+            end: measures.end.as_deref(),
+            extensions: measures.extensions,
+            outcome: &call.outcome,
+            reason: call.reason.as_deref(),
+            count: call.count,
+        }
+    }
+
+    /// The cells of its row in a CSV file.
+    pub(super) fn cells(self) -> [String; COLUMNS.len()] {
+        let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
+        let number = |number: Option<u64>| number.map(|number| number.to_string()).unwrap_or_default();
+        [
+            self.id.to_owned(),
+            self.at,
+            self.ended_at.unwrap_or_default(),
+            text(self.agent_id),
+            text(self.agent_name),
+            text(self.run_id),
+            text(self.key_id),
+            text(self.key_name),
+            text(self.model),
+            text(self.endpoint),
+            self.stream.map(|stream| stream.to_string()).unwrap_or_default(),
+            text(self.upstream),
+            number(self.input_tokens),
+            number(self.cached_tokens),
+            number(self.output_tokens),
+            self.estimated_usd.map(|usd| usd.to_string()).unwrap_or_default(),
+            self.cost_usd.to_string(),
+            number(self.latency_ms),
+            number(self.first_byte_ms),
+            text(self.end),
+            number(self.extensions),
+            self.outcome.to_owned(),
+            text(self.reason),
+            self.count.to_string(),
+        ]
+    }
+}

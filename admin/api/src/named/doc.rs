@@ -1,0 +1,18 @@
+//! OpenAPI documentation of names.
+
+use super::{IDS_MAX, Names};
+use domain::names::AGENT_ID_MAX;
+use endpoint::doc::field::pattern;
+use endpoint::doc::{Doc, Section};
+
+pub(crate) fn section() -> Section {
+    let about = "The names of those who stand in the trail by their ids.";
+    let id = format!("[A-Za-z0-9._:-]{{1,{AGENT_ID_MAX}}}");
+    let ids = pattern(&format!("^{id}(,{id}){{0,{}}}$", IDS_MAX - 1))
+        .eg("key_01KAH3V9J80123456789ABCDEF,usr_01KAH3V9J80123456789ABCDEF");
+    let list = Doc::of("GET /names", "listNames", "Show the names of API keys, virtual keys, users and agents")
+        .says("An id that does not exist, belongs to another account or has no name is left out. Agents are those of the mode.")
+        .query("ids", ids, "The ids, separated by commas.")
+        .gives::<Names<'_>>(200, "The names.");
+    Section::of("Names", about, vec![list])
+}

@@ -1,0 +1,160 @@
+//! `GET /thresholds`: who has reached 50, 80 or 95 % of a limit, before the limit denies anything.
+
+mod doc;
+
+pub(crate) use doc::section;
+
+use crate::state::{ApiState, Call};
+use domain::mode::Mode;
+use domain::money::Nanos;
+use domain::period::Period;
+use domain::threshold::{Threshold, Watched};
+use domain::timestamp::iso_from_ms;
+use endpoint::doc::is;
+use endpoint::{Answer, Listing, Problem, Reply, operations};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
+use store::account::counters::AccountCounters;
+use store::agent::survey::Survey;
+use store::audit::statistics::Day;
+use store::page::{Order, Page, Part};
+use store::server_clock;
+use store::threshold::Standing;
+use utoipa::ToSchema;
+
+operations! {
+    /// Operations on thresholds.
+    ROUTES: ApiState, Management;
+
+    GET "/thresholds", key(Read, Viewer), Both, PerMinute, list, query;
+}
+
+/// How far somebody is towards a limit.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Threshold)]
+struct ThresholdView<'a> {
+    /// The daily or monthly limit of an agent's policy, or what the account's plan tracks in a month.
+    #[schema(value_type = is::WatchedLimit)]
+    cap: &'static str,
+    /// Null for the plan.
+    #[schema(value_type = Option<is::AgentId>)]
+    agent_id: Option<&'a str>,
+    #[schema(example = "Research bot")]
+    agent_name: Option<&'a str>,
+    /// The highest threshold that was reached, in percent.
+    #[schema(example = 95)]
+    threshold: u64,
+    /// The share of the limit, in percent with one fraction digit, rounded down.
+    #[schema(value_type = f64, example = 96.4)]
+    percent: Box<RawValue>,
+    spent_usd: Nanos,
+    limit_usd: Nanos,
+    #[schema(value_type = is::Time)]
+    resets_at: String,
+    /// When a server first noticed that the threshold was reached in this period; null until then, and in test mode.
+    #[schema(value_type = Option<is::Time>)]
+    noticed_at: Option<String>,
+}
+
+/// A standing, and its key in the list.
+struct Row {
+    standing: Standing,
+    key: String,
+}
+
+/// `GET /thresholds`
+///
+/// # Errors
+/// 400, 503.
+pub async fn list(call: Call) -> Answer {
+    let query = call.list_query(&["threshold", "cap"])?;
+    let (threshold, watched) = (threshold(&query)?, watched(&query)?);
+    let paging = call.paging(&query, "thresholds")?;
+    let (store, keys, mode) = (&call.state.store, call.keys(), call.caller.mode);
+    let at_ms = server_clock::now_ms(store).await?;
+    let period = Period::at(at_ms);
+    let spenders = Day::read(store, &keys, mode, period.day, period.day).await?;
+    let spenders = spenders.into_iter().flat_map(|day| day.agents.into_keys());
+    let survey = Survey::read(store, &keys, mode, period, spenders).await?;
+    let account = AccountCounters::read(store, &keys, mode, period).await?;
+    let mut all = Standing::of(&survey, &account, tracked_limit(&call)?);
+    all.retain(|one| one.threshold >= threshold && watched.is_none_or(|watched| one.watched == watched));
+    let part = page(all, paging.page())?;
+    let noticed = Standing::noticed_at(&part.records, store, &keys, mode, period).await?;
+    let rows = part.records.iter().zip(noticed);
+    let views: Vec<ThresholdView<'_>> = rows
+        .map(|(one, noticed)| view(one, noticed, at_ms))
+        .collect::<Result<_, _>>()?;
+    Reply::ok(&Listing::of("thresholds", &views, &part, &paging).partial(Some(survey.partial)))
+}
+
+/// The tracked USD a month of the account's plan, which counts in live mode.
+///
+/// # Errors
+/// 503 when the plan is not in the table.
+pub(crate) fn tracked_limit(call: &Call) -> Result<Option<Nanos>, Problem> {
+    match call.caller.mode {
+        Mode::Live => Ok(call.plan(&call.caller.plan)?.tracked_usd_per_month),
+        Mode::Test => Ok(None),
+    }
+}
+
+/// The share of a limit, such as `96.4`.
+pub(crate) fn percent(standing: &Standing) -> String {
+    let permille = standing.permille();
+    format!("{}.{}", permille / 10, permille % 10)
+}
+
+/// A page of what is sorted by share already; its keys only have to be those of the same order.
+fn page(all: Vec<Standing>, page: Page<'_>) -> Result<Part<Standing>, Problem> {
+    let rows = all.into_iter().map(|standing| Row {
+        key: format!(
+            "{} {}",
+            standing.agent.as_deref().unwrap_or_default(),
+            standing.watched.as_str()
+        ),
+        standing,
+    });
+    let mut rows: Vec<Row> = rows.collect();
+    let key = |row: &Row| row.standing.permille();
+    rows.sort_by(|a, b| (key(b), &b.key).cmp(&(key(a), &a.key)));
+    let mut part = page.of_all(rows, Order::Descending, |row| (row.standing.permille(), &row.key))?;
+    let rows = std::mem::take(&mut part.records);
+    Ok(part.with(rows.into_iter().map(|row| row.standing).collect()))
+}
+
+fn view(standing: &Standing, noticed_ms: Option<u64>, at_ms: u64) -> Result<ThresholdView<'_>, Problem> {
+    let resets_ms = standing.watched.reset().after(at_ms).unwrap_or(at_ms);
+    let percent = RawValue::from_string(percent(standing));
+    Ok(ThresholdView {
+        cap: standing.watched.as_str(),
+        agent_id: standing.agent.as_deref(),
+        agent_name: standing.name.as_deref(),
+        threshold: standing.threshold.percent(),
+        percent: percent.map_err(|_| endpoint::Code::Internal)?,
+        spent_usd: standing.spent,
+        limit_usd: standing.limit,
+        resets_at: iso_from_ms(resets_ms),
+        noticed_at: noticed_ms.map(iso_from_ms),
+    })
+}
+
+fn threshold(query: &BTreeMap<String, String>) -> Result<Threshold, Problem> {
+    let Some(word) = query.get("threshold") else {
+        return Ok(Threshold::Half);
+    };
+    let known = Threshold::ALL.map(Threshold::as_str).join(", ");
+    Threshold::parse(word).ok_or_else(|| Problem::validation(format!("threshold must be one of {known}.")))
+}
+
+fn watched(query: &BTreeMap<String, String>) -> Result<Option<Watched>, Problem> {
+    let Some(word) = query.get("cap") else {
+        return Ok(None);
+    };
+    let known = Watched::ALL.map(Watched::as_str).join(", ");
+    let watched =
+        Watched::parse(word).ok_or_else(|| Problem::validation(format!("cap must be one of {known}.")))?;
+    Ok(Some(watched))
+}

@@ -1,0 +1,220 @@
+//! `GET /usage`: calls, tokens and cost by model, agent, virtual key or run, over time. Added up from the audit trail
+//! for each request, which reads a bounded number of entries; the answer says how far it came.
+//!
+//! A call counts in the interval of its approval, to which its cost is charged (decision D37), and a denial in that of
+//! its entry: days agree with the counters of Cap. Entries are in the order in which calls ended, so those up to
+//! [`LATE_MS`] behind the span are read, too.
+
+pub(super) mod csv;
+pub(super) mod span;
+pub(super) mod sums;
+
+use self::span::{Interval, Span};
+use self::sums::{Group, Sums, UsageRow, UsageTotals};
+use crate::calls::filter;
+use crate::state::Call;
+use domain::call_record::{CallRecord, KINDS};
+use domain::period::DAY_MS;
+use domain::timestamp::iso_from_ms;
+use endpoint::doc::is;
+use endpoint::{Answer, Paging, Problem, Reply};
+use history::trail::Trail;
+use history::trail::calls::{STEP_MAX, Wanted};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use store::StoreError;
+use store::names::{self, Names};
+use store::page::Start;
+use store::server_clock;
+use utoipa::ToSchema;
+
+/// Most entries of the trail that are read for one answer.
+const READ_MAX: usize = 20_000;
+/// Most entries of the trail that are read for a CSV file, which is always whole.
+const CSV_READ_MAX: usize = 100_000;
+/// Rows from which on an answer reads no further.
+const ROWS_MAX: usize = 2000;
+/// How long after its approval a call is recorded at the latest to be found in a span that has ended. A kept call whose
+/// correction comes later is found by its look-up.
+const LATE_MS: u64 = DAY_MS;
+/// What the query can say beside the span, the groups and the form.
+const FILTERS: [&str; 4] = ["agentId", "runId", "keyId", "model"];
+
+/// Usage in a span of time.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Usage)]
+pub(super) struct UsageView<'a> {
+    success: bool,
+    /// What the rows are of: `model`, `agent`, `key` or `run`.
+    #[schema(example = "model")]
+    group_by: &'static str,
+    /// `day` or `hour`, of UTC.
+    #[schema(example = "day")]
+    interval: &'static str,
+    #[schema(value_type = is::Time)]
+    from: String,
+    #[schema(value_type = is::Time)]
+    to: String,
+    /// Rows from here on are whole; `from` when all was read.
+    #[schema(value_type = is::Time)]
+    covered_from: String,
+    /// Whether there is more to read: go on with `nextCursor`, and add the rows of that answer to these.
+    partial: bool,
+    next_cursor: Option<String>,
+    totals: UsageTotals,
+    /// The earliest interval first, and in it what cost most.
+    usage: Vec<UsageRow<'a>>,
+}
+
+/// What a query asks for.
+struct Asked {
+    group: Group,
+    interval: Interval,
+    span: Span,
+    agent: Option<String>,
+    run: Option<String>,
+    key_id: Option<String>,
+    model: Option<String>,
+}
+
+/// What was added up.
+struct Added {
+    sums: Sums,
+    /// Below which entry the rest begins.
+    rest: Option<u64>,
+    /// When the oldest entry that was read was recorded.
+    oldest_ms: Option<u64>,
+}
+
+/// `GET /usage`
+///
+/// # Errors
+/// 400, also where a CSV file would not be whole; 503.
+pub async fn get(call: Call) -> Answer {
+    let known = [
+        &FILTERS[..],
+        &["groupBy", "interval", "from", "to", "format", "cursor"],
+    ]
+    .concat();
+    let query = call.query(&known)?;
+    let as_csv = filter::word(&query, "format", ["json", "csv"])?.is_some_and(|word| word == "csv");
+    let asked = Asked::of_query(&call, &query).await?;
+    let paging = call.paging(&query, "usage")?;
+    if !as_csv {
+        return answer(&call, &asked, &paging).await;
+    }
+    if query.contains_key("cursor") {
+        return Err(Problem::validation(
+            "cursor cannot be given with format=csv, which is always whole.",
+        ));
+    }
+    let added = asked.add(&call, u64::MAX, (CSV_READ_MAX, usize::MAX)).await?;
+    if added.rest.is_some() {
+        let message = format!(
+            "from and to must enclose at most {CSV_READ_MAX} records for format=csv, which is always whole; give a shorter span."
+        );
+        return Err(Problem::validation(message));
+    }
+    let names = asked.names(&call, &added.sums).await?;
+    let file = csv::write(&added.sums.rows(&names))?;
+    let name = format!("usage_{}_{}.csv", call.caller.account, call.caller.mode);
+    Reply::file(&name, crate::spreadsheet::CONTENT_TYPE, file)
+}
+
+async fn answer(call: &Call, asked: &Asked, paging: &Paging) -> Answer {
+    let before = match paging.page().start {
+        Start::Offset(_) => u64::MAX,
+        Start::After(position) => position.parse().map_err(|_| StoreError::BadPosition)?,
+    };
+    let added = asked.add(call, before, (READ_MAX, ROWS_MAX)).await?;
+    let names = asked.names(call, &added.sums).await?;
+    Reply::ok(&UsageView {
+        success: true,
+        group_by: asked.group.as_str(),
+        interval: asked.interval.as_str(),
+        from: iso_from_ms(asked.span.from_ms),
+        to: iso_from_ms(asked.span.to_ms),
+        covered_from: iso_from_ms(match added.rest {
+            None => asked.span.from_ms,
+            Some(_) => asked.span.whole_from(asked.interval, added.oldest_ms),
+        }),
+        partial: added.rest.is_some(),
+        next_cursor: paging.cursor(added.rest.map(|rest| rest.to_string()).as_deref()),
+        totals: added.sums.totals(),
+        usage: added.sums.rows(&names),
+    })
+}
+
+impl Asked {
+    async fn of_query(call: &Call, query: &BTreeMap<String, String>) -> Result<Self, Problem> {
+        let interval = Interval::of_query(query)?;
+        let now_ms = server_clock::now_ms(&call.state.store).await?;
+        Ok(Self {
+            group: Group::of_query(query)?,
+            interval,
+            span: Span::of_query(query, interval, now_ms)?,
+            agent: filter::agent(query)?,
+            run: filter::run(query)?,
+            key_id: filter::key_id(query)?,
+            model: filter::model(query)?,
+        })
+    }
+
+    /// Adds up what is recorded below the entry `before`, until so many entries were read or there are so many rows.
+    async fn add(
+        &self,
+        call: &Call,
+        before: u64,
+        (read_max, rows_max): (usize, usize),
+    ) -> Result<Added, Problem> {
+        let (store, archive) = (&call.state.store, &call.state.archive);
+        let trail = Trail::of(store, archive, &call.caller.account, call.caller.mode);
+        trail.seal().await?;
+        let [approved, denied, _, window] = KINDS;
+        let wanted = Wanted {
+            kinds: &[approved, denied, window],
+            agent: self.agent.as_deref(),
+            from_ms: Some(self.span.from_ms),
+            to_ms: Some(self.span.to_ms.saturating_add(LATE_MS)),
+        };
+        let mut added = Added {
+            sums: Sums::new(self.group),
+            rest: Some(before),
+            oldest_ms: None,
+        };
+        let mut read = 0;
+        while let Some(start) = added
+            .rest
+            .filter(|_| read < read_max && added.sums.len() < rows_max)
+        {
+            let most = STEP_MAX.min(read_max - read);
+            let step = trail.calls(&wanted, start, most).await?;
+            read += most;
+            added.rest = step.next;
+            added.oldest_ms = step.oldest_ms.or(added.oldest_ms);
+            for call in step.calls.iter().filter(|call| self.fits(call)) {
+                if let Some(at_ms) = self.span.interval_of(self.interval, call) {
+                    added.sums.add(at_ms, call);
+                }
+            }
+        }
+        Ok(added)
+    }
+
+    fn fits(&self, call: &CallRecord) -> bool {
+        let is = |wanted: &Option<String>, found: &Option<String>| wanted.is_none() || wanted == found;
+        is(&self.run, &call.run) && is(&self.key_id, &call.key_id) && is(&self.model, &call.model)
+    }
+
+    /// The names of the groups, where they are agents or virtual keys.
+    async fn names(&self, call: &Call, sums: &Sums) -> Result<Names, Problem> {
+        let (store, keys, mode) = (&call.state.store, call.keys(), call.caller.mode);
+        let names = match self.group {
+            Group::Agent => names::of_agents(store, &keys, mode, sums.groups()).await?,
+            Group::Key => names::of_virtual_keys(store, &keys, sums.groups()).await?,
+            Group::Model | Group::Run => Names::new(),
+        };
+        Ok(names)
+    }
+}

@@ -1,0 +1,231 @@
+//! The span of time of a usage report, in whole UTC days or hours, and the interval that a call counts in.
+
+use domain::call_record::CallRecord;
+use domain::period::DAY_MS;
+use endpoint::{Problem, time};
+use std::collections::BTreeMap;
+
+/// Milliseconds in an hour.
+const HOUR_MS: u64 = DAY_MS / 24;
+/// Days of a span when the caller does not say.
+pub(in crate::usage) const DAYS_DEFAULT: u64 = 30;
+/// Most days of a span by the day.
+pub(in crate::usage) const DAYS_MAX: u64 = 400;
+/// Most days of a span by the hour.
+pub(in crate::usage) const HOURLY_DAYS_MAX: u64 = 31;
+
+/// Length of the intervals.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::usage) enum Interval {
+    Day,
+    Hour,
+}
+
+/// A span of whole intervals, in ms since 1970; the end is not in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::usage) struct Span {
+    pub(in crate::usage) from_ms: u64,
+    pub(in crate::usage) to_ms: u64,
+}
+
+impl Interval {
+    /// Every interval, by its word.
+    pub(in crate::usage) const WORDS: [&'static str; 2] = ["day", "hour"];
+
+    /// Reads `interval`; by the day without it.
+    ///
+    /// # Errors
+    /// 400 for another word.
+    pub(in crate::usage) fn of_query(query: &BTreeMap<String, String>) -> Result<Self, Problem> {
+        match query.get("interval").map(String::as_str) {
+            None | Some("day") => Ok(Self::Day),
+            Some("hour") => Ok(Self::Hour),
+            Some(_) => Err(Problem::validation("interval must be day or hour.")),
+        }
+    }
+
+    pub(in crate::usage) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Day => "day",
+            Self::Hour => "hour",
+        }
+    }
+
+    const fn ms(self) -> u64 {
+        match self {
+            Self::Day => DAY_MS,
+            Self::Hour => HOUR_MS,
+        }
+    }
+
+    const fn days_max(self) -> u64 {
+        match self {
+            Self::Day => DAYS_MAX,
+            Self::Hour => HOURLY_DAYS_MAX,
+        }
+    }
+}
+
+impl Span {
+    /// Reads `from` and `to`, and widens them to whole intervals. Without `to` it ends with the present interval;
+    /// without `from` it is [`DAYS_DEFAULT`] days long.
+    ///
+    /// # Errors
+    /// 400 for a span that is empty or too long.
+    pub(in crate::usage) fn of_query(
+        query: &BTreeMap<String, String>,
+        interval: Interval,
+        now_ms: u64,
+    ) -> Result<Self, Problem> {
+        let step = interval.ms();
+        let ceiling = |at_ms: u64| at_ms.div_ceil(step).saturating_mul(step);
+        let to_ms = ceiling(time(query, "to")?.unwrap_or(now_ms + 1));
+        let from_ms = time(query, "from")?.unwrap_or_else(|| to_ms.saturating_sub(DAYS_DEFAULT * DAY_MS));
+        let from_ms = from_ms - from_ms % step;
+        if from_ms >= to_ms {
+            return Err(Problem::validation("from must be before to."));
+        }
+        let most = interval.days_max();
+        if to_ms - from_ms > most * DAY_MS {
+            let word = interval.as_str();
+            let message = format!("from and to must enclose at most {most} days by the {word}.");
+            return Err(Problem::validation(message));
+        }
+        Ok(Self { from_ms, to_ms })
+    }
+
+    /// Returns the beginning of the interval that a call counts in; `None` if that is not in the span. Its day is the one
+    /// that it is charged to by the store's clock; its hour is that of its id, by the edge's clock, within this day.
+    pub(in crate::usage) fn interval_of(self, interval: Interval, call: &CallRecord) -> Option<u64> {
+        let day_ms = call.day.checked_mul(DAY_MS)?;
+        let at_ms = match interval {
+            Interval::Day => day_ms,
+            Interval::Hour => {
+                let in_day = call.decided_ms.clamp(day_ms, day_ms.saturating_add(DAY_MS - 1));
+                in_day - in_day % HOUR_MS
+            }
+        };
+        (self.from_ms <= at_ms && at_ms < self.to_ms).then_some(at_ms)
+    }
+
+    /// Returns from when on intervals are whole, if all was read that was recorded after `oldest_ms`.
+    pub(in crate::usage) fn whole_from(self, interval: Interval, oldest_ms: Option<u64>) -> u64 {
+        // What is recorded in the very millisecond of the oldest entry may be left.
+        let first = oldest_ms.map_or(self.to_ms, |oldest_ms| oldest_ms.saturating_add(1));
+        let step = interval.ms();
+        let whole = first.div_ceil(step).saturating_mul(step);
+        whole.clamp(self.from_ms, self.to_ms)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use domain::entry::Entry;
+    use domain::id::Kind;
+    use domain::timestamp::{iso_from_ms, ms_from_iso};
+
+    fn ms(text: &str) -> u64 {
+        ms_from_iso(text).unwrap()
+    }
+
+    fn span(interval: Interval, pairs: &[(&str, &str)]) -> Result<[String; 2], Problem> {
+        let query = pairs
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let span = Span::of_query(&query.collect(), interval, ms("2026-11-25T13:40:00Z"))?;
+        Ok([span.from_ms, span.to_ms].map(iso_from_ms))
+    }
+
+    #[test]
+    fn spans_are_whole_intervals() {
+        let day = span(Interval::Day, &[]).unwrap();
+        assert_eq!(day, ["2026-10-27T00:00:00.000Z", "2026-11-26T00:00:00.000Z"]);
+        let hour = [
+            ("from", "2026-11-25T10:59:00Z"),
+            ("to", "2026-11-25T12:00:00.001Z"),
+        ];
+        assert_eq!(
+            span(Interval::Hour, &hour).unwrap(),
+            ["2026-11-25T10:00:00.000Z", "2026-11-25T13:00:00.000Z"]
+        );
+        for (from, to) in [
+            ("2026-11-25T00:00:00Z", "2026-11-25T00:00:00Z"),
+            ("2026-11-26T00:00:00Z", "2026-11-25T00:00:00Z"),
+        ] {
+            assert!(
+                span(Interval::Day, &[("from", from), ("to", to)]).is_err(),
+                "{from} {to}"
+            );
+        }
+    }
+
+    #[test]
+    fn spans_are_bounded() {
+        for (interval, most) in [(Interval::Day, DAYS_MAX), (Interval::Hour, HOURLY_DAYS_MAX)] {
+            let to = ms("2026-11-25T00:00:00Z");
+            let of = |days: u64| {
+                let (from, to) = (iso_from_ms(to - days * DAY_MS), iso_from_ms(to));
+                span(interval, &[("from", &from), ("to", &to)])
+            };
+            assert!(of(most).is_ok());
+            assert!(of(most + 1).is_err());
+        }
+    }
+
+    #[test]
+    fn a_call_counts_in_the_interval_of_its_approval() {
+        let at_ms = ms("2026-11-24T23:59:59.900Z");
+        let id = Kind::Allow.mint(at_ms).unwrap();
+        let of = |day: u64| {
+            let recorded = at_ms + 600_000;
+            let line = format!(
+                "7 {recorded} A settled 1 {id} H 2 {day} 202611 0 ,,,,,, acct_x bot - vk_1 p1 gpt-4o"
+            );
+            CallRecord::of_entry(&Entry::of_line(7, line.as_bytes())).unwrap()
+        };
+        let today = at_ms / DAY_MS;
+        let span = Span {
+            from_ms: today * DAY_MS,
+            to_ms: (today + 2) * DAY_MS,
+        };
+        let interval = |interval, day| span.interval_of(interval, &of(day)).map(iso_from_ms);
+        assert_eq!(
+            interval(Interval::Day, today).unwrap(),
+            "2026-11-24T00:00:00.000Z"
+        );
+        assert_eq!(
+            interval(Interval::Hour, today).unwrap(),
+            "2026-11-24T23:00:00.000Z"
+        );
+        // The store's clock was past midnight: hours add up to the days that Cap counted.
+        assert_eq!(
+            interval(Interval::Day, today + 1).unwrap(),
+            "2026-11-25T00:00:00.000Z"
+        );
+        assert_eq!(
+            interval(Interval::Hour, today + 1).unwrap(),
+            "2026-11-25T00:00:00.000Z"
+        );
+        assert_eq!(interval(Interval::Day, today - 1), None);
+        assert_eq!(interval(Interval::Day, today + 2), None);
+    }
+
+    #[test]
+    fn only_whole_intervals_are_said_to_be_covered() {
+        let span = Span {
+            from_ms: ms("2026-11-01T00:00:00Z"),
+            to_ms: ms("2026-11-25T00:00:00Z"),
+        };
+        let whole = |oldest: &str| iso_from_ms(span.whole_from(Interval::Day, Some(ms(oldest))));
+        assert_eq!(whole("2026-11-20T12:00:00Z"), "2026-11-21T00:00:00.000Z");
+        assert_eq!(whole("2026-11-20T00:00:00Z"), "2026-11-21T00:00:00.000Z");
+        assert_eq!(whole("2026-11-19T23:59:59.999Z"), "2026-11-20T00:00:00.000Z");
+        assert_eq!(
+            whole("2026-11-25T12:00:00Z"),
+            "2026-11-25T00:00:00.000Z",
+            "nothing of it yet"
+        );
+        assert_eq!(span.whole_from(Interval::Day, None), span.to_ms);
+    }
+}

@@ -1,0 +1,267 @@
+//! Sums of calls by interval and group.
+
+use domain::call_record::CallRecord;
+use domain::money::Nanos;
+use domain::timestamp::iso_from_ms;
+use endpoint::Problem;
+use endpoint::doc::is;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use store::names::Names;
+use utoipa::ToSchema;
+
+/// What the rows are of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::usage) enum Group {
+    Model,
+    Agent,
+    Key,
+    Run,
+}
+
+/// What was used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = UsageAmounts)]
+pub(in crate::usage) struct Amounts {
+    /// Approved calls.
+    #[schema(example = 12)]
+    pub(super) calls: u64,
+    /// Denied calls.
+    #[schema(example = 1)]
+    pub(super) denied: u64,
+    /// Cached ones included.
+    #[schema(example = 14400)]
+    pub(super) input_tokens: u64,
+    #[schema(example = 0)]
+    pub(super) cached_tokens: u64,
+    #[schema(example = 1020)]
+    pub(super) output_tokens: u64,
+    /// Approved calls of which no tokens are known: none of theirs are in the sums.
+    #[schema(example = 0)]
+    pub(super) unmeasured: u64,
+    /// What is charged; the estimate, where the cost of a call is not known.
+    pub(super) cost_usd: Nanos,
+}
+
+/// All rows together.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = UsageTotals)]
+pub(in crate::usage) struct UsageTotals {
+    #[serde(flatten)]
+    amounts: Amounts,
+    #[schema(value_type = is::NanoUsd)]
+    cost_nanos: String,
+}
+
+/// What a group used in an interval.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = UsageRow)]
+pub(in crate::usage) struct UsageRow<'a> {
+    /// When the interval begins.
+    #[schema(value_type = is::Time)]
+    pub(super) at: String,
+    /// A model, or the id of an agent, virtual key or run; null for calls without a run, and for denials before the
+    /// model was known.
+    #[schema(example = "gpt-4o")]
+    pub(super) group: Option<&'a str>,
+    /// The name of the agent or virtual key.
+    #[schema(example = "Research bot")]
+    pub(super) name: Option<&'a str>,
+    #[serde(flatten)]
+    pub(super) amounts: Amounts,
+    #[schema(value_type = is::NanoUsd)]
+    cost_nanos: String,
+}
+
+/// The sums.
+#[derive(Debug)]
+pub(super) struct Sums {
+    group: Group,
+    rows: BTreeMap<(u64, Option<String>), Amounts>,
+}
+
+impl Group {
+    /// Every group, by its word.
+    pub(in crate::usage) const WORDS: [&'static str; 4] = ["model", "agent", "key", "run"];
+
+    /// Reads `groupBy`; by model without it.
+    ///
+    /// # Errors
+    /// 400 for another word.
+    pub(super) fn of_query(query: &BTreeMap<String, String>) -> Result<Self, Problem> {
+        match query.get("groupBy").map(String::as_str) {
+            None | Some("model") => Ok(Self::Model),
+            Some("agent") => Ok(Self::Agent),
+            Some("key") => Ok(Self::Key),
+            Some("run") => Ok(Self::Run),
+            Some(_) => Err(Problem::validation(
+                "groupBy must be one of model, agent, key, run.",
+            )),
+        }
+    }
+
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Model => Self::WORDS[0],
+            Self::Agent => Self::WORDS[1],
+            Self::Key => Self::WORDS[2],
+            Self::Run => Self::WORDS[3],
+        }
+    }
+
+    fn of(self, call: &CallRecord) -> &Option<String> {
+        match self {
+            Self::Model => &call.model,
+            Self::Agent => &call.agent,
+            Self::Key => &call.key_id,
+            Self::Run => &call.run,
+        }
+    }
+}
+
+impl Amounts {
+    fn of(call: &CallRecord) -> Self {
+        let (calls, measures) = (call.calls(), &call.measures);
+        let is_measured = measures.input_tokens.is_some() || measures.output_tokens.is_some();
+        Self {
+            calls,
+            denied: call.denials(),
+            input_tokens: measures.input_tokens.unwrap_or(0),
+            cached_tokens: measures.cached_tokens.unwrap_or(0),
+            output_tokens: measures.output_tokens.unwrap_or(0),
+            unmeasured: if is_measured { 0 } else { calls },
+            cost_usd: call.cost,
+        }
+    }
+
+    fn plus(self, other: Self) -> Self {
+        Self {
+            calls: self.calls.saturating_add(other.calls),
+            denied: self.denied.saturating_add(other.denied),
+            input_tokens: self.input_tokens.saturating_add(other.input_tokens),
+            cached_tokens: self.cached_tokens.saturating_add(other.cached_tokens),
+            output_tokens: self.output_tokens.saturating_add(other.output_tokens),
+            unmeasured: self.unmeasured.saturating_add(other.unmeasured),
+            cost_usd: self.cost_usd.saturating_add(other.cost_usd),
+        }
+    }
+}
+
+impl Sums {
+    pub(super) const fn new(group: Group) -> Self {
+        Self {
+            group,
+            rows: BTreeMap::new(),
+        }
+    }
+
+    /// Adds a call to the interval that begins at `at_ms`. What counts as nothing makes no row.
+    pub(super) fn add(&mut self, at_ms: u64, call: &CallRecord) {
+        let amounts = Amounts::of(call);
+        if amounts == Amounts::default() {
+            return;
+        }
+        let row = self.rows.entry((at_ms, self.group.of(call).clone())).or_default();
+        *row = row.plus(amounts);
+    }
+
+    /// How many rows there are.
+    pub(super) fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// The groups.
+    pub(super) fn groups(&self) -> impl Iterator<Item = &str> {
+        self.rows.keys().filter_map(|(_, group)| group.as_deref())
+    }
+
+    pub(super) fn totals(&self) -> UsageTotals {
+        let amounts = self
+            .rows
+            .values()
+            .fold(Amounts::default(), |sum, row| sum.plus(*row));
+        UsageTotals {
+            amounts,
+            cost_nanos: amounts.cost_usd.get().to_string(),
+        }
+    }
+
+    /// The rows, the earliest interval first, and in it what cost most.
+    pub(super) fn rows<'a>(&'a self, names: &'a Names) -> Vec<UsageRow<'a>> {
+        let mut rows: Vec<_> = self.rows.iter().collect();
+        rows.sort_by_key(|((at_ms, _), amounts)| (*at_ms, std::cmp::Reverse(amounts.cost_usd)));
+        let rows = rows.into_iter().map(|((at_ms, group), amounts)| UsageRow {
+            at: iso_from_ms(*at_ms),
+            group: group.as_deref(),
+            name: group
+                .as_ref()
+                .and_then(|group| names.get(group))
+                .map(String::as_str),
+            amounts: *amounts,
+            cost_nanos: amounts.cost_usd.get().to_string(),
+        });
+        rows.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use domain::entry::Entry;
+
+    fn call(rest: &str, memo: &str) -> CallRecord {
+        let line = format!("7 1795305540000 {rest} ,,,,,, acct_x bot - {memo}");
+        CallRecord::of_entry(&Entry::of_line(7, line.as_bytes())).unwrap()
+    }
+
+    #[test]
+    fn calls_are_added_up_by_interval_and_group() {
+        let id = "allow_01KAH3V9J80000000000000001";
+        let approved = |how: &str, cost: u64, word: &str, memo: &str| {
+            call(
+                &format!("v2 A {how} {cost} {id}{word} H 200 20777 202611 0"),
+                memo,
+            )
+        };
+        let measured = " chat.completions,0,,100,40,7,9,,completed,0";
+        let mut sums = Sums::new(Group::Model);
+        sums.add(1000, &approved("settled", 1, measured, "vk_1 p1 gpt-4o"));
+        sums.add(1000, &approved("settled", 2, measured, "vk_2 p1 gpt-4o"));
+        sums.add(1000, &approved("estimated", 200, "", "vk_1 p1 o3"));
+        sums.add(2000, &approved("voided", 0, "", "vk_1 p1 o3"));
+        sums.add(2000, &call(&format!("D daily_limit {id} 5"), "vk_1 p1 gpt-4o"));
+        let names = Names::new();
+        let rows = sums.rows(&names);
+        let shown: Vec<_> = rows
+            .iter()
+            .map(|row| {
+                (
+                    row.at.as_str(),
+                    row.group,
+                    row.amounts.calls,
+                    row.amounts.denied,
+                    row.cost_nanos.as_str(),
+                )
+            })
+            .collect();
+        let (first, second) = ("1970-01-01T00:00:01.000Z", "1970-01-01T00:00:02.000Z");
+        assert_eq!(
+            shown,
+            [
+                (first, Some("o3"), 1, 0, "200"),
+                (first, Some("gpt-4o"), 2, 0, "3"),
+                (second, Some("gpt-4o"), 0, 1, "0"),
+            ]
+        );
+        let totals = sums.totals().amounts;
+        assert_eq!(
+            (totals.input_tokens, totals.cached_tokens, totals.output_tokens),
+            (200, 80, 14)
+        );
+        assert_eq!((totals.unmeasured, totals.calls, totals.denied), (1, 3, 1));
+        assert_eq!(totals.cost_usd.get(), 203);
+    }
+}

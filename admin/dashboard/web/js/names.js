@@ -1,0 +1,41 @@
+/**
+ * Names beside ids: those of API keys, virtual keys, people and agents, asked for together and kept while the page is shown.
+ */
+import { useCallback, useEffect, useRef, useState } from './html.js';
+import { get } from './api.js';
+
+/** Most ids of one request. */
+const IDS_MAX = 100;
+/** What the API takes as an id; whatever else stands in a record has no name. */
+const ID = /^[A-Za-z0-9._:-]{1,128}$/;
+
+/**
+ * @returns {{of: (id: string) => {kind: string, name: string}|null, want: (ids: Array<string|null>) => void}} `want` asks for
+ *   those that are not known yet; without an answer the ids stand alone
+ */
+export function useNames() {
+  const [known, setKnown] = useState(new Map());
+  const asked = useRef(new Set());
+  const abort = useRef(null);
+  useEffect(() => () => abort.current?.abort(), []);
+  const want = useCallback((ids) => {
+    const fresh = [...new Set(ids)].filter((id) => id && ID.test(id) && !asked.current.has(id));
+    abort.current ??= new AbortController();
+    for (let at = 0; at < fresh.length; at += IDS_MAX) {
+      const part = fresh.slice(at, at + IDS_MAX);
+      for (const id of part) asked.current.add(id);
+      get('/names', { ids: part.join(',') }, { signal: abort.current.signal }).then(
+        ({ names }) => setKnown((old) => new Map([...old, ...names.map((one) => [one.id, one])])),
+        () => part.forEach((id) => asked.current.delete(id)),
+      );
+    }
+  }, []);
+  return { of: (id) => known.get(id) ?? null, want };
+}
+
+/** The names of these ids, for a page that knows them at once. */
+export function useNamesOf(ids) {
+  const names = useNames();
+  useEffect(() => names.want(ids), [ids.join(' ')]);
+  return names;
+}

@@ -1,0 +1,62 @@
+/**
+ * The filters of the list of calls, all in the address. Keys, models and runs are offered as they were seen in the list.
+ */
+import { html } from '../../html.js';
+import { typedAmount } from '../../money.js';
+import { setQuery } from '../../router.js';
+import { plainWord } from '../../words.js';
+import { REASONS } from '../../reasons.js';
+import { Button } from '../../ui/button.js';
+import { Filters, SearchFilter, SelectFilter, TimeFilter } from '../../ui/filters.js';
+import { useAgents } from '../wallet/own.js';
+
+/** The words of the API for what became of a call. */
+const OUTCOMES = ['settled', 'denied', 'estimated', 'kept', 'corrected', 'released', 'voided', 'unsent'];
+const ENDPOINTS = [['', 'Any'], ['chat.completions', 'Chat completions'], ['responses', 'Responses'], ['embeddings', 'Embeddings']];
+/** Reasons of calls; the others are those of spends and escrows. */
+const OF_CALLS = ['rate_limited', 'plan_key_limit', 'no_provider_key', 'frozen', 'cap_disabled', 'per_run_limit', 'daily_limit', 'monthly_limit',
+  'plan_agent_limit', 'plan_limit', 'service_unavailable'];
+const NAMES = ['agentId', 'model', 'outcome', 'from', 'to', 'runId', 'keyId', 'reason', 'endpoint', 'upstream', 'minCostUsd'];
+/** Behind "More filters". */
+const MORE = NAMES.slice(5);
+
+/** Takes all filters away. */
+export const NONE = Object.fromEntries(NAMES.map((name) => [name, null]));
+
+/** What the API is asked for. */
+export function asked(query) {
+  const given = NAMES.filter((name) => query[name]).map((name) => [name, name === 'minCostUsd' ? typedAmount(query[name]) : query[name]]);
+  return Object.fromEntries(given.filter(([, value]) => value && !/^[0.]+$/.test(value)));
+}
+
+/** What cannot be asked for, in a sentence. */
+export function refused({ minCostUsd }) {
+  return minCostUsd && typedAmount(minCostUsd) === null ? 'The cost is not filtered: give an amount in USD like 0.01.' : null;
+}
+
+/** @param {{query: object, seen: object[]}} props `seen` are calls */
+export function CallFilters({ query, seen }) {
+  const { agents } = useAgents();
+  const known = agents.map(({ id, name }) => [id, name ?? id]);
+  const of = (field, label = field) => [...new Map(seen.filter((call) => call[field]).map((call) => [call[field], call[label] ?? call[field]]))];
+  const choices = (all, pairs, value) => [['', all], ...(value && !pairs.some(([one]) => one === value) ? [[value, value]] : []), ...pairs];
+  const more = MORE.some((name) => query[name]);
+  return html`<${Filters} label="Calls">
+    <${SelectFilter} name="agentId" label="Agent" options=${choices('All', known, query.agentId)} />
+    <${SearchFilter} name="model" label="Model" placeholder="Exact name" offers=${of('model').map(([one]) => one)} />
+    <${SelectFilter} name="outcome" label="Outcome" options=${choices('Any', OUTCOMES.map((word) => [word, plainWord(word)]), query.outcome)} />
+    <${TimeFilter} name="from" label="From" /><${TimeFilter} name="to" label="Before" />
+    <details class="more-filters" open=${more}>
+      <summary>More filters</summary>
+      <div class="filters">
+        <${SearchFilter} name="runId" label="Run" placeholder="Exact id" offers=${of('runId').map(([one]) => one)} />
+        <${SelectFilter} name="keyId" label="Virtual key" options=${choices('Any', of('keyId', 'keyName'), query.keyId)} />
+        <${SelectFilter} name="reason" label="Reason of the denial" options=${choices('Any', OF_CALLS.map((word) => [word, REASONS[word]]), query.reason)} />
+        <${SelectFilter} name="endpoint" label="Endpoint" options=${choices('Any', ENDPOINTS.slice(1), query.endpoint)} />
+        <${SearchFilter} name="upstream" label="Upstream" placeholder="Its name" offers=${of('upstream').map(([one]) => one)} />
+        <${SearchFilter} name="minCostUsd" label="Cost from, in USD" placeholder="0.01" />
+      </div>
+    </details>
+    ${NAMES.some((name) => query[name]) && html`<${Button} small kind="quiet" onClick=${() => setQuery(NONE)}>Clear filters<//>`}
+  <//>`;
+}

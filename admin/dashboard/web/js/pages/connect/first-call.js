@@ -1,0 +1,116 @@
+/**
+ * What a call would be answered, and the first call as it arrives. The page waits for the newest call of the agent to be
+ * another one than when it began to wait, so no clock of this browser is needed.
+ */
+import { html, useEffect, useRef, useState } from '../../html.js';
+import { get, post, seg } from '../../api.js';
+import { useLoad } from '../../load.js';
+import { href } from '../../router.js';
+import { Time, duration } from '../../time.js';
+import { outcomeWord, reasonWord } from '../../words.js';
+import { Button, LinkButton } from '../../ui/button.js';
+import { Badge, Facts, Money, Name, Section } from '../../ui/show.js';
+import { Loaded } from '../../ui/state.js';
+
+const EVERY_MS = 2000;
+/** Looks before a person is asked whether to go on: ten minutes. */
+const LOOKS_MAX = 300;
+
+/** @param {{agent: object, model: string}} props */
+export function FirstCall({ agent, model }) {
+  return html`<${Section} title="3. First call">
+    <div class="stack"><${Forecast} agent=${agent} model=${model} /><${Waiting} agent=${agent} /></div>
+  <//>`;
+}
+
+/** What stands in the way of a call, before it is made. */
+function Forecast({ agent, model }) {
+  const load = useLoad(() => post('/decisions/dry-run', { agent: agent.id, model }), [agent.id, model]);
+  const again = html`<${Button} small onClick=${load.reload}>Ask again<//>`;
+  return html`<${Loaded} load=${load} rows=${1} label="Asking whether a call would pass">${(data) => (data.wouldApprove
+    ? html`<div class="alert alert-ok next-step"><p dir="auto">A call would be approved now. Nothing was charged for asking.</p></div>`
+    : html`<div class="alert alert-error next-step"><p dir="auto"><strong>${reasonWord(data.reason)}.</strong> ${data.message}</p>
+        <span class="cell-actions">${cure(data.reason, agent)}${again}</span></div>`)}<//>`;
+}
+
+/** Where a reason is dealt with. */
+function cure(reason, agent) {
+  const tabs = { no_provider_key: ['keys', 'Store the provider’s key'], plan_key_limit: ['keys', 'See the keys'] };
+  const [tab, label] = tabs[reason] ?? ['caps', 'See caps and policy'];
+  return html`<${LinkButton} small to=${href('/agents', agent.id, tab === 'caps' ? {} : { tab })}>${label}<//>`;
+}
+
+/** `undefined` before the first look, then the id of the newest call, or null for none. */
+function Waiting({ agent }) {
+  const [state, setState] = useState({ phase: 'waiting', call: null, message: null });
+  const newest = useRef(undefined);
+  const looks = useRef(0);
+  useEffect(() => {
+    if (state.phase !== 'waiting') return undefined;
+    const abort = new AbortController();
+    let timer = 0;
+    const look = async () => {
+      if (document.visibilityState === 'visible') await once(agent, newest, abort.signal, setState);
+      looks.current += 1;
+      if (abort.signal.aborted) return;
+      if (looks.current >= LOOKS_MAX) setState((old) => ({ ...old, phase: 'stopped' }));
+      else timer = setTimeout(look, EVERY_MS);
+    };
+    look();
+    return () => {
+      abort.abort();
+      clearTimeout(timer);
+    };
+  }, [agent.id, state.phase]);
+  const goOn = () => {
+    looks.current = 0;
+    setState((old) => ({ ...old, phase: 'waiting' }));
+  };
+  return html`<div class="stack">
+    <p class="waiting" role="status">${told(state, agent)}</p>
+    ${state.trouble && html`<p class="alert alert-warn" role="alert" dir="auto">${state.trouble}</p>`}
+    ${state.phase === 'stopped' && html`<div class="actions actions-start"><${Button} onClick=${goOn}>Wait again<//></div>`}
+    ${state.call && html`<${Arrived} call=${state.call} message=${state.message} />`}
+  </div>`;
+}
+
+function told({ phase, call }, agent) {
+  if (phase === 'stopped') return 'Stopped waiting after ten minutes.';
+  const spinner = html`<span class="spinner" aria-hidden="true"></span>`;
+  const name = agent.name ?? agent.id;
+  return call
+    ? html`${spinner}<span>A call of <bdi>${name}</bdi> arrived. The next one replaces it here.</span>`
+    : html`${spinner}<span>Waiting for a call of <bdi>${name}</bdi>. Run the snippet: the call appears here within seconds of its end.</span>`;
+}
+
+/** One look; a new call is shown with the sentence of its decision. */
+async function once(agent, newest, signal, setState) {
+  try {
+    const { calls } = await get('/calls', { agentId: agent.id, limit: 1 }, { signal });
+    const call = calls[0] ?? null;
+    const isNew = newest.current !== undefined && call !== null && call.id !== newest.current;
+    newest.current = call?.id ?? null;
+    if (!isNew) return setState((old) => (old.trouble ? { ...old, trouble: null } : old));
+    const { decision } = await get(`/decisions/${seg(call.id)}`, {}, { signal });
+    return setState({ phase: 'waiting', call, message: decision.message, trouble: null });
+  } catch (error) {
+    return signal.aborted ? null : setState((old) => ({ ...old, trouble: error.message }));
+  }
+}
+
+function Arrived({ call, message }) {
+  const denied = call.outcome === 'denied';
+  return html`<section class="arrived" aria-label="The call that arrived">
+    <p class=${denied ? 'alert alert-error' : 'alert alert-ok'} dir="auto">${message}</p>
+    <${Facts} rows=${[
+    ['Outcome', html`<${Badge} of=${call.outcome} /> ${denied ? reasonWord(call.reason) : outcomeWord(call.outcome)}`],
+    ['Model', html`<${Name} of=${call.model} />`],
+    ['When', html`<${Time} at=${call.at} full />`],
+    call.inputTokens !== null && ['Tokens', `${call.inputTokens.toLocaleString('en-US')} in, ${(call.outputTokens ?? 0).toLocaleString('en-US')} out`],
+    ['Cost', html`<${Money} of=${call.costUsd} />`],
+    call.latencyMs !== null && ['Took', duration(call.latencyMs)],
+  ]} />
+    <div class="actions actions-start"><${LinkButton} small to=${href('/decisions', call.id)}>Open the decision<//>
+      <${LinkButton} small to=${href('/calls', { agentId: call.agentId })}>All calls of the agent<//></div>
+  </section>`;
+}

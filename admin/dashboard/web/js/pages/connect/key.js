@@ -1,0 +1,33 @@
+/**
+ * A virtual key for the snippets: one that exists already, or a new one, which is shown while this page is open and kept
+ * nowhere.
+ */
+import { html, useState } from '../../html.js';
+import { post, seg } from '../../api.js';
+import { href } from '../../router.js';
+import { may } from '../../session.js';
+import { ActionButton } from '../../ui/button.js';
+
+/** The name of a key that is made here. */
+const NAME = 'Connect page';
+
+/** @param {{agent: object, secret: string|null, onSecret: (secret: string) => void}} props */
+export function Key({ agent, secret, onSecret }) {
+  const [failed, setFailed] = useState(null);
+  const create = async () => {
+    setFailed(null);
+    try {
+      onSecret((await post(`/agents/${seg(agent.id)}/virtual-keys`, { name: NAME })).secret);
+    } catch (error) {
+      setFailed(error.message);
+    }
+  };
+  const keys = html`<a href=${href('/agents', agent.id, { tab: 'keys' })}>keys of the agent</a>`;
+  if (secret) {
+    return html`<p class="alert alert-warn" role="status">A new key, “${NAME}”, stands below until you leave this page. It cannot be shown again: copy it now. It is among the ${keys}, where it can be revoked.</p>`;
+  }
+  if (!may('admin')) return html`<p class="hint">Virtual keys are made by an admin or owner of the account.</p>`;
+  return html`<div class="next-step"><p class="hint">Use a virtual key that you have, or make one. The secrets of those that exist cannot be shown: ${keys}.</p>
+    <${ActionButton} run=${create}>Create a virtual key<//>
+    ${failed && html`<p class="alert alert-error" role="alert" dir="auto">${failed}</p>`}</div>`;
+}

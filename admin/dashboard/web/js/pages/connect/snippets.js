@@ -1,0 +1,73 @@
+/**
+ * The clients and what each needs: the address of the edge, the model, and the key from the environment, so that no secret
+ * stands in code. Addresses and models have no character that would end a text in any of these languages.
+ */
+
+/** The variable that the snippets read the key from. */
+export const KEY_NAME = 'TOLLGATE_KEY';
+const SAY = 'Say hello in one word.';
+
+const curl = ({ base, model }) => `curl ${base}/chat/completions \\
+  -H "Authorization: Bearer $${KEY_NAME}" \\
+  -H "Content-Type: application/json" \\
+  -d '{"model": "${model}", "messages": [{"role": "user", "content": "${SAY}"}]}'`;
+
+const python = ({ base, model }) => `import os
+from openai import OpenAI
+
+client = OpenAI(base_url="${base}", api_key=os.environ["${KEY_NAME}"])
+answer = client.chat.completions.create(
+    model="${model}",
+    messages=[{"role": "user", "content": "${SAY}"}],
+)
+print(answer.choices[0].message.content)`;
+
+const node = ({ base, model }) => `import OpenAI from "openai";
+
+const client = new OpenAI({ baseURL: "${base}", apiKey: process.env.${KEY_NAME} });
+const answer = await client.chat.completions.create({
+  model: "${model}",
+  messages: [{ role: "user", content: "${SAY}" }],
+});
+console.log(answer.choices[0].message.content);`;
+
+const langchain = ({ base, model }) => `import os
+from langchain_openai import ChatOpenAI
+
+model = ChatOpenAI(
+    model="${model}",
+    base_url="${base}",
+    api_key=os.environ["${KEY_NAME}"],
+)
+print(model.invoke("${SAY}").content)`;
+
+const litellm = ({ base, model }) => `import os
+import litellm
+
+answer = litellm.completion(
+    model="openai/${model}",
+    api_base="${base}",
+    api_key=os.environ["${KEY_NAME}"],
+    messages=[{"role": "user", "content": "${SAY}"}],
+)
+print(answer.choices[0].message.content)`;
+
+const codex = ({ base, model }) => `model = "${model}"
+model_provider = "tollgate"
+
+[model_providers.tollgate]
+name = "Tollgate"
+base_url = "${base}"
+env_key = "${KEY_NAME}"
+wire_api = "responses"`;
+
+/** `blocks` gives what is to be copied, each with a title; `note` is what to know of the client. */
+export const CLIENTS = [
+  { id: 'curl', label: 'curl', blocks: (use) => [{ title: 'In a shell', text: curl(use) }] },
+  { id: 'python', label: 'Python', blocks: (use) => [{ title: 'Install', text: 'pip install openai' }, { title: 'hello.py', text: python(use) }] },
+  { id: 'node', label: 'Node.js', blocks: (use) => [{ title: 'Install', text: 'npm install openai' }, { title: 'hello.mjs', text: node(use) }] },
+  { id: 'langchain', label: 'LangChain', blocks: (use) => [{ title: 'Install', text: 'pip install langchain-openai' }, { title: 'hello.py', text: langchain(use) }] },
+  { id: 'litellm', label: 'LiteLLM', blocks: (use) => [{ title: 'Install', text: 'pip install litellm' }, { title: 'hello.py', text: litellm(use) }] },
+  { id: 'codex', label: 'Codex', blocks: (use) => [{ title: '~/.codex/config.toml', text: codex(use) }, { title: 'Run', text: 'codex exec "Say hello in one word."' }],
+    note: 'Codex streams and calls the Responses API. Both are switched on by the operator: proxy.streaming and proxy.responses. Without them its calls are answered with 400.' },
+];

@@ -1,0 +1,40 @@
+/**
+ * The table of the usage: a group in each row, with the way to its calls.
+ */
+import { html } from '../../html.js';
+import { share } from '../../money.js';
+import { href } from '../../router.js';
+import { Amount, Id, Name } from '../../ui/show.js';
+import { AgentLink } from '../../ui/who.js';
+
+const HEADS = { model: 'Model', agent: 'Agent', key: 'Virtual key', run: 'Run' };
+/** The filter of the list of calls that a group is. */
+const FILTERS = { model: 'model', agent: 'agentId', key: 'keyId', run: 'runId' };
+/** What has no group. */
+const WITHOUT = { model: 'No model', agent: 'No agent', key: 'No key', run: 'Without a run' };
+
+/** How a group is called. */
+export const labelOf = ({ group, name }, groupBy) => (group === null ? WITHOUT[groupBy] : (name ?? group));
+
+const whole = (number) => number.toLocaleString('en-US');
+
+export function columns({ groupBy, from, to }, groups) {
+  const total = groups.reduce((all, { cost }) => all + cost, 0n);
+  return [
+    { label: HEADS[groupBy], head: true, cell: (row) => html`<${Group} row=${row} groupBy=${groupBy} />` },
+    { label: 'Calls', num: true, cell: (row) => (row.group === null ? whole(row.calls)
+      : html`<a href=${href('/calls', { [FILTERS[groupBy]]: row.group, from, to })} aria-label=${`${whole(row.calls)}, the calls of ${labelOf(row, groupBy)}`}>${whole(row.calls)}</a>`) },
+    { label: 'Denied', wide: true, num: true, cell: (row) => whole(row.denied) },
+    { label: 'Tokens in', wide: true, num: true, cell: (row) => html`${whole(row.inputTokens)}${row.cachedTokens > 0 && html`<span class="cell-sub">${whole(row.cachedTokens)} cached</span>`}` },
+    { label: 'Tokens out', wide: true, num: true, cell: (row) => html`${whole(row.outputTokens)}${row.unmeasured > 0 && html`<span class="cell-sub" title="Approved calls whose tokens are not known: they are in the cost and not in the tokens">+ ${whole(row.unmeasured)} unknown</span>`}` },
+    { label: 'Share', wide: true, num: true, cell: (row) => `${(share(row.cost, total) * 100).toFixed(1)} %` },
+    { label: 'Cost', num: true, cell: (row) => html`<${Amount} of=${row.cost} />` },
+  ];
+}
+
+function Group({ row, groupBy }) {
+  if (row.group === null) return html`<span class="muted">${WITHOUT[groupBy]}</span>`;
+  if (groupBy === 'agent') return html`<${AgentLink} id=${row.group} name=${row.name} />`;
+  if (!row.name) return html`<${Name} of=${row.group} />`;
+  return html`<span class="agent-name"><${Name} of=${row.name} /><${Id} of=${row.group} /></span>`;
+}

@@ -1,0 +1,25 @@
+/**
+ * Who did something: the name, with the id small below it.
+ */
+import { html } from '../html.js';
+import { href } from '../router.js';
+import { Id, Name } from './show.js';
+
+/** What the trail calls those who have no record. */
+const OTHERS = { operator: 'Operator' };
+const KINDS = { api_key: 'API key', virtual_key: 'Virtual key', user: 'Person', agent: 'Agent' };
+
+/** @param {{id: string|null, names: ReturnType<import('../names.js').useNames>}} props an id without a name stands alone */
+export function By({ id, names }) {
+  const found = id && names.of(id);
+  if (found) {
+    return html`<span class="agent-name"><span title=${KINDS[found.kind]}><${Name} of=${found.name} /></span><${Id} of=${id} /></span>`;
+  }
+  return OTHERS[id] ?? html`<${Id} of=${id} />`;
+}
+
+/** An agent by its name, leading to its page; the id is the title. */
+export function AgentLink({ id, name }) {
+  if (!id) return html`<span class="muted">–</span>`;
+  return html`<a href=${href('/agents', id)} title=${name ? `${name} (${id})` : id}><bdi class="name">${name ?? id}</bdi></a>`;
+}

@@ -1,0 +1,257 @@
+//! Proxied calls, newest first, read from their entries in the audit trail: those in the store, then those in the
+//! archive. Each step reads a bounded number of entries, so that whoever searches decides how far.
+//!
+//! A call is one record, although the trail can have two entries of it: where its hold was kept and corrected later,
+//! the correction is the record, and the entry of the kept hold is left out.
+
+use super::archived::may_match;
+use super::{ATTEMPTS, Trail, busy};
+use archive::segment::Segment;
+use domain::call_record::CallRecord;
+use domain::entry::{Entry, Sealed};
+use std::collections::HashMap;
+use store::StoreError;
+use store::audit::chain::{Backwards, Filter};
+
+/// Most entries that one step reads.
+pub const STEP_MAX: usize = 500;
+/// Segments of the archive that one step opens; a step that ends there is short.
+const SEGMENTS_MAX: usize = 4;
+
+/// Which calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wanted<'a> {
+    /// The types of their entries, of [`domain::call_record::KINDS`].
+    pub kinds: &'a [&'static str],
+    /// Those of this agent only.
+    pub agent: Option<&'a str>,
+    /// Those recorded at this time or later, in ms since 1970.
+    pub from_ms: Option<u64>,
+    /// Those recorded before this time, in ms since 1970.
+    pub to_ms: Option<u64>,
+}
+
+/// What one step found.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Step {
+    /// The calls, newest first.
+    pub calls: Vec<CallRecord>,
+    /// How many entries were read.
+    pub read: usize,
+    /// Below which number the next step begins; `None` at the end.
+    pub next: Option<u64>,
+    /// When the oldest entry that was read was recorded.
+    pub oldest_ms: Option<u64>,
+}
+
+/// Entries, newest first, and below which number there can be more.
+struct Entries {
+    found: Vec<Entry>,
+    next: Option<u64>,
+}
+
+impl<'a> Wanted<'a> {
+    /// The filter for one of its types.
+    fn filter(&self, kind: &'static str) -> Filter<'a> {
+        Filter {
+            agent: self.agent,
+            kind: Some(kind),
+            from_ms: self.from_ms,
+            to_ms: self.to_ms,
+        }
+    }
+}
+
+impl Trail<'_> {
+    /// How many entries of calls match.
+    ///
+    /// # Errors
+    /// [`StoreError`]; [`StoreError::Archive`] when a segment that is needed is missing or damaged.
+    pub async fn count_calls(&self, wanted: &Wanted<'_>) -> Result<u64, StoreError> {
+        let mut total = 0;
+        for kind in wanted.kinds {
+            total += self.count_of(wanted.filter(kind)).await?;
+        }
+        Ok(total)
+    }
+
+    /// The calls of entries below the number `before`, of at most `most` entries and [`STEP_MAX`]. The trail must be
+    /// sealed ([`Trail::seal`]) for what happened last to be among them.
+    ///
+    /// # Errors
+    /// [`StoreError`]; [`StoreError::Archive`] when a segment that is needed is missing or damaged.
+    pub async fn calls(&self, wanted: &Wanted<'_>, before: u64, most: usize) -> Result<Step, StoreError> {
+        let count = most.min(STEP_MAX);
+        let entries = self.call_entries(wanted, before, count as u64).await?;
+        let mut calls: Vec<CallRecord> = entries.found.iter().filter_map(CallRecord::of_entry).collect();
+        self.replace_kept(&mut calls, wanted.to_ms).await?;
+        Ok(Step {
+            calls,
+            read: entries.found.len(),
+            next: entries.next,
+            oldest_ms: entries.found.last().map(|entry| entry.at_ms),
+        })
+    }
+
+    /// The entries, from the store and then from the archive.
+    async fn call_entries(
+        &self,
+        wanted: &Wanted<'_>,
+        before: u64,
+        count: u64,
+    ) -> Result<Entries, StoreError> {
+        for _ in 0..ATTEMPTS {
+            let Some((numbers, archived)) = self.call_numbers(wanted, before, count).await? else {
+                continue;
+            };
+            let Some(mut found) = self.chain.entries_of(&numbers).await? else {
+                continue;
+            };
+            found.reverse();
+            let left = count.saturating_sub(found.len() as u64);
+            if left == 0 {
+                let next = numbers.first().copied();
+                return Ok(Entries { found, next });
+            }
+            if archived == 0 {
+                return Ok(Entries { found, next: None });
+            }
+            let old = self.archived_calls(wanted, (archived, before), left).await?;
+            found.extend(old.found);
+            return Ok(Entries {
+                found,
+                next: old.next,
+            });
+        }
+        Err(busy())
+    }
+
+    /// The highest numbers of matching entries in the store, ascending, and the last archived entry; `None` when
+    /// entries were archived meanwhile.
+    async fn call_numbers(
+        &self,
+        wanted: &Wanted<'_>,
+        before: u64,
+        count: u64,
+    ) -> Result<Option<(Vec<u64>, u64)>, StoreError> {
+        let part = Backwards {
+            before,
+            skip: 0,
+            count,
+        };
+        let (mut all, mut end) = (Vec::new(), None);
+        for kind in wanted.kinds {
+            let (numbers, _, archived) = self.chain.numbers(wanted.filter(kind), part).await?;
+            if *end.get_or_insert(archived) != archived {
+                return Ok(None);
+            }
+            all.extend(numbers);
+        }
+        all.sort_unstable();
+        let surplus = all
+            .len()
+            .saturating_sub(usize::try_from(count).unwrap_or(usize::MAX));
+        Ok(Some((all.split_off(surplus), end.unwrap_or(0))))
+    }
+
+    /// The archived entries of calls that match, of those up to number `end` and below `before`, newest first, `count`
+    /// at most, from [`SEGMENTS_MAX`] segments at most; and below which number there can be more.
+    async fn archived_calls(
+        &self,
+        wanted: &Wanted<'_>,
+        (end, before): (u64, u64),
+        count: u64,
+    ) -> Result<Entries, StoreError> {
+        let (mut found, mut opened) = (Vec::new(), 0);
+        let mut left = count;
+        for segment in self.up_to(end).await?.into_iter().rev() {
+            let kinds = wanted.kinds.iter().map(|kind| wanted.filter(kind));
+            let filters: Vec<Filter<'_>> = kinds.filter(|filter| may_match(&segment, *filter)).collect();
+            if segment.first >= before || filters.is_empty() {
+                continue;
+            }
+            if left == 0 || opened == SEGMENTS_MAX {
+                let next = Some(before.min(segment.last + 1));
+                return Ok(Entries { found, next });
+            }
+            opened += 1;
+            let file = self.archive.segment(&self.account, self.mode, &segment).await?;
+            let (mut numbered, goes_on) = newest_of(&file, &filters, before, left);
+            left -= numbered.len() as u64;
+            let last = numbered.last().map(|(number, _)| *number);
+            found.extend(
+                numbered
+                    .drain(..)
+                    .filter_map(|(_, sealed)| Entry::of_json(&sealed.json)),
+            );
+            if goes_on {
+                return Ok(Entries { found, next: last });
+            }
+        }
+        Ok(Entries { found, next: None })
+    }
+
+    /// Leaves out kept calls whose correction is listed by itself, and puts the correction in their place where it was
+    /// recorded at `to_ms` or later and is not.
+    async fn replace_kept(&self, calls: &mut Vec<CallRecord>, to_ms: Option<u64>) -> Result<(), StoreError> {
+        let ids: Vec<&str> = calls
+            .iter()
+            .filter(|call| call.is_kept())
+            .map(|call| call.id.as_str())
+            .collect();
+        if ids.is_empty() {
+            return Ok(());
+        }
+        let mut last: HashMap<String, CallRecord> = HashMap::new();
+        for entry in self.entries_of_decisions(&ids).await? {
+            let Some(call) = CallRecord::of_entry(&entry) else {
+                continue;
+            };
+            let place = last.entry(call.id.clone()).or_insert_with(|| call.clone());
+            if call.seq > place.seq {
+                *place = call;
+            }
+        }
+        calls.retain_mut(|call| {
+            let later = last
+                .get(&call.id)
+                .filter(|last| call.is_kept() && last.seq > call.seq);
+            match later {
+                None => true,
+                Some(later) if to_ms.is_some_and(|to_ms| later.recorded_ms >= to_ms) => {
+                    let seq = call.seq;
+                    *call = CallRecord { seq, ..later.clone() };
+                    true
+                }
+                Some(_) => false,
+            }
+        });
+        Ok(())
+    }
+}
+
+/// The newest entries of an opened segment that match one of the filters, `count` at most, newest first; and whether
+/// there are older ones.
+fn newest_of(
+    segment: &Segment,
+    filters: &[Filter<'_>],
+    before: u64,
+    count: u64,
+) -> (Vec<(u64, Sealed)>, bool) {
+    let part = Backwards {
+        before,
+        skip: 0,
+        count,
+    };
+    let (mut found, mut goes_on) = (Vec::new(), false);
+    for filter in filters {
+        let (entries, more) = segment.matching(*filter, part);
+        found.extend(entries);
+        goes_on |= more;
+    }
+    found.sort_unstable_by_key(|(number, _)| std::cmp::Reverse(*number));
+    let most = usize::try_from(count).unwrap_or(usize::MAX);
+    goes_on |= found.len() > most;
+    found.truncate(most);
+    (found, goes_on)
+}

@@ -1,0 +1,230 @@
+//! The threshold watcher: notices when an agent or an account reaches 50, 80 or 95 % of a limit, once for each limit,
+//! threshold and period, and counts for the metrics how many have reached each.
+//!
+//! An account is read when its version has changed since it was read last, or its day or plan has; and so many agents at
+//! most in a round. Every server reads for its own metrics; of several that notice the same, one writes it down and
+//! counts it.
+
+use super::rotation::Rotation;
+use crate::base::{Base, next_round};
+use crate::metrics::Worker;
+use arc_swap::ArcSwap;
+use domain::mode::Mode;
+use domain::money::Nanos;
+use domain::period::Period;
+use domain::plan::Plans;
+use domain::threshold::{Threshold, Watched};
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+use store::account::counters::AccountCounters;
+use store::agent::survey::Survey;
+use store::audit::statistics::Day;
+use store::keys::AccountKeys;
+use store::read::Read;
+use store::threshold::Standing;
+use store::threshold::notice::Notice;
+use store::{StoreError, server_clock};
+use telemetry::error_chain;
+use tokio::sync::watch;
+
+/// Pause between two rounds.
+const EVERY: Duration = Duration::from_secs(5);
+/// Accounts whose version is looked at in one round.
+const ACCOUNTS: usize = 1000;
+/// Agents read in one round; the account with which there are so many is the last.
+const AGENTS_MAX: usize = 20_000;
+
+/// How many have reached each threshold of each limit: those of a lower threshold are counted at the highest.
+type Counts = [[u64; Threshold::ALL.len()]; Watched::ALL.len()];
+
+/// The threshold watcher, with what it needs.
+pub(super) struct ThresholdWatcher {
+    pub(super) base: Arc<Base>,
+    pub(super) plans: Arc<ArcSwap<Plans>>,
+}
+
+/// What the standings of an account follow from, as far as it is not the same for all.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct Basis {
+    version: String,
+    day: u64,
+    tracked_limit: Option<Nanos>,
+}
+
+/// State from one round to the next.
+#[derive(Debug, Default)]
+struct Memory {
+    rotation: Rotation,
+    /// What each account was read with.
+    read: HashMap<String, Basis>,
+    /// Accounts that changed, in the order in which they are read.
+    due: VecDeque<String>,
+    /// The same, and what they are read with.
+    changed: HashMap<String, Basis>,
+    /// Accounts in which somebody has reached a threshold.
+    reached: HashMap<String, Counts>,
+}
+
+/// Watches until it is time to stop.
+pub(super) async fn run(worker: ThresholdWatcher, mut stopping: watch::Receiver<bool>) {
+    let mut memory = Memory::default();
+    while next_round(&worker.base, &mut stopping, EVERY).await {
+        match round(&worker, &mut memory).await {
+            Ok(()) => worker.base.metrics.round(Worker::ThresholdWatcher),
+            Err(error) => {
+                worker.base.metrics.thresholds.failed.inc();
+                tracing::warn!(error = %error_chain(&error), "round over the thresholds cut off");
+            }
+        }
+        let sums = memory.reached.values().fold(Counts::default(), sum);
+        let count = |watched: Watched, threshold: Threshold| sums[watched as usize][threshold as usize];
+        worker.base.metrics.thresholds.set(count);
+    }
+}
+
+async fn round(worker: &ThresholdWatcher, memory: &mut Memory) -> Result<(), StoreError> {
+    let store = &worker.base.store;
+    memory.rotation.renew(store).await?;
+    let at_ms = server_clock::now_ms(store).await?;
+    look(worker, memory, Period::at(at_ms)).await?;
+    let mut agents = 0;
+    while agents < AGENTS_MAX
+        && let Some(account) = memory.due.pop_front()
+        && let Some(basis) = memory.changed.remove(&account)
+    {
+        // An account that cannot be read now is found changed again in its next turn.
+        let (read, standings) = standings(worker, &account, &basis, at_ms).await?;
+        notice(worker, &account, &standings, at_ms).await?;
+        memory.keep(account, basis, &standings);
+        agents += read;
+    }
+    Ok(())
+}
+
+impl Memory {
+    fn keep(&mut self, account: String, basis: Basis, standings: &[Standing]) {
+        match standings.is_empty() {
+            true => drop(self.reached.remove(&account)),
+            false => drop(self.reached.insert(account.clone(), counts(standings))),
+        }
+        self.read.insert(account, basis);
+    }
+
+    /// Whether an account has to be read anew. A new day changes nothing for one in which nobody has reached anything.
+    fn is_changed(&self, account: &str, basis: &Basis) -> bool {
+        let was_read = self.read.get(account).is_some_and(|read| {
+            let is_same = read.version == basis.version && read.tracked_limit == basis.tracked_limit;
+            is_same && (read.day == basis.day || !self.reached.contains_key(account))
+        });
+        !was_read
+    }
+}
+
+/// Finds the accounts that changed, of those whose turn it is.
+async fn look(worker: &ThresholdWatcher, memory: &mut Memory, period: Period) -> Result<(), StoreError> {
+    let accounts = memory.rotation.next(ACCOUNTS);
+    let fields = ["version", "plan"].map(str::to_owned);
+    let reads: Vec<Read> = accounts
+        .iter()
+        .map(|account| {
+            let keys = AccountKeys::new(account);
+            Read::fields(keys.bucket(), keys.record(), &fields)
+        })
+        .collect();
+    let mut answers = worker.base.store.many(&reads).await?;
+    let plans = worker.plans.load();
+    for account in accounts {
+        let found: Option<(Option<String>, Option<String>)> = answers.read();
+        let Some((Some(version), Some(plan))) = found else {
+            continue;
+        };
+        let tracked_limit = plans.get(&plan).and_then(|plan| plan.tracked_usd_per_month);
+        let basis = Basis {
+            version,
+            day: period.day,
+            tracked_limit,
+        };
+        if memory.is_changed(&account, &basis) && memory.changed.insert(account.clone(), basis).is_none() {
+            memory.due.push_back(account);
+        }
+    }
+    Ok(())
+}
+
+/// How many agents were read, and who has reached a threshold. Proxied calls, and so plans, are live.
+async fn standings(
+    worker: &ThresholdWatcher,
+    account: &str,
+    basis: &Basis,
+    at_ms: u64,
+) -> Result<(usize, Vec<Standing>), StoreError> {
+    let (store, keys) = (&worker.base.store, AccountKeys::new(account));
+    let period = Period::at(at_ms);
+    let spenders = Day::read(store, &keys, Mode::Live, period.day, period.day).await?;
+    let spenders = spenders.into_iter().flat_map(|day| day.agents.into_keys());
+    let survey = Survey::read(store, &keys, Mode::Live, period, spenders).await?;
+    let counters = AccountCounters::read(store, &keys, Mode::Live, period).await?;
+    let standings = Standing::of(&survey, &counters, basis.tracked_limit);
+    Ok((survey.agents.len(), standings))
+}
+
+/// Writes down what was not noticed before in this period.
+async fn notice(
+    worker: &ThresholdWatcher,
+    account: &str,
+    standings: &[Standing],
+    at_ms: u64,
+) -> Result<(), StoreError> {
+    let (store, keys) = (&worker.base.store, AccountKeys::new(account));
+    let reached: Vec<(&Standing, Notice<'_>)> = standings
+        .iter()
+        .flat_map(|standing| {
+            let thresholds = Threshold::ALL
+                .into_iter()
+                .filter(|one| *one <= standing.threshold);
+            thresholds.map(move |threshold| (standing, standing.notice(threshold)))
+        })
+        .collect();
+    let notices: Vec<Notice<'_>> = reached.iter().map(|(_, notice)| *notice).collect();
+    let known = Notice::recorded_at(&notices, store, &keys, Mode::Live, Period::at(at_ms)).await?;
+    let new = reached
+        .into_iter()
+        .zip(known)
+        .filter(|(_, known)| known.is_none());
+    for ((standing, notice), _) in new {
+        if !notice.record(store, &keys, Mode::Live, at_ms).await? {
+            continue; // another server was first
+        }
+        worker
+            .base
+            .metrics
+            .thresholds
+            .count_notice(notice.watched, notice.threshold);
+        tracing::warn!(
+            account,
+            agent = notice.agent,
+            limit = notice.watched.as_str(),
+            percent = notice.threshold.as_str(),
+            spent_usd = %standing.spent,
+            limit_usd = %standing.limit,
+            "a threshold of a limit was reached"
+        );
+    }
+    Ok(())
+}
+
+fn counts(standings: &[Standing]) -> Counts {
+    let mut counts = Counts::default();
+    for standing in standings {
+        counts[standing.watched as usize][standing.threshold as usize] += 1;
+    }
+    counts
+}
+
+fn sum(mut sum: Counts, other: &Counts) -> Counts {
+    for (sum, other) in sum.iter_mut().flatten().zip(other.iter().flatten()) {
+        *sum += other;
+    }
+    sum
+}

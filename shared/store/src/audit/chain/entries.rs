@@ -1,0 +1,103 @@
+//! Reads live entries by their numbers, without their hashes: for lists and sums of calls, which prove nothing.
+
+use super::Chain;
+use crate::StoreError;
+use crate::audit::decisions;
+use domain::entry::{Entry, is_of_later_release};
+use std::collections::HashMap;
+
+/// Lines between two entries that are read although nobody asked for them: that is cheaper than one more command.
+const GAP_MAX: u64 = 8;
+
+impl Chain<'_> {
+    /// Reads the entries of these ascending numbers, in their order; `None` if one of them is archived by now.
+    ///
+    /// # Errors
+    /// [`StoreError`], also for a line that a later release wrote.
+    pub async fn entries_of(&self, numbers: &[u64]) -> Result<Option<Vec<Entry>>, StoreError> {
+        let Some(first) = numbers.first() else {
+            return Ok(Some(Vec::new()));
+        };
+        let archived = self.extent().await?.archived.seq;
+        if *first <= archived {
+            return Ok(None);
+        }
+        let rows = rows(numbers);
+        let mut look = redis::pipe();
+        for (first, last) in &rows {
+            look.cmd("LRANGE")
+                .arg(self.keys.audit(self.mode))
+                .arg(first - archived - 1)
+                .arg(last - archived - 1);
+        }
+        let found: Vec<Vec<Vec<u8>>> = self.store.pipeline(&look).await?;
+        // Ranks are those of the numbers only while nothing is archived.
+        if self.extent().await?.archived.seq != archived {
+            return Ok(None);
+        }
+        let mut wanted = numbers.iter().copied().peekable();
+        let mut entries = Vec::with_capacity(numbers.len());
+        for ((first, _), lines) in rows.into_iter().zip(found) {
+            for (seq, line) in (first..).zip(lines) {
+                if wanted.next_if_eq(&seq).is_none() {
+                    continue;
+                }
+                if is_of_later_release(&line) {
+                    let what = "an audit entry of a later release: upgrade this server";
+                    return Err(StoreError::UnexpectedReply(what.to_owned()));
+                }
+                entries.push(Entry::of_line(seq, &line));
+            }
+        }
+        Ok(Some(entries))
+    }
+
+    /// Returns for each of these decisions the numbers of the entries that may be of it, as [`Chain::decision`] does.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn decisions<'i>(&self, ids: &[&'i str]) -> Result<HashMap<&'i str, Vec<u64>>, StoreError> {
+        let mut parts: Vec<&str> = ids.iter().filter_map(|id| decisions::key_part(id)).collect();
+        parts.sort_unstable();
+        parts.dedup();
+        let mut look = redis::pipe();
+        for part in &parts {
+            look.cmd("GET").arg(self.keys.audit_decisions(self.mode, part));
+        }
+        let texts: Vec<Option<String>> = match parts.is_empty() {
+            true => Vec::new(),
+            false => self.store.pipeline(&look).await?,
+        };
+        let texts: HashMap<&str, Option<String>> = parts.into_iter().zip(texts).collect();
+        let found = ids.iter().map(|id| {
+            let text = decisions::key_part(id).and_then(|part| texts.get(part)?.as_deref());
+            (*id, decisions::find(text.unwrap_or_default(), id))
+        });
+        Ok(found.collect())
+    }
+}
+
+/// The first and last numbers of the rows to read, so that each number is in one.
+fn rows(numbers: &[u64]) -> Vec<(u64, u64)> {
+    let mut rows: Vec<(u64, u64)> = Vec::new();
+    for number in numbers {
+        match rows.last_mut() {
+            Some((_, last)) if number - *last <= GAP_MAX + 1 => *last = *number,
+            _ => rows.push((*number, *number)),
+        }
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn near_entries_are_read_together() {
+        assert_eq!(rows(&[]), []);
+        let gap = GAP_MAX + 1;
+        let numbers = [3, 4, 4 + gap, 4 + 2 * gap + 1];
+        assert_eq!(rows(&numbers), [(3, 4 + gap), (4 + 2 * gap + 1, 4 + 2 * gap + 1)]);
+    }
+}

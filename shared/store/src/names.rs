@@ -1,0 +1,93 @@
+//! Display names of agents, keys and users, for lists whose records name only their ids.
+
+use crate::keys::AccountKeys;
+use crate::user::User;
+use crate::{Store, StoreError};
+use domain::mode::Mode;
+use std::collections::{HashMap, HashSet};
+
+/// Names read in one round trip.
+const CHUNK: usize = 500;
+
+/// Names by id. What has no name, or is gone, is not in it.
+pub type Names = HashMap<String, String>;
+
+/// Reads the names of agents. An agent without a wallet row has none.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn of_agents<'i>(
+    store: &Store,
+    account: &AccountKeys,
+    mode: Mode,
+    ids: impl Iterator<Item = &'i str>,
+) -> Result<Names, StoreError> {
+    read(store, ids, |id| (account.agent(mode, id), "wallet")).await
+}
+
+/// Reads the names of virtual keys, revoked ones included.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn of_virtual_keys<'i>(
+    store: &Store,
+    account: &AccountKeys,
+    ids: impl Iterator<Item = &'i str>,
+) -> Result<Names, StoreError> {
+    read(store, ids, |id| (account.virtual_key(id), "agent")).await
+}
+
+/// Reads the names of API keys, revoked ones included.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn of_api_keys<'i>(
+    store: &Store,
+    account: &AccountKeys,
+    ids: impl Iterator<Item = &'i str>,
+) -> Result<Names, StoreError> {
+    read(store, ids, |id| (account.api_key(id), "id")).await
+}
+
+/// Reads the e-mail addresses of users. Reads all users of the account, if there is an id.
+///
+/// # Errors
+/// [`StoreError`], also for a malformed record.
+pub async fn of_users<'i>(
+    store: &Store,
+    account: &AccountKeys,
+    ids: impl Iterator<Item = &'i str>,
+) -> Result<Names, StoreError> {
+    let wanted: HashSet<&str> = ids.collect();
+    if wanted.is_empty() {
+        return Ok(Names::new());
+    }
+    let users = User::list(store, account).await?;
+    let found = users.into_iter().filter(|user| wanted.contains(user.id.as_str()));
+    Ok(found.map(|user| (user.id, user.email)).collect())
+}
+
+/// Reads `name` of each record that has a field.
+async fn read<'i>(
+    store: &Store,
+    ids: impl Iterator<Item = &'i str>,
+    record: impl Fn(&str) -> (String, &'static str),
+) -> Result<Names, StoreError> {
+    let unique: HashSet<&str> = ids.collect();
+    let ids: Vec<&str> = unique.into_iter().collect();
+    let mut names = Names::new();
+    for some in ids.chunks(CHUNK) {
+        let mut look = redis::pipe();
+        for id in some {
+            let (key, field) = record(id);
+            look.cmd("HMGET").arg(key).arg("name").arg(field);
+        }
+        let found: Vec<(Option<String>, Option<String>)> = store.pipeline(&look).await?;
+        let named = some.iter().zip(found).filter_map(|(id, (name, exists))| {
+            exists?;
+            Some(((*id).to_owned(), name.filter(|name| !name.is_empty())?))
+        });
+        names.extend(named);
+    }
+    Ok(names)
+}

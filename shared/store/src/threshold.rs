@@ -1,0 +1,168 @@
+//! Which agents, and whether the account, have reached a threshold of a limit: computed from the counters that Cap and
+//! the plan check, calls under way included.
+
+pub mod notice;
+
+use crate::account::counters::AccountCounters;
+use crate::agent::survey::{AgentSummary, Survey};
+use crate::keys::AccountKeys;
+use crate::policy::watched::WatchedLimits;
+use crate::{Store, StoreError};
+use domain::mode::Mode;
+use domain::money::Nanos;
+use domain::period::Period;
+use domain::threshold::{Threshold, Watched, permille};
+use notice::Notice;
+
+/// How far somebody is towards a limit, from the lowest threshold on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Standing {
+    /// The limit.
+    pub watched: Watched,
+    /// The agent; `None` for the account's plan.
+    pub agent: Option<String>,
+    /// Display name of the agent.
+    pub name: Option<String>,
+    /// Charged in the period.
+    pub spent: Nanos,
+    /// The limit.
+    pub limit: Nanos,
+    /// The highest threshold that was reached.
+    pub threshold: Threshold,
+}
+
+impl Standing {
+    /// Returns the standings of an account, the highest share first. `tracked_limit` is the plan's limit of tracked USD.
+    #[must_use]
+    pub fn of(survey: &Survey, account: &AccountCounters, tracked_limit: Option<Nanos>) -> Vec<Self> {
+        let plan = Self::reached(Watched::Plan, None, account.tracked, tracked_limit);
+        let agents = survey.agents.iter().flat_map(|agent| {
+            let limits = agent.own_limits.unwrap_or(account.limits);
+            let limits = if limits.is_enabled {
+                limits
+            } else {
+                WatchedLimits::default()
+            };
+            [
+                Self::reached(Watched::Day, Some(agent), agent.day, limits.day),
+                Self::reached(Watched::Month, Some(agent), agent.month, limits.month),
+            ]
+        });
+        let mut all: Vec<Self> = agents.chain([plan]).flatten().collect();
+        all.sort_by(|a, b| (b.permille(), &a.agent, a.watched).cmp(&(a.permille(), &b.agent, b.watched)));
+        all
+    }
+
+    fn reached(
+        watched: Watched,
+        agent: Option<&AgentSummary>,
+        spent: Nanos,
+        limit: Option<Nanos>,
+    ) -> Option<Self> {
+        let limit = limit?;
+        Some(Self {
+            watched,
+            agent: agent.map(|agent| agent.id.clone()),
+            name: agent.and_then(|agent| agent.name.clone()),
+            spent,
+            limit,
+            threshold: Threshold::reached(spent, limit)?,
+        })
+    }
+
+    /// The share of the limit, in tenths of a percent.
+    #[must_use]
+    pub fn permille(&self) -> u64 {
+        permille(self.spent, self.limit)
+    }
+
+    /// The notice of a threshold of it.
+    #[must_use]
+    pub fn notice(&self, threshold: Threshold) -> Notice<'_> {
+        Notice {
+            watched: self.watched,
+            threshold,
+            agent: self.agent.as_deref(),
+        }
+    }
+
+    /// Reads when the threshold that each has reached was noticed in this period, in ms since 1970.
+    ///
+    /// # Errors
+    /// [`StoreError`], also for a malformed record.
+    pub async fn noticed_at(
+        standings: &[Self],
+        store: &Store,
+        account: &AccountKeys,
+        mode: Mode,
+        period: Period,
+    ) -> Result<Vec<Option<u64>>, StoreError> {
+        let notices: Vec<Notice<'_>> = standings
+            .iter()
+            .map(|standing| standing.notice(standing.threshold))
+            .collect();
+        Notice::recorded_at(&notices, store, account, mode, period).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn nanos(nanos: u64) -> Nanos {
+        Nanos::from_stored(nanos)
+    }
+
+    fn agent(id: &str, day: u64, month: u64, own: Option<WatchedLimits>) -> AgentSummary {
+        let mut agent = AgentSummary::default();
+        id.clone_into(&mut agent.id);
+        (agent.day, agent.month, agent.own_limits) = (nanos(day), nanos(month), own);
+        agent
+    }
+
+    #[test]
+    fn own_limits_count_before_those_of_the_account_and_the_highest_share_is_first() {
+        let limits = |day, month| WatchedLimits {
+            is_enabled: true,
+            day,
+            month,
+        };
+        let off = WatchedLimits {
+            is_enabled: false,
+            ..limits(Some(nanos(1)), None)
+        };
+        let survey = Survey {
+            agents: vec![
+                agent("own", 96, 96, Some(limits(Some(nanos(100)), None))),
+                agent("account", 40, 160, None),
+                agent("none", 900, 900, Some(limits(None, None))),
+                agent("off", 900, 900, Some(off)),
+                agent("below", 49, 49, None),
+            ],
+            ..Survey::default()
+        };
+        let account = AccountCounters {
+            tracked: nanos(500),
+            limits: limits(Some(nanos(100)), Some(nanos(200))),
+            ..AccountCounters::default()
+        };
+        let all = Standing::of(&survey, &account, Some(nanos(1000)));
+        let shown: Vec<_> = all
+            .iter()
+            .map(|one| (one.agent.as_deref(), one.watched, one.permille(), one.threshold))
+            .collect();
+        assert_eq!(
+            shown,
+            [
+                (Some("own"), Watched::Day, 960, Threshold::Nearly),
+                (Some("account"), Watched::Month, 800, Threshold::Most),
+                (None, Watched::Plan, 500, Threshold::Half),
+            ]
+        );
+        assert_eq!(
+            Standing::of(&survey, &account, None).len(),
+            2,
+            "a plan without a limit"
+        );
+    }
+}

@@ -1,0 +1,124 @@
+//! Twin of `notice.lua`: notices of thresholds, each once for an agent, limit and period. A notice is no audit entry: it
+//! follows from entries that are there.
+
+use crate::keys::AccountKeys;
+use crate::script::change::CLOCK;
+use crate::script::names::{Names, inputs};
+use crate::script::{Script, WhenFull};
+use crate::{Store, StoreError};
+use domain::mode::Mode;
+use domain::period::{DAY_MS, Period};
+use domain::reason::Reset;
+use domain::threshold::{Threshold, Watched};
+use std::sync::LazyLock;
+
+/// The script.
+pub static NOTICE: LazyLock<Script> = LazyLock::new(|| {
+    let inputs = Names {
+        keys: NoticeKeys::NAMES,
+        args: NoticeArgs::NAMES,
+    };
+    Script::with_inputs(
+        "threshold_notice",
+        WhenFull::Refuse,
+        inputs,
+        &[CLOCK, include_str!("notice.lua")],
+    )
+});
+
+/// How long the notices of a period are kept after its end.
+const KEPT_MS: u64 = DAY_MS;
+/// Notices read in one round trip.
+const CHUNK: usize = 500;
+/// Stands for the account in place of an agent; no agent id can be this.
+const ACCOUNT: &str = "*";
+
+inputs! {
+    /// The keys.
+    struct NoticeKeys: &'a str { notices }
+}
+
+inputs! {
+    /// The arguments.
+    struct NoticeArgs: &'a str { field, kept_until }
+}
+
+/// What a notice is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Notice<'a> {
+    /// The limit.
+    pub watched: Watched,
+    /// The share of it.
+    pub threshold: Threshold,
+    /// The agent; `None` for the account's plan.
+    pub agent: Option<&'a str>,
+}
+
+impl Notice<'_> {
+    /// Remembers that it was noticed at `at_ms`, a time in the period that it counts for. True for the first to do so.
+    ///
+    /// # Errors
+    /// [`StoreError`]; safe to repeat, but the first to do so may be told that it was not.
+    pub async fn record(
+        &self,
+        store: &Store,
+        account: &AccountKeys,
+        mode: Mode,
+        at_ms: u64,
+    ) -> Result<bool, StoreError> {
+        let ends_ms = self.watched.reset().after(at_ms).unwrap_or(at_ms);
+        let kept_until = (ends_ms.saturating_add(KEPT_MS) / 1000).to_string();
+        let keys = NoticeKeys {
+            notices: &self.key(account, mode, Period::at(at_ms)),
+        };
+        let args = NoticeArgs {
+            field: &self.field(),
+            kept_until: &kept_until,
+        };
+        let reply: Vec<String> = store
+            .script(&NOTICE, &keys.into_values(), &args.into_values())
+            .await?;
+        match reply.first().map(String::as_str) {
+            Some("noticed") => Ok(true),
+            Some("known") => Ok(false),
+            _ => Err(StoreError::UnexpectedReply(NOTICE.name().to_owned())),
+        }
+    }
+
+    /// Reads when each of some notices was recorded in its present period, in ms since 1970.
+    ///
+    /// # Errors
+    /// [`StoreError`], also for a malformed record.
+    pub async fn recorded_at(
+        notices: &[Self],
+        store: &Store,
+        account: &AccountKeys,
+        mode: Mode,
+        period: Period,
+    ) -> Result<Vec<Option<u64>>, StoreError> {
+        let mut found = Vec::with_capacity(notices.len());
+        for some in notices.chunks(CHUNK) {
+            let mut look = redis::pipe();
+            for notice in some {
+                look.cmd("HGET")
+                    .arg(notice.key(account, mode, period))
+                    .arg(notice.field());
+            }
+            let times: Vec<Option<u64>> = store.pipeline(&look).await?;
+            found.extend(times);
+        }
+        Ok(found)
+    }
+
+    fn key(&self, account: &AccountKeys, mode: Mode, period: Period) -> String {
+        match self.watched.reset() {
+            Reset::Month => account.notices(mode, &format!("m{}", period.month)),
+            Reset::Day | Reset::Minute | Reset::Never => account.notices(mode, &format!("d{}", period.day)),
+        }
+    }
+
+    fn field(&self) -> String {
+        let (watched, threshold) = (self.watched.as_str(), self.threshold.as_str());
+        format!("{watched} {threshold} {}", self.agent.unwrap_or(ACCOUNT))
+    }
+}

@@ -1,0 +1,78 @@
+//! The names of API keys, virtual keys, people and agents beside their ids.
+
+use crate::world::{World, problem, success, text};
+use domain::mode::Mode;
+use harness::Role;
+use serde_json::{Value, json};
+
+/// What `GET /names` says of one id.
+fn named(id: &str, kind: &str, name: &str) -> Value {
+    json!({ "id": id, "kind": kind, "name": name })
+}
+
+#[tokio::test]
+async fn ids_of_the_account_have_the_names_that_people_gave() {
+    let world = World::start().await;
+    let (owner, session) = world.user(Role::Owner).await;
+    let (viewer, reader) = world.member(&owner.account, Role::Viewer).await;
+    let (stranger, other) = world.user(Role::Owner).await;
+
+    let key = success(&session.post("/v1/api-keys", json!({ "name": "CI <b>" })).await);
+    let key = text(&key, "/apiKey/keyId").to_owned();
+    let nameless = success(&session.post("/v1/api-keys", json!({})).await);
+    let nameless = text(&nameless, "/apiKey/keyId").to_owned();
+    let agent = success(
+        &session
+            .post("/v1/agents", json!({ "name": "Invoice reader" }))
+            .await,
+    );
+    let agent = text(&agent, "/agent/id").to_owned();
+    let path = format!("/v1/agents/{agent}/virtual-keys");
+    let made = session.post(&path, json!({ "name": "Laptop" })).await;
+    assert_eq!(made.status, 201, "{made:?}");
+    let virtual_key = made.json();
+    let virtual_key = text(&virtual_key, "/virtualKey/keyId").to_owned();
+    let toy = session.in_mode(Mode::Test);
+    let toy = success(&toy.post("/v1/agents", json!({ "name": "Toy" })).await);
+    let toy = text(&toy, "/agent/id").to_owned();
+
+    let ids = [
+        viewer.id.as_str(),
+        &key,
+        &nameless,
+        &agent,
+        &virtual_key,
+        &toy,
+        "operator",
+        "nobody",
+        &stranger.id,
+        &key,
+    ];
+    let path = format!("/v1/names?ids={}", ids.join(","));
+    let expected = json!([
+        named(&viewer.id, "user", &viewer.email),
+        named(&key, "api_key", "CI <b>"),
+        named(&agent, "agent", "Invoice reader"),
+        named(&virtual_key, "virtual_key", "Laptop"),
+    ]);
+    // A viewer sees them, too: they are labels, and stand beside ids that the trail shows to everybody.
+    assert_eq!(success(&reader.get(&path).await)["names"], expected);
+    // Agents are those of the mode; keys and people are the account's.
+    let in_test = success(&reader.in_mode(Mode::Test).get(&path).await);
+    assert_eq!(in_test["names"][3], named(&toy, "agent", "Toy"));
+    // Another account learns nothing.
+    let foreign = success(&other.get(&path).await);
+    assert_eq!(
+        foreign["names"],
+        json!([named(&stranger.id, "user", &stranger.email)])
+    );
+
+    // What is gone has no name any more.
+    success(&session.delete(&format!("/api/user/team/{}", viewer.id)).await);
+    let left = success(&session.get(&format!("/v1/names?ids={}", viewer.id)).await);
+    assert_eq!(left["names"], json!([]));
+    for refused in ["", "a,", "a%20b", "a/b", "a&ids=b", "a&of=b"] {
+        let reply = session.get(&format!("/v1/names?ids={refused}")).await;
+        problem(&reply, 400, "VALIDATION");
+    }
+}

@@ -1,0 +1,307 @@
+//! `GET /calls`, its export and `GET /usage`: what each call was, and what all of them cost together.
+//!
+//! * [`sums`]: pages, exports and usage of a written trail, in the store and in the archive, against its lines
+//! * [`bounds`]: what one request reads
+
+mod bounds;
+mod sums;
+mod trail;
+
+use crate::stage::{Client, MODEL, Stage};
+use crate::world::{fresh, problem, success, text};
+use domain::mode::Mode;
+use domain::timestamp::iso_from_ms;
+use harness::Caller;
+use serde_json::{Value, json};
+use store::call::hold::MODEL_MAX;
+
+/// The calls of a query, which fit on a page.
+async fn calls(api: &Caller, query: &str) -> Vec<Value> {
+    let page = success(&api.get(&format!("/v1/calls{query}")).await, 200);
+    assert_eq!(page["nextCursor"], json!(null), "{page}");
+    assert_eq!(page["partial"], json!(false), "{page}");
+    page["calls"].as_array().unwrap().clone()
+}
+
+/// Two approved calls, of which one is in the run `r1`, and a denied one; the newest first, as they are listed.
+async fn three_calls(client: &Client) -> [String; 3] {
+    let wallet = json!({ "botId": "bot", "name": "Research bot" });
+    success(&client.api.post("/v1/wallets/create", wallet).await, 200);
+    let (_, first) = client.call(Some("r1")).await;
+    let (_, second) = client.call(None).await;
+    success(
+        &client
+            .api
+            .post("/v1/policies/bot", json!({ "maxSpendPerDay": 0 }))
+            .await,
+        200,
+    );
+    let (_, third) = client.call(Some("r1")).await;
+    [third, second, first]
+}
+
+#[tokio::test]
+async fn a_call_is_listed_with_what_it_cost() {
+    let stage = Stage::start().await;
+    let client = stage.client("builder", json!({ "maxSpendPerDay": 10 })).await;
+    let ids = three_calls(&client).await;
+    let listed = calls(&client.api, "").await;
+    let found: Vec<&str> = listed.iter().map(|call| text(call, "/id")).collect();
+    assert_eq!(found, ids);
+
+    let settled = &listed[2];
+    let decision = client.decision(&ids[2]).await;
+    let call = &decision["call"];
+    assert_eq!(
+        *settled,
+        json!({ "id": ids[2], "at": decision["at"], "endedAt": decision["endedAt"], "agentId": "bot",
+            "agentName": "Research bot", "runId": "r1", "keyId": client.key_id, "keyName": settled["keyName"],
+            "model": MODEL, "endpoint": "chat.completions", "stream": false, "upstream": null, "inputTokens": 9,
+            "cachedTokens": 0, "outputTokens": 12, "estimatedUsd": decision["estimateUsd"],
+            "estimatedNanos": decision["estimateNanos"], "costUsd": decision["actualUsd"], "costNanos": "8550",
+            "latencyMs": call["latencyMs"], "firstByteMs": call["firstByteMs"], "end": "completed", "extensions": 0,
+            "outcome": "settled", "reason": null, "count": 1 })
+    );
+    fresh(text(settled, "/at"));
+
+    let denied = &listed[0];
+    let shown = [
+        "outcome",
+        "reason",
+        "costNanos",
+        "endedAt",
+        "latencyMs",
+        "inputTokens",
+    ]
+    .map(|name| &denied[name]);
+    let null = json!(null);
+    assert_eq!(
+        shown,
+        [
+            &json!("denied"),
+            &json!("daily_limit"),
+            &json!("0"),
+            &null,
+            &null,
+            &null
+        ]
+    );
+}
+
+#[tokio::test]
+async fn each_filter_finds_its_calls_and_no_others() {
+    let stage = Stage::start().await;
+    let client = stage.client("builder", json!({ "maxSpendPerDay": 10 })).await;
+    let [denied, alone, in_run] = three_calls(&client).await;
+    let all = [denied.as_str(), &alone, &in_run];
+    let (past, future) = ("2020-01-01T00:00:00Z", "2099-01-01T00:00:00Z");
+    let other_key = "vk_01KAH3V9J80000000000000001";
+    let cases: Vec<(String, Vec<&str>)> = vec![
+        ("?agentId=bot".to_owned(), all.to_vec()),
+        ("?agentId=other".to_owned(), vec![]),
+        ("?runId=r1".to_owned(), vec![&denied, &in_run]),
+        ("?runId=r2".to_owned(), vec![]),
+        (format!("?keyId={}", client.key_id), all.to_vec()),
+        (format!("?keyId={other_key}"), vec![]),
+        (format!("?model={MODEL}"), all.to_vec()),
+        ("?model=gpt-4".to_owned(), vec![]),
+        ("?endpoint=chat.completions".to_owned(), vec![&alone, &in_run]),
+        ("?endpoint=embeddings".to_owned(), vec![]),
+        ("?upstream=azure".to_owned(), vec![]),
+        ("?outcome=settled".to_owned(), vec![&alone, &in_run]),
+        ("?outcome=denied".to_owned(), vec![&denied]),
+        ("?outcome=kept".to_owned(), vec![]),
+        ("?reason=daily_limit".to_owned(), vec![&denied]),
+        ("?reason=frozen".to_owned(), vec![]),
+        ("?minCostUsd=0.00000855".to_owned(), vec![&alone, &in_run]),
+        ("?minCostUsd=0.000008551".to_owned(), vec![]),
+        (format!("?from={past}&to={future}"), all.to_vec()),
+        (format!("?from={future}"), vec![]),
+        (format!("?to={past}"), vec![]),
+        (
+            format!("?agentId=bot&runId=r1&outcome=settled&model={MODEL}"),
+            vec![&in_run],
+        ),
+    ];
+    for (query, expected) in cases {
+        let found = calls(&client.api, &query).await;
+        let found: Vec<&str> = found.iter().map(|call| text(call, "/id")).collect();
+        assert_eq!(found, expected, "{query}");
+    }
+
+    let (_, stranger) = stage.world.account("builder").await;
+    let tester = stage.world.caller(&client.account, Mode::Test).await;
+    for outsider in [&stranger, &tester] {
+        assert_eq!(calls(outsider, "").await, Vec::<Value>::new());
+        assert_eq!(
+            calls(outsider, &format!("?keyId={}", client.key_id)).await,
+            Vec::<Value>::new()
+        );
+        let usage = success(&outsider.get("/v1/usage").await, 200);
+        assert_eq!((&usage["usage"], &usage["partial"]), (&json!([]), &json!(false)));
+    }
+}
+
+#[tokio::test]
+async fn a_malformed_parameter_is_a_400_that_names_it() {
+    let stage = Stage::start().await;
+    let (_, api) = stage.world.account("builder").await;
+    let long = "m".repeat(MODEL_MAX + 1);
+    let filters = [
+        ("agentId", "user"),
+        ("agentId", "a%20b"),
+        ("runId", ""),
+        ("keyId", "vk_1"),
+        ("keyId", "key_01KAH3V9J80000000000000001"),
+        ("model", ""),
+        ("model", &long),
+    ];
+    let of_calls = [
+        ("endpoint", "chat"),
+        ("upstream", "My%20Azure"),
+        ("outcome", "open"),
+        ("reason", "because"),
+        ("minCostUsd", "0"),
+        ("minCostUsd", "-1"),
+        ("minCostUsd", "0.0000000001"),
+        ("from", "yesterday"),
+        ("to", "2026-11-25"),
+        ("limit", "201"),
+        ("offset", "10001"),
+        ("cursor", "AfQ1bGl2ZQ"),
+    ];
+    let of_usage = [
+        ("groupBy", "team"),
+        ("groupBy", ""),
+        ("interval", "week"),
+        ("format", "xml"),
+        ("from", "2026"),
+        ("to", ""),
+        ("cursor", "AfQ1bGl2ZQ"),
+    ];
+    let exported = of_calls
+        .iter()
+        .filter(|(name, _)| !["limit", "offset", "cursor"].contains(name));
+    let cases = [
+        ("/v1/calls", filters.iter().chain(&of_calls).collect::<Vec<_>>()),
+        ("/v1/calls/export", filters.iter().chain(exported).collect()),
+        ("/v1/usage", filters.iter().chain(&of_usage).collect()),
+        ("/v1/thresholds", vec![&("threshold", "60"), &("cap", "run")]),
+    ];
+    for (path, parameters) in cases {
+        for (name, bad) in parameters {
+            let reply = api.get(&format!("{path}?{name}={bad}")).await;
+            assert_eq!(reply.status, 400, "{path}?{name}={bad}: {}", reply.text());
+            assert!(
+                text(&reply.json(), "/error").contains(name),
+                "{path}?{name}={bad}: {}",
+                reply.text()
+            );
+        }
+        problem(&api.get(&format!("{path}?color=red")).await, 400, "VALIDATION");
+    }
+    let days = |days: u64| iso_from_ms(clock::now_ms() - days * 86_400_000);
+    for query in [
+        format!("from={}&to={}", days(1), days(2)),
+        format!("from={}", days(401)),
+        format!("interval=hour&from={}", days(32)),
+    ] {
+        let reply = api.get(&format!("/v1/usage?{query}")).await;
+        problem(&reply, 400, "VALIDATION");
+        assert!(
+            text(&reply.json(), "/error").starts_with("from"),
+            "{}",
+            reply.text()
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_a_rate_window_counted_is_one_row() {
+    let stage = Stage::start().await;
+    let client = stage.client("free", json!({ "maxSpendPerDay": 10 })).await;
+    for _ in 0..25 {
+        client.call(None).await;
+    }
+    let usage = success(&client.api.get("/v1/usage?groupBy=key").await, 200);
+    let (calls, denied) = (
+        &usage["totals"]["calls"],
+        usage["totals"]["denied"].as_u64().unwrap(),
+    );
+    assert_eq!(*calls, json!(10), "the plan's requests a minute");
+    // The rest of the denials become a record when the window ends.
+    assert!((10..=15).contains(&denied), "{usage}");
+}
+
+#[tokio::test]
+async fn usage_is_what_the_ledger_counted() {
+    let stage = Stage::start().await;
+    let client = stage.client("builder", json!({ "maxSpendPerDay": 10 })).await;
+    three_calls(&client).await;
+    let before = stage.period();
+    let usage = success(&client.api.get("/v1/usage?groupBy=agent").await, 200);
+    let fields = stage
+        .world
+        .fields(&client.account.keys.agent(Mode::Live, "bot"))
+        .await;
+    if stage.period() != before {
+        return; // midnight
+    }
+    let row = &usage["usage"][0];
+    assert_eq!(
+        row["costNanos"].as_str(),
+        fields.get(&format!("d{}", before.day)).map(String::as_str)
+    );
+    assert_eq!(
+        (&row["group"], &row["name"]),
+        (&json!("bot"), &json!("Research bot"))
+    );
+    let counts = [
+        "calls",
+        "denied",
+        "inputTokens",
+        "cachedTokens",
+        "outputTokens",
+        "unmeasured",
+    ]
+    .map(|name| &row[name]);
+    assert_eq!(counts, [2, 1, 18, 0, 24, 0].map(|count| json!(count)).each_ref());
+    assert_eq!(usage["totals"]["costNanos"], json!("17100"));
+    assert_eq!(
+        (&usage["partial"], &usage["coveredFrom"]),
+        (&json!(false), &usage["from"])
+    );
+
+    let csv = client.api.get("/v1/usage?groupBy=run&format=csv").await;
+    assert_eq!(csv.header("content-type"), Some("text/csv; charset=utf-8"));
+    let day = iso_from_ms(before.day * 86_400_000);
+    let expected = format!(
+        "at,group,name,calls,denied,inputTokens,cachedTokens,outputTokens,unmeasured,costUsd\r\n\
+         {day},,,1,0,9,0,12,0,0.00000855\r\n{day},r1,,1,1,9,0,12,0,0.00000855\r\n"
+    );
+    assert_eq!(csv.text(), expected);
+}
+
+#[tokio::test]
+async fn an_export_has_the_calls_of_its_filters() {
+    let stage = Stage::start().await;
+    let client = stage.client("builder", json!({ "maxSpendPerDay": 10 })).await;
+    let [denied, _, in_run] = three_calls(&client).await;
+    let reply = client.api.get("/v1/calls/export?runId=r1").await;
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    assert_eq!(reply.header("content-type"), Some("text/csv; charset=utf-8"));
+    let name = format!("attachment; filename=\"calls_{}_live.csv\"", client.account.id);
+    assert_eq!(reply.header("content-disposition"), Some(name.as_str()));
+    let text = reply.text();
+    let lines: Vec<&str> = text.split_terminator("\r\n").collect();
+    assert!(lines[0].starts_with("id,at,endedAt,agentId,"), "{text}");
+    assert_eq!(lines.len(), 3, "{text}");
+    assert!(
+        lines[1].starts_with(&denied) && lines[1].ends_with(",denied,daily_limit,1"),
+        "{text}"
+    );
+    assert!(
+        lines[2].starts_with(&in_run) && lines[2].contains(",0.00000855,"),
+        "{text}"
+    );
+}

@@ -1,0 +1,134 @@
+//! One request reads a bounded number of entries, and says where it stopped.
+
+use super::sums::usage;
+use super::trail::Written;
+use crate::audit_writer::AuditWriter;
+use crate::world::{World, problem, success, text};
+use domain::id::Kind;
+use domain::mode::Mode;
+use domain::period::Period;
+use domain::timestamp::ms_from_iso;
+use harness::{Caller, SeedAccount};
+use serde_json::json;
+
+/// Most entries that are read for a page of calls, and rows that a usage report stops at.
+const PAGE_READS: u64 = 2_000;
+/// Most entries that are read for a usage report.
+const USAGE_READS: u64 = 20_000;
+/// Most entries that are read for a file.
+const FILE_READS: u64 = 100_000;
+
+/// An account with so many settled calls of one nano-USD, each in a run of its own.
+async fn settled(world: &World, count: u64) -> (SeedAccount, Caller) {
+    let (account, api) = world.account("enterprise").await;
+    let now = clock::now_ms();
+    let writer = AuditWriter::new(&world.store, &account, Mode::Live);
+    let mut lines = Vec::new();
+    for n in 0..count {
+        let at_ms = now - count + n;
+        let (id, period) = (Kind::Allow.mint(at_ms).unwrap(), Period::at(at_ms));
+        let memo = format!("acct_x bot run-{n} vk_1 p1 gpt-4o");
+        let line = format!(
+            "A settled 1 {id} H 2 {} {} 0 ,,,,,, {memo}",
+            period.day, period.month
+        );
+        lines.push((at_ms, line));
+    }
+    writer.write(&lines).await;
+    (account, api)
+}
+
+#[tokio::test]
+async fn a_page_stops_after_2000_entries_and_the_cursor_goes_on() {
+    let world = World::start().await;
+    for (count, is_partial) in [(PAGE_READS, false), (PAGE_READS + 1, true)] {
+        let (_, api) = settled(&world, count).await;
+        let page = success(&api.get("/v1/calls?model=other").await, 200);
+        assert_eq!((&page["calls"], &page["total"]), (&json!([]), &json!(0)));
+        assert_eq!(page["partial"], json!(is_partial), "{count}");
+        assert_eq!(page["nextCursor"] != json!(null), is_partial, "{count}");
+        let all = success(&api.get("/v1/calls?limit=1").await, 200);
+        assert_eq!(
+            (&all["total"], &all["partial"]),
+            (&json!(PAGE_READS), &json!(is_partial))
+        );
+        let far = success(&api.get("/v1/calls?limit=5&offset=1999").await, 200);
+        assert_eq!(far["calls"].as_array().unwrap().len(), 1);
+        let Some(next) = far["nextCursor"].as_str() else {
+            continue;
+        };
+        let rest = success(&api.get(&format!("/v1/calls?cursor={next}")).await, 200);
+        let runs: Vec<&str> = rest["calls"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|call| text(call, "/runId"))
+            .collect();
+        assert_eq!(runs, ["run-0"], "what the page did not read");
+        assert_eq!(rest["nextCursor"], json!(null));
+    }
+}
+
+#[tokio::test]
+async fn a_usage_report_stops_at_2000_rows_and_says_how_far_it_came() {
+    let world = World::start().await;
+    let (_, api) = settled(&world, PAGE_READS + 500).await;
+    let page = success(&api.get("/v1/usage?groupBy=run&interval=hour").await, 200);
+    assert_eq!(page["usage"].as_array().unwrap().len() as u64, PAGE_READS);
+    assert_eq!(page["partial"], json!(true));
+    let covered = ms_from_iso(text(&page, "/coveredFrom")).unwrap();
+    assert!(
+        covered > clock::now_ms() - 3_600_000,
+        "the rest is of this hour, or the one before: {page}"
+    );
+    let (sums, answers) = usage(&api, "groupBy=run&interval=hour").await;
+    assert_eq!((sums.len() as u64, answers), (PAGE_READS + 500, 2));
+    assert!(sums.values().all(|row| *row == [1, 0, 0, 0, 1]));
+    // A file has every row.
+    let csv = api.get("/v1/usage?groupBy=run&interval=hour&format=csv").await;
+    assert_eq!(csv.text().lines().count() as u64, 1 + PAGE_READS + 500);
+    // Few rows are no reason to stop.
+    let (sums, answers) = usage(&api, "groupBy=model").await;
+    assert_eq!(answers, 1);
+    assert_eq!(sums.values().map(|row| row[4]).sum::<u64>(), PAGE_READS + 500);
+}
+
+#[tokio::test]
+async fn a_cursor_holds_for_its_filters() {
+    let world = World::start().await;
+    let written = Written::write(&world, 120).await;
+    let page = success(&written.api.get("/v1/calls?limit=10&model=m2").await, 200);
+    let cursor = text(&page, "/nextCursor");
+    for query in ["model=m1", "agentId=bot-1&model=m2", ""] {
+        let reply = written
+            .api
+            .get(&format!("/v1/calls?limit=10&cursor={cursor}&{query}"))
+            .await;
+        problem(&reply, 400, "VALIDATION");
+    }
+}
+
+#[tokio::test]
+#[ignore = "long: make verify runs it"]
+async fn reports_and_files_stop_at_their_bounds() {
+    let world =
+        World::start_with(|options| options.env("TOLLGATE_AUDIT__ARCHIVE_AFTER_ENTRIES", "1000000")).await;
+    for (count, answers) in [(USAGE_READS, 1), (USAGE_READS + 1, 2)] {
+        let (_, api) = settled(&world, count).await;
+        let (sums, read) = usage(&api, "groupBy=model").await;
+        assert_eq!(read, answers, "{count}");
+        assert_eq!(sums.values().map(|row| row[0]).sum::<u64>(), count);
+    }
+    for (count, status) in [(FILE_READS, 200), (FILE_READS + 1, 400)] {
+        let (_, api) = settled(&world, count).await;
+        for path in ["/v1/usage?format=csv", "/v1/calls/export"] {
+            let reply = api.get(path).await;
+            assert_eq!(
+                reply.status,
+                status,
+                "{path} with {count}: {}",
+                &reply.text()[..200.min(reply.text().len())]
+            );
+        }
+    }
+}

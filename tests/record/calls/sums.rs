@@ -1,0 +1,173 @@
+//! Pages, exports and usage are those of the lines, whether they are in the store or in the archive.
+
+use super::trail::{Sums, Written};
+use crate::world::{World, success, text};
+use domain::mode::Mode;
+use domain::period::DAY_MS;
+use domain::timestamp::ms_from_iso;
+use harness::{Caller, eventually};
+use serde_json::{Value, json};
+use std::time::Duration;
+use store::audit::chain::Chain;
+
+const SOON: Duration = Duration::from_secs(60);
+const COUNT: u64 = 700;
+/// Entries that stay in the store.
+const STAY: u64 = 150;
+
+/// Every call by cursor, in pages of `limit`.
+async fn by_cursor(api: &Caller, query: &str, limit: usize) -> Vec<Value> {
+    let (mut found, mut cursor) = (Vec::new(), String::new());
+    loop {
+        let page = success(
+            &api.get(&format!("/v1/calls?limit={limit}{query}{cursor}")).await,
+            200,
+        );
+        let calls = page["calls"].as_array().unwrap();
+        assert!(calls.len() <= limit);
+        found.extend(calls.iter().cloned());
+        match page["nextCursor"].as_str() {
+            None => return found,
+            Some(next) => cursor = format!("&cursor={next}"),
+        }
+    }
+}
+
+/// The rows of all answers of a usage report, added up.
+pub async fn usage(api: &Caller, query: &str) -> (Sums, usize) {
+    let (mut sums, mut cursor, mut answers) = (Sums::new(), String::new(), 0);
+    loop {
+        let page = success(&api.get(&format!("/v1/usage?{query}{cursor}")).await, 200);
+        answers += 1;
+        for row in page["usage"].as_array().unwrap() {
+            let at = ms_from_iso(text(row, "/at")).unwrap();
+            let number = |name: &str| row[name].as_u64().unwrap();
+            let cost = text(row, "/costNanos").parse().unwrap();
+            let more = [
+                number("calls"),
+                number("denied"),
+                number("inputTokens"),
+                number("outputTokens"),
+                cost,
+            ];
+            let sum = sums
+                .entry((at, row["group"].as_str().map(str::to_owned)))
+                .or_default();
+            for (sum, more) in sum.iter_mut().zip(more) {
+                *sum += more;
+            }
+        }
+        assert_eq!(
+            page["partial"] == json!(true),
+            page["nextCursor"] != json!(null),
+            "{}",
+            page["nextCursor"]
+        );
+        match page["nextCursor"].as_str() {
+            None => return (sums, answers),
+            Some(next) => cursor = format!("&cursor={next}"),
+        }
+    }
+}
+
+async fn everything_is_read(written: &Written) {
+    let api = &written.api;
+    let expected: Vec<(&str, &str, String)> = written
+        .calls
+        .iter()
+        .map(|call| (call.id.as_str(), call.outcome, call.cost.to_string()))
+        .collect();
+    for limit in [7, 200] {
+        let listed = by_cursor(api, "", limit).await;
+        let found: Vec<(&str, &str, String)> = listed
+            .iter()
+            .map(|call| {
+                (
+                    text(call, "/id"),
+                    text(call, "/outcome"),
+                    text(call, "/costNanos").to_owned(),
+                )
+            })
+            .collect();
+        assert_eq!(found, expected, "pages of {limit}");
+    }
+    let first = success(&api.get("/v1/calls?limit=5&offset=40").await, 200);
+    assert_eq!(
+        (&first["total"], &first["partial"]),
+        (&json!(written.calls.len()), &json!(false))
+    );
+    assert_eq!(first["calls"][0]["id"], json!(expected[40].0));
+
+    for (query, place, is) in [
+        ("&agentId=bot-1", 0, "bot-1"),
+        ("&model=m2", 2, "m2"),
+        ("&runId=r3", 3, "r3"),
+    ] {
+        let found = by_cursor(api, query, 50).await;
+        let ids: Vec<&str> = found.iter().map(|call| text(call, "/id")).collect();
+        let fits = written
+            .calls
+            .iter()
+            .filter(|call| call.groups[place].as_deref() == Some(is));
+        assert_eq!(
+            ids,
+            fits.map(|call| call.id.as_str()).collect::<Vec<_>>(),
+            "{query}"
+        );
+    }
+
+    let csv = api.get("/v1/calls/export").await.text();
+    let rows: Vec<&str> = csv.split_terminator("\r\n").skip(1).collect();
+    let ids: Vec<&str> = rows.iter().map(|row| row.split(',').next().unwrap()).collect();
+    assert_eq!(ids, expected.iter().map(|(id, _, _)| *id).collect::<Vec<_>>());
+
+    for (place, group) in ["agent", "key", "model", "run"].iter().enumerate() {
+        for (interval, ms) in [("day", DAY_MS), ("hour", DAY_MS / 24)] {
+            let (sums, _) = usage(api, &format!("groupBy={group}&interval={interval}")).await;
+            assert_eq!(sums, written.sums(ms, place), "{group} by the {interval}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn pages_exports_and_usage_are_those_of_the_lines() {
+    let world = World::start().await;
+    everything_is_read(&Written::write(&world, COUNT).await).await;
+}
+
+#[tokio::test]
+async fn and_so_they_are_from_the_archive() {
+    let world = World::start_with(|options| {
+        options
+            .env("TOLLGATE_AUDIT__ARCHIVE_AFTER_ENTRIES", STAY.to_string())
+            .env("TOLLGATE_AUDIT__SEGMENT_ENTRIES", "60")
+    })
+    .await;
+    let written = Written::write(&world, COUNT).await;
+    let chain = Chain::new(&world.store, &written.account.id, Mode::Live);
+    eventually("the entries are archived", SOON, async || {
+        (chain.backlog().await.unwrap().live <= STAY).then_some(())
+    })
+    .await;
+    everything_is_read(&written).await;
+}
+
+#[tokio::test]
+async fn a_kept_call_is_shown_as_it_was_corrected_also_behind_the_span() {
+    let world = World::start().await;
+    let written = Written::write(&world, 200).await;
+    let corrected = written
+        .calls
+        .iter()
+        .rev()
+        .find(|call| call.outcome == "corrected")
+        .unwrap();
+    let to = domain::timestamp::iso_from_ms(corrected.decided_ms + 5);
+    let page = success(&written.api.get(&format!("/v1/calls?to={to}&limit=1")).await, 200);
+    let shown = &page["calls"][0];
+    assert_eq!(
+        (&shown["id"], &shown["outcome"]),
+        (&json!(corrected.id), &json!("corrected"))
+    );
+    assert_eq!(shown["costNanos"], json!(corrected.cost.to_string()));
+}

@@ -1,0 +1,195 @@
+//! Who is on the way to a limit is listed, needs attention from 80 % on, and is noticed once, however many servers look.
+
+use super::overview::overview;
+use crate::world::{BINARY, World, fresh, success, text};
+use domain::mode::Mode;
+use harness::{Admin, AdminOptions, Caller, eventually};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+const SOON: Duration = Duration::from_secs(60);
+
+async fn spend(api: &Caller, agent: &str, amount: &str) {
+    let body = json!({ "agent": agent, "amount": amount });
+    assert_eq!(api.post("/v1/spend", body).await.status, 200);
+}
+
+/// Cap, agent, threshold and share of what is listed.
+async fn listed(api: &Caller, query: &str) -> Vec<(String, Value, u64, f64)> {
+    let page = success(&api.get(&format!("/v1/thresholds{query}")).await, 200);
+    assert_eq!(page["partial"], json!(false));
+    let rows = page["thresholds"].as_array().unwrap().iter();
+    rows.map(|row| {
+        let (threshold, percent) = (
+            row["threshold"].as_u64().unwrap(),
+            row["percent"].as_f64().unwrap(),
+        );
+        (
+            text(row, "/cap").to_owned(),
+            row["agentId"].clone(),
+            threshold,
+            percent,
+        )
+    })
+    .collect()
+}
+
+/// The value of a series.
+fn metric(admin: &Admin, series: &str) -> u64 {
+    let (_, metrics) = admin.ops("/metrics").unwrap();
+    let mut lines = metrics.lines();
+    let found = lines.find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
+    found.unwrap_or_else(|| panic!("no {series}")).parse().unwrap()
+}
+
+fn noticed(admin: &Admin, limit: &str, percent: &str) -> u64 {
+    metric(
+        admin,
+        &format!("tollgate_admin_thresholds_noticed_total{{limit=\"{limit}\",percent=\"{percent}\"}}"),
+    )
+}
+
+#[tokio::test]
+async fn shares_of_limits_are_listed_the_highest_first() {
+    let world = World::start().await;
+    let (account, api) = world.account("builder").await;
+    let policy = json!({ "maxSpendPerDay": "1", "maxSpendPerMonth": "100", "maxSpendPerRun": "0.9" });
+    success(&api.post("/v1/policies/buyer", policy).await, 200);
+    assert_eq!(listed(&api, "").await, []);
+    spend(&api, "buyer", "0.499999999").await;
+    assert_eq!(listed(&api, "").await, []);
+    spend(&api, "buyer", "0.000000001").await;
+    let buyer = |threshold: u64, percent: f64| ("day".to_owned(), json!("buyer"), threshold, percent);
+    assert_eq!(listed(&api, "").await, [buyer(50, 50.0)]);
+    let seen = overview(&api, "").await;
+    assert_eq!(seen["attention"], json!([]), "half of it needs no attention yet");
+
+    spend(&api, "buyer", "0.464").await;
+    assert_eq!(listed(&api, "").await, [buyer(95, 96.4)]);
+    let seen = overview(&api, "").await;
+    let item = &seen["attention"][0];
+    assert_eq!(
+        (&item["kind"], &item["id"]),
+        (&json!("near_limit"), &json!("buyer"))
+    );
+    assert_eq!(
+        item["text"],
+        json!("Spent 96.4 % of its daily limit: 0.964 of 1 USD.")
+    );
+
+    // The plan tracks 500 USD a month, of both agents together. This policy has no daily limit.
+    success(
+        &api.post("/v1/policies/other", json!({ "maxSpendPerMonth": "490" }))
+            .await,
+        200,
+    );
+    spend(&api, "other", "400").await;
+    let expected = [
+        buyer(95, 96.4),
+        ("month".to_owned(), json!("other"), 80, 81.6),
+        ("plan".to_owned(), json!(null), 80, 80.1),
+    ];
+    assert_eq!(listed(&api, "").await, expected);
+    assert_eq!(listed(&api, "?cap=plan").await, expected[2..]);
+    assert_eq!(listed(&api, "?threshold=95").await, expected[..1]);
+    let first = success(&api.get("/v1/thresholds?limit=1").await, 200);
+    let cursor = text(&first, "/nextCursor");
+    assert_eq!(
+        listed(&api, &format!("?limit=2&cursor={cursor}")).await,
+        expected[1..]
+    );
+    let seen = overview(&api, "").await;
+    let texts: Vec<&str> = seen["attention"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|item| text(item, "/text"))
+        .collect();
+    assert_eq!(
+        texts[2],
+        "The account has spent 80.1 % of what its plan tracks in a month: 400.964 of 500 USD."
+    );
+    let tester = world.caller(&account, Mode::Test).await;
+    assert_eq!(listed(&tester, "").await, []);
+}
+
+#[tokio::test]
+async fn a_policy_for_all_agents_counts_and_one_that_is_off_does_not() {
+    let world = World::start().await;
+    let (_, api) = world.account("enterprise").await;
+    let rule = json!({ "name": "all", "maxSpendPerDay": "4.1" });
+    success(&api.post("/v1/policies", rule).await, 200);
+    success(
+        &api.post("/v1/policies/buyer", json!({ "maxSpendPerDay": "5" }))
+            .await,
+        200,
+    );
+    spend(&api, "buyer", "4").await;
+    assert_eq!(
+        listed(&api, "").await,
+        [("day".to_owned(), json!("buyer"), 80, 80.0)]
+    );
+    success(
+        &api.post("/v1/policies/buyer", json!({ "capEnabled": false }))
+            .await,
+        200,
+    );
+    assert_eq!(listed(&api, "").await, [], "it denies everything");
+    let policies = success(&api.get("/v1/policies?agentId=buyer").await, 200);
+    let own = text(&policies, "/policies/0/id");
+    success(&api.delete(&format!("/v1/policies/{own}")).await, 200);
+    assert_eq!(
+        listed(&api, "").await,
+        [("day".to_owned(), json!("buyer"), 95, 97.5)]
+    );
+}
+
+#[tokio::test]
+async fn a_threshold_is_noticed_once_by_two_servers_and_after_a_kill() {
+    let world = World::start().await;
+    let start = || Admin::start(AdminOptions::new(BINARY, world.redis.url()));
+    let second = start();
+    let (_, api) = world.account("builder").await;
+    success(
+        &api.post("/v1/policies/buyer", json!({ "maxSpendPerDay": "1" }))
+            .await,
+        200,
+    );
+    spend(&api, "buyer", "0.85").await;
+    let both = |percent: &str| noticed(&world.admin, "day", percent) + noticed(&second, "day", percent);
+    eventually("80 % is noticed", SOON, async || {
+        let page = success(&api.get("/v1/thresholds").await, 200);
+        let noticed_at = page["thresholds"][0]["noticedAt"].as_str()?.to_owned();
+        fresh(&noticed_at);
+        (both("80") == 1 && both("50") == 1).then_some(())
+    })
+    .await;
+    let seen = overview(&api, "").await;
+    fresh(text(&seen["attention"][0], "/since"));
+
+    // Each server has seen it by the time its gauge says so; a third one begins with nothing in its memory.
+    let reached = "tollgate_admin_thresholds_reached{limit=\"day\",percent=\"80\"}";
+    second.kill9();
+    let third = start();
+    for server in [&world.admin, &third] {
+        eventually("the gauge follows", SOON, async || {
+            (metric(server, reached) == 1).then_some(())
+        })
+        .await;
+    }
+    assert_eq!(noticed(&third, "day", "80"), 0, "it was noticed before");
+    spend(&api, "buyer", "0.1").await;
+    eventually("95 % is noticed", SOON, async || {
+        let both = noticed(&world.admin, "day", "95") + noticed(&third, "day", "95");
+        (both == 1).then_some(())
+    })
+    .await;
+    for server in [&world.admin, &third] {
+        eventually("the gauge follows", SOON, async || {
+            (metric(server, reached) == 0).then_some(())
+        })
+        .await;
+    }
+    let all = noticed(&world.admin, "day", "95") + noticed(&third, "day", "95");
+    assert_eq!(all, 1);
+}
