@@ -31,7 +31,7 @@ use tokio::sync::watch;
 /// Pause between two rounds.
 const EVERY: Duration = Duration::from_secs(5);
 /// Accounts whose version is looked at in one round.
-const ACCOUNTS: usize = 1000;
+const ACCOUNTS: usize = 5000;
 /// Agents read in one round; the account with which there are so many is the last.
 const AGENTS_MAX: usize = 20_000;
 

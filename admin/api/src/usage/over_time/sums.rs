@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 
 /// What the rows are of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::usage) enum Group {
+pub(crate) enum Group {
     Model,
     Agent,
     Key,
@@ -23,7 +23,7 @@ pub(in crate::usage) enum Group {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = UsageAmounts)]
-pub(in crate::usage) struct Amounts {
+pub(crate) struct Amounts {
     /// Approved calls.
     #[schema(example = 12)]
     pub(super) calls: u64,
@@ -48,7 +48,7 @@ pub(in crate::usage) struct Amounts {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = UsageTotals)]
-pub(in crate::usage) struct UsageTotals {
+pub(crate) struct UsageTotals {
     #[serde(flatten)]
     amounts: Amounts,
     #[schema(value_type = is::NanoUsd)]
@@ -59,7 +59,7 @@ pub(in crate::usage) struct UsageTotals {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = UsageRow)]
-pub(in crate::usage) struct UsageRow<'a> {
+pub(crate) struct UsageRow<'a> {
     /// When the interval begins.
     #[schema(value_type = is::Time)]
     pub(super) at: String,
@@ -85,7 +85,7 @@ pub(super) struct Sums {
 
 impl Group {
     /// Every group, by its word.
-    pub(in crate::usage) const WORDS: [&'static str; 4] = ["model", "agent", "key", "run"];
+    pub(crate) const WORDS: [&'static str; 4] = ["model", "agent", "key", "run"];
 
     /// Reads `groupBy`; by model without it.
     ///
