@@ -1,6 +1,7 @@
 //! Sums of calls by interval and group.
 
 use domain::call_record::CallRecord;
+use domain::id::Kind;
 use domain::money::Nanos;
 use domain::timestamp::iso_from_ms;
 use endpoint::Problem;
@@ -112,12 +113,13 @@ impl Group {
         }
     }
 
-    fn of(self, call: &CallRecord) -> &Option<String> {
+    /// The group of a call. One without a run id has one of its own, which is no group.
+    fn of(self, call: &CallRecord) -> Option<String> {
         match self {
-            Self::Model => &call.model,
-            Self::Agent => &call.agent,
-            Self::Key => &call.key_id,
-            Self::Run => &call.run,
+            Self::Model => call.model.clone(),
+            Self::Agent => call.agent.clone(),
+            Self::Key => call.key_id.clone(),
+            Self::Run => call.run.clone().filter(|run| !Kind::Request.has_form(run)),
         }
     }
 }
@@ -164,7 +166,7 @@ impl Sums {
         if amounts == Amounts::default() {
             return;
         }
-        let row = self.rows.entry((at_ms, self.group.of(call).clone())).or_default();
+        let row = self.rows.entry((at_ms, self.group.of(call))).or_default();
         *row = row.plus(amounts);
     }
 
