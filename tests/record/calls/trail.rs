@@ -102,7 +102,10 @@ fn call(n: u64, at_ms: u64) -> Vec<(u64, String, Expected)> {
         format!("bot-{}", n % 3),
         format!("vk_01KAH3V9J8000000000000000{}", n % 2),
     );
-    let (model, run) = (format!("m{}", n % 4), (n % 5 != 0).then(|| format!("r{}", n % 5)));
+    let (model, run) = (
+        format!("m{}", n % 4),
+        (!n.is_multiple_of(5)).then(|| format!("r{}", n % 5)),
+    );
     let memo = format!(
         "acct_x {agent} {} {key} p1 {model}",
         run.as_deref().unwrap_or("-")
