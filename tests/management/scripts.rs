@@ -1,19 +1,24 @@
-//! The scripts behind the limits and the blocked addresses: what each leaves in the store, and that every small change
-//! of them is noticed.
+//! The scripts behind the limits, the blocked addresses and the notices of thresholds: what each leaves in the store, and
+//! that every small change of them is noticed.
 
 use crate::noticed::all_are_noticed;
 use domain::blocked::BLOCKED_MAX;
+use domain::mode::Mode;
 use domain::rate::Rate;
+use domain::threshold::{Threshold, Watched};
 use harness::Store;
 use redis::FromRedisValue;
 use std::collections::BTreeMap;
 use store::api_key::script::count::{Allowed, Counted, WindowState, count};
 use store::blocked::script::{Change, Changed, change};
 use store::keys::{self, AccountKeys};
+use store::script::names::Names;
 use store::script::{Script, WhenFull};
+use store::threshold::notice::{NOTICE, Notice};
 
 const COUNT: &str = include_str!("../../shared/store/src/api_key/count.lua");
 const CHANGE: &str = include_str!("../../shared/store/src/blocked/change.lua");
+const NOTICED: &str = include_str!("../../shared/store/src/threshold/notice.lua");
 /// The time of these tests, and the minute in which it is.
 const NOW_MS: u64 = 1_800_000_012_345;
 const MINUTE_MS: &str = "1800000000000";
@@ -299,18 +304,70 @@ async fn crowded(store: &Store) -> Checked {
     Ok(())
 }
 
+/// Each threshold is noticed once for a limit, an agent and a period, and forgotten a day after its end.
+async fn notices(store: &Store) -> Checked {
+    const DAYS: u64 = NOW_MS / DAY_MS;
+    let keys = AccountKeys::new("acct_1");
+    let noticed = async |watched, agent, at_ms: u64| {
+        let notice = Notice {
+            watched,
+            threshold: Threshold::Most,
+            agent,
+        };
+        let noticed = notice.record(store, &keys, Mode::Live, at_ms).await;
+        noticed.map_err(|error| format!("{error:?}"))
+    };
+    let _: String = execute(store, &["FLUSHALL"]).await?;
+    for (watched, agent) in [
+        (Watched::Day, Some("a")),
+        (Watched::Day, Some("b")),
+        (Watched::Plan, None),
+    ] {
+        same!(noticed(watched, agent, NOW_MS).await?, true);
+        same!(noticed(watched, agent, NOW_MS + 5).await?, false);
+    }
+    let day = keys.notices(Mode::Live, &format!("d{DAYS}"));
+    let found: BTreeMap<String, String> = execute(store, &["HGETALL", &day]).await?;
+    let now = NOW_MS.to_string();
+    let expected = [("day 80 a".to_owned(), now.clone()), ("day 80 b".to_owned(), now)];
+    same!(found, BTreeMap::from(expected));
+    same!(
+        execute::<u64>(store, &["EXPIRETIME", &day]).await?,
+        (DAYS + 2) * (DAY_MS / 1000)
+    );
+    // The next day is another period.
+    same!(noticed(Watched::Day, Some("a"), NOW_MS + DAY_MS).await?, true);
+    same!(noticed(Watched::Plan, None, NOW_MS + DAY_MS).await?, false);
+    same!(execute::<u64>(store, &["DBSIZE"]).await?, 3);
+    Ok(())
+}
+
 /// The checks of a script whose text is this.
 async fn check(store: &Store, script: &'static str, text: &str) -> Checked {
-    let clock = format!("local now_ms = {NOW_MS}\n");
-    let store = store.replacing(Script::new(script, WhenFull::Run, &[&clock, text]));
+    let clock = format!("local now_ms, call, format = {NOW_MS}, redis.call, string.format\n");
+    let inputs = match script {
+        "threshold_notice" => NOTICE.inputs(),
+        _ => Names::default(),
+    };
+    let store = store.replacing(Script::with_inputs(
+        script,
+        WhenFull::Run,
+        inputs,
+        &[&clock, text],
+    ));
     match script {
         "api_key_count" => counts(&store).await,
+        "threshold_notice" => notices(&store).await,
         _ => changes(&store).await,
     }
 }
 
 #[tokio::test]
 async fn every_changed_script_is_noticed() {
-    let scripts = [("api_key_count", COUNT), ("blocked_change", CHANGE)];
+    let scripts = [
+        ("api_key_count", COUNT),
+        ("blocked_change", CHANGE),
+        ("threshold_notice", NOTICED),
+    ];
     all_are_noticed(&scripts, 100, EQUIVALENT, check).await;
 }

@@ -7,6 +7,7 @@ mod verify;
 pub(crate) use doc::section;
 pub use verify::verify;
 
+use crate::call_trail;
 use crate::state::{ApiState, Call};
 use audit_verify::checkpoint::{self, Stays};
 use clock::now_ms;
@@ -17,7 +18,6 @@ use endpoint::doc::is;
 use endpoint::{Answer, Code, Listing, Paging, Problem, Reply, operations, require_agent_id, time};
 use futures::TryStreamExt;
 use history::export::{CONTENT_TYPE, Export, ExportError};
-use history::trail::Trail;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
@@ -91,7 +91,7 @@ pub async fn list(call: Call) -> Answer {
     let mut part = match filter.kind {
         // No entry has such a type, and no key of the index may be named so.
         Some(kind) if !is_type(kind) => Part::empty(),
-        _ => trail(&call).list(filter, paging.page()).await?,
+        _ => call_trail::of(&call).list(filter, paging.page()).await?,
     };
     let entries = std::mem::take(&mut part.records);
     let records: Vec<Box<RawValue>> = entries.into_iter().map(raw).collect::<Result<_, _>>()?;
@@ -120,7 +120,7 @@ fn paging(call: &Call, query: &BTreeMap<String, String>) -> Result<Paging, Probl
 pub async fn export(call: Call) -> Answer {
     let query = call.query(&["after"])?;
     let after = number(&query, "after")?.unwrap_or(0);
-    let head = trail(&call).seal().await?;
+    let head = call_trail::of(&call).seal().await?;
     let (account, mode) = (call.caller.account.clone(), call.caller.mode);
     let name = format!("audit_{account}_{mode}.jsonl");
     let export = Export {
@@ -147,7 +147,7 @@ pub async fn export(call: Call) -> Answer {
 pub async fn checkpoint(call: Call) -> Answer {
     let query = call.query(&["size"])?;
     let size = number(&query, "size")?;
-    let trail = trail(&call);
+    let trail = call_trail::of(&call);
     let key = checkpoint_key::key(&call.state.store, &call.state.keyring).await;
     let key = key.map_err(|error| {
         tracing::error!(error = %error_chain(&error), "no key to sign a checkpoint with");
@@ -189,15 +189,6 @@ fn refused(account: &str, mode: Mode, stays: &Stays) -> Problem {
             Problem::new(Code::ServiceUnavailable, message)
         }
     }
-}
-
-fn trail(call: &Call) -> Trail<'_> {
-    Trail::of(
-        &call.state.store,
-        &call.state.archive,
-        &call.caller.account,
-        call.caller.mode,
-    )
 }
 
 /// The entry as it was hashed, to the byte.

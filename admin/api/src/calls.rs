@@ -10,10 +10,10 @@ pub use export::export;
 
 use self::filter::{CallFilter, FILTERS};
 use self::view::{CallNames, CallView};
+use crate::call_trail;
 use crate::state::{ApiState, Call};
 use domain::call_record::CallRecord;
 use endpoint::{Answer, Listing, Problem, Reply, operations};
-use history::trail::Trail;
 use history::trail::calls::STEP_MAX;
 use store::StoreError;
 use store::page::{Page, Part, Start};
@@ -89,7 +89,7 @@ async fn read(
     before: u64,
     enough: usize,
 ) -> Result<(Vec<CallRecord>, Option<u64>), Problem> {
-    let trail = trail(call);
+    let trail = call_trail::of(call);
     trail.seal().await?;
     let (mut found, mut entries, mut rest) = (Vec::new(), 0, Some(before));
     while let Some(start) = rest.filter(|_| found.len() <= enough && entries < READ_MAX) {
@@ -101,18 +101,8 @@ async fn read(
         };
         let step = trail.calls(&filter.wanted(), start, most).await?;
         found.extend(step.calls.into_iter().filter(|call| filter.fits(call)));
-        // A step that stopped in the archive counts as a whole one: its segments cost as much.
-        entries += most;
+        entries += step.cost;
         rest = step.next;
     }
     Ok((found, rest))
-}
-
-fn trail(call: &Call) -> Trail<'_> {
-    Trail::of(
-        &call.state.store,
-        &call.state.archive,
-        &call.caller.account,
-        call.caller.mode,
-    )
 }

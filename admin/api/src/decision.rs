@@ -9,13 +9,13 @@ mod explain;
 mod measured;
 
 use self::explain::Explained;
+use crate::call_trail;
 use crate::state::{ApiState, Call};
 use domain::denial_window;
 use domain::entry::{Entry, Sealed};
 use domain::id::Kind;
 use domain::mode::Mode;
 use endpoint::{Answer, Code, Problem, Reply, operations};
-use history::trail::Trail;
 use serde::Serialize;
 use store::StoreError;
 use store::audit::chain::Head;
@@ -77,12 +77,7 @@ pub async fn get(call: Call) -> Answer {
 
 /// The entries of the decision, oldest first.
 async fn recorded(call: &Call, id: &str) -> Result<Vec<Recorded>, Problem> {
-    let trail = Trail::of(
-        &call.state.store,
-        &call.state.archive,
-        &call.caller.account,
-        call.caller.mode,
-    );
+    let trail = call_trail::of(call);
     let mut found: Vec<Recorded> = trail
         .decision(id)
         .await?

@@ -10,6 +10,7 @@ mod account;
 mod agent;
 mod api_key;
 mod audit;
+mod call_trail;
 mod calls;
 mod catch_up;
 mod checks;

@@ -4,6 +4,7 @@ mod doc;
 
 pub(crate) use doc::section;
 
+use crate::catch_up::catch_up;
 use crate::state::{ApiState, Call};
 use domain::mode::Mode;
 use domain::money::Nanos;
@@ -73,6 +74,7 @@ pub async fn list(call: Call) -> Answer {
     let (threshold, watched) = (threshold(&query)?, watched(&query)?);
     let paging = call.paging(&query, "thresholds")?;
     let (store, keys, mode) = (&call.state.store, call.keys(), call.caller.mode);
+    let sealed = catch_up(&call).await?;
     let at_ms = server_clock::now_ms(store).await?;
     let period = Period::at(at_ms);
     let spenders = Day::read(store, &keys, mode, period.day, period.day).await?;
@@ -87,7 +89,7 @@ pub async fn list(call: Call) -> Answer {
     let views: Vec<ThresholdView<'_>> = rows
         .map(|(one, noticed)| view(one, noticed, at_ms))
         .collect::<Result<_, _>>()?;
-    Reply::ok(&Listing::of("thresholds", &views, &part, &paging).partial(Some(survey.partial)))
+    Reply::ok(&Listing::of("thresholds", &views, &part, &paging).partial(Some(survey.partial || !sealed)))
 }
 
 /// The tracked USD a month of the account's plan, which counts in live mode.

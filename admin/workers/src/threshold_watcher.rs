@@ -19,6 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use store::account::counters::AccountCounters;
 use store::agent::survey::Survey;
+use store::audit::chain::Chain;
 use store::audit::statistics::Day;
 use store::keys::AccountKeys;
 use store::read::Read;
@@ -31,9 +32,11 @@ use tokio::sync::watch;
 /// Pause between two rounds.
 const EVERY: Duration = Duration::from_secs(5);
 /// Accounts whose version is looked at in one round.
-const ACCOUNTS: usize = 1000;
+const ACCOUNTS: usize = 5000;
 /// Agents read in one round; the account with which there are so many is the last.
 const AGENTS_MAX: usize = 20_000;
+/// Batches of some hundred entries that are sealed before an account is read.
+const BATCHES_MAX: usize = 20;
 
 /// How many have reached each threshold of each limit: those of a lower threshold are counted at the highest.
 type Counts = [[u64; Threshold::ALL.len()]; Watched::ALL.len()];
@@ -161,6 +164,10 @@ async fn standings(
 ) -> Result<(usize, Vec<Standing>), StoreError> {
     let (store, keys) = (&worker.base.store, AccountKeys::new(account));
     let period = Period::at(at_ms);
+    // Who has neither wallet nor provider key is known from the statistics, which follow the seals.
+    Chain::new(store, account, Mode::Live)
+        .seal_some(BATCHES_MAX)
+        .await?;
     let spenders = Day::read(store, &keys, Mode::Live, period.day, period.day).await?;
     let spenders = spenders.into_iter().flat_map(|day| day.agents.into_keys());
     let survey = Survey::read(store, &keys, Mode::Live, period, spenders).await?;

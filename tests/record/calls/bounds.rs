@@ -27,7 +27,7 @@ async fn settled(world: &World, count: u64) -> (SeedAccount, Caller) {
     for n in 0..count {
         let at_ms = now - count + n;
         let (id, period) = (Kind::Allow.mint(at_ms).unwrap(), Period::at(at_ms));
-        let memo = format!("acct_x bot run-{n} vk_1 p1 gpt-4o");
+        let memo = format!("acct_x bot run-{n} vk_01KAH3V9J80000000000000001 p1 gpt-4o");
         let line = format!(
             "A settled 1 {id} H 2 {} {} 0 ,,,,,, {memo}",
             period.day, period.month

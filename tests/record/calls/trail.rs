@@ -40,19 +40,25 @@ pub struct Written {
 impl Written {
     /// Writes `count` calls that ended in every way, until now.
     pub async fn write(world: &World, count: u64) -> Self {
+        Self::write_from(world, count, clock::now_ms() - count * STEP_MS).await
+    }
+
+    /// The same from a moment on.
+    pub async fn write_from(world: &World, count: u64, first_ms: u64) -> Self {
         let (account, api) = world.account("enterprise").await;
-        let now = clock::now_ms();
+        let end_ms = first_ms + count * STEP_MS;
         let mut lines: Vec<(u64, u64, String)> = Vec::new();
         let mut last: HashMap<String, (u64, Expected)> = HashMap::new();
         for n in 0..count {
-            let at_ms = now - (count - n) * STEP_MS;
+            let at_ms = first_ms + n * STEP_MS;
             for (behind, line, expected) in call(n, at_ms) {
+                if at_ms + behind > end_ms {
+                    continue;
+                }
                 lines.push((at_ms + behind, n, line));
                 last.insert(expected.id.clone(), (at_ms + behind, expected));
             }
         }
-        lines.retain(|(at_ms, _, _)| *at_ms <= now);
-        last.retain(|_, (at_ms, _)| *at_ms <= now);
         lines.sort();
         let lines: Vec<(u64, String)> = lines.into_iter().map(|(at_ms, _, line)| (at_ms, line)).collect();
         AuditWriter::new(&world.store, &account, Mode::Live)
@@ -96,7 +102,10 @@ fn call(n: u64, at_ms: u64) -> Vec<(u64, String, Expected)> {
         format!("bot-{}", n % 3),
         format!("vk_01KAH3V9J8000000000000000{}", n % 2),
     );
-    let (model, run) = (format!("m{}", n % 4), (n % 5 != 0).then(|| format!("r{}", n % 5)));
+    let (model, run) = (
+        format!("m{}", n % 4),
+        (!n.is_multiple_of(5)).then(|| format!("r{}", n % 5)),
+    );
     let memo = format!(
         "acct_x {agent} {} {key} p1 {model}",
         run.as_deref().unwrap_or("-")

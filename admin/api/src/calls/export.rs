@@ -1,8 +1,8 @@
 //! `GET /calls/export`: the calls that fit, newest first, as a CSV file that is written while it is read.
 
 use super::filter::{CallFilter, FILTERS};
-use super::trail;
 use super::view::{COLUMNS, CallNames, CallView};
+use crate::call_trail;
 use crate::spreadsheet::{CONTENT_TYPE, lines};
 use crate::state::Call;
 use bytes::Bytes;
@@ -33,8 +33,8 @@ impl std::error::Error for CutOff {}
 /// 400 also where there are more than [`EXPORT_MAX`] entries to read; 503.
 pub async fn export(call: Call) -> Answer {
     let filter = CallFilter::of_query(&call.query(&FILTERS)?)?;
-    let head = trail(&call).seal().await?;
-    let entries = trail(&call).count_calls(&filter.wanted()).await?;
+    let head = call_trail::of(&call).seal().await?;
+    let entries = call_trail::of(&call).count_calls(&filter.wanted()).await?;
     if entries > EXPORT_MAX {
         let message = format!(
             "from and to must enclose at most {EXPORT_MAX} records for an export; these are {entries}."
@@ -67,7 +67,9 @@ fn rows(
 }
 
 async fn chunk(call: &Call, filter: &CallFilter, before: u64) -> Result<(Bytes, Option<u64>), Problem> {
-    let mut step = trail(call).calls(&filter.wanted(), before, STEP_MAX).await?;
+    let mut step = call_trail::of(call)
+        .calls(&filter.wanted(), before, STEP_MAX)
+        .await?;
     step.calls.retain(|call| filter.fits(call));
     let names = CallNames::read(call, &step.calls).await?;
     let rows = step.calls.iter().map(|call| CallView::of(call, &names).cells());

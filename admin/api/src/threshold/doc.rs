@@ -12,6 +12,6 @@ pub(crate) fn section() -> Section {
         .query("threshold", words(Threshold::ALL.map(Threshold::as_str)).with("default", "50"), "Those that have reached this percentage.")
         .query("cap", is("WatchedLimit"), "Those of this limit.")
         .lists::<ThresholdView<'_>>("thresholds", "A page of standings, the highest share first.")
-        .can_have("partial", flag(), "Whether there are more agents than the 5,000 that were read.");
+        .can_have("partial", flag(), "Whether there are more agents than the 5,000 that were read, or spends that are not sealed yet.");
     Section::of("Thresholds", about, vec![list])
 }

@@ -11,6 +11,7 @@ pub(super) mod sums;
 
 use self::span::{Interval, Span};
 use self::sums::{Group, Sums, UsageRow, UsageTotals};
+use crate::call_trail;
 use crate::calls::filter;
 use crate::state::Call;
 use domain::call_record::{CallRecord, KINDS};
@@ -18,7 +19,6 @@ use domain::period::DAY_MS;
 use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;
 use endpoint::{Answer, Paging, Problem, Reply};
-use history::trail::Trail;
 use history::trail::calls::{STEP_MAX, Wanted};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -168,8 +168,7 @@ impl Asked {
         before: u64,
         (read_max, rows_max): (usize, usize),
     ) -> Result<Added, Problem> {
-        let (store, archive) = (&call.state.store, &call.state.archive);
-        let trail = Trail::of(store, archive, &call.caller.account, call.caller.mode);
+        let trail = call_trail::of(call);
         trail.seal().await?;
         let [approved, denied, _, window] = KINDS;
         let wanted = Wanted {
@@ -190,7 +189,7 @@ impl Asked {
         {
             let most = STEP_MAX.min(read_max - read);
             let step = trail.calls(&wanted, start, most).await?;
-            read += most;
+            read += step.cost;
             added.rest = step.next;
             added.oldest_ms = step.oldest_ms.or(added.oldest_ms);
             for call in step.calls.iter().filter(|call| self.fits(call)) {

@@ -17,6 +17,8 @@ use store::audit::chain::{Backwards, Filter};
 pub const STEP_MAX: usize = 500;
 /// Segments of the archive that one step opens; a step that ends there is short.
 const SEGMENTS_MAX: usize = 4;
+/// What a short step costs, in entries: each segment that is opened as much as a whole step.
+const SHORT_STEP_COST: usize = SEGMENTS_MAX * STEP_MAX;
 
 /// Which calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,8 +38,8 @@ pub struct Wanted<'a> {
 pub struct Step {
     /// The calls, newest first.
     pub calls: Vec<CallRecord>,
-    /// How many entries were read.
-    pub read: usize,
+    /// What it cost, in entries that could have been read instead: at least one.
+    pub cost: usize,
     /// Below which number the next step begins; `None` at the end.
     pub next: Option<u64>,
     /// When the oldest entry that was read was recorded.
@@ -87,7 +89,10 @@ impl Trail<'_> {
         self.replace_kept(&mut calls, wanted.to_ms).await?;
         Ok(Step {
             calls,
-            read: entries.found.len(),
+            cost: match entries.next.is_some() && entries.found.len() < count {
+                true => SHORT_STEP_COST,
+                false => count.max(1),
+            },
             next: entries.next,
             oldest_ms: entries.found.last().map(|entry| entry.at_ms),
         })
@@ -101,18 +106,24 @@ impl Trail<'_> {
         count: u64,
     ) -> Result<Entries, StoreError> {
         for _ in 0..ATTEMPTS {
-            let Some((numbers, archived)) = self.call_numbers(wanted, before, count).await? else {
+            // One more shows whether the store has more.
+            let found = self.call_numbers(wanted, before, count.saturating_add(1)).await?;
+            let Some((mut numbers, archived)) = found else {
                 continue;
             };
+            let surplus = numbers
+                .len()
+                .saturating_sub(usize::try_from(count).unwrap_or(usize::MAX));
+            numbers.drain(..surplus);
             let Some(mut found) = self.chain.entries_of(&numbers).await? else {
                 continue;
             };
             found.reverse();
-            let left = count.saturating_sub(found.len() as u64);
-            if left == 0 {
+            if surplus > 0 {
                 let next = numbers.first().copied();
                 return Ok(Entries { found, next });
             }
+            let left = count.saturating_sub(found.len() as u64);
             if archived == 0 {
                 return Ok(Entries { found, next: None });
             }

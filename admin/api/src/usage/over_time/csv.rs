@@ -5,7 +5,7 @@ use crate::spreadsheet::lines;
 use endpoint::Problem;
 
 /// The columns.
-pub(in crate::usage) const COLUMNS: [&str; 10] = [
+pub(crate) const COLUMNS: [&str; 10] = [
     "at",
     "group",
     "name",

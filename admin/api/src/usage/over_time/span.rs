@@ -8,35 +8,35 @@ use std::collections::BTreeMap;
 /// Milliseconds in an hour.
 const HOUR_MS: u64 = DAY_MS / 24;
 /// Days of a span when the caller does not say.
-pub(in crate::usage) const DAYS_DEFAULT: u64 = 30;
+pub(crate) const DAYS_DEFAULT: u64 = 30;
 /// Most days of a span by the day.
-pub(in crate::usage) const DAYS_MAX: u64 = 400;
+pub(crate) const DAYS_MAX: u64 = 400;
 /// Most days of a span by the hour.
-pub(in crate::usage) const HOURLY_DAYS_MAX: u64 = 31;
+pub(crate) const HOURLY_DAYS_MAX: u64 = 31;
 
 /// Length of the intervals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::usage) enum Interval {
+pub(crate) enum Interval {
     Day,
     Hour,
 }
 
 /// A span of whole intervals, in ms since 1970; the end is not in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::usage) struct Span {
-    pub(in crate::usage) from_ms: u64,
-    pub(in crate::usage) to_ms: u64,
+pub(crate) struct Span {
+    pub(crate) from_ms: u64,
+    pub(crate) to_ms: u64,
 }
 
 impl Interval {
     /// Every interval, by its word.
-    pub(in crate::usage) const WORDS: [&'static str; 2] = ["day", "hour"];
+    pub(crate) const WORDS: [&'static str; 2] = ["day", "hour"];
 
     /// Reads `interval`; by the day without it.
     ///
     /// # Errors
     /// 400 for another word.
-    pub(in crate::usage) fn of_query(query: &BTreeMap<String, String>) -> Result<Self, Problem> {
+    pub(crate) fn of_query(query: &BTreeMap<String, String>) -> Result<Self, Problem> {
         match query.get("interval").map(String::as_str) {
             None | Some("day") => Ok(Self::Day),
             Some("hour") => Ok(Self::Hour),
@@ -44,7 +44,7 @@ impl Interval {
         }
     }
 
-    pub(in crate::usage) const fn as_str(self) -> &'static str {
+    pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Day => "day",
             Self::Hour => "hour",
@@ -72,7 +72,7 @@ impl Span {
     ///
     /// # Errors
     /// 400 for a span that is empty or too long.
-    pub(in crate::usage) fn of_query(
+    pub(crate) fn of_query(
         query: &BTreeMap<String, String>,
         interval: Interval,
         now_ms: u64,
@@ -96,7 +96,7 @@ impl Span {
 
     /// Returns the beginning of the interval that a call counts in; `None` if that is not in the span. Its day is the one
     /// that it is charged to by the store's clock; its hour is that of its id, by the edge's clock, within this day.
-    pub(in crate::usage) fn interval_of(self, interval: Interval, call: &CallRecord) -> Option<u64> {
+    pub(crate) fn interval_of(self, interval: Interval, call: &CallRecord) -> Option<u64> {
         let day_ms = call.day.checked_mul(DAY_MS)?;
         let at_ms = match interval {
             Interval::Day => day_ms,
@@ -109,7 +109,7 @@ impl Span {
     }
 
     /// Returns from when on intervals are whole, if all was read that was recorded after `oldest_ms`.
-    pub(in crate::usage) fn whole_from(self, interval: Interval, oldest_ms: Option<u64>) -> u64 {
+    pub(crate) fn whole_from(self, interval: Interval, oldest_ms: Option<u64>) -> u64 {
         // What is recorded in the very millisecond of the oldest entry may be left.
         let first = oldest_ms.map_or(self.to_ms, |oldest_ms| oldest_ms.saturating_add(1));
         let step = interval.ms();

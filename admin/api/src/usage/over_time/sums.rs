@@ -1,6 +1,7 @@
 //! Sums of calls by interval and group.
 
 use domain::call_record::CallRecord;
+use domain::id::Kind;
 use domain::money::Nanos;
 use domain::timestamp::iso_from_ms;
 use endpoint::Problem;
@@ -12,7 +13,7 @@ use utoipa::ToSchema;
 
 /// What the rows are of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::usage) enum Group {
+pub(crate) enum Group {
     Model,
     Agent,
     Key,
@@ -23,7 +24,7 @@ pub(in crate::usage) enum Group {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = UsageAmounts)]
-pub(in crate::usage) struct Amounts {
+pub(crate) struct Amounts {
     /// Approved calls.
     #[schema(example = 12)]
     pub(super) calls: u64,
@@ -48,7 +49,7 @@ pub(in crate::usage) struct Amounts {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = UsageTotals)]
-pub(in crate::usage) struct UsageTotals {
+pub(crate) struct UsageTotals {
     #[serde(flatten)]
     amounts: Amounts,
     #[schema(value_type = is::NanoUsd)]
@@ -59,7 +60,7 @@ pub(in crate::usage) struct UsageTotals {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = UsageRow)]
-pub(in crate::usage) struct UsageRow<'a> {
+pub(crate) struct UsageRow<'a> {
     /// When the interval begins.
     #[schema(value_type = is::Time)]
     pub(super) at: String,
@@ -85,7 +86,7 @@ pub(super) struct Sums {
 
 impl Group {
     /// Every group, by its word.
-    pub(in crate::usage) const WORDS: [&'static str; 4] = ["model", "agent", "key", "run"];
+    pub(crate) const WORDS: [&'static str; 4] = ["model", "agent", "key", "run"];
 
     /// Reads `groupBy`; by model without it.
     ///
@@ -112,12 +113,13 @@ impl Group {
         }
     }
 
-    fn of(self, call: &CallRecord) -> &Option<String> {
+    /// The group of a call. One without a run id has one of its own, which is no group.
+    fn of(self, call: &CallRecord) -> Option<String> {
         match self {
-            Self::Model => &call.model,
-            Self::Agent => &call.agent,
-            Self::Key => &call.key_id,
-            Self::Run => &call.run,
+            Self::Model => call.model.clone(),
+            Self::Agent => call.agent.clone(),
+            Self::Key => call.key_id.clone(),
+            Self::Run => call.run.clone().filter(|run| !Kind::Request.has_form(run)),
         }
     }
 }
@@ -164,7 +166,7 @@ impl Sums {
         if amounts == Amounts::default() {
             return;
         }
-        let row = self.rows.entry((at_ms, self.group.of(call).clone())).or_default();
+        let row = self.rows.entry((at_ms, self.group.of(call))).or_default();
         *row = row.plus(amounts);
     }
 
