@@ -3,6 +3,7 @@
 //! one needs a new [line version](crate::entry::LINE_VERSION).
 
 use serde_json::{Value, json};
+use std::fmt;
 
 /// Largest count of tokens and of milliseconds in a word. A larger one is written as unknown.
 pub const NUMBER_MAX: u64 = 1_000_000_000;
@@ -113,21 +114,18 @@ impl Measured {
     #[must_use]
     pub fn to_word(&self) -> String {
         let upstream = self.upstream.as_deref().filter(|name| is_upstream_name(name));
-        let numbers = [
-            self.input_tokens,
-            self.cached_tokens,
-            self.output_tokens,
-            self.latency_ms,
-            self.first_byte_ms,
-        ];
-        let known = |number: Option<u64>| number.filter(|number| *number <= NUMBER_MAX);
-        let [input, cached, output, latency, first_byte] =
-            numbers.map(|number| known(number).map_or_else(String::new, |number| number.to_string()));
-        let (endpoint, streamed) = (self.endpoint.as_str(), u8::from(self.streamed));
-        let (upstream, end) = (upstream.unwrap_or_default(), self.end.as_str());
-        let extensions = self.extensions;
         format!(
-            "{endpoint},{streamed},{upstream},{input},{cached},{output},{latency},{first_byte},{end},{extensions}"
+            "{},{},{},{},{},{},{},{},{},{}",
+            self.endpoint.as_str(),
+            u8::from(self.streamed),
+            upstream.unwrap_or_default(),
+            Known(self.input_tokens),
+            Known(self.cached_tokens),
+            Known(self.output_tokens),
+            Known(self.latency_ms),
+            Known(self.first_byte_ms),
+            self.end.as_str(),
+            self.extensions
         )
     }
 
@@ -184,6 +182,18 @@ impl Measured {
             "end": self.end.as_str(),
             "extensions": self.extensions,
         })
+    }
+}
+
+/// A number in a word: nothing where it is not known, or too large.
+struct Known(Option<u64>);
+
+impl fmt::Display for Known {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(number) if number <= NUMBER_MAX => number.fmt(formatter),
+            _ => Ok(()),
+        }
     }
 }
 
