@@ -10,6 +10,7 @@ use domain::money::Nanos;
 use std::sync::Arc;
 use std::time::Duration;
 use store::Store;
+use store::call::authorize::AccountView;
 use store::call::extend::{Extend, Extended};
 use store::lookup::VirtualKeyOwner;
 
@@ -82,6 +83,12 @@ impl Extender {
                 Ok(Extended::Extended { as_of }) => {
                     hold.estimate = to;
                     hold.origin.as_of = as_of;
+                    let seen = AccountView {
+                        generation: as_of.generation,
+                        version: as_of.version,
+                        plan: view.plan,
+                    };
+                    self.views.record(&hold.name.account, &seen);
                     return Ok(());
                 }
                 Ok(Extended::OtherPlan { plan }) => view.plan = plan,
