@@ -131,6 +131,16 @@ start_servers() {
   [ -n "${OPENAI_BASE_URL:-}" ] || ready sandbox "http://$SANDBOX/sandbox/stats"
 }
 
+# What is on beyond the specification.
+switched_on() {
+  local name on=()
+  for name in STREAMING RESPONSES EMBEDDINGS; do
+    local switch=TOLLGATE_PROXY__$name
+    [ "${!switch:-}" != true ] || on+=("${name,,}")
+  done
+  echo "${on[*]:-nothing (TOLLGATE_PROXY__STREAMING=true make run: streams; also __RESPONSES, __EMBEDDINGS)}"
+}
+
 announce() {
   local json="-H 'Content-Type: application/json'"
   cat <<EOT
@@ -141,6 +151,7 @@ Tollgate is up. Ctrl-C stops it; data, logs and these credentials (demo.env) sta
   dashboard    http://$ADMIN/            (sign in with the owner below)
   management   http://$ADMIN/api/v1     (reference: http://$ADMIN/reference)
   upstream     $TOLLGATE_UPSTREAM__BASE_URL
+  switched on  $(switched_on)
   metrics      http://$EDGE_OPS/metrics   http://$ADMIN_OPS/metrics
 
   account      $DEMO_ACCOUNT (plan startup)

@@ -87,7 +87,7 @@ fn item(components: &mut Components, path: &str) -> Json {
 
 fn chat(components: &mut Components) -> Json {
     let says = "The body is the provider's chat-completions request and reaches it byte for byte. A body that two JSON parsers could read \
-                differently is refused. Streaming is not supported.";
+                differently is refused. `stream: true` is 400 unless the operator has switched streams on.";
     let request = components.named("ChatRequest", schemas::request());
     let media = object([("schema", request), ("example", schemas::request_example())]);
     object([
