@@ -37,8 +37,9 @@ const ENTRIES: &str = "local hash = string.rep('x', 32) for n = tonumber(ARGV[1]
 
 /// Sealed entries of calls that ended, likewise.
 const CALLS: &str = "local hash = string.rep('x', 32) for n = tonumber(ARGV[1]), tonumber(ARGV[2]) do \
-    redis.call('RPUSH', KEYS[1], string.format('%d %d A released 0 allow_%026d H 2 20777 202611 0 ,,,,,, acct_x bot - vk_1 p1 m', \
-      n, tonumber(ARGV[3]) + n, n)) \
+    local memo = 'acct_x bot - vk_01KAH3V9J80000000000000001 p1 m' \
+    redis.call('RPUSH', KEYS[1], string.format('%d %d A released 0 allow_%026d H 2 20777 202611 0 ,,,,,, %s', \
+      n, tonumber(ARGV[3]) + n, n, memo)) \
     redis.call('RPUSH', KEYS[2], hash) \
     for list = 3, #KEYS do redis.call('RPUSH', KEYS[list], n) end end return 1";
 

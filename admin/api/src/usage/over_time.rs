@@ -61,6 +61,7 @@ pub(super) struct UsageView<'a> {
     covered_from: String,
     /// Whether there is more to read: go on with `nextCursor`, and add the rows of that answer to these.
     partial: bool,
+    #[schema(example = "AfQ1bGl2ZSAxNzY0MDI2NjI5MTIz")]
     next_cursor: Option<String>,
     totals: UsageTotals,
     /// The earliest interval first, and in it what cost most.
