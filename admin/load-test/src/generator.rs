@@ -5,6 +5,7 @@ use super::kind::Kind;
 use super::pace;
 use super::plan::{self, Phase, Plan};
 use super::record::{End, Recorded, Sample};
+use super::streamed::{COST_HEADER, Tail};
 use crate::error::LoadTestError;
 use bytes::Bytes;
 use domain::amount;
@@ -51,6 +52,19 @@ pub(super) struct LoadGenerator {
     next: AtomicU64,
     now: Mutex<Option<Recorded>>,
     timeout: Duration,
+    /// Whether answers are streams.
+    is_streamed: bool,
+}
+
+/// An answer, taken in.
+struct Answer {
+    status: u16,
+    headers: HeaderMap,
+    /// The end of its body.
+    tail: Tail,
+    bytes: u64,
+    /// When the first byte of its body came; of an empty one, its end.
+    first_byte: Instant,
 }
 
 impl LoadGenerator {
@@ -93,6 +107,7 @@ impl LoadGenerator {
             next: AtomicU64::new(0),
             now: Mutex::new(None),
             timeout: plan.timeout,
+            is_streamed: plan.stream.is_some(),
         })
     }
 
@@ -141,22 +156,22 @@ impl LoadGenerator {
             .post(self.url.clone())
             .bearer_auth(key.expose_secret());
         let request = request.header("content-type", "application/json").body(body);
-        let answered = async {
-            let answer = request.send().await?;
-            let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
-            Ok::<_, reqwest::Error>((status, headers, answer.bytes().await?))
+        let request = match self.is_streamed {
+            true => request.header(COST_HEADER, "true"),
+            false => request,
         };
-        let (status, reason, bytes_received) = match answered.await {
-            Ok((status, headers, body)) => {
-                self.charge(*agent, status, &headers);
-                (status, reason(status, &headers, &body), body.len() as u64)
+        let (status, reason, bytes_received, first_byte) = match take_in(request).await {
+            Ok(answer) => {
+                self.charge(*agent, &answer);
+                let first_byte = Some(answer.first_byte - sent);
+                (answer.status, self.reason(&answer), answer.bytes, first_byte)
             }
             Err(error) => {
                 // One that was not even connected reached nobody.
                 if !error.is_connect() {
                     self.unknown(*agent);
                 }
-                (0, what_happened(&error).to_owned(), 0)
+                (0, what_happened(&error).to_owned(), 0, None)
             }
         };
         let ended = Instant::now();
@@ -164,19 +179,32 @@ impl LoadGenerator {
             end: End { kind, status, reason },
             since_due: ended - due,
             since_sent: ended - sent,
+            first_byte,
             bytes_sent,
             bytes_received,
         });
     }
 
-    /// Adds up what an answer says was charged: the real cost, and where none is named, the estimate, unless the
-    /// provider's own refusal released it.
-    fn charge(&self, agent: usize, status: u16, headers: &HeaderMap) {
+    /// Why an answer is as it is: for a stream, what its end says.
+    fn reason(&self, answer: &Answer) -> String {
+        let reason = reason(answer);
+        let is_stream = text(answer.headers.get("content-type")).starts_with("text/event-stream");
+        match self.is_streamed && reason.is_empty() && is_stream {
+            true => cut(&answer.tail.failure()),
+            false => reason,
+        }
+    }
+
+    /// Adds up what an answer says was charged: the real cost, which a stream names behind its last event, and where none
+    /// is named, the estimate, unless the provider's own refusal released it.
+    fn charge(&self, agent: usize, answer: &Answer) {
+        let (status, headers) = (answer.status, &answer.headers);
         if text(headers.get("x-service-decision")) != "approved" {
             return;
         }
         let named = |name| amount::parse_limit(text(headers.get(name))).ok();
-        let charged = match (named("x-service-actual-usd"), status) {
+        let behind = || amount::parse_limit(&answer.tail.cost()?).ok();
+        let charged = match (named("x-service-actual-usd").or_else(behind), status) {
             (Some(actual), _) => Some(actual.get()),
             (None, 400..=499) => Some(0),
             (None, _) => named("x-service-estimated-usd").map(|estimate| estimate.get()),
@@ -275,16 +303,36 @@ pub(super) async fn phase(
     Ok(seen)
 }
 
+/// Sends a request and takes its answer in.
+async fn take_in(request: reqwest::RequestBuilder) -> Result<Answer, reqwest::Error> {
+    let mut answer = request.send().await?;
+    let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
+    let (mut tail, mut bytes, mut first_byte) = (Tail::default(), 0, None);
+    while let Some(chunk) = answer.chunk().await? {
+        first_byte.get_or_insert_with(Instant::now);
+        bytes += chunk.len() as u64;
+        tail.push(&chunk);
+    }
+    Ok(Answer {
+        status,
+        headers,
+        tail,
+        bytes,
+        first_byte: first_byte.unwrap_or_else(Instant::now),
+    })
+}
+
 /// Why an answer is as it is, in the edge's word.
-fn reason(status: u16, headers: &HeaderMap, body: &[u8]) -> String {
-    let named = text(headers.get("x-service-reason"));
+fn reason(answer: &Answer) -> String {
+    let status = answer.status;
+    let named = text(answer.headers.get("x-service-reason"));
     if !named.is_empty() {
         return cut(named);
     }
     if status < 400 {
         return String::new();
     }
-    let document: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
+    let document: serde_json::Value = serde_json::from_slice(answer.tail.bytes()).unwrap_or_default();
     cut(document["error"]["code"].as_str().unwrap_or_default())
 }
 

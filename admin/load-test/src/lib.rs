@@ -20,6 +20,7 @@ pub mod plan;
 mod progress;
 mod record;
 mod report;
+pub mod streamed;
 
 use fixtures::Fixtures;
 use generator::LoadGenerator;
