@@ -1,15 +1,14 @@
 //! Sends calls when they are due, over a bounded number of connections, and records their answers.
 
+use super::answer::Answer;
 use super::fixtures::Fixtures;
 use super::kind::Kind;
 use super::pace;
 use super::plan::{self, Phase, Plan};
 use super::record::{End, Recorded, Sample};
-use super::streamed::{COST_HEADER, Tail};
+use super::streamed::COST_HEADER;
 use crate::error::LoadTestError;
 use bytes::Bytes;
-use domain::amount;
-use reqwest::header::{HeaderMap, HeaderValue};
 use reqwest::{Client, Url};
 use secrecy::{ExposeSecret, SecretString};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -24,8 +23,6 @@ const DROPPED_AFTER: Duration = Duration::from_secs(10);
 const LAST_ANSWERS: Duration = Duration::from_secs(10);
 /// Between two looks at whether to stop.
 const LOOK: Duration = Duration::from_millis(50);
-/// The longest word of the edge that is taken over into a report.
-const REASON_MAX: usize = 60;
 /// What is sent for [`Kind::Malformed`].
 const MALFORMED: &[u8] = b"{\"model\": ";
 
@@ -54,17 +51,6 @@ pub(super) struct LoadGenerator {
     timeout: Duration,
     /// Whether answers are streams.
     is_streamed: bool,
-}
-
-/// An answer, taken in.
-struct Answer {
-    status: u16,
-    headers: HeaderMap,
-    /// The end of its body.
-    tail: Tail,
-    bytes: u64,
-    /// When the first byte of its body came; of an empty one, its end.
-    first_byte: Instant,
 }
 
 impl LoadGenerator {
@@ -160,11 +146,11 @@ impl LoadGenerator {
             true => request.header(COST_HEADER, "true"),
             false => request,
         };
-        let (status, reason, bytes_received, first_byte) = match take_in(request).await {
+        let (status, reason, bytes_received, first_byte) = match Answer::take_in(request).await {
             Ok(answer) => {
                 self.charge(*agent, &answer);
                 let first_byte = Some(answer.first_byte - sent);
-                (answer.status, self.reason(&answer), answer.bytes, first_byte)
+                (answer.status, answer.reason(), answer.bytes, first_byte)
             }
             Err(error) => {
                 // One that was not even connected reached nobody.
@@ -185,31 +171,9 @@ impl LoadGenerator {
         });
     }
 
-    /// Why an answer is as it is: for a stream, what its end says.
-    fn reason(&self, answer: &Answer) -> String {
-        let reason = reason(answer);
-        let is_stream = text(answer.headers.get("content-type")).starts_with("text/event-stream");
-        match self.is_streamed && reason.is_empty() && is_stream {
-            true => cut(&answer.tail.failure()),
-            false => reason,
-        }
-    }
-
-    /// Adds up what an answer says was charged: the real cost, which a stream names behind its last event, and where none
-    /// is named, the estimate, unless the provider's own refusal released it.
+    /// Adds up what an answer says was charged.
     fn charge(&self, agent: usize, answer: &Answer) {
-        let (status, headers) = (answer.status, &answer.headers);
-        if text(headers.get("x-service-decision")) != "approved" {
-            return;
-        }
-        let named = |name| amount::parse_limit(text(headers.get(name))).ok();
-        let behind = || amount::parse_limit(&answer.tail.cost()?).ok();
-        let charged = match (named("x-service-actual-usd").or_else(behind), status) {
-            (Some(actual), _) => Some(actual.get()),
-            (None, 400..=499) => Some(0),
-            (None, _) => named("x-service-estimated-usd").map(|estimate| estimate.get()),
-        };
-        match charged {
+        match answer.charged() {
             Some(nanos) => {
                 let mut ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
                 ledger[agent].nanos += nanos;
@@ -301,50 +265,6 @@ pub(super) async fn phase(
         generator.unknown_everywhere();
     }
     Ok(seen)
-}
-
-/// Sends a request and takes its answer in.
-async fn take_in(request: reqwest::RequestBuilder) -> Result<Answer, reqwest::Error> {
-    let mut answer = request.send().await?;
-    let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
-    let (mut tail, mut bytes, mut first_byte) = (Tail::default(), 0, None);
-    while let Some(chunk) = answer.chunk().await? {
-        first_byte.get_or_insert_with(Instant::now);
-        bytes += chunk.len() as u64;
-        tail.push(&chunk);
-    }
-    Ok(Answer {
-        status,
-        headers,
-        tail,
-        bytes,
-        first_byte: first_byte.unwrap_or_else(Instant::now),
-    })
-}
-
-/// Why an answer is as it is, in the edge's word.
-fn reason(answer: &Answer) -> String {
-    let status = answer.status;
-    let named = text(answer.headers.get("x-service-reason"));
-    if !named.is_empty() {
-        return cut(named);
-    }
-    if status < 400 {
-        return String::new();
-    }
-    let document: serde_json::Value = serde_json::from_slice(answer.tail.bytes()).unwrap_or_default();
-    cut(document["error"]["code"].as_str().unwrap_or_default())
-}
-
-fn cut(text: &str) -> String {
-    text.chars()
-        .filter(|letter| !letter.is_control())
-        .take(REASON_MAX)
-        .collect()
-}
-
-fn text(value: Option<&HeaderValue>) -> &str {
-    value.and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
 
 /// What kept a call from being answered, in few words that name no address.
