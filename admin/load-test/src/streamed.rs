@@ -59,8 +59,8 @@ impl Tail {
     /// The cost that the edge names behind the last event.
     pub(super) fn cost(&self) -> Option<String> {
         let text = String::from_utf8_lossy(&self.0);
-        let lines = text.lines().filter_map(|line| line.strip_prefix(COST));
-        lines.last().map(str::to_owned)
+        let mut lines = text.lines().filter_map(|line| line.strip_prefix(COST));
+        lines.next_back().map(str::to_owned)
     }
 
     /// Why the stream is not whole, in the edge's word; empty if it is.
