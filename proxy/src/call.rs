@@ -193,7 +193,7 @@ impl CallPipeline {
                 .forward_stream(approval, &path, outbound, body)
                 .await;
             return match forwarded? {
-                ForwardedStream::Whole(sent) => Ok(self.settle(trace, &request, sent).await),
+                ForwardedStream::Whole(sent) => Ok(self.settle(trace, &request, *sent).await),
                 ForwardedStream::Stream(open) => {
                     Ok(self.streams.complete(request, asked, open, (&key.owner, trace)))
                 }

@@ -4,6 +4,7 @@
 mod process;
 mod scenarios;
 mod shape;
+mod streams;
 
 use harness::{Caller, RawClient, Reply, chat_body};
 use serde_json::{Value, json};

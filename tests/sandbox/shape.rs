@@ -99,7 +99,7 @@ async fn what_the_provider_refuses_is_refused() {
         assert_eq!(reply.json()["error"]["type"], "invalid_request_error");
     }
     assert_eq!(caller.get("/v1/chat/completions").await.status, 405);
-    assert_eq!(caller.post("/v1/embeddings", json!({})).await.status, 404);
+    assert_eq!(caller.post("/v1/elsewhere", json!({})).await.status, 404);
     let counted = stats(&caller).await;
     assert_eq!(
         (&counted["requests"], &counted["unauthorized"]),
@@ -144,7 +144,8 @@ async fn stats_tell_what_came_and_no_secret() {
         .chat_with(&[("X-Service-Run-Id", "r")], chat_body("gpt-4o-mini", "hello"))
         .await;
     let counted = stats(&caller).await;
-    let expected = json!({ "requests": 2, "chat_completions": 2, "in_flight": 0, "unauthorized": 0,
+    let expected = json!({ "requests": 2, "chat_completions": 2, "responses": 0, "embeddings": 0, "streams": 0,
+        "in_flight": 0, "unauthorized": 0,
         "virtual_keys_seen": 0, "service_headers_seen": 1, "last_authorization_last4": "cdef" });
     assert_eq!(counted, expected);
 }

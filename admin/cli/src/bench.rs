@@ -10,6 +10,7 @@ use domain::money::Nanos;
 use load_test::LoadTestError;
 use load_test::fixtures::{self, Fixtures, KEYS_MAX, Provisioner};
 use load_test::plan::{Plan, RATE_MAX, Scenario};
+use load_test::streamed::Streamed;
 use reqwest::Url;
 use secrecy::SecretString;
 use settings::Settings;
@@ -26,6 +27,8 @@ const CONNECTIONS_MAX: u64 = 10_000;
 const STEPS_MAX: i64 = 100;
 /// The most that a spike exceeds the rate by.
 const SPIKE_MAX: i64 = 100;
+/// Most events of a stream.
+const EVENTS_MAX: u64 = 100_000;
 /// Most agents that are made.
 const AGENTS_MAX: u64 = 1000;
 
@@ -87,6 +90,15 @@ pub(super) struct Args {
     /// Sizes of the bodies in bytes, in turn
     #[arg(long, value_name = "N,…", default_value = "1024", value_delimiter = ',', value_parser = value::body_bytes)]
     body_bytes: Vec<usize>,
+    /// Ask for streams, and tell how long callers wait for the first byte
+    #[arg(long)]
+    stream: bool,
+    /// With --stream and a sandbox behind the edge: events of each stream; max_tokens is at least as many
+    #[arg(long, value_name = "N", requires = "stream", value_parser = clap::value_parser!(u64).range(1..=EVENTS_MAX))]
+    events: Option<u64>,
+    /// With --events: wait of the sandbox between two events
+    #[arg(long, value_name = "TIME", default_value = "0s", requires = "events", value_parser = value::duration)]
+    event_delay: Duration,
     /// How long a call may take
     #[arg(long, value_name = "TIME", default_value = "120s", value_parser = value::duration)]
     timeout: Duration,
@@ -180,6 +192,10 @@ impl Args {
             model: self.model.clone(),
             max_tokens: self.max_tokens,
             body_bytes: self.body_bytes.clone(),
+            stream: self.stream.then_some(Streamed {
+                events: self.events,
+                delay: self.event_delay,
+            }),
             max_errors: self.max_errors,
             max_limited: self.max_limited.unwrap_or(match self.cap {
                 Some(_) => 1.0,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Answers POST /v1/chat/completions and GET /v1/models like the provider, for any key, at no cost.
+/// Answers the calls of the provider, whole and streamed, for any key, at no cost.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Address to listen on

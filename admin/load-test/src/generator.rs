@@ -1,14 +1,14 @@
 //! Sends calls when they are due, over a bounded number of connections, and records their answers.
 
+use super::answer::Answer;
 use super::fixtures::Fixtures;
 use super::kind::Kind;
 use super::pace;
 use super::plan::{self, Phase, Plan};
 use super::record::{End, Recorded, Sample};
+use super::streamed::COST_HEADER;
 use crate::error::LoadTestError;
 use bytes::Bytes;
-use domain::amount;
-use reqwest::header::{HeaderMap, HeaderValue};
 use reqwest::{Client, Url};
 use secrecy::{ExposeSecret, SecretString};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -23,8 +23,6 @@ const DROPPED_AFTER: Duration = Duration::from_secs(10);
 const LAST_ANSWERS: Duration = Duration::from_secs(10);
 /// Between two looks at whether to stop.
 const LOOK: Duration = Duration::from_millis(50);
-/// The longest word of the edge that is taken over into a report.
-const REASON_MAX: usize = 60;
 /// What is sent for [`Kind::Malformed`].
 const MALFORMED: &[u8] = b"{\"model\": ";
 
@@ -51,6 +49,8 @@ pub(super) struct LoadGenerator {
     next: AtomicU64,
     now: Mutex<Option<Recorded>>,
     timeout: Duration,
+    /// Whether answers are streams.
+    is_streamed: bool,
 }
 
 impl LoadGenerator {
@@ -93,6 +93,7 @@ impl LoadGenerator {
             next: AtomicU64::new(0),
             now: Mutex::new(None),
             timeout: plan.timeout,
+            is_streamed: plan.stream.is_some(),
         })
     }
 
@@ -141,22 +142,22 @@ impl LoadGenerator {
             .post(self.url.clone())
             .bearer_auth(key.expose_secret());
         let request = request.header("content-type", "application/json").body(body);
-        let answered = async {
-            let answer = request.send().await?;
-            let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
-            Ok::<_, reqwest::Error>((status, headers, answer.bytes().await?))
+        let request = match self.is_streamed {
+            true => request.header(COST_HEADER, "true"),
+            false => request,
         };
-        let (status, reason, bytes_received) = match answered.await {
-            Ok((status, headers, body)) => {
-                self.charge(*agent, status, &headers);
-                (status, reason(status, &headers, &body), body.len() as u64)
+        let (status, reason, bytes_received, first_byte) = match Answer::take_in(request).await {
+            Ok(answer) => {
+                self.charge(*agent, &answer);
+                let first_byte = Some(answer.first_byte - sent);
+                (answer.status, answer.reason(), answer.bytes, first_byte)
             }
             Err(error) => {
                 // One that was not even connected reached nobody.
                 if !error.is_connect() {
                     self.unknown(*agent);
                 }
-                (0, what_happened(&error).to_owned(), 0)
+                (0, what_happened(&error).to_owned(), 0, None)
             }
         };
         let ended = Instant::now();
@@ -164,24 +165,15 @@ impl LoadGenerator {
             end: End { kind, status, reason },
             since_due: ended - due,
             since_sent: ended - sent,
+            first_byte,
             bytes_sent,
             bytes_received,
         });
     }
 
-    /// Adds up what an answer says was charged: the real cost, and where none is named, the estimate, unless the
-    /// provider's own refusal released it.
-    fn charge(&self, agent: usize, status: u16, headers: &HeaderMap) {
-        if text(headers.get("x-service-decision")) != "approved" {
-            return;
-        }
-        let named = |name| amount::parse_limit(text(headers.get(name))).ok();
-        let charged = match (named("x-service-actual-usd"), status) {
-            (Some(actual), _) => Some(actual.get()),
-            (None, 400..=499) => Some(0),
-            (None, _) => named("x-service-estimated-usd").map(|estimate| estimate.get()),
-        };
-        match charged {
+    /// Adds up what an answer says was charged.
+    fn charge(&self, agent: usize, answer: &Answer) {
+        match answer.charged() {
             Some(nanos) => {
                 let mut ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
                 ledger[agent].nanos += nanos;
@@ -273,30 +265,6 @@ pub(super) async fn phase(
         generator.unknown_everywhere();
     }
     Ok(seen)
-}
-
-/// Why an answer is as it is, in the edge's word.
-fn reason(status: u16, headers: &HeaderMap, body: &[u8]) -> String {
-    let named = text(headers.get("x-service-reason"));
-    if !named.is_empty() {
-        return cut(named);
-    }
-    if status < 400 {
-        return String::new();
-    }
-    let document: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
-    cut(document["error"]["code"].as_str().unwrap_or_default())
-}
-
-fn cut(text: &str) -> String {
-    text.chars()
-        .filter(|letter| !letter.is_control())
-        .take(REASON_MAX)
-        .collect()
-}
-
-fn text(value: Option<&HeaderValue>) -> &str {
-    value.and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
 
 /// What kept a call from being answered, in few words that name no address.

@@ -1,5 +1,8 @@
 //! Kinds of calls, and how each should end.
 
+/// Why a stream ended whose hold a cap did not let grow.
+const HOLD_EXHAUSTED: &str = "hold_exhausted";
+
 /// What a call is made for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
@@ -62,6 +65,8 @@ impl Kind {
             _ if self.expected() == (status, reason) => Judged::AsMeant,
             // Limits of keys and plans, which do what they are for.
             Self::Approved if limits.contains(&status) && !reason.is_empty() => Judged::Limited,
+            // A cap in the middle of a stream.
+            Self::Approved if reason == HOLD_EXHAUSTED => Judged::Limited,
             // A key's rate comes before everything else about a call.
             _ if status == 429 && reason == "rate_limited" => Judged::Limited,
             _ => Judged::Wrong,
@@ -97,6 +102,8 @@ mod tests {
         assert_eq!(Kind::Approved.judge(200, ""), Judged::AsMeant);
         assert_eq!(Kind::Approved.judge(402, "daily_limit"), Judged::Limited);
         assert_eq!(Kind::Approved.judge(429, "rate_limited"), Judged::Limited);
+        assert_eq!(Kind::Approved.judge(200, "hold_exhausted"), Judged::Limited);
+        assert_eq!(Kind::Approved.judge(200, "stream not whole"), Judged::Wrong);
         assert_eq!(
             Kind::Approved.judge(429, ""),
             Judged::Wrong,

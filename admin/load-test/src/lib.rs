@@ -9,6 +9,7 @@
 //!
 //! Talks HTTP to the edge and the management API; uses the store only to read what was charged.
 
+mod answer;
 pub mod check;
 mod error;
 pub mod fixtures;
@@ -20,6 +21,7 @@ pub mod plan;
 mod progress;
 mod record;
 mod report;
+pub mod streamed;
 
 use fixtures::Fixtures;
 use generator::LoadGenerator;

@@ -2,6 +2,7 @@
 
 use super::kind::Kind;
 use super::record::Recorded;
+use super::streamed::Streamed;
 use crate::error::LoadTestError;
 use domain::money::Nanos;
 use domain::price::PriceTable;
@@ -102,6 +103,8 @@ pub struct Plan {
     pub max_tokens: u64,
     /// Sizes of bodies, in turn.
     pub body_bytes: Vec<usize>,
+    /// Whether and how answers are streamed.
+    pub stream: Option<Streamed>,
     /// The share of errors that is too much.
     pub max_errors: f64,
     /// The share of calls denied by a limit (a cap, a plan, a rate) that is too much: denials are cheap, and figures with many of
@@ -180,7 +183,7 @@ impl Plan {
     pub fn cost_at_most(&self, prices: &PriceTable) -> Option<Nanos> {
         let bodies: Vec<String> = self.bodies();
         let estimates = bodies.iter().map(|body| {
-            let chat = chat::parse(body.as_bytes()).ok()?;
+            let chat = chat::parse_streaming(body.as_bytes()).ok()?;
             Some(prices.estimate(&chat.shape())?.get())
         });
         let dearest = estimates.collect::<Option<Vec<u64>>>()?.into_iter().max()?;
@@ -198,8 +201,11 @@ impl Plan {
         let body = |bytes: &usize| {
             let text = "x".repeat(bytes.saturating_sub(BODY_FRAME).max(1));
             let messages = serde_json::json!([{ "role": "user", "content": text }]);
-            serde_json::json!({ "model": self.model, "messages": messages, "max_tokens": self.max_tokens })
-                .to_string()
+            let body = serde_json::json!({ "model": self.model, "messages": messages, "max_tokens": self.max_tokens });
+            match self.stream {
+                Some(streamed) => streamed.ask(body).to_string(),
+                None => body.to_string(),
+            }
         };
         self.body_bytes.iter().map(body).collect()
     }
@@ -314,6 +320,7 @@ mod tests {
             model: "gpt-4o-mini".to_owned(),
             max_tokens: 16,
             body_bytes: vec![1024, 4096],
+            stream: None,
             max_errors: 0.001,
             max_limited: 0.001,
             p99_bound: Duration::from_millis(100),
@@ -348,6 +355,19 @@ mod tests {
         }
         assert_eq!(kind_of(5, WHOLE, &[]), (Kind::Approved, 5));
         assert!((0..10).all(|number| kind_of(number, 0, &kinds) == (Kind::Approved, number)));
+    }
+
+    #[test]
+    fn streamed_calls_cost_what_their_events_may() {
+        let mut plan = plan(Scenario::Steady);
+        let prices = PriceTable::builtin().unwrap();
+        let whole = plan.cost_at_most(&prices).unwrap();
+        plan.stream = Some(Streamed {
+            events: Some(160),
+            delay: Duration::ZERO,
+        });
+        assert!(chat::parse_streaming(plan.bodies()[0].as_bytes()).unwrap().stream);
+        assert!(plan.cost_at_most(&prices).unwrap() > whole);
     }
 
     #[test]

@@ -33,6 +33,8 @@ pub(super) struct Sample {
     pub since_due: Duration,
     /// From when it was sent to its end.
     pub since_sent: Duration,
+    /// From when it was sent to the first byte of the answer's body; `None` without an answer.
+    pub first_byte: Option<Duration>,
     pub bytes_sent: u64,
     pub bytes_received: u64,
 }
@@ -42,6 +44,7 @@ pub(super) struct Sample {
 pub struct Recorded {
     since_due: Histogram<u64>,
     since_sent: Histogram<u64>,
+    first_byte: Histogram<u64>,
     /// How often each end was seen.
     pub ends: BTreeMap<End, u64>,
     /// Calls that left late.
@@ -65,6 +68,7 @@ impl Recorded {
         Some(Self {
             since_due: histogram()?,
             since_sent: histogram()?,
+            first_byte: histogram()?,
             ends: BTreeMap::new(),
             late: 0,
             latest: Duration::ZERO,
@@ -79,6 +83,9 @@ impl Recorded {
         let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX).max(1);
         self.since_due.saturating_record(micros(shot.since_due));
         self.since_sent.saturating_record(micros(shot.since_sent));
+        if let Some(first_byte) = shot.first_byte {
+            self.first_byte.saturating_record(micros(first_byte));
+        }
         let lag = shot.since_due.saturating_sub(shot.since_sent);
         if lag > LATE {
             self.late += 1;
@@ -146,6 +153,12 @@ impl Recorded {
         Duration::from_micros(self.since_sent.value_at_quantile(share))
     }
 
+    /// The time from when calls were sent to the first byte of the answer's body that this share of them stayed within.
+    #[must_use]
+    pub fn first_byte_quantile(&self, share: f64) -> Duration {
+        Duration::from_micros(self.first_byte.value_at_quantile(share))
+    }
+
     /// The longest latency.
     #[must_use]
     pub fn longest(&self) -> Duration {
@@ -177,6 +190,7 @@ mod tests {
             },
             since_due: Duration::from_millis(waited_ms + took_ms),
             since_sent: Duration::from_millis(took_ms),
+            first_byte: (status != 0).then(|| Duration::from_millis(took_ms / 2)),
             bytes_sent: 10,
             bytes_received: 20,
         }
@@ -197,6 +211,7 @@ mod tests {
             (50, 100, 0, 1000)
         );
         assert_eq!(seen.latest, Duration::from_secs(1));
+        assert!(seen.first_byte_quantile(0.99) <= seen.sent_quantile(0.99));
     }
 
     #[test]

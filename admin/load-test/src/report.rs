@@ -54,6 +54,9 @@ pub fn text(plan: &Plan, outcome: &Outcome) -> String {
     );
     for one in outcome.phases.iter().filter(|one| one.phase.measured) {
         let _ = writeln!(text, "{}: {}", one.phase.name, ends(&one.seen));
+        if plan.stream.is_some() {
+            let _ = writeln!(text, "  first byte after sending, ms: {}", first_byte(&one.seen));
+        }
         if let Some(doubt) = doubt(&one.seen) {
             let _ = writeln!(text, "  {doubt}");
         }
@@ -123,6 +126,14 @@ fn row(one: &Measured) -> String {
     let (longest, sent) = (millis(seen.longest()), millis(seen.sent_quantile(0.99)));
     let _ = write!(line, " {longest:>9} {sent:>9}");
     line
+}
+
+/// How long callers of streams wait for the first byte of the body.
+fn first_byte(seen: &Recorded) -> String {
+    let shares = SHARES
+        .iter()
+        .map(|(name, share)| format!("{name} {}", millis(seen.first_byte_quantile(*share))));
+    shares.collect::<Vec<_>>().join(", ")
 }
 
 /// How calls ended, the most frequent first.
@@ -202,6 +213,7 @@ pub fn json(plan: &Plan, outcome: &Outcome, ok: bool) -> Value {
     let phases: Vec<Value> = outcome.phases.iter().map(phase).collect();
     json!({
         "ok": ok, "target": plan.target.as_str(), "scenario": format!("{:?}", plan.scenario).to_lowercase(),
+        "stream": plan.stream.is_some(),
         "interrupted": outcome.interrupted, "phases": phases, "knee": outcome.knee, "stoppedBy": outcome.stopped_by,
         "errorShare": outcome.error_share(), "maxErrors": plan.max_errors,
         "limitedShare": outcome.limited_share(), "maxLimited": plan.max_limited, "overspend": document(&outcome.verdict),
@@ -231,7 +243,8 @@ fn phase(one: &Measured) -> Value {
         "name": phase.name, "rate": phase.rate, "seconds": seen.took.as_secs_f64(), "measured": phase.measured,
         "calls": seen.calls(), "answered": seen.answered(), "unanswered": seen.unanswered(), "dropped": seen.dropped,
         "limited": seen.limited(), "errors": seen.errors(), "answersPerSecond": seen.throughput(),
-        "latencyMs": due, "sentLatencyMs": latencies(&|share| seen.sent_quantile(share)), "late": seen.late,
+        "latencyMs": due, "sentLatencyMs": latencies(&|share| seen.sent_quantile(share)),
+        "firstByteMs": latencies(&|share| seen.first_byte_quantile(share)), "late": seen.late,
         "latestMs": ms(seen.latest), "bytesSent": seen.bytes_sent, "bytesReceived": seen.bytes_received, "ends": ends,
     })
 }

@@ -1,64 +1,180 @@
-//! A chat completion in the provider's shape. The same request always has the same text and usage.
+//! Whole answers in the provider's shape. The same request always has the same text and usage.
 
-use super::request::{Request, tokens};
+use super::request::{Endpoint, Request, tokens};
+use super::usage::{Usage, with_member};
 use clock::now_ms;
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-/// What `usage` says.
-#[derive(Debug)]
-pub(super) enum Usage {
-    /// The prompt's and the answer's own tokens.
-    Real,
-    /// Nothing: there is none.
-    None,
-    /// So many prompt and completion tokens.
-    Tokens(u64, u64),
-    /// This.
-    Literal(Box<RawValue>),
+/// Numbers of an embedding repeat after so many: it is no hash of the text, only of its length.
+const PERIOD: usize = 7;
+
+/// The body of a whole answer.
+pub(super) fn json(request: &Request, number: u64, usage: &Usage) -> String {
+    let (text, is_cut) = text(request);
+    let body = match request.endpoint {
+        Endpoint::Chat => chat(request, number, &text, is_cut),
+        Endpoint::Responses => response(request, number, &text, Status::of(is_cut)),
+        Endpoint::Embeddings => embeddings(request),
+    };
+    match self::usage(request, usage) {
+        None => body.to_string(),
+        Some(usage) => with_member(&body, "usage", &usage),
+    }
 }
 
-/// The body of a completion.
-pub(super) fn json(request: &Request, number: u64, usage: &Usage) -> String {
-    let (text, finish_reason) = text(request);
-    let completion_tokens = tokens(text.len()).saturating_mul(request.choices);
+/// The usage of a whole answer, as it is written.
+pub(super) fn usage(request: &Request, usage: &Usage) -> Option<String> {
+    let completion = match request.endpoint {
+        Endpoint::Embeddings => 0,
+        _ => tokens(text(request).0.len()).saturating_mul(request.choices),
+    };
+    usage.text(request.endpoint, request.prompt_tokens, completion)
+}
+
+fn chat(request: &Request, number: u64, text: &str, is_cut: bool) -> Value {
     let choices: Vec<Value> = (0..request.choices)
         .map(|index| {
             json!({
                 "index": index,
                 "message": { "role": "assistant", "content": text, "refusal": null, "annotations": [] },
                 "logprobs": null,
-                "finish_reason": finish_reason,
+                "finish_reason": finish_reason(is_cut),
             })
         })
         .collect();
-    let tier = match request.service_tier.as_deref() {
-        None | Some("auto") => "default",
-        Some(tier) => tier,
-    };
-    let mut body = json!({
-        "id": format!("chatcmpl-sandbox{number:016x}"),
+    json!({
+        "id": chat_id(number),
         "object": "chat.completion",
         "created": now_ms() / 1000,
         "model": request.model,
         "choices": choices,
-        "service_tier": tier,
+        "service_tier": request.tier_served(),
         "system_fingerprint": "fp_sandbox",
-    });
-    match usage {
-        Usage::None => {}
-        Usage::Real => body["usage"] = usage_of(request.prompt_tokens, completion_tokens),
-        Usage::Tokens(prompt, completion) => body["usage"] = usage_of(*prompt, *completion),
-        Usage::Literal(literal) => return with_literal_usage(&body, literal),
-    }
-    body.to_string()
+    })
 }
 
-/// The text of every choice, and why it ends there.
-fn text(request: &Request) -> (String, &'static str) {
+/// How far a response has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Status {
+    InProgress,
+    Completed,
+    Incomplete,
+    Failed,
+}
+
+impl Status {
+    pub(super) const fn of(is_cut: bool) -> Self {
+        if is_cut { Self::Incomplete } else { Self::Completed }
+    }
+
+    pub(super) const fn word(self) -> &'static str {
+        match self {
+            Self::InProgress => "in_progress",
+            Self::Completed => "completed",
+            Self::Incomplete => "incomplete",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// A response object without its usage.
+pub(super) fn response(request: &Request, number: u64, text: &str, status: Status) -> Value {
+    let output = match status {
+        Status::InProgress | Status::Failed => json!([]),
+        Status::Completed | Status::Incomplete => json!([message(number, text, status)]),
+    };
+    let error = (status == Status::Failed)
+        .then(|| json!({ "code": "server_error", "message": "The sandbox was asked to fail." }));
+    json!({
+        "id": format!("resp_sandbox{number:016x}"),
+        "object": "response",
+        "created_at": now_ms() / 1000,
+        "status": status.word(),
+        "error": error,
+        "incomplete_details": (status == Status::Incomplete).then(|| json!({ "reason": "max_output_tokens" })),
+        "instructions": null,
+        "max_output_tokens": request.max_tokens,
+        "model": request.model,
+        "output": output,
+        "parallel_tool_calls": true,
+        "previous_response_id": null,
+        "reasoning": { "effort": null, "summary": null },
+        "service_tier": request.tier_served(),
+        "store": false,
+        "temperature": 1.0,
+        "text": { "format": { "type": "text" } },
+        "tool_choice": "auto",
+        "tools": [],
+        "top_p": 1.0,
+        "truncation": "disabled",
+        "metadata": {},
+    })
+}
+
+/// The one output item of a response.
+pub(super) fn message(number: u64, text: &str, status: Status) -> Value {
+    let content = match status {
+        Status::InProgress => json!([]),
+        _ => json!([text_part(text)]),
+    };
+    json!({
+        "id": message_id(number), "type": "message", "status": status.word(), "role": "assistant", "content": content,
+    })
+}
+
+pub(super) fn text_part(text: &str) -> Value {
+    json!({ "type": "output_text", "text": text, "annotations": [], "logprobs": [] })
+}
+
+pub(super) fn message_id(number: u64) -> String {
+    format!("msg_sandbox{number:016x}")
+}
+
+pub(super) fn chat_id(number: u64) -> String {
+    format!("chatcmpl-sandbox{number:016x}")
+}
+
+pub(super) const fn finish_reason(is_cut: bool) -> &'static str {
+    if is_cut { "length" } else { "stop" }
+}
+
+fn embeddings(request: &Request) -> Value {
+    let numbers: Vec<f32> = (0..request.dimensions)
+        .map(|at| f32::from(u8::try_from(at % PERIOD).unwrap_or(0)) / 8.0)
+        .collect();
+    let embedding = if request.base64 {
+        let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
+        Value::from(base64(&bytes))
+    } else {
+        Value::from(numbers)
+    };
+    let data: Vec<Value> = (0..request.inputs)
+        .map(|index| json!({ "object": "embedding", "index": index, "embedding": embedding }))
+        .collect();
+    json!({ "object": "list", "data": data, "model": request.model })
+}
+
+/// Base64 with padding, which the provider's clients ask embeddings in.
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for group in bytes.chunks(3) {
+        let byte = |at: usize| u32::from(group.get(at).copied().unwrap_or(0));
+        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+        for at in 0..4_usize {
+            let digit = DIGITS.get((bits >> (18 - 6 * at) & 63) as usize).copied();
+            let digit = digit.filter(|_| at <= group.len()).unwrap_or(b'=');
+            text.push(char::from(digit));
+        }
+    }
+    text
+}
+
+/// The text of every choice, and whether the request's limit cuts it.
+pub(super) fn text(request: &Request) -> (String, bool) {
     let text = format!("This is the Tollgate sandbox. You said: {}", request.quoted);
     let Some(most) = request.max_tokens.filter(|most| *most < tokens(text.len())) else {
-        return (text, "stop");
+        return (text, false);
     };
     let mut end = usize::try_from(most.saturating_mul(4))
         .unwrap_or(usize::MAX)
@@ -66,68 +182,84 @@ fn text(request: &Request) -> (String, &'static str) {
     while !text.is_char_boundary(end) {
         end -= 1;
     }
-    (text[..end].to_owned(), "length")
-}
-
-fn usage_of(prompt: u64, completion: u64) -> Value {
-    json!({
-        "prompt_tokens": prompt,
-        "completion_tokens": completion,
-        "total_tokens": prompt.saturating_add(completion),
-        "prompt_tokens_details": { "cached_tokens": 0, "audio_tokens": 0 },
-        "completion_tokens_details": {
-            "reasoning_tokens": 0, "audio_tokens": 0, "accepted_prediction_tokens": 0,
-            "rejected_prediction_tokens": 0,
-        },
-    })
-}
-
-/// The body with `usage` as it was given, also when it is no object at all.
-fn with_literal_usage(body: &Value, usage: &RawValue) -> String {
-    let text = body.to_string();
-    let open = text.strip_suffix('}').unwrap_or(&text);
-    format!("{open},\"usage\":{}}}", usage.get())
+    (text[..end].to_owned(), true)
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
+    use serde_json::value::RawValue;
 
-    fn request(max_tokens: Option<u64>) -> Request {
-        Request {
-            model: "gpt-4o-mini".to_owned(),
-            prompt_tokens: 3,
-            quoted: "hällo".to_owned(),
-            choices: 2,
-            max_tokens,
-            service_tier: Some("flex".to_owned()),
-        }
+    pub(crate) fn request(endpoint: Endpoint, max_tokens: Option<u64>) -> Request {
+        let body = json!({ "model": "gpt-4o-mini", "messages": [{ "content": "hällo" }], "input": "hällo", "n": 2,
+            "max_tokens": max_tokens, "max_output_tokens": max_tokens, "service_tier": "flex", "dimensions": 3 });
+        Request::read(endpoint, body.to_string().as_bytes()).unwrap()
+    }
+
+    fn read(request: &Request, usage: &Usage) -> Value {
+        serde_json::from_str(&json(request, 1, usage)).unwrap()
     }
 
     #[test]
     fn completion_tokens_are_bounded_by_the_request_and_times_n() {
         for most in [1, 5, 11] {
-            let body: Value = serde_json::from_str(&json(&request(Some(most)), 1, &Usage::Real)).unwrap();
+            let body = read(&request(Endpoint::Chat, Some(most)), &Usage::Real);
             assert_eq!(body["usage"]["completion_tokens"], 2 * most);
             assert_eq!(body["choices"][1]["finish_reason"], "length");
         }
-        let body: Value = serde_json::from_str(&json(&request(None), 1, &Usage::Real)).unwrap();
+        let body = read(&request(Endpoint::Chat, None), &Usage::Real);
         assert_eq!(body["choices"][0]["finish_reason"], "stop");
-        assert_eq!(
-            body["usage"]["total_tokens"],
-            3 + body["usage"]["completion_tokens"].as_u64().unwrap()
-        );
+        let completion = body["usage"]["completion_tokens"].as_u64().unwrap();
+        assert_eq!(body["usage"]["total_tokens"], 6 + completion);
         assert_eq!(body["service_tier"], "flex");
     }
 
     #[test]
+    fn a_response_is_complete_or_says_why_not() {
+        let whole = read(&request(Endpoint::Responses, None), &Usage::Real);
+        assert_eq!(
+            (&whole["status"], &whole["object"]),
+            (&json!("completed"), &json!("response"))
+        );
+        let text = whole["output"][0]["content"][0]["text"].as_str().unwrap();
+        assert!(text.ends_with("hällo"), "{whole}");
+        assert_eq!(whole["usage"]["output_tokens"], tokens(text.len()));
+        let cut = read(&request(Endpoint::Responses, Some(5)), &Usage::Real);
+        assert_eq!(cut["status"], "incomplete");
+        assert_eq!(cut["incomplete_details"]["reason"], "max_output_tokens");
+        assert_eq!(cut["usage"]["output_tokens"], 5);
+    }
+
+    #[test]
+    fn embeddings_have_numbers_or_base64() {
+        let mut request = request(Endpoint::Embeddings, None);
+        let plain = read(&request, &Usage::Real);
+        assert_eq!(plain["data"][0]["embedding"], json!([0.0, 0.125, 0.25]));
+        assert_eq!(plain["usage"], json!({ "prompt_tokens": 2, "total_tokens": 2 }));
+        request.base64 = true;
+        assert_eq!(
+            read(&request, &Usage::Real)["data"][0]["embedding"],
+            "AAAAAAAAAD4AAIA+"
+        );
+        for (bytes, text) in [
+            (&b""[..], ""),
+            (b"a", "YQ=="),
+            (b"ab", "YWI="),
+            (b"abc", "YWJj"),
+            (b"\xff\xfe", "//4="),
+        ] {
+            assert_eq!(base64(bytes), text);
+        }
+    }
+
+    #[test]
     fn usage_is_what_was_asked_for() {
-        let read = |usage| serde_json::from_str::<Value>(&json(&request(None), 1, &usage)).unwrap();
-        assert!(read(Usage::None).get("usage").is_none());
-        assert_eq!(read(Usage::Tokens(7, 9))["usage"]["total_tokens"], 16);
+        let request = request(Endpoint::Chat, None);
+        assert!(read(&request, &Usage::None).get("usage").is_none());
+        assert_eq!(read(&request, &Usage::Tokens(7, 9))["usage"]["total_tokens"], 16);
         for literal in ["{}", "null", "[1]", "{\"prompt_tokens\":-1}", "\"x\""] {
             let raw = RawValue::from_string(literal.to_owned()).unwrap();
-            assert_eq!(read(Usage::Literal(raw))["usage"].to_string(), literal);
+            assert_eq!(read(&request, &Usage::Literal(raw))["usage"].to_string(), literal);
         }
     }
 }

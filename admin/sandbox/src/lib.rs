@@ -1,25 +1,30 @@
-//! A stand-in for the provider: chat completions in its exact shape with plausible usage, and every way in which a
-//! provider can misbehave, on request. A newcomer and a test see every path without a provider account.
+//! A stand-in for the provider: chat completions, responses and embeddings in its exact shape with plausible usage,
+//! whole and streamed, and every way in which a provider can misbehave, on request. A newcomer and a test see every path without a provider account.
 //!
 //! It holds no secret and decides nothing. It refuses a virtual key with a clear error, since none must ever leave the
 //! edge. Uses prices and the clock. Knows no store.
 
 mod body;
+mod calls;
 mod completion;
+mod events;
+mod plan;
 mod reply;
 mod request;
 mod scenario;
 mod stats;
-
-pub use scenario::DELAY_MAX;
+mod stream;
+mod usage;
 
 use axum::Router;
 use axum::extract::State;
 use axum::routing::{any, get};
+use calls::{Calls, End, Recorder, Sent};
 use domain::price::PriceTable;
 use http::header::{AUTHORIZATION, HeaderMap};
 use http::{Method, StatusCode, Uri};
 use reply::Reply;
+use request::{Endpoint, Request};
 use scenario::Scenario;
 use stats::{InFlight, Stats};
 use std::io;
@@ -27,6 +32,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
 
+/// Longest delay of an answer, and longest hang: ten minutes.
+pub const DELAY_MAX: Duration = Duration::from_secs(600);
+
+/// Longest answer of the scenario `huge`, in bytes.
+const HUGE_MAX: u64 = 256 << 20;
 /// Requests answered at the same time; beyond it 503.
 const IN_FLIGHT_MAX: u64 = 20_000;
 /// After the signal to stop, calls in flight have this long.
@@ -38,7 +48,8 @@ const REFUSED_VIRTUAL_KEY: StatusCode = StatusCode::IM_A_TEAPOT;
 
 struct Sandbox {
     delay: Duration,
-    stats: Stats,
+    stats: Arc<Stats>,
+    calls: Arc<Calls>,
 }
 
 /// Serves on `listener` until `stop` is done; each answer waits `delay` first.
@@ -73,54 +84,115 @@ pub async fn serve(
 fn router(delay: Duration) -> Router {
     let sandbox = Sandbox {
         delay: delay.min(DELAY_MAX),
-        stats: Stats::default(),
+        stats: Arc::default(),
+        calls: Arc::default(),
     };
     Router::new()
         .route("/v1/chat/completions", any(chat_completions))
+        .route("/v1/responses", any(responses))
+        .route("/v1/embeddings", any(embeddings))
         .route("/v1/models", any(models))
         .route("/sandbox/stats", get(stats))
+        .route("/sandbox/calls", get(calls))
         .fallback(unknown)
         .with_state(Arc::new(sandbox))
 }
 
-async fn chat_completions(
-    State(sandbox): State<Arc<Sandbox>>,
+/// A request as it came.
+struct Arrived {
     method: Method,
     uri: Uri,
     headers: HeaderMap,
     body: axum::body::Body,
-) -> Reply {
+}
+
+impl From<axum::extract::Request> for Arrived {
+    fn from(request: axum::extract::Request) -> Self {
+        let (head, body) = request.into_parts();
+        Self {
+            method: head.method,
+            uri: head.uri,
+            headers: head.headers,
+            body,
+        }
+    }
+}
+
+async fn chat_completions(State(sandbox): State<Arc<Sandbox>>, request: axum::extract::Request) -> Reply {
+    call(&sandbox, Endpoint::Chat, request.into()).await
+}
+
+async fn responses(State(sandbox): State<Arc<Sandbox>>, request: axum::extract::Request) -> Reply {
+    call(&sandbox, Endpoint::Responses, request.into()).await
+}
+
+async fn embeddings(State(sandbox): State<Arc<Sandbox>>, request: axum::extract::Request) -> Reply {
+    call(&sandbox, Endpoint::Embeddings, request.into()).await
+}
+
+async fn call(sandbox: &Sandbox, endpoint: Endpoint, arrived: Arrived) -> Reply {
     let began = Instant::now();
-    let number = sandbox.stats.count_completion();
-    let Some(_in_flight) = InFlight::enter(&sandbox.stats, IN_FLIGHT_MAX) else {
-        return reply::error(503, &headers).finish(number, began);
+    let number = sandbox.stats.count_call(endpoint);
+    let Some(in_flight) = InFlight::enter(&sandbox.stats, IN_FLIGHT_MAX) else {
+        return reply::error(503, &arrived.headers).finish(number, began);
     };
-    let answer = match check(&sandbox, &method, &uri, &headers, Method::POST) {
+    let answer = match check(
+        sandbox,
+        &arrived.method,
+        &arrived.uri,
+        &arrived.headers,
+        Method::POST,
+    ) {
         Err(refusal) => refusal,
-        Ok(()) => complete(&sandbox, number, &headers, body).await,
+        Ok(()) => complete(sandbox, endpoint, number, arrived, in_flight).await,
     };
     answer.finish(number, began)
 }
 
 /// Reads the request, waits as asked, and answers as asked.
-async fn complete(sandbox: &Sandbox, number: u64, headers: &HeaderMap, body: axum::body::Body) -> Reply {
-    let bytes = match axum::body::to_bytes(body, request::BODY_MAX).await {
+async fn complete(
+    sandbox: &Sandbox,
+    endpoint: Endpoint,
+    number: u64,
+    arrived: Arrived,
+    in_flight: InFlight,
+) -> Reply {
+    let headers = arrived.headers;
+    let bytes = match axum::body::to_bytes(arrived.body, request::BODY_MAX).await {
         Ok(bytes) => bytes,
         Err(_) => return reply::refusal(413, "The request body is too large or broke off.", None),
     };
-    let request = match request::Request::read(&bytes) {
+    let request = match Request::read(endpoint, &bytes) {
         Ok(request) => request,
         Err(refusal) => return refusal,
     };
-    let scenario = match Scenario::of(headers, &request.model) {
+    let scenario = match Scenario::of(&headers, &request.model, request.user.as_deref()) {
         Ok(scenario) => scenario,
         Err(message) => return reply::refusal(400, &message, Some("sandbox_unknown_scenario")),
     };
+    let mut recorder = Recorder::new(&sandbox.calls, number, &request, &headers);
     let delay = sandbox.delay.saturating_add(scenario.delay()).min(DELAY_MAX);
     if !delay.is_zero() {
         tokio::time::sleep(delay).await;
     }
-    scenario.answer(&request, number, headers)
+    if let Some(plan) = scenario.plan().filter(|_| request.stream) {
+        sandbox.stats.count_stream();
+        return stream::reply(request, number, plan, recorder, in_flight);
+    }
+    let answer = scenario.answer(&request, number, &headers);
+    recorder.status(answer.status());
+    if answer.status() < 300 {
+        recorder.sent(Sent {
+            usage: completion::usage(&request, &scenario.usage()),
+            ..Sent::default()
+        });
+    }
+    recorder.end(End::Whole);
+    answer
+}
+
+async fn calls(State(sandbox): State<Arc<Sandbox>>) -> Reply {
+    reply::json(StatusCode::OK, sandbox.calls.document())
 }
 
 async fn models(State(sandbox): State<Arc<Sandbox>>, method: Method, uri: Uri, headers: HeaderMap) -> Reply {

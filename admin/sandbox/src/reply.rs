@@ -32,6 +32,11 @@ impl Reply {
         self
     }
 
+    /// The status.
+    pub(super) fn status(&self) -> u16 {
+        self.0.status().as_u16()
+    }
+
     /// Adds the headers that the provider sends with everything.
     pub(super) fn finish(self, number: u64, began: Instant) -> Self {
         let took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);

@@ -1,22 +1,23 @@
-//! The scenario of a request, chosen by the header `x-sandbox-scenario` or by a model name `sandbox-<scenario>`.
+//! The scenario of a request, chosen by the header `x-sandbox-scenario`, by a model name `sandbox-<scenario>`, or by the
+//! same in the body's `user`: that reaches the provider through the edge and leaves the model its price.
 
 use super::body;
-use super::completion::{self, Usage};
+use super::completion;
+use super::plan::{Fault, Plan};
 use super::reply::{self, Reply};
 use super::request::Request;
+use super::usage::Usage;
+use super::{DELAY_MAX, HUGE_MAX};
 use http::HeaderMap;
 use serde_json::value::RawValue;
 use std::time::Duration;
 
-/// Longest delay of an answer, and longest hang: ten minutes.
-pub const DELAY_MAX: Duration = Duration::from_secs(600);
-
-/// The header that names a scenario. It wins over the model name.
+/// The header that names a scenario. It wins over the model name, which wins over `user`.
 const HEADER: &str = "x-sandbox-scenario";
-/// What a model name that is a scenario starts with.
-const MODEL_PREFIX: &str = "sandbox-";
-/// Longest answer of `huge`, in bytes.
-const HUGE_MAX: u64 = 256 << 20;
+/// What a model name or a user that is a scenario starts with.
+const PREFIX: &str = "sandbox-";
+/// Events of a stream before the scenarios `reset` and `truncate` end it.
+const FEW_EVENTS: u64 = 4;
 
 /// One way to answer.
 #[derive(Debug)]
@@ -47,19 +48,24 @@ pub(super) enum Scenario {
     Redirect,
     /// `huge:<bytes>`: a completion that is so long.
     Huge(u64),
+    /// `stream:<options>`: a stream with these [`Plan`] options, where a stream is asked for.
+    Stream(Box<Plan>),
 }
 
 impl Scenario {
     /// What is asked for; the error says what could have been.
-    pub(super) fn of(headers: &HeaderMap, model: &str) -> Result<Self, String> {
+    pub(super) fn of(headers: &HeaderMap, model: &str, user: Option<&str>) -> Result<Self, String> {
         let by_header = headers
             .get(HEADER)
             .map(|value| value.to_str().unwrap_or_default());
-        match by_header.or_else(|| model.strip_prefix(MODEL_PREFIX)) {
+        let by_name = |name: &str| name.strip_prefix(PREFIX).map(str::to_owned);
+        let by_body = || by_name(model).or_else(|| user.and_then(by_name));
+        match by_header.map(str::to_owned).or_else(by_body) {
             None => Ok(Self::Normal),
             Some(name) => Self::parse(name.trim()).ok_or_else(|| {
                 "The sandbox knows the scenarios ok, 400 to 599, hang, slow:<ms>, no-usage, usage:<json>, \
-                 cost:<prompt>,<completion>, reset, truncate, gzip, chunked, redirect, huge:<bytes>."
+                 cost:<prompt>,<completion>, reset, truncate, gzip, chunked, redirect, huge:<bytes>, \
+                 stream:<options>."
                     .to_owned()
             }),
         }
@@ -83,6 +89,7 @@ impl Scenario {
             "chunked" => Self::Chunked,
             "redirect" => Self::Redirect,
             "huge" => Self::Huge(value.parse().ok().filter(|bytes| *bytes <= HUGE_MAX)?),
+            "stream" => Self::Stream(Box::new(Plan::parse(value)?)),
             status => Self::Status(status.parse().ok().filter(|status| (400..600).contains(status))?),
         };
         Some(found)
@@ -93,27 +100,76 @@ impl Scenario {
         match self {
             Self::Hang => DELAY_MAX,
             Self::Slow(delay) => (*delay).min(DELAY_MAX),
+            Self::Stream(plan) => plan.head,
             _ => Duration::ZERO,
         }
     }
 
-    /// The answer, once the delay is over.
-    pub(super) fn answer(self, request: &Request, number: u64, headers: &HeaderMap) -> Reply {
-        let complete = |usage: &Usage| completion::json(request, number, usage);
-        let plain = || complete(&Usage::Real);
+    /// How the answer is streamed, where a stream is asked for; `None` if it is none of the kind.
+    pub(super) fn plan(&self) -> Option<Plan> {
+        let plan = Plan::default();
+        Some(match self {
+            Self::Normal | Self::Slow(_) | Self::Chunked => plan,
+            Self::Stream(own) if own.json => return None,
+            Self::Stream(own) => (**own).clone(),
+            Self::NoUsage => Plan {
+                usage: Usage::None,
+                ..plan
+            },
+            Self::Usage(usage) => Plan {
+                usage: Usage::Literal(usage.clone()),
+                ..plan
+            },
+            Self::Cost(prompt, completion) => Plan {
+                usage: Usage::Tokens(*prompt, *completion),
+                ..plan
+            },
+            Self::Reset => Plan {
+                fault: Some((FEW_EVENTS, Fault::Cut)),
+                ..plan
+            },
+            Self::Truncate => Plan {
+                fault: Some((FEW_EVENTS, Fault::End)),
+                ..plan
+            },
+            Self::Gzip => Plan { gzip: true, ..plan },
+            Self::Huge(bytes) => Plan {
+                events: Some(1),
+                event_bytes: usize::try_from(*bytes).unwrap_or(usize::MAX).max(1),
+                ..plan
+            },
+            Self::Status(_) | Self::Hang | Self::Redirect => return None,
+        })
+    }
+
+    /// The usage of a whole answer, as it is written.
+    pub(super) fn usage(&self) -> Usage {
         match self {
-            Self::Normal | Self::Slow(_) => body::whole(plain()),
-            Self::Status(status) => reply::error(status, headers),
+            Self::NoUsage => Usage::None,
+            Self::Usage(usage) => Usage::Literal(usage.clone()),
+            Self::Cost(prompt, completion) => Usage::Tokens(*prompt, *completion),
+            Self::Stream(plan) => plan.usage.clone(),
+            _ => Usage::Real,
+        }
+    }
+
+    /// The answer, once the delay is over.
+    pub(super) fn answer(&self, request: &Request, number: u64, headers: &HeaderMap) -> Reply {
+        let json = || completion::json(request, number, &self.usage());
+        match self {
+            Self::Normal | Self::Slow(_) | Self::NoUsage | Self::Usage(_) | Self::Cost(..) => {
+                body::whole(json())
+            }
+            Self::Stream(plan) if plan.gzip => body::gzip(&json()),
+            Self::Stream(_) => body::whole(json()),
+            Self::Status(status) => reply::error(*status, headers),
             Self::Hang => reply::error(504, headers),
-            Self::NoUsage => body::whole(complete(&Usage::None)),
-            Self::Usage(usage) => body::whole(complete(&Usage::Literal(usage))),
-            Self::Cost(prompt, completion) => body::whole(complete(&Usage::Tokens(prompt, completion))),
-            Self::Reset => body::broken_chunks(&plain()),
-            Self::Truncate => body::too_short(&plain()),
-            Self::Gzip => body::gzip(&plain()),
-            Self::Chunked => body::chunked(&plain()),
+            Self::Reset => body::broken_chunks(&json()),
+            Self::Truncate => body::too_short(&json()),
+            Self::Gzip => body::gzip(&json()),
+            Self::Chunked => body::chunked(&json()),
             Self::Redirect => reply::redirect(),
-            Self::Huge(bytes) => body::huge(&plain(), bytes),
+            Self::Huge(bytes) => body::huge(&json(), *bytes),
         }
     }
 }
@@ -123,7 +179,7 @@ mod tests {
     use super::*;
 
     fn named(name: &str) -> Result<Scenario, String> {
-        Scenario::of(&HeaderMap::new(), &format!("sandbox-{name}"))
+        Scenario::of(&HeaderMap::new(), &format!("sandbox-{name}"), None)
     }
 
     #[test]
@@ -131,11 +187,20 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert(HEADER, "404".parse().unwrap());
         assert!(matches!(
-            Scenario::of(&headers, "sandbox-500"),
+            Scenario::of(&headers, "sandbox-500", Some("sandbox-502")),
             Ok(Scenario::Status(404))
         ));
+        headers.clear();
         assert!(matches!(
-            Scenario::of(&HeaderMap::new(), "gpt-4o"),
+            Scenario::of(&headers, "sandbox-500", Some("sandbox-502")),
+            Ok(Scenario::Status(500))
+        ));
+        assert!(matches!(
+            Scenario::of(&headers, "gpt-4o", Some("sandbox-502")),
+            Ok(Scenario::Status(502))
+        ));
+        assert!(matches!(
+            Scenario::of(&headers, "gpt-4o", Some("anna")),
             Ok(Scenario::Normal)
         ));
     }
@@ -151,10 +216,27 @@ mod tests {
     #[test]
     fn an_unknown_scenario_is_refused() {
         for name in [
-            "", "200", "302", "600", "slow:", "slow:x", "usage:", "usage:{", "cost:1", "huge:-1", "HANG",
+            "",
+            "200",
+            "302",
+            "600",
+            "slow:",
+            "slow:x",
+            "stream:x",
+            "stream:delay",
+            "usage:",
+            "usage:{",
+            "cost:1",
+            "huge:-1",
+            "HANG",
         ] {
             assert!(named(name).is_err(), "{name}");
         }
+        assert!(matches!(named("stream"), Ok(Scenario::Stream(_))));
+        assert!(matches!(
+            named("stream:events=3,delay=1"),
+            Ok(Scenario::Stream(_))
+        ));
         assert!(matches!(named("cost:12, 34"), Ok(Scenario::Cost(12, 34))));
     }
 }

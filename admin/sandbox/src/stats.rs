@@ -1,8 +1,9 @@
 //! Counters of the sandbox, from which tests learn what reached the upstream. They contain no secret.
 
+use super::request::Endpoint;
 use serde_json::{Value, json};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 /// Characters of a key that are remembered.
 const SHOWN: usize = 4;
@@ -12,6 +13,9 @@ const SHOWN: usize = 4;
 pub(super) struct Stats {
     requests: AtomicU64,
     completions: AtomicU64,
+    responses: AtomicU64,
+    embeddings: AtomicU64,
+    streams: AtomicU64,
     in_flight: AtomicU64,
     unauthorized: AtomicU64,
     virtual_keys: AtomicU64,
@@ -25,10 +29,20 @@ impl Stats {
         self.requests.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// The same for a chat completion.
-    pub(super) fn count_completion(&self) -> u64 {
-        self.completions.fetch_add(1, Ordering::Relaxed);
+    /// The same for a call of this endpoint.
+    pub(super) fn count_call(&self, endpoint: Endpoint) -> u64 {
+        let calls = match endpoint {
+            Endpoint::Chat => &self.completions,
+            Endpoint::Responses => &self.responses,
+            Endpoint::Embeddings => &self.embeddings,
+        };
+        calls.fetch_add(1, Ordering::Relaxed);
         self.count_request()
+    }
+
+    /// Counts a streamed answer.
+    pub(super) fn count_stream(&self) {
+        self.streams.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(super) fn count_unauthorized(&self) {
@@ -59,26 +73,27 @@ impl Stats {
         let last_key = self.last_key.lock().map(|last| last.clone()).unwrap_or_default();
         json!({
             "requests": count(&self.requests), "chat_completions": count(&self.completions),
-            "in_flight": count(&self.in_flight), "unauthorized": count(&self.unauthorized),
+            "responses": count(&self.responses), "embeddings": count(&self.embeddings),
+            "streams": count(&self.streams), "in_flight": count(&self.in_flight), "unauthorized": count(&self.unauthorized),
             "virtual_keys_seen": count(&self.virtual_keys), "service_headers_seen": count(&self.service_headers),
             "last_authorization_last4": last_key,
         })
     }
 }
 
-/// A chat completion being answered; it counts until it is dropped, which a caller who hangs up causes too.
-pub(super) struct InFlight<'a>(&'a Stats);
+/// A call being answered; it counts until it is dropped, which a caller who hangs up causes too.
+pub(super) struct InFlight(Arc<Stats>);
 
-impl<'a> InFlight<'a> {
+impl InFlight {
     /// `None` when there are `most` already.
-    pub(super) fn enter(stats: &'a Stats, most: u64) -> Option<Self> {
+    pub(super) fn enter(stats: &Arc<Stats>, most: u64) -> Option<Self> {
         let before = stats.in_flight.fetch_add(1, Ordering::Relaxed);
-        let entered = Self(stats);
+        let entered = Self(stats.clone());
         (before < most).then_some(entered)
     }
 }
 
-impl Drop for InFlight<'_> {
+impl Drop for InFlight {
     fn drop(&mut self) {
         self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
     }
@@ -104,7 +119,7 @@ mod tests {
 
     #[test]
     fn the_number_in_flight_is_bounded_and_falls_again() {
-        let stats = Stats::default();
+        let stats = Arc::new(Stats::default());
         let first = InFlight::enter(&stats, 1);
         assert!(first.is_some() && InFlight::enter(&stats, 1).is_none());
         drop(first);

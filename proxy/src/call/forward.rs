@@ -42,7 +42,7 @@ fn without_key(mut answer: Answer, key: &SecretString) -> Answer {
 /// A call that asked for a stream, and was sent.
 pub enum ForwardedStream {
     /// The provider answered with something else, or not at all.
-    Whole(SentCall),
+    Whole(Box<SentCall>),
     /// It answers with a stream.
     Stream(Box<OpenStream>),
 }
@@ -139,7 +139,7 @@ impl Forwarder {
             Ok(Streamed::Whole(answer)) => Ok(without_key(answer, &provider_key)),
             Err(failure) => Err(failure),
         };
-        Ok(ForwardedStream::Whole(SentCall { hold, answer }))
+        Ok(ForwardedStream::Whole(Box::new(SentCall { hold, answer })))
     }
 
     /// Adds the provider key, and counts the call as one of its account's.

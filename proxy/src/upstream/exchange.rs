@@ -375,6 +375,10 @@ fn encode(path: &str, headers: &HeaderMap, body: &[u8]) -> Vec<u8> {
 }
 
 /// A request that was sent.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly every call has the large variant, and would be allocated for nothing"
+)]
 enum Sent {
     /// All of it, and the answer is to be read.
     Whole(OpenExchange),

@@ -22,10 +22,12 @@ pub(super) const PAGES: &[Page] = &[
     },
     Page {
         path: "sandbox-upstream",
-        about: "Answers POST /v1/chat/completions and GET /v1/models like the provider, for any key, at no cost. Ask for \
-                trouble with the header `x-sandbox-scenario`, or with a model named sandbox-SCENARIO: 400 to 599 (the \
-                provider's error), hang, slow:MS, no-usage, usage:JSON, cost:PROMPT,COMPLETION (tokens), reset, truncate, \
-                gzip, chunked, redirect, huge:BYTES. GET /sandbox/stats counts what came.",
+        about: "Answers POST /v1/chat/completions, /v1/responses, /v1/embeddings and GET /v1/models like the provider, \
+                for any key, at no cost. Ask for trouble with the header `x-sandbox-scenario`, or with a model or a \
+                `user` named sandbox-SCENARIO: 400 to 599 (the provider's error), hang, slow:MS, no-usage, usage:JSON, \
+                cost:PROMPT,COMPLETION (tokens), reset, truncate, gzip, chunked, redirect, huge:BYTES, stream:OPTIONS \
+                (docs/reference/sandbox.md). GET /sandbox/stats counts what came, GET /sandbox/calls says what each \
+                call was sent.",
         changes: "nothing; it needs no store.",
         examples: &["tollgate-admin sandbox-upstream --listen 127.0.0.1:8090 --delay-ms 200"],
         refused: "the address is taken",

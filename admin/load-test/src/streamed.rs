@@ -1,0 +1,141 @@
+//! Streamed calls: what asks for them, and what the end of a stream says.
+
+use serde_json::Value;
+use std::time::Duration;
+
+/// Bytes of the end of a stream that are kept: its last events and the comment with the cost.
+const TAIL_BYTES: usize = 8 << 10;
+/// The header that asks the edge for the cost behind the last event.
+pub(super) const COST_HEADER: &str = "x-service-stream-cost";
+/// What the comment with the cost begins with.
+const COST: &str = ": x-service-actual-usd: ";
+/// The last event of a whole stream.
+const DONE: &str = "data: [DONE]";
+/// What an error event begins with.
+const ERROR: &str = "event: error";
+
+/// How answers are streamed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Streamed {
+    /// Events that a sandbox behind the edge is to send; otherwise the provider's.
+    pub events: Option<u64>,
+    /// Wait of the sandbox between them.
+    pub delay: Duration,
+}
+
+impl Streamed {
+    /// The body with what asks for the stream.
+    pub(super) fn ask(self, mut body: Value) -> Value {
+        body["stream"] = true.into();
+        if let Some(events) = self.events {
+            // In a sandbox an event is a token, and it sends no more than the limit.
+            let limit = body["max_tokens"].as_u64().unwrap_or(0);
+            body["max_tokens"] = limit.max(events).into();
+            let delay = self.delay.as_millis();
+            body["user"] = format!("sandbox-stream:events={events},delay={delay}").into();
+        }
+        body
+    }
+}
+
+/// The end of a body, whatever its length.
+#[derive(Debug, Default)]
+pub(super) struct Tail(Vec<u8>);
+
+impl Tail {
+    /// Takes in the next bytes of the body.
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        self.0.extend_from_slice(bytes);
+        if self.0.len() > 2 * TAIL_BYTES {
+            self.0.drain(..self.0.len() - TAIL_BYTES);
+        }
+    }
+
+    /// The bytes that are kept: the whole body where that is short, as errors are.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// The cost that the edge names behind the last event.
+    pub(super) fn cost(&self) -> Option<String> {
+        let text = String::from_utf8_lossy(&self.0);
+        let mut lines = text.lines().filter_map(|line| line.strip_prefix(COST));
+        lines.next_back().map(str::to_owned)
+    }
+
+    /// Why the stream is not whole, in the edge's word; empty if it is.
+    pub(super) fn failure(&self) -> String {
+        let text = String::from_utf8_lossy(&self.0);
+        if let Some((_, error)) = text.rsplit_once(ERROR) {
+            let data = error.lines().find_map(|line| line.strip_prefix("data: "));
+            let document: Value = data
+                .and_then(|data| serde_json::from_str(data).ok())
+                .unwrap_or_default();
+            let code = document["error"]["code"].as_str().unwrap_or("error event");
+            return code.to_owned();
+        }
+        let is_whole = text.lines().any(|line| line == DONE);
+        if is_whole {
+            String::new()
+        } else {
+            "stream not whole".to_owned()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_body_asks_for_the_stream() {
+        let body = json!({ "model": "m", "max_tokens": 16 });
+        let plain = Streamed {
+            events: None,
+            delay: Duration::ZERO,
+        };
+        assert_eq!(
+            plain.ask(body.clone()),
+            json!({ "model": "m", "max_tokens": 16, "stream": true })
+        );
+        let counted = Streamed {
+            events: Some(200),
+            delay: Duration::from_millis(5),
+        };
+        let asked = counted.ask(body);
+        assert_eq!(
+            (&asked["max_tokens"], &asked["user"]),
+            (&json!(200), &json!("sandbox-stream:events=200,delay=5"))
+        );
+    }
+
+    #[test]
+    fn the_end_of_a_stream_says_its_cost_and_its_failure() {
+        let tail = |text: &str| {
+            let mut tail = Tail::default();
+            text.as_bytes().chunks(3).for_each(|piece| tail.push(piece));
+            (tail.cost(), tail.failure())
+        };
+        let cost = |text: &str| Some(text.to_owned());
+        let whole = "data: {}\n\ndata: [DONE]\n\n: x-service-actual-usd: 0.0000123\n\n";
+        assert_eq!(tail(whole), (cost("0.0000123"), String::new()));
+        assert_eq!(
+            tail(&["data: x\n\n".repeat(5_000), whole.to_owned()].concat()),
+            (cost("0.0000123"), String::new())
+        );
+        assert_eq!(tail("data: {}\n\n"), (None, "stream not whole".to_owned()));
+        let failed = "data: {}\n\nevent: error\ndata: {\"error\":{\"code\":\"hold_exhausted\"}}\n\n: x-service-actual-usd: 1\n\n";
+        assert_eq!(tail(failed), (cost("1"), "hold_exhausted".to_owned()));
+        assert_eq!(tail("event: error\ndata: ?\n\n").1, "error event");
+    }
+
+    #[test]
+    fn only_the_end_is_kept() {
+        let mut tail = Tail::default();
+        for _ in 0..1_000 {
+            tail.push(&[b'x'; 1_000]);
+        }
+        assert!(tail.0.len() <= 2 * TAIL_BYTES);
+    }
+}

@@ -1,0 +1,247 @@
+//! What was sent for each call: from it a test can compute again what the call must have cost.
+
+use super::request::Request;
+use clock::now_ms;
+use http::HeaderMap;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Ended calls that are remembered; older ones are forgotten.
+const CALLS_KEPT: usize = 20_000;
+/// Longest id of a caller that is remembered, in bytes.
+const ID_BYTES_MAX: usize = 128;
+
+/// The calls that are over, oldest first.
+#[derive(Debug, Default)]
+pub(super) struct Calls(Mutex<Ended>);
+
+#[derive(Debug, Default)]
+struct Ended {
+    calls: VecDeque<Call>,
+    forgotten: u64,
+}
+
+/// How a call ended, as far as its sender knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    /// Everything was handed to the connection.
+    Whole,
+    /// The connection was broken off on purpose.
+    Cut,
+    /// The other side closed the connection before.
+    PeerGone,
+}
+
+/// One call.
+#[derive(Debug)]
+struct Call {
+    number: u64,
+    endpoint: &'static str,
+    model: String,
+    client_request_id: Option<String>,
+    stream: bool,
+    status: u16,
+    prompt_tokens: u64,
+    /// The usage that was sent last, as it was written.
+    usage: Option<String>,
+    events: u64,
+    /// Bytes of the answer's text.
+    text_bytes: u64,
+    bytes: u64,
+    is_stalled: bool,
+    end: End,
+    began_ms: u64,
+    first_byte_ms: Option<u64>,
+    ended_ms: u64,
+}
+
+/// Records one call; it is over when this is dropped, which a caller who hangs up causes too.
+#[derive(Debug)]
+pub(super) struct Recorder {
+    calls: Arc<Calls>,
+    /// There until it is dropped.
+    call: Option<Call>,
+}
+
+/// What a piece of an answer carries.
+#[derive(Debug, Default)]
+pub(super) struct Sent {
+    pub(super) bytes: usize,
+    pub(super) events: u64,
+    pub(super) text_bytes: usize,
+    pub(super) usage: Option<String>,
+}
+
+impl Recorder {
+    /// A call that has just begun.
+    pub(super) fn new(calls: &Arc<Calls>, number: u64, request: &Request, headers: &HeaderMap) -> Self {
+        let id = headers
+            .get("x-client-request-id")
+            .and_then(|value| value.to_str().ok())
+            .filter(|id| id.len() <= ID_BYTES_MAX);
+        let call = Call {
+            number,
+            endpoint: request.endpoint.word(),
+            model: request.model.clone(),
+            client_request_id: id.map(str::to_owned),
+            stream: request.stream,
+            status: 0,
+            prompt_tokens: request.prompt_tokens,
+            usage: None,
+            events: 0,
+            text_bytes: 0,
+            bytes: 0,
+            is_stalled: false,
+            end: End::PeerGone,
+            began_ms: now_ms(),
+            first_byte_ms: None,
+            ended_ms: 0,
+        };
+        Self {
+            calls: calls.clone(),
+            call: Some(call),
+        }
+    }
+
+    /// The answer has this status.
+    pub(super) fn status(&mut self, status: u16) {
+        if let Some(call) = &mut self.call {
+            call.status = status;
+        }
+    }
+
+    /// A piece was handed to the connection.
+    pub(super) fn sent(&mut self, sent: Sent) {
+        let Some(call) = &mut self.call else {
+            return;
+        };
+        call.first_byte_ms.get_or_insert_with(now_ms);
+        call.bytes += u64::try_from(sent.bytes).unwrap_or(u64::MAX);
+        call.events += sent.events;
+        call.text_bytes += u64::try_from(sent.text_bytes).unwrap_or(u64::MAX);
+        call.usage = sent.usage.or(call.usage.take());
+    }
+
+    /// From here on nothing more is sent, and the connection stays open.
+    pub(super) fn stalled(&mut self) {
+        if let Some(call) = &mut self.call {
+            call.is_stalled = true;
+        }
+    }
+
+    /// The call is over.
+    pub(super) fn end(&mut self, end: End) {
+        if let Some(call) = &mut self.call {
+            call.end = end;
+        }
+    }
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        if let Some(mut call) = self.call.take() {
+            call.ended_ms = now_ms();
+            self.calls.push(call);
+        }
+    }
+}
+
+impl Calls {
+    fn push(&self, call: Call) {
+        let mut ended = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if ended.calls.len() == CALLS_KEPT {
+            ended.calls.pop_front();
+            ended.forgotten += 1;
+        }
+        ended.calls.push_back(call);
+    }
+
+    /// What `GET /sandbox/calls` answers: the calls that are over, in the order of their ends.
+    pub(super) fn document(&self) -> Value {
+        let ended = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let calls: Vec<Value> = ended.calls.iter().map(Call::document).collect();
+        json!({ "calls": calls, "forgotten": ended.forgotten })
+    }
+}
+
+impl Call {
+    fn document(&self) -> Value {
+        // Usage that is no JSON stands there as text.
+        let usage = self.usage.as_deref().map(|text| {
+            serde_json::from_str::<Box<RawValue>>(text)
+                .ok()
+                .and_then(|raw| serde_json::from_str(raw.get()).ok())
+                .unwrap_or_else(|| Value::from(text))
+        });
+        let end = match self.end {
+            End::Whole => "whole",
+            End::Cut => "cut",
+            End::PeerGone => "peer_gone",
+        };
+        json!({
+            "number": self.number, "request_id": format!("req_sandbox{:016x}", self.number),
+            "client_request_id": self.client_request_id, "endpoint": self.endpoint, "model": self.model,
+            "stream": self.stream, "status": self.status, "prompt_tokens": self.prompt_tokens,
+            "usage": usage, "events": self.events, "text_bytes": self.text_bytes, "bytes": self.bytes,
+            "stalled": self.is_stalled, "end": end, "began_ms": self.began_ms, "first_byte_ms": self.first_byte_ms,
+            "ended_ms": self.ended_ms,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::completion::tests::request;
+    use crate::request::Endpoint;
+
+    #[test]
+    fn the_oldest_calls_are_forgotten() {
+        let calls = Arc::new(Calls::default());
+        let request = request(Endpoint::Chat, None);
+        for number in 0..CALLS_KEPT as u64 + 2 {
+            drop(Recorder::new(&calls, number, &request, &HeaderMap::new()));
+        }
+        let document = calls.document();
+        assert_eq!(document["calls"].as_array().unwrap().len(), CALLS_KEPT);
+        assert_eq!(
+            (&document["forgotten"], &document["calls"][0]["number"]),
+            (&json!(2), &json!(2))
+        );
+    }
+
+    #[test]
+    fn a_call_says_what_was_sent() {
+        let calls = Arc::new(Calls::default());
+        let mut headers = HeaderMap::new();
+        headers.insert("x-client-request-id", "mine".parse().unwrap());
+        let mut recorder = Recorder::new(&calls, 7, &request(Endpoint::Responses, None), &headers);
+        recorder.status(200);
+        for usage in [Some("{\"input_tokens\":1}"), None] {
+            recorder.sent(Sent {
+                bytes: 10,
+                events: 1,
+                text_bytes: 4,
+                usage: usage.map(str::to_owned),
+            });
+        }
+        recorder.end(End::Whole);
+        assert_eq!(calls.document()["calls"], json!([]), "it is not over yet");
+        drop(recorder);
+        let call = calls.document()["calls"][0].clone();
+        assert_eq!(
+            (&call["client_request_id"], &call["endpoint"]),
+            (&json!("mine"), &json!("responses"))
+        );
+        assert_eq!(
+            (&call["events"], &call["text_bytes"], &call["bytes"]),
+            (&json!(2), &json!(8), &json!(20))
+        );
+        assert_eq!(
+            (&call["usage"], &call["end"]),
+            (&json!({ "input_tokens": 1 }), &json!("whole"))
+        );
+    }
+}

@@ -1,0 +1,225 @@
+//! The events of a streamed answer, made one by one: a stream of any length takes the memory of one event.
+
+mod chat;
+mod responses;
+
+use super::completion;
+use super::plan::{EVENT_BYTES, Fault, Plan};
+use super::request::{Endpoint, Request, tokens};
+use std::collections::VecDeque;
+
+/// One event.
+#[derive(Debug, Default)]
+pub(super) struct Event {
+    /// Its `event:` line, where the provider sends one.
+    pub(super) name: Option<&'static str>,
+    pub(super) data: String,
+    /// Bytes of the answer's text in it.
+    pub(super) text_bytes: usize,
+    /// Its usage, as it is written.
+    pub(super) usage: Option<String>,
+}
+
+/// What comes next.
+#[derive(Debug)]
+pub(super) enum Item {
+    Event(Event),
+    /// The connection breaks off.
+    Cut,
+    /// Nothing more comes.
+    Stall,
+}
+
+/// The text of one choice, in deltas.
+#[derive(Debug)]
+enum Text {
+    /// So many deltas of so many bytes.
+    Counted { deltas: u64, bytes: usize, is_cut: bool },
+    /// The words of the usual text.
+    Words { words: Vec<String>, is_cut: bool },
+}
+
+impl Text {
+    fn new(request: &Request, plan: &Plan) -> Self {
+        let Some(deltas) = plan.events else {
+            let (text, is_cut) = completion::text(request);
+            let words = text.split_inclusive(' ').map(str::to_owned).collect();
+            return Self::Words { words, is_cut };
+        };
+        let bytes = plan.event_bytes;
+        let most = request.max_tokens.map_or(u64::MAX, |most| {
+            most.saturating_mul(4) / u64::try_from(bytes).unwrap_or(u64::MAX).max(1)
+        });
+        Self::Counted {
+            deltas: deltas.min(most),
+            bytes,
+            is_cut: deltas > most,
+        }
+    }
+
+    fn deltas(&self) -> u64 {
+        match self {
+            Self::Counted { deltas, .. } => *deltas,
+            Self::Words { words, .. } => u64::try_from(words.len()).unwrap_or(u64::MAX),
+        }
+    }
+
+    const fn is_cut(&self) -> bool {
+        match self {
+            Self::Counted { is_cut, .. } | Self::Words { is_cut, .. } => *is_cut,
+        }
+    }
+
+    /// The delta of this number.
+    fn delta(&self, number: u64) -> String {
+        match self {
+            // Four bytes with a character of two: borders can fall inside of it.
+            Self::Counted {
+                bytes: EVENT_BYTES, ..
+            } => "né ".to_owned(),
+            Self::Counted { bytes, .. } => "x".repeat(*bytes),
+            Self::Words { words, .. } => {
+                let word = usize::try_from(number).ok().and_then(|number| words.get(number));
+                word.cloned().unwrap_or_default()
+            }
+        }
+    }
+
+    fn whole(&self) -> String {
+        (0..self.deltas()).map(|number| self.delta(number)).collect()
+    }
+}
+
+/// What the events of every endpoint are made of.
+#[derive(Debug)]
+struct Script {
+    request: Request,
+    number: u64,
+    plan: Plan,
+    text: Text,
+    /// Bytes of text sent so far, in all choices.
+    sent: usize,
+}
+
+impl Script {
+    /// The usage as it is written, with the tokens so far.
+    fn usage(&self) -> Option<String> {
+        let each = self.sent / usize::try_from(self.request.choices).unwrap_or(1).max(1);
+        let completion = tokens(each).saturating_mul(self.request.choices);
+        let prompt = self.request.prompt_tokens;
+        self.plan.usage.text(self.request.endpoint, prompt, completion)
+    }
+}
+
+/// The events of an endpoint, in its three parts.
+trait Shape: Send {
+    /// Before the text.
+    fn head(&mut self, script: &Script) -> Vec<Event>;
+    /// With one delta of one choice.
+    fn delta(&mut self, script: &Script, choice: u64, text: String) -> Event;
+    /// After the text.
+    fn tail(&mut self, script: &Script) -> Vec<Event>;
+    /// In place of the rest, where something fails.
+    fn failure(&mut self, script: &Script, fault: Fault) -> Vec<Event>;
+}
+
+/// Where the events are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Head,
+    /// At this delta of this choice.
+    Text(u64, u64),
+    Over,
+}
+
+/// The events of an answer, and its faults.
+pub(super) struct Events {
+    script: Script,
+    shape: Box<dyn Shape>,
+    stage: Stage,
+    ready: VecDeque<Event>,
+    /// Events given out so far.
+    given: u64,
+}
+
+impl Events {
+    pub(super) fn new(request: Request, number: u64, plan: Plan) -> Self {
+        let shape: Box<dyn Shape> = match request.endpoint {
+            Endpoint::Responses => Box::new(responses::Shape::default()),
+            Endpoint::Chat | Endpoint::Embeddings => Box::new(chat::Shape),
+        };
+        let text = Text::new(&request, &plan);
+        Self {
+            script: Script {
+                request,
+                number,
+                plan,
+                text,
+                sent: 0,
+            },
+            shape,
+            stage: Stage::Head,
+            ready: VecDeque::new(),
+            given: 0,
+        }
+    }
+
+    /// Makes the next events ready; does nothing once all are.
+    fn advance(&mut self) {
+        match self.stage {
+            Stage::Head => {
+                self.ready.extend(self.shape.head(&self.script));
+                self.stage = Stage::Text(0, 0);
+            }
+            Stage::Text(delta, _) if delta >= self.script.text.deltas() => {
+                self.ready.extend(self.shape.tail(&self.script));
+                self.stage = Stage::Over;
+            }
+            Stage::Text(delta, choice) => {
+                let text = self.script.text.delta(delta);
+                self.script.sent += text.len();
+                self.ready.push_back(self.shape.delta(&self.script, choice, text));
+                self.stage = match choice + 1 < self.script.request.choices {
+                    true => Stage::Text(delta, choice + 1),
+                    false => Stage::Text(delta + 1, 0),
+                };
+            }
+            Stage::Over => {}
+        }
+    }
+
+    /// The fault that is due now.
+    fn due(&mut self) -> Option<Fault> {
+        let (after, fault) = self.script.plan.fault?;
+        if self.given < after {
+            return None;
+        }
+        self.script.plan.fault = None;
+        self.stage = Stage::Over;
+        self.ready.clear();
+        if matches!(fault, Fault::Error | Fault::Failed) {
+            self.ready.extend(self.shape.failure(&self.script, fault));
+        }
+        Some(fault)
+    }
+}
+
+impl Iterator for Events {
+    type Item = Item;
+
+    fn next(&mut self) -> Option<Item> {
+        match self.due() {
+            Some(Fault::Cut) => return Some(Item::Cut),
+            Some(Fault::Stall) => return Some(Item::Stall),
+            Some(Fault::End | Fault::Error | Fault::Failed) | None => {}
+        }
+        while self.ready.is_empty() && self.stage != Stage::Over {
+            self.advance();
+        }
+        self.given += 1;
+        self.ready.pop_front().map(Item::Event)
+    }
+}
+
+#[cfg(test)]
+mod tests;

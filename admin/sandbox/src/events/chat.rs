@@ -1,0 +1,122 @@
+//! The chunks of a streamed chat completion.
+
+use super::{Event, Fault, Script};
+use crate::completion::{chat_id, finish_reason};
+use crate::plan::Place;
+use crate::usage::with_member;
+use clock::now_ms;
+use serde_json::{Value, json};
+
+/// The chunks have no state.
+pub(super) struct Shape;
+
+impl super::Shape for Shape {
+    fn head(&mut self, script: &Script) -> Vec<Event> {
+        let role = json!({ "role": "assistant", "content": "", "refusal": null });
+        let mut events: Vec<Event> = (0..script.request.choices)
+            .map(|choice| chunk(script, &[of_choice(choice, &role, None)], 0))
+            .collect();
+        if script.plan.place == Place::First {
+            events.extend(usage_alone(script));
+        }
+        events
+    }
+
+    fn delta(&mut self, script: &Script, choice: u64, text: String) -> Event {
+        let bytes = text.len();
+        chunk(
+            script,
+            &[of_choice(choice, &json!({ "content": text }), None)],
+            bytes,
+        )
+    }
+
+    fn tail(&mut self, script: &Script) -> Vec<Event> {
+        let reason = finish_reason(script.text.is_cut());
+        let mut events: Vec<Event> = (0..script.request.choices)
+            .map(|choice| chunk(script, &[of_choice(choice, &json!({}), Some(reason))], 0))
+            .collect();
+        let place = script.plan.place;
+        let times = match place {
+            Place::Last | Place::AfterDone => usize::from(script.request.include_usage),
+            Place::Twice => 2,
+            Place::First | Place::Each => 0,
+        };
+        let usage = (0..times).filter_map(|_| usage_alone(script));
+        let done = script.plan.done.then(|| Event {
+            data: "[DONE]".to_owned(),
+            ..Event::default()
+        });
+        if place == Place::AfterDone {
+            events.extend(done);
+            events.extend(usage);
+        } else {
+            events.extend(usage);
+            events.extend(done);
+        }
+        events
+    }
+
+    fn failure(&mut self, _script: &Script, _fault: Fault) -> Vec<Event> {
+        let message = "The server had an error while processing your request. Sorry about that!";
+        let error =
+            json!({ "error": { "message": message, "type": "server_error", "param": null, "code": null } });
+        vec![Event {
+            data: error.to_string(),
+            ..Event::default()
+        }]
+    }
+}
+
+fn of_choice(index: u64, delta: &Value, finish_reason: Option<&str>) -> Value {
+    json!({ "index": index, "delta": delta, "logprobs": null, "finish_reason": finish_reason })
+}
+
+/// A chunk. Where usage is asked for, those before the last say `null`, as the provider has it.
+fn chunk(script: &Script, choices: &[Value], text_bytes: usize) -> Event {
+    let mut body = json!({
+        "id": chat_id(script.number),
+        "object": "chat.completion.chunk",
+        "created": now_ms() / 1000,
+        "model": script.request.model,
+        "service_tier": script.request.tier_served(),
+        "system_fingerprint": "fp_sandbox",
+        "choices": choices,
+    });
+    let usage = script.usage().filter(|_| script.plan.place == Place::Each);
+    let data = match &usage {
+        Some(usage) => with_member(&body, "usage", usage),
+        None => {
+            if script.request.include_usage {
+                body["usage"] = Value::Null;
+            }
+            body.to_string()
+        }
+    };
+    Event {
+        name: None,
+        data,
+        text_bytes,
+        usage,
+    }
+}
+
+/// The chunk that has the usage and no choice.
+fn usage_alone(script: &Script) -> Option<Event> {
+    let usage = script.usage()?;
+    let body = json!({
+        "id": chat_id(script.number),
+        "object": "chat.completion.chunk",
+        "created": now_ms() / 1000,
+        "model": script.request.model,
+        "service_tier": script.request.tier_served(),
+        "system_fingerprint": "fp_sandbox",
+        "choices": [],
+    });
+    Some(Event {
+        name: None,
+        data: with_member(&body, "usage", &usage),
+        text_bytes: 0,
+        usage: Some(usage),
+    })
+}

@@ -1,0 +1,269 @@
+//! The options of a streamed answer: `stream:<option>,<option>=<value>,…`.
+
+use super::DELAY_MAX;
+use super::usage::Usage;
+use std::time::Duration;
+
+/// Most deltas of a stream.
+const EVENTS_MAX: u64 = 1_000_000;
+/// Longest text of a delta, and of all deltas of a choice together, in bytes.
+const TEXT_BYTES_MAX: usize = 256 << 20;
+/// Bytes of a delta's text where the scenario counts them.
+pub(super) const EVENT_BYTES: usize = 4;
+/// Most events of one write.
+const BATCH_MAX: u64 = 10_000;
+
+/// How lines end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum LineEnd {
+    #[default]
+    Lf,
+    Cr,
+    CrLf,
+}
+
+impl LineEnd {
+    pub(super) const fn text(self) -> &'static str {
+        match self {
+            Self::Lf => "\n",
+            Self::Cr => "\r",
+            Self::CrLf => "\r\n",
+        }
+    }
+}
+
+/// Which events have the usage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Place {
+    /// The last one before `[DONE]`, where the request asks for it.
+    #[default]
+    Last,
+    /// The first one, asked or not.
+    First,
+    /// Every one, with the tokens so far, asked or not.
+    Each,
+    /// Two at the end.
+    Twice,
+    /// One behind `[DONE]`.
+    AfterDone,
+}
+
+/// What goes wrong, once so many events were sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// The connection breaks off.
+    Cut,
+    /// The body ends as if it were whole.
+    End,
+    /// Nothing more comes for [`DELAY_MAX`].
+    Stall,
+    /// An event says that there was an error, and the body ends.
+    Error,
+    /// The response fails and says its usage; as `Error` for chat completions.
+    Failed,
+}
+
+/// How a stream is sent.
+#[derive(Debug, Clone)]
+pub(super) struct Plan {
+    /// Wait before the head.
+    pub(super) head: Duration,
+    /// Wait before the first event.
+    pub(super) first: Duration,
+    /// Wait before each further event.
+    pub(super) delay: Duration,
+    /// Deltas of each choice; without it the words of the usual text.
+    pub(super) events: Option<u64>,
+    /// Bytes of the text of each of them.
+    pub(super) event_bytes: usize,
+    /// Bytes of each write.
+    pub(super) piece: Option<usize>,
+    /// Events of each write.
+    pub(super) batch: u64,
+    pub(super) line_end: LineEnd,
+    /// A comment before each event.
+    pub(super) comments: bool,
+    /// An `event:` line also where the provider sends none.
+    pub(super) names: bool,
+    pub(super) usage: Usage,
+    pub(super) place: Place,
+    /// `[DONE]` at the end; for responses the last event.
+    pub(super) done: bool,
+    pub(super) fault: Option<(u64, Fault)>,
+    /// A whole JSON answer in place of the stream.
+    pub(super) json: bool,
+    pub(super) gzip: bool,
+    /// An error with this status whose body is one event.
+    pub(super) status: Option<u16>,
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Self {
+            head: Duration::ZERO,
+            first: Duration::ZERO,
+            delay: Duration::ZERO,
+            events: None,
+            event_bytes: EVENT_BYTES,
+            piece: None,
+            batch: 1,
+            line_end: LineEnd::Lf,
+            comments: false,
+            names: false,
+            usage: Usage::Real,
+            place: Place::Last,
+            done: true,
+            fault: None,
+            json: false,
+            gzip: false,
+            status: None,
+        }
+    }
+}
+
+impl Plan {
+    /// Reads the options; `None` if one is unknown or out of range.
+    pub(super) fn parse(options: &str) -> Option<Self> {
+        let mut plan = Self::default();
+        for option in options
+            .split(',')
+            .map(str::trim)
+            .filter(|option| !option.is_empty())
+        {
+            let (name, value) = option.split_once('=').unwrap_or((option, ""));
+            plan.set(name, value)?;
+        }
+        let deltas = usize::try_from(plan.events.unwrap_or(0)).ok()?;
+        let text_bytes = deltas.checked_mul(plan.event_bytes)?;
+        (text_bytes <= TEXT_BYTES_MAX).then_some(plan)
+    }
+
+    fn set(&mut self, name: &str, value: &str) -> Option<()> {
+        match name {
+            "head" => self.head = wait(value)?,
+            "first" => self.first = wait(value)?,
+            "delay" => self.delay = wait(value)?,
+            "events" => self.events = Some(number(value, 0, EVENTS_MAX)?),
+            "bytes" => self.event_bytes = size(value, 1, TEXT_BYTES_MAX)?,
+            "piece" => self.piece = Some(size(value, 1, TEXT_BYTES_MAX)?),
+            "batch" => self.batch = number(value, 1, BATCH_MAX)?,
+            "eol" => {
+                self.line_end = match value {
+                    "lf" => LineEnd::Lf,
+                    "cr" => LineEnd::Cr,
+                    "crlf" => LineEnd::CrLf,
+                    _ => return None,
+                };
+            }
+            "comments" if value.is_empty() => self.comments = true,
+            "names" if value.is_empty() => self.names = true,
+            "json" if value.is_empty() => self.json = true,
+            "gzip" if value.is_empty() => self.gzip = true,
+            "no-done" if value.is_empty() => self.done = false,
+            "usage" => self.set_usage(value)?,
+            "cost" => {
+                let (prompt, completion) = value.split_once('/')?;
+                self.usage = Usage::Tokens(prompt.parse().ok()?, completion.parse().ok()?);
+            }
+            "status" => self.status = Some(value.parse().ok().filter(|code| (400..600).contains(code))?),
+            fault => self.fault = Some((number(value, 0, EVENTS_MAX)?, fault_of(fault)?)),
+        }
+        Some(())
+    }
+
+    fn set_usage(&mut self, value: &str) -> Option<()> {
+        match value {
+            "none" => self.usage = Usage::None,
+            "absurd" => self.usage = Usage::Absurd,
+            "last" => self.place = Place::Last,
+            "first" => self.place = Place::First,
+            "each" => self.place = Place::Each,
+            "twice" => self.place = Place::Twice,
+            "after-done" => self.place = Place::AfterDone,
+            _ => return None,
+        }
+        Some(())
+    }
+}
+
+fn fault_of(name: &str) -> Option<Fault> {
+    Some(match name {
+        "cut" => Fault::Cut,
+        "end" => Fault::End,
+        "stall" => Fault::Stall,
+        "error" => Fault::Error,
+        "failed" => Fault::Failed,
+        _ => return None,
+    })
+}
+
+fn wait(value: &str) -> Option<Duration> {
+    Some(Duration::from_millis(value.parse().ok()?).min(DELAY_MAX))
+}
+
+fn number(value: &str, least: u64, most: u64) -> Option<u64> {
+    value
+        .parse()
+        .ok()
+        .filter(|number| (least..=most).contains(number))
+}
+
+fn size(value: &str, least: usize, most: usize) -> Option<usize> {
+    value.parse().ok().filter(|size| (least..=most).contains(size))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_read_and_bounded() {
+        let plan =
+            Plan::parse("events=3, delay=7,piece=1,eol=crlf,comments,usage=twice,cut=2,cost=5/6").unwrap();
+        assert_eq!((plan.events, plan.delay), (Some(3), Duration::from_millis(7)));
+        assert_eq!(
+            (plan.piece, plan.line_end, plan.comments),
+            (Some(1), LineEnd::CrLf, true)
+        );
+        assert_eq!((plan.place, plan.fault), (Place::Twice, Some((2, Fault::Cut))));
+        assert!(matches!(plan.usage, Usage::Tokens(5, 6)));
+        assert!(Plan::parse("").is_some());
+        assert_eq!(Plan::parse("delay=99999999999").unwrap().delay, DELAY_MAX);
+        for (name, most) in [("events", EVENTS_MAX), ("batch", BATCH_MAX), ("cut", EVENTS_MAX)] {
+            assert!(Plan::parse(&format!("{name}={most}")).is_some(), "{name}");
+            assert!(Plan::parse(&format!("{name}={}", most + 1)).is_none(), "{name}");
+        }
+        for name in ["bytes", "piece"] {
+            assert!(
+                Plan::parse(&format!("{name}={TEXT_BYTES_MAX}")).is_some(),
+                "{name}"
+            );
+            assert!(
+                Plan::parse(&format!("{name}={}", TEXT_BYTES_MAX + 1)).is_none(),
+                "{name}"
+            );
+        }
+        assert!(Plan::parse(&format!("events=2,bytes={}", TEXT_BYTES_MAX / 2)).is_some());
+        assert!(Plan::parse(&format!("events=2,bytes={}", TEXT_BYTES_MAX / 2 + 1)).is_none());
+        for bad in [
+            "events",
+            "events=x",
+            "x=1",
+            "x",
+            "eol=nl",
+            "usage=",
+            "usage=never",
+            "status=200",
+            "status=600",
+            "cost=1",
+            "comments=1",
+            "bytes=0",
+            "piece=0",
+            "batch=0",
+            "cut",
+            "EVENTS=1",
+        ] {
+            assert!(Plan::parse(bad).is_none(), "{bad}");
+        }
+    }
+}
