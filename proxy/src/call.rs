@@ -22,11 +22,13 @@ pub mod credential;
 pub mod decide;
 pub mod denials;
 pub mod forward;
+pub mod handoff;
 pub mod hold;
 pub mod rejection;
 pub mod request_trace;
 pub mod resolve;
 pub mod run_to_completion;
+pub mod running_stream;
 pub mod settle;
 pub mod stream;
 

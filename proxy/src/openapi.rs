@@ -198,8 +198,7 @@ mod tests {
             assert!(text.contains(&format!("\"{}\"", denial.reason())), "{denial:?}");
         }
         for kind in RefusalKind::ALL {
-            // These two answer requests that match no operation of the document.
-            if matches!(kind, RefusalKind::NotFound | RefusalKind::MethodNotAllowed) {
+            if RefusalKind::OF_NO_ROUTE.contains(kind) {
                 continue;
             }
             assert!(text.contains(&format!("\"{}\"", kind.code())), "{kind:?}");

@@ -2,7 +2,7 @@
 
 use super::rejection::Rejection;
 use super::request_trace::RequestTrace;
-use super::stream::running::RunningStream;
+use super::running_stream::RunningStream;
 use crate::metrics::Metrics;
 use crate::reply::Reply;
 use std::time::Duration;

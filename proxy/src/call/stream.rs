@@ -1,7 +1,7 @@
 //! Steps 5 and 6 of a call whose answer is a stream of server-sent events. The head goes to the caller at once; then a
-//! [reader] passes the provider's bytes on through a [handoff], the call is settled when the last event came, and only
-//! then that event passes. What is charged says [`bill`], how streams end [`end`]. Meanwhile
-//! the hold can [grow](growth), and [`stops`] ends the streams of frozen agents.
+//! [reader] passes the provider's bytes on through a [handoff](super::handoff), the call is settled when the last event
+//! came, and only then that event passes. What is charged says [`bill`], how streams end [`end`]. Meanwhile the hold can
+//! [grow](growth), and [`stops`] ends the streams of frozen agents.
 //!
 //! The reader owns the hold. It runs in the task that serves the caller as long as he is there, and goes on without him.
 
@@ -9,16 +9,16 @@ pub mod bill;
 pub mod end;
 pub mod extender;
 pub mod growth;
-pub mod handoff;
 pub mod reader;
-pub mod running;
 pub mod stops;
 
 use super::chat_request::{ChatRequest, StreamRequest};
 use super::completed::Completed;
+use super::handoff;
 use super::hold::{HoldSettler, OpenHold};
 use super::request_trace::{ApprovedCall, RequestTrace};
 use super::run_to_completion::RunToCompletion;
+use super::running_stream::RunningStream;
 use crate::admission::{Admission, InFlight};
 use crate::buffer_budget::CallPermit;
 use crate::metrics::streams::Extension;
@@ -32,7 +32,6 @@ use end::StreamEnd;
 use extender::{Extender, NotExtended};
 use growth::Growth;
 use reader::{Reader, StreamLimits};
-use running::RunningStream;
 use secrecy::{ExposeSecret as _, SecretString};
 use sse::Filter;
 use std::sync::Arc;

@@ -6,7 +6,7 @@ use super::{keeper, refused_head};
 use crate::call::completed::Completed;
 use crate::call::rejection::Rejection;
 use crate::call::request_trace::RequestTrace;
-use crate::call::stream::running::RunningStream;
+use crate::call::running_stream::RunningStream;
 use crate::reply::{Reply, health, models, names};
 use connections::limit::Keeper;
 use pingora::ErrorType::InternalError;

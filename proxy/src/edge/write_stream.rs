@@ -3,8 +3,8 @@
 
 use super::head_limited::HeadLimited;
 use super::write::{ReplyWriter, head_of};
-use crate::call::stream::handoff::Taker;
-use crate::call::stream::running::RunningStream;
+use crate::call::handoff::Taker;
+use crate::call::running_stream::RunningStream;
 use crate::reply::Reply;
 use bytes::{Bytes, BytesMut};
 use futures::future::{Either, select};

@@ -3,7 +3,7 @@
 //! [`DRAINED_BYTES_MAX`].
 
 use super::end::StreamEnd;
-use super::handoff::Giver;
+use crate::call::handoff::Giver;
 use crate::upstream::AnswerStream;
 use bytes::Bytes;
 use http::StatusCode;

@@ -1,7 +1,7 @@
 //! A stream between its head and its end.
 
 use super::handoff::Taker;
-use crate::call::run_to_completion::RunToCompletion;
+use super::run_to_completion::RunToCompletion;
 
 /// A stream whose head can be written.
 pub struct RunningStream {
