@@ -162,6 +162,25 @@ async fn a_stream_has_a_deadline_as_a_whole() {
     assert_eq!(actor.settled().await, 2 * HELD);
 }
 
+/// A store that is away when the usage comes: the stream ends all the same, and the settlement follows.
+#[tokio::test]
+async fn the_settlement_of_a_stream_waits_for_the_store() {
+    let stage = Stage::with(|options| options.env("TOLLGATE_STORE__TIMEOUT_MS", "500")).await;
+    let actor = stage.actor(open_cap()).await;
+    let feed = harness::Feed::new();
+    stage.provider_streams(Script::new().feed(&feed));
+    let mut stream = stage.open(&actor, json!({})).await;
+    feed.send(chunk("one"));
+    stream.until("one").await;
+    stage.redis.pause();
+    feed.send(usage_frame());
+    feed.send("data: [DONE]\n\n");
+    feed.end();
+    assert!(stream.rest().await.ends_with("data: [DONE]\n\n"), "{}", stream.body);
+    stage.redis.resume();
+    assert_eq!(actor.settled().await, 12);
+}
+
 /// The connection of a stream that was read to its end is used again, and that of another one is not.
 #[tokio::test]
 async fn connections_are_used_again_behind_a_whole_stream() {
