@@ -472,6 +472,53 @@ async fn a_limit_that_edges_require_is_required_of_a_prediction() {
     success(&client.dry_run(body).await, 200);
 }
 
+/// A prediction is of any API of the edge, and takes streams where edges do.
+#[tokio::test]
+async fn responses_embeddings_and_streams_are_predicted() {
+    for (streaming, status) in [("false", 400), ("true", 200)] {
+        let stage = Stage::start_with(&[("PROXY__STREAMING", streaming)]).await;
+        let client = stage.client("builder", json!({})).await;
+        let ask = async |more: Value| {
+            let mut body = json!({ "agent": "bot", "model": MODEL });
+            body.as_object_mut()
+                .unwrap()
+                .extend(more.as_object().unwrap().clone());
+            client.dry_run(body).await
+        };
+        let nanos = |reply: &Reply| {
+            text(&success(reply, 200), "/estimateNanos")
+                .parse::<u64>()
+                .unwrap()
+        };
+        let of_response = json!({ "endpoint": "responses", "max_output_tokens": 1000 });
+        assert_eq!(
+            nanos(&ask(of_response).await),
+            600_000 + 600,
+            "and four tokens of an empty input"
+        );
+        let of_texts =
+            json!({ "endpoint": "embeddings", "model": "text-embedding-3-small", "input": "x".repeat(4000) });
+        let estimate = nanos(&ask(of_texts).await);
+        assert!(
+            (20_000..21_000).contains(&estimate),
+            "1,000 tokens of 0.02 USD a million: {estimate}"
+        );
+        for more in [
+            json!({ "stream": true }),
+            json!({ "endpoint": "responses", "stream": true }),
+        ] {
+            assert_eq!(ask(more).await.status, status, "{streaming}");
+        }
+        for wrong in [
+            json!({ "endpoint": "audio" }),
+            json!({ "endpoint": "embeddings" }),
+            json!({ "endpoint": "responses", "previous_response_id": "resp_1" }),
+        ] {
+            problem(&ask(wrong).await, 400, "VALIDATION");
+        }
+    }
+}
+
 /// The model chooses the upstream in a prediction as on the edge: its provider key, its price, its name.
 #[tokio::test]
 async fn a_call_to_an_upstream_by_name_is_predicted_as_the_edge_decides() {

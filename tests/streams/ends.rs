@@ -176,7 +176,11 @@ async fn the_settlement_of_a_stream_waits_for_the_store() {
     feed.send(usage_frame());
     feed.send("data: [DONE]\n\n");
     feed.end();
-    assert!(stream.rest().await.ends_with("data: [DONE]\n\n"), "{}", stream.body);
+    assert!(
+        stream.rest().await.ends_with("data: [DONE]\n\n"),
+        "{}",
+        stream.body
+    );
     stage.redis.resume();
     assert_eq!(actor.settled().await, 12);
 }

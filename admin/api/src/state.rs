@@ -33,6 +33,8 @@ pub struct ApiState {
     pub self_service_plans: bool,
     /// `proxy.require_token_limit`: a dry run refuses calls without a limit of the answer, as edges do.
     pub require_token_limit: bool,
+    /// `proxy.streaming`: a dry run takes calls for a stream, as edges do.
+    pub streaming: bool,
     /// The prices in force, for predictions.
     pub prices: Arc<Prices>,
     /// The names of the providers that proxied calls go to.

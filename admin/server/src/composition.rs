@@ -92,6 +92,7 @@ impl Server {
             plans,
             self_service_plans: settings.plans.self_service,
             require_token_limit: settings.proxy.require_token_limit,
+            streaming: settings.proxy.streaming,
             prices: Arc::clone(&prices),
             providers: settings.providers(),
             public_url: settings.public_url(),

@@ -8,6 +8,7 @@ use domain::cap;
 use domain::check::{Check, CheckName, CheckedAmount};
 use domain::denial::Denial;
 use domain::id::Kind;
+use domain::measured::Endpoint;
 use domain::mode::Mode;
 use domain::money::Nanos;
 use domain::plan::Plan;
@@ -15,9 +16,10 @@ use endpoint::{Answer, Code, Fields, Problem};
 use store::call::snapshot::{KeySnapshot, Snapshot};
 
 /// The fields that are not the provider's.
-const OURS: [&str; 3] = ["agent", "runId", "keyId"];
-/// Stands for the messages where none are given: an empty prompt.
+const OURS: [&str; 4] = ["agent", "runId", "keyId", "endpoint"];
+/// Stand for the prompt where none is given: an empty one.
 const NO_MESSAGES: &str = r#""messages":[{}]"#;
+const NO_INPUT: &str = r#""input":"""#;
 
 /// Predicts what the edge would answer to this body.
 pub(super) async fn predict(call: &Call, body: &Fields<'_>, agent: &str) -> Answer {
@@ -28,10 +30,24 @@ pub(super) async fn predict(call: &Call, body: &Fields<'_>, agent: &str) -> Answ
     }
     let run = body.run_id()?;
     let key_id = key_id(body)?;
-    let more = if body.names("messages") { "" } else { NO_MESSAGES };
+    let endpoint = endpoint(body)?;
+    let more = match endpoint {
+        Endpoint::Chat if !body.names("messages") => NO_MESSAGES,
+        Endpoint::Responses if !body.names("input") => NO_INPUT,
+        Endpoint::Chat | Endpoint::Responses | Endpoint::Embeddings => "",
+    };
     let text = body.without(&OURS, more);
-    let chat = chat::parse(text.as_bytes()).map_err(|error| refused(&error))?;
-    chat.check_token_limit(call.state.require_token_limit)
+    let streaming = call.state.streaming;
+    let parsed = match endpoint {
+        Endpoint::Chat if streaming => chat::parse_streaming(text.as_bytes()),
+        Endpoint::Chat => chat::parse(text.as_bytes()),
+        Endpoint::Responses => chat::responses::parse(text.as_bytes()),
+        Endpoint::Embeddings => chat::embeddings::parse(text.as_bytes()),
+    };
+    let chat = parsed.map_err(|error| refused(&error))?;
+    let checked = chat.check_stream(streaming);
+    checked
+        .and_then(|()| chat.check_token_limit(call.state.require_token_limit))
         .map_err(|error| refused(&error))?;
     let prices = call.state.prices.table(&call.state.store).await?;
     let served = call.state.providers.serving(&chat.model);
@@ -129,6 +145,19 @@ fn of_key(
         Check::within(CheckName::PlanKeyLimit, plan.active_virtual_keys, place, 1),
         Check::within(CheckName::RateLimited, requests, key.requests, 1),
     ])
+}
+
+/// The API that the call would be of; without a word that of chat completions.
+fn endpoint(body: &Fields<'_>) -> Result<Endpoint, Problem> {
+    let word = body.string("endpoint")?.value();
+    let known = Endpoint::ALL.iter().copied();
+    match word {
+        None => Ok(Endpoint::Chat),
+        Some(word) => Endpoint::parse(&word).ok_or_else(|| {
+            let words: Vec<&str> = known.map(Endpoint::as_str).collect();
+            Problem::validation(format!("endpoint must be one of {}.", words.join(", ")))
+        }),
+    }
 }
 
 /// The virtual key whose own checks are asked for.

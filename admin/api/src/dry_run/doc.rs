@@ -31,6 +31,11 @@ fn predict() -> Doc {
             "The messages of the call; an empty prompt without them.",
         )
         .may(
+            "endpoint",
+            string().eg("responses"),
+            "The API of the call: `chat.completions` (without it), `responses` or `embeddings`, whose bodies have `input` in place of `messages`.",
+        )
+        .may(
             "keyId",
             is("VirtualKeyId"),
             "The virtual key whose own checks are made as well.",
@@ -41,7 +46,7 @@ fn predict() -> Doc {
             "Predicts a spend instead: give `amount` and the fields of a spend, and no `model`.",
         );
     Doc::of("POST /decisions/dry-run", "predict", "Predict a decision")
-        .says("Gives either `model`, with the other fields of a chat-completions body, or `amount`, with those of a spend. Nothing is charged and nothing is written.")
+        .says("Gives either `model`, with the other fields of the body of its `endpoint`, or `amount`, with those of a spend. Nothing is charged and nothing is written.")
         .takes(fields(body).open())
         .gives::<Prediction<'_>>(200, "What would be decided, with every check.")
         .refuses(&[Code::NotFound, Code::LiveModeRequired])
