@@ -485,7 +485,7 @@ async fn responses_embeddings_and_streams_are_predicted() {
                 .extend(more.as_object().unwrap().clone());
             client.dry_run(body).await
         };
-        let nanos = |reply: &Reply| {
+        let nanos = |reply: &harness::Reply| {
             text(&success(reply, 200), "/estimateNanos")
                 .parse::<u64>()
                 .unwrap()
