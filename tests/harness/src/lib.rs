@@ -56,7 +56,7 @@ pub use domain::money::Nanos;
 pub use domain::role::Role;
 pub use net::{ClosedPort, REPOSITORY, eventually, free_port};
 pub use options::{AdminOptions, EdgeOptions};
-pub use packages::{node_package, python_package};
+pub use packages::{node_package, python_package, python_packages};
 pub use raw::{RawClient, RawReply};
 pub use redis_server::Redis;
 pub use reply_body::{problem, text};

@@ -45,12 +45,21 @@ fn once(scratch: &str, name: &str, package: &str, install: impl FnOnce(&Path)) -
 /// When it cannot be installed, with what to do about it.
 #[must_use]
 pub fn python_package(scratch: &str, name: &str, package: &str) -> PathBuf {
-    once(scratch, name, package, |dir| {
+    python_packages(scratch, name, &[package])
+}
+
+/// Like [`python_package`], with several packages in one environment.
+///
+/// # Panics
+/// When they cannot be installed, with what to do about it.
+#[must_use]
+pub fn python_packages(scratch: &str, name: &str, packages: &[&str]) -> PathBuf {
+    once(scratch, name, &packages.join(" "), |dir| {
         let advice = "This test needs Python 3 with venv: install the packages python3 and python3-venv.";
         step("python3", &["-m", "venv", &dir.display().to_string()], advice);
-        let advice = "This test installs a package once with pip, from the package index that pip is set to.";
-        let python = dir.join("bin/python");
-        step(python, &["-m", "pip", "install", "--quiet", package], advice);
+        let advice = "This test installs packages once with pip, from the package index that pip is set to.";
+        let options = ["-m", "pip", "install", "--quiet"];
+        step(dir.join("bin/python"), &[&options[..], packages].concat(), advice);
     })
 }
 
