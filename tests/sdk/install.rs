@@ -1,16 +1,27 @@
-//! The official SDKs, installed once below the build's target folder and used from there.
+//! The clients, installed once below the build's target folder and used from there.
 
-use harness::{node_package, python_package};
+use harness::{node_package, python_package, python_packages};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// The Python SDK that is proved to work.
-const PYTHON_SDK: &str = "openai==3.52.0";
+pub const PYTHON_SDK: &str = "openai==3.52.0";
 /// The Node SDK that is proved to work: the newest one for the Node that Debian ships.
-const NODE_SDK: &str = "openai@6.30.1";
+pub const NODE_SDK: &str = "openai@6.30.1";
 
-/// How to run the script of one SDK.
+/// The Python frameworks that are proved to work, in one environment.
+pub const PYTHON_FRAMEWORKS: [&str; 5] = [
+    "openai==3.57.0",
+    "langchain-core==1.8.3",
+    "langchain-openai==1.7.4",
+    "openai-agents==0.24.0",
+    "litellm==1.110.2",
+];
+/// The Node framework that is proved to work: the newest one for the Node that Debian ships.
+pub const NODE_FRAMEWORKS: [&str; 2] = ["ai@6.0.325", "@ai-sdk/openai@3.0.141"];
+
+/// How to run the script of one client.
 pub struct Sdk {
     program: PathBuf,
     args: Vec<PathBuf>,
@@ -21,21 +32,48 @@ fn script(name: &str) -> PathBuf {
 }
 
 impl Sdk {
-    /// The Python SDK, in `target/sdk-python`.
-    pub fn python() -> Self {
-        let dir = python_package(env!("CARGO_TARGET_TMPDIR"), "sdk-python", PYTHON_SDK);
+    /// A script for the Python SDK, which is in `target/sdk-python`.
+    pub fn python(name: &str) -> Self {
+        Self::of_python(
+            &python_package(env!("CARGO_TARGET_TMPDIR"), "sdk-python", PYTHON_SDK),
+            name,
+        )
+    }
+
+    /// A script for the Node SDK, which is in `target/sdk-node`.
+    pub fn node(name: &str) -> Self {
+        Self::of_node(
+            node_package(env!("CARGO_TARGET_TMPDIR"), "sdk-node", &[NODE_SDK]),
+            name,
+        )
+    }
+
+    /// A script for the Python frameworks, which are in `target/frameworks-python`.
+    pub fn python_frameworks(name: &str) -> Self {
+        let scratch = env!("CARGO_TARGET_TMPDIR");
+        Self::of_python(
+            &python_packages(scratch, "frameworks-python", &PYTHON_FRAMEWORKS),
+            name,
+        )
+    }
+
+    /// A script for the Node framework, which is in `target/frameworks-node`.
+    pub fn node_frameworks(name: &str) -> Self {
+        let scratch = env!("CARGO_TARGET_TMPDIR");
+        Self::of_node(node_package(scratch, "frameworks-node", &NODE_FRAMEWORKS), name)
+    }
+
+    fn of_python(installed: &Path, name: &str) -> Self {
         Self {
-            program: dir.join("bin/python"),
-            args: vec![script("calls.py")],
+            program: installed.join("bin/python"),
+            args: vec![script(name)],
         }
     }
 
-    /// The Node SDK, in `target/sdk-node`.
-    pub fn node() -> Self {
-        let dir = node_package(env!("CARGO_TARGET_TMPDIR"), "sdk-node", &[NODE_SDK]);
+    fn of_node(installed: PathBuf, name: &str) -> Self {
         Self {
             program: "node".into(),
-            args: vec![script("calls.mjs"), dir],
+            args: vec![script(name), installed],
         }
     }
 
@@ -45,7 +83,9 @@ impl Sdk {
         command
             .args(&self.args)
             .env_clear()
-            .env("PATH", std::env::var("PATH").unwrap_or_default());
+            .env("PATH", std::env::var("PATH").unwrap_or_default())
+            // Else Python writes compiled modules beside the scripts.
+            .env("PYTHONDONTWRITEBYTECODE", "1");
         command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -1,8 +1,22 @@
-//! The official OpenAI SDKs against the edge, with their own retries: errors arrive as the SDK's own exception types
+//! OpenAI's SDKs and what is built on them, unchanged but for address and key, against the edge.
+//!
+//! Here: the official SDKs without streams and with their own retries. Errors arrive as the SDK's own exception types
 //! with `code`, and no charged failure is sent twice (decision D46).
+//!
+//! * [`install`]: the clients and their versions
+//! * [`plan`]: calls for a client, and what has to come of them
+//! * [`provider`]: what the provider answers
+//! * [`streams`]: the official SDKs, streamed and not, with chat completions, responses and embeddings
+//! * [`frameworks`]: LangChain, the OpenAI Agents SDK, LiteLLM, the Vercel AI SDK
+//! * [`document`]: the table of what works
 #![cfg(test)]
 
+mod document;
+mod frameworks;
 mod install;
+mod plan;
+mod provider;
+mod streams;
 
 use harness::{Answer, CapPolicy, Edge, EdgeOptions, Nanos, Recorded, Redis, Seed, SeedAgent, Upstream};
 use install::Sdk;
@@ -286,10 +300,10 @@ async fn prove(sdk: Sdk, column: usize) {
 
 #[tokio::test]
 async fn the_official_python_sdk_works_with_the_edge() {
-    prove(Sdk::python(), 0).await;
+    prove(Sdk::python("calls.py"), 0).await;
 }
 
 #[tokio::test]
 async fn the_official_node_sdk_works_with_the_edge() {
-    prove(Sdk::node(), 1).await;
+    prove(Sdk::node("calls.mjs"), 1).await;
 }

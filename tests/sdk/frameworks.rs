@@ -1,0 +1,152 @@
+//! LangChain, the OpenAI Agents SDK, LiteLLM and the Vercel AI SDK, streamed and not: texts, tools, second questions,
+//! denials, streams that break off, and failures whose estimate stays charged.
+
+use crate::install::Sdk;
+use crate::plan::{Api, Behaviour, Call, Reason, prove};
+
+const DENIED: Reason = Reason::Code("daily_limit");
+const BROKEN: Reason = Reason::Code("upstream_unreachable");
+const FAILED: Reason = Reason::Code("provider_500");
+
+/// How a client shows a failure: its exception, the status, the reason.
+type Shown = (&'static str, Option<u16>, Reason);
+
+/// The exceptions of a client, for one API.
+struct Failures {
+    denied: Shown,
+    broken: Shown,
+    failed: Shown,
+}
+
+/// A text of one API, streamed and not, with each failure.
+fn texts(client: &'static str, api: Api, failures: &Failures) -> Vec<Call> {
+    let mut calls = Vec::new();
+    for streamed in [false, true] {
+        let call = |behaviour| Call::new(client, api, streamed, behaviour);
+        let failing =
+            |behaviour, (class, status, reason): Shown| call(behaviour).fails(class, status, reason);
+        calls.push(call(Behaviour::Answers));
+        calls.push(failing(Behaviour::Denied, failures.denied));
+        calls.push(failing(Behaviour::FailsCharged, failures.failed));
+        if streamed {
+            calls.push(failing(Behaviour::BreaksOff, failures.broken));
+        }
+    }
+    calls
+}
+
+/// Calls that send back what the model said: with a tool's result, and with a second question.
+fn turns(client: &'static str, api: Api) -> Vec<Call> {
+    let mut calls = Vec::new();
+    for behaviour in [Behaviour::UsesTool, Behaviour::SecondTurn] {
+        calls.extend([false, true].map(|streamed| Call::new(client, api, streamed, behaviour)));
+    }
+    calls
+}
+
+fn embeddings(client: &'static str, (class, status, reason): Shown) -> [Call; 2] {
+    let call = |behaviour| Call::new(client, Api::Embeddings, false, behaviour);
+    [
+        call(Behaviour::Answers),
+        call(Behaviour::Denied).fails(class, status, reason),
+    ]
+}
+
+/// Clients that show the usage of a streamed chat completion only to those who ask.
+fn hide_streamed_chat_usage(calls: Vec<Call>) -> Vec<Call> {
+    let hide = |call: Call| {
+        if call.api == Api::Chat && call.streamed {
+            call.without_usage()
+        } else {
+            call
+        }
+    };
+    calls.into_iter().map(hide).collect()
+}
+
+#[tokio::test]
+#[ignore = "long: make verify runs it"]
+async fn langchain_works() {
+    let failures = Failures {
+        denied: ("APIStatusError", Some(402), DENIED),
+        broken: ("APIError", None, BROKEN),
+        failed: ("OpenAIAPIError", Some(500), FAILED),
+    };
+    let mut calls = Vec::new();
+    for api in [Api::Chat, Api::Responses] {
+        calls.extend(texts("langchain", api, &failures));
+        calls.extend(turns("langchain", api));
+    }
+    let mut calls = hide_streamed_chat_usage(calls);
+    let [answers, denied] = embeddings("langchain", failures.denied);
+    calls.extend([answers.without_usage(), denied]);
+    prove(Sdk::python_frameworks("frameworks.py"), calls).await;
+}
+
+#[tokio::test]
+#[ignore = "long: make verify runs it"]
+async fn the_agents_sdk_works() {
+    let failures = Failures {
+        denied: ("APIStatusError", Some(402), DENIED),
+        broken: ("APIError", None, BROKEN),
+        failed: ("InternalServerError", Some(500), FAILED),
+    };
+    let mut calls = Vec::new();
+    for api in [Api::Chat, Api::Responses] {
+        calls.extend(texts("agents", api, &failures));
+        calls.extend(turns("agents", api));
+    }
+    prove(
+        Sdk::python_frameworks("frameworks.py"),
+        hide_streamed_chat_usage(calls),
+    )
+    .await;
+}
+
+/// Its exceptions show the status and the sentence, and mostly no code.
+#[tokio::test]
+#[ignore = "long: make verify runs it"]
+async fn litellm_works() {
+    let failures = |failed| Failures {
+        denied: ("APIError", Some(402), Reason::Text("daily cap")),
+        broken: (
+            "MidStreamFallbackError",
+            Some(500),
+            Reason::Text("provider broke off"),
+        ),
+        failed: ("InternalServerError", Some(500), failed),
+    };
+    let mut calls = texts("litellm", Api::Chat, &failures(FAILED));
+    let responses = failures(Reason::Text("provider_500"));
+    calls.extend(texts("litellm", Api::Responses, &responses));
+    calls.extend(embeddings("litellm", responses.denied));
+    prove(Sdk::python_frameworks("frameworks.py"), calls).await;
+}
+
+#[tokio::test]
+#[ignore = "long: make verify runs it"]
+async fn the_vercel_ai_sdk_works() {
+    let failures = |broken| Failures {
+        denied: ("AI_APICallError", Some(402), DENIED),
+        broken,
+        failed: ("AI_APICallError", Some(500), FAILED),
+    };
+    let chat = failures(("object", None, BROKEN));
+    // It misses `sequence_number` in the event, and says so with the event in its text.
+    let unread = Reason::Text("upstream_unreachable");
+    let responses = failures(("AI_TypeValidationError", None, unread));
+    let mut calls = texts("vercel", Api::Chat, &chat);
+    calls.extend(texts("vercel", Api::Responses, &responses));
+    for api in [Api::Chat, Api::Responses] {
+        calls.extend(turns("vercel", api));
+        // What it does by itself, where it is told nothing of retries and of what the provider stores.
+        let repeated = Call::new("vercel", api, false, Behaviour::FailsRepeated);
+        calls.push(repeated.fails("AI_RetryError", None, Reason::Text("as told")));
+    }
+    for streamed in [false, true] {
+        let stored = Call::new("vercel", Api::Responses, streamed, Behaviour::SecondTurnStored);
+        calls.push(stored.fails("AI_APICallError", Some(400), Reason::Code("unsupported_field")));
+    }
+    calls.extend(embeddings("vercel", chat.denied));
+    prove(Sdk::node_frameworks("frameworks.mjs"), calls).await;
+}

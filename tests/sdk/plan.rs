@@ -1,0 +1,308 @@
+//! Calls for a client, and what has to come of them: at the client, at the provider, in the ledger.
+
+use crate::install::Sdk;
+use crate::provider::{self, PIECES, VECTOR};
+use harness::{CapPolicy, Edge, EdgeOptions, Nanos, Redis, Seed, SeedAgent, Upstream, eventually};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Notify;
+
+const PRICES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sdk/prices.toml");
+/// What a call of `gpt-4o-mini` without a limit holds, in nano-USD.
+const HELD: u64 = 1024;
+/// What a call with the usage 9 + 12 costs.
+const COST: u64 = 12;
+/// What six tokens of an embedding cost, at 2 USD a million.
+const EMBEDDING_COST: u64 = 12_000;
+/// Longest wait for a settlement on a busy machine.
+const SETTLED: Duration = Duration::from_secs(60);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Api {
+    Chat,
+    Responses,
+    Embeddings,
+}
+
+/// What happens to a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Behaviour {
+    Answers,
+    /// The caller asks for the usage of the stream.
+    AnswersWithUsage,
+    /// The caller asks for the cost behind the stream, which comes as a comment.
+    AnswersWithCost,
+    /// The model calls a tool in between: two calls of the provider.
+    UsesTool,
+    /// A second question, behind what was said before.
+    SecondTurn,
+    /// As before, and the client refers to what the provider has stored.
+    SecondTurnStored,
+    /// The cap has no room.
+    Denied,
+    /// The provider breaks off behind the first piece.
+    BreaksOff,
+    /// The caller leaves behind the first piece.
+    Leaves,
+    /// The provider fails, and the estimate stays charged.
+    FailsCharged,
+    /// As before, and the client repeats the call twice.
+    FailsRepeated,
+}
+
+/// Where a client shows why a call failed.
+#[derive(Debug, Clone, Copy)]
+pub enum Reason {
+    /// As the exception's `code`.
+    Code(&'static str),
+    /// In the exception's text alone.
+    Text(&'static str),
+}
+
+/// The exception of a client: its class, the status that it shows, and the reason.
+pub struct Failure {
+    pub class: &'static str,
+    pub status: Option<u16>,
+    pub reason: Reason,
+}
+
+/// One call.
+pub struct Call {
+    pub client: &'static str,
+    pub api: Api,
+    pub streamed: bool,
+    pub behaviour: Behaviour,
+    /// Whether the client shows the usage.
+    pub shows_usage: bool,
+    pub failure: Option<Failure>,
+}
+
+impl Failure {
+    fn shown(&self) -> Value {
+        match self.reason {
+            Reason::Code(code) => json!([self.class, self.status, code]),
+            Reason::Text(_) => json!([self.class, self.status, Value::Null, true]),
+        }
+    }
+
+    /// An exception in the form of `shown`.
+    fn as_seen(&self, error: &Value) -> Value {
+        let [class, status, code] = ["class", "status", "code"].map(|name| error[name].clone());
+        match self.reason {
+            Reason::Code(_) => json!([class, status, code]),
+            Reason::Text(reason) => {
+                let text = error["message"].as_str().unwrap_or_default();
+                json!([class, status, code, text.contains(reason)])
+            }
+        }
+    }
+}
+
+impl Call {
+    pub const fn new(client: &'static str, api: Api, streamed: bool, behaviour: Behaviour) -> Self {
+        Self {
+            client,
+            api,
+            streamed,
+            behaviour,
+            shows_usage: true,
+            failure: None,
+        }
+    }
+
+    pub const fn without_usage(mut self) -> Self {
+        self.shows_usage = false;
+        self
+    }
+
+    pub const fn fails(mut self, class: &'static str, status: Option<u16>, reason: Reason) -> Self {
+        self.failure = Some(Failure {
+            class,
+            status,
+            reason,
+        });
+        self
+    }
+
+    fn name(&self) -> String {
+        let streamed = if self.streamed { "streamed" } else { "whole" };
+        format!("{} {:?} {streamed} {:?}", self.client, self.api, self.behaviour)
+    }
+
+    /// What the client is told.
+    fn plan(&self, number: usize, key: &str) -> Value {
+        let api = format!("{:?}", self.api).to_lowercase();
+        json!({
+            "client": self.client, "api": api, "streamed": self.streamed, "key": key,
+            "text": format!("call number {number}"),
+            "asksCost": self.behaviour == Behaviour::AnswersWithCost,
+            // The client's own settings, but where a call shows that they have to be changed.
+            "repeats": self.behaviour != Behaviour::FailsCharged,
+            "stores": self.behaviour != Behaviour::SecondTurn,
+            "asksUsage": self.behaviour == Behaviour::AnswersWithUsage,
+            "usesTool": self.behaviour == Behaviour::UsesTool,
+            "turns": if matches!(self.behaviour, Behaviour::SecondTurn | Behaviour::SecondTurnStored) { 2 } else { 1 },
+            "leaves": self.behaviour == Behaviour::Leaves,
+        })
+    }
+
+    /// The text that the client sees.
+    fn text(&self) -> String {
+        match self.behaviour {
+            Behaviour::Denied | Behaviour::FailsCharged | Behaviour::FailsRepeated => String::new(),
+            Behaviour::SecondTurn => PIECES.concat().repeat(2),
+            Behaviour::BreaksOff | Behaviour::Leaves => PIECES[0].to_owned(),
+            _ if self.api == Api::Embeddings => VECTOR.to_owned(),
+            _ => PIECES.concat(),
+        }
+    }
+
+    /// Requests that reach the provider.
+    const fn sent(&self) -> usize {
+        match self.behaviour {
+            Behaviour::Denied => 0,
+            Behaviour::UsesTool | Behaviour::SecondTurn => 2,
+            Behaviour::FailsRepeated => 3,
+            _ => 1,
+        }
+    }
+
+    /// What stays charged to the agent.
+    const fn charged(&self) -> u64 {
+        match (self.behaviour, self.api) {
+            (Behaviour::Denied, _) => 0,
+            (Behaviour::UsesTool | Behaviour::SecondTurn, _) => 2 * COST,
+            (Behaviour::BreaksOff | Behaviour::FailsCharged, _) => HELD,
+            (Behaviour::FailsRepeated, _) => 3 * HELD,
+            (_, Api::Embeddings) => EMBEDDING_COST,
+            _ => COST,
+        }
+    }
+
+    /// What is wrong with an outcome.
+    fn complaints(&self, outcome: &Value, sent: usize, charged: u64) -> Vec<String> {
+        let error = self.failure.as_ref().map_or(Value::Null, Failure::shown);
+        let seen = match (&self.failure, &outcome["error"]) {
+            (Some(failure), error) if !error.is_null() => failure.as_seen(error),
+            (_, error) => error.clone(),
+        };
+        let mut expected = vec![
+            ("text", json!(self.text()), outcome["text"].clone()),
+            ("error", error, seen),
+            ("requests at the provider", json!(self.sent()), json!(sent)),
+            ("charged", json!(self.charged()), json!(charged)),
+        ];
+        let is_whole = self.failure.is_none() && self.behaviour != Behaviour::Leaves;
+        if is_whole && self.shows_usage {
+            let turn = if self.api == Api::Embeddings { 6 } else { 21 };
+            let total = outcome["tokens"].as_u64().unwrap_or(0);
+            expected.push((
+                "usage",
+                json!(true),
+                json!(total == turn || total == turn * self.sent() as u64),
+            ));
+        } else if is_whole {
+            expected.push(("usage", Value::Null, outcome["tokens"].clone()));
+        }
+        let wrong = expected.into_iter().filter(|(_, wanted, found)| wanted != found);
+        let name = self.name();
+        wrong
+            .map(|(what, wanted, found)| format!("{name}: {what}: {found}, not {wanted}; {outcome}"))
+            .collect()
+    }
+}
+
+/// Makes the calls with a client, and checks what came of each.
+pub async fn prove(sdk: Sdk, calls: Vec<Call>) {
+    let calls = Arc::new(calls);
+    let gates: Arc<Vec<Arc<Notify>>> = Arc::new(calls.iter().map(|_| Arc::default()).collect());
+    let redis = Redis::start();
+    let upstream = Upstream::start({
+        let (calls, gates) = (Arc::clone(&calls), Arc::clone(&gates));
+        move |request| provider::answer(&calls, &gates, request)
+    });
+    let seed = Seed::new(&redis.store()).await;
+    let edge = Edge::start(options(&redis, &upstream));
+    let mut agents = Vec::new();
+    let mut plans = Vec::new();
+    for (number, call) in calls.iter().enumerate() {
+        let (agent, key) = seed.ready_agent("enterprise", cap(call.behaviour)).await;
+        agents.push(agent);
+        plans.push(call.plan(number, &key));
+    }
+    let plan = json!({ "baseUrl": format!("{}/v1", edge.url()), "calls": plans });
+    let printed = tokio::task::spawn_blocking(move || sdk.run(&plan.to_string()))
+        .await
+        .expect("the script");
+    // Those who left are gone: now the provider sends the rest.
+    for gate in gates.iter() {
+        gate.notify_one();
+    }
+    let last = printed.trim_end().lines().next_back().unwrap_or_default();
+    let outcomes: Vec<Value> =
+        serde_json::from_str(last).unwrap_or_else(|error| panic!("{error}: {printed}"));
+    assert_eq!(outcomes.len(), calls.len());
+    let mut sent = vec![0; calls.len()];
+    for request in upstream.requests() {
+        sent[provider::number_of(&request)] += 1;
+    }
+    let mut complaints = Vec::new();
+    for (number, call) in calls.iter().enumerate() {
+        let charged = settled(&agents[number]).await;
+        complaints.extend(call.complaints(&outcomes[number], sent[number], charged));
+    }
+    assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+    check_ends(&edge, &calls);
+}
+
+fn options(redis: &Redis, upstream: &Upstream) -> EdgeOptions {
+    EdgeOptions::new(
+        env!("CARGO_BIN_EXE_tollgate-proxy"),
+        redis.url(),
+        upstream.base_url(),
+    )
+    .env("TOLLGATE_PRICES__FILE", PRICES)
+    .env("TOLLGATE_STORE__TIMEOUT_MS", "10000")
+    .env("TOLLGATE_PROXY__STREAMING", "true")
+    .env("TOLLGATE_PROXY__RESPONSES", "true")
+    .env("TOLLGATE_PROXY__EMBEDDINGS", "true")
+    // The provider sends the rest of a stream whose caller left when the client's process has ended.
+    .env("TOLLGATE_PROXY__STREAM_DRAIN_MS", "300000")
+}
+
+fn cap(behaviour: Behaviour) -> CapPolicy {
+    let limit = if behaviour == Behaviour::Denied {
+        1
+    } else {
+        1_000_000
+    };
+    CapPolicy {
+        enabled: true,
+        daily: Nanos::new(limit),
+        ..CapPolicy::default()
+    }
+}
+
+/// Waits until nothing of the agent is held any more. Returns what it was charged.
+async fn settled(agent: &SeedAgent) -> u64 {
+    eventually("the settlement", SETTLED, async || {
+        (agent.open_holds().await == 0).then_some(())
+    })
+    .await;
+    agent.counters().await.day_nanos
+}
+
+/// The streams ended as they should: by the provider, or by a caller who left.
+fn check_ends(edge: &Edge, calls: &[Call]) {
+    let (_, metrics) = edge.ops("/metrics").expect("metrics");
+    for (behaviour, end) in [
+        (Behaviour::Leaves, "caller_gone"),
+        (Behaviour::BreaksOff, "provider_broke_off"),
+    ] {
+        let name = format!("tollgate_proxy_streams_total{{end=\"{end}\"}} ");
+        let count = metrics.lines().find_map(|line| line.strip_prefix(&name));
+        let expected = calls.iter().filter(|call| call.behaviour == behaviour).count();
+        assert_eq!(count.unwrap_or("0"), expected.to_string(), "{end}");
+    }
+}

@@ -1,0 +1,62 @@
+// The official OpenAI SDK: chat completions, responses and embeddings, streamed and not.
+//
+// Nothing of the SDK is configured beyond address and key, and a header where a call asks for the cost of its stream.
+
+import { createRequire } from 'node:module';
+import { run } from './plan.mjs';
+
+// The SDK stands where the test has installed it, not beside this file.
+const { default: OpenAI } = createRequire(process.argv[2] + '/')('openai');
+
+const sdk = (baseURL, call) => {
+  const headers = call.asksCost ? { 'X-Service-Stream-Cost': 'true' } : {};
+  return new OpenAI({ baseURL, apiKey: call.key, defaultHeaders: headers });
+};
+
+async function chat(baseUrl, call, seen) {
+  const request = { model: 'gpt-4o-mini', messages: [{ role: 'user', content: call.text }] };
+  const { completions } = sdk(baseUrl, call).chat;
+  if (!call.streamed) {
+    const completion = await completions.create(request);
+    seen.text = completion.choices[0].message.content;
+    seen.tokens = completion.usage.total_tokens;
+    return;
+  }
+  const asked = call.asksUsage ? { stream_options: { include_usage: true } } : {};
+  for await (const chunk of await completions.create({ ...request, ...asked, stream: true })) {
+    if (chunk.usage) seen.tokens = chunk.usage.total_tokens;
+    for (const choice of chunk.choices) seen.text += choice.delta.content ?? '';
+    // Leaving the loop closes the stream.
+    if (call.leaves && seen.text) return;
+  }
+}
+
+async function responses(baseUrl, call, seen) {
+  const request = { model: 'gpt-4o-mini', input: call.text };
+  const api = sdk(baseUrl, call).responses;
+  if (!call.streamed) {
+    const response = await api.create(request);
+    seen.text = response.output_text;
+    seen.tokens = response.usage.total_tokens;
+    return;
+  }
+  for await (const event of await api.create({ ...request, stream: true })) {
+    if (event.type === 'response.output_text.delta') seen.text += event.delta;
+    if (event.type === 'response.completed') seen.tokens = event.response.usage.total_tokens;
+    if (call.leaves && seen.text) return;
+  }
+}
+
+async function embeddings(baseUrl, call, seen) {
+  const answer = await sdk(baseUrl, call).embeddings.create({ model: 'text-embedding-3-small', input: call.text });
+  seen.text = answer.data[0].embedding.join(',');
+  seen.tokens = answer.usage.total_tokens;
+}
+
+function describe(error) {
+  if (!(error instanceof OpenAI.APIError)) return null;
+  const { status = null, code = null, message } = error;
+  return { class: error.constructor.name, status, code, message };
+}
+
+await run({ 'openai chat': chat, 'openai responses': responses, 'openai embeddings': embeddings }, describe);
