@@ -126,17 +126,13 @@ async fn litellm_works() {
 #[tokio::test]
 #[ignore = "long: make verify runs it"]
 async fn the_vercel_ai_sdk_works() {
-    let failures = |broken| Failures {
+    let failures = Failures {
         denied: ("AI_APICallError", Some(402), DENIED),
-        broken,
+        broken: ("object", None, BROKEN),
         failed: ("AI_APICallError", Some(500), FAILED),
     };
-    let chat = failures(("object", None, BROKEN));
-    // It misses `sequence_number` in the event, and says so with the event in its text.
-    let unread = Reason::Text("upstream_unreachable");
-    let responses = failures(("AI_TypeValidationError", None, unread));
-    let mut calls = texts("vercel", Api::Chat, &chat);
-    calls.extend(texts("vercel", Api::Responses, &responses));
+    let mut calls = texts("vercel", Api::Chat, &failures);
+    calls.extend(texts("vercel", Api::Responses, &failures));
     for api in [Api::Chat, Api::Responses] {
         calls.extend(turns("vercel", api));
         // What it does by itself, where it is told nothing of retries and of what the provider stores.
@@ -147,6 +143,6 @@ async fn the_vercel_ai_sdk_works() {
         let stored = Call::new("vercel", Api::Responses, streamed, Behaviour::SecondTurnStored);
         calls.push(stored.fails("AI_APICallError", Some(400), Reason::Code("unsupported_field")));
     }
-    calls.extend(embeddings("vercel", chat.denied));
+    calls.extend(embeddings("vercel", failures.denied));
     prove(Sdk::node_frameworks("frameworks.mjs"), calls).await;
 }

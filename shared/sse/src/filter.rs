@@ -42,6 +42,8 @@ pub struct Filter {
     between_events: bool,
     /// The last event that ended did not pass.
     dropped: bool,
+    /// Events that ended.
+    events: u64,
 }
 
 impl std::fmt::Debug for Filter {
@@ -67,6 +69,7 @@ impl Filter {
             released: false,
             between_events: true,
             dropped: false,
+            events: 0,
         }
     }
 
@@ -86,6 +89,12 @@ impl Filter {
     #[must_use]
     pub const fn text_bytes(&self) -> u64 {
         self.reader.stream.text_bytes
+    }
+
+    /// Events that ended so far.
+    #[must_use]
+    pub const fn events(&self) -> u64 {
+        self.events
     }
 
     /// Whether the last event came and its end is held.
@@ -208,6 +217,7 @@ impl Filter {
         let is_error = facts.is_error(self.format);
         let event = std::mem::replace(&mut self.event, Event::Held);
         self.reader.begin_event();
+        self.events += 1;
         self.dropped = event == Event::Held && is_dropped;
         let is_changed = event == Event::Dropped || self.dropped || event == Event::Held && is_error;
         if !is_end && !is_changed && self.held.is_empty() {

@@ -45,7 +45,7 @@ await play(async (journey) => {
     await ada.sees('A toy');
     const other = await ada.context.newPage();
     await other.goto(ada.page.url());
-    await other.getByText('The real one').waitFor();
+    await other.getByText('The real one').first().waitFor();
     assert.equal(await other.getByText('Test mode.').count(), 0);
     await other.close();
   });

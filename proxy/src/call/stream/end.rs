@@ -79,15 +79,18 @@ impl StreamEnd {
         })
     }
 
-    /// The event that tells the caller, in the form that OpenAI's SDKs raise as an error.
+    /// The event that tells the caller, in the form that OpenAI's SDKs raise as an error. `number` is its place in the
+    /// stream of a response.
     #[must_use]
-    pub fn event(self, format: Format) -> Option<Bytes> {
+    pub fn event(self, format: Format, number: u64) -> Option<Bytes> {
         let (code, message) = self.error()?;
         let error = json!({ "message": message, "type": "stream_error", "param": null, "code": code });
         let data = match format {
             Format::Chat => json!({ "error": error }),
             Format::Responses => {
-                json!({ "type": "error", "code": code, "message": message, "param": null, "error": error })
+                json!({
+                    "type": "error", "code": code, "message": message, "param": null, "sequence_number": number, "error": error,
+                })
             }
         };
         Some(format!("event: error\ndata: {data}\n\n").into())
@@ -111,7 +114,7 @@ mod tests {
         ] {
             for format in [Format::Chat, Format::Responses] {
                 let event = end
-                    .event(format)
+                    .event(format, 7)
                     .map(|event| String::from_utf8(event.to_vec()).unwrap());
                 let data = event.as_deref().map(|event| {
                     let data = event.strip_prefix("event: error\ndata: ").unwrap();

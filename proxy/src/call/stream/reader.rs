@@ -218,7 +218,7 @@ impl Reader {
     pub async fn finish(mut self, end: StreamEnd, format: Format, comment: Option<Bytes>) {
         if self.draining.is_none() {
             let mut out = self.filter.release();
-            if let Some(event) = end.event(format) {
+            if let Some(event) = end.event(format, self.filter.events()) {
                 if !self.filter.is_between_events() {
                     out.push(Bytes::from_static(b"\n\n"));
                 }
