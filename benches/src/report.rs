@@ -363,7 +363,7 @@ pub(crate) mod tests {
             "**A first look**",
             "**The machine was not quiet** during full-load",
             "- full-load: one",
-            "Not measured: frontier, latency, bodies, protocols, memory, edges, hot-account, floods.",
+            "Not measured: frontier, latency, bodies, protocols, memory, edges, hot-account, streams, floods.",
             "| edge CPU a request of 1 MB over the pass-through | – | 2 × | not measured |",
         ] {
             assert!(text.contains(line), "{line}\n{text}");

@@ -82,7 +82,7 @@ pub(crate) struct Lengths {
 }
 
 impl Lengths {
-    /// Some twenty-five minutes.
+    /// Some half an hour.
     pub(crate) const FULL: Self = Self {
         seconds: 5.0,
         warm_up: 1.0,
@@ -92,7 +92,7 @@ impl Lengths {
         probe_seconds: 3.0,
         rest_seconds: 10.0,
     };
-    /// Some seven minutes: for a look, not for numbers.
+    /// Some eight minutes: for a look, not for numbers.
     pub(crate) const QUICK: Self = Self {
         seconds: 1.0,
         warm_up: 0.3,

@@ -42,22 +42,26 @@ impl StreamLoad {
 }
 
 fn phase(lengths: &Lengths, streams: usize, every_ms: u64) -> Phase {
-    let whole = STREAM_EVENTS as f64 * every_ms as f64 / 1000.0;
     Phase {
         connections: streams,
         stream_every_ms: Some(every_ms),
-        seconds: lengths.seconds.max(whole),
         ..lengths.closed()
     }
+}
+
+/// Rounds of a load: one of many streams, whose length is most of the time.
+const fn rounds(lengths: &Lengths, streams: usize) -> usize {
+    if streams == MANY { 1 } else { lengths.short_rounds }
 }
 
 /// About how long it takes, in seconds. Streams that have begun are read to their end.
 pub(crate) fn planned(lengths: &Lengths) -> f64 {
     let loads = LOADS.map(|(streams, every_ms)| {
         let phase = phase(lengths, streams, every_ms);
-        phase.warm_up + phase.seconds + STREAM_EVENTS as f64 * every_ms as f64 / 1000.0
+        let one = phase.warm_up + phase.seconds + STREAM_EVENTS as f64 * every_ms as f64 / 1000.0;
+        rounds(lengths, streams) as f64 * one
     });
-    6.0 + (Name::PROXIES.len() * lengths.short_rounds) as f64 * loads.iter().sum::<f64>()
+    6.0 + Name::PROXIES.len() as f64 * loads.iter().sum::<f64>()
 }
 
 /// Measures it.
@@ -71,7 +75,7 @@ pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome {
         for contender in &contenders {
             forget_peak(&pids(contender))?;
         }
-        let rows = runner.rounds(lengths.short_rounds, &contenders, phase)?;
+        let rows = runner.rounds(rounds(lengths, streams), &contenders, phase)?;
         let peak = peaks(&contenders, "VmHWM:")?;
         let grown = idle
             .iter()

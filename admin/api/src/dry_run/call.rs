@@ -17,9 +17,10 @@ use store::call::snapshot::{KeySnapshot, Snapshot};
 
 /// The fields that are not the provider's.
 const OURS: [&str; 4] = ["agent", "runId", "keyId", "endpoint"];
-/// Stand for the prompt where none is given: an empty one.
+/// Stand for the prompt where none is given: an empty one, but for [`NO_INPUT_BYTES`], since an edge takes no empty input.
 const NO_MESSAGES: &str = r#""messages":[{}]"#;
-const NO_INPUT: &str = r#""input":"""#;
+const NO_INPUT: &str = r#""input":"-""#;
+const NO_INPUT_BYTES: u64 = 1;
 
 /// Predicts what the edge would answer to this body.
 pub(super) async fn predict(call: &Call, body: &Fields<'_>, agent: &str) -> Answer {
@@ -66,8 +67,11 @@ pub(super) async fn predict(call: &Call, body: &Fields<'_>, agent: &str) -> Answ
     let mut shape = chat.shape();
     shape.model = &price_name;
     if !more.is_empty() {
-        // What stands for the messages is no message.
+        // What stands for the prompt is no message and has no text.
         shape.framed = 0;
+        if endpoint == Endpoint::Responses {
+            shape.prompt_bytes -= NO_INPUT_BYTES.min(shape.prompt_bytes);
+        }
     }
     let Some(estimate) = prices.estimate(&shape) else {
         // The edge does not even ask the store.
