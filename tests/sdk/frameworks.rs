@@ -126,13 +126,15 @@ async fn litellm_works() {
 #[tokio::test]
 #[ignore = "long: make verify runs it"]
 async fn the_vercel_ai_sdk_works() {
-    let failures = Failures {
+    let failures = |status| Failures {
         denied: ("AI_APICallError", Some(402), DENIED),
-        broken: ("object", None, BROKEN),
+        broken: ("object", status, BROKEN),
         failed: ("AI_APICallError", Some(500), FAILED),
     };
-    let mut calls = texts("vercel", Api::Chat, &failures);
-    calls.extend(texts("vercel", Api::Responses, &failures));
+    let chat = failures(None);
+    let mut calls = texts("vercel", Api::Chat, &chat);
+    // An error event of a response is a 500 to it.
+    calls.extend(texts("vercel", Api::Responses, &failures(Some(500))));
     for api in [Api::Chat, Api::Responses] {
         calls.extend(turns("vercel", api));
         // What it does by itself, where it is told nothing of retries and of what the provider stores.
@@ -143,6 +145,6 @@ async fn the_vercel_ai_sdk_works() {
         let stored = Call::new("vercel", Api::Responses, streamed, Behaviour::SecondTurnStored);
         calls.push(stored.fails("AI_APICallError", Some(400), Reason::Code("unsupported_field")));
     }
-    calls.extend(embeddings("vercel", failures.denied));
+    calls.extend(embeddings("vercel", chat.denied));
     prove(Sdk::node_frameworks("frameworks.mjs"), calls).await;
 }

@@ -14,7 +14,7 @@ pub const VECTOR: &str = "0.5,-1.5";
 /// The same two numbers of four bytes each, in base64.
 const VECTOR_BASE64: &str = "AAAAPwAAwL8=";
 /// How long the edge has to see that a caller has gone, before the rest comes: whoever has all of a stream is not gone.
-const AFTER_LEAVING: Duration = Duration::from_secs(1);
+const AFTER_LEAVING: Duration = Duration::from_secs(3);
 const CALL_ID: &str = "call_test";
 const TOOL: &str = "weather_in";
 const TOOL_INPUT: &str = r#"{"city":"Oslo"}"#;

@@ -61,7 +61,7 @@ async fn exactly_as_many_start_as_there_is_money_for() {
 async fn a_killed_edge_leaves_the_estimates_charged() {
     let stage = Stage::with(|options| {
         options
-            .env("TOLLGATE_PROXY__STREAM_TOTAL_MS", "15000")
+            .env("TOLLGATE_PROXY__STREAM_TOTAL_MS", "25000")
             .env("TOLLGATE_PROXY__STREAM_DRAIN_MS", "100")
             .env("TOLLGATE_PROXY__HOLD_GRACE_MS", "1000")
             .env("TOLLGATE_UPSTREAM__TIMEOUT_MS", "1000")

@@ -138,7 +138,7 @@ async fn without_a_decision_the_stream_ends() {
     let stage = Stage::with(|options| {
         options
             .env("TOLLGATE_PROXY__STREAM_EXTEND", "true")
-            .env("TOLLGATE_STORE__TIMEOUT_MS", "500")
+            .env("TOLLGATE_STORE__TIMEOUT_MS", "2000")
     })
     .await;
     let actor = stage.actor(open_cap()).await;
