@@ -48,9 +48,6 @@ struct Options {
     /// HTTP/2 instead of HTTP/1.1, with this many requests sharing a connection.
     #[arg(long, conflicts_with = "rate")]
     http2_streams: Option<usize>,
-    /// Ask for streams with an event every so many milliseconds, and report the time to the first one.
-    #[arg(long, conflicts_with_all = ["rate", "http2_streams"])]
-    stream_every_ms: Option<u64>,
     /// A process whose CPU time is reported: NAME=PID.
     #[arg(long)]
     watch: Vec<WatchedProcess>,
@@ -92,17 +89,13 @@ impl Options {
             expected: self.expect.clone(),
             version,
             tls: tls.transpose()?,
-            streams: self.stream_every_ms.is_some(),
         })
     }
 
     fn requests(&self) -> std::io::Result<Vec<Request>> {
         let keys = std::fs::read_to_string(&self.keys)?;
         let host = self.target.first().map(ToString::to_string).unwrap_or_default();
-        let body = match self.stream_every_ms {
-            Some(every_ms) => wire::stream_body(self.body_bytes, every_ms),
-            None => wire::chat_body(self.body_bytes),
-        };
+        let body = wire::chat_body(self.body_bytes);
         let numbered = keys.lines().cycle().take(self.connections).enumerate();
         Ok(numbered
             .map(|(number, key)| Request::new(number, &host, key, &body))

@@ -225,15 +225,15 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_run_is_planned_to_take_some_thirty_minutes_and_a_quick_one_some_eight() {
+    fn a_whole_run_is_planned_to_take_some_twenty_five_minutes_and_a_quick_one_some_seven() {
         let planned = |lengths| -> f64 { Section::ALL.iter().map(|section| section.planned(&lengths)).sum() };
         assert!(
-            (1500.0..1860.0).contains(&planned(Lengths::FULL)),
+            (1200.0..1680.0).contains(&planned(Lengths::FULL)),
             "{}",
             planned(Lengths::FULL)
         );
         assert!(
-            (400.0..540.0).contains(&planned(Lengths::QUICK)),
+            (330.0..480.0).contains(&planned(Lengths::QUICK)),
             "{}",
             planned(Lengths::QUICK)
         );

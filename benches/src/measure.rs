@@ -39,8 +39,6 @@ pub(crate) struct Phase {
     pub(crate) body_bytes: usize,
     /// What is spoken.
     pub(crate) wire: Wire,
-    /// Asks for streams, with so many milliseconds between two events.
-    pub(crate) stream_every_ms: Option<u64>,
     /// What counts.
     pub(crate) seconds: f64,
     /// Before it.
@@ -144,9 +142,6 @@ impl Runner<'_> {
         add("body-bytes", phase.body_bytes.to_string());
         if let Some(rate) = phase.rate {
             add("rate", rate.to_string());
-        }
-        if let Some(every_ms) = phase.stream_every_ms {
-            add("stream-every-ms", every_ms.to_string());
         }
         if phase.wire != Wire::Clear {
             add("tls-ca", self.stage.certificates.authority.display().to_string());

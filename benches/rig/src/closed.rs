@@ -5,15 +5,12 @@ use crate::outcome::{Outcome, Samples, WatchedProcess, Window, cpu_between, cpu_
 use crate::target::{Request, Target, Version};
 use crate::wire::{self, PIECE_BYTES};
 use crate::{multiplexed, tls};
-use memchr::memmem;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::task::JoinSet;
 
-/// Longest wait for a stream.
-const STREAM_TIMEOUT: Duration = Duration::from_secs(120);
 /// Longest wait for one answer.
 pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -102,12 +99,6 @@ async fn exchange_all(
         if sent >= window.end {
             return Ok(());
         }
-        if target.streams {
-            let stream = exchange_stream(&mut stream, request, window, buffer, seen);
-            let status = tokio::time::timeout(STREAM_TIMEOUT, stream).await??;
-            seen.count(status, &target.expected)?;
-            continue;
-        }
         let exchange = exchange(&mut stream, request, buffer);
         let (status, closes) = tokio::time::timeout(ANSWER_TIMEOUT, exchange).await??;
         seen.count(status, &target.expected)?;
@@ -142,74 +133,6 @@ async fn exchange(
     }
 }
 
-/// One request and the stream that answers it. Notes the time to its first event, and the events within the window.
-async fn exchange_stream(
-    stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
-    request: &[u8],
-    window: Window,
-    buffer: &mut [u8],
-    seen: &mut Samples,
-) -> io::Result<u16> {
-    let sent = Instant::now();
-    stream.write_all(request).await?;
-    stream.flush().await?;
-    let mut events = Events::default();
-    let mut status = None;
-    while !events.has_ended {
-        let read = stream.read(buffer).await?;
-        if read == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        let now = Instant::now();
-        let bytes = &buffer[..read];
-        if status.is_none() {
-            let broken = |wire::Broken(what)| io::Error::new(io::ErrorKind::InvalidData, what);
-            status = Some(wire::status(bytes).map_err(broken)?);
-            if status != Some(200) {
-                break;
-            }
-        }
-        let before = events.count;
-        events.read(bytes);
-        if before == 0 && events.count > 0 && window.holds(now) {
-            seen.latencies.push(now - sent);
-        }
-        if window.holds(now) {
-            seen.events += events.count - before;
-        }
-    }
-    let has_all = status != Some(200) || events.count == wire::STREAM_EVENTS;
-    match status {
-        Some(status) if has_all => Ok(status),
-        _ => Err(io::Error::other(format!("a stream of {} events", events.count))),
-    }
-}
-
-/// Counts the events of a stream, and finds its end, wherever its pieces end.
-#[derive(Debug, Default)]
-struct Events {
-    count: u64,
-    has_ended: bool,
-    /// The end of what was read: a mark may go on in the next piece.
-    tail: Vec<u8>,
-    is_done: bool,
-}
-
-impl Events {
-    fn read(&mut self, bytes: &[u8]) {
-        self.tail.extend_from_slice(bytes);
-        let mut from = 0;
-        while let Some(at) = memmem::find(&self.tail[from..], wire::EVENT_MARK) {
-            self.count += 1;
-            from += at + wire::EVENT_MARK.len();
-        }
-        self.is_done |= memmem::find(&self.tail[from..], wire::STREAM_END).is_some();
-        self.has_ended = self.is_done && self.tail.ends_with(b"0\r\n\r\n");
-        let keep = self.tail.len().saturating_sub(wire::STREAM_END.len()).max(from);
-        self.tail.drain(..keep);
-    }
-}
-
 /// The status, once the answer is whole. Bytes beyond it are an error: nothing else was asked for.
 pub(crate) fn whole_answer(bytes: &[u8]) -> io::Result<Option<u16>> {
     let broken = |wire::Broken(what)| io::Error::new(io::ErrorKind::InvalidData, what);
@@ -232,43 +155,6 @@ mod tests {
         assert_eq!(whole_answer(&answer).unwrap(), Some(200));
         assert_eq!(whole_answer(&answer[..answer.len() - 1]).unwrap(), None);
         assert!(whole_answer(&[answer.as_slice(), b"x"].concat()).is_err());
-    }
-
-    #[test]
-    fn events_are_counted_wherever_pieces_end() {
-        let all = [
-            wire::stream_head(),
-            wire::stream_event().repeat(3),
-            wire::stream_end(),
-        ]
-        .concat();
-        for size in [1, 2, 7, 100, all.len()] {
-            let mut events = Events::default();
-            for piece in all.chunks(size) {
-                assert!(!events.has_ended);
-                events.read(piece);
-            }
-            assert!(events.has_ended && events.count == 3, "{size}: {events:?}");
-        }
-    }
-
-    #[tokio::test]
-    async fn streams_are_read_to_their_end() {
-        let upstream = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let (target, _) = plain(upstream.local_addr().unwrap(), &[200], 0);
-        tokio::spawn(crate::upstream::serve(upstream, None));
-        let target = Target {
-            streams: true,
-            ..Arc::into_inner(target).unwrap()
-        };
-        let body = wire::stream_body(1024, 0);
-        let requests = (0..2).map(|number| Request::new(number, "bench", "k", &body));
-        let window = Window::after(Duration::ZERO, Duration::from_millis(500));
-        let found = run(Arc::new(target), requests.collect(), 1, window, &[])
-            .await
-            .unwrap();
-        assert_eq!((found.errors, found.first_error), (0, None));
-        assert!(found.answered_in_all >= 2, "{}", found.answered_in_all);
     }
 
     #[tokio::test]

@@ -27,8 +27,6 @@ pub struct Target {
     pub version: Version,
     /// Set: over TLS.
     pub tls: Option<TlsConnector>,
-    /// The answers are streams of events.
-    pub streams: bool,
 }
 
 impl Target {
@@ -88,7 +86,6 @@ pub(crate) mod tests {
             expected: expected.to_vec(),
             version: Version::Http1,
             tls: None,
-            streams: false,
         };
         let body = wire::chat_body(wire::REQUEST_BODY_BYTES);
         let request = |number| Request::new(number, "bench", "k", &body);

@@ -2,7 +2,6 @@
 
 use crate::wire::{self, PIECE_BYTES};
 use std::io;
-use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
@@ -41,7 +40,6 @@ async fn answer_all(mut stream: impl AsyncRead + AsyncWrite + Unpin, answer: &[u
         let broken = |wire::Broken(what)| io::Error::new(io::ErrorKind::InvalidData, what);
         while let Some(length) = wire::message_length(&buffer[..filled]).map_err(broken)? {
             let here = length.min(filled);
-            let every_ms = wire::stream_every_ms(&buffer[..here]);
             if here < length {
                 // Too long to wait for it in the buffer, or just not here yet: the rest is read and dropped.
                 drain(&mut stream, &mut buffer, length - here).await?;
@@ -50,28 +48,10 @@ async fn answer_all(mut stream: impl AsyncRead + AsyncWrite + Unpin, answer: &[u
                 buffer.copy_within(length..filled, 0);
                 filled -= length;
             }
-            match every_ms {
-                Some(every_ms) => stream_events(&mut stream, Duration::from_millis(every_ms)).await?,
-                None => stream.write_all(answer).await?,
-            }
+            stream.write_all(answer).await?;
             stream.flush().await?;
         }
     }
-}
-
-/// Sends the head with the first event, then an event after each pause.
-async fn stream_events(stream: &mut (impl AsyncWrite + Unpin), every: Duration) -> io::Result<()> {
-    let event = wire::stream_event();
-    stream
-        .write_all(&[wire::stream_head(), event.clone()].concat())
-        .await?;
-    stream.flush().await?;
-    for _ in 1..wire::STREAM_EVENTS {
-        tokio::time::sleep(every).await;
-        stream.write_all(&event).await?;
-        stream.flush().await?;
-    }
-    stream.write_all(&wire::stream_end()).await
 }
 
 async fn drain(stream: &mut (impl AsyncRead + Unpin), buffer: &mut [u8], mut left: usize) -> io::Result<()> {

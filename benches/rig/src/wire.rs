@@ -58,72 +58,6 @@ pub fn chat_body(bytes: usize) -> String {
     }
 }
 
-/// Events of a stream with text. Behind them come the reason of the end, the usage and `[DONE]`.
-pub const STREAM_EVENTS: u64 = 200;
-/// The start of a body that asks for a stream; the number behind it are the milliseconds between two events.
-const STREAM_MARK: &str = r#"{"stream":true,"seed":"#;
-/// What each event of a stream has, once.
-pub const EVENT_MARK: &[u8] = b"\"delta\"";
-/// The end of a stream, in the body.
-pub const STREAM_END: &[u8] = b"data: [DONE]\n\n";
-
-/// The body of a chat request of `bytes` that asks for a stream with an event every so many milliseconds. It does not
-/// ask for usage, as most callers do not.
-#[must_use]
-pub fn stream_body(bytes: usize, every_ms: u64) -> String {
-    let rest = chat_body(bytes);
-    format!("{STREAM_MARK}{every_ms},{}", rest.trim_start_matches('{'))
-}
-
-/// The milliseconds between two events that a request asks for; `None` for one that asks for no stream.
-#[must_use]
-pub fn stream_every_ms(request: &[u8]) -> Option<u64> {
-    // Whoever asks for usage in the caller's place puts it before or behind.
-    let mark = STREAM_MARK.trim_start_matches('{').as_bytes();
-    let digits = request.get(memmem::find(request, mark)? + mark.len()..)?;
-    let length = digits.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    std::str::from_utf8(&digits[..length]).ok()?.parse().ok()
-}
-
-/// The head of a stream. nginx passes a body on as it comes where `X-Accel-Buffering` says so.
-#[must_use]
-pub fn stream_head() -> Vec<u8> {
-    b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\nTransfer-Encoding: chunked\r\n\
-      X-Accel-Buffering: no\r\nx-request-id: req_bench\r\n\r\n"
-        .to_vec()
-}
-
-/// One event of a stream, as a chunk.
-#[must_use]
-pub fn stream_event() -> Vec<u8> {
-    in_chunk(
-        "data: {\"id\":\"chatcmpl-BENCHBENCHBENCHBENCHBENCHBENC\",\"object\":\"chat.completion.chunk\",\
-         \"created\":1795214203,\"model\":\"gpt-4o-mini-2024-07-18\",\"service_tier\":\"default\",\
-         \"system_fingerprint\":\"fp_560af6e559\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\" invoice\"},\
-         \"logprobs\":null,\"finish_reason\":null}],\"usage\":null}\n\n",
-    )
-}
-
-/// The end of a stream, with the usage of [`chat_answer`].
-#[must_use]
-pub fn stream_end() -> Vec<u8> {
-    let usage = ANSWER_BODY
-        .find("\"usage\":")
-        .zip(ANSWER_BODY.find(",\"service_tier\""));
-    let usage = usage
-        .and_then(|(start, end)| ANSWER_BODY.get(start..end))
-        .unwrap_or_default();
-    let frame = format!(
-        "data: {{\"id\":\"chatcmpl-BENCH\",\"object\":\"chat.completion.chunk\",\"choices\":[],{usage},\"service_tier\":\"default\"}}\n\n"
-    );
-    let done = String::from_utf8_lossy(STREAM_END);
-    [in_chunk(&frame), in_chunk(&done), b"0\r\n\r\n".to_vec()].concat()
-}
-
-fn in_chunk(text: &str) -> Vec<u8> {
-    format!("{:x}\r\n{text}\r\n", text.len()).into_bytes()
-}
-
 /// A whole HTTP/1.1 request with this body.
 #[must_use]
 pub fn chat_request(host: &str, key: &str, run: &str, body: &str) -> Vec<u8> {
@@ -205,22 +139,6 @@ pub fn status(answer: &[u8]) -> Result<u16, Broken> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_request_for_a_stream_says_how_fast() {
-        let body = stream_body(1024, 25);
-        let json: serde_json::Value = serde_json::from_str(&body).unwrap();
-        assert_eq!((&json["stream"], &json["seed"]), (&true.into(), &25.into()));
-        let request = chat_request("bench", "k", "r", &body);
-        assert_eq!(stream_every_ms(&request), Some(25));
-        let changed = body.replacen('{', "{\"stream_options\":{\"include_usage\":true},", 1);
-        assert_eq!(stream_every_ms(changed.as_bytes()), Some(25));
-        assert_eq!(stream_every_ms(chat_body(1024).as_bytes()), None);
-        let event = String::from_utf8(stream_event()).unwrap();
-        assert_eq!(event.matches("\"delta\"").count(), 1);
-        let end = String::from_utf8(stream_end()).unwrap();
-        assert!(end.contains("\"usage\":{\"prompt_tokens\":231") && end.ends_with("[DONE]\n\n\r\n0\r\n\r\n"));
-    }
 
     #[test]
     fn bodies_are_json_of_exactly_the_size_that_was_asked_for() {

@@ -6,7 +6,6 @@ use crate::plot::size;
 use crate::row::{Row, over, row};
 use crate::sections::bodies::{Body, CONNECTIONS};
 use crate::sections::protocols::ProtocolPair;
-use crate::sections::streams::StreamLoad;
 
 /// The columns of both.
 const COLUMNS: [&str; 5] = [
@@ -33,41 +32,6 @@ pub(crate) fn bodies(bodies: &[Body]) -> String {
         "\n## Size of the request: {CONNECTIONS} connections, closed loop\n\n![CPU time by size](bodies.svg)\n\n{}\n\
          The provider reads every body to its end. nginx and the pass-through pass it on as it comes; (c) has to have it \
          whole before it decides.\n",
-        table.text
-    )
-}
-
-/// Streams of events.
-pub(crate) fn streams(loads: &[StreamLoad]) -> String {
-    let mut table = Table::new(&[
-        "streams at once",
-        "ms between events",
-        "proxy",
-        "first event p50, µs",
-        "p99, µs",
-        "CPU-µs a stream",
-        "of (b)",
-        "KiB a stream at the peak",
-    ]);
-    for load in loads {
-        for row in &load.rows {
-            let memory = load.kib_a_stream.iter().find(|(name, _)| *name == row.name);
-            table.row(&[
-                load.streams.to_string(),
-                load.every_ms.to_string(),
-                row.name.shown().to_owned(),
-                number(Some(row.latency.p50_us).filter(|us| *us > 0.0), 0),
-                number(Some(row.latency.p99_us).filter(|us| *us > 0.0), 0),
-                number(row.edge_us, 0),
-                number(over(&load.rows, row.name, Name::PassThrough), 2),
-                number(memory.map(|(_, kib)| *kib), 1),
-            ]);
-        }
-    }
-    format!(
-        "\n## Streams of 200 events, closed loop\n\n{}\nThe callers do not ask for usage: (c) asks in their place, \
-         drops that frame, settles, and lets the last event pass only then. Memory is the kernel's mark of the peak \
-         less what was resident before. Of 2,000 streams none begins within the window.\n",
         table.text
     )
 }
