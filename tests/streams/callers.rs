@@ -1,6 +1,6 @@
 //! Callers who leave, and callers who do not read.
 
-use crate::stage::{HELD, SOON, Stage, chunk, open_cap, usage};
+use crate::stage::{HELD, SOON, Stage, chunk, finish, open_cap, usage, usage_frame};
 use harness::{Feed, Script, eventually};
 use serde_json::json;
 use std::time::Duration;
@@ -33,12 +33,7 @@ async fn a_caller_who_leaves_pays_the_real_cost() {
                 feed.send(&chunk("two")[50..]);
             }
             feed.send(chunk("three"));
-            feed.send(format!(
-                "data: {}\n\n",
-                json!({ "choices": [], "usage": usage(9, 12) })
-            ));
-            feed.send("data: [DONE]\n\n");
-            feed.end();
+            finish(&feed, 12);
             assert_eq!(actor.settled().await, 12, "{phase} {reset}");
         }
     }
@@ -95,11 +90,7 @@ async fn a_caller_who_does_not_read_is_given_up() {
         script.send(chunk(&"x".repeat(100_000)))
     });
     let all = endless.bytes().len();
-    stage.provider_streams(
-        endless
-            .event(json!({ "choices": [], "usage": usage(9, 12) }))
-            .event("[DONE]"),
-    );
+    stage.provider_streams(endless.send(usage_frame(12)).event("[DONE]"));
     let stream = stage.open(&slow, json!({})).await;
     let quick = stage.actor(open_cap()).await;
     let mut other = stage.open(&quick, json!({})).await;
@@ -141,12 +132,7 @@ async fn an_http2_caller_who_resets_a_stream_pays_the_real_cost() {
     feed.send(chunk("one"));
     assert!(answer.chunk().await.unwrap().is_some());
     drop(answer);
-    feed.send(format!(
-        "data: {}\n\n",
-        json!({ "choices": [], "usage": usage(9, 12) })
-    ));
-    feed.send("data: [DONE]\n\n");
-    feed.end();
+    finish(&feed, 12);
     assert_eq!(actor.settled().await, 12);
     stage.provider_streams(Script::chat(&["a"], &usage(9, 12)));
     let text = send().await.unwrap().text().await.unwrap();
@@ -168,12 +154,7 @@ async fn a_stream_ends_by_itself_when_the_edge_stops() {
     tokio::time::sleep(Duration::from_millis(300)).await;
     feed.send(chunk("two"));
     stream.until("two").await;
-    feed.send(format!(
-        "data: {}\n\n",
-        json!({ "choices": [], "usage": usage(9, 12) })
-    ));
-    feed.send("data: [DONE]\n\n");
-    feed.end();
+    finish(&feed, 12);
     assert!(stream.rest().await.ends_with("data: [DONE]\n\n"));
     assert_eq!(actor.settled().await, 12);
     assert_eq!(stage.edge.wait_exit(SOON), Some(0));

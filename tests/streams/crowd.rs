@@ -1,6 +1,6 @@
 //! Many streams at once: exact counts, exact sums, also when an edge is killed in the middle of them.
 
-use crate::stage::{HELD, SOON, Stage, chunk, daily, open_cap, options, usage};
+use crate::stage::{HELD, SOON, Stage, chunk, daily, open_cap, options, usage_frame};
 use harness::{Edge, Script, eventually};
 use serde_json::json;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ async fn exactly_as_many_start_as_there_is_money_for() {
         Script::new()
             .send(chunk("begins"))
             .wait_for(&gate)
-            .event(json!({ "choices": [], "usage": usage(9, 12) }))
+            .send(usage_frame(12))
             .event("[DONE]"),
     );
     let addresses = [stage.edge.addr(), other.addr()];

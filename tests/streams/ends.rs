@@ -1,7 +1,7 @@
 //! What is charged, however a stream ends. With usage the real cost. Without, the larger of what is held and what the
 //! text costs that was seen: a token of `nano` for four bytes.
 
-use crate::stage::{HELD, SOON, Stage, chunk, open_cap, usage};
+use crate::stage::{HELD, SOON, Stage, chunk, finish, open_cap, usage, usage_frame};
 use harness::{Script, eventually};
 use serde_json::{Value, json};
 
@@ -17,10 +17,6 @@ struct Case {
 
 /// The case that waits for a deadline.
 const SILENT: &str = "silent";
-
-fn usage_frame() -> String {
-    format!("data: {}\n\n", json!({ "choices": [], "usage": usage(9, 12) }))
-}
 
 fn cases() -> Vec<Case> {
     let script = Script::new().send(chunk("four"));
@@ -41,19 +37,19 @@ fn cases() -> Vec<Case> {
         end: "provider_broke_off",
     };
     vec![
-        ended("usage", script.clone().send(usage_frame()).event("[DONE]"), 12),
+        ended("usage", script.clone().send(usage_frame(12)).event("[DONE]"), 12),
         ended(
             "usage behind [DONE]",
-            script.clone().event("[DONE]").send(usage_frame()),
+            script.clone().event("[DONE]").send(usage_frame(12)),
             12,
         ),
-        ended("usage without [DONE]", script.clone().send(usage_frame()), 12),
+        ended("usage without [DONE]", script.clone().send(usage_frame(12)), 12),
         ended(
             "usage twice: the last one counts",
             script
                 .clone()
-                .event(json!({ "choices": [], "usage": usage(9, 5) }))
-                .send(usage_frame())
+                .send(usage_frame(5))
+                .send(usage_frame(12))
                 .event("[DONE]"),
             12,
         ),
@@ -86,7 +82,7 @@ fn cases() -> Vec<Case> {
         ),
         broken(
             "broken off behind the usage",
-            script.clone().send(usage_frame()).break_off(),
+            script.clone().send(usage_frame(12)).break_off(),
             12,
         ),
         Case {
@@ -178,9 +174,7 @@ async fn the_settlement_of_a_stream_waits_for_the_store() {
     feed.send(chunk("one"));
     stream.until("one").await;
     stage.redis.pause();
-    feed.send(usage_frame());
-    feed.send("data: [DONE]\n\n");
-    feed.end();
+    finish(&feed, 12);
     assert!(
         stream.rest().await.ends_with("data: [DONE]\n\n"),
         "{}",

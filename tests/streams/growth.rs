@@ -1,7 +1,7 @@
 //! Holds that grow with their streams. A call of `nano` without a limit holds 1,024 tokens, a nano-USD each; at three
 //! quarters of what is held another 1,024 are held, if Cap and the plan allow it.
 
-use crate::stage::{Actor, HELD, SOON, Stage, chunk, daily, open_cap, usage};
+use crate::stage::{Actor, HELD, SOON, Stage, chunk, daily, finish, open_cap, usage_frame};
 use harness::{CapPolicy, Feed, Nanos, Script, eventually};
 use serde_json::json;
 
@@ -45,12 +45,7 @@ async fn a_hold_grows_when_three_quarters_of_it_were_seen() {
     stream.until("-c-").await;
     // 3,769 of 5,026 held tokens are three quarters.
     charged(&actor, 5 * HELD).await;
-    feed.send(format!(
-        "data: {}\n\n",
-        json!({ "choices": [], "usage": usage(9, 4000) })
-    ));
-    feed.send("data: [DONE]\n\n");
-    feed.end();
+    finish(&feed, 4000);
     assert!(stream.rest().await.ends_with("[DONE]\n\n"));
     assert_eq!(actor.settled().await, 4000);
     let counters = actor.agent.counters().await;
@@ -103,7 +98,7 @@ async fn a_call_with_a_limit_does_not_grow() {
     let actor = stage.actor(daily(100)).await;
     let script = Script::new()
         .send(tokens(5000))
-        .event(json!({ "choices": [], "usage": usage(9, 90) }))
+        .send(usage_frame(90))
         .event("[DONE]");
     stage.provider_streams(script);
     let mut stream = stage.open(&actor, json!({ "max_completion_tokens": 100 })).await;
@@ -118,7 +113,7 @@ async fn without_the_switch_nothing_grows() {
     let actor = stage.actor(daily(HELD)).await;
     let script = Script::new()
         .send(tokens(5000))
-        .event(json!({ "choices": [], "usage": usage(9, 4000) }))
+        .send(usage_frame(4000))
         .event("[DONE]");
     stage.provider_streams(script);
     assert!(
@@ -171,7 +166,7 @@ async fn as_many_holds_grow_as_there_is_room_for() {
         .send(chunk("begins"))
         .wait_for(&gate)
         .send(tokens(800))
-        .event(json!({ "choices": [], "usage": usage(9, 810) }))
+        .send(usage_frame(810))
         .event("[DONE]");
     stage.provider_streams(script);
     let mut streams = Vec::new();

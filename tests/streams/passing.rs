@@ -1,7 +1,7 @@
 //! Which bytes reach the caller, and when.
 
 use crate::caller::Stream;
-use crate::stage::{Stage, body, chunk, open_cap, usage};
+use crate::stage::{Stage, body, chunk, open_cap, usage, usage_frame};
 use harness::{Answer, Script};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ async fn the_head_comes_at_once_and_each_event_when_it_is_sent() {
         .send(chunk("one"))
         .wait_for(&second)
         .send(chunk("two"))
-        .event(json!({ "choices": [], "usage": usage(9, 12) }))
+        .send(usage_frame(12))
         .event("[DONE]");
     stage.provider_streams(script);
     let mut stream = stage.open(&actor, json!({})).await;
@@ -84,10 +84,7 @@ async fn borders_of_pieces_change_nothing() {
         let script = Script::new()
             .send(": a comment\n\nevent: x\nid: 7\n\n".replace('\n', line_end))
             .send(chunk("h\u{e9}llo \u{1f600}").replace('\n', line_end))
-            .send(
-                format!("data: {}\n\n", json!({ "choices": [], "usage": usage(9, 12) }))
-                    .replace('\n', line_end),
-            )
+            .send(usage_frame(12).replace('\n', line_end))
             .send("data: [DONE]\n\n".replace('\n', line_end));
         for size in [1, 3, 7, 1000] {
             stage.provider_streams(script.clone().cut_anew(size));
@@ -107,19 +104,15 @@ async fn long_events_pass() {
     let actor = stage.actor(open_cap()).await;
     let script = Script::new()
         .send(chunk(&"x".repeat(1 << 20)))
-        .event(json!({ "choices": [], "usage": usage(9, 12) }))
+        .send(usage_frame(12))
         .event("[DONE]");
     stage.provider_streams(script.clone());
     let mut stream = stage.open(&actor, json!({ "max_tokens": 5 })).await;
     assert_eq!(
         stream.rest().await.len(),
-        script.bytes().len() - chunk_of_usage().len()
+        script.bytes().len() - usage_frame(12).len()
     );
     assert_eq!(actor.settled().await, 12);
-}
-
-fn chunk_of_usage() -> String {
-    format!("data: {}\n\n", json!({ "choices": [], "usage": usage(9, 12) }))
 }
 
 /// The caller's next call sees the settlement: `[DONE]` waits for it.

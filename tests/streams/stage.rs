@@ -1,7 +1,7 @@
 //! What the tests stand on: a store, a provider that streams as told, an edge between them with everything switched on.
 
 use crate::caller::Stream;
-use harness::{Answer, CapPolicy, Edge, EdgeOptions, Nanos, Redis, Script, Seed, SeedAgent, Upstream};
+use harness::{Answer, CapPolicy, Edge, EdgeOptions, Feed, Nanos, Redis, Script, Seed, SeedAgent, Upstream};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -124,6 +124,21 @@ pub fn usage(input: u64, output: u64) -> Value {
 pub fn chunk(text: &str) -> String {
     let chunk = json!({ "choices": [{ "index": 0, "delta": { "content": text } }] });
     format!("data: {chunk}\n\n")
+}
+
+/// The usage frame of a chat-completions stream with the usage 9 + `output`.
+pub fn usage_frame(output: u64) -> String {
+    format!(
+        "data: {}\n\n",
+        json!({ "choices": [], "usage": usage(9, output) })
+    )
+}
+
+/// Sends the end of a stream: the usage 9 + `output`, and `[DONE]`.
+pub fn finish(feed: &Feed, output: u64) {
+    feed.send(usage_frame(output));
+    feed.send("data: [DONE]\n\n");
+    feed.end();
 }
 
 /// Cap switched on, without any limit.

@@ -1,6 +1,6 @@
 //! Streams of agents that are frozen and of keys that are revoked while they run.
 
-use crate::stage::{HELD, SOON, Stage, chunk, open_cap, usage};
+use crate::stage::{HELD, SOON, Stage, chunk, finish, open_cap};
 use harness::{Feed, Script};
 use serde_json::json;
 
@@ -15,12 +15,7 @@ async fn by_default_a_stream_goes_on() {
     actor.agent.account.revoke(&actor.key_id).await;
     feed.send(chunk("one"));
     stream.until("one").await;
-    feed.send(format!(
-        "data: {}\n\n",
-        json!({ "choices": [], "usage": usage(9, 12) })
-    ));
-    feed.send("data: [DONE]\n\n");
-    feed.end();
+    finish(&feed, 12);
     assert!(stream.rest().await.ends_with("[DONE]\n\n"));
     assert_eq!(actor.settled().await, 12);
 }
@@ -48,12 +43,7 @@ async fn with_the_switch_a_freeze_or_a_revocation_ends_them() {
         );
         feed.wait_for_peer_gone(SOON).await;
         assert_eq!(actor.settled().await, HELD);
-        other_feed.send(format!(
-            "data: {}\n\n",
-            json!({ "choices": [], "usage": usage(9, 12) })
-        ));
-        other_feed.send("data: [DONE]\n\n");
-        other_feed.end();
+        finish(&other_feed, 12);
         assert!(other.rest().await.ends_with("[DONE]\n\n"));
         assert_eq!(bystander.settled().await, 12);
     }

@@ -6,15 +6,16 @@ use crate::upstream::{Upstream, Upstreams};
 use chat::{self, BodyError, UsageSplice};
 use crypto::virtual_key::WellFormed;
 use domain::id::Kind;
-use domain::measured::Endpoint;
+use domain::measured::{CallEnd, Endpoint, Measured};
 use domain::money::Nanos;
 use domain::names;
-use domain::price::{CallShape, PriceTable};
+use domain::price::{CallShape, PriceTable, ServedCall, Usage};
 use http::HeaderMap;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use sse::Format;
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Name of the header that asks for the real cost at the end of a stream.
 const STREAM_COST_HEADER: &str = "x-service-stream-cost";
@@ -53,8 +54,6 @@ pub struct StreamRequest {
     pub usage_passes: bool,
     /// The caller asked for the real cost, as a comment at the end.
     pub wants_cost: bool,
-    /// The caller set no limit of the answer.
-    pub unlimited: bool,
     /// What the price depends on, without its names.
     counts: CallShape<'static>,
 }
@@ -89,6 +88,35 @@ impl StreamRequest {
 }
 
 impl ChatRequest {
+    /// The real cost of what the provider reported. `None` beyond the largest amount.
+    #[must_use]
+    pub fn actual_cost(&self, usage: &Usage, tier_reported: Option<&str>) -> Option<Nanos> {
+        self.prices.actual_cost(&ServedCall {
+            model: &self.price_name(),
+            tier_asked: self.service_tier.as_deref(),
+            tier_reported,
+            usage,
+            web_search: self.web_search,
+        })
+    }
+
+    /// The words of the audit trail for an answer that ended so, as one that was not streamed has them.
+    #[must_use]
+    pub fn measured(&self, usage: Option<&Usage>, end: CallEnd, latency: Duration) -> Measured {
+        Measured {
+            endpoint: self.endpoint,
+            streamed: self.stream.is_some(),
+            upstream: self.upstream.identity().name.clone(),
+            input_tokens: usage.map(|usage| usage.prompt_tokens),
+            cached_tokens: usage.map(|usage| usage.cached_tokens),
+            output_tokens: usage.map(|usage| usage.completion_tokens),
+            latency_ms: u64::try_from(latency.as_millis()).ok(),
+            first_byte_ms: None,
+            end,
+            extensions: 0,
+        }
+    }
+
     /// Returns the name under which the price table has the model.
     #[must_use]
     pub fn price_name(&self) -> Cow<'_, str> {
@@ -130,14 +158,7 @@ impl RequestParser {
         body: &[u8],
     ) -> Result<(ChatRequest, Option<UsageSplice>), Refusal> {
         check_encoding(headers)?;
-        let parsed = match endpoint {
-            Endpoint::Chat if self.streaming => chat::parse_streaming(body),
-            Endpoint::Chat => chat::parse(body),
-            Endpoint::Responses => chat::responses::parse(body),
-            Endpoint::Embeddings => chat::embeddings::parse(body),
-        };
-        let parsed = parsed.and_then(|parsed| parsed.check_stream(self.streaming).map(|()| parsed));
-        let body = parsed.map_err(|error| refusal_of(&error))?;
+        let body = chat::parse_call(endpoint, self.streaming, body).map_err(|error| refusal_of(&error))?;
         body.check_token_limit(self.require_token_limit)
             .map_err(|error| refusal_of(&error))?;
         let run = run_of(headers)?;
@@ -158,7 +179,6 @@ impl RequestParser {
                 wants_cost: headers
                     .get(STREAM_COST_HEADER)
                     .is_some_and(|value| value == "true"),
-                unlimited: body.unlimited,
                 counts: body.shape().without_names(),
             })
         });

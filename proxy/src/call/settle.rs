@@ -14,7 +14,6 @@ use crate::upstream::{Answer, Failure};
 use domain::entry::How;
 use domain::measured::{CallEnd, Endpoint, Measured};
 use domain::money::Nanos;
-use domain::price::ServedCall;
 use http::header::CONTENT_ENCODING;
 use std::sync::Arc;
 use std::time::Duration;
@@ -140,7 +139,9 @@ fn bill(
         return kept(true);
     };
     match answer.status {
-        status if status.is_success() => match reported.and_then(|reported| actual_cost(request, reported)) {
+        status if status.is_success() => match reported
+            .and_then(|reported| request.actual_cost(&reported.usage, reported.service_tier.as_deref()))
+        {
             Some(cost) => Bill {
                 cost,
                 actual: Some(cost),
@@ -171,16 +172,6 @@ fn reported(endpoint: Endpoint, answer: &Answer) -> Option<Reported> {
         .flatten()
 }
 
-fn actual_cost(request: &ChatRequest, reported: &Reported) -> Option<Nanos> {
-    request.prices.actual_cost(&ServedCall {
-        model: &request.price_name(),
-        tier_asked: request.service_tier.as_deref(),
-        tier_reported: reported.service_tier.as_deref(),
-        usage: &reported.usage,
-        web_search: request.web_search,
-    })
-}
-
 /// What the audit trail says of the call.
 fn measured(
     request: &ChatRequest,
@@ -195,18 +186,7 @@ fn measured(
         Err(Failure::Timeout) => CallEnd::TotalTimeout,
         _ => CallEnd::Failed,
     };
-    Measured {
-        endpoint: request.endpoint,
-        streamed: request.stream.is_some(),
-        upstream: request.upstream.identity().name.clone(),
-        input_tokens: usage.map(|usage| usage.prompt_tokens),
-        cached_tokens: usage.map(|usage| usage.cached_tokens),
-        output_tokens: usage.map(|usage| usage.completion_tokens),
-        latency_ms: u64::try_from(upstream_time.as_millis()).ok(),
-        first_byte_ms: None,
-        end,
-        extensions: 0,
-    }
+    request.measured(usage, end, upstream_time)
 }
 
 /// The provider's answer as metrics count it.

@@ -259,8 +259,9 @@ impl StreamedCall {
         let (allow_id, estimate) = (hold.name.allow_id.clone(), hold.estimate);
         let bill = StreamBill::new(&request, &asked, estimate, reader.filter());
         let measured = Measured {
+            first_byte_ms: u64::try_from(first_byte.as_millis()).ok(),
             extensions,
-            ..measured(&request, &bill, end, (took, first_byte))
+            ..request.measured(bill.usage.as_ref(), end.call_end(), took)
         };
         let settlement = shared
             .holds
@@ -295,27 +296,4 @@ impl StreamedCall {
 /// The comment that tells the real cost behind the last event (`X-Service-Stream-Cost: true`).
 fn cost_comment(charged: &str) -> Bytes {
     format!(": x-service-actual-usd: {charged}\n\n").into()
-}
-
-/// What the audit trail says of the call.
-fn measured(
-    request: &ChatRequest,
-    bill: &StreamBill,
-    end: StreamEnd,
-    (took, first_byte): (Duration, Duration),
-) -> Measured {
-    let ms = |time: Duration| u64::try_from(time.as_millis()).ok();
-    let usage = bill.usage.as_ref();
-    Measured {
-        endpoint: request.endpoint,
-        streamed: true,
-        upstream: request.upstream.identity().name.clone(),
-        input_tokens: usage.map(|usage| usage.prompt_tokens),
-        cached_tokens: usage.map(|usage| usage.cached_tokens),
-        output_tokens: usage.map(|usage| usage.completion_tokens),
-        latency_ms: ms(took),
-        first_byte_ms: ms(first_byte),
-        end: end.call_end(),
-        extensions: 0,
-    }
 }

@@ -66,16 +66,13 @@ impl ReplyWriter {
         let mut head = Some(head);
         loop {
             let piece = body.split_to(body.len().min(WRITTEN_AT_ONCE));
-            let written = pin!(async {
+            let written = async {
                 if let Some(head) = head.take() {
                     session.write_response_header(head).await?;
                 }
                 session.write_response_body(piece, body.is_empty()).await
-            });
-            match timeout(self.timeout, written).await {
-                Ok(written) => written?,
-                Err(_elapsed) => return Err(Error::new_down(WriteTimedout)),
-            }
+            };
+            in_time(self.timeout, written).await?;
             if body.is_empty() {
                 break;
             }
@@ -99,6 +96,14 @@ impl ReplyWriter {
             .map(|_| KEEP_ALIVE.as_secs());
         session.set_keepalive(keep);
         is_unread
+    }
+}
+
+/// Fails a write that the caller does not take in time.
+pub(super) async fn in_time(within: Duration, write: impl Future<Output = Result<()>>) -> Result<()> {
+    match timeout(within, pin!(write)).await {
+        Ok(written) => written,
+        Err(_elapsed) => Err(Error::new_down(WriteTimedout)),
     }
 }
 

@@ -2,7 +2,7 @@
 //! read in the same task, and goes on in one of its own when the caller is gone.
 
 use super::head_limited::HeadLimited;
-use super::write::{ReplyWriter, head_of};
+use super::write::{ReplyWriter, head_of, in_time};
 use crate::call::handoff::Taker;
 use crate::call::running_stream::RunningStream;
 use crate::reply::Reply;
@@ -10,12 +10,10 @@ use bytes::{Bytes, BytesMut};
 use futures::future::{Either, select};
 use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::{HeaderValue, Version};
-use pingora::ErrorType::WriteTimedout;
 use pingora::protocols::http::ServerSession;
 use pingora::{Error, Result};
 use std::pin::pin;
 use std::time::Duration;
-use tokio::time::timeout;
 
 impl ReplyWriter {
     /// Writes a head and a stream. The connection is kept if the caller took all of it.
@@ -80,11 +78,4 @@ fn joined(mut pieces: Vec<Bytes>) -> Bytes {
         all.extend_from_slice(&piece);
     }
     all.freeze()
-}
-
-async fn in_time(within: Duration, write: impl Future<Output = Result<()>>) -> Result<()> {
-    match timeout(within, pin!(write)).await {
-        Ok(written) => written,
-        Err(_elapsed) => Err(Error::new_down(WriteTimedout)),
-    }
 }

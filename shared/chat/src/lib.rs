@@ -33,6 +33,7 @@ pub use body::RequestBody;
 pub use error::BodyError;
 pub use stream_options::UsageSplice;
 
+use domain::measured::Endpoint;
 use fields::Fields;
 use scan::Scanner;
 
@@ -77,6 +78,21 @@ pub fn parse(bytes: &[u8]) -> Result<RequestBody<'_>, BodyError> {
 /// As [`parse`], without `stream_not_supported`, and with the flaws of `stream_options` where a stream is asked for.
 pub fn parse_streaming(bytes: &[u8]) -> Result<RequestBody<'_>, BodyError> {
     parse_chat(bytes, Streaming::Accepted)
+}
+
+/// Reads the body of a call of any API. `streaming`: a stream may be asked for.
+///
+/// # Errors
+/// [`BodyError`], as the API has it.
+pub fn parse_call(endpoint: Endpoint, streaming: bool, bytes: &[u8]) -> Result<RequestBody<'_>, BodyError> {
+    let body = match endpoint {
+        Endpoint::Chat if streaming => parse_streaming(bytes),
+        Endpoint::Chat => parse(bytes),
+        Endpoint::Responses => responses::parse(bytes),
+        Endpoint::Embeddings => embeddings::parse(bytes),
+    }?;
+    body.check_stream(streaming)?;
+    Ok(body)
 }
 
 fn parse_chat(bytes: &[u8], streaming: Streaming) -> Result<RequestBody<'_>, BodyError> {

@@ -74,7 +74,7 @@ pub struct Measures {
     pub latency_ms: Option<u64>,
     /// Time to the first byte of the answer, in ms.
     pub first_byte_ms: Option<u64>,
-    /// How the answer ended: a word of [`CallEnd`](crate::measured::CallEnd).
+    /// The end of the answer: a word of [`CallEnd`](crate::measured::CallEnd).
     pub end: Option<String>,
     /// How often the hold was extended.
     pub extensions: Option<u64>,

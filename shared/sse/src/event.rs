@@ -166,7 +166,6 @@ impl EventReader {
             Field::Data => {
                 let room = FIRST_MAX.saturating_sub(self.first.len());
                 self.first.extend_from_slice(&bytes[..bytes.len().min(room)]);
-                self.event.has_data = true;
                 let first = self.first.trim_ascii();
                 match first.first() {
                     None | Some(b'{') => self.json.read(bytes, &mut self.event, &mut self.stream),

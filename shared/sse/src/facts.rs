@@ -38,8 +38,6 @@ pub(crate) struct EventFacts {
     pub(crate) has_choice: bool,
     /// It has an `error` that is a text or an object.
     pub(crate) has_error: bool,
-    /// It has data.
-    pub(crate) has_data: bool,
 }
 
 impl EventFacts {

@@ -70,7 +70,7 @@ impl CallFilter {
         Ok(Self { kinds, ..filter })
     }
 
-    /// What is read of the trail.
+    /// The indexes of the trail that are read.
     pub(super) fn wanted(&self) -> Wanted<'_> {
         Wanted {
             kinds: &self.kinds,
@@ -80,7 +80,7 @@ impl CallFilter {
         }
     }
 
-    /// Whether the index alone finds the calls.
+    /// The index alone finds the calls.
     pub(super) fn is_of_the_index(&self) -> bool {
         let indexed = Self {
             kinds: self.kinds.clone(),
@@ -92,7 +92,7 @@ impl CallFilter {
         *self == indexed
     }
 
-    /// Whether a call that was read is shown.
+    /// Returns whether a call that was read is shown.
     pub(super) fn fits(&self, call: &CallRecord) -> bool {
         let is = |wanted: &Option<String>, found: Option<&str>| {
             wanted.is_none() || (found.is_some() && found == wanted.as_deref())

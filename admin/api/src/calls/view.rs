@@ -107,7 +107,7 @@ pub(super) struct CallView<'a> {
     estimated_usd: Option<Nanos>,
     #[schema(value_type = Option<is::NanoUsd>)]
     estimated_nanos: Option<String>,
-    /// What is charged: the estimate, where the cost is not known.
+    /// The charge: the estimate, where the cost is not known.
     cost_usd: Nanos,
     #[schema(value_type = is::NanoUsd)]
     cost_nanos: String,
@@ -117,10 +117,10 @@ pub(super) struct CallView<'a> {
     /// To the first byte of the answer.
     #[schema(example = 140)]
     first_byte_ms: Option<u64>,
-    /// How the answer ended.
+    /// The end of the answer.
     #[schema(example = "completed")]
     end: Option<&'a str>,
-    /// How often its hold was extended.
+    /// Extensions of its hold.
     #[schema(example = 0)]
     extensions: Option<u64>,
     #[schema(value_type = is::Outcome)]

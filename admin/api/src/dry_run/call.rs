@@ -38,17 +38,9 @@ pub(super) async fn predict(call: &Call, body: &Fields<'_>, agent: &str) -> Answ
         Endpoint::Chat | Endpoint::Responses | Endpoint::Embeddings => "",
     };
     let text = body.without(&OURS, more);
-    let streaming = call.state.streaming;
-    let parsed = match endpoint {
-        Endpoint::Chat if streaming => chat::parse_streaming(text.as_bytes()),
-        Endpoint::Chat => chat::parse(text.as_bytes()),
-        Endpoint::Responses => chat::responses::parse(text.as_bytes()),
-        Endpoint::Embeddings => chat::embeddings::parse(text.as_bytes()),
-    };
-    let chat = parsed.map_err(|error| refused(&error))?;
-    let checked = chat.check_stream(streaming);
-    checked
-        .and_then(|()| chat.check_token_limit(call.state.require_token_limit))
+    let chat = chat::parse_call(endpoint, call.state.streaming, text.as_bytes());
+    let chat = chat.map_err(|error| refused(&error))?;
+    chat.check_token_limit(call.state.require_token_limit)
         .map_err(|error| refused(&error))?;
     let prices = call.state.prices.table(&call.state.store).await?;
     let served = call.state.providers.serving(&chat.model);

@@ -4,7 +4,7 @@ use crate::call::chat_request::{ChatRequest, StreamRequest};
 use crate::upstream::usage;
 use domain::entry::How;
 use domain::money::Nanos;
-use domain::price::{ServedCall, Usage};
+use domain::price::Usage;
 use sse::Filter;
 
 /// The final charge of a stream.
@@ -26,15 +26,8 @@ impl StreamBill {
         let usage = filter
             .usage()
             .and_then(|json| usage::of_object(request.endpoint, json));
-        let actual = usage.as_ref().and_then(|usage| {
-            request.prices.actual_cost(&ServedCall {
-                model: &request.price_name(),
-                tier_asked: request.service_tier.as_deref(),
-                tier_reported: filter.service_tier(),
-                usage,
-                web_search: request.web_search,
-            })
-        });
+        let actual = usage.as_ref();
+        let actual = actual.and_then(|usage| request.actual_cost(usage, filter.service_tier()));
         match actual {
             Some(cost) => Self {
                 cost,

@@ -22,8 +22,11 @@ impl Growth {
     #[must_use]
     pub fn of(request: &ChatRequest, asked: &StreamRequest) -> Option<Self> {
         let price_name = request.price_name();
-        let step = request.prices.held_tokens(&asked.shape(request, &price_name));
-        asked.unlimited.then_some(Self { held: step, step })
+        let call = asked.shape(request, &price_name);
+        call.unlimited.then(|| {
+            let step = request.prices.held_tokens(&call);
+            Self { held: step, step }
+        })
     }
 
     /// The tokens to hold when the answer has so many bytes of text; `None` if what is held suffices.

@@ -1,6 +1,7 @@
 //! The estimate that is charged before a call (specification §4.4 step 4, D31): a pure function of the request's
 //! shape and the table.
 
+use super::model::ModelPrice;
 use super::picos::PicoSum;
 use super::table::PriceTable;
 use crate::money::Nanos;
@@ -42,6 +43,16 @@ pub struct CallShape<'a> {
     pub web_search: bool,
 }
 
+impl CallShape<'_> {
+    /// Tokens that are allowed for each choice at this price of the model.
+    pub(super) fn allowance(&self, price: &ModelPrice) -> u64 {
+        match self.unlimited {
+            true => self.completion_tokens.max(price.completion_tokens),
+            false => self.completion_tokens,
+        }
+    }
+}
+
 impl PriceTable {
     /// What the call is expected to cost, rounded up to the nano; `None` when that is above [`Nanos::MAX`].
     ///
@@ -68,10 +79,7 @@ impl PriceTable {
             true => rates.output_picos.max(rates.audio_output_picos),
             false => rates.output_picos,
         };
-        let completion_tokens = match call.unlimited {
-            true => call.completion_tokens.max(price.completion_tokens),
-            false => call.completion_tokens,
-        };
+        let completion_tokens = call.allowance(price);
         let searches = u128::from(call.web_search || price.always_searches);
         PicoSum::ZERO
             .plus(other_tokens, rates.input_picos)

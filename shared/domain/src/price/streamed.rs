@@ -39,11 +39,7 @@ impl PriceTable {
     /// Tokens of the answer that the estimate holds, all choices together.
     #[must_use]
     pub fn held_tokens(&self, call: &CallShape<'_>) -> u64 {
-        let of_model = match call.unlimited {
-            true => self.price_of(call.model).completion_tokens,
-            false => 0,
-        };
-        call.completion_tokens.max(of_model).saturating_mul(call.n)
+        call.allowance(self.price_of(call.model)).saturating_mul(call.n)
     }
 
     /// What the call costs by the estimate's rules if its answer has so many tokens, all choices together. `None` beyond
