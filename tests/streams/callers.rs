@@ -46,6 +46,8 @@ async fn a_caller_who_leaves_pays_the_real_cost() {
     // An edge on a busy machine can have all of a stream before it sees that the caller has left.
     assert_eq!(ended("caller_gone") + ended("completed"), 6, "{metrics}");
     assert!(metrics.contains("tollgate_proxy_streams_open 0"));
+    let of_upstream = "tollgate_proxy_upstream_answers_total{result=\"2xx\",upstream=\"openai\"} 6";
+    assert!(metrics.contains(of_upstream), "{metrics}");
 }
 
 /// The usage is not awaited for ever: then what is held stays charged, and the provider's connection is closed.

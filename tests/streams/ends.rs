@@ -85,6 +85,14 @@ fn cases() -> Vec<Case> {
             script.clone().send(usage_frame(12)).break_off(),
             12,
         ),
+        broken(
+            "broken off behind usage so far",
+            script
+                .clone()
+                .event(json!({ "choices": [{ "delta": {} }], "usage": usage(9, 12) }))
+                .break_off(),
+            HELD,
+        ),
         Case {
             what: SILENT,
             script: script.hang(),

@@ -1,7 +1,7 @@
 //! Holds that grow with their streams. A call of `nano` without a limit holds 1,024 tokens, a nano-USD each; at three
 //! quarters of what is held another 1,024 are held, if Cap and the plan allow it.
 
-use crate::stage::{Actor, HELD, SOON, Stage, chunk, daily, finish, open_cap, usage_frame};
+use crate::stage::{Actor, HELD, SOON, Stage, chunk, daily, finish, open_cap, usage, usage_frame};
 use harness::{CapPolicy, Feed, Nanos, Script, eventually};
 use serde_json::json;
 
@@ -50,6 +50,33 @@ async fn a_hold_grows_when_three_quarters_of_it_were_seen() {
     assert_eq!(actor.settled().await, 4000);
     let counters = actor.agent.counters().await;
     assert_eq!((counters.month_nanos, counters.day_nanos), (4000, 4000));
+}
+
+/// A provider can report the usage so far in every chunk, and a caller can ask some for it. That is no end of the stream,
+/// so the hold grows all the same.
+#[tokio::test]
+async fn a_hold_grows_beside_usage_in_every_chunk() {
+    let stage = stage().await;
+    let actor = stage.actor(daily(HELD)).await;
+    let feed = Feed::new();
+    stage.provider_streams(Script::new().feed(&feed));
+    let mut stream = stage.open(&actor, json!({})).await;
+    let with_usage = |text: &str, output: u64| {
+        let choice = json!({ "index": 0, "delta": { "content": text } });
+        format!(
+            "data: {}\n\n",
+            json!({ "choices": [choice], "usage": usage(9, output) })
+        )
+    };
+    feed.send(with_usage("-passes-", 2));
+    stream.until("-passes-").await;
+    feed.send(with_usage(&"four".repeat(1000), 1002) + &with_usage("-too-much-", 1005));
+    let body = stream.rest().await;
+    assert!(
+        body.contains("hold_exhausted") && !body.contains("-too-much-"),
+        "{body}"
+    );
+    assert_eq!(actor.settled().await, HELD, "usage so far settles nothing down");
 }
 
 /// What Cap refuses ends the stream: a cap holds in the middle of an answer. Nothing of what was refused passes.

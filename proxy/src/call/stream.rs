@@ -197,7 +197,8 @@ impl StreamedCall {
 
     /// Passes pieces on, once what is held for them is enough.
     async fn pass(&mut self, out: Vec<Bytes>) -> Result<(), StreamEnd> {
-        if !self.reader.is_draining() && self.reader.filter().usage().is_none() {
+        // Usage alone is no end: some providers report it in every chunk.
+        if !self.reader.is_draining() && !self.reader.filter().is_at_end() {
             self.grow().await?;
         }
         self.reader.pass(out).await
@@ -257,7 +258,7 @@ impl StreamedCall {
         let took = began.elapsed();
         trace.pass(&shared.metrics, Stage::Upstream);
         let (allow_id, estimate) = (hold.name.allow_id.clone(), hold.estimate);
-        let bill = StreamBill::new(&request, &asked, estimate, reader.filter());
+        let bill = StreamBill::new(&request, &asked, estimate, (reader.filter(), end));
         let measured = Measured {
             first_byte_ms: u64::try_from(first_byte.as_millis()).ok(),
             extensions,
@@ -270,9 +271,10 @@ impl StreamedCall {
         trace.pass(&shared.metrics, Stage::Settle);
         let charged = bill.cost.to_string();
         let actual = bill.usage.map(|_| bill.cost);
-        shared
-            .metrics
-            .approved_stream(estimate, actual, end.upstream_result());
+        let result = end.upstream_result();
+        shared.metrics.approved_stream(estimate, actual, result);
+        let upstream = request.upstream.identity().index;
+        shared.metrics.upstreams.answered(upstream, result, took);
         shared
             .metrics
             .streams

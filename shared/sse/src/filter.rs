@@ -44,6 +44,8 @@ pub struct Filter {
     dropped: bool,
     /// Events that ended.
     events: u64,
+    /// The latest usage stood in a frame of its own, or in the last event: it is of the whole answer.
+    usage_is_final: bool,
 }
 
 impl std::fmt::Debug for Filter {
@@ -70,6 +72,7 @@ impl Filter {
             between_events: true,
             dropped: false,
             events: 0,
+            usage_is_final: false,
         }
     }
 
@@ -77,6 +80,12 @@ impl Filter {
     #[must_use]
     pub fn usage(&self) -> Option<&[u8]> {
         self.reader.stream.usage.as_deref()
+    }
+
+    /// Whether that is of the whole answer. In a chunk with text it is of the answer so far.
+    #[must_use]
+    pub const fn usage_is_final(&self) -> bool {
+        self.usage_is_final
     }
 
     /// The latest `service_tier` so far.
@@ -215,6 +224,9 @@ impl Filter {
         };
         let is_dropped = self.format == Format::Chat && !self.usage_passes && facts.is_usage_frame();
         let is_error = facts.is_error(self.format);
+        if facts.has_usage {
+            self.usage_is_final = is_end || facts.is_usage_frame();
+        }
         let event = std::mem::replace(&mut self.event, Event::Held);
         self.reader.begin_event();
         self.events += 1;

@@ -1,5 +1,6 @@
 //! What a stream cost.
 
+use super::end::StreamEnd;
 use crate::call::chat_request::{ChatRequest, StreamRequest};
 use crate::upstream::usage;
 use domain::entry::How;
@@ -19,28 +20,35 @@ pub struct StreamBill {
 }
 
 impl StreamBill {
-    /// The cost by the provider's usage. Without one, the larger of what is held and what the text that was seen costs:
-    /// never less than the estimate, since reasoning is not seen.
+    /// The cost by the provider's usage. Without one of the whole answer, the largest of what is held, what the text that
+    /// was seen costs, and the usage so far: never less than the estimate, since reasoning is not seen.
     #[must_use]
-    pub fn new(request: &ChatRequest, asked: &StreamRequest, held: Nanos, filter: &Filter) -> Self {
-        let usage = filter
-            .usage()
-            .and_then(|json| usage::of_object(request.endpoint, json));
+    pub fn new(
+        request: &ChatRequest,
+        asked: &StreamRequest,
+        held: Nanos,
+        (filter, end): (&Filter, StreamEnd),
+    ) -> Self {
+        let usage = filter.usage();
+        let usage = usage.and_then(|json| usage::of_object(request.endpoint, json));
         let actual = usage.as_ref();
         let actual = actual.and_then(|usage| request.actual_cost(usage, filter.service_tier()));
+        let is_whole = end == StreamEnd::Complete || filter.is_at_end() || filter.usage_is_final();
         match actual {
-            Some(cost) => Self {
+            Some(cost) if is_whole => Self {
                 cost,
                 usage,
                 how: How::Settled,
             },
-            None => Self {
-                cost: asked
-                    .cost_of_seen(request, filter.text_bytes())
-                    .map_or(held, |seen| seen.max(held)),
-                usage: None,
-                how: How::Estimated,
-            },
+            so_far => {
+                let seen = asked.cost_of_seen(request, filter.text_bytes());
+                let least = [so_far, seen].into_iter().flatten();
+                Self {
+                    cost: least.fold(held, Nanos::max),
+                    usage: None,
+                    how: How::Estimated,
+                }
+            }
         }
     }
 }

@@ -55,6 +55,25 @@ fn a_usage_frame_that_the_caller_did_not_ask_for_is_dropped() {
     assert_eq!((before, end.as_str()), ([ROLE, TEXT, USAGE].concat(), DONE));
 }
 
+/// In a chunk with text it is of the answer so far.
+#[test]
+fn usage_is_final_in_a_frame_of_its_own() {
+    let so_far = TEXT.replace("null", "{\"prompt_tokens\":3}");
+    for (events, is_final) in [
+        (vec![TEXT], false),
+        (vec![&so_far], false),
+        (vec![&so_far, USAGE], true),
+        (vec![USAGE, &so_far], false),
+    ] {
+        let (_, _, seen) = passed(filter(Format::Chat, false), &[events.concat().as_bytes()]);
+        assert_eq!(seen.usage_is_final(), is_final, "{events:?}");
+    }
+    for end in [COMPLETED, FAILED] {
+        let (_, _, seen) = passed(filter(Format::Responses, false), &[end.as_bytes()]);
+        assert!(seen.usage_is_final());
+    }
+}
+
 /// The usage is looked for behind the last event, too; what follows waits with it.
 #[test]
 fn usage_may_follow_the_last_event() {
