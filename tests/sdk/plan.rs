@@ -303,6 +303,6 @@ fn check_ends(edge: &Edge, calls: &[Call]) {
         let name = format!("tollgate_proxy_streams_total{{end=\"{end}\"}} ");
         let count = metrics.lines().find_map(|line| line.strip_prefix(&name));
         let expected = calls.iter().filter(|call| call.behaviour == behaviour).count();
-        assert_eq!(count.unwrap_or("0"), expected.to_string(), "{end}");
+        assert_eq!(count.unwrap_or("0"), expected.to_string(), "{end}: {metrics}");
     }
 }

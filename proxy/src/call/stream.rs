@@ -264,12 +264,7 @@ impl StreamedCall {
             extensions,
             ..request.measured(bill.usage.as_ref(), end.call_end(), took)
         };
-        let settlement = shared
-            .holds
-            .settle(hold, bill.cost, bill.how, Some(measured))
-            .await;
-        trace.pass(&shared.metrics, Stage::Settle);
-        let charged = bill.cost.to_string();
+        // Counted before the ledger shows it: whoever sees the charge finds the stream in the metrics.
         let actual = bill.usage.map(|_| bill.cost);
         let result = end.upstream_result();
         shared.metrics.approved_stream(estimate, actual, result);
@@ -279,6 +274,12 @@ impl StreamedCall {
             .metrics
             .streams
             .ended(end.call_end(), bill.usage.is_some(), took);
+        let settlement = shared
+            .holds
+            .settle(hold, bill.cost, bill.how, Some(measured))
+            .await;
+        trace.pass(&shared.metrics, Stage::Settle);
+        let charged = bill.cost.to_string();
         trace.record_approval(&ApprovedCall {
             id: &allow_id,
             run: &request.run.id,
