@@ -101,7 +101,7 @@ async fn a_restored_node_denies_from_its_first_answer_on() {
     let seed = Seed::new(&store).await;
     let upstream = Upstream::start(|_| answer());
     let options = EdgeOptions::new(PROXY, cluster.url(), upstream.base_url());
-    let edge = Edge::start(options.env("TOLLGATE_STORE__TIMEOUT_MS", "300"));
+    let edge = Edge::start(options.env("TOLLGATE_STORE__TIMEOUT_MS", "1000"));
     let home = cluster
         .holder_seen_by(0, store::keys::STORE)
         .expect("a node with the ledger's record");

@@ -1,7 +1,9 @@
 //! Settlements that the store could not take at once (decision D36): the caller has its answer, the ledger follows
 //! exactly once, also through a restart of the edge; what does not fit into the queue stays charged, and visible.
 
-use crate::stage::{ACTUAL, Charged, ESTIMATE, PROXY, SOON, Setup, Stage, answer, metric, usd};
+use crate::stage::{
+    ACTUAL, Charged, ESTIMATE, PROXY, SOON, STORE_TIMEOUT_MS, Setup, Stage, answer, metric, usd,
+};
 use harness::{Edge, EdgeOptions, Reply, eventually};
 use std::path::Path;
 use std::time::Duration;
@@ -26,7 +28,9 @@ pub async fn answered_without_a_store(stage: &Stage, count: usize) -> Vec<Reply>
 }
 
 fn setup() -> Setup {
-    Setup::default().wired().env("STORE__TIMEOUT_MS", 300)
+    Setup::default()
+        .wired()
+        .env("STORE__TIMEOUT_MS", STORE_TIMEOUT_MS)
 }
 
 pub fn another_edge(stage: &Stage, data: &Path) -> Edge {

@@ -1,7 +1,7 @@
 //! The wire to the store is cut at the worst moments. A call whose decision was not heard is denied, is not forwarded,
 //! and costs nothing in the end (invariants I4, I6, I7).
 
-use crate::stage::{ACTUAL, Charged, ESTIMATE, SOON, Setup, Stage, body, sha};
+use crate::stage::{ACTUAL, Charged, ESTIMATE, SOON, STORE_TIMEOUT_MS, Setup, Stage, body, sha};
 use domain::mode::Mode;
 use harness::eventually;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use store::call::void::VOID;
 async fn wired() -> Stage {
     let stage = Setup::default()
         .wired()
-        .env("STORE__TIMEOUT_MS", 400)
+        .env("STORE__TIMEOUT_MS", STORE_TIMEOUT_MS)
         .start()
         .await;
     stage.approved_call().await;

@@ -2,7 +2,9 @@
 //! as missing only where the change that opened it is known (decisions D36, D47, D52).
 
 use crate::late::{another_edge, answered_without_a_store, journals};
-use crate::stage::{ACTUAL, Charged, ESTIMATE, PROXY, SOON, Setup, Stage, answer, metric, sha};
+use crate::stage::{
+    ACTUAL, Charged, ESTIMATE, PROXY, SOON, STORE_TIMEOUT_MS, Setup, Stage, answer, metric, sha,
+};
 use harness::{Edge, EdgeOptions, Redis, Seed, eventually};
 use std::time::Duration;
 use store::call::authorize::AUTHORIZE;
@@ -57,7 +59,7 @@ async fn copy(right: &Redis, other: &Redis) {
 async fn wired() -> Stage {
     let stage = Setup::default()
         .wired()
-        .env("STORE__TIMEOUT_MS", 300)
+        .env("STORE__TIMEOUT_MS", STORE_TIMEOUT_MS)
         .start()
         .await;
     stage.approved_call().await;

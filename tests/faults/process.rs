@@ -1,7 +1,7 @@
 //! The edge itself ends: in an orderly way with calls in flight, or killed between hold and settlement. Then the
 //! estimate stays charged, the reaper makes it visible, and a late settlement still corrects it.
 
-use crate::stage::{ACTUAL, Charged, ESTIMATE, PROXY, SOON, Setup, Stage, answer, body};
+use crate::stage::{ACTUAL, Charged, ESTIMATE, PROXY, SOON, STORE_TIMEOUT_MS, Setup, Stage, answer, body};
 use domain::mode::Mode;
 use harness::{Admin, AdminOptions, Cli, Edge, EdgeOptions, eventually};
 use std::time::{Duration, Instant};
@@ -170,7 +170,11 @@ async fn the_operator_sees_and_corrects_what_a_killed_edge_left() {
 /// The settlement comes after the reaper kept its hold: it still moves the ledger to what the call really cost.
 #[tokio::test]
 async fn a_late_settlement_corrects_a_kept_hold() {
-    let stage = short_holds().wired().env("STORE__TIMEOUT_MS", 300).start().await;
+    let stage = short_holds()
+        .wired()
+        .env("STORE__TIMEOUT_MS", STORE_TIMEOUT_MS)
+        .start()
+        .await;
     let gate = stage.gated();
     let call = stage.call();
     let (reply, ()) = futures::future::join(call, async {

@@ -1,6 +1,6 @@
 //! No secret is written anywhere: not to logs, metrics, journals, the store's files, answers (invariant I13).
 
-use crate::stage::{SOON, Setup, Stage, answer, body};
+use crate::stage::{SOON, STORE_TIMEOUT_MS, Setup, Stage, answer, body};
 use harness::{Answer, Redis, TEST_MASTER_KEY};
 use std::path::Path;
 
@@ -68,7 +68,7 @@ async fn canaries_are_found_nowhere() {
     let setup = Setup::default()
         .redis(redis)
         .wired()
-        .env("STORE__TIMEOUT_MS", 300);
+        .env("STORE__TIMEOUT_MS", STORE_TIMEOUT_MS);
     let stage = setup.log_everything().start().await;
     stage.bot.provider_key(CANARY).await;
     let mut said = calls_of_every_kind(&stage).await;

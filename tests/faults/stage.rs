@@ -12,6 +12,8 @@ use tokio::sync::Notify;
 
 /// The built edge.
 pub const PROXY: &str = env!("CARGO_BIN_EXE_tollgate-proxy");
+/// The store's deadline where a test waits for it: a busy machine keeps it as long as the store is there.
+pub const STORE_TIMEOUT_MS: u64 = 1500;
 /// Longest wait for something that should happen at once, on a slow and busy machine.
 pub const SOON: Duration = Duration::from_secs(20);
 /// The provider key of every agent.

@@ -78,7 +78,8 @@ impl Pair {
     }
 
     fn admin(&self) -> Admin {
-        Admin::start(AdminOptions::new(ADMIN, self.wire.redis_url()))
+        let options = AdminOptions::new(ADMIN, self.wire.redis_url());
+        Admin::start(options.env("TOLLGATE_NETWORK__TRUSTED_PROXIES", "127.0.0.0/8"))
     }
 
     /// The standby hears of nothing from now on.
@@ -147,6 +148,14 @@ async fn a_standby_without_the_last_changes_undoes_none_of_them() {
         })
         .await;
     }
+    // The admin server keeps only what it has read, too.
+    let caller = admin.caller(&probe.api_key);
+    eventually("the block at the admin server", SOON, async || {
+        let headers = [("x-forwarded-for", BLOCKED.1)];
+        let reply = caller.send("GET", "/v1/agents", &headers, "").await;
+        (reply.status == 403).then_some(())
+    })
+    .await;
 
     pair.take_over();
     for edge in &edges {

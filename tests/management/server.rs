@@ -121,7 +121,7 @@ async fn a_store_that_left_writes_out_is_not_trusted() {
 
 #[tokio::test]
 async fn a_store_that_hangs_evicts_or_forgets_is_not_trusted() {
-    let fast = |options: AdminOptions| options.env("TOLLGATE_STORE__TIMEOUT_MS", "300");
+    let fast = |options: AdminOptions| options.env("TOLLGATE_STORE__TIMEOUT_MS", "1000");
     let world = World::start_with(fast).await;
     let (account, caller) = world.account("builder").await;
     success(&caller.get("/v1/agents").await, 200);
@@ -129,7 +129,7 @@ async fn a_store_that_hangs_evicts_or_forgets_is_not_trusted() {
     let started = std::time::Instant::now();
     problem(&caller.get("/v1/agents").await, 503, "SERVICE_UNAVAILABLE");
     assert!(
-        started.elapsed() < Duration::from_secs(3),
+        started.elapsed() < Duration::from_secs(10),
         "{:?}",
         started.elapsed()
     );

@@ -72,7 +72,7 @@ async fn what_the_old_process_leaves_behind_is_settled_by_the_new_one() {
     let old = Edge::start(
         site.options()
             .env("TOLLGATE_STORE__URL", wire.redis_url())
-            .env("TOLLGATE_STORE__TIMEOUT_MS", "300"),
+            .env("TOLLGATE_STORE__TIMEOUT_MS", "1500"),
     );
     let gate = Arc::new(tokio::sync::Notify::new());
     let waiting = Arc::clone(&gate);
