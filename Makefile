@@ -3,6 +3,8 @@
 SHELL := /bin/bash
 CARGO ?= cargo
 MUTANTS_STAGE ?= unit
+# Many tests wait for processes: three at once keep two cores busy.
+TEST_THREADS ?= $(shell echo $$(( $$(nproc) * 3 / 2 )))
 # Tests that measure, and check nothing.
 MEASUREMENTS := memory_of_live_entries a_million_records
 
@@ -17,7 +19,7 @@ run: ## Bring up the whole system on loopback, with a sandbox in place of the pr
 
 test: ## Run the tests on private servers
 	@deploy/local/packages.sh build store node python browser prometheus
-	@$(CARGO) test --workspace --locked --no-fail-fast; status=$$?; deploy/local/packages.sh browser; exit $$status
+	@RUST_TEST_THREADS=$(TEST_THREADS) $(CARGO) test --workspace --locked --no-fail-fast; status=$$?; deploy/local/packages.sh browser; exit $$status
 
 verify: ## Run the tests that are long by nature: planted faults in scripts, torture, lost masters, fuzzing, a million records
 	@deploy/local/packages.sh build store node python browser prometheus

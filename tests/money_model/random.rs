@@ -15,6 +15,8 @@ use store::Store;
 
 /// Cases of the property test.
 const CASES: u32 = 300;
+/// They are divided among so many.
+const RUNNERS: u32 = 2;
 /// Longest case.
 const OPS: usize = 100;
 
@@ -36,11 +38,21 @@ pub async fn play(store: &Store, case: &Case) -> Checked {
 
 #[test]
 fn the_store_is_always_as_the_model_says() {
+    // Each on a store of its own, side by side.
+    std::thread::scope(|scope| {
+        for _ in 0..RUNNERS {
+            scope.spawn(|| compare(CASES / RUNNERS));
+        }
+    });
+}
+
+/// Compares so many cases with the model.
+fn compare(cases: u32) {
     let redis = Redis::start();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let store = runtime.block_on(async { redis.store() });
     let config = Config {
-        cases: CASES,
+        cases,
         failure_persistence: None,
         ..Config::default()
     };
