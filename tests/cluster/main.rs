@@ -21,6 +21,7 @@ mod ongoing;
 mod pair;
 mod pool;
 mod power;
+mod prices;
 mod replicas;
 mod standby;
 mod transit_worker;

@@ -105,7 +105,7 @@ impl From<StoreError> for Failure {
                 "; what was asked may have been done or not: look before you repeat it"
             }
             StoreError::NotDurable { ran: true, .. } => {
-                "; the money may have moved: the same command with the same reference finds out"
+                "; a crash may take the change back: the same command, with the same reference, finds out"
             }
             _ => "",
         };

@@ -4,13 +4,14 @@ use crate::script::{Script, WhenFull};
 use crate::{Store, StoreError, keys};
 use std::sync::LazyLock;
 
-/// The script.
+/// The script. Confirmed, since no account's version shows that a lost server took an import back.
 pub static REPLACE_PRICES: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         "replace_prices",
         WhenFull::Refuse,
         &[include_str!("prices/replace.lua")],
     )
+    .of_names()
 });
 
 /// Outcome of the script.
@@ -30,10 +31,10 @@ pub async fn read(store: &Store) -> Result<Option<String>, StoreError> {
     store.command(redis::cmd("GET").arg(keys::PRICES)).await
 }
 
-/// Puts `new` in the place of `old`, the text that was read.
+/// Puts `new` in the place of `old`, the text that was read, and waits for the configured durability.
 ///
 /// # Errors
-/// [`StoreError`].
+/// [`StoreError`]. [`StoreError::NotDurable`]: a crash may take the import back; it is made again in the same way.
 pub async fn replace(store: &Store, old: Option<&str>, new: &str) -> Result<Replaced, StoreError> {
     let args = [old.unwrap_or_default(), new];
     let reply: Vec<String> = store.script(&REPLACE_PRICES, &[keys::PRICES], &args).await?;

@@ -119,8 +119,8 @@ impl Script {
     }
 
     /// Marks a script that creates a name or secret that is returned to callers (wallet, key, look-up), or changes data
-    /// without an account (blocked addresses): acknowledged like a script of money, so that a lost server cannot take
-    /// back what others refer to.
+    /// without an account (blocked addresses, imported prices): acknowledged like a script of money, so that a lost
+    /// server cannot take back what others refer to.
     #[must_use]
     pub fn of_names(mut self) -> Self {
         self.gives_names = true;

@@ -167,7 +167,7 @@ pub(super) const PAGES: &[Page] = &[
             "tollgate-admin prices import model_prices_and_context_window.json --json",
             "tollgate-admin prices import model_prices_and_context_window.json --provider azure",
         ],
-        refused: "other imports run at the same time",
+        refused: "other imports run at the same time, or the import is not confirmed (NOT_CONFIRMED): import again",
     },
     Page {
         path: "prices show",

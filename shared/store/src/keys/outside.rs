@@ -11,7 +11,8 @@
 //! | [`deposit_lookup`] | Confirmed before the deposit is, and after it; taken back where the deposit is refused. Lost, the operator names the account. |
 //! | [`ACCOUNTS`] | Confirmed before the account is made, so every account is listed. |
 //! | [`BLOCKED`] | Confirmed before the operator is told of a change. A server that saw a higher version keeps what is gone blocked, and says so (`store/blocked/copy.rs`). |
-//! | [`STORE`], [`PRICES`] | Written by the operator, who looks at them after a failover (docs/explanation/durability.md); a store without the first denies everything. |
+//! | [`PRICES`] | Confirmed before the operator is told of an import. |
+//! | [`STORE`] | Written by the operator, who looks at it after a failover (docs/explanation/durability.md); a store without it denies everything. |
 //! | [`REFUSED`] | Renewed by a worker every few seconds. |
 //! | [`attempts`](super::attempts) | Counts; what is lost is a few attempts. |
 //! | [`wallet_lookup`], [`escrow_lookup`], [`WALLET_NUMBER`], [`ESCROW_NUMBER`] | Of an earlier version, and only read: nothing gets a number from there any more. |

@@ -28,7 +28,7 @@ const MONEY: [&str; 12] = [
 
 /// Every other script that is answered for only then: they make what callers are told a name or a secret of, or what
 /// has no account whose version would tell that it was lost.
-const NAMES: [&str; 13] = [
+const NAMES: [&str; 14] = [
     "account_add_user",
     "account_create",
     "agent_create",
@@ -40,6 +40,7 @@ const NAMES: [&str; 13] = [
     "lookup_keep",
     "lookup_leave",
     "lookup_note",
+    "replace_prices",
     "virtual_key_create",
     "wallet_open",
 ];

@@ -1,0 +1,28 @@
+//! Imported prices that the operator was told of are as safe as `store.durability` says: what calls are held for
+//! depends on them.
+
+use crate::pair::{Timeouts, by_a_replica, master_with_replica};
+use store::StoreError;
+use store::keys::PRICES;
+use store::prices::{Replaced, read, replace};
+
+const TIMEOUTS: Timeouts = (5_000, 1_000);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_import_is_reported_of_when_the_replica_has_it() {
+    let (master, replica) = master_with_replica().await;
+    let store = by_a_replica(master.url(), TIMEOUTS);
+    replica.pause();
+    let answer = replace(&store, None, "first").await;
+    assert!(
+        matches!(answer, Err(StoreError::NotDurable { ran: true, .. })),
+        "{answer:?}"
+    );
+    replica.resume();
+    // Whoever imports again finds what was written, and is told when the replica has it.
+    let old = read(&store).await.unwrap();
+    assert_eq!(old.as_deref(), Some("first"));
+    let again = replace(&store, old.as_deref(), "first").await.unwrap();
+    assert_eq!(again, Replaced::Done);
+    assert_eq!(replica.command::<String>(&["GET", PRICES]), "first");
+}
