@@ -206,15 +206,31 @@ async fn crowd(world: &World, account: &SeedAccount, count: usize) {
     }
 }
 
+/// The overview, and how many records of agents were read for it: the least of several times, since the server's worker
+/// of thresholds reads them too, now and then.
+async fn looks(world: &World, caller: &Caller) -> (u64, Value) {
+    let mut least = None;
+    for _ in 0..5 {
+        let before = world.redis.calls("hmget");
+        let seen = overview(caller, "").await;
+        let looks = world.redis.calls("hmget") - before;
+        if least.as_ref().is_none_or(|(fewer, _)| looks < *fewer) {
+            least = Some((looks, seen));
+        }
+    }
+    least.unwrap()
+}
+
 #[tokio::test]
 async fn thousands_of_agents_are_one_bounded_look() {
     let world = World::start().await;
     let (account, caller) = world.account("enterprise").await;
     crowd(&world, &account, 2000).await;
-    let before = world.redis.calls("hmget");
-    let seen = overview(&caller, "").await;
-    let looks = world.redis.calls("hmget") - before;
-    assert!((2000..2100).contains(&looks), "one look for each agent: {looks}");
+    let (looked, seen) = looks(&world, &caller).await;
+    assert!(
+        (2000..2100).contains(&looked),
+        "one look for each agent: {looked}"
+    );
     assert_eq!(nanos(&seen["spend"]["todayUsd"]), 3 * 2000);
     assert_eq!(
         (&seen["totals"]["agents"], &seen["partial"]),
@@ -222,10 +238,8 @@ async fn thousands_of_agents_are_one_bounded_look() {
     );
 
     crowd(&world, &account, AGENTS_MAX + 300).await;
-    let before = world.redis.calls("hmget");
-    let seen = overview(&caller, "").await;
-    let looks = world.redis.calls("hmget") - before;
-    assert!(looks < AGENTS_MAX as u64 + 100, "{looks}");
+    let (looked, seen) = looks(&world, &caller).await;
+    assert!(looked < AGENTS_MAX as u64 + 100, "{looked}");
     assert_eq!(seen["partial"], json!(true), "and it says so");
     assert_eq!(seen["totals"]["agents"], json!(AGENTS_MAX + 300));
     assert_eq!(nanos(&seen["spend"]["todayUsd"]), 3 * AGENTS_MAX as u64);
