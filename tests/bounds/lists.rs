@@ -7,7 +7,7 @@ use crate::watch::{Watch, Work};
 use crate::world::World;
 use api_docs::table::routes;
 use clock::now_ms;
-use endpoint::{OFFSET_MAX, PAGE_MAX};
+use endpoint::{Flag, OFFSET_MAX, PAGE_MAX};
 use http::Method;
 use std::collections::BTreeSet;
 use store::agent::survey::AGENTS_MAX;
@@ -69,7 +69,7 @@ const OTHERS: &[&str] = &[
 fn every_list_is_here() {
     let routes = routes();
     let found: BTreeSet<&str> = routes
-        .filter(|route| route.method == Method::GET && route.has_query)
+        .filter(|route| route.method == Method::GET && route.has(Flag::Query))
         .map(|route| route.path)
         .collect();
     let long = LONG.iter().map(|(path, _)| *path);

@@ -177,7 +177,10 @@ async fn a_standby_without_the_last_changes_undoes_none_of_them() {
         })
         .await;
         assert_eq!(from(BLOCKED.1, &caller).await, 403, "what was blocked stays so");
-        assert!(says_one_range_is_kept(&edge.ops("/metrics"), "proxy"));
+        eventually("the edge's copy", SOON, async || {
+            says_one_range_is_kept(&edge.ops("/metrics"), "proxy").then_some(())
+        })
+        .await;
     }
     for bot in [&frozen, &revoked] {
         assert_eq!(admin.caller(&bot.api_key).get("/v1/agents").await.status, 503);

@@ -3,7 +3,6 @@
 mod errors;
 mod headers;
 mod operation;
-mod rows;
 mod words;
 
 use crate::table::routes;

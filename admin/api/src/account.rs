@@ -26,7 +26,7 @@ operations! {
     ROUTES: ApiState, Management;
 
     GET  "/account",      key(Read, Viewer), Both, PerMinute, get;
-    POST "/account/plan", session(Owner),    Both, Uncounted, choose_plan;
+    POST "/account/plan", session(Owner),    Both, Uncounted, choose_plan, GoesOn;
 }
 
 #[derive(Serialize, ToSchema)]

@@ -27,13 +27,13 @@ operations! {
     /// Operations on agents.
     ROUTES: ApiState, Management;
 
-    POST   "/agents",               key(Write, Admin),   Both, PerDay,    create;
-    GET    "/agents",               key(Read, Viewer),   Both, PerMinute, list, query;
+    POST   "/agents",               key(Write, Admin),   Both, PerDay,    create, Confirmed, Budgeted;
+    GET    "/agents",               key(Read, Viewer),   Both, PerMinute, list, Query;
     GET    "/agents/{id}",          key(Read, Viewer),   Both, PerMinute, get;
     PATCH  "/agents/{id}",          key(Write, Admin),   Both, PerMinute, update;
     DELETE "/agents/{id}",          key(Write, Admin),   Both, PerMinute, delete;
-    POST   "/agents/{id}/freeze",   key(Write, Manager), Both, PerMinute, freeze;
-    POST   "/agents/{id}/unfreeze", key(Write, Manager), Both, PerMinute, unfreeze;
+    POST   "/agents/{id}/freeze",   key(Write, Manager), Both, PerMinute, freeze, GoesOn;
+    POST   "/agents/{id}/unfreeze", key(Write, Manager), Both, PerMinute, unfreeze, GoesOn;
 }
 
 /// Longest name.

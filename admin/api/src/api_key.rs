@@ -28,8 +28,8 @@ operations! {
     /// Operations on API keys.
     ROUTES: ApiState, Management;
 
-    POST   "/api-keys",      session(Admin), Both, Uncounted, create;
-    GET    "/api-keys",      session(Admin), Both, Uncounted, list, query;
+    POST   "/api-keys",      session(Admin), Both, Uncounted, create, Confirmed, Budgeted;
+    GET    "/api-keys",      session(Admin), Both, Uncounted, list, Query;
     DELETE "/api-keys/{id}", session(Admin), Both, Uncounted, revoke;
 }
 

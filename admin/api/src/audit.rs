@@ -32,10 +32,10 @@ operations! {
     /// Operations on the audit trail.
     ROUTES: ApiState, Management;
 
-    GET "/audit",            key(Read, Viewer), Both, PerDay,    list, query;
-    GET "/audit/export",     key(Read, Viewer), Both, PerMinute, export, query;
+    GET "/audit",            key(Read, Viewer), Both, PerDay,    list, Query;
+    GET "/audit/export",     key(Read, Viewer), Both, PerMinute, export, Query;
     GET "/audit/verify",     key(Read, Viewer), Both, PerMinute, verify;
-    GET "/audit/checkpoint", key(Read, Viewer), Both, PerMinute, checkpoint, query;
+    GET "/audit/checkpoint", key(Read, Viewer), Both, PerMinute, checkpoint, Query;
 }
 
 /// Longest name of a type of entry.

@@ -22,8 +22,8 @@ operations! {
     /// Operations on calls.
     ROUTES: ApiState, Management;
 
-    GET "/calls",        key(Read, Viewer), Both, PerMinute, list, query;
-    GET "/calls/export", key(Read, Viewer), Both, PerMinute, export, query;
+    GET "/calls",        key(Read, Viewer), Both, PerMinute, list, Query;
+    GET "/calls/export", key(Read, Viewer), Both, PerMinute, export, Query;
 }
 
 /// Most entries of the trail that are read for a page.

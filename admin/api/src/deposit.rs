@@ -34,8 +34,8 @@ operations! {
     /// Operations on deposits.
     ROUTES: ApiState, Management;
 
-    POST "/wallet/deposits",         key(Write, Owner), Both, PerMinute, create;
-    POST "/wallet/deposits/confirm", key(Write, Owner), Both, PerMinute, confirm;
+    POST "/wallet/deposits",         key(Write, Owner), Both, PerMinute, create, Confirmed, Budgeted;
+    POST "/wallet/deposits/confirm", key(Write, Owner), Both, PerMinute, confirm, Confirmed, GoesOn;
 }
 
 /// Attempts at a deposit whose wallet changes between the look and the script.

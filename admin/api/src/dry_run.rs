@@ -26,7 +26,7 @@ operations! {
     /// Operations on predictions.
     ROUTES: ApiState, Management;
 
-    POST "/decisions/dry-run", key(Write, Viewer), Both, PerMinute, predict;
+    POST "/decisions/dry-run", key(Write, Viewer), Both, PerMinute, predict, GoesOn;
 }
 
 /// The counters of the store end here, as in the scripts.

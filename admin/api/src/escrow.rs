@@ -25,11 +25,11 @@ operations! {
     /// Operations on escrows.
     ROUTES: ApiState, Management;
 
-    POST "/escrow/create",  key(Write, Admin),   Both, WalletMinute, create;
-    POST "/escrow/fund",    key(Write, Admin),   Both, PerMinute,    fund;
-    POST "/escrow/release", key(Write, Manager), Both, WalletMinute, release;
-    POST "/escrow/dispute", key(Write, Manager), Both, PerMinute,    dispute;
-    GET  "/escrow",         key(Read, Viewer),   Both, PerMinute,    list, query;
+    POST "/escrow/create",  key(Write, Admin),   Both, WalletMinute, create, Confirmed, Budgeted;
+    POST "/escrow/fund",    key(Write, Admin),   Both, PerMinute,    fund, Confirmed, Budgeted;
+    POST "/escrow/release", key(Write, Manager), Both, WalletMinute, release, Confirmed, Budgeted, GoesOn;
+    POST "/escrow/dispute", key(Write, Manager), Both, PerMinute,    dispute, Confirmed, Budgeted, GoesOn;
+    GET  "/escrow",         key(Read, Viewer),   Both, PerMinute,    list, Query;
     GET  "/escrow/{id}",    key(Read, Viewer),   Both, PerMinute,    get;
 }
 

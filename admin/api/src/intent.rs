@@ -29,11 +29,11 @@ operations! {
     /// Operations on intents.
     ROUTES: ApiState, Management;
 
-    GET  "/intents",              key(Read, Viewer),     Both, PerMinute, list, query;
+    GET  "/intents",              key(Read, Viewer),     Both, PerMinute, list, Query;
     GET  "/intents/{id}",         key(Read, Viewer),     Both, PerMinute, get;
-    GET  "/intents/{id}/export",  key(Read, Viewer),     Both, PerMinute, export, query;
-    POST "/intents/{id}/approve", key(Approve, Manager), Both, PerMinute, approve;
-    POST "/intents/{id}/deny",    key(Approve, Manager), Both, PerMinute, deny;
+    GET  "/intents/{id}/export",  key(Read, Viewer),     Both, PerMinute, export, Query;
+    POST "/intents/{id}/approve", key(Approve, Manager), Both, PerMinute, approve, Confirmed, GoesOn;
+    POST "/intents/{id}/deny",    key(Approve, Manager), Both, PerMinute, deny, Confirmed, GoesOn;
 }
 
 /// Longest reason of a decision.

@@ -17,7 +17,7 @@ operations! {
     /// Operations on names.
     ROUTES: ApiState, Management;
 
-    GET "/names", key(Read, Viewer), Both, PerMinute, list, query;
+    GET "/names", key(Read, Viewer), Both, PerMinute, list, Query;
 }
 
 /// Most ids of one request.

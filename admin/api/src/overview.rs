@@ -34,7 +34,7 @@ operations! {
     /// Operations on the overview.
     ROUTES: ApiState, Management;
 
-    GET "/overview", key(Read, Viewer), Both, PerMinute, get, query;
+    GET "/overview", key(Read, Viewer), Both, PerMinute, get, Query;
 }
 
 /// Days when the caller does not say.

@@ -27,9 +27,9 @@ operations! {
     /// Operations on policies.
     ROUTES: ApiState, Management;
 
-    POST   "/policies",      key(Write, Admin), Both, PerMinute, set;
-    GET    "/policies",      key(Read, Viewer), Both, PerMinute, list, query;
-    POST   "/policies/{id}", key(Write, Admin), Both, PerDay,    set_for_agent;
+    POST   "/policies",      key(Write, Admin), Both, PerMinute, set, Budgeted;
+    GET    "/policies",      key(Read, Viewer), Both, PerMinute, list, Query;
+    POST   "/policies/{id}", key(Write, Admin), Both, PerDay,    set_for_agent, Budgeted;
     DELETE "/policies/{id}", key(Write, Admin), Both, PerMinute, delete;
 }
 

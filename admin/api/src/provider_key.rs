@@ -24,8 +24,8 @@ operations! {
     /// Operations on provider keys.
     ROUTES: ApiState, Management;
 
-    POST "/agents/{id}/provider-keys", key(Write, Admin), LiveOnly, PerMinute, store;
-    GET  "/agents/{id}/provider-keys", key(Read, Viewer), LiveOnly, PerMinute, list, query;
+    POST "/agents/{id}/provider-keys", key(Write, Admin), LiveOnly, PerMinute, store, Budgeted;
+    GET  "/agents/{id}/provider-keys", key(Read, Viewer), LiveOnly, PerMinute, list, Query;
 }
 
 /// Longest provider name.

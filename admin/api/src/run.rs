@@ -23,9 +23,9 @@ operations! {
     /// Operations on runs.
     ROUTES: ApiState, Management;
 
-    GET  "/agents/{id}/runs",         key(Read, Viewer), Both, PerMinute, list, query;
+    GET  "/agents/{id}/runs",         key(Read, Viewer), Both, PerMinute, list, Query;
     GET  "/agents/{id}/runs/{runId}", key(Read, Viewer), Both, PerMinute, get;
-    POST "/agents/{id}/runs/{runId}", key(Write, Admin), Both, PerMinute, end;
+    POST "/agents/{id}/runs/{runId}", key(Write, Admin), Both, PerMinute, end, GoesOn;
 }
 
 /// Intents that wait for approval which are named, at most.

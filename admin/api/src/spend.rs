@@ -26,7 +26,7 @@ operations! {
     /// Operations on spends.
     ROUTES: ApiState, Management;
 
-    POST "/spend", key(Write, Admin), Both, PerDay, spend;
+    POST "/spend", key(Write, Admin), Both, PerDay, spend, Confirmed, Budgeted;
 }
 
 /// What a fingerprint names this route.

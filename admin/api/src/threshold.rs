@@ -28,7 +28,7 @@ operations! {
     /// Operations on thresholds.
     ROUTES: ApiState, Management;
 
-    GET "/thresholds", key(Read, Viewer), Both, PerMinute, list, query;
+    GET "/thresholds", key(Read, Viewer), Both, PerMinute, list, Query;
 }
 
 /// How far somebody is towards a limit.

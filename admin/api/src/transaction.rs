@@ -23,14 +23,14 @@ operations! {
     /// Operations on the transactions of a wallet.
     OF_WALLET: ApiState, Management;
 
-    GET "/wallets/{id}/transactions", key(Read, Viewer), Both, WalletMinute, list_of_wallet, query;
+    GET "/wallets/{id}/transactions", key(Read, Viewer), Both, WalletMinute, list_of_wallet, Query;
 }
 
 operations! {
     /// Operations on transactions.
     ROUTES: ApiState, Management;
 
-    GET "/transactions", key(Read, Viewer), Both, PerDay, list, query;
+    GET "/transactions", key(Read, Viewer), Both, PerDay, list, Query;
 }
 
 /// The field of an answer that has the records.

@@ -27,14 +27,14 @@ operations! {
     /// Transfers, under the path of wallets.
     BETWEEN_WALLETS: ApiState, Management;
 
-    POST "/wallets/transfer", key(Write, Admin), Both, WalletMinute, create;
+    POST "/wallets/transfer", key(Write, Admin), Both, WalletMinute, create, Confirmed, Budgeted;
 }
 
 operations! {
     /// Transfers, under the path of the account.
     ROUTES: ApiState, Management;
 
-    POST "/wallet/transfer", key(Write, Admin), Both, PerDay, create;
+    POST "/wallet/transfer", key(Write, Admin), Both, PerDay, create, Confirmed, Budgeted;
 }
 
 /// Longest memo.

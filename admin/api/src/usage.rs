@@ -24,7 +24,7 @@ operations! {
     ROUTES: ApiState, Management;
 
     GET "/agents/{id}/usage", key(Read, Viewer), Both, PerMinute, get;
-    GET "/usage",             key(Read, Viewer), Both, PerMinute, over_time::get, query;
+    GET "/usage",             key(Read, Viewer), Both, PerMinute, over_time::get, Query;
 }
 
 /// What is shown as the policy where several account-wide ones hold together, as in the intents that they allowed.

@@ -27,8 +27,8 @@ operations! {
     /// Operations on virtual keys.
     ROUTES: ApiState, Management;
 
-    POST   "/agents/{id}/virtual-keys",         key(Write, Admin), LiveOnly, PerMinute, create;
-    GET    "/agents/{id}/virtual-keys",         key(Read, Viewer), LiveOnly, PerMinute, list, query;
+    POST   "/agents/{id}/virtual-keys",         key(Write, Admin), LiveOnly, PerMinute, create, Confirmed, Budgeted;
+    GET    "/agents/{id}/virtual-keys",         key(Read, Viewer), LiveOnly, PerMinute, list, Query;
     DELETE "/agents/{id}/virtual-keys/{keyId}", key(Write, Admin), LiveOnly, PerMinute, revoke;
 }
 

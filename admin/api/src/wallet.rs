@@ -26,7 +26,7 @@ operations! {
     /// Operations on wallets by their names.
     ROUTES: ApiState, Management;
 
-    POST "/wallets/create", key(Write, Admin), Both, WalletMinute, create;
+    POST "/wallets/create", key(Write, Admin), Both, WalletMinute, create, Confirmed, Budgeted;
     GET  "/wallets/{id}",   key(Read, Viewer), Both, WalletMinute, get;
 }
 
@@ -35,7 +35,7 @@ operations! {
     OF_ACCOUNT: ApiState, Management;
 
     GET "/agents/{id}/wallet", key(Read, Viewer), Both, PerDay,    of_agent_id;
-    GET "/wallet",             key(Read, Viewer), Both, PerMinute, all, query;
+    GET "/wallet",             key(Read, Viewer), Both, PerMinute, all, Query, Confirmed;
 }
 
 /// Wallets on a page of `GET /wallet` when the caller does not say.

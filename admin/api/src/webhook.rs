@@ -39,12 +39,12 @@ operations! {
     ROUTES: ApiState, Management;
 
     POST   "/webhooks",                                        key(Write, Admin), Both, PerMinute, create;
-    GET    "/webhooks",                                        key(Read, Viewer), Both, PerMinute, list, query;
+    GET    "/webhooks",                                        key(Read, Viewer), Both, PerMinute, list, Query;
     GET    "/webhooks/{id}",                                   key(Read, Viewer), Both, PerMinute, get;
     PATCH  "/webhooks/{id}",                                   key(Write, Admin), Both, PerMinute, update;
     DELETE "/webhooks/{id}",                                   key(Write, Admin), Both, PerMinute, delete;
     POST   "/webhooks/{id}/test",                              key(Write, Admin), Both, PerMinute, test;
-    GET    "/webhooks/{id}/deliveries",                        key(Read, Viewer), Both, PerMinute, deliveries, query;
+    GET    "/webhooks/{id}/deliveries",                        key(Read, Viewer), Both, PerMinute, deliveries, Query;
     POST   "/webhooks/{id}/deliveries/{deliveryId}/redeliver", key(Write, Admin), Both, PerMinute, again;
 }
 

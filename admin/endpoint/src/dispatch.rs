@@ -6,7 +6,7 @@ use super::operation::{Handler, Operation};
 use super::receive::{self, Reserved};
 use super::reply::{Answer, Reply};
 use super::request_id;
-use super::route::{Access, Modes, Route};
+use super::route::{Access, Flag, Modes, Route};
 use crate::admission::Admission;
 use crate::caller::Caller;
 use crate::caller::session::require_our_page;
@@ -220,7 +220,7 @@ async fn answer<S: Send + Sync + 'static>(
         _ => Bytes::new(),
     };
     let call = Call::new((admission, state), client, &params, head, body);
-    if !route.has_query {
+    if !route.has(Flag::Query) {
         call.query(&[])?;
     }
     let answering = match (&operation.handler, caller) {

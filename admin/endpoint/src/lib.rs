@@ -39,7 +39,7 @@ pub use problem::{Code, Problem, over_budget};
 pub use receive::{BODY_MAX, BodyMemory, PUBLIC_BODY_MAX};
 pub use reply::{Answer, Done, Reply};
 pub use request_id::generated as new_request_id;
-pub use route::{Access, Base, Modes, PREFIXES, Rate, Route};
+pub use route::{Access, Base, Flag, Modes, PREFIXES, Rate, Route};
 pub use router::Paths;
 pub use run_id::require_run_id;
 pub use wallet_name::WalletName;

@@ -30,15 +30,15 @@ pub struct Operation<S: 'static> {
 }
 
 /// Declares the operations of a resource, one row each: method, path behind the prefix, who may call, modes, rate, the
-/// function that answers, and `query` where it reads one.
+/// function that answers, and what else is true of it ([`Flag`](crate::Flag)).
 ///
 /// ```ignore
 /// operations! {
 ///     /// Operations on agents.
 ///     ROUTES: ApiState, Management;
 ///
-///     POST "/agents", key(Write, Admin),  Both, PerDay,    create;
-///     GET  "/agents", key(Read, Viewer),  Both, PerMinute, list, query;
+///     POST "/agents", key(Write, Admin),  Both, PerDay,    create, Confirmed, Budgeted;
+///     GET  "/agents", key(Read, Viewer),  Both, PerMinute, list, Query;
 /// }
 /// ```
 #[macro_export]
@@ -58,15 +58,9 @@ macro_rules! operations {
     (@handler $access:ident, $handler:path) => {
         $crate::operation::Handler::Known(|call| Box::pin($handler(call)))
     };
-    (@has_query) => {
-        false
-    };
-    (@has_query query) => {
-        true
-    };
     ($(#[$doc:meta])+ $name:ident: $state:ty, $base:ident;
      $($method:ident $path:literal, $access:ident $(($($who:tt)+))?, $modes:ident, $rate:ident, $handler:path
-       $(, $query:ident)?;)+) => {
+       $(, $flag:ident)*;)+) => {
         $(#[$doc])+
         pub(crate) static $name: &[$crate::Operation<$state>] = &[$($crate::Operation {
             route: $crate::Route {
@@ -76,7 +70,7 @@ macro_rules! operations {
                 access: $crate::operations!(@access $access $(($($who)+))?),
                 modes: $crate::Modes::$modes,
                 rate: $crate::Rate::$rate,
-                has_query: $crate::operations!(@has_query $($query)?),
+                flags: &[$($crate::Flag::$flag),*],
             },
             handler: $crate::operations!(@handler $access, $handler),
         },)+];

@@ -13,20 +13,6 @@ const USER_PREFIX: &str = "/api/user";
 /// The path of the management API that stands there as well (decision D42).
 const USER_PATH: &str = "/webhooks/{id}/deliveries";
 
-/// Operations that an account can always call, however much of the store it takes.
-const GOES_ON: [&str; 10] = [
-    "/agents/{id}/freeze",
-    "/agents/{id}/unfreeze",
-    "/agents/{id}/runs/{runId}",
-    "/account/plan",
-    "/wallet/deposits/confirm",
-    "/escrow/release",
-    "/escrow/dispute",
-    "/intents/{id}/approve",
-    "/intents/{id}/deny",
-    "/decisions/dry-run",
-];
-
 /// Which API an operation belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Base {
@@ -82,6 +68,21 @@ impl Rate {
     }
 }
 
+/// What else a row says of its operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flag {
+    /// It reads a query; any other operation refuses one.
+    Query,
+    /// Its answer waits until the change is as safe as `store.durability` says: it moves money, decides about it, or
+    /// makes something with a name or a secret.
+    Confirmed,
+    /// It makes records with a budget (decision D71).
+    Budgeted,
+    /// An account can always call it, however much of the store it takes: it ends, protects, or decides about what is
+    /// there (decision D71).
+    GoesOn,
+}
+
 /// One operation.
 #[derive(Debug)]
 pub struct Route {
@@ -97,17 +98,22 @@ pub struct Route {
     pub modes: Modes,
     /// Which rate it counts against.
     pub rate: Rate,
-    /// Whether it reads a query; any other route refuses one.
-    pub has_query: bool,
+    /// What else is true of it.
+    pub flags: &'static [Flag],
 }
 
 impl Route {
-    /// Whether it makes records that stay. What ends, reads, protects or decides about what is there does not (decision
-    /// D71).
+    /// Whether its row has the flag.
+    #[must_use]
+    pub fn has(&self, flag: Flag) -> bool {
+        self.flags.contains(&flag)
+    }
+
+    /// Whether it makes records that stay.
     #[must_use]
     pub fn makes_records(&self) -> bool {
         let adds = matches!(self.method, Method::POST | Method::PATCH);
-        adds && self.base == Base::Management && !GOES_ON.contains(&self.path)
+        adds && self.base == Base::Management && !self.has(Flag::GoesOn)
     }
 
     /// What the path stands under.

@@ -31,10 +31,10 @@ operations! {
     ROUTES: PeopleState, User;
 
     POST   "/invitations",        session(Owner), Both, Uncounted, create;
-    GET    "/invitations",        session(Owner), Both, Uncounted, list, query;
+    GET    "/invitations",        session(Owner), Both, Uncounted, list, Query;
     DELETE "/invitations/{id}",   session(Owner), Both, Uncounted, revoke;
     POST   "/invitations/look",   public,         Both, Uncounted, look;
-    POST   "/invitations/accept", public,         Both, Uncounted, accept;
+    POST   "/invitations/accept", public,         Both, Uncounted, accept, Confirmed;
 }
 
 #[derive(Serialize, ToSchema)]

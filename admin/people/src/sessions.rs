@@ -16,7 +16,7 @@ operations! {
     /// Operations on sessions.
     ROUTES: PeopleState, User;
 
-    GET    "/sessions",               session(Viewer), Both, Uncounted, list, query;
+    GET    "/sessions",               session(Viewer), Both, Uncounted, list, Query;
     DELETE "/sessions/{id}",          session(Viewer), Both, Uncounted, revoke;
     POST   "/sessions/revoke-others", session(Viewer), Both, Uncounted, revoke_others;
 }

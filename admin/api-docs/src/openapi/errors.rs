@@ -1,12 +1,12 @@
 //! Error answers of an operation: those that follow from its row of the route table, and those that its documentation
 //! adds.
 
-use super::{headers, rows};
+use super::headers;
 use axum::http::Method;
 use domain::budget::Budget;
 use endpoint::doc::Doc;
 use endpoint::doc::field::{self, Field};
-use endpoint::{Access, Code, Route};
+use endpoint::{Access, Code, Flag, Modes, Route};
 use openapi::components::public;
 use openapi::{Json, object};
 use store::user::email::ACCOUNTS_MAX;
@@ -69,12 +69,12 @@ fn follows(route: &Route, doc: &Doc, code: Code) -> bool {
         "API_KEY_RATE_LIMITED" => route.access != Access::Public,
         "SESSION_REQUIRED" | "INSUFFICIENT_ROLE" => by_session,
         "CSRF_FAILED" => changes && (by_session || is_public),
-        "LIVE_MODE_REQUIRED" => rows::is_live_only(route),
-        "TIER_LIMIT" => rows::has_budget(route),
-        "NOT_CONFIRMED" | "NOT_DURABLE" => rows::is_confirmed(route),
+        "LIVE_MODE_REQUIRED" => route.modes == Modes::LiveOnly,
+        "TIER_LIMIT" => route.has(Flag::Budgeted),
+        "NOT_CONFIRMED" | "NOT_DURABLE" => route.has(Flag::Confirmed),
         "IP_BLOCKED" | "SERVICE_UNAVAILABLE" | "INTERNAL" => true,
         "VALIDATION" => !is_public || doc.takes.is_some() || !doc.query.is_empty(),
-        "PAYLOAD_TOO_LARGE" | "REQUEST_TIMEOUT" => rows::has_body(route),
+        "PAYLOAD_TOO_LARGE" | "REQUEST_TIMEOUT" => matches!(route.method, Method::POST | Method::PATCH),
         "UNSUPPORTED_MEDIA_TYPE" => doc.takes.is_some() || (is_public && changes),
         _ => false,
     }

@@ -1,6 +1,5 @@
 //! Texts of the document: the description of the whole API, and for each row of the route table who may call it.
 
-use super::rows;
 use axum::http::Method;
 use endpoint::{Access, Modes, Rate, Route};
 use openapi::{Json, object};
@@ -100,7 +99,7 @@ pub(super) fn extensions(route: &Route) -> Vec<(&'static str, Json)> {
         Access::Session(role) => extensions.push(("x-role", role.as_str().into())),
         Access::Public => {}
     }
-    if rows::is_counted(route) {
+    if route.rate.counted().is_some() {
         extensions.push(("x-rate", rate(route.rate).into()));
     }
     if route.modes == Modes::LiveOnly {
@@ -133,7 +132,7 @@ pub(super) fn about(route: &Route, says: &str) -> String {
         Modes::Both => "",
         Modes::LiveOnly => " Live mode only.",
     };
-    let counts = match rows::is_counted(route) {
+    let counts = match route.rate.counted().is_some() {
         true => format!(
             " **Rate:** the plan's `{}` for each live API key.",
             rate(route.rate)
