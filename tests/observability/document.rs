@@ -2,8 +2,9 @@
 //!
 //! `TOLLGATE_REWRITE_DOCS=1 cargo test --test observability document` writes the tables anew.
 
-use crate::scrape::Scrape;
+use crate::scrape::{Family, Scrape};
 use crate::stage::Stage;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/reference/observability.md");
@@ -11,13 +12,19 @@ const REWRITE: &str = "TOLLGATE_REWRITE_DOCS";
 const BEGIN: &str = "<!-- metrics: written by the test -->\n";
 const END: &str = "<!-- end of metrics -->";
 
+/// Prefixes of metrics that both programs have under one name.
+const BOTH: [&str; 2] = ["process_", "tollgate_build_info"];
+const EDGE: &str = "tollgate_proxy_";
+const ADMIN: &str = "tollgate_admin_";
+
+/// Rows of a table: the cells behind a metric's name, by its name.
+type Rows = BTreeMap<String, String>;
+
 /// The rows of one program's metrics whose names begin so.
-fn table(scrape: &Scrape, prefixes: &[&str]) -> String {
-    let mut table = "| metric | type | labels | |\n|---|---|---|---|\n".to_owned();
-    for (name, family) in &scrape.families {
-        if !prefixes.iter().any(|prefix| name.starts_with(prefix)) {
-            continue;
-        }
+fn rows(scrape: &Scrape, prefixes: &[&str]) -> Rows {
+    let families = scrape.families.iter();
+    let wanted = families.filter(|(name, _)| prefixes.iter().any(|prefix| name.starts_with(prefix)));
+    let row = |(name, family): (&String, &Family)| {
         let sample = match family.kind.as_str() {
             "histogram" => format!("{name}_count"),
             _ => name.clone(),
@@ -25,12 +32,31 @@ fn table(scrape: &Scrape, prefixes: &[&str]) -> String {
         let labels = scrape.labels(&sample).unwrap_or_default();
         let labels: Vec<String> = labels.iter().map(|label| format!("`{label}`")).collect();
         let help = family.help.replace('|', "\\|");
-        let _ = writeln!(
-            table,
-            "| `{name}` | {} | {} | {help} |",
-            family.kind,
-            labels.join(", ")
-        );
+        let cells = format!("{} | {} | {help} |", family.kind, labels.join(", "));
+        (format!("`{name}`"), cells)
+    };
+    wanted.map(row).collect()
+}
+
+/// Moves what both programs say of themselves in the same words out of their rows.
+fn shared(edge: &mut Rows, admin: &mut Rows) -> Rows {
+    let mut shared = Rows::new();
+    edge.retain(|name, cells| {
+        let twin = name.replacen(EDGE, ADMIN, 1);
+        let is_shared = admin.get(&twin) == Some(cells);
+        if is_shared {
+            admin.remove(&twin);
+            shared.insert(format!("{name}, {twin}"), cells.clone());
+        }
+        !is_shared
+    });
+    shared
+}
+
+fn table(rows: &Rows) -> String {
+    let mut table = "| metric | type | labels | |\n|---|---|---|---|\n".to_owned();
+    for (name, cells) in rows {
+        let _ = writeln!(table, "| {name} | {cells}");
     }
     table
 }
@@ -50,19 +76,13 @@ async fn every_metric_is_in_the_document() {
             }
         }
     }
-    let both = ["process_", "tollgate_build_info"];
-    assert_eq!(
-        table(&edge, &both),
-        table(&admin, &both),
-        "both tell the same of their processes"
-    );
-    let mut tables = format!("{BEGIN}\n### Both\n\n{}", table(&edge, &both));
-    let _ = write!(tables, "\n### The edge\n\n{}", table(&edge, &["tollgate_proxy_"]));
-    let _ = write!(
-        tables,
-        "\n### The admin server\n\n{}\n",
-        table(&admin, &["tollgate_admin_"])
-    );
+    let mut both = rows(&edge, &BOTH);
+    assert_eq!(both, rows(&admin, &BOTH), "both tell the same of their processes");
+    let [mut edge, mut admin] = [rows(&edge, &[EDGE]), rows(&admin, &[ADMIN])];
+    both.extend(shared(&mut edge, &mut admin));
+    let mut tables = format!("{BEGIN}\n### Both\n\n{}", table(&both));
+    let _ = write!(tables, "\n### The edge\n\n{}", table(&edge));
+    let _ = write!(tables, "\n### The admin server\n\n{}\n", table(&admin));
     let kept = std::fs::read_to_string(FILE).unwrap();
     let (head, rest) = kept.split_once(BEGIN).expect("the place of the tables");
     let (_, tail) = rest.split_once(END).expect("the end of the tables");
