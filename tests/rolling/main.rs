@@ -10,4 +10,5 @@ mod handover_fails;
 mod load;
 mod reload;
 mod site;
+mod streams;
 mod versions;

@@ -3,7 +3,6 @@
 use crate::stage::{HELD, SOON, Stage, chunk, finish, open_cap, usage, usage_frame};
 use harness::{Feed, Script, eventually};
 use serde_json::json;
-use std::time::Duration;
 
 /// A caller who hangs up pays what the provider bills: the edge reads on to the usage, at every phase of the stream.
 #[tokio::test]
@@ -145,24 +144,4 @@ async fn an_http2_caller_who_resets_a_stream_pays_the_real_cost() {
     let text = send().await.unwrap().text().await.unwrap();
     assert!(text.ends_with("data: [DONE]\n\n"), "{text}");
     assert_eq!(actor.settled().await, 24);
-}
-
-/// Running streams end by themselves when the edge is told to stop.
-#[tokio::test]
-async fn a_stream_ends_by_itself_when_the_edge_stops() {
-    let stage = Stage::new().await;
-    let actor = stage.actor(open_cap()).await;
-    let feed = Feed::new();
-    stage.provider_streams(Script::new().feed(&feed));
-    let mut stream = stage.open(&actor, json!({})).await;
-    feed.send(chunk("one"));
-    stream.until("one").await;
-    stage.edge.term();
-    tokio::time::sleep(Duration::from_millis(300)).await;
-    feed.send(chunk("two"));
-    stream.until("two").await;
-    finish(&feed, 12);
-    assert!(stream.rest().await.ends_with("data: [DONE]\n\n"));
-    assert_eq!(actor.settled().await, 12);
-    assert_eq!(stage.edge.wait_exit(SOON), Some(0));
 }

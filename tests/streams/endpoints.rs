@@ -1,8 +1,7 @@
 //! `POST /v1/responses` and `POST /v1/embeddings`.
 
-use crate::caller::Stream;
 use crate::stage::{HELD, Stage, open_cap};
-use harness::{Answer, Script};
+use harness::{Answer, EventStream, Script};
 use serde_json::{Value, json};
 
 fn usage(input: u64, output: u64) -> Value {
@@ -53,7 +52,8 @@ async fn a_response_streams() {
             .named_event(name, json!({ "type": name, "response": response }));
         stage.provider_streams(script.clone());
         let sent = json!({ "model": "nano", "input": "hello", "stream": true });
-        let mut stream = Stream::open(stage.edge.addr(), "/v1/responses", &actor.key, "", sent.clone()).await;
+        let mut stream =
+            EventStream::open(stage.edge.addr(), "/v1/responses", &actor.key, "", sent.clone()).await;
         assert_eq!(stream.status(), 200, "{}", stream.head);
         let failed = name == "response.failed";
         let body = stream.rest().await;
@@ -71,7 +71,7 @@ async fn a_response_streams() {
     assert_eq!(actor.settled().await, 3 * 12);
     stage.provider_streams(Script::response(&["hello"], &Value::Null));
     let sent = json!({ "model": "nano", "input": "hello", "stream": true });
-    let mut stream = Stream::open(stage.edge.addr(), "/v1/responses", &actor.key, "", sent).await;
+    let mut stream = EventStream::open(stage.edge.addr(), "/v1/responses", &actor.key, "", sent).await;
     stream.rest().await;
     assert_eq!(actor.settled().await, 3 * 12 + HELD, "no usage");
 }

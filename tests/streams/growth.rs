@@ -2,7 +2,7 @@
 //! quarters of what is held another 1,024 are held, if Cap and the plan allow it.
 
 use crate::stage::{Actor, HELD, SOON, Stage, chunk, daily, finish, open_cap, usage, usage_frame};
-use harness::{CapPolicy, Feed, Nanos, Script, eventually};
+use harness::{CapPolicy, EventStream, Feed, Nanos, Script, eventually};
 use serde_json::json;
 
 async fn stage() -> Stage {
@@ -98,8 +98,7 @@ async fn a_cap_holds_in_the_middle_of_a_stream() {
         let path = "/v1/chat/completions";
         let (key, head) = (&actor.key, "X-Service-Run-Id: run\r\n");
         let mut stream =
-            crate::caller::Stream::open(stage.edge.addr(), path, key, head, crate::stage::body(json!({})))
-                .await;
+            EventStream::open(stage.edge.addr(), path, key, head, crate::stage::body(json!({}))).await;
         feed.send(tokens(1000));
         feed.send(chunk("-passes-"));
         stream.until("-passes-").await;
@@ -113,7 +112,7 @@ async fn a_cap_holds_in_the_middle_of_a_stream() {
         feed.wait_for_peer_gone(SOON).await;
         assert_eq!(actor.settled().await, 2 * HELD);
         let again = crate::stage::body(json!({}));
-        let next = crate::caller::Stream::open(stage.edge.addr(), path, key, head, again).await;
+        let next = EventStream::open(stage.edge.addr(), path, key, head, again).await;
         assert_eq!(next.status(), 402, "the cap is used up");
     }
 }

@@ -1,7 +1,7 @@
 //! Answers that are streams of events, from outside: real processes, a real Redis, a provider that sends what the test
 //! says when it says so.
 //!
-//! * [`stage`], [`caller`]: the fixture, and a caller who reads a stream piece by piece
+//! * [`stage`]: the fixture
 //! * [`switches`]: what is off by default, and plans without streams
 //! * [`passing`]: which bytes reach the caller, and when
 //! * [`ends`]: what is charged, however a stream ends
@@ -9,12 +9,13 @@
 //! * [`growth`]: holds that grow, and what ends at them
 //! * [`stops`]: streams of frozen agents
 //! * [`endpoints`]: responses and embeddings
-//! * [`crowd`]: exact sums of many streams, with a killed edge among them
+//! * [`crowd`]: exact sums of many streams, with cuts and a killed edge among them
 #![cfg(test)]
 
-mod caller;
 mod callers;
 mod crowd;
+#[path = "../faults/torture/dice.rs"]
+mod dice;
 mod endpoints;
 mod ends;
 mod growth;

@@ -1,8 +1,7 @@
 //! Which bytes reach the caller, and when.
 
-use crate::caller::Stream;
 use crate::stage::{Stage, body, chunk, open_cap, usage, usage_frame};
-use harness::{Answer, Script};
+use harness::{Answer, EventStream, Script};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::sync::Notify;
@@ -63,7 +62,8 @@ async fn usage_is_asked_for_and_passes_to_who_asked() {
         (json!({ "include_usage": true }), true),
     ] {
         let sent = body(json!({ "stream_options": options }));
-        let mut stream = Stream::open(stage.edge.addr(), "/v1/chat/completions", &actor.key, "", sent).await;
+        let mut stream =
+            EventStream::open(stage.edge.addr(), "/v1/chat/completions", &actor.key, "", sent).await;
         assert_eq!(
             stream.rest().await,
             if passes { &all } else { &without },
@@ -135,7 +135,7 @@ async fn the_cost_is_told_at_the_end_to_who_asks() {
     let actor = stage.actor(open_cap()).await;
     let path = "/v1/chat/completions";
     let asked = "X-Service-Stream-Cost: true\r\n";
-    let mut stream = Stream::open(stage.edge.addr(), path, &actor.key, asked, body(json!({}))).await;
+    let mut stream = EventStream::open(stage.edge.addr(), path, &actor.key, asked, body(json!({}))).await;
     let end = "data: [DONE]\n\n: x-service-actual-usd: 0.000000012\n\n";
     assert!(stream.rest().await.ends_with(end), "{}", stream.body);
     let received = stage.upstream.requests().pop().unwrap();

@@ -1,7 +1,9 @@
 //! What the tests stand on: a store, a provider that streams as told, an edge between them with everything switched on.
 
-use crate::caller::Stream;
-use harness::{Answer, CapPolicy, Edge, EdgeOptions, Feed, Nanos, Redis, Script, Seed, SeedAgent, Upstream};
+use harness::{
+    Answer, CapPolicy, Cli, CliOutput, Edge, EdgeOptions, EventStream, Feed, Nanos, Redis, Script, Seed,
+    SeedAgent, Upstream, eventually,
+};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,10 +12,14 @@ use tokio::task::JoinHandle;
 
 /// The edge.
 pub const EDGE: &str = env!("CARGO_BIN_EXE_tollgate-proxy");
+/// The operator's program.
+pub const ADMIN: &str = env!("CARGO_BIN_EXE_tollgate-admin");
 /// A price table with round figures: a token of `nano`'s answer is a nano-USD, and its prompt is free.
 const PRICES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/edge/prices.toml");
 /// Longest wait for something that happens at once on an idle machine.
 pub const SOON: Duration = Duration::from_secs(20);
+/// Longest wait for what takes a busy machine minutes: many hundreds of streams.
+pub const LONG: Duration = Duration::from_secs(300);
 /// What a call of `nano` without a limit is estimated at, in nano-USD: the tokens that it holds.
 pub const HELD: u64 = 1024;
 
@@ -23,6 +29,13 @@ pub struct Stage {
     pub seed: Seed,
     pub upstream: Upstream,
     pub edge: Edge,
+}
+
+/// What `ledger check` says.
+#[derive(Debug)]
+pub struct Checked {
+    code: Option<i32>,
+    document: Value,
 }
 
 /// Someone who may call.
@@ -80,9 +93,38 @@ impl Stage {
         Actor { agent, key_id, key }
     }
 
+    /// Runs the operator's program.
+    pub async fn admin(&self, args: &'static [&'static str]) -> CliOutput {
+        let cli = Cli::new(ADMIN, self.redis.url());
+        let run = tokio::task::spawn_blocking(move || cli.run(args));
+        run.await.expect("the program ends")
+    }
+
+    /// Runs `ledger check`.
+    pub async fn ledger_check(&self) -> Checked {
+        let output = self.admin(&["ledger", "check", "--json"]).await;
+        let document = serde_json::from_str(&output.stdout);
+        Checked {
+            code: output.code,
+            document: document.unwrap_or_else(|error| panic!("{error}: {output:?}")),
+        }
+    }
+
+    /// A metric of the edge, summed over its labels; a name with labels means that line.
+    pub async fn metric(&self, name: &str) -> u64 {
+        let (_, text) = eventually("metrics", SOON, async || self.edge.ops("/metrics")).await;
+        let lines = text.lines().filter_map(|line| line.rsplit_once(' '));
+        let named = lines.filter(|(key, _)| {
+            *key == name || key.strip_prefix(name).is_some_and(|rest| rest.starts_with('{'))
+        });
+        named
+            .map(|(_, value)| value.parse::<u64>().expect("a whole number"))
+            .sum()
+    }
+
     /// Opens a stream of `nano`, and reads its head.
-    pub async fn open(&self, actor: &Actor, more: Value) -> Stream {
-        Stream::open(
+    pub async fn open(&self, actor: &Actor, more: Value) -> EventStream {
+        EventStream::open(
             self.edge.addr(),
             "/v1/chat/completions",
             &actor.key,
@@ -93,10 +135,35 @@ impl Stage {
     }
 }
 
+impl Checked {
+    /// Everything must add up, and that must be sure: no money moves.
+    #[track_caller]
+    pub fn is_in_order(&self) {
+        assert_eq!(
+            (self.code, &self.document["ok"]),
+            (Some(0), &json!(true)),
+            "{self:?}"
+        );
+    }
+
+    /// Nothing may be found wrong. Beside money that moves, the check may be inconclusive.
+    #[track_caller]
+    pub fn finds_nothing_wrong(&self) {
+        assert!(matches!(self.code, Some(0 | 3)), "{self:?}");
+        assert_eq!(self.document["violations"], json!([]), "{self:?}");
+        assert_eq!(self.document["more"], 0, "{self:?}");
+    }
+}
+
 impl Actor {
     /// Waits until nothing of the agent is held any more. Returns what it was charged, in nano-USD.
     pub async fn settled(&self) -> u64 {
-        harness::eventually("the settlement", SOON, async || {
+        self.settled_within(SOON).await
+    }
+
+    /// The same for an agent of many calls.
+    pub async fn settled_within(&self, within: Duration) -> u64 {
+        eventually("the settlement", within, async || {
             (self.agent.open_holds().await == 0).then_some(())
         })
         .await;

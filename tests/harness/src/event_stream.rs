@@ -7,10 +7,12 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Longest wait for the next bytes, on a slow and busy machine.
+const PATIENCE: Duration = Duration::from_secs(120);
 
-/// An answer whose head was read.
-pub struct Stream {
+/// An answer over HTTP/1.1 whose head was read, and whose body is read as the test says.
+#[derive(Debug)]
+pub struct EventStream {
     connection: TcpStream,
     /// Status line and headers.
     pub head: String,
@@ -23,8 +25,12 @@ pub struct Stream {
     is_at_end: bool,
 }
 
-impl Stream {
+impl EventStream {
     /// Sends a call and reads the head of its answer.
+    /// `extra_head`: further header lines, each with its `\r\n`.
+    ///
+    /// # Panics
+    /// If there is none.
     pub async fn open(edge: SocketAddr, path: &str, key: &str, extra_head: &str, body: Value) -> Self {
         let mut connection = TcpStream::connect(edge).await.expect("a connection");
         let body = body.to_string();
@@ -60,6 +66,11 @@ impl Stream {
         stream
     }
 
+    /// The status.
+    ///
+    /// # Panics
+    /// If it is no number.
+    #[must_use]
     pub fn status(&self) -> u16 {
         self.head
             .split(' ')
@@ -68,6 +79,8 @@ impl Stream {
             .expect("a status")
     }
 
+    /// The first value of a header.
+    #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         let lines = self.head.lines().skip(1);
         let mut values = lines.filter_map(|line| line.split_once(": "));
@@ -77,6 +90,9 @@ impl Stream {
     }
 
     /// Reads until the body contains this text.
+    ///
+    /// # Panics
+    /// If the body ends before.
     pub async fn until(&mut self, text: &str) {
         self.decode();
         while !self.body.contains(text) {
@@ -86,6 +102,9 @@ impl Stream {
     }
 
     /// Reads the body to its end. Returns it.
+    ///
+    /// # Panics
+    /// If the connection ends before.
     pub async fn rest(&mut self) -> &str {
         self.decode();
         while !self.is_at_end {
@@ -95,7 +114,19 @@ impl Stream {
         &self.body
     }
 
+    /// Reads the rest, whether the body is whole or broken off. Returns whether it is whole.
+    pub async fn ends_whole(&mut self) -> bool {
+        self.decode();
+        while !self.is_at_end && self.fill().await {
+            self.decode();
+        }
+        self.is_at_end
+    }
+
     /// The body of an answer that is not chunked.
+    ///
+    /// # Panics
+    /// If the connection ends before, or it is not JSON.
     pub async fn whole(&mut self) -> Value {
         let length: usize = self
             .header("content-length")
@@ -108,6 +139,9 @@ impl Stream {
     }
 
     /// Goes away with a reset.
+    ///
+    /// # Panics
+    /// If the socket refuses it.
     pub fn reset(self) {
         self.connection.set_zero_linger().expect("SO_LINGER");
     }

@@ -1,0 +1,279 @@
+//! Streams that run while their edge ends or hands over: they stay with it and are whole, or, at the end of the drain
+//! time, cut off and charged at what is held.
+
+use crate::site::{ACTUAL, ADMIN, ESTIMATE, SOON, Site, body};
+use harness::{Admin, AdminOptions, Answer, Edge, EventStream, Feed, RawClient, Script, eventually};
+use serde_json::json;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// Streams at the same time.
+const STREAMS: usize = 20;
+/// Streams, and calls without a stream, behind a hand-over. Fewer than the old process has, so that counts tell them
+/// apart.
+const LATER: usize = 10;
+/// Looks at an edge that must not end: for longer than one takes to end without a call, which is about a second.
+const LOOKS: usize = 50;
+const LOOK: Duration = Duration::from_millis(50);
+
+/// A site whose edges stream, and what its provider sends. Calls without a stream are answered at once.
+struct Streaming {
+    site: Site,
+    feeds: Arc<Mutex<Vec<Feed>>>,
+}
+
+/// Streams that were opened together.
+struct Streams {
+    /// `None`: the caller has left.
+    streams: Vec<Option<EventStream>>,
+    feeds: Vec<Feed>,
+}
+
+impl Streaming {
+    async fn on(site: Site) -> Self {
+        let site = site.env("PROXY__STREAMING", true);
+        let feeds = Arc::<Mutex<Vec<Feed>>>::default();
+        let opened = Arc::clone(&feeds);
+        site.upstream.set(move |request| {
+            if request.json()["stream"] != true {
+                return Answer::chat(9, 12);
+            }
+            let feed = Feed::new();
+            opened.lock().expect("the feeds").push(feed.clone());
+            Answer::stream(Script::new().feed(&feed))
+        });
+        Self { site, feeds }
+    }
+
+    /// Opens this many streams at the site's address.
+    async fn open(&self, count: usize) -> Streams {
+        let mut asked = body(false);
+        asked["stream"] = json!(true);
+        let mut streams = Vec::new();
+        for _ in 0..count {
+            let (edge, path) = (self.site.addr(), "/v1/chat/completions");
+            let stream = EventStream::open(edge, path, &self.site.key, "", asked.clone()).await;
+            assert_eq!(stream.status(), 200, "{}", stream.head);
+            streams.push(Some(stream));
+        }
+        let feeds = self.begun();
+        Streams { streams, feeds }
+    }
+
+    /// Ends an edge: behind SIGTERM, or for the next one, which is returned.
+    async fn end(&self, edge: &Edge, hands_over: bool) -> Option<Edge> {
+        if hands_over {
+            return Some(self.site.next_of(edge, self.site.options()).await);
+        }
+        edge.term();
+        None
+    }
+
+    /// The streams that have begun since this was asked.
+    fn begun(&self) -> Vec<Feed> {
+        std::mem::take(&mut *self.feeds.lock().expect("the feeds"))
+    }
+}
+
+/// The provider sends a text.
+fn say(feed: &Feed, text: &str) {
+    feed.event(json!({ "choices": [{ "index": 0, "delta": { "content": text } }] }));
+}
+
+/// The provider sends the usage and the end.
+fn finish(feed: &Feed) {
+    let usage = json!({ "prompt_tokens": 9, "completion_tokens": 12, "total_tokens": 21 });
+    feed.event(json!({ "choices": [], "usage": usage }));
+    feed.event("[DONE]");
+    feed.end();
+}
+
+impl Streams {
+    /// A text passes in each of them.
+    async fn pass(&mut self, text: &str) {
+        for (feed, stream) in self.feeds.iter().zip(&mut self.streams) {
+            say(feed, text);
+            if let Some(stream) = stream {
+                stream.until(text).await;
+            }
+        }
+    }
+
+    /// Every second caller leaves.
+    fn half_of_the_callers_leave(&mut self) {
+        for stream in self.streams.iter_mut().step_by(2) {
+            stream.take().expect("a caller").reset();
+        }
+    }
+
+    /// The provider ends those whose callers are there, and each has to get all of his. Returns the others.
+    async fn are_whole(self) -> Vec<Feed> {
+        let mut left = Vec::new();
+        for (feed, stream) in self.feeds.into_iter().zip(self.streams) {
+            let Some(mut stream) = stream else {
+                left.push(feed);
+                continue;
+            };
+            finish(&feed);
+            assert!(
+                stream.rest().await.ends_with("data: [DONE]\n\n"),
+                "{}",
+                stream.body
+            );
+        }
+        left
+    }
+
+    /// The edge cuts each of them off.
+    async fn are_cut_off(self) {
+        for mut stream in self.streams.into_iter().flatten() {
+            assert!(!stream.ends_whole().await, "{}", stream.body);
+        }
+    }
+}
+
+/// Waits until nobody listens at the edge's address.
+async fn closes(edge: &Edge) {
+    eventually("no listener", SOON, async || {
+        RawClient::try_connect(edge.addr()).await.is_none().then_some(())
+    })
+    .await;
+}
+
+/// An edge reads on for the usage of callers who have left: it does not end although it serves nobody. One that would
+/// end does so within this time on an idle machine.
+async fn goes_on(edge: &Edge) {
+    for _ in 0..LOOKS {
+        assert!(edge.is_running());
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+/// Streams that an edge has open, by its metrics.
+fn streams_open(edge: &Edge) -> Option<u64> {
+    let (_, text) = edge.ops("/metrics")?;
+    let mut lines = text.lines();
+    let count = lines.find_map(|line| line.strip_prefix("tollgate_proxy_streams_open "))?;
+    count.parse().ok()
+}
+
+/// The edge waits for its streams, those of callers who have left included.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn running_streams_are_whole_behind_a_sigterm() {
+    let at = Streaming::on(Site::new().await).await;
+    let edge = at.site.edge();
+    let mut streams = at.open(STREAMS).await;
+    streams.pass("before").await;
+    edge.term();
+    closes(&edge).await;
+    streams.pass("behind").await;
+    streams.half_of_the_callers_leave();
+    streams.pass("later").await;
+    let left = streams.are_whole().await;
+    goes_on(&edge).await;
+    left.iter().for_each(finish);
+    at.site.ends_well(edge).await;
+    at.site.settled_at(STREAMS as u64 * ACTUAL).await;
+}
+
+/// Running streams stay with the old process, new calls and streams go to the new one, and each of them is whole.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn running_streams_are_whole_behind_a_hand_over() {
+    let at = Streaming::on(Site::new().await).await;
+    let old = at.site.edge();
+    let mut streams = at.open(STREAMS).await;
+    streams.pass("before").await;
+    let new = at.site.next_of(&old, at.site.options()).await;
+    // Both listen for a moment, also for metrics.
+    let mut calls = STREAMS + LATER;
+    let mut later = eventually("streams at the new process", SOON, async || {
+        if streams_open(&new) != Some(0) {
+            return None;
+        }
+        let later = at.open(LATER).await;
+        if streams_open(&new) == Some(LATER as u64) {
+            return Some(later);
+        }
+        calls += LATER;
+        later.are_whole().await;
+        None
+    })
+    .await;
+    later.pass("new").await;
+    streams.pass("meanwhile").await;
+    streams.half_of_the_callers_leave();
+    let left = streams.are_whole().await;
+    for _ in 0..LATER {
+        assert_eq!(new.caller(&at.site.key).chat(body(false)).await.status, 200);
+        calls += 1;
+    }
+    goes_on(&old).await;
+    left.iter().for_each(finish);
+    at.site.ends_well(old).await;
+    later.pass("alone").await;
+    assert!(later.are_whole().await.is_empty());
+    at.site.settled_at(calls as u64 * ACTUAL).await;
+    assert!(new.is_running());
+}
+
+/// HTTP/2 is told of the end, and its streams go on, too.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn streams_of_http_2_are_whole_behind_both() {
+    for hands_over in [false, true] {
+        let at = Streaming::on(Site::new().await).await;
+        let edge = at.site.edge();
+        let client = reqwest::Client::builder().no_proxy().http2_prior_knowledge();
+        let client = client.build().expect("a client");
+        let mut asked = body(false);
+        asked["stream"] = json!(true);
+        let mut answers = Vec::new();
+        for _ in 0..STREAMS {
+            let url = format!("{}/v1/chat/completions", edge.url());
+            let call = client.post(url).bearer_auth(&at.site.key).json(&asked);
+            answers.push(call.send().await.expect("an answer"));
+        }
+        let feeds = at.begun();
+        feeds.iter().for_each(|feed| say(feed, "before"));
+        let next = at.end(&edge, hands_over).await;
+        if !hands_over {
+            closes(&edge).await;
+        }
+        feeds.iter().for_each(|feed| say(feed, "behind"));
+        feeds.iter().for_each(finish);
+        for answer in answers {
+            let text = answer.text().await.expect("a whole stream");
+            assert!(text.contains("before") && text.contains("behind"), "{text}");
+            assert!(text.ends_with("data: [DONE]\n\n"), "{text}");
+        }
+        at.site.ends_well(edge).await;
+        at.site.settled_at(STREAMS as u64 * ACTUAL).await;
+        drop(next);
+    }
+}
+
+/// Streams that go on beyond the drain time are cut off. Their estimates stay charged, and the reaper makes them
+/// visible.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn streams_that_outlive_the_drain_keep_their_estimates() {
+    for hands_over in [false, true] {
+        let site = Site::new().await.env("PROXY__DRAIN_MS", 1500);
+        let at = Streaming::on(site).await;
+        let site = &at.site;
+        let edge = site.edge();
+        let mut streams = at.open(STREAMS).await;
+        streams.pass("before").await;
+        let next = at.end(&edge, hands_over).await;
+        streams.are_cut_off().await;
+        let ended = tokio::task::spawn_blocking(move || (edge.wait_exit(SOON), edge.logs()));
+        let (code, logs) = ended.await.expect("an end");
+        assert_eq!(code, Some(0), "{logs}");
+        assert!(logs.contains("their estimates stay charged"), "{logs}");
+        let charged = [STREAMS as u64 * ESTIMATE; 3];
+        assert_eq!((site.charged(), site.open_holds()), (charged, STREAMS as u64));
+        let _admin = Admin::start(AdminOptions::new(ADMIN, site.redis.url()));
+        site.bot.pass_deadlines().await;
+        site.settled_at(charged[0]).await;
+        assert_eq!(site.bot.kept_holds().await, STREAMS as u64);
+        drop(next);
+    }
+}

@@ -1,0 +1,118 @@
+//! Calls of a crowd: what the provider does for each, when its caller leaves, and what it costs by
+//! docs/reference/streams.md, from what the provider says it sent.
+
+use crate::dice::SeededRandom;
+use crate::stage::{HELD, chunk, usage_frame};
+use harness::Script;
+use serde_json::Value;
+use std::sync::Arc;
+use tokio::sync::Notify;
+
+/// Text that was sent before the gate: a token.
+pub const BEGIN: &str = "four";
+/// Tokens of a long text: more than is held.
+const LONG_TOKENS: usize = 2000;
+/// Highest usage, in tokens of a nano-USD: more than is held.
+const OUTPUT_MAX: u64 = 3000;
+
+/// What the provider does behind the gate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    Usage,
+    NoUsage,
+    NoUsageButMuchText,
+    BreaksOff,
+    BreaksOffBehindMuchText,
+    BreaksOffBehindUsage,
+    Resets,
+}
+
+/// What the caller does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Caller {
+    Stays,
+    /// Before the gate is opened, with a reset or without.
+    LeavesBefore {
+        reset: bool,
+    },
+    /// So many milliseconds behind that.
+    LeavesWithin(u64),
+}
+
+/// One call.
+#[derive(Debug, Clone, Copy)]
+pub struct Call {
+    ending: Ending,
+    output: u64,
+    /// Bytes of a piece of what is sent behind the gate.
+    piece: usize,
+    pub gate: usize,
+    pub caller: Caller,
+}
+
+impl Call {
+    /// A call by chance that waits at one of this many gates.
+    pub fn roll(dice: &mut SeededRandom, gates: usize) -> Self {
+        let caller = match dice.percent(50) {
+            true => Caller::Stays,
+            false if dice.percent(50) => Caller::LeavesBefore {
+                reset: dice.percent(50),
+            },
+            false => Caller::LeavesWithin(dice.below(30)),
+        };
+        Self {
+            ending: dice.pick(&[
+                Ending::Usage,
+                Ending::Usage,
+                Ending::Usage,
+                Ending::NoUsage,
+                Ending::NoUsageButMuchText,
+                Ending::BreaksOff,
+                Ending::BreaksOffBehindMuchText,
+                Ending::BreaksOffBehindUsage,
+                Ending::Resets,
+            ]),
+            output: 1 + dice.below(OUTPUT_MAX),
+            piece: dice.pick(&[7, 100, 10_000]),
+            gate: usize::try_from(dice.below(gates as u64)).expect("few"),
+            caller,
+        }
+    }
+
+    /// What the provider sends.
+    pub fn script(self, gates: &[Arc<Notify>]) -> Script {
+        let script = Script::new().send(chunk(BEGIN)).wait_for(&gates[self.gate]);
+        let much = chunk(&BEGIN.repeat(LONG_TOKENS));
+        let usage = usage_frame(self.output);
+        let done = "data: [DONE]\n\n";
+        match self.ending {
+            Ending::Usage => script.in_pieces(self.piece, usage + done),
+            Ending::NoUsage => script.in_pieces(self.piece, done),
+            Ending::NoUsageButMuchText => script.in_pieces(self.piece.max(100), much + done),
+            Ending::BreaksOff => script.break_off(),
+            Ending::BreaksOffBehindMuchText => script.in_pieces(self.piece.max(100), much).break_off(),
+            Ending::BreaksOffBehindUsage => script.in_pieces(self.piece, usage).break_off(),
+            Ending::Resets => script.reset(),
+        }
+    }
+}
+
+/// What a stream costs of which this was sent, in nano-USD: its usage, else the larger of what is held and what its
+/// text costs, a token for four bytes.
+pub fn charge(sent: &[u8]) -> u64 {
+    let sent = std::str::from_utf8(sent).expect("UTF-8");
+    let frames = sent
+        .split("\n\n")
+        .filter_map(|event| event.strip_prefix("data: "));
+    let frames: Vec<Value> = frames
+        .filter_map(|data| serde_json::from_str(data).ok())
+        .collect();
+    let usage = frames
+        .iter()
+        .find_map(|frame| frame["usage"]["completion_tokens"].as_u64());
+    let texts = frames
+        .iter()
+        .filter_map(|frame| frame["choices"][0]["delta"]["content"].as_str());
+    let text = texts.map(str::len).sum::<usize>() as u64;
+    usage.unwrap_or_else(|| HELD.max(text.div_ceil(4)))
+}
