@@ -9,6 +9,7 @@
 //! * [`growth`]: holds that grow, and what ends at them
 //! * [`stops`]: streams of frozen agents
 //! * [`endpoints`]: responses and embeddings
+//! * [`slow`]: thousands of callers who read slowly
 //! * [`crowd`]: exact sums of many streams, with cuts and a killed edge among them
 #![cfg(test)]
 
@@ -20,6 +21,7 @@ mod endpoints;
 mod ends;
 mod growth;
 mod passing;
+mod slow;
 mod stage;
 mod stops;
 mod switches;

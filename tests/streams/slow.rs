@@ -1,0 +1,261 @@
+//! Callers that read one byte a second, all at once, from a provider that never stops sending: what waits for them is
+//! bounded, and calls of others are answered meanwhile.
+
+mod callers;
+mod endless;
+mod queues;
+
+use crate::stage::{Actor, LONG, Stage, body, open_cap, usage};
+use callers::SlowCallers;
+use connections::open_files;
+use endless::Endless;
+use harness::{Answer, EdgeOptions, EventStream, Script, eventually};
+use queues::Queues;
+use serde_json::json;
+use std::net::Ipv4Addr;
+
+/// Accounts that the callers belong to; each calls from an address of its own.
+const ACCOUNTS: u8 = 4;
+/// Calls that are under way to the provider at most while the crowd gathers: more say nothing here.
+const AT_ONCE: usize = 50;
+/// Open files for each caller: his connection and the provider's, of which one of several has three quarters.
+const FILES_EACH: usize = 3;
+/// Open files for everything else.
+const FILES_BESIDE: usize = 512;
+/// Whole calls, and as many streams, that another account makes while the crowd stands.
+const QUICK_CALLS: u64 = 20;
+/// What each of them costs: 9 tokens at 2,000 nano-USD, and 12 at 8,000.
+const QUICK_COST: u64 = 9 * 2000 + 12 * 8000;
+
+/// Streams of one connection of HTTP/2: fewer than the edge allows at a time (docs/reference/proxy.md).
+const HTTP2_STREAMS: usize = 80;
+
+/// What of a stream waits in the edge at most: one read of the provider, and an event that does not show yet what it
+/// is.
+const WAITS_MAX: u64 = READ + EVENT;
+const READ: u64 = 64 << 10;
+const EVENT: u64 = 16 << 10;
+/// What a stream whose caller does not read takes of the edge's memory at most: a call that waits for its provider,
+/// what waits, two buffers for reading from the provider, and one for writing (docs/guides/sizing.md).
+const MEMORY_MAX: u64 = WAITING_CALL + WAITS_MAX + 2 * READ + WRITE_BUFFER;
+const WAITING_CALL: u64 = 45 << 10;
+const WRITE_BUFFER: u64 = 16 << 10;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn callers_who_read_slowly_are_bounded() {
+    slow_callers(200).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "long: make verify runs it"]
+async fn two_thousand_callers_who_read_slowly_are_bounded() {
+    slow_callers(2000).await;
+}
+
+/// A crowd of slow callers, the provider that they read from, and an account that is in a hurry.
+struct Crowd {
+    stage: Stage,
+    endless: Endless,
+    accounts: Vec<Actor>,
+    callers: SlowCallers,
+    quick: Actor,
+    quick_calls: u64,
+    /// What the edge had resident before the callers came, in bytes.
+    resident_before: u64,
+}
+
+async fn slow_callers(count: usize) {
+    let files = open_files::raise();
+    let needed = FILES_EACH * count + FILES_BESIDE;
+    assert!(
+        files >= needed,
+        "{needed} open files, of which the system allows {files}"
+    );
+    let mut crowd = Crowd::new().await;
+    crowd.gather(count).await;
+    crowd.others_are_served(count as u64).await;
+    crowd.endless.finish();
+    let callers = std::mem::replace(&mut crowd.callers, SlowCallers::new());
+    assert_eq!(callers.end().await, count / 2, "whole streams");
+    crowd.charges_are_exact(count).await;
+}
+
+/// Callers of HTTP/2 that take no more than its smallest windows allow, on one connection: as above.
+#[tokio::test(flavor = "multi_thread")]
+async fn http2_callers_who_do_not_read_are_bounded() {
+    const WINDOW: u32 = 65_535;
+    let mut crowd = Crowd::new().await;
+    let client = reqwest::Client::builder()
+        .http2_prior_knowledge()
+        .http2_initial_stream_window_size(WINDOW)
+        .http2_initial_connection_window_size(WINDOW)
+        .build()
+        .expect("a client");
+    let mut answers = Vec::new();
+    for number in 0..HTTP2_STREAMS {
+        let call = client
+            .post(format!("{}/v1/chat/completions", crowd.stage.edge.url()))
+            .bearer_auth(&crowd.accounts[number % crowd.accounts.len()].key)
+            .json(&body(json!({})));
+        let answer = call.send().await.expect("an answer");
+        assert_eq!(
+            (answer.status().as_u16(), answer.version()),
+            (200, reqwest::Version::HTTP_2)
+        );
+        answers.push(answer);
+    }
+    crowd.others_are_served(HTTP2_STREAMS as u64).await;
+    crowd.endless.finish();
+    // A reset of its stream, or the reading of all of it.
+    let stay = answers.split_off(HTTP2_STREAMS / 2);
+    drop(answers);
+    let texts = stay.into_iter().map(reqwest::Response::text);
+    for text in futures::future::join_all(texts).await {
+        assert!(text.expect("a whole stream").ends_with("data: [DONE]\n\n"));
+    }
+    crowd.charges_are_exact(HTTP2_STREAMS).await;
+}
+
+impl Crowd {
+    async fn new() -> Self {
+        Self::with(|options| options).await
+    }
+
+    async fn with(change: impl FnOnce(EdgeOptions) -> EdgeOptions) -> Self {
+        let endless = Endless::start();
+        let url = endless.base_url();
+        let stage = Stage::with(|options| {
+            change(options)
+                // Not what is tested here: without it, who does not read is given up after half a minute.
+                .env("TOLLGATE_PROXY__CLIENT_TIMEOUT_MS", "3600000")
+                .env("TOLLGATE_PROXY__STREAM_DRAIN_MS", "600000")
+                .env("TOLLGATE_UPSTREAMS__ENDLESS__BASE_URL", url)
+                .env("TOLLGATE_UPSTREAMS__ENDLESS__MODELS", "nano")
+                .env("TOLLGATE_UPSTREAMS__ENDLESS__PRICE_PREFIX", "")
+        })
+        .await;
+        stage
+            .upstream
+            .set(|request| match request.json()["stream"] == true {
+                true => Answer::stream(Script::chat(&["Hell", "o"], &usage(9, 12))),
+                false => Answer::chat(9, 12),
+            });
+        let mut accounts = Vec::new();
+        for _ in 0..ACCOUNTS {
+            let actor = stage.actor(open_cap()).await;
+            actor
+                .agent
+                .provider_key_for("endless", "sk-test-endless-key")
+                .await;
+            accounts.push(actor);
+        }
+        let quick = stage.actor(open_cap()).await;
+        let mut crowd = Self {
+            stage,
+            endless,
+            accounts,
+            callers: SlowCallers::new(),
+            quick,
+            quick_calls: 0,
+            resident_before: 0,
+        };
+        crowd.quick_call().await;
+        crowd.resident_before = crowd.resident();
+        crowd
+    }
+
+    /// Starts this many streams.
+    async fn gather(&mut self, count: usize) {
+        let edge = self.stage.edge.addr();
+        for number in 0..count {
+            let account = number % self.accounts.len();
+            let from = Ipv4Addr::new(127, 0, 1, 1 + u8::try_from(account).expect("few"));
+            self.callers.call(edge, from, &self.accounts[account].key).await;
+            eventually("streams that have begun", LONG, async || {
+                (self.endless.begun() + AT_ONCE > number).then_some(())
+            })
+            .await;
+        }
+        eventually("the last stream", LONG, async || {
+            (self.endless.begun() == count).then_some(())
+        })
+        .await;
+    }
+
+    /// Another account's calls are answered while each of the streams stands, and no more is read for it.
+    async fn others_are_served(&mut self, count: u64) {
+        self.stands(count).await;
+        for _ in 0..QUICK_CALLS {
+            self.quick_call().await;
+        }
+        self.stage.ledger_check().await.finds_nothing_wrong();
+        self.stands(count).await;
+    }
+
+    /// Waits until the provider has sent nothing more between two calls of somebody else. What waits for the callers is
+    /// bounded, and none of them has left.
+    async fn stands(&mut self, count: u64) {
+        eventually("callers that read", LONG, async || {
+            self.callers.all_read().then_some(())
+        })
+        .await;
+        eventually("a provider that is not read any more", LONG, async || {
+            self.memory_is_bounded(count);
+            let sent = self.endless.sent();
+            self.quick_call().await;
+            (self.endless.sent() == sent).then_some(())
+        })
+        .await;
+        self.memory_is_bounded(count);
+        let (provider, edge) = (self.endless.addr(), self.stage.edge.addr());
+        let (from_provider, to_callers) = (Queues::with(provider), Queues::with(edge));
+        let read = self.endless.sent().saturating_sub(from_provider.all());
+        let waits = read.saturating_sub(to_callers.all() + self.callers.have_read());
+        assert!(waits <= count * WAITS_MAX, "{waits} bytes for {count} callers");
+        // That of the last quick call may just end; none of the others may.
+        eventually("all streams open", LONG, async || {
+            let open = self.stage.metric("tollgate_proxy_streams_open").await;
+            (open == count).then_some(())
+        })
+        .await;
+    }
+
+    fn memory_is_bounded(&self, count: u64) {
+        let grown = self.resident().saturating_sub(self.resident_before);
+        assert!(grown <= count * MEMORY_MAX, "{grown} bytes for {count} callers");
+    }
+
+    /// A whole call and a stream of an account that is in a hurry.
+    async fn quick_call(&mut self) {
+        let (edge, plain) = (&self.stage.edge, json!({ "model": "plain", "max_tokens": 20 }));
+        let mut whole = body(plain.clone());
+        whole["stream"] = json!(false);
+        let reply = edge.caller(&self.quick.key).chat(whole).await;
+        assert_eq!(reply.status, 200, "{reply:?}");
+        let path = "/v1/chat/completions";
+        let mut stream = EventStream::open(edge.addr(), path, &self.quick.key, "", body(plain)).await;
+        assert_eq!(stream.status(), 200, "{}", stream.head);
+        assert!(stream.rest().await.ends_with("data: [DONE]\n\n"));
+        self.quick_calls += 2;
+        let charged = self.quick.agent.charged(&self.stage.redis);
+        assert_eq!(charged, [self.quick_calls * QUICK_COST; 3]);
+    }
+
+    /// What the edge has resident, in bytes.
+    fn resident(&self) -> u64 {
+        let path = format!("/proc/{}/status", self.stage.edge.pid());
+        let status = std::fs::read_to_string(path).expect("the process");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kib = line.expect("a size").trim().trim_end_matches(" kB");
+        kib.parse::<u64>().expect("a number") << 10
+    }
+
+    /// Each stream is charged the real cost, whether its caller stayed or left.
+    async fn charges_are_exact(self, count: usize) {
+        let each = (count / self.accounts.len()) as u64 * Endless::OUTPUT;
+        for account in &self.accounts {
+            assert_eq!(account.settled_within(LONG).await, each);
+        }
+        self.stage.ledger_check().await.is_in_order();
+    }
+}
