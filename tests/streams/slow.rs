@@ -5,7 +5,7 @@ mod callers;
 mod endless;
 mod queues;
 
-use crate::stage::{Actor, LONG, Stage, body, open_cap, usage};
+use crate::stage::{Actor, HELD, LONG, Stage, body, open_cap, usage};
 use callers::SlowCallers;
 use connections::open_files;
 use endless::Endless;
@@ -13,6 +13,7 @@ use harness::{Answer, EdgeOptions, EventStream, Script, eventually};
 use queues::Queues;
 use serde_json::json;
 use std::net::Ipv4Addr;
+use std::time::Duration;
 
 /// Accounts that the callers belong to; each calls from an address of its own.
 const ACCOUNTS: u8 = 4;
@@ -27,6 +28,8 @@ const QUICK_CALLS: u64 = 20;
 /// What each of them costs: 9 tokens at 2,000 nano-USD, and 12 at 8,000.
 const QUICK_COST: u64 = 9 * 2000 + 12 * 8000;
 
+/// Pause of a caller who takes his stream slowly.
+const A_LITTLE: Duration = Duration::from_millis(20);
 /// Streams of one connection of HTTP/2: fewer than the edge allows at a time (docs/reference/proxy.md).
 const HTTP2_STREAMS: usize = 80;
 
@@ -50,6 +53,31 @@ async fn callers_who_read_slowly_are_bounded() {
 #[ignore = "long: make verify runs it"]
 async fn two_thousand_callers_who_read_slowly_are_bounded() {
     slow_callers(2000).await;
+}
+
+/// A stream is not longer than a stream may be because its caller takes it slowly, or not at all. The provider has
+/// always sent more than was taken.
+#[tokio::test(flavor = "multi_thread")]
+async fn slow_callers_do_not_outlast_the_deadline_of_the_whole() {
+    let crowd = Crowd::with(|options| options.env("TOLLGATE_PROXY__STREAM_TOTAL_MS", "3000")).await;
+    let [silent, steady] = [&crowd.accounts[0], &crowd.accounts[1]];
+    let mut unread = crowd.stage.open(silent, json!({})).await;
+    let mut read = crowd.stage.open(steady, json!({})).await;
+    while read.more().await {
+        tokio::time::sleep(A_LITTLE).await;
+    }
+    assert!(
+        read.body.contains("upstream_timeout"),
+        "{} bytes",
+        read.body.len()
+    );
+    for actor in [silent, steady] {
+        assert!(actor.settled().await >= HELD);
+    }
+    let ended = r#"tollgate_proxy_streams_total{end="total_timeout"}"#;
+    assert_eq!(crowd.stage.metric(ended).await, 2);
+    assert!(unread.rest().await.contains("upstream_timeout"));
+    crowd.stage.ledger_check().await.is_in_order();
 }
 
 /// A crowd of slow callers, the provider that they read from, and an account that is in a hurry.

@@ -4,6 +4,9 @@ use crate::stage::{HELD, SOON, Stage, chunk, finish, open_cap};
 use harness::{Feed, Script};
 use serde_json::json;
 
+/// Pieces of a megabyte: more than the kernel keeps on the way to a caller.
+const MUCH: usize = 64;
+
 #[tokio::test]
 async fn by_default_a_stream_goes_on() {
     let stage = Stage::new().await;
@@ -47,4 +50,26 @@ async fn with_the_switch_a_freeze_or_a_revocation_ends_them() {
         assert!(other.rest().await.ends_with("[DONE]\n\n"));
         assert_eq!(bystander.settled().await, 12);
     }
+}
+
+/// A caller who does not take what came before the end does not keep the provider at work.
+#[tokio::test]
+async fn a_stopped_stream_leaves_its_provider_whatever_its_caller_takes() {
+    let stage = Stage::with(|options| {
+        options
+            .env("TOLLGATE_PROXY__STOP_FROZEN_STREAMS", "true")
+            .env("TOLLGATE_PROXY__CLIENT_TIMEOUT_MS", "3600000")
+    })
+    .await;
+    let actor = stage.actor(open_cap()).await;
+    let feed = Feed::new();
+    stage.provider_streams(Script::new().feed(&feed));
+    let mut stream = stage.open(&actor, json!({})).await;
+    for _ in 0..MUCH {
+        feed.send(chunk(&"x".repeat(1 << 20)));
+    }
+    actor.agent.frozen(true).await;
+    feed.wait_for_peer_gone(SOON).await;
+    assert!(actor.settled().await >= HELD);
+    assert!(stream.rest().await.contains("\"code\":\"stream_stopped\""));
 }

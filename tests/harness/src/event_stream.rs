@@ -114,6 +114,19 @@ impl EventStream {
         &self.body
     }
 
+    /// Reads once. False at the end of the body.
+    ///
+    /// # Panics
+    /// If the connection ends before.
+    pub async fn more(&mut self) -> bool {
+        self.decode();
+        if !self.is_at_end {
+            assert!(self.fill().await, "the end: {}", self.body);
+            self.decode();
+        }
+        !self.is_at_end
+    }
+
     /// Reads the rest, whether the body is whole or broken off. Returns whether it is whole.
     pub async fn ends_whole(&mut self) -> bool {
         self.decode();

@@ -112,9 +112,8 @@ impl Reader {
     /// # Errors
     /// The end of the stream.
     pub async fn read(&mut self) -> Result<Vec<Bytes>, StreamEnd> {
-        // Nothing more is read while the caller has not taken what came before.
-        if self.draining.is_none() && self.giver.ready().await.is_err() {
-            self.drain();
+        if self.draining.is_none() {
+            self.taken().await?;
         }
         self.last = Instant::now();
         let piece = match self.piece().await {
@@ -128,6 +127,31 @@ impl Reader {
             draining.bytes = draining.bytes.saturating_sub(piece.len());
         }
         Ok(out)
+    }
+
+    /// Waits until the caller has taken what came before, or is gone: nothing more is read until then.
+    ///
+    /// # Errors
+    /// [`StreamEnd::TotalTimeout`], also if the caller is ready just then: a provider that has always sent more would
+    /// let no other deadline fire.
+    async fn taken(&mut self) -> Result<(), StreamEnd> {
+        let until = self.began + self.limits.total;
+        let ready = loop {
+            tokio::select! {
+                biased;
+                ready = self.giver.ready() => break ready,
+                () = &mut self.timer => match Instant::now() < until {
+                    true => self.timer.as_mut().reset(until),
+                    false => return Err(StreamEnd::TotalTimeout),
+                },
+            }
+        };
+        match ready {
+            Err(_gone) => self.drain(),
+            Ok(()) if Instant::now() >= until => return Err(StreamEnd::TotalTimeout),
+            Ok(()) => {}
+        }
+        Ok(())
     }
 
     /// Gives the caller what may pass.
@@ -213,42 +237,50 @@ impl Reader {
         soonest.min_by_key(|(at, _)| *at).unwrap_or(total)
     }
 
-    /// Gives the caller the end of a stream that is settled: what was held, what went wrong, and `comment`. Then reads
-    /// the end of the provider's body, so that its connection can be used again.
-    pub async fn finish(mut self, end: StreamEnd, format: Format, comment: Option<Bytes>) {
-        if self.draining.is_none() {
-            let mut out = self.filter.release();
-            if let Some(event) = end.event(format, self.filter.events()) {
-                if !self.filter.is_between_events() {
+    /// Gives the caller the end of a stream that is settled: what was held, what went wrong, and `comment`. If more may
+    /// come, the provider's connection is closed before, since a caller may take long. Else the end of its body is
+    /// read, so that it can be used again.
+    pub async fn finish(self, end: StreamEnd, format: Format, comment: Option<Bytes>) {
+        let Self {
+            stream,
+            mut filter,
+            mut giver,
+            draining,
+            ..
+        } = self;
+        let may_more_come = end != StreamEnd::Complete && !filter.is_at_end();
+        let stream = (!may_more_come).then_some(stream);
+        let mut is_gone = draining.is_some();
+        if !is_gone {
+            let mut out = filter.release();
+            if let Some(event) = end.event(format, filter.events()) {
+                if !filter.is_between_events() {
                     out.push(Bytes::from_static(b"\n\n"));
                 }
                 out.push(event);
             }
             out.extend(comment);
-            if !out.is_empty() && self.giver.give(out).await.is_err() {
-                self.drain();
-            }
+            is_gone = !out.is_empty() && giver.give(out).await.is_err();
         }
-        if end == StreamEnd::Complete || self.filter.is_at_end() {
-            self.pass_tail().await;
-            drop(self.giver);
-            self.stream.keep().await;
+        if let Some(mut stream) = stream {
+            pass_tail(&mut stream, &mut giver, is_gone).await;
+            drop(giver);
+            stream.keep().await;
         }
     }
+}
 
-    async fn pass_tail(&mut self) {
-        let until = Instant::now() + TAIL;
-        let mut left = TAIL_BYTES_MAX;
-        loop {
-            let read = timeout_at(until, pin!(self.stream.next())).await;
-            let Ok(Ok(Some(piece))) = read else { return };
-            if piece.len() > left {
-                return;
-            }
-            left -= piece.len();
-            if self.draining.is_none() && self.giver.give(vec![piece]).await.is_err() {
-                self.drain();
-            }
+/// Passes what the provider sends behind the last event, unless the caller is gone.
+async fn pass_tail(stream: &mut AnswerStream, giver: &mut Giver, mut is_gone: bool) {
+    let until = Instant::now() + TAIL;
+    let mut left = TAIL_BYTES_MAX;
+    loop {
+        let read = timeout_at(until, pin!(stream.next())).await;
+        let Ok(Ok(Some(piece))) = read else { return };
+        if piece.len() > left {
+            return;
         }
+        left -= piece.len();
+        is_gone = is_gone || giver.give(vec![piece]).await.is_err();
     }
 }
