@@ -1,6 +1,8 @@
 //! The OpenAPI document of the edge, generated from the lists that answers are built from: denials, refusals, headers.
 
+mod calls;
 mod headers;
+mod requests;
 mod responses;
 mod schemas;
 
@@ -15,13 +17,15 @@ Point an OpenAI client at this server and give it a virtual key: `OPENAI_BASE_UR
 Each call is estimated, checked against the caps of its agent, and forwarded only after an explicit approval; then the real cost is \
 settled. Whatever is denied is denied before anything is sent to the provider, and costs nothing.\n\n\
 An answer with `X-Service-Decision: approved` is the provider's own: status, headers and body. One with `denied` is Tollgate's, and \
-`X-Service-Reason` says why. One with neither is about the request itself.";
+`X-Service-Reason` says why. One with neither is about the request itself.\n\n\
+Streams, `POST /v1/responses` and `POST /v1/embeddings` are off unless the operator has switched them on. `GET /v1/health` says what \
+is on: `streaming`, `endpoints`.";
 
 /// Generates the document.
 #[must_use]
 pub fn document() -> Json {
     let mut components = Components::default();
-    let paths: Vec<_> = Offered::default()
+    let paths: Vec<_> = Offered::ALL
         .paths()
         .into_iter()
         .map(|path| (path.to_owned(), item(&mut components, path)))
@@ -35,7 +39,8 @@ pub fn document() -> Json {
                 ("version", env!("CARGO_PKG_VERSION").into()),
                 (
                     "summary",
-                    "A metered, capped, fail-closed proxy for chat completions.".into(),
+                    "A metered, capped, fail-closed proxy for chat completions, responses and embeddings."
+                        .into(),
                 ),
                 ("description", ABOUT.into()),
                 (
@@ -54,11 +59,16 @@ pub fn document() -> Json {
         (
             "tags",
             Json::List(vec![
-                object([("name", "Chat".into()), ("description", "Metered calls.".into())]),
-                object([
-                    ("name", "Service".into()),
-                    ("description", "What the edge can do.".into()),
-                ]),
+                tag("Chat", "Metered calls."),
+                tag(
+                    "Responses",
+                    "Metered calls of the Responses API, where it is switched on.",
+                ),
+                tag(
+                    "Embeddings",
+                    "Metered calls for embeddings, where they are switched on.",
+                ),
+                tag("Service", "What the edge can do."),
             ]),
         ),
         ("paths", Json::Object(paths)),
@@ -73,39 +83,20 @@ pub fn document() -> Json {
     ])
 }
 
+fn tag(name: &str, says: &str) -> Json {
+    object([("name", name.into()), ("description", says.into())])
+}
+
 /// The operation of a path; the route table has its method.
 fn item(components: &mut Components, path: &str) -> Json {
-    let find = |method: &Method| route::find(Offered::default(), method, path);
+    let find = |method: &Method| route::find(Offered::ALL, method, path);
     match (find(&Method::POST), find(&Method::GET)) {
-        (Ok(Route::Call(_)), _) => object([("post", chat(components))]),
+        (Ok(Route::Call(endpoint)), _) => object([("post", calls::call(components, endpoint))]),
         (_, Ok(Route::Models)) => object([("get", models(components))]),
         (_, Ok(Route::Model)) => object([("get", model(components))]),
         (_, Ok(Route::Health)) => object([("get", health(components))]),
         _ => Json::Object(Vec::new()),
     }
-}
-
-fn chat(components: &mut Components) -> Json {
-    let says = "The body is the provider's chat-completions request and reaches it byte for byte. A body that two JSON parsers could read \
-                differently is refused. `stream: true` is 400 unless the operator has switched streams on.";
-    let request = components.named("ChatRequest", schemas::request());
-    let media = object([("schema", request), ("example", schemas::request_example())]);
-    object([
-        ("tags", vec!["Chat"].into()),
-        ("operationId", "createChatCompletion".into()),
-        ("summary", "Make a metered call".into()),
-        ("description", says.into()),
-        ("parameters", Json::List(headers::chat())),
-        (
-            "requestBody",
-            object([
-                ("required", true.into()),
-                ("content", object([("application/json", media)])),
-            ]),
-        ),
-        ("responses", responses::all(components, Operation::Chat)),
-        ("security", keys()),
-    ])
 }
 
 fn models(components: &mut Components) -> Json {
@@ -198,18 +189,53 @@ mod tests {
             assert!(text.contains(&format!("\"{}\"", denial.reason())), "{denial:?}");
         }
         for kind in RefusalKind::ALL {
-            if RefusalKind::OF_NO_ROUTE.contains(kind) {
-                continue;
-            }
-            assert!(text.contains(&format!("\"{}\"", kind.code())), "{kind:?}");
+            let is_there = text.contains(&format!("\"{}\"", kind.code()));
+            assert_eq!(is_there, !RefusalKind::OF_NO_ROUTE.contains(kind), "{kind:?}");
         }
         let document = document();
-        for path in Offered::default().paths() {
-            assert_eq!(
-                document.get("paths").unwrap().get(path).unwrap().fields().len(),
-                1,
-                "{path}"
-            );
+        let paths = document.get("paths").unwrap();
+        assert_eq!(paths.fields().len(), Offered::ALL.paths().len());
+        for path in Offered::ALL.paths() {
+            assert_eq!(paths.get(path).unwrap().fields().len(), 1, "{path}");
+        }
+    }
+
+    /// The codes of an operation's answers with one status.
+    fn codes(document: &Json, path: &str, status: &str) -> Vec<String> {
+        let operation = document
+            .get("paths")
+            .unwrap()
+            .get(path)
+            .unwrap()
+            .get("post")
+            .unwrap();
+        let response = operation.get("responses").unwrap().get(status);
+        let codes = response.and_then(|response| response.get("x-codes"));
+        let codes = codes.map(Json::items).unwrap_or_default();
+        codes.iter().map(|code| code.text().unwrap().to_owned()).collect()
+    }
+
+    #[test]
+    fn what_is_off_by_default_says_so_and_has_its_own_errors() {
+        let document = document();
+        let (chat, responses, embeddings) = ("/v1/chat/completions", "/v1/responses", "/v1/embeddings");
+        for (path, code, expected) in [
+            (chat, "missing_messages", true),
+            (chat, "missing_input", false),
+            (chat, "unsupported_field", false),
+            (responses, "missing_input", true),
+            (responses, "unsupported_field", true),
+            (responses, "missing_token_limit", true),
+            (embeddings, "missing_input", true),
+            (embeddings, "unsupported_field", false),
+            (embeddings, "missing_token_limit", false),
+        ] {
+            let is_there = codes(&document, path, "400").iter().any(|known| known == code);
+            assert_eq!(is_there, expected, "{path} {code}");
+        }
+        assert_eq!(codes(&document, chat, "404"), Vec::<String>::new());
+        for path in [responses, embeddings] {
+            assert_eq!(codes(&document, path, "404"), ["not_found"], "{path}");
         }
     }
 }

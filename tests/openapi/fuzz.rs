@@ -126,9 +126,8 @@ async fn the_management_api_with_a_session() {
     );
 }
 
-#[tokio::test(flavor = "multi_thread")]
-#[ignore = "long: make verify runs it"]
-async fn the_edge() {
+/// Calls every operation of an edge with these settings, except those that the options exclude.
+async fn run_edge(settings: &[(&str, &str)], options: &[&str]) {
     let world = World::start().await;
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let sandbox = listener.local_addr().expect("an address");
@@ -142,12 +141,33 @@ async fn the_edge() {
     .await;
     bot.provider_key("sk-test-provider-key").await;
     let key = bot.virtual_key().await;
-    let options = EdgeOptions::new(
+    let mut edge = EdgeOptions::new(
         env!("CARGO_BIN_EXE_tollgate-proxy"),
         world.redis.url(),
         format!("http://{sandbox}/v1"),
     );
-    let edge = Edge::start(options);
+    for (name, value) in settings {
+        edge = edge.env(name, *value);
+    }
+    let edge = Edge::start(edge);
     let headers = [format!("Authorization: Bearer {key}")];
-    run("edge.json", &edge.url(), &headers, REFUSALS, &[]);
+    run("edge.json", &edge.url(), &headers, REFUSALS, options);
+}
+
+/// As it comes: a path that is off is 404 whatever is sent, with any method and without a key.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "long: make verify runs it"]
+async fn the_edge() {
+    run_edge(&[], &["--exclude-path-regex", "^/v1/(responses|embeddings)$"]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "long: make verify runs it"]
+async fn the_edge_with_everything_on() {
+    let on = [
+        ("TOLLGATE_PROXY__STREAMING", "true"),
+        ("TOLLGATE_PROXY__RESPONSES", "true"),
+        ("TOLLGATE_PROXY__EMBEDDINGS", "true"),
+    ];
+    run_edge(&on, &[]).await;
 }

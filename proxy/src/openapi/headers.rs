@@ -27,7 +27,7 @@ const ALL: [(HeaderName, &str); 9] = [
     ),
     (
         names::ACTUAL_USD,
-        "What it really cost, where the provider reported its usage.",
+        "What it really cost, where the provider reported its usage. Absent from a stream, whose head comes before.",
     ),
     (
         names::OVERHEAD_MS,
@@ -114,12 +114,17 @@ pub(super) fn request_id() -> Json {
     parameter("X-Request-Id", &says, text().eg("my-request-1"))
 }
 
-/// Header parameters of a call.
-pub(super) fn chat() -> Vec<Json> {
+/// Header parameters of a call. `can_stream`: its answer can be a stream.
+pub(super) fn call(can_stream: bool) -> Vec<Json> {
     let run = "Calls of an agent with the same run id share the per-run limit, also after the agent restarts. Without it each call is a run of its own.";
     let schema = text().with("pattern", format!("^[A-Za-z0-9._:-]{{1,{RUN_ID_MAX}}}$"));
-    vec![
+    let mut all = vec![
         parameter("X-Service-Run-Id", run, schema.eg("nightly-42")),
         request_id(),
-    ]
+    ];
+    if can_stream {
+        let says = "`true`: a stream ends with a comment that says what it cost, `: x-service-actual-usd: 0.0000123`.";
+        all.push(parameter("X-Service-Stream-Cost", says, text().eg("true")));
+    }
+    all
 }

@@ -4,6 +4,7 @@ use super::{headers, schemas};
 use crate::reply::refusal::RefusalKind;
 use crate::reply::{denied, health, models, names, refusal};
 use domain::denial::{Denial, Stage};
+use domain::measured::Endpoint;
 use openapi::components::public;
 use openapi::{Components, Json, example, object};
 use std::collections::BTreeMap;
@@ -11,7 +12,7 @@ use std::collections::BTreeMap;
 /// An operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Operation {
-    Chat,
+    Call(Endpoint),
     Models,
     Model,
     Health,
@@ -29,7 +30,7 @@ impl Operation {
     /// Whether the operation can answer with this denial.
     const fn is_denied(self, denial: Denial) -> bool {
         match self {
-            Self::Chat => true,
+            Self::Call(_) => true,
             // Only key, rate and store are checked.
             Self::Models | Self::Model => {
                 matches!(denial.stage(), Stage::BeforeCap) && !matches!(denial, Denial::NoProviderKey)
@@ -43,11 +44,24 @@ impl Operation {
         let about_key = matches!(kind.status(), 401 | 403);
         let about_head = matches!(kind, RefusalKind::BadRequest | RefusalKind::HeadTooLong);
         match self {
-            Self::Chat => !RefusalKind::OF_NO_ROUTE.contains(&kind) && kind != RefusalKind::ModelNotFound,
+            Self::Call(endpoint) => is_refused_call(endpoint, kind),
             Self::Models => about_head || about_key,
             Self::Model => kind == RefusalKind::ModelNotFound || about_head || about_key,
             Self::Health => about_head,
         }
+    }
+}
+
+/// Whether a call of this API can be answered with this refusal.
+fn is_refused_call(endpoint: Endpoint, kind: RefusalKind) -> bool {
+    match kind {
+        RefusalKind::ModelNotFound => false,
+        RefusalKind::MissingMessages => endpoint == Endpoint::Chat,
+        // Chat completions are always on.
+        RefusalKind::NotFound | RefusalKind::MissingInput => endpoint != Endpoint::Chat,
+        RefusalKind::UnsupportedField => endpoint == Endpoint::Responses,
+        RefusalKind::MissingTokenLimit => endpoint != Endpoint::Embeddings,
+        kind => !RefusalKind::OF_NO_ROUTE.contains(&kind),
     }
 }
 
@@ -78,7 +92,7 @@ pub(super) fn all(components: &mut Components, operation: Operation) -> Json {
             .map(|(status, what)| (status.to_string(), error(components, operation, status, &what))),
     );
     match operation {
-        Operation::Chat => {
+        Operation::Call(_) => {
             let description = "Any other status is the provider's own, passed through with its body, less fragments of keys.";
             all.push((
                 "default".to_owned(),
@@ -117,14 +131,7 @@ fn approved_headers() -> Json {
 fn success(components: &mut Components, operation: Operation) -> Json {
     let plain = headers::some(&[names::REQUEST_ID, names::OVERHEAD_MS]);
     match operation {
-        Operation::Chat => {
-            let schema = components.named(
-                "Completion",
-                schemas::completion().eg(schemas::completion_example()),
-            );
-            let description = "Approved: the provider's answer, and what it cost in the headers.";
-            response(components, description, approved_headers(), Some(schema))
-        }
+        Operation::Call(endpoint) => success_of_call(components, endpoint),
         Operation::Models => {
             let schema = components.schema::<models::Body<'_>>();
             response(components, "The models.", plain, Some(schema))
@@ -138,6 +145,25 @@ fn success(components: &mut Components, operation: Operation) -> Json {
             response(components, "Every call can be decided.", plain, Some(schema))
         }
     }
+}
+
+/// The provider's answer, whole, and as a stream where there can be one.
+fn success_of_call(components: &mut Components, endpoint: Endpoint) -> Json {
+    let (name, schema) = schemas::answer(endpoint);
+    let whole = components.named(name, schema);
+    let says = "Approved: the provider's answer, and what it cost in the headers.";
+    let Some((name, schema)) = schemas::events(endpoint) else {
+        return response(components, says, approved_headers(), Some(whole));
+    };
+    let says = format!(
+        "{says} With `stream: true` its events, byte for byte and as they come, but for a usage frame that the caller did not ask for."
+    );
+    let events = components.named(name, schema);
+    let mut answer = response(components, &says, approved_headers(), Some(whole));
+    if let Some(content) = answer.get_mut("content") {
+        content.set("text/event-stream", media(components, events));
+    }
+    answer
 }
 
 fn error(components: &mut Components, operation: Operation, status: u16, what: &Status) -> Json {
@@ -157,7 +183,7 @@ fn error(components: &mut Components, operation: Operation, status: u16, what: &
         choices.push(components.schema::<refusal::Body<'_>>());
     }
     let mut description = what.description.join("\n");
-    if operation == Operation::Chat {
+    if matches!(operation, Operation::Call(_)) {
         description.push_str("\n\nOr the provider's own answer with this status.");
         choices.push(components.named("ProviderError", schemas::provider_error()));
     }
@@ -181,10 +207,18 @@ fn response(components: &Components, description: &str, headers: Json, schema: O
     let Some(schema) = schema else {
         return response;
     };
+    response.with(
+        "content",
+        object([("application/json", media(components, schema))]),
+    )
+}
+
+/// Content of this schema, with its example.
+fn media(components: &Components, schema: Json) -> Json {
     let example = example::from_schema(components, &schema).ok();
     let mut media = object([("schema", schema)]);
     if let Some(example) = example {
         media.set("example", example);
     }
-    response.with("content", object([("application/json", media)]))
+    media
 }

@@ -1,42 +1,35 @@
-//! Schemas that no struct of the edge has: the fields that are read from a body, and the provider's answers.
+//! Schemas of the provider's answers, which no struct of the edge has.
 
+use domain::measured::Endpoint;
 use openapi::{Json, object};
-use serde_json::json;
+use serde_json::{Value, json};
 
-/// Fields that the edge reads. The provider has many more, and all of them are forwarded.
-pub(super) fn request() -> Json {
-    let count = |most: u64, says: &str| json!({ "type": ["integer", "null"], "minimum": 1, "maximum": most, "description": says });
-    Json::from_serialize(&json!({
-        "type": "object",
-        "required": ["model", "messages"],
-        "properties": {
-            "model": { "type": "string", "minLength": 1, "description": "One without a known price is estimated at the dearest." },
-            "messages": { "type": "array", "minItems": 1, "items": { "type": "object" }, "description": "Not empty." },
-            "n": count(128, "How many answers; each costs."),
-            "max_completion_tokens": count(10_000_000, "Counts instead of `max_tokens`; 1,024 in the estimate without either."),
-            "max_tokens": count(10_000_000, "As `max_completion_tokens`."),
-            "stream": { "type": ["boolean", "null"], "enum": [false, null], "description": "True is refused: `stream_not_supported`." },
-        },
-        "additionalProperties": true,
-    }))
-}
-
-/// A minimal call.
-pub(super) fn request_example() -> Json {
-    Json::from_serialize(&json!({
-        "model": "gpt-4o-mini",
-        "messages": [{ "role": "user", "content": "Say hello." }],
-        "max_completion_tokens": 64,
-    }))
-}
-
-/// A successful answer of the provider.
-pub(super) fn completion() -> Json {
-    object([
+/// The name and schema of a whole answer.
+pub(super) fn answer(endpoint: Endpoint) -> (&'static str, Json) {
+    let (name, example) = match endpoint {
+        Endpoint::Chat => ("Completion", completion_example()),
+        Endpoint::Responses => ("Response", response_example()),
+        Endpoint::Embeddings => ("Embeddings", embeddings_example()),
+    };
+    let schema = object([
         ("type", "object".into()),
         ("description", "The provider's answer, unchanged.".into()),
         ("additionalProperties", true.into()),
-    ])
+    ]);
+    (name, schema.eg(Json::from_serialize(&example)))
+}
+
+/// The name and schema of an answer's events, where it can be a stream.
+pub(super) fn events(endpoint: Endpoint) -> Option<(&'static str, Json)> {
+    let (name, example) = match endpoint {
+        Endpoint::Chat => ("CompletionEvents", completion_events_example()),
+        Endpoint::Responses => ("ResponseEvents", response_events_example()),
+        Endpoint::Embeddings => return None,
+    };
+    let says =
+        "The provider's server-sent events. An event `error` of the edge has the shape of its other errors.";
+    let schema = object([("type", "string".into()), ("description", says.into())]);
+    Some((name, schema.eg(example)))
 }
 
 /// An error of the provider, without fragments of keys.
@@ -59,14 +52,59 @@ pub(super) fn provider_error() -> Json {
     ])
 }
 
-/// Example of a successful answer.
-pub(super) fn completion_example() -> Json {
-    Json::from_serialize(&json!({
+fn completion_example() -> Value {
+    json!({
         "id": "chatcmpl-1",
         "object": "chat.completion",
         "created": 1_795_248_930,
         "model": "gpt-4o-mini",
         "choices": [{ "index": 0, "message": { "role": "assistant", "content": "Hello." }, "finish_reason": "stop" }],
         "usage": { "prompt_tokens": 9, "completion_tokens": 2, "total_tokens": 11 },
-    }))
+    })
+}
+
+fn response_example() -> Value {
+    let text = json!({ "type": "output_text", "text": "Hello.", "annotations": [] });
+    json!({
+        "id": "resp_1",
+        "object": "response",
+        "created_at": 1_795_248_930,
+        "status": "completed",
+        "model": "gpt-4o-mini",
+        "output": [{ "id": "msg_1", "type": "message", "role": "assistant", "status": "completed", "content": [text] }],
+        "usage": { "input_tokens": 9, "output_tokens": 2, "total_tokens": 11 },
+    })
+}
+
+fn embeddings_example() -> Value {
+    let one = |index: u64| json!({ "object": "embedding", "index": index, "embedding": [0.25, -0.5] });
+    json!({
+        "object": "list",
+        "data": [one(0), one(1)],
+        "model": "text-embedding-3-small",
+        "usage": { "prompt_tokens": 5, "total_tokens": 5 },
+    })
+}
+
+fn completion_events_example() -> String {
+    let chunk = |delta: Value, end: Value| {
+        json!({
+            "id": "chatcmpl-1",
+            "object": "chat.completion.chunk",
+            "created": 1_795_248_930,
+            "model": "gpt-4o-mini",
+            "choices": [{ "index": 0, "delta": delta, "finish_reason": end }],
+        })
+    };
+    let (text, end) = (
+        chunk(json!({ "content": "Hello." }), Value::Null),
+        chunk(json!({}), json!("stop")),
+    );
+    format!("data: {text}\n\ndata: {end}\n\ndata: [DONE]\n\n")
+}
+
+fn response_events_example() -> String {
+    let delta = json!({ "type": "response.output_text.delta", "sequence_number": 4, "item_id": "msg_1", "delta": "Hello." });
+    let end = json!({ "type": "response.completed", "sequence_number": 5, "response": response_example() });
+    format!("event: response.output_text.delta\ndata: {delta}\n\nevent: response.completed\ndata: {end}\n\n")
 }

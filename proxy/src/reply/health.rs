@@ -43,6 +43,13 @@ pub struct Offered {
 }
 
 impl Offered {
+    /// Everything is switched on.
+    pub const ALL: Self = Self {
+        streaming: true,
+        responses: true,
+        embeddings: true,
+    };
+
     /// The paths that the edge serves.
     #[must_use]
     pub fn paths(self) -> Vec<&'static str> {

@@ -42,7 +42,7 @@ refusals! {
     BadRequest = "bad_request", 400, "invalid_request_error";
     /// Request line and headers are longer than 64 KiB.
     HeadTooLong = "request_header_fields_too_large", 431, "invalid_request_error";
-    /// No such path.
+    /// No such path, or one that the operator has not switched on.
     NotFound = "not_found", 404, "invalid_request_error";
     /// `GET /v1/models/{model}` of a model without a price.
     ModelNotFound = "model_not_found", 404, "invalid_request_error";
@@ -64,9 +64,10 @@ refusals! {
     MissingMessages = "missing_messages", 400, "invalid_request_error";
     /// No `input` (responses and embeddings).
     MissingInput = "missing_input", 400, "invalid_request_error";
-    /// `stream: true`.
+    /// `stream: true` where there are no streams: they are off, or off for the account's plan, or the API has none.
     StreamNotSupported = "stream_not_supported", 400, "invalid_request_error";
-    /// Neither `max_completion_tokens` nor `max_tokens`, where the operator requires one (`proxy.require_token_limit`).
+    /// Neither `max_completion_tokens` nor `max_tokens` (responses: no `max_output_tokens`), where the operator requires
+    /// one (`proxy.require_token_limit`).
     MissingTokenLimit = "missing_token_limit", 400, "invalid_request_error";
     /// A field of a response that brings in, or starts, what the edge cannot see (`POST /v1/responses`): state and files
     /// that the provider keeps, tools that it runs, work in the background.
@@ -81,12 +82,7 @@ refusals! {
 
 impl RefusalKind {
     /// Kinds that no operation of the OpenAPI document has.
-    pub const OF_NO_ROUTE: [Self; 4] = [
-        Self::NotFound,
-        Self::MethodNotAllowed,
-        Self::MissingInput,
-        Self::UnsupportedField,
-    ];
+    pub const OF_NO_ROUTE: [Self; 1] = [Self::MethodNotAllowed];
 }
 
 /// A refusal.
