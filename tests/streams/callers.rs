@@ -67,6 +67,13 @@ async fn the_usage_is_awaited_within_a_bound() {
     stream.reset();
     feed.wait_for_peer_gone(SOON).await;
     assert_eq!(actor.settled().await, HELD);
+    let metrics = stage.edge.ops("/metrics").unwrap().1;
+    for line in [
+        "tollgate_proxy_streams_drained_total{usage=\"missing\"} 1",
+        "tollgate_proxy_streams_drained_total{usage=\"reported\"} 0",
+    ] {
+        assert!(metrics.contains(line), "{line}\n{metrics}");
+    }
 }
 
 /// A stream whose caller is gone ends at a number of bytes, too.

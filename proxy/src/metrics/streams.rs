@@ -31,6 +31,7 @@ pub struct StreamMetrics {
     open: IntGauge,
     ended: Vec<IntCounter>,
     usage: Vec<IntCounter>,
+    drained: Vec<IntCounter>,
     extensions: Vec<IntCounter>,
     whole: Histogram,
     first_byte: Histogram,
@@ -62,6 +63,12 @@ impl StreamMetrics {
             usage: metrics.counters(
                 "streams_usage_total",
                 "Streams that ended, by whether the provider reported their usage. Without it the estimate stays charged, or what was seen if that is more.",
+                "usage",
+                USAGE,
+            )?,
+            drained: metrics.counters(
+                "streams_drained_total",
+                "Streams that were read on after their caller had gone (end caller_gone), by whether their usage came within proxy.stream_drain_ms and 16 MiB.",
                 "usage",
                 USAGE,
             )?,
@@ -105,6 +112,39 @@ impl StreamMetrics {
     pub fn ended(&self, end: CallEnd, usage_reported: bool, took: Duration) {
         self.ended[end as usize].inc();
         self.usage[usize::from(usage_reported)].inc();
+        if end == CallEnd::CallerGone {
+            self.drained[usize::from(usage_reported)].inc();
+        }
         self.whole.observe(took.as_secs_f64());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_drained_stream_is_one_whose_caller_went() {
+        let registrar = Registrar::new("x");
+        let metrics = StreamMetrics::new(&registrar).unwrap();
+        for (end, usage_reported) in [
+            (CallEnd::CallerGone, true),
+            (CallEnd::CallerGone, true),
+            (CallEnd::CallerGone, false),
+            (CallEnd::Completed, true),
+            (CallEnd::ProviderBrokeOff, false),
+        ] {
+            metrics.ended(end, usage_reported, Duration::from_secs(1));
+        }
+        let text = registrar.text().unwrap();
+        for line in [
+            r#"x_streams_drained_total{usage="reported"} 2"#,
+            r#"x_streams_drained_total{usage="missing"} 1"#,
+            r#"x_streams_usage_total{usage="reported"} 3"#,
+            r#"x_streams_usage_total{usage="missing"} 2"#,
+            r#"x_streams_total{end="caller_gone"} 3"#,
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+        }
     }
 }
