@@ -4,7 +4,7 @@ use super::shape::{approved, denied, refused};
 use super::stage::{Actor, PRICES, PROVIDER_KEY, SOON, Stage, amounts, open_cap};
 use super::tls::{Certificate, Terminator};
 use domain::mode::Mode;
-use harness::{Answer, Recorded, Reply, Upstream};
+use harness::{Answer, Recorded, Reply, Upstream, eventually};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -163,6 +163,17 @@ async fn the_first_upstream_whose_pattern_matches_gets_the_call_with_its_own_key
     let sample =
         |name| format!("tollgate_proxy_upstream_answers_total{{result=\"2xx\",upstream=\"{name}\"}} 1");
     assert_eq!(answers, ["alpha", "openai", "zeta"].map(sample));
+    let logged = eventually("the log lines", SOON, async || {
+        let logs = three.stage.edge.logs();
+        let lines = logs
+            .lines()
+            .filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let settled = lines.filter(|line| line["message"] == "call settled");
+        let names: Vec<Value> = settled.map(|mut line| line["upstream.name"].take()).collect();
+        (names.len() == 3).then_some(names)
+    })
+    .await;
+    assert_eq!(logged, ["zeta", "alpha", "openai"]);
     // `/v1/health` says the default provider, and `/v1/models` who serves which priced model.
     let health = actor.caller.get("/v1/health").await.json();
     assert_eq!(health["upstream"], "127.0.0.1");

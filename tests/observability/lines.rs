@@ -136,11 +136,13 @@ async fn each_decision_has_one_line_and_no_secret() {
                 "charged.usd",
                 "charged.how",
                 "settlement",
+                "upstream.name",
                 "upstream.status",
                 "upstream.ms",
             ],
         );
         assert_eq!(line["settlement"], "done", "{line}");
+        assert!(line["stream.end"].is_null(), "no stream: {line}");
     }
     for line in &lines["denied"] {
         has(line, &common);

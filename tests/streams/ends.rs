@@ -136,7 +136,19 @@ async fn each_end_is_charged_by_the_rule() {
         })
         .await;
         assert!(line.contains(&format!(",{},", case.end)), "{}: {line}", case.what);
+        let line = eventually("the log line", SOON, async || log_line(stage, &id)).await;
+        assert_eq!(line["stream.end"], case.end, "{}: {line}", case.what);
+        assert_eq!(line["upstream.name"], "openai", "{}: {line}", case.what);
     }
+}
+
+/// The log line with which a call ends.
+fn log_line(stage: &Stage, allow_id: &str) -> Option<Value> {
+    let logs = stage.edge.logs();
+    let mut lines = logs
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    lines.find(|line| line["message"] == "call settled" && line["decision.id"] == allow_id)
 }
 
 /// The audit line of a call.

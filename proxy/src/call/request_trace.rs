@@ -44,6 +44,10 @@ pub struct ApprovedCall<'a> {
     pub how: &'static str,
     /// Outcome of the settlement.
     pub settlement: &'static str,
+    /// The upstream, by the name that metrics have.
+    pub upstream: &'a str,
+    /// How the answer ended, if it was a stream: the word of the audit trail.
+    pub stream_end: Option<&'static str>,
     /// HTTP status of the provider's answer; 0 for none.
     pub status: u16,
     /// From the provider's request to its whole answer.
@@ -159,6 +163,8 @@ impl RequestTrace {
             charged.usd = call.charged,
             charged.how = call.how,
             settlement = call.settlement,
+            stream.end = call.stream_end,
+            upstream.name = call.upstream,
             upstream.status = call.status,
             upstream.ms = call.upstream_time.as_millis() as u64,
             duration.us = total,

@@ -86,8 +86,8 @@ impl SettledCall {
         let upstream_time = trace.stage_time(Stage::Upstream);
         let (actual, result) = (self.bill.actual, upstream_result(&self.answer));
         metrics.approved(self.estimate, actual, result, upstream_time);
-        let upstream = request.upstream.identity().index;
-        metrics.upstreams.answered(upstream, result, upstream_time);
+        let upstream = request.upstream.identity();
+        metrics.upstreams.answered(upstream.index, result, upstream_time);
         if let Err(failure) = &self.answer {
             metrics.broke_off(failure);
         }
@@ -99,6 +99,8 @@ impl SettledCall {
             charged: &self.charged_usd,
             how: self.bill.how.as_str(),
             settlement: self.settlement,
+            upstream: &upstream.provider,
+            stream_end: None,
             status: self.answer.as_ref().map_or(0, |answer| answer.status.as_u16()),
             upstream_time,
         });

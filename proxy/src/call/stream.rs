@@ -268,12 +268,10 @@ impl StreamedCall {
         let actual = bill.usage.map(|_| bill.cost);
         let result = end.upstream_result();
         shared.metrics.approved_stream(estimate, actual, result);
-        let upstream = request.upstream.identity().index;
-        shared.metrics.upstreams.answered(upstream, result, took);
-        shared
-            .metrics
-            .streams
-            .ended(end.call_end(), bill.usage.is_some(), took);
+        let upstream = request.upstream.identity();
+        shared.metrics.upstreams.answered(upstream.index, result, took);
+        let call_end = end.call_end();
+        shared.metrics.streams.ended(call_end, bill.usage.is_some(), took);
         let settlement = shared
             .holds
             .settle(hold, bill.cost, bill.how, Some(measured))
@@ -288,6 +286,8 @@ impl StreamedCall {
             charged: &charged,
             how: bill.how.as_str(),
             settlement,
+            upstream: &upstream.provider,
+            stream_end: Some(call_end.as_str()),
             status: reader.status().as_u16(),
             upstream_time: took,
         });
