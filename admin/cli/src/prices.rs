@@ -21,7 +21,7 @@ const ATTEMPTS: usize = 5;
 /// `prices …`
 #[derive(Debug, Subcommand)]
 pub(super) enum Prices {
-    /// Import LiteLLM's model_prices_and_context_window.json; its OpenAI chat models lie over prices.file from then on
+    /// Import LiteLLM's model_prices_and_context_window.json; its OpenAI models lie over prices.file from then on
     Import {
         /// The file
         file: PathBuf,
@@ -50,7 +50,7 @@ async fn import(context: &Context, file: &Path, provider: &str) -> Result<Report
     let imported = import_litellm(&text, provider).map_err(|error| unusable(file, &error))?;
     if imported.overlay.models().len() == 0 {
         return Err(Failure::usage(format!(
-            "{}: no chat model of {provider} in it",
+            "{}: no model of {provider} in it that an edge serves",
             file.display()
         )));
     }

@@ -158,9 +158,10 @@ pub(super) const PAGES: &[Page] = &[
     },
     Page {
         path: "prices import",
-        about: "Reads LiteLLM's model_prices_and_context_window.json. Its OpenAI chat models lie over prices.file and over \
-                earlier imports from then on; everything else in it is left out, and --json says what and why. With \
-                --provider azure it is Azure's, each under the name azure/MODEL, as [upstreams.azure] looks it up. The whole \
+        about: "Reads LiteLLM's model_prices_and_context_window.json. Its OpenAI models for chat, responses and embeddings lie \
+                over prices.file and over earlier imports from then on; everything else in it is left out, and --json says \
+                what and why. With --provider azure it is Azure's, each under the name azure/MODEL, as [upstreams.azure] looks \
+                it up. A model without a price costs the dearest of all, so one dear model in the list raises that. The whole \
                 table must be sound before any edge sees it. Each charge records the version of the table that it was made by.",
         changes: "the imported prices in the store; edges and admin servers follow within seconds.",
         examples: &[

@@ -16,11 +16,13 @@ use std::collections::BTreeMap;
 
 /// The `litellm_provider` of OpenAI's own models.
 pub const OPENAI: &str = "openai";
-/// The endpoint that the proxy serves.
-const CHAT_COMPLETIONS: &str = "/v1/chat/completions";
+/// Endpoints whose answers are text: what a chat or responses model has to be served by.
+const TEXT_ENDPOINTS: [&str; 2] = ["/v1/chat/completions", "/v1/responses"];
+/// What an embeddings model has to be served by.
+const EMBEDDING_ENDPOINTS: [&str; 1] = ["/v1/embeddings"];
 /// What the names of models have that search the web on every call.
 const SEARCH_MARKS: [&str; 2] = ["-search-preview", "-search-api"];
-/// Service tiers that chat completions do not offer.
+/// Service tiers that no call through the edge can have.
 const OTHER_TIERS: [&str; 2] = ["batches", "decisions"];
 
 /// What an import brings.
@@ -44,7 +46,16 @@ pub struct Skipped {
 /// The fields of one entry, unread.
 type Fields<'a> = BTreeMap<String, &'a RawValue>;
 
-/// Reads the chat models of `provider` (such as [`OPENAI`]) from LiteLLM's price list. Models of OpenAI have their plain
+/// What a model answers with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Answers {
+    /// Text, in chat completions or responses.
+    Text,
+    /// Embeddings: only the input is charged.
+    Embeddings,
+}
+
+/// Reads the chat, responses and embeddings models of `provider` (such as [`OPENAI`]) from LiteLLM's price list. Models of OpenAI have their plain
 /// names; those of another provider keep or get its name before theirs, such as `azure/gpt-4o`, as upstreams by name
 /// look them up.
 ///
@@ -97,8 +108,11 @@ fn read_entry(
     left_out: &mut Vec<String>,
 ) -> Result<ModelEntry, String> {
     let fields: Fields = serde_json::from_str(json.get()).map_err(|_| "is no JSON object".to_owned())?;
-    check_usable(name, &fields, provider)?;
-    let figures = Figures::read(&fields)?;
+    let answers = check_usable(name, &fields, provider)?;
+    let mut figures = Figures::read(&fields)?;
+    if answers == Answers::Embeddings {
+        figures.take_output_for_input();
+    }
     let mut entry = ModelEntry {
         aliases: Vec::new(),
         rates: BTreeMap::new(),
@@ -126,8 +140,8 @@ fn read_entry(
     Ok(entry)
 }
 
-/// Whether the entry is a chat model of `provider` that chat completions serve.
-fn check_usable(name: &str, fields: &Fields<'_>, provider: &str) -> Result<(), String> {
+/// Checks that the entry is a model of `provider` that the edge can forward calls of.
+fn check_usable(name: &str, fields: &Fields<'_>, provider: &str) -> Result<Answers, String> {
     if !is_model_name(name) {
         return Err("the name cannot name a model".to_owned());
     }
@@ -147,14 +161,19 @@ fn check_usable(name: &str, fields: &Fields<'_>, provider: &str) -> Result<(), S
         .transpose()
         .map_err(|_| "`supported_endpoints` is no list of strings")?
         .flatten();
-    let listed = endpoints
-        .as_ref()
-        .map(|list| list.iter().any(|endpoint| endpoint == CHAT_COMPLETIONS));
-    match (text("mode").as_deref(), listed) {
-        (Some("chat"), None | Some(true)) | (Some("responses"), Some(true)) => Ok(()),
-        (Some("chat" | "responses"), _) => Err("it is not served by chat completions".to_owned()),
-        (Some(mode), _) => Err(format!("the mode is `{mode}`")),
-        (None, _) => Err("there is no `mode`".to_owned()),
+    let (answers, served_by) = match text("mode").as_deref() {
+        Some("chat" | "responses") => (Answers::Text, &TEXT_ENDPOINTS[..]),
+        Some("embedding") => (Answers::Embeddings, &EMBEDDING_ENDPOINTS[..]),
+        Some(mode) => return Err(format!("the mode is `{mode}`")),
+        None => return Err("there is no `mode`".to_owned()),
+    };
+    let is_served = endpoints.is_none_or(|listed| {
+        let mut listed = listed.iter();
+        listed.any(|endpoint| served_by.contains(&endpoint.as_str()))
+    });
+    match is_served {
+        true => Ok(answers),
+        false => Err(format!("it is not served by {}", served_by.join(" or "))),
     }
 }
 
@@ -212,6 +231,19 @@ impl Figures {
         }
         figures.tiers.entry(STANDARD.to_owned()).or_default();
         Ok(figures)
+    }
+
+    /// Prices an output that there is never: at the input's price, as the price file does for embeddings. Lists have a
+    /// zero there, or nothing.
+    fn take_output_for_input(&mut self) {
+        for tier in self.tiers.values_mut() {
+            for partial in [&mut tier.short, &mut tier.long] {
+                partial.0.retain(|kind, _| !kind.is_output());
+                if let Some(input) = partial.0.get(&Kind::Input).copied() {
+                    partial.0.insert(Kind::Output, input);
+                }
+            }
+        }
     }
 }
 

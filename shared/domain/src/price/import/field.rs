@@ -22,6 +22,11 @@ impl Kind {
         Self::AudioOutput,
     ];
 
+    /// Whether it is a token of the answer.
+    pub(super) const fn is_output(self) -> bool {
+        matches!(self, Self::Output | Self::AudioOutput)
+    }
+
     /// What the names of its fields start with.
     pub(super) const fn stem(self) -> &'static str {
         match self {
@@ -47,7 +52,7 @@ impl<'a> Field<'a> {
     /// The meaning of a field name; `None` for one that is no price of a token.
     ///
     /// Prices for longer-lived cache entries (`…_above_12hr`, `…_above_1hr`) are ignored: `usage` counts written tokens
-    /// without their lifetime, and chat completions offer only the basic one.
+    /// without their lifetime, and callers can have only the basic one.
     pub(super) fn parse(name: &'a str) -> Option<Self> {
         let (kind, rest) = Kind::ALL
             .iter()

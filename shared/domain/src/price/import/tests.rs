@@ -45,7 +45,7 @@ fn shape(model: &str) -> CallShape<'_> {
 }
 
 #[test]
-fn takes_the_chat_models_only() {
+fn takes_the_models_that_the_edge_serves_only() {
     let imported = imported();
     let names: Vec<_> = imported.overlay.models().map(|(name, _)| name).collect();
     assert_eq!(
@@ -53,9 +53,13 @@ fn takes_the_chat_models_only() {
         [
             "gpt-4o",
             "gpt-4o-mini-2024-07-18",
+            "gpt-9-codex",
             "gpt-9-mini",
             "gpt-9-nova",
-            "gpt-9-search-preview"
+            "gpt-9-pro",
+            "gpt-9-search-preview",
+            "text-embedding-9",
+            "text-embedding-9-tiered"
         ],
         "the provider's prefix is no part of a name"
     );
@@ -69,8 +73,12 @@ fn takes_the_chat_models_only() {
         [
             ("azure/gpt-9", "the provider is `azure`"),
             ("gpt 9", "the name cannot name a model"),
-            ("gpt-9-batch", "it is not served by chat completions"),
+            (
+                "gpt-9-batch",
+                "it is not served by /v1/chat/completions or /v1/responses"
+            ),
             ("gpt-9-free", "`input_cost_per_token` is zero"),
+            ("gpt-9-image", "the mode is `image_generation`"),
             ("gpt-9-list", "is no JSON object"),
             ("gpt-9-minus", "`input_cost_per_token` is negative"),
             ("gpt-9-noise", "`input_cost_per_token` is finer than a pico-USD"),
@@ -82,7 +90,11 @@ fn takes_the_chat_models_only() {
             ("gpt-9-words", "`input_cost_per_token` is no decimal number"),
             ("openai/container", "`input_cost_per_token` is missing"),
             ("sample_spec", "the provider is `one of the providers`"),
-            ("text-embedding-9", "the mode is `embedding`"),
+            ("text-embedding-9-batch", "it is not served by /v1/embeddings"),
+            (
+                "text-embedding-9-tiered",
+                "service tier `flex`: `input_cost_per_token` is missing"
+            ),
         ]
     );
 }
@@ -138,6 +150,69 @@ fn figures_survive_import_store_and_merge_exactly() {
     assert_eq!((mini.input_picos, mini.output_picos), (500_000, 2_000_000));
 }
 
+/// What only `/v1/responses` serves costs what a chat model of these figures costs.
+#[test]
+fn a_responses_model_is_priced_as_a_chat_model() {
+    let table = PriceTable::merge(builtin(), &imported().overlay).unwrap();
+    let rates = |model| table.price_of(model).rates(None, &table.tier_names, 1);
+    let pro = rates("gpt-9-pro");
+    assert_eq!((pro.input_picos, pro.output_picos), (15_000_000, 120_000_000));
+    let codex = rates("gpt-9-codex");
+    assert_eq!(
+        (codex.input_picos, codex.cached_input_picos, codex.output_picos),
+        (1_250_000, 125_000, 10_000_000)
+    );
+    let figures = r#""input_cost_per_token": 1e-6, "output_cost_per_token": 4e-6"#;
+    let json = |mode| format!(r#"{{"m": {{"mode": "{mode}", {figures}}}}}"#);
+    let [chat, responses] =
+        ["chat", "responses"].map(|mode| import_litellm(&json(mode), OPENAI).unwrap().overlay);
+    assert_eq!(chat, responses);
+}
+
+/// The list has a zero, or nothing, for an output that there is never: it is no free model.
+#[test]
+fn embeddings_cost_their_input() {
+    let overlay = imported().overlay;
+    let entry = |model| {
+        let mut models = overlay.models();
+        models.find(|(name, _)| *name == model).unwrap().1.clone()
+    };
+    let plain = entry("text-embedding-9");
+    let prices = |published: &Published| (published.input.to_string(), published.output.to_string());
+    assert_eq!(
+        prices(&plain.rates[STANDARD]),
+        ("0.02".to_owned(), "0.02".to_owned())
+    );
+    let tiered = entry("text-embedding-9-tiered");
+    let tiers: Vec<&str> = tiered.rates.keys().map(String::as_str).collect();
+    assert_eq!(tiers, ["priority", STANDARD]);
+    assert_eq!(
+        prices(&tiered.rates["priority"]),
+        ("0.06".to_owned(), "0.06".to_owned())
+    );
+    assert_eq!(
+        prices(&tiered.long_context[STANDARD]),
+        ("0.08".to_owned(), "0.08".to_owned())
+    );
+    let table = PriceTable::merge(builtin(), &overlay).unwrap();
+    let call = CallShape {
+        token_ids: 1_000_000,
+        ..shape("text-embedding-9")
+    };
+    assert_eq!(table.estimate(&call).unwrap().get(), 20_000_000);
+    for (figures, reason) in [
+        (r#""input_cost_per_token": 0.0"#, "`input_cost_per_token` is zero"),
+        (
+            r#""output_cost_per_token": 1e-6"#,
+            "`input_cost_per_token` is missing",
+        ),
+    ] {
+        let json = format!(r#"{{"m": {{"mode": "embedding", {figures}}}}}"#);
+        let skipped = import_litellm(&json, OPENAI).unwrap().skipped;
+        assert_eq!(skipped[0].reason, reason);
+    }
+}
+
 #[test]
 fn an_import_replaces_figures_and_keeps_the_rest() {
     let table = PriceTable::merge(builtin(), &imported().overlay).unwrap();
@@ -180,7 +255,7 @@ fn an_import_replaces_figures_and_keeps_the_rest() {
         names.is_sorted() && names.windows(2).all(|pair| pair[0] != pair[1]),
         "each name once"
     );
-    assert_eq!(names.len(), builtin().models().len() + 3);
+    assert_eq!(names.len(), builtin().models().len() + 7);
 }
 
 /// An import has no word for what a model's searches cost, or that it always searches: the file's stays, and that of an
