@@ -205,9 +205,11 @@ async fn keys_of_upstreams_by_name_have_their_own_form() {
             "{sentence}"
         );
     }
-    let place = caller.get("/dashboard.json").await.json();
+    let installation = caller.get("/v1/installation").await.json();
+    assert_eq!(installation["provider"], "openai");
+    assert!(installation["edgeUrl"].as_str().unwrap().starts_with("http"));
     assert_eq!(
-        place["providers"],
+        installation["providers"],
         json!([
             { "name": "openai", "keyPrefix": "sk-" },
             { "name": "azure", "keyPrefix": "" },

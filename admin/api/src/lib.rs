@@ -18,6 +18,7 @@ mod decision;
 mod deposit;
 mod dry_run;
 mod escrow;
+mod installation;
 mod intent;
 pub mod metrics;
 mod named;
@@ -58,6 +59,7 @@ pub fn operations() -> impl Iterator<Item = &'static Operation<ApiState>> {
         named::ROUTES,
         threshold::ROUTES,
         account::ROUTES,
+        installation::ROUTES,
         policy::ROUTES,
         wallet::ROUTES,
         transaction::OF_WALLET,
@@ -107,6 +109,7 @@ pub fn sections() -> Vec<Section> {
         audit::section(),
         webhook::section(),
         account::section(),
+        installation::section(),
         api_key::section(),
     ]
 }

@@ -39,6 +39,8 @@ pub struct ApiState {
     pub prices: Arc<Prices>,
     /// The names of the providers that proxied calls go to.
     pub providers: Providers,
+    /// Where agents call the edge, without `/v1` (`proxy.public_url`).
+    pub edge_url: String,
     /// The address of this server in links.
     pub public_url: String,
     /// How long the record of a transfer or deposit made under an idempotency key is kept (decision D26).

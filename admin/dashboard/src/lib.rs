@@ -19,8 +19,6 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use axum::routing::get;
 use endpoint::{Code, Problem, Seen};
 use serde::Serialize;
-use settings::upstreams::Providers;
-use std::sync::Arc;
 
 /// What the page may load and talk to: this server, and nothing else anywhere.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
@@ -52,81 +50,44 @@ const FOR_EVER: &str = "public, max-age=31536000, immutable";
 const ASK_AGAIN: &str = "no-cache";
 
 /// The routes of the dashboard. None of them needs a caller: what the page shows comes from the API.
-pub fn router(edge_url: String, providers: &Providers) -> Router {
-    let place = Arc::new(Place::of(edge_url, providers));
+pub fn router() -> Router {
     Router::new()
         .route("/", get(|headers: HeaderMap| async move { page(&headers) }))
         .route("/assets/{version}/{*path}", get(asset))
         .route(
             "/dashboard.json",
-            get(|headers: HeaderMap| async move { place.show(&headers) }),
+            get(|headers: HeaderMap| async move { start(&headers) }),
         )
         .route("/plan", get(plan))
 }
 
-/// A name that a provider key can have.
-#[derive(Debug, Clone, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct NamedProvider {
-    name: String,
-    /// Empty if a key can start with anything.
-    key_prefix: String,
-}
-
-/// What the page has to know before it knows who is signed in.
+/// What the page has to know before it knows who is signed in. Anyone can read it: what an installation is like is told
+/// to its users alone (`GET /installation`).
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Place {
-    edge_url: String,
-    provider: String,
-    /// The names under which provider keys are used, and what each key starts with; the edge's own provider first.
-    providers: Vec<NamedProvider>,
-    version: &'static str,
+struct Start {
     /// Whether the browser sent a session's cookie, which the page itself cannot see: without one it need not ask who
     /// is signed in, and no refused request stands in the browser's console.
     has_session: bool,
 }
 
-impl Place {
-    fn of(edge_url: String, providers: &Providers) -> Self {
-        let named = |name: &str| NamedProvider {
-            name: name.to_owned(),
-            key_prefix: providers.key_prefix(name).to_owned(),
-        };
-        let providers: Vec<NamedProvider> = providers.names().map(named).collect();
-        Self {
-            edge_url,
-            provider: providers
-                .first()
-                .map_or_else(String::new, |first| first.name.clone()),
-            providers,
-            version: env!("CARGO_PKG_VERSION"),
-            has_session: false,
-        }
-    }
-
-    fn show(&self, asked: &HeaderMap) -> Response<Body> {
-        let cookies = asked.get_all(COOKIE).iter();
-        let mut cookies = cookies
-            .filter_map(|value| value.to_str().ok())
-            .flat_map(|list| list.split(';'));
-        let place = Self {
-            edge_url: self.edge_url.clone(),
-            provider: self.provider.clone(),
-            providers: self.providers.clone(),
-            version: self.version,
-            has_session: cookies.any(|cookie| cookie.trim_start().starts_with(SESSION_COOKIE)),
-        };
-        let mut response = match serde_json::to_string(&place) {
-            Ok(body) => Response::new(Body::from(body)),
-            Err(_) => return Problem::from(Code::Internal).into_response(),
-        };
-        let headers = response.headers_mut();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        guard(&mut response);
-        response
-    }
+fn start(asked: &HeaderMap) -> Response<Body> {
+    let cookies = asked.get_all(COOKIE).iter();
+    let mut cookies = cookies
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|list| list.split(';'));
+    let start = Start {
+        has_session: cookies.any(|cookie| cookie.trim_start().starts_with(SESSION_COOKIE)),
+    };
+    let mut response = match serde_json::to_string(&start) {
+        Ok(body) => Response::new(Body::from(body)),
+        Err(_) => return Problem::from(Code::Internal).into_response(),
+    };
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    guard(&mut response);
+    response
 }
 
 fn page(headers: &HeaderMap) -> Response<Body> {

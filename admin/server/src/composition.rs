@@ -95,6 +95,7 @@ impl Server {
             streaming: settings.proxy.streaming,
             prices: Arc::clone(&prices),
             providers: settings.providers(),
+            edge_url: settings.edge_url(),
             public_url: settings.public_url(),
             idempotency_life: settings.idempotency_life(),
             injections: api::Injections::of(&settings.injection)?,

@@ -58,7 +58,7 @@ pub async fn serve(settings: Settings) -> Result<(), ServeError> {
     let mut paths = Paths::new(admission);
     paths.mount(api::operations(), &api);
     paths.mount(people::operations(), &people);
-    let pages = dashboard::router(settings.edge_url(), &settings.providers());
+    let pages = dashboard::router();
     let router = paths.into_router(pages.merge(api_docs::reference::router()));
     let open_files = open_files::raise();
     let [for_people, for_operators] = &running.metrics.connections;

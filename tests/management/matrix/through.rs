@@ -38,6 +38,7 @@ pub const ALL: &[(&str, u16, &str)] = &[
     ("POST /escrow/fund", 400, "VALIDATION"),
     ("POST /escrow/release", 400, "VALIDATION"),
     ("GET /escrow/{id}", 404, "NOT_FOUND"),
+    ("GET /installation", 200, ""),
     ("GET /intents", 200, ""),
     ("GET /intents/{id}", 404, "NOT_FOUND"),
     ("POST /intents/{id}/approve", 404, "NOT_FOUND"),

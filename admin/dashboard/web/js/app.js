@@ -2,7 +2,7 @@
  * The frame: navigation, the live/test switch, the page of the route, and the places of toasts and questions.
  */
 import { html, useEffect, useLayoutEffect, useRef, useState } from './html.js';
-import { post } from './api.js';
+import { get, post } from './api.js';
 import { session, setMode, signedOut, useSession, may } from './session.js';
 import { go, usePlace } from './router.js';
 import { NAV } from './routes.js';
@@ -15,7 +15,7 @@ import { ThemeSwitch } from './ui/theme.js';
 
 /** Everything. Who is not signed in sees the open pages only. */
 export function App() {
-  const { status, mode, wanted } = useSession();
+  const { status, mode, wanted, place } = useSession();
   const { route, path } = usePlace();
   useLayoutEffect(() => {
     document.documentElement.dataset.mode = status === 'in' ? mode : 'live';
@@ -24,8 +24,11 @@ export function App() {
     if (status === 'out' && !route?.open) go('#/login');
     if (status === 'in' && path === '/login') go(wanted && !wanted.startsWith('#/login') ? wanted : '#/');
   }, [status, path]);
-  if (status === 'loading') return html`<p class="boot" role="status">Loading…</p>`;
+  useEffect(() => {
+    if (status === 'in' && !place) learnPlace();
+  }, [status]);
   const framed = status === 'in' && !route?.open;
+  if (status === 'loading' || (framed && !place)) return html`<p class="boot" role="status">Loading…</p>`;
   if (!framed && !route?.open) return null;
   return html`<div class=${framed ? 'frame' : 'frame-open'}>
     <a class="skip" href="#main" onClick=${skip}>Skip to content</a>
@@ -34,6 +37,17 @@ export function App() {
     <${Toasts} />
     <${Confirmations} />
   </div>`;
+}
+
+/** Learns where the edge is and which providers there are. A page without an answer shows neither. */
+async function learnPlace() {
+  let place = { edgeUrl: '', provider: '', providers: [] };
+  try {
+    place = await get('/installation');
+  } catch (error) {
+    if (error.status !== 401) say(error.message, 'error');
+  }
+  if (session.get().status === 'in') session.set({ place });
 }
 
 /** The hash is the router's, so the skip link moves the focus itself. */

@@ -1,5 +1,5 @@
 /**
- * The start: learns who is signed in and where the edge is, then shows the frame.
+ * The start: learns who is signed in, then shows the frame.
  */
 import { html, render } from './html.js';
 import { askWho, get } from './api.js';
@@ -9,9 +9,8 @@ import { App } from './app.js';
 async function start() {
   try {
     const answer = await fetch('/dashboard.json', { headers: { Accept: 'application/json' }, cache: 'no-store' });
-    const place = await answer.json();
-    session.set({ place });
-    if (!place.hasSession) {
+    const { hasSession } = await answer.json();
+    if (!hasSession) {
       signedOut(location.hash);
       return;
     }

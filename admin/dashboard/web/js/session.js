@@ -15,8 +15,8 @@ function rememberedMode() {
 /** `status`: loading until the first answer of /me, then in or out. */
 export const session = store({
   status: 'loading', user: null, account: null, session: null, csrfToken: null, mode: rememberedMode(),
-  /** What /dashboard.json tells of this installation. */
-  place: { edgeUrl: '', provider: '', providers: [] },
+  /** What /installation tells of this one; null until it did. */
+  place: null,
   /** Where to go after signing in. */
   wanted: null,
   /** Why it is not known who is signed in. */
@@ -34,7 +34,7 @@ export function signedIn(answer) {
 
 /** Forgets who was signed in; `wanted` is the page that asked for it. */
 export function signedOut(wanted = null) {
-  session.set({ status: 'out', user: null, account: null, session: null, csrfToken: null, wanted });
+  session.set({ status: 'out', user: null, account: null, session: null, csrfToken: null, place: null, wanted });
 }
 
 /** @param {'live'|'test'} mode */

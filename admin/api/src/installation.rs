@@ -1,0 +1,61 @@
+//! `GET /installation`: where the edge is, and the names under which provider keys are stored.
+
+mod doc;
+
+pub(crate) use doc::section;
+
+use crate::state::{ApiState, Call};
+use endpoint::{Answer, Reply, operations};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+operations! {
+    /// Operations on the installation.
+    ROUTES: ApiState, Management;
+
+    GET "/installation", key(Read, Viewer), Both, PerMinute, get;
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Installation)]
+struct Installation<'a> {
+    success: bool,
+    /// Where agents call the edge, without `/v1`.
+    #[schema(example = "https://edge.tollgate.example")]
+    edge_url: &'a str,
+    /// The provider of calls whose model no upstream by name takes.
+    #[schema(example = "openai")]
+    provider: &'a str,
+    /// The names under which provider keys are stored, `provider` first.
+    providers: Vec<Provider<'a>>,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = NamedProvider)]
+struct Provider<'a> {
+    #[schema(example = "openai")]
+    name: &'a str,
+    /// What its keys start with; empty if they can start with anything.
+    #[schema(example = "sk-")]
+    key_prefix: &'a str,
+}
+
+/// `GET /installation`
+///
+/// # Errors
+/// None of its own.
+pub async fn get(call: Call) -> Answer {
+    let state = &call.state;
+    let named = |name| Provider {
+        name,
+        key_prefix: state.providers.key_prefix(name),
+    };
+    Reply::ok(&Installation {
+        success: true,
+        edge_url: &state.edge_url,
+        provider: state.providers.default_name(),
+        providers: state.providers.names().map(named).collect(),
+    })
+}
