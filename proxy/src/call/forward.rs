@@ -130,7 +130,7 @@ impl Forwarder {
             Ok(Streamed::Stream(answer)) => {
                 return Ok(ForwardedStream::Stream(Box::new(OpenStream {
                     hold,
-                    answer: *answer,
+                    answer,
                     began,
                     provider_key,
                     permit,

@@ -61,7 +61,7 @@ pub struct OpenStream {
     /// The charged estimate.
     pub hold: OpenHold,
     /// The answer, behind its head.
-    pub answer: AnswerStream,
+    pub answer: Box<AnswerStream>,
     /// When the request was sent.
     pub began: Instant,
     /// The key that was sent: an error may echo it.
@@ -153,14 +153,16 @@ impl Streams {
             _in_flight: self.admission.enter(),
         };
         RunningStream {
-            reader: RunToCompletion::new(call.run()),
+            reader: RunToCompletion::new(Box::new(call).run()),
             pieces,
         }
     }
 }
 
 impl StreamedCall {
-    async fn run(mut self) {
+    /// Boxed, as is what a stream needs only at its end: a future holds what it takes by value more than once, and has
+    /// room for everything that it ever awaits.
+    async fn run(mut self: Box<Self>) {
         let open = self.shared.metrics.streams.opened();
         let mut first_byte = None;
         let end = loop {
@@ -178,7 +180,7 @@ impl StreamedCall {
                 break end;
             }
         };
-        self.settle(end, first_byte.unwrap_or_default()).await;
+        Box::pin(self.settle(end, first_byte.unwrap_or_default())).await;
         drop(open);
     }
 
@@ -214,7 +216,9 @@ impl StreamedCall {
             return Ok(());
         };
         let refused = match self.asked.cost_of_tokens(&self.request, tokens) {
-            Some(to) => extender.extend(&self.owner, &mut self.hold, to).await.err(),
+            Some(to) => Box::pin(extender.extend(&self.owner, &mut self.hold, to))
+                .await
+                .err(),
             None => Some(NotExtended::NoDecision),
         };
         self.shared
@@ -239,7 +243,7 @@ impl StreamedCall {
     }
 
     /// Settles the call, then gives the caller the end of the stream.
-    async fn settle(self, end: StreamEnd, first_byte: Duration) {
+    async fn settle(self: Box<Self>, end: StreamEnd, first_byte: Duration) {
         let Self {
             shared,
             request,
@@ -254,7 +258,7 @@ impl StreamedCall {
             began,
             _permit,
             _in_flight,
-        } = self;
+        } = *self;
         let took = began.elapsed();
         trace.pass(&shared.metrics, Stage::Upstream);
         let (allow_id, estimate) = (hold.name.allow_id.clone(), hold.estimate);

@@ -71,7 +71,8 @@ impl EdgeApp {
         shutdown: &ShutdownWatch,
     ) -> Option<()> {
         let mut connection = match &self.tls {
-            Some(acceptor) => encrypted(acceptor, connection).await?,
+            // Boxed: a handshake needs more space than all that comes behind it.
+            Some(acceptor) => Box::pin(encrypted(acceptor, connection)).await?,
             None => connection,
         };
         let is_h2 = match &self.tls {

@@ -77,7 +77,7 @@ impl AnswerStream {
     }
 
     /// Keeps the connection of a stream that was read to its end.
-    pub async fn keep(self) {
+    pub async fn keep(self: Box<Self>) {
         if self.is_at_end {
             self.open.keep().await;
         }

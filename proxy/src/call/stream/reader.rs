@@ -49,7 +49,7 @@ impl Draining {
 
 /// The reader of one stream.
 pub struct Reader {
-    stream: AnswerStream,
+    stream: Box<AnswerStream>,
     filter: Filter,
     giver: Giver,
     limits: StreamLimits,
@@ -68,7 +68,7 @@ impl Reader {
     /// Creates a reader of a stream whose request was sent when it `began`.
     #[must_use]
     pub fn new(
-        stream: AnswerStream,
+        stream: Box<AnswerStream>,
         filter: Filter,
         giver: Giver,
         limits: StreamLimits,
