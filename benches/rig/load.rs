@@ -2,6 +2,7 @@
 
 use clap::Parser;
 use gate_bench_rig::outcome::{WatchedProcess, Window};
+use gate_bench_rig::streams::{self, Caller};
 use gate_bench_rig::target::{Request, Target, Version};
 use gate_bench_rig::{closed, open, tls, wire};
 use std::error::Error;
@@ -14,7 +15,7 @@ use std::time::Duration;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Without `--rate` in a closed loop, with it in an open one.
+/// Without `--rate` in a closed loop, with it in an open one; with `--stream-every-us` streams.
 #[derive(Debug, Parser)]
 struct Options {
     /// Who is to answer; of several, connections take turns.
@@ -24,7 +25,7 @@ struct Options {
     /// `bench-i`.
     #[arg(long)]
     keys: PathBuf,
-    /// Requests under way at once, each over a keep-alive connection of its own.
+    /// Requests or streams under way at once, each over a keep-alive connection of its own.
     #[arg(long)]
     connections: usize,
     /// Length of the window that counts.
@@ -48,6 +49,9 @@ struct Options {
     /// HTTP/2 instead of HTTP/1.1, with this many requests sharing a connection.
     #[arg(long, conflicts_with = "rate")]
     http2_streams: Option<usize>,
+    /// Ask for streams with an event every so many microseconds. Latencies are then times to the first event.
+    #[arg(long, conflicts_with_all = ["rate", "http2_streams", "tls_ca"], value_parser = every_us)]
+    stream_every_us: Option<u64>,
     /// A process whose CPU time is reported: NAME=PID.
     #[arg(long)]
     watch: Vec<WatchedProcess>,
@@ -58,6 +62,16 @@ fn rate(text: &str) -> Result<f64, String> {
     match rate {
         0.001..=10_000_000.0 => Ok(rate),
         _ => Err("not between 0.001 and 10000000".to_owned()),
+    }
+}
+
+fn every_us(text: &str) -> Result<u64, String> {
+    let every_us: u64 = text
+        .parse()
+        .map_err(|_| "not a number of microseconds".to_owned())?;
+    match every_us {
+        1..=10_000_000 => Ok(every_us),
+        _ => Err("not between 1 and 10000000".to_owned()),
     }
 }
 
@@ -92,9 +106,23 @@ impl Options {
         })
     }
 
+    fn host(&self) -> String {
+        self.target.first().map(ToString::to_string).unwrap_or_default()
+    }
+
+    fn caller(&self, every_us: u64) -> std::io::Result<Caller> {
+        let keys = std::fs::read_to_string(&self.keys)?;
+        Ok(Caller {
+            host: self.host(),
+            keys: keys.lines().map(str::to_owned).collect(),
+            body_bytes: self.body_bytes,
+            every: Duration::from_micros(every_us),
+        })
+    }
+
     fn requests(&self) -> std::io::Result<Vec<Request>> {
         let keys = std::fs::read_to_string(&self.keys)?;
-        let host = self.target.first().map(ToString::to_string).unwrap_or_default();
+        let host = self.host();
         let body = wire::chat_body(self.body_bytes);
         let numbered = keys.lines().cycle().take(self.connections).enumerate();
         Ok(numbered
@@ -108,11 +136,16 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let options = Options::parse();
     let (target, requests) = (Arc::new(options.target()?), options.requests()?);
     let seconds = Duration::try_from_secs_f64(options.seconds)?;
-    let window = Window::after(Duration::try_from_secs_f64(options.warm_up)?, seconds);
+    let warm_up = Duration::try_from_secs_f64(options.warm_up)?;
+    let window = Window::after(warm_up, seconds);
     let watched = &options.watch;
-    let outcome = match options.rate {
-        Some(rate) => open::run(target, requests, rate, window, watched).await?,
-        None => {
+    let outcome = match (options.rate, options.stream_every_us) {
+        (_, Some(every_us)) => {
+            let caller = options.caller(every_us)?;
+            streams::run(target, caller, options.connections, (warm_up, seconds), watched).await?
+        }
+        (Some(rate), None) => open::run(target, requests, rate, window, watched).await?,
+        (None, None) => {
             let streams = options.http2_streams.unwrap_or(1);
             closed::run(target, requests, streams, window, watched).await?
         }

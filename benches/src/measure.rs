@@ -39,6 +39,8 @@ pub(crate) struct Phase {
     pub(crate) body_bytes: usize,
     /// What is spoken.
     pub(crate) wire: Wire,
+    /// Keeps streams open, with so many microseconds between two events.
+    pub(crate) stream_every_us: Option<u64>,
     /// What counts.
     pub(crate) seconds: f64,
     /// Before it.
@@ -80,7 +82,7 @@ impl Runner<'_> {
     /// Whether the load and the provider come before the store, whose core they may share. In a closed loop, which
     /// keeps the core full, they would take it from the store.
     const fn is_real_time(&self, phase: Phase) -> bool {
-        self.real_time && phase.rate.is_some()
+        self.real_time && (phase.rate.is_some() || phase.stream_every_us.is_some())
     }
 
     /// Waits for a phase that was begun. Answers that are not as expected are kept as errors of the section.
@@ -142,6 +144,9 @@ impl Runner<'_> {
         add("body-bytes", phase.body_bytes.to_string());
         if let Some(rate) = phase.rate {
             add("rate", rate.to_string());
+        }
+        if let Some(every_us) = phase.stream_every_us {
+            add("stream-every-us", every_us.to_string());
         }
         if phase.wire != Wire::Clear {
             add("tls-ca", self.stage.certificates.authority.display().to_string());

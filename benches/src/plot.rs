@@ -33,6 +33,7 @@ pub(crate) fn all(results: &Results) -> Vec<(String, String)> {
             Found::Protocols(_)
             | Found::Edges(_)
             | Found::HotAccount(_)
+            | Found::Streams(_)
             | Found::Floods(_)
             | Found::Nothing => Vec::new(),
         })

@@ -82,6 +82,7 @@ impl Progress {
     pub(crate) fn phase(&self, name: Name, phase: Phase, outcome: &Outcome) {
         let rate = outcome.answered as f64 / outcome.seconds;
         let load = match (phase.rate, phase.wire) {
+            _ if phase.stream_every_us.is_some() => format!("streams over {}", phase.connections),
             (Some(rate), _) => format!("{rate:.0}/s over {}", phase.connections),
             (None, Wire::Clear) => format!("{} at once, {} B", phase.connections, phase.body_bytes),
             (None, Wire::Tls) => format!("{} at once, TLS", phase.connections),

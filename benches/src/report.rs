@@ -49,6 +49,7 @@ fn section(measured: &Measured) -> String {
         Found::Memory(weighed) => limits::memory(weighed),
         Found::Edges(several) => limits::edges(several),
         Found::HotAccount(heats) => loads::hot_account(heats),
+        Found::Streams(streams) => shapes::streams(streams),
         Found::Floods(flooded) => limits::floods(flooded),
         Found::Nothing => String::new(),
     }
@@ -84,6 +85,7 @@ fn disturbance(found: &Found) -> Option<f64> {
         Found::Latency(paced) => paced.iter().flat_map(|paced| &paced.rows).collect(),
         Found::Bodies(bodies) => bodies.iter().flat_map(|body| &body.rows).collect(),
         Found::Protocols(spoken) => spoken.iter().flat_map(|spoken| &spoken.rows).collect(),
+        Found::Streams(streams) => streams.iter().flat_map(|load| &load.rows).collect(),
         Found::Edges(several) => several.iter().map(|several| &several.row).collect(),
         // Beside the neighbour there are others on purpose.
         Found::HotAccount(heats) => {
@@ -182,6 +184,7 @@ pub(crate) mod tests {
     use crate::sections::latency::Paced;
     use crate::sections::memory::MemoryUse;
     use crate::sections::protocols::ProtocolPair;
+    use crate::sections::streams::{MANY, ONE, SOME, StreamLoad};
 
     fn row(name: Name, edge: f64, store: Option<f64>, p50: f64) -> Row {
         let mut cpu = vec![(EDGE, edge), ("machine", edge + 0.1)];
@@ -294,6 +297,16 @@ pub(crate) mod tests {
                 whose: "one agent, in 64 runs".to_owned(),
                 row: row(Name::Tollgate, 51.0, Some(32.0), 210.0),
             }]),
+            Found::Streams(
+                [ONE, SOME, MANY]
+                    .map(|streams| StreamLoad {
+                        streams,
+                        every_us: 2500,
+                        rows: rows(),
+                        kib_a_stream: vec![(Name::Tollgate, 30.0)],
+                    })
+                    .into(),
+            ),
             Found::Floods(vec![
                 flooded(None, 500.0),
                 flooded(Some("4,000 slow heads"), 1500.0),
@@ -324,8 +337,9 @@ pub(crate) mod tests {
             "| 4 | shared | 500000 | 50.0 | 31.0 | 4000 | 20 | 0.208200000 | 0.208200000 | 0.208300000 | 0 |",
             "| none | edge | 31 | 20 | 12 | 0.30 | 0.50 | 1.0 | 0 |",
             "| 4,000 slow heads | edge | 31 | 20 | 12 | 0.30 | 1.50 | 3.0 | 0 |",
+            "| 64 | 2.5 | (c) Tollgate, everything on | 180 | 360 | 110 | 220 | 0 | 48.0 | 48.0–48.0 | 0.2 | 1.50 | 30.0 | 30.0 | 0 |",
             "| one agent, in 64 runs | 500000 | 51.0 | 32.0 | 210 | 420 | 630 |",
-            "the 63 approved calls",
+            "the 70 approved calls",
         ] {
             assert!(text.contains(line), "{line}\n{text}");
         }
@@ -349,7 +363,7 @@ pub(crate) mod tests {
             "**A first look**",
             "**The machine was not quiet** during full-load",
             "- full-load: one",
-            "Not measured: frontier, latency, bodies, protocols, memory, edges, hot-account, floods.",
+            "Not measured: frontier, latency, bodies, protocols, memory, edges, hot-account, streams, floods.",
             "| edge CPU a request of 1 MB over the pass-through | – | 2 × | not measured |",
         ] {
             assert!(text.contains(line), "{line}\n{text}");

@@ -11,6 +11,7 @@ use crate::sections::hot_account::HotLoad;
 use crate::sections::latency::Paced;
 use crate::sections::memory::MemoryUse;
 use crate::sections::protocols::ProtocolPair;
+use crate::sections::streams::StreamLoad;
 use crate::targets::{Verdict, verdicts};
 use serde::{Deserialize, Serialize};
 use std::error::Error;
@@ -39,6 +40,8 @@ pub(crate) enum Found {
     Edges(Vec<EdgeScaling>),
     /// A hot account and its neighbour.
     HotAccount(Vec<HotLoad>),
+    /// Streams of events.
+    Streams(Vec<StreamLoad>),
     /// Attacks beside a well-behaved caller.
     Floods(Vec<FloodResult>),
     /// Nothing: what the section failed with is among its errors.

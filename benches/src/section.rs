@@ -24,13 +24,15 @@ pub(crate) enum Section {
     Edges,
     /// All calls of one account, and its neighbour.
     HotAccount,
+    /// Answers that are streams of events.
+    Streams,
     /// Attacks beside a well-behaved caller.
     Floods,
 }
 
 impl Section {
     /// All of them, in the order in which they run.
-    pub(crate) const ALL: [Self; 9] = [
+    pub(crate) const ALL: [Self; 10] = [
         Self::FullLoad,
         Self::Frontier,
         Self::Latency,
@@ -39,6 +41,7 @@ impl Section {
         Self::Memory,
         Self::Edges,
         Self::HotAccount,
+        Self::Streams,
         Self::Floods,
     ];
 
@@ -53,6 +56,7 @@ impl Section {
             Self::Memory => "memory",
             Self::Edges => "edges",
             Self::HotAccount => "hot-account",
+            Self::Streams => "streams",
             Self::Floods => "floods",
         }
     }
@@ -78,7 +82,7 @@ pub(crate) struct Lengths {
 }
 
 impl Lengths {
-    /// Some twenty-five minutes.
+    /// Some half an hour.
     pub(crate) const FULL: Self = Self {
         seconds: 5.0,
         warm_up: 1.0,
@@ -88,7 +92,7 @@ impl Lengths {
         probe_seconds: 3.0,
         rest_seconds: 10.0,
     };
-    /// Some seven minutes: for a look, not for numbers.
+    /// Some eight minutes: for a look, not for numbers.
     pub(crate) const QUICK: Self = Self {
         seconds: 1.0,
         warm_up: 0.3,
@@ -106,6 +110,7 @@ impl Lengths {
             rate: None,
             body_bytes: REQUEST_BODY_BYTES,
             wire: Wire::Clear,
+            stream_every_us: None,
             seconds: self.seconds,
             warm_up: self.warm_up,
         }

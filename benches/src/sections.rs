@@ -9,6 +9,7 @@ pub(crate) mod hot_account;
 pub(crate) mod latency;
 pub(crate) mod memory;
 pub(crate) mod protocols;
+pub(crate) mod streams;
 
 use crate::contender::{Contender, Name};
 use crate::ledger::Ledger;
@@ -83,6 +84,7 @@ impl Section {
             Self::Memory => memory::run(runner, lengths).await,
             Self::Edges => edges::run(runner, lengths).await,
             Self::HotAccount => hot_account::run(runner, lengths).await,
+            Self::Streams => streams::run(runner, lengths).await,
             Self::Floods => floods::run(runner, lengths).await,
         }
     }
@@ -98,6 +100,7 @@ impl Section {
             Self::Memory => memory::planned(lengths),
             Self::Edges => edges::planned(lengths),
             Self::HotAccount => hot_account::planned(lengths),
+            Self::Streams => streams::planned(lengths),
             Self::Floods => floods::planned(lengths),
         }
     }

@@ -164,6 +164,10 @@ impl Stage {
         };
         let mut options = EdgeOptions::new(&binary, store, base)
             .env("TOLLGATE_PROXY__THREADS", "1")
+            .env("TOLLGATE_PROXY__STREAMING", "true")
+            .env("TOLLGATE_PROXY__STREAM_EXTEND", "true")
+            .env("TOLLGATE_PROXY__STOP_FROZEN_STREAMS", "true")
+            .env("TOLLGATE_PROXY__MAX_CONNECTIONS_PER_ADDRESS", "4096")
             .env("TOLLGATE_PLANS__FILE", PLANS);
         let shown = |path: &Path| path.display().to_string();
         let certificates = &self.certificates;

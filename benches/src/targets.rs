@@ -5,6 +5,7 @@ use crate::results::{Found, Results};
 use crate::row::{over, row};
 use crate::section::Section;
 use crate::sections::memory::MemoryUse;
+use crate::sections::streams::{MANY, SOME, StreamLoad};
 use serde::{Deserialize, Serialize};
 
 /// Denials that the store decides on.
@@ -119,6 +120,33 @@ pub(crate) fn verdicts(results: &Results) -> Vec<Verdict> {
             1.1,
             "×",
         ),
+        verdict(
+            "first event of a stream beside 64, p50 added to the pass-through",
+            first_event(results, |row| row.latency.p50_us),
+            300.0,
+            "µs",
+        ),
+        verdict(
+            "first event of a stream beside 64, p99 added to the pass-through",
+            first_event(results, |row| row.latency.p99_us),
+            500.0,
+            "µs",
+        ),
+        verdict(
+            "edge CPU a stream of 200 events over the pass-through",
+            streams(results, SOME).and_then(|load| over(&load.rows, tollgate, pass)),
+            1.25,
+            "×",
+        ),
+        verdict(
+            "resident memory a stream, of 2,000",
+            streams(results, MANY).and_then(|load| {
+                let kib = load.kib_a_stream.iter().find(|(name, _)| *name == tollgate);
+                kib.map(|(_, kib)| kib * 1.024)
+            }),
+            40.0,
+            "KB",
+        ),
     ]
 }
 
@@ -127,6 +155,17 @@ fn memory(results: &Results) -> Option<&MemoryUse> {
         Found::Memory(weighed) => weighed.iter().find(|found| found.name == Name::Tollgate),
         _ => None,
     }
+}
+
+fn streams(results: &Results, at_once: usize) -> Option<&StreamLoad> {
+    match results.found(Section::Streams)? {
+        Found::Streams(loads) => loads.iter().find(|load| load.streams == at_once),
+        _ => None,
+    }
+}
+
+fn first_event(results: &Results, quantile: crate::sections::latency::Quantile) -> Option<f64> {
+    streams(results, SOME)?.added(Name::Tollgate, Name::PassThrough, quantile)
 }
 
 fn large(results: &Results) -> Option<f64> {
@@ -181,6 +220,10 @@ mod tests {
             (20.48, true),
             (1.1, true),
             (2.0, false),
+            (110.0, true),
+            (220.0, true),
+            (1.5, false),
+            (30.72, true),
         ];
         assert_eq!(found, expected.map(|(value, is_met)| (Some(value), is_met)));
     }
@@ -188,7 +231,7 @@ mod tests {
     #[test]
     fn what_was_not_measured_is_not_met() {
         let nothing = verdicts(&Results::new(Vec::new()));
-        assert_eq!(nothing.len(), 11);
+        assert_eq!(nothing.len(), 15);
         assert!(
             nothing
                 .iter()

@@ -8,6 +8,8 @@ mod flood_http2;
 mod multiplexed;
 pub mod open;
 pub mod outcome;
+pub mod stream_wire;
+pub mod streams;
 pub mod target;
 pub mod tls;
 pub mod upstream;

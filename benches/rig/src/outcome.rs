@@ -1,6 +1,7 @@
 //! What a phase of load found, as `bench-load` prints it and `gate-bench` reads it.
 
 use crate::cpu;
+use crate::stream_wire::STREAM_EVENTS;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io;
@@ -14,7 +15,7 @@ pub const LOAD: &str = "load";
 /// One phase of load. Times are those of the window: what came before was warming up.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
-    /// Answers as expected within the window.
+    /// Answers as expected within the window; of streams, the events within the window over those of a stream.
     pub answered: u64,
     /// Answers as expected from the first request on.
     pub answered_in_all: u64,
@@ -24,11 +25,12 @@ pub struct Outcome {
     pub first_error: Option<String>,
     /// Expected answers by status, from the first request on.
     pub statuses: BTreeMap<u16, u64>,
-    /// Requests of an open loop that were due and that nobody was free to send; they count in the latencies.
+    /// Requests of an open loop that were due and that nobody was free to send; they count in the latencies. Of
+    /// streams, those that were left out because two before them had not ended.
     pub unsent: u64,
     /// Length of the window.
     pub seconds: f64,
-    /// From the (intended) sending to the last byte of the answer.
+    /// From the (intended) sending to the last byte of the answer; of a stream to its first event.
     pub latency: Quantiles,
     /// From the intended to the real sending; zero in a closed loop. A large value means that the generator, not the
     /// target, was late.
@@ -168,6 +170,8 @@ pub struct Samples {
     pub unsent: u64,
     /// What went wrong; a connection ends with its first error.
     pub errors: Vec<String>,
+    /// Events of streams within the window.
+    pub events: u64,
 }
 
 impl Samples {
@@ -180,6 +184,7 @@ impl Samples {
         }
         self.unsent += other.unsent;
         self.errors.extend(other.errors);
+        self.events += other.events;
     }
 
     /// Counts an answer with this status; one that is not expected is an error.
@@ -200,7 +205,11 @@ impl Samples {
     #[must_use]
     pub fn outcome(mut self, window: &Window, cpu_seconds: BTreeMap<String, f64>) -> Outcome {
         Outcome {
-            answered: (self.latencies.len() as u64).saturating_sub(self.unsent),
+            // Most streams of a window began before it or end behind it, so they are counted by their events.
+            answered: match self.events / STREAM_EVENTS {
+                0 => (self.latencies.len() as u64).saturating_sub(self.unsent),
+                streams => streams,
+            },
             answered_in_all: self.statuses.values().sum(),
             errors: self.errors.len() as u64,
             first_error: self.errors.into_iter().next(),

@@ -1,9 +1,13 @@
-//! A provider that costs next to nothing: it reads every request to its end and answers with the same completion.
+//! A provider that costs next to nothing: it reads every request to its end and answers with the same completion, or
+//! with the stream that was asked for.
 
+use crate::stream_wire::{StreamSpec, stream_end, stream_event, stream_head};
 use crate::wire::{self, PIECE_BYTES};
 use std::io;
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpListener;
+use tokio::time::{Instant, sleep_until};
 use tokio_rustls::TlsAcceptor;
 
 /// Answers every connection until the task ends; over TLS with an acceptor.
@@ -39,19 +43,43 @@ async fn answer_all(mut stream: impl AsyncRead + AsyncWrite + Unpin, answer: &[u
         filled += read;
         let broken = |wire::Broken(what)| io::Error::new(io::ErrorKind::InvalidData, what);
         while let Some(length) = wire::message_length(&buffer[..filled]).map_err(broken)? {
+            // What is asked for stands in the body, which often comes behind the head.
+            if filled < length.min(buffer.len()) {
+                break;
+            }
             let here = length.min(filled);
+            let asked = StreamSpec::of(&buffer[..here]);
             if here < length {
-                // Too long to wait for it in the buffer, or just not here yet: the rest is read and dropped.
+                // Too long for the buffer: the rest is read and dropped.
                 drain(&mut stream, &mut buffer, length - here).await?;
                 filled = 0;
             } else {
                 buffer.copy_within(length..filled, 0);
                 filled -= length;
             }
-            stream.write_all(answer).await?;
+            match asked {
+                Some(asked) => write_stream(&mut stream, asked).await?,
+                None => stream.write_all(answer).await?,
+            }
             stream.flush().await?;
         }
     }
+}
+
+/// Sends the head with the first event, then each event when it is due.
+async fn write_stream(stream: &mut (impl AsyncWrite + Unpin), asked: StreamSpec) -> io::Result<()> {
+    let (began, every) = (Instant::now(), Duration::from_micros(asked.every_us));
+    let event = stream_event();
+    stream.write_all(&[stream_head(), event.clone()].concat()).await?;
+    stream.flush().await?;
+    let mut due = began;
+    for _ in 1..asked.events {
+        due += every;
+        sleep_until(due).await;
+        stream.write_all(&event).await?;
+        stream.flush().await?;
+    }
+    stream.write_all(&stream_end()).await
 }
 
 async fn drain(stream: &mut (impl AsyncRead + Unpin), buffer: &mut [u8], mut left: usize) -> io::Result<()> {
@@ -85,5 +113,27 @@ mod tests {
         let mut buffer = vec![0; answer.len() * 4];
         stream.read_exact(&mut buffer).await.unwrap();
         assert_eq!(buffer, answer.repeat(4));
+    }
+
+    #[tokio::test]
+    async fn a_stream_is_sent_also_when_the_body_comes_behind_the_head() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        tokio::spawn(serve(listener, None));
+        let asked = StreamSpec {
+            every_us: 100,
+            events: 3,
+        };
+        let request = wire::chat_request("bench", "k", "r", &asked.body(1024));
+        let body = request.windows(4).position(|bytes| bytes == b"\r\n\r\n").unwrap() + 4;
+        let (head, body) = request.split_at(body);
+        stream.write_all(head).await.unwrap();
+        // Long enough for the head to be read alone.
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        stream.write_all(body).await.unwrap();
+        let due = [stream_head(), stream_event().repeat(3), stream_end()].concat();
+        let mut found = vec![0; due.len()];
+        stream.read_exact(&mut found).await.unwrap();
+        assert_eq!(found, due);
     }
 }
