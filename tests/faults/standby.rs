@@ -101,6 +101,12 @@ async fn from(client: &str, caller: &Caller) -> u16 {
     caller.chat_with(&headers, body()).await.status
 }
 
+/// The status of a list of agents that the trusted proxy says is for `client`.
+async fn agents_for(client: &str, caller: &Caller) -> u16 {
+    let headers = [("x-forwarded-for", client)];
+    caller.send("GET", "/v1/agents", &headers, "").await.status
+}
+
 fn says_one_range_is_kept(metrics: &Option<(u16, String)>, program: &str) -> bool {
     let line = format!("tollgate_{program}_blocked_ranges_kept 1\n");
     metrics.as_ref().is_some_and(|(_, text)| text.contains(&line))
@@ -151,9 +157,7 @@ async fn a_standby_without_the_last_changes_undoes_none_of_them() {
     // The admin server keeps only what it has read, too.
     let caller = admin.caller(&probe.api_key);
     eventually("the block at the admin server", SOON, async || {
-        let headers = [("x-forwarded-for", BLOCKED.1)];
-        let reply = caller.send("GET", "/v1/agents", &headers, "").await;
-        (reply.status == 403).then_some(())
+        (agents_for(BLOCKED.1, &caller).await == 403).then_some(())
     })
     .await;
 
@@ -183,7 +187,7 @@ async fn a_standby_without_the_last_changes_undoes_none_of_them() {
         .await;
     }
     for bot in [&frozen, &revoked] {
-        assert_eq!(admin.caller(&bot.api_key).get("/v1/agents").await.status, 503);
+        assert_eq!(agents_for(ELSEWHERE, &admin.caller(&bot.api_key)).await, 503);
     }
 
     eventually("the admin server's copy", SOON, async || {
