@@ -51,9 +51,7 @@ impl Stage {
 
     /// The operator's command line.
     pub fn cli(&self) -> Cli {
-        Cli::new(ADMIN, self.redis.url())
-            .env("TOLLGATE_ADMIN__PUBLIC_URL", &self.base)
-            .env("TOLLGATE_STORE__TIMEOUT_MS", STORE_TIMEOUT_MS)
+        Cli::new(ADMIN, self.redis.url()).env("TOLLGATE_ADMIN__PUBLIC_URL", &self.base)
     }
 
     /// Kills the admin server.

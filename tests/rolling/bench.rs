@@ -32,7 +32,9 @@ fn line(site: &Site, words: &[&str]) -> Vec<String> {
 fn started(site: &Site, words: &[&str]) -> Child {
     let words = line(site, words);
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let mut command = Cli::new(ADMIN, site.redis.url()).command(&words);
+    // Short: a store that stands still is to be given up within the test.
+    let cli = Cli::new(ADMIN, site.redis.url()).env("TOLLGATE_STORE__TIMEOUT_MS", "1000");
+    let mut command = cli.command(&words);
     let command = command.stdin(Stdio::null()).stdout(Stdio::piped());
     command.stderr(Stdio::piped()).spawn().expect("a run")
 }
