@@ -21,7 +21,7 @@ operations! {
 #[schema(as = Installation)]
 struct Installation<'a> {
     success: bool,
-    /// Where agents call the edge, without `/v1`.
+    /// URL of the edge for agents, without `/v1`.
     #[schema(example = "https://edge.tollgate.example")]
     edge_url: &'a str,
     /// The provider of calls whose model no upstream by name takes.
@@ -37,7 +37,7 @@ struct Installation<'a> {
 struct Provider<'a> {
     #[schema(example = "openai")]
     name: &'a str,
-    /// What its keys start with; empty if they can start with anything.
+    /// Prefix of its keys; empty if they can start with anything.
     #[schema(example = "sk-")]
     key_prefix: &'a str,
 }

@@ -39,7 +39,7 @@ pub struct ApiState {
     pub prices: Arc<Prices>,
     /// The names of the providers that proxied calls go to.
     pub providers: Providers,
-    /// Where agents call the edge, without `/v1` (`proxy.public_url`).
+    /// URL of the edge for agents, without `/v1` (`proxy.public_url`).
     pub edge_url: String,
     /// The address of this server in links.
     pub public_url: String,

@@ -61,8 +61,8 @@ pub fn router() -> Router {
         .route("/plan", get(plan))
 }
 
-/// What the page has to know before it knows who is signed in. Anyone can read it: what an installation is like is told
-/// to its users alone (`GET /installation`).
+/// The state of a page that nobody may have signed in to. Anyone can read it; its users alone learn about the
+/// installation (`GET /installation`).
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Start {

@@ -30,7 +30,7 @@ pub struct Operation<S: 'static> {
 }
 
 /// Declares the operations of a resource, one row each: method, path behind the prefix, who may call, modes, rate, the
-/// function that answers, and what else is true of it ([`Flag`](crate::Flag)).
+/// function that answers, and its other properties ([`Flag`](crate::Flag)).
 ///
 /// ```ignore
 /// operations! {

@@ -68,7 +68,7 @@ impl Rate {
     }
 }
 
-/// What else a row says of its operation.
+/// A property of an operation beside its caller, modes and rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flag {
     /// It reads a query; any other operation refuses one.
@@ -98,7 +98,7 @@ pub struct Route {
     pub modes: Modes,
     /// Which rate it counts against.
     pub rate: Rate,
-    /// What else is true of it.
+    /// Its other properties.
     pub flags: &'static [Flag],
 }
 
@@ -109,11 +109,16 @@ impl Route {
         self.flags.contains(&flag)
     }
 
+    /// Whether it reads a request body.
+    #[must_use]
+    pub fn has_body(&self) -> bool {
+        matches!(self.method, Method::POST | Method::PATCH)
+    }
+
     /// Whether it makes records that stay.
     #[must_use]
     pub fn makes_records(&self) -> bool {
-        let adds = matches!(self.method, Method::POST | Method::PATCH);
-        adds && self.base == Base::Management && !self.has(Flag::GoesOn)
+        self.has_body() && self.base == Base::Management && !self.has(Flag::GoesOn)
     }
 
     /// What the path stands under.

@@ -64,9 +64,9 @@ fn words(endpoint: Endpoint) -> Words {
             id: "createResponse",
             summary: "Make a metered call of the Responses API",
             description: format!(
-                "Exists only where the operator has switched it on (`proxy.responses`); else 404 `not_found`. The body is the provider's \
-                 request and {BODY} Stateless: what the edge cannot see must not be free, so state and files that the provider keeps, \
-                 tools that it runs, and work in the background are 400 `unsupported_field`, with the field as `param`.\n\n{STREAMS}"
+                "{} Stateless: what the edge cannot see must not be free, so state and files that the provider keeps, tools that it \
+                 runs, and work in the background are 400 `unsupported_field`, with the field as `param`.\n\n{STREAMS}",
+                switched_on_by("proxy.responses")
             ),
         },
         Endpoint::Embeddings => Words {
@@ -74,9 +74,17 @@ fn words(endpoint: Endpoint) -> Words {
             id: "createEmbedding",
             summary: "Make a metered call for embeddings",
             description: format!(
-                "Exists only where the operator has switched it on (`proxy.embeddings`); else 404 `not_found`. The body is the provider's \
-                 request and {BODY} Only its input is held for and charged."
+                "{} Only its input is held for and charged.",
+                switched_on_by("proxy.embeddings")
             ),
         },
     }
+}
+
+/// How an operation begins that exists with this setting alone.
+fn switched_on_by(setting: &str) -> String {
+    format!(
+        "Exists only where the operator has switched it on (`{setting}`); else 404 `not_found`. The body is the provider's request \
+         and {BODY}"
+    )
 }

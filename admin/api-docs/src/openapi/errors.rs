@@ -74,7 +74,7 @@ fn follows(route: &Route, doc: &Doc, code: Code) -> bool {
         "NOT_CONFIRMED" | "NOT_DURABLE" => route.has(Flag::Confirmed),
         "IP_BLOCKED" | "SERVICE_UNAVAILABLE" | "INTERNAL" => true,
         "VALIDATION" => !is_public || doc.takes.is_some() || !doc.query.is_empty(),
-        "PAYLOAD_TOO_LARGE" | "REQUEST_TIMEOUT" => matches!(route.method, Method::POST | Method::PATCH),
+        "PAYLOAD_TOO_LARGE" | "REQUEST_TIMEOUT" => route.has_body(),
         "UNSUPPORTED_MEDIA_TYPE" => doc.takes.is_some() || (is_public && changes),
         _ => false,
     }
