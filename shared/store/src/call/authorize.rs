@@ -20,16 +20,13 @@ pub static AUTHORIZE: LazyLock<Script> = LazyLock::new(|| {
     // A fragment that few calls need is compiled in its branch only.
     let fragments = [("run.lua", RUN), ("prune.lua", PRUNE)];
     let own = with_fragments(include_str!("authorize.lua"), &fragments);
-    let inputs = Names {
-        keys: AuthorizeKeys::NAMES,
-        args: AuthorizeArgs::NAMES,
-    };
+    let inputs = Names::new(AuthorizeKeys::NAMES, AuthorizeArgs::NAMES);
     Script::with_inputs("authorize", WhenFull::Refuse, inputs, &[CLOCK, PERIOD, &own])
 });
 
 inputs! {
     /// The keys. Those of a run are any key of the account in a run without a name.
-    struct AuthorizeKeys: &'a str {
+    struct AuthorizeKeys<'a>: &'a str {
         account, active_keys, rate, agent, hold, due, run, virtual_key, audit_log, agent_runs, counted_denials, account_runs
     }
 }
@@ -38,7 +35,7 @@ inputs! {
     /// and the charge, which is empty in a probe. `memo` is kept in the hold and in the audit line, `estimate` and
     /// `tracked` are nano-USD, `hold_life` is in ms, `provider_key_id` and `provider_key_sealed` are fields of the
     /// agent.
-    struct AuthorizeArgs: Cow<'a, str> {
+    struct AuthorizeArgs<'a>: Cow<'a, str> {
         key_id, plan, generation, version, active_keys, requests, agents, tracked, allow_id, memo, estimate, run, hold_life,
         provider_key_id, provider_key_sealed, runs_max
     }

@@ -14,22 +14,19 @@ use std::time::Duration;
 
 /// The script.
 pub static EXTEND: LazyLock<Script> = LazyLock::new(|| {
-    let inputs = Names {
-        keys: ExtendKeys::NAMES,
-        args: ExtendArgs::NAMES,
-    };
+    let inputs = Names::new(ExtendKeys::NAMES, ExtendArgs::NAMES);
     let parts = [CLOCK, include_str!("extend.lua")];
     Script::with_inputs("extend", WhenFull::Refuse, inputs, &parts)
 });
 
 inputs! {
     /// The keys.
-    struct ExtendKeys: &'a str { account, active_keys, agent, hold, due, run }
+    struct ExtendKeys<'a>: &'a str { account, active_keys, agent, hold, due, run }
 }
 inputs! {
     /// The arguments: whose key, what is known of the account, the limit of that plan, and the estimates before and
     /// after in nano-USD. `hold_life` is in ms.
-    struct ExtendArgs: &'a str { key_id, plan, generation, version, tracked, allow_id, from, to, hold_life }
+    struct ExtendArgs<'a>: &'a str { key_id, plan, generation, version, tracked, allow_id, from, to, hold_life }
 }
 
 /// One extension of a hold, from the estimate `from` to the estimate `to`.

@@ -13,7 +13,7 @@ pub(crate) const LACKS_WRITES: (&str, &str) = ("lacks_writes.lua", include_str!(
 
 inputs! {
     /// The keys of the scripts that end a hold: `settle`, `void` and `reap`.
-    pub(crate) struct EndKeys: &'a str { account, agent, run, hold, due, kept_index, kept_hold, audit_log }
+    pub(crate) struct EndKeys<'a>: &'a str { account, agent, run, hold, due, kept_index, kept_hold, audit_log }
 }
 
 /// The names of a call in the ledger. Every script that ends its hold starts from them.

@@ -12,16 +12,13 @@ use std::time::Duration;
 /// The script.
 pub static REAP: LazyLock<Script> = LazyLock::new(|| {
     let parts = [CLOCK, END_HOLD, include_str!("reap.lua")];
-    let inputs = Names {
-        keys: EndKeys::NAMES,
-        args: ReapArgs::NAMES,
-    };
+    let inputs = Names::new(EndKeys::NAMES, ReapArgs::NAMES);
     Script::with_inputs("reap", WhenFull::Run, inputs, &parts)
 });
 
 inputs! {
     /// The arguments; the life of a kept hold is in ms.
-    struct ReapArgs: &'a str { allow_id, kept_life }
+    struct ReapArgs<'a>: &'a str { allow_id, kept_life }
 }
 
 /// How long a kept hold can be listed and corrected: 34 days, within the lifetime of the run and the counters that it

@@ -13,16 +13,13 @@ use std::sync::LazyLock;
 /// The script.
 pub static SETTLE: LazyLock<Script> = LazyLock::new(|| {
     let own = with_fragments(include_str!("settle.lua"), &[LACKS_WRITES]);
-    let inputs = Names {
-        keys: EndKeys::NAMES,
-        args: SettleArgs::NAMES,
-    };
+    let inputs = Names::new(EndKeys::NAMES, SettleArgs::NAMES);
     Script::with_inputs("settle", WhenFull::Run, inputs, &[CLOCK, END_HOLD, &own])
 });
 
 inputs! {
     /// The arguments; amounts are nano-USD. `measured` is the word of [`Measured`] or empty, and so is `extension`.
-    struct SettleArgs: &'a str { allow_id, estimate, cost, how, measured, extension, generation, version }
+    struct SettleArgs<'a>: &'a str { allow_id, estimate, cost, how, measured, extension, generation, version }
 }
 
 /// Settles the hold of `name` from `estimate` to `cost`: the real cost, the estimate if it stays charged, or zero if it

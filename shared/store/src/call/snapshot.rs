@@ -15,22 +15,19 @@ use std::sync::LazyLock;
 /// The script.
 pub static SNAPSHOT: LazyLock<Script> = LazyLock::new(|| {
     let parts = [CLOCK, PERIOD, AGENT_EXISTS, include_str!("snapshot.lua")];
-    let inputs = Names {
-        keys: StandingKeys::NAMES,
-        args: StandingArgs::NAMES,
-    };
+    let inputs = Names::new(StandingKeys::NAMES, StandingArgs::NAMES);
     Script::with_inputs("snapshot", WhenFull::ReadOnly, inputs, &parts)
 });
 
 inputs! {
     /// The keys.
-    struct StandingKeys: &'a str {
+    struct StandingKeys<'a>: &'a str {
         account, agent, run, agent_keys, active_keys, rate, virtual_key, account_runs, intents, transactions
     }
 }
 inputs! {
     /// The arguments. The last two are fields of the agent.
-    struct StandingArgs: &'a str { mode, run_named, key_id, provider_key_id, provider_key_sealed }
+    struct StandingArgs<'a>: &'a str { mode, run_named, key_id, provider_key_id, provider_key_sealed }
 }
 
 /// Arguments of the snapshot.

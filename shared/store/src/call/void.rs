@@ -11,16 +11,13 @@ use std::time::Duration;
 /// The script.
 pub static VOID: LazyLock<Script> = LazyLock::new(|| {
     let own = with_fragments(include_str!("void.lua"), &[LACKS_WRITES]);
-    let inputs = Names {
-        keys: EndKeys::NAMES,
-        args: VoidArgs::NAMES,
-    };
+    let inputs = Names::new(EndKeys::NAMES, VoidArgs::NAMES);
     Script::with_inputs("void", WhenFull::Run, inputs, &[CLOCK, END_HOLD, &own])
 });
 
 inputs! {
     /// The arguments; the tombstone's life is in ms.
-    struct VoidArgs: &'a str { allow_id, tombstone_life, generation, version }
+    struct VoidArgs<'a>: &'a str { allow_id, tombstone_life, generation, version }
 }
 
 /// How long a voided id is refused. A command sent earlier can only arrive while its connection lives; an hour is far

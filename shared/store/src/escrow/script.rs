@@ -10,6 +10,7 @@ mod step;
 
 pub use create::{CreatedEscrow, NewEscrow};
 pub use fund::fund;
+use fund::{FundArgs, FundKeys};
 pub(crate) use listing::list_with_payee;
 pub use resolve::{Ended, Verdict, Winner, decide, end_dispute};
 
@@ -17,6 +18,7 @@ use crate::escrow::{Escrow, EscrowStatus, Party};
 use crate::intent::NewIntent;
 use crate::once::Once;
 use crate::script::change::{BUDGET, CHANGE, Event, INTENT, LOW_BALANCE, MONEY, Scope, unexpected_reply};
+use crate::script::names::Names;
 use crate::script::{Script, WhenFull};
 use crate::{Store, StoreError};
 use clock::now_ms;
@@ -47,7 +49,8 @@ pub static LIST: LazyLock<Script> = LazyLock::new(|| {
 pub static FUND: LazyLock<Script> = LazyLock::new(|| {
     let own = include_str!("fund.lua");
     let parts = [CHANGE, BUDGET, MONEY, INTENT, LOW_BALANCE, own];
-    Script::new("escrow_fund", WhenFull::Refuse, &parts)
+    let inputs = Names::of_change(FundKeys::NAMES, FundArgs::NAMES);
+    Script::with_inputs("escrow_fund", WhenFull::Refuse, inputs, &parts)
         .of_money()
         .with_budgets()
 });

@@ -207,7 +207,6 @@ const NUMBERED: &[&str] = &[
     "escrow/blocked.lua",
     "escrow/claim.lua",
     "escrow/create.lua",
-    "escrow/fund.lua",
     "escrow/list.lua",
     "escrow/resolve.lua",
     "intent/archive_intents.lua",

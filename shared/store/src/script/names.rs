@@ -6,27 +6,55 @@
 //! |---|---|
 //! | `KEYS.run` | `KEYS[7]` |
 //! | `ARGV.estimate` | `ARGV[11]` |
-//! | `@KEYS.run` | `7`, for a fragment that takes positions |
+//! | `@KEYS.payer` | `7`, for a fragment that takes the position of several keys in a row |
+//! | `unpack(ARGV, @ARGV.fields)` | `unpack(ARGV, 9)`, what is left of the arguments |
+
+/// What a script calls a key or an argument, and how many positions it takes; 0 is what is left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Name(pub &'static str, pub usize);
 
 /// What a script calls its keys and arguments, in their order.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Names {
-    /// Names of the keys.
-    pub keys: &'static [&'static str],
-    /// Names of the arguments.
-    pub args: &'static [&'static str],
+    keys: [&'static [Name]; 2],
+    args: [&'static [Name]; 2],
 }
 
+/// What every change of an account receives first, as `Scope::execute` sends it.
+const CHANGE: [&[Name]; 2] = [
+    &[Name("account", 1), Name("audit_log", 1)],
+    &[Name("mode", 1), Name("entry", 1)],
+];
+
 impl Names {
+    /// Names of all keys and of all arguments.
+    #[must_use]
+    pub const fn new(keys: &'static [Name], args: &'static [Name]) -> Self {
+        Self {
+            keys: [&[], keys],
+            args: [&[], args],
+        }
+    }
+
+    /// Names for a change of an account, behind `KEYS.account`, `KEYS.audit_log`, `ARGV.mode` and `ARGV.entry`.
+    #[must_use]
+    pub const fn of_change(keys: &'static [Name], args: &'static [Name]) -> Self {
+        let [first_keys, first_args] = CHANGE;
+        Self {
+            keys: [first_keys, keys],
+            args: [first_args, args],
+        }
+    }
+
     /// The source with positions in the place of names. A name that is not declared stays, and is no Lua that runs.
     #[must_use]
     pub fn resolve(&self, source: &str) -> String {
-        let keys = numbered(source, "KEYS", self.keys);
-        numbered(&keys, "ARGV", self.args)
+        let keys = numbered(source, "KEYS", &self.keys.concat());
+        numbered(&keys, "ARGV", &self.args.concat())
     }
 }
 
-fn numbered(source: &str, table: &str, names: &[&str]) -> String {
+fn numbered(source: &str, table: &str, names: &[Name]) -> String {
     let mut numbered = String::with_capacity(source.len());
     let mut rest = source;
     while let Some(at) = rest.find(table) {
@@ -36,8 +64,9 @@ fn numbered(source: &str, table: &str, names: &[&str]) -> String {
         let length = name
             .find(|c: char| !c.is_ascii_alphanumeric() && c != '_')
             .unwrap_or(name.len());
-        let position = names.iter().position(|known| *known == &name[..length]);
-        match (position.map(|position| position + 1), before.strip_suffix('@')) {
+        let index = names.iter().position(|known| known.0 == &name[..length]);
+        let position = index.map(|index| 1 + names[..index].iter().map(|name| name.1).sum::<usize>());
+        match (position, before.strip_suffix('@')) {
             (None, _) => {
                 numbered.push_str(before);
                 numbered.push_str(table);
@@ -53,22 +82,51 @@ fn numbered(source: &str, table: &str, names: &[&str]) -> String {
     numbered
 }
 
-/// Declares what a script receives, as a struct with a lifetime `'a` whose fields have the type behind the colon.
+/// Declares what a script receives, as a struct whose fields have the type behind the colon. `field[4]` is an array of
+/// four in a row, `field[..]` a vector of what is left, and stands last.
 macro_rules! inputs {
-    ($(#[$doc:meta])+ $vis:vis struct $inputs:ident: $value:ty { $($name:ident),+ $(,)? }) => {
+    ($(#[$doc:meta])+ $vis:vis struct $inputs:ident $(<$life:lifetime>)?: $value:ty { $($name:ident),+ $(,)? }) => {
         $(#[$doc])+
-        $vis struct $inputs<'a> { $(pub(crate) $name: $value,)+ }
+        $vis struct $inputs $(<$life>)? { $(pub(crate) $name: $value,)+ }
 
-        impl<'a> $inputs<'a> {
+        impl $(<$life>)? $inputs $(<$life>)? {
             /// What the script calls them, in their order.
-            $vis const NAMES: &'static [&'static str] = &[$(stringify!($name)),+];
+            $vis const NAMES: &'static [$crate::script::names::Name] =
+                &[$($crate::script::names::Name(stringify!($name), 1)),+];
 
             /// The values, in the order of [`Self::NAMES`].
-            pub(crate) fn into_values(self) -> [$value; <$inputs<'static>>::NAMES.len()] {
+            pub(crate) fn into_values(self) -> [$value; [$(stringify!($name)),+].len()] {
                 [$(self.$name),+]
             }
         }
     };
+    ($(#[$doc:meta])+ $vis:vis struct $inputs:ident $(<$life:lifetime>)?: $value:ty {
+        $($name:ident $([$($width:tt)+])?),+ $(,)?
+    }) => {
+        $(#[$doc])+
+        $vis struct $inputs $(<$life>)? { $(pub(crate) $name: inputs!(@type $value $(, $($width)+)?),)+ }
+
+        impl $(<$life>)? $inputs $(<$life>)? {
+            /// What the script calls them, in their order.
+            $vis const NAMES: &'static [$crate::script::names::Name] =
+                &[$($crate::script::names::Name(stringify!($name), inputs!(@width $($($width)+)?))),+];
+
+            /// The values, in the order of [`Self::NAMES`].
+            pub(crate) fn into_values(self) -> Vec<$value> {
+                let mut values = Vec::new();
+                $(inputs!(@add values, self.$name $(, $($width)+)?);)+
+                values
+            }
+        }
+    };
+    (@type $value:ty) => { $value };
+    (@type $value:ty, ..) => { Vec<$value> };
+    (@type $value:ty, $width:expr) => { [$value; $width] };
+    (@width) => { 1 };
+    (@width ..) => { 0 };
+    (@width $width:expr) => { $width };
+    (@add $values:ident, $value:expr) => { $values.push($value) };
+    (@add $values:ident, $value:expr, $($width:tt)+) => { $values.extend($value) };
 }
 pub(crate) use inputs;
 
@@ -76,14 +134,21 @@ pub(crate) use inputs;
 mod tests {
     use super::*;
 
-    const NAMES: Names = Names {
-        keys: &["account", "run", "run_index"],
-        args: &["run", "cost"],
-    };
+    const KEYS: &[Name] = &[
+        Name("account", 1),
+        Name("run", 1),
+        Name("run_index", 3),
+        Name("hold", 1),
+    ];
+    const NAMES: Names = Names::new(KEYS, &[Name("run", 1), Name("cost", 1), Name("fields", 0)]);
 
     inputs! {
         /// Two values.
-        struct Two: &'a str { first, second }
+        struct Two<'a>: &'a str { first, second }
+    }
+    inputs! {
+        /// Several in a row, and the rest.
+        struct Many: String { first, row[3], behind, rest[..] }
     }
 
     #[test]
@@ -93,6 +158,10 @@ mod tests {
             ("KEYS.run_index .. KEYS.run", "KEYS[3] .. KEYS[2]"),
             ("ARGV.run, ARGV.cost + 1", "ARGV[1], ARGV[2] + 1"),
             ("list(@KEYS.run_index, @ARGV.cost)", "list(3, 2)"),
+            (
+                "KEYS.hold, unpack(ARGV, @ARGV.fields)",
+                "KEYS[6], unpack(ARGV, 3)",
+            ),
             ("KEYS[4], #ARGV, KEYS", "KEYS[4], #ARGV, KEYS"),
             ("KEYS.cost .. ARGV.account", "KEYS.cost .. ARGV.account"),
             ("KEYS.runs @KEYS.runs", "KEYS.runs @KEYS.runs"),
@@ -104,12 +173,36 @@ mod tests {
     }
 
     #[test]
+    fn a_change_has_four_names_before_its_own() {
+        let names = Names::of_change(&[Name("agent", 1)], &[Name("id", 1)]);
+        let source = "KEYS.account KEYS.audit_log KEYS.agent ARGV.mode ARGV.entry ARGV.id";
+        let expected = "KEYS[1] KEYS[2] KEYS[3] ARGV[1] ARGV[2] ARGV[3]";
+        assert_eq!(names.resolve(source), expected);
+    }
+
+    #[test]
     fn values_come_in_the_order_of_their_names() {
         let two = Two {
             second: "b",
             first: "a",
         };
-        assert_eq!(Two::NAMES, ["first", "second"]);
+        assert_eq!(Two::NAMES, [Name("first", 1), Name("second", 1)]);
         assert_eq!(two.into_values(), ["a", "b"]);
+
+        let text = |text: &str| text.to_owned();
+        let many = Many {
+            first: text("a"),
+            row: ["b", "c", "d"].map(text),
+            behind: text("e"),
+            rest: vec![text("f"), text("g")],
+        };
+        let widths = [
+            Name("first", 1),
+            Name("row", 3),
+            Name("behind", 1),
+            Name("rest", 0),
+        ];
+        assert_eq!(Many::NAMES, widths);
+        assert_eq!(many.into_values().concat(), "abcdefg");
     }
 }

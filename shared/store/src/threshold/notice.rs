@@ -14,10 +14,7 @@ use std::sync::LazyLock;
 
 /// The script.
 pub static NOTICE: LazyLock<Script> = LazyLock::new(|| {
-    let inputs = Names {
-        keys: NoticeKeys::NAMES,
-        args: NoticeArgs::NAMES,
-    };
+    let inputs = Names::new(NoticeKeys::NAMES, NoticeArgs::NAMES);
     Script::with_inputs(
         "threshold_notice",
         WhenFull::Refuse,
@@ -35,12 +32,12 @@ const ACCOUNT: &str = "*";
 
 inputs! {
     /// The keys.
-    struct NoticeKeys: &'a str { notices }
+    struct NoticeKeys<'a>: &'a str { notices }
 }
 
 inputs! {
     /// The arguments.
-    struct NoticeArgs: &'a str { field, kept_until }
+    struct NoticeArgs<'a>: &'a str { field, kept_until }
 }
 
 /// What a notice is about.

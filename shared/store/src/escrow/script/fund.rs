@@ -5,6 +5,7 @@ use super::{CallOutcome, FUND, Requester, blocked, facts_of, mint_transaction, r
 use crate::escrow::{Escrow, EscrowStatus};
 use crate::intent::NewIntent;
 use crate::script::change::{Event, unexpected_reply};
+use crate::script::names::inputs;
 use crate::transaction::{NewTransaction, Tail, TransactionType};
 use crate::wallet::{Wallet, WalletPlace, WalletStatus};
 use crate::{Store, StoreError};
@@ -18,6 +19,20 @@ const REASONS: &[Reason] = &[
     Reason::Frozen,
     Reason::InsufficientBalance,
 ];
+
+inputs! {
+    /// The keys of a funding. The last two are the payer's where the payee is in another account.
+    pub(in crate::escrow) struct FundKeys: String {
+        transactions, payer[4], intent, spare_intent, intent_index[6], escrow, payer_open, payee, payee_open
+    }
+}
+inputs! {
+    /// The arguments; `amount` is nano-USD.
+    pub(in crate::escrow) struct FundArgs<'a>: &'a str {
+        payer_number, payee_number, payee_closed, number, amount, transaction, transaction_text, intent, spare_intent,
+        heads, fields[..]
+    }
+}
 
 /// Funds the escrow for its payer, the caller. Returns the balance left.
 ///
@@ -106,19 +121,17 @@ async fn execute(
         escrow: Some(escrow.number),
     };
     let here = if escrow.crosses_accounts() { payer } else { payee };
-    let mut keys = vec![account.transactions(mode)];
-    keys.extend(account.leg(mode, &payer.owner, kind.as_str()));
-    keys.extend([
-        account.intent(mode, &once.id),
-        account.intent(mode, &once.spare_id),
-    ]);
-    keys.extend(intent.place().index(&account, mode));
-    keys.extend([
-        account.escrow(mode, escrow.number),
-        account.open_escrows(mode, &payer.owner),
-        account.wallet(mode, &here.owner),
-        account.open_escrows(mode, &here.owner),
-    ]);
+    let keys = FundKeys {
+        transactions: account.transactions(mode),
+        payer: account.leg(mode, &payer.owner, kind.as_str()),
+        intent: account.intent(mode, &once.id),
+        spare_intent: account.intent(mode, &once.spare_id),
+        intent_index: intent.place().index(&account, mode),
+        escrow: account.escrow(mode, escrow.number),
+        payer_open: account.open_escrows(mode, &payer.owner),
+        payee: account.wallet(mode, &here.owner),
+        payee_open: account.open_escrows(mode, &here.owner),
+    };
     let transaction = mint_transaction()?;
     let tail = Tail {
         counterparty: Some(format!("escrow:{}", escrow.number)),
@@ -136,27 +149,26 @@ async fn execute(
     let (from, to) = (payer.wallet.to_string(), payee.wallet.to_string());
     let (number, amount) = (escrow.number.to_string(), escrow.amount.get().to_string());
     let (heads, fields) = (intent.heads(false, REASONS), intent.fields());
-    let seen = if escrow.crosses_accounts() {
-        ""
-    } else {
-        to.as_str()
+    let args = FundArgs {
+        payer_number: &from,
+        payee_number: if escrow.crosses_accounts() { "" } else { &to },
+        payee_closed: if payee_closed { "1" } else { "" },
+        number: &number,
+        amount: &amount,
+        transaction: &transaction,
+        transaction_text: &words,
+        intent: &once.id,
+        spare_intent: &once.spare_id,
+        heads: &heads,
+        fields: fields.iter().map(String::as_str).collect(),
     };
-    let closed = if payee_closed { "1" } else { "" };
-    let mut args = vec![
-        from.as_str(),
-        seen,
-        closed,
-        &number,
-        &amount,
-        &transaction,
-        &words,
-    ];
-    args.extend([once.id.as_str(), &once.spare_id, &heads]);
-    args.extend(fields.iter().map(String::as_str));
     let event = Event {
         kind: "escrow.fund",
         agent: payer.agent(),
         data: facts_of(escrow, Some(&once.id)),
     };
-    asked.scope.execute(store, &FUND, event, &keys, &args).await
+    asked
+        .scope
+        .execute(store, &FUND, event, &keys.into_values(), &args.into_values())
+        .await
 }
