@@ -312,7 +312,6 @@ async fn no_script_reads_more_where_there_are_a_million() {
     .await;
     let upstream = Upstream::start(|_| Answer::chat(9, 12));
     let options = EdgeOptions::new(EDGE, world.redis.url(), upstream.base_url())
-        .env("TOLLGATE_STORE__TIMEOUT_MS", "10000")
         .env("TOLLGATE_LIMITS__RUNS", "100000000000");
     let edge = Edge::start(options);
     let names: BTreeMap<String, &'static str> = script::all::all()

@@ -5,8 +5,6 @@ use std::sync::{Mutex, PoisonError};
 
 const ADMIN: &str = env!("CARGO_BIN_EXE_tollgate-admin");
 const EDGE: &str = env!("CARGO_BIN_EXE_tollgate-proxy");
-/// A store that is slow because the machine is busy must not look like one that is down.
-const STORE_TIMEOUT_MS: &str = "10000";
 
 /// What a journey runs against.
 pub struct Stage {
@@ -28,14 +26,13 @@ impl Stage {
         let _ = cli.json(&["store", "init"]);
         let upstream = Upstream::start(|_| Answer::chat(9, 12));
         let edge = EdgeOptions::new(EDGE, redis.url(), upstream.base_url());
-        let edge = Edge::start(edge.env("TOLLGATE_STORE__TIMEOUT_MS", STORE_TIMEOUT_MS));
+        let edge = Edge::start(edge);
         let address = format!("127.0.0.1:{}", free_port());
         let base = format!("http://{address}");
         let options = AdminOptions::new(ADMIN, redis.url())
             .env("TOLLGATE_ADMIN__LISTEN", address)
             .env("TOLLGATE_ADMIN__PUBLIC_URL", &base)
             .env("TOLLGATE_PROXY__PUBLIC_URL", edge.url())
-            .env("TOLLGATE_STORE__TIMEOUT_MS", STORE_TIMEOUT_MS)
             .env("TOLLGATE_WEBHOOKS__ALLOW_PRIVATE", "true")
             .env("TOLLGATE_WEBHOOKS__RETRY_DELAYS_MS", "100,200")
             .env("TOLLGATE_WEBHOOKS__MAX_ATTEMPTS", "3");

@@ -9,6 +9,8 @@ use std::time::Duration;
 
 pub const PROXY: &str = env!("CARGO_BIN_EXE_tollgate-proxy");
 pub const ADMIN: &str = env!("CARGO_BIN_EXE_tollgate-admin");
+/// `store.timeout_ms`: masters hang and die here.
+const STORE_TIMEOUT_MS: &str = "1000";
 /// Prices by which the estimate of a call is its `max_tokens`.
 const PRICES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/edge/prices.toml");
 /// The plan of the residents, which makes nobody wait for a minute to end, however long a test takes.
@@ -80,6 +82,7 @@ impl World {
         let options = EdgeOptions::new(PROXY, self.cluster.url(), self.upstream.base_url());
         Edge::start(
             options
+                .env("TOLLGATE_STORE__TIMEOUT_MS", STORE_TIMEOUT_MS)
                 .env("TOLLGATE_PRICES__FILE", PRICES)
                 .env("TOLLGATE_PLANS__FILE", PLANS),
         )
@@ -97,6 +100,7 @@ impl World {
 
     fn admin_options(&self, durability: &str) -> AdminOptions {
         AdminOptions::new(ADMIN, self.cluster.url())
+            .env("TOLLGATE_STORE__TIMEOUT_MS", STORE_TIMEOUT_MS)
             .env("TOLLGATE_STORE__DURABILITY", durability)
             .env("TOLLGATE_STORE__DURABILITY_TIMEOUT_MS", "700")
     }

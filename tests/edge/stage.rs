@@ -121,10 +121,7 @@ impl Stage {
 
 /// The settings of an edge on `redis` and a provider.
 pub fn options(redis: &Redis, upstream_base_url: &str) -> EdgeOptions {
-    // A store that is slow because the machine is busy must not look like one that is down.
-    EdgeOptions::new(EDGE, redis.url(), upstream_base_url)
-        .env("TOLLGATE_PRICES__FILE", PRICES)
-        .env("TOLLGATE_STORE__TIMEOUT_MS", "10000")
+    EdgeOptions::new(EDGE, redis.url(), upstream_base_url).env("TOLLGATE_PRICES__FILE", PRICES)
 }
 
 /// Cap switched on, without any limit.

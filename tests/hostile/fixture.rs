@@ -57,8 +57,6 @@ impl Setup {
                 "500".to_owned(),
             ),
             ("TOLLGATE_AUDIT__SEGMENT_ENTRIES".to_owned(), "500".to_owned()),
-            // A busy machine is not what is tested.
-            ("TOLLGATE_STORE__TIMEOUT_MS".to_owned(), "10000".to_owned()),
         ];
         if self.no_archive {
             let away = [

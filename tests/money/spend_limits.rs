@@ -425,8 +425,7 @@ async fn spends_and_proxied_calls_charge_the_same_counters() {
         .env(
             "TOLLGATE_PRICES__FILE",
             concat!(env!("CARGO_MANIFEST_DIR"), "/tests/edge/prices.toml"),
-        )
-        .env("TOLLGATE_STORE__TIMEOUT_MS", "10000"),
+        ),
     );
     let spender = Spender::new(&world, "builder").await;
     let call = async |caller: &harness::Caller, nanos: u64| {

@@ -81,9 +81,7 @@ async fn balance(caller: &Caller, number: u64) -> Value {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn one_of_them_wins_and_the_money_moves_once() {
     let redis = initialised(Redis::start()).await;
-    // A machine that stands still for a second, as those of CI may, is no fault here.
-    let options = AdminOptions::new(ADMIN, redis.url()).env("TOLLGATE_STORE__TIMEOUT_MS", "10000");
-    let admin = Admin::start(options);
+    let admin = Admin::start(AdminOptions::new(ADMIN, redis.url()));
     let fixture = Fixture::found(redis, &admin.url()).await;
     let [a, b] = &fixture.tenants;
     let callers = [&a.key, &b.key].map(|key| admin.caller(key));

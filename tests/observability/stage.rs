@@ -50,8 +50,6 @@ impl Stage {
         let upstream = Upstream::start(|_| Answer::chat(9, 12));
         let seed = Seed::new(&redis.store()).await;
         let options = EdgeOptions::new(EDGE, redis.url(), upstream.base_url());
-        // A store that is slow because the machine is busy must not look like one that is down.
-        let options = options.env("TOLLGATE_STORE__TIMEOUT_MS", "10000");
         Self {
             edge: Edge::start(edge(options)),
             admin: Admin::start(admin(AdminOptions::new(ADMIN, redis.url()))),

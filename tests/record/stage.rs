@@ -43,8 +43,7 @@ impl Stage {
         let upstream = Upstream::start(|_| Answer::chat(9, 12));
         let options = EdgeOptions::new(EDGE, world.redis.url(), upstream.base_url());
         let options = named().fold(options, |all, (name, value)| all.env(&name, value));
-        // A store that is slow because the machine is busy must not look like one that is down.
-        let edge = Edge::start(options.env("TOLLGATE_STORE__TIMEOUT_MS", "10000"));
+        let edge = Edge::start(options);
         Self {
             world,
             upstream,

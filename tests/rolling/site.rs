@@ -107,8 +107,6 @@ impl Site {
                 self.socket().display().to_string(),
             ),
             ("TOLLGATE_PLANS__FILE", self.plans().display().to_string()),
-            // A store that is slow because the machine is busy must not look like one that is down.
-            ("TOLLGATE_STORE__TIMEOUT_MS", "10000".to_owned()),
         ];
         let shared = shared.map(|(name, value)| (name.to_owned(), value));
         shared.into_iter().chain(self.env.iter().cloned()).collect()

@@ -251,7 +251,6 @@ async fn prove(sdk: Sdk, column: usize) {
             upstream.base_url(),
         )
         .env("TOLLGATE_PRICES__FILE", PRICES)
-        .env("TOLLGATE_STORE__TIMEOUT_MS", "10000")
         .env("TOLLGATE_UPSTREAM__TIMEOUT_MS", "3000"),
     );
     let mut actors = Vec::new();

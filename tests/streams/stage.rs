@@ -49,7 +49,6 @@ pub struct Actor {
 pub fn options(redis: &Redis, upstream: &Upstream) -> EdgeOptions {
     EdgeOptions::new(EDGE, redis.url(), upstream.base_url())
         .env("TOLLGATE_PRICES__FILE", PRICES)
-        .env("TOLLGATE_STORE__TIMEOUT_MS", "10000")
         .env("TOLLGATE_PROXY__STREAMING", "true")
         .env("TOLLGATE_PROXY__RESPONSES", "true")
         .env("TOLLGATE_PROXY__EMBEDDINGS", "true")

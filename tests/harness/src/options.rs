@@ -7,6 +7,10 @@ use std::path::{Path, PathBuf};
 /// The repository's tables, since the processes run in directories of their own.
 const CONFIG_DIR: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../config");
 
+/// How long a server waits for its store, in ms: a store that is slow because the machine is busy must not look like one
+/// that is down. Tests of a store that hangs set less.
+const STORE_TIMEOUT_MS: &str = "10000";
+
 /// Requests a minute that no test makes.
 const UNHURRIED: &str = "10000000";
 
@@ -32,6 +36,7 @@ pub(crate) fn common_env(redis_url: &str) -> BTreeMap<String, String> {
     let file = |name: &str| config.join(name).display().to_string();
     let pairs = [
         ("TOLLGATE_STORE__URL", redis_url.to_owned()),
+        ("TOLLGATE_STORE__TIMEOUT_MS", STORE_TIMEOUT_MS.to_owned()),
         ("TOLLGATE_SECRETS__MASTER_KEY", TEST_MASTER_KEY.to_owned()),
         ("TOLLGATE_PLANS__FILE", file("plans.toml")),
         ("TOLLGATE_PRICES__FILE", file("prices.toml")),
