@@ -61,6 +61,16 @@ pub(crate) struct Runner<'a> {
 }
 
 impl Runner<'_> {
+    /// One for other programs, with errors of its own.
+    pub(crate) fn on<'a>(&'a self, stage: &'a Stage) -> Runner<'a> {
+        Runner {
+            stage,
+            real_time: self.real_time,
+            progress: self.progress,
+            errors: RefCell::default(),
+        }
+    }
+
     /// One phase against one contender. Answers that are not as expected are kept as errors of the section.
     pub(crate) fn load(&self, contender: &Contender<'_>, phase: Phase) -> Result<Outcome, Box<dyn Error>> {
         self.finish(contender, phase, self.start(contender, phase)?)

@@ -35,6 +35,7 @@ pub(crate) fn all(results: &Results) -> Vec<(String, String)> {
             | Found::HotAccount(_)
             | Found::Streams(_)
             | Found::Floods(_)
+            | Found::Instructions(_)
             | Found::Nothing => Vec::new(),
         })
         .collect()

@@ -46,6 +46,7 @@ fn section(measured: &Measured) -> String {
         Found::Latency(paced) => paced.iter().map(loads::paced).collect(),
         Found::Bodies(bodies) => shapes::bodies(bodies),
         Found::Protocols(spoken) => shapes::protocols(spoken),
+        Found::Instructions(counted) => loads::instructions(counted),
         Found::Memory(weighed) => limits::memory(weighed),
         Found::Edges(several) => limits::edges(several),
         Found::HotAccount(heats) => loads::hot_account(heats),
@@ -92,7 +93,11 @@ fn disturbance(found: &Found) -> Option<f64> {
             let rows = heats.iter().map(|heat| &heat.row);
             rows.filter(|row| row.edge_us.is_some()).collect()
         }
-        Found::Frontier(_) | Found::Memory(_) | Found::Floods(_) | Found::Nothing => Vec::new(),
+        Found::Frontier(_)
+        | Found::Instructions(_)
+        | Found::Memory(_)
+        | Found::Floods(_)
+        | Found::Nothing => Vec::new(),
     };
     rows.iter().map(|row| row.others_percent).max_by(f64::total_cmp)
 }
@@ -181,6 +186,7 @@ pub(crate) mod tests {
     use crate::sections::floods::{FloodResult, Side};
     use crate::sections::frontier::{Curve, Frontier, Highest, Point};
     use crate::sections::hot_account::HotLoad;
+    use crate::sections::instructions::CallInstructions;
     use crate::sections::latency::Paced;
     use crate::sections::memory::MemoryUse;
     use crate::sections::protocols::ProtocolPair;
@@ -265,6 +271,11 @@ pub(crate) mod tests {
             large_kib: 90_000,
             large_recovered_kib: 20_000,
         };
+        let counted = |name, of_one: u64| CallInstructions {
+            name,
+            calls: 2_000,
+            instructions: 2_000 * of_one,
+        };
         let race = Race {
             approved: 4000,
             denied: 20,
@@ -286,6 +297,10 @@ pub(crate) mod tests {
                 back: "HTTP/1.1".to_owned(),
                 rows: rows(),
             }]),
+            Found::Instructions(vec![
+                counted(Name::PassThrough, 90_000),
+                counted(Name::Tollgate, 180_000),
+            ]),
             Found::Memory(vec![weighed]),
             Found::Edges(vec![EdgeScaling {
                 edges: 4,

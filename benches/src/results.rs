@@ -8,6 +8,7 @@ use crate::sections::edges::EdgeScaling;
 use crate::sections::floods::FloodResult;
 use crate::sections::frontier::Frontier;
 use crate::sections::hot_account::HotLoad;
+use crate::sections::instructions::CallInstructions;
 use crate::sections::latency::Paced;
 use crate::sections::memory::MemoryUse;
 use crate::sections::protocols::ProtocolPair;
@@ -34,6 +35,8 @@ pub(crate) enum Found {
     Bodies(Vec<Body>),
     /// Versions of HTTP, and TLS.
     Protocols(Vec<ProtocolPair>),
+    /// Instructions of a call.
+    Instructions(Vec<CallInstructions>),
     /// Resident memory.
     Memory(Vec<MemoryUse>),
     /// Several edges on one store.

@@ -18,6 +18,8 @@ pub(crate) enum Section {
     Bodies,
     /// HTTP/1.1, HTTP/2 and TLS.
     Protocols,
+    /// Instructions of a call, under callgrind.
+    Instructions,
     /// Memory when idle, loaded and afterwards.
     Memory,
     /// Several edges on one store.
@@ -32,12 +34,13 @@ pub(crate) enum Section {
 
 impl Section {
     /// All of them, in the order in which they run.
-    pub(crate) const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 11] = [
         Self::FullLoad,
         Self::Frontier,
         Self::Latency,
         Self::Bodies,
         Self::Protocols,
+        Self::Instructions,
         Self::Memory,
         Self::Edges,
         Self::HotAccount,
@@ -53,6 +56,7 @@ impl Section {
             Self::Latency => "latency",
             Self::Bodies => "bodies",
             Self::Protocols => "protocols",
+            Self::Instructions => "instructions",
             Self::Memory => "memory",
             Self::Edges => "edges",
             Self::HotAccount => "hot-account",

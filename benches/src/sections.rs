@@ -6,6 +6,7 @@ pub(crate) mod floods;
 pub(crate) mod frontier;
 pub(crate) mod full_load;
 pub(crate) mod hot_account;
+pub(crate) mod instructions;
 pub(crate) mod latency;
 pub(crate) mod memory;
 pub(crate) mod protocols;
@@ -81,6 +82,7 @@ impl Section {
             Self::Latency => latency::run(runner, lengths, saturation).await,
             Self::Bodies => bodies::run(runner, lengths).await,
             Self::Protocols => protocols::run(runner, lengths).await,
+            Self::Instructions => instructions::run(runner, lengths).await,
             Self::Memory => memory::run(runner, lengths).await,
             Self::Edges => edges::run(runner, lengths).await,
             Self::HotAccount => hot_account::run(runner, lengths).await,
@@ -97,6 +99,7 @@ impl Section {
             Self::Latency => latency::planned(lengths),
             Self::Bodies => bodies::planned(lengths),
             Self::Protocols => protocols::planned(lengths),
+            Self::Instructions => instructions::planned(lengths),
             Self::Memory => memory::planned(lengths),
             Self::Edges => edges::planned(lengths),
             Self::HotAccount => hot_account::planned(lengths),

@@ -4,6 +4,7 @@ use super::table::{NONE, Table, number, whole};
 use crate::contender::Name;
 use crate::row::Row;
 use crate::sections::hot_account::HotLoad;
+use crate::sections::instructions::CallInstructions;
 use crate::sections::latency::{Paced, Quantile};
 
 /// The closed loop.
@@ -34,6 +35,32 @@ pub(crate) fn full_load(rows: &[Row]) -> String {
     format!(
         "\n## Full load: 64 connections, closed loop, requests of 1 KB\n\n![CPU time a request](cpu.svg)\n\n{}\n\\* With \
          a connection a call: the edge does not read the body of who has no key, and closes.\n",
+        table.text
+    )
+}
+
+/// Instructions of a call.
+pub(crate) fn instructions(counted: &[CallInstructions]) -> String {
+    let mut table = Table::new(&[
+        "",
+        "instructions a call",
+        "over the pass-through",
+        "calls counted",
+    ]);
+    let mut base = counted.iter().filter(|counted| counted.name == Name::PassThrough);
+    let base = base.next().map(CallInstructions::of_one);
+    for counted in counted {
+        let ratio = base.map(|base| counted.of_one() as f64 / base.max(1) as f64);
+        table.row(&[
+            counted.name.shown().to_owned(),
+            counted.of_one().to_string(),
+            number(ratio, 2),
+            counted.calls.to_string(),
+        ]);
+    }
+    format!(
+        "\n## Instructions of a call: 16 connections, closed loop, requests of 1 KB, under callgrind\n\n{}\nOutside of the \
+         kernel; hashes are done in software there.\n",
         table.text
     )
 }

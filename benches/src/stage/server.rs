@@ -20,7 +20,7 @@ pub(crate) struct Server {
     pub(crate) at: SocketAddr,
     /// It and what it started.
     pub(crate) pids: Vec<u32>,
-    _process: Running,
+    process: Running,
 }
 
 impl Server {
@@ -42,11 +42,12 @@ impl Server {
             pids = children(process.pid())?;
         }
         pids.push(process.pid());
-        Ok(Self {
-            at,
-            pids,
-            _process: process,
-        })
+        Ok(Self { at, pids, process })
+    }
+
+    /// The process that was started.
+    pub(crate) fn pid(&self) -> u32 {
+        self.process.pid()
     }
 
     /// Binds all of it to a core.
