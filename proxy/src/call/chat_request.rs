@@ -179,7 +179,7 @@ impl RequestParser {
                 wants_cost: headers
                     .get(STREAM_COST_HEADER)
                     .is_some_and(|value| value == "true"),
-                counts: body.shape().without_names(),
+                counts: body.counts,
             })
         });
         let request = ChatRequest {
@@ -188,7 +188,7 @@ impl RequestParser {
             estimate,
             prices,
             service_tier: body.service_tier.as_deref().map(str::to_owned),
-            web_search: body.web_search,
+            web_search: body.counts.web_search,
             model: body.model.into_owned(),
             endpoint,
             stream,

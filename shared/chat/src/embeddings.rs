@@ -12,6 +12,7 @@ use crate::prompt::Prompt;
 use crate::scan::{Scanner, Value};
 use crate::text::Text;
 use crate::{INPUTS_MAX, top};
+use domain::price::CallShape;
 
 /// Keys whose value decides something; nothing that a careless parser could take for one of them is let through.
 const DECISIVE: &[&str] = &["model", "input", "stream", "service_tier"];
@@ -88,9 +89,15 @@ impl<'a> Fields<'a> {
         let model = self.common.model()?;
         self.input.check()?;
         Ok(RequestBody {
+            model,
             service_tier: self.common.service_tier()?,
-            token_ids: self.input.token_ids,
-            ..RequestBody::of_prompt(model, &self.prompt)
+            stream: false,
+            counts: CallShape {
+                token_ids: self.input.token_ids,
+                ..self.prompt.counts()
+            },
+            limit_key: "",
+            splice: None,
         })
     }
 }

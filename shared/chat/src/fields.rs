@@ -10,6 +10,7 @@ use super::stream_options::{StreamOptions, UsageSplice};
 use super::text::Text;
 use super::{COMPLETION_TOKENS_DEFAULT, COMPLETION_TOKENS_MAX, N_MAX, Streaming};
 use crate::key::quotable;
+use domain::price::CallShape;
 
 /// Keys whose value decides something; nothing that a careless parser could take for one of them is let through.
 const DECISIVE: &[&str] = &[
@@ -133,18 +134,21 @@ impl<'a> Fields<'a> {
         )?;
         let older = count("max_tokens", self.max_tokens, COMPLETION_TOKENS_MAX)?;
         Ok(RequestBody {
+            model,
             service_tier: self.common.service_tier()?,
             stream,
-            predicted_bytes: self.predicted.bytes as u64,
-            predicted_parts: self.predicted.parts as u64,
-            completion_tokens: newer.or(older).unwrap_or(COMPLETION_TOKENS_DEFAULT),
-            unlimited: newer.or(older).is_none(),
-            n: n.unwrap_or(1),
-            audio_output: self.audio_output,
-            web_search: self.web_search,
+            counts: CallShape {
+                predicted_bytes: self.predicted.bytes as u64,
+                predicted_parts: self.predicted.parts as u64,
+                completion_tokens: newer.or(older).unwrap_or(COMPLETION_TOKENS_DEFAULT),
+                unlimited: newer.or(older).is_none(),
+                n: n.unwrap_or(1),
+                audio_output: self.audio_output,
+                web_search: self.web_search,
+                ..self.prompt.counts()
+            },
             limit_key: "max_completion_tokens",
             splice,
-            ..RequestBody::of_prompt(model, &self.prompt)
         })
     }
 

@@ -15,6 +15,7 @@ use super::error::Scan;
 use super::key::folded;
 use super::scan::{Scanner, Value};
 use super::text::Text;
+use domain::price::CallShape;
 use part::Part;
 
 /// Values of `role`; they are not billed as text.
@@ -42,6 +43,19 @@ pub(super) struct Prompt {
 }
 
 impl Prompt {
+    /// What the price depends on, for a call that asks for no answer.
+    pub(super) const fn counts(&self) -> CallShape<'static> {
+        CallShape {
+            prompt_bytes: self.bytes as u64,
+            framed: self.framed as u64,
+            content_parts: self.parts as u64,
+            image_parts: self.images as u64,
+            audio_parts: self.audios as u64,
+            file_parts: self.files as u64,
+            ..CallShape::EMPTY
+        }
+    }
+
     /// Reads an element of `messages` that is an object.
     pub(super) fn message(&mut self, scanner: &mut Scanner<'_>) -> Scan {
         self.framed += 1;

@@ -27,6 +27,7 @@ use crate::prompt::Prompt;
 use crate::scan::{Scanner, Value};
 use crate::text::Text;
 use crate::{COMPLETION_TOKENS_DEFAULT, COMPLETION_TOKENS_MAX, top};
+use domain::price::CallShape;
 use unseen::{LATER, STORED, UNBOUNDED, Unseen};
 
 /// Keys whose value decides something; nothing that a careless parser could take for one of them is let through.
@@ -178,13 +179,17 @@ impl<'a> Fields<'a> {
         boolean(self.background, wrong("background", "a boolean"))?;
         let limit = count("max_output_tokens", self.max_output_tokens, COMPLETION_TOKENS_MAX)?;
         Ok(RequestBody {
+            model,
             service_tier: self.common.service_tier()?,
             stream,
-            completion_tokens: limit.unwrap_or(COMPLETION_TOKENS_DEFAULT),
-            unlimited: limit.is_none(),
-            audio_output: self.audio_output,
+            counts: CallShape {
+                completion_tokens: limit.unwrap_or(COMPLETION_TOKENS_DEFAULT),
+                unlimited: limit.is_none(),
+                audio_output: self.audio_output,
+                ..self.prompt.counts()
+            },
             limit_key: "max_output_tokens",
-            ..RequestBody::of_prompt(model, &self.prompt)
+            splice: None,
         })
     }
 

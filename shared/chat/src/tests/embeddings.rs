@@ -37,10 +37,14 @@ fn inputs_are_counted() {
     ] {
         let body = with(input);
         let read = read(&body);
-        let counts = (read.prompt_bytes, read.content_parts, read.token_ids);
+        let counts = (
+            read.counts.prompt_bytes,
+            read.counts.content_parts,
+            read.counts.token_ids,
+        );
         assert_eq!(counts, (bytes, texts, ids), "{input}");
         assert_eq!(
-            (read.completion_tokens, read.framed, read.n),
+            (read.counts.completion_tokens, read.counts.framed, read.counts.n),
             (0, 0, 1),
             "{input}"
         );
@@ -55,12 +59,12 @@ fn inputs_are_counted() {
     let body = r#"{"model":"m","input":"hi","dimensions":256,"encoding_format":"base64","user":"u","service_tier":"flex"}"#;
     let read = read(body);
     assert_eq!(
-        (read.prompt_bytes, read.service_tier.as_deref()),
+        (read.counts.prompt_bytes, read.service_tier.as_deref()),
         (2, Some("flex"))
     );
     let more = r#"{"model":"m","input":"hi","task":"x"}"#;
     assert_eq!(
-        parse(more.as_bytes()).unwrap().prompt_bytes,
+        parse(more.as_bytes()).unwrap().counts.prompt_bytes,
         2 + "\"task\":\"x\"".len() as u64,
         "an unknown member may carry text"
     );
@@ -131,7 +135,7 @@ fn inputs_are_bounded_and_tokens_of_one_input_are_not() {
         );
     }
     let tokens = with(&format!("[{}]", vec!["1"; INPUTS_MAX + 1].join(",")));
-    assert_eq!(read(&tokens).token_ids, INPUTS_MAX as u64 + 1);
+    assert_eq!(read(&tokens).counts.token_ids, INPUTS_MAX as u64 + 1);
 }
 
 fn input() -> impl Strategy<Value = Value> {
@@ -176,7 +180,7 @@ proptest! {
     #[test]
     fn agrees_with_the_slow_reading(input in input(), spelling in spelling()) {
         let text = spelling.write(&json!({ "model": "m", "input": input }));
-        let counts = parse(text.as_bytes()).ok().map(|read| (read.prompt_bytes, read.content_parts, read.token_ids));
+        let counts = parse(text.as_bytes()).ok().map(|read| (read.counts.prompt_bytes, read.counts.content_parts, read.counts.token_ids));
         prop_assert_eq!(counts, slowly(&input), "{}", text);
     }
 

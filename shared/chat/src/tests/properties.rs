@@ -71,10 +71,10 @@ fn agrees(read: &RequestBody<'_>, value: &Value) -> Result<(), TestCaseError> {
             .iter()
             .all(|key| absent(key) || number(key).is_some())
     );
-    prop_assert_eq!(read.n, number("n").unwrap_or(1));
+    prop_assert_eq!(read.counts.n, number("n").unwrap_or(1));
     let tokens = number("max_completion_tokens").or(number("max_tokens"));
-    prop_assert_eq!(read.completion_tokens, tokens.unwrap_or(1024));
-    prop_assert_eq!(read.web_search, !absent("web_search_options"));
+    prop_assert_eq!(read.counts.completion_tokens, tokens.unwrap_or(1024));
+    prop_assert_eq!(read.counts.web_search, !absent("web_search_options"));
     Ok(())
 }
 
@@ -123,12 +123,12 @@ proptest! {
         let mut reference = Reference { spelling: &spelling, counts: [0; 8] };
         reference.body(tree.as_object().unwrap());
         let counts = [
-            read.prompt_bytes, read.image_parts, read.audio_parts, read.file_parts, read.framed, read.content_parts,
-            read.predicted_bytes, read.predicted_parts,
+            read.counts.prompt_bytes, read.counts.image_parts, read.counts.audio_parts, read.counts.file_parts, read.counts.framed, read.counts.content_parts,
+            read.counts.predicted_bytes, read.counts.predicted_parts,
         ];
         prop_assert_eq!(counts, reference.counts, "{}", text);
         let modalities = tree["modalities"].as_array().is_some_and(|all| all.iter().any(|one| one == "audio"));
-        prop_assert_eq!(read.audio_output, modalities || tree.get("audio").is_some_and(|audio| !audio.is_null()));
+        prop_assert_eq!(read.counts.audio_output, modalities || tree.get("audio").is_some_and(|audio| !audio.is_null()));
     }
 
     #[test]
@@ -190,7 +190,7 @@ fn large_bodies() {
         let text = "The quick brown fox says \\\"hi\\\". ".repeat(megabytes * 32_000);
         let body = format!(r#"{{"model":"m","messages":[{{"role":"user","content":"{text}"}}]}}"#);
         assert_eq!(
-            parse(body.as_bytes()).unwrap().prompt_bytes,
+            parse(body.as_bytes()).unwrap().counts.prompt_bytes,
             megabytes as u64 * 32_000 * 31,
             "{megabytes} MB"
         );
@@ -198,7 +198,7 @@ fn large_bodies() {
             vec![r#"{"role":"user","content":[{"type":"text","text":"x"}]}"#; megabytes * 18_000].join(",");
         let body = format!(r#"{{"model":"m","messages":[{parts}]}}"#);
         assert_eq!(
-            parse(body.as_bytes()).unwrap().prompt_bytes,
+            parse(body.as_bytes()).unwrap().counts.prompt_bytes,
             megabytes as u64 * 18_000,
             "{megabytes} MB in small messages"
         );

@@ -34,13 +34,25 @@ fn the_plain_call() {
     let body = with("");
     let plain = read(&body);
     assert_eq!(&*plain.model, "m");
-    assert_eq!((plain.prompt_bytes, plain.framed, plain.content_parts), (2, 1, 0));
     assert_eq!(
-        (plain.completion_tokens, plain.unlimited),
+        (
+            plain.counts.prompt_bytes,
+            plain.counts.framed,
+            plain.counts.content_parts
+        ),
+        (2, 1, 0)
+    );
+    assert_eq!(
+        (plain.counts.completion_tokens, plain.counts.unlimited),
         (COMPLETION_TOKENS_DEFAULT, true)
     );
     assert_eq!(
-        (plain.n, plain.stream, plain.web_search, plain.audio_output),
+        (
+            plain.counts.n,
+            plain.stream,
+            plain.counts.web_search,
+            plain.counts.audio_output
+        ),
         (1, false, false, false)
     );
     assert_eq!(plain.usage_splice(), None);
@@ -95,11 +107,15 @@ fn values_and_their_order() {
     );
     let streamed = read(&body);
     assert_eq!(
-        (streamed.stream, streamed.completion_tokens, streamed.unlimited),
+        (
+            streamed.stream,
+            streamed.counts.completion_tokens,
+            streamed.counts.unlimited
+        ),
         (true, 16, false)
     );
     assert_eq!(
-        (streamed.service_tier.as_deref(), streamed.audio_output),
+        (streamed.service_tier.as_deref(), streamed.counts.audio_output),
         (Some("flex"), true)
     );
     assert_eq!(streamed.check_token_limit(true), Ok(()));
@@ -225,8 +241,15 @@ fn stateless_clients_are_served() {
         ]
     }"#;
     let read = read(body);
-    assert!(read.stream && read.unlimited);
-    assert_eq!((read.framed, read.image_parts, read.file_parts), (19, 1, 0));
+    assert!(read.stream && read.counts.unlimited);
+    assert_eq!(
+        (
+            read.counts.framed,
+            read.counts.image_parts,
+            read.counts.file_parts
+        ),
+        (19, 1, 0)
+    );
     // Content parts of two messages, a summary, two of an output, one of a shell's.
-    assert_eq!(read.content_parts, 6);
+    assert_eq!(read.counts.content_parts, 6);
 }

@@ -2,6 +2,7 @@
 
 use super::super::{COMPLETION_TOKENS_DEFAULT, RequestBody, parse};
 use super::with;
+use domain::price::CallShape;
 use std::borrow::Cow;
 
 #[track_caller]
@@ -15,10 +16,10 @@ fn message(members: &str) -> [u64; 4] {
     let body = format!(r#"{{"model":"m","messages":[{{{members}}}]}}"#);
     let read = read(&body);
     [
-        read.prompt_bytes,
-        read.image_parts,
-        read.audio_parts,
-        read.file_parts,
+        read.counts.prompt_bytes,
+        read.counts.image_parts,
+        read.counts.audio_parts,
+        read.counts.file_parts,
     ]
 }
 
@@ -29,20 +30,13 @@ fn the_plain_call() {
         model: "m".into(),
         service_tier: None,
         stream: false,
-        prompt_bytes: 2,
-        token_ids: 0,
-        framed: 1,
-        content_parts: 0,
-        predicted_bytes: 0,
-        predicted_parts: 0,
-        image_parts: 0,
-        audio_parts: 0,
-        file_parts: 0,
-        completion_tokens: COMPLETION_TOKENS_DEFAULT,
-        unlimited: true,
-        n: 1,
-        audio_output: false,
-        web_search: false,
+        counts: CallShape {
+            prompt_bytes: 2,
+            framed: 1,
+            completion_tokens: COMPLETION_TOKENS_DEFAULT,
+            unlimited: true,
+            ..CallShape::EMPTY
+        },
         limit_key: "max_completion_tokens",
         splice: None,
     };
@@ -98,11 +92,11 @@ fn limits_and_switches() {
         (",\"max_tokens\":9000,\"max_completion_tokens\":7", 7),
         (",\"max_tokens\":9000,\"max_completion_tokens\":null", 9000),
     ] {
-        assert_eq!(read(&with(members)).completion_tokens, tokens, "{members}");
-        assert!(!read(&with(members)).unlimited, "{members}");
+        assert_eq!(read(&with(members)).counts.completion_tokens, tokens, "{members}");
+        assert!(!read(&with(members)).counts.unlimited, "{members}");
     }
-    assert_eq!(read(&with(",\"n\":128")).n, 128);
-    assert_eq!(read(&with(",\"stream\":false,\"n\":2")).n, 2);
+    assert_eq!(read(&with(",\"n\":128")).counts.n, 128);
+    assert_eq!(read(&with(",\"stream\":false,\"n\":2")).counts.n, 2);
     for (members, audio) in [
         (",\"modalities\":[\"text\"]", false),
         (",\"modalities\":[\"text\",\"audio\"]", true),
@@ -114,10 +108,10 @@ fn limits_and_switches() {
         (",\"modalities\":[\"text\"],\"audio\":{}", true),
         (",\"audio\":false", true),
     ] {
-        assert_eq!(read(&with(members)).audio_output, audio, "{members}");
+        assert_eq!(read(&with(members)).counts.audio_output, audio, "{members}");
     }
-    assert!(read(&with(",\"web_search_options\":{}")).web_search);
-    assert!(read(&with(",\"web_search_options\":false")).web_search);
+    assert!(read(&with(",\"web_search_options\":{}")).counts.web_search);
+    assert!(read(&with(",\"web_search_options\":false")).counts.web_search);
 }
 
 #[test]
@@ -172,11 +166,11 @@ fn framing_of_messages_and_parts() {
         let body = format!(r#"{{"model":"m","messages":[{messages}]{members}}}"#);
         let read = read(&body);
         [
-            read.framed,
-            read.content_parts,
-            read.predicted_parts,
-            read.predicted_bytes,
-            read.prompt_bytes,
+            read.counts.framed,
+            read.counts.content_parts,
+            read.counts.predicted_parts,
+            read.counts.predicted_bytes,
+            read.counts.prompt_bytes,
         ]
     };
     for (messages, members, counts) in [
@@ -349,6 +343,6 @@ fn text_outside_the_messages() {
             0,
         ),
     ] {
-        assert_eq!(read(&with(members)).prompt_bytes, 2 + bytes, "{members}");
+        assert_eq!(read(&with(members)).counts.prompt_bytes, 2 + bytes, "{members}");
     }
 }

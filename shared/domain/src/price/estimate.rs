@@ -15,35 +15,57 @@ pub struct CallShape<'a> {
     pub service_tier: Option<&'a str>,
     /// UTF-8 bytes of everything that is billed as prompt text, those of `prediction` included.
     pub prompt_bytes: u64,
-    /// Tokens of the prompt that the caller sends as ids; each is one token.
+    /// Token ids of an embeddings input; each is one token.
     pub token_ids: u64,
-    /// Messages and tool calls; each takes the table's `message_tokens`.
+    /// Messages, tool calls in them and other items: the provider frames each (decision D68), which takes the table's
+    /// `message_tokens`.
     pub framed: u64,
-    /// Content parts, those of `prediction` included; each takes the table's `part_tokens`.
+    /// Elements of `content` arrays, empty and unknown ones included, those of `prediction` too (decision D68); texts of an
+    /// embeddings input. Each takes the table's `part_tokens`.
     pub content_parts: u64,
-    /// Bytes of `prediction`, part of `prompt_bytes`.
+    /// Bytes of `prediction`, part of `prompt_bytes`, which can be billed as output (decision D68).
     pub predicted_bytes: u64,
     /// Content parts of `prediction`, part of `content_parts`.
     pub predicted_parts: u64,
-    /// Image parts in the messages.
+    /// Image parts.
     pub image_parts: u64,
-    /// Audio parts in the messages.
+    /// Audio parts, earlier audio answers that messages refer to included.
     pub audio_parts: u64,
-    /// File parts in the messages.
+    /// File parts.
     pub file_parts: u64,
-    /// The completion allowance for each choice.
+    /// The completion allowance for each choice; 0 where there is no answer to limit (embeddings).
     pub completion_tokens: u64,
     /// The caller set no limit: the completion allowance is the specification's, or the model's where that is larger.
     pub unlimited: bool,
     /// Requested choices.
     pub n: u64,
-    /// The answer may be sound.
+    /// The answer may be sound: `modalities` has `audio`, or `audio` is set.
     pub audio_output: bool,
     /// `web_search_options` was sent.
     pub web_search: bool,
 }
 
 impl CallShape<'_> {
+    /// A call without names and without anything in it, which asks for one answer.
+    pub const EMPTY: CallShape<'static> = CallShape {
+        model: "",
+        service_tier: None,
+        prompt_bytes: 0,
+        token_ids: 0,
+        framed: 0,
+        content_parts: 0,
+        predicted_bytes: 0,
+        predicted_parts: 0,
+        image_parts: 0,
+        audio_parts: 0,
+        file_parts: 0,
+        completion_tokens: 0,
+        unlimited: false,
+        n: 1,
+        audio_output: false,
+        web_search: false,
+    };
+
     /// Tokens that are allowed for each choice at this price of the model.
     pub(super) fn allowance(&self, price: &ModelPrice) -> u64 {
         match self.unlimited {

@@ -4,31 +4,6 @@ use super::estimate::CallShape;
 use super::table::PriceTable;
 use crate::money::Nanos;
 
-impl CallShape<'_> {
-    /// The same without model and tier, for a longer life.
-    #[must_use]
-    pub const fn without_names(&self) -> CallShape<'static> {
-        CallShape {
-            model: "",
-            service_tier: None,
-            prompt_bytes: self.prompt_bytes,
-            token_ids: self.token_ids,
-            framed: self.framed,
-            content_parts: self.content_parts,
-            predicted_bytes: self.predicted_bytes,
-            predicted_parts: self.predicted_parts,
-            image_parts: self.image_parts,
-            audio_parts: self.audio_parts,
-            file_parts: self.file_parts,
-            completion_tokens: self.completion_tokens,
-            unlimited: self.unlimited,
-            n: self.n,
-            audio_output: self.audio_output,
-            web_search: self.web_search,
-        }
-    }
-}
-
 impl PriceTable {
     /// Tokens of an answer with so many bytes of text, by the estimate's rule (decision D31).
     #[must_use]

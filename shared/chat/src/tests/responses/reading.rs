@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 
 #[test]
 fn sizes() {
-    let bytes = |body: &str| read(body).prompt_bytes;
+    let bytes = |body: &str| read(body).counts.prompt_bytes;
     assert_eq!(bytes(&with(",\"instructions\":\"h\\u00e9\"")), 2 + 3);
     assert_eq!(
-        read(&with(",\"instructions\":\"\"")).framed,
+        read(&with(",\"instructions\":\"\"")).counts.framed,
         2,
         "a message of its own"
     );
@@ -45,11 +45,11 @@ fn sizes() {
         let body = message(content);
         let read = read(&body);
         [
-            read.prompt_bytes,
-            read.content_parts,
-            read.image_parts,
-            read.audio_parts,
-            read.file_parts,
+            read.counts.prompt_bytes,
+            read.counts.content_parts,
+            read.counts.image_parts,
+            read.counts.audio_parts,
+            read.counts.file_parts,
         ]
     };
     assert_eq!(counts("\"hi\""), [2, 0, 0, 0, 0]);
@@ -290,7 +290,7 @@ proptest! {
             let mut reference = Reference { spelling: &spelling, counts: [0; 6] };
             items.iter().for_each(|item| reference.item(item));
             let counts = [
-                read.prompt_bytes, read.framed, read.content_parts, read.image_parts, read.audio_parts, read.file_parts,
+                read.counts.prompt_bytes, read.counts.framed, read.counts.content_parts, read.counts.image_parts, read.counts.audio_parts, read.counts.file_parts,
             ];
             prop_assert_eq!(counts, reference.counts, "{}", text);
         }

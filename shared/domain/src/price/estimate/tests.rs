@@ -6,21 +6,7 @@ use crate::price::tests::{builtin, of_models};
 /// A request without anything in it; tests name what they add.
 pub(crate) const NOTHING: CallShape<'static> = CallShape {
     model: "gpt-4o",
-    service_tier: None,
-    prompt_bytes: 0,
-    token_ids: 0,
-    framed: 0,
-    content_parts: 0,
-    predicted_bytes: 0,
-    predicted_parts: 0,
-    image_parts: 0,
-    audio_parts: 0,
-    file_parts: 0,
-    completion_tokens: 0,
-    unlimited: false,
-    n: 1,
-    audio_output: false,
-    web_search: false,
+    ..CallShape::EMPTY
 };
 
 fn nanos(call: CallShape<'_>) -> u64 {
