@@ -251,17 +251,6 @@ const NUMBERED: &[&str] = &[
     "virtual_key/forget.lua",
     "virtual_key/revoke.lua",
     "wallet/open.lua",
-    "webhook/create.lua",
-    "webhook/delete.lua",
-    "webhook/dispatch.lua",
-    "webhook/dispatch_coalesced.lua",
-    "webhook/finish.lua",
-    "webhook/redeliver.lua",
-    "webhook/release.lua",
-    "webhook/reseal.lua",
-    "webhook/take.lua",
-    "webhook/test.lua",
-    "webhook/update.lua",
 ];
 
 fn sources(dir: &std::path::Path, found: &mut Vec<std::path::PathBuf>) {

@@ -113,7 +113,7 @@ macro_rules! inputs {
 
             /// The values, in the order of [`Self::NAMES`].
             pub(crate) fn into_values(self) -> Vec<$value> {
-                let mut values = Vec::new();
+                let mut values = Vec::with_capacity(Self::NAMES.len());
                 $(inputs!(@add values, self.$name $(, $($width)+)?);)+
                 values
             }

@@ -1,18 +1,18 @@
 -- Purpose: register a webhook. It is told of what happens after its own entry in the audit log.
--- KEYS: 1 account record  2 audit log  3 webhooks  4 webhook
--- ARGV: 1 mode  2 audit entry  3 webhook id  4 most webhooks  5 and on: fields and their values
+-- KEYS: of a change, then as script.rs names them
+-- ARGV: of a change, then as script.rs names them
 -- Returns: {'created', field, value, …} (the whole record) | {'too_many'} | {'no_account'}
 -- Cost: O(log webhooks); 13 calls
-if redis.call('ZCARD', KEYS[3]) >= tonumber(ARGV[4]) then return {'too_many'} end
+if redis.call('ZCARD', KEYS.webhooks) >= tonumber(ARGV.webhooks_max) then return {'too_many'} end
 
-redis.call('ZADD', KEYS[3], now_ms, ARGV[3])
+redis.call('ZADD', KEYS.webhooks, now_ms, ARGV.webhook_id)
 recorded()
-local seq = redis.call('HGET', KEYS[1], string.format('%s_audit_seq', ARGV[1]))
-redis.call('HSET', KEYS[4], 'id', ARGV[3], 'created_at', now, 'updated_at', now, 'secret_at', now, 'since', seq,
-  unpack(ARGV, 5))
-local count = redis.call('ZCARD', KEYS[3])
-redis.call('HSET', KEYS[1], string.format('%s_webhooks', ARGV[1]), count)
-redis.call('HINCRBY', KEYS[1], string.format('%s_webhooks_version', ARGV[1]), 1)
+local seq = redis.call('HGET', KEYS.account, string.format('%s_audit_seq', ARGV.mode))
+redis.call('HSET', KEYS.webhook, 'id', ARGV.webhook_id, 'created_at', now, 'updated_at', now, 'secret_at', now, 'since', seq,
+  unpack(ARGV, @ARGV.fields))
+local count = redis.call('ZCARD', KEYS.webhooks)
+redis.call('HSET', KEYS.account, string.format('%s_webhooks', ARGV.mode), count)
+redis.call('HINCRBY', KEYS.account, string.format('%s_webhooks_version', ARGV.mode), 1)
 -- Nobody was told of anything before the first one.
-if count == 1 then redis.call('HSET', KEYS[1], string.format('%s_dispatched', ARGV[1]), seq) end
-return {'created', unpack(redis.call('HGETALL', KEYS[4]))}
+if count == 1 then redis.call('HSET', KEYS.account, string.format('%s_dispatched', ARGV.mode), seq) end
+return {'created', unpack(redis.call('HGETALL', KEYS.webhook))}

@@ -1,25 +1,25 @@
 -- Purpose: keep what came of an attempt, and say when the next one is.
--- KEYS: 1 account record  2 due deliveries of the webhook  3 parked ones  4 all of them  5 delivered  6 failed
--- ARGV: 1 mode  2 number of the delivery  3 its text before  4 and after  5 'delivered', 'failed', 'retry' or 'park'
---   6 pause before the next attempt in ms  7 most finished deliveries
+-- KEYS: as deliver.rs names them
+-- ARGV: as deliver.rs names them. `before` and `after` are texts of the delivery; `outcome` is 'delivered', 'failed',
+--   'retry' or 'park'; `pause` comes before the next attempt, in ms; `history_max` is the most finished deliveries
 -- Returns: {'kept'} | {'stale'} (it is gone, or somebody else attempted it meanwhile; nothing happened)
 -- Cost: O(log deliveries); up to 11 calls
-if redis.call('HGET', KEYS[4], ARGV[2]) ~= ARGV[3] then return {'stale'} end
-local parked_at = redis.call('ZSCORE', KEYS[3], ARGV[2])
+if redis.call('HGET', KEYS.deliveries, ARGV.number) ~= ARGV.before then return {'stale'} end
+local parked_at = redis.call('ZSCORE', KEYS.parked, ARGV.number)
 
-redis.call('HSET', KEYS[4], ARGV[2], ARGV[4])
-redis.call('ZREM', KEYS[2], ARGV[2])
-if ARGV[5] == 'park' then
+redis.call('HSET', KEYS.deliveries, ARGV.number, ARGV.after)
+redis.call('ZREM', KEYS.due, ARGV.number)
+if ARGV.outcome == 'park' then
   -- Each later event gives one attempt: behind one that it had while parked comes the next one's.
-  local events = redis.call('HGET', KEYS[1], string.format('%s_events', ARGV[1])) or '0'
-  redis.call('ZADD', KEYS[3], parked_at and tonumber(parked_at) + 1 or events, ARGV[2])
+  local events = redis.call('HGET', KEYS.account, string.format('%s_events', ARGV.mode)) or '0'
+  redis.call('ZADD', KEYS.parked, parked_at and tonumber(parked_at) + 1 or events, ARGV.number)
 else
-  redis.call('ZREM', KEYS[3], ARGV[2])
-  if ARGV[5] == 'retry' then
-    redis.call('ZADD', KEYS[2], now_ms + tonumber(ARGV[6]), ARGV[2])
+  redis.call('ZREM', KEYS.parked, ARGV.number)
+  if ARGV.outcome == 'retry' then
+    redis.call('ZADD', KEYS.due, now_ms + tonumber(ARGV.pause), ARGV.number)
   else
-    redis.call('ZADD', KEYS[ARGV[5] == 'delivered' and 5 or 6], now_ms, ARGV[2])
-    trim(4, 5, 6, ARGV[7])
+    redis.call('ZADD', KEYS[ARGV.outcome == 'delivered' and @KEYS.delivered or @KEYS.failed], now_ms, ARGV.number)
+    trim(@KEYS.deliveries, @KEYS.delivered, @KEYS.failed, ARGV.history_max)
   end
 end
 return {'kept'}

@@ -24,7 +24,7 @@ local function make_deliveries(first, at, waiting_max, history_max, events)
       end
     end
     trim(hook + 3, hook + 4, hook + 5, history_max)
-    place(2, hook, hook + 1, hook + 2, ARGV[at], events)
+    place(@KEYS.ready, hook, hook + 1, hook + 2, ARGV[at], events)
     at = at + 2 + count
   end
   return refused

@@ -7,6 +7,7 @@ pub mod redeliver;
 use crate::keys::DeliverySet;
 use crate::provider_key::reseal::Resealed;
 use crate::script::change::{CHANGE, Event, FIELDS, FieldChange, Scope, field_args, unexpected_reply};
+use crate::script::names::{Names, inputs};
 use crate::script::{Script, WhenFull};
 use crate::webhook::{WEBHOOKS_MAX, WebhookRecord};
 use crate::{Store, StoreError};
@@ -23,32 +24,76 @@ const TRIM: &str = include_str!("trim.lua");
 /// Registers a webhook.
 pub static CREATE: LazyLock<Script> = LazyLock::new(|| {
     let parts = [CHANGE, include_str!("create.lua")];
-    Script::new("webhook_create", WhenFull::Refuse, &parts)
+    let inputs = Names::of_change(CreateKeys::NAMES, CreateArgs::NAMES);
+    Script::with_inputs("webhook_create", WhenFull::Refuse, inputs, &parts)
 });
+
+inputs! {
+    /// The keys of `create.lua`.
+    struct CreateKeys: String { webhooks, webhook }
+}
+inputs! {
+    /// The arguments of `create.lua`. `fields` are those of the record and their values.
+    struct CreateArgs<'a>: &'a str { webhook_id, webhooks_max, fields[..] }
+}
 
 /// Changes a webhook.
 pub static UPDATE: LazyLock<Script> = LazyLock::new(|| {
     let parts = [CHANGE, FIELDS, READY, include_str!("update.lua")];
-    Script::new("webhook_update", WhenFull::Refuse, &parts)
+    let inputs = Names::of_change(UpdateKeys::NAMES, UpdateArgs::NAMES);
+    Script::with_inputs("webhook_update", WhenFull::Refuse, inputs, &parts)
 });
+
+inputs! {
+    /// The keys of `update.lua`.
+    struct UpdateKeys: String { webhook, ready, due, parked }
+}
+inputs! {
+    /// The arguments of `update.lua`. `overlap` is in ms, `changes` are for `fields.lua`.
+    struct UpdateArgs<'a>: &'a str { member, overlap, secret, changes[..] }
+}
 
 /// Deletes a webhook.
 pub static DELETE: LazyLock<Script> = LazyLock::new(|| {
     let parts = [CHANGE, include_str!("delete.lua")];
-    Script::new("webhook_delete", WhenFull::Run, &parts)
+    let inputs = Names::of_change(DeleteKeys::NAMES, DeleteArgs::NAMES);
+    Script::with_inputs("webhook_delete", WhenFull::Run, inputs, &parts)
 });
+
+inputs! {
+    /// The keys of `delete.lua`, which removes those from `due` to `failed` and from `violations` on in a row.
+    struct DeleteKeys: String {
+        webhooks, webhook, ready, due, parked, deliveries, delivered, failed, violations, waiting, waiting_order
+    }
+}
+inputs! {
+    /// The arguments of `delete.lua`.
+    struct DeleteArgs<'a>: &'a str { webhook_id, member }
+}
 
 /// Creates a test event.
 pub static TEST: LazyLock<Script> = LazyLock::new(|| {
     let parts = [CHANGE, include_str!("test.lua")];
-    Script::new("webhook_test", WhenFull::Refuse, &parts)
+    let inputs = Names::of_change(WebhookKey::NAMES, &[]);
+    Script::with_inputs("webhook_test", WhenFull::Refuse, inputs, &parts)
 });
+
+inputs! {
+    /// The key of `test.lua` and of `reseal.lua`.
+    struct WebhookKey: String { webhook }
+}
 
 /// Stores a resealed secret.
 pub static RESEAL: LazyLock<Script> = LazyLock::new(|| {
     let parts = [CHANGE, include_str!("reseal.lua")];
-    Script::new("webhook_reseal", WhenFull::Refuse, &parts)
+    let inputs = Names::of_change(WebhookKey::NAMES, ResealArgs::NAMES);
+    Script::with_inputs("webhook_reseal", WhenFull::Refuse, inputs, &parts)
 });
+
+inputs! {
+    /// The arguments of `reseal.lua`. `old` and `new` are sealed texts.
+    struct ResealArgs<'a>: &'a str { field, old, new }
+}
 
 /// Location of a webhook.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -86,11 +131,6 @@ impl Endpoint {
             mode: scope.mode,
             webhook: id.to_owned(),
         }
-    }
-
-    fn sets(&self, account: &crate::keys::AccountKeys, sets: &[DeliverySet]) -> Vec<String> {
-        let of = |set: &DeliverySet| account.deliveries_in(self.mode, &self.webhook, *set);
-        sets.iter().map(of).collect()
     }
 }
 
@@ -150,11 +190,21 @@ pub async fn create(
         agent: None,
         data: shown.into(),
     };
-    let keys = [account.webhooks(scope.mode), account.webhook(scope.mode, id)];
-    let most = WEBHOOKS_MAX.to_string();
-    let mut args = vec![id, most.as_str()];
-    args.extend(fields.iter().flat_map(|(field, value)| [*field, *value]));
-    let reply = scope.execute(store, &CREATE, event, &keys, &args).await?;
+    let keys = CreateKeys {
+        webhooks: account.webhooks(scope.mode),
+        webhook: account.webhook(scope.mode, id),
+    };
+    let args = CreateArgs {
+        webhook_id: id,
+        webhooks_max: &WEBHOOKS_MAX.to_string(),
+        fields: fields
+            .iter()
+            .flat_map(|(field, value)| [*field, *value])
+            .collect(),
+    };
+    let reply = scope
+        .execute(store, &CREATE, event, &keys.into_values(), &args.into_values())
+        .await?;
     match reply.first().map(String::as_str) {
         Some("created") => record(&CREATE, reply).map(Created::Done),
         Some("too_many") => Ok(Created::TooMany),
@@ -180,15 +230,22 @@ impl Update<'_> {
             agent: None,
             data: self.shown.into(),
         };
-        let mut keys = vec![
-            account.webhook(scope.mode, self.id),
-            account.bucket().webhooks_ready(),
-        ];
-        keys.extend(endpoint.sets(&account, &[DeliverySet::Due, DeliverySet::Parked]));
-        let (member, overlap) = (endpoint.member(), self.overlap.as_millis().to_string());
-        let mut args = vec![member.as_str(), &overlap, self.secret.unwrap_or_default()];
-        args.extend(field_args(self.changes));
-        let reply = scope.execute(store, &UPDATE, event, &keys, &args).await?;
+        let set = |set| account.deliveries_in(scope.mode, self.id, set);
+        let keys = UpdateKeys {
+            webhook: account.webhook(scope.mode, self.id),
+            ready: account.bucket().webhooks_ready(),
+            due: set(DeliverySet::Due),
+            parked: set(DeliverySet::Parked),
+        };
+        let args = UpdateArgs {
+            member: &endpoint.member(),
+            overlap: &self.overlap.as_millis().to_string(),
+            secret: self.secret.unwrap_or_default(),
+            changes: field_args(self.changes),
+        };
+        let reply = scope
+            .execute(store, &UPDATE, event, &keys.into_values(), &args.into_values())
+            .await?;
         match reply.first().map(String::as_str) {
             Some("updated") => record(&UPDATE, reply).map(Some),
             Some("missing") => Ok(None),
@@ -220,24 +277,26 @@ pub async fn delete(store: &Store, scope: &Scope<'_>, id: &str) -> Result<bool, 
         agent: None,
         data: json!({ "webhookId": id }),
     };
-    let [due, parked, delivered, failed] =
-        DeliverySet::ALL.map(|set| account.deliveries_in(scope.mode, id, set));
-    let keys = [
-        account.webhooks(scope.mode),
-        account.webhook(scope.mode, id),
-        account.bucket().webhooks_ready(),
-        due,
-        parked,
-        account.deliveries(scope.mode, id),
-        delivered,
-        failed,
-        account.violations(scope.mode),
-        account.violations_waiting(scope.mode),
-        account.violations_order(scope.mode),
-    ];
-    let member = endpoint.member();
+    let set = |set| account.deliveries_in(scope.mode, id, set);
+    let keys = DeleteKeys {
+        webhooks: account.webhooks(scope.mode),
+        webhook: account.webhook(scope.mode, id),
+        ready: account.bucket().webhooks_ready(),
+        due: set(DeliverySet::Due),
+        parked: set(DeliverySet::Parked),
+        deliveries: account.deliveries(scope.mode, id),
+        delivered: set(DeliverySet::Delivered),
+        failed: set(DeliverySet::Failed),
+        violations: account.violations(scope.mode),
+        waiting: account.violations_waiting(scope.mode),
+        waiting_order: account.violations_order(scope.mode),
+    };
+    let args = DeleteArgs {
+        webhook_id: id,
+        member: &endpoint.member(),
+    };
     let reply = scope
-        .execute(store, &DELETE, event, &keys, &[id, &member])
+        .execute(store, &DELETE, event, &keys.into_values(), &args.into_values())
         .await?;
     match reply.first().map(String::as_str) {
         Some("deleted") => Ok(true),
@@ -256,8 +315,12 @@ pub async fn test(store: &Store, scope: &Scope<'_>, id: &str) -> Result<Tested, 
         agent: None,
         data: json!({ "webhookId": id }),
     };
-    let keys = [scope.keys().webhook(scope.mode, id)];
-    let reply = scope.execute(store, &TEST, event, &keys, &[]).await?;
+    let keys = WebhookKey {
+        webhook: scope.keys().webhook(scope.mode, id),
+    };
+    let reply = scope
+        .execute(store, &TEST, event, &keys.into_values(), &[])
+        .await?;
     match reply.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["recorded", seq] => match seq.parse() {
             Ok(seq) => Ok(Tested::Done { seq }),
@@ -286,9 +349,12 @@ pub async fn reseal(
         agent: None,
         data: json!({ "webhookId": id }),
     };
-    let keys = [scope.keys().webhook(scope.mode, id)];
+    let keys = WebhookKey {
+        webhook: scope.keys().webhook(scope.mode, id),
+    };
+    let args = ResealArgs { field, old, new };
     let reply = scope
-        .execute(store, &RESEAL, event, &keys, &[field, old, new])
+        .execute(store, &RESEAL, event, &keys.into_values(), &args.into_values())
         .await?;
     match reply.first().map(String::as_str) {
         Some("done") => Ok(Resealed::Done),

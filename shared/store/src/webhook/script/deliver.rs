@@ -5,6 +5,7 @@ use crate::connection::batch::Batch;
 use crate::keys::{AccountKeys, Bucket, DeliverySet};
 use crate::read::Read;
 use crate::script::change::{CLOCK, unexpected_reply};
+use crate::script::names::{Names, inputs};
 use crate::script::{Script, WhenFull};
 use crate::webhook::delivery::Delivery;
 use crate::{Store, StoreError};
@@ -14,20 +15,50 @@ use std::time::Duration;
 /// Leases a webhook and takes deliveries.
 pub static TAKE: LazyLock<Script> = LazyLock::new(|| {
     let parts = [CLOCK, READY, include_str!("../take.lua")];
-    Script::new("webhook_take", WhenFull::Run, &parts)
+    let inputs = Names::new(TakeKeys::NAMES, TakeArgs::NAMES);
+    Script::with_inputs("webhook_take", WhenFull::Run, inputs, &parts)
 });
+
+inputs! {
+    /// The keys of `take.lua`.
+    struct TakeKeys: String { account, ready, webhook, due, parked, deliveries }
+}
+inputs! {
+    /// The arguments of `take.lua`; times are in ms.
+    struct TakeArgs<'a>: &'a str { mode, member, token, lease_life, deliveries_max, farthest }
+}
 
 /// Records the outcome of an attempt.
 pub static FINISH: LazyLock<Script> = LazyLock::new(|| {
     let parts = [CLOCK, TRIM, include_str!("../finish.lua")];
-    Script::new("webhook_finish", WhenFull::Run, &parts)
+    let inputs = Names::new(FinishKeys::NAMES, FinishArgs::NAMES);
+    Script::with_inputs("webhook_finish", WhenFull::Run, inputs, &parts)
 });
+
+inputs! {
+    /// The keys of `finish.lua`.
+    struct FinishKeys: String { account, due, parked, deliveries, delivered, failed }
+}
+inputs! {
+    /// The arguments of `finish.lua`. `before` and `after` are texts of the delivery; `pause` is in ms.
+    struct FinishArgs<'a>: &'a str { mode, number, before, after, outcome, pause, history_max }
+}
 
 /// Ends a lease.
 pub static RELEASE: LazyLock<Script> = LazyLock::new(|| {
     let parts = [CLOCK, READY, include_str!("../release.lua")];
-    Script::new("webhook_release", WhenFull::Run, &parts)
+    let inputs = Names::new(ReleaseKeys::NAMES, ReleaseArgs::NAMES);
+    Script::with_inputs("webhook_release", WhenFull::Run, inputs, &parts)
 });
+
+inputs! {
+    /// The keys of `release.lua`.
+    struct ReleaseKeys: String { account, ready, webhook, due, parked }
+}
+inputs! {
+    /// The arguments of `release.lua`.
+    struct ReleaseArgs<'a>: &'a str { mode, member, token }
+}
 
 /// A lease of a webhook, held by whoever knows `token`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,37 +117,34 @@ pub enum Next {
 }
 
 impl Lease {
-    fn keys(&self, sets: &[DeliverySet]) -> (AccountKeys, Vec<String>) {
-        let account = AccountKeys::new(&self.endpoint.account);
-        let sets = self.endpoint.sets(&account, sets);
-        (account, sets)
-    }
-
     /// Takes or renews the lease, and takes `most` deliveries.
     ///
     /// # Errors
     /// [`StoreError`]; the lease may be taken.
     pub async fn take(&self, store: &Store, most: usize) -> Result<TakeOutcome, StoreError> {
         let Endpoint { mode, webhook, .. } = &self.endpoint;
-        let (account, sets) = self.keys(&[DeliverySet::Due, DeliverySet::Parked]);
-        let mut keys = vec![
-            account.record(),
-            account.bucket().webhooks_ready(),
-            account.webhook(*mode, webhook),
-        ];
-        keys.extend(sets);
-        keys.push(account.deliveries(*mode, webhook));
-        let args = [
-            mode.as_str().to_owned(),
-            self.endpoint.member(),
-            self.token.clone(),
-            self.life.as_millis().to_string(),
-            most.to_string(),
-            self.farthest.as_millis().to_string(),
-        ];
-        let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
-        let args: Vec<&str> = args.iter().map(String::as_str).collect();
-        let reply: Vec<String> = store.script(&TAKE, &keys, &args).await?;
+        let account = AccountKeys::new(&self.endpoint.account);
+        let set = |set| account.deliveries_in(*mode, webhook, set);
+        let keys = TakeKeys {
+            account: account.record(),
+            ready: account.bucket().webhooks_ready(),
+            webhook: account.webhook(*mode, webhook),
+            due: set(DeliverySet::Due),
+            parked: set(DeliverySet::Parked),
+            deliveries: account.deliveries(*mode, webhook),
+        };
+        let args = TakeArgs {
+            mode: mode.as_str(),
+            member: &self.endpoint.member(),
+            token: &self.token,
+            lease_life: &self.life.as_millis().to_string(),
+            deliveries_max: &most.to_string(),
+            farthest: &self.farthest.as_millis().to_string(),
+        };
+        let keys = keys.into_values();
+        let reply: Vec<String> = store
+            .script(&TAKE, &keys.each_ref().map(String::as_str), &args.into_values())
+            .await?;
         match reply.first().map(String::as_str) {
             Some("taken") => match Taken::from_reply(reply) {
                 Some(taken) => Ok(TakeOutcome::Taken(Box::new(taken))),
@@ -144,26 +172,35 @@ impl Lease {
         history_max: u64,
     ) -> Result<bool, StoreError> {
         let Endpoint { mode, webhook, .. } = &self.endpoint;
-        let (account, sets) = self.keys(&DeliverySet::ALL);
-        let deliveries = account.deliveries(*mode, webhook);
-        let record = account.record();
-        let [due, parked, delivered, failed] = sets.as_slice() else {
-            return unexpected_reply(&FINISH);
+        let account = AccountKeys::new(&self.endpoint.account);
+        let set = |set| account.deliveries_in(*mode, webhook, set);
+        let keys = FinishKeys {
+            account: account.record(),
+            due: set(DeliverySet::Due),
+            parked: set(DeliverySet::Parked),
+            deliveries: account.deliveries(*mode, webhook),
+            delivered: set(DeliverySet::Delivered),
+            failed: set(DeliverySet::Failed),
         };
-        let (word, pause) = match next {
+        let (outcome, pause) = match next {
             Next::Delivered => ("delivered", Duration::ZERO),
             Next::Failed => ("failed", Duration::ZERO),
             Next::Retry(pause) => ("retry", pause),
             Next::Park => ("park", Duration::ZERO),
         };
-        let (after, pause, most) = (
-            after.text(),
-            pause.as_millis().to_string(),
-            history_max.to_string(),
-        );
-        let keys = [record.as_str(), due, parked, &deliveries, delivered, failed];
-        let args = [mode.as_str(), number, before, &after, word, &pause, &most];
-        let reply: Vec<String> = store.script(&FINISH, &keys, &args).await?;
+        let args = FinishArgs {
+            mode: mode.as_str(),
+            number,
+            before,
+            after: &after.text(),
+            outcome,
+            pause: &pause.as_millis().to_string(),
+            history_max: &history_max.to_string(),
+        };
+        let keys = keys.into_values();
+        let reply: Vec<String> = store
+            .script(&FINISH, &keys.each_ref().map(String::as_str), &args.into_values())
+            .await?;
         match reply.first().map(String::as_str) {
             Some("kept") => Ok(true),
             Some("stale") => Ok(false),
@@ -177,17 +214,28 @@ impl Lease {
     /// [`StoreError`]; the lease then expires.
     pub async fn release(&self, store: &Store) -> Result<(), StoreError> {
         let Endpoint { mode, webhook, .. } = &self.endpoint;
-        let (account, sets) = self.keys(&[DeliverySet::Due, DeliverySet::Parked]);
-        let mut keys = vec![
-            account.record(),
-            account.bucket().webhooks_ready(),
-            account.webhook(*mode, webhook),
-        ];
-        keys.extend(sets);
-        let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
-        let member = self.endpoint.member();
-        let args = [mode.as_str(), &member, &self.token];
-        let reply: Vec<String> = store.script(&RELEASE, &keys, &args).await?;
+        let account = AccountKeys::new(&self.endpoint.account);
+        let set = |set| account.deliveries_in(*mode, webhook, set);
+        let keys = ReleaseKeys {
+            account: account.record(),
+            ready: account.bucket().webhooks_ready(),
+            webhook: account.webhook(*mode, webhook),
+            due: set(DeliverySet::Due),
+            parked: set(DeliverySet::Parked),
+        };
+        let args = ReleaseArgs {
+            mode: mode.as_str(),
+            member: &self.endpoint.member(),
+            token: &self.token,
+        };
+        let keys = keys.into_values();
+        let reply: Vec<String> = store
+            .script(
+                &RELEASE,
+                &keys.each_ref().map(String::as_str),
+                &args.into_values(),
+            )
+            .await?;
         match reply.first().map(String::as_str) {
             Some("released" | "lost") => Ok(()),
             _ => unexpected_reply(&RELEASE),

@@ -5,6 +5,7 @@ use super::{Endpoint, READY, TRIM};
 use crate::account::ModeField;
 use crate::keys::{AccountKeys, DeliverySet};
 use crate::script::change::{CLOCK, unexpected_reply};
+use crate::script::names::{Names, inputs};
 use crate::script::{Script, WhenFull};
 use crate::webhook::delivery::{Delivery, DeliveryEvent};
 use crate::{Store, StoreError};
@@ -20,7 +21,8 @@ const MADE: &str = include_str!("../made.lua");
 /// Dispatches events. Refused on a full store; the cursor waits.
 pub static DISPATCH: LazyLock<Script> = LazyLock::new(|| {
     let parts = [CLOCK, READY, TRIM, MADE, include_str!("../dispatch.lua")];
-    Script::new("webhook_dispatch", WhenFull::Refuse, &parts)
+    let inputs = Names::new(DispatchKeys::NAMES, DispatchArgs::NAMES);
+    Script::with_inputs("webhook_dispatch", WhenFull::Refuse, inputs, &parts)
 });
 
 /// Dispatches coalesced violations. Refused on a full store; they wait.
@@ -32,8 +34,31 @@ pub static DISPATCH_COALESCED: LazyLock<Script> = LazyLock::new(|| {
         MADE,
         include_str!("../dispatch_coalesced.lua"),
     ];
-    Script::new("webhook_dispatch_coalesced", WhenFull::Refuse, &parts)
+    let inputs = Names::new(DispatchKeys::NAMES, DispatchCoalescedArgs::NAMES);
+    Script::with_inputs("webhook_dispatch_coalesced", WhenFull::Refuse, inputs, &parts)
 });
+
+inputs! {
+    /// The keys of both. `webhooks` are [`WEBHOOK_KEYS`] for each webhook.
+    struct DispatchKeys: String { account, ready, violations, waiting, waiting_order, webhooks[..] }
+}
+inputs! {
+    /// The arguments of `dispatch.lua`. `counts_life` is in ms. `changes` are the changed agents and groups of the tally,
+    /// then the deliveries of each webhook.
+    struct DispatchArgs: String {
+        mode, version, dispatched, last, events, new_events, waiting_max, history_max, minute, minute_begun,
+        minute_agents, counts_life, changed_agents, changed_groups, changes[..]
+    }
+}
+inputs! {
+    /// The arguments of `dispatch_coalesced.lua`. `groups` are followed by the deliveries of each webhook.
+    struct DispatchCoalescedArgs: String {
+        mode, version, dispatched, events, minute, ended_by, waiting_max, history_max, group_count, groups[..]
+    }
+}
+
+/// Keys of a webhook: its record and the sets of its deliveries, in the order of `made.lua`.
+const WEBHOOK_KEYS: usize = 6;
 
 /// Lifetime of a minute's counts: a dispatcher that pauses for longer within one starts anew.
 const COUNTS_LIFE: Duration = Duration::from_secs(24 * 3600);
@@ -252,39 +277,50 @@ impl From<&Waiting> for DeliveryEvent {
 }
 
 impl Step<'_> {
-    fn keys(&self) -> Vec<String> {
+    fn keys(&self) -> DispatchKeys {
         let (account, mode) = (AccountKeys::new(self.account), self.mode);
-        vec![
-            account.record(),
-            account.bucket().webhooks_ready(),
-            account.violations(mode),
-            account.violations_waiting(mode),
-            account.violations_order(mode),
-        ]
+        let webhook_keys = |batch: &WebhookDeliveries| -> [String; WEBHOOK_KEYS] {
+            let set = |set| account.deliveries_in(mode, &batch.webhook, set);
+            [
+                account.webhook(mode, &batch.webhook),
+                set(DeliverySet::Due),
+                set(DeliverySet::Parked),
+                account.deliveries(mode, &batch.webhook),
+                set(DeliverySet::Delivered),
+                set(DeliverySet::Failed),
+            ]
+        };
+        DispatchKeys {
+            account: account.record(),
+            ready: account.bucket().webhooks_ready(),
+            violations: account.violations(mode),
+            waiting: account.violations_waiting(mode),
+            waiting_order: account.violations_order(mode),
+            webhooks: self.batches.iter().flat_map(webhook_keys).collect(),
+        }
     }
 
-    /// Executes a script with the webhooks' keys and arguments added.
-    async fn execute(
-        &self,
-        store: &Store,
-        script: &Script,
-        mut args: Vec<String>,
-    ) -> Result<Dispatched, StoreError> {
-        let (account, mut keys) = (AccountKeys::new(self.account), self.keys());
-        for batch in self.batches {
+    /// Returns the arguments of each webhook for `made.lua`: its member name, the count of its deliveries, their texts.
+    fn webhook_args(&self) -> impl Iterator<Item = String> {
+        self.batches.iter().flat_map(|batch| {
             let endpoint = Endpoint {
                 account: self.account.to_owned(),
                 mode: self.mode,
                 webhook: batch.webhook.clone(),
             };
-            keys.push(account.webhook(self.mode, &batch.webhook));
-            keys.extend(endpoint.sets(&account, &[DeliverySet::Due, DeliverySet::Parked]));
-            keys.push(account.deliveries(self.mode, &batch.webhook));
-            keys.extend(endpoint.sets(&account, &[DeliverySet::Delivered, DeliverySet::Failed]));
-            args.push(endpoint.member());
-            args.push(batch.deliveries.len().to_string());
-            args.extend(batch.deliveries.iter().map(Delivery::text_of_new));
-        }
+            let head = [endpoint.member(), batch.deliveries.len().to_string()];
+            head.into_iter()
+                .chain(batch.deliveries.iter().map(Delivery::text_of_new))
+        })
+    }
+
+    async fn execute(
+        &self,
+        store: &Store,
+        script: &Script,
+        args: Vec<String>,
+    ) -> Result<Dispatched, StoreError> {
+        let keys = self.keys().into_values();
         let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
         let reply: Vec<String> = store.script(script, &keys, &args).await?;
@@ -309,30 +345,34 @@ impl Dispatch<'_> {
         let (step, tally) = (&self.step, self.tally);
         let (agents, groups) = (tally.changed_agents(), tally.changed_groups());
         let minute = tally.is_changed().then(|| tally.minute.number.to_string());
-        let mut args = vec![
-            step.mode.as_str().to_owned(),
-            step.cursor.version.to_string(),
-            step.cursor.dispatched.to_string(),
-            self.last.to_string(),
-            step.cursor.events.to_string(),
-            self.events.to_string(),
-            step.waiting_max.to_string(),
-            step.history_max.to_string(),
-            minute.unwrap_or_default(),
-            u8::from(tally.begun).to_string(),
-            tally.minute.agents.to_string(),
-            COUNTS_LIFE.as_millis().to_string(),
-            agents.len().to_string(),
-            groups.len().to_string(),
-        ];
+        let (changed_agents, changed_groups) = (agents.len().to_string(), groups.len().to_string());
+        let mut changes = Vec::new();
         for (agent, count) in agents {
-            args.extend([agent.clone(), count.to_string()]);
+            changes.extend([agent.clone(), count.to_string()]);
         }
         for (group, waiting) in groups {
             let first_seq = waiting.coalesced.first_seq.to_string();
-            args.extend([group.text(), waiting.text(), first_seq]);
+            changes.extend([group.text(), waiting.text(), first_seq]);
         }
-        step.execute(store, &DISPATCH, args).await
+        changes.extend(step.webhook_args());
+        let args = DispatchArgs {
+            mode: step.mode.as_str().to_owned(),
+            version: step.cursor.version.to_string(),
+            dispatched: step.cursor.dispatched.to_string(),
+            last: self.last.to_string(),
+            events: step.cursor.events.to_string(),
+            new_events: self.events.to_string(),
+            waiting_max: step.waiting_max.to_string(),
+            history_max: step.history_max.to_string(),
+            minute: minute.unwrap_or_default(),
+            minute_begun: u8::from(tally.begun).to_string(),
+            minute_agents: tally.minute.agents.to_string(),
+            counts_life: COUNTS_LIFE.as_millis().to_string(),
+            changed_agents,
+            changed_groups,
+            changes,
+        };
+        step.execute(store, &DISPATCH, args.into_values()).await
     }
 }
 
@@ -343,18 +383,19 @@ impl DispatchCoalesced<'_> {
     /// [`StoreError`]; the script may have run. Safe to retry with a cursor read anew.
     pub async fn execute(&self, store: &Store) -> Result<Dispatched, StoreError> {
         let step = &self.step;
-        let mut args = vec![
-            step.mode.as_str().to_owned(),
-            step.cursor.version.to_string(),
-            step.cursor.dispatched.to_string(),
-            step.cursor.events.to_string(),
-            step.cursor.minute.number.to_string(),
-            if self.by_entry { "entry" } else { "clock" }.to_owned(),
-            step.waiting_max.to_string(),
-            step.history_max.to_string(),
-            self.groups.len().to_string(),
-        ];
-        args.extend(self.groups.iter().map(Group::text));
-        step.execute(store, &DISPATCH_COALESCED, args).await
+        let groups = self.groups.iter().map(Group::text);
+        let args = DispatchCoalescedArgs {
+            mode: step.mode.as_str().to_owned(),
+            version: step.cursor.version.to_string(),
+            dispatched: step.cursor.dispatched.to_string(),
+            events: step.cursor.events.to_string(),
+            minute: step.cursor.minute.number.to_string(),
+            ended_by: if self.by_entry { "entry" } else { "clock" }.to_owned(),
+            waiting_max: step.waiting_max.to_string(),
+            history_max: step.history_max.to_string(),
+            group_count: self.groups.len().to_string(),
+            groups: groups.chain(step.webhook_args()).collect(),
+        };
+        step.execute(store, &DISPATCH_COALESCED, args.into_values()).await
     }
 }

@@ -3,6 +3,7 @@
 use super::{Endpoint, READY};
 use crate::keys::DeliverySet;
 use crate::script::change::{ATTEMPTS, CHANGE, Event, Scope, unexpected_reply};
+use crate::script::names::{Names, inputs};
 use crate::script::{Script, WhenFull};
 use crate::webhook::delivery::{Delivery, State, delivery_id};
 use crate::{Store, StoreError};
@@ -13,8 +14,18 @@ use std::sync::LazyLock;
 /// The script.
 pub static REDELIVER: LazyLock<Script> = LazyLock::new(|| {
     let parts = [CHANGE, READY, include_str!("../redeliver.lua")];
-    Script::new("webhook_redeliver", WhenFull::Refuse, &parts)
+    let inputs = Names::of_change(RedeliverKeys::NAMES, RedeliverArgs::NAMES);
+    Script::with_inputs("webhook_redeliver", WhenFull::Refuse, inputs, &parts)
 });
+
+inputs! {
+    /// The keys.
+    struct RedeliverKeys: String { webhook, ready, due, parked, deliveries, delivered, failed }
+}
+inputs! {
+    /// The arguments. `before` and `after` are texts of the delivery.
+    struct RedeliverArgs<'a>: &'a str { member, number, before, after, waiting_max }
+}
 
 /// Outcome of the script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,25 +83,31 @@ async fn attempt(
     waiting_max: u64,
 ) -> Result<Option<Redelivered>, StoreError> {
     let (account, endpoint) = (scope.keys(), Endpoint::new(scope, webhook));
-    let [due, parked, delivered, failed] =
-        DeliverySet::ALL.map(|set| account.deliveries_in(scope.mode, webhook, set));
-    let keys = [
-        account.webhook(scope.mode, webhook),
-        account.bucket().webhooks_ready(),
-        due,
-        parked,
-        account.deliveries(scope.mode, webhook),
-        delivered,
-        failed,
-    ];
+    let set = |set| account.deliveries_in(scope.mode, webhook, set);
+    let keys = RedeliverKeys {
+        webhook: account.webhook(scope.mode, webhook),
+        ready: account.bucket().webhooks_ready(),
+        due: set(DeliverySet::Due),
+        parked: set(DeliverySet::Parked),
+        deliveries: account.deliveries(scope.mode, webhook),
+        delivered: set(DeliverySet::Delivered),
+        failed: set(DeliverySet::Failed),
+    };
     let event = Event {
         kind: "webhook.redelivered",
         agent: None,
         data: json!({ "webhookId": webhook, "deliveryId": id }),
     };
-    let (member, most) = (endpoint.member(), waiting_max.to_string());
-    let args = [member.as_str(), number, before, after, &most];
-    let reply = scope.execute(store, &REDELIVER, event, &keys, &args).await?;
+    let args = RedeliverArgs {
+        member: &endpoint.member(),
+        number,
+        before,
+        after,
+        waiting_max: &waiting_max.to_string(),
+    };
+    let reply = scope
+        .execute(store, &REDELIVER, event, &keys.into_values(), &args.into_values())
+        .await?;
     match reply.first().map(String::as_str) {
         Some("pending") => Ok(Some(Redelivered::Pending)),
         Some("missing") => Ok(Some(Redelivered::Missing)),
