@@ -1,6 +1,7 @@
 //! Twin of `archive.lua` and `forget.lua`: remove entries that an archive segment holds.
 
 use crate::keys::AccountKeys;
+use crate::script::names::{Names, inputs};
 use crate::script::{Script, WhenFull};
 use crate::{Store, StoreError};
 use domain::mode::Mode;
@@ -8,11 +9,34 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 /// Removes archived entries. Runs on a full store, since it frees memory.
-pub static ARCHIVE: LazyLock<Script> =
-    LazyLock::new(|| Script::new("archive", WhenFull::Run, &[include_str!("archive.lua")]));
+pub static ARCHIVE: LazyLock<Script> = LazyLock::new(|| {
+    let inputs = Names::new(ArchiveKeys::NAMES, ArchiveArgs::NAMES);
+    Script::with_inputs("archive", WhenFull::Run, inputs, &[include_str!("archive.lua")])
+});
+
+inputs! {
+    /// The keys of `archive.lua`.
+    struct ArchiveKeys: String { audit_log, hashes, base, segments, archived_counts, lists[..] }
+}
+inputs! {
+    /// The arguments of `archive.lua`. `lists` are name and count of each list.
+    struct ArchiveArgs: Vec<u8> { first, count, hash, descriptor, lists[..] }
+}
+
 /// Removes look-ups of archived decisions.
-pub static FORGET: LazyLock<Script> =
-    LazyLock::new(|| Script::new("forget", WhenFull::Run, &[include_str!("forget.lua")]));
+pub static FORGET: LazyLock<Script> = LazyLock::new(|| {
+    let inputs = Names::new(ForgetKeys::NAMES, ForgetArgs::NAMES);
+    Script::with_inputs("forget", WhenFull::Run, inputs, &[include_str!("forget.lua")])
+});
+
+inputs! {
+    /// The keys of `forget.lua`.
+    struct ForgetKeys<'a>: &'a str { base, decisions[..] }
+}
+inputs! {
+    /// The arguments of `forget.lua`.
+    struct ForgetArgs: String { done, lengths[..] }
+}
 
 /// Most index lists that one segment may touch. A segment with more is made shorter.
 pub const LISTS_MAX: usize = 1000;
@@ -59,25 +83,29 @@ impl Archived<'_> {
         account: &AccountKeys,
         mode: Mode,
     ) -> Result<RemovalOutcome, StoreError> {
-        let mut keys = vec![
-            account.audit(mode),
-            account.audit_hashes(mode),
-            account.audit_base(mode),
-            account.audit_segments(mode),
-            account.audit_archived(mode),
-        ];
-        let mut args: Vec<Vec<u8>> = vec![
-            self.first.to_string().into(),
-            self.count.to_string().into(),
-            self.hash.into(),
-            self.descriptor.into(),
-        ];
+        let (mut lists, mut list_args) = (Vec::new(), Vec::new());
         for ((agent, kind), count) in self.lists {
             let (agent, kind) = (agent.as_deref(), kind.as_deref());
-            keys.push(account.audit_index(mode, agent, kind));
-            args.push(AccountKeys::audit_count(agent, kind).into());
-            args.push(count.to_string().into());
+            lists.push(account.audit_index(mode, agent, kind));
+            list_args.push(AccountKeys::audit_count(agent, kind).into());
+            list_args.push(count.to_string().into());
         }
+        let keys = ArchiveKeys {
+            audit_log: account.audit(mode),
+            hashes: account.audit_hashes(mode),
+            base: account.audit_base(mode),
+            segments: account.audit_segments(mode),
+            archived_counts: account.audit_archived(mode),
+            lists,
+        };
+        let args = ArchiveArgs {
+            first: self.first.to_string().into(),
+            count: self.count.to_string().into(),
+            hash: self.hash.into(),
+            descriptor: self.descriptor.into(),
+            lists: list_args,
+        };
+        let (keys, args) = (keys.into_values(), args.into_values());
         let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
         let args: Vec<&[u8]> = args.iter().map(Vec::as_slice).collect();
         let reply: Vec<String> = store.script(&ARCHIVE, &keys, &args).await?;
@@ -100,10 +128,15 @@ pub(crate) async fn forget(
     done: u64,
 ) -> Result<u64, StoreError> {
     let base = account.audit_base(mode);
-    let mut keys = vec![base.as_str()];
-    keys.extend(texts.iter().map(|(key, _)| key.as_str()));
-    let mut args = vec![done.to_string()];
-    args.extend(texts.iter().map(|(_, length)| length.to_string()));
-    let args: Vec<&str> = args.iter().map(String::as_str).collect();
-    store.script(&FORGET, &keys, &args).await
+    let keys = ForgetKeys {
+        base: &base,
+        decisions: texts.iter().map(|(key, _)| key.as_str()).collect(),
+    };
+    let args = ForgetArgs {
+        done: done.to_string(),
+        lengths: texts.iter().map(|(_, length)| length.to_string()).collect(),
+    };
+    store
+        .script(&FORGET, &keys.into_values(), &args.into_values())
+        .await
 }

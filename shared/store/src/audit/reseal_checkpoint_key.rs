@@ -1,6 +1,7 @@
 //! Twin of `reseal_checkpoint_key.lua`: rotation of the master key for the checkpoint key.
 
 use crate::keys::STORE;
+use crate::script::names::{Names, inputs};
 use crate::script::{Script, WhenFull};
 use crate::{Store, StoreError};
 use std::sync::LazyLock;
@@ -8,8 +9,18 @@ use std::sync::LazyLock;
 /// The script.
 pub static RESEAL_CHECKPOINT_KEY: LazyLock<Script> = LazyLock::new(|| {
     let source = include_str!("reseal_checkpoint_key.lua");
-    Script::new("reseal_checkpoint_key", WhenFull::Refuse, &[source])
+    let inputs = Names::new(ResealKeys::NAMES, ResealArgs::NAMES);
+    Script::with_inputs("reseal_checkpoint_key", WhenFull::Refuse, inputs, &[source])
 });
+
+inputs! {
+    /// The key: the store's record.
+    struct ResealKeys<'a>: &'a str { store }
+}
+inputs! {
+    /// The arguments. `old` and `new` are sealed texts.
+    struct ResealArgs<'a>: &'a str { field, old, new }
+}
 
 /// Field of the store's record that holds the sealed key.
 pub const FIELD: &str = "checkpoint_key";
@@ -28,8 +39,14 @@ pub enum Replaced {
 /// # Errors
 /// [`StoreError`]; safe to retry.
 pub async fn replace(store: &Store, old: &str, new: &str) -> Result<Replaced, StoreError> {
+    let keys = ResealKeys { store: STORE }.into_values();
+    let args = ResealArgs {
+        field: FIELD,
+        old,
+        new,
+    };
     let reply: Vec<String> = store
-        .script(&RESEAL_CHECKPOINT_KEY, &[STORE], &[FIELD, old, new])
+        .script(&RESEAL_CHECKPOINT_KEY, &keys, &args.into_values())
         .await?;
     match reply.first().map(String::as_str) {
         Some("done") => Ok(Replaced::Done),

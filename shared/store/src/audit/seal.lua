@@ -1,26 +1,27 @@
 -- Purpose: keep the hashes of audit entries, which Rust computed from their lines, index the entries, and add what they mean to
 --   the statistics of their days. All sealers compute the same, so of several that race the first one counts and the others
 --   change nothing: each entry is added once.
--- KEYS: 1 audit lines  2 their hashes  3 what was archived before  4 calls whose hold was kept  5 and on: days, then lists of
---   numbers, then texts of decisions
--- ARGV: 1 number of the first entry  2 hash of the entry before it  3 how many entries  4 how many lists  5 how many days
---   6 most agents that a day names  7 life of what is remembered of a kept hold, in ms  8 and on: for each day until when it is
---   kept (in seconds), how many agents and their fields in order, how many sums and of each its field and what is added, and how
---   many moves and of each the eight words that `move` takes; then the hashes; then for each list how many numbers and the
---   numbers; then for each text what is appended to it
+-- KEYS: as seal.rs names them. `base` says what was archived before, `kept` which calls' holds were kept. `indexes` are
+--   days, then lists of numbers, then texts of decisions
+-- ARGV: as seal.rs names them. `before` is the hash of the entry before the first; `lists` and `days` are counts;
+--   `kept_memory` is the life of what is remembered of a kept hold, in ms. `words`: for each day until when it is kept
+--   (in seconds), how many agents and their fields in order, how many sums and of each its field and what is added, and
+--   how many moves and of each the eight words that `move` takes; then the hashes; then for each list how many numbers
+--   and the numbers; then for each text what is appended to it
 -- Returns: {'sealed'} | {'moved'} (the next entry to be sealed is another one) | {'disagree'} (the hash before is another one:
 --   lines or hashes were changed by hand, or another version computes other entries)
 -- Cost: O(entries); 5 calls, one a list and text; for each day 2, one a sum, and of each agent up to 2; up to 7 a kept hold
-local CEILING, FIRST_DAY, EXPIRED_MAX = 9e18, 4, 10 -- what would pass the ceiling, where counters end, is not added
-local base = redis.call('HMGET', KEYS[3], 'seq', 'hash')
-local sealed, count, lists, days = redis.call('LLEN', KEYS[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
-if tonumber(base[1] or '0') + sealed + 1 ~= tonumber(ARGV[1]) then return {'moved'} end
-if redis.call('LLEN', KEYS[1]) < sealed + count then return {'moved'} end
-local before = sealed > 0 and redis.call('LINDEX', KEYS[2], -1) or base[2] or ''
-if before ~= ARGV[2] then return {'disagree'} end
+-- The days are counted from 1, so FIRST_DAY is the key before them.
+local CEILING, FIRST_DAY, EXPIRED_MAX = 9e18, @KEYS.kept, 10 -- what would pass the ceiling, where counters end, is not added
+local base = redis.call('HMGET', KEYS.base, 'seq', 'hash')
+local sealed, count, lists, days = redis.call('LLEN', KEYS.hashes), tonumber(ARGV.count), tonumber(ARGV.lists), tonumber(ARGV.days)
+if tonumber(base[1] or '0') + sealed + 1 ~= tonumber(ARGV.first) then return {'moved'} end
+if redis.call('LLEN', KEYS.audit_log) < sealed + count then return {'moved'} end
+local before = sealed > 0 and redis.call('LINDEX', KEYS.hashes, -1) or base[2] or ''
+if before ~= ARGV.before then return {'disagree'} end
 
 -- What the days say now, and where in ARGV their sums and moves begin.
-local at, seen = 8, {}
+local at, seen = @ARGV.words, {}
 for day = 1, days do
   local agents = tonumber(ARGV[at + 1])
   local known = redis.call('HMGET', KEYS[FIRST_DAY + day], 'spent', 'agents', 'a:*', unpack(ARGV, at + 2, at + 1 + agents))
@@ -32,7 +33,7 @@ for day = 1, days do
   at = moves + 1 + 8 * tonumber(ARGV[moves])
 end
 
-redis.call('RPUSH', KEYS[2], unpack(ARGV, at, at + count - 1))
+redis.call('RPUSH', KEYS.hashes, unpack(ARGV, at, at + count - 1))
 at = at + count
 for list = FIRST_DAY + days + 1, FIRST_DAY + days + lists do
   local numbers = tonumber(ARGV[at])
@@ -58,11 +59,11 @@ end
 local function move(day, first, names)
   local agent, calls, nanos, what, other_calls, other_nanos, id, when = unpack(ARGV, first, first + 7)
   if what == 'keep' then
-    local oldest = tonumber(when) - tonumber(ARGV[7])
-    local over = redis.call('ZRANGEBYSCORE', KEYS[4], '-inf', oldest, 'LIMIT', 0, EXPIRED_MAX)
-    if over[1] then redis.call('ZREM', KEYS[4], unpack(over)) end
-    redis.call('ZADD', KEYS[4], when, id)
-  elseif what == 'end' and redis.call('ZREM', KEYS[4], id) == 1 then
+    local oldest = tonumber(when) - tonumber(ARGV.kept_memory)
+    local over = redis.call('ZRANGEBYSCORE', KEYS.kept, '-inf', oldest, 'LIMIT', 0, EXPIRED_MAX)
+    if over[1] then redis.call('ZREM', KEYS.kept, unpack(over)) end
+    redis.call('ZADD', KEYS.kept, when, id)
+  elseif what == 'end' and redis.call('ZREM', KEYS.kept, id) == 1 then
     calls, nanos = other_calls, other_nanos
   end
   if nanos ~= '0' then add(day, names[tonumber(agent)], nanos) end
@@ -79,7 +80,7 @@ for day = 1, days do
   local names, named = {}, its.named
   for agent = 1, its.agents do
     local field, value = ARGV[its.first + agent], its.known[3 + agent]
-    if not value and named < tonumber(ARGV[6]) then
+    if not value and named < tonumber(ARGV.agents_max) then
       named, value = named + 1, '0'
       redis.call('HSET', KEYS[FIRST_DAY + day], field, value)
     end

@@ -6,6 +6,7 @@ use crate::audit::statistics::AGENTS_MAX;
 use crate::audit::tally::Tally;
 use crate::call::reap::KEPT_LIFE;
 use crate::keys::AccountKeys;
+use crate::script::names::{Names, inputs};
 use crate::script::{Script, WhenFull};
 use crate::{Store, StoreError};
 use domain::entry::Entry;
@@ -15,8 +16,20 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 /// The script. Runs on a full store, since only sealed entries can be archived.
-pub static SEAL: LazyLock<Script> =
-    LazyLock::new(|| Script::new("seal", WhenFull::Run, &[include_str!("seal.lua")]));
+pub static SEAL: LazyLock<Script> = LazyLock::new(|| {
+    let inputs = Names::new(SealKeys::NAMES, SealArgs::NAMES);
+    Script::with_inputs("seal", WhenFull::Run, inputs, &[include_str!("seal.lua")])
+});
+
+inputs! {
+    /// The keys. `indexes` are days, then lists of numbers, then texts of decisions.
+    struct SealKeys: String { audit_log, hashes, base, kept, indexes[..] }
+}
+inputs! {
+    /// The arguments. `kept_memory` is in ms. `words` are what is added to the days, the hashes, then what is added to
+    /// the lists and texts.
+    struct SealArgs: Vec<u8> { first, before, count, lists, days, agents_max, kept_memory, words[..] }
+}
 
 /// Most entries that one execution seals.
 pub const SEAL_BATCH: u64 = 500;
@@ -60,30 +73,32 @@ impl Batch {
         };
         let (lists, texts) = self.indexes(account, mode);
         let tally = Tally::from_entries(self.entries.iter().map(|(entry, _)| entry));
-        let mut keys = vec![
-            account.audit(mode),
-            account.audit_hashes(mode),
-            account.audit_base(mode),
-            account.audit_kept(mode),
-        ];
-        keys.extend(tally.days().map(|day| account.audit_day(mode, day)));
-        keys.extend(lists.keys().chain(texts.keys()).cloned());
-        let mut args: Vec<Vec<u8>> = vec![
-            first.seq.to_string().into(),
-            self.before.map(Vec::from).unwrap_or_default(),
-            self.entries.len().to_string().into(),
-            lists.len().to_string().into(),
-            tally.days().len().to_string().into(),
-            AGENTS_MAX.to_string().into(),
-            KEPT_MEMORY.as_millis().to_string().into(),
-        ];
-        args.extend(tally.words().into_iter().map(String::into_bytes));
-        args.extend(self.entries.iter().map(|(_, hash)| Vec::from(*hash)));
+        let days = tally.days().map(|day| account.audit_day(mode, day));
+        let keys = SealKeys {
+            audit_log: account.audit(mode),
+            hashes: account.audit_hashes(mode),
+            base: account.audit_base(mode),
+            kept: account.audit_kept(mode),
+            indexes: days.chain(lists.keys().chain(texts.keys()).cloned()).collect(),
+        };
+        let mut words: Vec<Vec<u8>> = tally.words().into_iter().map(String::into_bytes).collect();
+        words.extend(self.entries.iter().map(|(_, hash)| Vec::from(*hash)));
         for numbers in lists.values() {
-            args.push(numbers.len().to_string().into());
-            args.extend(numbers.iter().map(|number| number.to_string().into()));
+            words.push(numbers.len().to_string().into());
+            words.extend(numbers.iter().map(|number| number.to_string().into()));
         }
-        args.extend(texts.into_values().map(String::into_bytes));
+        words.extend(texts.into_values().map(String::into_bytes));
+        let args = SealArgs {
+            first: first.seq.to_string().into(),
+            before: self.before.map(Vec::from).unwrap_or_default(),
+            count: self.entries.len().to_string().into(),
+            lists: lists.len().to_string().into(),
+            days: tally.days().len().to_string().into(),
+            agents_max: AGENTS_MAX.to_string().into(),
+            kept_memory: KEPT_MEMORY.as_millis().to_string().into(),
+            words,
+        };
+        let (keys, args) = (keys.into_values(), args.into_values());
         let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
         let args: Vec<&[u8]> = args.iter().map(Vec::as_slice).collect();
         let reply: Vec<String> = store.script(&SEAL, &keys, &args).await?;
