@@ -142,7 +142,8 @@ async fn each_small_change_of_that_is_noticed() {
     let store = redis.store();
     let set_plan = include_str!("../../shared/store/src/account/set_plan.lua");
     let mut unnoticed = Vec::new();
-    let mutants = lua::mutants(WRAPPER);
+    // With positions in the place of names, so that a change of each is tried, too.
+    let mutants = lua::mutants(&SET_PLAN.inputs().resolve(WRAPPER));
     assert!(mutants.len() > 20, "only {} changes", mutants.len());
     for mutant in mutants {
         let with = |script: &Script, own: &str| {
@@ -151,7 +152,7 @@ async fn each_small_change_of_that_is_noticed() {
                 include_str!("../../shared/store/src/script/change.lua")
             );
             let text = mutant.text.replace("--@ change\n", &[change, own].concat());
-            Script::new(script.name(), WhenFull::Run, &[&text])
+            Script::with_inputs(script.name(), WhenFull::Run, script.inputs(), &[&text])
         };
         let accept = include_str!("../../shared/store/src/account/accept.lua");
         let changed = store

@@ -9,7 +9,9 @@ use std::time::Duration;
 use store::attempts::{Attempts, Taken};
 use store::keys::{AccountKeys, Tries, attempts};
 use store::lookup::script::{join, leave};
+use store::script::all::all;
 use store::script::change::{Scope, VERSION_STEP};
+use store::script::names::Names;
 use store::script::{Script, WhenFull};
 use store::session::SessionPlace;
 use store::session::script::{End, end, in_use};
@@ -469,6 +471,12 @@ async fn user_changes(store: &Store) -> Checked {
     Ok(())
 }
 
+/// What the script of this name calls its keys and arguments.
+fn inputs(script: &str) -> Names {
+    let found = all().into_iter().find(|known| known.name() == script);
+    found.unwrap().inputs()
+}
+
 /// The checks of a script whose text is this.
 async fn check(store: &Store, script: &'static str, text: &str) -> Checked {
     let clock = format!("local now_ms = {NOW_MS}\n");
@@ -476,7 +484,8 @@ async fn check(store: &Store, script: &'static str, text: &str) -> Checked {
         "session_end" | "user_change" => CHANGE,
         _ => "",
     };
-    let store = store.replacing(Script::new(script, WhenFull::Run, &[&clock, change, text]));
+    let parts = [&clock, change, text];
+    let store = store.replacing(Script::with_inputs(script, WhenFull::Run, inputs(script), &parts));
     match script {
         "attempts_take" => takes(&store).await,
         "session_use" => uses(&store).await,
@@ -497,5 +506,8 @@ async fn every_changed_script_is_noticed() {
         ("lookup_join", JOIN),
         ("lookup_leave", LEAVE),
     ];
-    all_are_noticed(&scripts, 150, EQUIVALENT, check).await;
+    // With positions in the place of names, so that a change of each is tried, too.
+    let resolved = scripts.map(|(script, text)| (script, inputs(script).resolve(text)));
+    let texts = resolved.each_ref().map(|(script, text)| (*script, text.as_str()));
+    all_are_noticed(&texts, 150, EQUIVALENT, check).await;
 }

@@ -2,6 +2,7 @@
 
 use crate::keys::{Tries, attempts};
 use crate::script::change::{CLOCK, unexpected_reply};
+use crate::script::names::{Names, inputs};
 use crate::script::{Script, WhenFull};
 use crate::{Store, StoreError};
 use std::sync::LazyLock;
@@ -9,12 +10,19 @@ use std::time::Duration;
 
 /// The script.
 pub static TAKE_ATTEMPT: LazyLock<Script> = LazyLock::new(|| {
-    Script::new(
-        "attempts_take",
-        WhenFull::Refuse,
-        &[CLOCK, include_str!("attempts/take.lua")],
-    )
+    let inputs = Names::new(TakeKeys::NAMES, TakeArgs::NAMES);
+    let parts = [CLOCK, include_str!("attempts/take.lua")];
+    Script::with_inputs("attempts_take", WhenFull::Refuse, inputs, &parts)
 });
+
+inputs! {
+    /// The key.
+    struct TakeKeys<'a>: &'a str { attempts }
+}
+inputs! {
+    /// The arguments; `span` is in ms.
+    struct TakeArgs<'a>: &'a str { attempts_max, span }
+}
 
 /// Window in which attempts are counted, and duration of a lock (decision D9).
 const SPAN: Duration = Duration::from_secs(15 * 60);
@@ -51,10 +59,15 @@ impl Attempts<'_> {
             Tries::Login | Tries::Reset | Tries::Confirm => PER_PERSON,
             Tries::LoginAddress | Tries::ResetAddress | Tries::InvitationAddress => PER_ADDRESS,
         };
-        let key = attempts(self.tries, self.of);
-        let args = [most.to_string(), SPAN.as_millis().to_string()];
+        let keys = TakeKeys {
+            attempts: &attempts(self.tries, self.of),
+        };
+        let args = TakeArgs {
+            attempts_max: &most.to_string(),
+            span: &SPAN.as_millis().to_string(),
+        };
         let reply: Vec<String> = store
-            .script(&TAKE_ATTEMPT, &[&key], &args.each_ref().map(String::as_str))
+            .script(&TAKE_ATTEMPT, &keys.into_values(), &args.into_values())
             .await?;
         let mut words = reply.iter().map(String::as_str);
         match (words.next(), words.next().and_then(|ms| ms.parse().ok())) {

@@ -9,6 +9,7 @@
 //! same time. The second list is permanent: a server that has read of an account's lost writes waits for `store
 //! accept`, whatever later lists contain.
 
+use crate::script::names::{Names, inputs};
 use crate::script::{Script, WhenFull};
 use crate::versions::AccountVersion;
 use crate::{Store, StoreError, keys};
@@ -30,8 +31,19 @@ pub const LOST_MAX: usize = 1000;
 const LOST: &str = "lost_writes";
 
 /// Writes the list. Runs on a full store, which is when the list is needed.
-pub static REFUSE: LazyLock<Script> =
-    LazyLock::new(|| Script::new("refuse", WhenFull::Run, &[include_str!("refuse.lua")]));
+pub static REFUSE: LazyLock<Script> = LazyLock::new(|| {
+    let inputs = Names::new(RefuseKeys::NAMES, RefuseArgs::NAMES);
+    Script::with_inputs("refuse", WhenFull::Run, inputs, &[include_str!("refuse.lua")])
+});
+
+inputs! {
+    /// The key.
+    struct RefuseKeys<'a>: &'a str { refused }
+}
+inputs! {
+    /// The arguments; `life` is in ms.
+    struct RefuseArgs<'a>: &'a str { list, life }
+}
 
 /// Why an account may not create records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -116,8 +128,16 @@ impl List {
 /// # Errors
 /// [`StoreError`]; safe to retry.
 pub async fn write(store: &Store, list: &List) -> Result<(), StoreError> {
-    let args = [list.lines(), LIFE.as_millis().to_string()];
-    let reply: Vec<String> = store.script(&REFUSE, &[keys::REFUSED], &args).await?;
+    let keys = RefuseKeys {
+        refused: keys::REFUSED,
+    };
+    let args = RefuseArgs {
+        list: &list.lines(),
+        life: &LIFE.as_millis().to_string(),
+    };
+    let reply: Vec<String> = store
+        .script(&REFUSE, &keys.into_values(), &args.into_values())
+        .await?;
     match reply.first().map(String::as_str) {
         Some("named") => Ok(()),
         _ => Err(StoreError::UnexpectedReply(REFUSE.name().to_owned())),

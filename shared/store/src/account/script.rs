@@ -3,6 +3,7 @@
 use crate::keys::{self, AccountKeys};
 use crate::lookup::script::note;
 use crate::script::change::{CHANGE, Event, Scope, unexpected_reply};
+use crate::script::names::{Names, inputs};
 use crate::script::{Script, WhenFull};
 use crate::user::User;
 use crate::user::email::EmailOwner;
@@ -14,36 +15,54 @@ use std::sync::LazyLock;
 
 /// Creates an account.
 pub static CREATE: LazyLock<Script> = LazyLock::new(|| {
-    Script::new("account_create", WhenFull::Refuse, &[include_str!("create.lua")]).of_names()
+    let inputs = Names::new(CreateKeys::NAMES, CreateArgs::NAMES);
+    let parts = [include_str!("create.lua")];
+    Script::with_inputs("account_create", WhenFull::Refuse, inputs, &parts).of_names()
 });
+
+inputs! {
+    /// The keys of `create.lua`.
+    struct CreateKeys: String { account, audit_log, users }
+}
+inputs! {
+    /// The arguments of `create.lua`.
+    struct CreateArgs<'a>: &'a str { account_id, entry, name, plan, email, owner }
+}
 
 /// Changes the plan.
 pub static SET_PLAN: LazyLock<Script> = LazyLock::new(|| {
-    Script::new(
-        "account_set_plan",
-        WhenFull::Refuse,
-        &[CHANGE, include_str!("set_plan.lua")],
-    )
+    let inputs = Names::of_change(&[], SetPlanArgs::NAMES);
+    let parts = [CHANGE, include_str!("set_plan.lua")];
+    Script::with_inputs("account_set_plan", WhenFull::Refuse, inputs, &parts)
 });
+
+inputs! {
+    /// The argument of `set_plan.lua`.
+    struct SetPlanArgs<'a>: &'a str { plan }
+}
 
 /// Accepts an account after a failover.
 pub static ACCEPT: LazyLock<Script> = LazyLock::new(|| {
-    Script::new(
-        "account_accept",
-        WhenFull::Refuse,
-        &[CHANGE, include_str!("accept.lua")],
-    )
+    let inputs = Names::of_change(&[], &[]);
+    let parts = [CHANGE, include_str!("accept.lua")];
+    Script::with_inputs("account_accept", WhenFull::Refuse, inputs, &parts)
 });
 
 /// Adds a user.
 pub static ADD_USER: LazyLock<Script> = LazyLock::new(|| {
-    Script::new(
-        "account_add_user",
-        WhenFull::Refuse,
-        &[CHANGE, include_str!("add_user.lua")],
-    )
-    .of_names()
+    let inputs = Names::of_change(AddUserKeys::NAMES, AddUserArgs::NAMES);
+    let parts = [CHANGE, include_str!("add_user.lua")];
+    Script::with_inputs("account_add_user", WhenFull::Refuse, inputs, &parts).of_names()
 });
+
+inputs! {
+    /// The key of `add_user.lua`.
+    struct AddUserKeys: String { users }
+}
+inputs! {
+    /// The arguments of `add_user.lua`.
+    struct AddUserArgs<'a>: &'a str { email, user, users_max }
+}
 
 /// Most users of an account.
 pub const USERS_MAX: usize = 1000;
@@ -99,15 +118,26 @@ pub async fn create(
     }
     note(store, keys::ACCOUNTS, id).await?;
     let account = AccountKeys::new(id);
-    let keys = [account.record(), account.audit(Mode::Live), account.users()];
+    let keys = CreateKeys {
+        account: account.record(),
+        audit_log: account.audit(Mode::Live),
+        users: account.users(),
+    };
     let data = json!({ "name": name, "plan": plan, "ownerUserId": owner.map(|owner| &owner.id) });
-    let entry = audit::entry("account.created", None, actor, &data);
     let (email, record) = owner
         .map(|owner| (owner.email.as_str(), owner.to_stored()))
         .unwrap_or_default();
-    let args = [id, &entry, name, plan, email, &record];
+    let args = CreateArgs {
+        account_id: id,
+        entry: &audit::entry("account.created", None, actor, &data),
+        name,
+        plan,
+        email,
+        owner: &record,
+    };
+    let keys = keys.into_values();
     let reply: Vec<String> = store
-        .script(&CREATE, &keys.each_ref().map(String::as_str), &args)
+        .script(&CREATE, &keys.each_ref().map(String::as_str), &args.into_values())
         .await?;
     match reply.first().map(String::as_str) {
         Some("created") => store.versions().record(id, BORN),
@@ -130,7 +160,7 @@ pub async fn set_plan(store: &Store, id: &str, plan: &str, actor: &str) -> Resul
         data: json!({ "plan": plan }),
     };
     let reply = live(id, actor)
-        .execute(store, &SET_PLAN, event, &[], &[plan])
+        .execute(store, &SET_PLAN, event, &[], &SetPlanArgs { plan }.into_values())
         .await?;
     match reply.first().map(String::as_str) {
         Some("set") => Ok(PlanSet::Done),
@@ -172,10 +202,17 @@ pub async fn add_user(store: &Store, id: &str, user: &User, actor: &str) -> Resu
         agent: None,
         data,
     };
-    let args = [user.email.as_str(), &user.to_stored(), &USERS_MAX.to_string()];
     let scope = live(id, actor);
+    let keys = AddUserKeys {
+        users: scope.keys().users(),
+    };
+    let args = AddUserArgs {
+        email: &user.email,
+        user: &user.to_stored(),
+        users_max: &USERS_MAX.to_string(),
+    };
     let reply = scope
-        .execute(store, &ADD_USER, event, &[scope.keys().users()], &args)
+        .execute(store, &ADD_USER, event, &keys.into_values(), &args.into_values())
         .await?;
     let refused = match reply.first().map(String::as_str) {
         Some("added") => return owner.join(store, &user.email).await.map(|()| UserAdded::Done),

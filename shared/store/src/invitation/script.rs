@@ -4,6 +4,7 @@ use crate::account::script::USERS_MAX;
 use crate::invitation::{INVITATIONS_MAX, Invitation, InvitationBody};
 use crate::keys;
 use crate::script::change::{CHANGE, Event, Scope, unexpected_reply};
+use crate::script::names::{Names, inputs};
 use crate::script::{Script, WhenFull};
 use crate::session::Session;
 use crate::session::script::NewSession;
@@ -17,31 +18,53 @@ use std::time::Duration;
 
 /// Creates an invitation.
 pub static CREATE: LazyLock<Script> = LazyLock::new(|| {
-    Script::new(
-        "invitation_create",
-        WhenFull::Refuse,
-        &[CHANGE, include_str!("create.lua")],
-    )
+    let inputs = Names::of_change(CreateKeys::NAMES, CreateArgs::NAMES);
+    let parts = [CHANGE, include_str!("create.lua")];
+    Script::with_inputs("invitation_create", WhenFull::Refuse, inputs, &parts)
 });
+
+inputs! {
+    /// The keys of `create.lua`.
+    struct CreateKeys: String { users, invitations }
+}
+inputs! {
+    /// The arguments of `create.lua`. `life` is in ms.
+    struct CreateArgs<'a>: &'a str { email, invitation, life, invitations_max }
+}
 
 /// Revokes an invitation.
 pub static REVOKE: LazyLock<Script> = LazyLock::new(|| {
-    Script::new(
-        "invitation_revoke",
-        WhenFull::Run,
-        &[CHANGE, include_str!("revoke.lua")],
-    )
+    let inputs = Names::of_change(RevokeKeys::NAMES, RevokeArgs::NAMES);
+    let parts = [CHANGE, include_str!("revoke.lua")];
+    Script::with_inputs("invitation_revoke", WhenFull::Run, inputs, &parts)
 });
+
+inputs! {
+    /// The key of `revoke.lua`.
+    struct RevokeKeys: String { invitations }
+}
+inputs! {
+    /// The arguments of `revoke.lua`.
+    struct RevokeArgs<'a>: &'a str { email, invitation }
+}
 
 /// Accepts an invitation.
 pub static ACCEPT: LazyLock<Script> = LazyLock::new(|| {
-    Script::new(
-        "invitation_accept",
-        WhenFull::Refuse,
-        &[CHANGE, include_str!("accept.lua")],
-    )
-    .of_names()
+    let inputs = Names::of_change(AcceptKeys::NAMES, AcceptArgs::NAMES);
+    let parts = [CHANGE, include_str!("accept.lua")];
+    Script::with_inputs("invitation_accept", WhenFull::Refuse, inputs, &parts).of_names()
 });
+
+inputs! {
+    /// The keys of `accept.lua`.
+    struct AcceptKeys: String { users, invitations, sessions, last_logins }
+}
+inputs! {
+    /// The arguments of `accept.lua`. `life` is in ms.
+    struct AcceptArgs<'a>: &'a str {
+        email, invitation, user, users_max, user_id, session_id, session, life, inviter
+    }
+}
 
 /// Lifetime of an invitation.
 const LIFE: Duration = Duration::from_secs(7 * 24 * 3600);
@@ -82,10 +105,20 @@ pub async fn create(
         data: json!({ "invitationId": body.id, "role": body.role.as_str() }),
     };
     let account = scope.keys();
-    let keys = [account.users(), account.invitations()];
+    let keys = CreateKeys {
+        users: account.users(),
+        invitations: account.invitations(),
+    };
     let text = serde_json::to_string(body).map_err(|error| StoreError::UnexpectedReply(error.to_string()))?;
-    let args = [email, &text, &life, &INVITATIONS_MAX.to_string()];
-    let reply = scope.execute(store, &CREATE, event, &keys, &args).await?;
+    let args = CreateArgs {
+        email,
+        invitation: &text,
+        life: &life,
+        invitations_max: &INVITATIONS_MAX.to_string(),
+    };
+    let reply = scope
+        .execute(store, &CREATE, event, &keys.into_values(), &args.into_values())
+        .await?;
     let words: Vec<&str> = reply.iter().map(String::as_str).collect();
     let refused = match words[..] {
         ["created", created, ends] => {
@@ -122,9 +155,15 @@ pub async fn revoke(store: &Store, scope: &Scope<'_>, invitation: &Invitation) -
         agent: None,
         data: json!({ "invitationId": invitation.body.id }),
     };
-    let args = [invitation.email.as_str(), &invitation.text];
+    let keys = RevokeKeys {
+        invitations: scope.keys().invitations(),
+    };
+    let args = RevokeArgs {
+        email: &invitation.email,
+        invitation: &invitation.text,
+    };
     let reply = scope
-        .execute(store, &REVOKE, event, &[scope.keys().invitations()], &args)
+        .execute(store, &REVOKE, event, &keys.into_values(), &args.into_values())
         .await?;
     match reply.first().map(String::as_str) {
         Some("revoked") => {
@@ -169,27 +208,27 @@ pub async fn accept(
     let data =
         json!({ "invitationId": invitation.body.id, "role": user.role.as_str(), "sessionId": session.id });
     let account = scope.keys();
-    let keys = [
-        account.users(),
-        account.invitations(),
-        account.sessions(&user.id),
-        account.last_logins(),
-    ];
-    let (record, text, life) = (user.to_stored(), session.text(&user.email), session.life_ms());
-    let inviter = User::stored_start(&invitation.body.invited_by);
-    let args = [
-        user.email.as_str(),
-        &invitation.text,
-        &record,
-        &USERS_MAX.to_string(),
-        &user.id,
-        session.id,
-        &text,
-        &life,
-        &inviter,
-    ];
+    let keys = AcceptKeys {
+        users: account.users(),
+        invitations: account.invitations(),
+        sessions: account.sessions(&user.id),
+        last_logins: account.last_logins(),
+    };
+    let args = AcceptArgs {
+        email: &user.email,
+        invitation: &invitation.text,
+        user: &user.to_stored(),
+        users_max: &USERS_MAX.to_string(),
+        user_id: &user.id,
+        session_id: session.id,
+        session: &session.text(&user.email),
+        life: &session.life_ms(),
+        inviter: &User::stored_start(&invitation.body.invited_by),
+    };
     let event = about(&user.id, "user.joined", data);
-    let reply = scope.execute(store, &ACCEPT, event, &keys, &args).await?;
+    let reply = scope
+        .execute(store, &ACCEPT, event, &keys.into_values(), &args.into_values())
+        .await?;
     let words: Vec<&str> = reply.iter().map(String::as_str).collect();
     let refused = match words[..] {
         ["joined", created, ends] => {

@@ -1,12 +1,12 @@
 -- Purpose: add a user to those that an e-mail leads to; of each account there is one. A look-up that is full stays as it is. It is
 --   written in any case, so that who waits until it is safe waits for this write, and so that it loses a lifetime of earlier versions.
--- KEYS: 1 look-up of the e-mail
--- ARGV: 1 account  2 its user  3 most accounts that a look-up names
+-- KEYS: as script.rs names them
+-- ARGV: as script.rs names them. `accounts_max` is the most that a look-up names
 -- Returns: {'done'}
--- Cost: O(accounts named), of which there are at most ARGV[3]; 2 calls
-local account_text, user_text = ARGV[1], ARGV[2]
-local most = tonumber(ARGV[3])
-local named_text = redis.call('GET', KEYS[1]) or ''
+-- Cost: O(accounts named), of which there are at most `accounts_max`; 2 calls
+local account_text, user_text = ARGV.account, ARGV.user
+local most = tonumber(ARGV.accounts_max)
+local named_text = redis.call('GET', KEYS.lookup) or ''
 local line_text = account_text .. ' ' .. user_text
 local lines_text = '\n' .. named_text .. '\n'
 -- Earlier versions kept the account without its user.
@@ -25,5 +25,5 @@ else
     named_text = named_text .. '\n' .. line_text
   end
 end
-redis.call('SET', KEYS[1], named_text)
+redis.call('SET', KEYS.lookup, named_text)
 return {'done'}

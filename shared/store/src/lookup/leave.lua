@@ -1,11 +1,11 @@
 -- Purpose: take a user out of those that an e-mail leads to. Another user of the account stays. What is left is written in any
 --   case, so that who waits until it is safe waits for this write.
--- KEYS: 1 look-up of the e-mail
--- ARGV: 1 account  2 its user ('' = an earlier version kept the account only)
+-- KEYS: as script.rs names them
+-- ARGV: as script.rs names them. `user` is '' where an earlier version kept the account only
 -- Returns: {'done'}
 -- Cost: O(accounts named), which join.lua bounds; 2 calls
-local account_text, user_text = ARGV[1], ARGV[2]
-local named_text = redis.call('GET', KEYS[1]) or ''
+local account_text, user_text = ARGV.account, ARGV.user
+local named_text = redis.call('GET', KEYS.lookup) or ''
 local lines_text = '\n' .. named_text .. '\n'
 local line_text = '\n' .. account_text .. ' ' .. user_text .. '\n'
 local from = string.find(lines_text, line_text, 1, true)
@@ -21,8 +21,8 @@ if from then
   named_text = string.sub(named_text, 2, -2)
 end
 if named_text == '' then
-  redis.call('DEL', KEYS[1])
+  redis.call('DEL', KEYS.lookup)
 else
-  redis.call('SET', KEYS[1], named_text)
+  redis.call('SET', KEYS.lookup, named_text)
 end
 return {'done'}

@@ -2,40 +2,76 @@
 //! each is safe.
 
 use crate::script::change::unexpected_reply;
+use crate::script::names::{Names, inputs};
 use crate::script::{Script, WhenFull};
 use crate::{Store, StoreError};
 use std::sync::LazyLock;
 
 /// Adds a user to an e-mail. Runs on a full store: a later script refuses the user.
 pub static JOIN: LazyLock<Script> = LazyLock::new(|| {
+    let inputs = Names::new(LookupKeys::NAMES, JoinArgs::NAMES);
     let parts = [include_str!("join.lua")];
-    Script::new("lookup_join", WhenFull::Run, &parts).of_names()
+    Script::with_inputs("lookup_join", WhenFull::Run, inputs, &parts).of_names()
 });
+
+inputs! {
+    /// The key of `join.lua`, `leave.lua` and `keep.lua`.
+    struct LookupKeys<'a>: &'a str { lookup }
+}
+inputs! {
+    /// The arguments of `join.lua`.
+    struct JoinArgs<'a>: &'a str { account, user, accounts_max }
+}
 
 /// Removes a user from an e-mail. Runs on a full store.
 pub static LEAVE: LazyLock<Script> = LazyLock::new(|| {
+    let inputs = Names::new(LookupKeys::NAMES, LeaveArgs::NAMES);
     let parts = [include_str!("leave.lua")];
-    Script::new("lookup_leave", WhenFull::Run, &parts).of_names()
+    Script::with_inputs("lookup_leave", WhenFull::Run, inputs, &parts).of_names()
 });
+
+inputs! {
+    /// The arguments of `leave.lua`.
+    struct LeaveArgs<'a>: &'a str { account, user }
+}
 
 /// Makes a look-up permanent.
 pub static KEEP: LazyLock<Script> = LazyLock::new(|| {
+    let inputs = Names::new(LookupKeys::NAMES, KeepArgs::NAMES);
     let parts = [include_str!("keep.lua")];
-    Script::new("lookup_keep", WhenFull::Run, &parts).of_names()
+    Script::with_inputs("lookup_keep", WhenFull::Run, inputs, &parts).of_names()
 });
+
+inputs! {
+    /// The argument of `keep.lua`.
+    struct KeepArgs<'a>: &'a str { owner }
+}
 
 /// Adds to a set.
 pub static NOTE: LazyLock<Script> = LazyLock::new(|| {
+    let inputs = Names::new(NoteKeys::NAMES, NoteArgs::NAMES);
     let parts = [include_str!("note.lua")];
-    Script::new("lookup_note", WhenFull::Refuse, &parts).of_names()
+    Script::with_inputs("lookup_note", WhenFull::Refuse, inputs, &parts).of_names()
 });
+
+inputs! {
+    /// The key of `note.lua`.
+    struct NoteKeys<'a>: &'a str { set }
+}
+inputs! {
+    /// The argument of `note.lua`.
+    struct NoteArgs<'a>: &'a str { member }
+}
 
 /// Makes the look-up of `owner` permanent, and waits for the configured durability.
 ///
 /// # Errors
 /// [`StoreError`], also if it belongs to another owner; safe to retry.
 pub async fn keep(store: &Store, lookup: &str, owner: &str) -> Result<(), StoreError> {
-    let reply: Vec<String> = store.script(&KEEP, &[lookup], &[owner]).await?;
+    let (keys, args) = (LookupKeys { lookup }, KeepArgs { owner });
+    let reply: Vec<String> = store
+        .script(&KEEP, &keys.into_values(), &args.into_values())
+        .await?;
     match reply.first().map(String::as_str) {
         Some("kept") => Ok(()),
         Some("taken") => Err(StoreError::UnexpectedReply(
@@ -50,7 +86,10 @@ pub async fn keep(store: &Store, lookup: &str, owner: &str) -> Result<(), StoreE
 /// # Errors
 /// [`StoreError`]; safe to retry.
 pub async fn note(store: &Store, set: &str, member: &str) -> Result<(), StoreError> {
-    let reply: Vec<String> = store.script(&NOTE, &[set], &[member]).await?;
+    let (keys, args) = (NoteKeys { set }, NoteArgs { member });
+    let reply: Vec<String> = store
+        .script(&NOTE, &keys.into_values(), &args.into_values())
+        .await?;
     match reply.first().map(String::as_str) {
         Some("noted") => Ok(()),
         _ => unexpected_reply(&NOTE),
@@ -68,11 +107,13 @@ pub async fn join(
     user: &str,
     most: usize,
 ) -> Result<(), StoreError> {
-    let most = most.to_string();
-    done(
-        &JOIN,
-        store.script(&JOIN, &[lookup], &[account, user, &most]).await?,
-    )
+    let keys = LookupKeys { lookup }.into_values();
+    let args = JoinArgs {
+        account,
+        user,
+        accounts_max: &most.to_string(),
+    };
+    done(&JOIN, store.script(&JOIN, &keys, &args.into_values()).await?)
 }
 
 /// Removes `user` of `account` from the look-up of an e-mail. Another user of the account stays.
@@ -80,7 +121,9 @@ pub async fn join(
 /// # Errors
 /// [`StoreError`]; safe to retry.
 pub async fn leave(store: &Store, lookup: &str, account: &str, user: &str) -> Result<(), StoreError> {
-    done(&LEAVE, store.script(&LEAVE, &[lookup], &[account, user]).await?)
+    let keys = LookupKeys { lookup }.into_values();
+    let args = LeaveArgs { account, user }.into_values();
+    done(&LEAVE, store.script(&LEAVE, &keys, &args).await?)
 }
 
 fn done(script: &'static Script, reply: Vec<String>) -> Result<(), StoreError> {

@@ -2,6 +2,7 @@
 
 use crate::keys::{self, AccountKeys};
 use crate::script::change::{CHANGE, CLOCK, Event, Scope, unexpected_reply};
+use crate::script::names::{Names, inputs};
 use crate::script::{Script, WhenFull};
 use crate::session::{NO_ADDRESS, SESSIONS_MAX, Session, SessionPlace};
 use crate::user::script::about;
@@ -15,21 +16,54 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 /// Reads a session and records its use.
-pub static USE: LazyLock<Script> =
-    LazyLock::new(|| Script::new("session_use", WhenFull::Run, &[CLOCK, include_str!("use.lua")]));
+pub static USE: LazyLock<Script> = LazyLock::new(|| {
+    let inputs = Names::new(UseKeys::NAMES, UseArgs::NAMES);
+    let parts = [CLOCK, include_str!("use.lua")];
+    Script::with_inputs("session_use", WhenFull::Run, inputs, &parts)
+});
+
+inputs! {
+    /// The keys of `use.lua`.
+    struct UseKeys: String { account, sessions, users }
+}
+inputs! {
+    /// The arguments of `use.lua`; times are in ms.
+    struct UseArgs<'a>: &'a str { session_id, token_hash, idle, note_every }
+}
 
 /// Opens a session.
 pub static OPEN: LazyLock<Script> = LazyLock::new(|| {
-    Script::new(
-        "session_open",
-        WhenFull::Refuse,
-        &[CHANGE, include_str!("open.lua")],
-    )
+    let inputs = Names::of_change(OpenKeys::NAMES, OpenArgs::NAMES);
+    let parts = [CHANGE, include_str!("open.lua")];
+    Script::with_inputs("session_open", WhenFull::Refuse, inputs, &parts)
 });
 
+inputs! {
+    /// The keys of `open.lua`.
+    struct OpenKeys: String { users, sessions, last_logins, reset }
+}
+inputs! {
+    /// The arguments of `open.lua`. `life` is in ms.
+    struct OpenArgs<'a>: &'a str {
+        email, old, new, user_id, ending, reset_hash, session_id, session, life, sessions_max, is_login
+    }
+}
+
 /// Ends sessions.
-pub static END: LazyLock<Script> =
-    LazyLock::new(|| Script::new("session_end", WhenFull::Run, &[CHANGE, include_str!("end.lua")]));
+pub static END: LazyLock<Script> = LazyLock::new(|| {
+    let inputs = Names::of_change(EndKeys::NAMES, EndArgs::NAMES);
+    let parts = [CHANGE, include_str!("end.lua")];
+    Script::with_inputs("session_end", WhenFull::Run, inputs, &parts)
+});
+
+inputs! {
+    /// The key of `end.lua`.
+    struct EndKeys: String { sessions }
+}
+inputs! {
+    /// The arguments of `end.lua`.
+    struct EndArgs<'a>: &'a str { session_id, which }
+}
 
 /// A session in use, with the current user and account.
 #[derive(Debug, Clone)]
@@ -62,11 +96,20 @@ pub async fn in_use(
     note_every: Duration,
 ) -> Result<Option<InUse>, StoreError> {
     let account = AccountKeys::new(&place.account);
-    let keys = [account.record(), account.sessions(&place.user), account.users()];
-    let times = [idle, note_every].map(|span| span.as_millis().to_string());
-    let args = [place.id.as_str(), token_hash, &times[0], &times[1]];
+    let keys = UseKeys {
+        account: account.record(),
+        sessions: account.sessions(&place.user),
+        users: account.users(),
+    };
+    let args = UseArgs {
+        session_id: &place.id,
+        token_hash,
+        idle: &idle.as_millis().to_string(),
+        note_every: &note_every.as_millis().to_string(),
+    };
+    let keys = keys.into_values();
     let reply: Vec<Option<String>> = store
-        .script(&USE, &keys.each_ref().map(String::as_str), &args)
+        .script(&USE, &keys.each_ref().map(String::as_str), &args.into_values())
         .await?;
     if reply.is_empty() {
         return Ok(None);
@@ -193,32 +236,32 @@ impl Open<'_> {
         let user = &self.old.user;
         session.announce(store, scope.account, &user.id).await?;
         let account = scope.keys();
-        let keys = [
-            account.users(),
-            account.sessions(&user.id),
-            account.last_logins(),
-            account.reset(&user.id),
-        ];
-        let (new, text, life) = (self.new.to_stored(), session.text(&user.email), session.life_ms());
-        let most = SESSIONS_MAX.to_string();
-        let args = [
-            user.email.as_str(),
-            &self.old.text,
-            &new,
-            &user.id,
-            if self.ends_others { "all" } else { "" },
-            self.reset.unwrap_or_default(),
-            session.id,
-            &text,
-            &life,
-            &most,
-            if self.is_login { "1" } else { "" },
-        ];
+        let keys = OpenKeys {
+            users: account.users(),
+            sessions: account.sessions(&user.id),
+            last_logins: account.last_logins(),
+            reset: account.reset(&user.id),
+        };
+        let args = OpenArgs {
+            email: &user.email,
+            old: &self.old.text,
+            new: &self.new.to_stored(),
+            user_id: &user.id,
+            ending: if self.ends_others { "all" } else { "" },
+            reset_hash: self.reset.unwrap_or_default(),
+            session_id: session.id,
+            session: &session.text(&user.email),
+            life: &session.life_ms(),
+            sessions_max: &SESSIONS_MAX.to_string(),
+            is_login: if self.is_login { "1" } else { "" },
+        };
         if let Some(data) = self.data.as_object_mut() {
             data.insert("sessionId".to_owned(), session.id.into());
         }
         let event = about(&user.id, self.kind, self.data);
-        let reply = scope.execute(store, &OPEN, event, &keys, &args).await?;
+        let reply = scope
+            .execute(store, &OPEN, event, &keys.into_values(), &args.into_values())
+            .await?;
         let words: Vec<&str> = reply.iter().map(String::as_str).collect();
         match words[..] {
             ["opened", created, ends] => match session.opened(created, ends) {
@@ -257,8 +300,16 @@ pub async fn end(
         End::AllBut(id) => (id, "others", json!({ "allBut": id })),
     };
     let event: Event<'_> = about(user, kind, data);
-    let keys = [scope.keys().sessions(user)];
-    let reply = scope.execute(store, &END, event, &keys, &[id, which]).await?;
+    let keys = EndKeys {
+        sessions: scope.keys().sessions(user),
+    };
+    let args = EndArgs {
+        session_id: id,
+        which,
+    };
+    let reply = scope
+        .execute(store, &END, event, &keys.into_values(), &args.into_values())
+        .await?;
     match reply.first().map(String::as_str) {
         Some("ended") => Ok(true),
         Some("missing" | "no_account") => Ok(false),

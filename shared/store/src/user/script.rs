@@ -2,6 +2,7 @@
 
 use crate::keys;
 use crate::script::change::{CHANGE, Event, Scope, unexpected_reply};
+use crate::script::names::{Names, inputs};
 use crate::script::{Script, WhenFull};
 use crate::user::{Stored, User};
 use crate::{Store, StoreError};
@@ -12,25 +13,41 @@ use std::time::Duration;
 
 /// Changes or removes a user.
 pub static CHANGE_USER: LazyLock<Script> = LazyLock::new(|| {
-    Script::new(
-        "user_change",
-        WhenFull::Run,
-        &[CHANGE, include_str!("change.lua")],
-    )
+    let inputs = Names::of_change(ChangeKeys::NAMES, ChangeArgs::NAMES);
+    let parts = [CHANGE, include_str!("change.lua")];
+    Script::with_inputs("user_change", WhenFull::Run, inputs, &parts)
 });
 
+inputs! {
+    /// The keys of `change.lua`.
+    struct ChangeKeys: String { users, sessions, last_logins, reset, api_keys[..] }
+}
+inputs! {
+    /// The arguments of `change.lua`.
+    struct ChangeArgs<'a>: &'a str { email, old, new, needs_owner, ending, user_id }
+}
+
 /// Records an attempt.
-pub static NOTE: LazyLock<Script> =
-    LazyLock::new(|| Script::new("user_note", WhenFull::Refuse, &[CHANGE, include_str!("note.lua")]));
+pub static NOTE: LazyLock<Script> = LazyLock::new(|| {
+    let parts = [CHANGE, include_str!("note.lua")];
+    Script::with_inputs("user_note", WhenFull::Refuse, Names::of_change(&[], &[]), &parts)
+});
 
 /// Issues a password reset.
 pub static ISSUE_RESET: LazyLock<Script> = LazyLock::new(|| {
-    Script::new(
-        "user_issue_reset",
-        WhenFull::Refuse,
-        &[CHANGE, include_str!("issue_reset.lua")],
-    )
+    let inputs = Names::of_change(IssueResetKeys::NAMES, IssueResetArgs::NAMES);
+    let parts = [CHANGE, include_str!("issue_reset.lua")];
+    Script::with_inputs("user_issue_reset", WhenFull::Refuse, inputs, &parts)
 });
+
+inputs! {
+    /// The keys of `issue_reset.lua`.
+    struct IssueResetKeys: String { users, reset }
+}
+inputs! {
+    /// The arguments of `issue_reset.lua`. `life` is in ms.
+    struct IssueResetArgs<'a>: &'a str { email, user, token_hash, life }
+}
 
 /// Lifetime of a reset token.
 pub const RESET_LIFE: Duration = Duration::from_secs(3600);
@@ -81,13 +98,13 @@ impl ChangeUser<'_> {
     /// [`StoreError`].
     pub async fn execute(self, store: &Store, scope: &Scope<'_>) -> Result<UserChanged, StoreError> {
         let (user, account) = (&self.old.user, scope.keys());
-        let mut keys = vec![
-            account.users(),
-            account.sessions(&user.id),
-            account.last_logins(),
-            account.reset(&user.id),
-        ];
-        keys.extend(self.api_keys.iter().map(|id| account.api_key(id)));
+        let keys = ChangeKeys {
+            users: account.users(),
+            sessions: account.sessions(&user.id),
+            last_logins: account.last_logins(),
+            reset: account.reset(&user.id),
+            api_keys: self.api_keys.iter().map(|id| account.api_key(id)).collect(),
+        };
         let stays = self.new.is_some_and(|new| new.role == user.role);
         let needs_owner = user.role == Role::Owner && !stays;
         let new = self.new.map(User::to_stored).unwrap_or_default();
@@ -96,16 +113,24 @@ impl ChangeUser<'_> {
             Ending::All => "all",
             Ending::AllBut(id) => id,
         };
-        let args = [
-            user.email.as_str(),
-            &self.old.text,
-            new.as_str(),
-            if needs_owner { "1" } else { "" },
+        let args = ChangeArgs {
+            email: &user.email,
+            old: &self.old.text,
+            new: &new,
+            needs_owner: if needs_owner { "1" } else { "" },
             ending,
-            &user.id,
-        ];
+            user_id: &user.id,
+        };
         let event = about(&user.id, self.kind, self.data);
-        let reply = scope.execute(store, &CHANGE_USER, event, &keys, &args).await?;
+        let reply = scope
+            .execute(
+                store,
+                &CHANGE_USER,
+                event,
+                &keys.into_values(),
+                &args.into_values(),
+            )
+            .await?;
         match reply.first().map(String::as_str) {
             Some("done") => Ok(UserChanged::Done),
             Some("changed" | "no_account") => Ok(UserChanged::Changed),
@@ -166,10 +191,26 @@ pub async fn issue_reset(
         .arg(&life);
     store.command::<()>(&set).await?;
     let account = scope.keys();
-    let keys = [account.users(), account.reset(id)];
-    let args = [user.user.email.as_str(), &user.text, token_hash, &life];
+    let keys = IssueResetKeys {
+        users: account.users(),
+        reset: account.reset(id),
+    };
+    let args = IssueResetArgs {
+        email: &user.user.email,
+        user: &user.text,
+        token_hash,
+        life: &life,
+    };
     let event = about(id, "user.reset_issued", serde_json::json!({}));
-    let reply = scope.execute(store, &ISSUE_RESET, event, &keys, &args).await?;
+    let reply = scope
+        .execute(
+            store,
+            &ISSUE_RESET,
+            event,
+            &keys.into_values(),
+            &args.into_values(),
+        )
+        .await?;
     match reply.first().map(String::as_str) {
         Some("issued") => Ok(true),
         Some("changed" | "no_account") => Ok(false),
