@@ -5,6 +5,7 @@ pub mod sealed;
 
 use crate::keys;
 use crate::script::change::{BUDGET, CHANGE, Event, Scope, unexpected_reply};
+use crate::script::names::{Names, inputs};
 use crate::script::{Script, WhenFull};
 use crate::{Store, StoreError};
 use serde_json::json;
@@ -12,13 +13,19 @@ use std::sync::LazyLock;
 
 /// Stores a provider key.
 pub static STORE: LazyLock<Script> = LazyLock::new(|| {
-    Script::new(
-        "provider_key_store",
-        WhenFull::Refuse,
-        &[CHANGE, BUDGET, include_str!("provider_key/store.lua")],
-    )
-    .with_budgets()
+    let inputs = Names::of_change(StoreKeys::NAMES, StoreArgs::NAMES);
+    let parts = [CHANGE, BUDGET, include_str!("provider_key/store.lua")];
+    Script::with_inputs("provider_key_store", WhenFull::Refuse, inputs, &parts).with_budgets()
 });
+
+inputs! {
+    /// The keys. `sealed_agents` are those with a provider key.
+    struct StoreKeys: String { agent, sealed_agents }
+}
+inputs! {
+    /// The arguments. `fields` are those of the key but its time, and their values.
+    struct StoreArgs<'a>: &'a str { id_field, providers_max, agent_id, created_field, fields[..] }
+}
 
 /// Most providers that an agent has keys for.
 pub const PROVIDERS_MAX: usize = 32;
@@ -57,20 +64,33 @@ impl NewProviderKey<'_> {
     /// [`StoreError`]; safe to retry.
     pub async fn store(&self, store: &Store, scope: &Scope<'_>) -> Result<Stored, StoreError> {
         let account = scope.keys();
-        let keys = [account.agent(scope.mode, self.agent), account.sealed_agents()];
+        let keys = StoreKeys {
+            agent: account.agent(scope.mode, self.agent),
+            sealed_agents: account.sealed_agents(),
+        };
         let id = keys::provider_key_id_field(self.provider);
         let sealed = keys::provider_key_sealed_field(self.provider);
         let last4 = keys::provider_key_last4_field(self.provider);
-        let created = keys::provider_key_created_field(self.provider);
-        let most = PROVIDERS_MAX.to_string();
-        let mut args = vec![id.as_str(), &most, self.agent, &created];
-        args.extend([id.as_str(), self.key_id, &sealed, self.sealed, &last4, self.last4]);
+        let fields = [
+            [id.as_str(), self.key_id],
+            [&sealed, self.sealed],
+            [&last4, self.last4],
+        ];
+        let args = StoreArgs {
+            id_field: &id,
+            providers_max: &PROVIDERS_MAX.to_string(),
+            agent_id: self.agent,
+            created_field: &keys::provider_key_created_field(self.provider),
+            fields: fields.concat(),
+        };
         let event = Event {
             kind: "provider_key.stored",
             agent: Some(self.agent),
             data: json!({ "keyId": self.key_id, "provider": self.provider }),
         };
-        let reply = scope.execute(store, &STORE, event, &keys, &args).await?;
+        let reply = scope
+            .execute(store, &STORE, event, &keys.into_values(), &args.into_values())
+            .await?;
         match reply.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
             ["stored", at] => match at.parse() {
                 Ok(created_at_ms) => Ok(Stored::Done { created_at_ms }),

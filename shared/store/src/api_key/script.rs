@@ -7,6 +7,7 @@ use crate::keys;
 use crate::lookup::script::keep;
 use crate::lookup::{self, ApiKeyOwner};
 use crate::script::change::{ATTEMPTS, BUDGET, CHANGE, Event, Scope, unexpected_reply};
+use crate::script::names::{Names, inputs};
 use crate::script::{Script, WhenFull};
 use crate::{Store, StoreError};
 use crypto::sha256_hex;
@@ -20,23 +21,33 @@ use std::sync::LazyLock;
 
 /// Creates a key.
 pub static CREATE: LazyLock<Script> = LazyLock::new(|| {
-    Script::new(
-        "api_key_create",
-        WhenFull::Refuse,
-        &[CHANGE, BUDGET, include_str!("create.lua")],
-    )
-    .with_budgets()
-    .of_names()
+    let inputs = Names::of_change(CreateKeys::NAMES, CreateArgs::NAMES);
+    let parts = [CHANGE, BUDGET, include_str!("create.lua")];
+    Script::with_inputs("api_key_create", WhenFull::Refuse, inputs, &parts)
+        .with_budgets()
+        .of_names()
 });
+
+inputs! {
+    /// The keys of `create.lua`. `revoked` is any key when none is to go.
+    struct CreateKeys: String { api_key, api_keys, revoked }
+}
+inputs! {
+    /// The arguments of `create.lua`. `fields` are those of the key and their values.
+    struct CreateArgs<'a>: &'a str { key_id, keys_max, revoked_id, fields[..] }
+}
 
 /// Revokes a key.
 pub static REVOKE: LazyLock<Script> = LazyLock::new(|| {
-    Script::new(
-        "api_key_revoke",
-        WhenFull::Run,
-        &[CHANGE, include_str!("revoke.lua")],
-    )
+    let inputs = Names::of_change(RevokeKeys::NAMES, &[]);
+    let parts = [CHANGE, include_str!("revoke.lua")];
+    Script::with_inputs("api_key_revoke", WhenFull::Run, inputs, &parts)
 });
+
+inputs! {
+    /// The key of `revoke.lua`.
+    struct RevokeKeys: String { api_key }
+}
 
 /// Characters of a secret's random part that lists show.
 const SHOWN_DIGITS: usize = 4;
@@ -174,13 +185,20 @@ impl NewApiKey<'_> {
                 agent: None,
                 data: data.clone(),
             };
-            let keys = [
-                account.api_key(self.key_id),
-                account.api_keys(),
-                account.api_key(&revoked),
-            ];
-            let args = [&[self.key_id, &most, &revoked], fields].concat();
-            let reply = scope.execute(store, &CREATE, event, &keys, &args).await?;
+            let keys = CreateKeys {
+                api_key: account.api_key(self.key_id),
+                api_keys: account.api_keys(),
+                revoked: account.api_key(&revoked),
+            };
+            let args = CreateArgs {
+                key_id: self.key_id,
+                keys_max: &most,
+                revoked_id: &revoked,
+                fields: fields.to_vec(),
+            };
+            let reply = scope
+                .execute(store, &CREATE, event, &keys.into_values(), &args.into_values())
+                .await?;
             match reply.first().map(String::as_str) {
                 Some("created") => return Ok(Created::Done),
                 Some("no_account") => return Ok(Created::NoAccount),
@@ -208,8 +226,11 @@ pub async fn revoke(store: &Store, scope: &Scope<'_>, key_id: &str) -> Result<Re
         agent: None,
         data: json!({ "keyId": key_id }),
     };
+    let keys = RevokeKeys {
+        api_key: scope.keys().api_key(key_id),
+    };
     let reply = scope
-        .execute(store, &REVOKE, event, &[scope.keys().api_key(key_id)], &[])
+        .execute(store, &REVOKE, event, &keys.into_values(), &[])
         .await?;
     match reply.first().map(String::as_str) {
         Some("revoked") => Ok(Revoked::Done),

@@ -1,6 +1,7 @@
 //! Twin of `blocked/change.lua`: blocks and unblocks addresses.
 
 use crate::script::change::CLOCK;
+use crate::script::names::{Names, inputs};
 use crate::script::{Script, WhenFull};
 use crate::{Store, StoreError, keys};
 use domain::blocked::{BLOCKED_MAX, canonical};
@@ -10,13 +11,19 @@ use std::sync::LazyLock;
 /// The script. Runs on a full store: blocking must not wait for memory. Confirmed, since no account's version shows
 /// that a lost server took a block back.
 pub static BLOCKED: LazyLock<Script> = LazyLock::new(|| {
-    Script::new(
-        "blocked_change",
-        WhenFull::Run,
-        &[CLOCK, include_str!("change.lua")],
-    )
-    .of_names()
+    let inputs = Names::new(ChangeKeys::NAMES, ChangeArgs::NAMES);
+    let parts = [CLOCK, include_str!("change.lua")];
+    Script::with_inputs("blocked_change", WhenFull::Run, inputs, &parts).of_names()
 });
+
+inputs! {
+    /// The key.
+    struct ChangeKeys<'a>: &'a str { blocked }
+}
+inputs! {
+    /// The arguments. `random` is part of a new version.
+    struct ChangeArgs<'a>: &'a str { action, range, reason, ranges_max, random }
+}
 
 /// The requested change of a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,13 +63,23 @@ pub enum ChangeError {
 /// [`ChangeError`]; it may be repeated.
 pub async fn change(store: &Store, range: IpNet, change: Change<'_>) -> Result<Changed, ChangeError> {
     let random = hex::encode(entropy::random_bytes::<8>()?);
-    let (word, reason) = match change {
+    let (action, reason) = match change {
         Change::Block(reason) => ("block", reason.unwrap_or_default()),
         Change::Unblock => ("unblock", ""),
     };
-    let (range, most) = (canonical(range).to_string(), BLOCKED_MAX.to_string());
-    let args = [word, &range, reason, &most, &random];
-    let reply: Vec<String> = store.script(&BLOCKED, &[keys::BLOCKED], &args).await?;
+    let keys = ChangeKeys {
+        blocked: keys::BLOCKED,
+    };
+    let args = ChangeArgs {
+        action,
+        range: &canonical(range).to_string(),
+        reason,
+        ranges_max: &BLOCKED_MAX.to_string(),
+        random: &random,
+    };
+    let reply: Vec<String> = store
+        .script(&BLOCKED, &keys.into_values(), &args.into_values())
+        .await?;
     match reply.first().map(String::as_str) {
         Some("done") => Ok(Changed::Done),
         Some("already") => Ok(Changed::AlreadySo),

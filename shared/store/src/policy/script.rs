@@ -4,6 +4,7 @@ use crate::policy::PolicyRecord;
 use crate::script::change::{
     ATTEMPTS, BUDGET, CHANGE, Event, FIELDS, FieldChange, Scope, Shown, field_args, shown, unexpected_reply,
 };
+use crate::script::names::{Names, inputs};
 use crate::script::{Script, WhenFull};
 use crate::{Store, StoreError};
 use serde_json::json;
@@ -16,20 +17,46 @@ const STRICTEST: &str = include_str!("strictest.lua");
 pub static SET: LazyLock<Script> = LazyLock::new(|| {
     let own = include_str!("set.lua");
     let parts = [CHANGE, BUDGET, FIELDS, STRICTEST, own];
-    Script::new("policy_set", WhenFull::Refuse, &parts).with_budgets()
+    let inputs = Names::of_change(PolicyKeys::NAMES, SetArgs::NAMES);
+    Script::with_inputs("policy_set", WhenFull::Refuse, inputs, &parts).with_budgets()
 });
 
 /// Deletes a policy.
 pub static DELETE: LazyLock<Script> = LazyLock::new(|| {
-    Script::new(
-        "policy_delete",
-        WhenFull::Run,
-        &[CHANGE, STRICTEST, include_str!("delete.lua")],
-    )
+    let inputs = Names::of_change(PolicyKeys::NAMES, DeleteArgs::NAMES);
+    let parts = [CHANGE, STRICTEST, include_str!("delete.lua")];
+    Script::with_inputs("policy_delete", WhenFull::Run, inputs, &parts)
 });
+
+inputs! {
+    /// The keys of both. `target` is the agent, or the account-wide policies when it is one.
+    struct PolicyKeys: String { policy, policies, target }
+}
+inputs! {
+    /// The arguments of `set.lua`. `changes` are for `fields.lua`.
+    struct SetArgs<'a>: &'a str { policy_id, reach, state, account_policies_max, expected, changes[..] }
+}
+inputs! {
+    /// The arguments of `delete.lua`.
+    struct DeleteArgs<'a>: &'a str { policy_id, reach }
+}
 
 /// Most account-wide policies of an account and mode.
 pub const ACCOUNT_POLICIES_MAX: usize = 100;
+
+impl PolicyKeys {
+    fn new(scope: &Scope<'_>, id: &str, agent: Option<&str>) -> Self {
+        let account = scope.keys();
+        Self {
+            policy: account.policy(scope.mode, id),
+            policies: account.policies(scope.mode),
+            target: match agent {
+                Some(agent) => account.agent(scope.mode, agent),
+                None => account.account_policies(scope.mode),
+            },
+        }
+    }
+}
 
 /// Outcome of setting a policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -130,27 +157,24 @@ async fn try_set(
     changes: &[FieldChange],
     expected: &Expected,
 ) -> Result<Option<PolicySet>, StoreError> {
-    let account = scope.keys();
-    let target = match agent {
-        Some(agent) => account.agent(scope.mode, agent),
-        None => account.account_policies(scope.mode),
+    let keys = PolicyKeys::new(scope, id, agent);
+    let args = SetArgs {
+        policy_id: id,
+        reach: reach(agent),
+        state: if is_new { "new" } else { "old" },
+        account_policies_max: &ACCOUNT_POLICIES_MAX.to_string(),
+        expected: &expected.word(),
+        changes: field_args(changes),
     };
-    let keys = [
-        account.policy(scope.mode, id),
-        account.policies(scope.mode),
-        target,
-    ];
-    let most = ACCOUNT_POLICIES_MAX.to_string();
-    let expected = expected.word();
-    let new = if is_new { "new" } else { "old" };
-    let mut args = vec![id, reach(agent), new, &most, &expected];
-    args.extend(field_args(changes));
     let event = Event {
         kind: "policy.set",
         agent,
         data: json!({ "policyId": id, "new": is_new, "fields": shown(changes, form) }),
     };
-    let mut reply = scope.execute(store, &SET, event, &keys, &args).await?.into_iter();
+    let reply = scope
+        .execute(store, &SET, event, &keys.into_values(), &args.into_values())
+        .await?;
+    let mut reply = reply.into_iter();
     match reply.next().as_deref() {
         Some("set") => {
             let mut fields = HashMap::new();
@@ -174,27 +198,22 @@ async fn try_set(
 /// # Errors
 /// [`StoreError`]; safe to retry.
 pub async fn delete(store: &Store, scope: &Scope<'_>, id: &str) -> Result<Deleted, StoreError> {
-    let account = scope.keys();
-    let Some(policy) = PolicyRecord::read(store, &account, scope.mode, id).await? else {
+    let Some(policy) = PolicyRecord::read(store, &scope.keys(), scope.mode, id).await? else {
         return Ok(Deleted::Missing);
     };
     let agent = policy.agent.as_deref();
-    let target = match agent {
-        Some(agent) => account.agent(scope.mode, agent),
-        None => account.account_policies(scope.mode),
+    let keys = PolicyKeys::new(scope, id, agent);
+    let args = DeleteArgs {
+        policy_id: id,
+        reach: reach(agent),
     };
-    let keys = [
-        account.policy(scope.mode, id),
-        account.policies(scope.mode),
-        target,
-    ];
     let event = Event {
         kind: "policy.deleted",
         agent,
         data: json!({ "policyId": id }),
     };
     let reply = scope
-        .execute(store, &DELETE, event, &keys, &[id, reach(agent)])
+        .execute(store, &DELETE, event, &keys.into_values(), &args.into_values())
         .await?;
     match reply.first().map(String::as_str) {
         Some("deleted") => Ok(Deleted::Done),

@@ -1,5 +1,5 @@
--- Fragment: writes the strictest of all account-wide policies to the account record KEYS[1], for the mode ARGV[1].
--- KEYS[5] holds them by policy id as '<cap> <run> <day> <month> <txn> <approval> <low>', with '-' for what is not set.
+-- Fragment: writes the strictest of all account-wide policies to the account record, for the mode.
+-- KEYS.target holds them by policy id as '<cap> <run> <day> <month> <txn> <approval> <low>', with '-' for what is not set.
 -- The same rule in Rust: `strictest` and `strictest_spend` in shared/domain/src/cap.rs.
 local POLICY = '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+)$'
 
@@ -17,10 +17,10 @@ local function earlier(low, other)
 end
 
 local function write_strictest()
-  local policies = redis.call('HVALS', KEYS[5])
-  local function field(name) return string.format('%s_%s', ARGV[1], name) end
+  local policies = redis.call('HVALS', KEYS.target)
+  local function field(name) return string.format('%s_%s', ARGV.mode, name) end
   if #policies == 0 then
-    redis.call('HDEL', KEYS[1], field('cap'), field('run'), field('day'), field('month'), field('txn'),
+    redis.call('HDEL', KEYS.account, field('cap'), field('run'), field('day'), field('month'), field('txn'),
       field('approval'), field('low'))
     return
   end
@@ -31,6 +31,6 @@ local function write_strictest()
     run, day, month = tighter(run, its_run), tighter(day, its_day), tighter(month, its_month)
     txn, approval, low = tighter(txn, its_txn), tighter(approval, its_approval), earlier(low, its_low)
   end
-  redis.call('HSET', KEYS[1], field('cap'), cap, field('run'), run, field('day'), day, field('month'), month,
+  redis.call('HSET', KEYS.account, field('cap'), cap, field('run'), run, field('day'), day, field('month'), month,
     field('txn'), txn, field('approval'), approval, field('low'), low)
 end

@@ -1,11 +1,11 @@
 -- Purpose: put a provider key that was sealed again under the newest master key in the place of its old sealed text,
 --   unless somebody stored another key meanwhile.
--- KEYS: 1 account record  2 audit log  3 agent
--- ARGV: 1 mode ('live')  2 audit entry  3 field of the sealed key  4 its old text  5 its new text
+-- KEYS: of a change, then as reseal.rs names them
+-- ARGV: of a change, then as reseal.rs names them. `field` is that of the sealed key; `old` and `new` are sealed texts
 -- Returns: {'done'} | {'changed'} (it is no longer the old text; nothing changed) | {'no_account'}
 -- Cost: O(1); 7 calls
-if redis.call('HGET', KEYS[3], ARGV[3]) ~= ARGV[4] then return {'changed'} end
+if redis.call('HGET', KEYS.agent, ARGV.field) ~= ARGV.old then return {'changed'} end
 
-redis.call('HSET', KEYS[3], ARGV[3], ARGV[5])
+redis.call('HSET', KEYS.agent, ARGV.field, ARGV.new)
 recorded()
 return {'done'}

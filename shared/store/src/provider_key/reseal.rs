@@ -2,6 +2,7 @@
 
 use crate::keys;
 use crate::script::change::{CHANGE, Event, Scope, unexpected_reply};
+use crate::script::names::{Names, inputs};
 use crate::script::{Script, WhenFull};
 use crate::{Store, StoreError};
 use domain::mode::Mode;
@@ -9,8 +10,20 @@ use serde_json::json;
 use std::sync::LazyLock;
 
 /// The script.
-pub static RESEAL: LazyLock<Script> =
-    LazyLock::new(|| Script::new("reseal", WhenFull::Refuse, &[CHANGE, include_str!("reseal.lua")]));
+pub static RESEAL: LazyLock<Script> = LazyLock::new(|| {
+    let inputs = Names::of_change(ResealKeys::NAMES, ResealArgs::NAMES);
+    let parts = [CHANGE, include_str!("reseal.lua")];
+    Script::with_inputs("reseal", WhenFull::Refuse, inputs, &parts)
+});
+
+inputs! {
+    /// The key.
+    struct ResealKeys: String { agent }
+}
+inputs! {
+    /// The arguments. `old` and `new` are sealed texts.
+    struct ResealArgs<'a>: &'a str { field, old, new }
+}
 
 /// A provider key, sealed again.
 #[derive(Debug)]
@@ -57,10 +70,16 @@ impl Reseal<'_> {
             agent: Some(self.agent),
             data,
         };
-        let keys = [scope.keys().agent(Mode::Live, self.agent)];
-        let field = keys::provider_key_sealed_field(self.provider);
+        let keys = ResealKeys {
+            agent: scope.keys().agent(Mode::Live, self.agent),
+        };
+        let args = ResealArgs {
+            field: &keys::provider_key_sealed_field(self.provider),
+            old: self.old,
+            new: self.new,
+        };
         let reply = scope
-            .execute(store, &RESEAL, event, &keys, &[&field, self.old, self.new])
+            .execute(store, &RESEAL, event, &keys.into_values(), &args.into_values())
             .await?;
         match reply.first().map(String::as_str) {
             Some("done") => Ok(Resealed::Done),

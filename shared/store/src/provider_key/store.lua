@@ -1,20 +1,20 @@
 -- Purpose: store an agent's key for a provider, in place of the one it had; the agent comes into being with it.
--- KEYS: 1 account record  2 audit log  3 agent  4 agents with a provider key
--- ARGV: 1 mode  2 audit entry  3 field of the key's id  4 most providers an agent can have keys for
---   5 agent id  6 field of the time  7 and on: the other fields of the key and their values  last: budgets
+-- KEYS: of a change, then as provider_key.rs names them. `sealed_agents` are those with a provider key
+-- ARGV: of a change, then as provider_key.rs names them. `id_field` and `created_field` are fields of the key's id and
+--   time, `fields` the other ones and their values. Last: budgets
 -- Returns: {'stored', created ms} | {'too_many'} | {'over_budget', kind} | {'no_account'}
 -- Cost: O(fields of the agent); 11 calls
-if redis.call('HEXISTS', KEYS[3], ARGV[3]) == 0 then
+if redis.call('HEXISTS', KEYS.agent, ARGV.id_field) == 0 then
   local providers = 0
-  for _, field in ipairs(redis.call('HKEYS', KEYS[3])) do
+  for _, field in ipairs(redis.call('HKEYS', KEYS.agent)) do
     if string.sub(field, 1, 6) == 'pk_id:' then providers = providers + 1 end
   end
-  if providers >= tonumber(ARGV[4]) then return {'too_many'} end
-  local is_known = redis.call('SISMEMBER', KEYS[4], ARGV[5]) == 1
-  if not is_known and is_full('provider_keys', redis.call('SCARD', KEYS[4])) then return over_budget('provider_keys') end
+  if providers >= tonumber(ARGV.providers_max) then return {'too_many'} end
+  local is_known = redis.call('SISMEMBER', KEYS.sealed_agents, ARGV.agent_id) == 1
+  if not is_known and is_full('provider_keys', redis.call('SCARD', KEYS.sealed_agents)) then return over_budget('provider_keys') end
 end
 
-redis.call('HSET', KEYS[3], ARGV[6], now, unpack(ARGV, 7))
-redis.call('SADD', KEYS[4], ARGV[5])
+redis.call('HSET', KEYS.agent, ARGV.created_field, now, unpack(ARGV, @ARGV.fields))
+redis.call('SADD', KEYS.sealed_agents, ARGV.agent_id)
 recorded()
 return {'stored', now}

@@ -4,6 +4,7 @@ use crate::keys;
 use crate::lookup::script::keep;
 use crate::lookup::{self, VirtualKeyOwner};
 use crate::script::change::{BUDGET, CHANGE, Event, Scope, unexpected_reply};
+use crate::script::names::{Names, inputs};
 use crate::script::plan_limit::PlanLimit;
 use crate::script::{Script, WhenFull};
 use crate::{Store, StoreError};
@@ -13,29 +14,49 @@ use std::sync::LazyLock;
 
 /// Creates a key.
 pub static CREATE: LazyLock<Script> = LazyLock::new(|| {
-    Script::new(
-        "virtual_key_create",
-        WhenFull::Refuse,
-        &[CHANGE, BUDGET, include_str!("create.lua")],
-    )
-    .with_budgets()
-    .of_names()
+    let inputs = Names::of_change(VirtualKeyKeys::NAMES, CreateArgs::NAMES);
+    let parts = [CHANGE, BUDGET, include_str!("create.lua")];
+    Script::with_inputs("virtual_key_create", WhenFull::Refuse, inputs, &parts)
+        .with_budgets()
+        .of_names()
 });
+
+inputs! {
+    /// The keys of `create.lua` and `revoke.lua`. `active_keys` are those of the account.
+    struct VirtualKeyKeys: String { active_keys, agent_keys, virtual_key }
+}
+inputs! {
+    /// The arguments of `create.lua`. `fields` are those of the key and their values.
+    struct CreateArgs<'a>: &'a str { key_id, plan, keys_max, fields[..] }
+}
 
 /// Revokes a key.
 pub static REVOKE: LazyLock<Script> = LazyLock::new(|| {
-    Script::new(
-        "virtual_key_revoke",
-        WhenFull::Run,
-        &[CHANGE, include_str!("revoke.lua")],
-    )
+    let inputs = Names::of_change(VirtualKeyKeys::NAMES, RevokeArgs::NAMES);
+    let parts = [CHANGE, include_str!("revoke.lua")];
+    Script::with_inputs("virtual_key_revoke", WhenFull::Run, inputs, &parts)
 });
+
+inputs! {
+    /// The argument of `revoke.lua`.
+    struct RevokeArgs<'a>: &'a str { key_id }
+}
 
 /// Removes revoked keys.
 pub static FORGET: LazyLock<Script> = LazyLock::new(|| {
+    let inputs = Names::new(ForgetKeys::NAMES, ForgetArgs::NAMES);
     let parts = [include_str!("forget.lua")];
-    Script::new("virtual_key_forget", WhenFull::Run, &parts)
+    Script::with_inputs("virtual_key_forget", WhenFull::Run, inputs, &parts)
 });
+
+inputs! {
+    /// The keys of `forget.lua`. `active_keys` are those of the account.
+    struct ForgetKeys: String { active_keys, agent_keys, virtual_keys[..] }
+}
+inputs! {
+    /// The arguments of `forget.lua`: ids of the keys in `virtual_keys`.
+    struct ForgetArgs<'a>: &'a str { key_ids[..] }
+}
 
 /// Most keys that one execution removes.
 const FORGOTTEN_AT_ONCE: usize = 500;
@@ -77,6 +98,17 @@ pub enum Revoked {
     Missing,
 }
 
+impl VirtualKeyKeys {
+    fn new(scope: &Scope<'_>, agent: &str, key_id: &str) -> Self {
+        let account = scope.keys();
+        Self {
+            active_keys: account.active_keys(),
+            agent_keys: account.agent_keys(agent),
+            virtual_key: account.virtual_key(key_id),
+        }
+    }
+}
+
 impl NewVirtualKey<'_> {
     /// Issues the key. Announces the look-up first; makes it permanent and confirmed last. A crash in between leaves a
     /// key whose secret nobody received and whose look-up expires.
@@ -101,29 +133,25 @@ impl NewVirtualKey<'_> {
                 "a new virtual key that is known already".to_owned(),
             ));
         }
-        let account = scope.keys();
-        let keys = [
-            account.active_keys(),
-            account.agent_keys(self.agent),
-            account.virtual_key(self.key_id),
+        let keys = VirtualKeyKeys::new(scope, self.agent, self.key_id);
+        let fields = [
+            ["agent", self.agent],
+            ["name", self.name],
+            ["prefix", self.secret.shown()],
+            ["hash", &hash],
         ];
-        let most = self.limit.most.map(|most| most.to_string()).unwrap_or_default();
-        let mut args = vec![self.key_id, self.limit.plan, &most];
-        args.extend([
-            "agent",
-            self.agent,
-            "name",
-            self.name,
-            "prefix",
-            self.secret.shown(),
-            "hash",
-            &hash,
-        ]);
+        let args = CreateArgs {
+            key_id: self.key_id,
+            plan: self.limit.plan,
+            keys_max: &self.limit.most.map(|most| most.to_string()).unwrap_or_default(),
+            fields: fields.concat(),
+        };
         let event = Event {
             kind: "virtual_key.created",
             agent: Some(self.agent),
             data: json!({ "keyId": self.key_id, "name": self.name }),
         };
+        let (keys, args) = (keys.into_values(), args.into_values());
         let reply = match scope.execute(store, &CREATE, event, &keys, &args).await {
             Err(error @ StoreError::OverBudget { .. }) => {
                 let _: i64 = store.command(redis::cmd("DEL").arg(&lookup)).await?;
@@ -158,18 +186,16 @@ pub async fn revoke(
     agent: &str,
     key_id: &str,
 ) -> Result<Revoked, StoreError> {
-    let account = scope.keys();
-    let keys = [
-        account.active_keys(),
-        account.agent_keys(agent),
-        account.virtual_key(key_id),
-    ];
+    let keys = VirtualKeyKeys::new(scope, agent, key_id);
+    let args = RevokeArgs { key_id };
     let event = Event {
         kind: "virtual_key.revoked",
         agent: Some(agent),
         data: json!({ "keyId": key_id }),
     };
-    let reply = scope.execute(store, &REVOKE, event, &keys, &[key_id]).await?;
+    let reply = scope
+        .execute(store, &REVOKE, event, &keys.into_values(), &args.into_values())
+        .await?;
     match reply.first().map(String::as_str) {
         Some("revoked") => Ok(Revoked::Done),
         Some("missing") => Ok(Revoked::Missing),
@@ -189,11 +215,17 @@ pub(crate) async fn forget_revoked(
 ) -> Result<(), StoreError> {
     let account = scope.keys();
     for ids in ids.chunks(FORGOTTEN_AT_ONCE) {
-        let mut keys = vec![account.active_keys(), account.agent_keys(agent)];
-        keys.extend(ids.iter().map(|id| account.virtual_key(id)));
+        let keys = ForgetKeys {
+            active_keys: account.active_keys(),
+            agent_keys: account.agent_keys(agent),
+            virtual_keys: ids.iter().map(|id| account.virtual_key(id)).collect(),
+        };
+        let args = ForgetArgs {
+            key_ids: ids.iter().map(String::as_str).collect(),
+        };
+        let keys = keys.into_values();
         let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
-        let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
-        let reply: String = store.script(&FORGET, &keys, &ids).await?;
+        let reply: String = store.script(&FORGET, &keys, &args.into_values()).await?;
         if reply != "forgotten" {
             return unexpected_reply(&FORGET);
         }

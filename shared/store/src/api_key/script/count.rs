@@ -3,6 +3,7 @@
 
 use crate::keys::AccountKeys;
 use crate::script::change::CLOCK;
+use crate::script::names::{Names, inputs};
 use crate::script::{Script, WhenFull};
 use crate::{Store, StoreError};
 use domain::rate::Rate;
@@ -10,12 +11,19 @@ use std::sync::LazyLock;
 
 /// The script. Runs on a full store, since revocations are counted like any request.
 pub static COUNT: LazyLock<Script> = LazyLock::new(|| {
-    Script::new(
-        "api_key_count",
-        WhenFull::Run,
-        &[CLOCK, include_str!("../count.lua")],
-    )
+    let inputs = Names::new(CountKeys::NAMES, CountArgs::NAMES);
+    let parts = [CLOCK, include_str!("../count.lua")];
+    Script::with_inputs("api_key_count", WhenFull::Run, inputs, &parts)
 });
+
+inputs! {
+    /// The keys.
+    struct CountKeys: String { requests, api_key }
+}
+inputs! {
+    /// The arguments; `window` is in ms.
+    struct CountArgs<'a>: &'a str { limit, window }
+}
 
 /// A rate, and the plan's limit for one of its windows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,11 +71,18 @@ pub async fn count(
     allowed: Option<Allowed>,
 ) -> Result<Counted, StoreError> {
     let rate = allowed.map_or(Rate::PerMinute, |allowed| allowed.rate);
-    let keys = [account.management_rate(rate, key_id), account.api_key(key_id)];
-    let limit = allowed.map_or(String::new(), |allowed| allowed.limit.to_string());
-    let window = rate.window().as_millis().to_string();
-    let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
-    let reply: Vec<String> = store.script(&COUNT, &keys, &[&limit, &window]).await?;
+    let keys = CountKeys {
+        requests: account.management_rate(rate, key_id),
+        api_key: account.api_key(key_id),
+    };
+    let args = CountArgs {
+        limit: &allowed.map_or(String::new(), |allowed| allowed.limit.to_string()),
+        window: &rate.window().as_millis().to_string(),
+    };
+    let keys = keys.into_values();
+    let reply: Vec<String> = store
+        .script(&COUNT, &keys.each_ref().map(String::as_str), &args.into_values())
+        .await?;
     parse(&reply, allowed).ok_or_else(|| StoreError::UnexpectedReply("api_key_count".to_owned()))
 }
 
