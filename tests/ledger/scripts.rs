@@ -111,7 +111,7 @@ impl Texts {
             settle: SETTLE.inputs().resolve(SETTLE_LUA),
             void: VOID.inputs().resolve(VOID_LUA),
             reap: REAP.inputs().resolve(REAP_LUA),
-            denial_window: DENIAL_WINDOW_LUA.to_owned(),
+            denial_window: DENIAL_WINDOW.inputs().resolve(DENIAL_WINDOW_LUA),
         }
     }
 
@@ -123,7 +123,7 @@ impl Texts {
 
     fn denial_window_with(&self, clock: &str) -> Script {
         let parts = [clock, CHANGE, &self.denial_window];
-        Script::new("denial_window", WhenFull::Run, &parts)
+        Script::with_inputs("denial_window", WhenFull::Run, DENIAL_WINDOW.inputs(), &parts)
     }
 
     pub fn build(&self) -> Scripts {

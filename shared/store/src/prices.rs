@@ -1,18 +1,25 @@
 //! Twin of `replace_prices.lua`: keep the prices that the operator imported.
 
+use crate::script::names::{Names, inputs};
 use crate::script::{Script, WhenFull};
 use crate::{Store, StoreError, keys};
 use std::sync::LazyLock;
 
 /// The script. Confirmed, since no account's version shows that a lost server took an import back.
 pub static REPLACE_PRICES: LazyLock<Script> = LazyLock::new(|| {
-    Script::new(
-        "replace_prices",
-        WhenFull::Refuse,
-        &[include_str!("prices/replace.lua")],
-    )
-    .of_names()
+    let inputs = Names::new(ReplaceKeys::NAMES, ReplaceArgs::NAMES);
+    let parts = [include_str!("prices/replace.lua")];
+    Script::with_inputs("replace_prices", WhenFull::Refuse, inputs, &parts).of_names()
 });
+
+inputs! {
+    /// The key.
+    struct ReplaceKeys<'a>: &'a str { prices }
+}
+inputs! {
+    /// The arguments.
+    struct ReplaceArgs<'a>: &'a str { old, new }
+}
 
 /// Outcome of the script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,8 +43,14 @@ pub async fn read(store: &Store) -> Result<Option<String>, StoreError> {
 /// # Errors
 /// [`StoreError`]. [`StoreError::NotDurable`]: a crash may take the import back; it is made again in the same way.
 pub async fn replace(store: &Store, old: Option<&str>, new: &str) -> Result<Replaced, StoreError> {
-    let args = [old.unwrap_or_default(), new];
-    let reply: Vec<String> = store.script(&REPLACE_PRICES, &[keys::PRICES], &args).await?;
+    let keys = ReplaceKeys { prices: keys::PRICES };
+    let args = ReplaceArgs {
+        old: old.unwrap_or_default(),
+        new,
+    };
+    let reply: Vec<String> = store
+        .script(&REPLACE_PRICES, &keys.into_values(), &args.into_values())
+        .await?;
     match reply.first().map(String::as_str) {
         Some("done") => Ok(Replaced::Done),
         Some("changed") => Ok(Replaced::Changed),

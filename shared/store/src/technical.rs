@@ -1,6 +1,7 @@
 //! Twin of `technical.lua`: the technical limits of test-mode API keys and of sessions (decision D71).
 
 use crate::keys::AccountKeys;
+use crate::script::names::{Names, inputs};
 use crate::script::{Script, WhenFull};
 use crate::{Store, StoreError};
 use domain::rate::Rate;
@@ -9,12 +10,19 @@ use std::time::Duration;
 
 /// The script. Runs on a full store: a session that freezes an agent is counted like any other.
 pub static TECHNICAL: LazyLock<Script> = LazyLock::new(|| {
-    Script::new(
-        "technical_count",
-        WhenFull::Run,
-        &[include_str!("technical/technical.lua")],
-    )
+    let inputs = Names::new(CountKeys::NAMES, CountArgs::NAMES);
+    let parts = [include_str!("technical/technical.lua")];
+    Script::with_inputs("technical_count", WhenFull::Run, inputs, &parts)
 });
+
+inputs! {
+    /// The keys: requests in a window.
+    struct CountKeys: String { of_caller, of_account }
+}
+inputs! {
+    /// The arguments: the limit of each key, then the window in ms.
+    struct CountArgs: String { caller_max, account_max, window }
+}
 
 /// Multiple of one caller's limit that all test-mode keys of an account, or all its sessions, share per window:
 /// otherwise each further key or session would add a limit.
@@ -54,11 +62,23 @@ impl Limit {
     /// # Errors
     /// [`StoreError`]; the caller must then refuse the request.
     pub async fn count(&self, store: &Store, account: &AccountKeys, id: &str) -> Result<Counted, StoreError> {
-        let keys = [id, ALL_CALLERS].map(|id| account.management_rate(self.rate, id));
-        let window = self.rate.window().as_millis().to_string();
-        let args = [self.most.to_string(), self.of_account().to_string(), window];
-        let keys = keys.each_ref().map(String::as_str);
-        let reply: Vec<String> = store.script(&TECHNICAL, &keys, &args).await?;
+        let keys = CountKeys {
+            of_caller: account.management_rate(self.rate, id),
+            of_account: account.management_rate(self.rate, ALL_CALLERS),
+        };
+        let args = CountArgs {
+            caller_max: self.most.to_string(),
+            account_max: self.of_account().to_string(),
+            window: self.rate.window().as_millis().to_string(),
+        };
+        let keys = keys.into_values();
+        let reply: Vec<String> = store
+            .script(
+                &TECHNICAL,
+                &keys.each_ref().map(String::as_str),
+                &args.into_values(),
+            )
+            .await?;
         let left = |ms: &str| ms.parse().ok().map(Duration::from_millis);
         let counted = match reply.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
             ["passed"] => Some(Counted::Passed),

@@ -1,8 +1,8 @@
 -- Purpose: replace the imported prices, unless somebody else did so since they were read.
--- KEYS: 1 imported prices
--- ARGV: 1 text that was read ('' = none)  2 new text
+-- KEYS: as prices.rs names them
+-- ARGV: as prices.rs names them. `old` is the text that was read ('' = none)
 -- Returns: {'done'} | {'changed'} (nothing changed)
 -- Cost: O(length of the texts); 2 calls
-if (redis.call('GET', KEYS[1]) or '') ~= ARGV[1] then return {'changed'} end
-redis.call('SET', KEYS[1], ARGV[2])
+if (redis.call('GET', KEYS.prices) or '') ~= ARGV.old then return {'changed'} end
+redis.call('SET', KEYS.prices, ARGV.new)
 return {'done'}

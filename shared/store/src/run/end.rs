@@ -2,14 +2,27 @@
 
 use crate::run::RunStatus;
 use crate::script::change::{CHANGE, Event, Scope, unexpected_reply};
+use crate::script::names::{Names, inputs};
 use crate::script::{Script, WhenFull};
 use crate::{Store, StoreError};
 use serde_json::json;
 use std::sync::LazyLock;
 
 /// The script.
-pub static RUN_END: LazyLock<Script> =
-    LazyLock::new(|| Script::new("run_end", WhenFull::Refuse, &[CHANGE, include_str!("end.lua")]));
+pub static RUN_END: LazyLock<Script> = LazyLock::new(|| {
+    let inputs = Names::of_change(EndKeys::NAMES, EndArgs::NAMES);
+    let parts = [CHANGE, include_str!("end.lua")];
+    Script::with_inputs("run_end", WhenFull::Refuse, inputs, &parts)
+});
+
+inputs! {
+    /// The key.
+    struct EndKeys: String { run }
+}
+inputs! {
+    /// The argument.
+    struct EndArgs<'a>: &'a str { status }
+}
 
 /// How a run ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,8 +81,13 @@ pub async fn end(
         agent: Some(agent),
         data: json!({ "runId": run, "status": status }),
     };
-    let keys = [scope.keys().run(scope.mode, agent, run)];
-    let reply = scope.execute(store, &RUN_END, event, &keys, &[status]).await?;
+    let keys = EndKeys {
+        run: scope.keys().run(scope.mode, agent, run),
+    };
+    let args = EndArgs { status };
+    let reply = scope
+        .execute(store, &RUN_END, event, &keys.into_values(), &args.into_values())
+        .await?;
     match reply.first().map(String::as_str) {
         Some("done") => Ok(Ended::Done),
         Some("missing" | "no_account") => Ok(Ended::Missing),

@@ -1,16 +1,24 @@
 //! Twin of `fence.lua`: a write that gives `WAIT` and `WAITAOF` something to confirm. A script, because a full store
 //! refuses a plain `SET`, and earlier changes must be confirmed there, too.
 
+use crate::script::names::{Names, inputs};
 use crate::script::{Script, WhenFull};
 use redis::Cmd;
 use std::sync::LazyLock;
 
 /// The script.
-pub static FENCE: LazyLock<Script> =
-    LazyLock::new(|| Script::new("fence", WhenFull::Run, &[include_str!("fence.lua")]));
+pub static FENCE: LazyLock<Script> = LazyLock::new(|| {
+    let inputs = Names::new(FenceKeys::NAMES, &[]);
+    Script::with_inputs("fence", WhenFull::Run, inputs, &[include_str!("fence.lua")])
+});
 
-/// Returns the command that writes the fence `key`. It carries the source, since between a change and its confirmation
+inputs! {
+    /// The key.
+    struct FenceKeys<'a>: &'a str { fence }
+}
+
+/// Returns the command that writes the key `fence`. It carries the source, since between a change and its confirmation
 /// there is no time to load the script.
-pub(crate) fn write(key: &str) -> Cmd {
-    FENCE.by_source(&[key], &[""; 0])
+pub(crate) fn write(fence: &str) -> Cmd {
+    FENCE.by_source(&FenceKeys { fence }.into_values(), &[""; 0])
 }

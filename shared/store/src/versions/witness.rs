@@ -1,14 +1,26 @@
 //! Twin of `witness.lua`: the copy of an account's version on another server.
 
 use crate::keys::Bucket;
+use crate::script::names::{Names, inputs};
 use crate::script::{Script, WhenFull};
 use crate::versions::AccountVersion;
 use crate::{Store, StoreError};
 use std::sync::LazyLock;
 
 /// Records an account's version.
-pub static WITNESS: LazyLock<Script> =
-    LazyLock::new(|| Script::new("witness", WhenFull::Run, &[include_str!("witness.lua")]));
+pub static WITNESS: LazyLock<Script> = LazyLock::new(|| {
+    let inputs = Names::new(WitnessKeys::NAMES, WitnessArgs::NAMES);
+    Script::with_inputs("witness", WhenFull::Run, inputs, &[include_str!("witness.lua")])
+});
+
+inputs! {
+    /// The key.
+    struct WitnessKeys<'a>: &'a str { witnessed }
+}
+inputs! {
+    /// The arguments.
+    struct WitnessArgs<'a>: &'a str { account, generation, version }
+}
 
 /// Records in `bucket` that `account` has the version `view`.
 ///
@@ -20,9 +32,17 @@ pub async fn update(
     account: &str,
     view: AccountVersion,
 ) -> Result<(), StoreError> {
-    let (generation, version) = (view.generation.to_string(), view.version.to_string());
-    let args = [account, &generation, &version];
-    let reply: Vec<String> = store.execute(&WITNESS, &[&bucket.witnessed()], &args).await?;
+    let keys = WitnessKeys {
+        witnessed: &bucket.witnessed(),
+    };
+    let args = WitnessArgs {
+        account,
+        generation: &view.generation.to_string(),
+        version: &view.version.to_string(),
+    };
+    let reply: Vec<String> = store
+        .execute(&WITNESS, &keys.into_values(), &args.into_values())
+        .await?;
     match reply.first().map(String::as_str) {
         Some("noted" | "known") => Ok(()),
         _ => Err(StoreError::UnexpectedReply(WITNESS.name().to_owned())),

@@ -2,6 +2,7 @@
 
 use crate::call::denial_windows::Counted;
 use crate::script::change::{CHANGE, Event, Scope, unexpected_reply};
+use crate::script::names::{Names, inputs};
 use crate::script::{Script, WhenFull};
 use crate::{Store, StoreError};
 use domain::denial_window::KIND;
@@ -10,12 +11,19 @@ use std::sync::LazyLock;
 
 /// The script. Runs on a full store: it removes about as many bytes as it writes, and the record can be archived.
 pub static DENIAL_WINDOW: LazyLock<Script> = LazyLock::new(|| {
-    Script::new(
-        "denial_window",
-        WhenFull::Run,
-        &[CHANGE, include_str!("../denial_window.lua")],
-    )
+    let inputs = Names::of_change(WindowKeys::NAMES, WindowArgs::NAMES);
+    let parts = [CHANGE, include_str!("../denial_window.lua")];
+    Script::with_inputs("denial_window", WhenFull::Run, inputs, &parts)
 });
+
+inputs! {
+    /// The key. `counted_denials` are those of the bucket.
+    struct WindowKeys: String { counted_denials }
+}
+inputs! {
+    /// The arguments; `ends` is in ms.
+    struct WindowArgs<'a>: &'a str { field, count, ends }
+}
 
 /// Outcome of recording a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,10 +60,17 @@ pub async fn record_as(script: &Script, store: &Store, counted: &Counted) -> Res
         agent: Some(&counted.agent),
         data: counted.data(),
     };
-    let keys = [scope.keys().bucket().counted_denials()];
-    let (count, ends) = (counted.count.to_string(), counted.ends_ms.to_string());
-    let args = [counted.field.as_str(), &count, &ends];
-    let reply = scope.execute(store, script, event, &keys, &args).await?;
+    let keys = WindowKeys {
+        counted_denials: scope.keys().bucket().counted_denials(),
+    };
+    let args = WindowArgs {
+        field: &counted.field,
+        count: &counted.count.to_string(),
+        ends: &counted.ends_ms.to_string(),
+    };
+    let reply = scope
+        .execute(store, script, event, &keys.into_values(), &args.into_values())
+        .await?;
     match reply.first().map(String::as_str) {
         Some("recorded") => Ok(Recorded::Done),
         Some("early") => Ok(Recorded::Early),
