@@ -34,23 +34,18 @@ struct Mutant {
 fn all() -> Vec<Mutant> {
     let mut all = Vec::new();
     for recipe in texts::RECIPES {
+        let texts = recipe.texts();
         for (at, part) in recipe.parts.iter().enumerate() {
             if !recipe.changed.contains(&part.name) {
                 continue;
             }
-            for mutant in lua::mutants(part.text) {
-                let texts = recipe.parts.iter().enumerate();
-                let texts = texts.map(|(other, part)| {
-                    if other == at {
-                        mutant.text.as_str()
-                    } else {
-                        part.text
-                    }
-                });
+            for mutant in lua::mutants(&texts[at]) {
+                let mut texts = texts.clone();
+                texts[at] = mutant.text;
                 all.push(Mutant {
                     name: format!("{}: {}", part.name, mutant.name),
-                    script: recipe.script,
-                    text: texts.collect(),
+                    script: recipe.script(),
+                    text: texts.concat(),
                 });
             }
         }
@@ -62,9 +57,9 @@ fn all() -> Vec<Mutant> {
 fn unchanged() -> Vec<Mutant> {
     let recipes = texts::RECIPES.iter();
     let same = recipes.map(|recipe| Mutant {
-        name: recipe.script.to_owned(),
-        script: recipe.script,
-        text: recipe.parts.iter().map(|part| part.text).collect(),
+        name: recipe.script().to_owned(),
+        script: recipe.script(),
+        text: recipe.texts().concat(),
     });
     same.collect()
 }
