@@ -221,7 +221,8 @@ impl Pass<'_> {
             for wallet in page.wallets.values() {
                 let keys = keys.transaction_lists(place.mode, &wallet.holder);
                 lists.extend(
-                    keys.zip(wallet.lists)
+                    keys.into_iter()
+                        .zip(wallet.lists)
                         .map(|(key, fold)| (place, key, fold, wallet.seq)),
                 );
             }

@@ -2,6 +2,7 @@
 
 use crate::keys::{Bucket, Series};
 use crate::script::change::{CLOCK, unexpected_reply};
+use crate::script::names::{Names, inputs};
 use crate::script::{Script, WhenFull};
 use crate::{Store, StoreError};
 use domain::number::{EPOCH_MS, LOWEST_PLACE, Number};
@@ -9,12 +10,19 @@ use std::sync::LazyLock;
 
 /// Draws a number.
 pub static DRAW: LazyLock<Script> = LazyLock::new(|| {
-    Script::new(
-        "number_draw",
-        WhenFull::Refuse,
-        &[CLOCK, include_str!("number/number.lua")],
-    )
+    let parts = [CLOCK, include_str!("number/number.lua")];
+    let inputs = Names::new(DrawKeys::NAMES, DrawArgs::NAMES);
+    Script::with_inputs("number_draw", WhenFull::Refuse, inputs, &parts)
 });
+
+inputs! {
+    /// The keys.
+    struct DrawKeys<'a>: &'a str { counter }
+}
+inputs! {
+    /// The arguments; `epoch` is in ms.
+    struct DrawArgs: String { epoch, lowest_place }
+}
 
 /// Draws the next number of a series for something that will live in `bucket`.
 ///
@@ -25,8 +33,14 @@ pub static DRAW: LazyLock<Script> = LazyLock::new(|| {
 /// [`StoreError`]; safe to retry. Also if the series has no number left, after 278 years.
 pub async fn draw(store: &Store, bucket: Bucket, series: Series) -> Result<Number, StoreError> {
     let counter = bucket.counter(series);
-    let args = [EPOCH_MS.to_string(), LOWEST_PLACE.to_string()];
-    let reply: Vec<String> = store.script(&DRAW, &[&counter], &args).await?;
+    let keys = DrawKeys { counter: &counter };
+    let args = DrawArgs {
+        epoch: EPOCH_MS.to_string(),
+        lowest_place: LOWEST_PLACE.to_string(),
+    };
+    let reply: Vec<String> = store
+        .script(&DRAW, &keys.into_values(), &args.into_values())
+        .await?;
     let place = reply.first().and_then(|place| place.parse().ok());
     let number = place.and_then(|place| Number::new(place, bucket.number()));
     number.map_or_else(|| unexpected_reply(&DRAW), Ok)

@@ -3,6 +3,7 @@
 pub mod deny;
 mod intent_args;
 
+use self::deny::{DenyArgs, DenyKeys};
 use self::intent_args::IntentArgs;
 use crate::call::authorize::RUN_LIFE;
 use crate::intent::{Decision, IntentPlace, IntentRecord};
@@ -11,6 +12,7 @@ use crate::script::change::{
     AGENT_EXISTS, BUDGET, CHANGE, Event, INTENT, LOW_BALANCE, MONEY, PERIOD, PRUNE, RUN, Scope,
     unexpected_reply,
 };
+use crate::script::names::{Names, inputs};
 use crate::script::{Script, WhenFull};
 use crate::transaction::{NewTransaction, Tail, TransactionType};
 use crate::{Store, StoreError};
@@ -34,15 +36,34 @@ pub static SPEND: LazyLock<Script> = LazyLock::new(|| {
         LOW_BALANCE,
     ];
     let own = [include_str!("spend/spend.lua")];
-    Script::new("spend", WhenFull::Refuse, &[&fragments[..], &own].concat())
+    let parts = [&fragments[..], &own].concat();
+    let inputs = Names::of_change(SpendKeys::NAMES, SpendArgs::NAMES);
+    Script::with_inputs("spend", WhenFull::Refuse, inputs, &parts)
         .of_money()
         .with_budgets()
 });
 
+inputs! {
+    /// The keys of a spend. `run` is the agent in a spend without a run, and not touched.
+    struct SpendKeys: String {
+        transactions, agent[4], intent, spare_intent, intent_index[5], pending_intents, run, agent_keys, agent_runs,
+        account_runs
+    }
+}
+inputs! {
+    /// The arguments of a spend: the limits of the plan `plan` are `agents` and `tracked`. Amounts are nano-USD,
+    /// `run_life` is in ms.
+    struct SpendArgs<'a>: &'a str {
+        plan, agents, tracked, amount, head, heads, intent, spare_intent, run, run_life, transaction_text, injection,
+        fields[..]
+    }
+}
+
 /// Denies a waiting spend.
 pub static DENY: LazyLock<Script> = LazyLock::new(|| {
     let parts = [CHANGE, INTENT, include_str!("spend/deny.lua")];
-    Script::new("spend_deny", WhenFull::Refuse, &parts).of_money()
+    let inputs = Names::of_change(DenyKeys::NAMES, DenyArgs::NAMES);
+    Script::with_inputs("spend_deny", WhenFull::Refuse, inputs, &parts).of_money()
 });
 
 /// Reasons to refuse a spend, in order of precedence.
@@ -172,51 +193,57 @@ impl Spend<'_> {
         let keys = self.keys(scope, &asked);
         let limit = |limit: Option<u64>| limit.map(|limit| limit.to_string()).unwrap_or_default();
         let cap = self.plan.map_or_else(CapPlan::default, |plan| plan.cap);
-        let mut args = vec![
-            self.plan.map_or("", |plan| plan.name).to_owned(),
-            limit(cap.agents),
-            limit(cap.tracked.map(Nanos::get)),
-            self.amount.get().to_string(),
-            asked.head.to_owned(),
-            asked.heads.clone(),
-            asked.id.to_owned(),
-            asked.spare_id.to_owned(),
-            self.run.unwrap_or_default().to_owned(),
-            RUN_LIFE.as_millis().to_string(),
-            self.words(asked.id),
-            asked.injection.map(|_| "1".to_owned()).unwrap_or_default(),
-        ];
-        args.extend(asked.fields.iter().cloned());
-        let args: Vec<&str> = args.iter().map(String::as_str).collect();
+        let (agents, tracked) = (limit(cap.agents), limit(cap.tracked.map(Nanos::get)));
+        let (amount, run_life) = (self.amount.get().to_string(), RUN_LIFE.as_millis().to_string());
+        let words = self.words(asked.id);
+        let args = SpendArgs {
+            plan: self.plan.map_or("", |plan| plan.name),
+            agents: &agents,
+            tracked: &tracked,
+            amount: &amount,
+            head: asked.head,
+            heads: &asked.heads,
+            intent: asked.id,
+            spare_intent: asked.spare_id,
+            run: self.run.unwrap_or_default(),
+            run_life: &run_life,
+            transaction_text: &words,
+            injection: asked.injection.map_or("", |_| "1"),
+            fields: asked.fields.iter().map(String::as_str).collect(),
+        };
         let event = Event {
             kind: asked.event,
             agent: Some(self.agent),
             data: self.audit_data(&asked),
         };
-        let reply = scope.execute(store, &SPEND, event, &keys, &args).await?;
+        let reply = scope
+            .execute(store, &SPEND, event, &keys.into_values(), &args.into_values())
+            .await?;
         parse(&reply)
     }
 
-    fn keys(&self, scope: &Scope<'_>, asked: &IntentArgs<'_>) -> Vec<String> {
+    fn keys(&self, scope: &Scope<'_>, asked: &IntentArgs<'_>) -> SpendKeys {
         let (account, mode) = (scope.keys(), scope.mode);
         let place = IntentPlace {
             kind: Kind::Spend.as_str(),
             agent: self.agent,
         };
-        let mut keys = vec![account.transactions(mode)];
-        keys.extend(account.leg(mode, self.agent, TransactionType::Spend.as_str()));
-        keys.push(account.intent(mode, asked.id));
-        keys.push(account.intent(mode, asked.spare_id));
-        keys.extend(place.index(&account, mode));
-        keys.push(match self.run {
-            Some(run) => account.run(mode, self.agent, run),
-            // Declared keys that are not touched.
-            None => account.agent(mode, self.agent),
-        });
-        keys.push(account.agent_keys(self.agent));
-        keys.push(account.runs(mode, self.agent));
-        keys.push(account.all_runs(mode));
-        keys
+        let [intent_index @ .., pending_intents] = place.index(&account, mode);
+        SpendKeys {
+            transactions: account.transactions(mode),
+            agent: account.leg(mode, self.agent, TransactionType::Spend.as_str()),
+            intent: account.intent(mode, asked.id),
+            spare_intent: account.intent(mode, asked.spare_id),
+            intent_index,
+            pending_intents,
+            run: match self.run {
+                Some(run) => account.run(mode, self.agent, run),
+                None => account.agent(mode, self.agent),
+            },
+            agent_keys: account.agent_keys(self.agent),
+            agent_runs: account.runs(mode, self.agent),
+            account_runs: account.all_runs(mode),
+        }
     }
 
     /// Returns the words of the transaction.

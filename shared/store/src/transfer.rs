@@ -5,6 +5,7 @@ use crate::once::Once;
 use crate::script::change::{
     BUDGET, CHANGE, Event, LOW_BALANCE, MONEY, ONCE, REFUSALS, Scope, unexpected_reply,
 };
+use crate::script::names::{Names, inputs};
 use crate::script::{Script, WhenFull};
 use crate::transaction::{NewTransaction, Tail, TransactionType};
 use crate::transit::{Credit, Transit};
@@ -17,15 +18,42 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 /// Within one account.
-pub static OWN: LazyLock<Script> = LazyLock::new(|| script("transfer_own", include_str!("transfer/own.lua")));
+pub static OWN: LazyLock<Script> = LazyLock::new(|| {
+    let inputs = Names::of_change(OwnKeys::NAMES, OwnArgs::NAMES);
+    script("transfer_own", inputs, include_str!("transfer/own.lua"))
+});
 
 /// To another account.
-pub static OUT: LazyLock<Script> = LazyLock::new(|| script("transfer_out", include_str!("transfer/out.lua")));
+pub static OUT: LazyLock<Script> = LazyLock::new(|| {
+    let inputs = Names::of_change(OutKeys::NAMES, OutArgs::NAMES);
+    script("transfer_out", inputs, include_str!("transfer/out.lua"))
+});
 
-fn script(name: &'static str, text: &str) -> Script {
+inputs! {
+    /// The keys within one account.
+    struct OwnKeys: String { transactions, payer[4], record, receiver[4] }
+}
+inputs! {
+    /// The keys of a transfer to another account.
+    struct OutKeys: String { transactions, payer[4], record, transit }
+}
+inputs! {
+    /// The arguments within one account; `amount` is nano-USD, `record_life` in ms.
+    struct OwnArgs<'a>: &'a str {
+        payer_number, amount, transaction_text, refusal, record, record_life, receiver_number, receiver_text, fields[..]
+    }
+}
+inputs! {
+    /// The arguments of a transfer to another account; `amount` is nano-USD, `record_life` in ms.
+    struct OutArgs<'a>: &'a str {
+        payer_number, amount, transaction_text, refusal, record, record_life, transit, transit_row, fields[..]
+    }
+}
+
+fn script(name: &'static str, inputs: Names, text: &str) -> Script {
     let checks = include_str!("transfer/checks.lua");
     let parts = [CHANGE, BUDGET, MONEY, ONCE, REFUSALS, LOW_BALANCE, checks, text];
-    Script::new(name, WhenFull::Refuse, &parts)
+    Script::with_inputs(name, WhenFull::Refuse, inputs, &parts)
         .of_money()
         .with_budgets()
 }
@@ -113,10 +141,26 @@ impl NewTransfer<'_> {
             currency: self.currency,
             tail: self.tail(self.from),
         };
-        let leg = scope
-            .keys()
-            .leg(scope.mode, &self.to.owner, TransactionType::TransferIn.as_str());
-        self.pay(store, scope, (&OWN, &leg, [&to, &arrival.words()]))
+        let (account, mode) = (scope.keys(), scope.mode);
+        let keys = OwnKeys {
+            transactions: account.transactions(mode),
+            payer: self.payer(scope),
+            record: account.intent(mode, &self.once.id),
+            receiver: account.leg(mode, &self.to.owner, TransactionType::TransferIn.as_str()),
+        };
+        let paid = self.payment(scope);
+        let args = OwnArgs {
+            payer_number: &paid.payer_number,
+            amount: &paid.amount,
+            transaction_text: &paid.transaction_text,
+            refusal: paid.refusal,
+            record: paid.record,
+            record_life: &paid.record_life,
+            receiver_number: &to,
+            receiver_text: &arrival.words(),
+            fields: paid.fields(),
+        };
+        self.execute_script(store, scope, (&OWN, keys.into_values(), args.into_values()))
             .await
     }
 
@@ -154,47 +198,73 @@ impl NewTransfer<'_> {
         };
         let row = serde_json::to_string(&transit);
         let row = row.map_err(|error| StoreError::UnexpectedReply(error.to_string()))?;
-        let rows = [scope.keys().bucket().transit()];
-        let sent = self.pay(store, scope, (&OUT, &rows, [&transit.id, &row])).await?;
+        let (account, mode) = (scope.keys(), scope.mode);
+        let keys = OutKeys {
+            transactions: account.transactions(mode),
+            payer: self.payer(scope),
+            record: account.intent(mode, &self.once.id),
+            transit: account.bucket().transit(),
+        };
+        let paid = self.payment(scope);
+        let args = OutArgs {
+            payer_number: &paid.payer_number,
+            amount: &paid.amount,
+            transaction_text: &paid.transaction_text,
+            refusal: paid.refusal,
+            record: paid.record,
+            record_life: &paid.record_life,
+            transit: &transit.id,
+            transit_row: &row,
+            fields: paid.fields(),
+        };
+        let sent = self
+            .execute_script(store, scope, (&OUT, keys.into_values(), args.into_values()))
+            .await?;
         Ok((sent, transit))
     }
 
-    /// Executes one of the two scripts, with its own keys and two arguments.
-    async fn pay(
+    /// Executes one of the two scripts.
+    async fn execute_script(
         &self,
         store: &Store,
         scope: &Scope<'_>,
-        (script, more_keys, more_args): (&Script, &[String], [&str; 2]),
+        (script, keys, args): (&Script, Vec<String>, Vec<&str>),
     ) -> Result<Transferred, StoreError> {
-        let account = scope.keys();
-        let kind = TransactionType::TransferOut;
-        let mut keys = vec![account.transactions(scope.mode)];
-        keys.extend(account.leg(scope.mode, &self.from.owner, kind.as_str()));
-        keys.push(account.intent(scope.mode, &self.once.id));
-        keys.extend(more_keys.iter().cloned());
-        let words = NewTransaction {
+        let reply = scope.execute(store, script, self.event(), &keys, &args).await?;
+        let words: Vec<&str> = reply.iter().map(String::as_str).collect();
+        transferred(&words).map_or_else(|| unexpected_reply(script), Ok)
+    }
+
+    /// Returns the keys of the debit.
+    fn payer(&self, scope: &Scope<'_>) -> [String; 4] {
+        let kind = TransactionType::TransferOut.as_str();
+        scope.keys().leg(scope.mode, &self.from.owner, kind)
+    }
+
+    /// Returns the arguments that both scripts take.
+    fn payment(&self, scope: &Scope<'_>) -> Payment<'_> {
+        let transaction = NewTransaction {
             id: self.transaction,
-            kind,
+            kind: TransactionType::TransferOut,
             owner: &self.from.owner,
             intent: None,
             currency: self.currency,
             tail: self.tail(self.to),
-        }
-        .words();
-        let (number, amount) = (self.from.number.to_string(), self.amount.get().to_string());
-        let (id, life) = record_args(self.once, self.record_life);
-        let fields = self.record(scope).fields();
-        let refused = if self.closed {
-            Reason::WalletClosed.as_str()
-        } else {
-            ""
         };
-        let mut args = vec![number.as_str(), &amount, &words, refused, id, &life];
-        args.extend(more_args);
-        args.extend(fields.iter().map(String::as_str));
-        let reply = scope.execute(store, script, self.event(), &keys, &args).await?;
-        let words: Vec<&str> = reply.iter().map(String::as_str).collect();
-        transferred(&words).map_or_else(|| unexpected_reply(script), Ok)
+        let (record, record_life) = record_args(self.once, self.record_life);
+        Payment {
+            payer_number: self.from.number.to_string(),
+            amount: self.amount.get().to_string(),
+            transaction_text: transaction.words(),
+            refusal: if self.closed {
+                Reason::WalletClosed.as_str()
+            } else {
+                ""
+            },
+            record,
+            record_life,
+            fields: self.record(scope).fields(),
+        }
     }
 
     /// Returns the text part of a transaction with the counterparty `other`.
@@ -234,6 +304,23 @@ impl NewTransfer<'_> {
             transaction: Some(self.transaction),
             escrow: None,
         }
+    }
+}
+
+/// The arguments that both scripts take.
+struct Payment<'a> {
+    payer_number: String,
+    amount: String,
+    transaction_text: String,
+    refusal: &'static str,
+    record: &'a str,
+    record_life: String,
+    fields: Vec<String>,
+}
+
+impl Payment<'_> {
+    fn fields(&self) -> Vec<&str> {
+        self.fields.iter().map(String::as_str).collect()
     }
 }
 

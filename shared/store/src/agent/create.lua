@@ -1,19 +1,19 @@
 -- Purpose: create an agent's wallet row, and with it the agent, within the plan's number of custom agents.
--- KEYS: 1 account record  2 audit log  3 agent  4 agents with a wallet row  5 place of the wallet's number
--- ARGV: 1 mode  2 audit entry  3 agent id  4 plan that the limit belongs to ('' = no limit, whatever the plan)
---   5 most agents ('' = unlimited)  6 what the place says  7 and on: fields of the row and their values  last: budgets
+-- KEYS: of a change, then as script.rs names them. `agents` are those with a wallet row; `place` is that of the wallet's number
+-- ARGV: of a change, then as script.rs names them. `plan` is the one that the limit belongs to ('' = no limit, whatever the
+--   plan), `agents_max` '' = unlimited, `place` what the place says. `fields` are those of the row. Last: budgets
 -- Returns: {'created'} | {'tier_limit'} | {'exists'} | {'other_plan', plan} | {'over_budget', kind}
 --   | {'taken'} (the number has a place; nothing happened, draw another) | {'no_account'}
 -- Cost: O(log agents of the account); 12 calls
-local plan = redis.call('HGET', KEYS[1], 'plan')
-if ARGV[4] ~= '' and plan ~= ARGV[4] then return {'other_plan', plan} end
-if redis.call('HEXISTS', KEYS[3], 'wallet') == 1 then return {'exists'} end
-if ARGV[5] ~= '' and redis.call('ZCARD', KEYS[4]) >= tonumber(ARGV[5]) then return {'tier_limit'} end
-if is_full('agents', redis.call('ZCARD', KEYS[4]) + counted('closed_wallets')) then return over_budget('agents') end
-if redis.call('EXISTS', KEYS[5]) == 1 then return {'taken'} end
+local plan = redis.call('HGET', KEYS.account, 'plan')
+if ARGV.plan ~= '' and plan ~= ARGV.plan then return {'other_plan', plan} end
+if redis.call('HEXISTS', KEYS.agent, 'wallet') == 1 then return {'exists'} end
+if ARGV.agents_max ~= '' and redis.call('ZCARD', KEYS.agents) >= tonumber(ARGV.agents_max) then return {'tier_limit'} end
+if is_full('agents', redis.call('ZCARD', KEYS.agents) + counted('closed_wallets')) then return over_budget('agents') end
+if redis.call('EXISTS', KEYS.place) == 1 then return {'taken'} end
 
-redis.call('SET', KEYS[5], ARGV[6])
-redis.call('HSET', KEYS[3], 'balance', '0', 'created_at', now, 'updated_at', now, unpack(ARGV, 7))
-redis.call('ZADD', KEYS[4], now_ms, ARGV[3])
+redis.call('SET', KEYS.place, ARGV.place)
+redis.call('HSET', KEYS.agent, 'balance', '0', 'created_at', now, 'updated_at', now, unpack(ARGV, @ARGV.fields))
+redis.call('ZADD', KEYS.agents, now_ms, ARGV.agent)
 recorded()
 return {'created'}

@@ -1,49 +1,49 @@
 -- Purpose: delete an agent: its wallet row, policy, provider keys and virtual keys. Its wallet is closed and stays known
 --   by number and id, with its transactions. Its counters stay, so that an agent of the same id made later does not start
 --   with a fresh budget; so does a freeze.
--- KEYS: 1 account record  2 audit log  3 agent  4 agents with a wallet row  5 policies  6 the agent's policy (any key when
---   it has none)  7 active virtual keys  8 the agent's virtual keys  9 agents with a provider key  10 what is left of the
---   wallet  11 open escrows of the agent  12 to 19 the wallet's lists of transactions  20 to 27 the same lists of the closed
---   wallet  28 and on: the records of the virtual keys. Virtual and provider keys are live: in test mode 7 to 9 are not
---   touched.
--- ARGV: 1 mode  2 audit entry  3 agent id  4 policy id ('' = none)  5 number of the wallet
+-- KEYS: of a change, then as script.rs names them. `agents` are those with a wallet row, `sealed_agents` those with a provider
+--   key; `policy` is any key when the agent has none. `closed_wallet` is what is left of the wallet, `lists` its lists of
+--   transactions and `closed_lists` the same lists of the closed wallet. `virtual_keys` are the records of the agent's virtual
+--   keys. Virtual and provider keys are live: in test mode `active_keys`, `agent_keys` and `sealed_agents` are not touched
+-- ARGV: of a change, then as script.rs names them. `policy` is '' when the agent has none
 -- Returns: {'deleted'} | {'missing'} (no wallet row) | {'holds_money'} (balance or pending deposits) | {'open_escrows'}
 --   | {'no_account'} | {'changed'} (policy, wallet or virtual keys are others than the caller saw; nothing happened, look
 --   again)
 -- Cost: O(fields of the agent + its virtual keys, of which few are revoked: virtual_key/forget.lua takes away the others);
 --   31 calls, one a field and three a virtual key
+-- How many lists a wallet has, and the position before `virtual_keys`.
 local LISTS, FIRST_KEY = 8, 27
-local row = redis.call('HMGET', KEYS[3], 'wallet', 'balance', 'policy_id', 'pending', 'wallet_number', 'name', 'created_at')
+local row = redis.call('HMGET', KEYS.agent, 'wallet', 'balance', 'policy_id', 'pending', 'wallet_number', 'name', 'created_at')
 if not row[1] then return {'missing'} end
 if row[2] ~= '0' or (row[4] or '0') ~= '0' then return {'holds_money'} end
-if redis.call('SCARD', KEYS[11]) > 0 then return {'open_escrows'} end
-if (row[3] or '') ~= ARGV[4] or row[5] ~= ARGV[5] then return {'changed'} end
+if redis.call('SCARD', KEYS.open_escrows) > 0 then return {'open_escrows'} end
+if (row[3] or '') ~= ARGV.policy or row[5] ~= ARGV.wallet_number then return {'changed'} end
 local virtual_keys = {}
 -- One more than the caller saw is enough to see that there are others.
-if ARGV[1] == 'live' then virtual_keys = redis.call('ZRANGE', KEYS[8], 0, #KEYS - FIRST_KEY) end
+if ARGV.mode == 'live' then virtual_keys = redis.call('ZRANGE', KEYS.agent_keys, 0, #KEYS - FIRST_KEY) end
 if #virtual_keys ~= #KEYS - FIRST_KEY then return {'changed'} end
 
-redis.call('HSET', KEYS[10], 'wallet_number', row[5], 'wallet', row[1], 'name', row[6], 'balance', '0', 'created_at', row[7],
-  'updated_at', now, 'closed_at', now, 'agent', ARGV[3])
-for list = 12, 11 + LISTS do
+redis.call('HSET', KEYS.closed_wallet, 'wallet_number', row[5], 'wallet', row[1], 'name', row[6], 'balance', '0', 'created_at', row[7],
+  'updated_at', now, 'closed_at', now, 'agent', ARGV.agent)
+for list = @KEYS.lists, @KEYS.open_escrows + LISTS do
   local closed = KEYS[list + LISTS]
   if redis.call('EXISTS', KEYS[list]) == 1 then redis.call('RENAME', KEYS[list], closed) end
 end
-for _, field in ipairs(redis.call('HKEYS', KEYS[3])) do
+for _, field in ipairs(redis.call('HKEYS', KEYS.agent)) do
   local stays = field == 'frozen' or field == 'slot' or field == 'held' or string.match(field, '^[dmw]%d+$')
-  if not stays then redis.call('HDEL', KEYS[3], field) end
+  if not stays then redis.call('HDEL', KEYS.agent, field) end
 end
 for at, id in ipairs(virtual_keys) do
-  redis.call('ZREM', KEYS[7], id)
-  redis.call('ZREM', KEYS[8], id)
+  redis.call('ZREM', KEYS.active_keys, id)
+  redis.call('ZREM', KEYS.agent_keys, id)
   redis.call('DEL', KEYS[FIRST_KEY + at])
 end
-if ARGV[1] == 'live' then redis.call('SREM', KEYS[9], ARGV[3]) end
-if ARGV[4] ~= '' then
-  redis.call('DEL', KEYS[6])
-  redis.call('ZREM', KEYS[5], ARGV[4])
+if ARGV.mode == 'live' then redis.call('SREM', KEYS.sealed_agents, ARGV.agent) end
+if ARGV.policy ~= '' then
+  redis.call('DEL', KEYS.policy)
+  redis.call('ZREM', KEYS.policies, ARGV.policy)
 end
-redis.call('ZREM', KEYS[4], ARGV[3])
-redis.call('HINCRBY', KEYS[1], string.format('%s_closed_wallets', ARGV[1]), 1)
+redis.call('ZREM', KEYS.agents, ARGV.agent)
+redis.call('HINCRBY', KEYS.account, string.format('%s_closed_wallets', ARGV.mode), 1)
 recorded()
 return {'deleted'}

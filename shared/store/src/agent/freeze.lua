@@ -1,22 +1,22 @@
 -- Purpose: freeze or unfreeze an agent; it binds the next call (specification, states of an agent; decision D22).
--- KEYS: 1 account record  2 audit log  3 agent  4 virtual keys of the agent  5 frozen agents
--- ARGV: 1 mode  2 audit entry  3 'freeze' | 'lift'  4 'user' | 'operator'  5 agent id
+-- KEYS: of a change, then as freeze.rs names them
+-- ARGV: of a change, then as freeze.rs names them. `change` is 'freeze' | 'lift', `authority` 'user' | 'operator'
 -- Returns: {'done'} | {'already'} | {'not_permitted'} (frozen by the operator, lifted by a user) | {'not_found'}
 --   | {'no_account'}
 -- Cost: O(fields of the agent + log frozen agents); up to 12 calls
-if not agent_exists(3, 4) then return {'not_found'} end
+if not agent_exists(@KEYS.agent, @KEYS.agent_keys) then return {'not_found'} end
 
-local frozen, who = redis.call('HGET', KEYS[3], 'frozen'), ARGV[4]
-if ARGV[3] == 'freeze' then
+local frozen, who = redis.call('HGET', KEYS.agent, 'frozen'), ARGV.authority
+if ARGV.change == 'freeze' then
   if frozen == 'operator' or frozen == who then return {'already'} end
-  redis.call('HSET', KEYS[3], 'frozen', who)
-  redis.call('ZADD', KEYS[5], 'NX', now_ms, ARGV[5])
+  redis.call('HSET', KEYS.agent, 'frozen', who)
+  redis.call('ZADD', KEYS.frozen_agents, 'NX', now_ms, ARGV.agent)
 else
   if not frozen then return {'already'} end
   if frozen == 'operator' and who ~= 'operator' then return {'not_permitted'} end
-  redis.call('HDEL', KEYS[3], 'frozen')
-  redis.call('ZREM', KEYS[5], ARGV[5])
+  redis.call('HDEL', KEYS.agent, 'frozen')
+  redis.call('ZREM', KEYS.frozen_agents, ARGV.agent)
 end
-if redis.call('HEXISTS', KEYS[3], 'wallet') == 1 then redis.call('HSET', KEYS[3], 'updated_at', now) end
+if redis.call('HEXISTS', KEYS.agent, 'wallet') == 1 then redis.call('HSET', KEYS.agent, 'updated_at', now) end
 recorded()
 return {'done'}

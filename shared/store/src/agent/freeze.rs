@@ -1,6 +1,7 @@
 //! Twin of `agent_freeze.lua`: freeze and unfreeze an agent.
 
 use crate::script::change::{AGENT_EXISTS, CHANGE, Event, Scope, unexpected_reply};
+use crate::script::names::{Names, inputs};
 use crate::script::{Script, WhenFull};
 use crate::{Store, StoreError};
 use serde_json::json;
@@ -8,12 +9,19 @@ use std::sync::LazyLock;
 
 /// The script.
 pub static AGENT_FREEZE: LazyLock<Script> = LazyLock::new(|| {
-    Script::new(
-        "agent_freeze",
-        WhenFull::Run,
-        &[CHANGE, AGENT_EXISTS, include_str!("freeze.lua")],
-    )
+    let parts = [CHANGE, AGENT_EXISTS, include_str!("freeze.lua")];
+    let inputs = Names::of_change(FreezeKeys::NAMES, FreezeArgs::NAMES);
+    Script::with_inputs("agent_freeze", WhenFull::Run, inputs, &parts)
 });
+
+inputs! {
+    /// The keys.
+    struct FreezeKeys: String { agent, agent_keys, frozen_agents }
+}
+inputs! {
+    /// The arguments.
+    struct FreezeArgs<'a>: &'a str { change, authority, agent }
+}
 
 /// Who freezes: only the operator can lift a freeze by the operator (decision D22).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,7 +73,7 @@ pub async fn set_frozen(
     agent: &str,
     freeze: Freeze,
 ) -> Result<Frozen, StoreError> {
-    let (word, authority, kind) = match freeze {
+    let (change, authority, kind) = match freeze {
         Freeze::By(authority) => ("freeze", authority.as_str(), "agent.frozen"),
         Freeze::Lift(authority) => ("lift", authority.as_str(), "agent.unfrozen"),
     };
@@ -75,13 +83,24 @@ pub async fn set_frozen(
         data: json!({ "authority": authority }),
     };
     let account = scope.keys();
-    let keys = [
-        account.agent(scope.mode, agent),
-        account.agent_keys(agent),
-        account.frozen_agents(scope.mode),
-    ];
+    let keys = FreezeKeys {
+        agent: account.agent(scope.mode, agent),
+        agent_keys: account.agent_keys(agent),
+        frozen_agents: account.frozen_agents(scope.mode),
+    };
+    let args = FreezeArgs {
+        change,
+        authority,
+        agent,
+    };
     let reply = scope
-        .execute(store, &AGENT_FREEZE, event, &keys, &[word, authority, agent])
+        .execute(
+            store,
+            &AGENT_FREEZE,
+            event,
+            &keys.into_values(),
+            &args.into_values(),
+        )
         .await?;
     match reply.first().map(String::as_str) {
         Some("done") => Ok(Frozen::Done),

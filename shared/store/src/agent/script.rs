@@ -1,13 +1,13 @@
 //! Twins of `agent/*.lua`: create, change and delete an agent with its wallet row.
 
 use crate::escrow::open_escrows;
-use crate::keys::{AccountKeys, closed_holder};
+use crate::keys::{AccountKeys, TRANSACTION_LISTS, closed_holder};
 use crate::script::change::{
     ATTEMPTS, BUDGET, CHANGE, Event, FIELDS, FieldChange, Scope, Shown, field_args, shown, unexpected_reply,
 };
+use crate::script::names::{Names, inputs};
 use crate::script::plan_limit::PlanLimit;
 use crate::script::{Script, WhenFull};
-use crate::transaction::TransactionType;
 use crate::virtual_key;
 use crate::wallet::NewPlace;
 use crate::{Store, StoreError};
@@ -17,32 +17,56 @@ use std::sync::LazyLock;
 
 /// Creates an agent.
 pub static CREATE: LazyLock<Script> = LazyLock::new(|| {
-    Script::new(
-        "agent_create",
-        WhenFull::Refuse,
-        &[CHANGE, BUDGET, include_str!("create.lua")],
-    )
-    .with_budgets()
-    .of_names()
+    let parts = [CHANGE, BUDGET, include_str!("create.lua")];
+    let inputs = Names::of_change(CreateKeys::NAMES, CreateArgs::NAMES);
+    Script::with_inputs("agent_create", WhenFull::Refuse, inputs, &parts)
+        .with_budgets()
+        .of_names()
 });
+
+inputs! {
+    /// The keys of a creation.
+    struct CreateKeys: String { agent, agents, place }
+}
+inputs! {
+    /// The arguments of a creation.
+    struct CreateArgs<'a>: &'a str { agent, plan, agents_max, place, fields[..] }
+}
 
 /// Changes its wallet row.
 pub static UPDATE: LazyLock<Script> = LazyLock::new(|| {
-    Script::new(
-        "agent_update",
-        WhenFull::Refuse,
-        &[CHANGE, FIELDS, include_str!("update.lua")],
-    )
+    let parts = [CHANGE, FIELDS, include_str!("update.lua")];
+    let inputs = Names::of_change(UpdateKeys::NAMES, UpdateArgs::NAMES);
+    Script::with_inputs("agent_update", WhenFull::Refuse, inputs, &parts)
 });
+
+inputs! {
+    /// The keys of a change.
+    struct UpdateKeys: String { agent }
+}
+inputs! {
+    /// The arguments of a change.
+    struct UpdateArgs<'a>: &'a str { fields[..] }
+}
 
 /// Deletes it.
 pub static DELETE: LazyLock<Script> = LazyLock::new(|| {
-    Script::new(
-        "agent_delete",
-        WhenFull::Run,
-        &[CHANGE, include_str!("delete.lua")],
-    )
+    let parts = [CHANGE, include_str!("delete.lua")];
+    let inputs = Names::of_change(DeleteKeys::NAMES, DeleteArgs::NAMES);
+    Script::with_inputs("agent_delete", WhenFull::Run, inputs, &parts)
 });
+
+inputs! {
+    /// The keys of a deletion.
+    struct DeleteKeys: String {
+        agent, agents, policies, policy, active_keys, agent_keys, sealed_agents, closed_wallet, open_escrows,
+        lists[TRANSACTION_LISTS], closed_lists[TRANSACTION_LISTS], virtual_keys[..]
+    }
+}
+inputs! {
+    /// The arguments of a deletion.
+    struct DeleteArgs<'a>: &'a str { agent, policy, wallet_number }
+}
 
 /// Most virtual keys that the audit entry of a deletion names.
 const KEYS_LOGGED_MAX: usize = 100;
@@ -130,11 +154,11 @@ impl NewAgent<'_> {
         new: &NewPlace,
     ) -> Result<Vec<String>, StoreError> {
         let account = scope.keys();
-        let keys = [
-            account.agent(scope.mode, self.id),
-            account.agents(scope.mode),
-            new.key.clone(),
-        ];
+        let keys = CreateKeys {
+            agent: account.agent(scope.mode, self.id),
+            agents: account.agents(scope.mode),
+            place: new.key.clone(),
+        };
         let event = Event {
             kind: "agent.created",
             agent: Some(self.id),
@@ -144,17 +168,24 @@ impl NewAgent<'_> {
         let number = new.number.to_string();
         let most = self.limit.and_then(|limit| limit.most);
         let most = most.map(|most| most.to_string()).unwrap_or_default();
-        let plan = self.limit.map_or("", |limit| limit.plan);
-        let mut args = vec![self.id, plan, &most, &new.text];
-        args.extend(["wallet_number", &number, "wallet", &new.id]);
-        args.extend(["name", self.name, "type", self.kind]);
-        args.extend(
-            self.description
-                .map(|text| ["description", text])
-                .into_iter()
-                .flatten(),
-        );
-        scope.execute(store, &CREATE, event, &keys, &args).await
+        let fields = [
+            Some(("wallet_number", number.as_str())),
+            Some(("wallet", &new.id)),
+            Some(("name", self.name)),
+            Some(("type", self.kind)),
+            self.description.map(|text| ("description", text)),
+        ];
+        let fields = fields.into_iter().flatten();
+        let args = CreateArgs {
+            agent: self.id,
+            plan: self.limit.map_or("", |limit| limit.plan),
+            agents_max: &most,
+            place: &new.text,
+            fields: fields.flat_map(|(name, value)| [name, value]).collect(),
+        };
+        scope
+            .execute(store, &CREATE, event, &keys.into_values(), &args.into_values())
+            .await
     }
 }
 
@@ -177,9 +208,14 @@ pub async fn update(
         agent: Some(agent),
         data: shown(changes, form).into(),
     };
-    let keys = [scope.keys().agent(scope.mode, agent)];
+    let keys = UpdateKeys {
+        agent: scope.keys().agent(scope.mode, agent),
+    };
+    let args = UpdateArgs {
+        fields: field_args(changes),
+    };
     let reply = scope
-        .execute(store, &UPDATE, event, &keys, &field_args(changes))
+        .execute(store, &UPDATE, event, &keys.into_values(), &args.into_values())
         .await?;
     match reply.first().map(String::as_str) {
         Some("updated") => Ok(Updated::Done),
@@ -210,10 +246,7 @@ pub async fn delete(store: &Store, scope: &Scope<'_>, agent: &str) -> Result<Del
     ))
 }
 
-const _: () = assert!(
-    TransactionType::ALL.len() + 1 == 8,
-    "agent/delete.lua renames eight lists"
-);
+const _: () = assert!(TRANSACTION_LISTS == 8, "agent/delete.lua renames eight lists");
 
 /// Removes the revoked virtual keys of an agent with very many keys, unless something prevents its deletion. Returns
 /// the keys, or the count of active ones if those alone are too many.
@@ -297,19 +330,20 @@ async fn try_delete(
     let policy_key = policy
         .as_ref()
         .map_or_else(|| policies.clone(), |id| account.policy(scope.mode, id));
-    let mut keys = vec![record, account.agents(scope.mode), policies, policy_key];
-    keys.extend([
-        account.active_keys(),
-        account.agent_keys(agent),
-        account.sealed_agents(),
-    ]);
-    keys.extend([
-        account.closed_wallet(scope.mode, number),
-        account.open_escrows(scope.mode, agent),
-    ]);
-    keys.extend(account.transaction_lists(scope.mode, agent));
-    keys.extend(account.transaction_lists(scope.mode, &closed_holder(number)));
-    keys.extend(virtual_keys.iter().map(|id| account.virtual_key(id)));
+    let keys = DeleteKeys {
+        agent: record,
+        agents: account.agents(scope.mode),
+        policies,
+        policy: policy_key,
+        active_keys: account.active_keys(),
+        agent_keys: account.agent_keys(agent),
+        sealed_agents: account.sealed_agents(),
+        closed_wallet: account.closed_wallet(scope.mode, number),
+        open_escrows: account.open_escrows(scope.mode, agent),
+        lists: account.transaction_lists(scope.mode, agent),
+        closed_lists: account.transaction_lists(scope.mode, &closed_holder(number)),
+        virtual_keys: virtual_keys.iter().map(|id| account.virtual_key(id)).collect(),
+    };
     let all = virtual_keys.iter().chain(forgotten);
     let logged: Vec<&String> = all.take(KEYS_LOGGED_MAX).collect();
     let count = virtual_keys.len() + forgotten.len();
@@ -320,8 +354,14 @@ async fn try_delete(
             "walletId": number }),
     };
     let number = number.to_string();
-    let args = [agent, policy.as_deref().unwrap_or_default(), &number];
-    let reply = scope.execute(store, &DELETE, event, &keys, &args).await?;
+    let args = DeleteArgs {
+        agent,
+        policy: policy.as_deref().unwrap_or_default(),
+        wallet_number: &number,
+    };
+    let reply = scope
+        .execute(store, &DELETE, event, &keys.into_values(), &args.into_values())
+        .await?;
     match reply.first().map(String::as_str) {
         Some("deleted") => Ok(Some(Deleted::Done)),
         Some("missing") => Ok(Some(Deleted::Missing)),
@@ -329,5 +369,21 @@ async fn try_delete(
         Some("open_escrows") => Ok(Some(Deleted::OpenEscrows)),
         Some("changed") => Ok(None),
         _ => unexpected_reply(&DELETE),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_script_counts_from_where_its_keys_are() {
+        let source = DELETE
+            .inputs()
+            .resolve("@KEYS.lists @KEYS.open_escrows @KEYS.virtual_keys");
+        assert_eq!(
+            source, "12 11 28",
+            "FIRST_KEY in agent/delete.lua is the position before the virtual keys"
+        );
     }
 }

@@ -4,12 +4,15 @@ mod confirm;
 
 pub use confirm::{Confirmation, Confirmed, confirm};
 
+use confirm::ConfirmArgs;
+
 use crate::deposit::{Deposit, DepositState};
 use crate::intent::NewIntent;
 use crate::keys::deposit_lookup;
 use crate::lookup::script::note;
 use crate::once::Once;
 use crate::script::change::{BUDGET, CHANGE, Event, MONEY, ONCE, REFUSALS, Scope, unexpected_reply};
+use crate::script::names::{Names, inputs};
 use crate::script::{Script, WhenFull};
 use crate::transaction::{NewTransaction, Tail, TransactionType};
 use crate::transfer::record_args;
@@ -25,7 +28,8 @@ use std::time::Duration;
 pub static MAKE: LazyLock<Script> = LazyLock::new(|| {
     let own = include_str!("make.lua");
     let parts = [CHANGE, BUDGET, MONEY, ONCE, REFUSALS, own];
-    Script::new("deposit_make", WhenFull::Refuse, &parts)
+    let inputs = Names::of_change(DepositKeys::NAMES, MakeArgs::NAMES);
+    Script::with_inputs("deposit_make", WhenFull::Refuse, inputs, &parts)
         .of_money()
         .with_budgets()
 });
@@ -34,10 +38,36 @@ pub static MAKE: LazyLock<Script> = LazyLock::new(|| {
 pub static CONFIRM: LazyLock<Script> = LazyLock::new(|| {
     let own = include_str!("confirm.lua");
     let parts = [CHANGE, BUDGET, MONEY, ONCE, REFUSALS, own];
-    Script::new("deposit_confirm", WhenFull::Refuse, &parts)
+    let inputs = Names::of_change(DepositKeys::NAMES, ConfirmArgs::NAMES);
+    Script::with_inputs("deposit_confirm", WhenFull::Refuse, inputs, &parts)
         .of_money()
         .with_budgets()
 });
+
+inputs! {
+    /// The keys of both.
+    struct DepositKeys: String { transactions, wallet[4], deposit, record }
+}
+inputs! {
+    /// The arguments of a new deposit; `amount` is nano-USD, `record_life` in ms.
+    struct MakeArgs<'a>: &'a str {
+        wallet_number, amount, transaction_text, state, record, record_life, refusal, transaction, reference, owner,
+        currency, fields[..]
+    }
+}
+
+impl DepositKeys {
+    /// Returns the keys of the deposit `reference` into the wallet of `owner`.
+    fn new(scope: &Scope<'_>, owner: &str, reference: &str, once: &Once) -> Self {
+        let (account, mode) = (scope.keys(), scope.mode);
+        Self {
+            transactions: account.transactions(mode),
+            wallet: account.leg(mode, owner, TransactionType::Deposit.as_str()),
+            deposit: account.deposit(mode, reference),
+            record: account.intent(mode, &once.id),
+        }
+    }
+}
 
 /// Arguments of a new deposit.
 #[derive(Debug)]
@@ -174,11 +204,8 @@ impl NewDeposit<'_> {
     }
 
     async fn make(&self, store: &Store, scope: &Scope<'_>) -> Result<Vec<String>, StoreError> {
-        let (account, owner) = (scope.keys(), self.wallet.owner.as_str());
-        let mut keys = vec![account.transactions(scope.mode)];
-        keys.extend(account.leg(scope.mode, owner, TransactionType::Deposit.as_str()));
-        keys.push(account.deposit(scope.mode, self.reference));
-        keys.push(account.intent(scope.mode, &self.once.id));
+        let owner = self.wallet.owner.as_str();
+        let keys = DepositKeys::new(scope, owner, self.reference, self.once);
         let record = NewIntent {
             kind: Kind::Deposit,
             fingerprint: &self.once.fingerprint,
@@ -196,22 +223,24 @@ impl NewDeposit<'_> {
         let words = words(self.transaction, owner, self.currency, self.reference);
         let (number, amount) = (self.wallet.number.to_string(), self.amount.get().to_string());
         let (id, life) = record_args(self.once, self.record_life);
-        let refused = if self.closed {
-            Reason::WalletClosed.as_str()
-        } else {
-            ""
+        let args = MakeArgs {
+            wallet_number: &number,
+            amount: &amount,
+            transaction_text: &words,
+            state: self.state.as_str(),
+            record: id,
+            record_life: &life,
+            refusal: if self.closed {
+                Reason::WalletClosed.as_str()
+            } else {
+                ""
+            },
+            transaction: self.transaction,
+            reference: self.reference,
+            owner,
+            currency: self.currency,
+            fields: fields.iter().map(String::as_str).collect(),
         };
-        let mut args = vec![
-            number.as_str(),
-            &amount,
-            &words,
-            self.state.as_str(),
-            id,
-            &life,
-            refused,
-        ];
-        args.extend([self.transaction, self.reference, owner, self.currency]);
-        args.extend(fields.iter().map(String::as_str));
         let event = Event {
             kind: "deposit.requested",
             agent: self.wallet.agent(),
@@ -219,7 +248,9 @@ impl NewDeposit<'_> {
                 "reference": self.reference, "amountNanos": amount, "amount": self.amount,
                 "currency": self.currency, "state": self.state.as_str() }),
         };
-        scope.execute(store, &MAKE, event, &keys, &args).await
+        scope
+            .execute(store, &MAKE, event, &keys.into_values(), &args.into_values())
+            .await
     }
 }
 

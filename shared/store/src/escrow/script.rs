@@ -8,17 +8,20 @@ mod outbound_transfer;
 mod resolve;
 mod step;
 
+use create::{CreateArgs, CreateKeys};
 pub use create::{CreatedEscrow, NewEscrow};
 pub use fund::fund;
 use fund::{FundArgs, FundKeys};
 pub(crate) use listing::list_with_payee;
+use listing::{ListArgs, ListKeys};
 pub use resolve::{Ended, Verdict, Winner, decide, end_dispute};
+use step::{ResolveArgs, ResolveKeys};
 
 use crate::escrow::{Escrow, EscrowStatus, Party};
 use crate::intent::NewIntent;
 use crate::once::Once;
 use crate::script::change::{BUDGET, CHANGE, Event, INTENT, LOW_BALANCE, MONEY, Scope, unexpected_reply};
-use crate::script::names::Names;
+use crate::script::names::{Names, inputs};
 use crate::script::{Script, WhenFull};
 use crate::{Store, StoreError};
 use clock::now_ms;
@@ -30,19 +33,18 @@ use std::sync::LazyLock;
 
 /// Creates an escrow.
 pub static CREATE: LazyLock<Script> = LazyLock::new(|| {
-    Script::new(
-        "escrow_create",
-        WhenFull::Refuse,
-        &[CHANGE, BUDGET, INTENT, include_str!("create.lua")],
-    )
-    .of_money()
-    .with_budgets()
+    let parts = [CHANGE, BUDGET, INTENT, include_str!("create.lua")];
+    let inputs = Names::of_change(CreateKeys::NAMES, CreateArgs::NAMES);
+    Script::with_inputs("escrow_create", WhenFull::Refuse, inputs, &parts)
+        .of_money()
+        .with_budgets()
 });
 
 /// Adds it to the list of a payee in another account.
 pub static LIST: LazyLock<Script> = LazyLock::new(|| {
     let parts = [include_str!("list.lua")];
-    Script::new("escrow_list", WhenFull::Run, &parts).of_names()
+    let inputs = Names::new(ListKeys::NAMES, ListArgs::NAMES);
+    Script::with_inputs("escrow_list", WhenFull::Run, inputs, &parts).of_names()
 });
 
 /// Moves the payer's money into it.
@@ -57,29 +59,45 @@ pub static FUND: LazyLock<Script> = LazyLock::new(|| {
 
 /// Releases or disputes it, or ends its dispute.
 pub static RESOLVE: LazyLock<Script> = LazyLock::new(|| {
-    Script::new(
-        "escrow_resolve",
-        WhenFull::Refuse,
-        &[CHANGE, BUDGET, MONEY, INTENT, include_str!("resolve.lua")],
-    )
-    .of_money()
-    .with_budgets()
+    let parts = [CHANGE, BUDGET, MONEY, INTENT, include_str!("resolve.lua")];
+    let inputs = Names::of_change(ResolveKeys::NAMES, ResolveArgs::NAMES);
+    Script::with_inputs("escrow_resolve", WhenFull::Refuse, inputs, &parts)
+        .of_money()
+        .with_budgets()
 });
 
 /// Stores a refused intent, and nothing else.
 pub static BLOCKED: LazyLock<Script> = LazyLock::new(|| {
-    Script::new(
-        "intent_blocked",
-        WhenFull::Refuse,
-        &[CHANGE, BUDGET, INTENT, include_str!("blocked.lua")],
-    )
-    .of_money()
-    .with_budgets()
+    let parts = [CHANGE, BUDGET, INTENT, include_str!("blocked.lua")];
+    let inputs = Names::of_change(BlockedKeys::NAMES, BlockedArgs::NAMES);
+    Script::with_inputs("intent_blocked", WhenFull::Refuse, inputs, &parts)
+        .of_money()
+        .with_budgets()
 });
 
 /// Claims a caller's idempotency key for a request that another account's bucket decides.
-pub static CLAIM: LazyLock<Script> =
-    LazyLock::new(|| Script::new("intent_claim", WhenFull::Refuse, &[include_str!("claim.lua")]).of_money());
+pub static CLAIM: LazyLock<Script> = LazyLock::new(|| {
+    let parts = [include_str!("claim.lua")];
+    let inputs = Names::new(ClaimKeys::NAMES, ClaimArgs::NAMES);
+    Script::with_inputs("intent_claim", WhenFull::Refuse, inputs, &parts).of_money()
+});
+
+inputs! {
+    /// The keys of a refused intent.
+    struct BlockedKeys: String { intent, intent_index[6], claim }
+}
+inputs! {
+    /// The arguments of a refused intent.
+    struct BlockedArgs<'a>: &'a str { intent, reason, heads, fingerprint, fields[..] }
+}
+inputs! {
+    /// The keys of a claim.
+    struct ClaimKeys<'a>: &'a str { intent }
+}
+inputs! {
+    /// The arguments of a claim.
+    struct ClaimArgs<'a>: &'a str { intent, fingerprint }
+}
 
 /// The caller of an escrow operation and the identity of its request.
 #[derive(Debug, Clone, Copy)]
@@ -167,8 +185,13 @@ fn blocked(script: &Script, status: &str, reason: &str, intent: &str) -> Result<
 async fn claim(store: &Store, asked: &Requester<'_>) -> Result<bool, StoreError> {
     let once = asked.once;
     let key = asked.scope.keys().intent(asked.scope.mode, &once.id);
+    let keys = ClaimKeys { intent: &key };
+    let args = ClaimArgs {
+        intent: &once.id,
+        fingerprint: &once.fingerprint,
+    };
     let reply: Vec<String> = store
-        .script(&CLAIM, &[&key], &[&once.id, &once.fingerprint])
+        .script(&CLAIM, &keys.into_values(), &args.into_values())
         .await?;
     match reply.first().map(String::as_str) {
         Some("claimed") => Ok(true),
@@ -186,18 +209,23 @@ async fn keep_blocked<T>(
     refusal: Blocked,
 ) -> Result<CallOutcome<T>, StoreError> {
     let (account, mode) = (asked.scope.keys(), asked.scope.mode);
-    let mut keys = vec![account.intent(mode, &refusal.intent)];
-    keys.extend(new.place().index(&account, mode));
-    keys.push(account.intent(mode, &asked.once.id));
+    let keys = BlockedKeys {
+        intent: account.intent(mode, &refusal.intent),
+        intent_index: new.place().index(&account, mode),
+        claim: account.intent(mode, &asked.once.id),
+    };
     let (heads, fields) = (new.heads(false, &[refusal.reason]), new.fields());
-    let mut args = vec![
-        refusal.intent.as_str(),
-        refusal.reason.as_str(),
-        &heads,
-        new.fingerprint,
-    ];
-    args.extend(fields.iter().map(String::as_str));
-    let reply = asked.scope.execute(store, &BLOCKED, event, &keys, &args).await?;
+    let args = BlockedArgs {
+        intent: &refusal.intent,
+        reason: refusal.reason.as_str(),
+        heads: &heads,
+        fingerprint: new.fingerprint,
+        fields: fields.iter().map(String::as_str).collect(),
+    };
+    let reply = asked
+        .scope
+        .execute(store, &BLOCKED, event, &keys.into_values(), &args.into_values())
+        .await?;
     match reply.first().map(String::as_str) {
         Some("blocked") => Ok(CallOutcome::Blocked(refusal)),
         Some("known") => Ok(CallOutcome::Known),

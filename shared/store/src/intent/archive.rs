@@ -2,6 +2,7 @@
 
 use crate::intent::IntentRecord;
 use crate::keys::{AccountKeys, IntentIndex};
+use crate::script::names::{Names, inputs};
 use crate::script::{Script, WhenFull};
 use crate::{Store, StoreError};
 use domain::mode::Mode;
@@ -10,12 +11,27 @@ use std::sync::LazyLock;
 
 /// The script. Runs on a full store, since it frees memory.
 pub static ARCHIVE_INTENTS: LazyLock<Script> = LazyLock::new(|| {
-    Script::new(
-        "archive_intents",
-        WhenFull::Run,
-        &[include_str!("archive_intents.lua")],
-    )
+    let parts = [include_str!("archive_intents.lua")];
+    let inputs = Names::new(ArchiveKeys::NAMES, ArchiveArgs::NAMES).with_rows_of(IntentArgs::NAMES);
+    Script::with_inputs("archive_intents", WhenFull::Run, inputs, &parts)
 });
+
+inputs! {
+    /// The keys. `records` are those of the intents, then the lists that are numbered in [`IntentArgs`], and last the
+    /// account record.
+    struct ArchiveKeys: String { segments, intents, records[..] }
+}
+inputs! {
+    /// The arguments. `intents` is an [`IntentArgs`] for each intent, and last the field that counts their text.
+    struct ArchiveArgs: String { segments, descriptor, count, intents[..] }
+}
+inputs! {
+    /// The arguments about one intent. `lists` are positions among the keys.
+    struct IntentArgs: String { id, state, head, lists[3] }
+}
+
+/// Keys of the script before `records`.
+const KEYS_BEFORE_RECORDS: usize = ArchiveKeys::NAMES.len() - 1;
 
 /// Most intents that one execution removes; it blocks the server meanwhile.
 pub const INTENTS_MAX: usize = 200;
@@ -46,38 +62,48 @@ impl ArchivedIntents<'_> {
         account: &AccountKeys,
         mode: Mode,
     ) -> Result<bool, StoreError> {
-        let mut keys = vec![
-            account.intent_segments(mode),
-            account.intents(mode, IntentIndex::All),
-        ];
-        keys.extend(self.intents.iter().map(|intent| account.intent(mode, &intent.id)));
-        let mut args = vec![
-            self.segments.to_string(),
-            self.descriptor.to_owned(),
-            self.intents.len().to_string(),
-        ];
+        let records = self.intents.iter().map(|intent| account.intent(mode, &intent.id));
+        let mut records: Vec<String> = records.collect();
+        let mut intents = Vec::new();
         let mut numbers: BTreeMap<String, usize> = BTreeMap::new();
         for intent in self.intents {
-            let (id, state) = (intent.id.clone(), intent.state.as_str().to_owned());
-            args.extend([id, state, intent.head.clone()]);
-            for index in [
+            let lists = [
                 IntentIndex::Kind(intent.kind.as_str()),
                 IntentIndex::Agent(&intent.agent),
                 IntentIndex::State(intent.state.as_str()),
-            ] {
+            ];
+            let lists = lists.map(|index| {
                 let key = account.intents(mode, index);
                 let number = *numbers.entry(key.clone()).or_insert_with(|| {
-                    keys.push(key);
-                    keys.len()
+                    records.push(key);
+                    KEYS_BEFORE_RECORDS + records.len()
                 });
-                args.push(number.to_string());
-            }
+                number.to_string()
+            });
+            let intent = IntentArgs {
+                id: intent.id.clone(),
+                state: intent.state.as_str().to_owned(),
+                head: intent.head.clone(),
+                lists,
+            };
+            intents.extend(intent.into_values());
         }
-        keys.push(account.record());
-        args.push(format!("{mode}_text_bytes"));
+        records.push(account.record());
+        intents.push(format!("{mode}_text_bytes"));
+        let keys = ArchiveKeys {
+            segments: account.intent_segments(mode),
+            intents: account.intents(mode, IntentIndex::All),
+            records,
+        };
+        let args = ArchiveArgs {
+            segments: self.segments.to_string(),
+            descriptor: self.descriptor.to_owned(),
+            count: self.intents.len().to_string(),
+            intents,
+        };
+        let keys = keys.into_values();
         let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
-        let args: Vec<&str> = args.iter().map(String::as_str).collect();
-        let reply: String = store.script(&ARCHIVE_INTENTS, &keys, &args).await?;
+        let reply: String = store.script(&ARCHIVE_INTENTS, &keys, &args.into_values()).await?;
         match reply.as_str() {
             "archived" => Ok(true),
             "changed" => Ok(false),

@@ -5,6 +5,9 @@ use crate::transaction::TransactionType;
 use domain::mode::Mode;
 use sha2::{Digest, Sha256};
 
+/// How many lists a wallet's transactions are in: all, and those of each type.
+pub const TRANSACTION_LISTS: usize = 1 + TransactionType::ALL.len();
+
 impl AccountKeys {
     /// The wallet of `owner` (hash): an agent's own record, or that of the account's user wallet.
     #[must_use]
@@ -50,11 +53,12 @@ impl AccountKeys {
     }
 
     /// Every list of the transactions of a wallet: all, and those of each type.
-    pub fn transaction_lists(&self, mode: Mode, holder: &str) -> impl Iterator<Item = String> {
-        let kinds = TransactionType::ALL.iter().map(|kind| Some(kind.as_str()));
-        std::iter::once(None)
-            .chain(kinds)
-            .map(move |kind| self.transactions_of_wallet(mode, holder, kind))
+    #[must_use]
+    pub fn transaction_lists(&self, mode: Mode, holder: &str) -> [String; TRANSACTION_LISTS] {
+        std::array::from_fn(|at| {
+            let kind = at.checked_sub(1).and_then(|at| TransactionType::ALL.get(at));
+            self.transactions_of_wallet(mode, holder, kind.map(|kind| kind.as_str()))
+        })
     }
 
     /// The four keys of a movement of the wallet of `owner`, as the scripts take them: the wallet, and the lists of its

@@ -113,11 +113,23 @@ impl Scope<'_> {
         keys: &[String],
         args: &[&str],
     ) -> Result<Vec<String>, StoreError> {
+        let entry = audit::entry(event.kind, event.agent, self.actor, &event.data);
+        self.execute_with_entry(store, script, &entry, keys, args).await
+    }
+
+    /// Like [`execute`](Self::execute), for an audit entry that was composed before.
+    pub(crate) async fn execute_with_entry(
+        &self,
+        store: &Store,
+        script: &Script,
+        entry: &str,
+        keys: &[String],
+        args: &[&str],
+    ) -> Result<Vec<String>, StoreError> {
         let account = self.keys();
         let first = [account.record(), account.audit(self.mode)];
         let keys: Vec<&str> = first.iter().chain(keys).map(String::as_str).collect();
-        let entry = audit::entry(event.kind, event.agent, self.actor, &event.data);
-        let mut args = [&[self.mode.as_str(), &entry], args].concat();
+        let mut args = [&[self.mode.as_str(), entry], args].concat();
         if !script.has_budgets() {
             return store.script(script, &keys, &args).await;
         }

@@ -10,7 +10,7 @@ end
 -- Intents of an account and mode are numbered in the order in which they come into their lists, so that a place in a list has a
 -- name that stays: one that is decided later takes another number for the list of its state.
 local function next_place()
-  return string.format('%d', redis.call('HINCRBY', KEYS[1], string.format('%s_intent_seq', ARGV[1]), 1))
+  return string.format('%d', redis.call('HINCRBY', KEYS.account, string.format('%s_intent_seq', ARGV.mode), 1))
 end
 
 local function file_under(index, id, state)
@@ -23,13 +23,14 @@ local function file_under(index, id, state)
   end
 end
 
--- Writes a new intent in its first state, and counts the text that it keeps for the account record KEYS[1]; ARGV[first] and on are its other fields and their values.
+-- Writes a new intent in its first state, and counts the text that it keeps for the account record; ARGV[first] and on are its
+-- other fields and their values.
 local function keep_intent(intent, index, id, state, reason, heads, first)
   local head = head_for(heads, state == 'blocked' and reason or state)
   redis.call('HSET', KEYS[intent], 'id', id, 'state', state, 'first', state, 'reason', reason, 'head', head,
     'seq', next_place(), unpack(ARGV, first))
   local bytes = #(redis.call('HGET', KEYS[intent], 'request') or '')
-  redis.call('HINCRBY', KEYS[1], string.format('%s_text_bytes', ARGV[1]), bytes)
+  redis.call('HINCRBY', KEYS.account, string.format('%s_text_bytes', ARGV.mode), bytes)
   redis.call('RPUSH', KEYS[index], id)
   redis.call('RPUSH', KEYS[index + 1], id)
   redis.call('RPUSH', KEYS[index + 2], id)

@@ -183,34 +183,10 @@ fn a_number_between_texts_is_found() {
 
 /// Sources that still give keys and arguments by their positions. None is added.
 const NUMBERED: &[&str] = &[
-    "agent/create.lua",
-    "agent/delete.lua",
-    "agent/freeze.lua",
-    "agent/update.lua",
-    "deposit/confirm.lua",
-    "deposit/make.lua",
-    "escrow/blocked.lua",
-    "escrow/claim.lua",
-    "escrow/create.lua",
-    "escrow/list.lua",
-    "escrow/resolve.lua",
-    "intent/archive_intents.lua",
-    "number/number.lua",
-    "script/agent_exists.lua",
     "script/budget.lua",
     "script/change.lua",
-    "script/intent.lua",
-    "script/low_balance.lua",
-    "script/money.lua",
     "script/refusals.lua",
     "script/versioned.lua",
-    "spend/deny.lua",
-    "spend/spend.lua",
-    "transfer/checks.lua",
-    "transfer/out.lua",
-    "transfer/own.lua",
-    "transit/arrive.lua",
-    "wallet/open.lua",
 ];
 
 fn sources(dir: &std::path::Path, found: &mut Vec<std::path::PathBuf>) {

@@ -4,7 +4,7 @@
 
 -- The threshold of a wallet: `own`, which an agent with a policy of its own has even when it is '', or the account-wide one.
 local function threshold_of(own)
-  return own or redis.call('HGET', KEYS[1], string.format('%s_low', ARGV[1]))
+  return own or redis.call('HGET', KEYS.account, string.format('%s_low', ARGV.mode))
 end
 
 -- The audit line of a debit from `before` to `after`; the owner of the wallet is the third word of `transaction`.

@@ -17,7 +17,7 @@ pub struct Name(pub &'static str, pub usize);
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Names {
     keys: [&'static [Name]; 2],
-    args: [&'static [Name]; 2],
+    args: [&'static [Name]; 3],
 }
 
 /// What every change of an account receives first, as `Scope::execute` sends it.
@@ -32,7 +32,7 @@ impl Names {
     pub const fn new(keys: &'static [Name], args: &'static [Name]) -> Self {
         Self {
             keys: [&[], keys],
-            args: [&[], args],
+            args: [&[], args, &[]],
         }
     }
 
@@ -42,7 +42,18 @@ impl Names {
         let [first_keys, first_args] = CHANGE;
         Self {
             keys: [first_keys, keys],
-            args: [first_args, args],
+            args: [first_args, args, &[]],
+        }
+    }
+
+    /// Names also the parts of a row, where what is left of the arguments is rows of the same length. `@ARGV.part` is
+    /// the position of the part in the first row.
+    #[must_use]
+    pub const fn with_rows_of(self, parts: &'static [Name]) -> Self {
+        let [first_args, args, _] = self.args;
+        Self {
+            args: [first_args, args, parts],
+            ..self
         }
     }
 
@@ -125,7 +136,7 @@ macro_rules! inputs {
     (@width) => { 1 };
     (@width ..) => { 0 };
     (@width $width:expr) => { $width };
-    (@add $values:ident, $value:expr) => { $values.push($value) };
+    (@add $values:ident, $value:expr) => { $values.extend([$value]) };
     (@add $values:ident, $value:expr, $($width:tt)+) => { $values.extend($value) };
 }
 pub(crate) use inputs;
@@ -178,6 +189,15 @@ mod tests {
         let source = "KEYS.account KEYS.audit_log KEYS.agent ARGV.mode ARGV.entry ARGV.id";
         let expected = "KEYS[1] KEYS[2] KEYS[3] ARGV[1] ARGV[2] ARGV[3]";
         assert_eq!(names.resolve(source), expected);
+    }
+
+    #[test]
+    fn the_parts_of_a_row_have_names() {
+        let rows = NAMES.with_rows_of(&[Name("id", 1), Name("state", 1)]);
+        assert_eq!(
+            rows.resolve("ARGV[@ARGV.state + 2 * n] ARGV.cost @ARGV.fields"),
+            "ARGV[4 + 2 * n] ARGV[2] 3"
+        );
     }
 
     #[test]

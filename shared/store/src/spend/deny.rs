@@ -4,9 +4,19 @@ use super::DENY;
 use super::intent_args::fields_of;
 use crate::intent::{Decision, IntentPlace, IntentRecord};
 use crate::script::change::{Event, Scope, unexpected_reply};
+use crate::script::names::inputs;
 use crate::{Store, StoreError};
 use domain::intent::Reason;
 use serde_json::json;
+
+inputs! {
+    /// The keys.
+    pub(super) struct DenyKeys: String { intent, intent_index[5], pending_intents }
+}
+inputs! {
+    /// The arguments.
+    pub(super) struct DenyArgs<'a>: &'a str { intent, head, heads, fields[..] }
+}
 
 /// Denies the waiting spend of `record`. Returns false if it no longer waits as it was read.
 ///
@@ -24,12 +34,20 @@ pub async fn deny(
         kind: record.kind.as_str(),
         agent: &record.agent,
     };
-    let mut keys = vec![account.intent(mode, &record.id)];
-    keys.extend(place.index(&account, mode));
+    let [intent_index @ .., pending_intents] = place.index(&account, mode);
+    let keys = DenyKeys {
+        intent: account.intent(mode, &record.id),
+        intent_index,
+        pending_intents,
+    };
     let heads = record.heads_of(decision, &[Reason::ApprovalDenied]);
     let fields = fields_of(decision);
-    let mut args = vec![record.id.as_str(), &record.head, &heads];
-    args.extend(fields.iter().map(String::as_str));
+    let args = DenyArgs {
+        intent: &record.id,
+        head: &record.head,
+        heads: &heads,
+        fields: fields.iter().map(String::as_str).collect(),
+    };
     let event = Event {
         kind: "spend.denied",
         agent: Some(&record.agent),
@@ -41,7 +59,9 @@ pub async fn deny(
             "why": why,
         }),
     };
-    let reply = scope.execute(store, &DENY, event, &keys, &args).await?;
+    let reply = scope
+        .execute(store, &DENY, event, &keys.into_values(), &args.into_values())
+        .await?;
     match reply.first().map(String::as_str) {
         Some("denied") => Ok(true),
         Some("changed") => Ok(false),

@@ -2,16 +2,13 @@
 --   day, month, the plan, the wallet. Then charge it to the counters that proxied calls charge too, and take it from the
 --   wallet; or keep why not; or that it waits for approval. A refusal for lack of money is answered with 400, which is
 --   not stored under the caller's key (decision D59): it is kept as an intent of its own.
--- KEYS: 1 account record  2 audit log  3 transactions  4 agent  5 to 7 the rest of its leg  8 intent
---   9 spare intent for a refusal with 400  10 to 15 index of intents  16 run  17 virtual keys of the agent
---   18 runs of the agent  19 runs of all agents
--- ARGV: 1 mode  2 audit entry  3 plan that the limits belong to ('' = no plan counts)  4 agents a month  5 tracked nanos a
---   month (each '' = unlimited)  6 amount nanos  7 '' for a request, or the head of the intent that is approved
---   8 heads  9 intent id  10 spare id  11 run, when the caller named it ('' = unnamed)  12 life of a
---   run ms
---   13 words of the transaction, its id first: kept only where a wallet moves
---   14 '1' when its text was found to instruct the agent, else ''
---   15 and on: fields of the intent (of an approved one: those that change)  last: budgets, which bind a request only
+-- KEYS: of a change, then as spend.rs names them. `agent` is the agent's leg; `spare_intent` is for a refusal with 400;
+--   `intent_index` and `pending_intents` are the six of the index of intents
+-- ARGV: of a change, then as spend.rs names them. `plan` is the one that the limits belong to ('' = no plan counts), `agents` and
+--   `tracked` (nanos) are its limits a month ('' = unlimited). `amount` is in nanos. `head` is '' for a request, or that of the
+--   intent that is approved; `run` is '' when the caller named none, and `run_life` is in ms. `transaction_text` begins with the
+--   id and is kept only where a wallet moves. `injection` is '1' when a text was found to instruct the agent, else ''.
+--   `fields` are those of the intent (of an approved one: those that change). Last: budgets, which bind a request only
 -- Returns: {'settled', balance ('' without a wallet), policy id} | {'pending'} | {'blocked', reason, intent id}
 --   | {'known'} (an intent of this id is there)
 --   | {'changed'} (the intent no longer waits as the caller saw it) | {'other_plan', plan} | {'not_found'} | {'too_much'}
@@ -19,34 +16,34 @@
 -- Cost: O(1), and O(fields of the agent) once a day, or where it has neither wallet nor policy of its own; up to 27 calls
 --   for a refusal, up to 45 for a spend, and one for each old counter that goes
 local NO_MONEY, INJECTION = 'insufficient_balance', 'injection_detected'
-local approving = ARGV[7] ~= ''
-local intent = redis.call('HMGET', KEYS[8], 'state', 'head')
+local approving = ARGV.head ~= ''
+local intent = redis.call('HMGET', KEYS.intent, 'state', 'head')
 if approving then
-  if intent[1] ~= 'pending_approval' or intent[2] ~= ARGV[7] then return {'changed'} end
+  if intent[1] ~= 'pending_approval' or intent[2] ~= ARGV.head then return {'changed'} end
 elseif intent[1] then
   return {'known'}
 end
 
-local live = ARGV[1] == 'live'
+local live = ARGV.mode == 'live'
 local day_field, month_field = string.format('d%d', today), string.format('m%d', month)
 local wallet_field = string.format('w%d', today)
 local tracked_field, slots_field = string.format('t%d', month), string.format('n%d', month)
-local function field(name) return string.format('%s_%s', ARGV[1], name) end
-local account = redis.call('HMGET', KEYS[1], 'plan', tracked_field, slots_field, field('cap'), field('run'), field('day'),
+local function field(name) return string.format('%s_%s', ARGV.mode, name) end
+local account = redis.call('HMGET', KEYS.account, 'plan', tracked_field, slots_field, field('cap'), field('run'), field('day'),
   field('month'), field('txn'), field('approval'), field('low'), field('text_bytes'), field('txn_in'))
-if ARGV[3] ~= '' and ARGV[3] ~= account[1] then return {'other_plan', account[1]} end
-local agent = redis.call('HMGET', KEYS[4], 'frozen', 'slot', 'wallet', 'balance', 'spend_limit', 'policy_id', day_field,
+if ARGV.plan ~= '' and ARGV.plan ~= account[1] then return {'other_plan', account[1]} end
+local agent = redis.call('HMGET', KEYS.agent, 'frozen', 'slot', 'wallet', 'balance', 'spend_limit', 'policy_id', day_field,
   month_field, wallet_field, 'cap', 'cap_run', 'cap_day', 'cap_month', 'cap_txn', 'cap_approval', 'cap_low')
-if not agent[3] and not agent[10] and not agent_exists(4, 17) then return {'not_found'} end
+if not agent[3] and not agent[10] and not agent_exists(@KEYS.agent, @KEYS.agent_keys) then return {'not_found'} end
 if not approving then
-  if is_full('intents', redis.call('LLEN', KEYS[10])) then return over_budget('intents') end
+  if is_full('intents', redis.call('LLEN', KEYS.intent_index)) then return over_budget('intents') end
   if is_full('text_bytes', account[11] or '0') then return over_budget('text_bytes') end
-  if agent[3] and is_full('transactions', redis.call('HLEN', KEYS[3]) - (account[12] or '0')) then return over_budget('transactions') end
+  if agent[3] and is_full('transactions', redis.call('HLEN', KEYS.transactions) - (account[12] or '0')) then return over_budget('transactions') end
 end
 
-local amount, named = tonumber(ARGV[6]), ARGV[11] ~= ''
-local run = named and redis.call('HMGET', KEYS[16], 'spent', 'last', 'status') or {}
-if not approving and named and not run[2] and is_full('runs', redis.call('ZCARD', KEYS[19])) then return over_budget('runs') end
+local amount, named = tonumber(ARGV.amount), ARGV.run ~= ''
+local run = named and redis.call('HMGET', KEYS.run, 'spent', 'last', 'status') or {}
+if not approving and named and not run[2] and is_full('runs', redis.call('ZCARD', KEYS.account_runs)) then return over_budget('runs') end
 -- Sums stay texts, since they are told: as numbers they would lose digits beyond 2^53.
 local run_spent = run[1] or '0'
 local day_spent, month_spent, wallet_spent = agent[7] or '0', agent[8] or '0', agent[9] or '0'
@@ -60,17 +57,17 @@ local txn_cap, threshold, low = policy[at + 4], policy[at + 5], policy[at + 6]
 local function over(limit, spent) return limit and limit ~= '' and tonumber(spent) + amount > tonumber(limit) end
 -- The reason; for a limit also the limit, and how much of it is used.
 local function refusal()
-  if ARGV[14] ~= '' then return INJECTION end
+  if ARGV.injection ~= '' then return INJECTION end
   if agent[1] then return 'frozen' end
   if cap ~= '1' then return 'cap_disabled' end
   if over(txn_cap, '0') then return 'per_transaction_limit', txn_cap, '0' end
   if over(run_cap, run_spent) then return 'per_run_limit', run_cap, run_spent end
   if over(day_cap, day_spent) then return 'daily_limit', day_cap, day_spent end
   if over(month_cap, month_spent) then return 'monthly_limit', month_cap, month_spent end
-  if not has_slot and ARGV[4] ~= '' and tonumber(slots) >= tonumber(ARGV[4]) then
-    return 'plan_agent_limit', ARGV[4], slots
+  if not has_slot and ARGV.agents ~= '' and tonumber(slots) >= tonumber(ARGV.agents) then
+    return 'plan_agent_limit', ARGV.agents, slots
   end
-  if live and over(ARGV[5], tracked) then return 'plan_limit', ARGV[5], tracked end
+  if live and over(ARGV.tracked, tracked) then return 'plan_limit', ARGV.tracked, tracked end
   if not agent[3] then return nil end
   if over(agent[5], wallet_spent) then return 'spend_limit', agent[5], wallet_spent end
   if tonumber(agent[4]) < amount then return NO_MONEY end
@@ -83,26 +80,26 @@ end
 
 -- Writes the intent in `state`, new or as approved.
 local function keep(key, id, state, why)
-  if not approving then return keep_intent(key, 10, id, state, why, ARGV[8], 15) end
-  local head = head_for(ARGV[8], state == 'blocked' and why or state)
-  redis.call('HSET', KEYS[8], 'state', state, 'reason', why, 'head', head, 'filed', next_place(),
-    unpack(ARGV, 15))
-  redis.call('ZREM', KEYS[15], id)
-  file_under(10, id, state)
+  if not approving then return keep_intent(key, @KEYS.intent_index, id, state, why, ARGV.heads, @ARGV.fields) end
+  local head = head_for(ARGV.heads, state == 'blocked' and why or state)
+  redis.call('HSET', KEYS.intent, 'state', state, 'reason', why, 'head', head, 'filed', next_place(),
+    unpack(ARGV, @ARGV.fields))
+  redis.call('ZREM', KEYS.pending_intents, id)
+  file_under(@KEYS.intent_index, id, state)
 end
 -- Notes that the named run was seen, and counts one more of its `calls` or `denied`.
 local function ran(count)
   if not named then return end
-  if count then redis.call('HINCRBY', KEYS[16], count, 1) end
-  list_run(16, 18, 19, run[2], 11, tonumber(ARGV[12]))
+  if count then redis.call('HINCRBY', KEYS.run, count, 1) end
+  list_run(@KEYS.run, @KEYS.agent_runs, @KEYS.account_runs, run[2], @ARGV.run, tonumber(ARGV.run_life))
 end
 if reason then
   -- Neither lack of money nor a suspicious text is a denial by a policy or a plan.
   -- A denial makes no run record: it is counted on one that is there (decision D70).
   if reason ~= NO_MONEY and reason ~= INJECTION and run[2] then ran('denied') end
   local spare = reason == NO_MONEY and not approving
-  local id = spare and ARGV[10] or ARGV[9]
-  keep(spare and 9 or 8, id, 'blocked', reason)
+  local id = spare and ARGV.spare_intent or ARGV.intent
+  keep(spare and @KEYS.spare_intent or @KEYS.intent, id, 'blocked', reason)
   local words, unit = string.format('outcome=blocked reason=%s intentId=%s', reason, id), 'nanos'
   if reason == 'plan_agent_limit' then unit = 'agents' end
   if limit then words = string.format('%s limit_%s=%s spent_%s=%s', words, unit, limit, unit, used) end
@@ -110,33 +107,33 @@ if reason then
   return {'blocked', reason, id}
 end
 if not approving and threshold and threshold ~= '' and amount > tonumber(threshold) then
-  keep(8, ARGV[9], 'pending_approval', '')
+  keep(@KEYS.intent, ARGV.intent, 'pending_approval', '')
   ran()
   recorded('outcome=pending_approval')
   return {'pending'}
 end
 
-if not agent[7] then prune(4) end
-redis.call('HINCRBY', KEYS[4], day_field, ARGV[6])
-redis.call('HINCRBY', KEYS[4], month_field, ARGV[6])
-if live then redis.call('HINCRBY', KEYS[1], tracked_field, ARGV[6]) end
+if not agent[7] then prune(@KEYS.agent) end
+redis.call('HINCRBY', KEYS.agent, day_field, ARGV.amount)
+redis.call('HINCRBY', KEYS.agent, month_field, ARGV.amount)
+if live then redis.call('HINCRBY', KEYS.account, tracked_field, ARGV.amount) end
 if not has_slot then
-  redis.call('HSET', KEYS[4], 'slot', month_field)
-  redis.call('HINCRBY', KEYS[1], slots_field, 1)
+  redis.call('HSET', KEYS.agent, 'slot', month_field)
+  redis.call('HINCRBY', KEYS.account, slots_field, 1)
 end
 if named then
-  redis.call('HINCRBY', KEYS[16], 'spent', ARGV[6])
+  redis.call('HINCRBY', KEYS.run, 'spent', ARGV.amount)
   ran('calls')
-  if run[3] then redis.call('HDEL', KEYS[16], 'status', 'ended') end
+  if run[3] then redis.call('HDEL', KEYS.run, 'status', 'ended') end
 end
 local balance = ''
 if agent[3] then
-  redis.call('HINCRBY', KEYS[4], wallet_field, ARGV[6])
-  balance = post(4, string.format('-%s', ARGV[6]), ARGV[13])
-  redis.call('HSET', KEYS[8], 'txn', string.match(ARGV[13], '^%S+'))
+  redis.call('HINCRBY', KEYS.agent, wallet_field, ARGV.amount)
+  balance = post(@KEYS.agent, string.format('-%s', ARGV.amount), ARGV.transaction_text)
+  redis.call('HSET', KEYS.intent, 'txn', string.match(ARGV.transaction_text, '^%S+'))
 end
 local allowed_by = agent[10] and agent[6] or 'account-policies'
-keep(8, ARGV[9], 'settled', '')
-redis.call('HSET', KEYS[8], 'balance', balance, 'policy', allowed_by, 'day', today, 'month', month)
-recorded_debit(agent[3] and low, agent[4], balance, ARGV[13])
+keep(@KEYS.intent, ARGV.intent, 'settled', '')
+redis.call('HSET', KEYS.intent, 'balance', balance, 'policy', allowed_by, 'day', today, 'month', month)
+recorded_debit(agent[3] and low, agent[4], balance, ARGV.transaction_text)
 return {'settled', balance, allowed_by}

@@ -5,6 +5,7 @@ use crate::escrow::script::list_with_payee;
 use crate::intent::IntentPlace;
 use crate::keys::{AccountKeys, USER};
 use crate::script::change::{CHANGE, INTENT, MONEY, Scope, unexpected_reply};
+use crate::script::names::{Names, inputs};
 use crate::script::{Script, WhenFull};
 use crate::transaction::{NewTransaction, Tail, TransactionType};
 use crate::transit::Transit;
@@ -15,13 +16,19 @@ use std::time::Duration;
 
 /// Delivers a row.
 pub static ARRIVE: LazyLock<Script> = LazyLock::new(|| {
-    Script::new(
-        "transit_arrive",
-        WhenFull::Run,
-        &[CHANGE, MONEY, INTENT, include_str!("arrive.lua")],
-    )
-    .of_money()
+    let parts = [CHANGE, MONEY, INTENT, include_str!("arrive.lua")];
+    let inputs = Names::of_change(ArriveKeys::NAMES, ArriveArgs::NAMES);
+    Script::with_inputs("transit_arrive", WhenFull::Run, inputs, &parts).of_money()
 });
+
+inputs! {
+    /// The keys.
+    struct ArriveKeys: String { transactions, wallet[4], arrival, open_escrows, intent, intent_index[6] }
+}
+inputs! {
+    /// The arguments; `amount` is nano-USD.
+    struct ArriveArgs<'a>: &'a str { wallet_number, amount, transaction_text, escrow, intent, heads, fields[..] }
+}
 
 /// How long the mark of an arrival outlives its row: no worker holds a row that long. While the row exists the mark
 /// does not expire.
@@ -106,40 +113,43 @@ async fn arrive(store: &Store, transit: &Transit, owner: &str, number: u64) -> R
     });
     let amount = transit.credit.as_ref().map(|credit| credit.nanos.to_string());
     let escrow = transit.escrow.map(|number| number.to_string());
-    let mut keys = vec![account.record(), account.audit(mode), account.transactions(mode)];
-    keys.extend(account.leg(mode, owner, kind.as_str()));
-    keys.push(account.bucket().arrived(&transit.id));
-    keys.push(account.open_escrows(mode, &transit.to_owner));
     let (number, audit) = (number.to_string(), transit.audit.as_ref().ok_or_else(bad_row)?);
-    let mut args = vec![
-        transit.mode.as_str(),
-        audit,
-        &number,
-        amount.as_deref().unwrap_or_default(),
-        words.as_deref().unwrap_or_default(),
-        escrow.as_deref().unwrap_or_default(),
-    ];
-    match &transit.intent {
-        None => {
-            // Declared keys that are not touched.
-            keys.extend(std::iter::repeat_n(account.record(), 7));
-            args.extend(["", ""]);
-        }
-        Some(intent) => {
-            keys.push(account.intent(mode, &intent.id));
-            keys.extend(
-                IntentPlace {
-                    kind: &intent.kind,
-                    agent: &intent.agent,
-                }
-                .index(&account, mode),
-            );
-            args.extend([intent.id.as_str(), intent.heads.as_str()]);
-            args.extend(intent.fields.iter().map(String::as_str));
-        }
-    }
-    let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
-    let reply: Vec<String> = store.script(&ARRIVE, &keys, &args).await?;
+    let intent = transit.intent.as_ref();
+    // Declared keys that are not touched.
+    let no_intent = || (account.record(), std::array::from_fn(|_| account.record()));
+    let (intent_key, intent_index) = intent.map_or_else(no_intent, |intent| {
+        let place = IntentPlace {
+            kind: &intent.kind,
+            agent: &intent.agent,
+        };
+        (account.intent(mode, &intent.id), place.index(&account, mode))
+    });
+    let keys = ArriveKeys {
+        transactions: account.transactions(mode),
+        wallet: account.leg(mode, owner, kind.as_str()),
+        arrival: account.bucket().arrived(&transit.id),
+        open_escrows: account.open_escrows(mode, &transit.to_owner),
+        intent: intent_key,
+        intent_index,
+    };
+    let fields = intent.map_or(&[][..], |intent| &intent.fields);
+    let args = ArriveArgs {
+        wallet_number: &number,
+        amount: amount.as_deref().unwrap_or_default(),
+        transaction_text: words.as_deref().unwrap_or_default(),
+        escrow: escrow.as_deref().unwrap_or_default(),
+        intent: intent.map_or("", |intent| &intent.id),
+        heads: intent.map_or("", |intent| &intent.heads),
+        fields: fields.iter().map(String::as_str).collect(),
+    };
+    let scope = Scope {
+        account: &transit.to_account,
+        mode,
+        actor: ACTOR,
+    };
+    let reply = scope
+        .execute_with_entry(store, &ARRIVE, audit, &keys.into_values(), &args.into_values())
+        .await?;
     match reply.first().map(String::as_str) {
         Some("done" | "again") => Ok(true),
         Some("closed") => Ok(false),

@@ -2,6 +2,7 @@
 
 use crate::keys::USER;
 use crate::script::change::{ATTEMPTS, CHANGE, Event, Scope, unexpected_reply};
+use crate::script::names::{Names, inputs};
 use crate::script::{Script, WhenFull};
 use crate::wallet::{NewPlace, Wallet};
 use crate::{Store, StoreError};
@@ -10,13 +11,19 @@ use std::sync::LazyLock;
 
 /// Opens the user wallet.
 pub static OPEN: LazyLock<Script> = LazyLock::new(|| {
-    Script::new(
-        "wallet_open",
-        WhenFull::Refuse,
-        &[CHANGE, include_str!("open.lua")],
-    )
-    .of_names()
+    let parts = [CHANGE, include_str!("open.lua")];
+    let inputs = Names::of_change(OpenKeys::NAMES, OpenArgs::NAMES);
+    Script::with_inputs("wallet_open", WhenFull::Refuse, inputs, &parts).of_names()
 });
+
+inputs! {
+    /// The keys.
+    struct OpenKeys: String { wallet, place }
+}
+inputs! {
+    /// The arguments.
+    struct OpenArgs<'a>: &'a str { number, id, place }
+}
 
 /// Returns the user wallet of the account and mode in `scope`; opens it if there is none.
 ///
@@ -35,9 +42,18 @@ pub async fn user_wallet(store: &Store, scope: &Scope<'_>) -> Result<Wallet, Sto
             data: json!({ "wallet": new.id, "walletId": new.number.get() }),
         };
         let number = new.number.to_string();
-        let keys = [account.wallet(scope.mode, USER), new.key];
-        let args = [number.as_str(), &new.id, &new.text];
-        let reply = scope.execute(store, &OPEN, event, &keys, &args).await?;
+        let keys = OpenKeys {
+            wallet: account.wallet(scope.mode, USER),
+            place: new.key,
+        };
+        let args = OpenArgs {
+            number: &number,
+            id: &new.id,
+            place: &new.text,
+        };
+        let reply = scope
+            .execute(store, &OPEN, event, &keys.into_values(), &args.into_values())
+            .await?;
         match reply.first().map(String::as_str) {
             Some("opened" | "exists") => break,
             Some("taken") => {}

@@ -1,18 +1,25 @@
 //! Twin of `deposit/confirm.lua`: confirms a pending deposit.
 
-use super::{CONFIRM, words};
+use super::{CONFIRM, DepositKeys, words};
 use crate::deposit::Deposit;
 use crate::intent::NewIntent;
 use crate::keys::USER;
 use crate::once::Once;
 use crate::script::change::{Event, Scope, unexpected_reply};
-use crate::transaction::TransactionType;
+use crate::script::names::inputs;
 use crate::transfer::record_args;
 use crate::{Store, StoreError};
 use clock::now_ms;
 use domain::intent::Kind;
 use serde_json::json;
 use std::time::Duration;
+
+inputs! {
+    /// The arguments; `amount` is nano-USD, `record_life` in ms.
+    pub(super) struct ConfirmArgs<'a>: &'a str {
+        wallet_number, amount, transaction_text, record, record_life, fields[..]
+    }
+}
 
 /// Outcome of a confirmation.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,11 +87,8 @@ impl Confirmation<'_> {
         scope: &Scope<'_>,
         deposit: &Deposit,
     ) -> Result<Vec<String>, StoreError> {
-        let (account, owner) = (scope.keys(), deposit.owner.as_str());
-        let mut keys = vec![account.transactions(scope.mode)];
-        keys.extend(account.leg(scope.mode, owner, TransactionType::Deposit.as_str()));
-        keys.push(account.deposit(scope.mode, self.reference));
-        keys.push(account.intent(scope.mode, &self.once.id));
+        let owner = deposit.owner.as_str();
+        let keys = DepositKeys::new(scope, owner, self.reference, self.once);
         let record = NewIntent {
             kind: Kind::Deposit,
             fingerprint: &self.once.fingerprint,
@@ -102,15 +106,23 @@ impl Confirmation<'_> {
         let (number, amount) = (deposit.wallet.to_string(), deposit.amount.get().to_string());
         let words = words(&deposit.id, owner, &deposit.currency, self.reference);
         let (id, life) = record_args(self.once, self.record_life);
-        let mut args = vec![number.as_str(), &amount, &words, id, &life];
-        args.extend(fields.iter().map(String::as_str));
+        let args = ConfirmArgs {
+            wallet_number: &number,
+            amount: &amount,
+            transaction_text: &words,
+            record: id,
+            record_life: &life,
+            fields: fields.iter().map(String::as_str).collect(),
+        };
         let event = Event {
             kind: "deposit.confirmed",
             agent: Some(owner).filter(|owner| *owner != USER),
             data: json!({ "walletId": deposit.wallet, "owner": owner, "transactionId": deposit.id, "reference": self.reference,
                 "amountNanos": amount, "amount": deposit.amount, "currency": deposit.currency }),
         };
-        scope.execute(store, &CONFIRM, event, &keys, &args).await
+        scope
+            .execute(store, &CONFIRM, event, &keys.into_values(), &args.into_values())
+            .await
     }
 }
 

@@ -8,11 +8,25 @@ use crate::intent::NewIntent;
 use crate::keys::{Bucket, Series};
 use crate::number;
 use crate::script::change::{ATTEMPTS, Event, unexpected_reply};
+use crate::script::names::inputs;
 use crate::transit::Transit;
 use crate::{Store, StoreError};
 use domain::intent::{Kind, Reason};
 use domain::money::Nanos;
 use domain::number::Number;
+
+inputs! {
+    /// The keys of a creation. `payee` is the payer's wallet where the payee is in another account.
+    pub(super) struct CreateKeys: String {
+        payer, payee, intent, intent_index[6], escrow, escrows, place, transit
+    }
+}
+inputs! {
+    /// The arguments of a creation. `fields` are those of the escrow, `own_count` texts, then those of the intent.
+    pub(super) struct CreateArgs<'a>: &'a str {
+        payer_number, payee_number, number, intent, heads, place, transit, transit_row, own_count, fields[..]
+    }
+}
 
 /// Arguments of a new escrow.
 #[derive(Debug, Clone, Copy)]
@@ -107,34 +121,42 @@ impl NewEscrow<'_> {
             &self.payee.owner
         };
         let intent = self.intent(asked, Some(number.get()));
-        let mut keys = vec![
-            account.wallet(mode, &self.payer.owner),
-            account.wallet(mode, payee_owner),
-            account.intent(mode, &asked.once.id),
-        ];
-        keys.extend(intent.place().index(&account, mode));
-        keys.extend([
-            account.escrow(mode, number.get()),
-            account.escrows(mode),
-            Bucket::escrow_place(number),
-            account.bucket().transit(),
-        ]);
+        let keys = CreateKeys {
+            payer: account.wallet(mode, &self.payer.owner),
+            payee: account.wallet(mode, payee_owner),
+            intent: account.intent(mode, &asked.once.id),
+            intent_index: intent.place().index(&account, mode),
+            escrow: account.escrow(mode, number.get()),
+            escrows: account.escrows(mode),
+            place: Bucket::escrow_place(number),
+            transit: account.bucket().transit(),
+        };
         let (from, to) = (self.payer.wallet.to_string(), self.payee.wallet.to_string());
         let own = self.fields(&from, &to, &asked.once.id);
         let own_count = own.len().to_string();
         let (heads, fields) = (intent.heads(false, &[]), intent.fields());
         let event = self.event(asked, Some(number.get()));
         let (place, number) = (format!("{} {mode}", asked.scope.account), number.to_string());
-        let seen = if elsewhere { "" } else { to.as_str() };
         let row_id = row.map_or("", |row| row.id.as_str());
         let row = row.map(serde_json::to_string).transpose();
         let row = row.map_err(|_| StoreError::UnexpectedReply("transit row".to_owned()))?;
         let row = row.unwrap_or_default();
-        let mut args = vec![from.as_str(), seen, &number, &asked.once.id, &heads, &place];
-        args.extend([row_id, &row, &own_count]);
-        args.extend(own.iter().map(String::as_str));
-        args.extend(fields.iter().map(String::as_str));
-        asked.scope.execute(store, &CREATE, event, &keys, &args).await
+        let args = CreateArgs {
+            payer_number: &from,
+            payee_number: if elsewhere { "" } else { &to },
+            number: &number,
+            intent: &asked.once.id,
+            heads: &heads,
+            place: &place,
+            transit: row_id,
+            transit_row: &row,
+            own_count: &own_count,
+            fields: own.iter().chain(&fields).map(String::as_str).collect(),
+        };
+        asked
+            .scope
+            .execute(store, &CREATE, event, &keys.into_values(), &args.into_values())
+            .await
     }
 
     /// Returns the immutable fields of the record.

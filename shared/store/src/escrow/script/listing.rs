@@ -4,10 +4,20 @@
 use super::LIST;
 use crate::escrow::Party;
 use crate::script::change::unexpected_reply;
+use crate::script::names::inputs;
 use crate::transit::Transit;
 use crate::{Store, StoreError};
 use domain::mode::Mode;
 use domain::number::Number;
+
+inputs! {
+    /// The keys, all of the payee's account.
+    pub(super) struct ListKeys<'a>: &'a str { account, escrows, open_escrows }
+}
+inputs! {
+    /// The arguments.
+    pub(super) struct ListArgs<'a>: &'a str { number, is_open }
+}
 
 /// Last part of the id of a row that lists an escrow.
 const CREATED: &str = "created";
@@ -40,12 +50,18 @@ pub(crate) async fn list_with_payee(
     (number, is_open): (u64, bool),
 ) -> Result<(), StoreError> {
     let account = payee.keys();
-    let open = account.open_escrows(mode, &payee.owner);
-    let keys = [account.record(), account.escrows(mode), open];
-    let number = number.to_string();
-    let args = [number.as_str(), if is_open { "1" } else { "" }];
-    let keys = keys.each_ref().map(String::as_str);
-    let reply: Vec<String> = store.script(&LIST, &keys, &args).await?;
+    let keys = ListKeys {
+        account: &account.record(),
+        escrows: &account.escrows(mode),
+        open_escrows: &account.open_escrows(mode, &payee.owner),
+    };
+    let args = ListArgs {
+        number: &number.to_string(),
+        is_open: if is_open { "1" } else { "" },
+    };
+    let reply: Vec<String> = store
+        .script(&LIST, &keys.into_values(), &args.into_values())
+        .await?;
     match reply.first().map(String::as_str) {
         Some("listed") => Ok(()),
         _ => unexpected_reply(&LIST),

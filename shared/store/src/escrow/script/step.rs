@@ -5,11 +5,29 @@ use crate::escrow::{Escrow, EscrowStatus, Party};
 use crate::intent::NewIntent;
 use crate::keys::USER;
 use crate::script::change::{Event, Scope, unexpected_reply};
+use crate::script::names::inputs;
 use crate::transaction::{NewTransaction, Tail, TransactionType};
 use crate::transit::Transit;
 use crate::wallet::script::user_wallet;
 use crate::{Store, StoreError};
 use domain::intent::Reason;
+
+inputs! {
+    /// The keys of a transition. `receiver` is the payer's leg where no wallet of its account is paid, and not touched;
+    /// `payee_open` is the payer's where the payee is in another account. The last three are any keys where the intent
+    /// is stored elsewhere.
+    pub(super) struct ResolveKeys: String {
+        transactions, receiver[4], escrow, siblings, payer_open, payee_open, transit, intent, spare_intent,
+        intent_index[6]
+    }
+}
+inputs! {
+    /// The arguments of a transition; `amount` is nano-USD.
+    pub(super) struct ResolveArgs: String {
+        required_status, new_status, receiver_number, amount, transaction_text, transit, transit_row, number, intent,
+        spare_intent, requester, kind, dispute_reason, transaction, heads, fields[..]
+    }
+}
 
 /// Every reason that the script can return.
 const REASONS: &[Reason] = &[
@@ -88,8 +106,8 @@ impl Step<'_> {
         store: &Store,
         target: Option<Target<'_>>,
     ) -> Result<Option<Stepped>, StoreError> {
-        let keys = self.keys(target);
-        let args = self.args(target)?;
+        let keys = self.keys(target).into_values();
+        let args = self.args(target)?.into_values();
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
         let intent = self.asked.map(|(asked, _)| asked.once.id.as_str());
         let mut data = facts_of(self.escrow, intent);
@@ -124,7 +142,7 @@ impl Step<'_> {
         Ok(Some(stepped))
     }
 
-    fn keys(&self, target: Option<Target<'_>>) -> Vec<String> {
+    fn keys(&self, target: Option<Target<'_>>) -> ResolveKeys {
         let (escrow, mode) = (self.escrow, self.escrow.mode);
         let account = escrow.payer.keys();
         let (owner, _) = target.unwrap_or((&escrow.payer.owner, 0));
@@ -136,27 +154,27 @@ impl Step<'_> {
         } else {
             &escrow.payee
         };
-        let mut keys = vec![account.transactions(mode)];
-        keys.extend(account.leg(mode, owner, kind.as_str()));
-        keys.extend([
-            account.escrow(mode, escrow.number),
-            account.escrow_siblings(mode, escrow.number),
-            account.open_escrows(mode, &escrow.payer.owner),
-            account.open_escrows(mode, &here.owner),
-            account.bucket().transit(),
-        ]);
-        match self.keeps_intent() {
-            // Declared keys that are not touched.
-            None => keys.extend(std::iter::repeat_n(account.record(), 8)),
-            Some((asked, intent)) => {
-                keys.extend([&asked.once.id, &asked.once.spare_id].map(|id| account.intent(mode, id)));
-                keys.extend(intent.place().index(&account, mode));
-            }
+        let kept = self.keeps_intent();
+        // Declared keys that are not touched.
+        let unused = || account.record();
+        ResolveKeys {
+            transactions: account.transactions(mode),
+            receiver: account.leg(mode, owner, kind.as_str()),
+            escrow: account.escrow(mode, escrow.number),
+            siblings: account.escrow_siblings(mode, escrow.number),
+            payer_open: account.open_escrows(mode, &escrow.payer.owner),
+            payee_open: account.open_escrows(mode, &here.owner),
+            transit: account.bucket().transit(),
+            intent: kept.map_or_else(unused, |(asked, _)| account.intent(mode, &asked.once.id)),
+            spare_intent: kept.map_or_else(unused, |(asked, _)| account.intent(mode, &asked.once.spare_id)),
+            intent_index: kept.map_or_else(
+                || std::array::from_fn(|_| unused()),
+                |(_, intent)| intent.place().index(&account, mode),
+            ),
         }
-        keys
     }
 
-    fn args(&self, target: Option<Target<'_>>) -> Result<Vec<String>, StoreError> {
+    fn args(&self, target: Option<Target<'_>>) -> Result<ResolveArgs, StoreError> {
         let escrow = self.escrow;
         let asked = self.asked.map(|(asked, _)| asked);
         let kept = self.keeps_intent();
@@ -176,25 +194,26 @@ impl Step<'_> {
         });
         let row = self.transit.map(serde_json::to_string).transpose();
         let row = row.map_err(|_| StoreError::UnexpectedReply("transit row".to_owned()))?;
-        let own = target.and(kept).map(|_| self.transaction.to_owned());
-        let optional = [
-            target.map(|(_, number)| number.to_string()),
-            Some(escrow.amount.get().to_string()),
-            words,
-            self.transit.map(|transit| transit.id.clone()),
-            row,
-            Some(escrow.number.to_string()),
-            asked.map(|asked| asked.once.id.clone()),
-            asked.map(|asked| asked.once.spare_id.clone()),
-            asked.map(|asked| asked.scope.account.to_owned()),
-            self.asked.map(|(_, intent)| intent.kind.as_str().to_owned()),
-            self.note.map(str::to_owned),
-            own,
-            kept.map(|(_, intent)| intent.heads(false, REASONS)),
-        ];
-        let mut args = vec![self.needs.as_str().to_owned(), self.becomes.as_str().to_owned()];
-        args.extend(optional.map(Option::unwrap_or_default));
-        args.extend(kept.into_iter().flat_map(|(_, intent)| intent.fields()));
-        Ok(args)
+        let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
+        Ok(ResolveArgs {
+            required_status: self.needs.as_str().to_owned(),
+            new_status: self.becomes.as_str().to_owned(),
+            receiver_number: target.map(|(_, number)| number.to_string()).unwrap_or_default(),
+            amount: escrow.amount.get().to_string(),
+            transaction_text: words.unwrap_or_default(),
+            transit: text(self.transit.map(|transit| transit.id.as_str())),
+            transit_row: row.unwrap_or_default(),
+            number: escrow.number.to_string(),
+            intent: text(asked.map(|asked| asked.once.id.as_str())),
+            spare_intent: text(asked.map(|asked| asked.once.spare_id.as_str())),
+            requester: text(asked.map(|asked| asked.scope.account)),
+            kind: text(self.asked.map(|(_, intent)| intent.kind.as_str())),
+            dispute_reason: text(self.note),
+            transaction: text(target.and(kept).map(|_| self.transaction)),
+            heads: kept
+                .map(|(_, intent)| intent.heads(false, REASONS))
+                .unwrap_or_default(),
+            fields: kept.map(|(_, intent)| intent.fields()).unwrap_or_default(),
+        })
     }
 }

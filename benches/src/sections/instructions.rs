@@ -1,0 +1,159 @@
+//! Instructions of a call, counted by callgrind: what a busy machine does not change. Only those outside of the kernel are
+//! counted, and those of the proxy as it is built: its hashes in software, since valgrind knows no instructions for them.
+
+use super::Outcome;
+use crate::contender::{Contender, Name};
+use crate::measure::{Phase, Runner};
+use crate::output::output;
+use crate::results::Found;
+use crate::section::Lengths;
+use crate::stage::{Sides, Stage, plain, tollgate};
+use serde::{Deserialize, Serialize};
+use std::error::Error;
+use std::fs::Permissions;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+
+/// Connections of the load: enough that one of them always waits for the proxy.
+const CONNECTIONS: usize = 16;
+/// Programs that run under callgrind.
+const COUNTED: [&str; 2] = ["tollgate-proxy", "bench-pass-through"];
+/// Programs that run as they are.
+const OTHERS: [&str; 2] = ["bench-upstream", "bench-load"];
+/// A phase under callgrind is so many times as long: calls take some fifty times as long there.
+const LONGER: f64 = 4.0;
+/// Seconds that a start under callgrind takes.
+const START_SECONDS: f64 = 10.0;
+
+/// One proxy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct CallInstructions {
+    /// Who.
+    pub(crate) name: Name,
+    /// Calls that were answered while it was counted.
+    pub(crate) calls: u64,
+    /// Instructions meanwhile.
+    pub(crate) instructions: u64,
+}
+
+impl CallInstructions {
+    /// Instructions of one call.
+    pub(crate) const fn of_one(&self) -> u64 {
+        match self.calls {
+            0 => 0,
+            calls => self.instructions / calls,
+        }
+    }
+}
+
+/// About how long it takes, in seconds.
+pub(crate) fn planned(lengths: &Lengths) -> f64 {
+    COUNTED.len() as f64 * (START_SECONDS + 2.0 * LONGER * lengths.phase())
+}
+
+/// Counts.
+pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome {
+    let programs = programs(runner.stage)?;
+    let stage = Stage::new(&programs, runner.stage.cores)?;
+    let counting = runner.on(&stage);
+    let sides = Sides::default();
+    let provider = stage.provider(sides)?;
+    let ledger = stage.ledger(true).await?;
+    let mut found = Vec::new();
+    {
+        let pass_through = stage.pass_through(&provider, sides)?;
+        let contender = plain(Name::PassThrough, Some(&pass_through), &provider, &ledger);
+        found.push(count(&counting, lengths, &contender, pass_through.pid())?);
+    }
+    let edge = stage.edge(stage.edge_setup(), &ledger, &provider, sides)?;
+    let contender = tollgate(Name::Tollgate, &[&edge], &ledger, &provider);
+    found.push(count(&counting, lengths, &contender, edge.pid())?);
+    let checked = counting.check(&ledger, &edge.url()).await;
+    runner.errors.borrow_mut().append(&mut counting.errors.take());
+    Ok((Found::Instructions(found), checked))
+}
+
+/// A folder with all programs, of which some start under callgrind.
+fn programs(stage: &Stage) -> Result<PathBuf, Box<dyn Error>> {
+    output("valgrind", &["--version"])?;
+    let dir = stage.dir().join("counted");
+    std::fs::create_dir_all(&dir)?;
+    for name in OTHERS {
+        symlink(stage.program(name), dir.join(name))?;
+    }
+    for name in COUNTED {
+        let script = format!(
+            "#!/bin/sh\nexec valgrind --quiet --tool=callgrind --callgrind-out-file='{}' '{}' \"$@\"\n",
+            dir.join("counted.%p").display(),
+            stage.program(name)
+        );
+        let file = dir.join(name);
+        std::fs::write(&file, script)?;
+        std::fs::set_permissions(&file, Permissions::from_mode(0o755))?;
+    }
+    Ok(dir)
+}
+
+/// Counts one proxy, which is warm by then.
+fn count(
+    runner: &Runner<'_>,
+    lengths: &Lengths,
+    contender: &Contender<'_>,
+    pid: u32,
+) -> Result<CallInstructions, Box<dyn Error>> {
+    let phase = Phase {
+        connections: CONNECTIONS,
+        seconds: LONGER * lengths.seconds,
+        warm_up: 0.0,
+        ..lengths.closed()
+    };
+    runner.load(contender, phase)?;
+    let pid = pid.to_string();
+    output("callgrind_control", &["--zero", &pid])?;
+    let calls = runner.load(contender, phase)?.answered;
+    output("callgrind_control", &["--dump", &pid])?;
+    let dump = runner.stage.program(&format!("counted.{pid}.1"));
+    let instructions =
+        total(&std::fs::read_to_string(Path::new(&dump))?).ok_or(format!("{dump}: no total"))?;
+    Ok(CallInstructions {
+        name: contender.name,
+        calls,
+        instructions,
+    })
+}
+
+/// The sum that a dump of callgrind ends with.
+fn total(dump: &str) -> Option<u64> {
+    let mut lines = dump.lines().rev();
+    lines
+        .find_map(|line| line.strip_prefix("totals: "))?
+        .trim()
+        .parse()
+        .ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sum_of_a_dump_is_read() {
+        let dump = "events: Ir\nsummary: 12\n\nfn=(1)\n3 4\n\ntotals: 1234\n";
+        assert_eq!(
+            (total(dump), total("totals: many"), total("")),
+            (Some(1234), None, None)
+        );
+    }
+
+    #[test]
+    fn a_call_is_a_share_of_all() {
+        let mut counted = CallInstructions {
+            name: Name::Tollgate,
+            calls: 3,
+            instructions: 10,
+        };
+        assert_eq!(counted.of_one(), 3);
+        counted.calls = 0;
+        assert_eq!(counted.of_one(), 0);
+    }
+}
