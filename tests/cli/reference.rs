@@ -1,7 +1,7 @@
-//! docs/reference/cli.md is what `--help` says, command by command, and its examples are command lines that are
-//! understood.
+//! docs/reference/cli.md has the `--help` of every command, without what all of them have in common. Every example in a
+//! help is a command line that the parser accepts.
 //!
-//! `TOLLGATE_REWRITE_DOCS=1 cargo test --test cli reference` writes it anew.
+//! `TOLLGATE_REWRITE_DOCS=1 cargo test --workspace --test cli reference` writes the page anew.
 
 use crate::{cli, commands};
 use harness::{Cli, Redis};
@@ -15,18 +15,30 @@ const REWRITE: &str = "TOLLGATE_REWRITE_DOCS";
 const HEAD: &str = "\
 # Command line
 
-What `--help` of each command says; a test compares this page with it, and
-`TOLLGATE_REWRITE_DOCS=1 cargo test --test cli reference` writes it anew.
+The `--help` of each command. `TOLLGATE_REWRITE_DOCS=1 cargo test --workspace --test cli reference` writes this page,
+and a test compares it. Left out below, since every command of `tollgate-admin` has them:
 
-A command that is done exits with 0, one that is refused by the state of things with 1, wrong usage or configuration with 2.
-With `--json` standard output is exactly one JSON document, also for a failure (`{\"ok\": false, \"error\": \"…\", \"code\": \"…\"}`),
-for `--help` and `--version`; logs and the sentence for people go to standard error. On a terminal, tables are cut to its
-width; in a pipe they are whole. A reader who leaves (`| head -1`) ends a command quietly; only a secret that nobody saw is
-a failure then.
+| | |
+|---|---|
+| `--config FILE` | the configuration file, by default `config/tollgate.toml`; every key also as `TOLLGATE_<SECTION>__<KEY>` |
+| `--json` | exactly one JSON document on standard output, also for `--help`, `--version` and a failure (`{\"ok\": false, \"error\": \"…\", \"code\": \"…\"}`); logs and sentences for people go to standard error |
+| `-h`, `--help` | the short or the whole help |
+| exit code 0 | done |
+| exit code 1 | refused by the state of things, as each command says below; or the reader of standard output left before it had a secret that is printed once |
+| exit code 2 | wrong usage or configuration; nothing was touched |
 
+On a terminal, tables are cut to its width; in a pipe they are whole.
 Completions: `source <(tollgate-admin completions bash)`. Manual pages: `tollgate-admin man --out DIR`.
 
 ";
+
+/// Options that every command of `tollgate-admin` has. The head of the page explains them.
+const COMMON_OPTIONS: [&str; 3] = ["      --config <FILE>", "      --json", "  -h, --help"];
+/// Exit codes that mean the same for every command. The head of the page explains them.
+const COMMON_EXIT_CODES: [&str; 2] = [
+    "  0  done",
+    "  2  wrong usage or configuration; nothing was touched",
+];
 
 /// The long help of a command, at the width of a pipe.
 fn help(cli: &Cli, command: &str) -> String {
@@ -37,6 +49,30 @@ fn help(cli: &Cli, command: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
+/// A command's help without the common options and exit codes, and without the summary where a description follows it.
+fn particular(help: &str) -> String {
+    let (description, rest) = help.split_once("\nUsage: ").unwrap_or(("", help));
+    let description = description
+        .split_once("\n\n")
+        .map_or(description, |(_, long)| long);
+    let mut kept: Vec<&str> = Vec::new();
+    let mut skips_option = false;
+    for line in rest.lines().filter(|line| !COMMON_EXIT_CODES.contains(line)) {
+        // An option's text is indented further than its name.
+        let is_text = line.is_empty() || line.starts_with("          ");
+        skips_option = COMMON_OPTIONS.contains(&line) || (skips_option && is_text);
+        if !skips_option {
+            kept.push(line);
+        }
+    }
+    let rest = kept
+        .join("\n")
+        .replace("\nChanges: ", "\n\nChanges: ")
+        .replace("\n\n\n", "\n\n");
+    let rest = rest.replace("Options:\n\nChanges: ", "Changes: ");
+    format!("{description}\nUsage: {rest}")
+}
+
 fn page(cli: &Cli) -> String {
     let mut page = HEAD.to_owned();
     let mut section = |title: &str, help: &str| {
@@ -44,7 +80,8 @@ fn page(cli: &Cli) -> String {
     };
     section("tollgate-admin", &help(cli, ""));
     for command in commands() {
-        section(&format!("tollgate-admin {command}"), &help(cli, &command));
+        let help = particular(&help(cli, &command));
+        section(&format!("tollgate-admin {command}"), &help);
     }
     let output = Command::new(env!("CARGO_BIN_EXE_tollgate-proxy"))
         .arg("--help")
