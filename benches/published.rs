@@ -1,5 +1,5 @@
-//! The reports of `bench-money`, `bench-record` and `bench-growth`: what they begin with, and where they go. What is published in
-//! `results/` is of a whole run: one that measures less, or for a shorter time, leaves it as it is.
+//! The reports of `bench-money`, `bench-record` and `bench-growth`: what they begin with, and where they go. What is
+//! published in `results/` is of a whole run: one that measures less, or for a shorter time, leaves it as it is.
 
 #[path = "src/facts.rs"]
 mod facts;
@@ -14,7 +14,7 @@ const FACTS: [&str; 5] = ["Processor", "Memory", "Kernel", "rustc", "Redis"];
 /// Where the report goes, besides standard output.
 #[derive(Debug, Args)]
 pub(crate) struct Places {
-    /// The report is written there, whatever it is of.
+    /// Path of the report.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// The published report: a whole run writes it anew, any other leaves it as it is.

@@ -16,7 +16,7 @@ use store::call::settle::{Settle, Settled};
 pub const ESTIMATE: Nanos = Nanos::from_stored(750_000);
 /// See [`ESTIMATE`].
 pub const COST: Nanos = Nanos::from_stored(432_100);
-/// A limit that is looked at and never reached.
+/// A limit that is checked and never reached.
 const NEVER: u64 = 4_000_000_000_000_000;
 const HOLD_LIFE: Duration = Duration::from_secs(3600);
 
@@ -35,7 +35,6 @@ pub enum Kind {
     Run,
     /// Denied by the limit of a day.
     Daily,
-    /// Denied by the plan.
     Plan,
     /// Refused, for the key is revoked.
     Revoked,
@@ -80,7 +79,7 @@ impl Kind {
         }
     }
 
-    /// The plan's limits: each is looked at.
+    /// The plan's limits: each is checked.
     fn plan(self) -> Plan {
         Plan {
             active_virtual_keys: Some(NEVER),

@@ -142,7 +142,6 @@ pub async fn agents(site: &mut Site, count: u64) -> Outcome<()> {
     Ok(())
 }
 
-/// Runs of one agent.
 pub async fn runs(site: &mut Site, count: u64) -> Outcome<()> {
     let account = site.account.clone();
     let actor = site.free.first().cloned().ok_or("no actor")?;
@@ -152,10 +151,10 @@ pub async fn runs(site: &mut Site, count: u64) -> Outcome<()> {
     write(site, count, |batch, number| {
         let run = format!("conversation-{number}");
         let key = account.keys.run(Mode::Live, &actor.agent, &run);
-        let seen = now.to_string();
+        let last_seen = now.to_string();
         let fields = [
-            ("first", seen.as_str()),
-            ("last", &seen),
+            ("first", last_seen.as_str()),
+            ("last", &last_seen),
             ("spent", "0"),
             ("calls", "1"),
         ];
@@ -173,7 +172,7 @@ pub async fn runs(site: &mut Site, count: u64) -> Outcome<()> {
     Ok(())
 }
 
-/// Holds of the first account that nobody settles.
+/// Open holds of the first account.
 pub async fn holds(site: &mut Site, count: u64) -> Outcome<()> {
     let bucket = site.account.keys.bucket();
     let actor = site.free.first().cloned().ok_or("no actor")?;
@@ -208,7 +207,7 @@ pub async fn holds(site: &mut Site, count: u64) -> Outcome<()> {
     Ok(())
 }
 
-/// Lines of decisions; nobody has sealed them.
+/// Unsealed lines of decisions.
 pub async fn decisions(site: &mut Site, count: u64) -> Outcome<()> {
     let account = site.account.clone();
     let start = now_ms().saturating_sub(count);

@@ -10,16 +10,15 @@ use harness::{CapPolicy, Nanos, Redis, Seed, SeedAccount, SeedAgent, Store};
 use std::collections::HashSet;
 use store::call::authorize::AccountView;
 
-/// Accounts, and callers in each.
 const ACCOUNTS: usize = 8;
 /// See [`ACCOUNTS`].
 const AGENTS: usize = 8;
 /// The name of the plan, whose limits come with each call.
 const PLAN: &str = "bench";
-/// A limit that is looked at and never reached.
+/// A limit that is checked and never reached.
 const NEVER: Nanos = Nanos::from_stored(4_000_000_000_000_000);
 
-/// Who calls.
+/// The callers.
 #[derive(Debug, Clone)]
 pub struct Actor {
     /// Its account.
@@ -42,7 +41,7 @@ pub struct Site {
     pub store: Store,
     /// The account that gets the many records.
     pub account: SeedAccount,
-    /// Who makes the calls that are approved, those without a run, and those by rate, plan and key.
+    /// Callers of the approved calls, of those without a run, and of those by rate, plan and key.
     pub free: Vec<Actor>,
     frozen: Vec<Actor>,
     no_run: Vec<Actor>,
@@ -53,7 +52,7 @@ pub struct Site {
 }
 
 impl Site {
-    /// Starts a server with these options, and fills in who calls.
+    /// Starts a server with these options, and seeds the callers.
     pub async fn found(options: &[&str]) -> Outcome<Self> {
         let redis = Redis::start_with(options);
         let store = redis.store();

@@ -9,18 +9,15 @@ use store::keys::{AccountKeys, IntentIndex};
 use store::transaction::{NewTransaction, Tail, TransactionType};
 use store::{Store, StoreError, sanity};
 
-/// The account.
 pub const ACCOUNT: &str = "acct_bench";
 /// Agents that act; more of the same kind only lie there.
 pub const ACTIVE: u64 = 64;
-/// The mode.
 pub const MODE: Mode = Mode::Live;
 /// What each active wallet holds.
 const BALANCE: u64 = 9_000_000_000_000_000;
 /// Records written in one round trip.
 const BATCH: u64 = 500;
 
-/// The agent of this number.
 pub fn agent(number: u64) -> String {
     format!("agent-{number}")
 }

@@ -138,7 +138,7 @@ async fn main() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Nobody is left to tell when that fails.
+            // A failure is ignored: the run has ended.
             let _unwritable = writeln!(std::io::stderr(), "bench-money: {error}");
             ExitCode::FAILURE
         }

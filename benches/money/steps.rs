@@ -240,7 +240,7 @@ impl Actor {
 
     async fn create(&mut self, store: &Store) -> StepResult {
         let once = self.once(&self.key())?;
-        let asked = Requester {
+        let requester = Requester {
             scope: SCOPE,
             once: &once,
             at_ms: clock::now_ms(),
@@ -253,7 +253,7 @@ impl Actor {
             currency: "USD",
             conditions: "{}",
         };
-        match new.create(store, &asked).await? {
+        match new.create(store, &requester).await? {
             CallOutcome::Done(made) => self.escrows.push(made.number),
             other => return Err(format!("an escrow became {other:?}").into()),
         }
@@ -262,16 +262,16 @@ impl Actor {
 
     async fn resolve(&self, store: &Store, number: u64, step: Step) -> StepResult {
         let once = self.once(&self.key())?;
-        let asked = Requester {
+        let requester = Requester {
             scope: SCOPE,
             once: &once,
             at_ms: clock::now_ms(),
         };
         let escrow = Escrow::read(store, number).await?.ok_or("no escrow")?;
         let done = match step {
-            Step::Fund => matches!(fund(store, &asked, &escrow).await?, CallOutcome::Done(_)),
+            Step::Fund => matches!(fund(store, &requester, &escrow).await?, CallOutcome::Done(_)),
             _ => matches!(
-                decide(store, &asked, &escrow, Verdict::Release).await?,
+                decide(store, &requester, &escrow, Verdict::Release).await?,
                 CallOutcome::Done(())
             ),
         };

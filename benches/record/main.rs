@@ -41,7 +41,6 @@ const RATE: u64 = 1000;
 /// Measures the audit trail of many decisions.
 #[derive(Debug, Parser)]
 struct Options {
-    /// Decisions.
     #[arg(long, default_value_t = 1_000_000)]
     decisions: u64,
     #[command(flatten)]
@@ -204,7 +203,7 @@ fn main() -> ExitCode {
 }
 
 fn failed(error: &dyn Error) -> ExitCode {
-    // Nobody is left to tell when that fails.
+    // A failure is ignored: the run has ended.
     let _unwritable = writeln!(std::io::stderr(), "bench-record: {error}");
     ExitCode::FAILURE
 }

@@ -53,15 +53,15 @@ mod tests {
     fn the_highest_good_place_is_found_with_few_questions() {
         for low in [0, 3, 20] {
             for limit in 0..70 {
-                let mut asked = 0;
+                let mut count = 0;
                 let found = highest(low, 60, |place| {
-                    asked += 1;
+                    count += 1;
                     assert!((low..=60).contains(&place), "{place}");
                     Ok::<_, ()>(place < limit)
                 });
                 let expected = (limit > low).then(|| limit.min(61) - 1);
                 assert_eq!(found, Ok(expected), "from {low}, good below {limit}");
-                assert!(asked <= 8, "{asked} questions");
+                assert!(count <= 8, "{count} questions");
             }
         }
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Who is measured: the provider itself, nginx, a bare Pingora, and Tollgate in several states.
+//! The contenders: the provider itself, nginx, a bare Pingora, and Tollgate in several states.
 
 use crate::ledger::Ledger;
 use gate_bench_rig::outcome::WatchedProcess;

@@ -4,19 +4,20 @@ use crate::output::output;
 
 /// What the numbers are measured on: names and values.
 pub(crate) fn facts() -> Vec<(String, String)> {
-    let said = |program: &str, args: &[&str]| output(program, args).unwrap_or_else(|_| "unknown".to_owned());
+    let version_of =
+        |program: &str, args: &[&str]| output(program, args).unwrap_or_else(|_| "unknown".to_owned());
     let first = |text: String| text.lines().next().unwrap_or_default().to_owned();
     let rows = [
         ("Processor", processor()),
         ("Memory", memory()),
-        ("Kernel", said("uname", &["-sr"])),
-        ("rustc", said("rustc", &["--version"])),
+        ("Kernel", version_of("uname", &["-sr"])),
+        ("rustc", version_of("rustc", &["--version"])),
         (
             "Pingora",
             locked_version("pingora-core").unwrap_or_else(|| "unknown".to_owned()),
         ),
-        ("nginx", said("nginx", &["-v"])),
-        ("Redis", first(said("redis-server", &["--version"]))),
+        ("nginx", version_of("nginx", &["-v"])),
+        ("Redis", first(version_of("redis-server", &["--version"]))),
     ];
     rows.map(|(name, value)| (name.to_owned(), value)).into()
 }

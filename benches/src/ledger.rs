@@ -24,11 +24,9 @@ pub(crate) enum Kind {
     Free,
     /// Its daily limit is 0.
     Spent,
-    /// It is frozen.
     Frozen,
     /// Its key may make no request a minute.
     Hasty,
-    /// Its key is revoked.
     Revoked,
     /// Its key has the form of one and was never made.
     Invented,

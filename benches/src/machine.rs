@@ -3,7 +3,7 @@
 use crate::output::output;
 use std::error::Error;
 
-/// Who runs where. The edge has a core of its own; on a machine with two, everything else shares the other.
+/// Cores of each process. The edge has a core of its own; on a machine with two, everything else shares the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Cores {
     /// The measured proxy.

@@ -34,7 +34,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 
-/// The longest phase and the most rounds that can be asked for: beyond them it is a mistake.
+/// The longest phase and the most rounds that an option can ask for.
 const SECONDS_MAX: f64 = 600.0;
 /// See [`SECONDS_MAX`].
 const ROUNDS_MAX: usize = 50;
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn sections_and_lengths_are_what_was_asked_for() {
+    fn sections_and_lengths_are_as_requested() {
         assert_eq!(options(&[]).sections(), Section::ALL);
         assert_eq!(options(&[]).lengths(), Ok(Lengths::FULL));
         let some = options(&["--only", "frontier,bodies", "--quick", "--seconds", "2"]);

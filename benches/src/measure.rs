@@ -120,7 +120,7 @@ impl Runner<'_> {
         self.outcome(contender, phase, self.start(contender, phase)?)
     }
 
-    /// What a phase came to, and its approved calls noted where they must be charged.
+    /// Records the outcome of a phase, and its approved calls where they must be charged.
     fn outcome(
         &self,
         contender: &Contender<'_>,

@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_said_shortly() {
+    fn sizes_are_printed_shortly() {
         assert_eq!(
             [1 << 10, 256 << 10, 4 << 20].map(size),
             ["1 KB", "256 KB", "4 MB"]

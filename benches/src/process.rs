@@ -11,7 +11,6 @@ const WAIT: Duration = Duration::from_secs(20);
 /// Between two looks.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
-/// A running child.
 #[derive(Debug)]
 pub(crate) struct Running(Child);
 
@@ -62,7 +61,6 @@ impl Drop for Running {
 pub(crate) struct BackgroundProcess(Child);
 
 impl BackgroundProcess {
-    /// Starts it.
     pub(crate) fn start(program: &str, args: &[String]) -> Result<Self, Box<dyn Error>> {
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "KILL", "--", program]).args(args);

@@ -1,4 +1,4 @@
-//! What the bench says while it runs, on stderr: who was measured, what came out, and how long it will take.
+//! Progress on stderr: what was measured, the numbers, and the time that is left.
 
 use crate::contender::Name;
 use crate::measure::{Phase, Wire};
@@ -78,7 +78,6 @@ impl Progress {
         )
     }
 
-    /// One phase is done.
     pub(crate) fn phase(&self, name: Name, phase: Phase, outcome: &Outcome) {
         let rate = outcome.answered as f64 / outcome.seconds;
         let load = match (phase.rate, phase.wire) {
@@ -105,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn time_is_said_in_minutes_whatever_comes() {
+    fn time_is_printed_in_minutes_also_when_it_is_none() {
         assert_eq!(minutes(187.6), "3:07");
         assert_eq!(minutes(f64::NAN), "0:00");
         assert_eq!(minutes(-4.0), "0:00");

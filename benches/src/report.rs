@@ -60,7 +60,7 @@ fn targets(verdicts: &[Verdict]) -> String {
     let mut table = Table::new(&["target, everything on", "found", "at most", "verdict"]);
     for verdict in verdicts {
         let number = |value: f64| format!("{value:.2} {}", verdict.unit);
-        let said = match (verdict.found, verdict.is_met) {
+        let words = match (verdict.found, verdict.is_met) {
             (None, _) => "not measured",
             (_, true) => "met",
             (_, false) => "**not met**",
@@ -69,7 +69,7 @@ fn targets(verdicts: &[Verdict]) -> String {
             verdict.what.clone(),
             verdict.found.map_or_else(|| table::NONE.to_owned(), number),
             format!("{} {}", verdict.limit, verdict.unit),
-            said.to_owned(),
+            words.to_owned(),
         ]);
     }
     format!("\n## Targets\n\n{}", table.text)

@@ -21,7 +21,6 @@ use std::path::Path;
 /// The form of the file; another number is not read.
 const FORM: u32 = 1;
 
-/// What a section found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Found {
@@ -37,13 +36,10 @@ pub(crate) enum Found {
     Protocols(Vec<ProtocolPair>),
     /// Instructions of a call.
     Instructions(Vec<CallInstructions>),
-    /// Resident memory.
     Memory(Vec<MemoryUse>),
     /// Several edges on one store.
     Edges(Vec<EdgeScaling>),
-    /// A hot account and its neighbour.
     HotAccount(Vec<HotLoad>),
-    /// Streams of events.
     Streams(Vec<StreamLoad>),
     /// Attacks beside a well-behaved caller.
     Floods(Vec<FloodResult>),
@@ -130,14 +126,12 @@ impl Results {
         self.verdicts = verdicts(self);
     }
 
-    /// Writes the file.
     pub(crate) fn write(&self, file: &Path) -> Result<(), Box<dyn Error>> {
         let mut text = serde_json::to_string_pretty(self)?;
         text.push('\n');
         Ok(std::fs::write(file, text)?)
     }
 
-    /// What a section found.
     pub(crate) fn found(&self, section: Section) -> Option<&Found> {
         let mut sections = self.sections.iter();
         Some(&sections.find(|measured| measured.section == section)?.found)

@@ -4,7 +4,7 @@ use crate::contender::{EDGE, Name, STORE, UPSTREAM};
 use gate_bench_rig::outcome::{LOAD, MACHINE, Outcome, Quantiles};
 use serde::{Deserialize, Serialize};
 
-/// Beyond this, whatever else ran on the machine has its part in the numbers.
+/// Above this share, other processes on the machine distort the numbers.
 pub(crate) const OTHERS_PERCENT_MAX: f64 = 10.0;
 
 /// A contender under one load: medians over the rounds.
@@ -54,7 +54,7 @@ fn per_request(outcome: &Outcome, process: &str) -> Option<f64> {
     (outcome.answered > 0).then(|| seconds * 1e6 / outcome.answered as f64)
 }
 
-/// Percent of a core that nobody of the bench took.
+/// Percent of a core that processes outside the bench took.
 pub(crate) fn others_percent(outcome: &Outcome) -> f64 {
     let ours = cpu(outcome, &[EDGE, STORE, UPSTREAM, LOAD]);
     (cpu(outcome, &[MACHINE]) - ours).max(0.0) * 100.0 / outcome.seconds
@@ -109,7 +109,6 @@ impl Row {
     }
 }
 
-/// The row of a contender.
 pub(crate) fn row(rows: &[Row], name: Name) -> Option<&Row> {
     rows.iter().find(|row| row.name == name)
 }

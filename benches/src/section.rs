@@ -75,13 +75,13 @@ pub(crate) struct Lengths {
     pub(crate) warm_up: f64,
     /// Rounds over the contenders, where the medians are reported.
     pub(crate) rounds: usize,
-    /// What counts of a phase where a ratio is all that is asked for: sizes and protocols.
+    /// Measured seconds of a phase where only a ratio counts: sizes and protocols.
     pub(crate) short_seconds: f64,
     /// Rounds there.
     pub(crate) short_rounds: usize,
     /// A probe of the frontier.
     pub(crate) probe_seconds: f64,
-    /// Between the end of a load and the look at the memory afterwards.
+    /// Time between the end of a load and the reading of the memory.
     pub(crate) rest_seconds: f64,
 }
 
@@ -120,7 +120,7 @@ impl Lengths {
         }
     }
 
-    /// The same, where a ratio is all that is asked for.
+    /// The same, where only a ratio counts.
     pub(crate) const fn short(&self) -> Phase {
         Phase {
             seconds: self.short_seconds,

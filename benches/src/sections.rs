@@ -20,7 +20,7 @@ use crate::section::{Lengths, Section};
 use crate::stage::{Edge, Server, Sides, Stage, plain, tollgate};
 use std::error::Error;
 
-/// What a section came to: the numbers, and the approved calls that ledgers were compared with.
+/// The outcome of a section: the numbers, and the approved calls that ledgers were compared with.
 pub(crate) type Outcome = Result<(Found, u64), Box<dyn Error>>;
 
 /// nginx, the pass-through and an edge before one provider.
@@ -39,7 +39,6 @@ pub(crate) struct Contenders {
 }
 
 impl Contenders {
-    /// Starts them.
     pub(crate) async fn start(stage: &Stage, sides: Sides) -> Result<Self, Box<dyn Error>> {
         let provider = stage.provider(sides)?;
         let ledger = stage.ledger(true).await?;

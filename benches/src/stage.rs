@@ -24,7 +24,7 @@ pub(crate) const PLANS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/plans.toml"
 /// Where the programs are, where they run, and the directory of their files.
 #[derive(Debug)]
 pub(crate) struct Stage {
-    /// Who runs where.
+    /// Cores of each process.
     pub(crate) cores: Cores,
     /// The private authority of the run.
     pub(crate) certificates: Certificates,
@@ -109,7 +109,6 @@ impl Stage {
         Ok(ledger)
     }
 
-    /// The provider.
     pub(crate) fn provider(&self, sides: Sides) -> Result<Server, Box<dyn Error>> {
         let at = address();
         let mut words = vec![at.to_string()];

@@ -48,18 +48,18 @@ pub async fn run(
     tokio::time::sleep_until(window.end.into()).await;
     let cpu_seconds = cpu_between(&before, cpu_now(watched)?);
     let mut all = Samples::default();
-    while let Some(seen) = connections.join_next().await {
-        all.add(seen?);
+    while let Some(samples) = connections.join_next().await {
+        all.add(samples?);
     }
     Ok(all.outcome(&window, cpu_seconds))
 }
 
 async fn connection(target: Arc<Target>, request: Request, window: Window) -> Samples {
-    let mut seen = Samples::default();
-    if let Err(error) = dial_and_exchange(&target, &request, window, &mut seen).await {
-        seen.errors.push(error.to_string());
+    let mut samples = Samples::default();
+    if let Err(error) = dial_and_exchange(&target, &request, window, &mut samples).await {
+        samples.errors.push(error.to_string());
     }
-    seen
+    samples
 }
 
 /// Exchanges until the window ends, over one connection, or over as many as the target wants by closing them.
@@ -67,7 +67,7 @@ async fn dial_and_exchange(
     target: &Target,
     request: &Request,
     window: Window,
-    seen: &mut Samples,
+    samples: &mut Samples,
 ) -> io::Result<()> {
     let mut buffer = vec![0; PIECE_BYTES];
     while Instant::now() < window.end {
@@ -77,9 +77,9 @@ async fn dial_and_exchange(
             Some(connector) => {
                 let stream = connector.connect(tls::name()?, stream);
                 let stream = tokio::time::timeout(ANSWER_TIMEOUT, stream).await??;
-                exchange_all(stream, target, http1, window, &mut buffer, seen).await?;
+                exchange_all(stream, target, http1, window, &mut buffer, samples).await?;
             }
-            None => exchange_all(stream, target, http1, window, &mut buffer, seen).await?,
+            None => exchange_all(stream, target, http1, window, &mut buffer, samples).await?,
         }
     }
     Ok(())
@@ -92,7 +92,7 @@ async fn exchange_all(
     request: &[u8],
     window: Window,
     buffer: &mut [u8],
-    seen: &mut Samples,
+    samples: &mut Samples,
 ) -> io::Result<()> {
     loop {
         let sent = Instant::now();
@@ -101,10 +101,10 @@ async fn exchange_all(
         }
         let exchange = exchange(&mut stream, request, buffer);
         let (status, closes) = tokio::time::timeout(ANSWER_TIMEOUT, exchange).await??;
-        seen.count(status, &target.expected)?;
+        samples.count(status, &target.expected)?;
         let answered = Instant::now();
         if window.holds(answered) {
-            seen.latencies.push(answered - sent);
+            samples.latencies.push(answered - sent);
         }
         if closes {
             return Ok(());
@@ -133,7 +133,7 @@ async fn exchange(
     }
 }
 
-/// The status, once the answer is whole. Bytes beyond it are an error: nothing else was asked for.
+/// The status, once the answer is whole. Bytes beyond it are an error.
 pub(crate) fn whole_answer(bytes: &[u8]) -> io::Result<Option<u16>> {
     let broken = |wire::Broken(what)| io::Error::new(io::ErrorKind::InvalidData, what);
     match wire::message_length(bytes).map_err(broken)? {

@@ -1,7 +1,7 @@
 //! Floods: what people do to a server on purpose, each bounded in connections and time.
 //!
-//! A flood keeps a number of connections open, or requests under way, until its time is over; a connection that the server
-//! closes is opened again after a pause. It goes to loopback only.
+//! A flood keeps a number of connections open, or requests under way, until its time is over; a connection that the
+//! server closes is opened again after a pause. It goes to loopback only.
 
 use crate::flood_http2;
 use crate::wire;
@@ -20,7 +20,7 @@ const AGAIN: Duration = Duration::from_millis(200);
 const DRIP: Duration = Duration::from_millis(500);
 /// Longest wait for an answer that is read.
 const ANSWER_WAIT: Duration = Duration::from_secs(10);
-/// Bytes that the kernel keeps of an answer that nobody reads.
+/// Bytes of an unread answer that the kernel keeps.
 const SMALL_BUFFER: u32 = 4096;
 /// Requests on a connection whose answers are not read.
 const UNREAD_REQUESTS: usize = 500;
@@ -106,7 +106,7 @@ async fn keep(plan: Arc<Plan>, done: Arc<FloodCounters>, number: usize) {
     for turn in 0_u64.. {
         if let Ok(stream) = connect(&plan, number as u64 + turn).await {
             done.opened.fetch_add(1, Ordering::Relaxed);
-            // However it ends: the server may break off whatever it likes.
+            // The result is ignored, since the server may close any of these connections.
             let _ = flood(&plan, &done, number, stream).await;
         }
         done.ended.fetch_add(1, Ordering::Relaxed);

@@ -69,8 +69,8 @@ async fn exchange_all(
         streams.spawn(one_stream(sender, target, request, window));
     }
     drop(sender);
-    while let Some(seen) = streams.join_next().await {
-        all.add(seen?);
+    while let Some(samples) = streams.join_next().await {
+        all.add(samples?);
     }
     driver.abort();
     Ok(())
@@ -82,11 +82,11 @@ async fn one_stream(
     request: Request,
     window: Window,
 ) -> Samples {
-    let mut seen = Samples::default();
-    if let Err(error) = exchange_until_end(sender, &target, &request, window, &mut seen).await {
-        seen.errors.push(error.to_string());
+    let mut samples = Samples::default();
+    if let Err(error) = exchange_until_end(sender, &target, &request, window, &mut samples).await {
+        samples.errors.push(error.to_string());
     }
-    seen
+    samples
 }
 
 async fn exchange_until_end(
@@ -94,7 +94,7 @@ async fn exchange_until_end(
     target: &Target,
     request: &Request,
     window: Window,
-    seen: &mut Samples,
+    samples: &mut Samples,
 ) -> io::Result<()> {
     let scheme = if target.tls.is_some() { "https" } else { "http" };
     let head = http::Request::post(format!("{scheme}://{}{PATH}", tls::NAME))
@@ -115,10 +115,10 @@ async fn exchange_until_end(
         let status = tokio::time::timeout(ANSWER_TIMEOUT, exchange)
             .await?
             .map_err(io::Error::other)?;
-        seen.count(status, &target.expected)?;
+        samples.count(status, &target.expected)?;
         let answered = Instant::now();
         if window.holds(answered) {
-            seen.latencies.push(answered - sent);
+            samples.latencies.push(answered - sent);
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The open loop: requests are due at a fixed rate, whatever the answers do, and a latency counts from the moment at
-//! which the request was due. So a stall shows in every request that it delayed (no coordinated omission).
+//! The open loop: requests are due at a fixed rate, however late the answers are, and a latency counts from the moment
+//! at which the request was due. So a stall shows in every request that it delayed (no coordinated omission).
 //!
 //! One thread sends: its sleep is exact to microseconds, where a runtime's timers are to milliseconds. A request goes
 //! over the connection that has been free for longest; when none is free it waits, and its latency grows. One runtime
@@ -35,7 +35,7 @@ struct State {
     underway: Option<(Instant, Instant)>,
     /// Nothing more can be sent.
     broken: bool,
-    seen: Samples,
+    samples: Samples,
 }
 
 /// What a reader says to the sender.
@@ -70,7 +70,7 @@ impl Line {
         }
         self.with(|state| {
             state
-                .seen
+                .samples
                 .errors
                 .push(format!("a request did not fit into its connection: {written:?}"));
             state.broken = true;
@@ -104,11 +104,11 @@ impl Line {
             let (due, sent) = state
                 .underway
                 .ok_or_else(|| io::Error::other("an answer without a request"))?;
-            state.seen.count(status, &self.target.expected)?;
+            state.samples.count(status, &self.target.expected)?;
             state.underway = None;
             if self.window.holds(due) {
-                state.seen.latencies.push(due.elapsed());
-                state.seen.lateness.push(sent - due);
+                state.samples.latencies.push(due.elapsed());
+                state.samples.lateness.push(sent - due);
             }
             Ok(())
         })
@@ -127,8 +127,8 @@ struct Pacer {
 }
 
 impl Pacer {
-    /// Takes note of what readers say; waits for it until `until` at most. False when nobody said anything.
-    fn hear(&mut self, until: Instant) -> bool {
+    /// Receives what the readers send, until `until` at most. False if nothing arrived.
+    fn receive(&mut self, until: Instant) -> bool {
         let patience = until.saturating_duration_since(Instant::now());
         let Ok(events) = self.events.recv_timeout(patience) else {
             return false;
@@ -142,7 +142,7 @@ impl Pacer {
 
     /// Sends everything that is due, and waits for the answers.
     fn run(mut self) -> Samples {
-        let mut seen = Samples::default();
+        let mut samples = Samples::default();
         let last = self.window.end + BACKLOG;
         let mut due = Instant::now();
         while due < self.window.end {
@@ -150,8 +150,8 @@ impl Pacer {
             if !left.is_zero() {
                 std::thread::sleep(left);
             }
-            while self.busy > 0 && self.hear(Instant::now()) {}
-            while self.idle.is_empty() && self.busy > 0 && self.hear(last) {}
+            while self.busy > 0 && self.receive(Instant::now()) {}
+            while self.idle.is_empty() && self.busy > 0 && self.receive(last) {}
             let Some(number) = self.idle.pop_front() else {
                 break;
             };
@@ -163,22 +163,22 @@ impl Pacer {
                 break;
             }
         }
-        self.give_up(due, &mut seen);
+        self.give_up(due, &mut samples);
         let end = Instant::now() + ANSWER_TIMEOUT;
-        while self.busy > 0 && self.hear(end) {}
+        while self.busy > 0 && self.receive(end) {}
         if self.busy > 0 {
-            seen.errors.push(format!("{} answers did not come", self.busy));
+            samples.errors.push(format!("{} answers did not come", self.busy));
         }
-        seen
+        samples
     }
 
     /// Counts what is due from `due` on and will not be sent any more, as slow as it is by now.
-    fn give_up(&self, mut due: Instant, seen: &mut Samples) {
+    fn give_up(&self, mut due: Instant, samples: &mut Samples) {
         let now = Instant::now();
         while due < self.window.end {
             if self.window.holds(due) {
-                seen.unsent += 1;
-                seen.latencies.push(now.saturating_duration_since(due));
+                samples.unsent += 1;
+                samples.latencies.push(now.saturating_duration_since(due));
             }
             due += self.gap;
         }
@@ -227,7 +227,7 @@ pub async fn run(
     let mut all = pacer.await?;
     readers.abort_all();
     for line in lines {
-        all.add(line.with(|state| std::mem::take(&mut state.seen)));
+        all.add(line.with(|state| std::mem::take(&mut state.samples)));
     }
     Ok(all.outcome(&window, cpu_seconds))
 }
@@ -237,7 +237,7 @@ async fn reader(line: Arc<Line>, number: usize, events: Sender<ReaderEvent>) {
         return;
     };
     let was_busy = line.with(|state| {
-        state.seen.errors.push(error.to_string());
+        state.samples.errors.push(error.to_string());
         state.broken = true;
         state.underway.take().is_some()
     });

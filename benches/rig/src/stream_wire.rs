@@ -12,7 +12,7 @@ pub const EVENT_MARK: &[u8] = b"\"delta\"";
 /// The end of a stream, in the body.
 pub const STREAM_END: &[u8] = b"data: [DONE]\n\n";
 
-/// A stream as the provider of the bench is asked for it.
+/// The stream that a request to the provider of the bench asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamSpec {
     /// Microseconds between two events.
@@ -34,7 +34,7 @@ impl StreamSpec {
     /// The stream that a whole request asks for; `None` for one that asks for none.
     #[must_use]
     pub fn of(request: &[u8]) -> Option<Self> {
-        // Whoever asks for usage in the caller's place puts it before or behind.
+        // A gateway that asks for usage in the caller's place puts the field before or behind.
         let mark = STREAM_MARK.trim_start_matches('{').as_bytes();
         let digits = request.get(memmem::find(request, mark)? + mark.len()..)?;
         let length = digits.iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -110,7 +110,6 @@ enum Chunk {
     Size(usize),
     /// So many bytes of data.
     Data(usize),
-    /// The line end behind data.
     DataEnd,
     /// The line end behind the last chunk.
     LastEnd,

@@ -31,7 +31,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(20);
 /// Room for what one read returns.
 const READ_BYTES: usize = 8 << 10;
 /// The golden ratio's fraction: start number i is off its even place by the fraction of i times it, so that starts meet
-/// every phase of whatever else is periodic.
+/// every phase of other periodic work.
 const SPREAD: f64 = 0.618_033_988_749_895;
 
 /// What the connections send.
@@ -50,12 +50,12 @@ pub struct Caller {
 impl Caller {
     fn request(&self, number: usize, events: u64) -> Vec<u8> {
         let key = number % self.keys.len().max(1);
-        let asked = StreamSpec {
+        let spec = StreamSpec {
             every_us: u64::try_from(self.every.as_micros()).unwrap_or(u64::MAX),
             events,
         };
         let name = self.keys.get(key).map(String::as_str).unwrap_or_default();
-        let body = asked.body(self.body_bytes);
+        let body = spec.body(self.body_bytes);
         wire::chat_request(&self.host, name, &format!("bench-{key}"), &body)
     }
 }
@@ -115,7 +115,7 @@ struct State {
     waiting: Option<(Instant, Vec<u8>, u64)>,
     /// Nothing more can be sent.
     broken: bool,
-    seen: Samples,
+    samples: Samples,
 }
 
 impl Line {
@@ -130,7 +130,7 @@ impl Line {
                 return;
             }
             if state.waiting.is_some() {
-                state.seen.unsent += u64::from(self.window.holds(due));
+                state.samples.unsent += u64::from(self.window.holds(due));
                 return;
             }
             if state.open.is_some() {
@@ -139,7 +139,7 @@ impl Line {
             }
             let now = Instant::now();
             if self.window.holds(due) {
-                state.seen.lateness.push(now.saturating_duration_since(due));
+                state.samples.lateness.push(now.saturating_duration_since(due));
             }
             // What the sender was late by is not the target's.
             self.send(state, now, &request, events);
@@ -153,7 +153,7 @@ impl Line {
         let written = self.stream.try_write(request);
         if !matches!(written, Ok(written) if written == request.len()) {
             let line = format!("a request did not fit into its connection: {written:?}");
-            state.seen.errors.push(line);
+            state.samples.errors.push(line);
             (state.broken, state.open) = (true, None);
         }
     }
@@ -184,10 +184,10 @@ impl Line {
                 .open
                 .ok_or_else(|| io::Error::other("an answer without a request"))?;
             if before == 0 && received.events > 0 && self.window.holds(since) {
-                state.seen.latencies.push(now - since);
+                state.samples.latencies.push(now - since);
             }
             if self.window.holds(now) {
-                state.seen.events += received.events - before;
+                state.samples.events += received.events - before;
             }
             if !received.has_ended {
                 return Ok(());
@@ -196,7 +196,7 @@ impl Line {
             if found != events {
                 return Err(io::Error::other(format!("{found} events of {events}")));
             }
-            state.seen.count(200, &[200])?;
+            state.samples.count(200, &[200])?;
             state.open = None;
             if let Some((due, request, events)) = state.waiting.take() {
                 self.send(state, due, &request, events);
@@ -273,22 +273,22 @@ pub async fn run(
         tokio::time::sleep(LOOK_AGAIN).await;
     }
     readers.abort_all();
-    let mut seen = Samples::default();
+    let mut samples = Samples::default();
     for line in lines {
-        seen.add(line.with(|state| {
+        samples.add(line.with(|state| {
             if state.open.take().is_some() {
-                state.seen.errors.push("a stream did not end".to_owned());
+                state.samples.errors.push("a stream did not end".to_owned());
             }
-            std::mem::take(&mut state.seen)
+            std::mem::take(&mut state.samples)
         }));
     }
-    Ok(seen.outcome(&window, cpu_seconds))
+    Ok(samples.outcome(&window, cpu_seconds))
 }
 
 async fn reader(line: Arc<Line>) {
     if let Err(error) = line.read_all().await {
         line.with(|state| {
-            state.seen.errors.push(error.to_string());
+            state.samples.errors.push(error.to_string());
             (state.broken, state.open) = (true, None);
         });
     }

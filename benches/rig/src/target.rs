@@ -1,4 +1,4 @@
-//! Who is to answer, how it is spoken to, and what it is asked.
+//! The target of the load: address, protocol and request.
 
 use crate::closed::ANSWER_TIMEOUT;
 use crate::wire;
@@ -33,7 +33,7 @@ impl Target {
     /// A connection for request number `number`.
     ///
     /// # Errors
-    /// When nobody answers there.
+    /// If the address does not accept connections.
     pub async fn connect(&self, number: usize) -> io::Result<TcpStream> {
         let addresses = self.addresses.len().max(1);
         let address = self.addresses.get(number % addresses);

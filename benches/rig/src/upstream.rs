@@ -1,5 +1,5 @@
 //! A provider that costs next to nothing: it reads every request to its end and answers with the same completion, or
-//! with the stream that was asked for.
+//! with the requested stream.
 
 use crate::stream_wire::{StreamSpec, stream_end, stream_event, stream_head};
 use crate::wire::{self, PIECE_BYTES};
@@ -43,12 +43,12 @@ async fn answer_all(mut stream: impl AsyncRead + AsyncWrite + Unpin, answer: &[u
         filled += read;
         let broken = |wire::Broken(what)| io::Error::new(io::ErrorKind::InvalidData, what);
         while let Some(length) = wire::message_length(&buffer[..filled]).map_err(broken)? {
-            // What is asked for stands in the body, which often comes behind the head.
+            // The request is in the body, which often comes behind the head.
             if filled < length.min(buffer.len()) {
                 break;
             }
             let here = length.min(filled);
-            let asked = StreamSpec::of(&buffer[..here]);
+            let spec = StreamSpec::of(&buffer[..here]);
             if here < length {
                 // Too long for the buffer: the rest is read and dropped.
                 drain(&mut stream, &mut buffer, length - here).await?;
@@ -57,8 +57,8 @@ async fn answer_all(mut stream: impl AsyncRead + AsyncWrite + Unpin, answer: &[u
                 buffer.copy_within(length..filled, 0);
                 filled -= length;
             }
-            match asked {
-                Some(asked) => write_stream(&mut stream, asked).await?,
+            match spec {
+                Some(spec) => write_stream(&mut stream, spec).await?,
                 None => stream.write_all(answer).await?,
             }
             stream.flush().await?;
@@ -67,13 +67,13 @@ async fn answer_all(mut stream: impl AsyncRead + AsyncWrite + Unpin, answer: &[u
 }
 
 /// Sends the head with the first event, then each event when it is due.
-async fn write_stream(stream: &mut (impl AsyncWrite + Unpin), asked: StreamSpec) -> io::Result<()> {
-    let (began, every) = (Instant::now(), Duration::from_micros(asked.every_us));
+async fn write_stream(stream: &mut (impl AsyncWrite + Unpin), spec: StreamSpec) -> io::Result<()> {
+    let (began, every) = (Instant::now(), Duration::from_micros(spec.every_us));
     let event = stream_event();
     stream.write_all(&[stream_head(), event.clone()].concat()).await?;
     stream.flush().await?;
     let mut due = began;
-    for _ in 1..asked.events {
+    for _ in 1..spec.events {
         due += every;
         sleep_until(due).await;
         stream.write_all(&event).await?;
@@ -120,11 +120,11 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let mut stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         tokio::spawn(serve(listener, None));
-        let asked = StreamSpec {
+        let spec = StreamSpec {
             every_us: 100,
             events: 3,
         };
-        let request = wire::chat_request("bench", "k", "r", &asked.body(1024));
+        let request = wire::chat_request("bench", "k", "r", &spec.body(1024));
         let body = request.windows(4).position(|bytes| bytes == b"\r\n\r\n").unwrap() + 4;
         let (head, body) = request.split_at(body);
         stream.write_all(head).await.unwrap();

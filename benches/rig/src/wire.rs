@@ -4,7 +4,7 @@ use memchr::memmem;
 
 /// Size of the request's body in bytes, where nothing else is said.
 pub const REQUEST_BODY_BYTES: usize = 1024;
-/// Smallest body that can be asked for, in bytes: the model, the system's message and one of the user.
+/// Smallest body that can be requested, in bytes: the model, the system's message and one of the user.
 pub const BODY_BYTES_MIN: usize = 512;
 /// Longest body of either side, in bytes.
 pub const BODY_BYTES_MAX: usize = 64 << 20;
@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bodies_are_json_of_exactly_the_size_that_was_asked_for() {
+    fn bodies_are_json_of_exactly_the_requested_size() {
         for bytes in [BODY_BYTES_MIN, REQUEST_BODY_BYTES, 5000, 16 << 10, 1 << 20] {
             let body = chat_body(bytes);
             assert_eq!(body.len(), bytes);

@@ -14,7 +14,6 @@ const PITCH: f64 = 28.0;
 /// Of a bar.
 const THICKNESS: f64 = 18.0;
 
-/// Bars.
 #[derive(Debug)]
 pub(crate) struct Bars {
     /// What it shows.

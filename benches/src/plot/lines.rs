@@ -3,7 +3,6 @@
 use super::scale::{Kind, Scale, shown};
 use super::svg::{Anchor, SERIES_MAX, Svg, WIDTH};
 
-/// Height of the plot.
 const HEIGHT: f64 = 420.0;
 /// Where the axes are.
 const LEFT: f64 = 76.0;
@@ -33,10 +32,9 @@ pub(crate) struct Lines {
     pub(crate) curves: Vec<Curve>,
 }
 
-/// A curve.
 #[derive(Debug)]
 pub(crate) struct Curve {
-    /// What stands at its end.
+    /// The label at its end.
     pub(crate) name: &'static str,
     /// Which colour and mark it has; beyond [`SERIES_MAX`] they repeat.
     pub(crate) series: usize,

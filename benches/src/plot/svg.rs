@@ -27,9 +27,7 @@ pub(crate) const SERIES_MAX: usize = 4;
 pub(crate) enum Anchor {
     /// At its begin.
     Start,
-    /// In its middle.
     Middle,
-    /// At its end.
     End,
 }
 
@@ -85,7 +83,6 @@ impl Svg {
         );
     }
 
-    /// A straight line.
     pub(crate) fn line(&mut self, from: (f64, f64), to: (f64, f64), class: &str) {
         let _ = writeln!(
             self.body,

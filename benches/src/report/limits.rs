@@ -54,7 +54,6 @@ fn highest(curve: &Curve, bound_ms: f64) -> String {
     }
 }
 
-/// Memory.
 pub(crate) fn memory(weighed: &[MemoryUse]) -> String {
     let mut table = Table::new(&[
         "MB resident",
@@ -87,7 +86,6 @@ pub(crate) fn memory(weighed: &[MemoryUse]) -> String {
     )
 }
 
-/// Several edges.
 pub(crate) fn edges(several: &[EdgeScaling]) -> String {
     let mut table = Table::new(&[
         "edges",

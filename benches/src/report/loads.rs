@@ -123,7 +123,6 @@ pub(crate) fn paced(paced: &Paced) -> String {
     )
 }
 
-/// A hot account and its neighbour.
 pub(crate) fn hot_account(heats: &[HotLoad]) -> String {
     let mut table = Table::new(&[
         "",

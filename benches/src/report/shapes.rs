@@ -38,7 +38,6 @@ pub(crate) fn bodies(bodies: &[Body]) -> String {
     )
 }
 
-/// Streams of events.
 pub(crate) fn streams(loads: &[StreamLoad]) -> String {
     let mut table = Table::new(&[
         "streams open",

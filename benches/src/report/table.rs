@@ -1,4 +1,4 @@
-//! A table of Markdown, and numbers as they stand in its cells.
+//! A table of Markdown, and the form of numbers in its cells.
 
 use std::fmt::Write;
 
@@ -21,7 +21,6 @@ impl Table {
         }
     }
 
-    /// One more row.
     pub(crate) fn row(&mut self, cells: &[String]) {
         let _ = writeln!(self.text, "| {} |", cells.join(" | "));
     }
@@ -32,7 +31,6 @@ pub(crate) fn number(value: Option<f64>, digits: usize) -> String {
     value.map_or_else(|| NONE.to_owned(), |value| format!("{value:.digits$}"))
 }
 
-/// A whole number.
 pub(crate) fn whole(value: Option<f64>) -> String {
     number(value, 0)
 }

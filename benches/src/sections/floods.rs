@@ -1,9 +1,9 @@
-//! Floods: what strangers and spent keys cost a well-behaved caller beside them, in latency and errors, and the server in
-//! memory and CPU time. Each flood meets a fresh process.
+//! Floods: what strangers and spent keys cost a well-behaved caller beside them, in latency and errors, and the server
+//! in memory and CPU time. Each flood meets a fresh process.
 //!
-//! The edge's caller makes calls at a fixed rate, over TLS one call after the other on each of its connections; the admin server's
-//! reads its agents one request after the other. On two cores
-//! the flood shares a core with the store, the provider and the caller, so that latencies also tell of that.
+//! The edge's caller makes calls at a fixed rate, over TLS one call after the other on each of its connections; the
+//! admin server's reads its agents one request after the other. On two cores the flood shares a core with the store,
+//! the provider and the caller, so that latencies also tell of that.
 
 use super::Outcome;
 use crate::contender::{Contender, EDGE, Name};
@@ -228,8 +228,8 @@ async fn on_edge(
     };
     let flood = start(runner.stage, case, edge.addr(), keys, lengths)?;
     forget_peak(&[edge.pid()])?;
-    let seen = call(runner, &contender, phase)?;
-    let flooded = weigh(side, case, edge.pid(), seen, flood, lengths)?;
+    let samples = call(runner, &contender, phase)?;
+    let flooded = weigh(side, case, edge.pid(), samples, flood, lengths)?;
     let checked = match sides.front_tls {
         // The check's own call speaks no TLS.
         true => 0,
@@ -265,8 +265,8 @@ async fn on_admin(
     let caller = Caller::new(&admin.url(), key);
     let flood = start(runner.stage, case, admin.addr(), keys, lengths)?;
     forget_peak(&[admin.pid()])?;
-    let seen = read(&caller, admin.pid(), lengths).await?;
-    weigh(Side::Admin, case, admin.pid(), seen, flood, lengths)
+    let samples = read(&caller, admin.pid(), lengths).await?;
+    weigh(Side::Admin, case, admin.pid(), samples, flood, lengths)
 }
 
 /// Reads one list after the other.
@@ -331,7 +331,7 @@ fn weigh(
     side: Side,
     case: Option<&Case>,
     pid: u32,
-    seen: Samples,
+    samples: Samples,
     flood: Option<BackgroundProcess>,
     lengths: &Lengths,
 ) -> Result<FloodResult, Box<dyn Error>> {
@@ -343,9 +343,9 @@ fn weigh(
         flood: case.map(|case| case.shown.to_owned()),
         peak_kib,
         after_kib: sum(&[pid], "VmRSS:")?,
-        percent: seen.percent,
-        p50_us: seen.p50_us,
-        p99_us: seen.p99_us,
-        errors: seen.errors,
+        percent: samples.percent,
+        p50_us: samples.p50_us,
+        p99_us: samples.p99_us,
+        errors: samples.errors,
     })
 }

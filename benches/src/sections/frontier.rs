@@ -1,4 +1,4 @@
-//! The throughput frontier: the highest rate, sent whatever the answers do, at which the 99th percentile stays within
+//! The throughput frontier: the highest rate of an open loop at which the 99th percentile stays within
 //! 1, 5 and 10 ms of that of the provider itself, and nothing fails. Found by bisection on a grid of rates.
 
 use super::{Contenders, Outcome};
@@ -28,8 +28,8 @@ const TO_SATURATION: f64 = 1.2;
 const RIG_MS_MAX: f64 = 1.0;
 /// Probes that a search of this kind makes, about; for the estimate of the time only.
 const PROBES: f64 = 70.0;
-/// The provider itself is asked at every fourth rate of the grid; for those between, the answer at the next lower one
-/// holds.
+/// The provider itself is measured at every fourth rate of the grid; for those between, the answer at the next lower
+/// one holds.
 const DIRECT_EVERY: usize = 4;
 
 /// What was found.
@@ -114,7 +114,7 @@ struct Search<'a> {
     runner: &'a Runner<'a>,
     lengths: &'a Lengths,
     direct: Contender<'a>,
-    /// By place on the grid, of those that are asked.
+    /// By place on the grid, of those that are measured.
     direct_ms: BTreeMap<usize, f64>,
 }
 
@@ -150,7 +150,7 @@ impl Search<'_> {
     }
 
     /// Tries a rate until it is good for this bound, or was bad often enough.
-    fn ask(
+    fn try_rate(
         &mut self,
         contender: &Contender<'_>,
         points: &mut BTreeMap<usize, (usize, Point)>,
@@ -189,7 +189,7 @@ impl Search<'_> {
         for bound_ms in BOUNDS_MS {
             let mut find = |low, high| {
                 bisect::highest(low, high, |place| {
-                    self.ask(contender, &mut points, place, bound_ms)
+                    self.try_rate(contender, &mut points, place, bound_ms)
                 })
             };
             let mut found = find(lowest, high)?;

@@ -20,7 +20,6 @@ const MARGIN_SECONDS: f64 = 0.5;
 /// Loads in a round: all of them alone, the neighbour alone, and the neighbour beside two of them.
 const LOADS: usize = 6;
 
-/// One load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct HotLoad {
     /// Whose calls were measured.

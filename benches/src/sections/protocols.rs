@@ -68,7 +68,7 @@ pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome {
     Ok((Found::Protocols(found), checked))
 }
 
-/// The ledger is asked for the price of a call through an edge that anybody can talk to.
+/// Checks the charges in the ledger, through an edge whose protocol the runner speaks.
 async fn check(
     runner: &Runner<'_>,
     servers: &Contenders,

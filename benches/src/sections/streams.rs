@@ -17,11 +17,11 @@ use std::error::Error;
 
 /// Streams that are open, and the microseconds between two of their events.
 const LOADS: [(usize, u64); 3] = [(ONE, 250), (SOME, 5_000), (MANY, 100_000)];
-/// One after the other: what a caller waits for whom nobody else disturbs.
+/// One stream after the other: the wait of a single caller.
 pub(crate) const ONE: usize = 1;
 /// Where CPU time and the time to the first event are compared.
 pub(crate) const SOME: usize = 64;
-/// Where memory is looked at.
+/// Numbers of streams at which memory is read.
 pub(crate) const MANY: usize = 2000;
 /// How many times longer the phases with one stream are, in which few begin.
 const LONGER: f64 = 2.0;

@@ -8,8 +8,8 @@ const WAIT: Duration = Duration::from_secs(20);
 /// Between two looks.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
-/// An edge that is asked to end when it is dropped: an instrumented one (`make pgo`) writes what it counted as it ends,
-/// and nothing when it is killed.
+/// An edge that receives SIGTERM when it is dropped: an instrumented one (`make pgo`) writes what it counted as it
+/// ends, and nothing when it is killed.
 #[derive(Debug)]
 pub(crate) struct Edge(pub(super) harness::Edge);
 

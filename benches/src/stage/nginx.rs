@@ -18,7 +18,7 @@ fn front(stage: &Stage) -> String {
 }
 
 /// Everything that TLS needs on the side of the provider: it is verified, as the others do.
-fn back(stage: &Stage) -> String {
+fn provider_tls(stage: &Stage) -> String {
     format!(
         "proxy_ssl_trusted_certificate {}; proxy_ssl_verify on; proxy_ssl_name {}; proxy_ssl_server_name on; \
          proxy_ssl_protocols TLSv1.2 TLSv1.3;",
@@ -39,10 +39,9 @@ fn configuration(stage: &Stage, dir: &Path, at: SocketAddr, upstream: SocketAddr
         .replace("@upstream@", &upstream.to_string())
         .replace("@scheme@", if sides.back_tls { "https" } else { "http" })
         .replace("@tls@", &text(sides.front_tls, front(stage)))
-        .replace("@upstream_tls@", &text(sides.back_tls, back(stage)))
+        .replace("@upstream_tls@", &text(sides.back_tls, provider_tls(stage)))
 }
 
-/// Starts it.
 pub(crate) fn start(
     stage: &Stage,
     at: SocketAddr,
@@ -62,7 +61,7 @@ pub(crate) fn start(
         &file.display().to_string(),
     ];
     Server::start("nginx", at, &words.map(str::to_owned), 1).map_err(|error| {
-        let said = std::fs::read_to_string(&log).unwrap_or_default();
-        format!("{error} {said}").into()
+        let log_text = std::fs::read_to_string(&log).unwrap_or_default();
+        format!("{error} {log_text}").into()
     })
 }
