@@ -4,12 +4,11 @@ use crate::model::{At, Limits, Place};
 use store::agent::freeze::Authority;
 use store::once::Once;
 
-/// Who asks for everything.
+/// The actor of all requests.
 pub const ACTOR: &str = "key_1";
-/// Who decides about approvals.
+/// The actor of approvals.
 pub const DECIDER: &str = "key_2";
 
-/// What identifies a request.
 #[derive(Debug, Clone)]
 pub struct RequestId {
     pub at: At,
@@ -49,7 +48,7 @@ pub struct Plan {
 
 #[derive(Debug, Clone)]
 pub struct Spend {
-    pub asked: RequestId,
+    pub request_id: RequestId,
     pub agent: String,
     pub amount: u64,
     pub run: Option<String>,
@@ -69,7 +68,7 @@ impl Spend {
 
 #[derive(Debug, Clone)]
 pub struct Transfer {
-    pub asked: RequestId,
+    pub request_id: RequestId,
     /// Whether it has a key, so that it leaves a record.
     pub keyed: bool,
     pub from: Place,
@@ -83,7 +82,7 @@ pub struct Transfer {
 
 #[derive(Debug, Clone)]
 pub struct Deposit {
-    pub asked: RequestId,
+    pub request_id: RequestId,
     pub keyed: bool,
     pub to: Place,
     pub amount: u64,
@@ -94,7 +93,7 @@ pub struct Deposit {
 
 #[derive(Debug, Clone)]
 pub struct NewEscrow {
-    pub asked: RequestId,
+    pub request_id: RequestId,
     pub from: Place,
     pub to: Place,
     pub amount: u64,
@@ -104,7 +103,7 @@ pub struct NewEscrow {
     pub crash: bool,
 }
 
-/// What becomes of an escrow.
+/// A verdict on an escrow.
 #[derive(Debug, Clone)]
 pub enum Verdict {
     Release,
@@ -113,7 +112,7 @@ pub enum Verdict {
 
 #[derive(Debug, Clone)]
 pub struct Decide {
-    pub asked: RequestId,
+    pub request_id: RequestId,
     pub escrow: u64,
     pub verdict: Verdict,
     pub crash: bool,
@@ -135,13 +134,13 @@ pub enum Act {
     Transfer(Transfer),
     Deposit(Deposit),
     Confirm {
-        asked: RequestId,
+        request_id: RequestId,
         keyed: bool,
         reference: String,
     },
     Escrow(NewEscrow),
     Fund {
-        asked: RequestId,
+        request_id: RequestId,
         escrow: u64,
     },
     Decide(Decide),
@@ -187,29 +186,28 @@ pub enum Act {
 }
 
 impl Act {
-    /// What identifies it, when it is a request.
-    pub fn asked(&self) -> Option<&RequestId> {
+    pub fn request_id(&self) -> Option<&RequestId> {
         match self {
-            Self::Spend(Spend { asked, .. })
-            | Self::Transfer(Transfer { asked, .. })
-            | Self::Deposit(Deposit { asked, .. })
-            | Self::Escrow(NewEscrow { asked, .. })
-            | Self::Decide(Decide { asked, .. })
-            | Self::Confirm { asked, .. }
-            | Self::Fund { asked, .. } => Some(asked),
+            Self::Spend(Spend { request_id, .. })
+            | Self::Transfer(Transfer { request_id, .. })
+            | Self::Deposit(Deposit { request_id, .. })
+            | Self::Escrow(NewEscrow { request_id, .. })
+            | Self::Decide(Decide { request_id, .. })
+            | Self::Confirm { request_id, .. }
+            | Self::Fund { request_id, .. } => Some(request_id),
             _ => None,
         }
     }
 
-    pub fn asked_mut(&mut self) -> Option<&mut RequestId> {
+    pub fn request_id_mut(&mut self) -> Option<&mut RequestId> {
         match self {
-            Self::Spend(Spend { asked, .. })
-            | Self::Transfer(Transfer { asked, .. })
-            | Self::Deposit(Deposit { asked, .. })
-            | Self::Escrow(NewEscrow { asked, .. })
-            | Self::Decide(Decide { asked, .. })
-            | Self::Confirm { asked, .. }
-            | Self::Fund { asked, .. } => Some(asked),
+            Self::Spend(Spend { request_id, .. })
+            | Self::Transfer(Transfer { request_id, .. })
+            | Self::Deposit(Deposit { request_id, .. })
+            | Self::Escrow(NewEscrow { request_id, .. })
+            | Self::Decide(Decide { request_id, .. })
+            | Self::Confirm { request_id, .. }
+            | Self::Fund { request_id, .. } => Some(request_id),
             _ => None,
         }
     }

@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 pub const ADMIN: &str = env!("CARGO_BIN_EXE_tollgate-admin");
 /// What each wallet begins with, in USD.
 pub const START: &str = "1000";
-/// Agents of each account.
 pub const AGENTS: [&str; 3] = ["ann", "bob", "cid"];
 
 /// An account and the API key of its caller.

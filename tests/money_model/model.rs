@@ -66,13 +66,13 @@ pub struct Model {
     pub drawn: Drawn,
     /// What the store says of them after the action under way.
     pub found: Drawn,
-    /// Escrows that were asked for. Actions name an escrow by this.
+    /// Number of requested escrows. Actions name an escrow by it.
     pub asked_escrows: u64,
     /// Every wallet there ever was.
     pub wallets: Vec<Place>,
     /// Deposits that were announced: by reference, where.
     pub announced: BTreeMap<String, BTreeSet<At>>,
-    /// By the order in which they were asked for.
+    /// In the order of the requests.
     pub escrows: BTreeMap<u64, Escrow>,
     /// What ever left an account for another, and the ids of what is still in transit.
     pub sent: Vec<Transit>,
@@ -176,7 +176,7 @@ impl Model {
         as_double(self.balance(at, number)) + as_double(amount.into()) <= CEILING
     }
 
-    /// What the audit log is told of a debit that leaves `after`: more when the wallet fell below its threshold, which
+    /// Words of the audit log for a debit that leaves `after`: more when the wallet fell below its threshold, which
     /// is that of its agent's policy, or of the account's policies where it has none.
     pub fn debit_words(&self, at: At, owner: &str, amount: u64, after: i128) -> String {
         let settled = "outcome=settled";

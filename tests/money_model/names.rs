@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-/// What stands before and after the number of a name in an expected text. No text of these tests contains them.
+/// Delimiters before and after the number of a name in an expected text. No text of these tests contains them.
 pub const OPEN: char = '⟦';
 const CLOSE: char = '⟧';
 
@@ -54,12 +54,11 @@ impl Names {
         self.new_name(What::Moment(window))
     }
 
-    /// A new id.
     pub fn id(&mut self, prefix: &'static str) -> String {
         self.new_name(What::Id(prefix))
     }
 
-    /// Reads what stands at the start of `text` in the place of a name; gives back the rest.
+    /// Reads the name at the start of `text`; returns the rest.
     fn read<'a>(&mut self, number: usize, text: &'a str) -> Option<&'a str> {
         let (what, value) = &self.all[number];
         if let Some(value) = value {

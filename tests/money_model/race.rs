@@ -12,7 +12,7 @@ const RACERS: usize = 16;
 const AT_ONCE: u64 = 4;
 
 /// One round on an escrow of its own; whether the release won.
-async fn round(payer: &Caller, payee: &Caller, (from, to): (u64, u64), number: u64) -> bool {
+async fn race_once(payer: &Caller, payee: &Caller, (from, to): (u64, u64), number: u64) -> bool {
     let body = json!({ "fromWalletId": from, "toWalletId": to, "amount": "0.000000007" });
     let made = ok(&payer.post("/v1/escrow/create", body).await);
     let escrow = made["escrow"]["id"].as_u64().expect("an escrow id");
@@ -93,7 +93,7 @@ async fn one_of_them_wins_and_the_money_moves_once() {
             let (payee, to) = [(&callers[0], a.wallets[2]), (&callers[1], b.wallets[2])][between];
             let number = batch * AT_ONCE + at;
             let payer = &callers[0];
-            async move { (between, round(payer, payee, (a.wallets[1], to), number).await) }
+            async move { (between, race_once(payer, payee, (a.wallets[1], to), number).await) }
         });
         for (between, won) in join_all(rounds).await {
             released[between] += u64::from(won);

@@ -74,7 +74,7 @@ pub async fn compare(store: &Store, expected: &Expected, names: &mut Names) -> R
         .await
         .map_err(|error| format!("no snapshot: {error:?}"))?;
     let mut found: HashMap<&str, &[String]> = rows.iter().map(|row| (row[0].as_str(), &row[1..])).collect();
-    // A key with a name in it is looked for when the others have told the name.
+    // Keys that contain a name are read after the records that have the name.
     let (plain, named): (Vec<_>, Vec<_>) = expected.iter().partition(|(key, _)| !key.contains(OPEN));
     for (key, record) in plain.into_iter().chain(named) {
         let key = names.show(key);

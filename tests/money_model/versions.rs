@@ -64,7 +64,7 @@ async fn planned(store: &Store, id: &str, plan: &str) -> Result<&'static str, St
     }
 }
 
-/// What was seen before, what comes of a change, and where the account is then.
+/// The acknowledged version, the outcome of a change, and the account's version afterwards.
 async fn floors(store: &Store) -> Checked {
     for (seen, outcome, after) in [
         (view(0, 0), "done", view(3, 7 + VERSION_STEP)),
@@ -107,7 +107,7 @@ async fn floors(store: &Store) -> Checked {
         same(planned(store, ACCOUNT, "team").await?, outcome, &what)?;
     }
     let record = fresh(store).await?;
-    // The operator accepts what is there, whatever was seen.
+    // The operator accepts the store's version, even if a higher one was acknowledged.
     store.versions().record(ACCOUNT, view(3, 900));
     same(
         planned(store, ACCOUNT, "team").await?,
@@ -131,7 +131,7 @@ async fn floors(store: &Store) -> Checked {
 }
 
 #[tokio::test]
-async fn what_was_seen_and_is_gone_is_refused() {
+async fn an_account_that_lost_an_acknowledged_version_is_refused() {
     let redis = Redis::start();
     floors(&redis.store()).await.unwrap();
 }

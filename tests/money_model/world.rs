@@ -76,7 +76,7 @@ impl World {
     /// Does it to both and compares everything.
     pub async fn go(&mut self, act: &Act) -> Result<String, String> {
         let from = clock::now_ms();
-        let found = self.do_it(act).await;
+        let found = self.perform(act).await;
         let to = clock::now_ms();
         let found = found.map_err(|error| format!("{act:?}: {error}"))?;
         self.model.window = Window { from, to };
@@ -110,9 +110,12 @@ impl World {
                 generation: generation.unwrap_or(0),
                 version: version.unwrap_or(0),
             };
-            let seen = self.store.versions().newest(id);
-            if seen != AccountVersion::default() && seen != there {
-                return Err(format!("{} is at {there:?}, and was said to be at {seen:?}", id));
+            let acknowledged = self.store.versions().newest(id);
+            if acknowledged != AccountVersion::default() && acknowledged != there {
+                return Err(format!(
+                    "{} is at {there:?}, and was said to be at {acknowledged:?}",
+                    id
+                ));
             }
         }
         Ok(())
@@ -182,7 +185,7 @@ impl World {
 
     /// Does it to the store alone.
     pub async fn attempt(&self, act: &Act) -> Result<String, String> {
-        self.do_it(act).await
+        self.perform(act).await
     }
 
     /// Checks that the store still is what the model says. Numbers are taken before the scripts that refuse.
@@ -193,7 +196,7 @@ impl World {
         self.model.found = self.drawn().await?;
         match act {
             Act::Escrow(new) => {
-                self.model.draw(Series::Escrow, new.asked.at);
+                self.model.draw(Series::Escrow, new.request_id.at);
                 self.model.asked_escrows += 1;
             }
             Act::NewAgent { at, .. } => {
@@ -214,7 +217,7 @@ impl World {
     }
 
     /// Whether a row was ever seen in transit, so that it can be delivered: a call that is not disturbed leaves none.
-    pub fn has_seen(&self, id: &str) -> bool {
+    pub fn has_acknowledged(&self, id: &str) -> bool {
         self.rows
             .contains_key(&self.model.names.show(&self.model.transit_id(id)))
     }
@@ -253,12 +256,12 @@ impl Model {
             Act::Transfer(transfer) => self.transfer(transfer),
             Act::Deposit(deposit) => self.deposit(deposit),
             Act::Confirm {
-                asked,
+                request_id,
                 keyed,
                 reference,
-            } => self.confirm(asked, *keyed, reference),
+            } => self.confirm(request_id, *keyed, reference),
             Act::Escrow(new) => self.create(new),
-            Act::Fund { asked, escrow } => self.fund(asked, *escrow),
+            Act::Fund { request_id, escrow } => self.fund(request_id, *escrow),
             Act::Decide(decide) => self.decide_escrow(decide),
             Act::End {
                 escrow,

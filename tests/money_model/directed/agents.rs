@@ -1,6 +1,6 @@
 //! User wallets that are opened, and agents that are deleted when nothing keeps them.
 
-use super::stage::{START, Stage, asked, decide, deposit, escrow, spend, transfer};
+use super::stage::{START, Stage, decide, deposit, escrow, request_id, spend, transfer};
 use crate::act::{Act, Deposit, Verdict};
 use crate::model::{Agent, Limits, Model};
 use crate::world::Checked;
@@ -31,7 +31,7 @@ async fn opened(stage: &Stage<'_>) -> Checked {
     Ok(())
 }
 
-/// Whatever makes an agent exist, it can be frozen; nothing else can.
+/// An agent can be frozen if anything made it exist, and otherwise not.
 async fn frozen(stage: &Stage<'_>) -> Checked {
     let mut model = stage.model();
     for at in [0, 1] {
@@ -109,7 +109,7 @@ async fn deleted(stage: &Stage<'_>) -> Checked {
         model.lay("done", &Act::Transfer(transfer(91, &b, &a, 5)));
         model.lay("done", &Act::Transfer(transfer(92, &a, &user, 5)));
         let mut spent = spend(93, START);
-        spent.asked.at = at;
+        spent.request_id.at = at;
         model.lay("settled", &Act::Spend(spent));
         model.lay(
             "done",
@@ -185,7 +185,7 @@ async fn kept(stage: &Stage<'_>) -> Checked {
         .want(
             "confirmed",
             Act::Confirm {
-                asked: asked(0, 5),
+                request_id: request_id(0, 5),
                 keyed: false,
                 reference: "ref 1".to_owned(),
             },
@@ -222,7 +222,7 @@ async fn owed(stage: &Stage<'_>) -> Checked {
             model.lay(
                 "done",
                 &Act::Fund {
-                    asked: asked(0, 200 + n),
+                    request_id: request_id(0, 200 + n),
                     escrow: n,
                 },
             );

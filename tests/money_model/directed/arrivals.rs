@@ -1,6 +1,6 @@
-//! What is in transit arrives once, whoever delivers it how often, and where nothing is lost.
+//! Money in transit arrives once, however often and by whichever process it is delivered.
 
-use super::stage::{START, Stage, asked, decide, deposit, escrow, transfer};
+use super::stage::{START, Stage, decide, deposit, escrow, request_id, transfer};
 use crate::act::{Act, Decide, Transfer, Verdict};
 use crate::model::{MOST, Model};
 use crate::world::{Checked, World};
@@ -51,7 +51,7 @@ pub fn funded(model: &mut Model, owner: &str, count: u64) {
         model.lay(
             "done",
             &Act::Fund {
-                asked: asked(0, 200 + number),
+                request_id: request_id(0, 200 + number),
                 escrow: number,
             },
         );

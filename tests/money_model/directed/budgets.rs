@@ -1,7 +1,7 @@
 //! Budgets of records (decision D71) at their bounds: the last record within one is made, the next one is refused and
 //! changes nothing, and what must always go on does.
 
-use super::stage::{START, Stage, asked, deposit, escrow, plan, spend, transfer};
+use super::stage::{START, Stage, deposit, escrow, plan, request_id, spend, transfer};
 use super::verdicts::{dispute, release};
 use crate::act::{Act, Deposit, Spend};
 use crate::model::{At, Limits, Model, keys, mode};
@@ -15,7 +15,7 @@ const LAID_OUT: u64 = 3;
 
 fn note(at: At, n: u64) -> Act {
     Act::Spend(Spend {
-        asked: asked(at, n),
+        request_id: request_id(at, n),
         ..spend(n, 1)
     })
 }
@@ -75,7 +75,7 @@ pub async fn spends(stage: &Stage<'_>) -> Checked {
             Act::Spend(Spend {
                 agent: agent.to_owned(),
                 run: run.map(str::to_owned),
-                asked: asked(at, n),
+                request_id: request_id(at, n),
                 ..spend(n, 1)
             })
         };
@@ -141,7 +141,7 @@ async fn approved(stage: &Stage<'_>) -> Checked {
             id: "int_10".to_owned(),
             grant: true,
             stale: false,
-            at_ms: asked(0, 11).at_ms,
+            at_ms: request_id(0, 11).at_ms,
             plan: Some(plan(None, None)),
             n: 11,
         };
@@ -278,7 +278,7 @@ async fn repeated(stage: &Stage<'_>) -> Checked {
         ..deposit(10, world.model.place(0, "a"), 1)
     };
     let confirm = |n, keyed| Act::Confirm {
-        asked: asked(0, n),
+        request_id: request_id(0, n),
         keyed,
         reference: "ref".to_owned(),
     };
@@ -307,7 +307,7 @@ pub async fn escrows(stage: &Stage<'_>) -> Checked {
         world.want("known", Act::Escrow(escrow(10, &a, &b, 1))).await?;
     }
     let fund = |n| Act::Fund {
-        asked: asked(0, n),
+        request_id: request_id(0, n),
         escrow: 1,
     };
     for (budget, most, passes) in [
@@ -332,8 +332,8 @@ impl Stage<'_> {
         let (a, b) = (model.place(0, "a"), model.place(0, "b"));
         model.lay("done", &Act::Escrow(escrow(1, &a, &b, START)));
         if status == "funded" {
-            let (asked, escrow) = (asked(0, 2), 1);
-            model.lay("done", &Act::Fund { asked, escrow });
+            let (request_id, escrow) = (request_id(0, 2), 1);
+            model.lay("done", &Act::Fund { request_id, escrow });
         }
         model
     }
@@ -355,11 +355,11 @@ pub async fn verdicts(stage: &Stage<'_>) -> Checked {
     let mut model = stage.model();
     let (from, to) = (model.place(0, "a"), model.place(2, "a"));
     model.lay("done", &Act::Escrow(escrow(1, &from, &to, 1)));
-    let (of_payer, number) = (asked(0, 2), 1);
+    let (of_payer, number) = (request_id(0, 2), 1);
     model.lay(
         "done",
         &Act::Fund {
-            asked: of_payer,
+            request_id: of_payer,
             escrow: number,
         },
     );

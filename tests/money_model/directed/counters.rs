@@ -132,6 +132,6 @@ async fn ceiling(stage: &Stage<'_>) -> Checked {
     model.lay("made", &Act::Deposit(deposit(91, model.place(1, "a"), 10_000)));
     let mut world = stage.world(model).await?;
     let mut test = spend(4, 2048);
-    test.asked.at = 1;
+    test.request_id.at = 1;
     world.want("settled", Act::Spend(test)).await
 }

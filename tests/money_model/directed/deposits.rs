@@ -1,6 +1,6 @@
 //! Deposits: pending, confirmed, once for each reference.
 
-use super::stage::{START, Stage, asked, deposit};
+use super::stage::{START, Stage, deposit, request_id};
 use crate::act::{Act, Deposit};
 use crate::model::{MOST, Place};
 use crate::world::Checked;
@@ -21,7 +21,7 @@ fn pending(n: u64, to: &Place, amount: u64) -> Deposit {
 /// Confirms the deposit of the request number `n`.
 fn confirm(at: usize, n: u64) -> Act {
     Act::Confirm {
-        asked: asked(at, 1000 + n),
+        request_id: request_id(at, 1000 + n),
         keyed: true,
         reference: format!("ref {n}"),
     }
@@ -29,8 +29,12 @@ fn confirm(at: usize, n: u64) -> Act {
 
 fn keyless(act: Act) -> Act {
     match act {
-        Act::Confirm { asked, reference, .. } => Act::Confirm {
-            asked,
+        Act::Confirm {
+            request_id,
+            reference,
+            ..
+        } => Act::Confirm {
+            request_id,
             keyed: false,
             reference,
         },
@@ -84,7 +88,7 @@ async fn made(stage: &Stage<'_>) -> Checked {
         world.want("known", confirm(at, 4)).await?;
         for keyed in [true, false] {
             let mut again = confirm(at, 4);
-            again.asked_mut().ok_or("no request")?.id = "int_again".to_owned();
+            again.request_id_mut().ok_or("no request")?.id = "int_again".to_owned();
             world
                 .want("again", if keyed { again } else { keyless(again) })
                 .await?;
@@ -93,7 +97,7 @@ async fn made(stage: &Stage<'_>) -> Checked {
         world.want("missing", confirm((at + 2) % 4, 5)).await?;
         // Without a key nothing is looked up.
         let mut there = keyless(confirm(at, 5));
-        there.asked_mut().ok_or("no request")?.id = first.asked.id;
+        there.request_id_mut().ok_or("no request")?.id = first.request_id.id;
         world.want("confirmed", there).await?;
     }
     Ok(())

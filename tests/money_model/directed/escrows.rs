@@ -1,6 +1,6 @@
 //! Escrows that are made and funded.
 
-use super::stage::{START, Stage, asked, escrow};
+use super::stage::{START, Stage, escrow, request_id};
 use crate::act::{Act, NewEscrow};
 use crate::model::{Place, keys};
 use crate::world::{Checked, World};
@@ -18,7 +18,7 @@ pub async fn all(stage: &Stage<'_>) -> Checked {
 
 fn fund(at: usize, n: u64, escrow: u64) -> Act {
     Act::Fund {
-        asked: asked(at, n),
+        request_id: request_id(at, n),
         escrow,
     }
 }
@@ -45,14 +45,14 @@ async fn made(stage: &Stage<'_>) -> Checked {
             .want("blocked wallet_closed", Act::Escrow(new(n, &wrong(&a), to)))
             .await?;
         world.want("known", Act::Escrow(new(n, &a, to))).await?;
-        let seen = NewEscrow {
+        let closed = NewEscrow {
             closed: true,
             ..new(n + 1, &a, to)
         };
         world
-            .want("blocked wallet_closed", Act::Escrow(seen.clone()))
+            .want("blocked wallet_closed", Act::Escrow(closed.clone()))
             .await?;
-        world.want("known", Act::Escrow(seen)).await?;
+        world.want("known", Act::Escrow(closed)).await?;
     }
     world
         .want("blocked wallet_closed", Act::Escrow(new(30, &a, &wrong(&b))))
@@ -84,7 +84,7 @@ async fn listed(world: &mut World, a: &Place, there: &Place) -> Checked {
         .await
 }
 
-/// A number that has a place is no other escrow's: neither is written over, whatever the twin says.
+/// The script never overwrites an escrow whose number is taken, even if its twin asks for it.
 async fn taken(world: &mut World, a: &Place, b: &Place) -> Checked {
     let account = keys(0);
     let number = world.model.escrows[&1].number;

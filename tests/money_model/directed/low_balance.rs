@@ -1,7 +1,7 @@
-//! Debits around the threshold of a low balance: the audit log is told of the one that crosses it, and of no other.
+//! Debits around the threshold of a low balance: only the entry of the one that crosses it says so.
 
 use super::preconditions::limit;
-use super::stage::{Stage, asked, deposit, escrow, spend, transfer};
+use super::stage::{Stage, deposit, escrow, request_id, spend, transfer};
 use crate::act::{Act, Spend};
 use crate::model::{Limits, Model, Place};
 use crate::world::{Checked, World};
@@ -9,7 +9,6 @@ use crate::world::{Checked, World};
 /// The highest threshold there can be: 9,000,000 USD.
 const HIGHEST: u64 = 9_000_000_000_000_000;
 
-/// By spends.
 pub async fn spends(stage: &Stage<'_>) -> Checked {
     for (way, _) in POLICIES {
         let mut world = stage.world(with_policies(stage, way)).await?;
@@ -17,7 +16,7 @@ pub async fn spends(stage: &Stage<'_>) -> Checked {
             world.want("settled", spend_of("a", n, amount)).await?;
         }
     }
-    // One that waited is told when it is approved.
+    // A spend that waited counts when it is approved.
     let mut model = stage.model();
     let limits = Limits {
         low: Some(90),
@@ -78,7 +77,7 @@ pub async fn escrows(stage: &Stage<'_>) -> Checked {
             let mut world = stage.world(model).await?;
             for (n, _) in AMOUNTS {
                 let fund = Act::Fund {
-                    asked: asked(0, n),
+                    request_id: request_id(0, n),
                     escrow: n,
                 };
                 world.want("done", fund).await?;

@@ -1,6 +1,6 @@
 //! Where the money of an escrow goes when its wallet is closed or full.
 
-use super::stage::{START, Stage, asked, deposit, escrow};
+use super::stage::{START, Stage, deposit, escrow, request_id};
 use super::verdicts::{dispute, end, release};
 use crate::act::Act;
 use crate::model::MOST;
@@ -36,7 +36,7 @@ async fn closed(stage: &Stage<'_>) -> Checked {
         model.lay(
             "done",
             &Act::Fund {
-                asked: asked(0, 101),
+                request_id: request_id(0, 101),
                 escrow: 1,
             },
         );
@@ -82,7 +82,7 @@ async fn full(stage: &Stage<'_>) -> Checked {
         model.lay(
             "done",
             &Act::Fund {
-                asked: asked(0, 200 + n),
+                request_id: request_id(0, 200 + n),
                 escrow: n,
             },
         );

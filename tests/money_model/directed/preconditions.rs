@@ -1,4 +1,4 @@
-//! What a spend stands on: policies, plans, whether the agent exists, runs.
+//! Preconditions of a spend: policies, plans, whether the agent exists, runs.
 
 use super::stage::{Stage, plan, spend};
 use crate::act::{Act, Plan, Spend};
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 pub async fn all(stage: &Stage<'_>) -> Checked {
     policies(stage).await?;
     plans(stage).await?;
-    who_exists(stage).await?;
+    existing_agents(stage).await?;
     runs(stage).await
 }
 
@@ -125,7 +125,7 @@ async fn by_the_month(stage: &Stage<'_>, mut model: Model) -> Checked {
     world.want("settled", Act::Spend(unnamed("a", 10, 1))).await?;
     // Live policies say nothing of test mode.
     let mut test = unnamed("a", 11, 1);
-    test.asked.at = 1;
+    test.request_id.at = 1;
     world.want("settled", Act::Spend(test)).await
 }
 
@@ -177,13 +177,13 @@ async fn plans(stage: &Stage<'_>) -> Checked {
         .want("blocked plan_limit", with(plan(None, Some(3)), "b", 8, 1))
         .await?;
     let mut test = with(plan(Some(0), Some(0)), "a", 9, 1);
-    test.asked_mut().expect("a request").at = 1;
+    test.request_id_mut().expect("a request").at = 1;
     world.want("settled", test).await
 }
 
 /// A wallet, a policy, a provider key or, live, a virtual key makes an agent; what is spent without a wallet is tracked
 /// only.
-async fn who_exists(stage: &Stage<'_>) -> Checked {
+async fn existing_agents(stage: &Stage<'_>) -> Checked {
     let mut model = stage.model();
     for at in [0, 1] {
         model.lay(
@@ -218,7 +218,7 @@ async fn who_exists(stage: &Stage<'_>) -> Checked {
         let own = model.sides[at].agents["b"].policy.clone().expect("a policy");
         model.lay("deleted", &Act::DropPolicy { at, id: own });
     }
-    // The virtual keys of an agent stand outside its modes.
+    // The virtual keys of an agent belong to no mode.
     model.sides[0]
         .agents
         .get_mut("key")
@@ -228,9 +228,9 @@ async fn who_exists(stage: &Stage<'_>) -> Checked {
     let mut world = stage.world(model).await?;
     for (at, keys) in [(0, "settled"), (1, "not_found")] {
         let ask = |agent: &str, n: u64| {
-            let mut asked = unnamed(agent, n + at as u64, 5);
-            asked.asked.at = at;
-            Act::Spend(asked)
+            let mut spend = unnamed(agent, n + at as u64, 5);
+            spend.request_id.at = at;
+            Act::Spend(spend)
         };
         world.want("settled", ask("provider", 10)).await?;
         world.want("settled", ask("policy", 20)).await?;
@@ -246,11 +246,11 @@ async fn who_exists(stage: &Stage<'_>) -> Checked {
 async fn runs(stage: &Stage<'_>) -> Checked {
     let mut world = stage.usual().await?;
     for (n, run) in [(1, Some("r")), (2, None), (3, Some("r")), (4, Some("s"))] {
-        let asked = Spend {
+        let named = Spend {
             run: run.map(str::to_owned),
             ..spend(n, n)
         };
-        world.want("settled", Act::Spend(asked)).await?;
+        world.want("settled", Act::Spend(named)).await?;
         tokio::time::sleep(std::time::Duration::from_millis(2)).await;
     }
     Ok(())

@@ -17,7 +17,6 @@ use store::wallet;
 
 const LIVE: Mode = Mode::Live;
 
-/// An account that is not there.
 pub async fn no_account(stage: &Stage<'_>) -> Checked {
     let mut world = stage.usual().await?;
     let (nobody, there) = (AccountKeys::new("acct_none"), keys(0));
@@ -95,7 +94,6 @@ pub async fn full(stage: &Stage<'_>) -> Checked {
         .await
 }
 
-/// A deposit that is not there.
 pub async fn no_deposit(stage: &Stage<'_>) -> Checked {
     let mut world = stage.usual().await?;
     let account = keys(0);
@@ -109,7 +107,6 @@ pub async fn no_deposit(stage: &Stage<'_>) -> Checked {
         .await
 }
 
-/// An escrow that is not there.
 pub async fn no_escrow(stage: &Stage<'_>) -> Checked {
     let mut world = stage.usual().await?;
     let account = keys(0);

@@ -1,4 +1,4 @@
-//! Spends that are asked for: precedence, limits met exactly, and where each outcome is kept.
+//! Requested spends: precedence, limits met exactly, and where each outcome is kept.
 
 use super::preconditions::{charge, limit, other_day};
 use super::stage::{START, Stage, plan, spend};
@@ -10,27 +10,27 @@ pub async fn all(stage: &Stage<'_>) -> Checked {
     kept(stage).await?;
     instructing(stage).await?;
     precedence(stage).await?;
-    exactly(stage).await?;
+    exact_limits(stage).await?;
     at_first(stage).await
 }
 
 async fn kept(stage: &Stage<'_>) -> Checked {
     let mut world = stage.usual().await?;
     let (recipient, description) = (Some("Bob & Söhne".to_owned()), Some("a \"book\" = 5".to_owned()));
-    let said = Spend {
+    let described = Spend {
         recipient,
         description,
         ..spend(1, 40)
     };
-    world.want("settled 60", Act::Spend(said.clone())).await?;
-    world.want("known", Act::Spend(said)).await?;
+    world.want("settled 60", Act::Spend(described.clone())).await?;
+    world.want("known", Act::Spend(described)).await?;
     let mut again = spend(2, START + 1);
     world
         .want("blocked insufficient_balance int_2s", Act::Spend(again.clone()))
         .await?;
     // The caller's key is free still.
     again.amount = 60;
-    again.asked.n = 3;
+    again.request_id.n = 3;
     world.want("settled 0", Act::Spend(again)).await?;
     world
         .want("blocked insufficient_balance int_4s", Act::Spend(spend(4, 1)))
@@ -41,19 +41,19 @@ async fn kept(stage: &Stage<'_>) -> Checked {
     };
     world.want("settled 99", Act::Spend(other)).await?;
     let mut elsewhere = spend(6, 1);
-    elsewhere.asked.at = 3;
+    elsewhere.request_id.at = 3;
     world.want("settled 99", Act::Spend(elsewhere)).await
 }
 
-/// A text that instructs the agent blocks the spend before anything else about the agent is looked at.
+/// A text that instructs the agent blocks the spend before anything else about the agent is checked.
 async fn instructing(stage: &Stage<'_>) -> Checked {
     for at in [0, 1] {
         let mut model = stage.model();
         let agent = model.sides[at].agents.get_mut("a").expect("the agent");
         agent.frozen = Some("user");
         let mut world = stage.world(model).await?;
-        let said = |n, agent: &str, name: &str| {
-            let mut said = Spend {
+        let instructing = |n, agent: &str, name: &str| {
+            let mut instructing = Spend {
                 agent: agent.to_owned(),
                 injection: true,
                 run: Some("r".to_owned()),
@@ -63,17 +63,17 @@ async fn instructing(stage: &Stage<'_>) -> Checked {
                 }),
                 ..spend(n, START + 1)
             };
-            said.asked.at = at;
-            Act::Spend(said)
+            instructing.request_id.at = at;
+            Act::Spend(instructing)
         };
-        world.want("other_plan", said(1, "a", "q")).await?;
-        world.want("not_found", said(1, "nobody", "p")).await?;
+        world.want("other_plan", instructing(1, "a", "q")).await?;
+        world.want("not_found", instructing(1, "nobody", "p")).await?;
         world
-            .want("blocked injection_detected int_1", said(1, "a", "p"))
+            .want("blocked injection_detected int_1", instructing(1, "a", "p"))
             .await?;
-        world.want("known", said(1, "a", "p")).await?;
+        world.want("known", instructing(1, "a", "p")).await?;
         world
-            .want("blocked injection_detected int_2", said(2, "b", "p"))
+            .want("blocked injection_detected int_2", instructing(2, "b", "p"))
             .await?;
     }
     Ok(())
@@ -117,7 +117,7 @@ async fn precedence(stage: &Stage<'_>) -> Checked {
         agent.frozen = (gone == 0).then_some("user");
         agent.wallet.as_mut().expect("its wallet").spend_limit = some(8);
         let amount = if gone <= 9 { START + 1 } else { START };
-        let asked = Spend {
+        let limited = Spend {
             run: Some("r".to_owned()),
             plan: Some(plan((gone <= 6).then_some(1), some(7))),
             ..spend(1, amount)
@@ -128,14 +128,14 @@ async fn precedence(stage: &Stage<'_>) -> Checked {
             format!("blocked {reason}")
         };
         let mut world = stage.world(model).await?;
-        world.want(&outcome, Act::Spend(asked.clone())).await?;
-        world.go(&Act::Spend(asked)).await?;
+        world.want(&outcome, Act::Spend(limited.clone())).await?;
+        world.go(&Act::Spend(limited)).await?;
     }
     Ok(())
 }
 
 /// Each limit is met exactly, with what was spent before; one nano more is too much.
-async fn exactly(stage: &Stage<'_>) -> Checked {
+async fn exact_limits(stage: &Stage<'_>) -> Checked {
     let limits = Limits::default();
     let ten = Some(10);
     let cases = [
@@ -216,7 +216,7 @@ async fn at_first(stage: &Stage<'_>) -> Checked {
             plan: Some(plan(Some(1), ten)),
             ..spend(1, 10)
         };
-        first.asked.at = at;
+        first.request_id.at = at;
         world.want("settled 90", Act::Spend(first)).await?;
     }
     Ok(())

@@ -98,7 +98,7 @@ fn found(model: &mut Model, at: At) {
 }
 
 /// The request number `n`.
-pub fn asked(at: At, n: u64) -> RequestId {
+pub fn request_id(at: At, n: u64) -> RequestId {
     RequestId {
         at,
         id: format!("int_{n}"),
@@ -112,7 +112,7 @@ pub fn asked(at: At, n: u64) -> RequestId {
 /// A spend of `a`, live, in the first account.
 pub fn spend(n: u64, amount: u64) -> Spend {
     Spend {
-        asked: asked(0, n),
+        request_id: request_id(0, n),
         agent: "a".to_owned(),
         amount,
         run: None,
@@ -133,7 +133,7 @@ pub fn plan(agents: Option<u64>, tracked: Option<u64>) -> Plan {
 
 pub fn transfer(n: u64, from: &Place, to: &Place, amount: u64) -> Transfer {
     Transfer {
-        asked: asked(from.at, n),
+        request_id: request_id(from.at, n),
         keyed: true,
         from: from.clone(),
         to: to.clone(),
@@ -146,7 +146,7 @@ pub fn transfer(n: u64, from: &Place, to: &Place, amount: u64) -> Transfer {
 
 pub fn deposit(n: u64, to: Place, amount: u64) -> Deposit {
     Deposit {
-        asked: asked(to.at, n),
+        request_id: request_id(to.at, n),
         keyed: true,
         to,
         amount,
@@ -158,7 +158,7 @@ pub fn deposit(n: u64, to: Place, amount: u64) -> Deposit {
 
 pub fn escrow(n: u64, from: &Place, to: &Place, amount: u64) -> NewEscrow {
     NewEscrow {
-        asked: asked(from.at, n),
+        request_id: request_id(from.at, n),
         from: from.clone(),
         to: to.clone(),
         amount,
@@ -169,7 +169,7 @@ pub fn escrow(n: u64, from: &Place, to: &Place, amount: u64) -> NewEscrow {
 
 pub fn decide(at: At, n: u64, escrow: u64, verdict: Verdict) -> Decide {
     Decide {
-        asked: asked(at, n),
+        request_id: request_id(at, n),
         escrow,
         verdict,
         crash: false,

@@ -28,7 +28,7 @@ async fn steps(stage: &Stage<'_>) -> Checked {
     Ok(())
 }
 
-fn said(n: u64, from: &Place, to: &Place, amount: u64) -> Act {
+fn with_memo(n: u64, from: &Place, to: &Place, amount: u64) -> Act {
     Act::Transfer(Transfer {
         memo: Some("two words".to_owned()),
         ..transfer(n, from, to, amount)
@@ -54,12 +54,12 @@ async fn own(stage: &Stage<'_>) -> Checked {
         world.want("done 0", plain(1, &user, &a, START)).await?;
         world.want("known", plain(1, &user, &a, START)).await?;
         world.want("insufficient", plain(2, &user, &a, 1)).await?;
-        world.want("done", said(3, &a, &user, 7)).await?;
+        world.want("done", with_memo(3, &a, &user, 7)).await?;
         world.want("done", keyless(4, &a, &b, 3)).await?;
         world.want("done", keyless(5, &a, &b, 3)).await?;
         // Without a key nothing is looked up.
         let mut there = keyless(6, &a, &b, 3);
-        there.asked_mut().ok_or("no request")?.id = "int_3".to_owned();
+        there.request_id_mut().ok_or("no request")?.id = "int_3".to_owned();
         world.want("done", there).await?;
     }
     Ok(())
@@ -73,7 +73,7 @@ async fn out(stage: &Stage<'_>) -> Checked {
         world
             .want("insufficient", plain(1, &a, &there, START + 1))
             .await?;
-        world.want("done 0", said(1, &a, &there, START)).await?;
+        world.want("done 0", with_memo(1, &a, &there, START)).await?;
         world.want("known", plain(1, &a, &there, START)).await?;
         let crash = Transfer {
             crash: true,

@@ -1,7 +1,7 @@
-//! The end of an escrow: one of release and dispute wins, the money moves once, and the others are told.
+//! The end of an escrow: one of release and dispute wins, the money moves once, and the other calls get the outcome.
 
 use super::arrivals::funded;
-use super::stage::{Stage, asked, decide, escrow};
+use super::stage::{Stage, decide, escrow, request_id};
 use crate::act::{Act, Decide, Verdict};
 use crate::model::Model;
 use crate::world::Checked;
@@ -44,7 +44,7 @@ fn at_home(model: &mut Model, at: usize, count: u64) {
         model.lay(
             "done",
             &Act::Fund {
-                asked: asked(at, 200 + number),
+                request_id: request_id(at, 200 + number),
                 escrow: number,
             },
         );

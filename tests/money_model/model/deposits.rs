@@ -30,7 +30,7 @@ impl Model {
 
     fn take_deposit(&mut self, new: &act::Deposit) -> String {
         let (to, at, amount) = (&new.to, new.to.at, new.amount);
-        if new.keyed && self.is_taken(at, &new.asked.id) {
+        if new.keyed && self.is_taken(at, &new.request_id.id) {
             return "known".to_owned();
         }
         if let Some(there) = self.sides[at].deposits.get(&new.reference).cloned() {
@@ -39,8 +39,8 @@ impl Model {
             }
             let (moment, balance) = (self.now(), there.first_balance.to_string());
             let of = (to.owner.as_str(), amount);
-            self.keep_deposit((&new.asked, new.keyed), of, &moment, "", &balance);
-            self.of_deposit(&new.asked, new.keyed, &there);
+            self.keep_deposit((&new.request_id, new.keyed), of, &moment, "", &balance);
+            self.of_deposit(&new.request_id, new.keyed, &there);
             if new.keyed {
                 self.count_refusal(at);
             }
@@ -59,7 +59,7 @@ impl Model {
             );
             self.record(at, audit);
             self.keep_deposit(
-                (&new.asked, new.keyed),
+                (&new.request_id, new.keyed),
                 (&to.owner, amount),
                 &moment,
                 "wallet_closed",
@@ -82,7 +82,7 @@ impl Model {
         let (to, at, amount) = (&new.to, new.to.at, new.amount);
         let moment = self.now();
         let mut deposit = Deposit {
-            id: new.asked.txn(),
+            id: new.request_id.txn(),
             wallet: to.number,
             owner: to.owner.clone(),
             amount,
@@ -117,7 +117,7 @@ impl Model {
             ),
         );
         self.keep_deposit(
-            (&new.asked, new.keyed),
+            (&new.request_id, new.keyed),
             (&to.owner, amount),
             &moment,
             "",
@@ -153,7 +153,7 @@ impl Model {
 
     fn keep_deposit(
         &mut self,
-        (asked, keyed): (&RequestId, bool),
+        (request_id, keyed): (&RequestId, bool),
         (owner, amount): (&str, u64),
         moment: &str,
         reason: &'static str,
@@ -162,40 +162,42 @@ impl Model {
         if !keyed {
             return;
         }
-        let mut request = Request::new("deposit", asked, owner, amount);
+        let mut request = Request::new("deposit", request_id, owner, amount);
         let state = if reason.is_empty() { "settled" } else { "blocked" };
         (request.state, request.first, request.reason) = (state, state, reason);
         request.at = moment.to_owned();
-        request.txn = Some(asked.txn());
+        request.txn = Some(request_id.txn());
         request.balance = Some(balance.to_owned());
         request.expires = Some(self.window.later(millis(RECORD_LIFE)));
         if state == "blocked" {
-            self.count_refusal(asked.at);
+            self.count_refusal(request_id.at);
         }
-        self.sides[asked.at].requests.insert(asked.id.clone(), request);
+        self.sides[request_id.at]
+            .requests
+            .insert(request_id.id.clone(), request);
     }
 
     /// The record of the request names the deposit that was there before it.
-    fn of_deposit(&mut self, asked: &RequestId, keyed: bool, deposit: &Deposit) {
-        let requests = &mut self.sides[asked.at].requests;
-        if let Some(record) = requests.get_mut(&asked.id).filter(|_| keyed) {
+    fn of_deposit(&mut self, request_id: &RequestId, keyed: bool, deposit: &Deposit) {
+        let requests = &mut self.sides[request_id.at].requests;
+        if let Some(record) = requests.get_mut(&request_id.id).filter(|_| keyed) {
             record.txn = Some(deposit.id.clone());
         }
     }
 
-    pub fn confirm(&mut self, asked: &RequestId, keyed: bool, reference: &str) -> String {
-        let at = asked.at;
+    pub fn confirm(&mut self, request_id: &RequestId, keyed: bool, reference: &str) -> String {
+        let at = request_id.at;
         let Some(mut deposit) = self.sides[at].deposits.get(reference).cloned() else {
             return "missing".to_owned();
         };
-        if keyed && self.is_taken(at, &asked.id) {
+        if keyed && self.is_taken(at, &request_id.id) {
             return "known".to_owned();
         }
         if !deposit.pending {
             let (moment, of) = (self.now(), (deposit.owner.as_str(), deposit.amount));
             let balance = deposit.confirmed.as_ref().map(|(_, balance)| balance.to_string());
-            self.keep_deposit((asked, keyed), of, &moment, "", &balance.unwrap_or_default());
-            self.of_deposit(asked, keyed, &deposit);
+            self.keep_deposit((request_id, keyed), of, &moment, "", &balance.unwrap_or_default());
+            self.of_deposit(request_id, keyed, &deposit);
             if keyed {
                 self.count_refusal(at);
             }
@@ -211,13 +213,13 @@ impl Model {
         self.credit(at, &mut deposit, reference, &moment);
         let balance = self.balance(at, deposit.wallet).to_string();
         self.keep_deposit(
-            (asked, keyed),
+            (request_id, keyed),
             (&deposit.owner, deposit.amount),
             &moment,
             "",
             &balance,
         );
-        self.of_deposit(asked, keyed, &deposit);
+        self.of_deposit(request_id, keyed, &deposit);
         self.record(
             at,
             entry(

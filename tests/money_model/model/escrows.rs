@@ -8,20 +8,20 @@ use store::transaction::TransactionType;
 
 impl Model {
     pub fn create(&mut self, new: &NewEscrow) -> String {
-        let (at, asked) = (new.asked.at, &new.asked);
+        let (at, request_id) = (new.request_id.at, &new.request_id);
         let number = (!new.closed).then(|| self.draw(Series::Escrow, at));
         self.asked_escrows += u64::from(!new.closed);
-        if self.is_taken(at, &asked.id) {
+        if self.is_taken(at, &request_id.id) {
             return "known".to_owned();
         }
         let alive = |place: &super::Place| self.is_alive(place.at, &place.owner, place.number);
         let closed = new.closed || !alive(&new.from) || (new.to.at == at && !alive(&new.to));
-        let mut request = Request::new("escrow_create", asked, &new.from.owner, new.amount);
+        let mut request = Request::new("escrow_create", request_id, &new.from.owner, new.amount);
         let moment = self.now();
         if closed {
             return self.refuse(
-                asked,
-                &asked.id,
+                request_id,
+                &request_id.id,
                 request,
                 "wallet_closed",
                 ("escrow.create", &new.from.owner),
@@ -40,7 +40,7 @@ impl Model {
                 to: (new.to.owner.clone(), new.to.number),
                 status: "pending",
                 amount: new.amount,
-                intent: asked.id.clone(),
+                intent: request_id.id.clone(),
                 conditions: r#"{"n":1}"#.to_owned(),
                 dispute_reason: None,
                 made: moment.clone(),
@@ -55,7 +55,7 @@ impl Model {
         if new.to.at != at {
             self.list_with_payee(number, new);
         }
-        self.keep(at, &asked.id, &moment, request);
+        self.keep(at, &request_id.id, &moment, request);
         let words = Some("outcome=settled".to_owned());
         self.record(
             at,
@@ -76,7 +76,7 @@ impl Model {
         let id = format!("escrow:{number}:created");
         self.depart(Transit {
             id: id.clone(),
-            from: new.asked.at,
+            from: new.request_id.at,
             to: new.to.at,
             owner: new.to.owner.clone(),
             wallet: new.to.number,
@@ -94,7 +94,7 @@ impl Model {
     /// Keeps a refused intent, and says so; `owner` is whose wallet the audit log names.
     pub fn refuse(
         &mut self,
-        asked: &RequestId,
+        request_id: &RequestId,
         id: &str,
         mut request: Request,
         reason: &'static str,
@@ -104,25 +104,28 @@ impl Model {
         let moment = self.now();
         (request.state, request.first, request.reason) = ("blocked", "blocked", reason);
         let amount = request.amount;
-        self.keep(asked.at, id, &moment, request);
+        self.keep(request_id.at, id, &moment, request);
         let words = format!("outcome=blocked reason={reason} intentId={id}");
-        self.record(asked.at, entry(moment, kind, ACTOR, owner, amount, Some(words)));
+        self.record(
+            request_id.at,
+            entry(moment, kind, ACTOR, owner, amount, Some(words)),
+        );
         format!("blocked {reason} {id} {status}")
     }
 
     /// The intent of a call on an escrow by the account that asks.
-    pub fn call(&self, kind: &'static str, asked: &RequestId, number: u64) -> Request {
+    pub fn call(&self, kind: &'static str, request_id: &RequestId, number: u64) -> Request {
         let escrow = &self.escrows[&number];
-        let payer = asked.at == escrow.at;
+        let payer = request_id.at == escrow.at;
         let owner = if payer { &escrow.from.0 } else { &escrow.to.0 };
         Request {
             escrow: Some(escrow.number),
             request: format!(r#"{{"escrowId":{}}}"#, escrow.number),
-            ..Request::new(kind, asked, owner, escrow.amount)
+            ..Request::new(kind, request_id, owner, escrow.amount)
         }
     }
 
-    pub fn fund(&mut self, asked: &RequestId, number: u64) -> String {
+    pub fn fund(&mut self, request_id: &RequestId, number: u64) -> String {
         let escrow = self.escrows[&number].clone();
         let (at, remote) = (escrow.at, is_remote(&escrow));
         let payee_alive = self.is_alive(escrow.to_at, &escrow.to.0, escrow.to.1);
@@ -134,10 +137,10 @@ impl Model {
             self.open_for(escrow.to_at, &escrow.to.0, escrow.number);
             self.sides[escrow.to_at].escrows.insert(escrow.number);
         }
-        if self.is_taken(at, &asked.id) {
+        if self.is_taken(at, &request_id.id) {
             return "known".to_owned();
         }
-        let mut request = self.call("escrow_fund", asked, number);
+        let mut request = self.call("escrow_fund", request_id, number);
         let payer_alive = self.is_alive(at, &escrow.from.0, escrow.from.1);
         let short = self.balance(at, escrow.from.1) < i128::from(escrow.amount);
         let refused = match () {
@@ -148,9 +151,9 @@ impl Model {
             () => None,
         };
         if let Some((reason, spare)) = refused {
-            let id = if spare { &asked.spare } else { &asked.id };
+            let id = if spare { &request_id.spare } else { &request_id.id };
             return self.refuse(
-                asked,
+                request_id,
                 id,
                 request,
                 reason,
@@ -161,11 +164,17 @@ impl Model {
         let (moment, id) = (self.now(), self.names.id("txn_"));
         self.post(
             at,
-            self.leg_of(number, TransactionType::EscrowFund, &id, &moment, Some(&asked.id)),
+            self.leg_of(
+                number,
+                TransactionType::EscrowFund,
+                &id,
+                &moment,
+                Some(&request_id.id),
+            ),
         );
         let balance = self.balance(at, escrow.from.1).to_string();
         (request.txn, request.balance) = (Some(id), Some(balance.clone()));
-        self.keep(at, &asked.id, &moment, request);
+        self.keep(at, &request_id.id, &moment, request);
         self.open_for(at, &escrow.from.0, escrow.number);
         self.open_for(escrow.to_at, &escrow.to.0, escrow.number);
         self.sides[escrow.to_at].escrows.insert(escrow.number);

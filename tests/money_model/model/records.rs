@@ -8,7 +8,7 @@ use domain::period::Period;
 use std::collections::{BTreeMap, BTreeSet};
 use store::transaction::TransactionType;
 
-/// Where a wallet stands.
+/// The state of a wallet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     pub at: At,
@@ -85,7 +85,6 @@ pub struct Closed {
     pub at: String,
 }
 
-/// A movement of a wallet.
 #[derive(Debug, Clone)]
 pub struct Movement {
     pub at: String,
@@ -121,7 +120,6 @@ pub struct Run {
     pub status: Option<&'static str>,
 }
 
-/// The record of a request.
 #[derive(Debug, Clone)]
 pub struct Request {
     pub kind: &'static str,
@@ -158,7 +156,6 @@ pub struct Deposit {
     pub confirmed: Option<(String, i128)>,
 }
 
-/// What a policy limits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Limits {
     pub disabled: bool,
@@ -216,7 +213,6 @@ pub struct Transit {
     pub entry: Entry,
 }
 
-/// The mark of an arrival.
 #[derive(Debug, Clone)]
 pub struct Arrival {
     pub id: String,
@@ -255,14 +251,14 @@ impl Movement {
 }
 
 impl Request {
-    pub fn new(kind: &'static str, asked: &RequestId, owner: &str, amount: u64) -> Self {
+    pub fn new(kind: &'static str, request_id: &RequestId, owner: &str, amount: u64) -> Self {
         Self {
             kind,
-            fp: asked.fp.clone(),
+            fp: request_id.fp.clone(),
             amount,
             actor: ACTOR,
             agent: owner.to_owned(),
-            at: asked.at_ms.to_string(),
+            at: request_id.at_ms.to_string(),
             request: "{}".to_owned(),
             note: None,
             txn: None,

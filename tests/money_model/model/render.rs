@@ -88,7 +88,7 @@ impl Model {
         }
     }
 
-    /// What stands outside the buckets.
+    /// Records outside the buckets.
     fn outside(&self, page: &mut Page) {
         for (reference, places) in &self.announced {
             let places = places.iter().map(|at| format!("{} {}", account(*at), mode(*at)));
@@ -214,7 +214,7 @@ impl Model {
         row
     }
 
-    /// What stays of an agent, whatever becomes of its wallet.
+    /// Fields of an agent that outlive its wallet.
     fn counters(&self, at: At, name: &str, agent: &Agent) -> Cells {
         let mut record = agent.old.clone();
         for charge in self.sides[at]

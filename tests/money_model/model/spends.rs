@@ -9,8 +9,8 @@ use domain::period::Period;
 use store::call::authorize::RUN_LIFE;
 use store::transaction::TransactionType;
 
-/// What is asked of the counters and the wallet.
-pub struct Asks<'a> {
+/// Input of the checks of counters and wallet.
+pub struct SpendInput<'a> {
     pub at: At,
     pub agent: &'a str,
     pub amount: u64,
@@ -22,14 +22,14 @@ pub struct Asks<'a> {
 }
 
 impl Model {
-    /// The first reason to refuse, in the documented order, and what the audit log is told of its limit.
-    fn refusal(&self, asks: &Asks<'_>) -> Option<(&'static str, String)> {
-        if asks.injection {
+    /// The first reason to refuse, in the documented order, and its limit as the audit log has it.
+    fn refusal(&self, input: &SpendInput<'_>) -> Option<(&'static str, String)> {
+        if input.injection {
             return Some(("injection_detected", String::new()));
         }
-        let (at, agent, period) = (asks.at, asks.agent, self.period);
+        let (at, agent, period) = (input.at, input.agent, self.period);
         let over = |limit: Option<u64>, spent: i128| {
-            let limit = limit.filter(|limit| spent + i128::from(asks.amount) > i128::from(*limit));
+            let limit = limit.filter(|limit| spent + i128::from(input.amount) > i128::from(*limit));
             limit.map(|limit| format!(" limit_nanos={limit} spent_nanos={spent}"))
         };
         let plain = |refused: bool| refused.then(String::new);
@@ -40,17 +40,17 @@ impl Model {
             };
             return Some((reason, String::new()));
         };
-        let run = asks.run.map_or(0, |run| self.run_spent(at, agent, run));
+        let run = input.run.map_or(0, |run| self.run_spent(at, agent, run));
         let live = mode(at) == Mode::Live;
-        let plan_agents = asks.plan.and_then(|plan| plan.agents).filter(|_| live);
+        let plan_agents = input.plan.and_then(|plan| plan.agents).filter(|_| live);
         let slots = self.slots(at, period.month);
         let no_place =
             plan_agents.filter(|most| slots >= *most && self.slot(at, agent) != Some(period.month));
         let no_place = no_place.map(|most| format!(" limit_agents={most} spent_agents={slots}"));
-        let tracked = asks.plan.and_then(|plan| plan.tracked).filter(|_| live);
+        let tracked = input.plan.and_then(|plan| plan.tracked).filter(|_| live);
         let wallet = self.wallet(at, agent);
         let own_limit = wallet.and_then(|wallet| wallet.spend_limit);
-        let short = wallet.is_some_and(|wallet| self.balance(at, wallet.number) < i128::from(asks.amount));
+        let short = wallet.is_some_and(|wallet| self.balance(at, wallet.number) < i128::from(input.amount));
         let checks = [
             ("cap_disabled", plain(limits.disabled)),
             ("per_transaction_limit", over(limits.txn, 0)),
@@ -77,29 +77,29 @@ impl Model {
     }
 
     /// Whether a counter would pass the ceiling.
-    fn is_too_much(&self, asks: &Asks<'_>) -> bool {
-        let (at, agent, period) = (asks.at, asks.agent, self.period);
+    fn is_too_much(&self, input: &SpendInput<'_>) -> bool {
+        let (at, agent, period) = (input.at, input.agent, self.period);
         let sums = [
-            asks.run.map_or(0, |run| self.run_spent(at, agent, run)),
+            input.run.map_or(0, |run| self.run_spent(at, agent, run)),
             self.day_spent(at, agent, period.day),
             self.month_spent(at, agent, period.month),
             self.wallet_spent(at, agent, period.day),
             self.tracked(at, period.month),
         ];
-        let amount = as_double(asks.amount.into());
+        let amount = as_double(input.amount.into());
         sums.into_iter().any(|sum| as_double(sum) + amount > CEILING)
     }
 
     /// The record of the named run, which is seen now.
-    fn seen(&mut self, asks: &Asks<'_>, moment: &str) -> Option<&mut Run> {
+    fn touch_run(&mut self, input: &SpendInput<'_>, moment: &str) -> Option<&mut Run> {
         let life = u64::try_from(RUN_LIFE.as_millis()).expect("a life");
         let expires = self.window.later(life);
-        let name = (asks.agent.to_owned(), asks.run?.to_owned());
-        if !self.sides[asks.at].runs.contains_key(&name) {
-            self.sides[asks.at].listed_before.remove(asks.agent);
-            self.sides[asks.at].counted_before.clear();
+        let name = (input.agent.to_owned(), input.run?.to_owned());
+        if !self.sides[input.at].runs.contains_key(&name) {
+            self.sides[input.at].listed_before.remove(input.agent);
+            self.sides[input.at].counted_before.clear();
         }
-        let run = self.sides[asks.at].runs.entry(name).or_insert(Run {
+        let run = self.sides[input.at].runs.entry(name).or_insert(Run {
             first: moment.to_owned(),
             last: String::new(),
             calls: None,
@@ -112,8 +112,8 @@ impl Model {
     }
 
     /// Charges it; the balance after it, and by which policy.
-    fn charge(&mut self, asks: &Asks<'_>, moment: &str) -> (Option<String>, String) {
-        let (at, agent, period) = (asks.at, asks.agent, self.period);
+    fn charge(&mut self, input: &SpendInput<'_>, moment: &str) -> (Option<String>, String) {
+        let (at, agent, period) = (input.at, input.agent, self.period);
         let (_, policy) = self.effective(at, agent).expect("a policy that allowed it");
         let wallet = self.wallet(at, agent).map(|wallet| wallet.number);
         let first_today = self.day_spent(at, agent, period.day) == 0;
@@ -124,23 +124,23 @@ impl Model {
         }
         side.charges.push(Charge {
             agent: agent.to_owned(),
-            amount: asks.amount,
-            run: asks.run.map(str::to_owned),
+            amount: input.amount,
+            run: input.run.map(str::to_owned),
             from_wallet: wallet.is_some(),
             period,
         });
-        if let Some(run) = self.seen(asks, moment) {
+        if let Some(run) = self.touch_run(input, moment) {
             run.calls = Some(run.calls.unwrap_or(0) + 1);
             run.status = None;
         }
         let balance = wallet.map(|number| {
-            let [id, other, memo, intent] = asks.words.map(|word| word.map(str::to_owned));
+            let [id, other, memo, intent] = input.words.map(|word| word.map(str::to_owned));
             let movement = Movement {
                 at: moment.to_owned(),
                 wallet: number,
                 owner: agent.to_owned(),
                 kind: TransactionType::Spend,
-                amount: asks.amount,
+                amount: input.amount,
                 id: id.unwrap_or_default(),
                 intent,
                 other: other.unwrap_or_default(),
@@ -156,61 +156,61 @@ impl Model {
     /// when nothing is written. `request` becomes what is kept.
     fn decide(
         &mut self,
-        asks: &Asks<'_>,
+        input: &SpendInput<'_>,
         approving: bool,
         request: &mut Request,
     ) -> Result<(String, String), String> {
-        let plan = &self.plans[asks.at / 2];
-        if asks.plan.is_some_and(|asked| asked.name != *plan) {
+        let plan = &self.plans[input.at / 2];
+        if input.plan.is_some_and(|wanted| wanted.name != *plan) {
             return Err(format!("other_plan {plan}"));
         }
-        if !self.exists(asks.at, asks.agent) {
+        if !self.exists(input.at, input.agent) {
             return Err("not_found".to_owned());
         }
         let moment = self.now();
-        if let Some((reason, limit)) = self.refusal(asks) {
+        if let Some((reason, limit)) = self.refusal(input) {
             (request.state, request.reason) = ("blocked", reason);
-            let known = asks.run.is_some_and(|run| {
-                let name = (asks.agent.to_owned(), run.to_owned());
-                self.sides[asks.at].runs.contains_key(&name)
+            let known = input.run.is_some_and(|run| {
+                let name = (input.agent.to_owned(), run.to_owned());
+                self.sides[input.at].runs.contains_key(&name)
             });
             if known
                 && !["insufficient_balance", "injection_detected"].contains(&reason)
-                && let Some(run) = self.seen(asks, &moment)
+                && let Some(run) = self.touch_run(input, &moment)
             {
                 run.denied += 1;
             }
             return Ok((moment, limit));
         }
-        if self.is_too_much(asks) {
+        if self.is_too_much(input) {
             return Err("too_much".to_owned());
         }
-        let (limits, _) = self.effective(asks.at, asks.agent).expect("a policy");
-        if !approving && limits.approval.is_some_and(|threshold| asks.amount > threshold) {
+        let (limits, _) = self.effective(input.at, input.agent).expect("a policy");
+        if !approving && limits.approval.is_some_and(|threshold| input.amount > threshold) {
             request.state = "pending_approval";
-            self.seen(asks, &moment);
+            self.touch_run(input, &moment);
             return Ok((moment, "outcome=pending_approval".to_owned()));
         }
-        let (balance, policy) = self.charge(asks, &moment);
+        let (balance, policy) = self.charge(input, &moment);
         request.state = "settled";
-        request.txn = balance.as_ref().and(asks.words[0]).map(str::to_owned);
+        request.txn = balance.as_ref().and(input.words[0]).map(str::to_owned);
         request.balance = Some(balance.unwrap_or_default());
         request.charged = Some((policy, self.period));
         let after = request.balance.as_ref().and_then(|balance| balance.parse().ok());
         let words = after.map_or_else(
             || "outcome=settled".to_owned(),
-            |after| self.debit_words(asks.at, asks.agent, asks.amount, after),
+            |after| self.debit_words(input.at, input.agent, input.amount, after),
         );
         Ok((moment, words))
     }
 
     pub fn spend(&mut self, spend: &Spend) -> String {
-        let (at, asked) = (spend.asked.at, &spend.asked);
-        if self.is_taken(at, &asked.id) {
+        let (at, request_id) = (spend.request_id.at, &spend.request_id);
+        if self.is_taken(at, &request_id.id) {
             return "known".to_owned();
         }
-        let (txn, description) = (asked.txn(), spend.description.as_deref());
-        let asks = Asks {
+        let (txn, description) = (request_id.txn(), spend.description.as_deref());
+        let input = SpendInput {
             at,
             agent: &spend.agent,
             amount: spend.amount,
@@ -221,19 +221,19 @@ impl Model {
                 Some(&txn),
                 spend.recipient.as_deref(),
                 description,
-                Some(&asked.id),
+                Some(&request_id.id),
             ],
         };
-        let mut request = Request::new("spend", asked, &spend.agent, spend.amount);
+        let mut request = Request::new("spend", request_id, &spend.agent, spend.amount);
         request.note = spend.description.clone();
         request.request = spend.request();
-        let (moment, words) = match self.decide(&asks, false, &mut request) {
+        let (moment, words) = match self.decide(&input, false, &mut request) {
             Ok(decided) => decided,
             Err(outcome) => return outcome,
         };
         request.first = request.state;
         let spare = request.reason == "insufficient_balance";
-        let id = if spare { &asked.spare } else { &asked.id };
+        let id = if spare { &request_id.spare } else { &request_id.id };
         let (words, outcome) = summary(&request, id, words);
         self.keep(at, id, &moment, request);
         self.record(
@@ -277,18 +277,18 @@ impl Model {
             self.record(at, entry(moment, "spend.denied", DECIDER, &agent, amount, None));
             return "denied".to_owned();
         }
-        let asked: serde_json::Value = serde_json::from_str(&request.request).expect("a request");
+        let input: serde_json::Value = serde_json::from_str(&request.request).expect("a request");
         let note = request.note.clone();
-        let asks = Asks {
+        let input = SpendInput {
             at,
             agent: &agent,
             amount,
-            run: asked["runId"].as_str(),
+            run: input["runId"].as_str(),
             plan,
             injection: false,
-            words: [Some(txn), asked["recipient"].as_str(), note.as_deref(), Some(id)],
+            words: [Some(txn), input["recipient"].as_str(), note.as_deref(), Some(id)],
         };
-        let (moment, words) = match self.decide(&asks, true, &mut request) {
+        let (moment, words) = match self.decide(&input, true, &mut request) {
             Ok(decided) => decided,
             Err(outcome) => return outcome,
         };
@@ -303,7 +303,7 @@ impl Model {
     }
 }
 
-/// What the audit log and the caller are told.
+/// Words of the audit log and of the reply.
 fn summary(request: &Request, id: &str, words: String) -> (String, String) {
     match request.state {
         "blocked" => (

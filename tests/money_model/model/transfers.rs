@@ -21,7 +21,7 @@ impl Model {
     pub fn transfer(&mut self, transfer: &Transfer) -> String {
         let (from, to, amount) = (&transfer.from, &transfer.to, transfer.amount);
         let at = from.at;
-        if transfer.keyed && self.is_taken(at, &transfer.asked.id) {
+        if transfer.keyed && self.is_taken(at, &transfer.request_id.id) {
             return "known".to_owned();
         }
         let here = to.at == at;
@@ -56,13 +56,13 @@ impl Model {
         self.record(at, audit);
         let mut balance = String::new();
         if reason.is_empty() {
-            let txn = transfer.asked.txn();
+            let txn = transfer.request_id.txn();
             self.post(
                 at,
                 self.leg(transfer, (from, to), TransactionType::TransferOut, txn, &moment),
             );
             balance = self.balance(at, from.number).to_string();
-            let arrival = transfer.asked.arrival();
+            let arrival = transfer.request_id.arrival();
             let arrival = self.leg(
                 transfer,
                 (to, from),
@@ -113,19 +113,24 @@ impl Model {
     }
 
     fn keep_record(&mut self, transfer: &Transfer, moment: &str, reason: &'static str, balance: &str) {
-        let mut request = Request::new("transfer", &transfer.asked, &transfer.from.owner, transfer.amount);
+        let mut request = Request::new(
+            "transfer",
+            &transfer.request_id,
+            &transfer.from.owner,
+            transfer.amount,
+        );
         let state = if reason.is_empty() { "settled" } else { "blocked" };
         (request.state, request.first, request.reason) = (state, state, reason);
         request.at = moment.to_owned();
         request.note = transfer.memo.clone();
-        request.txn = Some(transfer.asked.txn());
+        request.txn = Some(transfer.request_id.txn());
         request.balance = Some(balance.to_owned());
         request.expires = Some(self.window.later(millis(RECORD_LIFE)));
         if state == "blocked" {
             self.count_refusal(transfer.from.at);
         }
         let requests = &mut self.sides[transfer.from.at].requests;
-        requests.insert(transfer.asked.id.clone(), request);
+        requests.insert(transfer.request_id.id.clone(), request);
     }
 
     fn send(&mut self, transfer: &Transfer, arrival: Movement) {
@@ -139,7 +144,7 @@ impl Model {
             None,
         );
         self.depart(Transit {
-            id: transfer.asked.txn(),
+            id: transfer.request_id.txn(),
             from: transfer.from.at,
             to: to.at,
             owner: to.owner.clone(),
@@ -151,7 +156,7 @@ impl Model {
             entry: received,
         });
         if !transfer.crash {
-            let id = transfer.asked.txn();
+            let id = transfer.request_id.txn();
             self.deliver(&id, false);
         }
     }

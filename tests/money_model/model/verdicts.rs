@@ -10,9 +10,9 @@ use store::transaction::TransactionType;
 const SIBLINGS_MAX: usize = 100;
 
 /// Whether it is this call that resolved the escrow.
-fn is_winner(escrow: &Escrow, asked: &RequestId) -> bool {
+fn is_winner(escrow: &Escrow, request_id: &RequestId) -> bool {
     let winner = escrow.winner.as_ref();
-    winner.is_some_and(|(id, at, _)| (id, *at) == (&asked.id, asked.at))
+    winner.is_some_and(|(id, at, _)| (id, *at) == (&request_id.id, request_id.at))
 }
 
 impl Model {
@@ -40,29 +40,30 @@ impl Model {
     }
 
     pub fn decide_escrow(&mut self, decide: &Decide) -> String {
-        let (asked, number) = (&decide.asked, decide.escrow);
+        let (request_id, number) = (&decide.request_id, decide.escrow);
         let escrow = self.escrows[&number].clone();
-        let by_payee = asked.at != escrow.at;
+        let by_payee = request_id.at != escrow.at;
         let (kind, audit, note) = match &decide.verdict {
             Verdict::Release => ("escrow_release", "escrow.release", None),
             Verdict::Dispute(reason) => ("escrow_dispute", "escrow.dispute", reason.clone()),
         };
-        let mut request = self.call(kind, asked, number);
+        let mut request = self.call(kind, request_id, number);
         request.note.clone_from(&note);
         // A payee's key is claimed in its own account first; the claim ends with its intent.
-        let claimed = by_payee && self.sides[asked.at].claims.get(&asked.id) == Some(&asked.fp);
-        if !claimed && self.is_taken(asked.at, &asked.id) {
+        let claimed =
+            by_payee && self.sides[request_id.at].claims.get(&request_id.id) == Some(&request_id.fp);
+        if !claimed && self.is_taken(request_id.at, &request_id.id) {
             return "known".to_owned();
         }
         if by_payee {
-            let (id, fp) = (asked.id.clone(), asked.fp.clone());
-            self.sides[asked.at].claims.insert(id, fp);
+            let (id, fp) = (request_id.id.clone(), request_id.fp.clone());
+            self.sides[request_id.at].claims.insert(id, fp);
         }
-        if is_winner(&escrow, asked) {
+        if is_winner(&escrow, request_id) {
             if !self.finish(number, decide.crash) {
                 return "error".to_owned();
             }
-            if self.request(asked.at, &asked.id).is_some() {
+            if self.request(request_id.at, &request_id.id).is_some() {
                 return "known".to_owned();
             }
         }
@@ -74,7 +75,7 @@ impl Model {
         let mut txn = None;
         let moment = match local {
             false => self.now(),
-            true => match self.pay_out(number, TransactionType::EscrowRelease, Some(&asked.id)) {
+            true => match self.pay_out(number, TransactionType::EscrowRelease, Some(&request_id.id)) {
                 None => return "too_much".to_owned(),
                 Some((moment, id)) => {
                     txn = Some(id);
@@ -84,9 +85,9 @@ impl Model {
         };
         let status = if release { "released" } else { "disputed" };
         self.end_as(number, status, &moment);
-        let sibling = (asked.at, asked.id.clone());
+        let sibling = (request_id.at, request_id.id.clone());
         let known = self.escrows.get_mut(&number).expect("the escrow");
-        known.winner = Some((asked.id.clone(), asked.at, kind));
+        known.winner = Some((request_id.id.clone(), request_id.at, kind));
         known.dispute_reason = note;
         known.siblings.push(sibling);
         known.siblings.truncate(SIBLINGS_MAX);
@@ -98,7 +99,7 @@ impl Model {
         );
         if !by_payee {
             request.txn = txn;
-            self.keep(asked.at, &asked.id, &moment, request);
+            self.keep(request_id.at, &request_id.id, &moment, request);
             if !release || local {
                 return "done".to_owned();
             }
@@ -107,7 +108,7 @@ impl Model {
                 .map_or("done", |()| "done")
                 .to_owned();
         }
-        let parts = Some((asked.id.clone(), request));
+        let parts = Some((request_id.id.clone(), request));
         let passed = self.pass(number, status, status, (release, ACTOR), parts, decide.crash);
         passed.map_or_else(|| "error".to_owned(), |()| "done".to_owned())
     }
@@ -121,24 +122,24 @@ impl Model {
     }
 
     fn refuse_verdict(&mut self, decide: &Decide, request: Request, audit: &str, escrow: &Escrow) -> String {
-        let asked = &decide.asked;
+        let request_id = &decide.request_id;
         let (reason, id) = match escrow.status {
-            "pending" => ("escrow_not_funded", &asked.spare),
-            "released" => ("escrow_released", &asked.id),
-            "disputed" => ("escrow_disputed", &asked.id),
-            _ => ("escrow_refunded", &asked.id),
+            "pending" => ("escrow_not_funded", &request_id.spare),
+            "released" => ("escrow_released", &request_id.id),
+            "disputed" => ("escrow_disputed", &request_id.id),
+            _ => ("escrow_refunded", &request_id.id),
         };
         let known = self.escrows.get_mut(&decide.escrow).expect("the escrow");
-        if !is_winner(escrow, asked) && known.siblings.len() < SIBLINGS_MAX - 1 {
-            known.siblings.push((asked.at, id.clone()));
+        if !is_winner(escrow, request_id) && known.siblings.len() < SIBLINGS_MAX - 1 {
+            known.siblings.push((request_id.at, id.clone()));
         }
-        self.sides[asked.at].claims.remove(&asked.id);
-        let owner = if asked.at == escrow.at {
+        self.sides[request_id.at].claims.remove(&request_id.id);
+        let owner = if request_id.at == escrow.at {
             &escrow.from.0
         } else {
             &escrow.to.0
         };
-        self.refuse(asked, id, request, reason, (audit, owner), escrow.status)
+        self.refuse(request_id, id, request, reason, (audit, owner), escrow.status)
     }
 
     /// The escrow's status changes; one that is not disputed is over for the wallets of the payer's account.
@@ -190,7 +191,6 @@ impl Model {
         (!crash && self.deliver(&id, false)).then_some(())
     }
 
-    /// The operator ends a dispute.
     pub fn end_dispute(&mut self, number: u64, refund: bool, crash: bool) -> String {
         let escrow = self.escrows[&number].clone();
         if escrow.status != "disputed" {

@@ -77,14 +77,14 @@ fn moving() -> impl Strategy<Value = Op> {
         prop::bool::weighted(0.05),
     );
     let spend = spend.prop_map(
-        |(at, agent, amount, run, key, other_plan, said, injection)| Op::Spend {
+        |(at, agent, amount, run, key, other_plan, has_text, injection)| Op::Spend {
             at,
             agent,
             amount,
             run,
             key,
             other_plan,
-            said,
+            has_text,
             injection,
         },
     );

@@ -28,7 +28,7 @@ impl Player {
                 // A closed payee of another account is not met by the script.
                 let closed = closed && (sees_closed || to.at != from.at);
                 Act::Escrow(NewEscrow {
-                    asked: self.asked(from.at, key),
+                    request_id: self.request_id(from.at, key),
                     from,
                     to,
                     amount,
@@ -38,8 +38,8 @@ impl Player {
             }
             Op::Fund { which, key } => {
                 let escrow = self.number(which, "pending")?;
-                let asked = self.asked(self.model().escrows[&escrow].at, key);
-                Act::Fund { asked, escrow }
+                let request_id = self.request_id(self.model().escrows[&escrow].at, key);
+                Act::Fund { request_id, escrow }
             }
             Op::Decide {
                 which,
@@ -57,9 +57,9 @@ impl Player {
                 } else {
                     Verdict::Release
                 };
-                let asked = self.asked(at, key);
+                let request_id = self.request_id(at, key);
                 Act::Decide(Decide {
-                    asked,
+                    request_id,
                     escrow,
                     verdict,
                     crash,

@@ -27,7 +27,6 @@ pub enum Gauge {
     Threshold,
 }
 
-/// A limit of a policy.
 #[derive(Debug, Clone, Copy)]
 pub enum Limit {
     None,
@@ -66,7 +65,7 @@ pub enum Op {
         run: Option<usize>,
         key: Key,
         other_plan: bool,
-        said: bool,
+        has_text: bool,
         injection: bool,
     },
     Resolve {

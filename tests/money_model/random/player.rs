@@ -95,21 +95,21 @@ impl Player {
     }
 
     /// The identity of a new request, or one that uses the key of an earlier one.
-    pub fn asked(&mut self, at: At, key: Key) -> RequestId {
+    pub fn request_id(&mut self, at: At, key: Key) -> RequestId {
         let n = self.new_n();
-        let mut asked = crate::directed::stage::asked(at, n);
+        let mut request_id = crate::directed::stage::request_id(at, n);
         if let Key::Earlier(which) = key {
             let same_place: Vec<&RequestId> = self
                 .past
                 .iter()
-                .filter_map(Act::asked)
-                .filter(|asked| asked.at == at)
+                .filter_map(Act::request_id)
+                .filter(|request_id| request_id.at == at)
                 .collect();
             if let Some(earlier) = pick(&same_place, which) {
-                asked.id.clone_from(&earlier.id);
+                request_id.id.clone_from(&earlier.id);
             }
         }
-        asked
+        request_id
     }
 
     pub fn model(&self) -> &crate::model::Model {

@@ -27,7 +27,7 @@ impl Player {
                 let (at, reference) = prefer(&all, which, is_pending)?;
                 let reference = reference.clone();
                 Act::Confirm {
-                    asked: self.asked(at, key),
+                    request_id: self.request_id(at, key),
                     keyed,
                     reference,
                 }
@@ -42,7 +42,7 @@ impl Player {
             }
             Op::Deliver { which, half } => {
                 let sent = self.model().sent.iter().map(|transit| &transit.id);
-                let sent: Vec<&String> = sent.filter(|id| self.world.has_seen(id)).collect();
+                let sent: Vec<&String> = sent.filter(|id| self.world.has_acknowledged(id)).collect();
                 let id = (*pick(&sent, which)?).clone();
                 Act::Deliver { id, half }
             }
@@ -116,7 +116,7 @@ impl Player {
             run,
             key,
             other_plan,
-            said,
+            has_text,
             injection,
         } = op
         else {
@@ -131,13 +131,13 @@ impl Player {
             its_plan.get_or_insert_with(|| plan(None, None)).name = "q".to_owned();
         }
         Some(Act::Spend(Spend {
-            asked: self.asked(at, key),
+            request_id: self.request_id(at, key),
             agent: AGENTS[agent].to_owned(),
             amount,
             run,
             plan: its_plan,
-            recipient: said.then(|| "Bob & Söhne".to_owned()),
-            description: said.then(|| "a \"book\" = 5".to_owned()),
+            recipient: has_text.then(|| "Bob & Söhne".to_owned()),
+            description: has_text.then(|| "a \"book\" = 5".to_owned()),
             injection,
         }))
     }
@@ -146,11 +146,11 @@ impl Player {
         let sides = self.model().sides.iter().enumerate();
         let spends: Vec<(usize, String)> = sides
             .flat_map(|(at, side)| {
-                let asked = side
+                let request_id = side
                     .requests
                     .iter()
                     .filter(|(_, request)| request.first == "pending_approval");
-                asked.map(move |(id, _)| (at, id.clone()))
+                request_id.map(move |(id, _)| (at, id.clone()))
             })
             .collect();
         let waits = |(at, id): &(usize, String)| self.model().sides[*at].waiting.contains_key(id);
@@ -185,10 +185,10 @@ impl Player {
         let to = self.other(&from, to)?;
         let amount = self.amount(amount, Some(&from), Some(&to));
         let closed = sees_closed && (self.is_closed(&from) || self.is_closed(&to));
-        let asked = self.asked(from.at, key);
+        let request_id = self.request_id(from.at, key);
         let memo = amount.is_multiple_of(2).then(|| "two words".to_owned());
         Some(Act::Transfer(Transfer {
-            asked,
+            request_id,
             keyed,
             from,
             to,
@@ -213,9 +213,9 @@ impl Player {
             return None;
         };
         let to = self.wallet(to)?;
-        let asked = self.asked(to.at, key);
+        let request_id = self.request_id(to.at, key);
         let mut amount = self.amount(amount, None, Some(&to));
-        let mut reference = format!("ref {}", asked.n);
+        let mut reference = format!("ref {}", request_id.n);
         if let Some(which) = again {
             let known: Vec<(&String, u64)> = self.model().sides[to.at]
                 .deposits
@@ -229,7 +229,7 @@ impl Player {
         }
         let closed = sees_closed && self.is_closed(&to);
         Some(Act::Deposit(Deposit {
-            asked,
+            request_id,
             keyed,
             to,
             amount,
@@ -241,11 +241,15 @@ impl Player {
 
     /// An earlier request once more: its key and what it asks for stay, what is made up for each attempt does not.
     fn again(&mut self, which: usize, crash: bool) -> Option<Act> {
-        let keyed: Vec<&Act> = self.past.iter().filter(|act| act.asked().is_some()).collect();
+        let keyed: Vec<&Act> = self
+            .past
+            .iter()
+            .filter(|act| act.request_id().is_some())
+            .collect();
         let mut act = (*pick(&keyed, which)?).clone();
-        let fresh = self.asked(0, Key::New);
-        if let Some(asked) = act.asked_mut() {
-            (asked.n, asked.spare) = (fresh.n, fresh.spare);
+        let fresh = self.request_id(0, Key::New);
+        if let Some(request_id) = act.request_id_mut() {
+            (request_id.n, request_id.spare) = (fresh.n, fresh.spare);
         }
         if let Act::Decide(decide) = &mut act {
             decide.crash = crash;

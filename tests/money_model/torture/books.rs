@@ -1,4 +1,4 @@
-//! Comparing what the callers were told with what the store holds.
+//! Compares the callers' replies with the store.
 
 use super::caller::{Made, SharedState};
 use crate::fixture::Fixture;
@@ -36,7 +36,7 @@ fn executions(fixture: &Fixture) -> HashMap<String, Vec<Transaction>> {
     by_memo
 }
 
-/// Checks every request; those without an answer are asked for once more.
+/// Checks every request; those without an answer are sent once more.
 pub async fn check(fixture: &Fixture, shared: &SharedState, made: Vec<Made>, seed: u64) {
     let before = executions(fixture);
     let (mut acknowledged, mut unknown, mut done_silently) = (0, 0, 0);

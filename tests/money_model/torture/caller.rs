@@ -1,4 +1,4 @@
-//! One caller: asks for one thing after the other, each with a key of its own, and remembers what it was told.
+//! One caller: sends one request after the other, each with a key of its own, and records the replies.
 
 use super::dice::SeededRandom;
 use crate::fixture::{AGENTS, Fixture};
@@ -20,7 +20,7 @@ pub struct SharedState {
     until: Duration,
     started: Instant,
     client: reqwest::Client,
-    /// Escrows that were funded, as their makers were told.
+    /// Escrows whose funding was acknowledged.
     funded: Mutex<Vec<Value>>,
 }
 
@@ -51,7 +51,7 @@ impl SharedState {
         Caller::new(&self.urls[server], &self.keys[who]).with_client(self.client.clone())
     }
 
-    /// Sends a request once; `None` without an answer that says what became of it.
+    /// Sends a request once; `None` without a conclusive answer.
     pub async fn send(&self, made: &Made, server: usize) -> Option<Reply> {
         let caller = self.caller(made.who, server);
         let headers = [("idempotency-key", made.key.as_str())];

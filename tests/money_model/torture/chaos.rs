@@ -29,7 +29,7 @@ impl Site {
     pub fn start(&self) -> Admin {
         let at = |port: u16| format!("127.0.0.1:{port}");
         let options = AdminOptions::new(ADMIN, &self.redis_url)
-            .alive_is_enough()
+            .until_alive()
             .env("TOLLGATE_ADMIN__LISTEN", at(self.listen))
             .env("TOLLGATE_ADMIN__OPS_LISTEN", at(self.ops));
         Admin::start(options)

@@ -71,17 +71,17 @@ impl World {
         if crash { &self.crashing } else { &self.store }
     }
 
-    pub(super) async fn do_it(&self, act: &Act) -> Outcome {
+    pub(super) async fn perform(&self, act: &Act) -> Outcome {
         match act {
             Act::Spend(spend) => self.spend(spend).await,
             Act::Resolve { .. } => self.resolve(act).await,
             Act::Transfer(transfer) => self.transfer(transfer).await,
             Act::Deposit(deposit) => self.deposit(deposit).await,
             Act::Confirm {
-                asked,
+                request_id,
                 keyed,
                 reference,
-            } => self.confirm(asked, *keyed, reference).await,
+            } => self.confirm(request_id, *keyed, reference).await,
             Act::Escrow(_) | Act::Fund { .. } | Act::Decide(_) | Act::End { .. } => self.escrow(act).await,
             Act::Deliver { id, half } => self.deliver(id, *half).await,
             agents => self.agents(agents).await,
@@ -89,7 +89,7 @@ impl World {
     }
 
     async fn spend(&self, spend: &Spend) -> Outcome {
-        let (once, txn, request) = (spend.asked.once(), spend.asked.txn(), spend.request());
+        let (once, txn, request) = (spend.request_id.once(), spend.request_id.txn(), spend.request());
         let new = spend::Spend {
             agent: &spend.agent,
             amount: usd(spend.amount),
@@ -102,11 +102,11 @@ impl World {
         };
         let ask = SpendStep::Request {
             once: &once,
-            at_ms: spend.asked.at_ms,
+            at_ms: spend.request_id.at_ms,
             request: &request,
             injection: spend.injection.then_some(INJECTION),
         };
-        spent(new.execute(&self.store, &scope(spend.asked.at), ask).await)
+        spent(new.execute(&self.store, &scope(spend.request_id.at), ask).await)
     }
 
     async fn resolve(&self, act: &Act) -> Outcome {
@@ -142,14 +142,14 @@ impl World {
                 .map(|denied| if denied { "denied" } else { "changed" }.to_owned())
                 .map_err(wrong);
         }
-        let asked: serde_json::Value = serde_json::from_str(&record.request).map_err(wrong)?;
+        let body: serde_json::Value = serde_json::from_str(&record.request).map_err(wrong)?;
         let txn = format!("txn_{n}");
         let again = spend::Spend {
             agent: &record.agent,
             amount: record.amount,
             currency: &record.currency,
-            run: asked["runId"].as_str(),
-            recipient: asked["recipient"].as_str(),
+            run: body["runId"].as_str(),
+            recipient: body["recipient"].as_str(),
             description: record.note.as_deref(),
             transaction: &txn,
             plan: plan.as_ref().map(Plan::cap),
@@ -164,9 +164,9 @@ impl World {
 
     async fn transfer(&self, transfer: &Transfer) -> Outcome {
         let (once, txn, arrival) = (
-            transfer.asked.once(),
-            transfer.asked.txn(),
-            transfer.asked.arrival(),
+            transfer.request_id.once(),
+            transfer.request_id.txn(),
+            transfer.request_id.arrival(),
         );
         let (from, to) = (transfer.from.place(), transfer.to.place());
         let new = NewTransfer {
@@ -181,7 +181,7 @@ impl World {
             arrival: &arrival,
             closed: transfer.closed,
             request: "{}",
-            at_ms: transfer.asked.at_ms,
+            at_ms: transfer.request_id.at_ms,
         };
         let done = new
             .execute(self.store(transfer.crash), &scope(transfer.from.at))
@@ -197,7 +197,7 @@ impl World {
     }
 
     async fn deposit(&self, new: &Deposit) -> Outcome {
-        let (once, txn, place) = (new.asked.once(), new.asked.txn(), new.to.place());
+        let (once, txn, place) = (new.request_id.once(), new.request_id.txn(), new.to.place());
         let state = if new.pending {
             DepositState::Pending
         } else {
@@ -214,7 +214,7 @@ impl World {
             state,
             transaction: &txn,
             request: "{}",
-            at_ms: new.asked.at_ms,
+            at_ms: new.request_id.at_ms,
         };
         Ok(
             match deposit
@@ -234,16 +234,16 @@ impl World {
         )
     }
 
-    async fn confirm(&self, asked: &RequestId, keyed: bool, reference: &str) -> Outcome {
-        let once = asked.once();
+    async fn confirm(&self, request_id: &RequestId, keyed: bool, reference: &str) -> Outcome {
+        let once = request_id.once();
         let confirmation = Confirmation {
             once: &once,
             record_life: keyed.then_some(RECORD_LIFE),
             reference,
             request: "{}",
-            at_ms: asked.at_ms,
+            at_ms: request_id.at_ms,
         };
-        let confirmed = confirmation.execute(&self.store, &scope(asked.at)).await;
+        let confirmed = confirmation.execute(&self.store, &scope(request_id.at)).await;
         Ok(match confirmed.map_err(wrong)? {
             Confirmed::Done { deposit, again } => {
                 deposit_summary(&deposit, if again { "again" } else { "confirmed" })

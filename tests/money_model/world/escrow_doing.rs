@@ -10,7 +10,7 @@ use store::escrow::{Escrow, EscrowStatus, Party};
 use store::once::Once;
 
 impl RequestId {
-    fn asked<'a>(&self, once: &'a Once) -> script::Requester<'a> {
+    fn requester<'a>(&self, once: &'a Once) -> script::Requester<'a> {
         script::Requester {
             scope: scope(self.at),
             once,
@@ -33,9 +33,9 @@ impl World {
     pub(super) async fn escrow(&self, act: &Act) -> Outcome {
         match act {
             Act::Escrow(new) => self.create(new).await,
-            Act::Fund { asked, escrow } => {
-                let (escrow, once) = (self.read(*escrow).await?, asked.once());
-                let called = fund(self.store(false), &asked.asked(&once), &escrow).await;
+            Act::Fund { request_id, escrow } => {
+                let (escrow, once) = (self.read(*escrow).await?, request_id.once());
+                let called = fund(self.store(false), &request_id.requester(&once), &escrow).await;
                 Ok(summary(called.map_err(wrong)?, |balance| {
                     format!("done {}", balance.get())
                 }))
@@ -64,8 +64,8 @@ impl World {
     }
 
     async fn read(&self, number: u64) -> Result<Escrow, String> {
-        let asked = self.model.escrows.get(&number);
-        let number = asked.ok_or_else(|| format!("no escrow {number}"))?.number;
+        let known = self.model.escrows.get(&number);
+        let number = known.ok_or_else(|| format!("no escrow {number}"))?.number;
         let escrow = Escrow::read(self.store(false), number).await;
         escrow
             .map_err(wrong)?
@@ -73,7 +73,7 @@ impl World {
     }
 
     async fn create(&self, new: &NewEscrow) -> Outcome {
-        let (payer, payee, once) = (new.from.party(), new.to.party(), new.asked.once());
+        let (payer, payee, once) = (new.from.party(), new.to.party(), new.request_id.once());
         let escrow = script::NewEscrow {
             payer: &payer,
             payee: &payee,
@@ -81,10 +81,10 @@ impl World {
             currency: USD,
             conditions: r#"{"n":1}"#,
         };
-        let asked = new.asked.asked(&once);
+        let requester = new.request_id.requester(&once);
         let made = match new.closed {
-            true => escrow.refuse(self.store(false), &asked).await,
-            false => escrow.create(self.store(new.crash), &asked).await,
+            true => escrow.refuse(self.store(false), &requester).await,
+            false => escrow.create(self.store(new.crash), &requester).await,
         };
         Ok(summary(made.map_err(wrong)?, |made| {
             format!("done {} {}", made.number, made.at_ms)
@@ -92,12 +92,18 @@ impl World {
     }
 
     async fn decide(&self, act: &Decide) -> Outcome {
-        let (escrow, once) = (self.read(act.escrow).await?, act.asked.once());
+        let (escrow, once) = (self.read(act.escrow).await?, act.request_id.once());
         let verdict = match &act.verdict {
             Verdict::Release => script::Verdict::Release,
             Verdict::Dispute(reason) => script::Verdict::Dispute(reason.as_deref()),
         };
-        let called = decide(self.store(act.crash), &act.asked.asked(&once), &escrow, verdict).await;
+        let called = decide(
+            self.store(act.crash),
+            &act.request_id.requester(&once),
+            &escrow,
+            verdict,
+        )
+        .await;
         // A payee's answer needs what is delivered.
         match called {
             Ok(called) => Ok(summary(called, |()| "done".to_owned())),
