@@ -8,7 +8,6 @@ use store::keys::{AccountKeys, IntentIndex};
 
 /// The mode of everything here.
 pub const MODE: Mode = Mode::Live;
-/// The agent that has the records.
 pub const AGENT: &str = "bot";
 /// Records made by one script.
 const AT_ONCE: u64 = 50_000;
@@ -58,7 +57,7 @@ pub enum Kind {
     Runs,
 }
 
-/// An account and who calls for it.
+/// An account and its caller.
 pub struct Tenant {
     pub account: SeedAccount,
     pub caller: Caller,

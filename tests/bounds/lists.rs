@@ -14,8 +14,8 @@ use store::agent::survey::AGENTS_MAX;
 use store::run::SCANNED_MAX;
 use store::wallet::totals::WALLETS_MAX;
 
-/// What a page of calls looks at: 2,000 entries, each with its number in the index, and the places of four types in each
-/// of four steps.
+/// Records that a page of calls reads: 2,000 entries, each with its number in the index, and the places of four types
+/// in each of four steps.
 const CALLS_LOOKS: usize = 2 * 2000 + 4 * 4 * 3 * 5 * 15;
 
 const FEW: u64 = 1_000;
@@ -78,7 +78,6 @@ fn every_list_is_here() {
     assert_eq!(found, here);
 }
 
-/// A query of a list.
 struct Query {
     kind: Kind,
     /// The path under /v1, with its filters.
@@ -87,7 +86,7 @@ struct Query {
     words: Vec<String>,
     /// The position behind the record of this number of `MANY`, where it is one.
     position: fn(u64, u64) -> String,
-    /// What is looked at one by one, in commands and in records.
+    /// Cost of lists that are searched record by record, in commands and in records.
     looks: u64,
 }
 
@@ -321,7 +320,7 @@ fn starts(query: &Query, tenant: &Tenant, count: u64, oldest: u64) -> Vec<String
 
 async fn no_list_costs_more(kinds: &[Kind]) {
     for kind in kinds {
-        // The archiver reads the trail of whoever has too many entries, and is no part of what a list costs.
+        // The archiver reads long trails. Its reads are no part of the cost of a list.
         let after = (2 * MANY).to_string();
         let world =
             World::start_with(|options| options.env("TOLLGATE_AUDIT__ARCHIVE_AFTER_ENTRIES", after)).await;

@@ -225,7 +225,7 @@ async fn every_list_refuses_offsets_beyond_the_bound_and_cursors_that_are_not_it
             assert!(problem(&reply, 400, "VALIDATION").starts_with("cursor"), "{path}");
         }
     }
-    // Positions that the list cannot have, in cursors that are sealed to it: whoever makes one gets nothing by it.
+    // Forged cursors with positions that the list cannot have gain nothing.
     for position in ["", "x", "5", "x y", "NaN x", "inf x", "-inf x"] {
         let reply = caller
             .get(&with(AGENTS.path, &format!("cursor={}", own(position))))

@@ -54,7 +54,7 @@ const RUN: &[&str] = &[
     "webhook_test",
     "webhook_update",
 ];
-/// Scripts that are not run here, and what bounds them whatever is stored: shared/store/src/script/bounds.rs holds each
+/// Scripts that are not run here, and what bounds their cost: shared/store/src/script/bounds.rs holds each
 /// of them to it.
 const BOUNDED: &[(&str, &str)] = &[
     ("account_accept", RECORD),
@@ -121,7 +121,7 @@ fn every_script_is_here() {
     assert_eq!(found, here);
 }
 
-/// Who does everything.
+/// The actor of all requests.
 struct Person {
     tenant: Tenant,
     approver: Caller,
@@ -181,7 +181,7 @@ impl Person {
             "500",
             "--reference",
         ];
-        let _told = self.cli.json(&[&deposit[..], &[&reference]].concat());
+        let _deposit = self.cli.json(&[&deposit[..], &[&reference]].concat());
         self.post("/spend", json!({ "agent": AGENT, "amount": 1, "runId": "day" }))
             .await;
         for word in ["approve", "deny"] {
@@ -258,15 +258,15 @@ impl Person {
     }
 }
 
-/// What each script read at most, by its name: the commands that it ran stand behind its call.
+/// Most records that each script read, by its name: `MONITOR` shows its commands behind its call.
 fn by_script(
     world: &World,
     names: &BTreeMap<String, &'static str>,
-    seen: &[Command],
+    commands: &[Command],
     account: &str,
 ) -> BTreeMap<&'static str, Work> {
     let mut all: BTreeMap<&'static str, Work> = BTreeMap::new();
-    let mut rest = seen;
+    let mut rest = commands;
     while let Some((call, behind)) = rest.split_first() {
         let count = behind.iter().take_while(|command| command.by_script).count();
         let (ran, others) = behind.split_at(count);
@@ -333,8 +333,8 @@ async fn no_script_reads_more_where_there_are_a_million() {
         for round in 0..2 {
             person.live(round).await;
         }
-        let seen = watch.since_the_last_mark(&world.redis).await;
-        both.push(by_script(&world, &names, &seen, &person.tenant.account.id));
+        let commands = watch.since_the_last_mark(&world.redis).await;
+        both.push(by_script(&world, &names, &commands, &person.tenant.account.id));
     }
     let [few, many] = both.as_slice() else {
         panic!("two accounts");

@@ -15,14 +15,14 @@ const ENDLESS: u64 = 1_000_000_000;
 /// A command that the server ran.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Command {
-    /// Whether a script ran it; which one stands before it.
+    /// Whether a script ran it. The call of the script is before it.
     pub by_script: bool,
     pub words: Vec<String>,
 }
 
 /// A connection that sees every command.
 pub struct Watch {
-    seen: Arc<Mutex<Vec<Command>>>,
+    commands: Arc<Mutex<Vec<Command>>>,
     task: tokio::task::JoinHandle<()>,
 }
 
@@ -32,8 +32,8 @@ impl Watch {
         stream.write_all(b"MONITOR\r\n").await.unwrap();
         let mut lines = BufReader::new(stream).lines();
         lines.next_line().await.unwrap();
-        let seen: Arc<Mutex<Vec<Command>>> = Arc::default();
-        let list = Arc::clone(&seen);
+        let commands: Arc<Mutex<Vec<Command>>> = Arc::default();
+        let list = Arc::clone(&commands);
         let task = tokio::spawn(async move {
             while let Ok(Some(line)) = lines.next_line().await {
                 // +1763676000.123456 [0 127.0.0.1:4242] "HGET" "key" "field"; what a script does is marked `[0 lua]`.
@@ -44,18 +44,17 @@ impl Watch {
                 }
             }
         });
-        Self { seen, task }
+        Self { commands, task }
     }
 
-    /// The commands since the last mark.
     pub async fn since_the_last_mark(&self, redis: &Redis) -> Vec<Command> {
         static MARK: AtomicU64 = AtomicU64::new(0);
         let mark = format!("mark-{}", MARK.fetch_add(1, Ordering::SeqCst));
         let _: String = redis.command(&["ECHO", &mark]);
         eventually("the mark", SOON, async || {
-            let mut seen = self.seen.lock().unwrap();
-            let there = seen.iter().any(|command| command.words.contains(&mark));
-            there.then(|| std::mem::take(&mut *seen))
+            let mut commands = self.commands.lock().unwrap();
+            let there = commands.iter().any(|command| command.words.contains(&mark));
+            there.then(|| std::mem::take(&mut *commands))
         })
         .await
     }

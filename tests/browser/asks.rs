@@ -1,4 +1,4 @@
-//! What a journey may ask of the test: whatever a browser cannot do.
+//! Requests of a journey to the test, for what a browser cannot do.
 
 use crate::accounts;
 use crate::stage::Stage;

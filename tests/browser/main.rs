@@ -34,9 +34,9 @@ macro_rules! journeys {
 journeys! {
     /// The fixture itself: on pages with known faults it has to find each of them.
     fixture;
-    /// Every page, looked at.
+    /// Every page, opened once.
     gallery;
-    /// The reference of the API, looked at.
+    /// The reference of the API, opened once.
     reference;
     /// The owner's first hour: agent, keys, spend, cap, denial, freeze.
     first_steps;
@@ -62,16 +62,16 @@ journeys! {
     sessions;
     /// One address and one password in several accounts.
     which_account;
-    /// Removing a person, and what becomes of the API keys that the person made.
+    /// Removing a person, with or without the API keys that the person made.
     removal;
     /// Two people edit one policy.
     tabs;
-    /// With the keyboard alone.
+    /// Everything works with the keyboard alone.
     keyboard;
     /// The audit trail: filters, verification, a changed entry.
     audit;
     /// Live and test mode.
     modes;
-    /// What holds whoever uses it: small, quiet, and plain about a server that is away.
+    /// Properties of all pages: size, requests, and the error that is shown while the server is away.
     facts;
 }

@@ -49,7 +49,7 @@ impl Stage {
             .stderr(Stdio::piped());
         let mut running = Running(command.spawn().unwrap_or_else(|error| panic!("node: {error}")));
         let mut input = running.0.stdin.take().expect("a pipe");
-        tell(&mut input, &self.plan(name));
+        write_line(&mut input, &self.plan(name));
         let (said, whole) = self.converse(&mut running, input);
         let ended = whole && running.0.wait().expect("the script ends").success();
         let why = if whole { "failed" } else { "took too long" };
@@ -57,7 +57,7 @@ impl Stage {
         println!("The journey {name}:\n{said}");
     }
 
-    /// What a script is told first.
+    /// The first line that a script receives.
     fn plan(&self, name: &str) -> Value {
         json!({
             "name": name,
@@ -92,7 +92,7 @@ impl Stage {
                 Ok(line) => match question(&line) {
                     Some(question) => {
                         let ask = question["ask"].as_str().unwrap_or_default();
-                        tell(&mut input, &self.answer(ask, &question["with"]));
+                        write_line(&mut input, &self.answer(ask, &question["with"]));
                     }
                     None => drop(writeln!(said, "{line}")),
                 },
@@ -119,8 +119,8 @@ fn question(line: &str) -> Option<Value> {
     value.get("ask").is_some().then_some(value)
 }
 
-/// One line to the script. One that has ended does not hear it, and its end says enough.
-fn tell(input: &mut ChildStdin, value: &Value) {
+/// Writes one line to the script. A failure is ignored, since a script that has ended reports its own end.
+fn write_line(input: &mut ChildStdin, value: &Value) {
     let _ = writeln!(input, "{value}");
 }
 

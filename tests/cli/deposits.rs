@@ -188,7 +188,7 @@ fn a_reference_that_several_know_asks_for_the_account() {
         let args = [&confirm[..], &["--account", account], mode].concat();
         cli.json(&args)["accountId"].clone()
     };
-    // However many others know it, the account that is named is looked at.
+    // However many accounts know the reference, the named one is used.
     let crowd: Vec<String> = (0..10_000).map(|n| format!("acct_{n} live")).collect();
     let lookup = deposit_lookup("r");
     let words: Vec<&str> = crowd.iter().map(String::as_str).collect();

@@ -86,12 +86,12 @@ impl<S> Stage<S> {
         };
         let scope = self.scope(&self.payer);
         let once = [(); 3].map(|()| once());
-        let asked = |step: usize| Requester {
+        let requester = |step: usize| Requester {
             scope,
             once: &once[step],
             at_ms: now_ms(),
         };
-        let CallOutcome::Done(made) = new.create(&self.store, &asked(0)).await.unwrap() else {
+        let CallOutcome::Done(made) = new.create(&self.store, &requester(0)).await.unwrap() else {
             panic!("not made");
         };
         let read = async || Escrow::read(&self.store, made.number).await.unwrap().unwrap();
@@ -100,12 +100,12 @@ impl<S> Stage<S> {
             let mut give = redis::cmd("HINCRBY");
             give.arg(wallet).arg("balance").arg(AMOUNT);
             self.store.command::<i64>(&give).await.unwrap();
-            let funded = fund(&self.store, &asked(1), &read().await).await.unwrap();
+            let funded = fund(&self.store, &requester(1), &read().await).await.unwrap();
             assert!(matches!(funded, CallOutcome::Done(_)), "{funded:?}");
         }
         if steps > 2 {
             let verdict = Verdict::Dispute(Some("Nothing came"));
-            let disputed = decide(&self.store, &asked(2), &read().await, verdict).await;
+            let disputed = decide(&self.store, &requester(2), &read().await, verdict).await;
             assert_eq!(disputed.unwrap(), CallOutcome::Done(()));
         }
         made.number

@@ -203,7 +203,7 @@ fn every_command_answers<S>(fixture: &Fixture<S>) {
     assert!(fixture.taken.local_addr().is_ok() && fixture.dir.path().exists());
 }
 
-/// A key stands in one answer, once, and in nothing that is logged.
+/// A key is in one answer, once, and in no log line.
 #[tokio::test]
 async fn a_secret_is_printed_once() {
     let fixture = Fixture::at(Stage::new().await).await;
@@ -246,7 +246,7 @@ async fn without_a_store_every_command_that_needs_one_is_refused() {
     }
 }
 
-/// Help and version are documents, too; a mistake is told in full.
+/// Help and version are documents, too. An error message is not cut.
 #[test]
 fn what_is_no_command_is_one_document() {
     let redis = harness::Redis::shared();

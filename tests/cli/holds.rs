@@ -1,4 +1,4 @@
-//! Holds that nobody settled: listed, settled and released by the operator.
+//! Kept holds: listed, settled and released by the operator.
 
 use crate::{cli, document};
 use domain::id::Kind;

@@ -1,4 +1,4 @@
-//! Blocked addresses: one form, one list, and nobody locked out by accident (decision D11).
+//! Blocked addresses: one form, one list, and no lock-out by accident (decision D11).
 
 use crate::{document, ready, refused};
 use harness::{Cli, Redis};

@@ -51,7 +51,7 @@ fn an_empty_store_is_in_order_and_an_account_must_exist() {
 }
 
 #[test]
-fn every_server_of_a_cluster_is_looked_at() {
+fn every_server_of_a_cluster_is_checked() {
     let cluster = RedisCluster::start(3);
     let cli = Cli::new(env!("CARGO_BIN_EXE_tollgate-admin"), cluster.url());
     assert_eq!(cli.json(&["store", "init"])["ok"], true);

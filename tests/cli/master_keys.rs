@@ -93,7 +93,7 @@ async fn a_key_stored_meanwhile_is_not_overwritten() {
     let store = redis.store();
     let agent = Seed::new(&store).await.account("startup").await.agent("bot");
     agent.provider_key("sk-old").await;
-    let seen = SealedKey::of_agent(&store, &agent.account.id, "bot")
+    let stored = SealedKey::of_agent(&store, &agent.account.id, "bot")
         .await
         .unwrap()
         .remove(0);
@@ -102,8 +102,8 @@ async fn a_key_stored_meanwhile_is_not_overwritten() {
         account: &agent.account.id,
         agent: "bot",
         provider: "openai",
-        key_id: &seen.key_id,
-        old: &seen.sealed,
+        key_id: &stored.key_id,
+        old: &stored.sealed,
         new: "v1.late",
         actor: "operator",
     };

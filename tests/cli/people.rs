@@ -58,21 +58,21 @@ fn a_reader_who_leaves_ends_it_quietly() {
 fn arguments_and_variables_may_be_no_text() {
     let redis = Redis::start();
     let cli = ready(&redis);
-    let odd = OsStr::from_bytes(NO_TEXT);
+    let not_utf8 = OsStr::from_bytes(NO_TEXT);
     let mut run = cli.command(&["--json", "account", "show", "--account"]);
-    let output = run.arg(odd).output().unwrap();
+    let output = run.arg(not_utf8).output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(document["code"], "USAGE");
     let output = cli
         .command(&["account", "list"])
-        .env("SOMETHING_ELSE", odd)
+        .env("SOMETHING_ELSE", not_utf8)
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(0), "not one of ours: {output:?}");
     let output = cli
         .command(&["account", "list"])
-        .env("TOLLGATE_ADMIN__LISTEN", odd)
+        .env("TOLLGATE_ADMIN__LISTEN", not_utf8)
         .output()
         .unwrap();
     let reported = String::from_utf8(output.stderr).unwrap();

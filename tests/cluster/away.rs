@@ -1,4 +1,4 @@
-//! A master is away and nobody replaces it: the accounts on it are refused, and nobody else waits for it.
+//! A master is away and has no replica: the accounts on it are refused, and no other account waits for it.
 
 use crate::money::Depositor;
 use crate::world::{MASTERS, Resident, SOON, World, call, cap};
@@ -27,7 +27,7 @@ fn metric(admin: &Admin, name: &str) -> Option<u64> {
     line?.parse().ok()
 }
 
-/// A call of the resident that nobody settles.
+/// A call of the resident that is never settled.
 async fn left_open(world: &World, resident: &Resident, key_id: &str) {
     let account = &resident.agent.account;
     let name = HoldName {
@@ -100,7 +100,7 @@ async fn money_elsewhere_does_not_wait_for_a_master_that_hangs() {
         let refused = one.deposit(&format!("{round}")).await;
         assert_eq!(refused.status, 503, "{}", refused.text());
     }
-    // Those who wait for the master that hangs take nobody's place.
+    // Requests that wait for the master that hangs take no place of others.
     let waiting = (0..100).map(|number| {
         let one = one.clone();
         async move { one.deposit(&format!("waiting-{number}")).await }
@@ -148,7 +148,7 @@ async fn calls_and_workers_go_on_for_the_accounts_of_the_others() {
     .await;
     let cut_off = metric(&admin, "tollgate_admin_sweeps_failed_total");
     assert!(cut_off > Some(0), "what was not reached is told");
-    // Whoever is served is told so.
+    // The edge serves the accounts of the other nodes, so its health is `ok`.
     for _ in 0..3 {
         let health = edge.caller("").get("/v1/health").await;
         assert_eq!(

@@ -1,4 +1,4 @@
-//! A block that an operator was told of is as safe as `store.durability` says.
+//! A block that was acknowledged is as safe as `store.durability` says.
 
 use crate::pair::{Timeouts, by_a_replica, master_with_replica};
 use harness::Store;

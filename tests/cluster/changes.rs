@@ -1,5 +1,5 @@
-//! Changes of money of every kind, and whether what was said of them is still so: each is asked for until there is an
-//! answer, as the documents tell callers to do, and asked for once more in the end.
+//! Changes of money of every kind, and whether their acknowledgements still hold: each is requested until there is an
+//! answer, as the documents have it, and once more in the end.
 
 use crate::ongoing::Ongoing;
 use crate::world::SOON;
@@ -53,7 +53,7 @@ impl Customer {
     }
 
     /// Asks until it is acknowledged.
-    async fn insist(&self, path: &'static str, key: String, body: Value) -> Acknowledged {
+    async fn repeat_until_acknowledged(&self, path: &'static str, key: String, body: Value) -> Acknowledged {
         let end = Instant::now() + SOON;
         let reply = loop {
             let reply = self.send(path, &key, &body).await;
@@ -66,7 +66,7 @@ impl Customer {
         let mut answer = reply.json();
         let done = reply.status == 200 || answer["replayed"] == json!(true);
         assert!(done, "{path} {key}: {}", reply.text());
-        // A release that is told again has a word more.
+        // A replayed release has one field more.
         let fields = answer.as_object_mut().expect("an object");
         for again in ["replayed", "error", "code"] {
             fields.remove(again);
@@ -84,20 +84,31 @@ impl Customer {
         let key = |step: &str| format!("{name}-{step}");
         let Self { buyer, seller, .. } = self;
         let deposit = json!({ "wallet": "user", "amount": 2, "reference": name });
-        acknowledged.push(self.insist("/v1/wallet/deposits", key("deposit"), deposit).await);
+        acknowledged.push(
+            self.repeat_until_acknowledged("/v1/wallet/deposits", key("deposit"), deposit)
+                .await,
+        );
         let transfer = json!({ "from": "user", "to": buyer, "amount": 2 });
         acknowledged.push(
-            self.insist("/v1/wallet/transfer", key("transfer"), transfer)
+            self.repeat_until_acknowledged("/v1/wallet/transfer", key("transfer"), transfer)
                 .await,
         );
         let spend = json!({ "agent": buyer, "amount": 1, "description": name });
-        acknowledged.push(self.insist("/v1/spend", key("spend"), spend).await);
+        acknowledged.push(
+            self.repeat_until_acknowledged("/v1/spend", key("spend"), spend)
+                .await,
+        );
         let escrow = json!({ "fromWalletId": buyer, "toWalletId": seller, "amount": 1 });
-        let made = self.insist("/v1/escrow/create", key("create"), escrow).await;
+        let made = self
+            .repeat_until_acknowledged("/v1/escrow/create", key("create"), escrow)
+            .await;
         let number = json!({ "escrowId": made.answer["escrow"]["id"] });
         acknowledged.push(made);
         for (path, step) in [("/v1/escrow/fund", "fund"), ("/v1/escrow/release", "release")] {
-            acknowledged.push(self.insist(path, key(step), number.clone()).await);
+            acknowledged.push(
+                self.repeat_until_acknowledged(path, key(step), number.clone())
+                    .await,
+            );
         }
     }
 

@@ -36,13 +36,14 @@ fn has_waitaof(redis: &Redis) -> bool {
     offer.disk == Ok(Disk::WaitAof)
 }
 
-/// Kills the store, cuts its power, and cuts it while the disk hangs: what is sent then is acknowledged to nobody.
+/// Kills the store, cuts its power, and cuts it while the disk hangs: changes that are sent meanwhile are not
+/// acknowledged.
 async fn strike(store: &Powered, round: usize) {
     match round {
         0 => store.crash(),
         1 => drop(store.lose_power()),
         _ => {
-            store.hold_the_disk();
+            store.hold_disk();
             tokio::time::sleep(std::time::Duration::from_millis(100)).await;
             store.lose_power();
         }
@@ -112,7 +113,7 @@ async fn async_loses_in_a_power_cut_what_was_not_written() {
     })
     .await;
     tokio::time::sleep(std::time::Duration::from_millis(1_500)).await;
-    store.hold_the_disk();
+    store.hold_disk();
     let lost: Vec<String> = (0..UNWRITTEN).map(|number| format!("lost-{number}")).collect();
     for reference in &lost {
         depositor.must_deposit(reference).await;
@@ -125,7 +126,7 @@ async fn async_loses_in_a_power_cut_what_was_not_written() {
     );
     assert!(depositor.missing(&handle, &["kept".to_owned()]).await.is_empty());
 
-    // Whoever saw more of the account refuses it until the operator has accepted what is left.
+    // A server that knew a higher version refuses the account until the operator accepts what is left.
     let refused = depositor.deposit("next").await;
     assert_eq!(
         (refused.status, code(&refused)),
@@ -204,7 +205,7 @@ async fn auto_takes_what_the_store_offers_and_says_so() {
     .await;
     depositor.must_deposit("with a file").await;
     assert_eq!(cli.json(&["store", "check"])["durability"]["confirmed"], "aof");
-    // The same request again is told of only when it is as safe.
+    // A replay is answered only when it is as safe.
     let again = depositor.deposit("with a file").await;
     assert_eq!(
         (again.status, again.json()["replayed"].clone()),

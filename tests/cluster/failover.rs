@@ -56,7 +56,7 @@ async fn no_overspend_through(node_is_home: bool, act: impl FnOnce(&World, usize
         );
         lost.push(calls - charged);
     }
-    // What the replica never heard of is all that can pass the cap.
+    // Only charges that the replica never received can pass the cap.
     assert!(
         calls[1] <= ROOM + lost[1],
         "{} calls with room for {ROOM}, {} lost",
@@ -64,7 +64,7 @@ async fn no_overspend_through(node_is_home: bool, act: impl FnOnce(&World, usize
         lost[1]
     );
     for resident in others {
-        let said: Vec<String> = world
+        let logs: Vec<String> = world
             .edges
             .iter()
             .flat_map(|edge| complaints(&edge.logs()))
@@ -72,7 +72,7 @@ async fn no_overspend_through(node_is_home: bool, act: impl FnOnce(&World, usize
         let words = words(&outcomes, resident);
         let denied = words.get("service_unavailable").copied().unwrap_or(0);
         let all: usize = words.values().sum();
-        // The master of the ledger's record is asked by the edges' own watches as well.
+        // The edges' own health checks read from the master of the ledger's record as well.
         let most = if node_is_home { all / FEW } else { 0 };
         let known = words
             .keys()
@@ -80,7 +80,7 @@ async fn no_overspend_through(node_is_home: bool, act: impl FnOnce(&World, usize
         assert!(
             known && denied <= most,
             "an account elsewhere: {words:?}\n{}",
-            said.join("\n")
+            logs.join("\n")
         );
         let gap = gap(&outcomes, resident);
         assert!(gap < HELD_UP, "an account elsewhere was held up for {gap:?}");
@@ -122,7 +122,7 @@ fn kill(world: &World, node: usize) {
 /// Some key whose slot the master at `node` serves.
 fn slot_key(world: &World, node: usize) -> String {
     let mut names = (0..).map(|number| format!("slot-{number}"));
-    let found = names.find(|name| world.cluster.holder_seen_by(0, name) == Some(node));
+    let found = names.find(|name| world.cluster.holder_known_to(0, name) == Some(node));
     found.expect("a key")
 }
 

@@ -1,4 +1,4 @@
-//! What is told of a change that was made before: it is confirmed by a write of its own, and where that write is
+//! Replays of a change that was made before: each is confirmed by a write of its own, and where that write is
 //! refused nothing is confirmed.
 
 use crate::pair::{Timeouts, by_a_replica, master_with_replica};
@@ -6,7 +6,7 @@ use crate::world::MASTERS;
 use harness::{ClosedPort, Redis, RedisCluster, Wire};
 use store::StoreError;
 
-/// A hash with the field that is asked for, in the bucket of the fence.
+/// A hash with the requested field, in the bucket of the fence.
 const ROWS: &str = "{b0001}/transit";
 const ROW: &str = "row";
 const FENCE: &str = "{b0001}/fence";
@@ -68,7 +68,7 @@ async fn a_master_that_became_a_replica_is_left() {
 async fn a_fence_that_is_elsewhere_confirms_nothing() {
     let cluster = RedisCluster::start_replicated(MASTERS);
     let store = by_a_replica(cluster.url(), TIMEOUTS);
-    let from = cluster.holder_seen_by(0, ROWS).expect("a master");
+    let from = cluster.holder_known_to(0, ROWS).expect("a master");
     let (to, slot) = ((from + 1) % MASTERS, cluster.slot(ROWS));
     let nodes = cluster.nodes();
     let _: u64 = nodes[from].command(&["HSET", ROWS, ROW, "1"]);

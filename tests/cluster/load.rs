@@ -1,4 +1,4 @@
-//! Callers that do not stop, and what became of each of their calls.
+//! Callers that do not stop, and the outcome of each of their calls.
 
 use crate::world::{COST, Resident, SOON, World, call};
 use harness::eventually;
@@ -79,7 +79,6 @@ impl Load {
         load
     }
 
-    /// What became of the calls so far.
     pub fn so_far(&self) -> Vec<Outcome> {
         self.outcomes
             .lock()

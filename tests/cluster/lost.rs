@@ -1,11 +1,12 @@
-//! A failover that loses writes: the account is refused by whoever saw more of it, until the operator accepts it.
+//! A failover that loses writes: every server that knew a higher version refuses the account until the operator
+//! accepts.
 
 use crate::load::Load;
 use crate::world::{MASTERS, SOON, World, accept, call, cap};
 use harness::eventually;
 use std::time::Instant;
 
-/// Calls whose charges the replica never hears of.
+/// Calls whose charges the replica never receives.
 const UNHEARD: usize = 5;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -61,7 +62,7 @@ async fn an_account_that_lost_writes_waits_for_the_operator() {
     );
     assert_eq!(world.edges[0].ops("/readyz").expect("readiness").0, 200);
 
-    // Whoever is served now is served under load as well.
+    // Accounts that are served now are served under load as well.
     let began = Instant::now();
     let residents = [loser, keeper];
     let load = Load::start(&world, &residents);

@@ -11,7 +11,6 @@ use store::keys::REFUSED;
 /// Calls through the edge that had not met a change, more than make up for it where it counts as much as a call.
 const CALLS: usize = 3;
 
-/// The change that is lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Lost {
     Freeze,
@@ -139,7 +138,7 @@ async fn calls_of_the_agent_do_not_make_up_for_what_was_lost() {
     let node = (world.home() + 1) % MASTERS;
     let admin = world.admin("auto");
     let victims = changed(&world, &admin, node).await;
-    // Nobody but the edges is there while the agents go on.
+    // Only edges run while the agents continue.
     drop(admin);
     world.cluster.lose(node, &victims[0].record());
     for victim in &victims {
@@ -197,7 +196,7 @@ async fn an_edge_that_had_not_met_it_stops_until_the_operator_accepts() {
         assert_eq!(denied.status, 503, "{:?}: {}", victim.lost, denied.text());
     }
     let check = named(&world);
-    // A server that starts later knows, and tells an edge that does.
+    // A server that starts later finds the loss, and so an edge that starts later learns of it.
     let (young, late) = (world.admin("auto"), world.edge());
     for victim in &victims {
         assert!(

@@ -1,7 +1,7 @@
 //! A master that is cut off from its replica, acknowledges a change of money, and is replaced by that replica: for each
 //! kind of change, with the master of either account that takes part. With `auto` nothing that was acknowledged is
-//! missing, twice, or with two; with `async`, which waits for nobody, the loss is noticed by the next request to any
-//! server and by `ledger check`.
+//! missing, twice, or with two; with `async`, which waits for no replica, the loss is noticed by the next request to
+//! any server and by `ledger check`.
 
 use crate::world::{ADMIN, MASTERS, SOON, World};
 use domain::mode::Mode;
@@ -22,7 +22,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// Longest wait for what is in transit: several rounds of the transit worker.
 const ARRIVED: Duration = Duration::from_secs(20);
 
-/// A kind of change, as it is asked for. All steps before it were made when the replica was in step.
+/// A kind of change. All steps before it were made while the replica was in step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Deposit,
@@ -73,7 +73,7 @@ fn rows() -> Vec<(Kind, Victim)> {
     within.chain(across).collect()
 }
 
-/// What the wallets hold, and how the escrow stands: of the payer's user wallet and agent, and of the payee's user
+/// Balances of the wallets, and the escrow's state: of the payer's user wallet and agent, and of the payee's user
 /// wallet.
 #[derive(Debug, PartialEq, Eq)]
 struct Balances {
@@ -84,7 +84,6 @@ struct Balances {
 }
 
 impl Kind {
-    /// What is there when it was done once.
     fn done_once(self) -> Balances {
         let (user, agent, payee, escrow) = match self {
             Deposit | Confirm => (FUNDS + MOVED, AGENT_FUNDS, FUNDS, ""),
@@ -169,7 +168,7 @@ struct Row {
     victim: Victim,
     payer: Party,
     payee: Party,
-    /// What is asked for, and whether the payee does.
+    /// The request, and whether the payee sends it.
     path: String,
     body: Value,
     by_payee: bool,
@@ -276,7 +275,7 @@ impl Row {
     }
 
     /// Asks until it is acknowledged.
-    async fn insist(&self) -> Reply {
+    async fn repeat_until_acknowledged(&self) -> Reply {
         let end = Instant::now() + SOON;
         loop {
             let reply = self.send().await;
@@ -288,13 +287,13 @@ impl Row {
         }
     }
 
-    /// How things stand once what is in transit has had the time to arrive.
+    /// Balances after money in transit has had the time to arrive.
     async fn settled(&self) -> Balances {
         let end = Instant::now() + ARRIVED;
         loop {
-            let standing = self.balances().await;
-            if standing == self.kind.done_once() || Instant::now() > end {
-                return standing;
+            let balances = self.balances().await;
+            if balances == self.kind.done_once() || Instant::now() > end {
+                return balances;
             }
             tokio::time::sleep(PAUSE).await;
         }
@@ -320,7 +319,7 @@ impl Row {
     }
 }
 
-/// All rows; nothing was asked for yet.
+/// All rows, before any request is sent.
 async fn prepared(world: &World, admin: &Admin, node: usize) -> Vec<Row> {
     let mut made = Vec::new();
     for row in rows() {
@@ -329,7 +328,7 @@ async fn prepared(world: &World, admin: &Admin, node: usize) -> Vec<Row> {
     made
 }
 
-/// All rows on a cluster whose replica of `node` no longer hears anything; nothing was asked for yet.
+/// All rows on a cluster whose replica of `node` is cut off. No request was sent yet.
 async fn cut_off(world: &World, admin: &Admin, node: usize) -> Vec<Row> {
     let made = prepared(world, admin, node).await;
     let replica = world.cluster.replica_of(node);
@@ -338,15 +337,16 @@ async fn cut_off(world: &World, admin: &Admin, node: usize) -> Vec<Row> {
     made
 }
 
-/// Whether each row was done once, when it is asked for again after the loss; how many were acknowledged before it.
+/// Asserts that each row is done once when its request is repeated after the loss. Returns how many were acknowledged
+/// before.
 async fn each_is_done_once(world: &World, rows: &[Row], replies: &[Reply]) -> usize {
-    // What was read and not confirmed may be gone, and whoever read it waits for the operator.
+    // An unconfirmed read may be gone, and servers that read it refuse the account until `store accept`.
     accept_all(world);
     let mut acknowledged = 0;
     let mut wrong = Vec::new();
-    let again = join_all(rows.iter().map(Row::insist)).await;
-    let standings = join_all(rows.iter().map(Row::settled)).await;
-    for (((row, before), again), standing) in rows.iter().zip(replies).zip(again).zip(standings) {
+    let again = join_all(rows.iter().map(Row::repeat_until_acknowledged)).await;
+    let settled = join_all(rows.iter().map(Row::settled)).await;
+    for (((row, before), again), balances) in rows.iter().zip(replies).zip(again).zip(settled) {
         let name = row.name();
         assert!([200, 503].contains(&before.status), "{name}: {}", before.text());
         if before.status == 200 {
@@ -355,9 +355,9 @@ async fn each_is_done_once(world: &World, rows: &[Row], replies: &[Reply]) -> us
                 wrong.push(format!("{name}: acknowledged, and done again: {}", again.text()));
             }
         }
-        if standing != row.kind.done_once() {
+        if balances != row.kind.done_once() {
             let expected = row.kind.done_once();
-            wrong.push(format!("{name}: {standing:?}, and done once it is {expected:?}"));
+            wrong.push(format!("{name}: {balances:?}, and done once it is {expected:?}"));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -366,7 +366,7 @@ async fn each_is_done_once(world: &World, rows: &[Row], replies: &[Reply]) -> us
     acknowledged
 }
 
-/// The document of a check, whatever it says, when it has come to a conclusion.
+/// The document of the first check that is not inconclusive.
 async fn conclusion(world: &World) -> Value {
     eventually("a conclusion", SOON, async || {
         let output = Cli::new(ADMIN, world.cluster.url()).run(&["ledger", "check", "--json"]);
@@ -421,8 +421,8 @@ async fn what_auto_acknowledged_is_there_once_when_two_masters_are_lost_together
     let records = [&rows[0].payer, &rows[0].payee].map(|party| party.account.keys.record());
 
     let send = async |first: bool| {
-        let asked = rows.iter().enumerate().filter(|(at, _)| (at % 2 == 0) == first);
-        join_all(asked.map(async |(at, row)| (at, row.send().await))).await
+        let half = rows.iter().enumerate().filter(|(at, _)| (at % 2 == 0) == first);
+        join_all(half.map(async |(at, row)| (at, row.send().await))).await
     };
     let mut replies = send(true).await;
     for at in both {

@@ -10,7 +10,7 @@ use std::time::Duration;
 /// After a deposit that was refused.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Who deposits into the user wallet of an account, in test mode.
+/// Deposits into the user wallet of an account, in test mode.
 #[derive(Clone)]
 pub struct Depositor {
     pub account: SeedAccount,
@@ -40,13 +40,12 @@ impl Depositor {
         self.caller.post("/v1/wallet/deposits", body).await
     }
 
-    /// One deposit that must be acknowledged.
     pub async fn must_deposit(&self, reference: &str) {
         let reply = self.deposit(reference).await;
         assert_eq!(reply.status, 200, "{reference}: {}", reply.text());
     }
 
-    /// Which of these are not there. The store is asked itself, since an account that lost writes is refused.
+    /// Which of these are missing. Reads the store itself, since an account that lost writes is refused.
     pub async fn missing(&self, store: &Store, references: &[String]) -> Vec<String> {
         let mut missing = Vec::new();
         for reference in references {
@@ -63,7 +62,7 @@ impl Depositor {
         missing
     }
 
-    /// What the user wallet holds, as the API tells.
+    /// The balance of the user wallet, by the API.
     pub async fn balance(&self) -> Value {
         let reply = self.caller.get("/v1/wallet").await;
         assert_eq!(reply.status, 200, "{}", reply.text());

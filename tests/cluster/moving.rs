@@ -66,7 +66,7 @@ async fn a_slot_moves_under_load() {
 }
 
 /// Commands that go to a node which serves no slot yet.
-const ASKED: usize = 20;
+const COMMANDS: usize = 20;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn keys_of_a_slot_that_moves_are_read_where_they_are() {
@@ -74,18 +74,18 @@ async fn keys_of_a_slot_that_moves_are_read_where_they_are() {
     let (nodes, to) = (cluster.nodes(), MASTERS);
     let store = Store::open(&cluster.url(), Duration::from_secs(5)).expect("the cluster");
     let bucket = Bucket::all().next().expect("a bucket");
-    let [moved, stays, odd] = ["moved", "stays", "odd"].map(|name| bucket.hold(name));
-    let from = cluster.holder_seen_by(0, &moved).expect("a master");
+    let [moved, stays, hash] = ["moved", "stays", "hash"].map(|name| bucket.hold(name));
+    let from = cluster.holder_known_to(0, &moved).expect("a master");
     for text in [&moved, &stays] {
         let _: String = nodes[from].command(&["SET", text, text]);
     }
-    let _: u64 = nodes[from].command(&["HSET", &odd, "field", "1"]);
+    let _: u64 = nodes[from].command(&["HSET", &hash, "field", "1"]);
     cluster.begin_move(cluster.slot(&moved), from, to);
     let port = nodes[to].port().to_string();
     let _: String = nodes[from].command(&["MIGRATE", "127.0.0.1", &port, &moved, "0", "5000"]);
 
     // One of another type is an answer; those beside it are read all the same.
-    let reads = [&odd, &moved, &stays].map(|key| Read::text(bucket, key));
+    let reads = [&hash, &moved, &stays].map(|key| Read::text(bucket, key));
     let mut answers = store.many(&reads).await.expect("answers");
     assert_eq!(answers.read::<String>(), None);
     assert_eq!(answers.read::<String>(), Some(moved.clone()));
@@ -93,7 +93,7 @@ async fn keys_of_a_slot_that_moves_are_read_where_they_are() {
 
     // The node that the slot is on its way to is not connected to for each command.
     let before = connections(&nodes[to]);
-    for _ in 0..ASKED {
+    for _ in 0..COMMANDS {
         let text: String = store
             .command(redis::cmd("GET").arg(&moved))
             .await
@@ -101,7 +101,7 @@ async fn keys_of_a_slot_that_moves_are_read_where_they_are() {
         assert_eq!(text, moved);
     }
     let made = connections(&nodes[to]) - before;
-    assert!(made <= 3, "{made} connections for {ASKED} commands");
+    assert!(made <= 3, "{made} connections for {COMMANDS} commands");
 }
 
 /// Connections that a server has had; each question is one.

@@ -18,7 +18,7 @@ const LISTED_AFTER: usize = 40;
 /// USD that each tenant's user wallet begins with.
 const PURSE: u64 = 10_000;
 
-/// An account, and who calls for it in each mode.
+/// An account, and its caller in each mode.
 struct Tenant {
     account: SeedAccount,
     live: Caller,
@@ -82,7 +82,7 @@ impl Tenant {
 }
 
 /// Sends it; again and again until it is done, where that is wanted.
-async fn send(caller: &Caller, path: &str, body: &Value, insist: bool) -> Option<Value> {
+async fn send(caller: &Caller, path: &str, body: &Value, repeats: bool) -> Option<Value> {
     let once = async || {
         let reply: Reply = caller.post(path, body.clone()).await;
         let done = reply.status == 200 || reply.status == 201;
@@ -93,7 +93,7 @@ async fn send(caller: &Caller, path: &str, body: &Value, insist: bool) -> Option
         );
         done.then(|| reply.json())
     };
-    match insist {
+    match repeats {
         false => once().await,
         true => Some(
             eventually("a change that is done", SOON, async || {
@@ -114,32 +114,32 @@ impl Recorder<'_> {
         format!("{what}-{}", self.names)
     }
 
-    /// Everybody makes [`EACH`] of everything. What is not acknowledged is asked for again where it is wanted.
-    async fn make(&mut self, insist: bool) {
+    /// Every tenant makes [`EACH`] of everything, and repeats unacknowledged requests if `repeats`.
+    async fn make(&mut self, repeats: bool) {
         for _ in 0..EACH {
             for tenant in 0..self.tenants.len() {
-                self.make_wallet(tenant, insist).await;
+                self.make_wallet(tenant, repeats).await;
                 for payee in [tenant, (tenant + 1) % self.tenants.len()] {
-                    self.make_escrow(tenant, payee, insist).await;
+                    self.make_escrow(tenant, payee, repeats).await;
                 }
-                self.make_virtual_key(tenant, insist).await;
-                self.make_api_key(tenant, insist).await;
+                self.make_virtual_key(tenant, repeats).await;
+                self.make_api_key(tenant, repeats).await;
             }
         }
     }
 
-    async fn make_wallet(&mut self, tenant: usize, insist: bool) {
+    async fn make_wallet(&mut self, tenant: usize, repeats: bool) {
         let agent = self.name("bot");
         let path = "/v1/wallets/create";
         let mut answer = None;
         loop {
-            let name = if insist { self.name("bot") } else { agent.clone() };
+            let name = if repeats { self.name("bot") } else { agent.clone() };
             let body = json!({ "botId": name });
             // One that is there and was not acknowledged answers 409 the second time.
             answer = answer.or(send(&self.tenants[tenant].test, path, &body, false)
                 .await
                 .map(|made| (name, made)));
-            if answer.is_some() || !insist {
+            if answer.is_some() || !repeats {
                 break;
             }
             tokio::time::sleep(PAUSE).await;
@@ -155,13 +155,13 @@ impl Recorder<'_> {
         }
     }
 
-    async fn make_escrow(&mut self, payer: usize, payee: usize, insist: bool) {
+    async fn make_escrow(&mut self, payer: usize, payee: usize, repeats: bool) {
         let amount = self.made.escrows.len() as u64 + 1;
         let to = self.tenants[payee].user_wallet;
         let body = json!({ "fromWalletId": self.tenants[payer].user_wallet, "toWalletId": if payee == payer {
             self.own_wallet(payer) } else { to }, "amount": amount });
         let caller = &self.tenants[payer].test;
-        let Some(made) = send(caller, "/v1/escrow/create", &body, insist).await else {
+        let Some(made) = send(caller, "/v1/escrow/create", &body, repeats).await else {
             return;
         };
         let number = made["escrow"]["id"].as_u64().expect("a number");
@@ -183,13 +183,13 @@ impl Recorder<'_> {
         own.expect("a wallet").number
     }
 
-    async fn make_virtual_key(&mut self, tenant: usize, insist: bool) {
+    async fn make_virtual_key(&mut self, tenant: usize, repeats: bool) {
         let body = json!({ "name": "n" });
         let made = send(
             &self.tenants[tenant].live,
             "/v1/agents/bot/virtual-keys",
             &body,
-            insist,
+            repeats,
         )
         .await;
         if let Some(made) = made {
@@ -198,7 +198,7 @@ impl Recorder<'_> {
         }
     }
 
-    async fn make_api_key(&mut self, tenant: usize, insist: bool) {
+    async fn make_api_key(&mut self, tenant: usize, repeats: bool) {
         let cli = Cli::new(ADMIN, self.world.cluster.url())
             .env("TOLLGATE_STORE__DURABILITY", "replicas(1)")
             .env("TOLLGATE_STORE__DURABILITY_TIMEOUT_MS", "700");
@@ -212,7 +212,7 @@ impl Recorder<'_> {
             "test",
             "--json",
         ];
-        let output = match insist {
+        let output = match repeats {
             false => cli.run(&args),
             true => {
                 eventually("an API key", SOON, async || {
@@ -266,7 +266,7 @@ impl Recorder<'_> {
             }
         }
         for (tenant, key) in &self.made.virtual_keys {
-            // The agent has no provider key: whoever is known gets that far.
+            // The agent has no provider key: this denial comes after the key is recognised.
             let reply = edge.caller(key).chat(call("n")).await;
             if reply.status == 401 {
                 wrong.push(format!("virtual key of tenant {tenant}: {}", reply.text()));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use tokio::task::JoinHandle;
 
-/// Who does it at the same time.
+/// Concurrent workers.
 const AT_ONCE: usize = 4;
 
 /// What the tasks and the test share.
@@ -22,7 +22,6 @@ impl SharedProgress {
         !self.stop.load(Ordering::SeqCst)
     }
 
-    /// Counts one that was done.
     pub fn one_done(&self) {
         self.done.fetch_add(1, Ordering::SeqCst);
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// Longest wait for a replica.
 const WAIT: Duration = Duration::from_secs(30);
-/// A key that tells whether the replica follows.
+/// A key by which the test sees that the replica follows.
 const STEP: &str = "{b0001}/step";
 
 /// `store.timeout_ms` and `store.durability_timeout_ms`.
@@ -27,7 +27,6 @@ pub fn by_a_replica(url: String, timeouts: Timeouts) -> Store {
     Store::from_settings(&settings).expect("the store's address")
 }
 
-/// A master and a replica that follows it.
 pub async fn master_with_replica() -> (Redis, Redis) {
     let (master, replica) = (
         Redis::start_with(&["--repl-diskless-sync-delay", "0"]),

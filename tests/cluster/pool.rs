@@ -29,7 +29,7 @@ fn has_run(server: &Redis, account: usize, name: &str) -> bool {
     server.command::<u64>(&["EXISTS", &key(account, name)]) == 1
 }
 
-/// Ids of the dedicated connections that the server has: nobody else sends `WAIT`.
+/// Ids of the dedicated connections: no other connection sends `WAIT`.
 fn dedicated(server: &Redis, is_blocked: bool) -> Vec<String> {
     let list: String = server.command(&["CLIENT", "LIST"]);
     let word = |line: &str, name: &str| {
@@ -82,7 +82,7 @@ async fn a_caller_that_leaves_in_the_middle_of_a_wait_leaves_no_connection() {
     let left = waiting(&master, 1).await.remove(0);
     leaving.abort();
     assert!(leaving.await.unwrap_err().is_cancelled());
-    // The next one is behind nobody. It comes before the connection that waits could be closed for being idle.
+    // The next one does not wait. It comes before the waiting connection could be closed for being idle.
     let next = change(&store, 1, "next");
     eventually("the next one at work", SOON, async || {
         has_run(&master, 1, "next").then_some(())
@@ -188,7 +188,7 @@ async fn a_connection_that_breaks_takes_those_beside_it_along() {
     let _: u64 = master.command(&["CLIENT", "KILL", "ID", &in_use]);
     let reported = held.await.unwrap().unwrap_err();
     assert!(reported.may_have_run(), "{reported:?}");
-    // Whatever is behind the address now, the others were made before.
+    // The idle connections may lead to an earlier server of the address, so none of them is used.
     let next = change(&store, 2, "next");
     let made = waiting(&master, 1).await.remove(0);
     assert!(!idle.contains(&made), "{made} is one of {idle:?}");
@@ -267,11 +267,11 @@ async fn connections_to_a_server_that_is_no_master_any_more_are_closed() {
     let store = by_a_replica(cluster.url(), (5_000, 1_000));
     let record = key(1, "first");
     change(&store, 1, "first").await.unwrap().unwrap();
-    let from = cluster.holder_seen_by(0, &record).expect("a master");
+    let from = cluster.holder_known_to(0, &record).expect("a master");
     let old = &cluster.nodes()[from];
     assert_eq!(dedicated(old, false).len(), 1);
     cluster.hand_over(&record, cluster.replica_of(from));
-    // Keys of many slots: each that was on the old master has the process look again who serves what.
+    // Keys of many slots: each that was on the old master makes the process read the slot map again.
     let mut buckets = 0..;
     eventually("an old master that is left alone", SOON, async || {
         let key = format!("{{b{:04}}}/acct_1/next", buckets.next()?);

@@ -52,18 +52,18 @@ impl Powered {
     }
 
     /// From now on nothing reaches the disk.
-    pub fn hold_the_disk(&self) {
+    pub fn hold_disk(&self) {
         File::create(self.notes.path().join("hold")).expect("a note");
     }
 
-    fn let_the_disk_go(&self) {
+    fn release_disk(&self) {
         drop(std::fs::remove_file(self.notes.path().join("hold")));
     }
 
     /// The process is killed; what it wrote is in the kernel, and stays.
     pub fn crash(&self) {
         self.redis.kill9();
-        self.let_the_disk_go();
+        self.release_disk();
         self.redis.restart();
     }
 
@@ -83,7 +83,7 @@ impl Powered {
             file.set_len(on_disk.min(written)).expect("a shorter file");
             gone += written.saturating_sub(on_disk);
         }
-        self.let_the_disk_go();
+        self.release_disk();
         self.redis.restart();
         gone
     }

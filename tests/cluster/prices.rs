@@ -1,4 +1,4 @@
-//! Imported prices that the operator was told of are as safe as `store.durability` says: what calls are held for
+//! An acknowledged import of prices is as safe as `store.durability` says: what calls are held for
 //! depends on them.
 
 use crate::pair::{Timeouts, by_a_replica, master_with_replica};
@@ -19,7 +19,7 @@ async fn an_import_is_reported_of_when_the_replica_has_it() {
         "{answer:?}"
     );
     replica.resume();
-    // Whoever imports again finds what was written, and is told when the replica has it.
+    // A repeated import is acknowledged when the replica has what was written.
     let old = read(&store).await.unwrap();
     assert_eq!(old.as_deref(), Some("first"));
     let again = replace(&store, old.as_deref(), "first").await.unwrap();

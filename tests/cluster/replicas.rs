@@ -12,7 +12,7 @@ use serde_json::json;
 const SOME: usize = 30;
 /// Pieces of business before it is killed, and after.
 const FEW: usize = 10;
-/// Deposits that the replica never hears of.
+/// Deposits that the replica never receives.
 const UNHEARD: usize = 3;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -32,7 +32,7 @@ async fn a_failover_loses_what_async_acknowledged_and_nothing_of_replicas() {
     let deposits = Deposits::start(&two, "before");
     deposits.more(SOME).await;
 
-    // The replica hears nothing any more.
+    // The replica receives nothing any more.
     world.cluster.cut_off(replica);
     let lost: Vec<String> = (0..UNHEARD).map(|number| format!("lost-{number}")).collect();
     for reference in &lost {
@@ -64,7 +64,7 @@ async fn a_failover_loses_what_async_acknowledged_and_nothing_of_replicas() {
         done.len()
     );
 
-    // Whoever saw more of an account than is there refuses it until the operator has accepted that.
+    // A server that knew a higher version refuses the account until the operator accepts.
     let refused = eventually("an answer of the new master", SOON, async || {
         let reply = one.deposit("next").await;
         quick.logs().contains("lost writes").then_some(reply)

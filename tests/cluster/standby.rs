@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// Wallets made of each kind before the standby hears nothing any more, and after.
+/// Wallets made of each kind before the standby is cut off, and after.
 const EACH: usize = 3;
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -55,7 +55,7 @@ async fn a_standby_that_takes_over_has_what_was_acknowledged() {
     })
     .await;
 
-    // The standby hears nothing any more.
+    // The standby receives nothing any more.
     let off = [
         "CONFIG",
         "SET",
@@ -104,7 +104,7 @@ async fn a_standby_that_takes_over_has_what_was_acknowledged() {
         );
     }
 
-    // What was told of a number is said of one wallet, also where it was not safe.
+    // A number that was returned names one wallet, also if its creation was lost.
     let mut given: BTreeSet<u64> = kept.iter().chain(&lost).copied().collect();
     for n in 0..4 * EACH {
         let number = wallet(&hasty, &format!("later-{n}")).await.expect("a wallet");

@@ -13,7 +13,7 @@ pub const ADMIN: &str = env!("CARGO_BIN_EXE_tollgate-admin");
 const STORE_TIMEOUT_MS: &str = "1000";
 /// Prices by which the estimate of a call is its `max_tokens`.
 const PRICES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/edge/prices.toml");
-/// The plan of the residents, which makes nobody wait for a minute to end, however long a test takes.
+/// The plan of the residents: with a rate that no test reaches.
 const PLANS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cluster/plans.toml");
 /// Longest wait for something that happens soon, on a slow and busy machine.
 pub const SOON: Duration = Duration::from_secs(60);
@@ -40,7 +40,7 @@ pub struct Resident {
     pub key: String,
 }
 
-/// A call that costs [`COST`]; `name` tells it from all others.
+/// A call that costs [`COST`], with `name` as its unique mark.
 pub fn call(name: &str) -> Value {
     json!({ "model": "nano", "max_tokens": COST, "messages": [{ "role": "user", "content": name }] })
 }
@@ -77,7 +77,6 @@ impl World {
         world
     }
 
-    /// One more edge.
     pub fn edge(&self) -> Edge {
         let options = EdgeOptions::new(PROXY, self.cluster.url(), self.upstream.base_url());
         Edge::start(
@@ -95,7 +94,7 @@ impl World {
 
     /// The same, which does not have to be ready: of its store a part may be away.
     pub fn admin_at_once(&self, durability: &str) -> Admin {
-        Admin::start(self.admin_options(durability).alive_is_enough())
+        Admin::start(self.admin_options(durability).until_alive())
     }
 
     fn admin_options(&self, durability: &str) -> AdminOptions {
@@ -107,7 +106,7 @@ impl World {
 
     /// The place of the master that has the ledger's own record.
     pub fn home(&self) -> usize {
-        let home = self.cluster.holder_seen_by(0, store::keys::STORE);
+        let home = self.cluster.holder_known_to(0, store::keys::STORE);
         home.expect("a holder of the ledger's record")
     }
 
@@ -135,7 +134,7 @@ impl World {
     pub async fn account_on(&self, node: usize) -> SeedAccount {
         for _ in 0..TRIES {
             let account = self.seed.account("enterprise").await;
-            if self.cluster.holder_seen_by(0, &account.keys.record()) == Some(node) {
+            if self.cluster.holder_known_to(0, &account.keys.record()) == Some(node) {
                 return account;
             }
         }

@@ -9,7 +9,7 @@ use std::process::Command;
 
 /// Stands in for the view library, which needs a page.
 const HTML: &str = "export const html = () => null;\nexport const useRef = (current) => ({ current });\n";
-/// Stands in for the server: notes the keys it is asked with, and answers as it is told.
+/// Stands in for the server: records the keys of requests, and gives scripted answers.
 const API: &str = "let made = 0;\nexport const sent = [];\nexport const answers = [];\nexport const newIdempotencyKey = () => `key-${made += 1}`;\n\
      export const post = async (_path, _body, { idempotencyKey }) => { sent.push(idempotencyKey); return answers.shift()(); };\n";
 
@@ -35,8 +35,8 @@ fn run(checks: &str, modules: &[&str], others: &[(&str, &str)]) {
         .current_dir(folder.path())
         .output()
         .expect("node");
-    let said = String::from_utf8_lossy(&run.stderr);
-    assert!(run.status.success(), "{said}");
+    let errors = String::from_utf8_lossy(&run.stderr);
+    assert!(run.status.success(), "{errors}");
     assert_eq!(String::from_utf8_lossy(&run.stdout).trim(), "checked");
 }
 
@@ -69,6 +69,6 @@ fn usage_is_summed_exactly_and_in_its_interval() {
     );
 }
 
-/// Stands in for the server: gives its pages one by one, and notes the cursors it is asked with.
+/// Stands in for the server: gives its pages one by one, and records the cursors of requests.
 const PAGES: &str = "export const pages = [];\nexport const cursors = [];\n\
      export const get = async (_path, { cursor }) => { cursors.push(cursor); return pages.shift(); };\n";

@@ -8,7 +8,6 @@ use std::fmt::Write as _;
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/admin/dashboard/web/js/reasons.js");
 const REWRITE: &str = "TOLLGATE_REWRITE_DOCS";
 
-/// The module, of the table.
 fn module() -> String {
     let mut text = "/**\n * Reasons and checks as people read them. Written by tests/dashboard/words.rs from shared/domain/src/reason.rs.\n */\n\n\
                     /** Why something was denied. */\nexport const REASONS = {\n"

@@ -21,8 +21,8 @@ const LOST: u64 = 3;
 
 /// Makes a backup; where it is.
 fn back_up(installation: &Installation) -> PathBuf {
-    let said = run(&mut backing_up(installation));
-    let made = said.trim().strip_prefix("backup: ").unwrap();
+    let printed = run(&mut backing_up(installation));
+    let made = printed.trim().strip_prefix("backup: ").unwrap();
     PathBuf::from(made)
 }
 
@@ -40,7 +40,6 @@ fn backing_up(installation: &Installation) -> Command {
     command
 }
 
-/// The backups that there are.
 fn backups(installation: &Installation) -> Vec<String> {
     let entries = std::fs::read_dir(installation.dir.path().join("backups")).unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -64,16 +63,16 @@ fn restore(backup: &Path, directory: &Path, more: &[&Path]) -> std::process::Out
 }
 
 /// The store is gone with its disk, and comes back at the same place as it was in the backup.
-fn disaster(installation: &Installation, backup: &Path) {
+fn lose_and_restore(installation: &Installation, backup: &Path) {
     installation.redis().kill9();
     let live = installation.redis().dir().join("appendonlydir");
     std::fs::remove_dir_all(&live).unwrap();
     let new = installation.dir.path().join("new");
     let done = restore(backup, &new, &[]);
-    let said = String::from_utf8(done.stdout).unwrap();
+    let printed = String::from_utf8(done.stdout).unwrap();
     assert!(
-        done.status.success() && said.contains("every call is denied"),
-        "{said}"
+        done.status.success() && printed.contains("every call is denied"),
+        "{printed}"
     );
     std::fs::rename(new.join("appendonlydir"), live).unwrap();
     installation.redis().restart();
@@ -171,10 +170,10 @@ async fn a_restored_store_is_no_fresh_budget() {
     tenant.call(LOST).await;
     checkpointed(&installation, &tenant).await;
 
-    disaster(&installation, &backup);
+    lose_and_restore(&installation, &backup);
     let fresh = EdgeOptions::new(PROXY, "redis://127.0.0.1:1", installation.upstream.base_url());
     let fresh = fresh.env("TOLLGATE_STORE__URL_FILE", installation.url_file("edge"));
-    let fresh = Edge::start(fresh.alive_is_enough());
+    let fresh = Edge::start(fresh.until_alive());
     everything_is_denied(&installation, [&edge, &fresh], &tenant, &admin).await;
     inspection(&installation, &tenant, kept + 1);
     everything_is_denied(&installation, [&edge, &fresh], &tenant, &admin).await;
@@ -240,12 +239,15 @@ fn backups_are_whole_or_not_there() {
     let mut wrong = Command::new(path("deploy/backup/backup.sh"));
     let wrong = wrong.env("STORE_URL_FILE", &file).env("BACKUPS", &backups);
     let done = wrong.output().unwrap();
-    let said = format!(
+    let printed = format!(
         "{}{}",
         String::from_utf8_lossy(&done.stdout),
         String::from_utf8_lossy(&done.stderr)
     );
-    assert!(!done.status.success() && !said.contains("hunter2"), "{said}");
+    assert!(
+        !done.status.success() && !printed.contains("hunter2"),
+        "{printed}"
+    );
     let left = std::fs::read_dir(&backups)
         .unwrap()
         .map(|entry| entry.unwrap().file_name());
@@ -257,9 +259,9 @@ fn backups_are_whole_or_not_there() {
 fn refused_to_back_up(installation: &Installation, why: &str) {
     let before = backups(installation);
     let done = backing_up(installation).output().unwrap();
-    let said = String::from_utf8_lossy(&done.stderr);
-    assert!(done.status.code() == Some(1) && said.contains(why), "{done:?}");
-    assert_eq!(backups(installation), before, "{said}");
+    let printed = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.code() == Some(1) && printed.contains(why), "{done:?}");
+    assert_eq!(backups(installation), before, "{printed}");
 }
 
 #[test]
@@ -386,10 +388,10 @@ async fn an_admin_server_started_on_it_waits_too() {
     let tenant = installation.settle(&edge, &first).await;
     let backup = back_up(&installation);
     drop(first);
-    disaster(&installation, &backup);
+    lose_and_restore(&installation, &backup);
     let options = AdminOptions::new(ADMIN, "redis://127.0.0.1:1");
     let options = options.env("TOLLGATE_STORE__URL_FILE", installation.url_file("admin"));
-    let admin = Admin::start(options.alive_is_enough());
+    let admin = Admin::start(options.until_alive());
     let manager = admin.caller(&tenant.api_key);
     assert_eq!(manager.get("/api/v1/agents").await.status, 503);
     assert_eq!(

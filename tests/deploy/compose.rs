@@ -72,7 +72,7 @@ fn every_service_is_locked_down() {
             image == "tollgate:latest" || !image.ends_with(":latest"),
             "{name}: {image}"
         );
-        // Nobody is root: the image's own user, or one that is named.
+        // No container runs as root: the image's own user, or a named one.
         let user = service["user"].as_str();
         assert!(
             image == "tollgate:latest" || user.is_some_and(|user| !user.starts_with("0:")),
@@ -224,7 +224,7 @@ fn prepare_makes_the_secrets_once() {
     let place = dir.path().join("compose");
     let _ = std::fs::remove_dir_all(place.join("secrets"));
     let prepare = || run(&mut Command::new(place.join("prepare.sh")));
-    let said = prepare();
+    let printed = prepare();
     let compose = compose();
     let files = || -> Vec<String> {
         let secrets = compose["secrets"].as_object().unwrap().values();
@@ -236,7 +236,7 @@ fn prepare_makes_the_secrets_once() {
     assert!(
         first
             .iter()
-            .all(|content| !content.trim().is_empty() && !said.contains(content.trim()))
+            .all(|content| !content.trim().is_empty() && !printed.contains(content.trim()))
     );
     prepare();
     assert_eq!(files(), first, "a second run changes no secret");
@@ -264,7 +264,7 @@ fn prepare_makes_the_secrets_once() {
     }
 }
 
-/// It may read the archive, and writes where nobody else's files are; the script knows what it is told.
+/// It can read the archive and has a directory of its own to write to. The script reads each of its variables.
 #[test]
 fn the_backup_is_of_store_and_archive() {
     let compose = compose();

@@ -10,7 +10,6 @@ const INSTALLATIONS: [&str; 1] = ["docs/guides/deployment.md"];
 /// The documents outside of `docs`.
 const BESIDE: [&str; 4] = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"];
 
-/// Every document.
 pub fn documents() -> Vec<String> {
     let mut all = all_below("docs");
     all.retain(|name| name.ends_with(".md"));
@@ -73,7 +72,7 @@ fn the_lines_for_the_store_give_it_a_directory() {
 /// No other document has a line of its own for it.
 #[test]
 fn redis_conf_is_installed_by_one_line() {
-    let mut seen = 0;
+    let mut count = 0;
     for document in documents() {
         for line in text(&document).lines() {
             if line.contains("install ") && line.contains("deploy/redis/redis.conf") {
@@ -83,11 +82,11 @@ fn redis_conf_is_installed_by_one_line() {
                     "(cat deploy/redis/redis.conf && echo dir /var/lib/redis) | install -m 0640 -g redis /dev/stdin /etc/redis/redis.conf",
                     "{document}"
                 );
-                seen += 1;
+                count += 1;
             }
         }
     }
-    assert_eq!(seen, INSTALLATIONS.len());
+    assert_eq!(count, INSTALLATIONS.len());
 }
 
 /// Whether git leaves this file of the checkout alone: `.gitignore` has its name, or a folder that it is in.
@@ -103,24 +102,24 @@ fn ignored(file: &str) -> bool {
 /// What would seal every secret, or let into the store, is not for others on the machine, nor for the next `git add`.
 #[test]
 fn secrets_are_made_for_their_owner_alone_and_ignored() {
-    let mut seen = 0;
+    let mut count = 0;
     for document in documents() {
         for line in examples(&document) {
             if let Some((_, file)) = line.split_once("/dev/urandom | base64 > ") {
                 let file = file.split(')').next().unwrap();
                 assert!(line.starts_with("(umask 077; "), "{document}: {line}");
                 assert!(file.starts_with('/') || ignored(file), "{document}: {file}");
-                seen += 1;
+                count += 1;
             }
             if let Some(folder) = line.strip_prefix("deploy/redis/users.sh ") {
                 let folder = folder.split(' ').next().unwrap();
                 let file = format!("{folder}/edge.url");
                 assert!(file.starts_with('/') || ignored(&file), "{document}: {file}");
-                seen += 1;
+                count += 1;
             }
         }
     }
-    assert!(seen >= 6, "{seen}");
+    assert!(count >= 6, "{count}");
 }
 
 /// A server that is started by hand in the checkout leaves its data there.
@@ -135,8 +134,8 @@ fn no_store_is_part_of_the_repository() {
 /// it.
 #[test]
 fn builds_for_deployment_know_their_commit() {
-    let said = run(Command::new(path("deploy/local/commit.sh")).env("TOLLGATE_COMMIT", "0123abc"));
-    assert_eq!(said, "0123abc\n");
+    let printed = run(Command::new(path("deploy/local/commit.sh")).env("TOLLGATE_COMMIT", "0123abc"));
+    assert_eq!(printed, "0123abc\n");
     for file in ["Makefile", "deploy/docker/static.sh", "benches/pgo.sh"] {
         assert!(text(file).contains("$(deploy/local/commit.sh)"), "{file}");
     }
@@ -147,10 +146,10 @@ fn builds_for_deployment_know_their_commit() {
     }
 }
 
-/// Everything of ours is in a namespace, and whoever is asked for a password has a terminal.
+/// Every command names our namespace, and one that asks for a password has a terminal.
 #[test]
 fn commands_for_kubernetes_find_what_they_name() {
-    let mut seen = 0;
+    let mut count = 0;
     for document in documents() {
         let text = text(&document);
         for (at, _) in text.match_indices("kubectl ") {
@@ -171,9 +170,9 @@ fn commands_for_kubernetes_find_what_they_name() {
                     !asks || command.contains("exec --stdin --tty "),
                     "{document}: {command}"
                 );
-                seen += 1;
+                count += 1;
             }
         }
     }
-    assert!(seen >= 8, "{seen}");
+    assert!(count >= 8, "{count}");
 }

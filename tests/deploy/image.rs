@@ -173,7 +173,7 @@ fn what_is_compiled_in_goes_to_the_builder() {
     let code = ["shared", "proxy/src", "admin"].map(all_below).concat();
     // Tests are not built there.
     let is_test = |file: &String| file.ends_with("/tests.rs") || file.contains("/tests/");
-    let mut seen = 0;
+    let mut count = 0;
     for file in code.iter().filter(|file| file.ends_with(".rs") && !is_test(file)) {
         for inside in included(file) {
             assert!(path(&inside).exists(), "{file}: {inside} is not there");
@@ -181,10 +181,10 @@ fn what_is_compiled_in_goes_to_the_builder() {
                 is_copied(&inside),
                 "{file}: {inside} is not copied into the builder"
             );
-            seen += 1;
+            count += 1;
         }
     }
-    assert!(seen > 50, "{seen}");
+    assert!(count > 50, "{count}");
     assert!(
         is_copied("docs/reference/openapi/edge.json") && !is_copied("docs/reference/openapi/management.json")
     );
@@ -259,7 +259,7 @@ fn its_settings_are_accepted() {
 
 /// The libraries that a program is linked with.
 fn libraries(program: &str) -> Vec<(String, Option<PathBuf>)> {
-    let said = run(Command::new("ldd").arg(program));
+    let linked = run(Command::new("ldd").arg(program));
     let line = |line: &str| {
         let mut words = line.split_whitespace();
         let name = words.next().unwrap();
@@ -269,7 +269,7 @@ fn libraries(program: &str) -> Vec<(String, Option<PathBuf>)> {
             .map(PathBuf::from);
         (name.rsplit('/').next().unwrap().to_owned(), file)
     };
-    said.lines().map(line).collect()
+    linked.lines().map(line).collect()
 }
 
 /// A root file system: the programs, the libraries they need, and a folder that the user may write to.

@@ -11,7 +11,6 @@ use std::path::Path;
 use std::process::Command;
 use tempfile::TempDir;
 
-/// The model of [`body`].
 const MODEL: &str = "gpt-4o-mini";
 /// What [`body`] is estimated at and costs, in nanos.
 const ESTIMATE: u64 = 615_450;
@@ -33,7 +32,7 @@ pub struct Installation {
     pub upstream: Upstream,
 }
 
-/// An account with an agent that may call, and who manages it.
+/// An account with an agent that may call, and the caller that manages it.
 pub struct Tenant {
     pub account: String,
     pub manager: Caller,
@@ -89,7 +88,6 @@ pub fn address(dir: &Path, name: &str, place: &str) -> String {
     url.trim().replace("127.0.0.1:6379", place)
 }
 
-/// A small body.
 pub fn body() -> Value {
     chat_body(MODEL, "Say hello")
 }

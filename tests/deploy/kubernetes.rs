@@ -103,13 +103,13 @@ fn they_are_valid_by_the_schemas_of_kubernetes() {
             let mut check = Command::new(python.join("bin/kubernetes-validate"));
             let check = check.args(["--strict", "--quiet", "-k", version]).arg(&file);
             let done = check.output().unwrap();
-            let said = format!(
+            let printed = format!(
                 "{}{}",
                 String::from_utf8_lossy(&done.stdout),
                 String::from_utf8_lossy(&done.stderr)
             );
-            let clean = done.status.success() && said.trim().is_empty();
-            assert_eq!(clean, name != "wrong", "{name} {version}: {said}");
+            let clean = done.status.success() && printed.trim().is_empty();
+            assert_eq!(clean, name != "wrong", "{name} {version}: {printed}");
         }
     }
 }
@@ -202,7 +202,7 @@ fn settings_are_accepted_and_ports_are_theirs() {
             let place = if overlay == SMALL { data } else { "s3://" };
             assert!(name == "edge" || archive.starts_with(place), "{archive}");
         }
-        // Whoever works with the archive finds it where the servers put it.
+        // Jobs that use the archive mount it where the servers do.
         let place = servers(&resources)
             .into_iter()
             .find_map(|(name, _, _, settings)| (name == "admin").then_some(settings.audit.archive));
@@ -222,7 +222,7 @@ fn the_document_about_upgrades_says_what_the_manifest_says() {
     let resources = build(SMALL);
     let edge = named(&resources, "Deployment", "tollgate-edge");
     let spec = &edge["spec"]["template"]["spec"];
-    for said in [
+    for printed in [
         format!(
             "terminationGracePeriodSeconds: {}",
             spec["terminationGracePeriodSeconds"]
@@ -233,7 +233,7 @@ fn the_document_about_upgrades_says_what_the_manifest_says() {
         ),
         "{ name: TOLLGATE_PROXY__DRAIN_DELAY_MS, value: \"10000\" }".to_owned(),
     ] {
-        assert!(text.contains(&said), "{said}");
+        assert!(text.contains(&printed), "{printed}");
     }
     let manifest = crate::files::text("deploy/kubernetes/base/edge.yaml");
     assert!(
@@ -283,17 +283,17 @@ async fn probes_ask_what_the_programs_answer() {
     let installation = Installation::start();
     let (edge, admin) = (installation.edge(), installation.admin());
     let daemons = BTreeMap::from([("edge", &*edge), ("admin", &*admin)]);
-    let mut asked = 0;
+    let mut count = 0;
     for (name, container, _, _) in servers(&build(SMALL)) {
         for probe in ["startupProbe", "readinessProbe", "livenessProbe"] {
             let get = &container[probe]["httpGet"];
             assert_eq!(get["port"], "ops", "{name}");
             let answer = daemons[name.as_str()].ops(get["path"].as_str().unwrap()).unwrap();
             assert_eq!(answer.0, 200, "{name} {probe}: {answer:?}");
-            asked += 1;
+            count += 1;
         }
     }
-    assert_eq!(asked, 6);
+    assert_eq!(count, 6);
     // The store's probe, by the user that it names.
     let resources = build(SMALL);
     let store = named(&resources, "StatefulSet", "tollgate-redis");
@@ -399,7 +399,7 @@ fn nothing_connects_but_what_has_to() {
     for name in ["tollgate-operator", "tollgate-backup"] {
         assert_eq!(ports(name, "egress"), [53, 6379].into(), "{name}");
     }
-    // Whoever looks names up can ask a cache on its own node.
+    // Pods that resolve names may use a cache on their node.
     for policy in resources
         .iter()
         .filter(|resource| resource["kind"] == "NetworkPolicy")
@@ -410,7 +410,7 @@ fn nothing_connects_but_what_has_to() {
             assert_eq!(list(&rule["to"]).contains(&cache), is_dns, "{policy}");
         }
     }
-    // Whoever connects to the store is let in there.
+    // The store's policy admits every pod that connects to it.
     let admitted =
         &named(&resources, "NetworkPolicy", "tollgate-redis")["spec"]["ingress"][0]["from"][0]["podSelector"];
     let admitted = list(&admitted["matchExpressions"][0]["values"]);

@@ -29,7 +29,7 @@ fn documents_of(text: &str) -> Result<Vec<Value>, serde_yaml::Error> {
         .collect()
 }
 
-/// The resources that a folder of the repository stands for.
+/// The resources of a folder of the repository.
 pub fn build(folder: &str) -> Vec<Value> {
     let mut resources = Vec::new();
     add(&path(folder), &mut resources);
@@ -96,7 +96,7 @@ fn generated(folder: &Path, generator: &Value) -> Value {
 }
 
 /// Whether a name is meant: itself, or `begin(one|other)`.
-fn is_meant(pattern: &str, name: &str) -> bool {
+fn matches_name(pattern: &str, name: &str) -> bool {
     match pattern.split_once('(') {
         None => pattern == name,
         Some((begin, rest)) => {
@@ -117,7 +117,8 @@ fn apply(patch: &Value, resources: &mut Vec<Value>) {
         .try_into()
         .unwrap();
     let targets = |resource: &Value| {
-        resource["kind"] == *kind && is_meant(name, resource["metadata"]["name"].as_str().unwrap_or_default())
+        resource["kind"] == *kind
+            && matches_name(name, resource["metadata"]["name"].as_str().unwrap_or_default())
     };
     assert!(resources.iter().any(targets), "a patch of nothing: {patch}");
     if operations["$patch"] == "delete" {

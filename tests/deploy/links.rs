@@ -7,11 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The longest line, in characters.
 const LINE_MAX: usize = 120;
-/// The longest README, in lines.
 const README_LINES_MAX: usize = 120;
 /// What is read for decisions that it cites. Together with the documents this is everything that is written by hand.
 const SOURCES: [&str; 7] = ["admin", "benches", "config", "deploy", "proxy", "shared", "tests"];
-/// Where the decisions stand.
+/// The document of the decisions.
 const DECISIONS: &str = "docs/reference/decisions.md";
 /// Not bound to a length: what programs print, and the history, which grows at its head.
 const AS_IT_IS: [&str; 2] = ["docs/reference/cli.md", "CHANGELOG.md"];

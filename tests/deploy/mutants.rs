@@ -1,5 +1,5 @@
-//! The lists of `make mutants` name what is there: a file that was moved would be looked at no more, and nobody would
-//! notice.
+//! The lists of `make mutants` name files that exist: a file that was moved would no longer be mutated, and nothing
+//! would notice.
 
 use crate::files::{all_below, path, text};
 

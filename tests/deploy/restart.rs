@@ -1,5 +1,5 @@
 //! The store starts again, as it does with its machine. Redis before redis/redis#14545 and Valkey before
-//! valkey-io/valkey#3984 run the transactions of their append-only file, and so whatever a script wrote, with the
+//! valkey-io/valkey#3984 run the transactions of their append-only file, and so the writes of scripts, with the
 //! rights of the user `default`; what it may not do they leave out.
 
 use crate::installation::Installation;
@@ -29,8 +29,8 @@ async fn a_store_that_starts_again_has_all_that_it_had() {
             installation.redis().kill9();
         }
         installation.redis().restart();
-        let said = installation.redis().logs();
-        assert!(!said.contains("CRITICAL"), "{said}");
+        let logs = installation.redis().logs();
+        assert!(!logs.contains("CRITICAL"), "{logs}");
         // One that never saw the account, and would notice nothing.
         edge = installation.edge();
         tenant.caller = edge.caller(&tenant.virtual_key);

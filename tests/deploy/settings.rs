@@ -39,7 +39,7 @@ fn every_variable_in_a_deployment_is_a_setting() {
         keys.len() > 50 && keys.contains("TOLLGATE_STORE__URL_FILE"),
         "{keys:?}"
     );
-    let mut seen = 0;
+    let mut count = 0;
     let documents = [
         "docs/guides/deployment.md",
         "docs/guides/backup.md",
@@ -57,10 +57,10 @@ fn every_variable_in_a_deployment_is_a_setting() {
                 keys.contains(&name) || name.ends_with('_'),
                 "{file}: {name} is no setting"
             );
-            seen += 1;
+            count += 1;
         }
     }
-    assert!(seen > 40, "{seen}");
+    assert!(count > 40, "{count}");
 }
 
 /// The settings that a server would start with, its files being elsewhere: secrets and tables as in a test.

@@ -51,10 +51,10 @@ const HARDENED: [&str; 16] = [
 /// The lines of a unit that say something.
 fn lines(unit: &str) -> Vec<String> {
     let text = text(unit);
-    let said = text
+    let printed = text
         .lines()
         .filter(|line| !line.starts_with(['#', ';']) && !line.trim().is_empty());
-    said.map(str::to_owned).collect()
+    printed.map(str::to_owned).collect()
 }
 
 fn values(unit: &str, name: &str) -> Vec<String> {
@@ -306,8 +306,8 @@ fn the_operator_has_the_servers_settings() {
     operator(
         "account create --name Acme --plan startup --owner-email ann@example.com --owner-password-stdin <<<a-long-password",
     );
-    let said = operator("user reset-password --email ann@example.com");
-    assert!(said.contains("https://gate.example.com/"), "{said}");
+    let printed = operator("user reset-password --email ann@example.com");
+    assert!(printed.contains("https://gate.example.com/"), "{printed}");
 }
 
 fn exec_start_admin(root: &Path) -> String {
@@ -340,14 +340,13 @@ fn backs_up(root: &Path) {
     for name in all.keys() {
         assert!(script.contains(&format!("#   {name} ")), "{name}");
     }
-    let said = run(Command::new(path("deploy/backup/backup.sh")).envs(all));
+    let printed = run(Command::new(path("deploy/backup/backup.sh")).envs(all));
     assert!(
-        said.contains(&format!("{}/state/backups/20", root.display())),
-        "{said}"
+        printed.contains(&format!("{}/state/backups/20", root.display())),
+        "{printed}"
     );
 }
 
-/// Documents name units that there are, and commands that these deployments have.
 #[test]
 fn the_documents_name_these_units() {
     for name in [

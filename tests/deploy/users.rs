@@ -57,11 +57,11 @@ fn called(source: &str) -> BTreeSet<String> {
 }
 
 /// The words in capitals in quotes of all sources below a folder.
-fn shouted(folder: &Path, found: &mut BTreeSet<String>) {
+fn words_in_capitals(folder: &Path, found: &mut BTreeSet<String>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let entry = entry.unwrap().path();
         if entry.is_dir() {
-            shouted(&entry, found);
+            words_in_capitals(&entry, found);
         } else {
             let source = std::fs::read_to_string(&entry).unwrap();
             let words = source
@@ -82,7 +82,7 @@ fn known(installation: &Installation) -> BTreeSet<String> {
 fn the_rights_are_those_of_the_code() {
     let installation = Installation::start();
     let mut code = BTreeSet::new();
-    shouted(&path("shared/store/src"), &mut code);
+    words_in_capitals(&path("shared/store/src"), &mut code);
     code.extend(
         script::all::all()
             .iter()
@@ -365,7 +365,7 @@ pub fn reply_of(installation: &Installation, user: &str, words: &[&str]) -> Stri
     }
 }
 
-/// `default` has every right and is nobody: no connection begins as it, logs in as it, or falls back to it.
+/// `default` has every right and cannot be used: no connection begins as it, logs in as it, or falls back to it.
 #[test]
 fn nobody_is_the_default_user() {
     let installation = Installation::start();

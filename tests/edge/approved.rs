@@ -73,7 +73,7 @@ async fn the_provider_gets_the_exact_bytes_and_nothing_of_the_caller_s_secrets()
     assert!(!sent.head.contains("vk_live_"), "{}", sent.head);
 }
 
-/// Decision D73: whatever a caller sends beyond the list stays here, and the operator can add to the list.
+/// Decision D73: headers of the caller beyond the list do not pass, and the operator can add to the list.
 #[tokio::test]
 async fn the_provider_gets_the_listed_headers_only() {
     let headers = "OpenAI-Organization: org-1\r\nOpenAI-Project: proj-1\r\nOpenAI-Beta: assistants=v2\r\nX-Custom: a\r\n\

@@ -123,7 +123,7 @@ async fn a_changed_plan_binds_the_next_call() {
     let newer_callers = [newer.caller.clone(), pair.other.caller(&newer.key)];
     passes(&newer_callers).await;
     pair.stage.set_tracked(&actor.agent, 50_000_000_000);
-    // Two rounds: the free plan lets a key make ten requests a minute, whatever the plan was before.
+    // Only two rounds: under the free plan a key has ten requests a minute, and those of the plan before count.
     for _ in 0..2 {
         account.set_plan("free").await;
         denies(&newer_callers, "plan_key_limit").await;

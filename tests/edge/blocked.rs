@@ -121,7 +121,7 @@ async fn ranges_of_both_families_behind_a_trusted_proxy() {
             .await;
         assert_eq!(reply.status, status, "{address}: {reply:?}");
     }
-    // Neither is a client whose address no proxy tells: it could be any of those on the list (decision D73).
+    // A client whose address no proxy names could be any of those on the list (decision D73).
     let reply = actor.caller.chat(estimated_body(1)).await;
     blocked(&reply);
     assert!(reply.text().contains("X-Forwarded-For"), "{}", reply.text());
@@ -178,9 +178,9 @@ async fn the_list_stays_while_the_store_is_away_and_nothing_comes_in_before_it_i
     blocked(&there.chat(estimated_body(1)).await);
     assert_eq!(actor.caller.chat(estimated_body(1)).await.status, 503);
 
-    // An edge that starts now knows no list, and lets nobody in, not even to be told that its key is none.
+    // An edge that starts now has no list. It answers 503 to everybody, also to an invalid key.
     let upstream = stage.upstream.base_url();
-    let late = super::stage::options(&redis, &upstream).alive_is_enough();
+    let late = super::stage::options(&redis, &upstream).until_alive();
     let late = harness::Edge::start(late);
     eventually("a listener", SOON, async || {
         tokio::net::TcpStream::connect(late.addr()).await.ok()

@@ -160,7 +160,7 @@ async fn a_body_that_is_too_long_is_a_413() {
         "payload_too_large",
     );
 
-    // It comes before the store is asked whose key it is, and after the key's form (decision D63).
+    // It comes before the look-up of the key, and after the check of its form (decision D63).
     let unknown = stage.edge.caller(&format!("vk_live_{}", "0a".repeat(32)));
     let reply = unknown.send("POST", CHAT, &[], padded(20_001)).await;
     refused(&reply, 413, "payload_too_large");
@@ -202,7 +202,6 @@ async fn a_body_that_is_too_long_is_a_413() {
     assert_eq!(stage.upstream.arrived(), 1);
 }
 
-/// The documented limit of 32 MiB.
 #[tokio::test]
 async fn a_body_of_32_mib_passes_and_one_byte_more_does_not() {
     let stage = Stage::new().await;

@@ -87,7 +87,7 @@ async fn the_real_cost_is_exact() {
             None,
             70 * 2000 + 30 * 40_000 + 30 * 8000 + 20 * 80_000,
         ),
-        // The tier that the provider reports prices the settlement; when it reports none, the one asked for.
+        // The tier that the provider reports prices the settlement; when it reports none, the requested one.
         (
             json!({ "service_tier": "flex" }),
             usage(10, 10, &none),
@@ -138,7 +138,7 @@ async fn the_real_cost_is_exact() {
             None,
             9 * 2000 + 12 * 8000 + 10_000_000,
         ),
-        // The model asked for counts, whatever the answer names.
+        // The requested model counts, not the one that the answer names.
         (json!({ "model": "grain" }), usage(1, 1, &none), None, 1),
         (json!({ "model": "grain" }), usage(1000, 1, &none), None, 2),
     ] {

@@ -51,7 +51,14 @@ impl Crowd {
 }
 
 /// Exactly `room` approvals of `count`, the others denied for `reason`; the provider saw the approved ones only.
-async fn exactly(crowd: &Crowd, actor: &Actor, count: usize, room: usize, reason: &str, run: Option<&str>) {
+async fn assert_approved(
+    crowd: &Crowd,
+    actor: &Actor,
+    count: usize,
+    room: usize,
+    reason: &str,
+    run: Option<&str>,
+) {
     let before = crowd.stage.upstream.arrived();
     let tally = crowd.rush(&crowd.callers(actor), count, run).await;
     let expected = Tally::from([("approved".to_owned(), room), (reason.to_owned(), count - room)]);
@@ -77,7 +84,7 @@ async fn five_hundred_calls_share_a_daily_cap() {
         .stage
         .actor("enterprise", cap(None, limit_for(137, 0), None))
         .await;
-    exactly(&crowd, &actor, 500, 137, "daily_limit", None).await;
+    assert_approved(&crowd, &actor, 500, 137, "daily_limit", None).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -88,7 +95,7 @@ async fn five_hundred_calls_share_a_monthly_cap() {
         .stage
         .actor("enterprise", cap(None, None, limit_for(41, ESTIMATE - 1)))
         .await;
-    exactly(&crowd, &actor, 500, 41, "monthly_limit", None).await;
+    assert_approved(&crowd, &actor, 500, 41, "monthly_limit", None).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -98,7 +105,7 @@ async fn five_hundred_calls_share_a_run() {
         .stage
         .actor("enterprise", cap(limit_for(73, 0), None, None))
         .await;
-    exactly(&crowd, &actor, 500, 73, "per_run_limit", Some("the-run")).await;
+    assert_approved(&crowd, &actor, 500, 73, "per_run_limit", Some("the-run")).await;
     assert_eq!(actor.agent.run_spent("the-run").await, limit_for(73, 0));
 }
 
@@ -109,7 +116,7 @@ async fn five_hundred_calls_share_the_plan_s_tracked_usd() {
     crowd
         .stage
         .set_tracked(&actor.agent, 5_000_000_000_000 - 29 * ESTIMATE);
-    exactly(&crowd, &actor, 500, 29, "plan_limit", None).await;
+    assert_approved(&crowd, &actor, 500, 29, "plan_limit", None).await;
     assert_eq!(actor.agent.counters().await.tracked_nanos, 5_000_000_000_000);
 }
 
@@ -117,7 +124,7 @@ async fn five_hundred_calls_share_the_plan_s_tracked_usd() {
 async fn the_rate_is_counted_exactly_across_edges() {
     let crowd = Crowd::new().await;
     let actor = crowd.stage.actor("builder", open_cap()).await;
-    exactly(&crowd, &actor, 300, 120, "rate_limited", None).await;
+    assert_approved(&crowd, &actor, 300, 120, "rate_limited", None).await;
 }
 
 /// Ten agents at once, three places left.

@@ -13,7 +13,7 @@ const ESTIMATE: u64 = 1000;
 const FREE_TRACKED: u64 = 50_000_000_000;
 
 /// An agent whose next call is denied for `reason`.
-async fn provoke(stage: &Stage, reason: &str) -> Actor {
+async fn agent_denied_for(stage: &Stage, reason: &str) -> Actor {
     let below = Some(ESTIMATE - 1);
     let policy = match reason {
         "per_run_limit" => cap(below, None, None),
@@ -66,7 +66,7 @@ async fn charged(actor: &Actor) -> (u64, u64, u64) {
 async fn every_denial_has_its_status_headers_and_body() {
     let stage = Stage::new().await;
     for (reason, ..) in DENIALS {
-        let actor = provoke(&stage, reason).await;
+        let actor = agent_denied_for(&stage, reason).await;
         let before = charged(&actor).await;
         let reply = actor
             .caller
@@ -90,7 +90,7 @@ async fn plan_denials_name_the_plan_the_limit_and_the_way_up() {
         ("plan_agent_limit", "1"),
         ("plan_limit", "50"),
     ] {
-        let reply = provoke(&stage, reason)
+        let reply = agent_denied_for(&stage, reason)
             .await
             .caller
             .chat(estimated_body(ESTIMATE))
@@ -108,7 +108,7 @@ async fn plan_denials_name_the_plan_the_limit_and_the_way_up() {
 #[tokio::test]
 async fn every_decision_has_an_id_of_its_own() {
     let stage = Stage::new().await;
-    let actor = provoke(&stage, "frozen").await;
+    let actor = agent_denied_for(&stage, "frozen").await;
     let mut ids = std::collections::HashSet::new();
     for _ in 0..5 {
         let reply: Reply = actor.caller.chat(estimated_body(1)).await;

@@ -84,7 +84,7 @@ async fn estimates_are_exact() {
             json!({ "model": "sound", "modalities": ["text", "audio"] }),
             6 * 2000 + 10 * 80_000,
         ),
-        // The tier asked for prices the estimate; an unknown one takes the dearest, `default` is the standard.
+        // The requested tier prices the estimate; an unknown one takes the dearest, `default` is the standard.
         (json!({ "service_tier": "flex" }), 6 * 1000 + 10 * 4000),
         (json!({ "service_tier": "priority" }), 6 * 4000 + 10 * 16_000),
         (json!({ "service_tier": "fast" }), 6 * 4000 + 10 * 16_000),

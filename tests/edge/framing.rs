@@ -1,4 +1,4 @@
-//! Bodies and answers of every size and framing pass unchanged, and never to somebody else (decisions D34, D35, D64).
+//! Bodies and answers of every size and framing pass unchanged, and never to another caller (decisions D34, D35, D64).
 
 use super::shape::approved;
 use super::stage::{SOON, Stage, estimated_body, open_cap};

@@ -175,7 +175,7 @@ async fn a_connection_is_kept_and_pipelining_is_safe() {
 }
 
 #[tokio::test]
-async fn a_caller_that_waits_to_be_asked_for_its_body_is_asked() {
+async fn a_caller_that_expects_100_continue_receives_it() {
     let stage = Stage::new().await;
     let actor = stage.actor("enterprise", open_cap()).await;
     let body = estimated_body(100).to_string();
@@ -202,7 +202,7 @@ async fn a_caller_that_waits_to_be_asked_for_its_body_is_asked() {
 }
 
 #[tokio::test]
-async fn odd_but_valid_requests_are_understood() {
+async fn unusual_but_valid_requests_are_understood() {
     let stage = Stage::new().await;
     let actor = stage.actor("enterprise", open_cap()).await;
     let body = estimated_body(100).to_string();

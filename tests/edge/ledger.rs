@@ -136,7 +136,7 @@ async fn a_provider_that_breaks_off_is_a_502_and_stays_charged() {
             "{what}"
         );
     }
-    // Nobody listens at all.
+    // No server listens at the address.
     let actor = stage.actor("enterprise", open_cap()).await;
     stage.upstream.stop();
     let reply = actor.caller.chat(estimated_body(ESTIMATE)).await;
@@ -235,8 +235,8 @@ async fn keys_are_removed_from_the_provider_s_errors() {
         .await;
         assert_eq!(reply.json()["error"]["message"], clean);
     }
-    // A completion is the provider's word for word, whatever it says.
-    let said = Answer::json(200, serde_json::json!({ "content": "a key starts with sk-abc" }));
-    let reply = one_call(&stage, "a completion", &said, ESTIMATE).await;
+    // A completion passes unchanged, also if it contains a key fragment.
+    let quoting = Answer::json(200, serde_json::json!({ "content": "a key starts with sk-abc" }));
+    let reply = one_call(&stage, "a completion", &quoting, ESTIMATE).await;
     assert_eq!(reply.json()["content"], "a key starts with sk-abc");
 }

@@ -191,11 +191,11 @@ fn a_bad_configuration_ends_with_2_and_one_clear_line() {
         ("TOLLGATE_STORE__URL", "http://127.0.0.1", "store.url"),
         ("TOLLGATE_PROXY__DATA_DIR", "/dev/null/x", "proxy.data_dir"),
     ] {
-        let (code, said) = start(name, value);
-        assert_eq!(code, Some(2), "{name}: {said}");
+        let (code, log) = start(name, value);
+        assert_eq!(code, Some(2), "{name}: {log}");
         assert!(
-            said.lines().count() == 1 && said.to_lowercase().contains(named),
-            "{name}: {said}"
+            log.lines().count() == 1 && log.to_lowercase().contains(named),
+            "{name}: {log}"
         );
     }
 }
@@ -205,11 +205,11 @@ fn an_address_that_is_in_use_ends_with_3_so_that_it_is_started_again() {
     let somebody = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = somebody.local_addr().expect("an address").to_string();
     for name in ["TOLLGATE_PROXY__LISTEN", "TOLLGATE_PROXY__OPS_LISTEN"] {
-        let (code, said) = start(name, &address);
-        assert_eq!(code, Some(3), "{name}: {said}");
+        let (code, log) = start(name, &address);
+        assert_eq!(code, Some(3), "{name}: {log}");
         assert!(
-            said.lines().count() == 1 && said.contains(&address),
-            "{name}: {said}"
+            log.lines().count() == 1 && log.contains(&address),
+            "{name}: {log}"
         );
     }
 }
@@ -235,6 +235,6 @@ fn start(name: &str, value: &str) -> (Option<i32>, String) {
         .env(name, value)
         .output()
         .expect("the edge runs");
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    (output.status.code(), said)
+    let log = String::from_utf8_lossy(&output.stderr).into_owned();
+    (output.status.code(), log)
 }

@@ -102,7 +102,7 @@ async fn ill_formed_requests_are_never_forwarded() {
     approved(&actor.caller.chat(estimated_body(100)).await);
 }
 
-/// Whoever connects and does not speak is not waited for longer than `client_timeout_ms`.
+/// A connection that sends nothing is closed after `client_timeout_ms`.
 #[tokio::test]
 async fn silent_connections_are_closed() {
     let stage = Stage::with(|options| options.env("TOLLGATE_PROXY__CLIENT_TIMEOUT_MS", "300")).await;

@@ -54,7 +54,7 @@ async fn a_missing_wrong_or_revoked_key_is_a_401() {
             "no secret is echoed: {reply:?}"
         );
     }
-    // Whether a key ever existed is not told.
+    // The answer does not reveal whether a key ever existed.
     let invented = anyone
         .chat_with(&[("x-api-key", &forged)], estimated_body(1))
         .await;

@@ -1,4 +1,4 @@
-//! What the store is asked for one call: one script before it and one after it, or one for a denial, whatever the
+//! Commands that one call costs the store: one script before it and one after it, or one for a denial, whatever the
 //! number of accounts. Counted at the server, with its `MONITOR`.
 
 use super::stage::{Actor, SOON, Stage, cap, estimated_body, open_cap};
@@ -18,8 +18,8 @@ struct Monitor {
     task: tokio::task::JoinHandle<()>,
 }
 
-/// Looks at the store's health, at blocked addresses, refused accounts and imported prices: they go by the clock, not
-/// by calls.
+/// Periodic reads of the store's health, blocked addresses, refused accounts and imported prices: they go by the clock,
+/// not by calls.
 fn is_background(command: &str) -> bool {
     let lower = command.to_ascii_lowercase();
     [
@@ -81,8 +81,8 @@ impl Monitor {
         let _: String = redis.command(&["ECHO", &mark]);
         let others = eventually("the mark", SOON, async || {
             let mut others = self.others.lock().expect("the list");
-            let seen = others.iter().any(|command| command.contains(&mark));
-            seen.then(|| std::mem::take(&mut *others))
+            let is_observed = others.iter().any(|command| command.contains(&mark));
+            is_observed.then(|| std::mem::take(&mut *others))
         })
         .await;
         let others = others

@@ -1,4 +1,4 @@
-//! When the ledger moves: before the answer ends, whatever becomes of the caller, and later when the store is gone
+//! When the ledger moves: before the answer ends, even if the caller leaves, and later when the store is gone
 //! (decisions D36, D48).
 
 use super::shape::denied;

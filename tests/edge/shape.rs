@@ -18,7 +18,6 @@ pub const DENIALS: [(&str, u16, &str, bool); 11] = [
     ("service_unavailable", 503, "deny_", false),
 ];
 
-/// Checks what every answer carries.
 #[track_caller]
 pub fn every_answer(reply: &Reply) {
     let id = reply.header("x-request-id").expect("X-Request-Id");

@@ -1,4 +1,4 @@
-//! What the tests stand on: a store, a provider that answers as told, an edge between them, and agents that call.
+//! Fixture: a store, a provider with scripted answers, an edge between them, and agents that call.
 
 use domain::period::Period;
 use harness::{Answer, Caller, CapPolicy, Edge, EdgeOptions, Nanos, Redis, Reply, Seed, SeedAgent, Upstream};
@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Mutex;
 
-/// The edge.
 pub const EDGE: &str = env!("CARGO_BIN_EXE_tollgate-proxy");
 /// The price table of these tests.
 pub const PRICES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/edge/prices.toml");
@@ -24,7 +23,7 @@ pub struct Stage {
     pub edge: Edge,
 }
 
-/// Someone who may call, and what is known of him.
+/// An agent that may call, with its account and key.
 pub struct Actor {
     pub agent: SeedAgent,
     pub key_id: String,

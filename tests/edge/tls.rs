@@ -128,7 +128,7 @@ async fn callers_may_speak_http_2_without_tls() {
     refused(&reply, 401, "invalid_api_key");
 }
 
-/// A caller who says nothing after the connection, or after the handshake, is let go, whatever it chose to speak.
+/// A caller who says nothing after the connection, or after the handshake, is disconnected, over every protocol.
 #[tokio::test]
 async fn a_caller_who_stays_silent_is_let_go() {
     let certificate = Certificate::for_names(&["localhost", "127.0.0.1"]);
@@ -292,7 +292,7 @@ async fn the_provider_is_called_over_tls_and_must_prove_its_name() {
         Some(front.addr.to_string().as_str())
     );
 
-    // Answers in plain text at once, whatever it is told.
+    // Answers in plain text at once, without reading.
     let listener = TcpListener::bind(("127.0.0.1", free_port()))
         .await
         .expect("a port");

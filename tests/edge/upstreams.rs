@@ -174,7 +174,7 @@ async fn the_first_upstream_whose_pattern_matches_gets_the_call_with_its_own_key
     })
     .await;
     assert_eq!(logged, ["zeta", "alpha", "openai"]);
-    // `/v1/health` says the default provider, and `/v1/models` who serves which priced model.
+    // `/v1/health` names the default provider, and `/v1/models` the upstream of each priced model.
     let health = actor.caller.get("/v1/health").await.json();
     assert_eq!(health["upstream"], "127.0.0.1");
     let models = actor.caller.get("/v1/models").await.json();

@@ -6,7 +6,6 @@ use harness::{
 };
 use std::time::Duration;
 
-/// Nodes of the cluster.
 const NODES: usize = 3;
 
 /// Keeps a node busy for some seconds, and says then that it was restored.
@@ -103,7 +102,7 @@ async fn a_restored_node_denies_from_its_first_answer_on() {
     let options = EdgeOptions::new(PROXY, cluster.url(), upstream.base_url());
     let edge = Edge::start(options.env("TOLLGATE_STORE__TIMEOUT_MS", "1000"));
     let home = cluster
-        .holder_seen_by(0, store::keys::STORE)
+        .holder_known_to(0, store::keys::STORE)
         .expect("a node with the ledger's record");
     let policy = CapPolicy {
         enabled: true,
@@ -116,7 +115,7 @@ async fn a_restored_node_denies_from_its_first_answer_on() {
         }
     };
     served(&caller).await;
-    // Nobody else is heard while a script runs, and none of them gets in before its last command.
+    // Redis serves no other client while a script runs, so none gets in before its last command.
     let port = cluster.nodes()[home].port();
     let away = tokio::task::spawn_blocking(move || {
         let client = redis::Client::open(format!("redis://127.0.0.1:{port}")).expect("an address");
@@ -130,16 +129,16 @@ async fn a_restored_node_denies_from_its_first_answer_on() {
     let mut slowest = Duration::ZERO;
     let mut calls = 0;
     while !away.is_finished() {
-        let asked = std::time::Instant::now();
+        let started = std::time::Instant::now();
         let reply = caller.chat(body()).await;
         if reply.status != 200 {
-            // The edge can hear that the node is back before the thread that waits for it has said so.
+            // The edge can reach the node again before the waiting thread has reported it.
             tokio::time::sleep(Duration::from_millis(100)).await;
             assert!(away.is_finished(), "an account elsewhere: {reply:?}");
             unavailable(&reply);
         } else if !away.is_finished() {
             calls += 1;
-            slowest = slowest.max(asked.elapsed());
+            slowest = slowest.max(started.elapsed());
         }
         tokio::time::sleep(Duration::from_millis(25)).await;
     }

@@ -18,7 +18,7 @@ async fn from(address: &str, edge: &Edge) -> TcpStream {
     socket.connect(edge.addr()).await.expect("a connection")
 }
 
-/// Whether the edge closes a connection in this time, whatever it says before.
+/// Whether the edge closes a connection in this time, with or without an answer.
 pub async fn ends(connection: &mut TcpStream) -> bool {
     let mut room = [0; 4096];
     let closed = async { while matches!(connection.read(&mut room).await, Ok(1..)) {} };
@@ -36,7 +36,7 @@ async fn is_served(connection: &mut TcpStream) -> bool {
 }
 
 /// A connection from this address with a call under way, a byte of whose body is missing.
-async fn at_work(address: &str, stage: &Stage) -> TcpStream {
+async fn busy_connection(address: &str, stage: &Stage) -> TcpStream {
     let mut connection = from(address, &stage.edge).await;
     let before = stage.metric("tollgate_proxy_in_flight");
     let head = format!(
@@ -65,7 +65,7 @@ async fn a_connection_beyond_a_limit_is_closed_at_once_where_all_others_are_at_w
     let mut held = Vec::new();
     for (address, count) in [("127.0.0.1", 3), ("127.0.0.2", 2)] {
         for _ in 0..count {
-            held.push(at_work(address, &stage).await);
+            held.push(busy_connection(address, &stage).await);
         }
         assert!(
             ends(&mut from(address, &stage.edge).await).await,
@@ -101,11 +101,11 @@ async fn a_connection_beyond_a_limit_is_closed_at_once_where_all_others_are_at_w
     stage.approved_call().await;
 }
 
-/// Strangers who take all places do not keep out those who call, over whichever protocol.
+/// Strangers who take all places do not keep callers out, over either protocol.
 #[tokio::test]
 async fn who_rests_makes_room_for_the_next_and_strangers_do_first() {
     let stage = Setup::default().env("PROXY__MAX_CONNECTIONS", 4).start().await;
-    let mut working = at_work("127.0.0.1", &stage).await;
+    let mut working = busy_connection("127.0.0.1", &stage).await;
     let mut strangers = Vec::new();
     for address in ["127.0.0.2", "127.0.0.3", "127.0.0.4"] {
         let mut stranger = from(address, &stage.edge).await;
@@ -185,7 +185,7 @@ async fn connections_of_a_trusted_proxy_are_not_those_of_one_caller() {
         .await;
     let mut held = Vec::new();
     for _ in 0..8 {
-        held.push(at_work("127.0.0.2", &stage).await);
+        held.push(busy_connection("127.0.0.2", &stage).await);
     }
     assert!(
         ends(&mut from("127.0.0.2", &stage.edge).await).await,
@@ -229,7 +229,7 @@ async fn one_address_cannot_take_all_places_that_few_descriptors_leave() {
     for _ in 0..2 * CALLERS {
         flood.push(from("127.0.0.1", &edge).await);
     }
-    // Its earlier ones make room. Who comes in the moment in which they are looked for is closed, and comes again.
+    // Its earlier ones make room. A connection that arrives while one is chosen is closed, and connects again.
     let _last = eventually("an answer", SOON, async || {
         let mut last = from("127.0.0.1", &edge).await;
         is_served(&mut last).await.then_some(last)
@@ -259,7 +259,7 @@ async fn callers_cannot_use_up_the_descriptors_of_the_provider() {
         let _ = connection.write_all(b"GET /v1/he").await;
         flood.push(connection);
     }
-    // Who comes in the moment in which it is looked for a place is closed, and comes again.
+    // A connection that arrives while one is chosen is closed, and connects again.
     let (_caller, reply) = eventually("an answer", SOON, async || {
         let mut caller = RawClient::connect(edge.addr()).await;
         caller

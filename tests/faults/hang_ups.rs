@@ -107,7 +107,6 @@ async fn a_caller_who_leaves_while_its_answer_is_written_is_settled() {
     }
 }
 
-/// A caller who does not read its answer is let go of, after some time.
 #[tokio::test]
 async fn a_caller_who_does_not_read_is_let_go() {
     let stage = Setup::default()

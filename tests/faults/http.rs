@@ -89,9 +89,9 @@ fn malformed(key: &str) -> Vec<(&'static str, String)> {
 
 /// Everything the edge says until it closes: the statuses of its answers.
 async fn statuses(raw: &mut RawClient) -> Vec<String> {
-    let said = raw.read_to_end(SOON).await;
-    let said = String::from_utf8_lossy(&said).into_owned();
-    let lines = said.split("HTTP/1.1 ").skip(1);
+    let received = raw.read_to_end(SOON).await;
+    let received = String::from_utf8_lossy(&received).into_owned();
+    let lines = received.split("HTTP/1.1 ").skip(1);
     lines.map(|rest| rest[..3].to_owned()).collect()
 }
 
@@ -108,12 +108,12 @@ async fn malformed_http_is_refused_and_hides_no_call() {
             assert!(raw.send(&head).await);
             tokio::time::sleep(Duration::from_millis(pause_ms)).await;
             let _ = raw.send(call(&stage.key)).await;
-            let said = statuses(&mut raw).await;
-            assert!(said.len() <= 1, "{what}: {said:?}");
-            let mut refusals = said.iter().map(String::as_str);
+            let received = statuses(&mut raw).await;
+            assert!(received.len() <= 1, "{what}: {received:?}");
+            let mut refusals = received.iter().map(String::as_str);
             assert!(
                 refusals.all(|status| ["400", "408", "413"].contains(&status)),
-                "{what}: {said:?}"
+                "{what}: {received:?}"
             );
             assert_eq!(stage.upstream.arrived(), 0, "{what} was forwarded");
         }
@@ -228,7 +228,7 @@ async fn a_head_that_drips_on_a_used_connection_ends() {
     stage.approved_call().await;
 }
 
-/// Who gave no head that could be read gets the headers of every answer all the same.
+/// An answer to an unreadable head carries the common headers all the same.
 #[track_caller]
 fn stamped(reply: &RawReply) {
     for name in ["x-request-id: req_", "x-service-overhead-ms: "] {
@@ -288,7 +288,7 @@ async fn answer_to(stage: &Stage, request: &str) -> (u16, String) {
 }
 
 #[tokio::test]
-async fn credentials_in_odd_places_open_nothing() {
+async fn credentials_in_unusual_places_open_nothing() {
     let stage = Setup::default().start().await;
     let key = &stage.key;
     let (upper, short) = (key.to_uppercase(), &key[..key.len() - 1]);

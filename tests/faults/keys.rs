@@ -1,4 +1,4 @@
-//! Floods of keys that nobody was given: the store is not asked, and the edge's memory stays bounded.
+//! Floods of invented keys: none reaches the store, and the edge's memory stays bounded.
 
 use crate::memory::resident_kib;
 use crate::stage::{SOON, Setup, Stage};
@@ -9,7 +9,6 @@ use secrecy::ExposeSecret as _;
 use std::time::Instant;
 use store::{keys, sanity};
 
-/// Keys in each flood.
 const FLOOD: usize = 20_000;
 /// Callers who send them.
 const CALLERS: usize = 8;
@@ -44,11 +43,10 @@ async fn flood(stage: &Stage, key: fn(usize) -> String) {
     }
 }
 
-/// Runs a flood and checks what it cost: nothing but what the edge asks the store by itself, every second or less
-/// often.
+/// Runs a flood and checks what it cost: nothing but the edge's own periodic commands.
 async fn costs_nothing(stage: &Stage, key: fn(usize) -> String) {
     let forwarded = stage.upstream.arrived();
-    let (asked, scripts, resident) = (
+    let (before, scripts, resident) = (
         commands(&stage.redis),
         stage.redis.calls("evalsha"),
         resident_kib(stage.edge.pid()),
@@ -56,8 +54,8 @@ async fn costs_nothing(stage: &Stage, key: fn(usize) -> String) {
     let started = Instant::now();
     flood(stage, key).await;
     let own = 20 + 10 * started.elapsed().as_secs();
-    let asked = commands(&stage.redis) - asked;
-    assert!(asked <= own, "{asked} commands for {FLOOD} keys");
+    let commands = commands(&stage.redis) - before;
+    assert!(commands <= own, "{commands} commands for {FLOOD} keys");
     assert_eq!(stage.redis.calls("evalsha"), scripts, "no decision was asked for");
     let grown = resident_kib(stage.edge.pid()).saturating_sub(resident);
     assert!(grown <= GROWTH_MAX_KIB, "the edge grew by {grown} KiB");
@@ -95,12 +93,12 @@ async fn an_unknown_key_is_looked_up_once() {
         let reply = raw.reply(SOON).await.expect("an answer");
         assert_eq!(reply.status, 401, "{reply:?}");
     }
-    let asked = stage.redis.calls("get") - before;
+    let reads = stage.redis.calls("get") - before;
     assert!(
-        asked <= 2 + started.elapsed().as_secs(),
-        "{asked} look-ups of one key"
+        reads <= 2 + started.elapsed().as_secs(),
+        "{reads} look-ups of one key"
     );
-    // What is cached is only that the store does not know it, and only for a random key that nobody can guess.
+    // The negative cache has the key, and the store has no look-up for it.
     let lookup = keys::virtual_key_lookup(&sha256_hex(key.as_bytes()));
     assert_eq!(stage.redis.command::<u64>(&["EXISTS", &lookup]), 0);
 }

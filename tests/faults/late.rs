@@ -90,7 +90,7 @@ async fn the_answer_goes_out_and_the_settlement_follows() {
     );
 }
 
-/// Each settlement is made by the next edge, whatever ended the one before.
+/// Each settlement is made by the next edge, however the one before ended.
 #[tokio::test]
 async fn a_settlement_survives_its_edge() {
     for kill in [true, false] {

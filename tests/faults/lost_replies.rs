@@ -1,4 +1,4 @@
-//! The wire to the store is cut at the worst moments. A call whose decision was not heard is denied, is not forwarded,
+//! The wire to the store is cut at the worst moments. A call whose decision was lost is denied, is not forwarded,
 //! and costs nothing in the end (invariants I4, I6, I7).
 
 use crate::stage::{ACTUAL, Charged, ESTIMATE, SOON, STORE_TIMEOUT_MS, Setup, Stage, body, sha};
@@ -68,13 +68,13 @@ async fn a_question_that_never_arrived_costs_nothing() {
 #[tokio::test]
 async fn a_question_that_arrives_late_costs_nothing() {
     let stage = wired().await;
-    let asked = stage.redis.calls("evalsha");
+    let scripts_before = stage.redis.calls("evalsha");
     stage.wire().hold_requests();
     stage.unavailable_call().await;
-    assert_eq!(stage.redis.calls("evalsha"), asked, "it has not arrived");
+    assert_eq!(stage.redis.calls("evalsha"), scripts_before, "it has not arrived");
     stage.wire().release_requests();
     stage.settled_at(ACTUAL).await;
-    assert!(stage.redis.calls("evalsha") > asked, "it has arrived");
+    assert!(stage.redis.calls("evalsha") > scripts_before, "it has arrived");
     stage.recovered().await;
     stage.settled_at(2 * ACTUAL).await;
 }
@@ -93,10 +93,10 @@ async fn a_question_that_was_overtaken_by_its_void_is_refused() {
     };
     futures::future::join(stage.unavailable_call(), overtaking).await;
     stage.settled_at(ACTUAL).await;
-    let asked = stage.redis.calls("evalsha");
+    let scripts_before = stage.redis.calls("evalsha");
     assert!(stage.wire().is_holding(), "the question is still on its way");
     stage.wire().release_requests();
-    let arrived = async || (stage.redis.calls("evalsha") > asked).then_some(());
+    let arrived = async || (stage.redis.calls("evalsha") > scripts_before).then_some(());
     eventually("the late question", SOON, arrived).await;
     stage.settled_at(ACTUAL).await;
     stage.recovered().await;
@@ -106,11 +106,11 @@ async fn a_question_that_was_overtaken_by_its_void_is_refused() {
 #[tokio::test]
 async fn a_void_whose_reply_is_lost_gives_back_once() {
     let stage = wired().await;
-    // The store learns the script of the void, so that the next one is asked for by its hash.
+    // The store learns the script of the void, so that the next one is sent by its hash.
     stage.wire().lose_reply_to(sha(&AUTHORIZE), 1);
     stage.unavailable_call().await;
     stage.settled_at(ACTUAL).await;
-    // The connection broke: the next call looks at the store first, and the one after that only decides.
+    // The connection broke: the next call checks the store first, and the one after that only decides.
     stage.approved_call().await;
     stage.settled_at(2 * ACTUAL).await;
     stage.wire().hold_requests();
@@ -171,7 +171,7 @@ async fn what_is_answered_is_what_is_charged() {
     assert!(stage.wire().replies_lost() > 5, "{}", stage.wire().replies_lost());
 }
 
-/// The edge dies with a decision on the wire that it did not hear: what was charged stays, and stays visible.
+/// The edge dies before a decision reaches it: the charge stays, and stays visible.
 #[tokio::test]
 async fn a_decision_that_nobody_received_stays_visible() {
     let stage = wired().await;

@@ -25,7 +25,6 @@ fn kib(pid: u32, file: &str, name: &str) -> u64 {
     line.trim().trim_end_matches(" kB").parse().expect("a size")
 }
 
-/// What a process has resident.
 pub fn resident_kib(pid: u32) -> u64 {
     kib(pid, "status", "VmRSS:")
 }

@@ -22,7 +22,7 @@ enum Other {
     Initialised,
     /// The same ledger as it was before the holds, as a replica has it that was behind.
     Behind,
-    /// The same, restored from a backup, which nobody has accepted.
+    /// The same, restored from a backup that is not accepted.
     Restored,
 }
 
@@ -165,7 +165,7 @@ async fn a_journal_that_was_taken_over_waits_for_its_ledger() {
     let data = stage.edge.dir().join("data");
     let other = Redis::start();
     let start = |redis: &Redis| {
-        let options = EdgeOptions::new(PROXY, redis.url(), stage.upstream.base_url()).alive_is_enough();
+        let options = EdgeOptions::new(PROXY, redis.url(), stage.upstream.base_url()).until_alive();
         Edge::start(options.env("TOLLGATE_PROXY__DATA_DIR", data.display().to_string()))
     };
     for _ in 0..2 {

@@ -130,7 +130,7 @@ async fn a_killed_edge_leaves_the_estimate_charged_and_the_reaper_shows_it() {
     assert_eq!(stage.upstream.arrived(), 2);
 }
 
-/// The same with the real admin server as the reaper, and the operator who looks and corrects.
+/// The same with the real admin server as the reaper. The operator lists the hold and corrects it.
 #[tokio::test]
 async fn the_operator_sees_and_corrects_what_a_killed_edge_left() {
     let stage = short_holds().start().await;

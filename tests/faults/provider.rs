@@ -88,7 +88,7 @@ pub async fn each(stage: &Stage, cases: Vec<(&'static str, Answer, Expected)>) {
             "{what}: one request for one approval"
         );
     }
-    // Whatever was left on its connections, the next call is as if nothing had been.
+    // Bytes that were left on its connections do not affect the next call.
     stage.upstream.set(|_| answer());
     stage.approved_call().await;
 }

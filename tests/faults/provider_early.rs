@@ -1,4 +1,4 @@
-//! A provider that answers, or closes, before it has read the request: what it said is heard, and charged for as if it
+//! A provider that answers, or closes, before it has read the request: its answer passes, and is charged as if it
 //! had read everything (specification "Proxy spend ledger").
 
 use crate::stage::{ACTUAL, Charged, Setup, Stage};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// More than the buffers of both machines hold: the request cannot be sent whole to whoever does not read it.
+/// More than the buffers of both machines hold: the request cannot be sent whole to a provider that does not read it.
 const LONG: usize = 16 << 20;
 /// Far below `upstream.timeout_ms`: nothing waits for that.
 const AT_ONCE: Duration = Duration::from_secs(30);

@@ -7,7 +7,7 @@ use harness::{Answer, RawReply};
 use std::io::Write as _;
 
 /// The key in every way an error might show it.
-fn echoes() -> Vec<String> {
+fn forms_of_key() -> Vec<String> {
     let masked = format!(
         "{}****{}",
         &PROVIDER_KEY[..7],
@@ -53,7 +53,7 @@ fn gzip_of(text: &str) -> Vec<u8> {
     gzip.finish().unwrap()
 }
 
-async fn asked(stage: &Stage, answer: Answer) -> RawReply {
+async fn call_answered(stage: &Stage, answer: Answer) -> RawReply {
     stage.upstream.set(move |_| answer.clone());
     let mut raw = stage.raw().await;
     assert!(raw.send_chat(&stage.key, "", body().to_string().as_bytes()).await);
@@ -63,7 +63,7 @@ async fn asked(stage: &Stage, answer: Answer) -> RawReply {
     reply
 }
 
-/// No part of a key is left, in whatever way JSON may write it.
+/// No part of a key is left, in any JSON escaping.
 #[track_caller]
 fn clean(reply: &RawReply, what: &str) {
     let text = reply.text();
@@ -80,9 +80,9 @@ fn clean(reply: &RawReply, what: &str) {
 #[tokio::test]
 async fn echoed_keys_are_removed_from_error_bodies() {
     let stage = Setup::default().start().await;
-    for echo in echoes() {
+    for echo in forms_of_key() {
         for status in [400, 401, 403, 429, 500, 503, 302] {
-            let reply = asked(&stage, Answer::bytes(status, error(&echo))).await;
+            let reply = call_answered(&stage, Answer::bytes(status, error(&echo))).await;
             assert_eq!(reply.status, status);
             clean(&reply, &echo);
             let text = reply.text();
@@ -94,7 +94,7 @@ async fn echoed_keys_are_removed_from_error_bodies() {
             assert!(text.ends_with(r#","code":"invalid_api_key"}}"#), "{text}");
         }
         for (encoding, bytes) in compressed(&error(&echo)) {
-            let reply = asked(
+            let reply = call_answered(
                 &stage,
                 Answer::bytes(401, bytes).header("Content-Encoding", encoding),
             )
@@ -107,7 +107,7 @@ async fn echoed_keys_are_removed_from_error_bodies() {
             clean(&reply, &format!("{encoding} {echo}"));
         }
     }
-    let chunked = asked(&stage, Answer::bytes(401, error(PROVIDER_KEY)).chunked(3)).await;
+    let chunked = call_answered(&stage, Answer::bytes(401, error(PROVIDER_KEY)).chunked(3)).await;
     clean(&chunked, "in chunks of three bytes");
     stage.at_rest().await;
     assert_eq!(stage.open_holds(), 0);
@@ -123,7 +123,7 @@ async fn echoed_keys_are_removed_from_error_headers() {
             .header("X-Twice", "kept")
             .header("X-Twice", &format!("a {PROVIDER_KEY}"))
             .header("Location", &format!("/v1/x?key={PROVIDER_KEY}"));
-        let reply = asked(&stage, answer).await;
+        let reply = call_answered(&stage, answer).await;
         clean(&reply, "headers");
         assert_eq!(reply.header("x-debug"), Some("key=[redacted]; next"));
         let head = reply.head.to_lowercase();
@@ -147,7 +147,7 @@ async fn what_cannot_be_searched_is_not_passed_on() {
         ("gzip, gzip", half),
     ];
     for (encoding, bytes) in cases {
-        let reply = asked(
+        let reply = call_answered(
             &stage,
             Answer::bytes(401, bytes).header("Content-Encoding", encoding),
         )
@@ -160,15 +160,14 @@ async fn what_cannot_be_searched_is_not_passed_on() {
     stage.settled_at(0).await;
 }
 
-/// An error without a key passes byte for byte.
 #[tokio::test]
 async fn errors_without_keys_are_unchanged() {
     let stage = Setup::default().start().await;
     let plain = r#"{"error":{"message":"a \u00e9 \\u002d \/ tail","code":null}}"#;
-    let reply = asked(&stage, Answer::bytes(400, plain)).await;
+    let reply = call_answered(&stage, Answer::bytes(400, plain)).await;
     assert_eq!(reply.text(), plain);
     let gzip = gzip_of(plain);
-    let reply = asked(
+    let reply = call_answered(
         &stage,
         Answer::bytes(400, gzip.clone()).header("Content-Encoding", "gzip"),
     )

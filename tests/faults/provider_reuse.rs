@@ -20,7 +20,7 @@ async fn call_as(stage: &Stage, who: &str) -> Reply {
         .await
 }
 
-/// The provider answers each request twice; the second answer belongs to nobody.
+/// The provider answers each request twice; the second answer belongs to no request.
 #[tokio::test]
 async fn a_second_answer_reaches_nobody() {
     let stage = Setup::default().start().await;
@@ -41,7 +41,7 @@ async fn a_second_answer_reaches_nobody() {
 
 /// The extra bytes come a moment later, while the connection waits for its next call.
 #[tokio::test]
-async fn an_answer_nobody_asked_for_spoils_its_connection() {
+async fn an_unrequested_answer_spoils_its_connection() {
     let stage = Setup::default().start().await;
     stage.upstream.set(|request| {
         let own = answer_for(request.header("x-stainless-who").unwrap_or("?"));
@@ -109,7 +109,6 @@ async fn a_kept_connection_that_died_sends_one_request_at_most() {
 /// A kind of answer, and how to make it.
 type Doubtful = (&'static str, fn() -> Answer);
 
-/// Answers that leave the connection in doubt: it is not used again.
 #[tokio::test]
 async fn doubtful_connections_are_not_used_again() {
     let doubtful: [Doubtful; 5] = [

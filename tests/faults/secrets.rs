@@ -25,7 +25,7 @@ fn has(bytes: &[u8], needle: &[u8]) -> bool {
 
 /// Calls of every kind, also malformed ones with the key in wrong places; all that the edge said.
 async fn calls_of_every_kind(stage: &Stage) -> Vec<(String, Vec<u8>)> {
-    let mut said = Vec::new();
+    let mut texts = Vec::new();
     let echo = format!("Incorrect API key provided: {CANARY} ({CANARY})");
     let answers = [
         answer(),
@@ -38,7 +38,7 @@ async fn calls_of_every_kind(stage: &Stage) -> Vec<(String, Vec<u8>)> {
     for answer in answers {
         stage.upstream.set(move |_| answer.clone());
         let reply = stage.call().await;
-        said.push((format!("{:?}", reply.headers), reply.body.to_vec()));
+        texts.push((format!("{:?}", reply.headers), reply.body.to_vec()));
     }
     stage.upstream.set(|_| answer());
     let (key, other) = (&stage.key, format!("{}0", &stage.key[..71]));
@@ -56,10 +56,10 @@ async fn calls_of_every_kind(stage: &Stage) -> Vec<(String, Vec<u8>)> {
         raw.send(format!("{start}{head}Content-Length: {length}\r\n\r\n{}", body()))
             .await;
         if let Some(reply) = raw.reply(SOON).await {
-            said.push((reply.head, reply.body));
+            texts.push((reply.head, reply.body));
         }
     }
-    said
+    texts
 }
 
 #[tokio::test]
@@ -71,7 +71,7 @@ async fn canaries_are_found_nowhere() {
         .env("STORE__TIMEOUT_MS", STORE_TIMEOUT_MS);
     let stage = setup.log_everything().start().await;
     stage.bot.provider_key(CANARY).await;
-    let mut said = calls_of_every_kind(&stage).await;
+    let mut texts = calls_of_every_kind(&stage).await;
     // A settlement that waits in the journal.
     stage
         .upstream
@@ -85,24 +85,24 @@ async fn canaries_are_found_nowhere() {
     assert_eq!(waited.status, 200);
     stage.unavailable_call().await;
     let metrics = stage.edge.ops("/metrics").expect("metrics").1;
-    said.push(("metrics".to_owned(), metrics.into_bytes()));
+    texts.push(("metrics".to_owned(), metrics.into_bytes()));
     let _: String = stage.redis.command(&["SAVE"]);
-    files(stage.edge.dir(), &mut said);
-    files(stage.redis.dir(), &mut said);
-    let names: Vec<&str> = said.iter().map(|(name, _)| name.as_str()).collect();
+    files(stage.edge.dir(), &mut texts);
+    files(stage.redis.dir(), &mut texts);
+    let names: Vec<&str> = texts.iter().map(|(name, _)| name.as_str()).collect();
     for part in ["pending.jsonl", "log", "dump.rdb", ".aof"] {
         assert!(
             names.iter().any(|name| name.contains(part)),
             "{part} was not looked at: {names:?}"
         );
     }
-    let journal = said
+    let journal = texts
         .iter()
         .find(|(name, _)| name.contains("pending.jsonl"))
         .expect("a journal");
     assert!(has(&journal.1, b"settle"), "something waits in it");
     assert!(has(
-        &said
+        &texts
             .iter()
             .find(|(name, _)| name.ends_with("log"))
             .expect("a log")
@@ -120,7 +120,7 @@ async fn canaries_are_found_nowhere() {
         ("the master key", TEST_MASTER_KEY.as_bytes()),
         ("the master key's bytes", &master),
     ];
-    for (name, bytes) in &said {
+    for (name, bytes) in &texts {
         for (what, secret) in secrets {
             assert!(
                 !has(bytes, secret) && !has(name.as_bytes(), secret),

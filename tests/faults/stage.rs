@@ -16,7 +16,6 @@ pub const PROXY: &str = env!("CARGO_BIN_EXE_tollgate-proxy");
 pub const STORE_TIMEOUT_MS: u64 = 1500;
 /// Longest wait for something that should happen at once, on a slow and busy machine.
 pub const SOON: Duration = Duration::from_secs(20);
-/// The provider key of every agent.
 pub const PROVIDER_KEY: &str = "sk-test-provider-key";
 /// What [`body`] is estimated at: 7 bytes of prompt text are 2 tokens of 150 nano-USD and their message 4, and 100
 /// tokens of 600 follow.
@@ -39,7 +38,7 @@ pub fn usd(nanos: u64) -> String {
     Nanos::new(nanos).expect("an amount").to_string()
 }
 
-/// The hash by which the store is asked for a script.
+/// The hash by which a script is executed.
 pub fn sha(script: &Script) -> String {
     redis::Script::new(script.source()).get_hash().to_owned()
 }
@@ -53,7 +52,6 @@ pub struct Setup {
     env: Vec<(String, String)>,
 }
 
-/// The stage.
 pub struct Stage {
     pub redis: Redis,
     wire: Option<Wire>,
@@ -137,7 +135,7 @@ impl Setup {
         let edge = Edge::start(match self.before {
             Some(change) => {
                 change(&redis);
-                options.alive_is_enough()
+                options.until_alive()
             }
             None => options,
         });
@@ -167,7 +165,6 @@ impl Stage {
         self.wire().cut();
     }
 
-    /// One call.
     pub async fn call(&self) -> Reply {
         self.edge.caller(&self.key).chat(body()).await
     }

@@ -82,7 +82,7 @@ impl Pair {
         Admin::start(options.env("TOLLGATE_NETWORK__TRUSTED_PROXIES", "127.0.0.0/8"))
     }
 
-    /// The standby hears of nothing from now on.
+    /// Cuts the standby off from replication.
     fn cut_off(&self) {
         let _: String = self.standby.command(&["REPLICAOF", "NO", "ONE"]);
     }

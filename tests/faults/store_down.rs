@@ -32,7 +32,7 @@ async fn an_edge_that_starts_without_a_store_denies_until_there_is_one() {
     let wire = Wire::to_port(redis.port());
     wire.refuse(true);
     let upstream = Upstream::start(|_| answer());
-    let options = EdgeOptions::new(PROXY, wire.redis_url(), upstream.base_url()).alive_is_enough();
+    let options = EdgeOptions::new(PROXY, wire.redis_url(), upstream.base_url()).until_alive();
     let edge = Edge::start(options.env("TOLLGATE_STORE__TIMEOUT_MS", TIMEOUT_MS.to_string()));
     let nobody = edge.caller(&format!("vk_live_{}", "0".repeat(64)));
     let body = crate::stage::body();
@@ -93,7 +93,7 @@ async fn a_killed_store_denies_and_a_restarted_one_serves() {
     assert_eq!(stage.upstream.arrived(), 2);
 }
 
-/// The store is frozen with the questions in its sockets; it answers them when nobody waits any more.
+/// The store is frozen with the questions in its sockets; it answers them when no caller waits any more.
 #[tokio::test]
 async fn a_frozen_store_charges_nothing_in_the_end() {
     let stage = setup().start().await;

@@ -94,7 +94,7 @@ async fn a_store_without_its_replicas_denies_and_the_settlement_waits() {
     stage.recovered().await;
 }
 
-/// Somebody's endless script keeps the store busy: it refuses everything until that is killed.
+/// An endless script keeps the store busy: it refuses everything until the script is killed.
 #[tokio::test]
 async fn a_busy_store_denies_until_it_is_free() {
     let stage = Setup::default().env("STORE__TIMEOUT_MS", 1000).start().await;

@@ -1,5 +1,5 @@
 //! Everything at once: 32 callers, two edges, a provider in every mood, a store that is killed, frozen and cut off on a
-//! seeded schedule. In the end every call is charged exactly what it cost, and what nobody settled is listed.
+//! seeded schedule. In the end every call is charged exactly what it cost, and unsettled holds are listed.
 
 mod chaos;
 mod crowd;
@@ -58,7 +58,7 @@ impl Site {
     pub fn start(&self) -> Edge {
         let at = |port: u16| format!("127.0.0.1:{port}");
         let options = EdgeOptions::new(PROXY, &self.redis_url, &self.upstream_url)
-            .alive_is_enough()
+            .until_alive()
             .env("TOLLGATE_PROXY__LISTEN", at(self.listen))
             .env("TOLLGATE_PROXY__OPS_LISTEN", at(self.ops))
             .env("TOLLGATE_PROXY__DATA_DIR", self.data.path().display().to_string())
@@ -70,7 +70,7 @@ impl Site {
 }
 
 /// Watches the capped agent: at no moment is it charged more than its cap.
-fn watch_the_cap(stage: Arc<Stage>, agent: SeedAgent, stop: Arc<AtomicBool>) -> std::thread::JoinHandle<u64> {
+fn watch_cap(stage: Arc<Stage>, agent: SeedAgent, stop: Arc<AtomicBool>) -> std::thread::JoinHandle<u64> {
     std::thread::spawn(move || {
         let key = agent.account.keys.agent(domain::mode::Mode::Live, &agent.id);
         let mut highest = 0;
@@ -176,7 +176,7 @@ async fn nothing_is_lost_and_nothing_is_free() {
     stage.upstream.set(crowd::provider);
 
     let stop = Arc::new(AtomicBool::new(false));
-    let cap = watch_the_cap(stage.clone(), capped.clone(), stop.clone());
+    let cap = watch_cap(stage.clone(), capped.clone(), stop.clone());
     let reaping = async { reap(&stage, stop.clone()).await };
     let crowd = Crowd {
         urls: sites.each_ref().map(|site| site.url()),
@@ -232,5 +232,5 @@ async fn nothing_is_lost_and_nothing_is_free() {
         highest <= CAP && tight <= CAP,
         "seed {seed}: {highest} and {tight} of {CAP}"
     );
-    crowd::was_worth_it(&calls, unsettled.len(), highest, seed);
+    crowd::assert_every_outcome_occurred(&calls, unsettled.len(), highest, seed);
 }

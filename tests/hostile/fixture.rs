@@ -120,13 +120,13 @@ impl Fixture {
                 answers
             })
             .await;
-        self.never_full();
+        self.assert_never_full();
         answers
     }
 
     /// The store never refused anything for lack of room.
     #[track_caller]
-    pub fn never_full(&self) {
+    pub fn assert_never_full(&self) {
         let errors: String = self.redis.command(&["INFO", "errorstats"]);
         assert!(!errors.contains("errorstat_OOM"), "the store was full: {errors}");
     }

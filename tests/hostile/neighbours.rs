@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// Rounds that each tenant has to come to, however short the attack is.
 const ROUNDS_MIN: u64 = 10;
-/// In every so many rounds somebody signs in.
+/// Rounds between two sign-ins.
 const LOGIN_EVERY: u64 = 10;
 /// Pause between two rounds: they are people and agents, not a load test.
 const PAUSE: Duration = Duration::from_millis(25);
@@ -84,7 +84,7 @@ impl Neighbour {
         let spend = json!({ "agent": "bot", "amount": "0.01", "description": "coffee" });
         let spent = self.management.post("/v1/spend", spend).await;
         assert_eq!(spent.status, 200, "spend {round}: {spent:?}");
-        let looked = self.management.get("/v1/intents?limit=1").await;
-        assert_eq!(looked.status, 200, "look {round}: {looked:?}");
+        let listed = self.management.get("/v1/intents?limit=1").await;
+        assert_eq!(listed.status, 200, "look {round}: {listed:?}");
     }
 }

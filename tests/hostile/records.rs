@@ -140,7 +140,7 @@ async fn escrows_that_are_never_funded() {
     assert!(answers[&200] < 2_000 && answers[&403] > 1_000, "{answers:?}");
 }
 
-/// Provider keys for agents that nobody has, and virtual keys that are made and revoked, by a live key of a plan
+/// Provider keys for agents that do not exist, and virtual keys that are made and revoked, by a live key of a plan
 /// without limits.
 #[tokio::test(flavor = "multi_thread")]
 async fn churn_of_keys() {

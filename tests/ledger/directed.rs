@@ -26,7 +26,6 @@ impl<'a> Bench<'a> {
         World::new(self.store, self.scripts, self.period)
     }
 
-    /// A world that is installed.
     pub async fn installed(&self) -> Result<World<'a>, String> {
         let world = self.world();
         world.install().await?;

@@ -2,7 +2,7 @@
 
 /// A changed script.
 pub struct Mutant {
-    /// Line and column of the change, with what became of what: unique within a script.
+    /// Line and column of the change, with the old and the new text: unique within a script.
     pub name: String,
     pub text: String,
 }

@@ -25,7 +25,7 @@ pub const NO_CHECKS: &str = ",,,,,,";
 /// The rate's window.
 const MINUTE_MS: u64 = 60_000;
 
-/// What became of a charge.
+/// The outcome of a charge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
     Open { due: Window },
@@ -97,7 +97,6 @@ pub struct Counted {
     pub count: u64,
 }
 
-/// A virtual key.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Key {
     /// Requests in its minute, and when that opened.

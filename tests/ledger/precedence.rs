@@ -148,7 +148,7 @@ fn arrange(world: &mut World<'_>, id: &str, fails: impl Fn(&str) -> bool) {
     debug_assert_eq!(world.model.account, ACCOUNT);
 }
 
-/// Every condition alone and every pair, with a look at the whole store after each.
+/// Every condition alone and every pair, with a comparison of the whole store after each.
 pub async fn pairs(store: &Store, scripts: &Scripts) -> Checked {
     for first in 0..ORDER.len() {
         for second in first..ORDER.len() {

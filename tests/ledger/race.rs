@@ -19,7 +19,6 @@ use store::keys::AccountKeys;
 /// Callers at once, over several connections as several edges have them.
 const TASKS: u64 = 64;
 const EDGES: usize = 3;
-/// Approvals that fit.
 const FIT: u64 = 17;
 const ESTIMATE: u64 = 1_000_003;
 

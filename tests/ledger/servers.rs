@@ -109,7 +109,6 @@ impl Payer {
         name
     }
 
-    /// What is charged now.
     async fn charged(&self) -> u64 {
         let counters = self.agent.counters().await;
         assert_eq!(counters.tracked_nanos, counters.month_nanos);

@@ -27,7 +27,6 @@ use store::{Store, StoreError, audit};
 /// What a check found: nothing, or a sentence.
 pub type Checked = Result<(), String>;
 
-/// The provider of all calls.
 pub const PROVIDER: &str = "openai";
 pub const ACCOUNT: &str = "acct_ledger";
 pub const AGENTS: [&str; 3] = ["a", "b", "c"];
@@ -153,7 +152,6 @@ impl<'a> World<'a> {
         snapshot::install(self.store, &self.model.render()).await
     }
 
-    /// Compares everything.
     pub async fn compare(&self) -> Checked {
         snapshot::compare(self.store, &self.model.render()).await
     }

@@ -33,7 +33,6 @@ fn unblock(cli: &Cli, range: &str) {
     assert_eq!(cli.json(&["ip", "unblock", range])["changed"], json!(true));
 }
 
-/// A server behind a proxy on this machine.
 async fn behind_a_proxy() -> World {
     World::start_with(|options: AdminOptions| options.env("TOLLGATE_NETWORK__TRUSTED_PROXIES", "127.0.0.0/8"))
         .await
@@ -76,7 +75,7 @@ async fn nothing_at_all_is_served_to_a_blocked_address() {
         (there.get("/v1/agents").await.status == 403).then_some(())
     })
     .await;
-    // Before the form of the key, before the key itself, whatever the request says of its origin.
+    // Before the form of the key, before the key itself, with any forwarding headers.
     for secret in ["", "svc_live_short", "vk_live_x", &key.secret] {
         let there = local(&world, secret, "127.0.0.2");
         for (method, path) in PATHS {
@@ -124,7 +123,7 @@ async fn ranges_of_both_families_behind_a_trusted_proxy() {
         // What the client itself wrote stands to the left of what the proxy saw.
         ("192.0.2.1, 203.0.113.9", 403),
         ("203.0.113.9, 192.0.2.1", 200),
-        // Nor does it hide the client, whatever it is.
+        // No such header hides the client either.
         ("é, 203.0.113.9", 403),
         ("x, 203.0.113.9", 403),
         ("203.0.113.9, 192.0.2.1, 127.0.0.9", 200),
@@ -214,7 +213,7 @@ async fn before_the_list_was_read_nothing_is_served() {
     Seed::new(&store).await;
     block(&Cli::new(BINARY, redis.url()), "127.0.0.1");
     redis.stop();
-    let admin = harness::Admin::start(AdminOptions::new(BINARY, redis.url()).alive_is_enough());
+    let admin = harness::Admin::start(AdminOptions::new(BINARY, redis.url()).until_alive());
     for (method, path) in PATHS {
         let reply = admin.caller("").send(method, path, &[], "").await;
         problem(&reply, 503, "SERVICE_UNAVAILABLE");
@@ -228,7 +227,7 @@ async fn before_the_list_was_read_nothing_is_served() {
 }
 
 #[tokio::test]
-async fn a_crowd_of_ranges_is_looked_through() {
+async fn ten_thousand_ranges_are_searched() {
     let world = behind_a_proxy().await;
     let (_, caller) = world.account("enterprise").await;
     let mut set = redis::cmd("HSET");

@@ -191,7 +191,6 @@ async fn the_operator_sees_what_is_used() {
     );
 }
 
-/// What an account that is refused what makes records can and cannot do.
 async fn refused_what_makes_records(world: &World, caller: &Caller, cause: Cause) {
     let refuse = async |path: &str, body: Value| {
         let reply = caller.post(path, body).await;
@@ -227,7 +226,7 @@ async fn whom_the_list_names_is_refused_what_makes_records_and_nothing_else() {
     let (account, caller) = world.account("enterprise").await;
     let (_, other) = world.account("enterprise").await;
     success(&caller.post("/v1/policies/bot", json!({})).await, 200);
-    // The worker of this server has nobody to name, and takes away no list that it did not write.
+    // The worker of this server finds no account, and removes no list that it did not write.
     let list = List {
         room: [(account.id.clone(), Cause::Share)].into(),
         ..List::default()

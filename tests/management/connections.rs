@@ -35,7 +35,7 @@ async fn reaches(world: &World, line: &str, value: u64) {
 }
 
 /// A connection with a request of `key` under way: a byte of its body is missing.
-async fn at_work(world: &World, key: &str) -> RawClient {
+async fn busy_connection(world: &World, key: &str) -> RawClient {
     let mut client = RawClient::connect(world.admin.addr()).await;
     let before = metric(world, "body_memory_bytes").unwrap();
     let head = format!(
@@ -64,7 +64,7 @@ async fn beyond_a_limit_a_connection_is_closed_at_once_where_all_others_are_at_w
         let (addr, key) = (world.admin.addr(), key(&world).await);
         let mut open = Vec::new();
         for _ in 0..3 {
-            open.push(at_work(&world, &key).await);
+            open.push(busy_connection(&world, &key).await);
         }
         reaches(&world, r#"connections{listener="management"}"#, 3).await;
         assert!(RawClient::connect(addr).await.closed(SOON).await);
@@ -85,12 +85,12 @@ async fn beyond_a_limit_a_connection_is_closed_at_once_where_all_others_are_at_w
     }
 }
 
-/// Strangers who take all places do not keep out those who call.
+/// Strangers who take all places do not keep callers out.
 #[tokio::test]
 async fn who_rests_makes_room_for_the_next_and_strangers_do_first() {
     let world = world(&[("MAX_CONNECTIONS", "4")]).await;
     let (addr, key) = (world.admin.addr(), key(&world).await);
-    let mut working = at_work(&world, &key).await;
+    let mut working = busy_connection(&world, &key).await;
     let mut known = RawClient::connect(addr).await;
     let request = format!("GET /v1/agents HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {key}\r\n\r\n");
     assert!(known.send(&request).await);
@@ -102,7 +102,7 @@ async fn who_rests_makes_room_for_the_next_and_strangers_do_first() {
     let mut held = Vec::new();
     let closed = r#"connections_closed_for_others_total{listener="management"}"#;
     for (number, stranger) in [&mut served, &mut silent].into_iter().enumerate() {
-        let mut next = at_work(&world, &key).await;
+        let mut next = busy_connection(&world, &key).await;
         assert!(stranger.closed(SOON).await);
         reaches(&world, closed, number as u64 + 1).await;
         assert!(next.send("}").await);
@@ -116,7 +116,7 @@ async fn who_rests_makes_room_for_the_next_and_strangers_do_first() {
     assert_eq!(working.reply(SOON).await.unwrap().status, 400);
 }
 
-/// Connections whose answers nobody reads.
+/// Connections whose answers are never read.
 const SILENT: u64 = 100;
 
 /// The server's resident memory, in bytes.
@@ -127,7 +127,7 @@ fn resident(world: &World) -> u64 {
     value.unwrap().parse().unwrap()
 }
 
-/// An answer that nobody reads is not copied for each connection, and ends with it.
+/// An unread answer is not copied for each connection, and is freed with it.
 #[tokio::test]
 async fn who_does_not_read_its_answers_is_cut_off() {
     let world = world(&[("CLIENT_TIMEOUT_MS", TIMEOUT_MS)]).await;

@@ -45,8 +45,8 @@ async fn limited() -> (World, tempfile::TempDir) {
     (world, dir)
 }
 
-/// An account with a key and who calls with it.
-async fn who(world: &World, plan: &str, mode: Mode) -> (SeedAccount, SeedApiKey, Caller) {
+/// An account with a key and its caller.
+async fn account_with_caller(world: &World, plan: &str, mode: Mode) -> (SeedAccount, SeedApiKey, Caller) {
     let account = world.seed.account(plan).await;
     let key = world.issue(&account, mode, FULL, &[], None).await;
     let caller = world.admin.caller(&key.secret);
@@ -55,7 +55,7 @@ async fn who(world: &World, plan: &str, mode: Mode) -> (SeedAccount, SeedApiKey,
 
 /// Limit and remaining, after checking that the window ends within its length from now.
 #[track_caller]
-fn standing(reply: &Reply, window_s: u64) -> (u64, u64) {
+fn rate_headers(reply: &Reply, window_s: u64) -> (u64, u64) {
     let [limit, remaining, reset] = HEADERS.map(|name| {
         let text = reply
             .header(name)
@@ -81,7 +81,7 @@ fn silent(reply: &Reply) {
 #[track_caller]
 fn over(reply: &Reply, limit: u64, window_s: u64) -> u64 {
     let sentence = problem(reply, 429, "API_KEY_RATE_LIMITED");
-    assert_eq!(standing(reply, window_s), (limit, 0));
+    assert_eq!(rate_headers(reply, window_s), (limit, 0));
     let wait: u64 = reply.header("retry-after").unwrap().parse().unwrap();
     assert!((1..=window_s + 1).contains(&wait), "{wait}");
     assert!(sentence.contains(&wait.to_string()), "{sentence}");
@@ -96,29 +96,29 @@ async fn requests(world: &World, account: &SeedAccount, key: &SeedApiKey, rate: 
 #[tokio::test]
 async fn each_key_has_each_rate_and_both_bases_share_it() {
     let (world, _dir) = limited().await;
-    let (account, _, caller) = who(&world, "free", Mode::Live).await;
+    let (account, _, caller) = account_with_caller(&world, "free", Mode::Live).await;
     for (base, left) in [("/v1", 4), ("/api/v1", 3), ("/v1", 2)] {
         let reply = caller.get(&format!("{base}/agents")).await;
         success(&reply, 200);
-        assert_eq!(standing(&reply, 60), (5, left));
+        assert_eq!(rate_headers(&reply, 60), (5, left));
     }
     // The other rates are untouched, and each has its own window.
     for left in [2, 1, 0] {
         let reply = caller.get("/v1/wallets/17").await;
         problem(&reply, 404, "NOT_FOUND");
-        assert_eq!(standing(&reply, 60), (3, left), "specification §4.1");
+        assert_eq!(rate_headers(&reply, 60), (3, left), "specification §4.1");
     }
     for left in [1, 0] {
         let reply = caller.get("/v1/audit").await;
         success(&reply, 200);
-        assert_eq!(standing(&reply, 86_400), (2, left), "specification §4.2");
+        assert_eq!(rate_headers(&reply, 86_400), (2, left), "specification §4.2");
     }
     over(&caller.get("/v1/wallets/17").await, 3, 60);
     over(&caller.get("/api/v1/transactions").await, 2, 86_400);
-    assert_eq!(standing(&caller.get("/v1/policies").await, 60), (5, 1));
+    assert_eq!(rate_headers(&caller.get("/v1/policies").await, 60), (5, 1));
     // Another key of the account begins anew.
     let other = world.caller(&account, Mode::Live).await;
-    assert_eq!(standing(&other.get("/v1/audit").await, 86_400), (2, 1));
+    assert_eq!(rate_headers(&other.get("/v1/audit").await, 86_400), (2, 1));
 }
 
 #[tokio::test]
@@ -131,27 +131,27 @@ async fn refused_requests_count_and_say_so() {
     let caller = world.admin.caller(&key.secret);
     let refused = caller.post("/v1/policies", json!({})).await;
     problem(&refused, 403, "INSUFFICIENT_API_KEY_PERMISSIONS");
-    assert_eq!(standing(&refused, 60), (7, 6));
+    assert_eq!(rate_headers(&refused, 60), (7, 6));
     let missing = caller.get("/v1/agents/nobody").await;
     problem(&missing, 404, "NOT_FOUND");
-    assert_eq!(standing(&missing, 60), (7, 5));
+    assert_eq!(rate_headers(&missing, 60), (7, 5));
     let wrong = caller.get("/v1/agents?limit=0").await;
     problem(&wrong, 400, "VALIDATION");
-    assert_eq!(standing(&wrong, 60), (7, 4));
+    assert_eq!(rate_headers(&wrong, 60), (7, 4));
     let head = caller.send("HEAD", "/v1/agents", &[], "").await;
-    assert_eq!((head.status, standing(&head, 60)), (200, (7, 3)));
+    assert_eq!((head.status, rate_headers(&head, 60)), (200, (7, 3)));
     let stream = caller.get("/v1/audit/export").await;
-    assert_eq!((stream.status, standing(&stream, 60)), (200, (7, 2)));
-    // What meets no operation is nobody's request.
+    assert_eq!((stream.status, rate_headers(&stream, 60)), (200, (7, 2)));
+    // A path without an operation counts for no key.
     silent(&caller.get("/v1/nothing").await);
     silent(&caller.send("PUT", "/v1/agents", &[], "").await);
-    assert_eq!(standing(&caller.get("/v1/agents").await, 60), (7, 1));
+    assert_eq!(rate_headers(&caller.get("/v1/agents").await, 60), (7, 1));
 }
 
 #[tokio::test]
 async fn a_request_too_many_does_nothing_and_the_wait_is_true() {
     let (world, _dir) = limited().await;
-    let (account, key, caller) = who(&world, "free", Mode::Live).await;
+    let (account, key, caller) = account_with_caller(&world, "free", Mode::Live).await;
     for _ in 0..5 {
         success(&caller.get("/v1/agents").await, 200);
     }
@@ -176,28 +176,28 @@ async fn a_request_too_many_does_nothing_and_the_wait_is_true() {
         tokio::time::sleep(Duration::from_secs(wait)).await;
         let reply = caller.get("/v1/agents").await;
         success(&reply, 200);
-        assert_eq!(standing(&reply, 60), (5, 4), "a window of its own");
+        assert_eq!(rate_headers(&reply, 60), (5, 4), "a window of its own");
     }
 }
 
 #[tokio::test]
 async fn the_window_opens_at_the_first_request_and_keeps_its_length() {
     let (world, _dir) = limited().await;
-    let (account, key, caller) = who(&world, "free", Mode::Live).await;
+    let (account, key, caller) = account_with_caller(&world, "free", Mode::Live).await;
     let name = account.keys.management_rate(Rate::PerDay, &key.id);
     success(&caller.get("/v1/audit").await, 200);
     let left: u64 = world.redis.command(&["PTTL", &name]);
     assert!((86_300_000..=86_400_000).contains(&left), "{left}");
     let _: u64 = world.redis.command(&["PEXPIRE", &name, "50000000"]);
     let reply = caller.get("/v1/audit").await;
-    assert_eq!(standing(&reply, 50_000), (2, 0));
+    assert_eq!(rate_headers(&reply, 50_000), (2, 0));
     let wait = over(&caller.get("/v1/audit").await, 2, 86_400);
     assert!((49_000..=50_001).contains(&wait), "{wait}");
     let left: u64 = world.redis.command(&["PTTL", &name]);
     assert!(left <= 50_000_000, "{left}");
     // A counter that would stay for ever is none.
     let _: String = world.redis.command(&["SET", &name, "2"]);
-    assert_eq!(standing(&caller.get("/v1/audit").await, 86_400), (2, 1));
+    assert_eq!(rate_headers(&caller.get("/v1/audit").await, 86_400), (2, 1));
     assert!(world.redis.command::<i64>(&["PTTL", &name]) > 0);
 }
 
@@ -205,14 +205,14 @@ async fn the_window_opens_at_the_first_request_and_keeps_its_length() {
 async fn exactly_as_many_as_the_plan_allows_pass_at_once() {
     let (world, _dir) = limited().await;
     for _ in 0..3 {
-        let (account, key, caller) = who(&world, "crowd", Mode::Live).await;
+        let (account, key, caller) = account_with_caller(&world, "crowd", Mode::Live).await;
         let tasks = (0..64).map(|_| {
             let caller = caller.clone();
             async move { caller.get("/v1/agents").await }
         });
         let replies = join_all(tasks).await;
         let passed = replies.iter().filter(|reply| reply.status == 200);
-        let mut left: Vec<u64> = passed.map(|reply| standing(reply, 60).1).collect();
+        let mut left: Vec<u64> = passed.map(|reply| rate_headers(reply, 60).1).collect();
         left.sort_unstable();
         assert_eq!(left, (0..20).collect::<Vec<u64>>(), "each place is given once");
         let refused = replies.iter().filter(|reply| reply.status == 429).count();
@@ -224,20 +224,20 @@ async fn exactly_as_many_as_the_plan_allows_pass_at_once() {
 #[tokio::test]
 async fn a_change_of_plan_binds_the_next_request() {
     let (world, _dir) = limited().await;
-    let (account, _, caller) = who(&world, "free", Mode::Live).await;
+    let (account, _, caller) = account_with_caller(&world, "free", Mode::Live).await;
     for _ in 0..5 {
         success(&caller.get("/v1/agents").await, 200);
     }
     over(&caller.get("/v1/agents").await, 5, 60);
     account.set_plan("builder").await;
-    assert_eq!(standing(&caller.get("/v1/agents").await, 60), (7, 1));
+    assert_eq!(rate_headers(&caller.get("/v1/agents").await, 60), (7, 1));
     account.set_plan("free").await;
     over(&caller.get("/v1/agents").await, 5, 60);
     account.set_plan("enterprise").await;
     silent(&caller.get("/v1/agents").await);
     account.set_plan("none").await;
     over(&caller.get("/v1/agents").await, 0, 60);
-    // A plan that nobody knows: nothing can be decided (decision D7).
+    // An unknown plan: nothing can be decided (decision D7).
     account.set_plan("gone").await;
     let lost = caller.get("/v1/agents").await;
     problem(&lost, 503, "SERVICE_UNAVAILABLE");
@@ -253,7 +253,7 @@ async fn no_plan_counts_test_mode_and_an_unlimited_one_counts_nothing() {
         ("free", Mode::Test),
         ("gone", Mode::Test),
     ] {
-        let (account, key, caller) = who(&world, plan, mode).await;
+        let (account, key, caller) = account_with_caller(&world, plan, mode).await;
         for path in ["/v1/agents", "/v1/audit", "/v1/wallet"].repeat(4) {
             let reply = caller.get(path).await;
             success(&reply, 200);
@@ -274,7 +274,7 @@ async fn no_plan_counts_test_mode_and_an_unlimited_one_counts_nothing() {
 #[tokio::test]
 async fn keys_that_may_not_come_in_are_not_counted() {
     let (world, _dir) = limited().await;
-    let (account, revoked, caller) = who(&world, "free", Mode::Live).await;
+    let (account, revoked, caller) = account_with_caller(&world, "free", Mode::Live).await;
     let scope = Scope {
         account: &account.id,
         mode: Mode::Live,
@@ -301,7 +301,7 @@ async fn keys_that_may_not_come_in_are_not_counted() {
         let fields = world.fields(&account.keys.api_key(&key.id)).await;
         assert!(!fields.contains_key("last_used"), "{fields:?}");
     }
-    // A key that is revoked between the look at it and the count.
+    // A key that is revoked between its check and the count.
     let allowed = Some(Allowed {
         rate: Rate::PerMinute,
         limit: 5,
@@ -326,7 +326,7 @@ async fn keys_that_may_not_come_in_are_not_counted() {
 #[tokio::test]
 async fn what_cannot_be_counted_is_refused() {
     let (world, _dir) = limited().await;
-    let (account, key, caller) = who(&world, "free", Mode::Live).await;
+    let (account, key, caller) = account_with_caller(&world, "free", Mode::Live).await;
     let name = account.keys.management_rate(Rate::PerMinute, &key.id);
     let _: u64 = world.redis.command(&["RPUSH", &name, "no number"]);
     let _: u64 = world.redis.command(&["PEXPIRE", &name, "60000"]);
@@ -340,22 +340,22 @@ async fn what_cannot_be_counted_is_refused() {
 #[tokio::test]
 async fn a_full_store_still_counts() {
     let (world, _dir) = limited().await;
-    let (account, key, caller) = who(&world, "free", Mode::Live).await;
+    let (account, key, caller) = account_with_caller(&world, "free", Mode::Live).await;
     success(&caller.post("/v1/policies/bot", json!({})).await, 200);
     world
         .redis
         .command::<String>(&["CONFIG", "SET", "maxmemory", "1"]);
     let reply = caller.send("POST", "/v1/agents/bot/freeze", &[], "").await;
     success(&reply, 200);
-    assert_eq!(standing(&reply, 60), (5, 4));
+    assert_eq!(rate_headers(&reply, 60), (5, 4));
     assert_eq!(requests(&world, &account, &key, Rate::PerMinute).await, Some(1));
 }
 
 #[tokio::test]
 async fn a_counted_request_costs_one_script_and_an_uncounted_one_none() {
     let (world, _dir) = limited().await;
-    let (_, _, counted) = who(&world, "builder", Mode::Live).await;
-    let (_, _, free) = who(&world, "enterprise", Mode::Live).await;
+    let (_, _, counted) = account_with_caller(&world, "builder", Mode::Live).await;
+    let (_, _, free) = account_with_caller(&world, "enterprise", Mode::Live).await;
     // The first of each loads the script and notes the minute.
     success(&counted.get("/v1/policies").await, 200);
     success(&free.get("/v1/policies").await, 200);
@@ -364,7 +364,7 @@ async fn a_counted_request_costs_one_script_and_an_uncounted_one_none() {
         success(&caller.get("/v1/policies").await, 200);
         world.redis.calls("evalsha") - before
     };
-    // Whoever seals the audit trail runs scripts too, now and then.
+    // The sealer executes scripts too, now and then.
     let mut fewest = u64::MAX;
     for _ in 0..5 {
         fewest = fewest.min(scripts(&counted).await);
@@ -379,7 +379,7 @@ async fn when_a_key_was_used_is_listed() {
     let (world, _dir) = limited().await;
     let cli = Cli::new(BINARY, world.redis.url());
     for mode in [Mode::Live, Mode::Test] {
-        let (account, _, caller) = who(&world, "free", mode).await;
+        let (account, _, caller) = account_with_caller(&world, "free", mode).await;
         let list = || cli.json(&["api-key", "list", "--account", &account.id])["apiKeys"][0].clone();
         assert_eq!(list()["lastUsedAt"], json!(null));
         let before = clock::now_ms();

@@ -12,11 +12,11 @@ use store::keys::{ACCOUNTS, AccountKeys};
 
 /// Longest wait for a round of the guard.
 const SOON: Duration = Duration::from_secs(60);
-/// Accounts that the guard looks at in one round (`admin/workers/src/guard/lost.rs`).
+/// Accounts that the guard checks in one round (`admin/workers/src/guard/lost.rs`).
 const IN_A_ROUND: usize = 5000;
 
 /// Makes a change through the API and takes it back behind the server.
-async fn lose_a_change(world: &World, account: &SeedAccount, caller: &Caller) {
+async fn lose_change(world: &World, account: &SeedAccount, caller: &Caller) {
     let before = world.version(account).await;
     success(&caller.post("/v1/policies/bot", json!({})).await, 200);
     set_version(world, account, before);
@@ -42,7 +42,7 @@ async fn an_account_that_lost_a_change_is_held_until_it_is_accepted() {
     let world = World::start().await;
     let (account, caller) = world.account("builder").await;
     let (called, other) = world.account("builder").await;
-    lose_a_change(&world, &account, &caller).await;
+    lose_change(&world, &account, &caller).await;
     // What is gone there may be calls, which every failover can take back.
     success(&other.get("/v1/agents").await, 200);
     let full = world.version(&called).await;
@@ -74,7 +74,7 @@ async fn an_account_that_lost_a_change_is_held_until_it_is_accepted() {
     named(&world, &[]).await;
 }
 
-/// One account more than the guard looks at in one round: the last one has its turn in the next.
+/// One account more than the guard checks in one round: the last one has its turn in the next.
 #[tokio::test]
 async fn of_more_accounts_than_in_a_round_each_has_its_turn() {
     let world = World::start().await;
@@ -90,6 +90,6 @@ async fn of_more_accounts_than_in_a_round_each_has_its_turn() {
     }
     let _: Vec<u64> = world.store.pipeline(&others).await.unwrap();
     let (account, caller) = world.account("builder").await;
-    lose_a_change(&world, &account, &caller).await;
+    lose_change(&world, &account, &caller).await;
     named(&world, &[&account]).await;
 }

@@ -1,5 +1,5 @@
 //! Every row of both route tables, under each of its prefixes, by everybody: who is refused follows from the row alone;
-//! what becomes of the others is written down for each row, so that a row that is not written down fails.
+//! the outcome of the others is listed for each row, so that an unlisted row fails.
 
 mod through;
 
@@ -15,23 +15,21 @@ use store::api_key;
 use store::script::change::Scope;
 use through::through;
 
-/// Somebody who calls, and as what.
+/// A caller and its kind.
 enum Who {
     /// Without any credential.
     Nobody(Caller),
     /// With a key that is none: malformed, unknown, expired or revoked.
     BadKey(Caller),
-    /// With a key.
     Key(Caller, Mode, &'static [Permission]),
     /// With a cookie that is none: forged, or of a session that has ended.
     BadCookie(Caller, String),
-    /// With a session.
     Session(Role, Mode),
     /// With a session of an owner and these headers only, of which none proves whose page it is.
     Forged(Vec<(&'static str, String)>),
 }
 
-/// What becomes of a call.
+/// The outcome of a call.
 #[derive(Debug, PartialEq, Eq)]
 enum Outcome {
     Refused(u16, &'static str),
@@ -50,7 +48,7 @@ fn expected(route: &Route, who: &Who) -> Outcome {
         Access::Public => Role::Viewer,
     };
     match (who, route.access) {
-        (Who::Forged(headers), Access::Public) if changes && says_where(headers) => CSRF,
+        (Who::Forged(headers), Access::Public) if changes && is_cross_site(headers) => CSRF,
         (_, Access::Public) => Outcome::Through,
         (Who::Nobody(_), Access::Key(..)) => Outcome::Refused(401, "API_KEY_REQUIRED"),
         (Who::Nobody(_) | Who::BadCookie(..), _) => Outcome::Refused(401, "SESSION_REQUIRED"),
@@ -76,13 +74,13 @@ fn expected(route: &Route, who: &Who) -> Outcome {
 }
 
 /// Whether the headers say that the page is another site's.
-fn says_where(headers: &[(&'static str, String)]) -> bool {
+fn is_cross_site(headers: &[(&'static str, String)]) -> bool {
     headers
         .iter()
         .any(|(name, _)| ["origin", "sec-fetch-site"].contains(name))
 }
 
-/// A path with ids in the place of its parameters. They have the right form, and nobody has them.
+/// A path with ids in the place of its parameters. They are well-formed and unknown.
 fn path(prefix: &str, route: &Route) -> String {
     const ULID: &str = "01KAH3V9J80123456789ABCDEF";
     let kind = match route.path {
@@ -246,7 +244,7 @@ impl Cast {
                 let right = session.csrf().to_owned();
                 let mut all = vec![json];
                 all.extend(headers.iter().map(|(name, value)| (*name, value.as_str())));
-                if says_where(headers) {
+                if is_cross_site(headers) {
                     all.push(("x-csrf-token", &right));
                 }
                 session.send_bare(method, &path, &all, body).await

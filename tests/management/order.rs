@@ -40,7 +40,7 @@ impl Flawed {
         self.0 & (1 << at.unwrap_or_else(|| panic!("no such flaw: {name}"))) != 0
     }
 
-    /// The one that is told. Test mode has no rate to be over.
+    /// The error that is answered. Test mode has no rate to be over.
     fn first(self) -> Option<(&'static str, u16, &'static str)> {
         let reported = |name: &str| self.has(name) && !(name == "over the rate" && self.has("test mode"));
         FLAWS.into_iter().find(|(name, ..)| reported(name))

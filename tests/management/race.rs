@@ -228,7 +228,7 @@ async fn deleting_an_agent_races_with_new_keys_for_it() {
     }
 }
 
-/// The plan can change between a request's look at it and its script: the script knows, and refuses the old limit.
+/// The plan can change between a request's read of it and its script: the script knows, and refuses the old limit.
 #[tokio::test]
 async fn a_limit_of_another_plan_is_never_applied() {
     let world = World::start().await;
@@ -266,7 +266,7 @@ async fn a_limit_of_another_plan_is_never_applied() {
     assert_eq!(keys.iter().find(made), None, "nothing is left of them");
 }
 
-/// A key is issued in three steps: look-up, record, look-up made to last. A caller who goes away stops none of them.
+/// A key is issued in three steps: look-up, record, look-up made to last. A caller that disconnects stops none of them.
 #[tokio::test(flavor = "multi_thread")]
 async fn callers_who_hang_up_leave_whole_keys_or_none() {
     const CALLERS: u64 = 40;

@@ -72,7 +72,7 @@ async fn it_starts_while_the_store_is_down() {
     let store = redis.store();
     Seed::new(&store).await;
     redis.stop();
-    let admin = Admin::start(AdminOptions::new(BINARY, redis.url()).alive_is_enough());
+    let admin = Admin::start(AdminOptions::new(BINARY, redis.url()).until_alive());
     let caller = admin.caller(&format!("svc_live_{}", "0a".repeat(32)));
     problem(&caller.get("/v1/agents").await, 503, "SERVICE_UNAVAILABLE");
     redis.restart();
@@ -83,7 +83,7 @@ async fn it_starts_while_the_store_is_down() {
     problem(&caller.get("/v1/agents").await, 401, "INVALID_API_KEY");
 }
 
-/// Also by the first request after it is back, which is before the next look at it.
+/// Also by the first request after it is back, before the next health check.
 #[tokio::test]
 async fn a_store_that_left_writes_out_is_not_trusted() {
     let redis = Redis::start_durable();

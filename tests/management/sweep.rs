@@ -249,7 +249,7 @@ async fn both_headers_must_agree_and_a_key_binds_as_it_now_is() {
 }
 
 #[tokio::test]
-async fn a_trusted_proxy_tells_the_clients_address() {
+async fn a_trusted_proxy_names_the_clients_address() {
     let trust =
         |options: harness::AdminOptions| options.env("TOLLGATE_NETWORK__TRUSTED_PROXIES", "127.0.0.0/8");
     let world = World::start_with(trust).await;

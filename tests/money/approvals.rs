@@ -277,8 +277,8 @@ async fn a_decision_binds_what_was_seen() {
         .agent(&world, 1000, json!({ "approvalThreshold": 0 }))
         .await;
     let (id, _) = waiting(&spender, "", &bot, "1e-9").await;
-    let seen = spender.intent(&world, &id).await;
-    let mut stale = seen.clone();
+    let shown = spender.intent(&world, &id).await;
+    let mut stale = shown.clone();
     stale.head = "00".to_owned();
     let scope = Scope {
         account: &spender.account.id,
@@ -292,7 +292,7 @@ async fn a_decision_binds_what_was_seen() {
     };
     let spend = Spend {
         agent: &bot,
-        amount: seen.amount,
+        amount: shown.amount,
         currency: "USD",
         run: None,
         recipient: None,
@@ -314,14 +314,14 @@ async fn a_decision_binds_what_was_seen() {
             .await
             .unwrap()
     );
-    assert_eq!(spender.intent(&world, &id).await, seen);
+    assert_eq!(spender.intent(&world, &id).await, shown);
     assert!(
-        deny(&world.store, &scope, &seen, &decision(false), None)
+        deny(&world.store, &scope, &shown, &decision(false), None)
             .await
             .unwrap()
     );
     let after = spender.intent(&world, &id).await;
-    assert_eq!(approve(&seen, decision(true)).await, Spent::Changed);
+    assert_eq!(approve(&shown, decision(true)).await, Spent::Changed);
     assert_eq!(approve(&after, decision(true)).await, Spent::Changed);
     assert!(
         !deny(&world.store, &scope, &after, &decision(false), None)

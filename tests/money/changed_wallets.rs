@@ -96,7 +96,7 @@ async fn deposit_of(
 }
 
 #[tokio::test]
-async fn nothing_moves_from_or_to_a_wallet_that_is_not_the_one_seen() {
+async fn nothing_moves_from_or_to_a_wallet_that_is_not_the_one_read() {
     let world = World::start().await;
     let (fixture, other) = (
         AccountFixture::new(&world).await,
@@ -147,7 +147,7 @@ async fn a_pending_deposit_of_a_wallet_that_is_gone_is_not_confirmed_into_anothe
     let wallet = fixture.place(&world, "bot").await;
     let made = deposit(&world, &fixture, &wallet, DepositState::Pending).await;
     assert!(matches!(made, Made::Done { again: false, .. }), "{made:?}");
-    // It keeps the agent from being deleted; only somebody with his hands in the store can get here.
+    // It keeps the agent from being deleted; only a direct change of the store leads here.
     let mut clear = redis::cmd("HDEL");
     clear
         .arg(fixture.account.keys.agent(fixture.mode, "bot"))
@@ -162,7 +162,7 @@ async fn a_pending_deposit_of_a_wallet_that_is_gone_is_not_confirmed_into_anothe
 }
 
 #[tokio::test]
-async fn a_receiver_that_filled_up_after_the_look_is_left_as_it_is() {
+async fn a_receiver_that_filled_up_after_the_scan_is_left_as_it_is() {
     let world = World::start().await;
     let fixture = AccountFixture::new(&world).await;
     fixture.bot("bot").await;

@@ -159,7 +159,7 @@ async fn a_reference_is_one_deposit_in_its_account_and_mode() {
     assert_eq!(other.balance(&world, "user").await, 7 * USD);
 }
 
-/// Who was answered as a repetition has been served under the key that was sent: no other request is (decision D26).
+/// A replayed answer uses up the key that was sent: no other request can use it (decision D26).
 #[tokio::test]
 async fn a_repetition_binds_its_own_key_too() {
     let world = World::start().await;

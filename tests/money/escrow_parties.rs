@@ -233,7 +233,7 @@ async fn the_operator_ends_a_dispute() {
         assert_eq!(to.status(number).await, "refunded");
         let refund = payer.transactions().await.pop().unwrap();
         assert_eq!((refund.kind, refund.wallet), (T::EscrowRefund, payer.wallet));
-        // The dispute keeps its answer, and who comes now is told what became of the escrow.
+        // The dispute keeps its answer. A later call gets the escrow's outcome.
         let again = payer.call("dispute", &format!("d {number}"), id(number)).await;
         assert_eq!((again.status, &again.json()["status"]), (409, &json!("disputed")));
         let late = to.call("release", &format!("l {number}"), id(number)).await;

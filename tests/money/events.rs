@@ -1,4 +1,4 @@
-//! What webhooks are told of money: each event follows from the audit line of what happened, and from nothing else
+//! Webhook events about money: each follows from the audit line of its change, and from nothing else
 //! (specification "Events", decision D45).
 
 mod injection;
@@ -30,7 +30,7 @@ pub async fn events(world: &World, spender: &Spender) -> Vec<Event> {
         .collect()
 }
 
-/// The events since the last look at them: their names, and their fields.
+/// The events since the last call: their names, and their fields.
 pub struct Watch<'a> {
     world: &'a World,
     spender: &'a Spender,
@@ -191,7 +191,7 @@ async fn each_limit_is_reported_with_what_was_used_of_it() {
         (&json!("10"), &json!("0"))
     );
     let month = crate::spender::period(&world).month;
-    // What is told of a sum is exact beyond what a double holds.
+    // The event's amounts are exact beyond the precision of a double.
     let tracked = 9_007_199_254_740_993_u64;
     spender.set_account(&world, &format!("t{month}"), tracked).await;
     spender.set_account(&world, &format!("n{month}"), 10).await;

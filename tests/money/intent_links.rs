@@ -110,7 +110,7 @@ async fn the_intents_of_an_escrow_name_each_other() {
     plant(&world, &payee.account.keys, &payee, &id_of(4), Kind::Spend, None).await;
     let siblings = payer.account.keys.escrow_siblings(payer.mode, 7);
     let (a, b) = (&payer.account.id, &payee.account.id);
-    // One that stands there twice, one whose intent has not arrived yet, and the one that is none.
+    // One that is listed twice, one whose intent has not arrived yet, and the one that is none.
     for item in [
         format!("{a} {}", id_of(1)),
         format!("{b} {}", id_of(2)),

@@ -91,10 +91,10 @@ async fn the_document_of_a_spend_proves_itself() {
     });
     assert_eq!(document, expected);
     assert_eq!(verified(&document), ["spend_requested", "spend_approved"]);
-    let asked = &document["timeline"][0];
-    assert_eq!(asked["reasoning"], json!("Zwei \"Bücher\"\n\u{1f4da}"));
+    let requested = &document["timeline"][0];
+    assert_eq!(requested["reasoning"], json!("Zwei \"Bücher\"\n\u{1f4da}"));
     assert_eq!(
-        (&asked["amount"], &asked["amountNanos"]),
+        (&requested["amount"], &requested["amountNanos"]),
         (&json!(12.5), &json!("12500000000"))
     );
     let got = success(&spender.caller.get(&format!("/v1/intents/{id}")).await, 200);
@@ -284,7 +284,7 @@ async fn lists_are_newest_first_and_filtered() {
 }
 
 #[tokio::test]
-async fn an_intent_is_seen_in_its_account_and_mode_only() {
+async fn an_intent_is_visible_in_its_account_and_mode_only() {
     let world = World::start().await;
     let spender = Spender::new(&world, "builder").await;
     let bot = spender.agent(&world, USD, json!({})).await;

@@ -83,13 +83,13 @@ async fn a_spend_keeps_the_books_of_agent_and_run() {
         assert!(!after.contains_key(gone), "{gone}");
     }
     assert!(after.contains_key(&kept));
-    let seen = world.fields(&run).await;
-    assert_eq!(seen["first"], seen["last"]);
+    let fields = world.fields(&run).await;
+    assert_eq!(fields["first"], fields["last"]);
     let _: u64 = world.redis.command(&["HSET", &run, "first", "1", "last", "1"]);
     success(&spender.spend("", body.clone()).await, 200);
-    let seen = world.fields(&run).await;
-    assert_eq!((seen["first"].as_str(), seen["calls"].as_str()), ("1", "2"));
-    assert_ne!(seen["last"], "1");
+    let fields = world.fields(&run).await;
+    assert_eq!((fields["first"].as_str(), fields["calls"].as_str()), ("1", "2"));
+    assert_ne!(fields["last"], "1");
     let life: u64 = world.redis.command(&["PTTL", &run]);
     let whole = 35 * 24 * 3_600_000;
     assert!((whole..=whole + 60_000).contains(&life), "{life}");

@@ -1,4 +1,4 @@
-//! An account whose agents spend, and where they stand in the store.
+//! An account whose agents spend, and their counters in the store.
 
 use crate::world::{World, success, text};
 use domain::mode::Mode;
@@ -30,7 +30,6 @@ impl Spender {
         }
     }
 
-    /// The same account in test mode.
     pub async fn in_test_mode(&self, world: &World) -> Self {
         Self {
             account: self.account.clone(),

@@ -1,4 +1,4 @@
-//! Wallets: made for a bot, looked at, added up, closed (specification §4.1, decisions D14 to D16, D67).
+//! Wallets: made for a bot, read, added up, closed (specification §4.1, decisions D14 to D16, D67).
 
 use crate::account_fixture::AccountFixture;
 use crate::world::{World, fresh, minted, problem, success, text};

@@ -1,4 +1,4 @@
-//! What is open, waits or is broken is told by the metrics of whoever can know.
+//! Gauges of what is open, waits or is broken, on the server that can know it.
 
 use crate::stage::{SOON, Stage, body, scrape};
 use harness::{Answer, eventually};
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio::sync::Notify;
 
 /// Waits until the admin server's metric is as it should be.
-async fn admin_says(stage: &Stage, metric: &str, labels: &[(&str, &str)], fits: impl Fn(f64) -> bool) {
+async fn wait_for_metric(stage: &Stage, metric: &str, labels: &[(&str, &str)], fits: impl Fn(f64) -> bool) {
     eventually(metric, SOON, async || {
         fits(scrape(&stage.admin).sum(metric, labels)).then_some(())
     })
@@ -23,17 +23,17 @@ async fn a_call_under_way_is_an_open_hold_with_an_age() {
     let caller = actor.caller.clone();
     let call = tokio::spawn(async move { caller.chat(body()).await });
     let some = |value: f64| value > 0.5;
-    admin_says(&stage, "tollgate_admin_holds_open", &[], some).await;
-    admin_says(&stage, "tollgate_admin_holds_oldest_seconds", &[], |age| {
+    wait_for_metric(&stage, "tollgate_admin_holds_open", &[], some).await;
+    wait_for_metric(&stage, "tollgate_admin_holds_oldest_seconds", &[], |age| {
         age > 0.0 && age < 3600.0
     })
     .await;
     gate.notify_one();
     assert_eq!(call.await.unwrap().status, 200);
-    admin_says(&stage, "tollgate_admin_holds_open", &[], |open| open < 0.5).await;
+    wait_for_metric(&stage, "tollgate_admin_holds_open", &[], |open| open < 0.5).await;
     for worker in ["archiver", "carrier", "census", "reaper", "sealer"] {
         let metric = "tollgate_admin_worker_last_round_timestamp_seconds";
-        admin_says(&stage, metric, &[("worker", worker)], |at| at > 1.6e9).await;
+        wait_for_metric(&stage, metric, &[("worker", worker)], |at| at > 1.6e9).await;
     }
     let edge = scrape(&stage.edge);
     let counted = |metric: &str, labels: &[(&str, &str)]| edge.sum(metric, labels).round() as u64;
@@ -57,7 +57,7 @@ async fn a_call_under_way_is_an_open_hold_with_an_age() {
     assert_eq!(counted("tollgate_proxy_upstream_connections_total", &[]), 1);
     assert_eq!(counted("tollgate_proxy_cache_entries", &[("cache", "owners")]), 1);
     // Each call has one entry, and only this server seals: all count, also the first of the chain.
-    admin_says(
+    wait_for_metric(
         &stage,
         "tollgate_admin_audit_entries_sealed_total",
         &[],
@@ -68,14 +68,14 @@ async fn a_call_under_way_is_an_open_hold_with_an_age() {
     for _ in 0..2 {
         assert_eq!(actor.caller.chat(body()).await.status, 200);
     }
-    admin_says(
+    wait_for_metric(
         &stage,
         "tollgate_admin_audit_entries_sealed_total",
         &[],
         |sealed| (sealed - 3.0).abs() < 1e-9,
     )
     .await;
-    admin_says(&stage, "tollgate_admin_audit_unsealed_entries", &[], |left| {
+    wait_for_metric(&stage, "tollgate_admin_audit_unsealed_entries", &[], |left| {
         left < 0.5
     })
     .await;

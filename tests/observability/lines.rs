@@ -1,4 +1,4 @@
-//! One log line for each decision and each refusal, whatever becomes of the call, and nothing secret in any of them.
+//! One log line for each decision and each refusal, however the call ends, and nothing secret in any of them.
 
 use crate::stage::{MODEL, PROMPT, PROVIDER_KEY, SOON, Stage, body, scrape};
 use harness::{Answer, eventually};
@@ -18,7 +18,7 @@ fn decisions(logs: &str) -> BTreeMap<String, Vec<Value>> {
     found
 }
 
-/// How long callers wait who leave.
+/// How long callers wait before they leave.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 fn has(line: &Value, fields: &[&str]) {
@@ -50,7 +50,7 @@ async fn storm(stage: &Stage) -> Vec<String> {
             let body = harness::chat_body(MODEL, &format!("{PROMPT} {word}"));
             calls.push(tokio::spawn(async move {
                 match round % 4 {
-                    // Who does not wait for the answer.
+                    // A caller that does not wait for the answer.
                     0 => drop(tokio::time::timeout(PATIENCE, caller.chat(body)).await),
                     _ => drop(caller.chat(body).await),
                 }
@@ -166,7 +166,7 @@ async fn each_decision_has_one_line_and_no_secret() {
     nothing_secret(&logs, &keys);
 }
 
-/// What never stands in a log: keys, whole or their secret part, and what callers and provider say.
+/// Texts that no log line may contain: keys, whole or their secret part, and what callers and provider say.
 fn nothing_secret(logs: &str, keys: &[String]) {
     for key in keys {
         let secret = key.rsplit('_').next().unwrap();

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 
-/// One field of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Field {
     Number(u64),

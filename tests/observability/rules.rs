@@ -1,5 +1,5 @@
-//! The alert rules: `promtool` judges them and runs their tests; here stands what it does not know: that every metric
-//! and label is there, that each alert has a severity, a section in the runbook, and a test of both kinds.
+//! The alert rules: `promtool` judges them and runs their tests; the tests here check what it does not know: that every
+//! metric and label is there, that each alert has a severity, a section in the runbook, and a test of both kinds.
 
 use crate::queries::missing;
 use crate::stage::Stage;
@@ -30,11 +30,11 @@ pub fn check(command: &mut Command) {
     let output = command
         .output()
         .unwrap_or_else(|error| panic!("promtool: {error}; `deploy/local/packages.sh prometheus` brings it"));
-    let said = [output.stdout, output.stderr].concat();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&said));
+    let report = [output.stdout, output.stderr].concat();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&report));
 }
 
-/// An alert as it stands in the file.
+/// An alert of the file.
 #[derive(Debug, Default)]
 struct Alert {
     name: String,

@@ -2,15 +2,14 @@
 
 use std::path::Path;
 
-/// The programs' sources.
 const SOURCES: [&str; 3] = ["proxy", "admin", "shared"];
 
 /// The texts in quotes of all sources below a folder, comments left out.
-fn said(folder: &Path, found: &mut String) {
+fn collect_texts(folder: &Path, found: &mut String) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let entry = entry.unwrap().path();
         if entry.is_dir() {
-            said(&entry, found);
+            collect_texts(&entry, found);
         } else if entry.extension().is_some_and(|end| end == "rs") {
             let source = std::fs::read_to_string(&entry).unwrap();
             let code = source
@@ -45,7 +44,7 @@ fn it_searches_the_log_for_what_there_is() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut all = String::new();
     for source in SOURCES {
-        said(&root.join(source), &mut all);
+        collect_texts(&root.join(source), &mut all);
     }
     let runbook = std::fs::read_to_string(root.join("docs/guides/runbook.md")).unwrap();
     let mut count = 0;

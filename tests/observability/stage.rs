@@ -1,4 +1,4 @@
-//! What the tests stand on: a store of their own, a provider, an edge and an admin server.
+//! Fixture: a store, a provider, an edge and an admin server.
 
 use crate::scrape::Scrape;
 use harness::{
@@ -8,17 +8,13 @@ use harness::{
 use serde_json::Value;
 use std::time::Duration;
 
-/// The edge.
 pub const EDGE: &str = env!("CARGO_BIN_EXE_tollgate-proxy");
-/// The admin server.
 pub const ADMIN: &str = env!("CARGO_BIN_EXE_tollgate-admin");
 /// Longest wait for something that happens at once on an idle machine.
 pub const SOON: Duration = Duration::from_secs(30);
-/// The provider key of every agent.
 pub const PROVIDER_KEY: &str = "sk-test-provider-key";
 /// What callers say in their prompts.
 pub const PROMPT: &str = "a-word-that-only-the-prompt-has";
-/// The model that they ask for.
 pub const MODEL: &str = "gpt-4o-mini";
 
 /// The whole system.

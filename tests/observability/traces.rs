@@ -24,7 +24,6 @@ struct Span {
     failed: bool,
 }
 
-/// Attributes as text.
 fn attributes(list: &[Message]) -> BTreeMap<String, String> {
     let value = |pair: &Message| {
         let value = &pair.messages(2)[0];

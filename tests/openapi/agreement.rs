@@ -34,11 +34,11 @@ async fn bodies_have_the_fields_that_are_documented() {
         let path = world.path(&operation).await;
         let body = json!({ UNKNOWN: 1 }).to_string();
         let reply = world.owner.send(&operation.method, &path, &[], body).await;
-        let said = known(&reply, "is not a field here; known:");
-        let said = said.unwrap_or_else(|| panic!("{operation}: {} {}", reply.status, reply.text()));
+        let message = known(&reply, "is not a field here; known:");
+        let message = message.unwrap_or_else(|| panic!("{operation}: {} {}", reply.status, reply.text()));
         let properties = schema["properties"].as_object().expect("properties");
         assert_eq!(
-            said,
+            message,
             documented(properties.keys().map(String::as_str)),
             "{operation}"
         );
@@ -57,12 +57,12 @@ async fn queries_have_the_parameters_that_are_documented() {
         let path = format!("{}?{UNKNOWN}=1", world.path(&operation).await);
         let body = if operation.method == "GET" { "" } else { "{}" };
         let reply = world.owner.send(&operation.method, &path, &[], body).await;
-        let said = match serde_json::from_slice::<Value>(&reply.body) {
+        let message = match serde_json::from_slice::<Value>(&reply.body) {
             Ok(_) => known(&reply, "Unknown query parameter; known here:"),
             Err(_) => None,
         };
         assert_eq!(
-            said.as_ref(),
+            message.as_ref(),
             Some(&expected),
             "{operation}: {} {}",
             reply.status,

@@ -61,13 +61,13 @@ fn both_documents_follow_openapi_3_1() {
             .arg(file(name))
             .output()
             .unwrap();
-        let said =
+        let message =
             String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{name}: {said}");
+        assert!(output.status.success(), "{name}: {message}");
     }
 }
 
-/// Every content of a document: where it stands, its schema and its example.
+/// Every content of a document: its place, its schema and its example.
 fn contents<'a>(path: &str, value: &'a Value, found: &mut Vec<(String, &'a Value, &'a Value)>) {
     match value {
         Value::Object(fields) => {

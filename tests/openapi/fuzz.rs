@@ -57,10 +57,10 @@ fn run(document: &str, url: &str, headers: &[String], config: &str, options: &[&
         .stdin(Stdio::null())
         .output()
         .expect("schemathesis runs");
-    let said = String::from_utf8_lossy(&output.stdout);
+    let report = String::from_utf8_lossy(&output.stdout);
     assert!(
         output.status.success(),
-        "{said}\n{}",
+        "{report}\n{}",
         String::from_utf8_lossy(&output.stderr)
     );
 }
@@ -70,7 +70,8 @@ const OF_PEOPLE: &str = "^/api/(user|v1/(api-keys|account|wallet/deposits))";
 /// What ends the session that all others need. Ids that an answer named are tried too, that of this session among them.
 const ENDINGS: &str = "^/api/user/(logout|sessions/[{]id[}])$";
 
-/// Refusals of requests that are well-formed: what is asked for does not exist, is not covered, or was done before.
+/// Refusals of requests that are well-formed: the record does not exist, the money does not suffice, or it was done
+/// before.
 const REFUSALS: &str = r#"
 [checks.positive_data_acceptance]
 expected-statuses = ["2xx", "400", "401", "402", "403", "404", "409", "412", "422", "429"]

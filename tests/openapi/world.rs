@@ -16,7 +16,6 @@ pub struct World {
     pub document: Value,
 }
 
-/// An operation of the document.
 pub struct Operation {
     pub method: String,
     pub path: String,
@@ -48,7 +47,6 @@ impl World {
         }
     }
 
-    /// Every operation.
     pub fn operations(&self) -> Vec<Operation> {
         let paths = self.document["paths"].as_object().expect("paths");
         let operations = paths.iter().flat_map(|(path, methods)| {

@@ -50,7 +50,7 @@ async fn failures(world: &World, account: &SeedAccount) -> usize {
     types.iter().filter(|kind| *kind == "user.login_failed").count()
 }
 
-/// An owner who takes somebody's address takes it from nobody.
+/// Two accounts can have users of the same address, each with its own password.
 #[tokio::test]
 async fn an_address_is_invited_accepted_and_removed_in_each_account_by_itself() {
     let world = World::start().await;
@@ -105,14 +105,14 @@ async fn one_password_in_several_accounts_asks_which() {
     for (boss, password) in bosses.iter().zip([PASSWORD, PASSWORD, "of the third account"]) {
         success(&join(&world, boss, EMAIL, password).await);
     }
-    let asked = login(&world, json!({})).await;
-    which_account(&asked);
+    let ambiguous = login(&world, json!({})).await;
+    which_account(&ambiguous);
     let two: Vec<Value> = accounts[..2]
         .iter()
         .map(|account| json!({ "id": account.id, "name": "Test" }))
         .collect();
     assert_eq!(
-        asked.json()["accounts"],
+        ambiguous.json()["accounts"],
         json!(two),
         "those that the password opens, and no other"
     );
@@ -120,7 +120,7 @@ async fn one_password_in_several_accounts_asks_which() {
         let reply = login(&world, json!({ "account": account.id })).await;
         assert_eq!(account_of(&world, &reply).await, account.id);
     }
-    // Nothing is said of accounts to who does not know the password.
+    // Without the password no account is named.
     let unknown = world.try_login("nobody@example.com", "wrong password").await;
     let mut reported = vec![unknown.text()];
     problem(&unknown, 401, "INVALID_CREDENTIALS");
@@ -221,11 +221,14 @@ async fn the_operator_names_the_account_where_there_are_several() {
         assert_eq!(made.code, Some(0), "{made:?}");
     }
     let unlock = ["user", "unlock", "--email", EMAIL, "--json"];
-    let asked = cli.run(&unlock);
-    assert_eq!(asked.code, Some(1));
-    let said: Value = serde_json::from_str(&asked.stdout).unwrap();
-    assert_eq!(said["code"], json!("ACCOUNT_REQUIRED"), "{said}");
-    assert!(said["error"].as_str().unwrap().contains(&two.id), "{said}");
+    let output = cli.run(&unlock);
+    assert_eq!(output.code, Some(1));
+    let document: Value = serde_json::from_str(&output.stdout).unwrap();
+    assert_eq!(document["code"], json!("ACCOUNT_REQUIRED"), "{document}");
+    assert!(
+        document["error"].as_str().unwrap().contains(&two.id),
+        "{document}"
+    );
     let named = [&unlock[..], &["--account", &two.id]].concat();
     let done: Value = serde_json::from_str(&cli.run(&named).stdout).unwrap();
     assert_eq!(done["accountId"], json!(two.id), "{done}");

@@ -13,7 +13,7 @@ async fn make(session: &SessionCaller, body: Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_key_works_at_once_as_it_was_asked_for() {
+async fn a_key_works_at_once_as_requested() {
     let world = World::start().await;
     let (user, session) = world.user(Role::Admin).await;
     let made = make(&session, json!({})).await;
@@ -70,7 +70,7 @@ async fn a_key_works_at_once_as_it_was_asked_for() {
     problem(&session.get("/v1/api-keys?mode=x").await, 400, "VALIDATION");
     assert!(!list.to_string().contains(key));
 
-    // In whatever mode the session looks, a key of the account is revoked.
+    // A session of either mode revokes every key of the account.
     let path = format!("/v1/api-keys/{}", text(&made, "/apiKey/keyId"));
     success(&session.in_mode(Mode::Test).delete(&path).await);
     problem(
@@ -208,15 +208,15 @@ async fn revoked_keys_make_room_for_new_ones() {
     for id in [b, a] {
         success(&session.delete(&format!("/v1/api-keys/{id}")).await);
     }
-    let seen = list("/v1/api-keys?limit=3&offset=997").await;
+    let listed = list("/v1/api-keys?limit=3&offset=997").await;
     let states = ["active", "revoked", "revoked"];
-    assert_eq!([0, 1, 2].map(|n| text(&seen[n], "/status")), states);
+    assert_eq!([0, 1, 2].map(|n| text(&listed[n], "/status")), states);
 
     let d = make(&session, json!({ "name": "d" })).await;
     success(&world.admin.caller(text(&d, "/key")).get("/v1/agents").await);
-    let seen = list("/v1/api-keys?limit=3&offset=997").await;
-    assert_eq!(seen[2]["keyId"], json!(b), "the oldest revoked key went");
-    assert_eq!(seen[2]["status"], json!("revoked"));
+    let listed = list("/v1/api-keys?limit=3&offset=997").await;
+    assert_eq!(listed[2]["keyId"], json!(b), "the oldest revoked key went");
+    assert_eq!(listed[2]["status"], json!("revoked"));
     for gone in [&made[0], &made[1]] {
         let caller = world.admin.caller(text(gone, "/key"));
         problem(&caller.get("/v1/agents").await, 401, "INVALID_API_KEY");
@@ -304,7 +304,7 @@ async fn who_is_removed_leaves_no_key_behind_unless_it_is_wanted() {
     }
 }
 
-/// Who cannot be removed keeps the keys.
+/// A removal that is refused revokes no keys.
 #[tokio::test]
 async fn the_last_owner_stays_with_the_keys() {
     let world = World::start().await;

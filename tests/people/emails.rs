@@ -101,7 +101,7 @@ async fn what_a_crash_leaves_keeps_nobody_out() {
     };
     other.leave(&world.store, EMAIL).await.unwrap();
     world.admin.sign_in(EMAIL, TEST_PASSWORD).await;
-    // The look-up was lost: the operator who adds the user again brings it back.
+    // The look-up was lost: adding the user again restores it.
     let lookup = user_lookup(EMAIL);
     world.redis.command::<i64>(&["DEL", &lookup]);
     problem(

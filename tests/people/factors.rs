@@ -60,7 +60,7 @@ pub async fn enable_with(session: &SessionCaller, password: &str) -> (String, Ve
 }
 
 #[tokio::test]
-async fn a_second_factor_is_set_up_and_asked_for() {
+async fn a_second_factor_is_set_up_and_required() {
     let world = World::start().await;
     let (user, session) = world.user(Role::Owner).await;
     let other = world.sign_in(&user).await;
@@ -229,8 +229,8 @@ async fn codes_are_guessed_as_often_as_passwords() {
         .find(|code| !possible.contains(&(**code).to_owned()))
         .unwrap();
     let guesses = join_all((0..30).map(|_| login(&world, &user, Some(wrong)))).await;
-    let looked_at = guesses.iter().filter(|reply| reply.status == 401).count();
-    assert_eq!(looked_at, 10, "a right password alone gives no attempt back");
+    let checked = guesses.iter().filter(|reply| reply.status == 401).count();
+    assert_eq!(checked, 10, "a right password alone gives no attempt back");
     let locked = login(&world, &user, Some(&next_code(&secret))).await;
     problem(&locked, 429, "LOGIN_LOCKED");
 }

@@ -53,7 +53,7 @@ async fn accept(world: &World, token: &str) -> Reply {
 }
 
 #[tokio::test]
-async fn somebody_is_invited_looks_and_joins() {
+async fn somebody_is_invited_reads_the_invitation_and_joins() {
     let world = World::start().await;
     let (owner, boss) = world.user(Role::Owner).await;
     let invited = success(&invite(&boss, "New@Example.com", "manager").await);
@@ -64,9 +64,9 @@ async fn somebody_is_invited_looks_and_joins() {
     assert_eq!(list["invitations"], json!([invited["invitation"]]));
     let token = token(&invited);
     assert!(!list.to_string().contains(&token));
-    let seen = success(&get_invitation(&world, &token).await);
+    let body = success(&get_invitation(&world, &token).await);
     assert_eq!(
-        seen,
+        body,
         json!({ "success": true, "email": "new@example.com", "role": "manager", "accountName": "Test" })
     );
     let short = json!({ "token": token, "password": "short" });
@@ -133,7 +133,7 @@ async fn links_that_lead_nowhere_are_all_alike() {
         .redis
         .command::<i64>(&["HSET", &key, "b@example.com", &past]);
 
-    // Who was removed or demoted has left no way back.
+    // A removed or demoted owner's invitations do not count.
     let backed = token(&success(&invite(&deputy, "c@example.com", "owner").await));
     success(&get_invitation(&world, &backed).await);
     let demote = format!("/api/user/team/{}", second.id);
@@ -183,7 +183,7 @@ async fn invitations_have_their_bounds() {
         409,
         "CONFLICT",
     );
-    // Somebody of another account is invited like anybody, and nothing tells of the other account.
+    // A user of another account can be invited, and no answer reveals the other account.
     let elsewhere = token(&success(&invite(&boss, &other.email, "viewer").await));
     success(&accept(&world, &elsewhere).await);
     world.admin.sign_in(&other.email, TEST_PASSWORD).await;

@@ -1,4 +1,4 @@
-//! Guesses (decision D9): ten in a quarter of an hour, counted before they are looked at.
+//! Guesses (decision D9): ten in a quarter of an hour, counted before they are checked.
 
 use crate::world::{World, problem, success};
 use futures::future::join_all;
@@ -16,13 +16,13 @@ fn locked(reply: &Reply) -> u64 {
 }
 
 #[tokio::test]
-async fn of_fifty_guesses_at_once_ten_are_looked_at() {
+async fn of_fifty_guesses_at_once_ten_are_checked() {
     let world = World::start().await;
     let user = world.seed.account("free").await.user(Role::Owner).await;
     let guesses = (0..50).map(|_| world.try_login(&user.email, WRONG));
     let replies = join_all(guesses).await;
-    let looked_at = replies.iter().filter(|reply| reply.status == 401).count();
-    assert_eq!(looked_at, 10);
+    let checked = replies.iter().filter(|reply| reply.status == 401).count();
+    assert_eq!(checked, 10);
     for reply in replies.iter().filter(|reply| reply.status != 401) {
         let seconds = locked(reply);
         assert!((890..=900).contains(&seconds), "{seconds}");
@@ -34,8 +34,8 @@ async fn of_fifty_guesses_at_once_ten_are_looked_at() {
     // What the answer says is what holds.
     let key = attempts(Tries::Login, &user.email);
     let left: i64 = world.redis.command(&["PTTL", &key]);
-    let said = locked(&world.try_login(&user.email, WRONG).await);
-    assert!(said * 1000 <= u64::try_from(left).unwrap() + 999 && said > 0);
+    let refusal = locked(&world.try_login(&user.email, WRONG).await);
+    assert!(refusal * 1000 <= u64::try_from(left).unwrap() + 999 && refusal > 0);
     let after: i64 = world.redis.command(&["PTTL", &key]);
     assert!(after <= left, "a refused attempt does not make the lock longer");
     world.redis.command::<i64>(&["PEXPIRE", &key, "1500"]);
@@ -128,7 +128,7 @@ async fn one_address_has_a_hundred_wrong_attempts() {
     problem(&reset(&world).await, 404, "NOT_FOUND");
 }
 
-/// A look at an invitation that is none.
+/// A read of an invitation that does not exist.
 async fn open_link(world: &World) -> Reply {
     let body = json!({ "token": "0a".repeat(32) });
     let nobody = world.admin.caller("");

@@ -40,7 +40,6 @@ async fn a_new_password_renews_the_session_and_ends_the_others() {
     assert!(audit.contains("user.password_changed") && !audit.contains(NEW) && !audit.contains("argon2"));
 }
 
-/// The token in a link.
 fn token(link: &str, part: &str) -> String {
     link.split_once(part)
         .unwrap_or_else(|| panic!("{part} in {link}"))

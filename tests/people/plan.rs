@@ -24,8 +24,8 @@ async fn an_owner_changes_the_plan_and_it_is_recorded_who_did() {
     assert_eq!(changed["account"]["plan"], json!("startup"));
     assert_eq!(changed["limits"]["activeVirtualKeys"], json!(50));
     assert_eq!(changed["usage"]["users"], json!(1));
-    let seen = success(&session.get("/api/v1/account").await);
-    assert_eq!(seen, changed);
+    let body = success(&session.get("/api/v1/account").await);
+    assert_eq!(body, changed);
     let set: Vec<(String, String, Value)> = world
         .audit(&account)
         .await
@@ -62,8 +62,8 @@ async fn an_owner_moves_down_and_the_operator_moves_up() {
     let account = world.seed.account("startup").await;
     let (_, session) = world.member(&account, Role::Owner).await;
     let plan = async || {
-        let seen = success(&session.get("/api/v1/account").await);
-        text(&seen, "/account/plan").to_owned()
+        let body = success(&session.get("/api/v1/account").await);
+        text(&body, "/account/plan").to_owned()
     };
     problem(&choose(&session, "enterprise").await, 403, "PLAN_BY_OPERATOR");
     problem(&choose(&session, "gold").await, 400, "VALIDATION");

@@ -75,12 +75,12 @@ async fn sessions_are_listed_and_revoked() {
     let (second, third) = (world.sign_in(&user).await, world.sign_in(&user).await);
     let agent = [("user-agent", "Spider\u{202e} 1.0 <b>")];
     let body = json!({ "email": user.email, "password": TEST_PASSWORD }).to_string();
-    let odd = world
+    let foreign = world
         .admin
         .caller("")
         .send("POST", "/api/user/login", &agent, body)
         .await;
-    success(&odd);
+    success(&foreign);
     let list = success(&first.get("/api/user/sessions?limit=3").await);
     assert_eq!(
         (&list["total"], &list["limit"], &list["offset"]),
@@ -116,7 +116,7 @@ async fn sessions_are_listed_and_revoked() {
     success(&first.post("/api/user/sessions/revoke-others", json!({})).await);
     problem(&third.get("/api/user/me").await, 401, "SESSION_REQUIRED");
     problem(
-        &world.admin.session(&odd).get("/api/user/me").await,
+        &world.admin.session(&foreign).get("/api/user/me").await,
         401,
         "SESSION_REQUIRED",
     );

@@ -90,7 +90,6 @@ impl World {
     }
 }
 
-/// The body of a success.
 #[track_caller]
 pub fn success(reply: &Reply) -> Value {
     assert_eq!(reply.status, 200, "{}", reply.text());

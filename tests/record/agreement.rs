@@ -9,16 +9,15 @@ use proptest::test_runner::{Config, TestCaseError, TestError, TestRunner};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// Cases of each kind.
 const CASES: u32 = 150;
-/// Predictions between which somebody else may change something.
+/// Attempts at a prediction, between which a worker may change the account.
 const TRIES: usize = 5;
 /// Between them: the sealer is done with the account by then.
 const PAUSE: Duration = Duration::from_millis(300);
 /// What is spent, and never more than a limit of a plan.
 const SPENT_MAX: u64 = 5_000_000_000;
 
-/// A limit, seen from where spending stands and what is asked for.
+/// A limit, relative to what is spent and what is requested.
 #[derive(Debug, Clone, Copy)]
 enum Limit {
     None,

@@ -1,4 +1,4 @@
-//! `/audit`: what is listed, exported and signed is what happened, at once, completely, and nobody else's.
+//! `/audit`: lists, exports and checkpoints are complete, current, and of the own account only.
 
 use crate::audit_writer::{AuditWriter, START_MS, chain, lines};
 use crate::world::{World, fresh, problem, success, text};

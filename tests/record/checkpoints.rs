@@ -80,7 +80,7 @@ async fn the_last_checkpoint_moves_on_and_shows_what_was_cut_off() {
     assert_eq!(fixture.verify(&[], 0)["ok"], json!(true));
     fixture.writer.write(&lines(1)).await;
     until("a checkpoint of 56", || size(&path) == Some(56)).await;
-    // A note that somebody else wrote is not believed.
+    // A note with a foreign signature is refused.
     let note = std::fs::read_to_string(&path).unwrap();
     std::fs::write(&path, note.replacen("\n56\n", "\n57\n", 1)).unwrap();
     broken(&fixture.verify(&[], 1), Value::Null, "signature does not fit");
@@ -95,7 +95,7 @@ async fn a_checkpoint_that_another_server_moved_on_is_no_sign_of_tampering() {
     let trail = Trail::of(&fixture.store, &archive, id, mode);
     let first = trail.seal().await.unwrap();
     assert_eq!(first.seq, 50);
-    // What another server seals and signs after this one looked at the chain, and before it reads the checkpoint.
+    // What another server seals and signs after this one read the chain, and before it reads the checkpoint.
     fixture.writer.write(&lines(20)).await;
     let last = checkpoint::of(id, mode, trail.seal().await.unwrap());
     fixture.writer.write(&lines(5)).await;
@@ -168,8 +168,8 @@ async fn nothing_is_signed_that_contradicts_the_last_checkpoint() {
     let export = ["export", "--out", &out, "--checkpoint", &note];
     let refused = async |query: &str, words: &str| {
         let reply = caller.get(&format!("{path}{query}")).await;
-        let said = problem(&reply, 409, "CONFLICT");
-        assert!(said.contains(words), "{said}");
+        let message = problem(&reply, 409, "CONFLICT");
+        assert!(message.contains(words), "{message}");
     };
 
     // Written anew with all hashes that follow, and cut off.
@@ -182,9 +182,9 @@ async fn nothing_is_signed_that_contradicts_the_last_checkpoint() {
         writer.forge(lines, &hashes[..kept], lines.len()).await;
         refused("", words).await;
         refused("?size=30", words).await;
-        let said = audit(&cli, &account.id, &export, 1);
-        assert_eq!(said["code"], "CHECKPOINT", "{said}");
-        assert!(text(&said, "/error").contains(words), "{said}");
+        let message = audit(&cli, &account.id, &export, 1);
+        assert_eq!(message["code"], "CHECKPOINT", "{message}");
+        assert!(text(&message, "/error").contains(words), "{message}");
         assert!(!Path::new(&out).exists() && !Path::new(&note).exists());
     }
     // Only the hash of an earlier entry: the end is what it was, and the earlier end is none.
@@ -197,8 +197,8 @@ async fn nothing_is_signed_that_contradicts_the_last_checkpoint() {
     writer.forge(&all, &hashes, all.len()).await;
     std::fs::remove_dir_all(&place).unwrap();
     std::fs::write(&place, "").unwrap();
-    let said = problem(&caller.get(path).await, 503, "SERVICE_UNAVAILABLE");
-    assert!(said.contains("No checkpoint is signed"), "{said}");
+    let message = problem(&caller.get(path).await, 503, "SERVICE_UNAVAILABLE");
+    assert!(message.contains("No checkpoint is signed"), "{message}");
     audit(&cli, &account.id, &export, 1);
     std::fs::remove_file(&place).unwrap();
     std::fs::create_dir_all(&place).unwrap();

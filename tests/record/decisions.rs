@@ -1,4 +1,4 @@
-//! `GET /decisions/{id}`: why a call was approved or denied, and what became of it.
+//! `GET /decisions/{id}`: why a call was approved or denied, and its outcome.
 
 use crate::stage::{Client, MODEL, Stage, check};
 use crate::world::{fresh, minted, problem, text};
@@ -28,7 +28,7 @@ async fn missing(client: &Client, id: &str) {
 }
 
 #[tokio::test]
-async fn an_approved_call_tells_its_checks_and_its_cost() {
+async fn an_approved_call_shows_its_checks_and_its_cost() {
     let stage = Stage::start().await;
     let client = stage.client("builder", json!({ "maxSpendPerDay": 10 })).await;
     let (reply, id) = client.call(Some("r1")).await;

@@ -1,4 +1,4 @@
-//! What an owner is told at a glance, against what really happened: the overview, the account, usage, statistics; and
+//! The overview, the account, usage and statistics, compared with what was done; and
 //! what else the dashboard is built on.
 
 mod account;

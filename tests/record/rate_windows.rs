@@ -1,5 +1,5 @@
 //! Denials of a virtual key beyond its requests a minute (decision D70): the first ten have a record each, the rest one
-//! at the end of the minute, and every answer still leads to the record that tells of it.
+//! at the end of the minute, and the id of every answer still leads to its record.
 
 use crate::stage::{Client, Stage};
 use crate::world::{BINARY, minted, problem, success, text};
@@ -17,7 +17,6 @@ const OWN: usize = 10;
 /// How long a minute lasts in these tests, in ms: longer than all calls of one take.
 const WINDOW_MS: &str = "8000";
 
-/// The lines of the trail.
 async fn lines(stage: &Stage, client: &Client) -> Vec<String> {
     let key = client.account.keys.audit(Mode::Live);
     stage.world.redis.command(&["LRANGE", &key, "0", "-1"])

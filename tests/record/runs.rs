@@ -284,7 +284,7 @@ async fn what_is_no_run_is_refused() {
     assert_eq!(client.run("a").await["status"], "running");
 }
 
-/// Runs of one status are looked for, some at a time: all of them are found by going on, and no page looks at more than
+/// Runs of one status are looked for, some at a time: all of them are found page by page, and no page reads more than
 /// it may.
 #[tokio::test]
 async fn runs_of_a_status_are_found_behind_any_number_of_others() {
@@ -293,7 +293,7 @@ async fn runs_of_a_status_are_found_behind_any_number_of_others() {
     let client = stage.client("enterprise", json!({})).await;
     let index = client.account.keys.runs(Mode::Live, "bot");
     let prefix = client.account.keys.run(Mode::Live, "bot", "");
-    // Three in a row of which one failed, behind as many that completed as one page looks at, and that many again.
+    // Three in a row of which one failed, behind as many completed ones as one page searches, and that many again.
     let fill = "for n = 1, tonumber(ARGV[2]) do local id = string.format('r%05d', n) \
         local status = n <= 6 and (n % 3 == 0 and 'failed' or '') or 'completed' \
         redis.call('ZADD', KEYS[1], tonumber(ARGV[1]) + n, id) \
@@ -308,7 +308,7 @@ async fn runs_of_a_status_are_found_behind_any_number_of_others() {
     );
     for (status, limit, expected, in_vain) in [
         ("failed", 50, vec!["r00006", "r00003"], 2),
-        // Behind the last one are two more to look at.
+        // Behind the last one are two more to search.
         ("failed", 1, vec!["r00006", "r00003"], 3),
         ("running", 3, vec!["r00005", "r00004", "r00002", "r00001"], 2),
     ] {

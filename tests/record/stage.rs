@@ -5,7 +5,6 @@ use domain::period::Period;
 use harness::{Answer, Caller, Edge, EdgeOptions, Reply, SeedAccount, SeedAgent, Upstream, chat_body};
 use serde_json::{Value, json};
 
-/// The model of all calls.
 pub const MODEL: &str = "gpt-4o-mini";
 const EDGE: &str = env!("CARGO_BIN_EXE_tollgate-proxy");
 
@@ -16,7 +15,7 @@ pub struct Stage {
     pub edge: Edge,
 }
 
-/// An account, somebody with its key, and an agent that may call.
+/// An account, a caller with its key, and an agent that may call.
 pub struct Client {
     pub account: SeedAccount,
     pub api: Caller,
@@ -118,7 +117,6 @@ impl Stage {
 }
 
 impl Client {
-    /// A dry run.
     pub async fn dry_run(&self, body: Value) -> Reply {
         self.api.post("/v1/decisions/dry-run", body).await
     }

@@ -376,7 +376,7 @@ async fn removals_insertions_swaps_and_cut_tails_in_the_store_are_found() {
             kept.found(&more, &more_hashes, last, at + 1).await;
         }
     }
-    // A line behind the end that nobody counted.
+    // An uncounted line behind the end.
     let mut more = lines.clone();
     more.push(
         format!(

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use store::keys::AccountKeys;
 
 #[tokio::test]
-async fn a_trail_in_order_is_said_to_be() {
+async fn a_trail_in_order_verifies() {
     let fixture = TrailFixture::open().await;
     let verdict = fixture.verify(&[], 0);
     for (field, value) in [
@@ -122,7 +122,7 @@ async fn an_export_is_verified_without_a_store() {
 async fn an_archive_that_cannot_be_read_is_no_archive_without_a_checkpoint() {
     let fixture = TrailFixture::open().await;
     let (file, note) = fixture.export("export.jsonl");
-    // Below a file nothing can be read, whoever runs the test.
+    // Below a file nothing can be read, also by root.
     let place = fixture.note().parent().unwrap().to_owned();
     std::fs::create_dir_all(place.parent().unwrap()).unwrap();
     std::fs::write(place, "").unwrap();

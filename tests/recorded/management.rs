@@ -6,12 +6,11 @@ use harness::{Admin, AdminOptions, Caller, Mode, Redis, Reply, Seed};
 use serde_json::{Value, json};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_tollgate-admin");
-/// An id that nobody has, where an example has none to offer.
+/// An unknown id, where an example has none.
 const NOBODY: &str = "nobody";
 /// The one that the examples name.
 const AGENT: &str = "research-bot";
 
-/// One operation of the document.
 struct Operation {
     method: String,
     path: String,
@@ -34,7 +33,7 @@ fn operations(document: &Value) -> Vec<Operation> {
     found
 }
 
-fn of_nobody(path: &str) -> String {
+fn with_unknown_ids(path: &str) -> String {
     let mut filled = path.to_owned();
     for name in ["{id}", "{keyId}", "{runId}", "{deliveryId}"] {
         filled = filled.replace(name, NOBODY);
@@ -42,10 +41,10 @@ fn of_nobody(path: &str) -> String {
     filled
 }
 
-/// What everybody may try who should not get through, and requests that are malformed.
+/// Requests that must be refused for every caller, and malformed ones.
 async fn refusals(recording: &mut Recording, operation: &Operation, callers: [&Caller; 3]) {
     let [nobody, reader, full] = callers;
-    let (method, path) = (operation.method.as_str(), of_nobody(&operation.path));
+    let (method, path) = (operation.method.as_str(), with_unknown_ids(&operation.path));
     let example = operation
         .example
         .as_ref()
@@ -276,7 +275,7 @@ async fn escrow(day: &mut Day<'_>, agent: &str) {
     day.get(&format!("/v1/escrow/{number}")).await;
 }
 
-async fn the_rest(day: &mut Day<'_>, agent: &str) {
+async fn remaining_operations(day: &mut Day<'_>, agent: &str) {
     let dry_run = json!({ "agent": agent, "model": "gpt-4o-mini", "messages": [{ "role": "user", "content": "Hello" }] });
     day.post("/v1/decisions/dry-run", dry_run).await;
     day.post(
@@ -345,6 +344,6 @@ async fn the_management_api_answers_as_before() {
     policies(&mut day, &agent).await;
     money(&mut day, &agent).await;
     escrow(&mut day, &agent).await;
-    the_rest(&mut day, &agent).await;
+    remaining_operations(&mut day, &agent).await;
     recording.compare_with("management.txt", || admin.logs()).await;
 }

@@ -15,7 +15,7 @@ const SOON: Duration = Duration::from_secs(30);
 const QUIET: Duration = Duration::from_secs(1);
 /// Headers that say nothing of the product.
 const NOT_RECORDED: [&str; 2] = ["date", "content-length"];
-/// Fields of log lines that tell one run from another.
+/// Fields of log lines that differ from run to run.
 const NOT_LOGGED: [&str; 3] = ["timestamp", "trace.id", "span.id"];
 
 /// Patterns of what differs, with the name that stands for it; `#` is replaced by a number for each value. A group,
@@ -148,7 +148,7 @@ impl Call {
     }
 }
 
-/// What stands for a long body.
+/// The placeholder of a long body.
 fn shortened(body: &str) -> String {
     const SHOWN: usize = 2_000;
     if body.len() <= SHOWN {
@@ -158,7 +158,7 @@ fn shortened(body: &str) -> String {
     format!("{start}… (shortened)")
 }
 
-/// The log lines of each trace, without what tells runs apart.
+/// The log lines of each trace, without the fields that differ from run to run.
 fn by_trace(logs: &str) -> BTreeMap<String, Vec<String>> {
     let mut found = BTreeMap::<String, Vec<String>>::new();
     for line in logs.lines() {

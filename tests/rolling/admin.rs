@@ -8,11 +8,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
-/// What a balancer takes to look at its servers once.
+/// Time between two health checks of the balancer.
 const LOOK: Duration = Duration::from_millis(50);
 /// `admin.drain_delay_ms`
 const DELAY_MS: &str = "3000";
-/// Callers at once.
 const CALLERS: u64 = 4;
 
 /// What the callers share.
@@ -67,7 +66,7 @@ async fn one_of_two_servers_ends_under_load_and_no_request_fails() {
     let servers = [&first, &second].map(|server| (server.addr(), server.ops_addr()));
     *shared.ready.write().expect("the list") = servers.iter().map(|(addr, _)| *addr).collect();
     let (looker, looked) = (http_client(), Arc::clone(&shared));
-    let looking = tokio::spawn(async move {
+    let poller = tokio::spawn(async move {
         loop {
             let mut ready = Vec::new();
             for (addr, ops) in servers {
@@ -109,7 +108,7 @@ async fn one_of_two_servers_ends_under_load_and_no_request_fails() {
     for caller in callers {
         done += caller.await.expect("a caller whose requests all succeed");
     }
-    looking.abort();
+    poller.abort();
     let listed = second.caller(&key).get("/api/v1/agents?limit=1").await;
     assert_eq!(
         listed.json()["total"],

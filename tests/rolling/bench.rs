@@ -1,5 +1,5 @@
 //! `tollgate-admin bench` on a real edge: counts are exact, denials have their reasons, the overspend check fails when
-//! it should, and whoever stops it gets the report.
+//! it should, and a stopped one prints its report.
 
 use crate::site::{ADMIN, SOON, Site};
 use harness::{Answer, Cli, CliOutput, eventually};
@@ -32,7 +32,7 @@ fn line(site: &Site, words: &[&str]) -> Vec<String> {
 fn started(site: &Site, words: &[&str]) -> Child {
     let words = line(site, words);
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    // Short: a store that stands still is to be given up within the test.
+    // Short: a store that hangs is given up within the test.
     let cli = Cli::new(ADMIN, site.redis.url()).env("TOLLGATE_STORE__TIMEOUT_MS", "1000");
     let mut command = cli.command(&words);
     let command = command.stdin(Stdio::null()).stdout(Stdio::piped());
@@ -81,8 +81,8 @@ async fn a_steady_run_is_counted_exactly_and_charged_as_it_says() {
     let before = left_over(&site);
     let steady = ["--rate", "40", "--duration", "2s", "--warm-up", "500ms"];
     let output = bench(&site, &steady).await;
-    let said = document(&output, 0);
-    let (warm_up, phase) = (&said["phases"][0], &said["phases"][1]);
+    let report = document(&output, 0);
+    let (warm_up, phase) = (&report["phases"][0], &report["phases"][1]);
     assert_eq!(
         (&warm_up["calls"], &warm_up["measured"]),
         (&20.into(), &false.into())
@@ -90,7 +90,7 @@ async fn a_steady_run_is_counted_exactly_and_charged_as_it_says() {
     assert_eq!(
         (&phase["calls"], &phase["answered"]),
         (&80.into(), &80.into()),
-        "{said}"
+        "{report}"
     );
     assert_eq!((&phase["errors"], &phase["dropped"]), (&0.into(), &0.into()));
     assert_eq!(count(phase, "approved", 200, ""), 80);
@@ -101,7 +101,7 @@ async fn a_steady_run_is_counted_exactly_and_charged_as_it_says() {
         at("p50") > 0.0 && at("p50") <= at("p99") && at("p99") <= at("max"),
         "{latency}"
     );
-    let overspend = &said["overspend"];
+    let overspend = &report["overspend"];
     assert_eq!(
         (&overspend["checked"], &overspend["ok"]),
         (&true.into(), &true.into())
@@ -131,16 +131,16 @@ async fn denials_come_out_with_their_reasons() {
     ]
     .concat();
     let output = bench(&site, &words).await;
-    let said = document(&output, 0);
-    let phase = &said["phases"][0];
-    assert_eq!(count(phase, "approved", 200, ""), 40, "{said}");
-    assert_eq!(count(phase, "frozen", 403, "frozen"), 10, "{said}");
-    assert_eq!(count(phase, "revoked", 401, "invalid_api_key"), 10, "{said}");
-    assert_eq!(count(phase, "over-cap", 402, "daily_limit"), 10, "{said}");
-    assert_eq!(count(phase, "malformed", 400, "invalid_json"), 10, "{said}");
+    let report = document(&output, 0);
+    let phase = &report["phases"][0];
+    assert_eq!(count(phase, "approved", 200, ""), 40, "{report}");
+    assert_eq!(count(phase, "frozen", 403, "frozen"), 10, "{report}");
+    assert_eq!(count(phase, "revoked", 401, "invalid_api_key"), 10, "{report}");
+    assert_eq!(count(phase, "over-cap", 402, "daily_limit"), 10, "{report}");
+    assert_eq!(count(phase, "malformed", 400, "invalid_json"), 10, "{report}");
     assert_eq!(site.upstream.arrived(), 40, "denials are not forwarded");
     assert_eq!(
-        (&said["errorShare"], &said["overspend"]["ok"]),
+        (&report["errorShare"], &report["overspend"]["ok"]),
         (&0.0.into(), &true.into())
     );
     assert_eq!(output.stderr, "", "quiet");
@@ -161,15 +161,15 @@ async fn a_cap_is_reached_and_not_passed() {
         "2",
     ];
     let output = bench(&site, &[&words[..], &["--cap", "0.0002"]].concat()).await;
-    let said = document(&output, 0);
-    let phase = &said["phases"][0];
+    let report = document(&output, 0);
+    let phase = &report["phases"][0];
     let (approved, denied) = (
         count(phase, "approved", 200, ""),
         count(phase, "approved", 402, "daily_limit"),
     );
-    assert!(approved > 0 && denied > 0 && approved + denied == 120, "{said}");
+    assert!(approved > 0 && denied > 0 && approved + denied == 120, "{report}");
     assert_eq!((&phase["limited"], &phase["errors"]), (&denied.into(), &0.into()));
-    for agent in said["overspend"]["agents"].as_array().expect("agents") {
+    for agent in report["overspend"]["agents"].as_array().expect("agents") {
         let spent: f64 = agent["spentTodayUsd"].as_f64().expect("USD");
         assert!(spent <= 0.0002, "{agent}");
         assert_eq!(agent["dailyCapUsd"], 0.0002);
@@ -204,13 +204,13 @@ async fn a_charge_that_no_answer_names_fails_the_run() {
         .find_map(|key| Some((key, month(key)?)))
         .unwrap_or_else(|| panic!("no counter in {keys:?}"));
     let _: i64 = site.redis.command(&["HINCRBY", key, &month, "1"]);
-    let (code, said) = ended(child).await;
-    assert_eq!(code, Some(1), "{said}");
+    let (code, report) = ended(child).await;
+    assert_eq!(code, Some(1), "{report}");
     assert_eq!(
-        (&said["ok"], &said["overspend"]["ok"]),
+        (&report["ok"], &report["overspend"]["ok"]),
         (&false.into(), &false.into())
     );
-    let wrong = said["overspend"].to_string();
+    let wrong = report["overspend"].to_string();
     assert!(wrong.contains("and the answers say"), "{wrong}");
 }
 
@@ -222,10 +222,10 @@ async fn whoever_stops_it_gets_the_report_and_nothing_is_left() {
     let child = started(&site, &["--rate", "20", "--duration", "10m", "--quiet"]);
     site.upstream.wait_for(5, SOON).await;
     interrupt(&child);
-    let (code, said) = ended(child).await;
-    assert_eq!(code, Some(0), "{said}");
-    assert_eq!(said["interrupted"], true);
-    assert_eq!(said["overspend"]["ok"], true, "{said}");
+    let (code, report) = ended(child).await;
+    assert_eq!(code, Some(0), "{report}");
+    assert_eq!(report["interrupted"], true);
+    assert_eq!(report["overspend"]["ok"], true, "{report}");
     assert_eq!(left_over(&site), before, "what was made is put away");
 }
 
@@ -244,13 +244,13 @@ async fn errors_fail_the_run_and_a_ramp_finds_its_end() {
         "4s",
     ];
     let patient = ["--warm-up", "0s", "--quiet", "--p99-bound", "60s"];
-    let said = document(&bench(&site, &[&ramp[..], &patient].concat()).await, 0);
+    let report = document(&bench(&site, &[&ramp[..], &patient].concat()).await, 0);
     assert_eq!(
-        (&said["knee"], &said["stoppedBy"]),
+        (&report["knee"], &report["stoppedBy"]),
         (&40.into(), &Value::Null),
-        "{said}"
+        "{report}"
     );
-    let calls: Vec<u64> = said["phases"]
+    let calls: Vec<u64> = report["phases"]
         .as_array()
         .expect("phases")
         .iter()
@@ -260,20 +260,20 @@ async fn errors_fail_the_run_and_a_ramp_finds_its_end() {
     // From now on the provider fails: the first step is beyond the bound.
     site.upstream
         .set(|_| Answer::error(500, "server_error", "The server had an error"));
-    let said = document(&bench(&site, &[&ramp[..], &patient].concat()).await, 1);
+    let report = document(&bench(&site, &[&ramp[..], &patient].concat()).await, 1);
     assert_eq!(
-        (&said["knee"], &said["ok"]),
+        (&report["knee"], &report["ok"]),
         (&Value::Null, &false.into()),
-        "{said}"
+        "{report}"
     );
-    assert_eq!(said["phases"].as_array().map(Vec::len), Some(1));
+    assert_eq!(report["phases"].as_array().map(Vec::len), Some(1));
     assert!(
-        said["stoppedBy"].as_str().expect("a reason").contains("errors"),
-        "{said}"
+        report["stoppedBy"].as_str().expect("a reason").contains("errors"),
+        "{report}"
     );
     assert_eq!(
-        said["overspend"]["ok"], true,
-        "the estimates stay charged, as said: {said}"
+        report["overspend"]["ok"], true,
+        "the estimates stay charged, as said: {report}"
     );
 }
 
@@ -295,11 +295,11 @@ async fn keys_of_a_file_are_checked_where_access_is_given() {
         "--warm-up",
         "0s",
     ];
-    let said = document(&bench(&site, &words).await, 0);
-    assert_eq!(said["overspend"]["checked"], false, "{said}");
-    let said = document(&bench(&site, &[&words[..], &["--check"]].concat()).await, 0);
-    assert_eq!(said["overspend"]["checked"], true, "{said}");
-    assert_eq!(said["overspend"]["agents"][0]["agentId"], "bot");
+    let report = document(&bench(&site, &words).await, 0);
+    assert_eq!(report["overspend"]["checked"], false, "{report}");
+    let report = document(&bench(&site, &[&words[..], &["--check"]].concat()).await, 0);
+    assert_eq!(report["overspend"]["checked"], true, "{report}");
+    assert_eq!(report["overspend"]["agents"][0]["agentId"], "bot");
     // For people.
     let cli = Cli::new(ADMIN, site.redis.url());
     let target = format!("http://{}", site.addr());
@@ -309,14 +309,14 @@ async fn keys_of_a_file_are_checked_where_access_is_given() {
     });
     let people = people.await.expect("a run");
     assert_eq!(people.code, Some(0), "{people:?}");
-    for said in [
+    for report in [
         "PHASE",
         "p999",
         "NOT CHECKED",
         "20 approved: 200",
         "Errors: 0.000 %",
     ] {
-        assert!(people.stdout.contains(said), "{said}: {people:?}");
+        assert!(people.stdout.contains(report), "{report}: {people:?}");
     }
     eventually("the end of all holds", SOON, async || {
         (site.open_holds() == 0).then_some(())
@@ -343,18 +343,18 @@ async fn a_check_that_cannot_be_made_fails_the_run() {
     ];
     let words = [&words[..], &["--warm-up", "0s", "--quiet"]].concat();
     document(&bench(&site, &words).await, 0);
-    // The edge remembers whose the key is; who checks now is told by nobody.
+    // The edge has the key's owner cached, and the check does not.
     let known: Vec<String> = site.redis.command(&["KEYS", "tollgate/vk/*"]);
     for key in &known {
         let _: i64 = site.redis.command(&["DEL", key]);
     }
-    let said = document(&bench(&site, &words).await, 1);
+    let report = document(&bench(&site, &words).await, 1);
     assert_eq!(
-        (&said["ok"], &said["errorShare"]),
+        (&report["ok"], &report["errorShare"]),
         (&false.into(), &0.0.into()),
-        "{said}"
+        "{report}"
     );
-    assert_eq!(said["overspend"]["checked"], false, "{said}");
+    assert_eq!(report["overspend"]["checked"], false, "{report}");
 }
 
 /// Stops a run that is under way.
@@ -376,9 +376,9 @@ async fn a_store_that_stands_still_at_the_end_leaves_nothing_behind() {
     // Longer than the run waits for its last answers, so that the store is away when what was made is to go.
     tokio::time::sleep(std::time::Duration::from_secs(14)).await;
     site.redis.resume();
-    let (code, said) = ended(child).await;
-    assert_eq!(code, Some(1), "calls were denied, and not checked: {said}");
-    assert_eq!(said["leftOver"], Value::Null, "{said}");
+    let (code, report) = ended(child).await;
+    assert_eq!(code, Some(1), "calls were denied, and not checked: {report}");
+    assert_eq!(report["leftOver"], Value::Null, "{report}");
     assert_eq!(left_over(&site), before, "what was made is put away");
 }
 
@@ -393,12 +393,15 @@ async fn what_cannot_be_put_away_is_named_beside_the_report() {
     site.upstream.wait_for(5, SOON).await;
     site.redis.kill9();
     interrupt(&child);
-    let (code, said) = ended(child).await;
-    assert_eq!((code, &said["ok"]), (Some(1), &false.into()), "{said}");
-    assert_eq!(said["overspend"]["checked"], false, "the report is there: {said}");
-    let left: Vec<&str> = said["leftOver"]
+    let (code, report) = ended(child).await;
+    assert_eq!((code, &report["ok"]), (Some(1), &false.into()), "{report}");
+    assert_eq!(
+        report["overspend"]["checked"], false,
+        "the report is there: {report}"
+    );
+    let left: Vec<&str> = report["leftOver"]
         .as_array()
-        .unwrap_or_else(|| panic!("{said}"))
+        .unwrap_or_else(|| panic!("{report}"))
         .iter()
         .filter_map(Value::as_str)
         .collect();

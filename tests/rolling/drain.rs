@@ -7,7 +7,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
 
-/// What a balancer takes to look at its edges once.
+/// Time between two health checks of the balancer.
 const LOOK: Duration = Duration::from_millis(50);
 /// `proxy.drain_delay_ms`: many looks, since the machine may be slow.
 const DELAY_MS: u64 = 3000;
@@ -28,7 +28,7 @@ fn another(site: &Site) -> Edge {
 }
 
 /// A connection on which a whole call was sent.
-async fn asked(site: &Site, edge: &Edge) -> RawClient {
+async fn caller_after_call(site: &Site, edge: &Edge) -> RawClient {
     let mut caller = RawClient::connect(edge.addr()).await;
     let body = body(false).to_string();
     assert!(caller.send_chat(&site.key, "", body.as_bytes()).await);
@@ -38,7 +38,7 @@ async fn asked(site: &Site, edge: &Edge) -> RawClient {
 /// A balancer: the edges that were ready when it last looked, in turn.
 struct Balancer {
     ready: Arc<RwLock<Vec<SocketAddr>>>,
-    looking: tokio::task::JoinHandle<()>,
+    poller: tokio::task::JoinHandle<()>,
 }
 
 impl Balancer {
@@ -47,9 +47,9 @@ impl Balancer {
             edges.iter().map(|edge| (edge.addr(), edge.ops_addr())).collect();
         let all = edges.iter().map(|(addr, _)| *addr).collect();
         let ready = Arc::new(RwLock::new(all));
-        let seen = Arc::clone(&ready);
+        let listed = Arc::clone(&ready);
         let client = harness::http_client();
-        let looking = tokio::spawn(async move {
+        let poller = tokio::spawn(async move {
             loop {
                 let mut found = Vec::new();
                 for (addr, ops) in &edges {
@@ -58,11 +58,11 @@ impl Balancer {
                         found.push(*addr);
                     }
                 }
-                *seen.write().expect("the list") = found;
+                *listed.write().expect("the list") = found;
                 tokio::time::sleep(LOOK).await;
             }
         });
-        Self { ready, looking }
+        Self { ready, poller }
     }
 
     fn choose(&self) -> Choose {
@@ -88,19 +88,19 @@ async fn no_call_fails_while_one_of_two_edges_after_the_other_is_replaced() {
             "readiness that fails while calls are answered",
             SOON,
             async || {
-                let said = edge.ops("/readyz")?;
-                (said == (503, "this process is about to end\n".to_owned())).then_some(())
+                let readiness = edge.ops("/readyz")?;
+                (readiness == (503, "this process is about to end\n".to_owned())).then_some(())
             },
         )
         .await;
-        let mut late = asked(&site, &edge).await;
+        let mut late = caller_after_call(&site, &edge).await;
         let reply = late.reply(SOON).await.expect("an answer");
         assert_eq!((reply.status, reply.header("connection")), (200, Some("close")));
         site.ends_well(edge).await;
         load.answers(60).await;
     }
     let tally = load.end().await;
-    balancer.looking.abort();
+    balancer.poller.abort();
     let calls = tally.answered + 2;
     assert_eq!(site.upstream.arrived() as u64, calls);
     site.settled_at(calls * ACTUAL).await;
@@ -126,7 +126,7 @@ async fn a_call_that_outlives_the_drain_keeps_its_estimate() {
     let site = Site::new().await.env("PROXY__DRAIN_MS", 1500);
     let edge = site.edge();
     site.upstream.set(|_| Answer::hang());
-    let mut call = asked(&site, &edge).await;
+    let mut call = caller_after_call(&site, &edge).await;
     site.upstream.wait_for(1, SOON).await;
     edge.term();
     assert_eq!(call.reply(SOON).await, None, "cut off");
@@ -179,7 +179,7 @@ async fn a_request_of_the_last_moment_is_answered_or_not_forwarded() {
     assert_eq!(site.upstream.arrived(), LATE + answered, "{answered} of {LATE}");
 }
 
-/// Nobody waits for a drain who asks for the end at once.
+/// SIGINT ends the edge at once, without a drain.
 #[tokio::test]
 async fn sigint_ends_a_drain() {
     let site = Site::new().await;
@@ -211,7 +211,7 @@ async fn a_process_that_drains_hands_nothing_over() {
     let gate = Arc::new(tokio::sync::Notify::new());
     let waiting = Arc::clone(&gate);
     site.upstream.set(move |_| Answer::chat(9, 12).wait_for(&waiting));
-    let mut call = asked(&site, &edge).await;
+    let mut call = caller_after_call(&site, &edge).await;
     site.upstream.wait_for(1, SOON).await;
     edge.term();
     eventually("no listener", SOON, async || {
@@ -219,7 +219,7 @@ async fn a_process_that_drains_hands_nothing_over() {
     })
     .await;
     edge.signal("QUIT");
-    // The next process finds the addresses free, also when it was told to take over.
+    // The next process finds the addresses free, also with `--upgrade`.
     let next = tokio::task::spawn_blocking({
         let options = site.options().arg("--upgrade");
         move || Edge::start(options)

@@ -1,4 +1,4 @@
-//! Hand-overs that do not come about: whoever has the sockets goes on serving.
+//! Hand-overs that fail: the process that has the sockets goes on serving.
 
 use crate::load::Load;
 use crate::site::{ACTUAL, SOON, Site};
@@ -25,7 +25,7 @@ async fn the_old_process_serves_on_when_the_new_one_cannot() {
     let load = Load::on(&site);
     load.answers(20).await;
 
-    // Nobody waits.
+    // No new process waits.
     old.signal("QUIT");
     harness::eventually("a word about it", SOON, async || {
         old.logs().contains("no new process waits").then_some(())
@@ -86,9 +86,9 @@ async fn a_new_process_that_is_killed_while_it_takes_over_changes_nothing() {
     site.settled_at(tally.answered * ACTUAL).await;
 }
 
-/// The old process waits for the word of a new one that is frozen, and is told to end itself.
+/// The old process waits for a new one that is frozen, and receives SIGINT or SIGTERM.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_process_that_hands_over_still_hears_its_signals() {
+async fn a_process_that_hands_over_still_ends_on_a_signal() {
     for signal in ["INT", "TERM"] {
         let site = Site::new().await;
         let old = site.edge();

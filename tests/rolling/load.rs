@@ -53,7 +53,6 @@ struct Shared {
     failed: OnceLock<String>,
 }
 
-/// One caller.
 #[derive(Clone)]
 struct Caller {
     shared: Arc<Shared>,

@@ -51,14 +51,14 @@ fn reads(server: &Daemon, binary: &str, table: &str, result: &str) -> u64 {
 
 /// Signals the server and waits until both tables were read again.
 async fn reload(server: &Daemon, binary: &str) {
-    let seen = || {
+    let reloads = || {
         let count = |table| reads(server, binary, table, "ok") + reads(server, binary, table, "failed");
         (count("plans"), count("prices"))
     };
-    let before = seen();
+    let before = reloads();
     server.signal("HUP");
     eventually("both tables read again", SOON, async || {
-        let now = seen();
+        let now = reloads();
         (now.0 > before.0 && now.1 > before.1).then_some(())
     })
     .await;
@@ -118,7 +118,7 @@ async fn tables_change_under_load_and_each_call_has_one_of_them() {
     let [day, month, tracked] = site.charged();
     assert!(day == month && month == tracked);
     let (low, high) = (crate::site::ACTUAL, 10 * crate::site::ACTUAL);
-    // Each call cost one price or the other; how many of each is told by their estimates.
+    // Each call cost one price or the other. The estimates say how many of each.
     let cheap = tally.estimates[CHEAP] + 1;
     let dear = tally.estimates[DEAR] + 1;
     assert_eq!(

@@ -129,7 +129,6 @@ impl Site {
         ended.await.expect("an end")
     }
 
-    /// The plans of all edges.
     pub fn plans(&self) -> PathBuf {
         self.dir.path().join("plans.toml")
     }
@@ -144,11 +143,11 @@ impl Site {
     }
 
     /// Whether a new process waits for the sockets.
-    pub fn somebody_waits(&self) -> bool {
+    pub fn has_waiting_successor(&self) -> bool {
         self.socket().exists()
     }
 
-    /// Starts the next edge beside `old`, which is told to hand over, and waits until `old` has ended.
+    /// Starts the next edge beside `old`, sends `old` SIGQUIT, and waits until it has ended.
     pub async fn next(&self, old: Edge) -> Edge {
         let new = self.next_of(&old, self.options()).await;
         self.ends_well(old).await;
@@ -159,17 +158,17 @@ impl Site {
     pub async fn next_of(&self, old: &Edge, options: EdgeOptions) -> Edge {
         let options = options.arg("--upgrade");
         // Readiness is still answered by the old process.
-        let new = tokio::task::spawn_blocking(move || Edge::start(options.alive_is_enough()));
+        let new = tokio::task::spawn_blocking(move || Edge::start(options.until_alive()));
         let new = new.await.expect("a new process");
         eventually("a process that waits", SOON, async || {
-            (self.somebody_waits() || !new.is_running()).then_some(())
+            (self.has_waiting_successor() || !new.is_running()).then_some(())
         })
         .await;
         old.signal("QUIT");
         new
     }
 
-    /// The end of an edge that was handed over or told to end.
+    /// Waits for the end of an edge after SIGQUIT or SIGTERM.
     pub async fn ends_well(&self, old: Edge) {
         let ended = tokio::task::spawn_blocking(move || {
             let code = old.wait_exit(SOON);
@@ -186,7 +185,6 @@ impl Site {
         self.bot.charged(&self.redis)
     }
 
-    /// Open holds.
     pub fn open_holds(&self) -> u64 {
         self.redis
             .command(&["ZCARD", &self.bot.account.keys.bucket().due()])

@@ -47,12 +47,12 @@ impl Streaming {
 
     /// Opens this many streams at the site's address.
     async fn open(&self, count: usize) -> Streams {
-        let mut asked = body(false);
-        asked["stream"] = json!(true);
+        let mut streamed_body = body(false);
+        streamed_body["stream"] = json!(true);
         let mut streams = Vec::new();
         for _ in 0..count {
             let (edge, path) = (self.site.addr(), "/v1/chat/completions");
-            let stream = EventStream::open(edge, path, &self.site.key, "", asked.clone()).await;
+            let stream = EventStream::open(edge, path, &self.site.key, "", streamed_body.clone()).await;
             assert_eq!(stream.status(), 200, "{}", stream.head);
             streams.push(Some(stream));
         }
@@ -76,7 +76,7 @@ impl Streaming {
 }
 
 /// The provider sends a text.
-fn say(feed: &Feed, text: &str) {
+fn send_text(feed: &Feed, text: &str) {
     feed.event(json!({ "choices": [{ "index": 0, "delta": { "content": text } }] }));
 }
 
@@ -92,7 +92,7 @@ impl Streams {
     /// A text passes in each of them.
     async fn pass(&mut self, text: &str) {
         for (feed, stream) in self.feeds.iter().zip(&mut self.streams) {
-            say(feed, text);
+            send_text(feed, text);
             if let Some(stream) = stream {
                 stream.until(text).await;
             }
@@ -124,7 +124,6 @@ impl Streams {
         left
     }
 
-    /// The edge cuts each of them off.
     async fn are_cut_off(self) {
         for mut stream in self.streams.into_iter().flatten() {
             assert!(!stream.ends_whole().await, "{}", stream.body);
@@ -132,7 +131,7 @@ impl Streams {
     }
 }
 
-/// Waits until nobody listens at the edge's address.
+/// Waits until the edge's address refuses connections.
 async fn closes(edge: &Edge) {
     eventually("no listener", SOON, async || {
         RawClient::try_connect(edge.addr()).await.is_none().then_some(())
@@ -140,7 +139,7 @@ async fn closes(edge: &Edge) {
     .await;
 }
 
-/// An edge reads on for the usage of callers who have left: it does not end although it serves nobody. One that would
+/// An edge reads on for the usage of callers who have left: it does not end although no caller is left. One that would
 /// end does so within this time on an idle machine.
 async fn goes_on(edge: &Edge) {
     for _ in 0..LOOKS {
@@ -216,7 +215,7 @@ async fn running_streams_are_whole_behind_a_hand_over() {
     assert!(new.is_running());
 }
 
-/// HTTP/2 is told of the end, and its streams go on, too.
+/// HTTP/2 callers receive GOAWAY, and their streams go on.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn streams_of_http_2_are_whole_behind_both() {
     for hands_over in [false, true] {
@@ -224,21 +223,21 @@ async fn streams_of_http_2_are_whole_behind_both() {
         let edge = at.site.edge();
         let client = reqwest::Client::builder().no_proxy().http2_prior_knowledge();
         let client = client.build().expect("a client");
-        let mut asked = body(false);
-        asked["stream"] = json!(true);
+        let mut streamed_body = body(false);
+        streamed_body["stream"] = json!(true);
         let mut answers = Vec::new();
         for _ in 0..STREAMS {
             let url = format!("{}/v1/chat/completions", edge.url());
-            let call = client.post(url).bearer_auth(&at.site.key).json(&asked);
+            let call = client.post(url).bearer_auth(&at.site.key).json(&streamed_body);
             answers.push(call.send().await.expect("an answer"));
         }
         let feeds = at.begun();
-        feeds.iter().for_each(|feed| say(feed, "before"));
+        feeds.iter().for_each(|feed| send_text(feed, "before"));
         let next = at.end(&edge, hands_over).await;
         if !hands_over {
             closes(&edge).await;
         }
-        feeds.iter().for_each(|feed| say(feed, "behind"));
+        feeds.iter().for_each(|feed| send_text(feed, "behind"));
         feeds.iter().for_each(finish);
         for answer in answers {
             let text = answer.text().await.expect("a whole stream");

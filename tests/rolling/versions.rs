@@ -1,4 +1,4 @@
-//! Two versions beside each other on one store. The other version stands here, in the test: the same code with scripts
+//! Two versions beside each other on one store. The other version is made here, in the test: the same code with scripts
 //! of other hashes. The store forgets all scripts again and again meanwhile, as after a restart.
 
 use crate::load::Load;
@@ -21,9 +21,7 @@ use store::script::{Script, WhenFull};
 
 /// `settle` of the release before.
 const EARLIER_SETTLE: &str = include_str!("earlier/settle.lua");
-/// What the calls of the other version cost.
 const OTHERS_COST: u64 = 777;
-/// Calls of the other version.
 const OTHERS_CALLS: u64 = 60;
 
 /// The other version's handle on the site's store.
@@ -60,14 +58,14 @@ async fn approved(site: &Site, store: &Store, estimate: u64) -> HoldName {
     };
     let mut view = AccountView::default();
     for _ in 0..3 {
-        let asked = Authorize {
+        let authorize = Authorize {
             name: &name,
             key_id: &site.key_id,
             view: &view,
             plan: &Plan::default(),
             charge: Some(&charge),
         };
-        let answer = asked.execute(store).await.expect("an answer");
+        let answer = authorize.execute(store).await.expect("an answer");
         match answer.outcome {
             Outcome::Charged { .. } => return name,
             Outcome::OtherPlan => view = answer.view,

@@ -69,7 +69,7 @@ async fn it_says_where_it_listens_and_ends_on_sigterm_though_a_call_hangs() {
     assert!(hanging.await.unwrap().is_err());
 }
 
-/// Whoever tells every process of an installation to read its tables again ends none.
+/// SIGHUP to every process of an installation ends none of them.
 #[tokio::test]
 async fn it_outlives_sighup() {
     let mut child = launch("127.0.0.1:0");

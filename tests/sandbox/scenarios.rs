@@ -78,7 +78,7 @@ async fn a_wrong_key_is_echoed_in_part() {
 }
 
 #[tokio::test]
-async fn usage_is_what_was_asked_for() {
+async fn usage_is_as_requested() {
     let caller = caller().await;
     assert!(send(&caller, "no-usage").await.json().get("usage").is_none());
     assert_eq!(

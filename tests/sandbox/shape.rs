@@ -137,7 +137,7 @@ async fn a_virtual_key_is_refused_loudly_wherever_it_stands() {
 }
 
 #[tokio::test]
-async fn stats_tell_what_came_and_no_secret() {
+async fn stats_count_requests_and_show_no_secret() {
     let caller = caller().await;
     caller.chat(chat_body("gpt-4o-mini", "hello")).await;
     caller

@@ -1,4 +1,4 @@
-//! Streams, responses and embeddings over HTTP, and what is told of each call afterwards.
+//! Streams, responses and embeddings over HTTP, and the record of each call in `/sandbox/calls`.
 
 use super::*;
 use harness::eventually;
@@ -15,8 +15,8 @@ async fn stream(caller: &Caller, scenario: &str) -> Reply {
     caller.chat_with(&[("x-sandbox-scenario", scenario)], body).await
 }
 
-/// What is told of the call of this number, once it is over.
-async fn told(caller: &Caller, number: u64) -> Value {
+/// The record of the call of this number. Waits until the call is over.
+async fn call_record(caller: &Caller, number: u64) -> Value {
     eventually("the end of a call", SOON, async || {
         let document = caller.get("/sandbox/calls").await.json();
         let calls = document["calls"].as_array().unwrap().clone();
@@ -45,7 +45,7 @@ async fn a_chat_completion_is_streamed_with_its_usage() {
     let usage: Value = serde_json::from_str(&events[events.len() - 2]).unwrap();
     let whole = caller.chat(chat_body("gpt-4o-mini", "hällo")).await.json();
     assert_eq!(usage["usage"], whole["usage"], "the same text, the same usage");
-    let call = told(&caller, 1).await;
+    let call = call_record(&caller, 1).await;
     assert_eq!(
         (&call["end"], &call["usage"], &call["stream"]),
         (&json!("whole"), &usage["usage"], &json!(true)),
@@ -62,7 +62,7 @@ async fn a_chat_completion_is_streamed_with_its_usage() {
 }
 
 #[tokio::test]
-async fn bytes_come_as_they_were_asked_for() {
+async fn bytes_come_as_requested() {
     let caller = caller().await;
     let plain = stream(&caller, "stream:events=3").await.text();
     assert!(plain.contains("né "), "{plain}");
@@ -97,7 +97,7 @@ async fn bytes_come_as_they_were_asked_for() {
 }
 
 #[tokio::test]
-async fn a_stream_that_ends_early_is_told_so() {
+async fn a_stream_that_ends_early_is_recorded_so() {
     let address = start(Duration::ZERO).await;
     let caller = Caller::new(&format!("http://{address}"), KEY);
     for (number, scenario, end) in [
@@ -117,7 +117,7 @@ async fn a_stream_that_ends_early_is_told_so() {
             assert!(peer.read_buf(&mut received).await.unwrap() > 0, "{received:?}");
         }
         drop(peer);
-        let call = told(&caller, number).await;
+        let call = call_record(&caller, number).await;
         assert_eq!(
             (&call["end"], &call["usage"], &call["events"]),
             (&json!(end), &json!(null), &json!(3)),
@@ -165,7 +165,7 @@ async fn responses_and_embeddings_are_answered() {
         (&json!(2), &json!(1), &json!(1)),
         "{counted}"
     );
-    let call = told(&caller, 3).await;
+    let call = call_record(&caller, 3).await;
     assert_eq!(
         (&call["endpoint"], &call["usage"]),
         (&json!("embeddings"), &embeddings["usage"])

@@ -4,7 +4,7 @@
 //! with `code`, and no charged failure is sent twice (decision D46).
 //!
 //! * [`install`]: the clients and their versions
-//! * [`plan`]: calls for a client, and what has to come of them
+//! * [`plan`]: calls for a client, and their expected outcomes
 //! * [`provider`]: what the provider answers
 //! * [`streams`]: the official SDKs, streamed and not, with chat completions, responses and embeddings
 //! * [`frameworks`]: LangChain, the OpenAI Agents SDK, LiteLLM, the Vercel AI SDK
@@ -30,7 +30,7 @@ const ACTUAL: u64 = 12;
 const RUN: &str = "sdk-run";
 const PRICES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/edge/prices.toml");
 
-/// A call and what has to come of it.
+/// A call and its expected outcome.
 struct Case {
     name: &'static str,
     /// The SDK's classes, in Python and in Node; none for a success.

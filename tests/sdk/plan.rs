@@ -1,4 +1,4 @@
-//! Calls for a client, and what has to come of them: at the client, at the provider, in the ledger.
+//! Calls for a client, and their expected outcomes: at the client, at the provider, in the ledger.
 
 use crate::install::Sdk;
 use crate::provider::{self, PIECES, VECTOR};
@@ -67,7 +67,6 @@ pub struct Failure {
     pub reason: Reason,
 }
 
-/// One call.
 pub struct Call {
     pub client: &'static str,
     pub api: Api,
@@ -87,7 +86,7 @@ impl Failure {
     }
 
     /// An exception in the form of `shown`.
-    fn as_seen(&self, error: &Value) -> Value {
+    fn as_reported(&self, error: &Value) -> Value {
         let [class, status, code] = ["class", "status", "code"].map(|name| error[name].clone());
         match self.reason {
             Reason::Code(_) => json!([class, status, code]),
@@ -183,13 +182,13 @@ impl Call {
     /// What is wrong with an outcome.
     fn complaints(&self, outcome: &Value, sent: usize, charged: u64) -> Vec<String> {
         let error = self.failure.as_ref().map_or(Value::Null, Failure::shown);
-        let seen = match (&self.failure, &outcome["error"]) {
-            (Some(failure), error) if !error.is_null() => failure.as_seen(error),
+        let reported = match (&self.failure, &outcome["error"]) {
+            (Some(failure), error) if !error.is_null() => failure.as_reported(error),
             (_, error) => error.clone(),
         };
         let mut expected = vec![
             ("text", json!(self.text()), outcome["text"].clone()),
-            ("error", error, seen),
+            ("error", error, reported),
             ("requests at the provider", json!(self.sent()), json!(sent)),
             ("charged", json!(self.charged()), json!(charged)),
         ];

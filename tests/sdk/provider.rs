@@ -110,13 +110,13 @@ fn chat_events(sent: &Value, wants_tool: bool) -> Vec<String> {
     } else {
         deltas.extend(PIECES.map(|piece| json!({ "content": piece })));
     }
-    let asked = sent["stream_options"]["include_usage"] == true;
+    let wants_usage = sent["stream_options"]["include_usage"] == true;
     let chunk = |choices: Value, usage: Value| {
         let mut chunk = json!({
             "id": "chatcmpl-test", "object": "chat.completion.chunk", "created": 1_760_000_000,
             "model": "gpt-4o-mini", "service_tier": "default", "system_fingerprint": "fp_test", "choices": choices,
         });
-        if asked {
+        if wants_usage {
             chunk["usage"] = usage;
         }
         format!("data: {chunk}\n\n")
@@ -128,7 +128,7 @@ fn chat_events(sent: &Value, wants_tool: bool) -> Vec<String> {
     let mut events: Vec<String> = deltas.iter().map(|delta| choice(delta, Value::Null)).collect();
     let reason = if wants_tool { "tool_calls" } else { "stop" };
     events.push(choice(&json!({}), json!(reason)));
-    if asked {
+    if wants_usage {
         events.push(chunk(json!([]), chat_usage()));
     }
     events.push("data: [DONE]\n\n".to_owned());

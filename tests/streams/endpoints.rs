@@ -78,7 +78,7 @@ async fn a_response_streams() {
 
 /// What the edge cannot see must not be free.
 #[tokio::test]
-async fn what_cannot_be_seen_is_refused() {
+async fn fields_whose_cost_the_edge_cannot_see_are_refused() {
     let stage = Stage::new().await;
     let actor = stage.actor(open_cap()).await;
     let caller = stage.edge.caller(&actor.key);

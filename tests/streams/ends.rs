@@ -142,7 +142,6 @@ async fn each_end_is_charged_by_the_rule() {
     }
 }
 
-/// The log line with which a call ends.
 fn log_line(stage: &Stage, allow_id: &str) -> Option<Value> {
     let logs = stage.edge.logs();
     let mut lines = logs
@@ -151,7 +150,6 @@ fn log_line(stage: &Stage, allow_id: &str) -> Option<Value> {
     lines.find(|line| line["message"] == "call settled" && line["decision.id"] == allow_id)
 }
 
-/// The audit line of a call.
 fn audit_line(stage: &Stage, agent: &harness::SeedAgent, id: &str) -> Option<String> {
     let log = agent.account.keys.audit(harness::Mode::Live);
     let lines: Vec<String> = stage.redis.command(&["LRANGE", &log, "0", "-1"]);

@@ -43,9 +43,9 @@ async fn the_head_comes_at_once_and_each_event_when_it_is_sent() {
     assert_eq!(actor.settled().await, 12);
 }
 
-/// What the provider is asked for, and what the caller sees, whatever the caller said of usage.
+/// The request to the provider and the caller's stream, for each setting of usage.
 #[tokio::test]
-async fn usage_is_asked_for_and_passes_to_who_asked() {
+async fn usage_is_requested_and_passes_to_callers_who_requested_it() {
     let stage = Stage::new().await;
     let actor = stage.actor(open_cap()).await;
     let script = Script::chat(&["a", "b"], &usage(9, 12));
@@ -130,12 +130,13 @@ async fn the_call_is_settled_before_the_last_event() {
 }
 
 #[tokio::test]
-async fn the_cost_is_told_at_the_end_to_who_asks() {
+async fn the_cost_comes_at_the_end_on_request() {
     let stage = Stage::new().await;
     let actor = stage.actor(open_cap()).await;
     let path = "/v1/chat/completions";
-    let asked = "X-Service-Stream-Cost: true\r\n";
-    let mut stream = EventStream::open(stage.edge.addr(), path, &actor.key, asked, body(json!({}))).await;
+    let cost_header = "X-Service-Stream-Cost: true\r\n";
+    let mut stream =
+        EventStream::open(stage.edge.addr(), path, &actor.key, cost_header, body(json!({}))).await;
     let end = "data: [DONE]\n\n: x-service-actual-usd: 0.000000012\n\n";
     assert!(stream.rest().await.ends_with(end), "{}", stream.body);
     let received = stage.upstream.requests().pop().unwrap();

@@ -23,7 +23,7 @@ const AT_ONCE: usize = 50;
 const FILES_EACH: usize = 3;
 /// Open files for everything else.
 const FILES_BESIDE: usize = 512;
-/// Whole calls, and as many streams, that another account makes while the crowd stands.
+/// Whole calls, and as many streams, that another account makes while the crowd is connected.
 const QUICK_CALLS: u64 = 20;
 /// What each of them costs: 9 tokens at 2,000 nano-USD, and 12 at 8,000.
 const QUICK_COST: u64 = 9 * 2000 + 12 * 8000;
@@ -154,7 +154,7 @@ impl Crowd {
         let url = endless.base_url();
         let stage = Stage::with(|options| {
             change(options)
-                // Not what is tested here: without it, who does not read is given up after half a minute.
+                // Long, since callers that do not read would be disconnected after half a minute.
                 .env("TOLLGATE_PROXY__CLIENT_TIMEOUT_MS", "3600000")
                 .env("TOLLGATE_PROXY__STREAM_DRAIN_MS", "600000")
                 .env("TOLLGATE_UPSTREAMS__ENDLESS__BASE_URL", url)

@@ -1,4 +1,4 @@
-//! What the tests stand on: a store, a provider that streams as told, an edge between them with everything switched on.
+//! Fixture: a store, a provider with scripted streams, an edge between them with everything switched on.
 
 use harness::{
     Answer, CapPolicy, Cli, CliOutput, Edge, EdgeOptions, EventStream, Feed, Nanos, Redis, Script, Seed,
@@ -10,7 +10,6 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
-/// The edge.
 pub const EDGE: &str = env!("CARGO_BIN_EXE_tollgate-proxy");
 /// The operator's program.
 pub const ADMIN: &str = env!("CARGO_BIN_EXE_tollgate-admin");
@@ -38,7 +37,7 @@ pub struct Checked {
     document: Value,
 }
 
-/// Someone who may call.
+/// An agent that may call.
 pub struct Actor {
     pub agent: SeedAgent,
     pub key_id: String,
@@ -73,7 +72,6 @@ impl Stage {
         }
     }
 
-    /// The provider streams this from now on.
     pub fn provider_streams(&self, script: Script) {
         let answer = Answer::stream(script);
         self.upstream.set(move |_| answer.clone());
@@ -99,7 +97,6 @@ impl Stage {
         run.await.expect("the program ends")
     }
 
-    /// Runs `ledger check`.
     pub async fn ledger_check(&self) -> Checked {
         let output = self.admin(&["ledger", "check", "--json"]).await;
         let document = serde_json::from_str(&output.stdout);
@@ -181,12 +178,10 @@ pub fn body(more: Value) -> Value {
     body
 }
 
-/// A usage object.
 pub fn usage(input: u64, output: u64) -> Value {
     json!({ "prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output })
 }
 
-/// A chunk with a text.
 pub fn chunk(text: &str) -> String {
     let chunk = json!({ "choices": [{ "index": 0, "delta": { "content": text } }] });
     format!("data: {chunk}\n\n")

@@ -37,7 +37,7 @@ async fn everything_is_off_by_default() {
 }
 
 #[tokio::test]
-async fn what_is_on_is_said() {
+async fn health_lists_what_is_on() {
     let stage = Stage::new().await;
     let health = stage.edge.caller("").get("/v1/health").await.json();
     assert_eq!(health["streaming"], true);

@@ -62,12 +62,12 @@ async fn a_dead_receiver_is_tried_three_times_then_once_at_each_later_event_eigh
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert_eq!(arrivals(&dead), [(text(&first, "/id").to_owned(), 3)]);
 
-    for seen in 4..=8 {
+    for arrived in 4..=8 {
         owner.freeze("bot").await;
         let again = owner
-            .wait_for(&id, "one more attempt", |delivery| attempts(delivery) == seen)
+            .wait_for(&id, "one more attempt", |delivery| attempts(delivery) == arrived)
             .await;
-        let state = if seen == 8 { "failed" } else { "pending" };
+        let state = if arrived == 8 { "failed" } else { "pending" };
         assert_eq!(again["status"], json!(state), "{again}");
     }
     owner.freeze("bot").await;
@@ -151,10 +151,10 @@ async fn a_disabled_webhook_waits_and_a_deleted_one_is_gone() {
         200,
     );
     tokio::time::sleep(Duration::from_millis(1200)).await;
-    let seen = dead.arrived();
+    let arrived = dead.arrived();
     owner.freeze("bot").await;
     tokio::time::sleep(Duration::from_millis(1200)).await;
-    assert_eq!(dead.arrived(), seen, "nothing is sent");
+    assert_eq!(dead.arrived(), arrived, "nothing is sent");
     assert_eq!(owner.deliveries(&id).await.len(), 1, "and it is told of nothing");
     dead.set(|_| Answer::bytes(200, ""));
     crate::world::success(
@@ -177,10 +177,10 @@ async fn a_disabled_webhook_waits_and_a_deleted_one_is_gone() {
     .await;
     crate::world::success(&owner.caller.delete(&path).await, 200);
     tokio::time::sleep(Duration::from_millis(1500)).await;
-    let seen = dead.arrived();
+    let arrived = dead.arrived();
     owner.freeze("bot").await;
     tokio::time::sleep(Duration::from_millis(1500)).await;
-    assert_eq!(dead.arrived(), seen, "a deleted webhook gets nothing");
+    assert_eq!(dead.arrived(), arrived, "a deleted webhook gets nothing");
     assert_eq!(world.webhook_keys(), Vec::<String>::new());
 }
 

@@ -1,4 +1,4 @@
-//! A store of several nodes: accounts on each of them are told and delivered to.
+//! A store of several nodes: events of accounts on each of them are dispatched and delivered.
 
 use crate::world::{BINARY, Owner, SOON, accepting, quick, receiver, url};
 use domain::mode::Mode;
@@ -6,9 +6,8 @@ use harness::{Admin, AdminOptions, Answer, RedisCluster, Seed, Store, eventually
 use std::collections::HashSet;
 use std::time::Duration;
 
-/// Nodes of the cluster.
 const NODES: usize = 3;
-/// Accounts that are asked for at most until each node has one: with 60 a node is left out once in 10^10 runs.
+/// Most accounts that are made until each node has one: with 60 a node is left out once in 10^10 runs.
 const ACCOUNTS_MAX: usize = 60;
 
 #[tokio::test]

@@ -1,5 +1,5 @@
 //! Servers and stores killed in the middle, and several servers at once: nothing is lost, and nothing comes twice but
-//! what was on its way when somebody died.
+//! deliveries under way when a process died.
 
 use crate::world::{Owner, SOON, World, accepting, quick, receiver, url};
 use harness::{AdminOptions, Answer, Redis, Upstream, eventually};

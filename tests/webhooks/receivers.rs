@@ -1,4 +1,4 @@
-//! Receivers that hang, drip, redirect, send too much or leave: each is a failure of its own, and of nobody else.
+//! Receivers that hang, drip, redirect, send too much or leave: each fails its own deliveries only.
 
 use crate::world::{SOON, World, accepting, attempts, receiver, url};
 use harness::{Answer, Upstream, eventually};

@@ -43,9 +43,9 @@ async fn a_receiver_that_recovered_gets_what_it_missed_to_the_byte() {
     let id = text(&failed, "/id");
 
     // It fails three times more: it has all its attempts again, and its history.
-    let asked = success(&again(&owner, &webhook, id).await, 200);
+    let replies = success(&again(&owner, &webhook, id).await, 200);
     assert_eq!(
-        asked,
+        replies,
         json!({ "success": true, "deliveryId": id, "status": "pending" })
     );
     ended(&owner, &webhook, "failed", 6).await;
@@ -61,7 +61,7 @@ async fn a_receiver_that_recovered_gets_what_it_missed_to_the_byte() {
         assert_eq!(request.header("webhook-id"), Some(id));
     }
 
-    // Also one that was accepted, as often as it is asked for, and only so much of its history is kept.
+    // Also one that was accepted, as often as requested, and only so much of its history is kept.
     for round in 8..=EARLIER_MAX + 4 {
         success(&again(&owner, &webhook, id).await, 200);
         ended(&owner, &webhook, "delivered", round.min(EARLIER_MAX + 1)).await;
@@ -120,10 +120,10 @@ async fn of_many_requests_at_once_one_is_accepted() {
     let delivered = ended(&owner, &webhook, "delivered", 1).await;
     let id = text(&delivered, "/id");
     target.set(|_| Answer::hang());
-    let asked = futures::future::join_all((0..16).map(|_| again(&owner, &webhook, id))).await;
-    let received = asked.iter().filter(|reply| reply.status == 200).count();
+    let replies = futures::future::join_all((0..16).map(|_| again(&owner, &webhook, id))).await;
+    let received = replies.iter().filter(|reply| reply.status == 200).count();
     assert_eq!(received, 1);
-    for reply in asked.iter().filter(|reply| reply.status != 200) {
+    for reply in replies.iter().filter(|reply| reply.status != 200) {
         problem(reply, 409, "CONFLICT");
     }
 }

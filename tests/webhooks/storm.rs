@@ -1,4 +1,4 @@
-//! Ten thousand events for a dead receiver: bounded memory and attempts, and nobody else is kept waiting.
+//! Ten thousand events for a dead receiver: bounded memory and attempts, and no other account waits.
 
 use crate::world::{SOON, World, accepting, quick, receiver, url};
 use domain::mode::Mode;

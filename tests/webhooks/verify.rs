@@ -57,16 +57,16 @@ async fn the_standard_webhooks_library_verifies_our_deliveries() {
         .unwrap();
     drop(input);
     let output = child.wait_with_output().unwrap();
-    let said = String::from_utf8(output.stdout).unwrap();
-    let said: Vec<&str> = said.lines().collect();
+    let printed = String::from_utf8(output.stdout).unwrap();
+    let printed: Vec<&str> = printed.lines().collect();
     assert_eq!(
-        &said[..2],
+        &printed[..2],
         ["verified agent.frozen"; 2],
         "with the new secret and the old one"
     );
     assert!(
-        said.len() == 4 && said[2..].iter().all(|line| line.starts_with("refused")),
-        "{said:?}"
+        printed.len() == 4 && printed[2..].iter().all(|line| line.starts_with("refused")),
+        "{printed:?}"
     );
 }
 

@@ -49,7 +49,7 @@ async fn append(store: &Store, account: &SeedAccount, lines: &[String]) -> u64 {
     first
 }
 
-/// What a receiver was told, by the entry that each event names.
+/// The events that a receiver got, by the entry that each names.
 fn delivered(receiver: &Upstream) -> BTreeMap<u64, Value> {
     let mut events = BTreeMap::new();
     for request in receiver.requests() {
@@ -63,7 +63,7 @@ fn delivered(receiver: &Upstream) -> BTreeMap<u64, Value> {
     events
 }
 
-/// How many violations an event tells of.
+/// How many violations an event reports.
 fn count(event: &Value) -> u64 {
     event.get("count").map_or(1, |count| count.as_u64().unwrap())
 }
@@ -202,7 +202,7 @@ async fn the_minute_that_goes_on_is_reported_when_it_is_over_also_by_another_ser
     nothing_waits(&world, &owner).await;
 }
 
-/// Three servers, one of them killed again and again: each violation is told once.
+/// Three servers, one of them killed again and again: each violation is reported once.
 #[tokio::test]
 async fn whoever_dispatches_and_is_killed_each_violation_is_reported_once() {
     const ROUNDS: u64 = 6;
@@ -239,7 +239,7 @@ async fn whoever_dispatches_and_is_killed_each_violation_is_reported_once() {
     drop(second);
 }
 
-/// What the attack was: denials of one agent as fast as they come, webhooks that nobody listens to.
+/// What the attack was: denials of one agent as fast as they come, webhooks whose receivers are away.
 #[tokio::test]
 async fn a_storm_of_denials_makes_few_deliveries() {
     const DENIALS: u64 = 8_000;
@@ -297,7 +297,7 @@ async fn the_archive_passes_a_dispatcher_that_is_far_behind_and_no_event_is_lost
     owner.register(&url(&receiver), VIOLATION).await;
     let to_calm = other.register(&url(&calm), &["agent.frozen"]).await;
     world.admin.kill9();
-    // All of it leaves the store while nobody dispatches.
+    // All of it leaves the store while no dispatcher runs.
     let start = past_minute();
     let agents: Vec<String> = (0..50).map(|n| format!("bot-{n}")).collect();
     let lines: Vec<String> = (0..600)

@@ -35,7 +35,7 @@ pub struct World {
     options: AdminOptions,
 }
 
-/// An account and who calls for it.
+/// An account and its caller.
 pub struct Owner {
     pub account: SeedAccount,
     pub caller: Caller,

@@ -38,7 +38,7 @@ pub struct Fixture {
     /// The server; stopped where nothing may move.
     pub admin: Option<Admin>,
     pub tenants: [Tenant; 2],
-    /// Escrows by what became of them; the payer is in the first tenant.
+    /// Escrows by outcome. The payer is in the first tenant.
     pub escrows: Escrows,
     /// Intents of the first tenant.
     pub spent: String,

@@ -121,7 +121,7 @@ async fn what_leads_to_keys() {
         damage(api, "DEL {}", NAMES).names(made["keyId"].as_str().expect("an id")),
     ];
     each_is_found(&fixture, all).await;
-    // Nobody is let in by a revoked key anyway.
+    // A revoked key is refused anyway.
     let _: i64 = fixture.redis.command(&["DEL", &revoked.1]);
     assert_eq!(fixture.cli.run(&["ledger", "check"]).code, Some(0));
 }

@@ -24,7 +24,7 @@ struct Traffic {
     wallets: [[u64; 3]; 2],
 }
 
-/// Moves money in every way until told to stop.
+/// Moves money in every way until it is stopped.
 async fn client(at: usize, traffic: Traffic, stop: Arc<AtomicBool>, done: Arc<AtomicU64>) {
     let Traffic {
         callers,

@@ -1,4 +1,4 @@
-//! Whoever works with the archive: the operator's jobs and the backup.
+//! Pods that use the archive: the operator's jobs and the backup.
 
 use super::{SMALL, list, named, operator, pods};
 use crate::files::run;
@@ -77,8 +77,8 @@ fn the_backup_runs_as_its_job_says() {
         command.env(name, value);
     }
     std::fs::create_dir_all(format!("{}/var/lib/tollgate/archive", dir.path().display())).unwrap();
-    let said = run(&mut command);
-    assert!(said.contains("/var/lib/tollgate-backups/20"), "{said}");
+    let printed = run(&mut command);
+    assert!(printed.contains("/var/lib/tollgate-backups/20"), "{printed}");
     assert_eq!(container["image"], {
         let store = named(&resources, "StatefulSet", "tollgate-redis");
         store["spec"]["template"]["spec"]["containers"][0]["image"].clone()

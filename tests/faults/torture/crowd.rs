@@ -7,14 +7,12 @@ use serde_json::json;
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-/// Callers at once.
 const CALLERS: u64 = 32;
 /// Pause between two calls of a caller, at most, in milliseconds.
 const PAUSE_MS: u64 = 150;
 /// Longest a patient caller waits; beyond every deadline of the edge.
 const PATIENCE: Duration = Duration::from_secs(40);
 
-/// What the provider does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ProviderBehaviour {
     Fine,
@@ -100,7 +98,7 @@ pub fn provider(request: &Recorded) -> Answer {
     }
 }
 
-/// One call and what its caller heard of it.
+/// One call and its caller's reply.
 #[derive(Debug)]
 pub struct Call {
     pub id: String,
@@ -217,7 +215,6 @@ pub struct Crowd {
 }
 
 impl Crowd {
-    /// All callers; all calls.
     pub async fn call(&self, seed: u64) -> Vec<Call> {
         let callers = (0..CALLERS)
             .map(|number| self.caller(number, SeededRandom::new(seed.rotate_left(7) ^ (number << 8 | 1))));
@@ -260,7 +257,7 @@ impl Crowd {
 }
 
 /// The run had something of everything; otherwise it shows little.
-pub fn was_worth_it(calls: &[Call], unsettled: usize, highest: u64, seed: u64) {
+pub fn assert_every_outcome_occurred(calls: &[Call], unsettled: usize, highest: u64, seed: u64) {
     let count = |status: u16| calls.iter().filter(|call| call.status() == status).count();
     let summary: Vec<(u16, usize)> = [0, 200, 400, 402, 429, 500, 502, 503, 504]
         .map(|status| (status, count(status)))

@@ -6,7 +6,6 @@ use entropy::random_bytes;
 #[derive(Debug, Clone)]
 pub struct SeededRandom(u64);
 
-/// The seed of this run.
 pub fn seed() -> u64 {
     let given = std::env::var("TOLLGATE_TORTURE_SEED").ok();
     given.map_or_else(

@@ -149,11 +149,11 @@ impl RedisCluster {
         self.nodes.iter().find_map(|node| node.try_command(words).ok())
     }
 
-    /// The place of the master that serves the slot of `key`, as the node at `asked` sees it.
+    /// The place of the master that serves the slot of `key`, as the node at `node` reports it.
     #[must_use]
-    pub fn holder_seen_by(&self, asked: usize, key: &str) -> Option<usize> {
+    pub fn holder_known_to(&self, node: usize, key: &str) -> Option<usize> {
         let slot = self.slot(key);
-        let text: String = self.nodes[asked].try_command(&["CLUSTER", "NODES"]).ok()?;
+        let text: String = self.nodes[node].try_command(&["CLUSTER", "NODES"]).ok()?;
         text.lines().find_map(|line| {
             let words: Vec<&str> = line.split(' ').collect();
             let serves = words.iter().skip(8).any(|range| {
@@ -170,7 +170,7 @@ impl RedisCluster {
         })
     }
 
-    /// Waits until the node at `at` follows a master, has all that it has, and hears what is written from now on. A
+    /// Waits until the node at `at` follows a master, has all that it has, and receives what is written from now on. A
     /// master calls a replica online before it sends it anything: it first waits for a word from it, which comes once a
     /// second.
     pub fn wait_for_replica(&self, at: usize) {
@@ -183,9 +183,9 @@ impl RedisCluster {
             let received = number(&info, "slave_repl_offset:")?;
             let master = self.nodes.iter().find(|node| u64::from(node.port()) == master)?;
             let info: String = master.try_command(&["INFO", "replication"]).ok()?;
-            let seen = number(&info, "master_repl_offset:")?;
+            let offset = number(&info, "master_repl_offset:")?;
             // The master's next ping, at the latest, is more than this.
-            (received > *written.get_or_insert(seen)).then_some(())
+            (received > *written.get_or_insert(offset)).then_some(())
         });
     }
 
@@ -208,8 +208,8 @@ impl RedisCluster {
             let to = self.replica_of(*at);
             blocking_until("a replica that takes over", WAIT, || {
                 let takes = ["CLUSTER", "FAILOVER", "TAKEOVER"];
-                let asked = self.nodes[to].try_command::<String>(&takes);
-                (asked.is_ok() || self.holder_seen_by(to, key) == Some(to)).then_some(())
+                let accepted = self.nodes[to].try_command::<String>(&takes);
+                (accepted.is_ok() || self.holder_known_to(to, key) == Some(to)).then_some(())
             });
         }
         for (at, key) in lost {
@@ -227,15 +227,15 @@ impl RedisCluster {
     /// knows.
     pub fn hand_over(&self, key: &str, at: usize) {
         self.end_patience();
-        let mut asked: Option<Instant> = None;
+        let mut started: Option<Instant> = None;
         blocking_until("a new master", WAIT, || {
-            if self.holder_seen_by(at, key) == Some(at) {
+            if self.holder_known_to(at, key) == Some(at) {
                 return Some(());
             }
             // To ask again begins anew: not before the nodes have given it up.
-            if asked.is_none_or(|asked| asked.elapsed() > HAND_OVER_GIVEN_UP) {
+            if started.is_none_or(|started| started.elapsed() > HAND_OVER_GIVEN_UP) {
                 let taken = self.nodes[at].try_command::<String>(&["CLUSTER", "FAILOVER"]);
-                asked = taken.is_ok().then(Instant::now);
+                started = taken.is_ok().then(Instant::now);
             }
             None
         });
@@ -247,7 +247,7 @@ impl RedisCluster {
         self.nodes[at].wait_in_step_with(&self.nodes[at - self.masters]);
     }
 
-    /// Cuts the replica at `at` off from its master, which lives on: what is written now it never hears of. A frozen
+    /// Cuts the replica at `at` off from its master, which lives on: it never receives what is written now. A frozen
     /// replica would find it in its socket when it wakes. It does not come back as this replica.
     pub fn cut_off(&self, at: usize) {
         let words = [
@@ -269,12 +269,12 @@ impl RedisCluster {
 
     /// Waits until every node but those at `gone` says that the node at `at` serves `key`.
     pub fn wait_for_holder(&self, key: &str, at: usize, gone: &[usize]) {
-        let asked: Vec<usize> = (0..self.nodes.len())
+        let remaining: Vec<usize> = (0..self.nodes.len())
             .filter(|node| !gone.contains(node))
             .collect();
         blocking_until("a new master", WAIT, || {
-            let seen = |&asked: &usize| self.holder_seen_by(asked, key) == Some(at);
-            asked.iter().all(seen).then_some(())
+            let knows = |&node: &usize| self.holder_known_to(node, key) == Some(at);
+            remaining.iter().all(knows).then_some(())
         });
     }
 

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 /// Longest wait for a process to become ready, on a slow and busy machine.
 pub const READY_TIMEOUT: Duration = Duration::from_secs(30);
-/// Deadline of one look at the ops listener.
+/// Deadline of one request to the ops listener.
 const OPS_TIMEOUT: Duration = Duration::from_secs(5);
 /// Longer than the programs let a log line wait before they write it (50 ms).
 const LINES_WAIT: Duration = Duration::from_millis(150);
@@ -68,7 +68,7 @@ impl Daemon {
             }
             (get(ops, ready_path)?.0 == 200).then_some(())
         });
-        // Whoever is only alive need not listen for callers yet.
+        // A process that is only alive need not listen for callers yet.
         if ready_path == ALIVE {
             blocking_until("a listener", READY_TIMEOUT, || {
                 TcpStream::connect(listen).ok().map(drop)

@@ -194,12 +194,12 @@ mod tests {
             "/v1/agents/a",
             &reply(404, r#"{"error":"No.","code":"NOT_FOUND"}"#),
         );
-        let said = complaint("GET", "/v1/agents", reply(418, good));
+        let message = complaint("GET", "/v1/agents", reply(418, good));
         assert!(
-            said.contains("GET /api/v1/agents answered 418") && said.contains("not documented"),
-            "{said}"
+            message.contains("GET /api/v1/agents answered 418") && message.contains("not documented"),
+            "{message}"
         );
-        let said = complaint(
+        let message = complaint(
             "GET",
             "/v1/agents",
             reply(
@@ -207,19 +207,19 @@ mod tests {
                 r#"{"success":true,"agents":[],"total":0,"limit":50,"nextCursor":null}"#,
             ),
         );
-        assert!(said.contains("offset"), "{said}");
-        let said = complaint(
+        assert!(message.contains("offset"), "{message}");
+        let message = complaint(
             "GET",
             "/v1/agents",
             reply(200, &good.replace("null}", "null,\"more\":1}")),
         );
-        assert!(said.contains("more"), "{said}");
-        let said = complaint(
+        assert!(message.contains("more"), "{message}");
+        let message = complaint(
             "GET",
             "/v1/agents/a",
             reply(404, r#"{"error":"No.","code":"FROZEN"}"#),
         );
-        assert!(said.contains("FROZEN"), "{said}");
+        assert!(message.contains("FROZEN"), "{message}");
         let mut bare = reply(200, good);
         bare.headers.remove("x-request-id");
         assert!(complaint("GET", "/v1/agents", bare).contains("X-Request-Id"));

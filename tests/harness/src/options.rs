@@ -79,7 +79,7 @@ impl EdgeOptions {
 
     /// Waits until the process answers at all, not until it is ready: for tests that start without a store.
     #[must_use]
-    pub const fn alive_is_enough(mut self) -> Self {
+    pub const fn until_alive(mut self) -> Self {
         self.ready_path = "/livez";
         self
     }
@@ -109,7 +109,7 @@ impl AdminOptions {
 
     /// Waits until the process answers at all, not until it is ready.
     #[must_use]
-    pub const fn alive_is_enough(mut self) -> Self {
+    pub const fn until_alive(mut self) -> Self {
         self.ready_path = "/livez";
         self
     }

@@ -139,7 +139,7 @@ impl Redis {
         up
     }
 
-    /// The port that whoever answers on ours says it has. Tells our server from one that was there before.
+    /// The port that the server at our address reports. Distinguishes our server from one that was there before.
     fn info_port(&self) -> Option<u16> {
         let info: String = self.try_command(&["INFO", "server"]).ok()?;
         number(&info, "tcp_port:")

@@ -50,7 +50,7 @@ pub struct SeedAgent {
     pub id: String,
 }
 
-/// Where an agent and its account stand in the current periods.
+/// Counters of an agent and its account in the current periods.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AgentCounters {
     /// Charged to the agent today.

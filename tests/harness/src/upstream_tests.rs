@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 const SOON: Duration = Duration::from_secs(30);
 
 /// A connection on which one request was sent.
-async fn ask(upstream: &Upstream) -> TcpStream {
+async fn send_request(upstream: &Upstream) -> TcpStream {
     let mut stream = TcpStream::connect(upstream.addr()).await.unwrap();
     let request = b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}";
     stream.write_all(request).await.unwrap();
@@ -40,7 +40,7 @@ async fn a_script_is_sent_in_its_pieces() {
         .wait_for(&gate)
         .in_pieces(2, "über");
     let upstream = Upstream::start(move |_| Answer::stream(script.clone()));
-    let mut stream = ask(&upstream).await;
+    let mut stream = send_request(&upstream).await;
     let first = until(&mut stream, "9\r\ndata: a\n\n\r\n").await;
     assert!(first.starts_with("HTTP/1.1 200 "), "{first}");
     assert!(first.contains("Content-Type: text/event-stream"), "{first}");
@@ -63,7 +63,7 @@ async fn the_test_feeds_a_stream_by_hand() {
     let feed = Feed::new();
     let script = Script::new().feed(&feed).event("[DONE]");
     let upstream = Upstream::start(move |_| Answer::stream(script.clone()).until_close());
-    let mut stream = ask(&upstream).await;
+    let mut stream = send_request(&upstream).await;
     until(&mut stream, "\r\n\r\n").await;
     feed.event("1");
     assert_eq!(until(&mut stream, "1\n\n").await, "data: 1\n\n");
@@ -85,7 +85,7 @@ async fn a_peer_that_goes_is_noticed_in_the_middle() {
     let scripts = [fed, gated, hanging];
     let upstream = Upstream::start(move |request| Answer::stream(scripts[request.number].clone()));
     for (number, bytes) in [(0, 0), (1, 1), (2, 2)] {
-        let mut stream = ask(&upstream).await;
+        let mut stream = send_request(&upstream).await;
         until(&mut stream, "\r\n\r\n").await;
         drop(stream);
         let played = upstream.wait_for_end(number, SOON).await;
@@ -99,7 +99,7 @@ async fn a_peer_that_goes_is_noticed_in_the_middle() {
 }
 
 #[tokio::test]
-async fn a_stream_breaks_off_where_it_is_told_to() {
+async fn a_stream_breaks_off_where_its_scenario_says() {
     let feed = Feed::new();
     feed.send("data");
     feed.reset();
@@ -110,7 +110,7 @@ async fn a_stream_breaks_off_where_it_is_told_to() {
     ];
     let upstream = Upstream::start(move |request| Answer::stream(scripts[request.number].clone()));
     for number in 0..3 {
-        let mut stream = ask(&upstream).await;
+        let mut stream = send_request(&upstream).await;
         let mut received = Vec::new();
         let read = tokio::time::timeout(SOON, stream.read_to_end(&mut received))
             .await

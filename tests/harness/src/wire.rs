@@ -30,7 +30,7 @@ struct State {
     generation: watch::Sender<u64>,
     /// Held requests go on.
     released: Notify,
-    /// Raised to hang up on the clients of all connections, and on nobody's server.
+    /// Raised to hang up on all clients, and on no server.
     hang_ups: watch::Sender<u64>,
     connections: AtomicU64,
     bytes_up: AtomicU64,
@@ -110,12 +110,12 @@ impl Wire {
         self.state.generation.send_modify(|generation| *generation += 1);
     }
 
-    /// Closes new connections at once, until told otherwise.
+    /// Closes new connections at once while `on`.
     pub fn refuse(&self, on: bool) {
         self.set(|faults| faults.refuse = on);
     }
 
-    /// Lets requests through and drops the replies: what was asked runs, and nobody hears of it.
+    /// Lets requests through and drops the replies: commands run, and no reply arrives.
     pub fn swallow_replies(&self, on: bool) {
         self.set(|faults| faults.swallow_replies = on);
     }

@@ -202,7 +202,6 @@ async fn lost_accounts(bench: &Bench<'_>) -> Checked {
     Ok(())
 }
 
-/// Half a provider key is none.
 async fn provider_keys(bench: &Bench<'_>) -> Checked {
     let mut world = bench.installed().await?;
     let keys = store::keys::AccountKeys::new(crate::world::ACCOUNT);

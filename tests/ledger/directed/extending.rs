@@ -1,5 +1,5 @@
-//! A hold that grows: each limit exactly reached and missed by one nano, the hold's own run, day and month, every reason
-//! against it, and how a hold that grew ends.
+//! A hold that grows: each limit exactly reached and missed by one nano, the hold's own run, day and month, every
+//! reason against it, and how a hold that grew ends.
 
 use super::Bench;
 use super::preconditions::{GAUGES, Gauge, before, policy, set_policy};
@@ -107,7 +107,7 @@ fn charge(id: &str, period: Period, amount: u64, state: State) -> Charge {
     }
 }
 
-/// A hold of yesterday and last month grows in their counters, whatever was charged since.
+/// A hold of yesterday and last month grows in their counters, also if more was charged since.
 async fn own_periods(bench: &Bench<'_>) -> Checked {
     let (today, now) = (bench.period, clock::now_ms());
     let earlier = Period {
@@ -166,7 +166,7 @@ async fn policies(bench: &Bench<'_>) -> Checked {
     Ok(())
 }
 
-/// What can stand against an extension, in order of precedence.
+/// Reasons that refuse an extension, in order of precedence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Against {
     Stale,
@@ -308,7 +308,7 @@ async fn ends(bench: &Bench<'_>) -> Checked {
         world.settle(&call.name, FROM + BY, 30).await?;
         let call = grown(&mut world, named, true).await?;
         world.void(&call.name).await?;
-        // A kept hold does not grow, and is corrected from where it stands.
+        // A kept hold does not grow, and is corrected from its last estimate.
         let call = approved(&mut world, named).await?;
         let mut extension = world.extension(&call, FROM + BY);
         extension.hold_life = Duration::ZERO;

@@ -1,4 +1,4 @@
-//! What becomes of a hold: settled, released, voided, kept; once, twice, late, by the wrong name.
+//! Ends of a hold: settled, released, voided, kept; once, twice, late, by the wrong name.
 
 use super::Bench;
 use crate::model::{Call, Charge, State};
@@ -190,7 +190,7 @@ async fn kept(bench: &Bench<'_>) -> Checked {
             world.void(&call.name).await?;
             world.settle(&call.name, estimate, 5).await?;
         }
-        // Whose cost nobody knows stays what it was.
+        // An unknown cost leaves the charge as it was.
         let unknown = approved(&mut world, named, estimate, NOW).await?;
         let hold = world.hold(&unknown);
         world.reap(&hold).await?;

@@ -63,8 +63,8 @@ async fn index(bench: &Bench<'_>) -> Checked {
         }
         let of_another = ("b".to_owned(), "gone".to_owned());
         world.model.list(of_another, Window::at(now - 2 * life));
-        let seen = Window::at(now - 300_000);
-        let known = Run::called(seen, seen.later(3_600_000));
+        let last_seen = Window::at(now - 300_000);
+        let known = Run::called(last_seen, last_seen.later(3_600_000));
         world.model.runs.insert(name("r"), known);
         world.install().await?;
         for run in ["r", "new", "new"] {
@@ -76,7 +76,7 @@ async fn index(bench: &Bench<'_>) -> Checked {
     Ok(())
 }
 
-/// A denial makes no run record, whatever it is denied for; the approved call behind it does.
+/// A denial for any reason makes no run record; the approved call behind it does.
 async fn unknown(bench: &Bench<'_>) -> Checked {
     for frozen in [false, true] {
         let mut world = bench.world();
@@ -98,10 +98,10 @@ async fn many_ended(bench: &Bench<'_>) -> Checked {
     let life = u64::try_from(RUN_LIFE.as_millis()).map_err(|error| error.to_string())?;
     let mut world = bench.world();
     for number in 0..25 {
-        let seen = clock::now_ms() - life - 1000 + number;
+        let last_seen = clock::now_ms() - life - 1000 + number;
         world
             .model
-            .list(name(&format!("gone-{number}")), Window::at(seen));
+            .list(name(&format!("gone-{number}")), Window::at(last_seen));
     }
     world.install().await?;
     for run in ["one", "one", "two", "three", "four"] {

@@ -128,7 +128,7 @@ impl Model {
         Recorded::Done
     }
 
-    /// What stands before a call, a group for each check.
+    /// Counters before a call, a group for each check.
     fn checks(&self, call: &Call) -> [String; 7] {
         let (agent, plan) = (call.name.agent.as_str(), &call.plan);
         let text = |limit: Option<u64>| limit.map(|limit| limit.to_string()).unwrap_or_default();
@@ -169,7 +169,7 @@ impl Model {
         self.write_denial(call, denial, shown, (before, at));
         let run = (call.name.agent.clone(), call.name.run.clone());
         if call.named && denial.stage() != Stage::BeforeCap && self.runs.contains_key(&run) {
-            self.seen(call, at).denied += 1;
+            self.touch_run(call, at).denied += 1;
         }
     }
 
@@ -193,13 +193,13 @@ impl Model {
         let estimate = call
             .estimate
             .map_or("-".to_owned(), |estimate| estimate.get().to_string());
-        let asked = if call.estimate.is_some() {
+        let priced = if call.estimate.is_some() {
             format!("{PRICE_VERSION} {MODEL}")
         } else {
             "- ".to_owned()
         };
         let line = format!(
-            "D {} {allow_id} {estimate} {} {account} {agent} {run} {} {asked}",
+            "D {} {allow_id} {estimate} {} {account} {agent} {run} {} {priced}",
             denial.reason(),
             groups.join(","),
             call.key_id
@@ -208,7 +208,7 @@ impl Model {
     }
 
     /// A named run's record, seen now.
-    fn seen(&mut self, call: &Call, at: Moment) -> &mut Run {
+    fn touch_run(&mut self, call: &Call, at: Moment) -> &mut Run {
         let name = (call.name.agent.clone(), call.name.run.clone());
         let (now, expires) = (at.clock, at.real.later(millis(RUN_LIFE)));
         let listed = self.listed.get(&name).copied().unwrap_or(now);
@@ -317,7 +317,7 @@ impl Model {
             agent.extra.retain(|field, _| !is_old(field, period));
         }
         if call.named {
-            let run = self.seen(call, at);
+            let run = self.touch_run(call, at);
             run.calls = Some(run.calls.unwrap_or(0) + 1);
             run.status = None;
         }
@@ -469,8 +469,10 @@ fn drop_ended(
 ) {
     let ended = index
         .iter()
-        .filter(|((agent, _), seen)| is_meant(agent) && seen.from <= oldest);
-    let mut ended: Vec<_> = ended.map(|(run, seen)| (seen.from, run.clone())).collect();
+        .filter(|((agent, _), touch_run)| is_meant(agent) && touch_run.from <= oldest);
+    let mut ended: Vec<_> = ended
+        .map(|(run, touch_run)| (touch_run.from, run.clone()))
+        .collect();
     ended.sort_unstable();
     for (_, run) in ended.into_iter().take(EXPIRED_MAX) {
         index.remove(&run);

@@ -205,16 +205,16 @@ fn policy() -> impl Strategy<Value = Policy> {
     })
 }
 
-fn some_limit(range: std::ops::Range<u64>) -> impl Strategy<Value = Option<u64>> {
+fn optional_limit(range: std::ops::Range<u64>) -> impl Strategy<Value = Option<u64>> {
     prop_oneof![3 => Just(None), 2 => range.prop_map(Some)]
 }
 
 fn plan() -> impl Strategy<Value = PlanLimits> {
     (
-        some_limit(1..6),
-        some_limit(4..40),
-        some_limit(0..4),
-        some_limit(0..200),
+        optional_limit(1..6),
+        optional_limit(4..40),
+        optional_limit(0..4),
+        optional_limit(0..200),
     )
         .prop_map(|(keys, rate, agents, tracked)| PlanLimits {
             keys,

@@ -18,7 +18,6 @@ const EDGES: usize = 3;
 const HOLDS: usize = 50;
 /// Extensions that each hold tries.
 const STEPS: usize = 4;
-/// Extensions that fit.
 const FIT: u64 = 117;
 /// The store's deadline in the tests of failures.
 const DEADLINE: Duration = Duration::from_millis(300);

@@ -322,7 +322,7 @@ async fn a_settlement_that_breaks_off_moves_nothing_twice() {
     }
 }
 
-/// Behind an address that leads to whoever is the master, the connection to the old master is no use any more.
+/// Behind an address that always leads to the master, the connection to the old master is no use any more.
 #[tokio::test]
 async fn a_master_that_became_a_replica_is_left() {
     let (old, new) = (Redis::start(), Redis::start());
@@ -335,7 +335,7 @@ async fn a_master_that_became_a_replica_is_left() {
     let _: String = old.command(&["REPLICAOF", "127.0.0.1", &nobody]);
     let error = store.command::<String>(&set).await.unwrap_err();
     assert_eq!(code(&error), "READONLY");
-    // While there is no other it is asked again and again, and not connected to each time.
+    // While there is no other master the same connection is tried again, without a new one each time.
     let before = wire.connections();
     for _ in 0..50 {
         let error = store.command::<String>(&set).await.unwrap_err();

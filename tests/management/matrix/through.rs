@@ -1,4 +1,4 @@
-//! What becomes of a call that is let through to each operation, with the body `{}` and ids that nobody has.
+//! The answer of each operation to an authorised call with the body `{}` and unknown ids.
 
 /// Method and path, status, and code (none for a success).
 pub const ALL: &[(&str, u16, &str)] = &[

@@ -21,7 +21,7 @@ async fn the_same_request_again() {
     payer.deposit(usd(1)).await;
     let released = payer.call("release", "release", id.clone()).await;
     success(&released, 200);
-    // Another order of fields and another way to write the amount: the same request, whatever happened since.
+    // Another order of fields and another way to write the amount: the same request.
     let same = format!(
         r#"{{"amount":"1.00","conditions":{{"a":"x","b":1}},"toWalletId":{},"fromWalletId":{},"currency":"USD"}}"#,
         payee.wallet, payer.wallet

@@ -125,7 +125,7 @@ async fn a_wallet_that_is_closed_at_the_last_moment() {
             conditions: "{}",
         };
         let once = fresh_once();
-        let asked = Requester {
+        let requester = Requester {
             scope: payer.scope(),
             once: &once,
             at_ms: now_ms(),
@@ -135,11 +135,11 @@ async fn a_wallet_that_is_closed_at_the_last_moment() {
             reason: Reason::WalletClosed,
             status: None,
         };
-        let outcome = new.create(&world.store, &asked).await.unwrap();
+        let outcome = new.create(&world.store, &requester).await.unwrap();
         assert_eq!(outcome, CallOutcome::Blocked(refused));
         payer.blocked(&once.id, Reason::WalletClosed).await;
         assert_eq!(
-            new.create(&world.store, &asked).await.unwrap(),
+            new.create(&world.store, &requester).await.unwrap(),
             CallOutcome::Known
         );
         for side in [&payer, &other] {

@@ -1,4 +1,4 @@
-//! What a crash between the payer's step and the payee's leaves, and who finishes it.
+//! A crash between the payer's step and the payee's: what it leaves, and which process finishes it.
 
 use super::{id, in_transit, two};
 use crate::escrow::stage::{Side, refused, usd};
@@ -56,7 +56,7 @@ async fn a_retry_finishes_what_the_payee_began() {
         );
         assert_eq!(in_transit(&world, &payer).await, 1);
     }
-    // Somebody else is too late already.
+    // Another request is too late already.
     let late = payer.call("dispute", "d", id(number)).await;
     refused(&late, 409, "ESCROW_RESOLVED", Reason::EscrowReleased);
     payee.force_balance("0").await;

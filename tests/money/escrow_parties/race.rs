@@ -170,18 +170,18 @@ async fn the_script_knows_a_request_that_was_just_made() {
         payer.deposit(usd(1)).await;
         let read = async || Escrow::read(&world.store, number).await.unwrap().unwrap();
         let funding = fresh_once();
-        let asked = asked(&payer, &funding);
-        let funded = fund(&world.store, &asked, &read().await).await.unwrap();
+        let requester = requester(&payer, &funding);
+        let funded = fund(&world.store, &requester, &read().await).await.unwrap();
         assert_eq!(funded, CallOutcome::Done(Nanos::ZERO));
         assert_eq!(
-            fund(&world.store, &asked, &read().await).await.unwrap(),
+            fund(&world.store, &requester, &read().await).await.unwrap(),
             CallOutcome::Known
         );
-        let seen = read().await;
+        let funded_escrow = read().await;
         let winning = fresh_once();
         let dispute = async |once: &Once, side: &Side| {
-            let asked = self::asked(side, once);
-            decide(&world.store, &asked, &seen, Verdict::Dispute(None))
+            let requester = self::requester(side, once);
+            decide(&world.store, &requester, &funded_escrow, Verdict::Dispute(None))
                 .await
                 .unwrap()
         };
@@ -198,7 +198,7 @@ async fn the_script_knows_a_request_that_was_just_made() {
     }
 }
 
-fn asked<'a>(side: &'a Side, once: &'a Once) -> Requester<'a> {
+fn requester<'a>(side: &'a Side, once: &'a Once) -> Requester<'a> {
     Requester {
         scope: side.scope(),
         once,
@@ -207,7 +207,7 @@ fn asked<'a>(side: &'a Side, once: &'a Once) -> Requester<'a> {
 }
 
 /// One key for a release by a payee of another account and for something else of that account, at the same moment: one
-/// of them is done, the other is told that the key is taken, and the books stay right.
+/// of them is done, the other answers that the key is taken, and the books stay right.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_key_for_two_requests_does_one_of_them() {
     let world = World::start().await;
@@ -218,7 +218,7 @@ async fn one_key_for_two_requests_does_one_of_them() {
         let (before, key) = (payee.balance().await, format!("both {round}"));
         let word = if round % 2 == 0 { "release" } else { "dispute" };
         let escrow = json!({ "fromWalletId": payee.wallet, "toWalletId": neighbour.wallet, "amount": 1 });
-        // Whoever comes first changes from round to round.
+        // The first one changes from round to round.
         let (one, other) = match round % 4 < 2 {
             true => {
                 futures::future::join(
@@ -250,7 +250,7 @@ async fn one_key_for_two_requests_does_one_of_them() {
         assert_eq!(payee.balance().await, before + gained);
         let winner = if won { &one } else { &other };
         payee.settled(text(&winner.json(), "/intent_id")).await;
-        // Requester again, each is told the same.
+        // A repeated request gets its first answer.
         assert_eq!(
             payee.call("create", &key, escrow).await.status,
             if won { 422 } else { 200 }

@@ -1,4 +1,4 @@
-//! Who is no party, and wallets that are not there for the caller.
+//! Callers that are no party, and wallets that the caller cannot see.
 
 use super::{id, two};
 use crate::escrow::stage::{Side, refused, replayed, usd};

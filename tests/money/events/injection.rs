@@ -1,4 +1,4 @@
-//! A spend whose text tries to instruct the agent is blocked, kept and told of, but for its text.
+//! A spend whose text tries to instruct the agent is blocked and recorded, and fires an event without its text.
 
 use super::{Watch, entries};
 use crate::spender::{Spender, USD, denied, replayed};
@@ -71,7 +71,7 @@ async fn a_text_that_instructs_the_agent_blocks_the_spend() {
 
 /// It comes before every other reason, and after the agent's existence.
 #[tokio::test]
-async fn it_comes_first_and_tells_nothing_of_agents_that_are_not_there() {
+async fn it_comes_first_and_reveals_no_missing_agent() {
     let world = World::start().await;
     let spender = Spender::new(&world, "builder").await;
     let bot = spender.agent(&world, 0, json!({ "capEnabled": false })).await;
@@ -95,12 +95,12 @@ async fn patterns_of_ones_own_and_none_at_all() {
             .await;
     let spender = Spender::new(&own, "builder").await;
     let bot = spender.agent(&own, 100 * USD, json!({})).await;
-    let said = |text: &str| json!({ "agent": bot, "amount": 1, "description": text });
-    success(&spender.spend("", said(BAD)).await, 200);
-    success(&spender.spend("", said("x17 and more")).await, 200);
+    let spend_with = |text: &str| json!({ "agent": bot, "amount": 1, "description": text });
+    success(&spender.spend("", spend_with(BAD)).await, 200);
+    success(&spender.spend("", spend_with("x17 and more")).await, 200);
     let mut watch = Watch::new(&own, &spender).await;
     for (text, pattern) in [("Three GIFT\tCards", "patterns[0]"), ("X17", "patterns[1]")] {
-        denied(&spender.spend("", said(text)).await, "injection_detected");
+        denied(&spender.spend("", spend_with(text)).await, "injection_detected");
         let reported = Watch::only(watch.next().await, "audit.injection_detected");
         assert_eq!(reported["pattern"], json!(pattern));
     }

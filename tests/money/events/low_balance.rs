@@ -1,4 +1,4 @@
-//! A debit that takes a wallet below its threshold is told of, once, whatever it was for.
+//! A debit of any kind that takes a wallet below its threshold fires one event.
 
 use super::Watch;
 use crate::spender::{Spender, decimal};

@@ -1,4 +1,4 @@
-//! Whatever is killed while entries move: nothing is lost, nothing is there twice, and the store stays small.
+//! Processes are killed while entries move: nothing is lost, nothing is there twice, and the store stays small.
 
 use super::fixture::{EVERYTHING, Fixture, append, archive_at, line, number};
 use domain::entry::Entry;
@@ -28,7 +28,7 @@ fn options(fixture: &Fixture, more: &[(&str, &str)]) -> AdminOptions {
 
 const TINY: &[(&str, &str)] = &[("SEGMENT_ENTRIES", "7"), ("ARCHIVE_AFTER_ENTRIES", "10")];
 
-/// Writes until told to stop; what the store has confirmed, by number.
+/// Writes until it is stopped; returns the numbers that the store confirmed.
 async fn traffic(fixture: Arc<Fixture>, stop: Arc<AtomicBool>) -> BTreeMap<u64, String> {
     let mut written = BTreeMap::new();
     let mut n = 0;
@@ -111,12 +111,12 @@ async fn servers_and_store_are_killed_while_they_archive() {
     let written = writing.await.unwrap();
     assert!(written.len() > 300, "{} lines", written.len());
     let quiet = || async {
-        let standing = fixture.chain().backlog().await.ok()?;
-        let done = standing.live <= 10 && standing.forgotten == standing.archived;
-        done.then_some(standing)
+        let backlog = fixture.chain().backlog().await.ok()?;
+        let done = backlog.live <= 10 && backlog.forgotten == backlog.archived;
+        done.then_some(backlog)
     };
-    let standing: ArchiveBacklog = eventually("the archive to catch up", WAIT, quiet).await;
-    assert!(standing.archived > 200, "{standing:?}");
+    let backlog: ArchiveBacklog = eventually("the archive to catch up", WAIT, quiet).await;
+    assert!(backlog.archived > 200, "{backlog:?}");
     all_is_there(&fixture, &written).await;
     ledger_holds(&fixture);
     bounded(&fixture);
@@ -153,21 +153,21 @@ async fn archivers_are_cut_off_anywhere() {
     fixture.chain().seal().await.unwrap();
     let (mut round, mut cut) = (0, 0);
     loop {
-        let standing = fixture.chain().backlog().await.unwrap();
-        if standing.archived == COUNT && standing.forgotten == COUNT {
+        let backlog = fixture.chain().backlog().await.unwrap();
+        if backlog.archived == COUNT && backlog.forgotten == COUNT {
             break;
         }
         round += 1;
-        assert!(round < 3000, "it never ends: {standing:?}");
+        assert!(round < 3000, "it never ends: {backlog:?}");
         let working = {
             let fixture = Arc::clone(&fixture);
             tokio::spawn(async move {
                 let archive = archive_at(fixture.root.path());
                 let place = (fixture.account.id.as_str(), Mode::Live);
                 let chain = fixture.chain();
-                let forgetting = archive.forget_decisions(&chain, place, standing.forgotten).await;
+                let forgetting = archive.forget_decisions(&chain, place, backlog.forgotten).await;
                 forgetting.unwrap();
-                let last = standing.movable;
+                let last = backlog.movable;
                 archive.move_segment(&chain, place, last, 7).await.unwrap();
             })
         };
@@ -194,11 +194,11 @@ async fn what_is_old_moves_with_what_is_half_as_old() {
     }
     let _admin = Admin::start(options(&fixture, &[]));
     let moved = || async {
-        let standing = fixture.chain().backlog().await.unwrap();
-        (standing.archived > 0).then_some(standing)
+        let backlog = fixture.chain().backlog().await.unwrap();
+        (backlog.archived > 0).then_some(backlog)
     };
-    let standing: ArchiveBacklog = eventually("old entries to move", WAIT, moved).await;
-    assert_eq!((standing.archived, standing.live), (10, 5));
+    let backlog: ArchiveBacklog = eventually("old entries to move", WAIT, moved).await;
+    assert_eq!((backlog.archived, backlog.live), (10, 5));
     assert_eq!(fixture.objects().await.len(), 2, "one segment and its manifest");
     assert_eq!(fixture.list(EVERYTHING, 0, 100).await.1, 15);
 }
@@ -224,13 +224,13 @@ async fn a_server_whose_archive_is_not_writable_says_so_and_keeps_everything() {
         logs.contains("a chain cannot be archived; nothing left the store"),
         "{logs}"
     );
-    let standing = fixture.chain().backlog().await.unwrap();
-    assert_eq!((standing.archived, standing.live), (0, 40));
+    let backlog = fixture.chain().backlog().await.unwrap();
+    assert_eq!((backlog.archived, backlog.live), (0, 40));
     // Once there is room again, it goes on by itself.
     std::fs::remove_file(fixture.root.path().join("file")).unwrap();
     let caught_up = || async {
-        let standing = fixture.chain().backlog().await.unwrap();
-        (standing.live <= 10).then_some(())
+        let backlog = fixture.chain().backlog().await.unwrap();
+        (backlog.live <= 10).then_some(())
     };
     eventually("the archiver to go on", WAIT, caught_up).await;
 }

@@ -1,4 +1,4 @@
-//! Whatever is wrong with the archive is an error that names it; and nothing leaves the store then.
+//! A damaged archive is an error that names the object, and nothing leaves the store.
 
 use super::fixture::{EVERYTHING, Fixture, archive_at};
 use archive::Archive;
@@ -144,8 +144,8 @@ async fn what_cannot_be_written_stays_in_the_store() {
 }
 
 async fn untouched(fixture: &Fixture, archive: &Archive, count: u64) {
-    let standing = fixture.chain().backlog().await.unwrap();
-    assert_eq!((standing.archived, standing.live), (0, count));
+    let backlog = fixture.chain().backlog().await.unwrap();
+    assert_eq!((backlog.archived, backlog.live), (0, count));
     let trail = history::trail::Trail::of(&fixture.store, archive, &fixture.account.id, Mode::Live);
     let part = trail.list(EVERYTHING, Page::at(0, 100)).await.unwrap();
     assert_eq!((part.records.len() as u64, part.total), (count, count));

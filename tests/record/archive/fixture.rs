@@ -17,11 +17,9 @@ use tempfile::TempDir;
 /// Appends a line as the scripts do: its number and the line in one step.
 const APPEND: &str = "local seq = redis.call('HINCRBY', KEYS[1], 'live_audit_seq', 1) \
     redis.call('RPUSH', KEYS[2], seq .. ' ' .. ARGV[1]) return seq";
-/// The agents there are.
 pub const AGENTS: [&str; 3] = ["ann", "bob", "carl"];
 /// Time between two lines, in milliseconds.
 pub const STEP_MS: u64 = 20_000;
-/// Everything.
 pub const EVERYTHING: Filter<'static> = Filter {
     agent: None,
     kind: None,
@@ -139,13 +137,11 @@ impl Fixture {
         }
     }
 
-    /// The objects in the archive.
     pub async fn objects(&self) -> Vec<String> {
         self.archive.place().list("segments").await.unwrap()
     }
 }
 
-/// An archive in a directory.
 pub fn archive_at(root: &Path) -> Archive {
     Archive::at(place_of(&[("ARCHIVE", &root.display().to_string())]))
 }

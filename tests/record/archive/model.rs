@@ -244,10 +244,10 @@ async fn the_archive_waits_for_no_webhook() {
             .command(&["HSET", &record, "live_webhooks", "1", "live_dispatched", reported])
     };
     set("12");
-    let standing = fixture.chain().backlog().await.unwrap();
-    assert_eq!((standing.live, standing.movable), (20, 20));
+    let backlog = fixture.chain().backlog().await.unwrap();
+    assert_eq!((backlog.live, backlog.movable), (20, 20));
     assert_eq!(fixture.move_segment(50).await, 20);
-    // Who comes late finds them there.
+    // A late reader finds them there.
     let trail = fixture.trail();
     assert!(trail.read_live(13).await.unwrap().is_none());
     assert_eq!(trail.read(13).await.unwrap().len(), 8);

@@ -21,13 +21,13 @@ async fn of_archivers_that_race_one_wins() {
                 let mut moved = 0;
                 for turn in 0..200 {
                     let place = (fixture.account.id.as_str(), Mode::Live);
-                    let standing = fixture.chain().backlog().await.unwrap();
-                    if standing.archived == COUNT {
+                    let backlog = fixture.chain().backlog().await.unwrap();
+                    if backlog.archived == COUNT {
                         break;
                     }
                     let entries = 5 + (racer + turn) % 4;
                     let moving = archive
-                        .move_segment(&fixture.chain(), place, standing.movable, entries)
+                        .move_segment(&fixture.chain(), place, backlog.movable, entries)
                         .await;
                     moved += moving.unwrap();
                 }

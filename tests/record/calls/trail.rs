@@ -29,7 +29,6 @@ pub struct Expected {
 /// Sums of a group in an interval: calls, denials, tokens in and out, cost.
 pub type Sums = BTreeMap<(u64, Option<String>), [u64; 5]>;
 
-/// A written trail.
 pub struct Written {
     pub account: SeedAccount,
     pub api: Caller,

@@ -6,7 +6,7 @@ use domain::mode::Mode;
 use serde_json::{Value, json};
 
 #[tokio::test]
-async fn the_account_tells_its_limits_and_what_of_them_is_used() {
+async fn the_account_shows_its_limits_and_their_use() {
     let stage = Stage::start().await;
     let client = stage.client("builder", json!({})).await;
     let api = &client.api;
@@ -20,10 +20,10 @@ async fn the_account_tells_its_limits_and_what_of_them_is_used() {
         .await;
     assert!(gone.secret.starts_with("svc_live_"), "it has expired long ago");
     for caller in [api, &tester] {
-        let seen = success(&caller.get("/v1/account").await, 200);
-        assert_eq!(seen["account"]["id"], json!(client.account.id));
-        assert_eq!(seen["account"]["plan"], json!("builder"));
-        let usage = &seen["usage"];
+        let view = success(&caller.get("/v1/account").await, 200);
+        assert_eq!(view["account"]["id"], json!(client.account.id));
+        assert_eq!(view["account"]["plan"], json!("builder"));
+        let usage = &view["usage"];
         let counts = [
             "activeVirtualKeys",
             "capAgentsThisMonth",
@@ -37,15 +37,15 @@ async fn the_account_tells_its_limits_and_what_of_them_is_used() {
         let tracked = client.agent.counters().await.day_nanos;
         assert_eq!(super::overview::nanos(&usage["trackedUsdThisMonth"]), tracked);
         assert_eq!(
-            seen["limits"],
+            view["limits"],
             json!({ "activeVirtualKeys": 10, "proxyRequestsPerMinute": 120, "capAgentsPerMonth": 10,
                 "trackedUsdPerMonth": 500, "customAgents": 50, "walletRequestsPerMinute": 1000,
                 "agentRequestsPerDay": 1000, "managementRequestsPerMinute": 1000 })
         );
-        assert_eq!(seen["features"], json!({ "webhooksInDashboard": false }));
-        assert_eq!(seen["upgradeTo"], json!("startup"));
-        assert!(seen["upgradeUrl"].as_str().unwrap().ends_with("/plan?to=startup"));
-        let plans = seen["plans"].as_array().unwrap();
+        assert_eq!(view["features"], json!({ "webhooksInDashboard": false }));
+        assert_eq!(view["upgradeTo"], json!("startup"));
+        assert!(view["upgradeUrl"].as_str().unwrap().ends_with("/plan?to=startup"));
+        let plans = view["plans"].as_array().unwrap();
         let names: Vec<(&str, bool)> = plans
             .iter()
             .map(|plan| (plan["name"].as_str().unwrap(), plan["current"].as_bool().unwrap()))

@@ -1,4 +1,4 @@
-//! What waits for somebody: each kind appears when it should and goes when it is done with.
+//! `attention` of the overview: each kind appears when it should and goes when it is done.
 
 use super::overview::overview;
 use crate::stage::Stage;
@@ -11,11 +11,10 @@ use std::time::Duration;
 
 const SOON: Duration = Duration::from_secs(60);
 
-/// The things of a kind.
 async fn of_kind(caller: &Caller, kind: &str) -> Vec<Value> {
-    let seen = overview(caller, "?days=1").await;
-    let all = seen["attention"].as_array().unwrap();
-    assert_eq!(seen["attentionTotal"].as_u64().unwrap(), all.len() as u64);
+    let view = overview(caller, "?days=1").await;
+    let all = view["attention"].as_array().unwrap();
+    assert_eq!(view["attentionTotal"].as_u64().unwrap(), all.len() as u64);
     all.iter().filter(|item| item["kind"] == kind).cloned().collect()
 }
 
@@ -53,9 +52,9 @@ async fn frozen_agents_wait_until_they_are_unfrozen_and_not_after_they_are_gone(
     );
     let frozen = of_kind(&caller, "frozen_agent").await;
     assert_eq!(frozen.len(), 1, "{frozen:?}");
-    let seen = overview(&caller, "").await;
+    let view = overview(&caller, "").await;
     assert_eq!(
-        seen["totals"]["frozenAgents"],
+        view["totals"]["frozenAgents"],
         json!(1),
         "a deleted agent is none"
     );
@@ -179,15 +178,15 @@ async fn kept_holds_wait_until_they_are_corrected() {
         (&kept[0]["id"], &kept[0]["agentId"]),
         (&json!(name.allow_id), &json!("bot"))
     );
-    let seen = overview(&client.api, "?days=1").await;
-    assert_eq!(super::overview::nanos(&seen["days"][0]["totalUsd"]), estimate);
+    let view = overview(&client.api, "?days=1").await;
+    assert_eq!(super::overview::nanos(&view["days"][0]["totalUsd"]), estimate);
     let cli = harness::Cli::new(crate::world::BINARY, stage.world.redis.url());
     let args = ["holds", "settle", "--id", &name.allow_id, "--actual", "0.000001"];
     let output = cli.run(&args);
     assert_eq!(output.code, Some(0), "{output:?}");
     assert_eq!(of_kind(&client.api, "kept_hold").await, [] as [Value; 0]);
-    let seen = overview(&client.api, "?days=1").await;
-    assert_eq!(super::overview::nanos(&seen["days"][0]["totalUsd"]), 1000);
-    assert_eq!(seen["days"][0]["calls"], json!(1), "still one call");
-    assert_eq!(seen["spend"]["todayUsd"], seen["days"][0]["totalUsd"]);
+    let view = overview(&client.api, "?days=1").await;
+    assert_eq!(super::overview::nanos(&view["days"][0]["totalUsd"]), 1000);
+    assert_eq!(view["days"][0]["calls"], json!(1), "still one call");
+    assert_eq!(view["spend"]["todayUsd"], view["days"][0]["totalUsd"]);
 }

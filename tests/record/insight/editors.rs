@@ -1,4 +1,4 @@
-//! Two people who edit one policy: the later one is told, and undoes nothing.
+//! Two people edit one policy: the later one gets 412, and overwrites nothing.
 
 use crate::world::{World, problem, success, text};
 use harness::{Caller, Reply};

@@ -1,4 +1,4 @@
-//! A call that was approved and that nobody will settle.
+//! An approved call that is never settled.
 
 use crate::stage::Client;
 use crate::world::World;

@@ -51,31 +51,31 @@ async fn numbers_are_exactly_what_happened_and_each_mode_and_account_has_its_own
     assert_eq!(client.call(None).await.0.status, 403);
     assert_eq!(client.call(None).await.0.status, 403);
 
-    let seen = overview(api, "").await;
+    let view = overview(api, "").await;
     let spent = actual + 600_000_001;
-    assert_eq!(nanos(&seen["spend"]["todayUsd"]), spent);
-    assert_eq!(nanos(&seen["spend"]["monthUsd"]), spent);
-    assert_eq!(seen["spend"]["heldUsd"], json!(0));
-    assert_eq!(seen["spend"]["trackedLimitUsd"], json!(5000));
+    assert_eq!(nanos(&view["spend"]["todayUsd"]), spent);
+    assert_eq!(nanos(&view["spend"]["monthUsd"]), spent);
+    assert_eq!(view["spend"]["heldUsd"], json!(0));
+    assert_eq!(view["spend"]["trackedLimitUsd"], json!(5000));
     assert_eq!(
-        seen["totals"],
+        view["totals"],
         json!({ "agents": 0, "frozenAgents": 1, "activeVirtualKeys": 1 })
     );
-    let days = seen["days"].as_array().unwrap();
+    let days = view["days"].as_array().unwrap();
     assert_eq!(days.len(), 30);
     let (today, before) = days.split_last().unwrap();
-    assert_eq!(today["day"], seen["today"]);
+    assert_eq!(today["day"], view["today"]);
     assert_eq!(nanos(&today["totalUsd"]), spent);
     assert_eq!((&today["calls"], &today["denied"]), (&json!(5), &json!(3)));
-    assert_eq!(seen["topAgents"][0]["agentId"], json!("buyer"));
-    assert_eq!(seen["topAgents"][0]["name"], Value::Null);
-    assert_eq!(nanos(&seen["topAgents"][1]["usd"]), actual);
+    assert_eq!(view["topAgents"][0]["agentId"], json!("buyer"));
+    assert_eq!(view["topAgents"][0]["name"], Value::Null);
+    assert_eq!(nanos(&view["topAgents"][1]["usd"]), actual);
     let by_agent: Vec<u64> = today["byAgent"].as_array().unwrap().iter().map(nanos).collect();
     assert_eq!(by_agent, [600_000_001, actual, 0]);
     for day in before {
         let nothing = (json!(0), json!(0), json!(0), json!([0, 0, 0]));
-        let said = (&day["totalUsd"], &day["calls"], &day["denied"], &day["byAgent"]);
-        assert_eq!(said, (&nothing.0, &nothing.1, &nothing.2, &nothing.3));
+        let totals = (&day["totalUsd"], &day["calls"], &day["denied"], &day["byAgent"]);
+        assert_eq!(totals, (&nothing.0, &nothing.1, &nothing.2, &nothing.3));
     }
     assert!(
         before
@@ -83,22 +83,22 @@ async fn numbers_are_exactly_what_happened_and_each_mode_and_account_has_its_own
             .all(|pair| pair[0]["day"].as_str() < pair[1]["day"].as_str())
     );
     assert_eq!(
-        seen["denials"],
+        view["denials"],
         json!([{ "reason": "frozen", "count": 2 }, { "reason": "daily_limit", "count": 1 }])
     );
-    assert_eq!((&seen["mode"], &seen["partial"]), (&json!("live"), &json!(false)));
+    assert_eq!((&view["mode"], &view["partial"]), (&json!("live"), &json!(false)));
 
     let tester = stage.world.caller(account, Mode::Test).await;
     success(&tester.post("/v1/policies/buyer", json!({})).await, 200);
     spend(&tester, "buyer", "3", 200).await;
-    let seen = overview(&tester, "?days=1").await;
+    let view = overview(&tester, "?days=1").await;
     assert_eq!(
-        seen["spend"],
+        view["spend"],
         json!({ "todayUsd": 3, "monthUsd": 3, "heldUsd": 0, "trackedLimitUsd": null })
     );
-    assert_eq!(seen["totals"]["activeVirtualKeys"], json!(0), "calls are live");
-    assert_eq!(seen["days"].as_array().unwrap().len(), 1);
-    assert_eq!(seen["denials"], json!([]));
+    assert_eq!(view["totals"]["activeVirtualKeys"], json!(0), "calls are live");
+    assert_eq!(view["days"].as_array().unwrap().len(), 1);
+    assert_eq!(view["denials"], json!([]));
     let (_, stranger) = stage.world.account("builder").await;
     assert_empty(&overview(&stranger, "").await);
     assert_eq!(
@@ -109,26 +109,26 @@ async fn numbers_are_exactly_what_happened_and_each_mode_and_account_has_its_own
 }
 
 /// Nothing happened in this account.
-fn assert_empty(seen: &Value) {
-    let spend = &seen["spend"];
+fn assert_empty(view: &Value) {
+    let spend = &view["spend"];
     assert_eq!(
         (&spend["todayUsd"], &spend["monthUsd"], &spend["heldUsd"]),
         (&json!(0), &json!(0), &json!(0))
     );
     assert_eq!(
-        seen["totals"],
+        view["totals"],
         json!({ "agents": 0, "frozenAgents": 0, "activeVirtualKeys": 0 })
     );
     for list in ["topAgents", "denials", "attention"] {
-        assert_eq!(seen[list], json!([]), "{list}");
+        assert_eq!(view[list], json!([]), "{list}");
     }
-    let days = seen["days"].as_array().unwrap();
+    let days = view["days"].as_array().unwrap();
     assert!(
         days.iter()
             .all(|day| day["byAgent"] == json!([0]) && day["totalUsd"] == json!(0))
     );
     assert_eq!(
-        (&seen["attentionTotal"], &seen["partial"]),
+        (&view["attentionTotal"], &view["partial"]),
         (&json!(0), &json!(false))
     );
 }
@@ -137,10 +137,10 @@ fn assert_empty(seen: &Value) {
 async fn an_empty_account_has_an_overview_and_days_are_bounded() {
     let world = World::start().await;
     let (_, caller) = world.account("free").await;
-    let seen = overview(&caller, "?days=90").await;
-    assert_empty(&seen);
-    assert_eq!(seen["days"].as_array().unwrap().len(), 90);
-    assert_eq!(seen["spend"]["trackedLimitUsd"], json!(50));
+    let view = overview(&caller, "?days=90").await;
+    assert_empty(&view);
+    assert_eq!(view["days"].as_array().unwrap().len(), 90);
+    assert_eq!(view["spend"]["trackedLimitUsd"], json!(50));
     for bad in ["0", "91", "-1", "x", "", "1.0"] {
         let reply = caller.get(&format!("/v1/overview?days={bad}")).await;
         assert!(problem(&reply, 400, "VALIDATION").starts_with("days"), "{bad}");
@@ -167,12 +167,12 @@ async fn a_call_under_way_is_held_and_counts_today_but_on_no_day_yet() {
         (upstream.arrived() > 0).then_some(())
     })
     .await;
-    let seen = overview(&caller, "").await;
-    let held = nanos(&seen["spend"]["heldUsd"]);
+    let view = overview(&caller, "").await;
+    let held = nanos(&view["spend"]["heldUsd"]);
     assert!(held > 0);
-    assert_eq!(nanos(&seen["spend"]["todayUsd"]), held);
-    assert_eq!(nanos(&seen["spend"]["monthUsd"]), held);
-    assert_eq!(seen["days"][29]["totalUsd"], json!(0), "it has not ended");
+    assert_eq!(nanos(&view["spend"]["todayUsd"]), held);
+    assert_eq!(nanos(&view["spend"]["monthUsd"]), held);
+    assert_eq!(view["days"][29]["totalUsd"], json!(0), "it has not ended");
     calling.abort();
 }
 
@@ -208,41 +208,41 @@ async fn crowd(world: &World, account: &SeedAccount, count: usize) {
 
 /// The overview, and how many records of agents were read for it: the least of several times, since the server's worker
 /// of thresholds reads them too, now and then.
-async fn looks(world: &World, caller: &Caller) -> (u64, Value) {
+async fn reads(world: &World, caller: &Caller) -> (u64, Value) {
     let mut least = None;
     for _ in 0..5 {
         let before = world.redis.calls("hmget");
-        let seen = overview(caller, "").await;
-        let looks = world.redis.calls("hmget") - before;
-        if least.as_ref().is_none_or(|(fewer, _)| looks < *fewer) {
-            least = Some((looks, seen));
+        let view = overview(caller, "").await;
+        let reads = world.redis.calls("hmget") - before;
+        if least.as_ref().is_none_or(|(fewer, _)| reads < *fewer) {
+            least = Some((reads, view));
         }
     }
     least.unwrap()
 }
 
 #[tokio::test]
-async fn thousands_of_agents_are_one_bounded_look() {
+async fn thousands_of_agents_cost_one_bounded_read() {
     let world = World::start().await;
     let (account, caller) = world.account("enterprise").await;
     crowd(&world, &account, 2000).await;
-    let (looked, seen) = looks(&world, &caller).await;
+    let (looked, view) = reads(&world, &caller).await;
     assert!(
         (2000..2100).contains(&looked),
         "one look for each agent: {looked}"
     );
-    assert_eq!(nanos(&seen["spend"]["todayUsd"]), 3 * 2000);
+    assert_eq!(nanos(&view["spend"]["todayUsd"]), 3 * 2000);
     assert_eq!(
-        (&seen["totals"]["agents"], &seen["partial"]),
+        (&view["totals"]["agents"], &view["partial"]),
         (&json!(2000), &json!(false))
     );
 
     crowd(&world, &account, AGENTS_MAX + 300).await;
-    let (looked, seen) = looks(&world, &caller).await;
+    let (looked, view) = reads(&world, &caller).await;
     assert!(looked < AGENTS_MAX as u64 + 100, "{looked}");
-    assert_eq!(seen["partial"], json!(true), "and it says so");
-    assert_eq!(seen["totals"]["agents"], json!(AGENTS_MAX + 300));
-    assert_eq!(nanos(&seen["spend"]["todayUsd"]), 3 * AGENTS_MAX as u64);
+    assert_eq!(view["partial"], json!(true), "and it says so");
+    assert_eq!(view["totals"]["agents"], json!(AGENTS_MAX + 300));
+    assert_eq!(nanos(&view["spend"]["todayUsd"]), 3 * AGENTS_MAX as u64);
 }
 
 #[tokio::test]
@@ -258,8 +258,8 @@ async fn a_call_that_ends_after_midnight_is_spent_on_the_day_of_its_approval() {
         "A settled 1500000000 allow_01KAH3V9J80000000000000001 H 9 {yesterday} {month} 0 ,,,,,, {memo}"
     );
     writer.write(&[(clock::now_ms(), line)]).await;
-    let seen = overview(&caller, "?days=2").await;
-    let said = |at: usize| (&seen["days"][at]["totalUsd"], &seen["days"][at]["calls"]);
-    assert_eq!(said(0), (&json!(1.5), &json!(1)));
-    assert_eq!(said(1), (&json!(0), &json!(0)));
+    let view = overview(&caller, "?days=2").await;
+    let totals = |at: usize| (&view["days"][at]["totalUsd"], &view["days"][at]["calls"]);
+    assert_eq!(totals(0), (&json!(1.5), &json!(1)));
+    assert_eq!(totals(1), (&json!(0), &json!(0)));
 }

@@ -26,7 +26,7 @@ enum Line {
     Settled(u8, u64, u64),
     /// Agent, days ago, estimate, and what follows: `corrected`, `estimated` or `voided`, with the cost.
     Kept(u8, u64, u64, Option<(&'static str, u64)>),
-    /// Agent, days ago, estimate: no usage was told.
+    /// Agent, days ago, estimate: the provider reported no usage.
     Estimated(u8, u64, u64),
     /// The approval's answer was lost.
     Voided(u8, u64),
@@ -253,7 +253,7 @@ fn statistics_are_those_of_the_export_whoever_seals() {
             let lines = written(&lines, today);
             for piece in lines.chunks(lines.len().div_ceil(pieces)) {
                 writer.write(piece).await;
-                // Two who race, and of whom one may come too late.
+                // Two requests race; one may come too late.
                 let chain = Chain::new(&store, &account.id, Mode::Live);
                 let (one, other) = tokio::join!(chain.seal(), chain.seal());
                 one.unwrap();
@@ -384,8 +384,8 @@ async fn a_sum_that_passes_what_the_store_can_count_stops_no_trail() {
     let line = r#"{"type":"spend.requested","agentId":"bot","actor":"k","data":{"amountNanos":"9000000000000000"}} outcome=settled"#;
     let lines: Vec<(u64, String)> = (0..2200).map(|_| (today * DAY_MS, line.to_owned())).collect();
     writer.write(&lines).await;
-    let seen = success(&tester.get("/v1/overview?days=1").await, 200);
-    assert_eq!(seen["partial"], json!(false), "all of it is sealed");
-    let usd = seen["days"][0]["totalUsd"].as_f64().unwrap();
+    let view = success(&tester.get("/v1/overview?days=1").await, 200);
+    assert_eq!(view["partial"], json!(false), "all of it is sealed");
+    let usd = view["days"][0]["totalUsd"].as_f64().unwrap();
     assert!((4e9..=9e9).contains(&usd), "{usd}");
 }

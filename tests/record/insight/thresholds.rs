@@ -1,4 +1,4 @@
-//! Who is on the way to a limit is listed, needs attention from 80 % on, and is noticed once, however many servers look.
+//! Agents near a limit are listed, need attention from 80 % on, and are noticed once, on any number of servers.
 
 use super::overview::overview;
 use crate::world::{BINARY, World, fresh, success, text};
@@ -61,13 +61,13 @@ async fn shares_of_limits_are_listed_the_highest_first() {
     spend(&api, "buyer", "0.000000001").await;
     let buyer = |threshold: u64, percent: f64| ("day".to_owned(), json!("buyer"), threshold, percent);
     assert_eq!(listed(&api, "").await, [buyer(50, 50.0)]);
-    let seen = overview(&api, "").await;
-    assert_eq!(seen["attention"], json!([]), "half of it needs no attention yet");
+    let view = overview(&api, "").await;
+    assert_eq!(view["attention"], json!([]), "half of it needs no attention yet");
 
     spend(&api, "buyer", "0.464").await;
     assert_eq!(listed(&api, "").await, [buyer(95, 96.4)]);
-    let seen = overview(&api, "").await;
-    let item = &seen["attention"][0];
+    let view = overview(&api, "").await;
+    let item = &view["attention"][0];
     assert_eq!(
         (&item["kind"], &item["id"]),
         (&json!("near_limit"), &json!("buyer"))
@@ -98,8 +98,8 @@ async fn shares_of_limits_are_listed_the_highest_first() {
         listed(&api, &format!("?limit=2&cursor={cursor}")).await,
         expected[1..]
     );
-    let seen = overview(&api, "").await;
-    let texts: Vec<&str> = seen["attention"]
+    let view = overview(&api, "").await;
+    let texts: Vec<&str> = view["attention"]
         .as_array()
         .unwrap()
         .iter()
@@ -164,8 +164,8 @@ async fn a_threshold_is_noticed_once_by_two_servers_and_after_a_kill() {
         (both("80") == 1 && both("50") == 1).then_some(())
     })
     .await;
-    let seen = overview(&api, "").await;
-    fresh(text(&seen["attention"][0], "/since"));
+    let view = overview(&api, "").await;
+    fresh(text(&view["attention"][0], "/since"));
 
     // Each server has seen it by the time its gauge says so; a third one begins with nothing in its memory.
     let reached = "tollgate_admin_thresholds_reached{limit=\"day\",percent=\"80\"}";

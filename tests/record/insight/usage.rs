@@ -18,16 +18,16 @@ async fn caps_say_what_is_left_of_them() {
     success(&client.api.post("/v1/spend", body).await, 200);
     let (reply, _) = client.call(None).await;
     assert_eq!(reply.status, 200);
-    let seen = usage(&client.api, "bot").await;
+    let view = usage(&client.api, "bot").await;
     let spent = client.agent.counters().await.day_nanos;
     let usd = |nanos: u64| -> Value {
         serde_json::from_str(&domain::money::Nanos::from_stored(nanos).to_string()).unwrap()
     };
-    assert_eq!(seen["spentTodayUsd"], usd(spent));
-    assert_eq!(seen["spentMonthUsd"], usd(spent));
-    assert_eq!((&seen["heldUsd"], &seen["walletUsd"]), (&json!(0), &Value::Null));
+    assert_eq!(view["spentTodayUsd"], usd(spent));
+    assert_eq!(view["spentMonthUsd"], usd(spent));
+    assert_eq!((&view["heldUsd"], &view["walletUsd"]), (&json!(0), &Value::Null));
     assert_eq!(
-        (&seen["policy"]["name"], &seen["policy"]["agentOwn"]),
+        (&view["policy"]["name"], &view["policy"]["agentOwn"]),
         (&json!("Mine"), &json!(true))
     );
     let expected = json!([
@@ -37,8 +37,8 @@ async fn caps_say_what_is_left_of_them() {
         { "check": "monthly_limit", "limitUsd": null, "spentUsd": usd(spent), "remainingUsd": null },
         { "check": "spend_limit", "limitUsd": null, "spentUsd": 0, "remainingUsd": null },
     ]);
-    assert_eq!(seen["checks"], expected);
-    crate::world::fresh(text(&seen, "/asOf"));
+    assert_eq!(view["checks"], expected);
+    crate::world::fresh(text(&view, "/asOf"));
 }
 
 #[tokio::test]
@@ -65,14 +65,14 @@ async fn a_wallet_and_account_wide_policies_are_reported() {
             .await,
         200,
     );
-    let seen = usage(&caller, agent).await;
-    assert_eq!(seen["walletUsd"], json!(4));
+    let view = usage(&caller, agent).await;
+    assert_eq!(view["walletUsd"], json!(4));
     assert_eq!(
-        (&seen["policy"]["name"], &seen["policy"]["agentOwn"]),
+        (&view["policy"]["name"], &view["policy"]["agentOwn"]),
         (&json!("All"), &json!(false))
     );
     let check = |name: &str| {
-        let checks = seen["checks"].as_array().unwrap();
+        let checks = view["checks"].as_array().unwrap();
         checks
             .iter()
             .find(|check| check["check"] == name)
@@ -89,9 +89,9 @@ async fn a_wallet_and_account_wide_policies_are_reported() {
             .await,
         200,
     );
-    let seen = usage(&caller, agent).await;
-    assert_eq!(seen["policy"]["id"], json!("account-policies"));
-    let daily = &seen["checks"][2];
+    let view = usage(&caller, agent).await;
+    assert_eq!(view["policy"]["id"], json!("account-policies"));
+    let daily = &view["checks"][2];
     assert_eq!(
         (&daily["limitUsd"], &daily["remainingUsd"]),
         (&json!(0.5), &json!(0)),

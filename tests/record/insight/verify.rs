@@ -35,8 +35,8 @@ async fn progress_is_reported_and_then_the_verdict() {
     AuditWriter::new(&world.store, &account, Mode::Test)
         .write(&lines(2000))
         .await;
-    let said = verify(&tester).await;
-    let (verdict, steps) = said.split_last().unwrap();
+    let report = verify(&tester).await;
+    let (verdict, steps) = report.split_last().unwrap();
     assert_eq!(verdict["ok"], json!(true), "{verdict}");
     assert_eq!(verdict["entries"], steps[0]["total"]);
     assert_eq!(verdict["firstBroken"], Value::Null);
@@ -58,8 +58,8 @@ async fn a_trail_that_was_changed_is_reported_where_and_a_checkpoint_proves_its_
     let writer = AuditWriter::new(&world.store, &account, Mode::Live);
     writer.write(&lines(1000)).await;
     eventually("a signed checkpoint", SOON, async || {
-        let said = verify(&caller).await;
-        (said.last()?["endProven"] == json!(true)).then_some(())
+        let report = verify(&caller).await;
+        (report.last()?["endProven"] == json!(true)).then_some(())
     })
     .await;
     let key = account.keys.audit(Mode::Live);
@@ -67,8 +67,8 @@ async fn a_trail_that_was_changed_is_reported_where_and_a_checkpoint_proves_its_
     let changed = line.replace("bot-", "rob-");
     assert_ne!(changed, line);
     let _: String = world.redis.command(&["LSET", &key, "700", &changed]);
-    let said = verify(&caller).await;
-    let verdict = said.last().unwrap();
+    let report = verify(&caller).await;
+    let verdict = report.last().unwrap();
     assert_eq!((&verdict["done"], &verdict["ok"]), (&json!(true), &json!(false)));
     assert_eq!(verdict["firstBroken"]["seq"], json!(701), "{verdict}");
     assert_eq!(verdict["endProven"], json!(false));
@@ -101,7 +101,7 @@ async fn begin(
 
 #[tokio::test]
 async fn an_account_verifies_once_at_a_time_and_who_hangs_up_stops_it() {
-    // No other look at the store comes between.
+    // No other read of the store comes between.
     let still = |options: AdminOptions| options.env("TOLLGATE_AUDIT__SEAL_EVERY_MS", "600000");
     let world = World::start_with(still).await;
     let mut callers = Vec::new();
@@ -127,7 +127,7 @@ async fn an_account_verifies_once_at_a_time_and_who_hangs_up_stops_it() {
     let reads = || world.redis.calls("lrange");
     let before = reads();
     drop((first, second));
-    // The trail of test mode is empty, and has its turn as soon as nobody verifies the long one any more.
+    // The trail of test mode is empty, and has its turn when the verification of the long one ends.
     for (_, caller) in &callers {
         eventually("a turn", SOON, async || {
             (caller.get("/v1/audit/verify").await.status == 200).then_some(())

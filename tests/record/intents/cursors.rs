@@ -15,7 +15,7 @@ const LISTS: [&str; 5] = [
     "&state=blocked",
 ];
 
-/// A list that somebody is in the middle of.
+/// A list whose reader has read some of its pages.
 struct Reader {
     filter: &'static str,
     limit: usize,
@@ -73,7 +73,7 @@ async fn what_is_archived_decided_or_made_meanwhile_is_met_once() {
     let fixture = Fixture::build().await;
     let mut waiting = Vec::new();
     for round in 0..4 {
-        fixture.live_a_little(round).await;
+        fixture.make_some_of_each(round).await;
         waiting.push(fixture.waiting("bob", &format!("waits {round}")).await);
     }
     // Each limit is a reader that is somewhere else when something happens.
@@ -128,7 +128,7 @@ async fn what_is_archived_decided_or_made_meanwhile_is_met_once() {
 async fn pages_by_cursor_are_the_list_wherever_the_intents_are() {
     let fixture = Fixture::build().await;
     for round in 0..3 {
-        fixture.live_a_little(round).await;
+        fixture.make_some_of_each(round).await;
     }
     let half = made_at(&fixture.all().await[12]);
     for step in 0..3 {
@@ -165,14 +165,14 @@ async fn pages_by_cursor_are_the_list_wherever_the_intents_are() {
 async fn intents_of_an_earlier_version_are_met_once() {
     let fixture = Fixture::build().await;
     for round in 0..2 {
-        fixture.live_a_little(round).await;
+        fixture.make_some_of_each(round).await;
     }
     let old = ids(&fixture, "").await;
     for id in &old {
         let key = fixture.account.keys.intent(super::fixture::MODE, id);
         let _: u64 = fixture.world.redis.command(&["HDEL", &key, "seq", "filed"]);
     }
-    fixture.live_a_little(2).await;
+    fixture.make_some_of_each(2).await;
     let cut = made_at(&fixture.all().await[20]);
     for filter in LISTS {
         let whole = ids(&fixture, filter).await;

@@ -122,7 +122,7 @@ impl Fixture {
         self.funded_for(&self.wallets[1]).await
     }
 
-    /// An escrow that nobody has funded; its number.
+    /// Creates an unfunded escrow; returns its number.
     pub async fn unfunded(&self) -> Value {
         let [from, to] = &self.wallets;
         let body = json!({ "fromWalletId": from, "toWalletId": to, "amount": 7 });
@@ -140,7 +140,7 @@ impl Fixture {
     }
 
     /// Some of everything that can be archived.
-    pub async fn live_a_little(&self, round: u64) {
+    pub async fn make_some_of_each(&self, round: u64) {
         for n in 1..4 {
             let agent = if n == 2 { "bob" } else { "ann" };
             self.settled(agent, n, &format!("{round}-{n}")).await;
@@ -204,7 +204,7 @@ impl Fixture {
         bodies["intents"].as_array().unwrap().clone()
     }
 
-    /// Everything that the API tells of the intents: lists and pages, documents, exports.
+    /// Everything that the API shows of the intents: lists and pages, documents, exports.
     pub async fn bodies(&self) -> Vec<(String, String)> {
         let mut paths = Vec::new();
         for filter in FILTERS {
@@ -260,7 +260,6 @@ pub const fn age(now_ms: u64) -> Age {
     }
 }
 
-/// When an intent was made.
 #[track_caller]
 pub fn made_at(intent: &Value) -> u64 {
     ms_from_iso(text(intent, "/created_at")).unwrap()

@@ -1,4 +1,4 @@
-//! What moves, what stays, and that nobody can tell the difference.
+//! Which intents move to the archive, which stay, and that the API answers the same before and after.
 
 use super::fixture::{Fixture, MODE, age, made_at};
 use crate::world::{success, text};
@@ -12,7 +12,7 @@ use store::account::usage::Usage;
 async fn every_list_document_and_export_is_the_same_wherever_the_intents_are() {
     let fixture = Fixture::build().await;
     for round in 0..3 {
-        fixture.live_a_little(round).await;
+        fixture.make_some_of_each(round).await;
     }
     // What stays is newer than everything that goes.
     let open = fixture.funded().await;

@@ -27,7 +27,6 @@ enum Ending {
     Resets,
 }
 
-/// What the caller does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Caller {
     Stays,
@@ -39,7 +38,6 @@ pub enum Caller {
     LeavesWithin(u64),
 }
 
-/// One call.
 #[derive(Debug, Clone, Copy)]
 pub struct Call {
     ending: Ending,

@@ -123,7 +123,7 @@ async fn read(mut connection: TcpStream, shared: Arc<Shared>, mut stop: watch::R
 async fn read_on(mut connection: TcpStream) -> bool {
     let mut end = Vec::new();
     while matches!(connection.read_buf(&mut end).await, Ok(1..)) {
-        // Its last bytes alone are looked at.
+        // Only its last bytes are checked.
         end.drain(..end.len().saturating_sub(256));
     }
     String::from_utf8_lossy(&end).contains("data: [DONE]\n\n")

@@ -1,4 +1,4 @@
-//! A provider that sends for as long as somebody reads, until it is told to finish. It counts what it sent.
+//! A provider that sends as fast as it is read, until it is told to finish. It counts what it sent.
 
 use crate::stage::{chunk, usage_frame};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -14,7 +14,6 @@ use tokio::task::AbortHandle;
 const SEND_BUFFER: u32 = 16 << 10;
 /// Connections that may wait to be accepted.
 const BACKLOG: u32 = 4096;
-/// The text of one event.
 const TEXT_BYTES: usize = 1000;
 /// Neither a length nor chunks: what is read of the body is what was sent, to the byte.
 const HEAD: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n";
@@ -70,7 +69,6 @@ impl Endless {
         format!("http://{}/v1", self.addr)
     }
 
-    /// Streams that have begun.
     pub fn begun(&self) -> usize {
         self.shared.begun.load(Ordering::SeqCst)
     }

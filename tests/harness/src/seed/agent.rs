@@ -145,7 +145,7 @@ impl SeedAgent {
         (key_id, secret)
     }
 
-    /// Where the agent and its account stand by the store's clock.
+    /// Counters of the agent and its account, by the store's clock.
     pub async fn counters(&self) -> AgentCounters {
         let store = &self.account.seed.store;
         let (seconds, micros): (u64, u64) = store.command(&redis::cmd("TIME")).await.expect("TIME");
