@@ -42,7 +42,7 @@ const CALLS: &str = "local hash = string.rep('x', 32) for n = tonumber(ARGV[1]),
     redis.call('RPUSH', KEYS[2], hash) \
     for list = 3, #KEYS do redis.call('RPUSH', KEYS[list], n) end end return 1";
 
-/// What there is much of.
+/// The kind of record that there are many of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Agents,

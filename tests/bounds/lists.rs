@@ -20,7 +20,7 @@ const CALLS_LOOKS: usize = 2 * 2000 + 4 * 4 * 3 * 5 * 15;
 
 const FEW: u64 = 1_000;
 const MANY: u64 = 1_000_000;
-/// What a page may cost more with many records: looking for a place by halves, three times at most, each in up to five
+/// Additional cost of a page with many records: at most three binary searches for a place, each in up to five
 /// steps of 15 places of which two things are read.
 const SEARCHED: u64 = 3 * 5 * 15 * 4;
 /// Requests of which the cheapest counts: what the server's workers do meanwhile makes one dearer.
@@ -54,7 +54,7 @@ const SHORT: &[(&str, &str)] = &[
     ("/team", "USERS_MAX"),
     ("/invitations", "INVITATIONS_MAX"),
 ];
-/// What has a query and is no list.
+/// Routes that have a query and are no lists.
 const OTHERS: &[&str] = &[
     "/names",
     "/overview",
@@ -82,7 +82,7 @@ struct Query {
     kind: Kind,
     /// The path under /v1, with its filters.
     path: String,
-    /// What the cursor is sealed to, beside account and mode.
+    /// Words that the cursor is sealed to, beside account and mode.
     words: Vec<String>,
     /// The position behind the record of this number of `MANY`, where it is one.
     position: fn(u64, u64) -> String,

@@ -20,7 +20,7 @@ impl SeededRandom {
     }
 }
 
-/// What the records of a list are called, and the field that names each.
+/// The name of a list's records, and the field with their id.
 struct List {
     path: &'static str,
     plural: &'static str,

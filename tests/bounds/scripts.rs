@@ -1,4 +1,4 @@
-//! What each script reads, of an account with a thousand records of each kind and of one with a million.
+//! Records that each script reads, of an account with a thousand records of each kind and of one with a million.
 
 use crate::fill::{AGENT, Kind, MODE, Tenant};
 use crate::watch::{Command, Watch, Work};
@@ -12,7 +12,8 @@ use store::script;
 const EDGE: &str = env!("CARGO_BIN_EXE_tollgate-proxy");
 const FEW: u64 = 1_000;
 const MANY: u64 = 1_000_000;
-/// What a script may read more where there are many records: fields of days that went, an audit batch of another size.
+/// Records that a script may read in addition where there are many: fields of days that went, an audit batch of another
+/// size.
 const MORE: u64 = 50;
 /// Every kind of record.
 const KINDS: [Kind; 8] = [

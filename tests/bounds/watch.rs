@@ -1,4 +1,5 @@
-//! What the server was asked between two moments, with its `MONITOR`: the commands of clients, and those of scripts.
+//! Commands that the server received between two moments, by its `MONITOR`: the commands of clients, and those of
+//! scripts.
 
 use harness::{Redis, eventually};
 use std::collections::BTreeMap;
@@ -9,7 +10,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
 
 const SOON: Duration = Duration::from_secs(30);
-/// What a range without an end counts as.
+/// Cost that a range without an end counts as.
 const ENDLESS: u64 = 1_000_000_000;
 
 /// A command that the server ran.

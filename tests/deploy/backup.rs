@@ -26,7 +26,7 @@ fn back_up(installation: &Installation) -> PathBuf {
     PathBuf::from(made)
 }
 
-/// What makes a backup, and leaves the two newest.
+/// The command that makes a backup and keeps the two newest.
 fn backing_up(installation: &Installation) -> Command {
     // Before its first checkpoint the admin server has not made it.
     std::fs::create_dir_all(archive(installation.dir.path())).unwrap();
@@ -141,7 +141,7 @@ fn refused(cli: &Cli, args: &[&str], code: &str) -> Value {
     answer
 }
 
-/// What the operator sees before accepting.
+/// Asserts the output of the operator's checks before the store is accepted.
 fn inspection(installation: &Installation, tenant: &Tenant, lost_from: u64) {
     refused(&installation.cli, &["store", "check"], "STORE_RESTORED");
     assert_eq!(installation.cli.json(&["ledger", "check"])["ok"], true);
@@ -255,7 +255,7 @@ fn backups_are_whole_or_not_there() {
     assert_eq!(whole.count(), 0);
 }
 
-/// What a refusal says; nothing was made of it, and nothing went.
+/// Asserts that the backup is refused for this reason, and that none is made or removed.
 fn refused_to_back_up(installation: &Installation, why: &str) {
     let before = backups(installation);
     let done = backing_up(installation).output().unwrap();

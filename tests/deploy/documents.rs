@@ -99,7 +99,7 @@ fn ignored(file: &str) -> bool {
     })
 }
 
-/// What would seal every secret, or let into the store, is not for others on the machine, nor for the next `git add`.
+/// Commands that make the master key or passwords of the store hide them from other users and from git.
 #[test]
 fn secrets_are_made_for_their_owner_alone_and_ignored() {
     let mut count = 0;
@@ -130,7 +130,7 @@ fn no_store_is_part_of_the_repository() {
     }
 }
 
-/// What is built for deployment knows its commit: documents have no build of their own beside the commands that see to
+/// Builds for deployment know their commit: documents have no build of their own beside the commands that see to
 /// it.
 #[test]
 fn builds_for_deployment_know_their_commit() {

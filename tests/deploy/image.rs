@@ -16,7 +16,7 @@ use std::process::Command;
 const FILE: &str = "deploy/docker/Dockerfile";
 /// The user of the base image.
 const USER: &str = "65532:65532";
-/// What the base image distroless/cc has of the C libraries, and the kernel's own object.
+/// C libraries of the base image distroless/cc, and the kernel's own object.
 const LIBRARIES: [&str; 9] = [
     "libc.so.6",
     "libm.so.6",
@@ -53,12 +53,12 @@ fn image() -> Vec<(String, String)> {
     all[last..].to_vec()
 }
 
-/// Whose processes and files are the image's.
+/// User of the image's processes and files.
 pub fn user() -> &'static str {
     USER
 }
 
-/// What the image sets in the environment.
+/// Environment variables of the image.
 pub fn environment() -> BTreeMap<String, String> {
     let sets = image().into_iter().filter(|(word, _)| word == "ENV");
     let pairs = sets.flat_map(|(_, rest)| rest.split(' ').map(str::to_owned).collect::<Vec<_>>());
@@ -122,7 +122,7 @@ fn the_image_is_minimal_and_not_of_root() {
     );
 }
 
-/// What the builder is given of the repository.
+/// Files of the repository that the builder receives.
 fn copied() -> Vec<String> {
     let all = instructions();
     let copies = all

@@ -12,11 +12,11 @@ use std::process::Command;
 use tempfile::TempDir;
 
 const MODEL: &str = "gpt-4o-mini";
-/// What [`body`] is estimated at and costs, in nanos.
+/// Estimate of [`body`], in nano-USD. [`ACTUAL`] is its cost.
 const ESTIMATE: u64 = 615_450;
 const ACTUAL: u64 = 8_550;
 
-/// What the store runs on.
+/// Servers of the store.
 enum Servers {
     One(Redis),
     Cluster(RedisCluster),
@@ -156,7 +156,7 @@ impl Installation {
         &self.nodes()[0]
     }
 
-    /// What follows the password in an address.
+    /// The part of an address behind the password.
     pub fn place(&self) -> String {
         self.servers.place()
     }

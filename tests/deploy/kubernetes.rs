@@ -54,7 +54,7 @@ fn named<'a>(resources: &'a [Value], kind: &str, name: &str) -> &'a Value {
     found.unwrap_or_else(|| panic!("no {kind} {name}"))
 }
 
-/// What is run, with the pod's template.
+/// Workloads, each with its pod template.
 fn pods(resources: &[Value]) -> Vec<(String, &Value)> {
     let kinds = ["Deployment", "StatefulSet", "Job", "CronJob"];
     let running = resources
@@ -148,7 +148,7 @@ fn every_pod_is_locked_down() {
     );
 }
 
-/// What a container of ours has in its environment.
+/// Environment variables of a container of ours.
 fn environment(resources: &[Value], container: &Value) -> BTreeMap<String, String> {
     let mut all = image::environment();
     for source in list(&container["envFrom"]) {

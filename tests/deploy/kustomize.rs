@@ -5,7 +5,7 @@ use crate::files::path;
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// What a kustomization may say here.
+/// Fields of a kustomization that this reader supports.
 const KNOWN: [&str; 8] = [
     "apiVersion",
     "kind",

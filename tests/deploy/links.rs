@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The longest line, in characters.
 const LINE_MAX: usize = 120;
 const README_LINES_MAX: usize = 120;
-/// What is read for decisions that it cites. Together with the documents this is everything that is written by hand.
+/// Folders whose files may cite decisions. With the documents this is everything that is written by hand.
 const SOURCES: [&str; 7] = ["admin", "benches", "config", "deploy", "proxy", "shared", "tests"];
 /// The document of the decisions.
 const DECISIONS: &str = "docs/reference/decisions.md";
@@ -28,7 +28,7 @@ fn prose(text: &str) -> Vec<(usize, &str)> {
     lines.map(|(at, line)| (at + 1, line)).collect()
 }
 
-/// What a line links to: the part in round brackets behind `](`.
+/// Targets of a line's links: the part in round brackets behind `](`.
 fn targets(line: &str) -> impl Iterator<Item = &str> {
     let starts = line
         .match_indices("](")
@@ -86,7 +86,7 @@ fn place(document: &str, file: &str) -> String {
     parts.join("/")
 }
 
-/// What is wrong with a link, if anything is.
+/// The defect of a link, if it has one.
 fn mistake(document: &str, target: &str) -> Option<String> {
     let (file, anchor) = target.split_once('#').unwrap_or((target, ""));
     let place = place(document, file);

@@ -4,7 +4,7 @@ use crate::files::{all_below, path, text};
 use settings::{Settings, load_from};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is not read as text.
+/// Endings of files that are not text.
 const BINARY: [&str; 1] = [".tar"];
 
 /// The names in a text that begin like ours.

@@ -28,7 +28,7 @@ const DIRECTIVES: &str = "Description After Wants StartLimitIntervalSec Type Use
     RestrictSUIDSGID RestrictAddressFamilies LockPersonality MemoryDenyWriteExecute RemoveIPC KeyringMode \
     SystemCallArchitectures SystemCallFilter SystemCallErrorNumber CapabilityBoundingSet AmbientCapabilities Nice \
     IOSchedulingClass OnCalendar RandomizedDelaySec Persistent WantedBy";
-/// What each of our services says, in this spelling.
+/// Lines that each of our services has, in this spelling.
 const HARDENED: [&str; 16] = [
     "NoNewPrivileges=yes",
     "ProtectSystem=strict",
@@ -130,7 +130,7 @@ fn placed(text: &str, root: &Path) -> String {
         .replace("/var/lib/tollgate", &format!("{root}/state"))
 }
 
-/// What an administrator puts in place before the units start.
+/// Installs the files that the units need.
 fn installed(installation: &Installation, root: &Path) {
     for folder in ["credentials", "etc", "state"] {
         fs::create_dir_all(root.join(folder)).unwrap();

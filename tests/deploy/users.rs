@@ -48,7 +48,7 @@ fn granted(user: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// What scripts call.
+/// Commands that a script calls.
 fn called(source: &str) -> BTreeSet<String> {
     let calls = source.split("call('").skip(1);
     calls
@@ -353,7 +353,7 @@ fn health(installation: &Installation, edge: &Edge, admin: &Admin) {
     }
 }
 
-/// What the store says to a command of a user.
+/// The store's reply to a command of a user.
 pub fn reply_of(installation: &Installation, user: &str, words: &[&str]) -> String {
     let url = crate::installation::address(installation.dir.path(), user, &installation.place());
     let mut connection = redis::Client::open(url).unwrap().get_connection().unwrap();

@@ -1,4 +1,5 @@
-//! What stays charged after an approved call (specification "Proxy spend ledger", decisions D33 to D36, D46, D51, D64).
+//! The charge that stays after an approved call (specification "Proxy spend ledger", decisions D33 to D36, D46, D51,
+//! D64).
 
 use super::shape::{approved, refused};
 use super::stage::{Stage, amounts, estimated_body, open_cap};
@@ -173,7 +174,7 @@ async fn a_provider_that_takes_too_long_is_a_504_and_stays_charged() {
     }
 }
 
-/// What is passed on is held in memory, so it is bounded; a longer answer counts as broken off.
+/// Answers are held in memory, so they are bounded; a longer one counts as broken off.
 #[tokio::test]
 async fn an_answer_beyond_the_limit_is_a_502_and_stays_charged() {
     let redis = Arc::new(Redis::start());

@@ -8,7 +8,7 @@ use std::time::Duration;
 /// Long enough to see that nothing comes.
 const A_WHILE: Duration = Duration::from_millis(300);
 
-/// What is not HTTP, or could be read in two ways, is refused and never forwarded.
+/// A request that is not HTTP, or is ambiguous, is refused and never forwarded.
 #[tokio::test]
 async fn ill_formed_requests_are_never_forwarded() {
     let stage = Stage::with(|options| options.env("TOLLGATE_PROXY__CLIENT_TIMEOUT_MS", "1500")).await;

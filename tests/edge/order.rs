@@ -10,7 +10,7 @@ const FREE_TRACKED: u64 = 50_000_000_000;
 /// The edge's limit of a body, in bytes.
 const BODY_MAX: usize = 4000;
 
-/// What can be wrong with a call, in the order in which it is answered: status, and reason or error code.
+/// Flaws of a call, in the order in which it is answered: status, and reason or error code.
 const FLAWS: [(u16, &str); 14] = [
     (401, "malformed key"),
     (413, "payload_too_large"),

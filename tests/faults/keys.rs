@@ -12,7 +12,7 @@ use store::{keys, sanity};
 const FLOOD: usize = 20_000;
 /// Callers who send them.
 const CALLERS: usize = 8;
-/// What the edge may grow by in a flood. Its buffers and pools are below; a cache without bound is far above.
+/// Greatest growth of the edge in a flood. Its buffers and pools are below; a cache without bound is far above.
 const GROWTH_MAX_KIB: u64 = 64 << 10;
 /// Spans of an approved call: its own, and one of each stage.
 const SPANS: u64 = 7;
@@ -118,7 +118,7 @@ async fn a_revoked_key_is_refused_at_once() {
     eventually("no hold", SOON, async || (stage.open_holds() == 0).then_some(())).await;
 }
 
-/// Who has no key may ask for traces as much as they like: the places of the queue are for those who have one.
+/// Callers without a key cannot fill the queue of traces.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_flood_of_keys_is_not_traced() {
     let collector = Upstream::start(|_| Answer::json(200, serde_json::json!({})));

@@ -7,10 +7,10 @@ use harness::eventually;
 /// Callers at the same time, and the length of their bodies.
 const CALLERS: usize = 8;
 const LENGTH: usize = 8 << 20;
-/// What all of them must have taken together, for the test to say something: far less than their bodies, which come one
-/// after the other when the machine is slow.
+/// Least memory of all of them together, without which the test proves nothing: far less than their bodies, which come
+/// one after the other when the machine is slow.
 const TAKEN_MIN_KIB: u64 = 24 << 10;
-/// What may stay: connections, buffers, a page here and there.
+/// Memory that may stay: connections, buffers, some pages.
 const KEPT_MAX_KIB: u64 = 6 << 10;
 
 /// What the allocator has before the first line of the program: a huge page for its own records, one for the first

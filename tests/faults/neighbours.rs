@@ -1,5 +1,5 @@
-//! What an account does with its bodies is no other account's matter: each has its part of the memory for them, and a
-//! key that the store refuses is told so before a large body of it is read.
+//! Bodies of one account do not affect other accounts: each has its part of the memory for them, and a
+//! key that the store refuses is denied before a large body of it is read.
 
 use crate::sizes::{body_of, head, with_room};
 use crate::stage::{SOON, Setup, Stage};

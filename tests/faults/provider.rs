@@ -5,7 +5,7 @@ use crate::stage::{ACTUAL, ESTIMATE, Setup, Stage, answer, usd};
 use harness::{Answer, Reply};
 use std::time::{Duration, Instant};
 
-/// What a call shall come to.
+/// Expected outcome of a call.
 pub struct Expected {
     status: u16,
     /// `error.code`, where it is ours.

@@ -13,7 +13,7 @@ const LONG: usize = 16 << 20;
 /// Far below `upstream.timeout_ms`: nothing waits for that.
 const AT_ONCE: Duration = Duration::from_secs(30);
 
-/// What the provider does once it has the head of a request.
+/// Behaviour of the provider once it has the head of a request.
 #[derive(Clone, Copy)]
 enum AfterHead {
     /// Says this and goes on without reading.

@@ -17,10 +17,10 @@ pub const STORE_TIMEOUT_MS: u64 = 1500;
 /// Longest wait for something that should happen at once, on a slow and busy machine.
 pub const SOON: Duration = Duration::from_secs(20);
 pub const PROVIDER_KEY: &str = "sk-test-provider-key";
-/// What [`body`] is estimated at: 7 bytes of prompt text are 2 tokens of 150 nano-USD and their message 4, and 100
+/// Estimate of [`body`]: 7 bytes of prompt text are 2 tokens of 150 nano-USD and their message 4, and 100
 /// tokens of 600 follow.
 pub const ESTIMATE: u64 = 6 * 150 + 100 * 600;
-/// What [`answer`] costs: 9 tokens of 150 nano-USD and 12 of 600.
+/// Cost of [`answer`]: 9 tokens of 150 nano-USD and 12 of 600.
 pub const ACTUAL: u64 = 9 * 150 + 12 * 600;
 
 /// A call whose estimate is [`ESTIMATE`].
@@ -63,7 +63,7 @@ pub struct Stage {
     pub key_id: String,
 }
 
-/// What was charged, summed over all periods, so that midnight changes nothing.
+/// Charges, summed over all periods, so that midnight changes nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Charged {
     pub day: u64,
@@ -216,7 +216,7 @@ impl Stage {
         .await;
     }
 
-    /// What the counters say.
+    /// Charges of the stage's agent, by the counters.
     pub fn charged(&self) -> Charged {
         charged(&self.redis, &self.bot)
     }
@@ -274,7 +274,7 @@ pub fn unavailable(reply: &Reply) {
     );
 }
 
-/// What the counters of an agent and its account say.
+/// Charges of an agent and its account, by the counters.
 pub fn charged(redis: &Redis, bot: &SeedAgent) -> Charged {
     let [day, month, tracked] = bot.charged(redis);
     Charged { day, month, tracked }

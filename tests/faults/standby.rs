@@ -8,7 +8,7 @@ use harness::{Upstream, Wire, eventually};
 use serde_json::json;
 
 const ADMIN: &str = env!("CARGO_BIN_EXE_tollgate-admin");
-/// What the operator blocks, and a client in it. A proxy that is trusted names the client.
+/// The blocked range, and a client in it. A trusted proxy names the client.
 const BLOCKED: (&str, &str) = ("203.0.113.0/24", "203.0.113.7");
 
 /// A client that is not in it.

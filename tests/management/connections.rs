@@ -229,7 +229,7 @@ async fn a_stranger_sends_at_most_8_kib() {
     assert_eq!(client.reply(SOON).await.unwrap().status, 413);
 }
 
-/// What one account's bodies take leaves room for those of others.
+/// Bodies of one account leave room for those of others.
 #[tokio::test]
 async fn an_accounts_bodies_take_a_quarter_of_the_memory_at_most() {
     let memory = LEAST_MEMORY.to_string();

@@ -1,4 +1,4 @@
-//! What the deletion of an agent takes along, and what it leaves.
+//! The deletion of an agent: what it removes, and what it leaves.
 
 use crate::world::{World, problem, success, text};
 use domain::mode::Mode;

@@ -39,7 +39,7 @@ enum Outcome {
 const LIVE_MODE: Outcome = Outcome::Refused(400, "LIVE_MODE_REQUIRED");
 const CSRF: Outcome = Outcome::Refused(403, "CSRF_FAILED");
 
-/// What the row says of this caller.
+/// The row's expected outcome for this caller.
 fn expected(route: &Route, who: &Who) -> Outcome {
     let changes = route.method != Method::GET;
     let no_test = |mode: Mode| route.modes == Modes::LiveOnly && mode == Mode::Test;

@@ -11,7 +11,7 @@ use std::time::Duration;
 use store::api_key;
 use store::script::change::Scope;
 
-/// What can be wrong with a request, in the order in which it is answered.
+/// Flaws of a request, in the order in which it is answered.
 const FLAWS: [(&str, u16, &str); 11] = [
     ("blocked address", 403, "IP_BLOCKED"),
     ("no key", 401, "API_KEY_REQUIRED"),

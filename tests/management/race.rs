@@ -72,7 +72,7 @@ async fn exactly_as_many_agents_as_the_plan_allows() {
     assert_eq!(numbers.len(), 5, "wallet numbers are unique");
 }
 
-/// What the store has in effect for the whole account.
+/// Account-wide limits in effect, by the store.
 async fn in_effect(world: &World, record: &str) -> [Option<String>; 7] {
     let fields = world.fields(record).await;
     ["cap", "run", "day", "month", "txn", "approval", "low"].map(|name| {

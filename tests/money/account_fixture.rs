@@ -23,7 +23,7 @@ pub struct Named {
     pub id: String,
 }
 
-/// What no amount may be (decision D4), and what the answer says of it.
+/// Invalid amounts (decision D4), and a part of their error messages.
 pub const BAD_AMOUNTS: &[(&str, &str)] = &[
     ("0", "must be greater than zero"),
     ("-0", "amount must"),
@@ -95,7 +95,7 @@ impl AccountFixture {
         wallet.unwrap().unwrap_or_else(|| panic!("no wallet of {owner}"))
     }
 
-    /// What the wallet of an agent or `user` holds, in nano-USD.
+    /// Balance of the wallet of an agent or `user`, in nano-USD.
     pub async fn balance(&self, world: &World, owner: &str) -> u64 {
         self.wallet(world, owner).await.balance.get()
     }
@@ -130,7 +130,7 @@ impl AccountFixture {
         all
     }
 
-    /// What all its wallets hold together.
+    /// Sum of the balances of all its wallets.
     pub async fn total(&self, world: &World, agents: &[&str]) -> u64 {
         let mut sum = 0;
         for owner in agents.iter().copied().chain([USER]) {

@@ -1,4 +1,4 @@
-//! What an intent points to: the escrow and the intents that exclude it, wherever they live (specification "Payout
+//! Links of an intent: to its escrow and to the intents that exclude it, wherever they live (specification "Payout
 //! intent").
 
 use crate::intents::{export, exported, verified};

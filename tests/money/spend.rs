@@ -307,7 +307,7 @@ async fn bad_bodies_name_the_field_and_change_nothing() {
     success(&spender.spend(&"k".repeat(255), body).await, 200);
 }
 
-/// What is kept has the metadata a level deeper, and must be read again for a replay and for a decision.
+/// The stored request nests the metadata a level deeper, and a replay and a decision must parse it.
 #[tokio::test]
 async fn metadata_as_deep_as_it_may_be_is_replayed_and_approved() {
     let world = World::start().await;

@@ -1,4 +1,4 @@
-//! What a spend is checked against, at its boundary and in its order; counters that proxied calls share (decisions D15,
+//! The checks of a spend, at their boundaries and in their order; counters that proxied calls share (decisions D15,
 //! D20, D21, D23, D53, D67).
 
 use crate::spender::{Spender, USD, decimal, denied, period, replayed};

@@ -90,7 +90,7 @@ impl Spender {
         (world.admin.caller(&key.secret), key.id)
     }
 
-    /// What the agent's wallet holds.
+    /// Balance of the agent's wallet.
     pub async fn balance(&self, world: &World, agent: &str) -> u64 {
         self.number(world, agent, "balance").await
     }
@@ -101,7 +101,7 @@ impl Spender {
         fields.get(field).map_or(0, |text| text.parse().unwrap())
     }
 
-    /// What was charged: agent's day, month and wallet day, account's month.
+    /// Charges: agent's day, month and wallet day, account's month.
     pub async fn charged(&self, world: &World, agent: &str) -> [u64; 4] {
         let period = period(world);
         let record = world.fields(&self.account.keys.record()).await;

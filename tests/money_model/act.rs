@@ -60,7 +60,7 @@ pub struct Spend {
 }
 
 impl Spend {
-    /// What its intent keeps besides.
+    /// The request as its intent stores it.
     pub fn request(&self) -> String {
         serde_json::json!({ "recipient": self.recipient, "runId": self.run }).to_string()
     }
@@ -150,7 +150,7 @@ pub enum Act {
         refund: bool,
         crash: bool,
     },
-    /// What is or was in transit is delivered; or, when `half`, up to the point where its row is taken away.
+    /// Delivers a row in transit, also one that was delivered; with `half`, without removing it.
     Deliver {
         id: String,
         half: bool,

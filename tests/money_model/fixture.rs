@@ -5,7 +5,7 @@ use harness::{Cli, Redis, Reply, Seed, SeedAccount};
 use serde_json::{Value, json};
 
 pub const ADMIN: &str = env!("CARGO_BIN_EXE_tollgate-admin");
-/// What each wallet begins with, in USD.
+/// Initial balance of each wallet, in USD.
 pub const START: &str = "1000";
 pub const AGENTS: [&str; 3] = ["ann", "bob", "cid"];
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What is lost in each try: the reply of the n-th command that names the record, counted from its first.
+/// The lost reply of each try: the reply of the n-th command that names the record, counted from its first.
 const LOSSES: u32 = 3;
 
 struct Stage {

@@ -64,7 +64,7 @@ pub struct Model {
     pub sides: [Side; 4],
     /// The last place that was drawn of each series, by account.
     pub drawn: Drawn,
-    /// What the store says of them after the action under way.
+    /// Numbers that the store drew in the current action.
     pub found: Drawn,
     /// Number of requested escrows. Actions name an escrow by it.
     pub asked_escrows: u64,
@@ -72,9 +72,9 @@ pub struct Model {
     pub wallets: Vec<Place>,
     /// Deposits that were announced: by reference, where.
     pub announced: BTreeMap<String, BTreeSet<At>>,
-    /// In the order of the requests.
+    /// By the number of their request.
     pub escrows: BTreeMap<u64, Escrow>,
-    /// What ever left an account for another, and the ids of what is still in transit.
+    /// Every departure from one account to another.
     pub sent: Vec<Transit>,
     pub waiting: BTreeSet<String>,
     pub arrivals: Vec<Arrival>,
@@ -129,7 +129,7 @@ impl Model {
         )
     }
 
-    /// What a wallet holds.
+    /// Balance of a wallet.
     pub fn balance(&self, at: At, number: u64) -> i128 {
         let movements = self.sides[at].movements.iter();
         movements
@@ -138,7 +138,7 @@ impl Model {
             .sum()
     }
 
-    /// What a wallet waits for.
+    /// Sum of the pending deposits of a wallet, in nano-USD.
     pub fn pending(&self, at: At, number: u64) -> i128 {
         let deposits = self.sides[at].deposits.values();
         let of_wallet = deposits.filter(|deposit| deposit.pending && deposit.wallet == number);
@@ -243,7 +243,7 @@ impl Model {
         }
     }
 
-    /// What every change ends with.
+    /// Appends an entry to the audit trail.
     pub fn record(&mut self, at: At, entry: Entry) {
         self.sides[at].audit.push(entry);
     }

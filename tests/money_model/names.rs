@@ -1,4 +1,4 @@
-//! What the product makes up itself, ids and moments, is a [`Names`] entry in an expected text: the first text met in
+//! An id or moment that the product generates is a [`Names`] entry in an expected text: the first text met in
 //! its place gives it its value, and from then on every place must show the same.
 
 use std::collections::BTreeSet;
@@ -28,7 +28,7 @@ impl Window {
     }
 }
 
-/// What a name may turn out to be.
+/// The kind of value that a name can have.
 #[derive(Debug, Clone, Copy)]
 enum What {
     Moment(Window),
@@ -36,7 +36,7 @@ enum What {
     Id(&'static str),
 }
 
-/// What the product made up, and what it turned out to be.
+/// Names of generated values, and the values once they are known.
 #[derive(Debug, Clone, Default)]
 pub struct Names {
     all: Vec<(What, Option<String>)>,

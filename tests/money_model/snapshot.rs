@@ -31,11 +31,11 @@ pub struct Entry {
     pub actor: String,
     /// The amount, where money moves.
     pub nanos: Option<u64>,
-    /// What the script adds.
+    /// Words that the script adds.
     pub words: Option<String>,
 }
 
-/// What a key holds.
+/// The content of a key.
 #[derive(Debug, Clone)]
 pub enum Shape {
     Text(String),
@@ -46,7 +46,7 @@ pub enum Shape {
     Zset(BTreeMap<String, String>),
     Set(BTreeSet<String>),
     List(Vec<String>),
-    /// What is in transit, by id.
+    /// Rows in transit, by id.
     Rows(BTreeMap<String, Row>),
     Log(Vec<Entry>),
 }

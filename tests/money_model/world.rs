@@ -16,7 +16,7 @@ use store::script::{Script, WhenFull};
 use store::transit::Transit;
 use store::versions::AccountVersion;
 
-/// What a check found: nothing, or a sentence.
+/// Result of a check; the error is a sentence.
 pub type Checked = Result<(), String>;
 
 /// No attempt takes longer, in ms.
@@ -27,7 +27,7 @@ pub struct World {
     /// On which nothing arrives.
     crashing: Store,
     pub model: Model,
-    /// What was ever seen in transit, by id.
+    /// Every row that was ever in transit, by id.
     rows: BTreeMap<String, Transit>,
 }
 
@@ -237,7 +237,7 @@ impl World {
 }
 
 impl Model {
-    /// What the action should answer, and does to the model.
+    /// Applies an action to the model; returns the expected answer.
     pub fn act(&mut self, act: &Act) -> String {
         match act {
             Act::Spend(spend) => self.spend(spend),

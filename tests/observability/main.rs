@@ -1,4 +1,4 @@
-//! What operators see: metrics, log lines, traces, dashboards and alerts, of real processes after real calls.
+//! Outputs for operators: metrics, log lines, traces, dashboards and alerts, of real processes after real calls.
 //!
 //! * [`stage`], [`scrape`]: the fixture, and the metrics as a scraper reads them
 //! * [`document`]: docs/reference/observability.md lists every metric, as `/metrics` describes it

@@ -24,7 +24,7 @@ fn collect_texts(folder: &Path, found: &mut String) {
     }
 }
 
-/// What a line searches the log of our programs for; nothing when it does something else.
+/// Texts that a line searches our programs' logs for; empty if it does something else.
 fn searched(line: &str) -> Vec<&str> {
     let ours = line.starts_with("journalctl ") && line.contains("tollgate-");
     let Some((_, search)) = line.split_once("| grep ").filter(|_| ours) else {

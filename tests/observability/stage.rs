@@ -13,7 +13,7 @@ pub const ADMIN: &str = env!("CARGO_BIN_EXE_tollgate-admin");
 /// Longest wait for something that happens at once on an idle machine.
 pub const SOON: Duration = Duration::from_secs(30);
 pub const PROVIDER_KEY: &str = "sk-test-provider-key";
-/// What callers say in their prompts.
+/// Text of the callers' prompts.
 pub const PROMPT: &str = "a-word-that-only-the-prompt-has";
 pub const MODEL: &str = "gpt-4o-mini";
 
@@ -92,7 +92,7 @@ impl Stage {
     }
 }
 
-/// What the program's metrics say now.
+/// Current metrics of the program.
 #[track_caller]
 pub fn scrape(daemon: &Daemon) -> Scrape {
     let (status, text) = daemon.ops("/metrics").expect("metrics");

@@ -65,7 +65,7 @@ async fn a_rate_limit_says_when_to_come_back() {
     assert_eq!(reply.header("x-ratelimit-reset-requests"), Some("20s"));
 }
 
-/// What the edge has to remove before the caller sees it.
+/// Errors with key fragments, which the edge has to remove.
 #[tokio::test]
 async fn a_wrong_key_is_echoed_in_part() {
     let message = send(&caller().await, "401").await.json()["error"]["message"].clone();

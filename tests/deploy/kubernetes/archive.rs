@@ -36,7 +36,7 @@ fn a_pod_that_reads_the_archive_runs_where_it_is() {
     assert_eq!(seen, ["backup", "operator"].map(str::to_owned).into());
 }
 
-/// What the CronJob does, done here: the script in its config map, with its environment.
+/// Runs the CronJob's script here: the script in its config map, with its environment.
 #[test]
 fn the_backup_runs_as_its_job_says() {
     let installation = Installation::start();

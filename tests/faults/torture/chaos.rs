@@ -1,4 +1,4 @@
-//! What happens to the store, the wire and one of the edges.
+//! Random faults of the store, the wire and one of the edges.
 
 use super::Site;
 use super::dice::SeededRandom;

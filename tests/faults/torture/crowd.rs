@@ -115,7 +115,7 @@ const fn price(tokens: u64) -> u64 {
     2 * 150 + tokens * 600
 }
 
-/// What is held for it: the message's frame counts as well (decision D68).
+/// Its estimate: the message's frame counts as well (decision D68).
 const fn estimate(max_tokens: u64) -> u64 {
     price(max_tokens) + 4 * 150
 }
@@ -134,7 +134,7 @@ impl Call {
         }
     }
 
-    /// What it costs once the provider has it.
+    /// Its cost once the provider has it.
     pub fn cost(&self) -> u64 {
         match self.mood {
             ProviderBehaviour::Fine | ProviderBehaviour::Slow | ProviderBehaviour::Zipped => {

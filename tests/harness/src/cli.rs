@@ -15,7 +15,7 @@ pub struct Cli {
     env: BTreeMap<String, String>,
 }
 
-/// What a command did.
+/// Output and exit code of a command.
 #[derive(Debug, Clone)]
 pub struct CliOutput {
     /// The exit code.
@@ -82,7 +82,7 @@ impl Cli {
     }
 }
 
-/// What `run` did with this text on its standard input.
+/// Runs a command with this text on its standard input.
 fn ended(run: &mut Command, stdin: &str) -> CliOutput {
     let dir = tempfile::tempdir().expect("a directory");
     run.current_dir(dir.path())

@@ -124,7 +124,7 @@ impl Caller {
     /// The same for a call that may get no answer.
     ///
     /// # Errors
-    /// What the client says.
+    /// The error of the HTTP client.
     pub async fn try_send(
         &self,
         method: &str,

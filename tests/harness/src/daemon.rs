@@ -25,7 +25,7 @@ const ADMIN: &str = "ADMIN";
 /// The path that answers as soon as the process is alive.
 const ALIVE: &str = "/livez";
 
-/// What both kinds of server have in common. `Edge` and `Admin` dereference to it.
+/// Common part of both kinds of server. `Edge` and `Admin` dereference to it.
 #[derive(Debug)]
 pub struct Daemon {
     process: Mutex<Process>,

@@ -87,7 +87,7 @@ impl Document {
         best.map(|path| path.template.as_str())
     }
 
-    /// What is wrong with an answer.
+    /// Defects of an answer.
     fn wrong(&self, key: &str, response: &Value, reply: &Reply) -> Vec<String> {
         let response = self.resolved(response);
         if response.is_null() {
@@ -116,7 +116,7 @@ impl Document {
         wrong
     }
 
-    /// What a reference names; anything else is itself.
+    /// Resolves a `$ref`; returns any other value unchanged.
     fn resolved<'a>(&'a self, value: &'a Value) -> &'a Value {
         let place = value["$ref"].as_str().and_then(|place| place.strip_prefix('#'));
         place.map_or(value, |place| {

@@ -203,7 +203,7 @@ impl Redis {
     /// Like [`Redis::command`] for a command that may fail.
     ///
     /// # Errors
-    /// What the server or the connection says.
+    /// The error of the server or the connection.
     pub fn try_command<T: FromRedisValue>(&self, words: &[&str]) -> redis::RedisResult<T> {
         let client = redis::Client::open(self.url())?;
         let mut connection = client.get_connection_with_timeout(WAIT)?;
@@ -322,7 +322,7 @@ impl Redis {
         self.restart();
     }
 
-    /// What the server has logged.
+    /// Text of the server's log.
     #[must_use]
     pub fn logs(&self) -> String {
         self.with(|process| process.logs())

@@ -95,7 +95,7 @@ pub const ALL: &[(&str, u16, &str)] = &[
     ("POST /webhooks/{id}/test", 404, "NOT_FOUND"),
 ];
 
-/// What is written down for a row.
+/// The listed outcome of a row.
 pub fn through(row: &str) -> Option<(u16, &'static str)> {
     let found = ALL.iter().find(|(name, _, _)| *name == row);
     found.map(|(_, status, code)| (*status, *code))

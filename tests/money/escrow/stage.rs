@@ -122,7 +122,7 @@ impl Side {
         assert!(matches!(made, Made::Done { again: false, .. }), "{made:?}");
     }
 
-    /// What the wallet holds, in nano-USD.
+    /// Balance of the wallet, in nano-USD.
     pub async fn balance(&self) -> u64 {
         let wallet = self.account.keys.wallet(self.mode, &self.owner);
         let balance: Option<u64> = self

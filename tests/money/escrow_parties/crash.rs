@@ -14,7 +14,7 @@ use store::keys::IntentIndex;
 
 /// Longer than the worker waits between two rounds.
 const WORKER: Duration = Duration::from_secs(15);
-/// What a wallet cannot take another cent on top of.
+/// The greatest balance of a wallet, in nano-USD.
 const BRIMFUL: &str = "9000000000000000000";
 
 /// The payer's step is done, and the payee's account cannot take the money yet, as if everything had stopped between.

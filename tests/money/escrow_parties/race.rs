@@ -18,7 +18,7 @@ use store::once::Once;
 const ROUNDS: usize = 50;
 const RACERS: usize = 16;
 
-/// What the answers of a race must be: one success, and each loser a blocked intent of its own.
+/// Asserts one success among the answers of a race, and a blocked intent for each loser.
 async fn judge(side: &Side, replies: &[Reply]) -> usize {
     let mut won = 0;
     for reply in replies {

@@ -91,7 +91,7 @@ async fn frozen(stage: &Stage<'_>) -> Checked {
     Ok(())
 }
 
-/// What goes, what stays, and what an agent of the same name finds.
+/// The deletion of an agent: what is removed, what stays, and what a new agent of the same name finds.
 async fn deleted(stage: &Stage<'_>) -> Checked {
     for at in [0, 1, 3] {
         let mut model = stage.model();

@@ -166,7 +166,7 @@ async fn refused(stage: &Stage<'_>) -> Checked {
     world.want("closed", confirm(0, 90)).await
 }
 
-/// What is pending takes room as well.
+/// Pending deposits take room as well.
 async fn full(stage: &Stage<'_>) -> Checked {
     let mut model = stage.model();
     let [a, b] = ["a", "b"].map(|owner| model.place(0, owner));

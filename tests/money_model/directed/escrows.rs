@@ -61,7 +61,7 @@ async fn made(stage: &Stage<'_>) -> Checked {
     taken(&mut world, &a, &b).await
 }
 
-/// What a crash kept from the payee's list gets there later, once.
+/// An entry that a crash kept from the payee's list arrives later, once.
 async fn listed(world: &mut World, a: &Place, there: &Place) -> Checked {
     let crash = NewEscrow {
         crash: true,

@@ -90,7 +90,7 @@ pub async fn escrows(stage: &Stage<'_>) -> Checked {
 /// From 100: to the threshold of 50 and no further, one below it, below it still.
 const AMOUNTS: [(u64, u64); 3] = [(1, 50), (2, 1), (3, 1)];
 
-/// Whose policies have which thresholds: the agent's own (nothing = no policy), and the account's.
+/// Thresholds of the agent's own policy (`None`: no policy) and of the account's.
 const POLICIES: [([Option<Option<u64>>; 2], &str); 7] = [
     ([Some(Some(50)), Some(Some(99))], "the agent's own counts"),
     ([Some(None), Some(Some(50))], "it counts, too, when it has none"),

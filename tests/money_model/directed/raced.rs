@@ -1,4 +1,4 @@
-//! What scripts answer when something came in between their twin's look and themselves, or when what they are about was
+//! Answers of scripts if a change came between their twin's read and themselves, or if their record was
 //! never there. They are run by themselves, since no twin asks so at rest; nothing may change.
 
 use super::stage::Stage;

@@ -1,4 +1,4 @@
-//! What the directed checks begin with: two accounts with a user wallet and agents, some money, and requests by number.
+//! Fixture of the directed checks: two accounts with a user wallet and agents, some money, and requests by number.
 
 use crate::act::{Act, Decide, Deposit, NewEscrow, Plan, RequestId, Spend, Transfer, Verdict};
 use crate::model::{At, Limits, Model, Place};
@@ -35,7 +35,7 @@ impl Stage<'_> {
 }
 
 impl Model {
-    /// What is laid out happened a moment ago, at one millisecond.
+    /// Sets the model's clock to a moment ago, for all records of the fixture.
     pub fn set_clock(&mut self) {
         let now = clock::now_ms() - 1;
         self.window = Window { from: now, to: now };
@@ -57,7 +57,7 @@ impl Model {
     }
 }
 
-/// What each wallet begins with.
+/// Initial balance of each wallet.
 pub const START: u64 = 100;
 
 fn found(model: &mut Model, at: At) {

@@ -181,7 +181,7 @@ async fn crashed(stage: &Stage<'_>) -> Checked {
         .await
 }
 
-/// What was laid out at the payer's: an escrow that is disputed, and its money.
+/// The operator ends a disputed escrow, and its money moves.
 async fn operator(stage: &Stage<'_>) -> Checked {
     for refund in [true, false] {
         let mut model = stage.model();

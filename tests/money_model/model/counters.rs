@@ -1,4 +1,4 @@
-//! What counts for a spend: what was charged before, the plan's places, the policy in effect.
+//! Counters of a spend: earlier charges, the plan's places, the policy in effect.
 
 use super::{Agent, At, Charge, Limits, Model, mode};
 use domain::mode::Mode;
@@ -28,7 +28,7 @@ impl Model {
         self.charged(at, agent, |charge| charge.from_wallet && charge.period.day == day)
     }
 
-    /// What the plan tracks: live charges.
+    /// The plan's tracked USD: live charges.
     pub fn tracked(&self, at: At, month: u64) -> i128 {
         let charges = self.sides[at]
             .charges

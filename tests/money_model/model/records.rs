@@ -1,4 +1,4 @@
-//! What the model knows of each wallet, movement, charge, request, deposit, escrow and transit.
+//! Records of the model: wallet, movement, charge, request, deposit, escrow and transit.
 
 use super::At;
 use crate::act::{ACTOR, RequestId};
@@ -70,7 +70,7 @@ pub struct Agent {
 pub struct Wallet {
     pub number: u64,
     pub id: String,
-    /// What was ever announced here: the field is there from then on.
+    /// Whether money was ever announced here: the field exists from then on.
     pub awaits: bool,
     pub spend_limit: Option<u64>,
     pub made: String,
@@ -98,7 +98,7 @@ pub struct Movement {
     pub memo: Option<String>,
 }
 
-/// What was charged to the counters.
+/// A charge of the counters.
 #[derive(Debug, Clone)]
 pub struct Charge {
     pub agent: String,
@@ -196,7 +196,7 @@ pub struct Escrow {
     pub siblings: Vec<(At, String)>,
 }
 
-/// What left one account for another.
+/// A departure from one account to another.
 #[derive(Debug, Clone)]
 pub struct Transit {
     pub id: String,

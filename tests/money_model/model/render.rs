@@ -1,4 +1,4 @@
-//! What the store should hold, key by key, as the model says.
+//! The expected content of the store, key by key.
 
 mod policies;
 mod requests;
@@ -65,7 +65,7 @@ impl Model {
         page.0
     }
 
-    /// What the accounts of a bucket share: the last numbers drawn, and where each number leads.
+    /// Records that the accounts of a bucket share: the last numbers drawn, and where each number leads.
     fn numbers(&self, page: &mut Page) {
         for (series, drawn) in Series::ALL.into_iter().zip(self.drawn) {
             for (of, place) in drawn.into_iter().enumerate() {

@@ -192,7 +192,7 @@ impl Model {
         number
     }
 
-    /// What was sent arrives, once, and its row is taken away; or stays, when the worker dies in between (`half`).
+    /// Delivers money in transit once and removes its row. With `half` the worker dies in between and the row stays.
     /// Whether it got through.
     pub fn deliver(&mut self, id: &str, half: bool) -> bool {
         let transit = self.sent.iter().find(|transit| transit.id == id);

@@ -158,7 +158,7 @@ impl Model {
         }
     }
 
-    /// What the payee's account gets: money, the end of the escrow, an intent. `None` when it is stuck on the way.
+    /// Delivers to the payee's account: money, the end of the escrow, an intent. `None` if it stays in transit.
     fn pass(
         &mut self,
         number: u64,

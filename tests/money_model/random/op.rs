@@ -1,4 +1,4 @@
-//! What can happen. Numbers are turned into concrete wallets, amounts and records when
+//! Random operations. Numbers are turned into concrete wallets, amounts and records when
 //! the case is played.
 
 /// An amount, most often one that just fits or just does not.
@@ -9,13 +9,13 @@ pub enum Amount {
     Max,
     /// The payer's balance, and this much more.
     Balance(i64),
-    /// What is left under a limit of a spend, and this much more.
+    /// The rest under a limit of a spend, plus this.
     Room(Gauge, i64),
-    /// What the receiver can still hold, in steps that doubles tell apart there.
+    /// The room of the receiver, in steps that doubles can represent there.
     Ceiling(i64),
 }
 
-/// What limits a spend.
+/// A limit of a spend.
 #[derive(Debug, Clone, Copy)]
 pub enum Gauge {
     Transaction,
@@ -33,7 +33,7 @@ pub enum Limit {
     Zero,
     Small(u64),
     Max,
-    /// What is spent already, and this much more.
+    /// The amount that is spent already, plus this.
     Spent(u64),
 }
 
@@ -52,7 +52,7 @@ pub struct Policy {
 #[derive(Debug, Clone, Copy)]
 pub enum Key {
     New,
-    /// That of an earlier request of the account and mode, whatever that one was.
+    /// The key of any earlier request of the account and mode.
     Earlier(usize),
 }
 
@@ -158,7 +158,7 @@ pub enum Op {
     },
 }
 
-/// What a case begins with, beyond two accounts with agents and money.
+/// Initial state of a case, beyond two accounts with agents and money.
 #[derive(Debug, Clone)]
 pub struct Case {
     /// Agents a month and tracked nano-USD of each account's plan.
@@ -167,7 +167,7 @@ pub struct Case {
     pub rich: Option<usize>,
     /// An agent whose counters are nearly full.
     pub spent: Option<usize>,
-    /// What the wallet of the first agent of each side may spend in a day.
+    /// Daily spend limit of the wallet of the first agent of each side.
     pub spend_limit: Option<u64>,
     /// Above what most second agents need an approval.
     pub threshold: Option<u64>,

@@ -221,7 +221,7 @@ pub fn prefer<T: Clone>(all: &[T], which: usize, can: impl Fn(&T) -> bool) -> Op
     pick(some, which / 4).cloned()
 }
 
-/// What a request may name: more than nothing, at most what one amount can be.
+/// Clamps to a valid amount of a request.
 fn clamp(amount: i128) -> u64 {
     u64::try_from(amount.max(1))
         .unwrap_or(u64::MAX)

@@ -51,7 +51,7 @@ impl Player {
         })
     }
 
-    /// What is about wallets, agents and policies.
+    /// Operations on wallets, agents and policies.
     fn agent(&mut self, op: Op) -> Option<Act> {
         let name = |agent: usize| AGENTS[agent].to_owned();
         Some(match op {

@@ -12,7 +12,7 @@ const REPEATS: u32 = 6;
 /// Longest wait for one answer.
 const PATIENCE: Duration = Duration::from_secs(4);
 
-/// What all callers know.
+/// State that all callers share.
 pub struct SharedState {
     urls: [String; 2],
     keys: [String; 2],

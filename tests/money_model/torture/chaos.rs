@@ -1,4 +1,4 @@
-//! What is killed, and when.
+//! Kills processes on a random schedule.
 
 use super::dice::SeededRandom;
 use crate::fixture::{ADMIN, Fixture};

@@ -24,7 +24,7 @@ const INJECTION: Injection<'_> = Injection {
     pattern: "ignore_previous",
 };
 
-/// What an action answers, in words.
+/// The answer of an action, in words.
 pub type Outcome = Result<String, String>;
 
 pub fn wrong(error: impl std::fmt::Debug) -> String {

@@ -174,7 +174,7 @@ impl SeedAgent {
         [sum(&agent, "d"), sum(&agent, "m"), sum(&record, "t")]
     }
 
-    /// What a named run has spent, or `None` when it has no record.
+    /// Spending of a named run in nano-USD, or `None` if it has no record.
     pub async fn run_spent(&self, run: &str) -> Option<u64> {
         let fields = self
             .fields(&self.account.keys.run(Mode::Live, &self.id, run))

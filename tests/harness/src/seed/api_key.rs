@@ -13,7 +13,7 @@ use store::api_key::script::{Created, NewApiKey};
 pub struct SeedApiKey {
     /// Its id.
     pub id: String,
-    /// What callers send.
+    /// The secret that callers send.
     pub secret: String,
 }
 

@@ -19,7 +19,7 @@ pub struct SeedUser {
     pub account: SeedAccount,
     /// The user's id.
     pub id: String,
-    /// What the user signs in with, beside [`TEST_PASSWORD`].
+    /// E-mail address for sign-ins, with [`TEST_PASSWORD`].
     pub email: String,
 }
 

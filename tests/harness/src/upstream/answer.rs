@@ -53,7 +53,7 @@ pub(super) enum Step {
     BreakOff,
 }
 
-/// What the mock does for one request.
+/// Behaviour of the mock for one request.
 pub(super) struct Play {
     pub(super) steps: Vec<Step>,
     /// The body, where it is scripted.

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// What a streamed answer sends, step by step. Each piece is written by itself, as one chunk of the transfer encoding
+/// Steps of a streamed answer. Each piece is written by itself, as one chunk of the transfer encoding
 /// unless the answer is [`until_close`](super::Answer::until_close).
 #[derive(Debug, Clone, Default)]
 pub struct Script {

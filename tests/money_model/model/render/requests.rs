@@ -246,7 +246,7 @@ impl Escrow {
 }
 
 impl Transit {
-    /// What matters in the row, by JSON pointer.
+    /// The compared fields of the row, by JSON pointer.
     fn render(&self) -> Row {
         let text = |text: &str| text.to_owned();
         let mut row = vec![
