@@ -16,13 +16,15 @@ const HEAD: &str = "\
 # Command line
 
 The `--help` of each command. `TOLLGATE_REWRITE_DOCS=1 cargo test --workspace --test cli reference` writes this page,
-and a test compares it. Left out below, since every command of `tollgate-admin` has them:
+and a test compares it. What many commands of `tollgate-admin` share is here alone:
 
 | | |
 |---|---|
 | `--config FILE` | the configuration file, by default `config/tollgate.toml`; every key also as `TOLLGATE_<SECTION>__<KEY>` |
 | `--json` | exactly one JSON document on standard output, also for `--help`, `--version` and a failure (`{\"ok\": false, \"error\": \"…\", \"code\": \"…\"}`); logs and sentences for people go to standard error |
 | `-h`, `--help` | the short or the whole help |
+| `--account ID` | the account, where a usage has it and no option of that name follows |
+| `--mode MODE` | `live` (default) or `test`, for `agent`, `audit` and `deposit` |
 | exit code 0 | done |
 | exit code 1 | refused by the state of things, as each command says below; or the reader of standard output left before it had a secret that is printed once |
 | exit code 2 | wrong usage or configuration; nothing was touched |
@@ -34,6 +36,11 @@ Completions: `source <(tollgate-admin completions bash)`. Manual pages: `tollgat
 
 /// Options that every command of `tollgate-admin` has. The head of the page explains them.
 const COMMON_OPTIONS: [&str; 3] = ["      --config <FILE>", "      --json", "  -h, --help"];
+/// Options of many commands, with their text where it says nothing particular. The head of the page explains them.
+const FREQUENT_OPTIONS: [&str; 2] = [
+    "      --account <ID>\n          The account\n\n",
+    "      --mode <MODE>\n          live or test\n\n          [default: live]\n          [possible values: live, test]\n\n",
+];
 /// Exit codes that mean the same for every command. The head of the page explains them.
 const COMMON_EXIT_CODES: [&str; 2] = [
     "  0  done",
@@ -49,15 +56,11 @@ fn help(cli: &Cli, command: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// A command's help without the common options and exit codes, and without the summary where a description follows it.
-fn particular(help: &str) -> String {
-    let (description, rest) = help.split_once("\nUsage: ").unwrap_or(("", help));
-    let description = description
-        .split_once("\n\n")
-        .map_or(description, |(_, long)| long);
+/// A help text without the options and exit codes that every command has, and without the two most frequent options.
+fn without_common(help: &str) -> String {
     let mut kept: Vec<&str> = Vec::new();
     let mut skips_option = false;
-    for line in rest.lines().filter(|line| !COMMON_EXIT_CODES.contains(line)) {
+    for line in help.lines().filter(|line| !COMMON_EXIT_CODES.contains(line)) {
         // An option's text is indented further than its name.
         let is_text = line.is_empty() || line.starts_with("          ");
         skips_option = COMMON_OPTIONS.contains(&line) || (skips_option && is_text);
@@ -65,12 +68,22 @@ fn particular(help: &str) -> String {
             kept.push(line);
         }
     }
-    let rest = kept
-        .join("\n")
-        .replace("\nChanges: ", "\n\nChanges: ")
-        .replace("\n\n\n", "\n\n");
-    let rest = rest.replace("Options:\n\nChanges: ", "Changes: ");
-    format!("{description}\nUsage: {rest}")
+    let mut text = kept.join("\n").replace("\nChanges: ", "\n\nChanges: ");
+    for frequent in FREQUENT_OPTIONS {
+        text = text.replace(frequent, "");
+    }
+    let text = text.replace("\n\n\n", "\n\n");
+    text.replace("Options:\n\nChanges: ", "Changes: ")
+        .replace("Options:\nChanges: ", "Changes: ")
+}
+
+/// A command's own part of its help, without the summary where a description follows it.
+fn particular(help: &str) -> String {
+    let (description, rest) = help.split_once("\nUsage: ").unwrap_or(("", help));
+    let description = description
+        .split_once("\n\n")
+        .map_or(description, |(_, long)| long);
+    format!("{description}\nUsage: {}", without_common(rest))
 }
 
 fn page(cli: &Cli) -> String {
@@ -78,7 +91,7 @@ fn page(cli: &Cli) -> String {
     let mut section = |title: &str, help: &str| {
         let _ = write!(page, "## {title}\n\n```text\n{help}\n```\n\n");
     };
-    section("tollgate-admin", &help(cli, ""));
+    section("tollgate-admin", &without_common(&help(cli, "")));
     for command in commands() {
         let help = particular(&help(cli, &command));
         section(&format!("tollgate-admin {command}"), &help);
