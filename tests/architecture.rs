@@ -19,7 +19,7 @@ fn text(file: &str) -> String {
     std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).unwrap()
 }
 
-/// What each crate of the product depends on, tests left out.
+/// Dependencies of each crate of the product, without those of tests.
 fn dependencies() -> Uses {
     let output = Command::new(env!("CARGO"))
         .args([

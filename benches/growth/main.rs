@@ -30,7 +30,7 @@ use std::process::ExitCode;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// What a call may cost beside the smallest case.
+/// Greatest ratio of a call's cost to that of the smallest case.
 const GOAL: f64 = 1.2;
 
 /// Measures the price of a call, and that it does not grow with what is stored.

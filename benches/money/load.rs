@@ -13,7 +13,7 @@ pub const ACCOUNT: &str = "acct_bench";
 /// Agents that act; more of the same kind only lie there.
 pub const ACTIVE: u64 = 64;
 pub const MODE: Mode = Mode::Live;
-/// What each active wallet holds.
+/// Balance of each active wallet, in nano-USD.
 const BALANCE: u64 = 9_000_000_000_000_000;
 /// Records written in one round trip.
 const BATCH: u64 = 500;

@@ -27,10 +27,10 @@ const SCOPE: Scope<'static> = Scope {
     mode: MODE,
     actor: "key_bench",
 };
-/// What is moved each time, in nano-USD.
+/// Amount of each step, in nano-USD.
 const AMOUNT: u64 = 1000;
 
-/// What is measured.
+/// A measured step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     Spend,

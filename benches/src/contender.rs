@@ -49,7 +49,7 @@ impl Name {
     /// Those that a section compares side by side.
     pub(crate) const PROXIES: [Self; 3] = [Self::Nginx, Self::PassThrough, Self::Tollgate];
 
-    /// What the report calls it.
+    /// Its name in the report.
     pub(crate) const fn shown(self) -> &'static str {
         match self {
             Self::Direct => "direct, no proxy",
@@ -68,7 +68,7 @@ impl Name {
         }
     }
 
-    /// What the plots call it.
+    /// Its name in the plots.
     pub(crate) const fn short(self) -> &'static str {
         match self {
             Self::Direct => "direct",

@@ -2,7 +2,7 @@
 
 use crate::output::output;
 
-/// What the numbers are measured on: names and values.
+/// Facts of the machine and the build: names and values.
 pub(crate) fn facts() -> Vec<(String, String)> {
     let version_of =
         |program: &str, args: &[&str]| output(program, args).unwrap_or_else(|_| "unknown".to_owned());

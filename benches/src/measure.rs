@@ -17,7 +17,7 @@ pub(crate) const CONNECTIONS: usize = 64;
 /// Requests that share a connection, where many do.
 pub(crate) const STREAMS: usize = 8;
 
-/// What the callers speak.
+/// Protocol of the callers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wire {
     /// HTTP/1.1 without TLS.
@@ -37,7 +37,6 @@ pub(crate) struct Phase {
     pub(crate) rate: Option<f64>,
     /// Size of the request's body.
     pub(crate) body_bytes: usize,
-    /// What is spoken.
     pub(crate) wire: Wire,
     /// Keeps streams open, with so many microseconds between two events.
     pub(crate) stream_every_us: Option<u64>,
@@ -50,13 +49,11 @@ pub(crate) struct Phase {
 /// Runs loads.
 #[derive(Debug)]
 pub(crate) struct Runner<'a> {
-    /// What runs.
     pub(crate) stage: &'a Stage,
     /// Whether an open loop and its provider get real-time priority, without which it would measure the scheduler.
     pub(crate) real_time: bool,
-    /// What is said meanwhile.
     pub(crate) progress: &'a Progress,
-    /// What went wrong in the section so far.
+    /// Errors of the section so far.
     pub(crate) errors: RefCell<Vec<String>>,
 }
 

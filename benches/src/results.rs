@@ -64,7 +64,7 @@ pub(crate) struct Measured {
     pub(crate) took_seconds: f64,
     /// Approved calls that the ledgers were compared with.
     pub(crate) calls_checked: u64,
-    /// What went wrong; empty in a good run.
+    /// Errors; empty in a good run.
     pub(crate) errors: Vec<String>,
     /// The numbers.
     pub(crate) found: Found,
@@ -77,7 +77,7 @@ pub(crate) struct Results {
     /// A sentence for the head of the report.
     #[serde(default)]
     pub(crate) note: String,
-    /// What it was measured on: names and values.
+    /// Facts of the machine: names and values.
     pub(crate) machine: Vec<(String, String)>,
     /// In the order of [`Section::ALL`].
     pub(crate) sections: Vec<Measured>,

@@ -69,7 +69,7 @@ impl Section {
 /// How long everything is.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Lengths {
-    /// What counts of a phase.
+    /// Measured seconds of a phase.
     pub(crate) seconds: f64,
     /// Before it.
     pub(crate) warm_up: f64,

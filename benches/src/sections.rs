@@ -1,4 +1,4 @@
-//! What is measured, one file for each part of the bench.
+//! The measurements, one file for each part of the bench.
 
 pub(crate) mod bodies;
 pub(crate) mod edges;

@@ -32,7 +32,7 @@ pub(crate) struct Stage {
     dir: TempDir,
 }
 
-/// What is spoken on both sides of a proxy.
+/// Protocols on both sides of a proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Sides {
     /// The callers speak TLS, with either version of HTTP.

@@ -23,7 +23,6 @@ const MB_PER_KIB: f64 = 1024.0 / 1e6;
 /// One target.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Verdict {
-    /// What is compared.
     pub(crate) what: String,
     /// What was found; `None` when it was not measured.
     pub(crate) found: Option<f64>,

@@ -53,7 +53,7 @@ impl Stage {
         }
     }
 
-    /// What the provider answers from now on.
+    /// Sets the provider's answers from now on.
     fn provide(&self, with: &Value) -> Value {
         let status = with["status"]
             .as_u64()

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 const PACKAGES: &[&str] = &["playwright-core@1.61.1", "axe-core@4.14.1"];
 /// Names the browser's program, should it be none of [`NAMES`].
 const VARIABLE: &str = "TOLLGATE_CHROMIUM";
-/// What distributions call it.
+/// Names of the program in distributions.
 const NAMES: [&str; 4] = [
     "chromium",
     "google-chrome",

@@ -52,7 +52,7 @@ journeys! {
     money;
     /// A failing receiver, redelivery, and a plan without webhooks.
     webhooks;
-    /// What each role may do, invitations, and changes of the team.
+    /// Permissions of each role, invitations, and changes of the team.
     roles;
     /// Names and texts that would do harm.
     hostile;

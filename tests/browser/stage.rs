@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 const ADMIN: &str = env!("CARGO_BIN_EXE_tollgate-admin");
 const EDGE: &str = env!("CARGO_BIN_EXE_tollgate-proxy");
 
-/// What a journey runs against.
+/// Servers and accounts of a journey.
 pub struct Stage {
     // The servers before the store that they use: fields are dropped in this order.
     admin: Mutex<Option<Admin>>,

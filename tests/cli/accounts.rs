@@ -185,7 +185,7 @@ fn of_many_accounts_made_at_once_for_one_email_each_is_found() {
     }
 }
 
-/// What a crash between the list and the record leaves.
+/// A crash between the list and the record leaves an id without a record.
 #[test]
 fn an_id_without_a_record_is_skipped() {
     let redis = Redis::start();

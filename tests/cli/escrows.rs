@@ -14,7 +14,7 @@ use store::once::Once;
 use store::script::change::Scope;
 use store::wallet::script::user_wallet;
 
-/// What every escrow here holds.
+/// Amount of every escrow, in nano-USD.
 const AMOUNT: u64 = 1_250_000_001;
 
 /// Two accounts with money, on a store that is one server or several.

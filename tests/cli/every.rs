@@ -13,7 +13,7 @@ const PASSWORD: &str = "a-canary-password";
 
 const CASES: &str = include_str!("every/cases.txt");
 
-/// What is tried on one command.
+/// One test case of a command.
 struct Case {
     /// Its words.
     command: &'static str,

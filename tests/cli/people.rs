@@ -9,7 +9,7 @@ use std::process::Stdio;
 /// No text in any language.
 const NO_TEXT: &[u8] = b"\xff\xfe";
 
-/// What a terminal of this many columns shows of a line of bash.
+/// Output of a line of bash on a terminal of this many columns.
 fn terminal(cli: &Cli, columns: u16, line: &str) -> String {
     let shown = cli.script(&format!(
         "export TERM=xterm; script -qec 'stty rows 30 cols {columns}; {line}' /dev/null < /dev/null"

@@ -3,7 +3,7 @@
 use crate::{cli, commands, document};
 use harness::{Cli, Redis};
 
-/// What bash offers for the last word of a line.
+/// Completions of bash for the last word of a line.
 fn offered(cli: &Cli, line: &str) -> Vec<String> {
     let script = format!(
         r#"source <("$ADMIN" completions bash)

@@ -43,7 +43,7 @@ enum Kind {
     DisputeByPayee,
 }
 
-/// Whose master is lost.
+/// The party whose master is lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Victim {
     Payer,

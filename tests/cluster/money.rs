@@ -17,7 +17,7 @@ pub struct Depositor {
     pub caller: Caller,
 }
 
-/// What was sent, and what was said to be done.
+/// Sent and acknowledged deposits.
 #[derive(Debug, Default)]
 pub struct Sent {
     pub done: Vec<String>,

@@ -27,7 +27,7 @@ struct Tenant {
     user_wallet: u64,
 }
 
-/// What was acknowledged.
+/// Acknowledged records.
 #[derive(Default)]
 struct Made {
     wallets: Vec<Wallet>,

@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 /// Concurrent workers.
 const AT_ONCE: usize = 4;
 
-/// What the tasks and the test share.
+/// State that the tasks and the test share.
 #[derive(Clone, Default)]
 pub struct SharedProgress {
     stop: Arc<AtomicBool>,

@@ -201,7 +201,7 @@ fn wrong_fields() -> Vec<Case> {
     cases
 }
 
-/// What every 400 has in common.
+/// Asserts the common parts of every 400.
 #[track_caller]
 pub fn refused(reply: &Reply, code: &str, names: &str, what: &str) {
     assert_eq!(

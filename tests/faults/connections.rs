@@ -355,7 +355,7 @@ async fn slow_calls_of_one_account_leave_descriptors_for_those_of_another() {
     assert_eq!(again, (PART, 0), "its calls have ended");
 }
 
-/// What a caller says before it falls silent.
+/// Bytes that a caller sends before it falls silent.
 fn openings() -> Vec<(&'static str, Vec<u8>)> {
     let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
     let settings = vec![0, 0, 0, 4, 0, 0, 0, 0, 0];

@@ -13,7 +13,7 @@ use store::keys::STORE;
 /// Time for several rounds of the retry queue.
 const ROUNDS: Duration = Duration::from_secs(2);
 
-/// What answers in the place of the right store.
+/// The ledger in the place of the right store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Other {
     /// A server without a ledger.

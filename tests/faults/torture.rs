@@ -25,7 +25,7 @@ const CALLING: Duration = Duration::from_secs(25);
 const DUST: Duration = Duration::from_secs(60);
 /// Keys of each agent, so that none meets its rate limit.
 const KEYS: usize = 4;
-/// What the capped agent may be charged in a day: some tens of calls.
+/// Daily cap of the capped agent, in nano-USD: some tens of calls.
 const CAP: u64 = 2_000_000;
 
 /// An edge that can be killed and started again at the same place.

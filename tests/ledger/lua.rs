@@ -154,7 +154,7 @@ impl EndsWithTexts for [Token<'_>] {
     }
 }
 
-/// What a single token may become.
+/// Replacements of a single token.
 fn replacements(token: Token<'_>, before: Option<Token<'_>>, verb: bool) -> Vec<String> {
     let after_value =
         before.is_some_and(|before| before.kind != Kind::Sign || before.text == ")" || before.text == "]");

@@ -11,7 +11,7 @@ use harness::Redis;
 use store::Store;
 use store::call::authorize::{Authorize, Charge as RequestedCharge, Outcome};
 
-/// What can speak against a call, in the order of decision D29, specification §4.4 and the list of denials.
+/// Reasons against a call, in the order of decision D29, specification §4.4 and the list of denials.
 const ORDER: [&str; 14] = [
     "stale",
     "revoked",

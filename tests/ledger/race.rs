@@ -72,7 +72,7 @@ impl Race {
         join_all(calls.iter().enumerate().map(|(at, call)| one(at, call))).await
     }
 
-    /// What was charged in all, as the store counts it.
+    /// All charges, by the store's counters.
     async fn counters(&self, now: Period) -> AgentCounters {
         let keys = AccountKeys::new(ACCOUNT);
         let read = |key: &str, field: String| -> u64 {

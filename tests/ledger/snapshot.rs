@@ -80,7 +80,7 @@ impl Cell {
     }
 }
 
-/// What a key holds.
+/// The content of a key.
 #[derive(Debug, Clone)]
 pub enum Shape {
     Text(String),

@@ -24,7 +24,7 @@ use store::call::void::void_as;
 use store::keys::AccountKeys;
 use store::{Store, StoreError, audit};
 
-/// What a check found: nothing, or a sentence.
+/// Result of a check; the error is a sentence.
 pub type Checked = Result<(), String>;
 
 pub const PROVIDER: &str = "openai";
@@ -38,7 +38,7 @@ pub struct World<'a> {
     pub store: &'a Store,
     pub scripts: &'a Scripts,
     pub model: Model,
-    /// What `authorize` takes for now, when it is not the store's clock.
+    /// The time that `authorize` uses, if not the store's clock.
     pub clock_ms: Option<u64>,
     ids: u32,
 }

@@ -65,7 +65,7 @@ fn run(document: &str, url: &str, headers: &[String], config: &str, options: &[&
     );
 }
 
-/// What people do with a session, beside what keys do.
+/// Routes for sessions alone.
 const OF_PEOPLE: &str = "^/api/(user|v1/(api-keys|account|wallet/deposits))";
 /// What ends the session that all others need. Ids that an answer named are tried too, that of this session among them.
 const ENDINGS: &str = "^/api/user/(logout|sessions/[{]id[}])$";

@@ -54,7 +54,7 @@ impl World {
         (user, session)
     }
 
-    /// What an operator's command says.
+    /// Document of an operator's command.
     pub fn cli(&self, args: &[&str]) -> Value {
         Cli::new(BINARY, self.redis.url()).json(args)
     }

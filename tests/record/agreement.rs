@@ -86,7 +86,7 @@ fn limit() -> impl Strategy<Value = Limit> {
     ]
 }
 
-/// What is left of the plan's tracked USD.
+/// The rest of the plan's tracked USD.
 fn room() -> impl Strategy<Value = Limit> {
     prop_oneof![2 => Just(Limit::Exact), 2 => Just(Limit::Short), 1 => Just(Limit::Wide)]
 }

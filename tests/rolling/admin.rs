@@ -14,7 +14,7 @@ const LOOK: Duration = Duration::from_millis(50);
 const DELAY_MS: &str = "3000";
 const CALLERS: u64 = 4;
 
-/// What the callers share.
+/// State that the callers share.
 #[derive(Default)]
 struct Shared {
     ready: RwLock<Vec<SocketAddr>>,

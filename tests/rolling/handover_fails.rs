@@ -6,7 +6,7 @@ use harness::{ClosedPort, Edge};
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::{Duration, Instant};
 
-/// What is said about a hand-over that did not come about.
+/// Log text of a hand-over that failed.
 const STAYS: &str = "this process goes on serving";
 
 /// Far less than the old process waits for the word of the new one.

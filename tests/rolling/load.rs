@@ -27,7 +27,7 @@ const SLOW_CALLERS: usize = 2;
 /// Where the next connection goes.
 pub type Choose = Arc<dyn Fn() -> SocketAddr + Send + Sync>;
 
-/// What callers saw.
+/// Replies of the callers.
 #[derive(Debug, Default)]
 pub struct Tally {
     pub answered: u64,
@@ -44,7 +44,7 @@ pub struct Load {
     callers: Vec<JoinHandle<Tally>>,
 }
 
-/// What callers share.
+/// State that callers share.
 #[derive(Default)]
 struct Shared {
     stop: AtomicBool,

@@ -91,7 +91,7 @@ impl Site {
         self.listen
     }
 
-    /// What the edges share on disk.
+    /// The edges' common data directory.
     pub fn data(&self) -> PathBuf {
         self.dir.path().join("data")
     }

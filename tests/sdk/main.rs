@@ -25,7 +25,7 @@ use std::collections::HashMap;
 
 /// The estimate of each call, in nanos.
 const ESTIMATE: u64 = 100;
-/// What a call with the usage 9 + 12 costs.
+/// Cost of a call with the usage 9 + 12, in nano-USD.
 const ACTUAL: u64 = 12;
 const RUN: &str = "sdk-run";
 const PRICES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/edge/prices.toml");
@@ -39,7 +39,7 @@ struct Case {
     code: &'static str,
     /// Requests that reach the provider.
     sent: usize,
-    /// What stays charged to the agent.
+    /// Charge that stays, in nano-USD.
     charged: u64,
 }
 

@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 const PRICES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sdk/prices.toml");
 /// What a call of `gpt-4o-mini` without a limit holds, in nano-USD.
 const HELD: u64 = 1024;
-/// What a call with the usage 9 + 12 costs.
+/// Cost of a call with the usage 9 + 12, in nano-USD.
 const COST: u64 = 12;
 /// What six tokens of an embedding cost, at 2 USD a million.
 const EMBEDDING_COST: u64 = 12_000;
@@ -25,7 +25,7 @@ pub enum Api {
     Embeddings,
 }
 
-/// What happens to a call.
+/// Fate of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Behaviour {
     Answers,
@@ -129,7 +129,7 @@ impl Call {
         format!("{} {:?} {streamed} {:?}", self.client, self.api, self.behaviour)
     }
 
-    /// What the client is told.
+    /// The plan of calls that the client receives.
     fn plan(&self, number: usize, key: &str) -> Value {
         let api = format!("{:?}", self.api).to_lowercase();
         json!({
@@ -167,7 +167,7 @@ impl Call {
         }
     }
 
-    /// What stays charged to the agent.
+    /// Charge that stays, in nano-USD.
     const fn charged(&self) -> u64 {
         match (self.behaviour, self.api) {
             (Behaviour::Denied, _) => 0,
@@ -179,7 +179,7 @@ impl Call {
         }
     }
 
-    /// What is wrong with an outcome.
+    /// Defects of an outcome.
     fn complaints(&self, outcome: &Value, sent: usize, charged: u64) -> Vec<String> {
         let error = self.failure.as_ref().map_or(Value::Null, Failure::shown);
         let reported = match (&self.failure, &outcome["error"]) {

@@ -88,7 +88,7 @@ struct Crowd {
     callers: SlowCallers,
     quick: Actor,
     quick_calls: u64,
-    /// What the edge had resident before the callers came, in bytes.
+    /// Resident memory of the edge before the callers came, in bytes.
     resident_before: u64,
 }
 
@@ -269,7 +269,7 @@ impl Crowd {
         assert_eq!(charged, [self.quick_calls * QUICK_COST; 3]);
     }
 
-    /// What the edge has resident, in bytes.
+    /// Resident memory of the edge, in bytes.
     fn resident(&self) -> u64 {
         let path = format!("/proc/{}/status", self.stage.edge.pid());
         let status = std::fs::read_to_string(path).expect("the process");

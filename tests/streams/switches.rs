@@ -1,4 +1,4 @@
-//! What is off by default, and plans without streams.
+//! Features that are off by default, and plans without streams.
 
 use crate::stage::{Stage, body, open_cap};
 use serde_json::json;

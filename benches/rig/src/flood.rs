@@ -29,7 +29,7 @@ const LARGE_BODY_BYTES: usize = 1 << 20;
 /// Source addresses of a flood that comes from many.
 const ADDRESSES: u64 = 10_000;
 
-/// What is done with each connection.
+/// Kind of a flood.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Flood {
     /// Nothing is sent.
@@ -71,7 +71,7 @@ pub struct Plan {
     pub end: Instant,
 }
 
-/// What a flood did.
+/// Counters of a flood.
 #[derive(Debug, Default)]
 pub struct FloodCounters {
     /// Connections that were made.

@@ -38,7 +38,7 @@ struct State {
     samples: Samples,
 }
 
-/// What a reader says to the sender.
+/// Message of a reader to the sender.
 enum ReaderEvent {
     /// This connection has its answer.
     Free(usize),

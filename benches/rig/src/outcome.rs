@@ -1,4 +1,4 @@
-//! What a phase of load found, as `bench-load` prints it and `gate-bench` reads it.
+//! Outcome of a phase of load, as `bench-load` prints it and `gate-bench` reads it.
 
 use crate::cpu;
 use crate::stream_wire::STREAM_EVENTS;
@@ -113,7 +113,7 @@ impl Window {
 /// A process whose CPU time is watched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WatchedProcess {
-    /// What the report calls it.
+    /// Its name in the report.
     pub name: String,
     /// Its process id.
     pub pid: u32,
@@ -157,7 +157,7 @@ pub fn cpu_between(before: &BTreeMap<String, f64>, after: BTreeMap<String, f64>)
     after.into_iter().map(since).collect()
 }
 
-/// What one connection, or all of them together, saw.
+/// Counts of one connection, or of all together.
 #[derive(Debug, Default)]
 pub struct Samples {
     /// Latencies within the window.
@@ -168,7 +168,7 @@ pub struct Samples {
     pub statuses: BTreeMap<u16, u64>,
     /// Requests that were due in the window and never sent.
     pub unsent: u64,
-    /// What went wrong; a connection ends with its first error.
+    /// Errors; a connection ends with its first one.
     pub errors: Vec<String>,
     /// Events of streams within the window.
     pub events: u64,

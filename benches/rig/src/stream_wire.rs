@@ -7,7 +7,7 @@ use memchr::memmem;
 pub const STREAM_EVENTS: u64 = 200;
 /// The start of a body that asks for a stream. The number behind it is that of [`StreamSpec`].
 const STREAM_MARK: &str = r#"{"stream":true,"seed":"#;
-/// What each event of a stream has, once.
+/// Bytes that each event of a stream has once.
 pub const EVENT_MARK: &[u8] = b"\"delta\"";
 /// The end of a stream, in the body.
 pub const STREAM_END: &[u8] = b"data: [DONE]\n\n";
@@ -101,7 +101,7 @@ pub(crate) struct Received {
     is_done: bool,
 }
 
-/// What comes next of an answer.
+/// The next part of an answer.
 #[derive(Debug, Default, Clone, Copy)]
 enum Chunk {
     #[default]

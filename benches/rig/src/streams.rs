@@ -34,7 +34,7 @@ const READ_BYTES: usize = 8 << 10;
 /// every phase of other periodic work.
 const SPREAD: f64 = 0.618_033_988_749_895;
 
-/// What the connections send.
+/// Requests of the connections.
 #[derive(Debug, Clone)]
 pub struct Caller {
     /// `Host`

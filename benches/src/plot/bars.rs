@@ -16,7 +16,6 @@ const THICKNESS: f64 = 18.0;
 
 #[derive(Debug)]
 pub(crate) struct Bars {
-    /// What it shows.
     pub(crate) title: String,
     /// The axis, with its unit.
     pub(crate) axis: &'static str,

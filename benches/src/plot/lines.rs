@@ -18,7 +18,6 @@ const NAME_HEIGHT: f64 = 18.0;
 /// Curves over two axes.
 #[derive(Debug)]
 pub(crate) struct Lines {
-    /// What it shows.
     pub(crate) title: String,
     /// The horizontal axis, with its unit.
     pub(crate) x: (&'static str, Kind),

@@ -20,7 +20,6 @@ pub(crate) const CONNECTIONS: usize = 16;
 pub(crate) struct Body {
     /// Of the body.
     pub(crate) bytes: usize,
-    /// What was found.
     pub(crate) rows: Vec<Row>,
 }
 

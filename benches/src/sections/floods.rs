@@ -67,7 +67,7 @@ const fn case(side: Side, shown: &'static str, flood: Flood, connections: usize,
     }
 }
 
-/// What is measured, in this order.
+/// Measured cases, in this order.
 const CASES: [Case; 13] = [
     case(Side::Edge, "10,000 idle connections", Flood::Idle, 10_000, true),
     case(Side::Edge, "4,000 slow heads", Flood::SlowHead, 4000, true),
@@ -132,7 +132,7 @@ const CASES: [Case; 13] = [
     ),
 ];
 
-/// What a flood did to a server and to the caller beside it.
+/// Effect of a flood on a server and on the caller beside it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct FloodResult {
     /// Which server.
@@ -153,7 +153,7 @@ pub(crate) struct FloodResult {
     pub(crate) errors: u64,
 }
 
-/// What the well-behaved caller saw.
+/// Outcome of the well-behaved caller.
 #[derive(Debug, Clone, Copy)]
 struct Samples {
     percent: f64,

@@ -32,7 +32,6 @@ const PROBES: f64 = 70.0;
 /// one holds.
 const DIRECT_EVERY: usize = 4;
 
-/// What was found.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub(crate) struct Frontier {
     /// The proxies.
@@ -88,7 +87,7 @@ impl Point {
         self.direct_ms <= RIG_MS_MAX
     }
 
-    /// What the proxy adds, in milliseconds.
+    /// Latency that the proxy adds, in milliseconds.
     pub(crate) fn added_ms(&self) -> f64 {
         self.p99_ms - self.direct_ms
     }

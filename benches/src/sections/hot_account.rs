@@ -24,7 +24,6 @@ const LOADS: usize = 6;
 pub(crate) struct HotLoad {
     /// Whose calls were measured.
     pub(crate) whose: String,
-    /// What was found.
     pub(crate) row: Row,
 }
 

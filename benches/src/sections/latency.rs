@@ -24,7 +24,6 @@ pub(crate) struct Paced {
     pub(crate) rate: f64,
     /// Whether the rate is half of what Tollgate can do.
     pub(crate) is_half_of_saturation: bool,
-    /// What was found.
     pub(crate) rows: Vec<Row>,
 }
 

@@ -9,7 +9,7 @@ use crate::section::Lengths;
 use crate::stage::Sides;
 use serde::{Deserialize, Serialize};
 
-/// What is spoken, and whether with TLS to the provider.
+/// Protocols of the callers, and whether the provider has TLS.
 const SPOKEN: [(&str, Wire, bool); 6] = [
     ("HTTP/1.1", Wire::Clear, false),
     ("HTTP/1.1 over TLS", Wire::Tls, false),
@@ -26,11 +26,10 @@ const SPOKEN: [(&str, Wire, bool); 6] = [
 /// One way to speak.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ProtocolPair {
-    /// What callers speak.
+    /// Protocol of the callers.
     pub(crate) front: String,
-    /// What is spoken to the provider.
+    /// Protocol to the provider.
     pub(crate) back: String,
-    /// What was found.
     pub(crate) rows: Vec<Row>,
 }
 

@@ -19,7 +19,7 @@ use store::script::change::Scope;
 use store::transfer::{NewTransfer, Transferred};
 use store::wallet::WalletPlace;
 
-/// What each wallet begins with, in USD.
+/// Initial balance of each wallet, in USD.
 const START: &str = "100";
 
 /// An account, and callers of its two modes.

@@ -1,4 +1,4 @@
-//! What `extend` should answer, and what should be different afterwards.
+//! The expected answer of `extend`, and the state afterwards.
 
 use super::{CEILING, Charge, Extension, Model, State, millis};
 use crate::snapshot::Window;

@@ -1,4 +1,4 @@
-//! What each script should answer, and what should be different afterwards.
+//! The expected answer of each script, and the state afterwards.
 
 use super::{
     CEILING, Call, Charge, Counted, MINUTE_MS, MODEL, Model, Moment, PRICE_VERSION, Run, State, millis,
@@ -26,7 +26,7 @@ use store::script::change::VERSION_STEP;
 const EXPIRED_MAX: usize = 10;
 
 impl Model {
-    /// What `authorize` should answer; the state afterwards is the model's.
+    /// The expected answer of `authorize`. Updates the model.
     pub fn authorize(&mut self, call: &Call, at: Moment) -> Answer {
         let before = self.checks(call);
         let outcome = self.decide(call, at);
@@ -358,7 +358,7 @@ impl Model {
         !is_here && (self.generation, self.version) < (as_of.generation, as_of.version)
     }
 
-    /// What `settle` should answer.
+    /// The expected answer of `settle`.
     pub fn settle(&mut self, settle: &Settle, at: Window) -> Settled {
         let (id, how) = (settle.name.allow_id.as_str(), settle.how);
         let (estimate, cost) = (settle.estimate.get(), settle.cost.get());
@@ -393,7 +393,7 @@ impl Model {
         self.log.push((at, line));
     }
 
-    /// What `void` should answer.
+    /// The expected answer of `void`.
     pub fn void(&mut self, id: &str, at: Window) -> Voided {
         let life = millis(TOMBSTONE_LIFE);
         let found = self.open(id).or_else(|| self.kept(id));
@@ -409,7 +409,7 @@ impl Model {
         Voided::Refunded
     }
 
-    /// What `reap` should answer.
+    /// The expected answer of `reap`.
     pub fn reap(&mut self, id: &str, at: Window) -> Reaped {
         let Some(found) = self.open(id) else {
             if self.due_extra.get(id).is_some_and(|deadline| *deadline > at.to) {

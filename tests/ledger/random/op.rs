@@ -1,4 +1,4 @@
-//! What can happen to a ledger, and how likely the tests make it.
+//! Random operations on a ledger, and their weights.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -19,7 +19,7 @@ pub enum Amount {
     One,
     Small(u64),
     Max,
-    /// What is left under a limit, and this much more.
+    /// The rest under a limit, plus this.
     Room(Gauge, i64),
 }
 
@@ -30,7 +30,7 @@ pub enum Limit {
     Zero,
     Small(u64),
     Max,
-    /// What is spent already, and this much more.
+    /// The amount that is spent already, plus this.
     Spent(u64),
 }
 
@@ -50,7 +50,7 @@ pub struct PlanLimits {
     pub tracked: Option<u64>,
 }
 
-/// What the edge believes of the account.
+/// The edge's view of the account.
 #[derive(Debug, Clone, Copy)]
 pub enum Belief {
     Right,
@@ -92,7 +92,7 @@ pub enum From {
     Wrong,
 }
 
-/// What of a hold's estimate its settlement knows.
+/// The part of a hold's estimate that its settlement names.
 #[derive(Debug, Clone, Copy)]
 pub enum Knows {
     Now,
@@ -103,7 +103,7 @@ pub enum Knows {
     Wrong,
 }
 
-/// What a call really cost.
+/// The real cost of a call.
 #[derive(Debug, Clone, Copy)]
 pub enum Cost {
     Estimate,
@@ -161,7 +161,7 @@ pub enum Op {
 #[derive(Debug, Clone)]
 pub struct Case {
     pub plans: [PlanLimits; 3],
-    /// What the first agent spent today before.
+    /// Earlier spending of the first agent today.
     pub before: u64,
     pub ops: Vec<Op>,
 }

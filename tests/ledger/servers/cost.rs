@@ -1,4 +1,4 @@
-//! What the scripts cost the server. The figures are printed, not judged: they belong to the machine.
+//! Cost of the scripts. The figures are printed, not asserted, since they depend on the machine.
 
 use super::Payer;
 use crate::world::usd;

@@ -1,4 +1,4 @@
-//! What is read is the same before entries are archived, while they are, and afterwards.
+//! Reads give the same before entries are archived, meanwhile, and afterwards.
 
 use super::fixture::{AGENTS, EVERYTHING, Fixture, archive_at, number};
 use archive::segment::{Descriptor, Manifest, Segment};
@@ -49,7 +49,7 @@ fn filters(fixture: &Fixture, count: u64) -> Vec<Filter<'static>> {
     all
 }
 
-/// What a filter lets through, computed by hand.
+/// Entries that match a filter, computed by hand.
 fn expected(all: &[Sealed], filter: Filter<'_>) -> Vec<Sealed> {
     let fits = |sealed: &&Sealed| {
         let entry = Entry::of_json(&sealed.json).unwrap();

@@ -19,7 +19,7 @@ const SOON: Duration = Duration::from_secs(60);
 const DAYS: u64 = 3;
 const REASONS: [&str; 3] = ["daily_limit", "frozen", "rate_limited"];
 
-/// What a test writes into the trail.
+/// An entry that a test writes into the trail.
 #[derive(Debug, Clone)]
 enum Line {
     /// Agent, days ago, cost.
@@ -116,7 +116,7 @@ fn written(lines: &[Line], today: u64) -> Vec<(u64, String)> {
     all.into_iter().map(|line| (now, line)).collect()
 }
 
-/// What a day must say.
+/// Expected statistics of a day.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Model {
     calls: i64,

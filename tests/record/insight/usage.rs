@@ -1,4 +1,4 @@
-//! What an agent spent and where that leaves its caps.
+//! Usage of an agent: its spending, and what is left of its caps.
 
 use crate::stage::Stage;
 use crate::world::{World, problem, success, text};

@@ -15,7 +15,7 @@ const LONG_TOKENS: usize = 2000;
 /// Highest usage, in tokens of a nano-USD: more than is held.
 const OUTPUT_MAX: u64 = 3000;
 
-/// What the provider does behind the gate.
+/// Behaviour of the provider behind the gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ending {
     Usage,
@@ -77,7 +77,7 @@ impl Call {
         }
     }
 
-    /// What the provider sends.
+    /// Steps that the provider sends.
     pub fn script(self, gates: &[Arc<Notify>]) -> Script {
         let script = Script::new().send(chunk(BEGIN)).wait_for(&gates[self.gate]);
         let much = chunk(&BEGIN.repeat(LONG_TOKENS));
