@@ -3,6 +3,7 @@
 mod equivalent;
 mod texts;
 
+use crate::mutants::texts::Recipe;
 use crate::random::Case;
 use crate::world::Checked;
 use crate::{directed, lua, random};
@@ -12,7 +13,6 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use store::Store;
-use store::script::{Script, WhenFull};
 
 /// Random cases that each changed script has to survive.
 const CASES: u32 = 8;
@@ -26,7 +26,7 @@ const LONGEST: Duration = Duration::from_secs(60);
 struct Mutant {
     /// The script's file, and the change.
     name: String,
-    script: &'static str,
+    recipe: &'static Recipe,
     text: String,
 }
 
@@ -44,7 +44,7 @@ fn all() -> Vec<Mutant> {
                 texts[at] = mutant.text;
                 all.push(Mutant {
                     name: format!("{}: {}", part.name, mutant.name),
-                    script: recipe.script(),
+                    recipe,
                     text: texts.concat(),
                 });
             }
@@ -58,7 +58,7 @@ fn unchanged() -> Vec<Mutant> {
     let recipes = texts::RECIPES.iter();
     let same = recipes.map(|recipe| Mutant {
         name: recipe.script().to_owned(),
-        script: recipe.script(),
+        recipe,
         text: recipe.texts().concat(),
     });
     same.collect()
@@ -66,9 +66,8 @@ fn unchanged() -> Vec<Mutant> {
 
 /// The checks, those that are meant for the script first.
 async fn checks(store: &Store, mutant: &Mutant, cases: &[Case]) -> Checked {
-    let script = Script::new(mutant.script, WhenFull::Run, &[&mutant.text]);
-    let store = store.replacing(script);
-    directed::check(mutant.script, &store).await?;
+    let store = store.replacing(mutant.recipe.made_of(&mutant.text));
+    directed::check(mutant.recipe.script(), &store).await?;
     for case in cases {
         random::play(&store, case).await?;
     }

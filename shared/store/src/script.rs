@@ -62,7 +62,7 @@ impl Script {
             WhenFull::Run => "#!lua flags=allow-oom\n",
             WhenFull::ReadOnly => "#!lua flags=no-writes\n",
         };
-        let own = inputs.resolve(&parts.concat());
+        let own = parts.concat();
         let versioned = own.contains(CHANGES_AN_ACCOUNT);
         // Tests change the wrapper, too.
         let own = if versioned && !own.contains(AROUND_IT) {
@@ -70,7 +70,7 @@ impl Script {
         } else {
             own
         };
-        let source = [shebang, &own].concat();
+        let source = [shebang, &inputs.resolve(&own)].concat();
         let sha1 = redis::Script::new(&source).get_hash().to_owned();
         Self {
             name,

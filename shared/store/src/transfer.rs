@@ -3,7 +3,7 @@
 use crate::intent::NewIntent;
 use crate::once::Once;
 use crate::script::change::{
-    BUDGET, CHANGE, Event, LOW_BALANCE, MONEY, ONCE, REFUSALS, Scope, unexpected_reply,
+    BUDGET, CAUSED, CHANGE, Event, LOW_BALANCE, MONEY, ONCE, REFUSALS, Scope, unexpected_reply,
 };
 use crate::script::names::{Names, inputs};
 use crate::script::{Script, WhenFull};
@@ -52,7 +52,17 @@ inputs! {
 
 fn script(name: &'static str, inputs: Names, text: &str) -> Script {
     let checks = include_str!("transfer/checks.lua");
-    let parts = [CHANGE, BUDGET, MONEY, ONCE, REFUSALS, LOW_BALANCE, checks, text];
+    let parts = [
+        CHANGE,
+        BUDGET,
+        CAUSED,
+        MONEY,
+        ONCE,
+        REFUSALS,
+        LOW_BALANCE,
+        checks,
+        text,
+    ];
     Script::with_inputs(name, WhenFull::Refuse, inputs, &parts)
         .of_money()
         .with_budgets()

@@ -31,6 +31,11 @@ impl Recipe {
         self.product.name()
     }
 
+    /// The script made of another text.
+    pub fn made_of(&self, text: &str) -> Script {
+        Script::with_inputs(self.script(), WhenFull::Run, self.product.inputs(), &[text])
+    }
+
     /// The texts of the parts, with positions in the place of names, so that a change of each is tried, too.
     pub fn texts(&self) -> Vec<String> {
         let inputs = self.product.inputs();
@@ -58,15 +63,15 @@ macro_rules! recipes {
 }
 
 recipes! {
-    transfer::OWN: ["script/clock", "script/change", "script/budget", "script/money", "script/once", "script/refusals", "script/low_balance", "transfer/checks", "transfer/own"]
-        changing ["script/change", "script/budget", "script/money", "script/once", "script/refusals", "script/low_balance", "transfer/checks", "transfer/own"];
-    transfer::OUT: ["script/clock", "script/change", "script/budget", "script/money", "script/once", "script/refusals", "script/low_balance", "transfer/checks", "transfer/out"]
+    transfer::OWN: ["script/clock", "script/change", "script/budget", "script/caused", "script/money", "script/once", "script/refusals", "script/low_balance", "transfer/checks", "transfer/own"]
+        changing ["script/change", "script/budget", "script/caused", "script/money", "script/once", "script/refusals", "script/low_balance", "transfer/checks", "transfer/own"];
+    transfer::OUT: ["script/clock", "script/change", "script/budget", "script/caused", "script/money", "script/once", "script/refusals", "script/low_balance", "transfer/checks", "transfer/out"]
         changing ["transfer/out"];
-    deposit::script::MAKE: ["script/clock", "script/change", "script/budget", "script/money", "script/once", "script/refusals", "deposit/make"] changing ["deposit/make"];
+    deposit::script::MAKE: ["script/clock", "script/change", "script/budget", "script/caused", "script/money", "script/once", "script/refusals", "deposit/make"] changing ["deposit/make"];
     deposit::script::CONFIRM: ["script/clock", "script/change", "script/budget", "script/money", "script/once", "script/refusals", "deposit/confirm"] changing ["deposit/confirm"];
     transit::script::ARRIVE: ["script/clock", "script/change", "script/money", "script/intent", "transit/arrive"] changing ["transit/arrive"];
     escrow::script::CREATE: ["script/clock", "script/change", "script/budget", "script/intent", "escrow/create"] changing ["escrow/create"];
-    escrow::script::FUND: ["script/clock", "script/change", "script/budget", "script/money", "script/intent", "script/low_balance", "escrow/fund"] changing ["escrow/fund"];
+    escrow::script::FUND: ["script/clock", "script/change", "script/budget", "script/caused", "script/money", "script/intent", "script/low_balance", "escrow/fund"] changing ["escrow/fund"];
     escrow::script::RESOLVE: ["script/clock", "script/change", "script/budget", "script/money", "script/intent", "escrow/resolve"] changing ["escrow/resolve"];
     escrow::script::BLOCKED: ["script/clock", "script/change", "script/budget", "script/intent", "escrow/blocked"] changing ["escrow/blocked"];
     escrow::script::CLAIM: ["escrow/claim"] changing ["escrow/claim"];
@@ -83,7 +88,7 @@ recipes! {
 #[test]
 fn what_is_changed_here_is_what_the_product_runs() {
     for recipe in RECIPES {
-        let made = Script::new(recipe.script(), WhenFull::Run, &[&recipe.texts().concat()]);
+        let made = recipe.made_of(&recipe.texts().concat());
         let code = |script: &Script| {
             let source = script.source().split_once('\n');
             source.map(|(_shebang, code)| code.to_owned())

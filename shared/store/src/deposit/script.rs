@@ -11,7 +11,7 @@ use crate::intent::NewIntent;
 use crate::keys::deposit_lookup;
 use crate::lookup::script::note;
 use crate::once::Once;
-use crate::script::change::{BUDGET, CHANGE, Event, MONEY, ONCE, REFUSALS, Scope, unexpected_reply};
+use crate::script::change::{BUDGET, CAUSED, CHANGE, Event, MONEY, ONCE, REFUSALS, Scope, unexpected_reply};
 use crate::script::names::{Names, inputs};
 use crate::script::{Script, WhenFull};
 use crate::transaction::{NewTransaction, Tail, TransactionType};
@@ -27,7 +27,7 @@ use std::time::Duration;
 /// Creates a deposit.
 pub static MAKE: LazyLock<Script> = LazyLock::new(|| {
     let own = include_str!("make.lua");
-    let parts = [CHANGE, BUDGET, MONEY, ONCE, REFUSALS, own];
+    let parts = [CHANGE, BUDGET, CAUSED, MONEY, ONCE, REFUSALS, own];
     let inputs = Names::of_change(DepositKeys::NAMES, MakeArgs::NAMES);
     Script::with_inputs("deposit_make", WhenFull::Refuse, inputs, &parts)
         .of_money()

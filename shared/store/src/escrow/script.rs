@@ -20,7 +20,9 @@ use step::{ResolveArgs, ResolveKeys};
 use crate::escrow::{Escrow, EscrowStatus, Party};
 use crate::intent::NewIntent;
 use crate::once::Once;
-use crate::script::change::{BUDGET, CHANGE, Event, INTENT, LOW_BALANCE, MONEY, Scope, unexpected_reply};
+use crate::script::change::{
+    BUDGET, CAUSED, CHANGE, Event, INTENT, LOW_BALANCE, MONEY, Scope, unexpected_reply,
+};
 use crate::script::names::{Names, inputs};
 use crate::script::{Script, WhenFull};
 use crate::{Store, StoreError};
@@ -50,7 +52,7 @@ pub static LIST: LazyLock<Script> = LazyLock::new(|| {
 /// Moves the payer's money into it.
 pub static FUND: LazyLock<Script> = LazyLock::new(|| {
     let own = include_str!("fund.lua");
-    let parts = [CHANGE, BUDGET, MONEY, INTENT, LOW_BALANCE, own];
+    let parts = [CHANGE, BUDGET, CAUSED, MONEY, INTENT, LOW_BALANCE, own];
     let inputs = Names::of_change(FundKeys::NAMES, FundArgs::NAMES);
     Script::with_inputs("escrow_fund", WhenFull::Refuse, inputs, &parts)
         .of_money()

@@ -11,8 +11,5 @@ end
 local function over_budget(kind) return {'over_budget', kind} end
 
 -- A count that the account record keeps for the mode.
-local function counted(name) return redis.call('HGET', KEYS[1], string.format('%s_%s', ARGV[1], name)) or '0' end
-
--- Transactions of KEYS[3] that the account caused: what arrived from another account is not its doing.
-local function caused() return redis.call('HLEN', KEYS[3]) - counted('txn_in') end
+local function counted(name) return redis.call('HGET', KEYS.account, string.format('%s_%s', ARGV.mode, name)) or '0' end
 

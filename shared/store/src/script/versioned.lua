@@ -5,7 +5,7 @@
 local floor_version = tonumber(table.remove(ARGV))
 local floor_generation = tonumber(table.remove(ARGV))
 -- Kept up to date by whoever writes one of the two.
-local account_view = redis.call('HMGET', KEYS[1], 'generation', 'version')
+local account_view = redis.call('HMGET', KEYS.account, 'generation', 'version')
 
 local function change()
 --@ change
