@@ -15,7 +15,7 @@ use crate::{INPUTS_MAX, top};
 use domain::price::CallShape;
 
 /// Keys whose value decides something; nothing that a careless parser could take for one of them is let through.
-const DECISIVE: &[&str] = &["model", "input", "stream", "service_tier"];
+pub(super) const DECISIVE: &[&str] = &["model", "input", "stream", "service_tier"];
 
 /// Reads a request body of `POST /v1/embeddings`.
 ///

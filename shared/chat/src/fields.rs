@@ -13,7 +13,7 @@ use crate::key::quotable;
 use domain::price::CallShape;
 
 /// Keys whose value decides something; nothing that a careless parser could take for one of them is let through.
-const DECISIVE: &[&str] = &[
+pub(super) const DECISIVE: &[&str] = &[
     "model",
     "messages",
     "stream",
@@ -26,7 +26,7 @@ const DECISIVE: &[&str] = &[
     "web_search_options",
 ];
 /// Keys that decide something in a streamed call only.
-const DECISIVE_IN_STREAMS: &[&str] = &["stream_options"];
+pub(super) const DECISIVE_IN_STREAMS: &[&str] = &["stream_options"];
 
 /// What `prediction` holds.
 #[derive(Debug, Clone, Copy, Default)]

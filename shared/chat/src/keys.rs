@@ -54,7 +54,36 @@ impl<'a> Keys<'a> {
 /// The one of `decisive` that `name` is not, but could be taken for: by a parser that is blind to case, or one that
 /// also takes `maxTokens` or `max-tokens` for `max_tokens`, as Protocol Buffers and some Java libraries do.
 pub(super) fn near(name: &str, decisive: &[&'static str]) -> Option<&'static str> {
+    // Most keys of most bodies: no two of `decisive` are alike.
+    if decisive.contains(&name) {
+        return None;
+    }
     let folded = folded(Cow::Borrowed(name));
-    let alike = decisive.iter().find(|key| letters(key).eq(letters(&folded)));
-    alike.copied().filter(|key| *key != name)
+    let mut decisive = decisive.iter().copied();
+    decisive.find(|key| letters(key).eq(letters(&folded)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{embeddings, fields, responses, stream_options};
+
+    #[test]
+    fn no_two_decisive_keys_are_alike() {
+        let lists = [
+            fields::DECISIVE,
+            fields::DECISIVE_IN_STREAMS,
+            responses::DECISIVE,
+            embeddings::DECISIVE,
+            stream_options::DECISIVE,
+        ];
+        for list in lists {
+            for (at, key) in list.iter().enumerate() {
+                let mut others = list[..at].iter();
+                assert!(!others.any(|other| letters(key).eq(letters(other))), "{key}");
+                assert_eq!(near(key, list), None);
+                assert_eq!(near(&key.to_uppercase(), list), Some(*key));
+            }
+        }
+    }
 }

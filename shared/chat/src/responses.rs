@@ -31,7 +31,7 @@ use domain::price::CallShape;
 use unseen::{LATER, STORED, UNBOUNDED, Unseen};
 
 /// Keys whose value decides something; nothing that a careless parser could take for one of them is let through.
-const DECISIVE: &[&str] = &[
+pub(super) const DECISIVE: &[&str] = &[
     "model",
     "input",
     "instructions",

@@ -9,7 +9,7 @@ use super::scan::{Scanner, Value};
 use std::ops::Range;
 
 /// The key that a careless parser must not see where this one does not.
-const DECISIVE: &[&str] = &["include_usage"];
+pub(super) const DECISIVE: &[&str] = &["include_usage"];
 
 /// Bytes to put into a body, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,12 +3,13 @@
 //! one needs a new [line version](crate::entry::LINE_VERSION).
 
 use serde_json::{Value, json};
-use std::fmt;
 
 /// Largest count of tokens and of milliseconds in a word. A larger one is written as unknown.
 pub const NUMBER_MAX: u64 = 1_000_000_000;
 /// Longest name of an upstream, in bytes.
 pub const UPSTREAM_NAME_MAX: usize = 40;
+/// Bytes of a usual word.
+const WORD_BYTES: usize = 80;
 /// Parts of a word.
 const PARTS: usize = 10;
 
@@ -113,20 +114,36 @@ impl Measured {
     /// known is empty, and so are a name and a number that [`parse`](Self::parse) would refuse.
     #[must_use]
     pub fn to_word(&self) -> String {
-        let upstream = self.upstream.as_deref().filter(|name| is_upstream_name(name));
-        format!(
-            "{},{},{},{},{},{},{},{},{},{}",
-            self.endpoint.as_str(),
-            u8::from(self.streamed),
-            upstream.unwrap_or_default(),
-            Known(self.input_tokens),
-            Known(self.cached_tokens),
-            Known(self.output_tokens),
-            Known(self.latency_ms),
-            Known(self.first_byte_ms),
-            self.end.as_str(),
-            self.extensions
-        )
+        let mut word = String::with_capacity(WORD_BYTES);
+        let mut push = |part: &str| word.push_str(part);
+        push(self.endpoint.as_str());
+        push(if self.streamed { ",1," } else { ",0," });
+        push(
+            self.upstream
+                .as_deref()
+                .filter(|name| is_upstream_name(name))
+                .unwrap_or_default(),
+        );
+        let mut digits = itoa::Buffer::new();
+        for number in [
+            self.input_tokens,
+            self.cached_tokens,
+            self.output_tokens,
+            self.latency_ms,
+            self.first_byte_ms,
+        ] {
+            push(",");
+            push(
+                number
+                    .filter(|number| *number <= NUMBER_MAX)
+                    .map_or("", |number| digits.format(number)),
+            );
+        }
+        push(",");
+        push(self.end.as_str());
+        push(",");
+        push(digits.format(self.extensions));
+        word
     }
 
     /// Parses what [`to_word`](Self::to_word) composed; `None` if malformed.
@@ -182,18 +199,6 @@ impl Measured {
             "end": self.end.as_str(),
             "extensions": self.extensions,
         })
-    }
-}
-
-/// A number in a word: nothing where it is not known, or too large.
-struct Known(Option<u64>);
-
-impl fmt::Display for Known {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Some(number) if number <= NUMBER_MAX => number.fmt(formatter),
-            _ => Ok(()),
-        }
     }
 }
 
