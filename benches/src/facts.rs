@@ -2,13 +2,16 @@
 
 use crate::output::output;
 
+/// Name of the fact that ends with the number of cores.
+pub(crate) const PROCESSOR: &str = "Processor";
+
 /// Facts of the machine and the build: names and values.
 pub(crate) fn facts() -> Vec<(String, String)> {
     let version_of =
         |program: &str, args: &[&str]| output(program, args).unwrap_or_else(|_| "unknown".to_owned());
     let first = |text: String| text.lines().next().unwrap_or_default().to_owned();
     let rows = [
-        ("Processor", processor()),
+        (PROCESSOR, processor()),
         ("Memory", memory()),
         ("Kernel", version_of("uname", &["-sr"])),
         ("rustc", version_of("rustc", &["--version"])),

@@ -1,6 +1,7 @@
 //! Everything that was found, section by section; kept as JSON beside the tables. A run of some sections replaces
 //! those in the file and leaves the others, each with the time and the commit at which it was measured.
 
+use crate::facts::PROCESSOR;
 use crate::row::Row;
 use crate::section::Section;
 use crate::sections::bodies::Body;
@@ -96,6 +97,15 @@ impl Results {
             sections: Vec::new(),
             verdicts: Vec::new(),
         }
+    }
+
+    /// Cores of the machine; 0 when it is not known.
+    pub(crate) fn cores(&self) -> usize {
+        let mut facts = self.machine.iter();
+        let processor = facts.find(|(name, _)| name == PROCESSOR);
+        processor
+            .and_then(|(_, value)| value.strip_suffix(" cores")?.rsplit(' ').next()?.parse().ok())
+            .unwrap_or(0)
     }
 
     /// Adds a line about the machine.

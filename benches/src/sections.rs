@@ -98,7 +98,7 @@ impl Section {
             Self::Latency => latency::planned(lengths),
             Self::Bodies => bodies::planned(lengths),
             Self::Protocols => protocols::planned(lengths),
-            Self::Instructions => instructions::planned(lengths),
+            Self::Instructions => instructions::planned(),
             Self::Memory => memory::planned(lengths),
             Self::Edges => edges::planned(lengths),
             Self::HotAccount => hot_account::planned(lengths),
