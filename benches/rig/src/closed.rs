@@ -149,6 +149,9 @@ mod tests {
     use super::*;
     use crate::target::tests::plain;
 
+    /// Length of a load: a busy machine can stand still for a second.
+    const LENGTH: Duration = Duration::from_secs(2);
+
     #[test]
     fn an_answer_is_whole_or_not_or_too_much() {
         let answer = wire::chat_answer();
@@ -169,7 +172,7 @@ mod tests {
                 stream.write_all(answer).await.unwrap();
             }
         });
-        let window = Window::after(Duration::ZERO, Duration::from_millis(200));
+        let window = Window::after(Duration::ZERO, LENGTH);
         let found = run(target, requests, 1, window, &[]).await.unwrap();
         assert_eq!((found.errors, found.first_error), (0, None));
         assert!(found.answered > 1, "{}", found.answered);
@@ -180,7 +183,7 @@ mod tests {
         let upstream = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = upstream.local_addr().unwrap();
         tokio::spawn(crate::upstream::serve(upstream, None));
-        let window = || Window::after(Duration::from_millis(20), Duration::from_millis(200));
+        let window = || Window::after(Duration::from_millis(20), LENGTH);
         let (target, requests) = plain(address, &[200, 402], 3);
         let good = run(target, requests, 1, window(), &[]).await.unwrap();
         assert_eq!((good.errors, good.first_error), (0, None));
