@@ -181,7 +181,7 @@ mod tests {
             let (target, requests) = plain(address, expected, 6);
             let mut target = Arc::into_inner(target).unwrap();
             target.version = Version::Http2;
-            let window = Window::after(Duration::from_millis(20), Duration::from_millis(200));
+            let window = Window::after(Duration::from_millis(20), Duration::from_secs(2));
             crate::closed::run(Arc::new(target), requests, 3, window, &[])
                 .await
                 .unwrap()
