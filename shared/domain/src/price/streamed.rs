@@ -47,21 +47,12 @@ mod tests {
         ] {
             let call = CallShape {
                 model,
-                service_tier: None,
                 prompt_bytes: 4_001,
-                token_ids: 0,
                 framed: 1,
-                content_parts: 0,
-                predicted_bytes: 0,
-                predicted_parts: 0,
-                image_parts: 0,
-                audio_parts: 0,
-                file_parts: 0,
                 completion_tokens: 1_024,
                 unlimited,
                 n,
-                audio_output: false,
-                web_search: false,
+                ..CallShape::EMPTY
             };
             let held = table.held_tokens(&call);
             assert_eq!(
