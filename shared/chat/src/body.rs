@@ -14,7 +14,7 @@ pub struct RequestBody<'a> {
     pub service_tier: Option<Cow<'a, str>>,
     /// Whether the answer is asked for as a stream of events.
     pub stream: bool,
-    /// What the price depends on, without the names: see [`shape`](Self::shape).
+    /// The counts that determine the price; [`shape`](Self::shape) adds the names.
     pub counts: CallShape<'static>,
     /// The key that limits the answer, for the error where one is required.
     pub(super) limit_key: &'static str,

@@ -43,7 +43,7 @@ pub(super) struct Prompt {
 }
 
 impl Prompt {
-    /// What the price depends on, for a call that asks for no answer.
+    /// The counts of a call with this prompt that asks for no answer.
     pub(super) const fn counts(&self) -> CallShape<'static> {
         CallShape {
             prompt_bytes: self.bytes as u64,

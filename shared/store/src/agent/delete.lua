@@ -11,7 +11,7 @@
 --   again)
 -- Cost: O(fields of the agent + its virtual keys, of which few are revoked: virtual_key/forget.lua takes away the others);
 --   31 calls, one a field and three a virtual key
--- How many lists a wallet has, and the position before `virtual_keys`.
+-- The number of lists of a wallet, and the position before `virtual_keys`.
 local LISTS, FIRST_KEY = 8, 27
 local row = redis.call('HMGET', KEYS.agent, 'wallet', 'balance', 'policy_id', 'pending', 'wallet_number', 'name', 'created_at')
 if not row[1] then return {'missing'} end

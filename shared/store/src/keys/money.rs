@@ -5,7 +5,7 @@ use crate::transaction::TransactionType;
 use domain::mode::Mode;
 use sha2::{Digest, Sha256};
 
-/// How many lists a wallet's transactions are in: all, and those of each type.
+/// The number of lists that a wallet's transactions are in: all, and those of each type.
 pub const TRANSACTION_LISTS: usize = 1 + TransactionType::ALL.len();
 
 impl AccountKeys {

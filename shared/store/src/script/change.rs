@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 /// Budgets of records; before fragments that read all arguments.
 pub(crate) const BUDGET: &str = include_str!("budget.lua");
-/// How many transactions an account caused; needs [`BUDGET`].
+/// The count of transactions that an account caused; needs [`BUDGET`].
 pub(crate) const CAUSED: &str = include_str!("caused.lua");
 /// The store's clock.
 pub(crate) const CLOCK: &str = include_str!("clock.lua");

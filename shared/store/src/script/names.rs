@@ -9,7 +9,8 @@
 //! | `@KEYS.payer` | `7`, for a fragment that takes the position of several keys in a row |
 //! | `unpack(ARGV, @ARGV.fields)` | `unpack(ARGV, 9)`, what is left of the arguments |
 
-/// What a script calls a key or an argument, and how many positions it takes; 0 is what is left.
+/// The name of a key or an argument in the source of a script, and the number of positions that it takes: 0 for what is
+/// left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Name(pub &'static str, pub usize);
 
