@@ -6,6 +6,7 @@ use store::call::extend::EXTEND;
 use store::call::reap::REAP;
 use store::call::settle::SETTLE;
 use store::call::void::VOID;
+use store::script::names::Names;
 use store::script::{Script, WhenFull, with_fragments};
 
 pub const PERIOD: &str = concat!(
@@ -118,32 +119,43 @@ impl Texts {
     fn authorize_with(&self, period: &str) -> Script {
         let fragments = [("run.lua", self.run.as_str()), ("prune.lua", &self.prune)];
         let own = with_fragments(&self.authorize, &fragments);
-        Script::new("authorize", WhenFull::Refuse, &[period, &own])
+        Script::new("authorize", WhenFull::Refuse, Names::default(), &[period, &own])
     }
 
     fn denial_window_with(&self, clock: &str) -> Script {
         let parts = [clock, CHANGE, &self.denial_window];
-        Script::with_inputs("denial_window", WhenFull::Run, DENIAL_WINDOW.inputs(), &parts)
+        Script::new("denial_window", WhenFull::Run, DENIAL_WINDOW.inputs(), &parts)
     }
 
     pub fn build(&self) -> Scripts {
         let lacks_writes = [("lacks_writes.lua", self.lacks_writes.as_str())];
         let end = |name, own: &str| {
             let own = with_fragments(own, &lacks_writes);
-            Script::new(name, WhenFull::Run, &[CLOCK, &self.resolve, &own])
+            Script::new(
+                name,
+                WhenFull::Run,
+                Names::default(),
+                &[CLOCK, &self.resolve, &own],
+            )
         };
         let reap_parts = [DUE_NOW, CLOCK, &self.resolve, &self.reap];
         Scripts {
             authorize: self.authorize_with(&self.period),
-            extend: Script::new("extend", WhenFull::Refuse, &[CLOCK, &self.extend]),
+            extend: Script::new(
+                "extend",
+                WhenFull::Refuse,
+                Names::default(),
+                &[CLOCK, &self.extend],
+            ),
             settle: end("settle", &self.settle),
             void: end("void", &self.void),
             reap: end("reap", &self.reap),
             denial_window: self.denial_window_with(CLOCK),
-            reap_at_deadline: Script::new("reap", WhenFull::Run, &reap_parts),
+            reap_at_deadline: Script::new("reap", WhenFull::Run, Names::default(), &reap_parts),
             period: Script::new(
                 "period",
                 WhenFull::Run,
+                Names::default(),
                 &[
                     SHOW_PERIODS[0],
                     &self.period.replace(TIME, "{ARGV[at], ARGV[at + 1]}"),

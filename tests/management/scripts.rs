@@ -352,7 +352,12 @@ fn inputs(script: &str) -> Names {
 /// The checks of a script whose text is this.
 async fn check(store: &Store, script: &'static str, text: &str) -> Checked {
     let clock = format!("local now_ms, call, format = {NOW_MS}, redis.call, string.format\n");
-    let store = store.replacing(Script::new(script, WhenFull::Run, &[&clock, text]));
+    let store = store.replacing(Script::new(
+        script,
+        WhenFull::Run,
+        Names::default(),
+        &[&clock, text],
+    ));
     match script {
         "api_key_count" => counts(&store).await,
         "threshold_notice" => notices(&store).await,

@@ -152,7 +152,7 @@ async fn each_small_change_of_that_is_noticed() {
                 include_str!("../../shared/store/src/script/change.lua")
             );
             let text = mutant.text.replace("--@ change\n", &[change, own].concat());
-            Script::with_inputs(script.name(), WhenFull::Run, script.inputs(), &[&text])
+            Script::new(script.name(), WhenFull::Run, script.inputs(), &[&text])
         };
         let accept = include_str!("../../shared/store/src/account/accept.lua");
         let changed = store

@@ -12,6 +12,7 @@ use domain::period::Period;
 use std::collections::BTreeMap;
 use store::Store;
 use store::keys::{AccountKeys, Series};
+use store::script::names::Names;
 use store::script::{Script, WhenFull};
 use store::transit::Transit;
 use store::versions::AccountVersion;
@@ -62,7 +63,7 @@ impl World {
     pub async fn with_model(store: &Store, mut model: Model) -> Result<Self, String> {
         model.names.settle();
         layout::install(store, &model.render(), &model.names).await?;
-        let dead = |name| Script::new(name, WhenFull::Run, &["return {'crash'}"]);
+        let dead = |name| Script::new(name, WhenFull::Run, Names::default(), &["return {'crash'}"]);
         Ok(Self {
             store: store.clone(),
             crashing: store

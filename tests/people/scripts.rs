@@ -485,7 +485,7 @@ async fn check(store: &Store, script: &'static str, text: &str) -> Checked {
         _ => "",
     };
     let parts = [&clock, change, text];
-    let store = store.replacing(Script::with_inputs(script, WhenFull::Run, inputs(script), &parts));
+    let store = store.replacing(Script::new(script, WhenFull::Run, inputs(script), &parts));
     match script {
         "attempts_take" => takes(&store).await,
         "session_use" => uses(&store).await,

@@ -17,6 +17,7 @@ use store::call::hold::HoldName;
 use store::call::reap::sweep;
 use store::call::settle::{SETTLE, Settle, Settled};
 use store::call::void::{VOID, Voided, void};
+use store::script::names::Names;
 use store::script::{Script, WhenFull};
 
 /// `settle` of the release before.
@@ -29,7 +30,7 @@ fn other_version(site: &Site) -> Store {
     let changed = |script: &Script, when_full| {
         let (_shebang, text) = script.source().split_once('\n').expect("a script");
         let text = format!("{text}\n-- of another version\n");
-        let other = Script::new(script.name(), when_full, &[&text]);
+        let other = Script::new(script.name(), when_full, Names::default(), &[&text]);
         assert_ne!(other.source(), script.source());
         other
     };

@@ -12,7 +12,7 @@ use std::time::Duration;
 pub static TAKE_ATTEMPT: LazyLock<Script> = LazyLock::new(|| {
     let inputs = Names::new(TakeKeys::NAMES, TakeArgs::NAMES);
     let parts = [CLOCK, include_str!("attempts/take.lua")];
-    Script::with_inputs("attempts_take", WhenFull::Refuse, inputs, &parts)
+    Script::new("attempts_take", WhenFull::Refuse, inputs, &parts)
 });
 
 inputs! {

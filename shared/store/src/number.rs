@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 pub static DRAW: LazyLock<Script> = LazyLock::new(|| {
     let parts = [CLOCK, include_str!("number/number.lua")];
     let inputs = Names::new(DrawKeys::NAMES, DrawArgs::NAMES);
-    Script::with_inputs("number_draw", WhenFull::Refuse, inputs, &parts)
+    Script::new("number_draw", WhenFull::Refuse, inputs, &parts)
 });
 
 inputs! {

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 pub static REPLACE_PRICES: LazyLock<Script> = LazyLock::new(|| {
     let inputs = Names::new(ReplaceKeys::NAMES, ReplaceArgs::NAMES);
     let parts = [include_str!("prices/replace.lua")];
-    Script::with_inputs("replace_prices", WhenFull::Refuse, inputs, &parts).of_names()
+    Script::new("replace_prices", WhenFull::Refuse, inputs, &parts).of_names()
 });
 
 inputs! {

@@ -15,7 +15,7 @@ use std::sync::LazyLock;
 pub static STORE: LazyLock<Script> = LazyLock::new(|| {
     let inputs = Names::of_change(StoreKeys::NAMES, StoreArgs::NAMES);
     let parts = [CHANGE, BUDGET, include_str!("provider_key/store.lua")];
-    Script::with_inputs("provider_key_store", WhenFull::Refuse, inputs, &parts).with_budgets()
+    Script::new("provider_key_store", WhenFull::Refuse, inputs, &parts).with_budgets()
 });
 
 inputs! {

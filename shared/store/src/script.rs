@@ -47,16 +47,11 @@ const AROUND_IT: &str = "local function change()";
 const VERSIONED: &str = include_str!("script/versioned.lua");
 
 impl Script {
-    /// Builds a script from shared fragments and its own file, in this order. One that changes an account is wrapped in
-    /// `versioned.lua`: it then refuses an account that lost writes, and replies with the account's version.
+    /// Builds a script from shared fragments and its own file, in this order, which call keys and arguments by the names
+    /// in `inputs`. One that changes an account is wrapped in `versioned.lua`: it then refuses an account that lost
+    /// writes, and replies with the account's version.
     #[must_use]
-    pub fn new(name: &'static str, when_full: WhenFull, parts: &[&str]) -> Self {
-        Self::with_inputs(name, when_full, Names::default(), parts)
-    }
-
-    /// The same for parts that call keys and arguments by name.
-    #[must_use]
-    pub fn with_inputs(name: &'static str, when_full: WhenFull, inputs: Names, parts: &[&str]) -> Self {
+    pub fn new(name: &'static str, when_full: WhenFull, inputs: Names, parts: &[&str]) -> Self {
         let shebang = match when_full {
             WhenFull::Refuse => "#!lua\n",
             WhenFull::Run => "#!lua flags=allow-oom\n",

@@ -38,7 +38,7 @@ pub static SPEND: LazyLock<Script> = LazyLock::new(|| {
     let own = [include_str!("spend/spend.lua")];
     let parts = [&fragments[..], &own].concat();
     let inputs = Names::of_change(SpendKeys::NAMES, SpendArgs::NAMES);
-    Script::with_inputs("spend", WhenFull::Refuse, inputs, &parts)
+    Script::new("spend", WhenFull::Refuse, inputs, &parts)
         .of_money()
         .with_budgets()
 });
@@ -63,7 +63,7 @@ inputs! {
 pub static DENY: LazyLock<Script> = LazyLock::new(|| {
     let parts = [CHANGE, INTENT, include_str!("spend/deny.lua")];
     let inputs = Names::of_change(DenyKeys::NAMES, DenyArgs::NAMES);
-    Script::with_inputs("spend_deny", WhenFull::Refuse, inputs, &parts).of_money()
+    Script::new("spend_deny", WhenFull::Refuse, inputs, &parts).of_money()
 });
 
 /// Reasons to refuse a spend, in order of precedence.

@@ -12,7 +12,7 @@ use std::time::Duration;
 pub static TECHNICAL: LazyLock<Script> = LazyLock::new(|| {
     let inputs = Names::new(CountKeys::NAMES, CountArgs::NAMES);
     let parts = [include_str!("technical/technical.lua")];
-    Script::with_inputs("technical_count", WhenFull::Run, inputs, &parts)
+    Script::new("technical_count", WhenFull::Run, inputs, &parts)
 });
 
 inputs! {

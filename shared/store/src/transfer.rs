@@ -63,7 +63,7 @@ fn script(name: &'static str, inputs: Names, text: &str) -> Script {
         checks,
         text,
     ];
-    Script::with_inputs(name, WhenFull::Refuse, inputs, &parts)
+    Script::new(name, WhenFull::Refuse, inputs, &parts)
         .of_money()
         .with_budgets()
 }

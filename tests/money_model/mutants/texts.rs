@@ -33,7 +33,7 @@ impl Recipe {
 
     /// The script made of another text.
     pub fn made_of(&self, text: &str) -> Script {
-        Script::with_inputs(self.script(), WhenFull::Run, self.product.inputs(), &[text])
+        Script::new(self.script(), WhenFull::Run, self.product.inputs(), &[text])
     }
 
     /// The texts of the parts, with positions in the place of names, so that a change of each is tried, too.

@@ -33,7 +33,7 @@ const LOST: &str = "lost_writes";
 /// Writes the list. Runs on a full store, which is when the list is needed.
 pub static REFUSE: LazyLock<Script> = LazyLock::new(|| {
     let inputs = Names::new(RefuseKeys::NAMES, RefuseArgs::NAMES);
-    Script::with_inputs("refuse", WhenFull::Run, inputs, &[include_str!("refuse.lua")])
+    Script::new("refuse", WhenFull::Run, inputs, &[include_str!("refuse.lua")])
 });
 
 inputs! {

@@ -17,7 +17,7 @@ use std::sync::LazyLock;
 pub static CREATE: LazyLock<Script> = LazyLock::new(|| {
     let inputs = Names::new(CreateKeys::NAMES, CreateArgs::NAMES);
     let parts = [include_str!("create.lua")];
-    Script::with_inputs("account_create", WhenFull::Refuse, inputs, &parts).of_names()
+    Script::new("account_create", WhenFull::Refuse, inputs, &parts).of_names()
 });
 
 inputs! {
@@ -33,7 +33,7 @@ inputs! {
 pub static SET_PLAN: LazyLock<Script> = LazyLock::new(|| {
     let inputs = Names::of_change(&[], SetPlanArgs::NAMES);
     let parts = [CHANGE, include_str!("set_plan.lua")];
-    Script::with_inputs("account_set_plan", WhenFull::Refuse, inputs, &parts)
+    Script::new("account_set_plan", WhenFull::Refuse, inputs, &parts)
 });
 
 inputs! {
@@ -45,14 +45,14 @@ inputs! {
 pub static ACCEPT: LazyLock<Script> = LazyLock::new(|| {
     let inputs = Names::of_change(&[], &[]);
     let parts = [CHANGE, include_str!("accept.lua")];
-    Script::with_inputs("account_accept", WhenFull::Refuse, inputs, &parts)
+    Script::new("account_accept", WhenFull::Refuse, inputs, &parts)
 });
 
 /// Adds a user.
 pub static ADD_USER: LazyLock<Script> = LazyLock::new(|| {
     let inputs = Names::of_change(AddUserKeys::NAMES, AddUserArgs::NAMES);
     let parts = [CHANGE, include_str!("add_user.lua")];
-    Script::with_inputs("account_add_user", WhenFull::Refuse, inputs, &parts).of_names()
+    Script::new("account_add_user", WhenFull::Refuse, inputs, &parts).of_names()
 });
 
 inputs! {

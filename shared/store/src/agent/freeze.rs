@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 pub static AGENT_FREEZE: LazyLock<Script> = LazyLock::new(|| {
     let parts = [CHANGE, AGENT_EXISTS, include_str!("freeze.lua")];
     let inputs = Names::of_change(FreezeKeys::NAMES, FreezeArgs::NAMES);
-    Script::with_inputs("agent_freeze", WhenFull::Run, inputs, &parts)
+    Script::new("agent_freeze", WhenFull::Run, inputs, &parts)
 });
 
 inputs! {

@@ -19,7 +19,7 @@ use std::sync::LazyLock;
 pub static CREATE: LazyLock<Script> = LazyLock::new(|| {
     let parts = [CHANGE, BUDGET, include_str!("create.lua")];
     let inputs = Names::of_change(CreateKeys::NAMES, CreateArgs::NAMES);
-    Script::with_inputs("agent_create", WhenFull::Refuse, inputs, &parts)
+    Script::new("agent_create", WhenFull::Refuse, inputs, &parts)
         .with_budgets()
         .of_names()
 });
@@ -37,7 +37,7 @@ inputs! {
 pub static UPDATE: LazyLock<Script> = LazyLock::new(|| {
     let parts = [CHANGE, FIELDS, include_str!("update.lua")];
     let inputs = Names::of_change(UpdateKeys::NAMES, UpdateArgs::NAMES);
-    Script::with_inputs("agent_update", WhenFull::Refuse, inputs, &parts)
+    Script::new("agent_update", WhenFull::Refuse, inputs, &parts)
 });
 
 inputs! {
@@ -53,7 +53,7 @@ inputs! {
 pub static DELETE: LazyLock<Script> = LazyLock::new(|| {
     let parts = [CHANGE, include_str!("delete.lua")];
     let inputs = Names::of_change(DeleteKeys::NAMES, DeleteArgs::NAMES);
-    Script::with_inputs("agent_delete", WhenFull::Run, inputs, &parts)
+    Script::new("agent_delete", WhenFull::Run, inputs, &parts)
 });
 
 inputs! {

@@ -23,7 +23,7 @@ use std::sync::LazyLock;
 pub static CREATE: LazyLock<Script> = LazyLock::new(|| {
     let inputs = Names::of_change(CreateKeys::NAMES, CreateArgs::NAMES);
     let parts = [CHANGE, BUDGET, include_str!("create.lua")];
-    Script::with_inputs("api_key_create", WhenFull::Refuse, inputs, &parts)
+    Script::new("api_key_create", WhenFull::Refuse, inputs, &parts)
         .with_budgets()
         .of_names()
 });
@@ -41,7 +41,7 @@ inputs! {
 pub static REVOKE: LazyLock<Script> = LazyLock::new(|| {
     let inputs = Names::of_change(RevokeKeys::NAMES, &[]);
     let parts = [CHANGE, include_str!("revoke.lua")];
-    Script::with_inputs("api_key_revoke", WhenFull::Run, inputs, &parts)
+    Script::new("api_key_revoke", WhenFull::Run, inputs, &parts)
 });
 
 inputs! {

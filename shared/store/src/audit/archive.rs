@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 /// Removes archived entries. Runs on a full store, since it frees memory.
 pub static ARCHIVE: LazyLock<Script> = LazyLock::new(|| {
     let inputs = Names::new(ArchiveKeys::NAMES, ArchiveArgs::NAMES);
-    Script::with_inputs("archive", WhenFull::Run, inputs, &[include_str!("archive.lua")])
+    Script::new("archive", WhenFull::Run, inputs, &[include_str!("archive.lua")])
 });
 
 inputs! {
@@ -26,7 +26,7 @@ inputs! {
 /// Removes look-ups of archived decisions.
 pub static FORGET: LazyLock<Script> = LazyLock::new(|| {
     let inputs = Names::new(ForgetKeys::NAMES, ForgetArgs::NAMES);
-    Script::with_inputs("forget", WhenFull::Run, inputs, &[include_str!("forget.lua")])
+    Script::new("forget", WhenFull::Run, inputs, &[include_str!("forget.lua")])
 });
 
 inputs! {

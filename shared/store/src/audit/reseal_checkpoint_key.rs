@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 pub static RESEAL_CHECKPOINT_KEY: LazyLock<Script> = LazyLock::new(|| {
     let source = include_str!("reseal_checkpoint_key.lua");
     let inputs = Names::new(ResealKeys::NAMES, ResealArgs::NAMES);
-    Script::with_inputs("reseal_checkpoint_key", WhenFull::Refuse, inputs, &[source])
+    Script::new("reseal_checkpoint_key", WhenFull::Refuse, inputs, &[source])
 });
 
 inputs! {

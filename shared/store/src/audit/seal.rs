@@ -18,7 +18,7 @@ use std::time::Duration;
 /// The script. Runs on a full store, since only sealed entries can be archived.
 pub static SEAL: LazyLock<Script> = LazyLock::new(|| {
     let inputs = Names::new(SealKeys::NAMES, SealArgs::NAMES);
-    Script::with_inputs("seal", WhenFull::Run, inputs, &[include_str!("seal.lua")])
+    Script::new("seal", WhenFull::Run, inputs, &[include_str!("seal.lua")])
 });
 
 inputs! {

@@ -13,7 +13,7 @@ use std::sync::LazyLock;
 pub static BLOCKED: LazyLock<Script> = LazyLock::new(|| {
     let inputs = Names::new(ChangeKeys::NAMES, ChangeArgs::NAMES);
     let parts = [CLOCK, include_str!("change.lua")];
-    Script::with_inputs("blocked_change", WhenFull::Run, inputs, &parts).of_names()
+    Script::new("blocked_change", WhenFull::Run, inputs, &parts).of_names()
 });
 
 inputs! {

@@ -21,7 +21,7 @@ pub static AUTHORIZE: LazyLock<Script> = LazyLock::new(|| {
     let fragments = [("run.lua", RUN), ("prune.lua", PRUNE)];
     let own = with_fragments(include_str!("authorize.lua"), &fragments);
     let inputs = Names::new(AuthorizeKeys::NAMES, AuthorizeArgs::NAMES);
-    Script::with_inputs("authorize", WhenFull::Refuse, inputs, &[CLOCK, PERIOD, &own])
+    Script::new("authorize", WhenFull::Refuse, inputs, &[CLOCK, PERIOD, &own])
 });
 
 inputs! {

@@ -16,7 +16,7 @@ use std::time::Duration;
 pub static EXTEND: LazyLock<Script> = LazyLock::new(|| {
     let inputs = Names::new(ExtendKeys::NAMES, ExtendArgs::NAMES);
     let parts = [CLOCK, include_str!("extend.lua")];
-    Script::with_inputs("extend", WhenFull::Refuse, inputs, &parts)
+    Script::new("extend", WhenFull::Refuse, inputs, &parts)
 });
 
 inputs! {

@@ -13,7 +13,7 @@ use std::time::Duration;
 pub static REAP: LazyLock<Script> = LazyLock::new(|| {
     let parts = [CLOCK, END_HOLD, include_str!("reap.lua")];
     let inputs = Names::new(EndKeys::NAMES, ReapArgs::NAMES);
-    Script::with_inputs("reap", WhenFull::Run, inputs, &parts)
+    Script::new("reap", WhenFull::Run, inputs, &parts)
 });
 
 inputs! {

@@ -14,7 +14,7 @@ use std::sync::LazyLock;
 pub static SETTLE: LazyLock<Script> = LazyLock::new(|| {
     let own = with_fragments(include_str!("settle.lua"), &[LACKS_WRITES]);
     let inputs = Names::new(EndKeys::NAMES, SettleArgs::NAMES);
-    Script::with_inputs("settle", WhenFull::Run, inputs, &[CLOCK, END_HOLD, &own])
+    Script::new("settle", WhenFull::Run, inputs, &[CLOCK, END_HOLD, &own])
 });
 
 inputs! {

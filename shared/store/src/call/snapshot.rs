@@ -16,7 +16,7 @@ use std::sync::LazyLock;
 pub static SNAPSHOT: LazyLock<Script> = LazyLock::new(|| {
     let parts = [CLOCK, PERIOD, AGENT_EXISTS, include_str!("snapshot.lua")];
     let inputs = Names::new(StandingKeys::NAMES, StandingArgs::NAMES);
-    Script::with_inputs("snapshot", WhenFull::ReadOnly, inputs, &parts)
+    Script::new("snapshot", WhenFull::ReadOnly, inputs, &parts)
 });
 
 inputs! {

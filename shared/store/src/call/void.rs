@@ -12,7 +12,7 @@ use std::time::Duration;
 pub static VOID: LazyLock<Script> = LazyLock::new(|| {
     let own = with_fragments(include_str!("void.lua"), &[LACKS_WRITES]);
     let inputs = Names::new(EndKeys::NAMES, VoidArgs::NAMES);
-    Script::with_inputs("void", WhenFull::Run, inputs, &[CLOCK, END_HOLD, &own])
+    Script::new("void", WhenFull::Run, inputs, &[CLOCK, END_HOLD, &own])
 });
 
 inputs! {

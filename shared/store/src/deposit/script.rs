@@ -29,7 +29,7 @@ pub static MAKE: LazyLock<Script> = LazyLock::new(|| {
     let own = include_str!("make.lua");
     let parts = [CHANGE, BUDGET, CAUSED, MONEY, ONCE, REFUSALS, own];
     let inputs = Names::of_change(DepositKeys::NAMES, MakeArgs::NAMES);
-    Script::with_inputs("deposit_make", WhenFull::Refuse, inputs, &parts)
+    Script::new("deposit_make", WhenFull::Refuse, inputs, &parts)
         .of_money()
         .with_budgets()
 });
@@ -39,7 +39,7 @@ pub static CONFIRM: LazyLock<Script> = LazyLock::new(|| {
     let own = include_str!("confirm.lua");
     let parts = [CHANGE, BUDGET, MONEY, ONCE, REFUSALS, own];
     let inputs = Names::of_change(DepositKeys::NAMES, ConfirmArgs::NAMES);
-    Script::with_inputs("deposit_confirm", WhenFull::Refuse, inputs, &parts)
+    Script::new("deposit_confirm", WhenFull::Refuse, inputs, &parts)
         .of_money()
         .with_budgets()
 });

@@ -37,7 +37,7 @@ use std::sync::LazyLock;
 pub static CREATE: LazyLock<Script> = LazyLock::new(|| {
     let parts = [CHANGE, BUDGET, INTENT, include_str!("create.lua")];
     let inputs = Names::of_change(CreateKeys::NAMES, CreateArgs::NAMES);
-    Script::with_inputs("escrow_create", WhenFull::Refuse, inputs, &parts)
+    Script::new("escrow_create", WhenFull::Refuse, inputs, &parts)
         .of_money()
         .with_budgets()
 });
@@ -46,7 +46,7 @@ pub static CREATE: LazyLock<Script> = LazyLock::new(|| {
 pub static LIST: LazyLock<Script> = LazyLock::new(|| {
     let parts = [include_str!("list.lua")];
     let inputs = Names::new(ListKeys::NAMES, ListArgs::NAMES);
-    Script::with_inputs("escrow_list", WhenFull::Run, inputs, &parts).of_names()
+    Script::new("escrow_list", WhenFull::Run, inputs, &parts).of_names()
 });
 
 /// Moves the payer's money into it.
@@ -54,7 +54,7 @@ pub static FUND: LazyLock<Script> = LazyLock::new(|| {
     let own = include_str!("fund.lua");
     let parts = [CHANGE, BUDGET, CAUSED, MONEY, INTENT, LOW_BALANCE, own];
     let inputs = Names::of_change(FundKeys::NAMES, FundArgs::NAMES);
-    Script::with_inputs("escrow_fund", WhenFull::Refuse, inputs, &parts)
+    Script::new("escrow_fund", WhenFull::Refuse, inputs, &parts)
         .of_money()
         .with_budgets()
 });
@@ -63,7 +63,7 @@ pub static FUND: LazyLock<Script> = LazyLock::new(|| {
 pub static RESOLVE: LazyLock<Script> = LazyLock::new(|| {
     let parts = [CHANGE, BUDGET, MONEY, INTENT, include_str!("resolve.lua")];
     let inputs = Names::of_change(ResolveKeys::NAMES, ResolveArgs::NAMES);
-    Script::with_inputs("escrow_resolve", WhenFull::Refuse, inputs, &parts)
+    Script::new("escrow_resolve", WhenFull::Refuse, inputs, &parts)
         .of_money()
         .with_budgets()
 });
@@ -72,7 +72,7 @@ pub static RESOLVE: LazyLock<Script> = LazyLock::new(|| {
 pub static BLOCKED: LazyLock<Script> = LazyLock::new(|| {
     let parts = [CHANGE, BUDGET, INTENT, include_str!("blocked.lua")];
     let inputs = Names::of_change(BlockedKeys::NAMES, BlockedArgs::NAMES);
-    Script::with_inputs("intent_blocked", WhenFull::Refuse, inputs, &parts)
+    Script::new("intent_blocked", WhenFull::Refuse, inputs, &parts)
         .of_money()
         .with_budgets()
 });
@@ -81,7 +81,7 @@ pub static BLOCKED: LazyLock<Script> = LazyLock::new(|| {
 pub static CLAIM: LazyLock<Script> = LazyLock::new(|| {
     let parts = [include_str!("claim.lua")];
     let inputs = Names::new(ClaimKeys::NAMES, ClaimArgs::NAMES);
-    Script::with_inputs("intent_claim", WhenFull::Refuse, inputs, &parts).of_money()
+    Script::new("intent_claim", WhenFull::Refuse, inputs, &parts).of_money()
 });
 
 inputs! {

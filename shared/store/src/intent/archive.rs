@@ -13,7 +13,7 @@ use std::sync::LazyLock;
 pub static ARCHIVE_INTENTS: LazyLock<Script> = LazyLock::new(|| {
     let parts = [include_str!("archive_intents.lua")];
     let inputs = Names::new(ArchiveKeys::NAMES, ArchiveArgs::NAMES).with_rows_of(IntentArgs::NAMES);
-    Script::with_inputs("archive_intents", WhenFull::Run, inputs, &parts)
+    Script::new("archive_intents", WhenFull::Run, inputs, &parts)
 });
 
 inputs! {

@@ -20,7 +20,7 @@ use std::time::Duration;
 pub static CREATE: LazyLock<Script> = LazyLock::new(|| {
     let inputs = Names::of_change(CreateKeys::NAMES, CreateArgs::NAMES);
     let parts = [CHANGE, include_str!("create.lua")];
-    Script::with_inputs("invitation_create", WhenFull::Refuse, inputs, &parts)
+    Script::new("invitation_create", WhenFull::Refuse, inputs, &parts)
 });
 
 inputs! {
@@ -36,7 +36,7 @@ inputs! {
 pub static REVOKE: LazyLock<Script> = LazyLock::new(|| {
     let inputs = Names::of_change(RevokeKeys::NAMES, RevokeArgs::NAMES);
     let parts = [CHANGE, include_str!("revoke.lua")];
-    Script::with_inputs("invitation_revoke", WhenFull::Run, inputs, &parts)
+    Script::new("invitation_revoke", WhenFull::Run, inputs, &parts)
 });
 
 inputs! {
@@ -52,7 +52,7 @@ inputs! {
 pub static ACCEPT: LazyLock<Script> = LazyLock::new(|| {
     let inputs = Names::of_change(AcceptKeys::NAMES, AcceptArgs::NAMES);
     let parts = [CHANGE, include_str!("accept.lua")];
-    Script::with_inputs("invitation_accept", WhenFull::Refuse, inputs, &parts).of_names()
+    Script::new("invitation_accept", WhenFull::Refuse, inputs, &parts).of_names()
 });
 
 inputs! {

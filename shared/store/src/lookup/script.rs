@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 pub static JOIN: LazyLock<Script> = LazyLock::new(|| {
     let inputs = Names::new(LookupKeys::NAMES, JoinArgs::NAMES);
     let parts = [include_str!("join.lua")];
-    Script::with_inputs("lookup_join", WhenFull::Run, inputs, &parts).of_names()
+    Script::new("lookup_join", WhenFull::Run, inputs, &parts).of_names()
 });
 
 inputs! {
@@ -27,7 +27,7 @@ inputs! {
 pub static LEAVE: LazyLock<Script> = LazyLock::new(|| {
     let inputs = Names::new(LookupKeys::NAMES, LeaveArgs::NAMES);
     let parts = [include_str!("leave.lua")];
-    Script::with_inputs("lookup_leave", WhenFull::Run, inputs, &parts).of_names()
+    Script::new("lookup_leave", WhenFull::Run, inputs, &parts).of_names()
 });
 
 inputs! {
@@ -39,7 +39,7 @@ inputs! {
 pub static KEEP: LazyLock<Script> = LazyLock::new(|| {
     let inputs = Names::new(LookupKeys::NAMES, KeepArgs::NAMES);
     let parts = [include_str!("keep.lua")];
-    Script::with_inputs("lookup_keep", WhenFull::Run, inputs, &parts).of_names()
+    Script::new("lookup_keep", WhenFull::Run, inputs, &parts).of_names()
 });
 
 inputs! {
@@ -51,7 +51,7 @@ inputs! {
 pub static NOTE: LazyLock<Script> = LazyLock::new(|| {
     let inputs = Names::new(NoteKeys::NAMES, NoteArgs::NAMES);
     let parts = [include_str!("note.lua")];
-    Script::with_inputs("lookup_note", WhenFull::Refuse, inputs, &parts).of_names()
+    Script::new("lookup_note", WhenFull::Refuse, inputs, &parts).of_names()
 });
 
 inputs! {

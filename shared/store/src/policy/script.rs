@@ -18,14 +18,14 @@ pub static SET: LazyLock<Script> = LazyLock::new(|| {
     let own = include_str!("set.lua");
     let parts = [CHANGE, BUDGET, FIELDS, STRICTEST, own];
     let inputs = Names::of_change(PolicyKeys::NAMES, SetArgs::NAMES);
-    Script::with_inputs("policy_set", WhenFull::Refuse, inputs, &parts).with_budgets()
+    Script::new("policy_set", WhenFull::Refuse, inputs, &parts).with_budgets()
 });
 
 /// Deletes a policy.
 pub static DELETE: LazyLock<Script> = LazyLock::new(|| {
     let inputs = Names::of_change(PolicyKeys::NAMES, DeleteArgs::NAMES);
     let parts = [CHANGE, STRICTEST, include_str!("delete.lua")];
-    Script::with_inputs("policy_delete", WhenFull::Run, inputs, &parts)
+    Script::new("policy_delete", WhenFull::Run, inputs, &parts)
 });
 
 inputs! {

@@ -13,7 +13,7 @@ use std::sync::LazyLock;
 pub static RESEAL: LazyLock<Script> = LazyLock::new(|| {
     let inputs = Names::of_change(ResealKeys::NAMES, ResealArgs::NAMES);
     let parts = [CHANGE, include_str!("reseal.lua")];
-    Script::with_inputs("reseal", WhenFull::Refuse, inputs, &parts)
+    Script::new("reseal", WhenFull::Refuse, inputs, &parts)
 });
 
 inputs! {

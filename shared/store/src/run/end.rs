@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 pub static RUN_END: LazyLock<Script> = LazyLock::new(|| {
     let inputs = Names::of_change(EndKeys::NAMES, EndArgs::NAMES);
     let parts = [CHANGE, include_str!("end.lua")];
-    Script::with_inputs("run_end", WhenFull::Refuse, inputs, &parts)
+    Script::new("run_end", WhenFull::Refuse, inputs, &parts)
 });
 
 inputs! {

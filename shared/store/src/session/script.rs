@@ -19,7 +19,7 @@ use std::time::Duration;
 pub static USE: LazyLock<Script> = LazyLock::new(|| {
     let inputs = Names::new(UseKeys::NAMES, UseArgs::NAMES);
     let parts = [CLOCK, include_str!("use.lua")];
-    Script::with_inputs("session_use", WhenFull::Run, inputs, &parts)
+    Script::new("session_use", WhenFull::Run, inputs, &parts)
 });
 
 inputs! {
@@ -35,7 +35,7 @@ inputs! {
 pub static OPEN: LazyLock<Script> = LazyLock::new(|| {
     let inputs = Names::of_change(OpenKeys::NAMES, OpenArgs::NAMES);
     let parts = [CHANGE, include_str!("open.lua")];
-    Script::with_inputs("session_open", WhenFull::Refuse, inputs, &parts)
+    Script::new("session_open", WhenFull::Refuse, inputs, &parts)
 });
 
 inputs! {
@@ -53,7 +53,7 @@ inputs! {
 pub static END: LazyLock<Script> = LazyLock::new(|| {
     let inputs = Names::of_change(EndKeys::NAMES, EndArgs::NAMES);
     let parts = [CHANGE, include_str!("end.lua")];
-    Script::with_inputs("session_end", WhenFull::Run, inputs, &parts)
+    Script::new("session_end", WhenFull::Run, inputs, &parts)
 });
 
 inputs! {

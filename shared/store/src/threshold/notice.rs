@@ -15,7 +15,7 @@ use std::sync::LazyLock;
 /// The script.
 pub static NOTICE: LazyLock<Script> = LazyLock::new(|| {
     let inputs = Names::new(NoticeKeys::NAMES, NoticeArgs::NAMES);
-    Script::with_inputs(
+    Script::new(
         "threshold_notice",
         WhenFull::Refuse,
         inputs,

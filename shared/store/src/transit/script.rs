@@ -18,7 +18,7 @@ use std::time::Duration;
 pub static ARRIVE: LazyLock<Script> = LazyLock::new(|| {
     let parts = [CHANGE, MONEY, INTENT, include_str!("arrive.lua")];
     let inputs = Names::of_change(ArriveKeys::NAMES, ArriveArgs::NAMES);
-    Script::with_inputs("transit_arrive", WhenFull::Run, inputs, &parts).of_money()
+    Script::new("transit_arrive", WhenFull::Run, inputs, &parts).of_money()
 });
 
 inputs! {

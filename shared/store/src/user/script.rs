@@ -15,7 +15,7 @@ use std::time::Duration;
 pub static CHANGE_USER: LazyLock<Script> = LazyLock::new(|| {
     let inputs = Names::of_change(ChangeKeys::NAMES, ChangeArgs::NAMES);
     let parts = [CHANGE, include_str!("change.lua")];
-    Script::with_inputs("user_change", WhenFull::Run, inputs, &parts)
+    Script::new("user_change", WhenFull::Run, inputs, &parts)
 });
 
 inputs! {
@@ -30,14 +30,14 @@ inputs! {
 /// Records an attempt.
 pub static NOTE: LazyLock<Script> = LazyLock::new(|| {
     let parts = [CHANGE, include_str!("note.lua")];
-    Script::with_inputs("user_note", WhenFull::Refuse, Names::of_change(&[], &[]), &parts)
+    Script::new("user_note", WhenFull::Refuse, Names::of_change(&[], &[]), &parts)
 });
 
 /// Issues a password reset.
 pub static ISSUE_RESET: LazyLock<Script> = LazyLock::new(|| {
     let inputs = Names::of_change(IssueResetKeys::NAMES, IssueResetArgs::NAMES);
     let parts = [CHANGE, include_str!("issue_reset.lua")];
-    Script::with_inputs("user_issue_reset", WhenFull::Refuse, inputs, &parts)
+    Script::new("user_issue_reset", WhenFull::Refuse, inputs, &parts)
 });
 
 inputs! {

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 /// The script.
 pub static FENCE: LazyLock<Script> = LazyLock::new(|| {
     let inputs = Names::new(FenceKeys::NAMES, &[]);
-    Script::with_inputs("fence", WhenFull::Run, inputs, &[include_str!("fence.lua")])
+    Script::new("fence", WhenFull::Run, inputs, &[include_str!("fence.lua")])
 });
 
 inputs! {

@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 /// Records an account's version.
 pub static WITNESS: LazyLock<Script> = LazyLock::new(|| {
     let inputs = Names::new(WitnessKeys::NAMES, WitnessArgs::NAMES);
-    Script::with_inputs("witness", WhenFull::Run, inputs, &[include_str!("witness.lua")])
+    Script::new("witness", WhenFull::Run, inputs, &[include_str!("witness.lua")])
 });
 
 inputs! {

@@ -16,7 +16,7 @@ use std::sync::LazyLock;
 pub static CREATE: LazyLock<Script> = LazyLock::new(|| {
     let inputs = Names::of_change(VirtualKeyKeys::NAMES, CreateArgs::NAMES);
     let parts = [CHANGE, BUDGET, include_str!("create.lua")];
-    Script::with_inputs("virtual_key_create", WhenFull::Refuse, inputs, &parts)
+    Script::new("virtual_key_create", WhenFull::Refuse, inputs, &parts)
         .with_budgets()
         .of_names()
 });
@@ -34,7 +34,7 @@ inputs! {
 pub static REVOKE: LazyLock<Script> = LazyLock::new(|| {
     let inputs = Names::of_change(VirtualKeyKeys::NAMES, RevokeArgs::NAMES);
     let parts = [CHANGE, include_str!("revoke.lua")];
-    Script::with_inputs("virtual_key_revoke", WhenFull::Run, inputs, &parts)
+    Script::new("virtual_key_revoke", WhenFull::Run, inputs, &parts)
 });
 
 inputs! {
@@ -46,7 +46,7 @@ inputs! {
 pub static FORGET: LazyLock<Script> = LazyLock::new(|| {
     let inputs = Names::new(ForgetKeys::NAMES, ForgetArgs::NAMES);
     let parts = [include_str!("forget.lua")];
-    Script::with_inputs("virtual_key_forget", WhenFull::Run, inputs, &parts)
+    Script::new("virtual_key_forget", WhenFull::Run, inputs, &parts)
 });
 
 inputs! {

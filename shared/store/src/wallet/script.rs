@@ -13,7 +13,7 @@ use std::sync::LazyLock;
 pub static OPEN: LazyLock<Script> = LazyLock::new(|| {
     let parts = [CHANGE, include_str!("open.lua")];
     let inputs = Names::of_change(OpenKeys::NAMES, OpenArgs::NAMES);
-    Script::with_inputs("wallet_open", WhenFull::Refuse, inputs, &parts).of_names()
+    Script::new("wallet_open", WhenFull::Refuse, inputs, &parts).of_names()
 });
 
 inputs! {

@@ -25,7 +25,7 @@ const TRIM: &str = include_str!("trim.lua");
 pub static CREATE: LazyLock<Script> = LazyLock::new(|| {
     let parts = [CHANGE, include_str!("create.lua")];
     let inputs = Names::of_change(CreateKeys::NAMES, CreateArgs::NAMES);
-    Script::with_inputs("webhook_create", WhenFull::Refuse, inputs, &parts)
+    Script::new("webhook_create", WhenFull::Refuse, inputs, &parts)
 });
 
 inputs! {
@@ -41,7 +41,7 @@ inputs! {
 pub static UPDATE: LazyLock<Script> = LazyLock::new(|| {
     let parts = [CHANGE, FIELDS, READY, include_str!("update.lua")];
     let inputs = Names::of_change(UpdateKeys::NAMES, UpdateArgs::NAMES);
-    Script::with_inputs("webhook_update", WhenFull::Refuse, inputs, &parts)
+    Script::new("webhook_update", WhenFull::Refuse, inputs, &parts)
 });
 
 inputs! {
@@ -57,7 +57,7 @@ inputs! {
 pub static DELETE: LazyLock<Script> = LazyLock::new(|| {
     let parts = [CHANGE, include_str!("delete.lua")];
     let inputs = Names::of_change(DeleteKeys::NAMES, DeleteArgs::NAMES);
-    Script::with_inputs("webhook_delete", WhenFull::Run, inputs, &parts)
+    Script::new("webhook_delete", WhenFull::Run, inputs, &parts)
 });
 
 inputs! {
@@ -75,7 +75,7 @@ inputs! {
 pub static TEST: LazyLock<Script> = LazyLock::new(|| {
     let parts = [CHANGE, include_str!("test.lua")];
     let inputs = Names::of_change(WebhookKey::NAMES, &[]);
-    Script::with_inputs("webhook_test", WhenFull::Refuse, inputs, &parts)
+    Script::new("webhook_test", WhenFull::Refuse, inputs, &parts)
 });
 
 inputs! {
@@ -87,7 +87,7 @@ inputs! {
 pub static RESEAL: LazyLock<Script> = LazyLock::new(|| {
     let parts = [CHANGE, include_str!("reseal.lua")];
     let inputs = Names::of_change(WebhookKey::NAMES, ResealArgs::NAMES);
-    Script::with_inputs("webhook_reseal", WhenFull::Refuse, inputs, &parts)
+    Script::new("webhook_reseal", WhenFull::Refuse, inputs, &parts)
 });
 
 inputs! {

@@ -13,7 +13,7 @@ use std::sync::LazyLock;
 pub static COUNT: LazyLock<Script> = LazyLock::new(|| {
     let inputs = Names::new(CountKeys::NAMES, CountArgs::NAMES);
     let parts = [CLOCK, include_str!("../count.lua")];
-    Script::with_inputs("api_key_count", WhenFull::Run, inputs, &parts)
+    Script::new("api_key_count", WhenFull::Run, inputs, &parts)
 });
 
 inputs! {

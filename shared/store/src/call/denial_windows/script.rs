@@ -13,7 +13,7 @@ use std::sync::LazyLock;
 pub static DENIAL_WINDOW: LazyLock<Script> = LazyLock::new(|| {
     let inputs = Names::of_change(WindowKeys::NAMES, WindowArgs::NAMES);
     let parts = [CHANGE, include_str!("../denial_window.lua")];
-    Script::with_inputs("denial_window", WhenFull::Run, inputs, &parts)
+    Script::new("denial_window", WhenFull::Run, inputs, &parts)
 });
 
 inputs! {

@@ -16,7 +16,7 @@ use std::time::Duration;
 pub static TAKE: LazyLock<Script> = LazyLock::new(|| {
     let parts = [CLOCK, READY, include_str!("../take.lua")];
     let inputs = Names::new(TakeKeys::NAMES, TakeArgs::NAMES);
-    Script::with_inputs("webhook_take", WhenFull::Run, inputs, &parts)
+    Script::new("webhook_take", WhenFull::Run, inputs, &parts)
 });
 
 inputs! {
@@ -32,7 +32,7 @@ inputs! {
 pub static FINISH: LazyLock<Script> = LazyLock::new(|| {
     let parts = [CLOCK, TRIM, include_str!("../finish.lua")];
     let inputs = Names::new(FinishKeys::NAMES, FinishArgs::NAMES);
-    Script::with_inputs("webhook_finish", WhenFull::Run, inputs, &parts)
+    Script::new("webhook_finish", WhenFull::Run, inputs, &parts)
 });
 
 inputs! {
@@ -48,7 +48,7 @@ inputs! {
 pub static RELEASE: LazyLock<Script> = LazyLock::new(|| {
     let parts = [CLOCK, READY, include_str!("../release.lua")];
     let inputs = Names::new(ReleaseKeys::NAMES, ReleaseArgs::NAMES);
-    Script::with_inputs("webhook_release", WhenFull::Run, inputs, &parts)
+    Script::new("webhook_release", WhenFull::Run, inputs, &parts)
 });
 
 inputs! {

@@ -22,7 +22,7 @@ const MADE: &str = include_str!("../made.lua");
 pub static DISPATCH: LazyLock<Script> = LazyLock::new(|| {
     let parts = [CLOCK, READY, TRIM, MADE, include_str!("../dispatch.lua")];
     let inputs = Names::new(DispatchKeys::NAMES, DispatchArgs::NAMES);
-    Script::with_inputs("webhook_dispatch", WhenFull::Refuse, inputs, &parts)
+    Script::new("webhook_dispatch", WhenFull::Refuse, inputs, &parts)
 });
 
 /// Dispatches coalesced violations. Refused on a full store; they wait.
@@ -35,7 +35,7 @@ pub static DISPATCH_COALESCED: LazyLock<Script> = LazyLock::new(|| {
         include_str!("../dispatch_coalesced.lua"),
     ];
     let inputs = Names::new(DispatchKeys::NAMES, DispatchCoalescedArgs::NAMES);
-    Script::with_inputs("webhook_dispatch_coalesced", WhenFull::Refuse, inputs, &parts)
+    Script::new("webhook_dispatch_coalesced", WhenFull::Refuse, inputs, &parts)
 });
 
 inputs! {

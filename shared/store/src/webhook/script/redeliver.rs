@@ -15,7 +15,7 @@ use std::sync::LazyLock;
 pub static REDELIVER: LazyLock<Script> = LazyLock::new(|| {
     let parts = [CHANGE, READY, include_str!("../redeliver.lua")];
     let inputs = Names::of_change(RedeliverKeys::NAMES, RedeliverArgs::NAMES);
-    Script::with_inputs("webhook_redeliver", WhenFull::Refuse, inputs, &parts)
+    Script::new("webhook_redeliver", WhenFull::Refuse, inputs, &parts)
 });
 
 inputs! {
