@@ -86,7 +86,7 @@ Signals:
 Example:
   TOLLGATE_STORE__URL=redis://127.0.0.1:6379 tollgate-proxy --config /etc/tollgate/tollgate.toml
 
-The store must be a ledger (`tollgate-admin store init`); until then every call is answered with 503.
+Until the store is a ledger (`tollgate-admin store init`) every call is answered with 503.
 
 Exit codes:
   0  stopped by a signal

@@ -16,7 +16,7 @@ const HEAD: &str = "\
 # Command line
 
 The `--help` of each command. `TOLLGATE_REWRITE_DOCS=1 cargo test --workspace --test cli reference` writes this page,
-and a test compares it. What many commands of `tollgate-admin` share is here alone:
+and a test compares it. What many commands of `tollgate-admin` share is said here only:
 
 | | |
 |---|---|
@@ -25,6 +25,7 @@ and a test compares it. What many commands of `tollgate-admin` share is here alo
 | `-h`, `--help` | the short or the whole help |
 | `--account ID` | the account, where a usage has it and no option of that name follows |
 | `--mode MODE` | `live` (default) or `test`, for `agent`, `audit` and `deposit` |
+| `--agent ID`, `--email EMAIL`, `--id ID` | the agent, the user's e-mail (with `--account` where several accounts have it), the decision id `allow_…` of a hold |
 | exit code 0 | done |
 | exit code 1 | refused by the state of things, as each command says below; or the reader of standard output left before it had a secret that is printed once |
 | exit code 2 | wrong usage or configuration; nothing was touched |
@@ -37,9 +38,13 @@ Completions: `source <(tollgate-admin completions bash)`. Manual pages: `tollgat
 /// Options that every command of `tollgate-admin` has. The head of the page explains them.
 const COMMON_OPTIONS: [&str; 3] = ["      --config <FILE>", "      --json", "  -h, --help"];
 /// Options of many commands, with their text where it says nothing particular. The head of the page explains them.
-const FREQUENT_OPTIONS: [&str; 2] = [
+const FREQUENT_OPTIONS: [&str; 6] = [
     "      --account <ID>\n          The account\n\n",
     "      --mode <MODE>\n          live or test\n\n          [default: live]\n          [possible values: live, test]\n\n",
+    "      --agent <ID>\n          The agent\n\n",
+    "      --email <EMAIL>\n          The user's e-mail\n\n",
+    "      --account <ID>\n          The account, where several have the e-mail\n\n",
+    "      --id <ID>\n          The decision id, allow_…\n\n",
 ];
 /// Exit codes that mean the same for every command. The head of the page explains them.
 const COMMON_EXIT_CODES: [&str; 2] = [

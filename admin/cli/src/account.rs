@@ -28,13 +28,13 @@ use store::user::User;
 pub(super) enum Account {
     /// Create an account, with its owner if you give an e-mail
     Create {
-        /// What to call it
+        /// Its name
         #[arg(long, value_parser = value::name)]
         name: String,
-        /// Its plan, one of those in plans.file: free, builder, startup, enterprise
+        /// A plan of plans.file: free, builder, startup, enterprise
         #[arg(long)]
         plan: String,
-        /// E-mail of the owner, who can then sign in to the dashboard
+        /// The owner's e-mail
         #[arg(long, value_name = "EMAIL", value_parser = value::email, requires = "owner_password_stdin")]
         owner_email: Option<String>,
         /// Read the owner's password from standard input, one line

@@ -53,19 +53,19 @@ pub(super) struct Create {
     /// live or test; records of the two modes never mix
     #[arg(long, value_parser = value::mode())]
     mode: Mode,
-    /// What to call it
+    /// Its name
     #[arg(long, value_parser = value::name)]
     name: Option<String>,
     /// What it may do: read, write, approve
     #[arg(long, value_delimiter = ',', default_value = "read,write", value_parser = value::permission())]
     permissions: Vec<Permission>,
-    /// Where it may be used from, an address or a range; repeat for more; everywhere when not given
+    /// An address or a range that it may be used from (repeat for more); default: everywhere
     #[arg(long, value_name = "CIDR", value_parser = value::network)]
     allow_ip: Vec<IpNet>,
-    /// When it ends, such as 2027-01-31T00:00:00Z; never when not given
+    /// When it ends, such as 2027-01-31T00:00:00Z; default: never
     #[arg(long, value_name = "ISO", value_parser = value::future)]
     expires: Option<u64>,
-    /// What it starts with: svc_live_… or sk_service_live_…
+    /// It starts with svc_live_… or sk_service_live_…
     #[arg(long, default_value = "svc")]
     prefix: Prefix,
 }

@@ -38,13 +38,13 @@ pub(super) struct Args {
     /// The edge's address, without /v1
     #[arg(long, value_name = "URL")]
     target: Url,
-    /// Make agents and keys in this account, in the configuration's store, and put them away afterwards
+    /// Make agents and keys in this account for the run
     #[arg(long, value_name = "ID", value_parser = value::id, required_unless_present = "keys_file", conflicts_with = "keys_file")]
     account: Option<String>,
-    /// Call with these virtual keys: one a line, after `frozen`, `revoked` or `over-cap` where it is to be denied
+    /// Virtual keys, one a line, after `frozen`, `revoked` or `over-cap` where it is to be denied
     #[arg(long, value_name = "FILE")]
     keys_file: Option<PathBuf>,
-    /// With --keys-file: look in the configuration's store what the keys' agents were charged
+    /// With --keys-file: check the charges in the configuration's store
     #[arg(long, conflicts_with = "account")]
     check: bool,
     /// The course of the load
@@ -59,25 +59,25 @@ pub(super) struct Args {
     /// How long, such as 90s or 5m; at most an hour
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = value::duration)]
     duration: Duration,
-    /// How long before the figures count
+    /// Time before the figures count
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = value::duration)]
     warm_up: Duration,
     /// Steps of a ramp
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=STEPS_MAX))]
     steps: u32,
-    /// A ramp ends when the slowest of a hundred calls take longer
+    /// p99 at which a ramp ends
     #[arg(long, value_name = "TIME", default_value = "250ms", value_parser = value::duration)]
     p99_bound: Duration,
-    /// By how much a spike exceeds the rate
+    /// Factor of a spike
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=SPIKE_MAX))]
     spike_factor: u32,
-    /// The share of calls that are to be denied, from 0 to 1 [default: 0.5 for denials, 0.1 for mixed, else 0]
+    /// Share of calls that are to be denied, 0 to 1 [default: 0.5 for denials, 0.1 for mixed, else 0]
     #[arg(long, value_name = "SHARE", value_parser = value::share)]
     deny_share: Option<f64>,
-    /// The share of errors above which the run fails
+    /// Share of errors above which the run fails
     #[arg(long, value_name = "SHARE", default_value = "0.001", value_parser = value::share)]
     max_errors: f64,
-    /// The share of calls denied by a cap, a plan or a rate above which the run fails and a ramp ends [default: that of
+    /// Share of calls denied by a cap, a plan or a rate above which the run fails and a ramp ends [default: that of
     /// --max-errors; with --cap, 1]
     #[arg(long, value_name = "SHARE", value_parser = value::share)]
     max_limited: Option<f64>,
@@ -90,13 +90,13 @@ pub(super) struct Args {
     /// Sizes of the bodies in bytes, in turn
     #[arg(long, value_name = "N,…", default_value = "1024", value_delimiter = ',', value_parser = value::body_bytes)]
     body_bytes: Vec<usize>,
-    /// Ask for streams, and tell how long callers wait for the first byte
+    /// Ask for streams, and report the time to the first byte
     #[arg(long)]
     stream: bool,
-    /// With --stream and a sandbox behind the edge: events of each stream; max_tokens is at least as many
+    /// With --stream and a sandbox: events of each stream, and least max_tokens
     #[arg(long, value_name = "N", requires = "stream", value_parser = clap::value_parser!(u64).range(1..=EVENTS_MAX))]
     events: Option<u64>,
-    /// With --events: wait of the sandbox between two events
+    /// With --events: wait between two events
     #[arg(long, value_name = "TIME", default_value = "0s", requires = "events", value_parser = value::duration)]
     event_delay: Duration,
     /// How long a call may take
@@ -108,16 +108,16 @@ pub(super) struct Args {
     /// With --account: virtual keys in all [default: as many as the plan's rate of a key needs]
     #[arg(long, value_name = "N", conflicts_with = "keys_file", value_parser = clap::value_parser!(u64).range(1..=KEYS_MAX as u64))]
     keys: Option<u64>,
-    /// With --account: daily cap of each agent; calls beyond it are to be denied, and the check shows that none got through
+    /// With --account: daily cap of each agent; calls beyond it are to be denied
     #[arg(long, value_name = "USD", conflicts_with = "keys_file", value_parser = value::usd)]
     cap: Option<Nanos>,
-    /// With --account: a file with the key that the agents call the provider with [default: one that only a sandbox takes]
+    /// With --account: a file with the agents' provider key [default: one that only a sandbox takes]
     #[arg(long, value_name = "FILE", conflicts_with = "keys_file")]
     provider_key_file: Option<PathBuf>,
-    /// A file of PEM certificates to trust besides the usual ones
+    /// PEM certificates to trust as well
     #[arg(long, value_name = "FILE")]
     ca_file: Option<PathBuf>,
-    /// Yes, send this to a target that is not this machine
+    /// Allow a target that is not this machine
     #[arg(long)]
     yes: bool,
     /// Show no progress

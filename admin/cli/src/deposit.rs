@@ -53,13 +53,13 @@ struct Make {
     /// How much
     #[arg(long, value_name = "USD", value_parser = value::amount)]
     amount: Nanos,
-    /// What the payment rail calls it; the same reference again is the same deposit
+    /// What the payment rail calls it
     #[arg(long, value_name = "TEXT", value_parser = value::reference)]
     reference: String,
     /// USD or USDC
     #[arg(long, default_value = CURRENCIES[0], value_parser = CURRENCIES)]
     currency: String,
-    /// It is announced and not confirmed yet
+    /// It is not confirmed yet
     #[arg(long)]
     pending: bool,
 }

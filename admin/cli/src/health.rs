@@ -19,7 +19,7 @@ const LONGEST: u64 = 16 * 1024;
 /// Asks a server on this machine how it is.
 #[derive(Debug, clap::Args)]
 pub(super) struct Health {
-    /// Which server: the edge is asked at proxy.ops_listen, the admin server at admin.ops_listen
+    /// The server, at proxy.ops_listen or admin.ops_listen
     server: Server,
     /// Ask only whether the process answers, not whether it can serve
     #[arg(long)]

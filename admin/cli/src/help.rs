@@ -48,7 +48,7 @@ First steps on a new store:
   tollgate-admin api-key create --account acct_01KAH3V9J8XCT6GRTF7QJ7A2ZC --mode live
   tollgate-admin serve
 
-Exit codes: 0 done, 1 refused, 2 wrong usage or configuration. With --json a command that fails prints
+Exit codes: 0 done, 1 refused, 2 wrong usage or configuration. With --json a failure is
 {\"ok\": false, \"error\": \"…\", \"code\": \"…\"}. Logs go to standard error.
 
 `tollgate-admin COMMAND --help` says what each command changes, with examples.";

@@ -47,7 +47,7 @@ pub(super) struct Target {
     /// The decision id, allow_…
     #[arg(long, value_name = "ID", value_parser = value::id)]
     id: String,
-    /// Its account, which makes the search short
+    /// Its account, to search less
     #[arg(long, value_name = "ID", value_parser = value::id)]
     account: Option<String>,
 }

@@ -41,9 +41,8 @@ const LAST: usize = 900;
 
 /// Administers Tollgate: runs the management API, and works on the store as its operator.
 ///
-/// Every operator command prints for people by default and one JSON document with --json. Secrets are printed once, when
-/// they are made, and kept nowhere in clear. No command asks anything back: what it changes stands in its help, and is
-/// audited.
+/// Secrets are printed once, when they are made, and kept nowhere in clear. No command asks for a confirmation: what it
+/// changes stands in its help, and is audited.
 #[derive(Debug, Parser)]
 #[command(name = "tollgate-admin", version, max_term_width = 100)]
 struct Cli {

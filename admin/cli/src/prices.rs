@@ -25,13 +25,13 @@ pub(super) enum Prices {
     Import {
         /// The file
         file: PathBuf,
-        /// The `litellm_provider` whose models are imported; those of another than openai are named PROVIDER/MODEL
+        /// The `litellm_provider` whose models are imported
         #[arg(long, value_name = "PROVIDER", default_value = OPENAI)]
         provider: String,
     },
     /// Show what a model costs, and which entry says so
     Show {
-        /// The model as a request would name it; one that nobody knows costs the dearest figures of the table
+        /// The model as a request names it; an unknown one costs the dearest of the table
         model: String,
     },
 }

@@ -17,7 +17,7 @@ pub(super) struct Completions {
 /// `man`
 #[derive(Debug, Args)]
 pub(super) struct Man {
-    /// The directory to write to
+    /// The directory to write to, which must exist
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
 }

@@ -37,7 +37,7 @@ pub(super) enum User {
         /// What the user may do
         #[arg(long)]
         role: RoleName,
-        /// Read the password from standard input, one line (required: there is no other way to give it)
+        /// Read the password from standard input, one line (required)
         #[arg(long, required = true)]
         password_stdin: bool,
     },
@@ -52,7 +52,7 @@ pub(super) enum User {
         /// The user's e-mail
         #[arg(long, value_parser = value::email)]
         email: String,
-        /// The account, where several have a user of that e-mail
+        /// The account, where several have the e-mail
         #[arg(long, value_name = "ID", value_parser = value::id)]
         account: Option<String>,
         /// What the user may do from now on
@@ -64,10 +64,10 @@ pub(super) enum User {
         /// The user's e-mail
         #[arg(long, value_parser = value::email)]
         email: String,
-        /// The account, where several have a user of that e-mail
+        /// The account, where several have the e-mail
         #[arg(long, value_name = "ID", value_parser = value::id)]
         account: Option<String>,
-        /// Set the password that comes on standard input, one line, and end all sessions of the user
+        /// Read the new password from standard input, one line
         #[arg(long)]
         password_stdin: bool,
     },
@@ -76,10 +76,10 @@ pub(super) enum User {
         /// The user's e-mail
         #[arg(long, value_parser = value::email)]
         email: String,
-        /// The account, where several have a user of that e-mail
+        /// The account, where several have the e-mail
         #[arg(long, value_name = "ID", value_parser = value::id)]
         account: Option<String>,
-        /// Leave the API keys that the user made as they are
+        /// Do not revoke the API keys that the user made
         #[arg(long)]
         keep_api_keys: bool,
     },
@@ -88,7 +88,7 @@ pub(super) enum User {
         /// The user's e-mail
         #[arg(long, value_parser = value::email)]
         email: String,
-        /// The account, where several have a user of that e-mail
+        /// The account, where several have the e-mail
         #[arg(long, value_name = "ID", value_parser = value::id)]
         account: Option<String>,
     },
@@ -97,7 +97,7 @@ pub(super) enum User {
         /// The user's e-mail
         #[arg(long, value_parser = value::email)]
         email: String,
-        /// The account, where several have a user of that e-mail
+        /// The account, where several have the e-mail
         #[arg(long, value_name = "ID", value_parser = value::id)]
         account: Option<String>,
     },

@@ -25,13 +25,13 @@ const PART: &str = "part";
 pub(in super::super) struct Export {
     #[command(flatten)]
     whose: Whose,
-    /// The file; standard output when not given
+    /// The file; default: standard output
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Only what follows this entry
     #[arg(long, value_name = "SEQ", default_value_t = 0)]
     after: u64,
-    /// Also write a signed checkpoint of exactly these entries, which proves later that none is missing at the end
+    /// Also write a signed checkpoint of exactly these entries
     #[arg(long, value_name = "FILE")]
     checkpoint: Option<PathBuf>,
 }

@@ -29,14 +29,14 @@ pub(in super::super) struct Verify {
     /// The export begins behind this entry
     #[arg(long, value_name = "SEQ", default_value_t = 0, requires = "file")]
     after: u64,
-    /// A signed checkpoint that the entries must fit. Without it an export must end where the store's trail ends, and hold
-    /// what the archive's checkpoint says
+    /// A signed checkpoint that the entries must fit. Without it an export must fit the store's trail and the archive's
+    /// checkpoint
     #[arg(long, value_name = "NOTE")]
     checkpoint: Option<PathBuf>,
     /// The checkpoint may be older than the export: what follows it is not proven to be all
     #[arg(long, requires_all = ["file", "checkpoint"])]
     older: bool,
-    /// The public key of checkpoints (`audit key`), instead of asking the store
+    /// The public key of checkpoints (`audit key`); default: the store's
     #[arg(long, value_name = "KEY", value_parser = public_key)]
     key: Option<PublicKey>,
 }

@@ -5,10 +5,9 @@ use super::Page;
 pub(super) const PAGES: &[Page] = &[
     Page {
         path: "deposit",
-        about: "Brings money into a wallet. --reference is what the payment rail calls it: the same reference again is the \
-                same deposit and answers the same, so a script can repeat it safely. With --pending the money is announced \
-                and cannot be spent until `deposit confirm`. The wallet of a user is there from the first deposit on; an \
-                agent's is made through the API.",
+        about: "Brings money into a wallet. The same --reference again is the same deposit and answers the same, so \
+                a script can repeat it safely. Money that is --pending cannot be spent until `deposit confirm`. The \
+                user's wallet exists from its first deposit on; the API makes an agent's.",
         changes: "the wallet's balance, or with --pending what it is owed; audited as deposit.requested.",
         examples: &[
             "tollgate-admin deposit --account acct_01KAH3V9J8XCT6GRTF7QJ7A2ZC --wallet user --amount 250 \\\n    \
@@ -21,51 +20,47 @@ pub(super) const PAGES: &[Page] = &[
     },
     Page {
         path: "deposit confirm",
-        about: "Makes a pending deposit count. Confirmed again, it answers the same and nothing else happens. --account and \
-                --mode are needed only where several know the reference.",
+        about: "Makes a pending deposit count. Confirmed again, it answers the same and changes nothing.",
         changes: "the wallet's balance; audited as deposit.confirmed.",
         examples: &["tollgate-admin deposit confirm --reference card-7781"],
         refused: "there is no pending deposit of the reference, several have one, or the wallet is closed or too full",
     },
     Page {
         path: "escrow show",
-        about: "Shows an escrow: its parties, amount, conditions and state, and what was said when it was disputed.",
+        about: "Shows an escrow: its parties, amount, conditions, state, and the reason of a dispute.",
         changes: "nothing.",
         examples: &["tollgate-admin escrow show --escrow 17"],
         refused: "there is no such escrow",
     },
     Page {
         path: "escrow resolve",
-        about: "Decides a disputed escrow: all of its money goes to the payee, or back to the payer, at once and without a \
-                question. It cannot be taken back. Look at it with `escrow show` first.",
+        about: "Decides a disputed escrow for good: all of its money goes to the payee, or back to the payer. Look \
+                at it with `escrow show` first.",
         changes: "the escrow and one wallet; audited with both parties, as escrow.released or escrow.refunded by `operator`.",
         examples: &["tollgate-admin escrow resolve --escrow 17 --to payer"],
         refused: "there is no such escrow, it is not disputed, or the wallet cannot hold that much",
     },
     Page {
         path: "holds list",
-        about: "A hold is what a call was charged before it was made: its estimate. An open one belongs to a call in flight. \
-                A kept one was never settled, because an edge died or the store was away: its estimate stays charged until \
-                somebody who knows the provider's bill settles or releases it.",
+        about: "A hold is the estimate that a call was charged before it was made. An open one belongs to a call in \
+                flight. A kept one was never settled, because an edge died or the store was away: its estimate stays \
+                charged until somebody who knows the provider's bill settles or releases it.",
         changes: "nothing.",
-        examples: &[
-            "tollgate-admin holds list --account acct_01KAH3V9J8XCT6GRTF7QJ7A2ZC",
-            "tollgate-admin holds list --limit 10000 --json",
-        ],
+        examples: &["tollgate-admin holds list --account acct_01KAH3V9J8XCT6GRTF7QJ7A2ZC --limit 10000"],
         refused: "there is no such account",
     },
     Page {
         path: "holds settle",
-        about: "Charges what a call really cost in place of its estimate. The counters of its agent, run, day and month, and \
-                those of the plan, are corrected by the difference.",
-        changes: "the hold and the counters it stands in; audited as the call's settlement.",
+        about: "Charges the real cost of a call in place of its estimate, in the counters of its agent, run, day, \
+                month and plan.",
+        changes: "the hold and its counters; audited as the call's settlement.",
         examples: &["tollgate-admin holds settle --id allow_01KAH3V9J8E2Y5M0W9DZS7T1QK --actual 0.0042"],
         refused: "there is no open or kept hold of that id, or it changed meanwhile",
     },
     Page {
         path: "holds release",
-        about: "Charges nothing for a call that the provider did not serve: its estimate is taken back.",
-        changes: "the hold and the counters it stands in; audited as the call's settlement.",
+        about: "Takes back the estimate of a call that the provider did not serve.",
+        changes: "the hold and its counters; audited as the call's settlement.",
         examples: &["tollgate-admin holds release --id allow_01KAH3V9J8E2Y5M0W9DZS7T1QK"],
         refused: "there is no open or kept hold of that id, or it changed meanwhile",
     },

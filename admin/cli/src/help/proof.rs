@@ -5,8 +5,8 @@ use super::Page;
 pub(super) const PAGES: &[Page] = &[
     Page {
         path: "agent freeze",
-        about: "Denies every call and every spend of an agent, from the next one on, on every edge. A freeze by the operator \
-                can be lifted by the operator only; one that the account made becomes the operator's.",
+        about: "Denies every call and spend of an agent, from the next one on, on every edge. Only the operator can \
+                lift it; a freeze that the account made becomes the operator's.",
         changes: "the agent's state, audited as agent.frozen by `operator`; nothing when it was frozen so already.",
         examples: &[
             "tollgate-admin agent freeze --account acct_01KAH3V9J8XCT6GRTF7QJ7A2ZC --agent my-bot --mode live",
@@ -22,19 +22,16 @@ pub(super) const PAGES: &[Page] = &[
     },
     Page {
         path: "ip block",
-        about: "Turns an address or a range away before anything else is looked at: the edge, the management API and the \
-                dashboard answer it with 403 IP_BLOCKED, whatever key it has. Addresses are those that callers have after \
-                network.trusted_proxies. Everybody (0.0.0.0/0 or ::/0) is refused without --force.",
+        about: "The edge, the management API and the dashboard answer the address or range with 403 IP_BLOCKED, \
+                whatever key it has. Addresses are those that callers have after network.trusted_proxies.",
         changes: "the list of the installation, which it prints; both servers follow within seconds.",
-        examples: &[
-            "tollgate-admin ip block 203.0.113.7 --reason 'guesses keys'",
-            "tollgate-admin ip block 2001:db8::/32 --json",
-        ],
+        examples: &["tollgate-admin ip block 203.0.113.7 --reason 'guesses keys'"],
         refused: "as many ranges are blocked as can be",
     },
     Page {
         path: "ip unblock",
-        about: "Takes a range off the list, named as it was blocked. It says when a wider range that holds it is still there.",
+        about: "Takes a range off the list, named as it was blocked, and says if a wider range that holds it is \
+                still there.",
         changes: "the list of the installation, which it prints; both servers follow within seconds.",
         examples: &["tollgate-admin ip unblock 203.0.113.7"],
         refused: "the store is no ledger, or does not answer",
@@ -48,9 +45,9 @@ pub(super) const PAGES: &[Page] = &[
     },
     Page {
         path: "audit verify",
-        about: "Checks every entry and link of an audit trail, and that its end was not cut off: in the store and archive, or \
-                in an export with --file. An export is compared with the store, or, where that cannot be asked, with a signed \
-                checkpoint; --checkpoint and --key make it independent of everything but these two files.",
+        about: "Checks every entry and link of an audit trail, and that its end was not cut off: in store and \
+                archive, or in an export with --file. An export is compared with the store, or, where that cannot be \
+                reached, with a signed checkpoint; with --checkpoint and --key it depends on nothing but these two.",
         changes: "nothing; in the store, entries that are waiting are sealed first.",
         examples: &[
             "tollgate-admin audit verify --account acct_01KAH3V9J8XCT6GRTF7QJ7A2ZC",
@@ -61,9 +58,8 @@ pub(super) const PAGES: &[Page] = &[
     },
     Page {
         path: "audit export",
-        about: "Writes an audit trail as JSON Lines, one entry a line, each exactly as it was hashed, to a file or to \
-                standard output. With --checkpoint it also signs where the trail ends, so that later nobody can take \
-                entries away unseen. --json needs --out, since standard output is the export otherwise.",
+        about: "Writes an audit trail as JSON Lines, each entry exactly as it was hashed. With --checkpoint it also \
+                signs where the trail ends, so that later nobody can remove entries unnoticed. --json needs --out.",
         changes: "files only; entries that are waiting are sealed first.",
         examples: &[
             "tollgate-admin audit export --account acct_01KAH3V9J8XCT6GRTF7QJ7A2ZC --out trail.jsonl \\\n    \
@@ -74,24 +70,21 @@ pub(super) const PAGES: &[Page] = &[
     },
     Page {
         path: "audit key",
-        about: "Shows the public key that proves signed checkpoints. Keep it away from the store: whoever verifies an export \
-                with it needs to trust nobody else.",
+        about: "Shows the public key that proves signed checkpoints. Keep it away from the store: whoever verifies \
+                an export with it needs to trust nobody else.",
         changes: "nothing; the key is made when there is none yet.",
         examples: &["tollgate-admin audit key > checkpoint.pub"],
         refused: "the key does not open with the configured master keys",
     },
     Page {
         path: "ledger check",
-        about: "Recomputes balances, escrows, intents, counters, holds and the audit sequence from their records, beside a \
-                running system, and names what does not hold with the records concerned. What changes meanwhile is read again. \
-                Money that moves between accounts while it is read, or did in the last seconds on a cluster, cannot be told \
-                from money that is missing: then it looks again, three times at most, and what is still open is said under \
+        about: "Recomputes balances, escrows, intents, counters, holds and the audit sequence from their records, \
+                beside a running system, and names what does not hold with its records. What changes meanwhile is \
+                read again. Money that moves between accounts at that moment, or did in the last seconds on a \
+                cluster, cannot be told from money that is missing: what is still open after three attempts is \
                 `inconclusive`, with `ok` false and exit code 3.",
         changes: "nothing.",
-        examples: &[
-            "tollgate-admin ledger check",
-            "tollgate-admin ledger check --account acct_01KAH3V9J8XCT6GRTF7QJ7A2ZC --json",
-        ],
+        examples: &["tollgate-admin ledger check --account acct_01KAH3V9J8XCT6GRTF7QJ7A2ZC --json"],
         refused: "something does not hold, or there is no such account",
     },
 ];
