@@ -89,61 +89,62 @@ impl Gauges {
             pending: metrics.gauge("pending", "Settlements and voids that wait for the store.")?,
             pending_elsewhere: metrics.gauge(
                 "pending_elsewhere",
-                "Of these, how many wait for another ledger than the store is, or for writes of their account that it lacks.",
+                "Of these, those that wait for another ledger, or for writes of their account that the store lacks.",
             )?,
             pending_limit: metrics.gauge(
                 "pending_limit",
-                "How many may wait (proxy.retry_queue_limit).",
+                "Their limit (proxy.retry_queue_limit).",
             )?,
             pending_dropped: metrics.counter(
                 "pending_dropped_total",
-                "Settlements and voids that did not fit into the retry queue, or on which the store's script broke off again and again; their estimates stay charged.",
+                "Settlements and voids that did not fit into the retry queue, or on which the script failed again \
+                 and again; estimates stay charged.",
             )?,
             journal_lines: metrics.gauge(
                 "pending_journal_lines",
-                "Lines of the retry queue's journal on disk.",
+                "Lines of the queue's journal.",
             )?,
             ready: metrics.gauge("ready", "1 when calls can be decided.")?,
             draining: metrics.gauge(
                 "draining",
-                "1 while this process is about to end and lets its calls finish.",
+                "1 while this process lets its calls finish before it ends.",
             )?,
             callers: metrics.gauge("connections", "Open connections of callers.")?,
             callers_max: metrics.gauge(
                 "connections_max",
-                "How many there can be (proxy.max_connections, or what the system's limit of open files leaves).",
+                "Their limit (proxy.max_connections, or what open files leave).",
             )?,
             callers_refused: metrics.counters(
                 "connections_refused_total",
-                "Connections that were closed at once, by limit: all (proxy.max_connections), address (proxy.max_connections_per_address).",
+                "Connections closed at once: all (proxy.max_connections), address (proxy.max_connections_per_address).",
                 "limit",
                 Refused::LABELS,
             )?,
             closed_for_others: metrics.counter(
                 "connections_closed_for_others_total",
-                "Connections without a known caller's request that were closed for new ones, since a limit was reached.",
+                "Connections without a known caller's request, closed for new ones at a limit.",
             )?,
             blocked_kept: metrics.gauge(
                 "blocked_ranges_kept",
-                "Ranges of addresses that this server keeps blocked although the store lost them with a server; block them again.",
+                "Ranges of addresses that the store lost and this server keeps blocked; block them again.",
             )?,
             body_bytes: metrics.gauge(
                 "body_memory_bytes",
-                "Memory that request bodies have reserved.",
+                "Memory reserved by request bodies.",
             )?,
             body_bytes_max: metrics.gauge(
                 "body_memory_max_bytes",
-                "How much they may (proxy.max_buffered_bytes).",
+                "Its limit (proxy.max_buffered_bytes).",
             )?,
             caches: metrics.gauges(
                 "cache_entries",
-                "Entries of the caches of things that never change: owners of keys, hashes that no key has, accounts' versions, opened provider keys.",
+                "Entries of caches: owners of keys, hashes that no key has, accounts' versions, opened provider keys.",
                 "cache",
                 CACHES,
             )?,
             connections: metrics.counters(
                 "upstream_connections_total",
-                "Exchanges with the provider, by whether the connection was new or reused.",
+                "Exchanges with the provider, by connection: new or reused.",
                 "kind",
                 CONNECTIONS,
             )?,

@@ -121,11 +121,12 @@ impl Metrics {
     /// # Errors
     /// A malformed or duplicate name, which a test would find.
     pub fn new(metrics: &Registrar, providers: &Providers) -> prometheus::Result<Self> {
-        let seconds = "Time that calls spent in each stage: resolve (whose key), receive (the body arrives), read (its meaning and estimate), decide (the store's decision), upstream (the provider), settle (the ledger).";
+        let seconds = "Time of calls in each stage: resolve (the key), receive (the body), read (the estimate), \
+                       decide, upstream, settle.";
         Ok(Self {
             approved: metrics.counters(
                 "approved_total",
-                "Approved calls, by what the provider answered.",
+                "Approved calls, by the provider's answer.",
                 "upstream",
                 UpstreamResult::ALL,
             )?,
@@ -137,23 +138,23 @@ impl Metrics {
             )?,
             refused: metrics.counters(
                 "refused_total",
-                "Refused requests, by error code. What went wrong behind an approval is in approved_total.",
+                "Refused requests, by error code.",
                 "code",
                 RefusalKind::ALL.iter().map(|kind| kind.code()),
             )?,
             limited: metrics.counters(
                 "limited_total",
-                "Calls denied as rate_limited by a limit for every plan: runs (the budget of runs), store_share (the account is refused what makes records).",
+                "Calls denied as rate_limited on any plan: runs (the budget of runs), store_share (the guard).",
                 "limit",
                 Limited::ALL,
             )?,
             announced_retries: metrics.counter(
                 "announced_retries_total",
-                "Requests that an SDK announced as retries (x-stainless-retry-count above 0).",
+                "Requests that an SDK announced as retries (x-stainless-retry-count).",
             )?,
             own_time: metrics.histogram(
                 "own_seconds",
-                "Time a request spent in Tollgate: the caller's sending and the provider's answering excluded.",
+                "Time of a request in Tollgate, without the caller's sending and the provider.",
                 &OWN_TIME,
             )?,
             stages: metrics.histograms(
@@ -170,7 +171,8 @@ impl Metrics {
             )?,
             broke_off: metrics.counters(
                 "upstream_failures_total",
-                "Exchanges with the provider that broke off, by where: resolve, local (this machine had no descriptor, memory or port, or the account had its part of the connections under way: nothing was sent, 503), connect, write, head, body, odd (not HTTP as we know it, or too long). Timeouts are in approved_total.",
+                "Exchanges that broke off: resolve, local (no descriptor, memory, port or share of the connections: \
+                 503), connect, write, head, body, odd (no HTTP, or too long). Timeouts are in approved_total.",
                 "stage",
                 BROKE_OFF,
             )?,

@@ -1,4 +1,4 @@
-//! docs/reference/observability.md lists every metric: name, type, labels and help, as `/metrics` describes them.
+//! docs/reference/observability.md lists every metric: name with labels, type and help, as `/metrics` describes them.
 //!
 //! `TOLLGATE_REWRITE_DOCS=1 cargo test --test observability document` writes the tables anew.
 
@@ -16,6 +16,8 @@ const END: &str = "<!-- end of metrics -->";
 const BOTH: [&str; 2] = ["process_", "tollgate_build_info"];
 const EDGE: &str = "tollgate_proxy_";
 const ADMIN: &str = "tollgate_admin_";
+/// Stands for both prefixes in the name of a metric that both programs have.
+const EITHER: &str = "tollgate_*_";
 
 /// Rows of a table: the cells behind a metric's name, by its name.
 type Rows = BTreeMap<String, String>;
@@ -30,10 +32,14 @@ fn rows(scrape: &Scrape, prefixes: &[&str]) -> Rows {
             _ => name.clone(),
         };
         let labels = scrape.labels(&sample).unwrap_or_default();
-        let labels: Vec<String> = labels.iter().map(|label| format!("`{label}`")).collect();
+        let labels: Vec<&str> = labels.into_iter().collect();
+        let labels = match labels.is_empty() {
+            true => String::new(),
+            false => format!("{{{}}}", labels.join(",")),
+        };
         let help = family.help.replace('|', "\\|");
-        let cells = format!("{} | {} | {help} |", family.kind, labels.join(", "));
-        (format!("`{name}`"), cells)
+        let cells = format!("{} | {help} |", family.kind);
+        (format!("`{name}{labels}`"), cells)
     };
     wanted.map(row).collect()
 }
@@ -46,7 +52,7 @@ fn shared(edge: &mut Rows, admin: &mut Rows) -> Rows {
         let is_shared = admin.get(&twin) == Some(cells);
         if is_shared {
             admin.remove(&twin);
-            shared.insert(format!("{name}, {twin}"), cells.clone());
+            shared.insert(name.replacen(EDGE, EITHER, 1), cells.clone());
         }
         !is_shared
     });
@@ -54,7 +60,7 @@ fn shared(edge: &mut Rows, admin: &mut Rows) -> Rows {
 }
 
 fn table(rows: &Rows) -> String {
-    let mut table = "| metric | type | labels | |\n|---|---|---|---|\n".to_owned();
+    let mut table = "| metric | type | |\n|---|---|---|\n".to_owned();
     for (name, cells) in rows {
         let _ = writeln!(table, "| {name} | {cells}");
     }

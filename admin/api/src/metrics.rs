@@ -17,7 +17,7 @@ impl SpendMetrics {
     pub fn new(metrics: &Registrar) -> prometheus::Result<Self> {
         let spends = metrics.counter_family(
             "spends_total",
-            "Spends that were decided: settled, pending_approval, or the reason for which they were blocked.",
+            "Spends decided: settled, pending_approval, or the reason for the block.",
             &["result"],
         )?;
         for reason in Reason::ALL {

@@ -38,15 +38,13 @@ impl RequestMetrics {
             )?,
             durations: metrics.histogram_family(
                 "request_seconds",
-                "Time from a management request's head to its answer.",
+                "Time from a request's head to its answer.",
                 &DURATIONS,
                 &["method", "route"],
             )?,
-            body_bytes: metrics.gauge("body_memory_bytes", "Memory that request bodies have taken.")?,
-            body_bytes_max: metrics.gauge(
-                "body_memory_max_bytes",
-                "How much they may (admin.max_buffered_bytes).",
-            )?,
+            body_bytes: metrics.gauge("body_memory_bytes", "Memory of request bodies.")?,
+            body_bytes_max: metrics
+                .gauge("body_memory_max_bytes", "Its limit (admin.max_buffered_bytes).")?,
             limited: LimitedMetrics::new(metrics)?,
             blocked: metrics.counter("blocked_total", "Requests from blocked addresses.")?,
         })

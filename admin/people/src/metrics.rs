@@ -32,7 +32,7 @@ impl LoginMetrics {
         Ok(Self {
             logins: metrics.counters(
                 "logins_total",
-                "Attempts to sign in: done, wrong (password, code or name), locked (too many before).",
+                "Attempts to sign in: done, wrong, locked (too many before).",
                 "result",
                 Login::ALL,
             )?,

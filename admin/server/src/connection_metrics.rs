@@ -23,21 +23,21 @@ pub struct ConnectionMetrics {
 impl ConnectionMetrics {
     /// Those of the management listener and of the ops listener.
     pub(crate) fn both(metrics: &Registrar) -> Result<[Self; 2]> {
-        let open = metrics.gauges("connections", "Connections that are open.", "listener", LISTENERS)?;
+        let open = metrics.gauges("connections", "Open connections.", "listener", LISTENERS)?;
         let refused = metrics.counter_family(
             "connections_refused_total",
-            "Connections that were closed at once: too many in all (admin.max_connections), or from one address (admin.max_connections_per_address).",
+            "Connections closed at once: all (admin.max_connections), address (admin.max_connections_per_address).",
             &["listener", "limit"],
         )?;
         let closed_for_others = metrics.counters(
             "connections_closed_for_others_total",
-            "Connections without a known caller's request that were closed for new ones, since a limit was reached.",
+            "Connections without a known caller's request, closed for new ones at a limit.",
             "listener",
             LISTENERS,
         )?;
         let stalled = metrics.counters(
             "connections_stalled_total",
-            "Connections that were closed since their client did not read its answer.",
+            "Connections closed since their client did not read its answer.",
             "listener",
             LISTENERS,
         )?;

@@ -45,12 +45,9 @@ impl WebhookMetrics {
             events: counter("events_total", "Events of accounts that have webhooks.")?,
             coalesced: counter(
                 "violations_coalesced_total",
-                "Violations beyond the first ten of an agent in a minute, told together at its end.",
+                "Violations beyond the first ten of an agent in a minute.",
             )?,
-            behind: gauge(
-                "chains_behind",
-                "Chains whose next events are those of entries in the archive, at the last look.",
-            )?,
+            behind: gauge("chains_behind", "Chains whose next events are in the archive.")?,
             catch_ups_failed: counter(
                 "catch_ups_failed_total",
                 "Dispatches of archived entries that failed and are tried again.",
@@ -58,11 +55,11 @@ impl WebhookMetrics {
             deliveries: counter("deliveries_total", "Deliveries made of them.")?,
             refused: counter(
                 "deliveries_refused_total",
-                "Deliveries never attempted, since too many waited for the same webhook.",
+                "Deliveries never attempted, since too many waited.",
             )?,
             attempts: metrics.counters(
                 "webhook_attempts_total",
-                "Attempts to deliver, by what they came to: accepted, refused (another status than 2xx) or unanswered.",
+                "Attempts to deliver: accepted, refused (another status than 2xx) or unanswered.",
                 "result",
                 ATTEMPTS,
             )?,
@@ -70,30 +67,18 @@ impl WebhookMetrics {
                 "deliveries_given_up_total",
                 "Deliveries whose last attempt failed.",
             )?,
-            parked: counter(
-                "parked_total",
-                "Times that a delivery began to wait for a later event.",
-            )?,
-            ready: gauge(
-                "ready",
-                "Webhooks that had something to deliver and no turn yet, at the last look at the store.",
-            )?,
-            lag: metrics.fraction(
-                "webhook_lag_seconds",
-                "How long the one that waited longest had done so by then.",
-            )?,
-            waiting: gauge(
-                "deliveries_waiting",
-                "Deliveries that wait for their turn, at the last count in the store.",
-            )?,
-            turns: gauge("turns", "Webhooks that this server delivers to at the moment.")?,
+            parked: counter("parked_total", "Deliveries that began to wait for a later event.")?,
+            ready: gauge("ready", "Webhooks with something to deliver and no turn yet.")?,
+            lag: metrics.fraction("webhook_lag_seconds", "Longest of these waits.")?,
+            waiting: gauge("deliveries_waiting", "Deliveries that wait for their turn.")?,
+            turns: gauge("turns", "Webhooks that this server delivers to now.")?,
             turns_failed: counter(
                 "turns_failed_total",
                 "Turns of webhooks that a store failure cut off.",
             )?,
             looks_failed: counter(
                 "looks_failed_total",
-                "Looks for ready webhooks that a store failure cut off.",
+                "Scans for ready webhooks that a store failure cut off.",
             )?,
         })
     }

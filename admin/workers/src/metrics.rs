@@ -110,37 +110,28 @@ impl WorkerMetrics {
         Ok(Self {
             rounds: metrics.fractions(
                 "worker_last_round_timestamp_seconds",
-                "When a worker last came to the end of a whole round, in seconds since 1970; 0 before the first.",
+                "End of a worker's last whole round, in seconds since 1970; 0 before the first.",
                 "worker",
                 Worker::ALL,
             )?,
             open_items: OpenItemMetrics::new(metrics)?,
             room: RoomMetrics::new(metrics)?,
             thresholds: ThresholdMetrics::new(metrics)?,
-            holds_kept: counter(
-                "holds_kept_total",
-                "Holds that passed their deadline and stay charged at their estimate.",
-            )?,
-            sweeps_failed: counter(
-                "sweeps_failed_total",
-                "Sweeps for overdue holds that a store failure cut off.",
-            )?,
-            sweeps_done: counter("sweeps_done_total", "Sweeps for overdue holds over all buckets.")?,
+            holds_kept: counter("holds_kept_total", "Holds that passed their deadline.")?,
+            sweeps_failed: counter("sweeps_failed_total", "Sweeps that a store failure cut off.")?,
+            sweeps_done: counter("sweeps_done_total", "Sweeps for overdue holds.")?,
             transits_delivered: counter(
                 "transits_delivered_total",
-                "Money and notices between accounts that the worker delivered after a crash or a store failure.",
+                "Deliveries between accounts after a crash or a store failure.",
             )?,
             transits_failed: counter(
                 "transits_failed_total",
                 "Deliveries between accounts that failed and are tried again.",
             )?,
-            transits_waiting: metrics.gauge(
-                "transits_waiting",
-                "Money and notices still in transit after the worker's last round.",
-            )?,
+            transits_waiting: metrics.gauge("transits_waiting", "Money and notices still in transit.")?,
             entries_sealed: counter(
                 "audit_entries_sealed_total",
-                "Audit entries sealed by the worker of this server.",
+                "Audit entries that this server sealed.",
             )?,
             seals_failed: counter(
                 "audit_seals_failed_total",
@@ -148,23 +139,18 @@ impl WorkerMetrics {
             )?,
             entries_unsealed: metrics.gauge(
                 "audit_unsealed_entries",
-                "Audit entries that this server saw and could not seal yet.",
+                "Audit entries that this server could not seal yet.",
             )?,
-            unsealed_for: metrics.fraction(
-                "audit_unsealed_seconds",
-                "How long the chain that waits longest for its seal has done so.",
-            )?,
-            checkpoints: counter(
-                "audit_checkpoints_total",
-                "Signed checkpoints of audit chains put into the archive.",
-            )?,
+            unsealed_for: metrics
+                .fraction("audit_unsealed_seconds", "Longest wait of a chain for its seal.")?,
+            checkpoints: counter("audit_checkpoints_total", "Checkpoints put into the archive.")?,
             checkpoints_failed: counter(
                 "audit_checkpoints_failed_total",
-                "Checkpoints that could not be taken or put into the archive; tried again.",
+                "Checkpoints that failed; tried again.",
             )?,
             checkpoints_refused: counter(
                 "audit_checkpoints_refused_total",
-                "Checkpoints that were not moved on, since the chain does not hold what the last one says: it was changed.",
+                "Checkpoints refused, since the chain does not hold what the last one says.",
             )?,
             checkpoints_failing: metrics.gauge(
                 "audit_checkpoints_failing",
@@ -172,24 +158,22 @@ impl WorkerMetrics {
             )?,
             entries_archived: counter(
                 "audit_entries_archived_total",
-                "Audit entries that the worker of this server moved to the archive.",
+                "Audit entries that this server archived.",
             )?,
             archiving_failed: counter(
                 "archiving_failed_total",
-                "Chains that could not be archived; tried again. Nothing left the store.",
+                "Chains that could not be archived; tried again.",
             )?,
-            archiving_waiting: metrics.gauge(
-                "archiving_waiting_chains",
-                "Chains that had something to archive at the last look.",
-            )?,
-            store_sane: metrics.gauge("store_sane", "1 while the store answers and may be trusted.")?,
+            archiving_waiting: metrics
+                .gauge("archiving_waiting_chains", "Chains with something to archive.")?,
+            store_sane: metrics.gauge("store_sane", "1 while the store may be trusted.")?,
             store_durable: metrics.gauge(
                 "store_durable",
-                "1 while changes of money are confirmed by a disk or by replicas before they are answered (store.durability).",
+                "1 while changes of money are confirmed by a disk or replicas (store.durability).",
             )?,
             store_exposed: metrics.gauge(
                 "store_exposed",
-                "1 while the store has replicas and store.durability waits for none, so that a failover may take back acknowledged changes of money.",
+                "1 while the store has replicas and store.durability waits for none.",
             )?,
         })
     }

@@ -28,17 +28,18 @@ impl LedgerMetrics {
         Ok(Self {
             settlements: metrics.counters(
                 "settlements_total",
-                "Settlements that the store took: done, missing (no such hold: settled or voided before), mismatch (another estimate).",
+                "Settlements that the store took: done, missing (settled or voided before), mismatch (another \
+                 estimate).",
                 "result",
                 Settled::ALL.map(Settled::as_str),
             )?,
             settlements_waited: metrics.counter(
                 "settlements_waited_total",
-                "Settlements that the store could not take at once; they went to the retry queue.",
+                "Settlements that went to the retry queue.",
             )?,
             voids: metrics.counters(
                 "voids_total",
-                "Approvals whose answer was lost: refunded (it had charged), barred (it had not, and never will).",
+                "Approvals whose answer was lost: refunded (it had charged), barred (it had not and never will).",
                 "result",
                 VOIDED,
             )?,
@@ -49,11 +50,11 @@ impl LedgerMetrics {
             charged_nanos: metrics.counter("charged_nanos_total", "Nano-USD charged in the end.")?,
             actual_nanos: metrics.counter(
                 "actual_nanos_total",
-                "Nano-USD that calls cost by the provider's own usage report.",
+                "Nano-USD that calls cost by the provider's usage.",
             )?,
             actual_share: metrics.histogram(
                 "actual_ratio",
-                "Real cost divided by the estimate, of calls whose usage the provider reported.",
+                "Real cost divided by the estimate, of calls with reported usage.",
                 &SHARES,
             )?,
         })

@@ -52,29 +52,31 @@ impl StreamMetrics {
         Ok(Self {
             open: metrics.gauge(
                 "streams_open",
-                "Streams that are read from the provider, those whose caller is gone included.",
+                "Streams being read from the provider.",
             )?,
             ended: metrics.counters(
                 "streams_total",
-                "Streams that ended, by how: completed, caller_gone, provider_broke_off, idle_timeout, total_timeout, hold_exhausted, stopped. The other ends are those of calls that are no stream.",
+                "Streams that ended, by call.end.",
                 "end",
                 CallEnd::ALL.iter().map(|end| end.as_str()),
             )?,
             usage: metrics.counters(
                 "streams_usage_total",
-                "Streams that ended, by whether the provider reported their usage. Without it the estimate stays charged, or what was seen if that is more.",
+                "Streams that ended, by whether the provider reported usage.",
                 "usage",
                 USAGE,
             )?,
             drained: metrics.counters(
                 "streams_drained_total",
-                "Streams that were read on after their caller had gone (end caller_gone), by whether their usage came within proxy.stream_drain_ms and 16 MiB.",
+                "Streams read on after caller_gone, by whether their usage came within proxy.stream_drain_ms and 16 \
+                 MiB.",
                 "usage",
                 USAGE,
             )?,
             extensions: metrics.counters(
                 "stream_extensions_total",
-                "Holds that were to be raised while their answer was streamed, by result: raised, refused (Cap, the plan, or a revoked key), failed (the store gave no decision). The stream ends unless it was raised.",
+                "Holds to be raised during a stream: raised; else the stream ends: refused (Cap, plan, key), failed \
+                 (no decision).",
                 "result",
                 EXTENSIONS,
             )?,

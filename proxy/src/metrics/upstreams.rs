@@ -47,12 +47,12 @@ impl UpstreamMetrics {
     pub fn new<'a>(metrics: &Registrar, providers: impl Iterator<Item = &'a str>) -> Result<Self> {
         let answers = metrics.counter_family(
             "upstream_answers_total",
-            "Approved calls, by upstream (its name, or upstream.provider for the default one) and by what it answered.",
+            "Approved calls, by upstream (upstream.provider for the default one) and its answer.",
             &["upstream", "result"],
         )?;
         let time = metrics.histogram_family(
             "upstream_answer_seconds",
-            "Time from a provider's request to its whole answer, by upstream.",
+            "Time from the provider's request to its whole answer.",
             &ANSWER_TIME,
             &["upstream"],
         )?;

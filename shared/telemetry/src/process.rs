@@ -44,24 +44,18 @@ impl ProcessMetrics {
         build(metrics)?;
         let started = metrics.add(Gauge::new(
             "process_start_time_seconds",
-            "When this process started, in seconds since 1970.",
+            "Start time, in seconds since 1970.",
         )?)?;
         started.set(as_f64(now_ms() / 1000));
         Ok(Self {
             cpu: metrics.add(Counter::new(
                 "process_cpu_seconds_total",
-                "CPU time of this process, user and system, in seconds.",
+                "CPU time, user and system.",
             )?)?,
-            resident: gauge(
-                "process_resident_memory_bytes",
-                "Memory of this process that is in RAM.",
-            )?,
-            open_fds: gauge("process_open_fds", "File descriptors that are open.")?,
-            most_fds: gauge(
-                "process_max_fds",
-                "File descriptors that may be open (ulimit -n).",
-            )?,
-            threads: gauge("process_threads", "Threads of this process.")?,
+            resident: gauge("process_resident_memory_bytes", "Resident memory.")?,
+            open_fds: gauge("process_open_fds", "Open file descriptors.")?,
+            most_fds: gauge("process_max_fds", "Limit of open file descriptors.")?,
+            threads: gauge("process_threads", "Threads.")?,
         })
     }
 
@@ -88,7 +82,7 @@ impl ProcessMetrics {
 /// `…_build_info`: a gauge that is always 1, whose labels tell the build.
 fn build(metrics: &Registrar) -> Result<()> {
     let family = metrics.add(IntGaugeVec::new(
-        Opts::new("tollgate_build_info", "1; the labels tell which build this is."),
+        Opts::new("tollgate_build_info", "1; the labels name the build."),
         &["version", "commit"],
     )?)?;
     family

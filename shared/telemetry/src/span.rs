@@ -152,7 +152,7 @@ impl SpanMetrics {
             exported: metrics.counter("spans_exported_total", "Spans that the collector took.")?,
             dropped: metrics.counters(
                 "spans_dropped_total",
-                "Spans that were dropped: overflow (the queue was full), failed (the collector did not take them).",
+                "Spans dropped: overflow (the queue was full), failed (the collector did not take them).",
                 "reason",
                 ["overflow", "failed"],
             )?,

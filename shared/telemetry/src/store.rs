@@ -49,20 +49,21 @@ impl StoreMetrics {
             up: gauge("up", "1 while the store answered the last look at it.")?,
             epoch_ok: gauge(
                 "epoch_ok",
-                "1 while the store has its ledger epoch: it was initialised and not wiped.",
+                "1 while the store has its ledger epoch.",
             )?,
             restored: gauge(
                 "restored",
-                "1 while the store was restored from a backup that nobody has accepted yet: every call is denied.",
+                "1 while a restored store is not accepted: every call is denied.",
             )?,
             round_trip: metrics.histogram(
                 "store_round_trip_seconds",
-                "Time of one small command to the store and back, asked every five seconds.",
+                "Round trip of one small command, every five seconds.",
                 &ROUND_TRIPS,
             )?,
             errors: metrics.counters(
                 "store_errors_total",
-                "Commands to the store that gave no usable answer: timeout, broken (the connection was lost and is made anew), unreachable, refused, nonsense.",
+                "Commands to the store without a usable answer: timeout, broken (the connection was lost and is made \
+                 anew), unreachable, refused, nonsense.",
                 "kind",
                 FailureKind::ALL.map(FailureKind::as_str),
             )?,
@@ -70,38 +71,39 @@ impl StoreMetrics {
             memory_used: gauge("memory_used_bytes", "Memory that the store's servers use, together.")?,
             memory_max: gauge(
                 "memory_max_bytes",
-                "Memory that they may use (maxmemory), together; 0 when one has no limit.",
+                "Their maxmemory, together; 0 when one has no limit.",
             )?,
             memory_fullest: metrics.fraction(
                 "store_memory_used_ratio",
-                "How full the fullest server is, from 0 to 1; 0 when none has a limit.",
+                "Share of its maxmemory that the fullest server uses; 0 when none has a limit.",
             )?,
             never_evicts: gauge("noeviction", "1 while no server may evict keys.")?,
             evicted: gauge(
                 "evicted_keys",
-                "Keys that the servers evicted since they started; each may have been money.",
+                "Keys that the servers evicted since they started.",
             )?,
             lost_writes: gauge(
                 "lost_writes",
-                "Writes of their append-only files, or of their primaries, that the servers left out since they started: every call is denied.",
+                "Writes of their files or primaries that the servers left out since they started: every call is \
+                 denied.",
             )?,
             aof_enabled: gauge("aof_enabled", "1 while all servers write an append-only file.")?,
             persistence_ok: gauge(
                 "persistence_ok",
-                "1 while the last write of every append-only file and snapshot went well.",
+                "1 while the last write of every append-only file and snapshot succeeded.",
             )?,
             fsync_delayed: gauge(
                 "fsync_delayed",
-                "Times since the servers started that a write had to wait for the disk.",
+                "Writes that had to wait for the disk since the servers started.",
             )?,
-            replicas: gauge("replicas", "Replicas of the server that has the fewest.")?,
+            replicas: gauge("replicas", "Replicas of the server with the fewest.")?,
             replica_lag: gauge(
                 "replica_lag_seconds",
-                "Seconds since the replica that was silent longest was heard.",
+                "Longest silence of a replica.",
             )?,
             clients: gauge("clients", "Connections of all callers to the store's servers.")?,
             commands: gauge("commands_per_second", "Commands a second, as the servers count them.")?,
-            uptime: gauge("uptime_seconds", "Seconds since the last start of any server.")?,
+            uptime: gauge("uptime_seconds", "Seconds since the last start of a server.")?,
         })
     }
 

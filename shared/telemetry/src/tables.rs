@@ -29,7 +29,7 @@ impl TableMetrics {
     pub fn new(metrics: &Registrar) -> Result<Self> {
         let family = metrics.counter_family(
             "table_reads_total",
-            "Times that plans or prices were read again: ok, or failed and those in force stay.",
+            "Reloads of plans or prices; after a failed one those in force stay.",
             &["table", "result"],
         )?;
         Ok(Self(TABLES.map(|table| {

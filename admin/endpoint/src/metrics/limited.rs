@@ -21,7 +21,8 @@ impl LimitedMetrics {
     pub(super) fn new(metrics: &Registrar) -> Result<Self> {
         let family = metrics.counter_family(
             "limited_total",
-            "Requests that a limit of [limits] refused: test_requests, session_requests, or the budget of records by its name; store_share for an account that is refused what makes records.",
+            "Requests refused by test_requests, session_requests, a budget of records by its name, or store_share \
+             (the guard).",
             &["limit"],
         )?;
         let rates = RATES.map(label).into_iter();

@@ -22,30 +22,15 @@ pub struct OpenItemMetrics {
 impl OpenItemMetrics {
     pub(super) fn new(metrics: &Registrar) -> Result<Self> {
         Ok(Self {
-            holds_open: metrics.gauge(
-                "holds_open",
-                "Approved calls that are not settled yet, at the last count in the store.",
-            )?,
-            oldest_hold: metrics.fraction(
-                "holds_oldest_seconds",
-                "How long ago the oldest of them was approved.",
-            )?,
+            holds_open: metrics.gauge("holds_open", "Approved calls that are not settled yet.")?,
+            oldest_hold: metrics.fraction("holds_oldest_seconds", "Age of the oldest of them.")?,
             overdue: metrics.fraction(
                 "holds_overdue_seconds",
-                "How far the oldest of them is past its deadline; 0 when none is.",
+                "How far the oldest of them is past its deadline.",
             )?,
-            holds_kept: metrics.gauge(
-                "holds_kept",
-                "Holds that were kept at their estimate and that nobody has corrected.",
-            )?,
-            approvals: metrics.gauge(
-                "intents_awaiting_approval",
-                "Spends that wait for somebody to approve or deny them.",
-            )?,
-            failed: metrics.counter(
-                "census_failed_total",
-                "Rounds of counting that a store failure cut off.",
-            )?,
+            holds_kept: metrics.gauge("holds_kept", "Kept holds that nobody has corrected.")?,
+            approvals: metrics.gauge("intents_awaiting_approval", "Spends that wait for a decision.")?,
+            failed: metrics.counter("census_failed_total", "Counts that a store failure cut off.")?,
         })
     }
 }

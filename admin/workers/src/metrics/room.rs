@@ -20,21 +20,21 @@ impl RoomMetrics {
         Ok(Self {
             shares: metrics.fractions(
                 "budget_used_ratio",
-                "Of each budget of records, the share that the account with the most of it has used; 1 is all.",
+                "Share of each budget of records that the account with the most of it has used.",
                 "budget",
                 Budget::ALL.map(Budget::as_str),
             )?,
             refused_accounts: metrics.gauge(
                 "refused_accounts",
-                "Accounts that are refused what makes records: they take far more of a nearly full store than others, or have used up their budget of audit entries.",
+                "Accounts that the guard refuses what makes records.",
             )?,
             lost_accounts: metrics.gauge(
                 "lost_accounts",
-                "Accounts that lost acknowledged writes with a server of the store; all their calls are denied until `tollgate-admin store accept`.",
+                "Accounts that lost acknowledged writes and are denied until `tollgate-admin store accept`.",
             )?,
             blocked_kept: metrics.gauge(
                 "blocked_ranges_kept",
-                "Ranges of addresses that this server keeps blocked although the store lost them with a server; block them again.",
+                "Ranges of addresses that the store lost and this server keeps blocked; block them again.",
             )?,
         })
     }

@@ -20,17 +20,17 @@ impl ThresholdMetrics {
         let new = Self {
             reached: metrics.gauge_family(
                 "thresholds_reached",
-                "Agents (for the limit `plan`: accounts) that have spent this percentage of a limit or more now, each at the highest that it has reached.",
+                "Agents (for `plan`: accounts) whose highest threshold this is.",
                 &LABELS,
             )?,
             noticed: metrics.counter_family(
                 "thresholds_noticed_total",
-                "Thresholds of limits that this server was the first to notice: each once for an agent or account, a limit and its period.",
+                "Thresholds that this server noticed first.",
                 &LABELS,
             )?,
             failed: metrics.counter(
                 "threshold_rounds_failed_total",
-                "Rounds over the thresholds that a store failure cut off.",
+                "Rounds over thresholds that a store failure cut off.",
             )?,
         };
         for (watched, threshold) in pairs() {
