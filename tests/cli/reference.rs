@@ -27,10 +27,10 @@ and a test compares it. What many commands of `tollgate-admin` share is said her
 | `--mode MODE` | `live` (default) or `test`, for `agent`, `audit` and `deposit` |
 | `--agent ID`, `--email EMAIL`, `--id ID` | the agent, the user's e-mail (with `--account` where several accounts have it), the decision id `allow_…` of a hold |
 | exit code 0 | done |
-| exit code 1 | refused by the state of things, as each command says below; or the reader of standard output left before it had a secret that is printed once |
+| exit code 1 | refused: the store is no ledger or does not answer, there is no such account, or what the command says below; or the reader of standard output left before it had a secret that is printed once |
 | exit code 2 | wrong usage or configuration; nothing was touched |
 
-On a terminal, tables are cut to its width; in a pipe they are whole.
+A command without *Changes* changes nothing. On a terminal, tables are cut to its width; in a pipe they are whole.
 Completions: `source <(tollgate-admin completions bash)`. Manual pages: `tollgate-admin man --out DIR`.
 
 ";
@@ -45,6 +45,11 @@ const FREQUENT_OPTIONS: [&str; 6] = [
     "      --email <EMAIL>\n          The user's e-mail\n\n",
     "      --account <ID>\n          The account, where several have the e-mail\n\n",
     "      --id <ID>\n          The decision id, allow_…\n\n",
+];
+/// Refusals of many commands. The head of the page explains them.
+const COMMON_REFUSALS: [&str; 2] = [
+    "there is no such account",
+    "the store is no ledger, or does not answer",
 ];
 /// Exit codes that mean the same for every command. The head of the page explains them.
 const COMMON_EXIT_CODES: [&str; 2] = [
@@ -88,7 +93,13 @@ fn particular(help: &str) -> String {
     let description = description
         .split_once("\n\n")
         .map_or(description, |(_, long)| long);
-    format!("{description}\nUsage: {}", without_common(rest))
+    let text = without_common(rest)
+        .replace("Changes: nothing.\n\n", "")
+        .replace("\nExit codes:\n  1  refused: ", "\nExit code 1: ");
+    let common = COMMON_REFUSALS
+        .iter()
+        .find_map(|refusal| text.strip_suffix(&format!("\n\nExit code 1: {refusal}")));
+    format!("{description}\nUsage: {}", common.unwrap_or(&text))
 }
 
 fn page(cli: &Cli) -> String {

@@ -105,11 +105,11 @@ pub(super) enum User {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(super) enum RoleName {
-    /// Everything, deposits, team and plan included
+    /// Everything
     Owner,
-    /// All but deposits, team and plan
+    /// All but live deposits, team and plan
     Admin,
-    /// Reads, releases, disputes, freezes and unfreezes, decides about payments that wait
+    /// Freezes agents, decides about waiting spends and escrows
     Manager,
     /// Reads
     Viewer,
