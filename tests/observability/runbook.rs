@@ -24,19 +24,11 @@ fn collect_texts(folder: &Path, found: &mut String) {
     }
 }
 
-/// Texts that a line searches our programs' logs for; empty if it does something else.
+/// Texts that a line searches our programs' logs for: the alternatives in quotes behind `edge-log` and `admin-log`.
 fn searched(line: &str) -> Vec<&str> {
-    let ours = line.starts_with("journalctl ") && line.contains("tollgate-");
-    let Some((_, search)) = line.split_once("| grep ").filter(|_| ours) else {
-        return Vec::new();
-    };
-    match search.contains('"') {
-        true => {
-            let quoted = search.split('"').skip(1).step_by(2);
-            quoted.flat_map(|text| text.split('|')).collect()
-        }
-        false => search.rsplit(' ').take(1).collect(),
-    }
+    let searches = line.split("-log \"").skip(1);
+    let searches = searches.filter_map(|rest| rest.split_once('"'));
+    searches.flat_map(|(texts, _)| texts.split('|')).collect()
 }
 
 #[test]
