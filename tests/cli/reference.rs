@@ -94,6 +94,7 @@ fn particular(help: &str) -> String {
         .split_once("\n\n")
         .map_or(description, |(_, long)| long);
     let text = without_common(rest)
+        .replace(" [OPTIONS]", "")
         .replace("Changes: nothing.\n\n", "")
         .replace("\nExit codes:\n  1  refused: ", "\nExit code 1: ");
     let common = COMMON_REFUSALS
@@ -110,7 +111,7 @@ fn page(cli: &Cli) -> String {
     section("tollgate-admin", &without_common(&help(cli, "")));
     for command in commands() {
         let help = particular(&help(cli, &command));
-        section(&format!("tollgate-admin {command}"), &help);
+        section(&command, &help);
     }
     let output = Command::new(env!("CARGO_BIN_EXE_tollgate-proxy"))
         .arg("--help")
