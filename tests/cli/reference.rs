@@ -15,8 +15,8 @@ const REWRITE: &str = "TOLLGATE_REWRITE_DOCS";
 const HEAD: &str = "\
 # Command line
 
-The `--help` of each command. `TOLLGATE_REWRITE_DOCS=1 cargo test --workspace --test cli reference` writes this page,
-and a test compares it. What many commands of `tollgate-admin` share is said here only:
+The `--help` of each command, [written by a test](../../CONTRIBUTING.md#build-and-test). What many commands of
+`tollgate-admin` share is said here only:
 
 | | |
 |---|---|
