@@ -16,7 +16,7 @@ const HEAD: &str = "\
 # Command line
 
 The `--help` of each command, [written by a test](../../CONTRIBUTING.md#build-and-test). What many commands of
-`tollgate-admin` share is said here only:
+`tollgate-admin` share is said here only, and `--help` has an example of each:
 
 | | |
 |---|---|
@@ -87,6 +87,19 @@ fn without_common(help: &str) -> String {
         .replace("Options:\nChanges: ", "Changes: ")
 }
 
+/// A text without its example if that is a single line, which shows little more than the usage.
+fn without_plain_example(text: &str) -> String {
+    let Some((before, after)) = text.split_once("\n\nExample:\n") else {
+        return text.to_owned();
+    };
+    let (example, rest) = after.split_once("\n\n").unwrap_or((after, ""));
+    match (example.contains('\n'), rest) {
+        (true, _) => text.to_owned(),
+        (false, "") => before.to_owned(),
+        (false, rest) => format!("{before}\n\n{rest}"),
+    }
+}
+
 /// A command's own part of its help, without the summary where a description follows it.
 fn particular(help: &str) -> String {
     let (description, rest) = help.split_once("\nUsage: ").unwrap_or(("", help));
@@ -100,7 +113,8 @@ fn particular(help: &str) -> String {
     let common = COMMON_REFUSALS
         .iter()
         .find_map(|refusal| text.strip_suffix(&format!("\n\nExit code 1: {refusal}")));
-    format!("{description}\nUsage: {}", common.unwrap_or(&text))
+    let text = without_plain_example(common.unwrap_or(&text));
+    format!("{description}\nUsage: {text}")
 }
 
 fn page(cli: &Cli) -> String {
