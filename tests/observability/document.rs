@@ -1,4 +1,5 @@
-//! docs/reference/observability.md lists every metric: name with labels, type and help, as `/metrics` describes them.
+//! docs/reference/observability.md lists every metric: name with labels, and help, as `/metrics` describes them. The
+//! type follows from the name (`_total` is a counter), but for histograms, which are marked.
 //!
 //! `TOLLGATE_REWRITE_DOCS=1 cargo test --test observability document` writes the tables anew.
 
@@ -37,9 +38,12 @@ fn rows(scrape: &Scrape, prefixes: &[&str]) -> Rows {
             true => String::new(),
             false => format!("{{{}}}", labels.join(",")),
         };
+        let kind = match family.kind.as_str() {
+            "histogram" => " (histogram)",
+            _ => "",
+        };
         let help = family.help.replace('|', "\\|");
-        let cells = format!("{} | {help} |", family.kind);
-        (format!("`{name}{labels}`"), cells)
+        (format!("`{name}{labels}`{kind}"), format!("{help} |"))
     };
     wanted.map(row).collect()
 }
@@ -60,7 +64,7 @@ fn shared(edge: &mut Rows, admin: &mut Rows) -> Rows {
 }
 
 fn table(rows: &Rows) -> String {
-    let mut table = "| metric | type | |\n|---|---|---|\n".to_owned();
+    let mut table = "| metric | |\n|---|---|\n".to_owned();
     for (name, cells) in rows {
         let _ = writeln!(table, "| {name} | {cells}");
     }
@@ -77,6 +81,10 @@ async fn every_metric_is_in_the_document() {
             assert!(family.help.ends_with('.'), "{name}: {:?}", family.help);
             let counts = name.ends_with("_total");
             assert_eq!(counts, family.kind == "counter", "{name} is a {}", family.kind);
+            assert!(
+                counts || ["gauge", "histogram"].contains(&family.kind.as_str()),
+                "{name}"
+            );
             for unit in ["_ms", "_milliseconds", "_kb", "_usd", "_micros"] {
                 assert!(!name.contains(unit), "{name} is not in a base unit");
             }
