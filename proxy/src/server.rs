@@ -76,12 +76,11 @@ struct Options {
 }
 
 const AFTER_HELP: &str = "\
-Signals:
+Signals (docs/guides/upgrading.md):
   SIGTERM  readiness fails for proxy.drain_delay_ms, calls in flight finish, then it ends
-  SIGHUP   plans and prices are read again; a file with a mistake changes nothing
-  SIGQUIT  the sockets go to the process that was started with --upgrade; when that one
-           serves, calls in flight finish and this one ends; else this one goes on
-  SIGINT   ends at once; what the calls in flight were estimated at stays charged
+  SIGHUP   plans and prices are read again
+  SIGQUIT  the sockets go to the process that was started with --upgrade
+  SIGINT   ends at once; calls in flight stay charged at their estimates
 
 Example:
   TOLLGATE_STORE__URL=redis://127.0.0.1:6379 tollgate-proxy --config /etc/tollgate/tollgate.toml
@@ -90,11 +89,9 @@ Until the store is a ledger (`tollgate-admin store init`) every call is answered
 
 Exit codes:
   0  stopped by a signal
-  1  --upgrade: the sockets were not handed over, or the store could not be used;
-     the running process goes on
+  1  --upgrade: no sockets, or no usable store; the running process goes on
   2  wrong usage or configuration, said in one line; nothing was served
-  3  the machine did not allow it: a full disk, an address that is in use;
-     starting again can help";
+  3  a full disk, an address that is in use; starting again can help";
 
 /// Why the process does not start.
 #[derive(Debug, thiserror::Error)]
