@@ -122,7 +122,10 @@ fn page(cli: &Cli) -> String {
     let mut section = |title: &str, help: &str| {
         let _ = write!(page, "## {title}\n\n```text\n{help}\n```\n\n");
     };
-    section("tollgate-admin", &without_common(&help(cli, "")));
+    let whole = without_common(&help(cli, ""));
+    // Behind the options are first steps, which the guides have, and what the head of the page says.
+    let (commands_by_group, _) = whole.split_once("\n\nFirst steps").unwrap();
+    section("tollgate-admin", commands_by_group);
     for command in commands() {
         let help = particular(&help(cli, &command));
         section(&command, &help);
