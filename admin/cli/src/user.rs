@@ -107,7 +107,7 @@ pub(super) enum User {
 pub(super) enum RoleName {
     /// Everything
     Owner,
-    /// All but live deposits, team and plan
+    /// All but deposits, team and plan
     Admin,
     /// Freezes agents, decides about waiting spends and escrows
     Manager,
