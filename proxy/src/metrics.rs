@@ -77,8 +77,11 @@ impl Stage {
     }
 }
 
-/// Where an exchange with the provider failed, as [`Failure::Unreachable`] says. The last stands for all others.
-const BROKE_OFF: [&str; 7] = ["resolve", "local", "connect", "write", "head", "body", "odd"];
+/// Label of an exchange of which nothing was sent.
+const NOT_SENT: &str = "local";
+/// Labels of failed exchanges: [`NOT_SENT`], and those of [`BreakOff`](crate::upstream::failure::BreakOff). No exchange is counted
+/// as `write`: a provider that closes while the request is sent may have answered. Dashboards know its series.
+const BROKE_OFF: [&str; 7] = ["resolve", NOT_SENT, "connect", "write", "head", "body", "odd"];
 
 /// A limit of every plan (decision D71) that denied a call as `rate_limited`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -200,12 +203,12 @@ impl Metrics {
     pub fn broke_off(&self, failure: &Failure) {
         let stage = match failure {
             Failure::Timeout => return,
-            Failure::NotSent(_) => "local",
-            Failure::Unreachable("its name does not resolve") => "resolve",
-            Failure::Unreachable(stage) => stage,
+            Failure::NotSent(_) => NOT_SENT,
+            Failure::Unreachable(at) => at.as_str(),
         };
-        let known = BROKE_OFF.iter().position(|known| *known == stage);
-        self.broke_off[known.unwrap_or(BROKE_OFF.len() - 1)].inc();
+        if let Some(at) = BROKE_OFF.iter().position(|known| *known == stage) {
+            self.broke_off[at].inc();
+        }
     }
 
     /// Records a denied request.
@@ -242,6 +245,7 @@ impl Metrics {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::upstream::failure::BreakOff;
     use telemetry::tables::Table;
 
     #[test]
@@ -259,8 +263,8 @@ mod tests {
         metrics.stage(Stage::Settle, Duration::from_micros(150));
         let (estimate, actual) = (Nanos::new(1000).unwrap(), Nanos::new(200));
         metrics.approved(estimate, actual, UpstreamResult::Timeout, Duration::from_secs(3));
-        metrics.broke_off(&Failure::Unreachable("its name does not resolve"));
-        metrics.broke_off(&Failure::Unreachable("it sent no head"));
+        metrics.broke_off(&Failure::Unreachable(BreakOff::Resolve));
+        metrics.broke_off(&Failure::Unreachable(BreakOff::BadAnswer("it sent no head")));
         metrics.broke_off(&Failure::NotSent(std::io::ErrorKind::OutOfMemory));
         metrics.tables.read_again(Table::Prices, false);
         let text = registrar.text().unwrap();

@@ -220,6 +220,7 @@ fn refusal_of(failure: &Failure) -> Refusal {
 mod tests {
     use super::*;
     use crate::call::chat_request::Run;
+    use crate::upstream::failure::BreakOff;
     use bytes::Bytes;
     use domain::price::{DEFAULT_PRICES, PriceTable};
     use http::{HeaderMap, HeaderValue, StatusCode};
@@ -334,7 +335,7 @@ mod tests {
                 "{status}"
             );
         }
-        for failure in [Failure::Timeout, Failure::Unreachable("connect")] {
+        for failure in [Failure::Timeout, Failure::Unreachable(BreakOff::Connect)] {
             assert_eq!(bill(&request(), ESTIMATE, &Err(failure)), kept(true));
         }
     }
@@ -398,7 +399,7 @@ mod tests {
                 "chat.completions,0,,,,,812,,total_timeout,0",
             ),
             (
-                Err(Failure::Unreachable("connect")),
+                Err(Failure::Unreachable(BreakOff::Connect)),
                 "chat.completions,0,,,,,812,,failed,0",
             ),
         ] {
@@ -428,7 +429,7 @@ mod tests {
                 RefusalKind::UpstreamTimeout,
             ),
             (
-                Failure::Unreachable("connect"),
+                Failure::Unreachable(BreakOff::Connect),
                 UpstreamResult::Unreachable,
                 RefusalKind::UpstreamUnreachable,
             ),

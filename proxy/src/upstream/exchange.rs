@@ -1,7 +1,7 @@
 //! The exchange with the provider: one request and the whole answer, under one deadline, without retries.
 
 use super::connection_budget::ConnectionBudget;
-use super::failure::{Failure, lost, not_connected};
+use super::failure::{BreakOff, Failure, lost, not_connected};
 use super::headers::ForwardList;
 use super::identity::Identity;
 use super::idle::{Connected, Idle, SWEEP_EVERY};
@@ -226,8 +226,8 @@ impl Upstream {
         mut body: Bytes,
         held: impl Send,
     ) -> Result<Sent, Failure> {
-        let failed = Failure::Unreachable;
-        let peer = self.target.peer().ok_or(failed("its name does not resolve"))?;
+        let unresolved = Failure::Unreachable(BreakOff::Resolve);
+        let peer = self.target.peer().ok_or(unresolved)?;
         let idle = self.idle.take(&peer);
         self.connected[usize::from(idle.is_some())].fetch_add(1, Ordering::Relaxed);
         let Connected { mut stream, permit } = match idle {
@@ -329,11 +329,11 @@ impl Upstream {
         while let Some(piece) = session
             .read_body_bytes()
             .await
-            .map_err(|error| lost("body", &error))?
+            .map_err(|error| lost(BreakOff::Body, &error))?
         {
             length += piece.len();
             if length > self.max_response_bytes {
-                return Err(Failure::Unreachable("its answer is too long"));
+                return Err(bad_answer("its answer is too long"));
             }
             if first.is_empty() {
                 first = piece;
@@ -429,18 +429,22 @@ async fn read_head(session: &mut HttpSession) -> Result<(StatusCode, HeaderMap),
         session
             .read_response()
             .await
-            .map_err(|error| lost("head", &error))?;
+            .map_err(|error| lost(BreakOff::Head, &error))?;
         let head = session
             .resp_header()
-            .ok_or(Failure::Unreachable("it sent no head"))?;
+            .ok_or(bad_answer("it sent no head"))?;
         if head.status == StatusCode::SWITCHING_PROTOCOLS {
-            return Err(Failure::Unreachable("it switched protocols"));
+            return Err(bad_answer("it switched protocols"));
         }
         if !head.status.is_informational() {
             return Ok((head.status, head.headers.clone()));
         }
     }
-    Err(Failure::Unreachable("it sent too many interim answers"))
+    Err(bad_answer("it sent too many interim answers"))
+}
+
+const fn bad_answer(why: &'static str) -> Failure {
+    Failure::Unreachable(BreakOff::BadAnswer(why))
 }
 
 fn content_length(headers: &HeaderMap) -> Option<usize> {

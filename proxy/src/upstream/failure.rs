@@ -2,7 +2,7 @@
 
 use nix::errno::Errno;
 use std::error::Error;
-use std::io;
+use std::{fmt, io};
 
 /// Why there is no answer. Except for [`Failure::NotSent`] the provider may have done the work.
 #[derive(Debug, thiserror::Error)]
@@ -13,20 +13,58 @@ pub enum Failure {
     NotSent(io::ErrorKind),
     /// The provider was not reached, the connection broke, or the answer is cut off or malformed.
     #[error("the provider could not be reached or broke off: {0}")]
-    Unreachable(&'static str),
+    Unreachable(BreakOff),
     /// There was no whole answer before the deadline.
     #[error("the provider gave no whole answer in time")]
     Timeout,
 }
 
-/// Tells a failure to connect that is caused by this machine from one on the way to the provider.
+/// Where an exchange broke off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BreakOff {
+    /// The provider's name was never resolved.
+    Resolve,
+    /// No connection was made.
+    Connect,
+    /// The connection broke, or sent no HTTP, before the head of the answer was read.
+    Head,
+    /// The same before its body was read.
+    Body,
+    /// The answer is HTTP that this edge does not accept, and why.
+    BadAnswer(&'static str),
+}
+
+impl BreakOff {
+    /// Returns the label of the metric and the word in the log.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Resolve => "resolve",
+            Self::Connect => "connect",
+            Self::Head => "head",
+            Self::Body => "body",
+            Self::BadAnswer(_) => "odd",
+        }
+    }
+}
+
+impl fmt::Display for BreakOff {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Resolve => f.write_str("its name does not resolve"),
+            Self::BadAnswer(why) => f.write_str(why),
+            stage => f.write_str(stage.as_str()),
+        }
+    }
+}
+
+/// Distinguishes a failure to connect that is caused by this machine from one on the way to the provider.
 pub(super) fn not_connected(error: &pingora::Error) -> Failure {
     match local_shortage(error.root_cause()) {
         Some(error) => {
             tracing::error!(%error, "no connection to the provider can be made from here");
             Failure::NotSent(error.kind())
         }
-        None => lost("connect", error),
+        None => lost(BreakOff::Connect, error),
     }
 }
 
@@ -50,9 +88,9 @@ fn local_shortage<'a>(cause: &'a (dyn Error + 'static)) -> Option<&'a io::Error>
 }
 
 /// Logs the cause, which may quote the provider and goes nowhere else.
-pub(super) fn lost(stage: &'static str, error: &pingora::Error) -> Failure {
-    tracing::warn!(upstream.stage = stage, upstream.error = ?error.etype(), "the provider could not be reached");
-    Failure::Unreachable(stage)
+pub(super) fn lost(at: BreakOff, error: &pingora::Error) -> Failure {
+    tracing::warn!(upstream.stage = at.as_str(), upstream.error = ?error.etype(), "the provider could not be reached");
+    Failure::Unreachable(at)
 }
 
 #[cfg(test)]
@@ -85,14 +123,14 @@ mod tests {
         ] {
             let failure = not_connected(&wrapped(code));
             assert!(
-                matches!(failure, Failure::Unreachable("connect")),
+                matches!(failure, Failure::Unreachable(BreakOff::Connect)),
                 "{code}: {failure}"
             );
         }
         let no_system = pingora::Error::explain(ConnectRefused, "no");
         assert!(matches!(
             not_connected(&no_system),
-            Failure::Unreachable("connect")
+            Failure::Unreachable(BreakOff::Connect)
         ));
     }
 }

@@ -1,7 +1,7 @@
 //! Decodes a compressed stream piece by piece. Tollgate asks for no compression, but providers may compress all the same,
 //! and a stream that cannot be read cannot be settled.
 
-use super::failure::Failure;
+use super::failure::{BreakOff, Failure};
 use bytes::{Buf, Bytes};
 use flate2::write::{MultiGzDecoder, ZlibDecoder};
 use std::io::{self, Write};
@@ -58,7 +58,8 @@ impl Inflater {
                     decode(decoder, some).map(|()| std::mem::take(decoder.get_mut()))
                 }
             };
-            let decoded = decoded.map_err(|_broken| Failure::Unreachable("its encoding is broken"))?;
+            let broken = Failure::Unreachable(BreakOff::BadAnswer("its encoding is broken"));
+            let decoded = decoded.map_err(|_error| broken)?;
             self.compressed.advance(some.len());
             if !decoded.is_empty() {
                 return Ok(Some(decoded.into()));

@@ -1,6 +1,6 @@
 //! An answer of server-sent events, read piece by piece.
 
-use super::failure::{Failure, lost};
+use super::failure::{BreakOff, Failure, lost};
 use super::inflate::Inflater;
 use super::open::OpenExchange;
 use bytes::Bytes;
@@ -66,7 +66,7 @@ impl AnswerStream {
                 return Ok(None);
             }
             let piece = self.open.session.read_body_bytes().await;
-            let piece = piece.map_err(|error| lost("body", &error))?;
+            let piece = piece.map_err(|error| lost(BreakOff::Body, &error))?;
             self.is_at_end = piece.is_none();
             match (piece, &mut self.inflater) {
                 (Some(piece), None) if !piece.is_empty() => return Ok(Some(piece)),
