@@ -1,10 +1,9 @@
 //! Why a call was rejected before it was sent.
 
 use crate::reply::Reply;
-use crate::reply::denied::Denied;
+use crate::reply::denied::{Denied, id_kind};
 use crate::reply::refusal::{Refusal, RefusalKind};
 use domain::denial::Denial;
-use domain::id::Kind;
 
 /// Why a call was rejected before it was sent.
 #[derive(Debug)]
@@ -19,11 +18,7 @@ impl Rejection {
     /// Creates a denial of which only the reason is known.
     #[must_use]
     pub fn denied(denial: Denial) -> Self {
-        let kind = if Denied::by_cap(denial) {
-            Kind::Allow
-        } else {
-            Kind::Deny
-        };
+        let kind = id_kind(denial);
         let id = kind
             .mint(clock::now_ms())
             .unwrap_or_else(|_| kind.prefix().to_owned());

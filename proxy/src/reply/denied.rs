@@ -18,7 +18,7 @@ pub struct Denied {
     pub denial: Denial,
     /// In place of the reason's own message.
     pub message: Option<String>,
-    /// Decision id: `allow_…` if Cap decided, `deny_…` before.
+    /// Decision id, of the [kind](id_kind) that the denial has.
     pub id: String,
     /// Once the run is known.
     pub run_id: Option<String>,
@@ -75,12 +75,6 @@ struct PlanBody<'a> {
 }
 
 impl Denied {
-    /// Whether the id must be Cap's.
-    #[must_use]
-    pub const fn by_cap(denial: Denial) -> bool {
-        !matches!(denial.stage(), Stage::BeforeCap)
-    }
-
     /// Builds the answer.
     #[must_use]
     pub fn reply(&self) -> Reply {
@@ -131,15 +125,19 @@ impl Denied {
     }
 }
 
-/// Returns the id of a denial: that of the hold, with the prefix `deny_` where Cap did not decide.
+/// Returns the kind of a denial's id: `allow_…` if Cap decided, `deny_…` before.
+#[must_use]
+pub const fn id_kind(denial: Denial) -> Kind {
+    match denial.stage() {
+        Stage::BeforeCap => Kind::Deny,
+        _ => Kind::Allow,
+    }
+}
+
+/// Returns the id of a denial: that of the hold, with the prefix of its [kind](id_kind).
 #[must_use]
 pub fn denial_id(denial: Denial, allow_id: &str) -> String {
-    let kind = if Denied::by_cap(denial) {
-        Kind::Allow
-    } else {
-        Kind::Deny
-    };
-    allow_id.replacen(Kind::Allow.prefix(), kind.prefix(), 1)
+    allow_id.replacen(Kind::Allow.prefix(), id_kind(denial).prefix(), 1)
 }
 
 /// The limit that was reached, as a plain number: keys, agents or USD.
