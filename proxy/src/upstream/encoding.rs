@@ -7,13 +7,34 @@ use std::io::Read;
 /// Longest decoded body, in bytes.
 const DECODED_MAX: u64 = 64 << 20;
 
+/// A content encoding that can be decoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Encoding {
+    /// Not compressed.
+    Identity,
+    Gzip,
+    /// The format of zlib, as HTTP uses the word.
+    Deflate,
+}
+
+impl Encoding {
+    /// Parses `Content-Encoding`; `None` if it cannot be decoded. Without the header a body is not compressed.
+    pub(super) fn parse(content_encoding: Option<&[u8]>) -> Option<Self> {
+        match content_encoding.map(<[u8]>::to_ascii_lowercase).as_deref() {
+            None | Some(b"" | b"identity") => Some(Self::Identity),
+            Some(b"gzip" | b"x-gzip") => Some(Self::Gzip),
+            Some(b"deflate") => Some(Self::Deflate),
+            Some(_) => None,
+        }
+    }
+}
+
 /// Decodes a body; `None` if the encoding is unknown or broken, or the result is too long.
-pub fn decode<'a>(body: &'a [u8], encoding: Option<&[u8]>) -> Option<Cow<'a, [u8]>> {
-    match encoding.map(<[u8]>::to_ascii_lowercase).as_deref() {
-        None | Some(b"" | b"identity") => Some(Cow::Borrowed(body)),
-        Some(b"gzip" | b"x-gzip") => inflate(MultiGzDecoder::new(body)).map(Cow::Owned),
-        Some(b"deflate") => inflate(ZlibDecoder::new(body)).map(Cow::Owned),
-        Some(_) => None,
+pub fn decode<'a>(body: &'a [u8], content_encoding: Option<&[u8]>) -> Option<Cow<'a, [u8]>> {
+    match Encoding::parse(content_encoding)? {
+        Encoding::Identity => Some(Cow::Borrowed(body)),
+        Encoding::Gzip => inflate(MultiGzDecoder::new(body)).map(Cow::Owned),
+        Encoding::Deflate => inflate(ZlibDecoder::new(body)).map(Cow::Owned),
     }
 }
 
@@ -51,6 +72,21 @@ mod tests {
         );
         assert_eq!(decode(b"hello", Some(b"gzip")), None);
         assert_eq!(decode(b"hello", Some(b"br")), None);
+    }
+
+    #[test]
+    fn encodings_are_parsed() {
+        for (name, encoding) in [
+            (None, Some(Encoding::Identity)),
+            (Some(""), Some(Encoding::Identity)),
+            (Some("Identity"), Some(Encoding::Identity)),
+            (Some("X-GZip"), Some(Encoding::Gzip)),
+            (Some("deflate"), Some(Encoding::Deflate)),
+            (Some("br"), None),
+            (Some("gzip, gzip"), None),
+        ] {
+            assert_eq!(Encoding::parse(name.map(str::as_bytes)), encoding, "{name:?}");
+        }
     }
 
     #[test]

@@ -7,8 +7,10 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use memchr::memmem;
 use std::borrow::Cow;
 
+/// Start of a fragment.
 const MARK: &[u8] = b"sk-";
-const INSTEAD: &[u8] = b"[redacted]";
+/// What stands in place of a fragment.
+pub(super) const REPLACEMENT: &[u8] = b"[redacted]";
 /// What replaces the middle of a masked key, also as JSON escapes it.
 const ELLIPSES: [&[u8]; 2] = ["…".as_bytes(), br"\u2026"];
 
@@ -83,7 +85,7 @@ pub(super) fn without_fragments(text: &[u8]) -> Option<Vec<u8>> {
         }
         from += key_length(&text[from..]);
         clean.extend_from_slice(&text[copied..at]);
-        clean.extend_from_slice(INSTEAD);
+        clean.extend_from_slice(REPLACEMENT);
         copied = from;
     }
     (copied > 0).then(|| {

@@ -2,7 +2,7 @@
 //! `sk-` is not found by its form.
 
 use super::exchange::Answer;
-use super::redact::{self, Redacted, key_length};
+use super::redact::{self, REPLACEMENT, Redacted, key_length};
 use http::HeaderValue;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
 use std::collections::HashSet;
@@ -11,7 +11,6 @@ use std::collections::HashSet;
 const FRAGMENT: usize = 12;
 /// Shortest key that is searched for: a shorter one is found in ordinary words.
 const KEY_MIN: usize = 8;
-const INSTEAD: &[u8] = b"[redacted]";
 /// Bits of the filter, one for each pair of bytes.
 const PAIRS: usize = 1 << 16;
 
@@ -92,7 +91,7 @@ impl Fragments {
                 continue;
             }
             clean.extend_from_slice(&text[copied..at]);
-            clean.extend_from_slice(INSTEAD);
+            clean.extend_from_slice(REPLACEMENT);
             at = self.end_of_run(text, at);
             copied = at;
         }

@@ -1,5 +1,6 @@
 //! An answer of server-sent events, read piece by piece.
 
+use super::encoding::Encoding;
 use super::failure::{BreakOff, Failure, lost};
 use super::inflate::Inflater;
 use super::open::OpenExchange;
@@ -29,17 +30,14 @@ impl AnswerStream {
                 .unwrap_or_default();
             essence.trim_ascii().eq_ignore_ascii_case(b"text/event-stream")
         });
-        status.is_success() && is_events && Inflater::knows(value(CONTENT_ENCODING))
+        status.is_success() && is_events && Encoding::parse(value(CONTENT_ENCODING)).is_some()
     }
 
-    /// The stream of an exchange, behind its head.
+    /// Creates the stream of an exchange whose head was read.
     pub(super) fn new(open: OpenExchange, status: StatusCode, mut headers: HeaderMap) -> Self {
-        let inflater = Inflater::of(
-            headers
-                .remove(CONTENT_ENCODING)
-                .as_ref()
-                .map(HeaderValue::as_bytes),
-        );
+        let content_encoding = headers.remove(CONTENT_ENCODING);
+        let encoding = Encoding::parse(content_encoding.as_ref().map(HeaderValue::as_bytes));
+        let inflater = encoding.and_then(Inflater::new);
         headers.remove(CONTENT_LENGTH);
         Self {
             open,
@@ -50,8 +48,8 @@ impl AnswerStream {
         }
     }
 
-    /// Reads the next piece, at most 64 KiB; `None` at the end. Not to be called again after an error, or when it was
-    /// given up.
+    /// Reads the next piece, at most 64 KiB; `None` at the end. Must not be called again after an error, nor after its
+    /// future was dropped.
     ///
     /// # Errors
     /// [`Failure::Unreachable`]: the provider broke off, or its encoding is broken.
