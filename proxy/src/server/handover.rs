@@ -2,10 +2,11 @@
 //!
 //! The sockets are sent over `proxy.upgrade_socket`, with Pingora's functions. Beside it lies the *note*, a file that
 //! the new process locks before it requests the sockets and keeps locked until it serves; then it writes so into the
-//! note. So the old process knows whether a new one waits, and goes on serving if that ends or cannot use the store. A
-//! process that gives up waiting writes that into the note too. Both only append, and the first word counts: so exactly
+//! note. So the old process knows whether a new one waits, and goes on serving if that ends or cannot use the store. An
+//! old process that gives up waiting writes that into the note too. Both only append, and the first word counts: so exactly
 //! one of the two serves.
 
+use nix::unistd::Uid;
 use pingora::server::ListenFds;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::Write as _;
@@ -77,7 +78,7 @@ impl Successor {
         let options = options.create(true).append(true).mode(OWNER_ONLY);
         let path = note_of(socket);
         let note = options.open(&path).map_err(|error| named(&error))?;
-        if !locked(&note) {
+        if !try_lock(&note) {
             return Err(named(&"another process is taking over already"));
         }
         note.set_len(0).map_err(|error| named(&error))?;
@@ -89,7 +90,7 @@ impl Successor {
     /// # Errors
     /// One line: the old process goes on serving, and this one must not serve.
     pub fn serves(mut self) -> Result<(), String> {
-        match is_first(&mut self.note, SERVES, &self.path) {
+        match append_as_first(&mut self.note, SERVES, &self.path) {
             Ok(true) => Ok(()),
             Ok(false) => Err("the running process waits no longer".to_owned()),
             Err(error) => Err(format!("{}: {error}", self.path.display())),
@@ -127,7 +128,7 @@ fn hand_over_within(fds: &ListenFds, socket: &Path, within: Duration) -> Result<
         }
         if Instant::now() > deadline {
             // If the note cannot be written, nothing stops the new process from serving beside this one.
-            return match is_first(&mut note, GAVE_UP, &path) {
+            return match append_as_first(&mut note, GAVE_UP, &path) {
                 Ok(false) => Ok(()),
                 Ok(true) | Err(_) => Err(HandoverError::TooSlow),
             };
@@ -137,13 +138,14 @@ fn hand_over_within(fds: &ListenFds, socket: &Path, within: Duration) -> Result<
 }
 
 /// Appends a word to the note. Returns whether it is the first one.
-fn is_first(note: &mut File, word: &[u8], path: &Path) -> std::io::Result<bool> {
+fn append_as_first(note: &mut File, word: &[u8], path: &Path) -> std::io::Result<bool> {
     note.write_all(word)?;
     Ok(std::fs::read(path)?.starts_with(word))
 }
 
-/// Locks the note. The old process locks it for an instant to check it, so one failure says nothing.
-fn locked(note: &File) -> bool {
+/// Locks the note. Returns whether it did. The old process locks it for an instant to check it, so one failure says
+/// nothing.
+fn try_lock(note: &File) -> bool {
     (0..LOCK_ATTEMPTS).any(|_| {
         let is_locked = note.try_lock().is_ok();
         if !is_locked {
@@ -180,20 +182,12 @@ fn check_path(socket: &Path) -> Result<(), String> {
             "others may use this directory (mode {mode:03o}), and so the sockets; it must have mode 700"
         )));
     }
-    if effective_user() != Some(about.uid()) {
+    if Uid::effective().as_raw() != about.uid() {
         return Err(named(
             &"this directory belongs to somebody else, who could take the sockets",
         ));
     }
     Ok(())
-}
-
-/// Returns the user whose rights this process has, from the kernel.
-fn effective_user() -> Option<u32> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let users = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
-    // Real, effective, saved and file system user.
-    users.split_whitespace().nth(1)?.parse().ok()
 }
 
 #[cfg(test)]
@@ -260,7 +254,7 @@ mod tests {
         let held = next.note.try_clone().unwrap();
         next.serves().unwrap();
         let mut note = OpenOptions::new().append(true).open(note_of(&socket)).unwrap();
-        assert!(!is_first(&mut note, GAVE_UP, &note_of(&socket)).unwrap());
+        assert!(!append_as_first(&mut note, GAVE_UP, &note_of(&socket)).unwrap());
         assert!(hand_over_within(&fds, &socket, soon).is_ok());
         drop(held);
         std::fs::remove_dir_all(dir).unwrap();
@@ -275,7 +269,6 @@ mod tests {
             let refused = Successor::announce(&dir.join("upgrade.sock")).unwrap_err();
             assert!(refused.contains(&format!("mode {mode:o}")), "{refused}");
         }
-        assert_eq!(effective_user(), Some(std::fs::metadata(&dir).unwrap().uid()));
         let long = Successor::announce(&dir.join("x".repeat(SOCKET_PATH_MAX))).unwrap_err();
         assert!(long.contains("107 bytes"), "{long}");
         std::fs::remove_dir_all(dir).unwrap();
