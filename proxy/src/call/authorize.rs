@@ -35,12 +35,11 @@ pub struct Decision {
 #[derive(Debug)]
 pub struct NoDecision;
 
-/// A call that asks for an approval.
+/// The charge of a call that needs an approval.
 #[derive(Debug, Clone, Copy)]
-pub struct Asked<'a> {
-    /// What to charge.
+pub struct ChargeRequest<'a> {
     pub charge: &'a Charge<'a>,
-    /// Its answer is to be a stream, which a plan can exclude.
+    /// Whether the caller requested a stream, which a plan can exclude.
     pub is_stream: bool,
 }
 
@@ -48,7 +47,7 @@ pub struct Asked<'a> {
 pub struct Authorizer {
     /// Executes the script.
     pub store: Store,
-    /// Asked right before each decision.
+    /// Checked right before each decision.
     pub health: Arc<StoreHealth>,
     /// Limits to send.
     pub plans: Arc<PlanTable>,
@@ -61,8 +60,9 @@ pub struct Authorizer {
 }
 
 impl Authorizer {
-    /// Executes `authorize.lua` with the account's plan limits, again if the plan changed meanwhile. `asked` is `None`
-    /// for a request that is only counted; a stream that the plan excludes is only counted too. Voids the hold if the reply is lost, since the script may have run.
+    /// Executes `authorize.lua` with the account's plan limits, again if the plan changed meanwhile. `requested` is
+    /// `None` for a request that is only counted; a stream that the plan excludes is only counted too. Voids the hold if
+    /// the reply is lost, since the script may have run.
     ///
     /// # Errors
     /// [`NoDecision`]: the store is unsafe, away, or lost writes of the account; or the account's plan is unknown.
@@ -71,7 +71,7 @@ impl Authorizer {
         key: &KnownKey,
         name: &HoldName,
         keys: &HoldKeys,
-        asked: Option<Asked<'_>>,
+        requested: Option<ChargeRequest<'_>>,
     ) -> Result<Decision, NoDecision> {
         if !self.health.is_still_usable().await {
             return Err(NoDecision);
@@ -82,8 +82,8 @@ impl Authorizer {
         for _ in 0..EXECUTIONS_MAX {
             let plan = self.plans.get(&view.plan).ok_or(NoDecision)?;
             // A plan without streams counts the request and charges nothing.
-            let may_charge = |asked: &Asked<'_>| !asked.is_stream || plan.plan.streaming;
-            let charge = asked.filter(may_charge).map(|asked| asked.charge);
+            let may_charge = |requested: &ChargeRequest<'_>| !requested.is_stream || plan.plan.streaming;
+            let charge = requested.filter(may_charge).map(|requested| requested.charge);
             let no_requests = is_refused.then(|| without_requests(&plan.plan));
             let request = Authorize {
                 name,
@@ -100,7 +100,11 @@ impl Authorizer {
                 Ok(answer) => answer,
                 Err(error) => return Err(self.void_lost(&error, charge, name, origin(&view))),
             };
-            check(&outcome, &plan, &name.account, (&view, &seen))?;
+            if matches!(outcome, Outcome::Stale) {
+                tracing::error!(account = name.account, ?view, news = ?seen, "the store lost writes of this account");
+                return Err(NoDecision);
+            }
+            require_plan(&outcome, &plan, &name.account)?;
             self.views.record(&name.account, &seen);
             if matches!(outcome, Outcome::OtherPlan) {
                 view = seen;
@@ -164,18 +168,9 @@ impl Authorizer {
     }
 }
 
-/// Rejects a reply that is no decision: the store lost writes of the account, or compared limits that no plan has.
-fn check(
-    outcome: &Outcome,
-    plan: &PlanLimits,
-    account: &str,
-    (view, news): (&AccountView, &AccountView),
-) -> Result<(), NoDecision> {
+/// Rejects a denial by limits that belong to no plan.
+fn require_plan(outcome: &Outcome, plan: &PlanLimits, account: &str) -> Result<(), NoDecision> {
     match outcome {
-        Outcome::Stale => {
-            tracing::error!(account, ?view, ?news, "the store lost writes of this account");
-            Err(NoDecision)
-        }
         Outcome::Denied(_) | Outcome::CountedIn { .. } if plan.name.is_empty() => {
             tracing::error!(account, "the account's record names no plan");
             Err(NoDecision)

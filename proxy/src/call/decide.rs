@@ -1,7 +1,7 @@
 //! Step 4: the decision. One script in the store checks key status, plan keys, rate, provider key and Cap, and charges
 //! the estimate. Only this file can make an [`Approval`]. Whatever is not an explicit approval is a denial.
 
-use super::authorize::{Asked, Authorizer, Decision};
+use super::authorize::{Authorizer, ChargeRequest, Decision};
 use super::chat_request::ChatRequest;
 use super::denials::{Denials, Subject};
 use super::hold::{HoldSettler, OpenHold, hold_name};
@@ -77,12 +77,12 @@ impl Decider {
             model: &request.model,
             provider: &request.upstream.identity().provider,
         };
-        let asked = Asked {
+        let requested = ChargeRequest {
             charge: &charge,
             is_stream: request.stream.is_some(),
         };
         let keys = name.keys();
-        match self.authorizer.authorize(key, &name, &keys, Some(asked)).await {
+        match self.authorizer.authorize(key, &name, &keys, Some(requested)).await {
             Ok(Decision {
                 outcome:
                     Outcome::Charged {
@@ -99,7 +99,7 @@ impl Decider {
                     estimate,
                     extension: None,
                 };
-                self.approve(hold, &request.upstream, (&provider_key_id, &sealed))
+                self.approve(hold, &request.upstream, &provider_key_id, &sealed)
                     .await
             }
             // The plan has no streams, so nothing was charged.
@@ -113,7 +113,7 @@ impl Decider {
         }
     }
 
-    /// When the reaper may end the hold of a call that nobody settled.
+    /// How long the hold of a call that nobody settles stays open before the reaper may end it.
     fn hold_life(&self, request: &ChatRequest) -> Duration {
         let answer = request.upstream.timeout();
         let longest = match request.stream {
@@ -128,7 +128,8 @@ impl Decider {
         &self,
         hold: OpenHold,
         upstream: &Arc<Upstream>,
-        (key_id, sealed): (&str, &str),
+        key_id: &str,
+        sealed: &str,
     ) -> Result<Approval, Rejection> {
         let owner = SealedFor {
             account: &hold.name.account,

@@ -25,18 +25,12 @@ pub struct SentCall {
     pub answer: Result<Answer, Failure>,
 }
 
-/// An approved call that can be sent.
-struct Begun {
+/// An approved call that is ready to be sent.
+struct ReadyCall {
     hold: OpenHold,
     upstream: Arc<Upstream>,
     provider_key: Arc<SecretString>,
     permit: CallPermit,
-}
-
-/// Removes the key that was sent from an error that echoes it.
-fn without_key(mut answer: Answer, key: &SecretString) -> Answer {
-    sent_key::redact(&mut answer, key.expose_secret());
-    answer
 }
 
 /// A call that asked for a stream, and was sent.
@@ -89,19 +83,19 @@ impl Forwarder {
         mut outbound: HeaderMap,
         body: Body,
     ) -> Result<SentCall, Rejection> {
-        let Begun {
+        let ReadyCall {
             hold,
             upstream,
             provider_key,
             permit,
-        } = self.begin(approval, &mut outbound, &body).await?;
+        } = self.prepare(approval, &mut outbound, &body).await?;
         let Body { bytes, reservation } = body;
         let answer = upstream.exchange(path, &outbound, bytes, reservation).await;
         drop(permit);
-        let (hold, answer) = self.sent(hold, answer).await?;
+        let (hold, answer) = self.require_sent(hold, answer).await?;
         Ok(SentCall {
             hold,
-            answer: answer.map(|answer| without_key(answer, &provider_key)),
+            answer: answer.map(|answer| redacted(answer, &provider_key)),
         })
     }
 
@@ -116,16 +110,16 @@ impl Forwarder {
         mut outbound: HeaderMap,
         body: Body,
     ) -> Result<ForwardedStream, Rejection> {
-        let Begun {
+        let ReadyCall {
             hold,
             upstream,
             provider_key,
             permit,
-        } = self.begin(approval, &mut outbound, &body).await?;
+        } = self.prepare(approval, &mut outbound, &body).await?;
         let Body { bytes, reservation } = body;
         let began = Instant::now();
         let streamed = upstream.exchange_stream(path, &outbound, bytes, reservation, self.first_byte);
-        let (hold, streamed) = self.sent(hold, Box::pin(streamed).await).await?;
+        let (hold, streamed) = self.require_sent(hold, Box::pin(streamed).await).await?;
         let answer = match streamed {
             Ok(Streamed::Stream(answer)) => {
                 return Ok(ForwardedStream::Stream(Box::new(OpenStream {
@@ -136,19 +130,19 @@ impl Forwarder {
                     permit,
                 })));
             }
-            Ok(Streamed::Whole(answer)) => Ok(without_key(answer, &provider_key)),
+            Ok(Streamed::Whole(answer)) => Ok(redacted(answer, &provider_key)),
             Err(failure) => Err(failure),
         };
         Ok(ForwardedStream::Whole(Box::new(SentCall { hold, answer })))
     }
 
-    /// Adds the provider key, and counts the call as one of its account's.
-    async fn begin(
+    /// Adds the provider key, and counts the call as one of its account's. Releases the hold if either fails.
+    async fn prepare(
         &self,
         approval: Approval,
         outbound: &mut HeaderMap,
         body: &Body,
-    ) -> Result<Begun, Rejection> {
+    ) -> Result<ReadyCall, Rejection> {
         let upstream = Arc::clone(approval.upstream());
         let (hold, provider_key) = approval.into_parts();
         if headers::authorize(outbound, upstream.identity().auth, &provider_key).is_none() {
@@ -160,7 +154,7 @@ impl Forwarder {
         }
         let account = body.reservation.account();
         match account.try_begin_call(self.upstreams.account_calls_max()) {
-            Some(permit) => Ok(Begun {
+            Some(permit) => Ok(ReadyCall {
                 hold,
                 upstream,
                 provider_key,
@@ -174,8 +168,8 @@ impl Forwarder {
         }
     }
 
-    /// Releases the hold of a call of which nothing was sent.
-    async fn sent<T>(
+    /// Returns the answer with its hold, or releases the hold if nothing was sent.
+    async fn require_sent<T>(
         &self,
         hold: OpenHold,
         answer: Result<T, Failure>,
@@ -188,6 +182,12 @@ impl Forwarder {
             answer => Ok((hold, answer)),
         }
     }
+}
+
+/// Removes the key that was sent from an error that echoes it.
+fn redacted(mut answer: Answer, key: &SecretString) -> Answer {
+    sent_key::redact(&mut answer, key.expose_secret());
+    answer
 }
 
 #[cfg(test)]
