@@ -60,7 +60,7 @@ enum Held {
     /// `bytes` of the common part.
     Common(Common),
     /// The reserve, in place of anything held before.
-    Reserve { _all: OwnedSemaphorePermit },
+    Reserve { _permit: OwnedSemaphorePermit },
 }
 
 #[derive(Debug)]
@@ -208,19 +208,19 @@ impl Reservation {
         loop {
             let mut freed = std::pin::pin!(account.freed.notified());
             freed.as_mut().enable();
-            let all = Arc::clone(&budget.reserve).acquire_owned();
+            let reserve = Arc::clone(&budget.reserve).acquire_owned();
             let Some(taken) = budget.take_large(&account, in_bytes(missing)) else {
                 tokio::select! {
                     biased;
                     () = freed => continue,
-                    all = all => self.take_reserve(all?),
+                    permit = reserve => self.take_reserve(permit?),
                 }
                 return Ok(());
             };
             tokio::select! {
                 biased;
                 permit = Arc::clone(&budget.common).acquire_many_owned(missing) => self.add(permit?, taken),
-                all = all => self.take_reserve(all?),
+                permit = reserve => self.take_reserve(permit?),
             }
             return Ok(());
         }
@@ -245,10 +245,10 @@ impl Reservation {
     }
 
     /// Takes the reserve in place of what it held.
-    fn take_reserve(&mut self, all: OwnedSemaphorePermit) {
+    fn take_reserve(&mut self, permit: OwnedSemaphorePermit) {
         self.return_small();
         self.bytes = self.budget.longest;
-        self.held = Held::Reserve { _all: all };
+        self.held = Held::Reserve { _permit: permit };
     }
 
     fn return_small(&mut self) {

@@ -12,7 +12,7 @@ pub mod queue;
 
 use crate::metrics::Metrics;
 use crate::store_health::StoreHealth;
-use delivery::{Batch, Delivery};
+use delivery::{BatchOutcome, Delivery};
 use item::{Item, Origin};
 use journal::Journal;
 use others::OtherJournals;
@@ -204,9 +204,9 @@ impl Pending {
                 self.wake.notified().await;
             }
             match delivery.deliver_batch(&self).await {
-                Batch::Delivered => {}
-                Batch::NotDelivered => sleep(NOT_DELIVERED_PAUSE).await,
-                Batch::NothingDeliverable => {
+                BatchOutcome::Delivered => {}
+                BatchOutcome::NotDelivered => sleep(NOT_DELIVERED_PAUSE).await,
+                BatchOutcome::NothingDeliverable => {
                     drop(timeout(NOTHING_DELIVERABLE_PAUSE, self.wake.notified()).await)
                 }
             }

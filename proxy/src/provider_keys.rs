@@ -15,7 +15,7 @@ pub struct ProviderKeys {
 }
 
 impl ProviderKeys {
-    /// Creates an empty cache of keys that `sealer` decrypts.
+    /// Creates an empty cache of keys that `keyring` decrypts.
     #[must_use]
     pub fn new(keyring: Keyring) -> Self {
         Self {

@@ -4,7 +4,7 @@
 pub mod components;
 mod descriptors;
 mod drain;
-pub mod handover;
+mod handover;
 mod signals;
 mod tls;
 
@@ -46,11 +46,11 @@ use telemetry::registrar::Registrar;
 const BAD_CONFIGURATION: u8 = 2;
 /// Exit code for a failure of the machine: the next start may succeed.
 const TEMPORARY_FAILURE: u8 = 3;
+/// Exit code of a process that could not take over.
+const NOT_TAKEN_OVER: i32 = 1;
 /// Write buffer of a connection, in bytes: head and body of a usual answer leave in one system call instead of two.
 /// Pingora's own 1,460 bytes are less than a head and a short answer.
 const WRITE_BUFFER: usize = 16 << 10;
-/// Exit code of a process that could not take over.
-const NOT_TAKEN_OVER: i32 = 1;
 /// Interval of checking readiness in a process that takes over.
 const READY_CHECK_EVERY: Duration = Duration::from_millis(20);
 /// Certificates that Pingora's own connector trusts: none. The edge has a connector of its own for the provider, so
@@ -228,6 +228,7 @@ fn successor(options: &Options, proxy: &ProxySettings) -> Result<Option<Successo
     Ok(Some(announced))
 }
 
+/// Reads and checks everything that the components are made of.
 fn parts(
     settings: Settings,
     connections: Arc<Connections>,
@@ -315,7 +316,7 @@ struct EdgeService {
     successor: Mutex<Option<Successor>>,
 }
 
-/// What the service itself needs of a started edge.
+/// The components of a started edge that its service uses.
 struct Started {
     readiness: Readiness,
     admission: Arc<Admission>,
@@ -357,7 +358,7 @@ impl EdgeService {
         })
     }
 
-    /// In a process that takes over: waits until calls can be decided, then tells the old process, which accepts
+    /// In a process that takes over: waits until calls can be decided, then notifies the old process, which accepts
     /// connections until then. Both share the sockets, so a connection that is made in between waits in their queue.
     async fn take_over(&self, started: &Started) {
         let Some(successor) = take(&self.successor) else {
@@ -381,7 +382,7 @@ impl EdgeService {
     }
 }
 
-/// Takes a value that the first start of the service uses up.
+/// Takes a value that is needed once, when the service starts.
 fn take<T>(once: &Mutex<Option<T>>) -> Option<T> {
     once.lock().unwrap_or_else(PoisonError::into_inner).take()
 }

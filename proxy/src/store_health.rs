@@ -70,7 +70,7 @@ impl StoreHealth {
         self.apply(checked, Some(lost_connections))
     }
 
-    /// Like [`StoreHealth::is_usable`], for a call that asked before it read its body, which may have taken long.
+    /// Like [`StoreHealth::is_usable`], for a call that checked before its body was read, which may have taken long.
     /// Checks the store only if a connection broke meanwhile.
     pub async fn is_still_usable(self: &Arc<Self>) -> bool {
         if self.has_lost_connection() {
@@ -142,14 +142,14 @@ impl StoreHealth {
             // One node of several is away. The next background check finds out whether others are.
             return false;
         }
-        let is_good = self.record_check(checked);
+        let has_passed = self.record_check(checked);
         self.forget_changed_ledger();
         if let Some(lost_connections) = lost_connections
-            && is_good
+            && has_passed
         {
             self.lost_connections.store(lost_connections, Ordering::Release);
         }
-        is_good && !self.is_unsafe.load(Ordering::Acquire)
+        has_passed && !self.is_unsafe.load(Ordering::Acquire)
     }
 
     /// Whether calls can be decided, as of the last check.
@@ -176,7 +176,7 @@ impl StoreHealth {
         drop(timeout(RECORD_WITHIN, read).await);
     }
 
-    /// Records the result of a check. Returns whether it was good.
+    /// Records the result of a check. Returns whether the store passed it.
     fn record_check(&self, checked: Result<StoreRecord, UnsafeStore>) -> bool {
         let is_reachable = !matches!(checked, Err(UnsafeStore::Store(_)));
         self.is_reachable.store(is_reachable, Ordering::Release);
@@ -218,7 +218,7 @@ impl StoreHealth {
         }
     }
 
-    /// The background check. Only this one ends the denial of every call.
+    /// Performs the background check. Only this one ends the denial of every call.
     async fn check(&self) {
         let is_known = self.record.load().is_some();
         let lost_connections = error_counters::connections_lost();
@@ -230,9 +230,9 @@ impl StoreHealth {
             self.is_reachable.store(true, Ordering::Release);
             return;
         }
-        let is_good = self.record_check(checked);
+        let has_passed = self.record_check(checked);
         self.forget_changed_ledger();
-        if is_good {
+        if has_passed {
             self.lost_connections.store(lost_connections, Ordering::Release);
             if self.is_unsafe.swap(false, Ordering::AcqRel) {
                 tracing::info!("the store may be used again");

@@ -22,7 +22,7 @@ const STREAM_COST_HEADER: &str = "x-service-stream-cost";
 /// Name of the header with the caller's run id.
 const RUN_ID_HEADER: &str = "x-service-run-id";
 
-/// A valid chat-completions request and its estimate.
+/// A valid call of one of the three endpoints, and its estimate.
 #[derive(Debug)]
 pub struct ChatRequest {
     /// Named by the caller, or new.
@@ -41,25 +41,25 @@ pub struct ChatRequest {
     pub estimate: Option<Nanos>,
     /// The API that is called.
     pub endpoint: Endpoint,
-    /// What the caller asked of a stream, if of one.
+    /// How the answer is to be streamed; `None` for a whole answer.
     pub stream: Option<Box<StreamRequest>>,
 }
 
-/// What a call whose answer is to be a stream asks for.
+/// The options of a call whose answer is to be a stream.
 #[derive(Debug, Clone)]
 pub struct StreamRequest {
     /// The shape of its events.
     pub format: Format,
-    /// The caller asked for the usage frame of a chat-completions stream.
+    /// Whether the caller receives the usage frame of a chat-completions stream, since it requested one.
     pub usage_passes: bool,
-    /// The caller asked for the real cost, as a comment at the end.
+    /// Whether the caller requested the real cost, as a comment at the end.
     pub wants_cost: bool,
-    /// What the price depends on, without its names.
+    /// The shape of the call, without model and service tier.
     counts: CallShape<'static>,
 }
 
 impl StreamRequest {
-    /// What the price of the call depends on. `price_name` is [`ChatRequest::price_name`].
+    /// Returns the shape of the call, on which its price depends. `price_name` is [`ChatRequest::price_name`].
     #[must_use]
     pub fn shape<'a>(&self, request: &'a ChatRequest, price_name: &'a str) -> CallShape<'a> {
         CallShape {
@@ -69,15 +69,14 @@ impl StreamRequest {
         }
     }
 
-    /// What the call costs by the estimate's rules if its answer has so many bytes of text. `None` beyond the largest
-    /// amount.
+    /// Estimates the cost of the call if its answer has `text_bytes` bytes of text. `None` beyond the largest amount.
     #[must_use]
     pub fn cost_of_seen(&self, request: &ChatRequest, text_bytes: u64) -> Option<Nanos> {
         let tokens = request.prices.answer_tokens(text_bytes);
         self.cost_of_tokens(request, tokens)
     }
 
-    /// The same for so many tokens, all choices together.
+    /// Estimates the cost of the call if its answer has `tokens` tokens, all choices together.
     #[must_use]
     pub fn cost_of_tokens(&self, request: &ChatRequest, tokens: u64) -> Option<Nanos> {
         let price_name = request.price_name();
@@ -88,7 +87,7 @@ impl StreamRequest {
 }
 
 impl ChatRequest {
-    /// The real cost of what the provider reported. `None` beyond the largest amount.
+    /// Computes the real cost of the reported usage. `None` beyond the largest amount.
     #[must_use]
     pub fn actual_cost(&self, usage: &Usage, tier_reported: Option<&str>) -> Option<Nanos> {
         self.prices.actual_cost(&ServedCall {
@@ -100,7 +99,7 @@ impl ChatRequest {
         })
     }
 
-    /// The words of the audit trail for an answer that ended so, as one that was not streamed has them.
+    /// Builds the measurements of the audit trail for an answer that was not streamed.
     #[must_use]
     pub fn measured(&self, usage: Option<&Usage>, end: CallEnd, latency: Duration) -> Measured {
         Measured {
@@ -198,9 +197,8 @@ impl RequestParser {
 }
 
 fn refusal_of(error: &BodyError) -> Refusal {
-    let kinds = RefusalKind::ALL.iter().copied();
+    let mut kinds = RefusalKind::ALL.iter().copied();
     let kind = kinds
-        .into_iter()
         .find(|kind| kind.code() == error.code())
         .unwrap_or(RefusalKind::InvalidJson);
     Refusal {

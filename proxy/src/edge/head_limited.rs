@@ -30,6 +30,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 const DISCARDED_MAX: usize = 1 << 20;
 /// Bytes that are discarded in one read.
 const DISCARD_BYTES: usize = 4 << 10;
+
 /// Time-out that is registered at its first poll: most connections never poll one.
 #[derive(Debug, Default)]
 struct Timer(Option<Pin<Box<Sleep>>>);
@@ -42,7 +43,7 @@ impl Timer {
     }
 }
 
-/// HTTP/1 connection that bounds its heads and answers those that become no request.
+/// HTTP/1 connection that bounds its request heads, and refuses those that are too long, too late or malformed.
 pub struct HeadLimited {
     inner: Stream,
     head: Arc<Head>,
@@ -111,14 +112,14 @@ impl HeadLimited {
     }
 
     /// Writes the refusal and discards received bytes.
-    fn poll_refused(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let polled = self.poll_refusal(context);
+    fn poll_write_and_discard(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let polled = self.poll_write_refusal(context);
         ready!(self.in_time(context, polled))?;
         self.discard(context);
         Poll::Ready(Ok(()))
     }
 
-    fn poll_refusal(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll_write_refusal(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         while let Some(left) = self.refusal.as_mut().filter(|left| !left.is_empty()) {
             match ready!(Pin::new(&mut self.inner).poll_write(context, left))? {
                 0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
@@ -169,15 +170,15 @@ impl HeadLimited {
             }
             Poll::Pending if self.is_late(context, left) => {
                 self.refuse(&refused_head::too_late());
-                self.poll_refused(context).map(|_| Err(refused()))
+                self.poll_write_and_discard(context).map(|_| Err(head_refused()))
             }
             Poll::Pending => Poll::Pending,
         }
     }
 }
 
-/// The error of a refused head, for HTTP.
-fn refused() -> io::Error {
+/// Returns the error that HTTP reads from a connection whose head was refused.
+fn head_refused() -> io::Error {
     io::Error::other("the head was refused")
 }
 
@@ -192,7 +193,7 @@ impl AsyncRead for HeadLimited {
             self.refuse(&refused_head::too_long());
         }
         if self.refusal.is_some() {
-            return self.poll_refused(context).map(|_| Err(refused()));
+            return self.poll_write_and_discard(context).map(|_| Err(head_refused()));
         }
         match left {
             NO_HEAD => Pin::new(&mut self.inner).poll_read(context, buffer),
@@ -220,14 +221,14 @@ impl AsyncWrite for HeadLimited {
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.refusal.is_some() {
-            return self.poll_refused(context);
+            return self.poll_write_and_discard(context);
         }
         Pin::new(&mut self.inner).poll_flush(context)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.refusal.is_some() {
-            ready!(self.poll_refused(context))?;
+            ready!(self.poll_write_and_discard(context))?;
         }
         let polled = Pin::new(&mut self.inner).poll_shutdown(context);
         self.in_time(context, polled)

@@ -1,4 +1,4 @@
-//! What the edge's hooks use. It has no logic of its own, and no step of a call takes the whole of it.
+//! The components that the edge's hooks use. It has no logic of its own, and no step of a call takes the whole of it.
 
 use super::address_filter::AddressFilter;
 use super::write::ReplyWriter;
@@ -17,7 +17,7 @@ pub struct EdgeState {
     pub admission: Arc<Admission>,
     /// Blocked addresses.
     pub addresses: AddressFilter,
-    /// Chat completions.
+    /// Calls of the provider, and the admission of requests that are none.
     pub calls: Arc<CallPipeline>,
     /// What is served beyond the specification.
     pub offered: Offered,

@@ -82,10 +82,8 @@ impl ReplyWriter {
         }
         Ok(())
     }
-}
 
-impl ReplyWriter {
-    /// Says whether the connection is kept behind this answer. Returns whether the request was not read to its end.
+    /// Sets whether the connection is kept after this answer. Returns whether the request was not read to its end.
     pub(super) fn set_keepalive(&self, session: &mut ServerSession) -> bool {
         let is_unread = !session.is_body_done();
         // The session knows already what the caller asked for (`Connection: close`, HTTP/1.0), whether the body was cut
@@ -99,7 +97,7 @@ impl ReplyWriter {
     }
 }
 
-/// Fails a write that the caller does not take in time.
+/// Fails a write that takes longer than `within`, because the caller does not read.
 pub(super) async fn in_time(within: Duration, write: impl Future<Output = Result<()>>) -> Result<()> {
     match timeout(within, pin!(write)).await {
         Ok(written) => written,
@@ -107,6 +105,7 @@ pub(super) async fn in_time(within: Duration, write: impl Future<Output = Result
     }
 }
 
+/// Discards the rest of the request's body, up to [`LINGER_BYTES`].
 async fn linger(session: &mut ServerSession) {
     let mut read = 0;
     while let Ok(Some(piece)) = session.read_request_body().await {

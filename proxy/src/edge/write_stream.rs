@@ -1,5 +1,5 @@
-//! Writes an answer that is a stream of events: its head at once, then each piece when it comes. The provider's side is
-//! read in the same task, and goes on in one of its own when the caller is gone.
+//! Writes an answer that is a stream of events: its head at once, then each piece when it arrives. The provider's stream
+//! is read in the same task, and in a task of its own once the caller has disconnected.
 
 use super::head_limited::HeadLimited;
 use super::write::{ReplyWriter, head_of, in_time};
@@ -10,17 +10,18 @@ use bytes::{Bytes, BytesMut};
 use futures::future::{Either, select};
 use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::{HeaderValue, Version};
+use pingora::ErrorType::ConnectionClosed;
 use pingora::protocols::http::ServerSession;
 use pingora::{Error, Result};
 use std::pin::pin;
 use std::time::Duration;
 
 impl ReplyWriter {
-    /// Writes a head and a stream. The connection is kept if the caller took all of it.
+    /// Writes a head and a stream. The connection is kept if the caller read all of it.
     ///
     /// # Errors
-    /// The caller disconnected, or did not take a piece within `proxy.client_timeout_ms`. The stream goes on without
-    /// him.
+    /// The caller disconnected, or did not read a piece within `proxy.client_timeout_ms`. The provider's stream is read
+    /// on, so that it can be settled.
     pub(super) async fn write_stream(
         &self,
         session: &mut ServerSession,
@@ -65,7 +66,9 @@ async fn next(session: &mut ServerSession, pieces: &mut Taker) -> Result<Option<
     tokio::select! {
         biased;
         pieces = pieces.next() => Ok(pieces),
-        gone = session.read_body_or_idle(true) => Err(gone.err().unwrap_or_else(|| Error::new_down(pingora::ErrorType::ConnectionClosed))),
+        gone = session.read_body_or_idle(true) => {
+            Err(gone.err().unwrap_or_else(|| Error::new_down(ConnectionClosed)))
+        }
     }
 }
 

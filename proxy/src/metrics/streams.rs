@@ -9,12 +9,13 @@ use telemetry::registrar::Registrar;
 const WHOLE: [f64; 10] = [0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 1800.0];
 /// Bucket bounds of the time to the first byte, in seconds.
 const FIRST_BYTE: [f64; 11] = [0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 100.0];
-/// What came of raising a hold.
+
+/// Outcome of an extension of a hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extension {
-    /// It stands at more.
+    /// The hold was raised.
     Raised,
-    /// Cap or the plan refuses it, or the key is revoked.
+    /// Cap or the plan refused it, or the key is revoked.
     Refused,
     /// There was no decision.
     Failed,

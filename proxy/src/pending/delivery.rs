@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use store::call::settle::Settled;
 use store::call::void::{Voided, void_as_of};
-use store::connection::batch::Batch as Servers;
+use store::connection::batch::Batch;
 use store::error_counters;
 use store::sanity::StoreRecord;
 use store::{Store, StoreError};
@@ -34,7 +34,7 @@ const LACKING_WRITES_PAUSE: Duration = Duration::from_secs(2);
 
 /// Outcome of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Batch {
+pub(super) enum BatchOutcome {
     /// The store accepted at least one item.
     Delivered,
     /// The store accepted none.
@@ -113,10 +113,10 @@ impl Delivery {
     }
 
     /// Delivers one batch. Items on a server that does not reply are left for the next one.
-    pub(super) async fn deliver_batch(&mut self, pending: &Pending) -> Batch {
+    pub(super) async fn deliver_batch(&mut self, pending: &Pending) -> BatchOutcome {
         let lost_connections = error_counters::connections_lost();
         let Some(ledger) = self.health.read_ledger().await else {
-            return Batch::NotDelivered;
+            return BatchOutcome::NotDelivered;
         };
         let now = Instant::now();
         let lacking_writes = &mut self.history.lacking_writes;
@@ -126,19 +126,19 @@ impl Delivery {
         let (batch, undeliverable) = pending.queue().batch(BATCH_MAX, is_deliverable);
         pending.elsewhere.store(undeliverable, Ordering::Relaxed);
         if batch.is_empty() {
-            return Batch::NothingDeliverable;
+            return BatchOutcome::NothingDeliverable;
         }
         let replies = self.deliver_all(batch).await;
         // The replies count only if they came from the ledger that was checked before.
         let is_certain = self.is_still(&ledger, lost_connections).await;
-        let mut result = Batch::NotDelivered;
+        let mut result = BatchOutcome::NotDelivered;
         for (position, item, reply) in replies {
             let outcome = self
                 .history
                 .apply(&mut pending.queue(), position, &item, reply, is_certain);
             match outcome {
                 Outcome::Accepted(accepted) => {
-                    result = Batch::Delivered;
+                    result = BatchOutcome::Delivered;
                     record(&self.metrics, &item, accepted);
                 }
                 Outcome::GivenUp => drop(pending.dropped.fetch_add(1, Ordering::Relaxed)),
@@ -158,7 +158,7 @@ impl Delivery {
         &mut self,
         batch: Vec<(Position, Item)>,
     ) -> Vec<(Position, Item, Option<Result<Accepted, StoreError>>)> {
-        let servers = &Servers::new(&self.store);
+        let servers = &Batch::new(&self.store);
         let store = &self.store;
         let lacking_writes = &Mutex::new(&mut self.history.lacking_writes);
         futures::stream::iter(batch)
@@ -350,7 +350,7 @@ mod tests {
         let mut delivery = delivery(&fixture);
         assert_eq!(
             delivery.deliver_batch(pending).await,
-            Batch::NotDelivered,
+            BatchOutcome::NotDelivered,
             "the store replies with errors"
         );
         assert_eq!((pending.len(), pending.journal_lines()), (2, 2));
@@ -358,7 +358,7 @@ mod tests {
             () if runs(command, &SETTLE) => Some(text("settled")),
             () => runs(command, &VOID).then(|| Reply::Raw("*1\r\n$8\r\nrefunded\r\n".to_owned())),
         });
-        assert_eq!(delivery.deliver_batch(pending).await, Batch::Delivered);
+        assert_eq!(delivery.deliver_batch(pending).await, BatchOutcome::Delivered);
         assert_eq!(
             (pending.len(), pending.journal_lines(), pending.dropped()),
             (0, 0, 0)
@@ -384,12 +384,12 @@ mod tests {
         fixture.on_command(|command| runs(command, &SETTLE).then(|| text("lacks_writes")));
         pending.push(settlement("another"));
         let mut delivery = delivery(&fixture);
-        assert_eq!(delivery.deliver_batch(pending).await, Batch::NothingDeliverable);
+        assert_eq!(delivery.deliver_batch(pending).await, BatchOutcome::NothingDeliverable);
         assert_eq!((pending.len(), pending.elsewhere()), (1, 1));
         pending.push(settlement(EPOCH));
-        assert_eq!(delivery.deliver_batch(pending).await, Batch::NotDelivered);
+        assert_eq!(delivery.deliver_batch(pending).await, BatchOutcome::NotDelivered);
         // The account is not tried again immediately.
-        assert_eq!(delivery.deliver_batch(pending).await, Batch::NothingDeliverable);
+        assert_eq!(delivery.deliver_batch(pending).await, BatchOutcome::NothingDeliverable);
         assert_eq!(fixture.arguments(&SETTLE).len(), 1);
         assert_eq!((pending.len(), pending.elsewhere()), (2, 2));
     }

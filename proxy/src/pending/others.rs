@@ -33,7 +33,7 @@ pub struct LeftBehind {
 }
 
 impl OtherJournals {
-    /// Looks for journals in the directory of `own`.
+    /// Covers the directory of `own`, the journal of this process. Reads nothing yet.
     #[must_use]
     pub fn beside(own: &Path) -> Self {
         Self {
@@ -95,7 +95,7 @@ impl OtherJournals {
         self.unremoved.extend(found.files);
     }
 
-    /// Removes `files`, and those that could not be removed before.
+    /// Removes `files`, and those that were kept or could not be removed before.
     fn remove_files(&mut self, files: Vec<(File, PathBuf)>) {
         let before = std::mem::take(&mut self.unremoved);
         for (held, path) in before {

@@ -16,12 +16,12 @@ const CONNECTIONS_OPEN: Duration = Duration::from_secs(1);
 /// and a request whose head is just arriving is noticed.
 const QUIET: Duration = Duration::from_millis(100);
 /// How long the drain waits for the retry queue after the last call. The rest stays in the journal.
-const PENDING: Duration = Duration::from_secs(2);
+const PENDING_WITHIN: Duration = Duration::from_secs(2);
 /// How long the drain waits for the export of the last spans.
-const SPANS: Duration = Duration::from_secs(1);
+const SPANS_WITHIN: Duration = Duration::from_secs(1);
 
-/// Ends the process when the last call has finished; at the latest after `within` (`proxy.drain_ms`), [`PENDING`] and
-/// [`SPANS`].
+/// Ends the process when the last call has finished; at the latest after `within` (`proxy.drain_ms`),
+/// [`PENDING_WITHIN`] and [`SPANS_WITHIN`].
 pub async fn exit_when_drained(
     admission: Arc<Admission>,
     pending: Arc<Pending>,
@@ -35,14 +35,14 @@ pub async fn exit_when_drained(
     let started = Instant::now();
     let deadline = started + within;
     sleep(CONNECTIONS_OPEN).await;
-    let mut patience = None;
+    let mut pending_deadline = None;
     loop {
         quiet(&admission, deadline).await;
-        let patience = *patience.get_or_insert_with(|| Instant::now() + PENDING);
-        while !pending.is_empty() && Instant::now() < patience {
+        let pending_deadline = *pending_deadline.get_or_insert_with(|| Instant::now() + PENDING_WITHIN);
+        while !pending.is_empty() && Instant::now() < pending_deadline {
             sleep(CHECK_EVERY).await;
         }
-        drop(timeout(SPANS, telemetry::span::flush()).await);
+        drop(timeout(SPANS_WITHIN, telemetry::span::flush()).await);
         // An idle connection may have sent another request meanwhile.
         let is_late = Instant::now() >= deadline;
         if is_late || admission.in_flight() == 0 {

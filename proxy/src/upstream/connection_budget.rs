@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// One of several upstreams has at most three quarters of all connections.
-const PART: (usize, usize) = (3, 4);
+/// Of several upstreams, each has at most this many quarters of all connections.
+const QUARTERS_MAX: usize = 3;
 
 /// Connections that an upstream may still open.
 #[derive(Debug, Clone)]
@@ -29,7 +29,7 @@ impl ConnectionBudget {
         let max = max.min(Semaphore::MAX_PERMITS);
         let own = match upstreams {
             0 | 1 => max,
-            _ => (max / PART.1 * PART.0).max(1),
+            _ => (max / 4 * QUARTERS_MAX).max(1),
         };
         let all = Arc::new(Semaphore::new(max));
         (0..upstreams).map(move |_| Self {

@@ -15,6 +15,7 @@ use pingora::protocols::Stream;
 use pingora::protocols::http::v1::client::HttpSession;
 use pingora::upstreams::peer::HttpPeer;
 use std::future::{pending, poll_fn};
+use std::fmt;
 use std::io::{self, Cursor};
 use std::path::Path;
 use std::pin::{Pin, pin};
@@ -69,6 +70,14 @@ pub struct Answer {
     pub headers: HeaderMap,
     /// As sent: still compressed if the provider compressed it.
     pub body: Bytes,
+}
+
+impl fmt::Debug for Upstream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Upstream")
+            .field("identity", &self.identity)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Upstream {
@@ -136,7 +145,7 @@ impl Upstream {
         [0, 1].map(|at: usize| self.connected[at].load(Ordering::Relaxed))
     }
 
-    /// Resolves the provider's name again and again, for ever.
+    /// Resolves the provider's name every [`RESOLVE_EVERY`], for ever.
     pub async fn follow_address(self: Arc<Self>) {
         let mut ticks = interval(RESOLVE_EVERY);
         loop {
@@ -145,7 +154,7 @@ impl Upstream {
         }
     }
 
-    /// Closes idle connections that must not be used any more, for ever.
+    /// Closes idle connections that must not be used any more, every [`SWEEP_EVERY`], for ever.
     pub async fn keep_idle_fresh(self: Arc<Self>) {
         let mut ticks = interval(SWEEP_EVERY);
         loop {
@@ -154,8 +163,8 @@ impl Upstream {
         }
     }
 
-    /// Sends the request once and reads the answer. Drops `body` and `held` as soon as the request is sent: the
-    /// provider may take long to answer.
+    /// Sends the request once and reads the answer. Drops `body` and `held`, the memory reserved for it, as soon as the
+    /// request is sent: the provider may take long to answer.
     ///
     /// # Errors
     /// [`Failure`], after at most one request.
@@ -195,16 +204,27 @@ impl Upstream {
         first_byte: Duration,
     ) -> Result<Streamed, Failure> {
         let began = Instant::now();
-        let head = async {
+        let begun = async {
             match self.send(path, headers, body, held).await? {
-                Sent::Answered(answer) => Ok(Err(answer)),
-                Sent::Whole(mut open) => Ok(Ok((read_head(&mut open.session).await?, open))),
+                Sent::Answered(answer) => Ok(Begun::Answered(answer)),
+                Sent::Whole(mut open) => {
+                    let (status, headers) = read_head(&mut open.session).await?;
+                    Ok(Begun::Head {
+                        status,
+                        headers,
+                        open,
+                    })
+                }
             }
         };
-        let head = timeout_at(began + first_byte, pin!(head)).await;
-        let ((status, headers), open) = match head.unwrap_or(Err(Failure::Timeout))? {
-            Ok(opened) => opened,
-            Err(answer) => return Ok(Streamed::Whole(answer)),
+        let begun = timeout_at(began + first_byte, pin!(begun)).await;
+        let (status, headers, open) = match begun.unwrap_or(Err(Failure::Timeout))? {
+            Begun::Answered(answer) => return Ok(Streamed::Whole(answer)),
+            Begun::Head {
+                status,
+                headers,
+                open,
+            } => (status, headers, open),
         };
         if AnswerStream::is_stream(status, &headers) {
             return Ok(Streamed::Stream(Box::new(AnswerStream::new(
@@ -383,6 +403,22 @@ enum Sent {
     /// All of it, and the answer is to be read.
     Whole(OpenExchange),
     /// A part: the provider answered meanwhile.
+    Answered(Answer),
+}
+
+/// The beginning of an answer that may be a stream.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "as for Sent: nearly every stream has the large variant"
+)]
+enum Begun {
+    /// The head was read, and the body follows.
+    Head {
+        status: StatusCode,
+        headers: HeaderMap,
+        open: OpenExchange,
+    },
+    /// The provider answered before it had the whole request.
     Answered(Answer),
 }
 

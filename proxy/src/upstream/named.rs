@@ -5,12 +5,11 @@ use super::exchange::{ClientSettings, Upstream};
 use super::identity::Identity;
 use settings::Settings;
 use settings::upstreams::NamedUpstreams;
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Share of one account in all connections: half, so that its slow calls leave some to others.
-const ACCOUNT_PART: usize = 2;
+/// Divisor of one account's share in all connections: half, so that its slow calls leave some to others.
+const ACCOUNT_DIVISOR: usize = 2;
 
 /// The upstreams, each with connections, deadline and trust of its own.
 pub struct Upstreams {
@@ -21,15 +20,6 @@ pub struct Upstreams {
     account_calls_max: usize,
 }
 
-impl fmt::Debug for Upstream {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let identity = self.identity();
-        f.debug_struct("Upstream")
-            .field("identity", identity)
-            .finish_non_exhaustive()
-    }
-}
-
 impl Upstreams {
     /// Creates the clients, with at most `connections_max` connections in all.
     ///
@@ -38,8 +28,8 @@ impl Upstreams {
     pub fn new(settings: &Settings, connections_max: usize) -> Result<Self, String> {
         let (default, named) = (&settings.upstream, settings.upstreams.all());
         let mut budgets = ConnectionBudget::divide(connections_max, named.len() + 1);
-        let mut client = |identity: Identity, of: ClientSettings<'_>| match budgets.next() {
-            Some(budget) => Upstream::new(identity, &of, budget).map(Arc::new),
+        let mut client = |identity: Identity, settings: ClientSettings<'_>| match budgets.next() {
+            Some(budget) => Upstream::new(identity, &settings, budget).map(Arc::new),
             None => Err(format!("`{}` has no connections", identity.section())),
         };
         let default_client = client(
@@ -53,20 +43,20 @@ impl Upstreams {
             },
         )?;
         let clients = named.iter().enumerate().map(|(at, upstream)| {
-            let of = ClientSettings {
+            let client_settings = ClientSettings {
                 base_url: &upstream.base_url,
                 ca_file: &upstream.ca_file,
                 timeout: Duration::from_millis(upstream.timeout_ms),
                 forward_headers: &upstream.forward_headers,
                 max_response_bytes: default.max_response_bytes,
             };
-            client(Identity::named(upstream, at + 1), of)
+            client(Identity::named(upstream, at + 1), client_settings)
         });
         Ok(Self {
             named: clients.collect::<Result<_, _>>()?,
             default: default_client,
             patterns: settings.upstreams.clone(),
-            account_calls_max: (connections_max / ACCOUNT_PART).max(1),
+            account_calls_max: (connections_max / ACCOUNT_DIVISOR).max(1),
         })
     }
 
@@ -121,7 +111,8 @@ impl Upstreams {
         models
     }
 
-    /// A name with the prefix of an upstream is the price of that upstream's model, never a model of another one.
+    /// Returns the model that a name in the price table is the price of, and its provider. A name with the prefix of an
+    /// upstream is a price of that upstream's models only.
     fn priced_model<'a>(&'a self, name: &'a str) -> Option<(&'a str, &'a str)> {
         let prefixes = self.all().map(|upstream| &*upstream.identity().price_prefix);
         let stripped = prefixes.filter(|prefix| !prefix.is_empty());
