@@ -1,4 +1,4 @@
-//! Twin of `replace_prices.lua`: keep the prices that the operator imported.
+//! Twin of `prices/replace.lua`: stores the prices that the operator imported.
 
 use crate::script::names::{Names, inputs};
 use crate::script::{Script, WhenFull};

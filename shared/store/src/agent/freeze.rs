@@ -1,4 +1,4 @@
-//! Twin of `agent_freeze.lua`: freeze and unfreeze an agent.
+//! Twin of `freeze.lua`: freeze and unfreeze an agent.
 
 use crate::script::change::{AGENT_EXISTS, CHANGE, Event, Scope, unexpected_reply};
 use crate::script::names::{Names, inputs};

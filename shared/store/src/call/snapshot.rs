@@ -15,19 +15,19 @@ use std::sync::LazyLock;
 /// The script.
 pub static SNAPSHOT: LazyLock<Script> = LazyLock::new(|| {
     let parts = [CLOCK, PERIOD, AGENT_EXISTS, include_str!("snapshot.lua")];
-    let inputs = Names::new(StandingKeys::NAMES, StandingArgs::NAMES);
+    let inputs = Names::new(SnapshotKeys::NAMES, SnapshotArgs::NAMES);
     Script::new("snapshot", WhenFull::ReadOnly, inputs, &parts)
 });
 
 inputs! {
     /// The keys.
-    struct StandingKeys<'a>: &'a str {
+    struct SnapshotKeys<'a>: &'a str {
         account, agent, run, agent_keys, active_keys, rate, virtual_key, account_runs, intents, transactions
     }
 }
 inputs! {
     /// The arguments. The last two are fields of the agent.
-    struct StandingArgs<'a>: &'a str { mode, run_named, key_id, provider_key_id, provider_key_sealed }
+    struct SnapshotArgs<'a>: &'a str { mode, run_named, key_id, provider_key_id, provider_key_sealed }
 }
 
 /// Arguments of the snapshot.
@@ -139,7 +139,7 @@ impl SnapshotQuery<'_> {
         let account = AccountKeys::new(self.account);
         let key_id = self.key_id.unwrap_or_default();
         let run = self.run.unwrap_or_default();
-        let keys = StandingKeys {
+        let keys = SnapshotKeys {
             account: &account.record(),
             agent: &account.agent(self.mode, self.agent),
             run: &account.run(self.mode, self.agent, run),
@@ -151,7 +151,7 @@ impl SnapshotQuery<'_> {
             intents: &account.intents(self.mode, IntentIndex::All),
             transactions: &account.transactions(self.mode),
         };
-        let args = StandingArgs {
+        let args = SnapshotArgs {
             mode: self.mode.as_str(),
             run_named: if self.run.is_some() { "1" } else { "0" },
             key_id,

@@ -1,4 +1,4 @@
-//! Twin of `run_end.lua`: end a run (decision D38).
+//! Twin of `end.lua`: end a run (decision D38).
 
 use crate::run::RunStatus;
 use crate::script::change::{CHANGE, Event, Scope, unexpected_reply};
