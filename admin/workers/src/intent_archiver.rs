@@ -75,7 +75,7 @@ async fn round(worker: &IntentArchiver, memory: &mut Memory) -> Result<(), Store
             if let Err(error) = archive(worker, &mut memory.passed, (account, mode), age).await {
                 worker.base.metrics.archiving_failed.inc();
                 tracing::error!(account, %mode, error = %error_chain(&error), "intents cannot be archived; none left the store");
-                if error.is_of_its_server() {
+                if error.is_server_failure() {
                     round.failed(Some(bucket), error);
                 }
             }

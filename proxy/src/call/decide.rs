@@ -82,7 +82,11 @@ impl Decider {
             is_stream: request.stream.is_some(),
         };
         let keys = name.keys();
-        match self.authorizer.authorize(key, &name, &keys, Some(requested)).await {
+        match self
+            .authorizer
+            .authorize(key, &name, &keys, Some(requested))
+            .await
+        {
             Ok(Decision {
                 outcome:
                     Outcome::Charged {

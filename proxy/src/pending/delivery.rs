@@ -384,12 +384,18 @@ mod tests {
         fixture.on_command(|command| runs(command, &SETTLE).then(|| text("lacks_writes")));
         pending.push(settlement("another"));
         let mut delivery = delivery(&fixture);
-        assert_eq!(delivery.deliver_batch(pending).await, BatchOutcome::NothingDeliverable);
+        assert_eq!(
+            delivery.deliver_batch(pending).await,
+            BatchOutcome::NothingDeliverable
+        );
         assert_eq!((pending.len(), pending.elsewhere()), (1, 1));
         pending.push(settlement(EPOCH));
         assert_eq!(delivery.deliver_batch(pending).await, BatchOutcome::NotDelivered);
         // The account is not tried again immediately.
-        assert_eq!(delivery.deliver_batch(pending).await, BatchOutcome::NothingDeliverable);
+        assert_eq!(
+            delivery.deliver_batch(pending).await,
+            BatchOutcome::NothingDeliverable
+        );
         assert_eq!(fixture.arguments(&SETTLE).len(), 1);
         assert_eq!((pending.len(), pending.elsewhere()), (2, 2));
     }

@@ -14,8 +14,8 @@ use pingora::connectors::{ConnectorOptions, TransportConnector};
 use pingora::protocols::Stream;
 use pingora::protocols::http::v1::client::HttpSession;
 use pingora::upstreams::peer::HttpPeer;
-use std::future::{pending, poll_fn};
 use std::fmt;
+use std::future::{pending, poll_fn};
 use std::io::{self, Cursor};
 use std::path::Path;
 use std::pin::{Pin, pin};
@@ -466,9 +466,7 @@ async fn read_head(session: &mut HttpSession) -> Result<(StatusCode, HeaderMap),
             .read_response()
             .await
             .map_err(|error| lost(BreakOff::Head, &error))?;
-        let head = session
-            .resp_header()
-            .ok_or(bad_answer("it sent no head"))?;
+        let head = session.resp_header().ok_or(bad_answer("it sent no head"))?;
         if head.status == StatusCode::SWITCHING_PROTOCOLS {
             return Err(bad_answer("it switched protocols"));
         }

@@ -38,8 +38,10 @@ const CONNECT_TIMEOUT: Duration = Duration::from_millis(250);
 /// How long sent data may stay unacknowledged before the connection is closed and made anew. The kernel's default is
 /// about 15 minutes.
 const SILENCE_MAX: Duration = Duration::from_millis(2_500);
-/// Idle time before a keepalive probe, and interval of further probes.
-const KEEPALIVE: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(1));
+/// Idle time before a keepalive probe.
+const KEEPALIVE_AFTER: Duration = Duration::from_secs(5);
+/// Interval of further keepalive probes.
+const KEEPALIVE_EVERY: Duration = Duration::from_secs(1);
 
 /// A handle on the store. Clones are cheap and share the connection.
 #[derive(Clone)]
@@ -57,9 +59,9 @@ pub struct Store {
 }
 
 /// Budgets of `config/tollgate.toml`.
-static DEFAULT_BUDGETS: LazyLock<Arc<(Budgets, String)>> = LazyLock::new(|| worded(default_budgets()));
+static DEFAULT_BUDGETS: LazyLock<Arc<(Budgets, String)>> = LazyLock::new(|| with_words(default_budgets()));
 
-fn worded(budgets: Budgets) -> Arc<(Budgets, String)> {
+fn with_words(budgets: Budgets) -> Arc<(Budgets, String)> {
     Arc::new((budgets, budgets.words()))
 }
 
@@ -132,7 +134,7 @@ impl Store {
     /// Returns the store with other budgets than those of the default configuration (decision D71).
     #[must_use]
     pub fn with_budgets(mut self, budgets: Budgets) -> Self {
-        self.budgets = worded(budgets);
+        self.budgets = with_words(budgets);
         self
     }
 
@@ -271,7 +273,7 @@ impl Store {
                     key: first_key,
                     only_reads: false,
                 };
-                let run: BoxFuture<'_, _> = Box::pin(self.safely(money, change));
+                let run: BoxFuture<'_, _> = Box::pin(self.execute_confirmed(money, change));
                 let answer = run.await?;
                 redis::from_redis_value(answer)
                     .map_err(|error| StoreError::UnexpectedReply(error.to_string()))
@@ -344,8 +346,8 @@ fn client(url: &str, root_cert: Option<Vec<u8>>) -> Result<redis::Client, StoreE
 /// and one would wait for the acknowledgement of another's data.
 fn tcp() -> TcpSettings {
     let keepalive = TcpKeepalive::new()
-        .with_time(KEEPALIVE.0)
-        .with_interval(KEEPALIVE.1);
+        .with_time(KEEPALIVE_AFTER)
+        .with_interval(KEEPALIVE_EVERY);
     TcpSettings::default()
         .set_nodelay(true)
         .set_keepalive(keepalive)

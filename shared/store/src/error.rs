@@ -94,13 +94,13 @@ impl StoreError {
         }
     }
 
-    /// Whether the server gave no answer, or serves nobody now: its next command is likely to fail, too.
+    /// Whether the server gave no answer, or refuses every caller: its next command is likely to fail, too.
     #[must_use]
-    pub fn is_of_its_server(&self) -> bool {
+    pub fn is_server_failure(&self) -> bool {
         match self {
             Self::NotConnected(_) | Self::NoAnswer(None) => true,
             Self::NoAnswer(Some(source)) => source.is_io_error(),
-            Self::Refused { code, .. } => NOBODY_NOW.contains(&code.as_str()),
+            Self::Refused { code, .. } => SERVER_WIDE_REFUSALS.contains(&code.as_str()),
             _ => false,
         }
     }
@@ -135,8 +135,8 @@ const REFUSALS: [&str; 13] = [
     "TRYAGAIN",
 ];
 
-/// Those with which a server refuses everybody.
-const NOBODY_NOW: [&str; 5] = ["LOADING", "BUSY", "MASTERDOWN", "CLUSTERDOWN", "READONLY"];
+/// Those with which a server refuses every caller.
+const SERVER_WIDE_REFUSALS: [&str; 5] = ["LOADING", "BUSY", "MASTERDOWN", "CLUSTERDOWN", "READONLY"];
 
 impl From<redis::RedisError> for StoreError {
     fn from(source: redis::RedisError) -> Self {

@@ -68,7 +68,7 @@ pub(super) fn count(error: &StoreError) {
     }
 }
 
-/// Counts connections lost: a restarted server may answer on the next one.
+/// Returns the count of lost connections. After one, a restarted server may reply.
 #[must_use]
 pub fn connections_lost() -> u64 {
     let count = |kind: FailureKind| COUNTS[kind as usize].load(Ordering::Relaxed);

@@ -1,12 +1,12 @@
-//! The answer to `INFO`: a line for each field, `name:value`.
+//! The reply to `INFO`: a line for each field, `name:value`.
 
-/// The value of a field, where the server tells it.
+/// Returns the value of a field, if the server reports it.
 pub(super) fn field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
     let value = |line: &'a str| line.strip_prefix(name)?.strip_prefix(':');
     info.lines().find_map(value).map(str::trim)
 }
 
-/// The same as a number; 0 where there is none.
+/// Returns the value of a field as a number; 0 if there is none.
 pub(super) fn number(info: &str, name: &str) -> u64 {
     field(info, name).and_then(|text| text.parse().ok()).unwrap_or(0)
 }

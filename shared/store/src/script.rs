@@ -33,7 +33,7 @@ pub struct Script {
     money: bool,
     budgets: bool,
     versioned: bool,
-    gives_names: bool,
+    makes_names: bool,
     inputs: Names,
     source: String,
     sha1: String,
@@ -41,8 +41,8 @@ pub struct Script {
 
 /// Marks a script that changes an account: the function of `change.lua` that increments the account's version.
 const CHANGES_AN_ACCOUNT: &str = "local function recorded(";
-/// Start of the wrapper in the source.
-const AROUND_IT: &str = "local function change()";
+/// Marks a source that contains the wrapper already, as tests with a changed wrapper have it.
+const WRAPPED: &str = "local function change()";
 /// Wrapper of scripts that change an account.
 const VERSIONED: &str = include_str!("script/versioned.lua");
 
@@ -59,8 +59,7 @@ impl Script {
         };
         let own = parts.concat();
         let versioned = own.contains(CHANGES_AN_ACCOUNT);
-        // Tests change the wrapper, too.
-        let own = if versioned && !own.contains(AROUND_IT) {
+        let own = if versioned && !own.contains(WRAPPED) {
             with_fragments(VERSIONED, &[("change", &own)])
         } else {
             own
@@ -72,7 +71,7 @@ impl Script {
             money: false,
             budgets: false,
             versioned,
-            gives_names: false,
+            makes_names: false,
             inputs,
             source,
             sha1,
@@ -118,17 +117,17 @@ impl Script {
     /// server cannot take back what others refer to.
     #[must_use]
     pub fn of_names(mut self) -> Self {
-        self.gives_names = true;
+        self.makes_names = true;
         self
     }
 
     /// Whether its reply waits for `store.durability`.
     #[must_use]
     pub const fn is_confirmed(&self) -> bool {
-        self.money || self.gives_names
+        self.money || self.makes_names
     }
 
-    /// What its source calls keys and arguments, where it calls them by name.
+    /// Returns the names by which the source calls keys and arguments.
     #[must_use]
     pub const fn inputs(&self) -> Names {
         self.inputs

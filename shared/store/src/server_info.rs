@@ -29,11 +29,11 @@ pub struct ServerInfo {
     pub fsync_delayed: u64,
     /// Replicas of the server that has the fewest.
     pub replicas_fewest: u64,
-    /// Seconds since the replica that was silent longest was heard.
+    /// Longest time since a replica's last acknowledgement, in seconds.
     pub replica_lag_seconds: u64,
     /// Connections of all callers.
     pub clients: u64,
-    /// Commands a second, as the servers count them.
+    /// Commands per second, as the servers measure them.
     pub commands_a_second: u64,
     /// Seconds since the last start of any server.
     pub uptime_seconds: u64,
@@ -54,7 +54,7 @@ fn is_ok(info: &str, name: &str) -> bool {
     field(info, name).is_none_or(|text| text == "ok")
 }
 
-/// `slave0:ip=…,port=…,state=online,offset=…,lag=1`
+/// Returns the largest lag of lines such as `slave0:ip=…,port=…,state=online,offset=…,lag=1`, in seconds.
 fn worst_lag(info: &str) -> u64 {
     let replicas = info
         .lines()

@@ -40,10 +40,10 @@ pub struct SealedTo {
     pub added: u64,
 }
 
-/// What sealing one batch came to.
+/// Outcome of sealing one batch.
 struct BatchSealed {
     extent: Extent,
-    /// How many entries this sealed.
+    /// Count of entries that this call sealed.
     added: u64,
     /// Whether a line follows that only a later release can seal.
     is_last: bool,
@@ -251,10 +251,10 @@ impl<'a> Chain<'a> {
     }
 }
 
-/// Says once in the life of the process that there are lines to upgrade for.
+/// Warns, once per process, of lines that only a later release can seal.
 fn warn_of_later_release(keys: &AccountKeys, mode: Mode) {
-    static SAID: AtomicBool = AtomicBool::new(false);
-    if !SAID.swap(true, Ordering::Relaxed) {
+    static WARNED: AtomicBool = AtomicBool::new(false);
+    if !WARNED.swap(true, Ordering::Relaxed) {
         tracing::warn!(
             chain = keys.audit(mode),
             "audit lines of a later release are left for that release to seal: upgrade this server"

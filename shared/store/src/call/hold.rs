@@ -29,7 +29,7 @@ pub struct HoldName {
     pub allow_id: String,
 }
 
-/// Version of an account when its store was asked for a hold. A store with an older version lacks writes, and may lack
+/// Version of an account right before its hold was requested. A store with an older version lacks writes, and may lack
 /// the hold. The default matches every account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct AsOf {
@@ -45,9 +45,9 @@ impl AsOf {
     }
 }
 
-/// The arguments to send of a script whose last two are generation and version of the account: without these two where no
-/// version is asked for.
-pub(crate) fn sent_arguments<'s, 'a>(args: &'s [&'a str], as_of: Option<AsOf>) -> &'s [&'a str] {
+/// Returns the arguments of `settle` or `void` to send. The last two, generation and version of the account, are left out
+/// without `as_of`: the script then accepts any version.
+pub(crate) fn with_as_of<'s, 'a>(args: &'s [&'a str], as_of: Option<AsOf>) -> &'s [&'a str] {
     match (as_of, args) {
         (None, [before @ .., _, _]) => before,
         _ => args,

@@ -1,6 +1,6 @@
 //! Twin of `settle.lua`: replaces the estimate of a hold by the real cost.
 
-use crate::call::hold::{AsOf, EndKeys, HoldKeys, HoldName, LACKS_WRITES, sent_arguments};
+use crate::call::hold::{AsOf, EndKeys, HoldKeys, HoldName, LACKS_WRITES, with_as_of};
 use crate::script::change::{CLOCK, END_HOLD};
 use crate::script::names::{Names, inputs};
 use crate::script::{Script, WhenFull, with_fragments};
@@ -133,7 +133,7 @@ impl Settle {
         };
         let args = args.into_values();
         let reply: String = store
-            .script(script, &keys.to_end(), sent_arguments(&args, as_of))
+            .script(script, &keys.to_end(), with_as_of(&args, as_of))
             .await?;
         match reply.as_str() {
             "settled" => Ok(Settled::Done),

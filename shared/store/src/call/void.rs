@@ -1,6 +1,6 @@
 //! Twin of `void.lua`: guarantees that an `authorize` whose reply was lost never charges.
 
-use crate::call::hold::{AsOf, EndKeys, HoldName, LACKS_WRITES, sent_arguments};
+use crate::call::hold::{AsOf, EndKeys, HoldName, LACKS_WRITES, with_as_of};
 use crate::script::change::{CLOCK, END_HOLD};
 use crate::script::names::{Names, inputs};
 use crate::script::{Script, WhenFull, with_fragments};
@@ -70,7 +70,7 @@ pub async fn void_as(
     };
     let args = args.into_values();
     let reply: Vec<String> = store
-        .script(script, &keys.to_end(), sent_arguments(&args, as_of))
+        .script(script, &keys.to_end(), with_as_of(&args, as_of))
         .await?;
     match reply.first().map(String::as_str) {
         Some("refunded") => Ok(Voided::Refunded),

@@ -62,7 +62,7 @@ impl<'a> Batch<'a> {
 
     /// Records an error of the bucket's server. If it gave no answer, the batch skips all that it holds.
     pub fn note_error(&self, bucket: Bucket, error: &StoreError) {
-        if error.is_of_its_server() {
+        if error.is_server_failure() {
             self.with(|state| state.away.insert(self.store.node_of(bucket)));
         }
     }

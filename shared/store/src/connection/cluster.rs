@@ -16,8 +16,8 @@ use redis::{
     AsyncConnectionConfig, Cmd, ConnectionInfo, ErrorKind, Pipeline, RedisError, RedisFuture, RedisResult,
     ServerErrorKind, Value,
 };
-use slots::{BestReport, SlotMap, bracketed, read, slot_of_command};
-pub(super) use slots::{replicas_of, slot_of};
+use slots::{BestReport, SlotMap, bracketed, parse_report, slot_of_command};
+pub(super) use slots::{SLOTS, replicas_of, slot_of};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -25,9 +25,9 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 /// Most retries of a command that certainly did not run: on another node, or after a pause.
-const AGAIN: usize = 5;
+const RETRIES_MAX: usize = 5;
 /// Pause before a retry where the node could not serve the slot. All pauses together fit into a command's deadline.
-const PAUSE: Duration = Duration::from_millis(25);
+const RETRY_PAUSE: Duration = Duration::from_millis(25);
 /// Shortest time between two refreshes of the slot map.
 const REFRESH_EVERY: Duration = Duration::from_millis(100);
 /// Longest wait for a node's report.
@@ -41,15 +41,16 @@ pub(super) struct Cluster {
     seeds: Vec<String>,
     timeout: Duration,
     map: ArcSwap<SlotMap<Master>>,
-    looked: Arc<Mutex<LastRefresh>>,
-    turn: AtomicUsize,
+    last_refresh: Arc<Mutex<LastRefresh>>,
+    /// Counts commands without a key, which the masters execute in turn.
+    keyless: AtomicUsize,
 }
 
 /// Time and quality of the last refresh.
 #[derive(Default)]
 struct LastRefresh {
     at: Option<Instant>,
-    news: BestReport,
+    best: BestReport,
 }
 
 impl LastRefresh {
@@ -65,7 +66,7 @@ pub(super) struct Master {
     connection: Server,
 }
 
-/// What follows an error.
+/// The next step after an error.
 pub(super) enum Next {
     /// Return the error: the command may have run, or is refused for good.
     End,
@@ -76,7 +77,7 @@ pub(super) enum Next {
 }
 
 impl Cluster {
-    /// `[user:password@]host:port,host:port`
+    /// Parses `[user:password@]host:port,host:port`. Connects to nothing yet.
     ///
     /// # Errors
     /// [`StoreError::BadUrl`].
@@ -91,8 +92,8 @@ impl Cluster {
             seeds,
             timeout,
             map: ArcSwap::default(),
-            looked: Arc::default(),
-            turn: AtomicUsize::new(0),
+            last_refresh: Arc::default(),
+            keyless: AtomicUsize::new(0),
         };
         for seed in &cluster.seeds {
             cluster.client(seed)?;
@@ -114,8 +115,8 @@ impl Cluster {
     }
 
     /// Whether a node is a known master.
-    pub(super) fn knows(&self, address: &str) -> bool {
-        self.map.load().named(address).is_some()
+    pub(super) fn is_master(&self, address: &str) -> bool {
+        self.map.load().find(address).is_some()
     }
 
     /// Connects to a node, to read its report.
@@ -128,7 +129,7 @@ impl Cluster {
     }
 
     fn master(&self, address: &str) -> RedisResult<Master> {
-        if let Some(known) = self.map.load().named(address) {
+        if let Some(known) = self.map.load().find(address) {
             return Ok(known.clone());
         }
         let client = self.client(address).map_err(unusable)?;
@@ -142,30 +143,30 @@ impl Cluster {
     /// refresh: while a slot migrates, each of its commands goes there.
     fn master_at(&self, address: &str) -> RedisResult<Master> {
         let master = self.master(address)?;
-        if self.map.load().named(address).is_none() {
-            self.map.rcu(|map| map.and(&master));
+        if self.map.load().find(address).is_none() {
+            self.map.rcu(|map| map.with_master(&master));
         }
         Ok(master)
     }
 
     /// Returns the master of a slot, or any master.
     async fn master_of(self: &Arc<Self>, slot: Option<u16>) -> RedisResult<Master> {
-        for look in [true, false] {
+        for may_refresh in [true, false] {
             let map = self.map.load();
             let found = match slot {
                 Some(slot) => map.at(slot),
-                None => map.any(self.turn.fetch_add(1, Ordering::Relaxed)),
+                None => map.any(self.keyless.fetch_add(1, Ordering::Relaxed)),
             };
             if let Some(master) = found {
                 return Ok(master.clone());
             }
             drop(map);
-            if look {
+            if may_refresh {
                 self.refresh().await;
             }
         }
-        let nobody = std::io::Error::new(std::io::ErrorKind::ConnectionRefused, "no node serves the slot");
-        Err(nobody.into())
+        let no_master = std::io::Error::new(std::io::ErrorKind::ConnectionRefused, "no node serves the slot");
+        Err(no_master.into())
     }
 
     /// Returns the address of the master of `key`'s slot, if known.
@@ -186,12 +187,12 @@ impl Cluster {
     /// Refreshes the slot map from the nodes' reports: the report of highest rank wins. Concurrent callers wait for one
     /// refresh.
     pub(super) async fn refresh(&self) {
-        let mut looked = self.looked.lock().await;
-        self.refresh_locked(&mut looked).await;
+        let mut last = self.last_refresh.lock().await;
+        self.refresh_locked(&mut last).await;
     }
 
-    async fn refresh_locked(&self, looked: &mut LastRefresh) {
-        if looked.is_recent() {
+    async fn refresh_locked(&self, last: &mut LastRefresh) {
+        if last.is_recent() {
             return;
         }
         let known = self.map.load_full();
@@ -203,18 +204,18 @@ impl Cluster {
         addresses.extend(self.seeds.iter().cloned());
         addresses.sort_unstable();
         addresses.dedup();
-        let words = addresses.iter().map(|address| async {
-            let word = tokio::time::timeout(REFRESH_TIMEOUT, self.report_of(address)).await;
-            word.ok()?.ok()
+        let reports = addresses.iter().map(|address| async {
+            let report = tokio::time::timeout(REFRESH_TIMEOUT, self.report_of(address)).await;
+            report.ok()?.ok()
         });
-        let words = join_all(words).await.into_iter().flatten();
-        if let Some(word) = words.max_by_key(slots::NodeReport::rank)
-            && looked.news.accepts(word.rank(), Instant::now())
+        let reports = join_all(reports).await.into_iter().flatten();
+        if let Some(report) = reports.max_by_key(slots::NodeReport::rank)
+            && last.best.accepts(report.rank(), Instant::now())
         {
-            let map = SlotMap::build(&word.ranges, |address| self.master(address));
+            let map = SlotMap::build(&report.ranges, |address| self.master(address));
             self.map.store(Arc::new(map));
         }
-        looked.at = Some(Instant::now());
+        last.at = Some(Instant::now());
     }
 
     /// Reads a node's report.
@@ -228,26 +229,26 @@ impl Cluster {
             .arg("SLOTS")
             .query_async(&mut connection)
             .await?;
-        Ok(read(info, ranges, address))
+        Ok(parse_report(info, ranges, address))
     }
 
     /// Refreshes in a background task, unless a refresh is running.
     pub(super) fn refresh_in_background(self: &Arc<Self>) {
-        let Ok(mut looked) = Arc::clone(&self.looked).try_lock_owned() else {
+        let Ok(mut last) = Arc::clone(&self.last_refresh).try_lock_owned() else {
             return;
         };
-        if !looked.is_recent() {
+        if !last.is_recent() {
             let cluster = Arc::clone(self);
-            tokio::spawn(async move { cluster.refresh_locked(&mut looked).await });
+            tokio::spawn(async move { cluster.refresh_locked(&mut last).await });
         }
     }
 
-    /// Decides what follows an error of a command for this slot.
-    pub(super) async fn after(self: &Arc<Self>, error: &RedisError) -> Next {
+    /// Decides the next step after an error, and refreshes the map where the error calls for it.
+    pub(super) async fn next_after(self: &Arc<Self>, error: &RedisError) -> Next {
         match (error.code(), error.redirect_node()) {
             (Some("MOVED"), Some((address, slot))) => {
                 if let Ok(master) = self.master(&bracketed(address)) {
-                    self.map.rcu(|map| map.with(slot, &master));
+                    self.map.rcu(|map| map.with_slot(slot, &master));
                 }
                 self.refresh_in_background();
                 Next::Again
@@ -255,16 +256,16 @@ impl Cluster {
             (Some("ASK"), Some((address, _))) => Next::SendAsking(bracketed(address)),
             // During a migration the keys of a script are on both nodes.
             (Some("TRYAGAIN" | "LOADING"), _) => {
-                tokio::time::sleep(PAUSE).await;
+                tokio::time::sleep(RETRY_PAUSE).await;
                 Next::Again
             }
             (Some("CLUSTERDOWN" | "MASTERDOWN" | "READONLY"), _) => {
-                tokio::time::sleep(PAUSE).await;
+                tokio::time::sleep(RETRY_PAUSE).await;
                 self.refresh().await;
                 Next::Again
             }
             _ if error.is_connection_refusal() => {
-                tokio::time::sleep(PAUSE).await;
+                tokio::time::sleep(RETRY_PAUSE).await;
                 self.refresh().await;
                 Next::Again
             }
@@ -304,7 +305,7 @@ impl Cluster {
     where
         F: Future<Output = RedisResult<T>>,
     {
-        let (mut left, mut ask) = (AGAIN, None::<String>);
+        let (mut left, mut ask) = (RETRIES_MAX, None::<String>);
         loop {
             let (to, asking) = match ask.take() {
                 Some(address) => (self.master_at(&address), true),
@@ -318,7 +319,7 @@ impl Cluster {
                 Ok(answer) => return Ok(answer),
                 Err(error) => error,
             };
-            match self.after(&error).await {
+            match self.next_after(&error).await {
                 Next::Again if left > 0 => {}
                 Next::SendAsking(address) if left > 0 => ask = Some(address),
                 _ => return Err(error),
@@ -348,7 +349,7 @@ impl Cluster {
         count: usize,
     ) -> RedisResult<Vec<Value>> {
         let slot = pipeline.cmd_iter().find_map(slot_of_command);
-        let mut left = AGAIN;
+        let mut left = RETRIES_MAX;
         loop {
             let sent = match self.master_of(slot).await {
                 Ok(master) => master.connection.send_all(pipeline, offset, count).await,
@@ -361,13 +362,13 @@ impl Cluster {
                 },
                 Err(error) => error,
             };
-            match self.after(&error).await {
+            match self.next_after(&error).await {
                 Next::Again if left > 0 => {}
                 Next::SendAsking(_) if left > 0 && !pipeline.is_transaction() => {
                     let each = pipeline.cmd_iter().map(|command| self.run(command));
                     return join_all(each).await.into_iter().map(as_answer).collect();
                 }
-                Next::SendAsking(_) if left > 0 => tokio::time::sleep(PAUSE).await,
+                Next::SendAsking(_) if left > 0 => tokio::time::sleep(RETRY_PAUSE).await,
                 _ => return Err(error),
             }
             left -= 1;
@@ -375,7 +376,7 @@ impl Cluster {
     }
 
     /// Executes a command on one master, without redirections.
-    pub(super) async fn on(self: &Arc<Self>, address: &str, command: &Cmd) -> RedisResult<Value> {
+    pub(super) async fn execute_on(self: &Arc<Self>, address: &str, command: &Cmd) -> RedisResult<Value> {
         let sent = match self.master(address) {
             Ok(master) => master.connection.send(command).await,
             Err(error) => Err(error),
@@ -390,15 +391,16 @@ impl Cluster {
 /// Turns a server error of one command into its answer, as in a pipeline.
 fn as_answer(sent: RedisResult<Value>) -> RedisResult<Value> {
     sent.or_else(|error| {
-        let said = error.clone().into_server_errors();
-        let said = said.as_deref().and_then(|errors| errors.first());
-        said.map(|(_, error)| Value::ServerError(error.clone()))
+        let errors = error.clone().into_server_errors();
+        let first = errors.as_deref().and_then(|errors| errors.first());
+        first
+            .map(|(_, error)| Value::ServerError(error.clone()))
             .ok_or(error)
     })
 }
 
 /// Whether an error is an `ASK` redirection.
-pub(super) fn is_asked(error: &RedisError) -> bool {
+pub(super) fn is_ask(error: &RedisError) -> bool {
     error.code() == Some("ASK")
 }
 

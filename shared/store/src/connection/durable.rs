@@ -10,12 +10,12 @@ mod dedicated;
 mod fair_queue;
 mod pools;
 
-use self::confirmation::{Confirmation, listing, of_a_server, questions, readable};
+use self::confirmation::{Confirmation, config_of_server, offer_queries, readable_config, slots_query};
 use self::dedicated::{Dedicated, late};
 use self::fair_queue::Address;
 pub(super) use self::pools::Dial;
 use self::pools::Pools;
-use super::cluster::{Master, is_asked, not_here, redirection, replicas_of};
+use super::cluster::{Master, is_ask, not_here, redirection, replicas_of};
 use super::scan::Node;
 use super::{Store, StoreError};
 use crate::durability::{Offer, Status};
@@ -40,15 +40,15 @@ const REPLICA_EXPECTED: Duration = Duration::from_secs(300);
 
 /// Sends changes of money and confirms them.
 pub(super) struct ConfirmedWrites {
-    asked: Durability,
+    configured: Durability,
     /// Longest wait for the confirmation alone.
     wait: Duration,
     /// Longest wait for change and confirmation.
     deadline: Duration,
     connections: Pools,
-    /// What each server offered last, by address; `None` is the single server. Only a caller with a change for a server
-    /// queries it.
-    seen: Mutex<HashMap<Address, KnownServer>>,
+    /// The last known state of each server, by address; `None` is the single server. Only a caller with a change for a
+    /// server queries it.
+    servers: Mutex<HashMap<Address, KnownServer>>,
 }
 
 /// How a server confirms changes, as of some time.
@@ -79,10 +79,11 @@ struct CommandBatch {
     confirmations: Vec<usize>,
 }
 
-/// Whether a change was sent.
+/// Outcome of sending a change.
 enum Sent {
-    Came(Reply),
-    /// Not sent, since the server cannot confirm it, and why.
+    /// The server replied.
+    Replied(Reply),
+    /// Nothing was sent, since the server cannot confirm it, and why.
     Refused(String),
 }
 
@@ -94,8 +95,8 @@ struct Attempt<'a> {
 }
 
 impl Reply {
-    /// Whether the change is confirmed; else why not.
-    fn safe(&mut self) -> Result<(), String> {
+    /// Checks that the change is confirmed; else returns why not.
+    fn check_confirmed(&mut self) -> Result<(), String> {
         if let Some(fence) = self.fence.take() {
             let refused = |error: RedisError| format!("the store refused a write beside it: {error}");
             fence.extract_error().map_err(refused)?;
@@ -106,14 +107,14 @@ impl Reply {
 }
 
 impl ConfirmedWrites {
-    pub(super) fn new(asked: Durability, wait: Duration, timeout: Duration, dial: Dial) -> Self {
+    pub(super) fn new(configured: Durability, wait: Duration, timeout: Duration, dial: Dial) -> Self {
         let deadline = timeout + wait;
         Self {
-            asked,
+            configured,
             wait,
             deadline,
             connections: Pools::new(dial, deadline),
-            seen: Mutex::default(),
+            servers: Mutex::default(),
         }
     }
 
@@ -131,8 +132,8 @@ impl ConfirmedWrites {
         let fence = fence(change.key).filter(|_| confirmation.needs_a_fence());
         let at = add(change.command.clone(), asking);
         let fence = fence.map(|key| add(fence::write(&key), asking));
-        let asked = confirmation.questions(self.wait).into_iter();
-        let confirmations = asked.map(|question| add(question, false)).collect();
+        let waits = confirmation.wait_commands(self.wait).into_iter();
+        let confirmations = waits.map(|wait| add(wait, false)).collect();
         CommandBatch {
             pipeline,
             change: at,
@@ -169,7 +170,7 @@ impl ConfirmedWrites {
     /// Sends to a cluster node. A redirection is an error, after which the change is sent again.
     async fn send_to_master(&self, master: Master, attempt: &Attempt<'_>, asking: bool) -> RedisResult<Sent> {
         let reply = match self.send_to(Some(master.address), attempt, asking).await? {
-            Sent::Came(reply) => reply,
+            Sent::Replied(reply) => reply,
             refused => return Ok(refused),
         };
         if let Some(error) = redirection(&reply.change) {
@@ -178,9 +179,9 @@ impl ConfirmedWrites {
         let only_reads = attempt.change.only_reads;
         match reply.fence.as_ref().and_then(redirection) {
             // A redirected fence says nothing about what was read here.
-            Some(error) if only_reads && is_asked(&error) => Err(not_here()),
+            Some(error) if only_reads && is_ask(&error) => Err(not_here()),
             Some(error) if only_reads => Err(error),
-            _ => Ok(Sent::Came(reply)),
+            _ => Ok(Sent::Replied(reply)),
         }
     }
 
@@ -196,7 +197,7 @@ impl ConfirmedWrites {
         attempt.sent.store(true, Ordering::Relaxed);
         let mut answers = connection.send(&command_batch.pipeline).await?;
         let mut answer = |at: usize| answers.get_mut(at).map(std::mem::take).unwrap_or_default();
-        Ok(Sent::Came(Reply {
+        Ok(Sent::Replied(Reply {
             address,
             confirmation,
             change: answer(command_batch.change),
@@ -211,7 +212,7 @@ impl ConfirmedWrites {
         address: &Address,
         connection: &mut Dedicated,
     ) -> RedisResult<Result<Confirmation, String>> {
-        if let Durability::Replicas(count) = self.asked {
+        if let Durability::Replicas(count) = self.configured {
             return Ok(Ok(Confirmation::by_replicas(count)));
         }
         if let Some(confirmation) = self.known_recently(address) {
@@ -223,18 +224,18 @@ impl ConfirmedWrites {
 
     /// Queries what the server offers.
     async fn offer_of(&self, address: &Address, connection: &mut Dedicated) -> RedisResult<Offer> {
-        let (info, config) = questions();
-        let mut asked = Pipeline::new();
-        asked.add_command(info).add_command(config);
+        let (info, config) = offer_queries();
+        let mut queries = Pipeline::new();
+        queries.add_command(info).add_command(config);
         // A cluster may list replicas that do not follow now.
         let of_a_cluster = address.as_deref();
         if of_a_cluster.is_some() {
-            asked.add_command(listing());
+            queries.add_command(slots_query());
         }
-        let mut answers = connection.send(&asked).await?.into_iter();
+        let mut answers = connection.send(&queries).await?.into_iter();
         let mut next = || answers.next().unwrap_or_default().extract_error();
         let info: String = redis::from_redis_value(next()?)?;
-        let config = readable(next())?;
+        let config = readable_config(next())?;
         let listed = match of_a_cluster.map(|address| (address, next())) {
             Some((address, Ok(slots))) => replicas_of(redis::from_redis_value(slots)?, address),
             // The user may not read the slot map.
@@ -246,31 +247,32 @@ impl ConfirmedWrites {
     /// Records what a server offers. A replica that followed recently is still expected, since it may take over.
     fn remember(&self, address: &Address, offer: &Offer) -> Result<Confirmation, String> {
         let at = Instant::now();
-        self.with_known(|seen| {
-            let before = seen.get(address).and_then(|known| known.replica_at);
+        self.with_servers(|servers| {
+            let before = servers.get(address).and_then(|known| known.replica_at);
             let replica_at = if offer.listed > 0 { Some(at) } else { before };
-            let lately = replica_at.is_some_and(|seen| at - seen < REPLICA_EXPECTED);
-            let confirmation = Confirmation::new(self.asked, &offer.clone().listed(u64::from(lately)));
+            let is_expected = replica_at.is_some_and(|last| at - last < REPLICA_EXPECTED);
+            let confirmation =
+                Confirmation::new(self.configured, &offer.clone().listed(u64::from(is_expected)));
             let known = KnownServer {
                 at,
                 stale: false,
                 confirmation: confirmation.clone(),
                 replica_at,
             };
-            seen.insert(address.clone(), known);
+            servers.insert(address.clone(), known);
             confirmation
         })
     }
 
     fn known_recently(&self, address: &Address) -> Option<Result<Confirmation, String>> {
-        self.with_known(|seen| {
-            let seen = seen.get(address)?;
-            (!seen.stale && seen.at.elapsed() < REFRESH_EVERY).then(|| seen.confirmation.clone())
+        self.with_servers(|servers| {
+            let known = servers.get(address)?;
+            (!known.stale && known.at.elapsed() < REFRESH_EVERY).then(|| known.confirmation.clone())
         })
     }
 
-    fn with_known<T>(&self, act: impl FnOnce(&mut HashMap<Address, KnownServer>) -> T) -> T {
-        act(&mut self.seen.lock().unwrap_or_else(PoisonError::into_inner))
+    fn with_servers<T>(&self, act: impl FnOnce(&mut HashMap<Address, KnownServer>) -> T) -> T {
+        act(&mut self.servers.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Whether the server of `key` is recently known to confirm nothing: then no dedicated connection is needed.
@@ -287,8 +289,8 @@ impl ConfirmedWrites {
 
     /// Makes the next change query the server anew, after a missing confirmation.
     fn forget_confirmation(&self, address: &Address) {
-        self.with_known(|seen| {
-            if let Some(known) = seen.get_mut(address) {
+        self.with_servers(|servers| {
+            if let Some(known) = servers.get_mut(address) {
                 known.stale = true;
             }
         });
@@ -320,7 +322,7 @@ pub(super) struct Change<'a> {
 
 impl Store {
     /// Executes a change of money, or reads one, and returns when it is as durable as configured.
-    pub(super) async fn safely(
+    pub(super) async fn execute_confirmed(
         &self,
         money: &ConfirmedWrites,
         change: Change<'_>,
@@ -330,14 +332,14 @@ impl Store {
         }
         let sent = money.send(&change).await;
         let mut reply = match sent.inspect_err(error_counters::count)? {
-            Sent::Came(reply) => reply,
+            Sent::Replied(reply) => reply,
             Sent::Refused(why) => return Err(StoreError::NotDurable { ran: false, why }),
         };
         let answer = std::mem::take(&mut reply.change).extract_error();
         let answer = answer
             .map_err(StoreError::from)
             .inspect_err(error_counters::count)?;
-        if let Err(why) = reply.safe() {
+        if let Err(why) = reply.check_confirmed() {
             money.forget_confirmation(&reply.address);
             return Err(StoreError::NotDurable { ran: true, why });
         }
@@ -376,7 +378,7 @@ impl Store {
     async fn confirmed<T: FromRedisValue>(&self, change: Change<'_>) -> Result<T, StoreError> {
         let answer = match &self.money {
             None => self.command(change.command).await?,
-            Some(money) => self.safely(money, change).await?,
+            Some(money) => self.execute_confirmed(money, change).await?,
         };
         redis::from_redis_value(answer).map_err(|error| StoreError::UnexpectedReply(error.to_string()))
     }
@@ -386,8 +388,11 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub async fn durability(&self) -> Result<Status, StoreError> {
-        let asked = self.money.as_ref().map_or(Durability::Async, |money| money.asked);
-        let (info, config) = questions();
+        let configured = self
+            .money
+            .as_ref()
+            .map_or(Durability::Async, |money| money.configured);
+        let (info, config) = offer_queries();
         let nodes = self.nodes().await?;
         let (infos, configs) = (
             self.send_to(&nodes, &info).await,
@@ -399,11 +404,11 @@ impl Store {
             .zip(configs)
             .zip(listed)
             .map(|((info, config), listed)| {
-                let (info, config) = (super::text(info?)?, of_a_server(config)?);
+                let (info, config) = (super::text(info?)?, config_of_server(config)?);
                 Ok(Offer::from_info(&info, config.as_deref()).listed(listed))
             });
         let offers: Vec<Offer> = offers.collect::<Result<_, StoreError>>()?;
-        Ok(Status::from_offers(asked, &offers))
+        Ok(Status::from_offers(configured, &offers))
     }
 
     /// Counts the replicas that the cluster lists for each of these masters.
@@ -411,7 +416,7 @@ impl Store {
         if !self.is_cluster() {
             return Ok(vec![0; nodes.len()]);
         }
-        let answers = self.send_to(nodes, &listing()).await.into_iter();
+        let answers = self.send_to(nodes, &slots_query()).await.into_iter();
         let listed = answers.zip(nodes).map(|(answer, node)| {
             let slots = redis::from_redis_value(answer?).unwrap_or_default();
             Ok(node.address().map_or(0, |address| replicas_of(slots, address)))

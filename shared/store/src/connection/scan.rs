@@ -98,7 +98,7 @@ impl Store {
 
     /// Executes a command on each of these servers.
     pub(super) async fn send_to(&self, nodes: &[Node], command: &Cmd) -> Vec<Result<Value, StoreError>> {
-        let asked = nodes.iter().map(|node| self.on(node, command));
+        let asked = nodes.iter().map(|node| self.execute_on(node, command));
         futures::future::join_all(asked).await
     }
 
@@ -107,11 +107,11 @@ impl Store {
         self.every_node_there(&redis::cmd("PING")).await.is_ok()
     }
 
-    async fn on(&self, node: &Node, command: &Cmd) -> Result<Value, StoreError> {
+    async fn execute_on(&self, node: &Node, command: &Cmd) -> Result<Value, StoreError> {
         let (Link::Cluster(cluster), Some(address)) = (&self.link, &node.0) else {
             return self.command(command).await;
         };
-        self.in_time(Box::pin(cluster.on(address, command))).await
+        self.in_time(Box::pin(cluster.execute_on(address, command))).await
     }
 
     /// Executes one step of a scan over a server's keys: returns the next cursor, `0` at the end, and some keys. A key
@@ -131,7 +131,7 @@ impl Store {
         if let Some(pattern) = pattern {
             scan.arg("MATCH").arg(pattern);
         }
-        let page = self.on(node, &scan).await?;
+        let page = self.execute_on(node, &scan).await?;
         redis::from_redis_value(page).map_err(|error| StoreError::UnexpectedReply(error.to_string()))
     }
 

@@ -12,10 +12,12 @@ use tokio::time::Instant;
 
 /// Retries to connect within one command.
 const CONNECT_RETRIES: usize = 1;
-/// Shortest and longest pause between attempts to connect.
-const CONNECT_PAUSE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(50));
+/// Shortest pause between attempts to connect.
+const CONNECT_PAUSE_MIN: Duration = Duration::from_millis(20);
+/// Longest pause between attempts to connect.
+const CONNECT_PAUSE_MAX: Duration = Duration::from_millis(50);
 /// Commands queued to be written together; beyond the library's default of 50 callers would wait for each other.
-const IN_LINE: usize = 1024;
+const QUEUED_MAX: usize = 1024;
 /// Shortest time between two reconnects after refused writes.
 const RENEW_EVERY: Duration = Duration::from_millis(500);
 
@@ -134,10 +136,10 @@ fn manager(client: redis::Client, timeout: Duration) -> Result<ConnectionManager
     let config = ConnectionManagerConfig::new()
         .set_connection_timeout(Some(CONNECT_TIMEOUT.min(timeout)))
         .set_response_timeout(None)
-        .set_pipeline_buffer_size(IN_LINE)
+        .set_pipeline_buffer_size(QUEUED_MAX)
         .set_number_of_retries(CONNECT_RETRIES)
-        .set_min_delay(CONNECT_PAUSE.0)
-        .set_max_delay(CONNECT_PAUSE.1);
+        .set_min_delay(CONNECT_PAUSE_MIN)
+        .set_max_delay(CONNECT_PAUSE_MAX);
     let manager = ConnectionManager::new_lazy_with_config(client, config);
     manager.map_err(|error| StoreError::BadUrl(format!("store.url: {error}")))
 }

@@ -5,7 +5,7 @@
 //! master of the account, and a process that just started, learn the acknowledged version, and the loss of one master
 //! is noticed. Best effort, within [`WITNESS_WAIT`]: a master that is away must not delay accounts of others.
 
-use super::cluster::slot_of;
+use super::cluster::{SLOTS, slot_of};
 use super::{Store, StoreError};
 use crate::keys::{BUCKETS, Bucket};
 use crate::script::Script;
@@ -20,9 +20,7 @@ const LOST: &[u8] = b"lost";
 /// Longest wait for a witness, for reads and updates.
 const WITNESS_WAIT: Duration = Duration::from_millis(100);
 /// Distance of a witness's slot: half of all slots.
-const APART: u16 = 8192;
-/// Slots of a cluster.
-const SLOTS: u16 = 16_384;
+const APART: u16 = SLOTS / 2;
 
 /// The witness bucket of each bucket.
 static WITNESSES: LazyLock<Vec<Bucket>> = LazyLock::new(|| {
@@ -75,9 +73,9 @@ impl Store {
     /// before reading the account: an older version in that read means lost writes.
     pub async fn floor(&self, account: &str) -> AccountVersion {
         if self.is_cluster() {
-            let asked = witness::read(self, witness_of(Bucket::from_account(account)), account);
+            let read = witness::read(self, witness_of(Bucket::from_account(account)), account);
             // A witness that does not answer says nothing.
-            if let Ok(Ok(Some(view))) = tokio::time::timeout(WITNESS_WAIT, asked).await {
+            if let Ok(Ok(Some(view))) = tokio::time::timeout(WITNESS_WAIT, read).await {
                 self.versions.record(account, view);
             }
         }
@@ -86,8 +84,8 @@ impl Store {
 
     /// Updates the witness of `account`. Best effort, within [`WITNESS_WAIT`].
     pub async fn update_witness(&self, account: &str, view: AccountVersion) {
-        let told = witness::update(self, witness_of(Bucket::from_account(account)), account, view);
-        match tokio::time::timeout(WITNESS_WAIT, told).await {
+        let update = witness::update(self, witness_of(Bucket::from_account(account)), account, view);
+        match tokio::time::timeout(WITNESS_WAIT, update).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::debug!(account, %error, "the witness of an account was not told"),
             Err(_elapsed) => tracing::debug!(account, "the witness of an account was not told in time"),

@@ -6,12 +6,12 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// Slots of a cluster.
-const SLOTS: usize = 16_384;
+pub(in crate::connection) const SLOTS: u16 = 16_384;
 /// Marks a slot without a master.
-const NOBODY: u16 = u16::MAX;
+const NO_MASTER: u16 = u16::MAX;
 
-/// How long a lower-ranked report than the map's is ignored. A cluster that was rebuilt has lower epochs for good.
-const OLD_WORD_WAITS: Duration = Duration::from_secs(10);
+/// How long reports of a lower rank than the map's are ignored. A cluster that was rebuilt has lower epochs for good.
+const LOWER_RANK_IGNORED: Duration = Duration::from_secs(10);
 
 /// First slot, last slot, address of the master.
 pub(super) type Range = (u16, u16, String);
@@ -36,18 +36,18 @@ impl NodeReport {
 #[derive(Default)]
 pub(super) struct BestReport {
     rank: (u64, usize),
-    heard: Option<Instant>,
+    received_at: Option<Instant>,
 }
 
 impl BestReport {
     /// Whether a report of this rank replaces the map.
     pub(super) fn accepts(&mut self, rank: (u64, usize), now: Instant) -> bool {
-        let waited = self.heard.is_none_or(|at| now - at >= OLD_WORD_WAITS);
-        let counts = rank >= self.rank || waited;
-        if counts {
-            (self.rank, self.heard) = (rank, Some(now));
+        let has_expired = self.received_at.is_none_or(|at| now - at >= LOWER_RANK_IGNORED);
+        let is_accepted = rank >= self.rank || has_expired;
+        if is_accepted {
+            (self.rank, self.received_at) = (rank, Some(now));
         }
-        counts
+        is_accepted
     }
 }
 
@@ -69,11 +69,11 @@ impl<M> Default for SlotMap<M> {
 
 /// Has an address.
 pub(super) trait HasAddress {
-    fn name(&self) -> &str;
+    fn address(&self) -> &str;
 }
 
 impl HasAddress for super::Master {
-    fn name(&self) -> &str {
+    fn address(&self) -> &str {
         &self.address
     }
 }
@@ -82,11 +82,11 @@ impl<M: HasAddress + Clone> SlotMap<M> {
     /// Builds a map, with masters made by `make`. Slots of a master that it cannot make stay without a master.
     pub(super) fn build(ranges: &[Range], make: impl Fn(&str) -> RedisResult<M>) -> Self {
         let mut map = Self {
-            slots: vec![NOBODY; SLOTS],
+            slots: vec![NO_MASTER; usize::from(SLOTS)],
             masters: Vec::new(),
         };
         for (first, last, address) in ranges {
-            let known = map.masters.iter().position(|master| master.name() == address);
+            let known = map.masters.iter().position(|master| master.address() == address);
             let place = match known {
                 Some(place) => place,
                 None => match make(address) {
@@ -100,8 +100,8 @@ impl<M: HasAddress + Clone> SlotMap<M> {
                     }
                 },
             };
-            let place = u16::try_from(place).unwrap_or(NOBODY);
-            let (first, last) = (usize::from(*first), usize::from(*last).min(SLOTS - 1));
+            let place = u16::try_from(place).unwrap_or(NO_MASTER);
+            let (first, last) = (usize::from(*first), usize::from((*last).min(SLOTS - 1)));
             if let Some(slots) = map.slots.get_mut(first..=last) {
                 slots.fill(place);
             }
@@ -110,8 +110,8 @@ impl<M: HasAddress + Clone> SlotMap<M> {
     }
 
     /// Returns the map with `master` added, without slots.
-    pub(super) fn and(self: &Arc<Self>, master: &M) -> Arc<Self> {
-        if self.named(master.name()).is_some() {
+    pub(super) fn with_master(self: &Arc<Self>, master: &M) -> Arc<Self> {
+        if self.find(master.address()).is_some() {
             return Arc::clone(self);
         }
         let mut masters = self.masters.clone();
@@ -121,18 +121,23 @@ impl<M: HasAddress + Clone> SlotMap<M> {
     }
 
     /// Returns the map with `slot` assigned to `master`.
-    pub(super) fn with(self: &Arc<Self>, slot: u16, master: &M) -> Arc<Self> {
-        if self.at(slot).is_some_and(|known| known.name() == master.name()) {
+    pub(super) fn with_slot(self: &Arc<Self>, slot: u16, master: &M) -> Arc<Self> {
+        if self
+            .at(slot)
+            .is_some_and(|known| known.address() == master.address())
+        {
             return Arc::clone(self);
         }
         let mut masters = self.masters.clone();
-        let known = masters.iter().position(|known| known.name() == master.name());
+        let known = masters
+            .iter()
+            .position(|known| known.address() == master.address());
         let place = known.unwrap_or_else(|| {
             masters.push(master.clone());
             masters.len() - 1
         });
         let mut slots = self.slots.clone();
-        slots.resize(SLOTS, NOBODY);
+        slots.resize(usize::from(SLOTS), NO_MASTER);
         if let (Some(slot), Ok(place)) = (slots.get_mut(usize::from(slot)), u16::try_from(place)) {
             *slot = place;
         }
@@ -152,8 +157,8 @@ impl<M: HasAddress + Clone> SlotMap<M> {
     }
 
     /// Returns the master at this address.
-    pub(super) fn named(&self, address: &str) -> Option<&M> {
-        self.masters.iter().find(|master| master.name() == address)
+    pub(super) fn find(&self, address: &str) -> Option<&M> {
+        self.masters.iter().find(|master| master.address() == address)
     }
 
     /// Returns all masters.
@@ -169,7 +174,7 @@ pub(in crate::connection) fn slot_of(key: &[u8]) -> u16 {
         let close = rest.iter().position(|byte| *byte == b'}')?;
         (close > 0).then(|| &rest[..close])
     });
-    crc16(tag.unwrap_or(key)) % (SLOTS as u16)
+    crc16(tag.unwrap_or(key)) % SLOTS
 }
 
 /// CRC-16/XMODEM.
@@ -199,13 +204,13 @@ pub(super) fn slot_of_command(command: &Cmd) -> Option<u16> {
     }
 }
 
-/// Parses `CLUSTER INFO` and `CLUSTER SLOTS` of the node at `asked`.
-pub(super) fn read(info: String, slots: Vec<Vec<Value>>, asked: &str) -> NodeReport {
+/// Parses `CLUSTER INFO` and `CLUSTER SLOTS` of the node at `address`.
+pub(super) fn parse_report(info: String, slots: Vec<Vec<Value>>, address: &str) -> NodeReport {
     let line = info
         .lines()
         .find_map(|line| line.strip_prefix("cluster_current_epoch:"));
     let epoch = line.and_then(|text| text.trim().parse().ok()).unwrap_or(0);
-    let own_host = asked.rsplit_once(':').map_or(asked, |(host, _)| host);
+    let own_host = address.rsplit_once(':').map_or(address, |(host, _)| host);
     let ranges = slots.into_iter().filter_map(|words| range(words, own_host));
     let ranges = ranges.map(|(range, _replicas)| range).collect();
     NodeReport { epoch, ranges }
@@ -252,7 +257,7 @@ mod tests {
     struct Name(String);
 
     impl HasAddress for Name {
-        fn name(&self) -> &str {
+        fn address(&self) -> &str {
             &self.0
         }
     }
@@ -306,17 +311,17 @@ mod tests {
         assert_eq!(at(&map, 50).as_deref(), Some("b:1"));
         assert_eq!(at(&map, 16_383).as_deref(), Some("b:1"));
         assert_eq!(map.masters().len(), 2);
-        let moved = map.with(7, &Name("c:1".to_owned()));
+        let moved = map.with_slot(7, &Name("c:1".to_owned()));
         assert_eq!(at(&moved, 7).as_deref(), Some("c:1"));
         assert_eq!(at(&moved, 8).as_deref(), Some("a:1"));
-        assert!(Arc::ptr_eq(&moved, &moved.with(7, &Name("c:1".to_owned()))));
-        let met = moved.and(&Name("d:1".to_owned()));
-        assert!(met.named("d:1").is_some() && Arc::ptr_eq(&met, &met.and(&Name("d:1".to_owned()))));
+        assert!(Arc::ptr_eq(&moved, &moved.with_slot(7, &Name("c:1".to_owned()))));
+        let met = moved.with_master(&Name("d:1".to_owned()));
+        assert!(met.find("d:1").is_some() && Arc::ptr_eq(&met, &met.with_master(&Name("d:1".to_owned()))));
         assert_eq!(at(&met, 7).as_deref(), Some("c:1"));
         let empty = Arc::new(SlotMap::<Name>::default());
         assert!(empty.at(7).is_none() && empty.any(3).is_none());
         assert_eq!(
-            at(&empty.with(7, &Name("c:1".to_owned())), 7).as_deref(),
+            at(&empty.with_slot(7, &Name("c:1".to_owned())), 7).as_deref(),
             Some("c:1")
         );
     }
@@ -336,13 +341,13 @@ mod tests {
             vec![Value::Int(10), Value::Int(10), node(Value::Nil)],
             vec![Value::Int(11)],
         ];
-        let word = read(
+        let report = parse_report(
             "cluster_state:ok\r\ncluster_current_epoch:12\r\n".to_owned(),
             slots,
             "host:1",
         );
-        assert_eq!(word.rank(), (12, 11));
-        let addresses: Vec<_> = word
+        assert_eq!(report.rank(), (12, 11));
+        let addresses: Vec<_> = report
             .ranges
             .iter()
             .map(|(_, _, address)| address.as_str())
@@ -358,8 +363,8 @@ mod tests {
             vec![Value::Int(0), Value::Int(5), node("fd00::1")],
             vec![Value::Int(6), Value::Int(9), node("")],
         ];
-        let word = read(String::new(), slots, "[fd00::2]:7001");
-        let addresses: Vec<_> = word
+        let report = parse_report(String::new(), slots, "[fd00::2]:7001");
+        let addresses: Vec<_> = report
             .ranges
             .iter()
             .map(|(_, _, address)| address.as_str())

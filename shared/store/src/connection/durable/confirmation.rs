@@ -16,15 +16,15 @@ pub(super) struct Confirmation {
 
 impl Confirmation {
     /// Chooses the confirmation on a server that offers this; else says why it cannot confirm.
-    pub(super) fn new(asked: Durability, offer: &Offer) -> Result<Self, String> {
+    pub(super) fn new(configured: Durability, offer: &Offer) -> Result<Self, String> {
         let confirmation = |disk, replicas| Ok(Self { disk, replicas });
-        match (asked, offer.disk) {
+        match (configured, offer.disk) {
             (Durability::Replicas(count), _) => confirmation(None, count),
             (Durability::Auto, disk) => confirmation(disk.ok(), offer.auto_replicas()),
             (Durability::Async, _) => confirmation(None, 0),
             (Durability::Aof, Ok(disk)) => confirmation(Some(disk), 0),
             (Durability::Aof, Err(_)) => {
-                Err(Status::from_offers(asked, std::slice::from_ref(offer)).sentence())
+                Err(Status::from_offers(configured, std::slice::from_ref(offer)).sentence())
             }
         }
     }
@@ -45,28 +45,28 @@ impl Confirmation {
     }
 
     /// Returns the commands that wait for the change, each for at most `wait`.
-    pub(super) fn questions(self, wait: Duration) -> Vec<Cmd> {
+    pub(super) fn wait_commands(self, wait: Duration) -> Vec<Cmd> {
         let wait = wait.as_millis().to_string();
-        let mut asked = Vec::with_capacity(2);
+        let mut commands = Vec::with_capacity(2);
         match self.disk {
             None => {}
             Some(Disk::WaitAof) => {
                 let mut waitaof = redis::cmd("WAITAOF");
                 waitaof.arg(1).arg(0).arg(&wait);
-                asked.push(waitaof);
+                commands.push(waitaof);
             }
             Some(Disk::Always) => {
                 let mut config = redis::cmd("CONFIG");
                 config.arg("GET").arg(ALWAYS.map(|(name, _)| name).as_slice());
-                asked.push(config);
+                commands.push(config);
             }
         }
         if self.replicas > 0 {
             let mut waits = redis::cmd("WAIT");
             waits.arg(self.replicas).arg(&wait);
-            asked.push(waits);
+            commands.push(waits);
         }
-        asked
+        commands
     }
 
     /// Whether the replies confirm the change; else why not.
@@ -99,7 +99,7 @@ impl Confirmation {
 }
 
 /// Returns the queries for what a server offers.
-pub(super) fn questions() -> (Cmd, Cmd) {
+pub(super) fn offer_queries() -> (Cmd, Cmd) {
     let (mut info, mut config) = (redis::cmd("INFO"), redis::cmd("CONFIG"));
     info.arg(["server", "persistence", "replication"].as_slice());
     config.arg("GET").arg(ALWAYS.map(|(name, _)| name).as_slice());
@@ -107,14 +107,14 @@ pub(super) fn questions() -> (Cmd, Cmd) {
 }
 
 /// Returns the query for the replicas that the cluster lists.
-pub(super) fn listing() -> Cmd {
+pub(super) fn slots_query() -> Cmd {
     let mut slots = redis::cmd("CLUSTER");
     slots.arg("SLOTS");
     slots
 }
 
-/// Turns a refused `CONFIG GET` into `None`.
-pub(super) fn readable(answer: RedisResult<Value>) -> RedisResult<Option<Vec<(String, String)>>> {
+/// Parses the reply of `CONFIG GET`; `None` if the server refused it.
+pub(super) fn readable_config(answer: RedisResult<Value>) -> RedisResult<Option<Vec<(String, String)>>> {
     match answer {
         Ok(answer) => Ok(pairs(answer)),
         Err(error) if error.code().is_some() => Ok(None),
@@ -122,14 +122,14 @@ pub(super) fn readable(answer: RedisResult<Value>) -> RedisResult<Option<Vec<(St
     }
 }
 
-/// Combines the replies of one server.
-pub(super) fn of_a_server(
+/// Like [`readable_config`], for an answer of [`Store::send_to`](crate::Store::send_to).
+pub(super) fn config_of_server(
     answer: Result<Value, StoreError>,
 ) -> Result<Option<Vec<(String, String)>>, StoreError> {
     match answer {
         Ok(answer) => Ok(pairs(answer)),
         Err(StoreError::Refused { source, .. } | StoreError::NoAnswer(Some(source))) => {
-            Ok(readable(Err(source))?)
+            Ok(readable_config(Err(source))?)
         }
         Err(error) => Err(error),
     }
@@ -178,7 +178,7 @@ mod tests {
                 "{confirmation:?}"
             );
             assert!(confirmation.confirmed(Vec::new()).is_err(), "{confirmation:?}");
-            let asked = confirmation.questions(Duration::from_secs(1)).len();
+            let asked = confirmation.wait_commands(Duration::from_secs(1)).len();
             assert_eq!(
                 asked,
                 usize::from(confirmation.disk.is_some()) + usize::from(confirmation.replicas > 0)

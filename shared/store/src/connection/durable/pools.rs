@@ -36,9 +36,9 @@ impl Dial {
     }
 
     /// Whether this is a known server.
-    fn knows(&self, address: &Address) -> bool {
+    fn is_known(&self, address: &Address) -> bool {
         match (self, address) {
-            (Self::Cluster(cluster), Some(address)) => cluster.knows(address),
+            (Self::Cluster(cluster), Some(address)) => cluster.is_master(address),
             _ => true,
         }
     }
@@ -49,25 +49,25 @@ pub(super) struct Pools {
     pub(super) dial: Dial,
     /// Longest wait for a connection, and for the replies on it.
     deadline: Duration,
-    turns: FairQueue,
-    open: Mutex<Open>,
+    queue: FairQueue,
+    open: Mutex<OpenPools>,
 }
 
-struct Open {
-    pools: HashMap<Address, Known>,
-    swept: Instant,
+struct OpenPools {
+    pools: HashMap<Address, PoolEntry>,
+    last_sweep: Instant,
 }
 
-struct Known {
+struct PoolEntry {
     pool: Pool<Manager>,
-    used: Instant,
+    last_used: Instant,
 }
 
 /// A dedicated connection in use. Dropping it returns it to its pool, unless it broke or replies are outstanding, and
 /// releases the permit.
 pub(super) struct LentConnection {
     connection: PooledConnection<'static, Manager>,
-    _turn: QueuePermit,
+    _permit: QueuePermit,
 }
 
 impl Deref for LentConnection {
@@ -89,10 +89,10 @@ impl Pools {
         Self {
             dial,
             deadline,
-            turns: FairQueue::default(),
-            open: Mutex::new(Open {
+            queue: FairQueue::default(),
+            open: Mutex::new(OpenPools {
                 pools: HashMap::new(),
-                swept: Instant::now(),
+                last_sweep: Instant::now(),
             }),
         }
     }
@@ -102,26 +102,26 @@ impl Pools {
     /// # Errors
     /// No connection could be made; nothing was sent.
     pub(super) async fn take(&self, address: &Address, key: &str) -> RedisResult<LentConnection> {
-        let turn = self.turns.take(address, key).await?;
+        let permit = self.queue.take(address, key).await?;
         let pool = self.pool(address, Instant::now())?;
         let mut connection = pool.get_owned().await.map_err(not_available)?;
         connection.connect().await?;
         Ok(LentConnection {
             connection,
-            _turn: turn,
+            _permit: permit,
         })
     }
 
     /// Returns the pool of a server.
     fn pool(&self, address: &Address, now: Instant) -> RedisResult<Pool<Manager>> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        if now - open.swept >= SWEEP_EVERY {
+        if now - open.last_sweep >= SWEEP_EVERY {
             open.pools
-                .retain(|other, _| other == address || self.dial.knows(other));
-            open.swept = now;
+                .retain(|other, _| other == address || self.dial.is_known(other));
+            open.last_sweep = now;
         }
         if let Some(known) = open.pools.get_mut(address) {
-            known.used = now;
+            known.last_used = now;
             return Ok(known.pool.clone());
         }
         let server = Server::new(self.dial.info(address)?, self.deadline)?;
@@ -129,18 +129,18 @@ impl Pools {
         while open.pools.len() >= POOLS_MAX {
             open.forget_least_recent();
         }
-        let known = Known {
+        let known = PoolEntry {
             pool: pool.clone(),
-            used: now,
+            last_used: now,
         };
         open.pools.insert(address.clone(), known);
         Ok(pool)
     }
 }
 
-impl Open {
+impl OpenPools {
     fn forget_least_recent(&mut self) {
-        let oldest = self.pools.iter().min_by_key(|(_, known)| known.used);
+        let oldest = self.pools.iter().min_by_key(|(_, known)| known.last_used);
         if let Some(address) = oldest.map(|(address, _)| address.clone()) {
             self.pools.remove(&address);
         }
