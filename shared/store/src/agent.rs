@@ -96,10 +96,10 @@ impl AgentRecord {
         mode: Mode,
         id: &str,
     ) -> Result<Option<Self>, StoreError> {
-        let mut look = redis::pipe();
-        look.cmd("HGETALL").arg(account.agent(mode, id));
-        look.cmd("EXISTS").arg(account.agent_keys(id));
-        let (fields, has_keys): (HashMap<String, String>, bool) = store.pipeline(&look).await?;
+        let mut query = redis::pipe();
+        query.cmd("HGETALL").arg(account.agent(mode, id));
+        query.cmd("EXISTS").arg(account.agent_keys(id));
+        let (fields, has_keys): (HashMap<String, String>, bool) = store.pipeline(&query).await?;
         let agent = Self::from_fields(id, &fields).ok_or_else(unexpected_reply)?;
         let has_keys = has_keys && mode == Mode::Live;
         let exists =

@@ -102,14 +102,15 @@ impl ApiKey {
         if ids.is_empty() {
             return Ok(0);
         }
-        let mut look = redis::pipe();
+        let mut query = redis::pipe();
         for id in &ids {
-            look.cmd("HMGET")
+            query
+                .cmd("HMGET")
                 .arg(account.api_key(id))
                 .arg("revoked_at")
                 .arg("expires_at");
         }
-        let ends: Vec<(Option<String>, Option<String>)> = store.pipeline(&look).await?;
+        let ends: Vec<(Option<String>, Option<String>)> = store.pipeline(&query).await?;
         let set = |text: &Option<String>| text.as_deref().is_some_and(|text| !text.is_empty());
         let active = ends.iter().filter(|(revoked, expires)| {
             let expired = expires.as_deref().and_then(|text| text.parse::<u64>().ok());
@@ -129,11 +130,11 @@ impl ApiKey {
         if ids.is_empty() {
             return Ok(None);
         }
-        let mut look = redis::pipe();
+        let mut query = redis::pipe();
         for id in &ids {
-            look.cmd("HEXISTS").arg(account.api_key(id)).arg("revoked_at");
+            query.cmd("HEXISTS").arg(account.api_key(id)).arg("revoked_at");
         }
-        let revoked: Vec<bool> = store.pipeline(&look).await?;
+        let revoked: Vec<bool> = store.pipeline(&query).await?;
         let mut keys = ids.into_iter().zip(revoked);
         Ok(keys.find(|(_, revoked)| *revoked).map(|(id, _)| id))
     }

@@ -31,7 +31,7 @@ pub(super) struct FilteredPage {
 #[derive(Default)]
 struct Scanned {
     found: Vec<Position>,
-    looked_at: usize,
+    scanned: usize,
     /// Position after the last scanned member; `None` at the end of the list.
     next: Option<String>,
 }
@@ -56,7 +56,7 @@ impl SortedSet<'_> {
         };
         let mut seen = Scanned::default();
         self.scan_chunk(first, filter, enough, &mut seen).await?;
-        while seen.found.len() < enough && seen.looked_at < filter.scanned_max {
+        while seen.found.len() < enough && seen.scanned < filter.scanned_max {
             let Some(next) = seen.next.take() else { break };
             self.scan_chunk(Start::After(&next), filter, enough, &mut seen)
                 .await?;
@@ -89,22 +89,23 @@ impl SortedSet<'_> {
         K: Fn(&str) -> String,
         F: Fn(&str, &[Option<String>]) -> bool,
     {
-        let limit = CHUNK.min(filter.scanned_max - seen.looked_at);
+        let limit = CHUNK.min(filter.scanned_max - seen.scanned);
         let chunk = self.marks(Page { limit, start }).await?;
         seen.next = chunk.next;
         if chunk.records.is_empty() {
             return Ok(());
         }
-        let mut look = redis::pipe();
+        let mut query = redis::pipe();
         for mark in &chunk.records {
-            look.cmd("HMGET")
+            query
+                .cmd("HMGET")
                 .arg((filter.key)(&mark.member))
                 .arg(filter.fields);
         }
-        let read: Vec<Vec<Option<String>>> = self.store.pipeline(&look).await?;
+        let read: Vec<Vec<Option<String>>> = self.store.pipeline(&query).await?;
         let last = chunk.records.len() - 1;
         for (at, (mark, fields)) in chunk.records.into_iter().zip(read).enumerate() {
-            seen.looked_at += 1;
+            seen.scanned += 1;
             if !(filter.fits)(&mark.member, &fields) {
                 continue;
             }

@@ -77,12 +77,12 @@ async fn read<'i>(
     let ids: Vec<&str> = unique.into_iter().collect();
     let mut names = Names::new();
     for some in ids.chunks(CHUNK) {
-        let mut look = redis::pipe();
+        let mut query = redis::pipe();
         for id in some {
             let (key, field) = record(id);
-            look.cmd("HMGET").arg(key).arg("name").arg(field);
+            query.cmd("HMGET").arg(key).arg("name").arg(field);
         }
-        let found: Vec<(Option<String>, Option<String>)> = store.pipeline(&look).await?;
+        let found: Vec<(Option<String>, Option<String>)> = store.pipeline(&query).await?;
         let named = some.iter().zip(found).filter_map(|(id, (name, exists))| {
             exists?;
             Some(((*id).to_owned(), name.filter(|name| !name.is_empty())?))

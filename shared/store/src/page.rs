@@ -214,22 +214,23 @@ impl SortedSet<'_> {
 
     /// Reads members from a rank on, highest first, and the count of all.
     async fn window(self, from: u64, count: u64) -> Result<(Vec<Position>, u64), StoreError> {
-        let mut look = redis::pipe();
+        let mut query = redis::pipe();
         let last = from.saturating_add(count).saturating_sub(1);
-        look.cmd("ZREVRANGE")
+        query
+            .cmd("ZREVRANGE")
             .arg(self.set)
             .arg(from)
             .arg(last)
             .arg("WITHSCORES");
         match self.floor {
-            None => look.cmd("ZCARD").arg(self.set),
-            Some(floor) => look
+            None => query.cmd("ZCARD").arg(self.set),
+            Some(floor) => query
                 .cmd("ZCOUNT")
                 .arg(self.set)
                 .arg(format!("({floor}"))
                 .arg("+inf"),
         };
-        let (found, total): (Vec<(String, f64)>, u64) = self.store.pipeline(&look).await?;
+        let (found, total): (Vec<(String, f64)>, u64) = self.store.pipeline(&query).await?;
         let marks = found
             .into_iter()
             .map(|(member, score)| Position { score, member });
@@ -266,27 +267,28 @@ impl SortedSet<'_> {
 
     /// Counts the members before a position, itself included if present.
     async fn rank(self, mark: &Position) -> Result<u64, StoreError> {
-        let mut look = redis::pipe();
-        look.cmd("ZREVRANK").arg(self.set).arg(&mark.member);
-        look.cmd("ZSCORE").arg(self.set).arg(&mark.member);
-        look.cmd("ZCOUNT")
+        let mut query = redis::pipe();
+        query.cmd("ZREVRANK").arg(self.set).arg(&mark.member);
+        query.cmd("ZSCORE").arg(self.set).arg(&mark.member);
+        query
+            .cmd("ZCOUNT")
             .arg(self.set)
             .arg(format!("({}", mark.score))
             .arg("+inf");
-        look.cmd("ZCOUNT").arg(self.set).arg(mark.score).arg(mark.score);
+        query.cmd("ZCOUNT").arg(self.set).arg(mark.score).arg(mark.score);
         type Found = (Option<u64>, Option<f64>, u64, u64);
-        let (rank, score, above, beside): Found = self.store.pipeline(&look).await?;
+        let (rank, score, above, beside): Found = self.store.pipeline(&query).await?;
         if let (Some(rank), true) = (rank, score == Some(mark.score)) {
             return Ok(rank + 1);
         }
         // Members of the same score are ordered by their bytes.
         let mut search = Search::between(above, above + beside);
         while let Some(ranks) = search.places() {
-            let mut look = redis::pipe();
+            let mut query = redis::pipe();
             for rank in &ranks {
-                look.cmd("ZREVRANGE").arg(self.set).arg(*rank).arg(*rank);
+                query.cmd("ZREVRANGE").arg(self.set).arg(*rank).arg(*rank);
             }
-            let found: Vec<Vec<String>> = self.store.pipeline(&look).await?;
+            let found: Vec<Vec<String>> = self.store.pipeline(&query).await?;
             let late = found
                 .iter()
                 .map(|one| one.first().is_none_or(|one| *one < mark.member));
@@ -317,10 +319,10 @@ pub(super) async fn records(
     if ids.is_empty() {
         return Ok(Vec::new());
     }
-    let mut look = redis::pipe();
+    let mut query = redis::pipe();
     for id in &ids {
-        look.cmd("HGETALL").arg(key(id));
+        query.cmd("HGETALL").arg(key(id));
     }
-    let records: Vec<HashMap<String, String>> = store.pipeline(&look).await?;
+    let records: Vec<HashMap<String, String>> = store.pipeline(&query).await?;
     Ok(ids.into_iter().zip(records).collect())
 }

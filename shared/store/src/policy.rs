@@ -99,9 +99,9 @@ impl PolicyRecord {
         mode: Mode,
         agent: &str,
     ) -> Result<Option<Self>, StoreError> {
-        let mut look = redis::cmd("HGET");
-        look.arg(account.agent(mode, agent)).arg("policy_id");
-        match store.command::<Option<String>>(&look).await? {
+        let mut query = redis::cmd("HGET");
+        query.arg(account.agent(mode, agent)).arg("policy_id");
+        match store.command::<Option<String>>(&query).await? {
             Some(id) => Self::read(store, account, mode, &id).await,
             None => Ok(None),
         }

@@ -138,24 +138,27 @@ mod tests {
         let two = "connected_slaves:2\r\nslave0:ip=10.0.0.1,port=1,state=online,offset=5,lag=0\r\n\
                    slave1:ip=10.0.0.2,port=1,state=online,offset=5,lag=7\r\n";
         let one = "connected_slaves:1\r\nslave0:ip=10.0.0.3,port=1,state=online,offset=5,lag=1\r\n";
-        let look = ServerInfo::from_replies(&[info(10, 100, "ok", two), info(90, 100, "ok", one)]);
-        assert_eq!((look.nodes, look.memory_used, look.memory_max), (2, 100, 200));
-        assert!((look.memory_fullest - 0.9).abs() < 1e-9);
-        assert_eq!((look.replicas_fewest, look.replica_lag_seconds), (1, 7));
-        assert!(look.never_evicts && look.aof_enabled && look.persistence_ok);
+        let totals = ServerInfo::from_replies(&[info(10, 100, "ok", two), info(90, 100, "ok", one)]);
         assert_eq!(
-            (look.clients, look.uptime_seconds, look.fsync_delayed),
+            (totals.nodes, totals.memory_used, totals.memory_max),
+            (2, 100, 200)
+        );
+        assert!((totals.memory_fullest - 0.9).abs() < 1e-9);
+        assert_eq!((totals.replicas_fewest, totals.replica_lag_seconds), (1, 7));
+        assert!(totals.never_evicts && totals.aof_enabled && totals.persistence_ok);
+        assert_eq!(
+            (totals.clients, totals.uptime_seconds, totals.fsync_delayed),
             (6, 50, 4)
         );
-        assert_eq!((look.lost_writes, look.evicted_keys), (4, 0));
+        assert_eq!((totals.lost_writes, totals.evicted_keys), (4, 0));
     }
 
     #[test]
     fn one_bad_server_is_enough() {
         let bad = info(10, 0, "err", "").replace("noeviction", "allkeys-lru");
-        let look = ServerInfo::from_replies(&[info(10, 100, "ok", ""), bad]);
-        assert!(!look.never_evicts && !look.persistence_ok && look.aof_enabled);
-        assert_eq!(look.memory_max, 0, "one without a limit has no sum");
+        let totals = ServerInfo::from_replies(&[info(10, 100, "ok", ""), bad]);
+        assert!(!totals.never_evicts && !totals.persistence_ok && totals.aof_enabled);
+        assert_eq!(totals.memory_max, 0, "one without a limit has no sum");
         assert!(!ServerInfo::from_replies(&[]).aof_enabled && !ServerInfo::from_replies(&[]).never_evicts);
     }
 }

@@ -67,9 +67,9 @@ impl VirtualKeyRecord {
             return Ok(part.with(keys));
         }
         let ids: Vec<&str> = records.iter().map(|(id, _)| id.as_str()).collect();
-        let mut look = redis::cmd("ZMSCORE");
-        look.arg(account.active_keys()).arg(&ids);
-        let scores: Vec<Option<f64>> = store.command(&look).await?;
+        let mut query = redis::cmd("ZMSCORE");
+        query.arg(account.active_keys()).arg(&ids);
+        let scores: Vec<Option<f64>> = store.command(&query).await?;
         for ((id, fields), score) in records.iter().zip(scores) {
             // Skips a key whose agent was deleted between the reads.
             if fields.is_empty() {
@@ -90,13 +90,13 @@ pub async fn active_agents(store: &Store, account: &AccountKeys) -> Result<Vec<S
     let mut range = redis::cmd("ZRANGE");
     range.arg(account.active_keys()).arg(0).arg(ACTIVE_SHOWN - 1);
     let ids: Vec<String> = store.command(&range).await?;
-    let mut look = redis::pipe();
+    let mut query = redis::pipe();
     for id in &ids {
-        look.cmd("HGET").arg(account.virtual_key(id)).arg("agent");
+        query.cmd("HGET").arg(account.virtual_key(id)).arg("agent");
     }
     let holders: Vec<Option<String>> = match ids.is_empty() {
         true => Vec::new(),
-        false => store.pipeline(&look).await?,
+        false => store.pipeline(&query).await?,
     };
     let mut agents: Vec<String> = Vec::new();
     for agent in holders.into_iter().flatten() {

@@ -156,9 +156,9 @@ impl WebhookSecrets {
         id: &str,
     ) -> Result<Self, StoreError> {
         const FIELDS: [&str; 2] = ["secret", "old_secret"];
-        let mut look = redis::cmd("HMGET");
-        look.arg(account.webhook(mode, id)).arg(&FIELDS);
-        let texts: Vec<Option<String>> = store.command(&look).await?;
+        let mut query = redis::cmd("HMGET");
+        query.arg(account.webhook(mode, id)).arg(&FIELDS);
+        let texts: Vec<Option<String>> = store.command(&query).await?;
         let named = FIELDS.into_iter().zip(texts);
         Ok(Self {
             sealed: named.filter_map(|(field, text)| Some((field, text?))).collect(),

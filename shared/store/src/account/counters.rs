@@ -39,8 +39,9 @@ impl AccountCounters {
         mode: Mode,
         period: Period,
     ) -> Result<Self, StoreError> {
-        let mut look = redis::pipe();
-        look.cmd("HMGET")
+        let mut query = redis::pipe();
+        query
+            .cmd("HMGET")
             .arg(keys.record())
             .arg(format!("t{}", period.month))
             .arg(format!("n{}", period.month))
@@ -49,11 +50,11 @@ impl AccountCounters {
             .arg(format!("{mode}_cap"))
             .arg(format!("{mode}_day"))
             .arg(format!("{mode}_month"));
-        look.cmd("ZCARD").arg(keys.active_keys());
-        look.cmd("ZCARD").arg(keys.agents(mode));
-        look.cmd("HLEN").arg(keys.users());
+        query.cmd("ZCARD").arg(keys.active_keys());
+        query.cmd("ZCARD").arg(keys.agents(mode));
+        query.cmd("HLEN").arg(keys.users());
         let (fields, active_keys, custom_agents, users): (Vec<Option<String>>, u64, u64, u64) =
-            store.pipeline(&look).await?;
+            store.pipeline(&query).await?;
         let malformed = || StoreError::UnexpectedReply("account record".to_owned());
         let fields: [Option<String>; 7] = fields.try_into().map_err(|_| malformed())?;
         let [tracked, slots, webhooks, low, cap, day, month] = fields;

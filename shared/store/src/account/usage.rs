@@ -48,7 +48,7 @@ impl Usage {
     /// # Errors
     /// [`StoreError`].
     pub async fn read(store: &Store, account: &AccountKeys, mode: Mode) -> Result<Self, StoreError> {
-        let mut look = redis::pipe();
+        let mut query = redis::pipe();
         let fields = [
             ModeField::ClosedWallets,
             ModeField::TextBytes,
@@ -58,19 +58,19 @@ impl Usage {
             ModeField::Refusals,
             ModeField::Webhooks,
         ];
-        let record = look.cmd("HMGET").arg(account.record()).arg("key_seq");
+        let record = query.cmd("HMGET").arg(account.record()).arg("key_seq");
         for field in fields {
             record.arg(field.name(mode));
         }
-        look.cmd("ZCARD").arg(account.agents(mode));
-        look.cmd("ZCARD").arg(account.policies(mode));
-        look.cmd("SCARD").arg(account.sealed_agents());
-        look.cmd("ZCARD").arg(account.all_runs(mode));
-        look.cmd("LLEN").arg(account.intents(mode, IntentIndex::All));
-        look.cmd("HLEN").arg(account.transactions(mode));
-        look.cmd("LLEN").arg(account.audit(mode));
+        query.cmd("ZCARD").arg(account.agents(mode));
+        query.cmd("ZCARD").arg(account.policies(mode));
+        query.cmd("SCARD").arg(account.sealed_agents());
+        query.cmd("ZCARD").arg(account.all_runs(mode));
+        query.cmd("LLEN").arg(account.intents(mode, IntentIndex::All));
+        query.cmd("HLEN").arg(account.transactions(mode));
+        query.cmd("LLEN").arg(account.audit(mode));
         let audit = account.audit(mode);
-        look.cmd("LRANGE").arg(audit).arg(-LINES_SAMPLED).arg(-1);
+        query.cmd("LRANGE").arg(audit).arg(-LINES_SAMPLED).arg(-1);
         type Found = (
             Vec<Option<String>>,
             u64,
@@ -83,7 +83,7 @@ impl Usage {
             Vec<Vec<u8>>,
         );
         let (record, agents, policies, sealed, runs, intents, transactions, entries, lines): Found =
-            store.pipeline(&look).await?;
+            store.pipeline(&query).await?;
         let field = |at: usize| record.get(at).and_then(Option::as_deref);
         let count = |at: usize| field(at).and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
         let used = Budget::ALL.map(|budget| match budget {
@@ -143,11 +143,11 @@ async fn deliveries(store: &Store, account: &AccountKeys, mode: Mode) -> Result<
     if webhooks.is_empty() {
         return Ok(0);
     }
-    let mut look = redis::pipe();
+    let mut query = redis::pipe();
     for webhook in &webhooks {
-        look.cmd("HLEN").arg(account.deliveries(mode, webhook));
+        query.cmd("HLEN").arg(account.deliveries(mode, webhook));
     }
-    let counts: Vec<u64> = store.pipeline(&look).await?;
+    let counts: Vec<u64> = store.pipeline(&query).await?;
     Ok(counts.iter().sum())
 }
 

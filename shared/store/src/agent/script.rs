@@ -256,13 +256,14 @@ async fn forget_keys(
     agent: &str,
 ) -> Result<Result<Vec<String>, usize>, StoreError> {
     let account = scope.keys();
-    let mut look = redis::pipe();
-    look.cmd("HMGET")
+    let mut query = redis::pipe();
+    query
+        .cmd("HMGET")
         .arg(account.agent(scope.mode, agent))
         .arg(&["wallet", "balance", "pending"]);
-    look.cmd("SCARD").arg(account.open_escrows(scope.mode, agent));
-    look.cmd("ZCARD").arg(account.agent_keys(agent));
-    let (row, open, count): (Vec<Option<String>>, u64, usize) = store.pipeline(&look).await?;
+    query.cmd("SCARD").arg(account.open_escrows(scope.mode, agent));
+    query.cmd("ZCARD").arg(account.agent_keys(agent));
+    let (row, open, count): (Vec<Option<String>>, u64, usize) = store.pipeline(&query).await?;
     let [Some(_), balance, pending] = row.as_slice() else {
         return Ok(Ok(Vec::new()));
     };
@@ -311,14 +312,15 @@ async fn try_delete(
 ) -> Result<Option<Deleted>, StoreError> {
     let account = scope.keys();
     let record = account.agent(scope.mode, agent);
-    let mut look = redis::pipe();
-    look.cmd("HMGET")
+    let mut query = redis::pipe();
+    query
+        .cmd("HMGET")
         .arg(&record)
         .arg(&["policy_id", "wallet_number"]);
     // One key more than the limit makes the script notice a key that it was not given.
-    look.add_command(keys_at(&account, agent, 0, KEYS_AT_ONCE + 1));
+    query.add_command(keys_at(&account, agent, 0, KEYS_AT_ONCE + 1));
     let ((policy, number), virtual_keys): ((Option<String>, Option<u64>), Vec<String>) =
-        store.pipeline(&look).await?;
+        store.pipeline(&query).await?;
     let Some(number) = number else {
         return Ok(Some(Deleted::Missing));
     };

@@ -68,17 +68,18 @@ impl Survey {
         others: impl Iterator<Item = String>,
     ) -> Result<Self, StoreError> {
         let last = AGENTS_MAX - 1;
-        let mut look = redis::pipe();
-        look.cmd("ZCARD").arg(account.agents(mode));
-        look.cmd("ZREVRANGE").arg(account.agents(mode)).arg(0).arg(last);
+        let mut query = redis::pipe();
+        query.cmd("ZCARD").arg(account.agents(mode));
+        query.cmd("ZREVRANGE").arg(account.agents(mode)).arg(0).arg(last);
         let frozen = account.frozen_agents(mode);
-        look.cmd("ZREVRANGE")
+        query
+            .cmd("ZREVRANGE")
             .arg(frozen)
             .arg(0)
             .arg(last)
             .arg("WITHSCORES");
         type Found = (u64, Vec<String>, Vec<(String, u64)>);
-        let (rows, ids, frozen): Found = store.pipeline(&look).await?;
+        let (rows, ids, frozen): Found = store.pipeline(&query).await?;
         let (keyed, all_keyed) = match mode {
             Mode::Live => with_provider_keys(store, account).await?,
             Mode::Test => (Vec::new(), true),
@@ -122,12 +123,12 @@ impl Survey {
             return Ok(exist);
         }
         for agents in doubtful.chunks(CHUNK) {
-            let mut look = redis::pipe();
+            let mut query = redis::pipe();
             for agent in agents {
-                look.cmd("EXISTS").arg(account.agent_keys(&agent.id));
-                look.cmd("SISMEMBER").arg(account.sealed_agents()).arg(&agent.id);
+                query.cmd("EXISTS").arg(account.agent_keys(&agent.id));
+                query.cmd("SISMEMBER").arg(account.sealed_agents()).arg(&agent.id);
             }
-            let has: Vec<bool> = store.pipeline(&look).await?;
+            let has: Vec<bool> = store.pipeline(&query).await?;
             let pairs = agents.iter().zip(has.chunks(2));
             exist.extend(
                 pairs
@@ -180,12 +181,12 @@ async fn read_agents(
     ids: &[String],
 ) -> Result<Vec<AgentSummary>, StoreError> {
     let (day, month) = (format!("d{}", period.day), format!("m{}", period.month));
-    let mut look = redis::pipe();
+    let mut query = redis::pipe();
     for id in ids {
-        let fields = look.cmd("HMGET").arg(account.agent(mode, id)).arg(&FIELDS);
+        let fields = query.cmd("HMGET").arg(account.agent(mode, id)).arg(&FIELDS);
         fields.arg(&day).arg(&month);
     }
-    let records: Vec<Vec<Option<String>>> = store.pipeline(&look).await?;
+    let records: Vec<Vec<Option<String>>> = store.pipeline(&query).await?;
     let seen = ids.iter().zip(records);
     seen.map(|(id, fields)| AgentSummary::from_fields(id, fields))
         .collect::<Option<_>>()

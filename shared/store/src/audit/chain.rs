@@ -108,18 +108,19 @@ impl<'a> Chain<'a> {
 
     /// Reads the extent, also if the last hash is malformed, and that hash.
     async fn read_extent(&self) -> Result<(Extent, Option<Vec<u8>>), StoreError> {
-        let mut look = redis::pipe();
-        look.atomic()
+        let mut query = redis::pipe();
+        query
+            .atomic()
             .cmd("HMGET")
             .arg(self.keys.audit_base(self.mode))
             .arg("seq")
             .arg("hash");
-        look.cmd("LLEN").arg(self.keys.audit(self.mode));
+        query.cmd("LLEN").arg(self.keys.audit(self.mode));
         let hashes = self.keys.audit_hashes(self.mode);
-        look.cmd("LLEN").arg(&hashes);
-        look.cmd("LINDEX").arg(&hashes).arg(-1);
+        query.cmd("LLEN").arg(&hashes);
+        query.cmd("LINDEX").arg(&hashes).arg(-1);
         type Found = ((Option<u64>, Option<Vec<u8>>), u64, u64, Option<Vec<u8>>);
-        let ((seq, hash), lines, sealed, last): Found = self.store.pipeline(&look).await?;
+        let ((seq, hash), lines, sealed, last): Found = self.store.pipeline(&query).await?;
         let archived = Head {
             seq: seq.unwrap_or(0),
             hash: hash.map(|hash| to_hash(&hash)).transpose()?,
@@ -141,13 +142,13 @@ impl<'a> Chain<'a> {
     /// # Errors
     /// [`StoreError`].
     pub async fn count(&self) -> Result<Count, StoreError> {
-        let mut look = redis::pipe();
-        look.atomic();
-        look.cmd("HGET").arg(self.keys.audit_base(self.mode)).arg("seq");
-        look.cmd("LLEN").arg(self.keys.audit(self.mode));
+        let mut query = redis::pipe();
+        query.atomic();
+        query.cmd("HGET").arg(self.keys.audit_base(self.mode)).arg("seq");
+        query.cmd("LLEN").arg(self.keys.audit(self.mode));
         let field = ModeField::AuditSeq.name(self.mode);
-        look.cmd("HGET").arg(self.keys.record()).arg(field);
-        let (archived, lines, given): (Option<u64>, u64, Option<u64>) = self.store.pipeline(&look).await?;
+        query.cmd("HGET").arg(self.keys.record()).arg(field);
+        let (archived, lines, given): (Option<u64>, u64, Option<u64>) = self.store.pipeline(&query).await?;
         Ok(Count {
             lines: archived.unwrap_or(0) + lines,
             given: given.unwrap_or(0),
@@ -189,14 +190,15 @@ impl<'a> Chain<'a> {
     async fn seal_batch(&self, mut extent: Extent) -> Result<BatchSealed, StoreError> {
         let sealed = extent.sealed.seq - extent.archived.seq;
         // Ranks in the list follow from `extent` only while nothing is archived.
-        let mut look = redis::pipe();
-        look.atomic();
-        look.cmd("HGET").arg(self.keys.audit_base(self.mode)).arg("seq");
-        look.cmd("LRANGE")
+        let mut query = redis::pipe();
+        query.atomic();
+        query.cmd("HGET").arg(self.keys.audit_base(self.mode)).arg("seq");
+        query
+            .cmd("LRANGE")
             .arg(self.keys.audit(self.mode))
             .arg(sealed)
             .arg(sealed + SEAL_BATCH - 1);
-        let (archived, lines): (Option<u64>, Vec<Vec<u8>>) = self.store.pipeline(&look).await?;
+        let (archived, lines): (Option<u64>, Vec<Vec<u8>>) = self.store.pipeline(&query).await?;
         if archived.unwrap_or(0) != extent.archived.seq {
             return Ok(BatchSealed {
                 extent: self.extent().await?,

@@ -49,11 +49,11 @@ impl Day {
         first: u64,
         last: u64,
     ) -> Result<Vec<Self>, StoreError> {
-        let mut look = redis::pipe();
+        let mut query = redis::pipe();
         for number in first..=last {
-            look.cmd("HGETALL").arg(account.audit_day(mode, number));
+            query.cmd("HGETALL").arg(account.audit_day(mode, number));
         }
-        let records: Vec<HashMap<String, String>> = store.pipeline(&look).await?;
+        let records: Vec<HashMap<String, String>> = store.pipeline(&query).await?;
         let days = (first..).zip(records);
         days.map(|(number, fields)| Self::from_fields(number, &fields))
             .collect::<Option<_>>()

@@ -17,22 +17,23 @@ pub async fn newest(
     most: usize,
 ) -> Result<(Vec<(Hold, u64)>, u64), StoreError> {
     let index = account.audit_kept(Mode::Live);
-    let mut look = redis::pipe();
-    look.cmd("ZCARD").arg(&index);
-    look.cmd("ZREVRANGE")
+    let mut query = redis::pipe();
+    query.cmd("ZCARD").arg(&index);
+    query
+        .cmd("ZREVRANGE")
         .arg(&index)
         .arg(0)
         .arg(most.saturating_sub(1))
         .arg("WITHSCORES");
-    let (total, listed): (u64, Vec<(String, u64)>) = store.pipeline(&look).await?;
+    let (total, listed): (u64, Vec<(String, u64)>) = store.pipeline(&query).await?;
     if listed.is_empty() {
         return Ok((Vec::new(), 0));
     }
-    let mut look = redis::pipe();
+    let mut query = redis::pipe();
     for (id, _) in &listed {
-        look.cmd("GET").arg(account.bucket().kept_hold(id));
+        query.cmd("GET").arg(account.bucket().kept_hold(id));
     }
-    let texts: Vec<Option<String>> = store.pipeline(&look).await?;
+    let texts: Vec<Option<String>> = store.pipeline(&query).await?;
     let gone = texts.iter().filter(|text| text.is_none()).count() as u64;
     let found = listed.into_iter().zip(texts);
     let holds = found.filter_map(|((id, at_ms), text)| Some((Hold::parse(&id, &text?)?, at_ms)));

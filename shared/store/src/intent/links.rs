@@ -44,15 +44,17 @@ impl EscrowLink {
             _ => return Ok(None),
         };
         let keys = AccountKeys::new(&account);
-        let mut look = redis::pipe();
-        look.cmd("HMGET")
+        let mut query = redis::pipe();
+        query
+            .cmd("HMGET")
             .arg(keys.escrow(mode, number))
             .arg(&["status", "amount"]);
-        look.cmd("LRANGE")
+        query
+            .cmd("LRANGE")
             .arg(keys.escrow_siblings(mode, number))
             .arg(0)
             .arg(SIBLINGS_MAX);
-        let (fields, items): (Vec<Option<String>>, Vec<String>) = store.pipeline(&look).await?;
+        let (fields, items): (Vec<Option<String>>, Vec<String>) = store.pipeline(&query).await?;
         let [Some(status), Some(amount)] = fields.as_slice() else {
             return Ok(None);
         };

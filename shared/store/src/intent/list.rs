@@ -164,20 +164,21 @@ impl<'a> List<'a> {
 
     /// Reads the positions of the intents at these indexes.
     async fn places(&self, indexes: &[u64]) -> Result<Vec<Option<Place>>, StoreError> {
-        let mut look = redis::pipe();
+        let mut query = redis::pipe();
         for index in indexes {
-            look.cmd("LINDEX").arg(&self.key).arg(*index);
+            query.cmd("LINDEX").arg(&self.key).arg(*index);
         }
-        let ids: Vec<Option<String>> = self.store.pipeline(&look).await?;
-        let mut look = redis::pipe();
+        let ids: Vec<Option<String>> = self.store.pipeline(&query).await?;
+        let mut query = redis::pipe();
         for id in &ids {
             let key = self.account.intent(self.mode, id.as_deref().unwrap_or_default());
-            look.cmd("HMGET")
+            query
+                .cmd("HMGET")
                 .arg(key)
                 .arg(&["seq", "filed", "at", "decided_at"]);
         }
         type Found = (Option<u64>, Option<u64>, Option<u64>, Option<u64>);
-        let found: Vec<Found> = self.store.pipeline(&look).await?;
+        let found: Vec<Found> = self.store.pipeline(&query).await?;
         let is_state = matches!(self.index, IntentIndex::State(_));
         let places = found.into_iter().map(|(seq, filed, at, decided)| {
             let (filed, decided) = if is_state { (filed, decided) } else { (None, None) };

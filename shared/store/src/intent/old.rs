@@ -22,10 +22,10 @@ impl IntentRecord {
         mode: Mode,
         (skip, count): (usize, usize),
     ) -> Result<Vec<(String, HashMap<String, String>)>, StoreError> {
-        let mut look = redis::cmd("LRANGE");
-        look.arg(account.intents(mode, IntentIndex::All));
-        look.arg(skip).arg((skip + count).saturating_sub(1));
-        let ids = store.command(&look).await?;
+        let mut query = redis::cmd("LRANGE");
+        query.arg(account.intents(mode, IntentIndex::All));
+        query.arg(skip).arg((skip + count).saturating_sub(1));
+        let ids = store.command(&query).await?;
         records(store, ids, |id| account.intent(mode, id)).await
     }
 
@@ -40,7 +40,7 @@ impl IntentRecord {
         mode: Mode,
         most: usize,
     ) -> Result<Option<usize>, StoreError> {
-        let mut look = redis::pipe();
+        let mut query = redis::pipe();
         for index in [
             IntentIndex::All,
             IntentIndex::Kind(self.kind.as_str()),
@@ -48,13 +48,14 @@ impl IntentRecord {
             IntentIndex::State(self.state.as_str()),
         ] {
             let list = account.intents(mode, index);
-            look.cmd("LPOS")
+            query
+                .cmd("LPOS")
                 .arg(list)
                 .arg(&self.id)
                 .arg("MAXLEN")
                 .arg(most + 1);
         }
-        let places: Vec<Option<usize>> = store.pipeline(&look).await?;
+        let places: Vec<Option<usize>> = store.pipeline(&query).await?;
         let sum: Option<usize> = places.into_iter().sum();
         Ok(sum.filter(|sum| *sum <= most))
     }
@@ -72,10 +73,10 @@ impl IntentRecord {
         let mut found = Vec::new();
         loop {
             let first = skip + found.len();
-            let mut look = redis::cmd("LRANGE");
-            look.arg(account.intent_segments(mode));
-            look.arg(first).arg(first + SEGMENTS_AT_ONCE - 1);
-            let piece: Vec<String> = store.command(&look).await?;
+            let mut query = redis::cmd("LRANGE");
+            query.arg(account.intent_segments(mode));
+            query.arg(first).arg(first + SEGMENTS_AT_ONCE - 1);
+            let piece: Vec<String> = store.command(&query).await?;
             let is_last = piece.len() < SEGMENTS_AT_ONCE;
             found.extend(piece);
             if is_last {

@@ -95,13 +95,14 @@ impl Notice<'_> {
     ) -> Result<Vec<Option<u64>>, StoreError> {
         let mut found = Vec::with_capacity(notices.len());
         for some in notices.chunks(CHUNK) {
-            let mut look = redis::pipe();
+            let mut query = redis::pipe();
             for notice in some {
-                look.cmd("HGET")
+                query
+                    .cmd("HGET")
                     .arg(notice.key(account, mode, period))
                     .arg(notice.field());
             }
-            let times: Vec<Option<u64>> = store.pipeline(&look).await?;
+            let times: Vec<Option<u64>> = store.pipeline(&query).await?;
             found.extend(times);
         }
         Ok(found)

@@ -124,11 +124,11 @@ impl<'a> Numbers<'a> {
         let Some(list) = &self.list else {
             return Ok(places.iter().map(|place| place + 1).collect());
         };
-        let mut look = redis::pipe();
+        let mut query = redis::pipe();
         for place in places {
-            look.cmd("LINDEX").arg(list).arg(*place);
+            query.cmd("LINDEX").arg(list).arg(*place);
         }
-        let numbers: Vec<Option<u64>> = self.store.pipeline(&look).await?;
+        let numbers: Vec<Option<u64>> = self.store.pipeline(&query).await?;
         Ok(numbers.into_iter().map(Option::unwrap_or_default).collect())
     }
 

@@ -11,11 +11,12 @@ use domain::mode::Mode;
 /// [`StoreError`].
 pub async fn is_stopped(store: &Store, owner: &VirtualKeyOwner) -> Result<bool, StoreError> {
     let keys = AccountKeys::new(owner.account());
-    let mut look = redis::pipe();
-    look.cmd("ZSCORE").arg(keys.active_keys()).arg(owner.key_id());
-    look.cmd("HEXISTS")
+    let mut query = redis::pipe();
+    query.cmd("ZSCORE").arg(keys.active_keys()).arg(owner.key_id());
+    query
+        .cmd("HEXISTS")
         .arg(keys.agent(Mode::Live, owner.agent()))
         .arg("frozen");
-    let (active, is_frozen): (Option<String>, bool) = store.pipeline(&look).await?;
+    let (active, is_frozen): (Option<String>, bool) = store.pipeline(&query).await?;
     Ok(is_frozen || active.is_none())
 }

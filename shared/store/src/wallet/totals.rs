@@ -42,12 +42,12 @@ impl Totals {
             if agents.is_empty() {
                 return Ok(sums);
             }
-            let mut look = redis::pipe();
+            let mut query = redis::pipe();
             for agent in &agents {
                 let record = account.agent(mode, agent);
-                look.cmd("HMGET").arg(record).arg(&["balance", "pending"]);
+                query.cmd("HMGET").arg(record).arg(&["balance", "pending"]);
             }
-            let held: Vec<(Option<u64>, Option<u64>)> = store.pipeline(&look).await?;
+            let held: Vec<(Option<u64>, Option<u64>)> = store.pipeline(&query).await?;
             for (balance, pending) in held {
                 sums.add(balance, pending);
             }

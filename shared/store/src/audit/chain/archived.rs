@@ -95,18 +95,20 @@ impl<'a> Chain<'a> {
         let mut segments = Vec::new();
         loop {
             let first = skip + segments.len();
-            let mut look = redis::pipe();
-            look.atomic();
-            look.cmd("HMGET")
+            let mut query = redis::pipe();
+            query.atomic();
+            query
+                .cmd("HMGET")
                 .arg(self.keys.audit_base(self.mode))
                 .arg("seq")
                 .arg("hash");
-            look.cmd("LRANGE")
+            query
+                .cmd("LRANGE")
                 .arg(self.keys.audit_segments(self.mode))
                 .arg(first)
                 .arg(first + SEGMENTS_AT_ONCE - 1);
             type Found = ((Option<u64>, Option<Vec<u8>>), Vec<String>);
-            let ((seq, hash), piece): Found = self.store.pipeline(&look).await?;
+            let ((seq, hash), piece): Found = self.store.pipeline(&query).await?;
             let is_last = piece.len() < SEGMENTS_AT_ONCE;
             segments.extend(piece);
             if is_last {
@@ -126,13 +128,14 @@ impl<'a> Chain<'a> {
         agent: Option<&str>,
         kind: Option<&str>,
     ) -> Result<(u64, u64), StoreError> {
-        let mut look = redis::pipe();
-        look.atomic();
-        look.cmd("HGET").arg(self.keys.audit_base(self.mode)).arg("seq");
-        look.cmd("HGET")
+        let mut query = redis::pipe();
+        query.atomic();
+        query.cmd("HGET").arg(self.keys.audit_base(self.mode)).arg("seq");
+        query
+            .cmd("HGET")
             .arg(self.keys.audit_archived(self.mode))
             .arg(AccountKeys::audit_count(agent, kind));
-        let (last, count): (Option<u64>, Option<u64>) = self.store.pipeline(&look).await?;
+        let (last, count): (Option<u64>, Option<u64>) = self.store.pipeline(&query).await?;
         let last = last.unwrap_or(0);
         let every = agent.is_none() && kind.is_none();
         Ok((if every { last } else { count.unwrap_or(0) }, last))
@@ -173,10 +176,10 @@ impl<'a> Chain<'a> {
         let account = (&self.keys, self.mode);
         let mut gone = 0;
         for keys in keys.chunks(FORGET_BATCH) {
-            let mut look = redis::pipe();
-            look.cmd("HGET").arg(self.keys.audit_base(self.mode)).arg("seq");
-            look.cmd("MGET").arg(keys);
-            let (last, texts): (Option<u64>, Vec<Option<String>>) = self.store.pipeline(&look).await?;
+            let mut query = redis::pipe();
+            query.cmd("HGET").arg(self.keys.audit_base(self.mode)).arg("seq");
+            query.cmd("MGET").arg(keys);
+            let (last, texts): (Option<u64>, Vec<Option<String>>) = self.store.pipeline(&query).await?;
             let last = last.unwrap_or(0);
             let texts: Vec<(String, u64)> = keys
                 .iter()

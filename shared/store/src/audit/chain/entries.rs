@@ -23,14 +23,15 @@ impl Chain<'_> {
             return Ok(None);
         }
         let rows = rows(numbers);
-        let mut look = redis::pipe();
+        let mut query = redis::pipe();
         for (first, last) in &rows {
-            look.cmd("LRANGE")
+            query
+                .cmd("LRANGE")
                 .arg(self.keys.audit(self.mode))
                 .arg(first - archived - 1)
                 .arg(last - archived - 1);
         }
-        let found: Vec<Vec<Vec<u8>>> = self.store.pipeline(&look).await?;
+        let found: Vec<Vec<Vec<u8>>> = self.store.pipeline(&query).await?;
         // Ranks are those of the numbers only while nothing is archived.
         if self.extent().await?.archived.seq != archived {
             return Ok(None);
@@ -60,13 +61,13 @@ impl Chain<'_> {
         let mut parts: Vec<&str> = ids.iter().filter_map(|id| decisions::key_part(id)).collect();
         parts.sort_unstable();
         parts.dedup();
-        let mut look = redis::pipe();
+        let mut query = redis::pipe();
         for part in &parts {
-            look.cmd("GET").arg(self.keys.audit_decisions(self.mode, part));
+            query.cmd("GET").arg(self.keys.audit_decisions(self.mode, part));
         }
         let texts: Vec<Option<String>> = match parts.is_empty() {
             true => Vec::new(),
-            false => self.store.pipeline(&look).await?,
+            false => self.store.pipeline(&query).await?,
         };
         let texts: HashMap<&str, Option<String>> = parts.into_iter().zip(texts).collect();
         let found = ids.iter().map(|id| {

@@ -75,19 +75,21 @@ impl Chain<'_> {
             }
             let from = first - extent.archived.seq - 1;
             let last = from + count - 1;
-            let mut look = redis::pipe();
-            look.atomic();
-            look.cmd("HGET").arg(self.keys.audit_base(self.mode)).arg("seq");
-            look.cmd("LINDEX")
+            let mut query = redis::pipe();
+            query.atomic();
+            query.cmd("HGET").arg(self.keys.audit_base(self.mode)).arg("seq");
+            query
+                .cmd("LINDEX")
                 .arg(&hashes_key)
                 .arg(from.checked_sub(1).unwrap_or(NOWHERE));
-            look.cmd("LRANGE")
+            query
+                .cmd("LRANGE")
                 .arg(self.keys.audit(self.mode))
                 .arg(from)
                 .arg(last);
-            look.cmd("LRANGE").arg(&hashes_key).arg(from).arg(last);
+            query.cmd("LRANGE").arg(&hashes_key).arg(from).arg(last);
             type Found = (Option<u64>, Option<Vec<u8>>, Vec<Vec<u8>>, Vec<Vec<u8>>);
-            let (base, before, lines, hashes): Found = self.store.pipeline(&look).await?;
+            let (base, before, lines, hashes): Found = self.store.pipeline(&query).await?;
             if base.unwrap_or(0) != extent.archived.seq {
                 continue;
             }
@@ -202,13 +204,14 @@ impl Chain<'_> {
         let list = self.keys.audit(self.mode);
         let mut search = Search::between(low, high);
         while let Some(numbers) = search.places() {
-            let mut look = redis::pipe();
+            let mut query = redis::pipe();
             for number in &numbers {
-                look.cmd("LINDEX")
+                query
+                    .cmd("LINDEX")
                     .arg(&list)
                     .arg(number - extent.archived.seq - 1);
             }
-            let lines: Vec<Option<Vec<u8>>> = self.store.pipeline(&look).await?;
+            let lines: Vec<Option<Vec<u8>>> = self.store.pipeline(&query).await?;
             search.record(&numbers, lines.iter().map(|line| time(line.as_deref()) >= at_ms));
         }
         Ok(search.found())
@@ -218,11 +221,11 @@ impl Chain<'_> {
     async fn place_of(&self, list: &str, length: u64, number: u64) -> Result<u64, StoreError> {
         let mut search = Search::between(0, length);
         while let Some(places) = search.places() {
-            let mut look = redis::pipe();
+            let mut query = redis::pipe();
             for place in &places {
-                look.cmd("LINDEX").arg(list).arg(*place);
+                query.cmd("LINDEX").arg(list).arg(*place);
             }
-            let numbers: Vec<Option<u64>> = self.store.pipeline(&look).await?;
+            let numbers: Vec<Option<u64>> = self.store.pipeline(&query).await?;
             let late = numbers
                 .iter()
                 .map(|found| found.is_none_or(|found| found >= number));

@@ -92,12 +92,12 @@ pub(crate) async fn deliver_now(store: &Store, transit: Option<&Transit>) -> Res
 
 /// Delivers what an earlier attempt of the payee left in transit: the first decision counts.
 pub(crate) async fn deliver_pending(store: &Store, escrow: &Escrow) -> Result<(), StoreError> {
-    let mut look = redis::cmd("HMGET");
-    look.arg(escrow.payer.keys().bucket().transit());
+    let mut query = redis::cmd("HMGET");
+    query.arg(escrow.payer.keys().bucket().transit());
     for status in [EscrowStatus::Released, EscrowStatus::Disputed] {
-        look.arg(transit_id(escrow.number, status.as_str()));
+        query.arg(transit_id(escrow.number, status.as_str()));
     }
-    let rows: Vec<Option<String>> = store.command(&look).await?;
+    let rows: Vec<Option<String>> = store.command(&query).await?;
     for row in rows.into_iter().flatten() {
         let transit = serde_json::from_str(&row);
         let transit: Transit = transit.map_err(|_| StoreError::UnexpectedReply("transit row".to_owned()))?;

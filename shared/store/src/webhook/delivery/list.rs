@@ -70,9 +70,9 @@ impl Delivery {
         webhook: &str,
         most: u64,
     ) -> Result<Vec<Self>, StoreError> {
-        let mut look = redis::cmd("HGET");
-        look.arg(account.webhook(mode, webhook)).arg("next");
-        let last: Option<u64> = store.command(&look).await?;
+        let mut query = redis::cmd("HGET");
+        query.arg(account.webhook(mode, webhook)).arg("next");
+        let last: Option<u64> = store.command(&query).await?;
         let last = last.unwrap_or(0);
         if last == 0 {
             return Ok(Vec::new());
@@ -81,9 +81,9 @@ impl Delivery {
             .rev()
             .map(number_text)
             .collect();
-        let mut look = redis::cmd("HMGET");
-        look.arg(account.deliveries(mode, webhook)).arg(&numbers);
-        let texts: Vec<Option<String>> = store.command(&look).await?;
+        let mut query = redis::cmd("HMGET");
+        query.arg(account.deliveries(mode, webhook)).arg(&numbers);
+        let texts: Vec<Option<String>> = store.command(&query).await?;
         let found = texts.into_iter().flatten().map(|text| Self::parse(&text));
         found.collect::<Option<_>>().ok_or_else(unexpected_reply)
     }
@@ -131,13 +131,13 @@ impl Delivery {
         wanted: DeliveryFilter,
         page: Page<'_>,
     ) -> Result<Part<ListedDelivery>, StoreError> {
-        let mut look = redis::pipe();
-        look.atomic();
+        let mut query = redis::pipe();
+        query.atomic();
         for set in wanted.sets() {
             let key = account.deliveries_in(mode, webhook, *set);
-            look.cmd("ZRANGE").arg(key).arg(0).arg(-1);
+            query.cmd("ZRANGE").arg(key).arg(0).arg(-1);
         }
-        let found: Vec<Vec<String>> = store.pipeline(&look).await?;
+        let found: Vec<Vec<String>> = store.pipeline(&query).await?;
         let numbers = found.iter().flatten().map(|number| number.parse().ok());
         let mut numbers: Vec<u64> = numbers.collect::<Option<_>>().ok_or_else(unexpected_reply)?;
         numbers.sort_unstable_by(|a, b| b.cmp(a));
@@ -147,14 +147,15 @@ impl Delivery {
             return Ok(part.with(Vec::new()));
         }
         // Texts and due times are read in one transaction.
-        let mut look = redis::pipe();
-        look.atomic();
+        let mut query = redis::pipe();
+        query.atomic();
         let due = account.deliveries_in(mode, webhook, DeliverySet::Due);
-        look.cmd("HMGET")
+        query
+            .cmd("HMGET")
             .arg(account.deliveries(mode, webhook))
             .arg(&shown);
-        look.cmd("ZMSCORE").arg(due).arg(&shown);
-        let (texts, due): (Vec<Option<String>>, Vec<Option<u64>>) = store.pipeline(&look).await?;
+        query.cmd("ZMSCORE").arg(due).arg(&shown);
+        let (texts, due): (Vec<Option<String>>, Vec<Option<u64>>) = store.pipeline(&query).await?;
         let mut listed = Vec::with_capacity(shown.len());
         for (text, next_at_ms) in texts.into_iter().zip(due) {
             // Skips deliveries that were removed or ended since their numbers were read.

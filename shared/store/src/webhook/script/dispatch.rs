@@ -153,8 +153,8 @@ impl Cursor {
     /// # Errors
     /// [`StoreError`].
     pub async fn read(store: &Store, account: &AccountKeys, mode: Mode) -> Result<Self, StoreError> {
-        let mut look = redis::pipe();
-        look.atomic();
+        let mut query = redis::pipe();
+        query.atomic();
         let fields = [
             ModeField::Webhooks,
             ModeField::WebhooksVersion,
@@ -163,15 +163,17 @@ impl Cursor {
             ModeField::AuditSeq,
             ModeField::Violations,
         ];
-        look.cmd("HMGET")
+        query
+            .cmd("HMGET")
             .arg(account.record())
             .arg(fields.map(|field| field.name(mode)).as_slice());
-        look.cmd("HMGET")
+        query
+            .cmd("HMGET")
             .arg(account.violations(mode))
             .arg(MINUTE)
             .arg(AGENTS);
         type Found = (Vec<Option<u64>>, (Option<u64>, Option<u64>));
-        let (record, (minute, agents)): Found = store.pipeline(&look).await?;
+        let (record, (minute, agents)): Found = store.pipeline(&query).await?;
         let number = |at: usize| record.get(at).copied().flatten();
         let waiting = number(5);
         Ok(Self {
@@ -210,13 +212,14 @@ impl Cursor {
         let all: BTreeSet<Group> = groups.iter().cloned().chain(reasons).collect();
         let texts: Vec<String> = all.iter().map(Group::text).collect();
         let agents: Vec<&str> = agents.into_iter().collect();
-        let mut look = redis::pipe();
-        look.atomic();
-        look.cmd("HMGET").arg(account.violations(mode)).arg(&agents);
-        look.cmd("HMGET")
+        let mut query = redis::pipe();
+        query.atomic();
+        query.cmd("HMGET").arg(account.violations(mode)).arg(&agents);
+        query
+            .cmd("HMGET")
             .arg(account.violations_waiting(mode))
             .arg(&texts);
-        let (counts, waiting): (Vec<Option<u64>>, Vec<Option<String>>) = store.pipeline(&look).await?;
+        let (counts, waiting): (Vec<Option<u64>>, Vec<Option<String>>) = store.pipeline(&query).await?;
         let counted = agents.into_iter().zip(counts);
         let counted = counted.filter_map(|(agent, count)| Some((agent.to_owned(), count?)));
         let mut groups = BTreeMap::new();
@@ -249,9 +252,9 @@ pub async fn waiting(
     if names.is_empty() {
         return Ok(Vec::new());
     }
-    let mut look = redis::cmd("HMGET");
-    look.arg(account.violations_waiting(mode)).arg(&names);
-    let texts: Vec<Option<String>> = store.command(&look).await?;
+    let mut query = redis::cmd("HMGET");
+    query.arg(account.violations_waiting(mode)).arg(&names);
+    let texts: Vec<Option<String>> = store.command(&query).await?;
     let unexpected_reply = || StoreError::UnexpectedReply("coalesced violations".to_owned());
     let found = names.iter().zip(texts).map(|(name, text)| {
         let group = Group::parse(name).ok_or_else(unexpected_reply)?;
