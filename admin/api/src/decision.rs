@@ -49,7 +49,7 @@ struct Recorded {
 /// # Errors
 /// 404, 503.
 pub async fn get(call: Call) -> Answer {
-    let id = call.path("id");
+    let id = call.param("id");
     let missing = || Problem::new(Code::NotFound, "There is no decision of this id.");
     if !Kind::Allow.has_form(id) && !Kind::Deny.has_form(id) {
         return Err(missing());

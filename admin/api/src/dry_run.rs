@@ -91,7 +91,7 @@ struct Subject<'a> {
 pub async fn predict(call: Call) -> Answer {
     let body = call.body()?;
     let agent = agent(&body)?;
-    match (body.has("model"), body.has("amount")) {
+    match (body.has_value("model"), body.has_value("amount")) {
         (true, false) => call::predict(&call, &body, &agent).await,
         (false, true) => spend::predict(&call, &body).await,
         _ => Err(Problem::validation(

@@ -195,7 +195,7 @@ pub async fn list(call: Call) -> Answer {
 /// # Errors
 /// 404, also for an account that is no party (decision D54), 503.
 pub async fn get(call: Call) -> Answer {
-    let id = call.path("id");
+    let id = call.param("id");
     let digits = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit());
     let number = id.parse().ok().filter(|_| digits);
     let number = number.ok_or_else(|| Problem::from(Code::NotFound))?;

@@ -162,7 +162,7 @@ async fn show(call: &Call, agent: &str, id: &str) -> Answer {
 
 /// The run in the path.
 fn run_id(call: &Call) -> Result<&str, Problem> {
-    let id = call.path("runId");
+    let id = call.param("runId");
     require_run_id("The run id", id)?;
     Ok(id)
 }

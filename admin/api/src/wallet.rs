@@ -246,7 +246,7 @@ pub async fn all(call: Call) -> Answer {
 /// # Errors
 /// 404 when there is none, 503.
 pub(super) async fn require_own(call: &Call) -> Result<Found, Problem> {
-    let found = match WalletName::of_path(call.path("id")) {
+    let found = match WalletName::of_path(call.param("id")) {
         None => None,
         Some(name) => look_up(&call.state.store, &call.scope(), &name).await?,
     };

@@ -17,7 +17,7 @@ use axum::http::header::{
 };
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use axum::routing::get;
-use endpoint::{Code, Problem, Seen};
+use endpoint::{Code, Problem, ResponseContext};
 use serde::Serialize;
 
 /// What the page may load and talk to: this server, and nothing else anywhere.
@@ -149,7 +149,7 @@ fn show(asset: &Asset, asked: &HeaderMap, cache: &'static str) -> Response<Body>
 /// The same for a file of another page of this server, which the log calls `label`; it is asked for again each time.
 pub fn send(asset: &Asset, asked: &HeaderMap, label: &'static str) -> Response<Body> {
     let mut response = show(asset, asked, ASK_AGAIN);
-    response.extensions_mut().insert(Seen::of(label));
+    response.extensions_mut().insert(ResponseContext::new(label));
     response
 }
 
@@ -187,7 +187,9 @@ fn guard(response: &mut Response<Body>) {
             .headers_mut()
             .insert(name, HeaderValue::from_static(value));
     }
-    response.extensions_mut().insert(Seen::of("dashboard"));
+    response
+        .extensions_mut()
+        .insert(ResponseContext::new("dashboard"));
 }
 
 #[cfg(test)]

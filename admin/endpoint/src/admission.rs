@@ -1,4 +1,4 @@
-//! What decides whether a request reaches its operation.
+//! The state of the steps before an operation.
 
 use crate::metrics::RequestMetrics;
 use crate::receive::BodyMemory;
@@ -13,7 +13,7 @@ use store::account::refused::RefusedCopy;
 use store::blocked::BlockedCopy;
 use store_health::StoreHealth;
 
-/// What the steps before an operation need: [`dispatch`](crate::dispatch), [`caller`](crate::caller) and
+/// The state of the steps that decide whether a request reaches its operation: [`dispatch`](crate::dispatch), [`caller`](crate::caller) and
 /// [`limits`](crate::limits).
 pub struct Admission {
     /// The store.
@@ -28,7 +28,7 @@ pub struct Admission {
     pub plans: Arc<ArcSwap<Plans>>,
     /// Limits that hold for every plan (decision D71).
     pub limits: LimitSettings,
-    /// Proxies whose `X-Forwarded-For` is believed.
+    /// Proxies whose `X-Forwarded-For` counts.
     pub trusted_proxies: Vec<IpNet>,
     /// The address of this server in links, and the origin of its pages.
     pub public_url: String,
@@ -38,6 +38,6 @@ pub struct Admission {
     pub body_memory: Arc<BodyMemory>,
     /// The longest time for a request's body to arrive.
     pub client_timeout: Duration,
-    /// What is counted of requests.
+    /// Metrics of requests.
     pub metrics: RequestMetrics,
 }

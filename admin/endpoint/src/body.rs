@@ -36,7 +36,7 @@ impl<T> Given<T> {
 /// Most fields that a body can have; more than any operation knows.
 const FIELDS_MAX: usize = 100;
 
-/// What a text field allows.
+/// The form of a text field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Text {
     /// One line that says something: characters that can be seen, no breaks of lines, no control characters.
@@ -64,7 +64,7 @@ impl<'a> Fields<'a> {
             .map_err(|error| Problem::validation(format!("The body must be a JSON object: {error}.")))?;
         for (at, (name, _)) in fields.iter().enumerate() {
             if fields[..at].iter().any(|(other, _)| other == name) {
-                return Err(Problem::validation(format!("{} is given twice.", shown(name))));
+                return Err(Problem::validation(format!("{} is given twice.", quoted(name))));
             }
         }
         Ok(Self(fields))
@@ -79,7 +79,7 @@ impl<'a> Fields<'a> {
         Ok(self)
     }
 
-    /// The same without giving the fields on.
+    /// As [`Fields::only`], by reference.
     ///
     /// # Errors
     /// 400 names the first unknown one.
@@ -88,7 +88,7 @@ impl<'a> Fields<'a> {
             None => Ok(()),
             Some((name, _)) => {
                 let known = known.join(", ");
-                let message = format!("{} is not a field here; known: {known}.", shown(name));
+                let message = format!("{} is not a field here; known: {known}.", quoted(name));
                 Err(Problem::validation(message))
             }
         }
@@ -236,11 +236,11 @@ impl<'a> Fields<'a> {
 pub const CURRENCIES: [&str; 2] = ["USD", "USDC"];
 /// Longest free-form object of a body, in bytes as it was sent.
 pub const OBJECT_MAX: usize = 16 * 1024;
-/// Most levels of objects and lists in it, its own among them. What is kept and told has it inside of more, and parsers
-/// of JSON, ours among them, read some 127 in all.
+/// Most levels of objects and lists in it, its own among them. Records and events nest it in objects of their own, and
+/// parsers of JSON, ours among them, read some 127 levels.
 pub const OBJECT_DEPTH_MAX: usize = 100;
 
-/// How many levels of objects and lists a value has. Its parser bounds them, and so the stack.
+/// How many levels of objects and lists a value has. The recursion is bounded, since its parser bounds the levels.
 fn depth(value: &Value) -> usize {
     match value {
         Value::Object(fields) => 1 + fields.values().map(depth).max().unwrap_or_default(),
@@ -254,8 +254,8 @@ pub fn missing(name: &str) -> Problem {
     Problem::validation(format!("{name} is required."))
 }
 
-/// A field name as it may stand in an answer: quoted, escaped and short.
-fn shown(name: &str) -> String {
+/// A field name that the caller sent, for an answer: quoted, escaped and cut.
+fn quoted(name: &str) -> String {
     const LONGEST: usize = 64;
     let cut: String = name.chars().take(LONGEST).collect();
     format!("{cut:?}")

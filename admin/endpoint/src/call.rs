@@ -1,4 +1,4 @@
-//! What a handler gets: a call with its parameters and its body, and who makes it.
+//! The argument of a handler: a call with its parameters, its body and its caller.
 
 use super::body::{Fields, Given};
 use super::paging::{ListId, PAGING, Paging};
@@ -75,15 +75,15 @@ impl IdempotencyKey {
     }
 }
 
-/// A call; of a caller who is known, unless it says otherwise. `S` is what its operation needs beside it.
+/// A call of the caller `C`, which is `()` on public routes. `S` is the state of the operation's crate.
 pub struct Call<S, C = Caller> {
-    /// What the operation needs.
+    /// The state of the operation's crate.
     pub state: Arc<S>,
     /// How the call was admitted.
     pub admission: Arc<Admission>,
-    /// Who calls.
+    /// The caller.
     pub caller: C,
-    /// From where, as far as that is known.
+    /// The client address, if it is known.
     pub client: Option<IpAddr>,
     params: BTreeMap<String, String>,
     uri: Uri,
@@ -136,7 +136,7 @@ impl<S> Call<S> {
         AccountKeys::new(&self.caller.account)
     }
 
-    /// Whose records a change of this call is about.
+    /// The account, mode and actor of a change by this call.
     #[must_use]
     pub fn scope(&self) -> Scope<'_> {
         Scope {
@@ -204,7 +204,9 @@ impl<S, C> Call<S, C> {
             .ok_or_else(|| Code::NotFound.into())
     }
 
-    fn param(&self, name: &str) -> &str {
+    /// The text of a path parameter; empty when the route has none of this name.
+    #[must_use]
+    pub fn param(&self, name: &str) -> &str {
         self.params.get(name).map_or("", String::as_str)
     }
 
@@ -237,12 +239,6 @@ impl<S, C> Call<S, C> {
     #[must_use]
     pub const fn headers(&self) -> &HeaderMap {
         &self.headers
-    }
-
-    /// The text of a path parameter.
-    #[must_use]
-    pub fn path(&self, name: &str) -> &str {
-        self.param(name)
     }
 
     /// The query's parameters, all of them among `known`.

@@ -1,4 +1,4 @@
-//! Who is calling: from the headers of a request to an account, a mode and what may be done in it.
+//! Identifies the caller of a request by its headers: account, mode, and permissions or role.
 //!
 //! A key's status, permissions, mode, addresses and expiry are read from the store on every request, so that a
 //! revocation binds the next one. A text that cannot be a key is refused without asking the store.
@@ -7,7 +7,7 @@ mod credential;
 pub mod session;
 mod versions;
 
-pub use versions::require;
+pub use versions::require_no_loss;
 
 use crate::Access;
 use crate::admission::Admission;
@@ -37,18 +37,18 @@ pub struct Caller {
     pub actor: String,
     /// The account's plan, as of this request.
     pub plan: String,
-    /// What idempotency keys are turned into ids with.
+    /// The store's secret, with which ids are made of idempotency keys.
     pub check_secret: CheckSecret,
-    /// With what the caller is known.
+    /// The credential.
     pub who: Who,
 }
 
-/// With what a caller is known, and what that allows.
+/// The credential of a caller, and what it allows.
 #[derive(Debug, Clone)]
 pub enum Who {
     /// An API key.
     Key {
-        /// What it may do.
+        /// Its permissions.
         permissions: Vec<Permission>,
         /// When it was last used, to the minute, as noted before this request.
         last_used_ms: Option<u64>,
@@ -57,20 +57,20 @@ pub enum Who {
     Session {
         /// The session.
         id: String,
-        /// Under what the account knows its user.
+        /// The e-mail address of its user.
         email: String,
-        /// What its user may do.
+        /// The role of its user.
         role: Role,
     },
 }
 
 impl Caller {
-    /// Finds out who is calling from `client`, an address that may not be known, and wants `access`. An API key counts;
-    /// only where none is sent, the cookie of a session is looked at.
+    /// Identifies the caller of a request with `access` from the address `client`, which may be unknown. An API key
+    /// takes precedence; the session cookie is read only where none is sent.
     ///
     /// # Errors
-    /// 401 for a key or session that is missing or not valid, 403 `IP_BLOCKED` and `CSRF_FAILED`, 400 for a mode that
-    /// is none, 503 when the store cannot be asked or trusted.
+    /// 401 for a key or session that is missing or not valid, 403 `IP_BLOCKED` and `CSRF_FAILED`, 400 for an unknown
+    /// mode, 503 when the store cannot be asked or trusted.
     pub async fn identify(
         admission: &Admission,
         access: Access,
@@ -81,7 +81,7 @@ impl Caller {
         let missing = match credential::key_hash(headers) {
             Ok(hash) => {
                 let caller = Self::of_key(admission, &hash, client).await?;
-                // The key's own mode counts, but a word that is no mode is never passed over.
+                // The key's own mode counts, but an unknown mode is refused even so.
                 session::mode(headers)?;
                 return Ok(caller);
             }
@@ -90,13 +90,13 @@ impl Caller {
         };
         match (Sent::of(headers), access) {
             (Sent::Token(token), _) => Self::of_session(admission, method, headers, &token).await,
-            (Sent::UnexpectedReply, _) => Err(session::ended(admission)),
+            (Sent::Malformed, _) => Err(session::ended(admission)),
             (Sent::Nothing, Access::Session(_)) => Err(Code::SessionRequired.into()),
             (Sent::Nothing, _) => Err(missing),
         }
     }
 
-    /// Addresses that a key may be used from do not bind sessions.
+    /// The caller of a session. The allowed addresses of API keys do not apply to it.
     async fn of_session(
         admission: &Admission,
         method: &Method,
@@ -104,7 +104,7 @@ impl Caller {
         token: &Token,
     ) -> Result<Self, Problem> {
         let open = session::find(admission, token).await?;
-        session::require_intent(admission, method, headers, token)?;
+        session::require_csrf_token(admission, method, headers, token)?;
         let user = open.found.user.user;
         Ok(Self {
             account: open.account,
@@ -127,7 +127,8 @@ impl Caller {
         );
         let record = sane?;
         let owner = owner?.ok_or(Code::InvalidApiKey)?;
-        // Taken before the read: an answer that is older than this was overtaken by a failover, not by another request.
+        // Taken before the read: a record that is older than this lost writes in a failover; after it, another request
+        // of this account could have raised the floor in between.
         let floor = admission.store.floor(&owner.account).await;
         let keys = AccountKeys::new(&owner.account);
         let (key, account) = tokio::try_join!(
@@ -135,8 +136,8 @@ impl Caller {
             Account::read(&admission.store, &owner.account)
         )?;
         let key = key.ok_or(Code::InvalidApiKey)?;
-        let account = account.ok_or_else(|| lost(&owner.account))?;
-        require(
+        let account = account.ok_or_else(|| lost_writes(&owner.account))?;
+        require_no_loss(
             &admission.store,
             &owner.account,
             AccountVersion::from_account(&account),
@@ -201,8 +202,8 @@ impl Caller {
     }
 }
 
-/// The store knows less of an account than it did before: it lost writes (decision D47).
-fn lost(account: &str) -> Problem {
+/// The answer when the store has an older version of an account than it had before (decision D47).
+fn lost_writes(account: &str) -> Problem {
     tracing::error!(
         account,
         "the store lost writes of this account; see `tollgate-admin store accept`"
@@ -210,7 +211,7 @@ fn lost(account: &str) -> Problem {
     Code::ServiceUnavailable.into()
 }
 
-/// Whether the key may be used from this address. One that is not known is on no list.
+/// Whether the key may be used from this address. An unknown address is on no list.
 fn may_come_from(key: &ApiKey, client: Option<IpAddr>) -> bool {
     key.allow_ips.is_empty()
         || client.is_some_and(|client| key.allow_ips.iter().any(|net| net.contains(&client)))

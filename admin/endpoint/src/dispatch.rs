@@ -32,8 +32,8 @@ use store::blocked::Verdict;
 use telemetry::span::{self, Kind, Span, Value};
 use telemetry::trace::Trace;
 
-/// What a browser may do with an answer that says nothing else of it: nothing. Pages bring their own policy.
-const GUARDS: [(HeaderName, &str); 3] = [
+/// Headers of every answer that does not set them itself: a browser may do nothing with it. Pages set their own policy.
+const SECURITY_HEADERS: [(HeaderName, &str); 3] = [
     (
         CONTENT_SECURITY_POLICY,
         "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -41,37 +41,38 @@ const GUARDS: [(HeaderName, &str); 3] = [
     (X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (REFERRER_POLICY, "no-referrer"),
 ];
-/// How requests that met no route appear in logs and metrics: outside text is not log text.
+/// Label of requests that met no route, in logs and metrics. Their path is text from outside and never logged.
 const NO_ROUTE: &str = "none";
 
 /// The other end of a request's connection. The listener puts it into the request.
 #[derive(Debug, Clone, Copy)]
 pub struct Peer(pub SocketAddr);
 
-/// What the log line tells of a request that met a route. Set by [`run`], read by [`around`].
+/// What [`run`] found out about a request that met a route, for its log line and metrics in [`around`].
 #[derive(Debug, Clone)]
-pub struct Seen {
+pub struct ResponseContext {
     route: &'static str,
     caller: Option<(String, Mode)>,
-    standing: Option<WindowState>,
+    /// Where the key stands in its rate window.
+    window: Option<WindowState>,
     /// Keeps the connection's place for a known caller.
     under_way: Option<Arc<UnderWay>>,
 }
 
-impl Seen {
-    /// Of an answer of this route, by nobody who is known yet.
+impl ResponseContext {
+    /// The context of a request of this route whose caller is not known yet.
     #[must_use]
-    pub const fn of(route: &'static str) -> Self {
+    pub const fn new(route: &'static str) -> Self {
         Self {
             route,
             caller: None,
-            standing: None,
+            window: None,
             under_way: None,
         }
     }
 }
 
-/// Gives every request its id, its guards, its log line and its place in the metrics.
+/// Refuses blocked addresses, and gives every answer its request id, security headers, log line and metrics.
 pub(super) async fn around(
     State(admission): State<Arc<Admission>>,
     request: Request<Body>,
@@ -81,18 +82,18 @@ pub(super) async fn around(
     let id = request_id::of(request.headers());
     let trace = Trace::from_headers(request.headers());
     let method = request.method().clone();
-    let mut response = match turned_away(&admission, request.extensions(), request.headers()).await {
-        Some(problem) => problem.into_response(),
-        None => next.run(request).await,
+    let mut response = match require_unblocked(&admission, request.extensions(), request.headers()).await {
+        Ok(()) => next.run(request).await,
+        Err(problem) => problem.into_response(),
     };
     let headers = response.headers_mut();
     headers.insert(request_id::X_REQUEST_ID, id.clone());
-    for (name, value) in GUARDS {
+    for (name, value) in SECURITY_HEADERS {
         headers.entry(name).or_insert(HeaderValue::from_static(value));
     }
-    let seen = response.extensions().get::<Seen>();
-    let route = seen.map_or(NO_ROUTE, |seen| seen.route);
-    let caller = seen.and_then(|seen| seen.caller.as_ref());
+    let context = response.extensions().get::<ResponseContext>();
+    let route = context.map_or(NO_ROUTE, |context| context.route);
+    let caller = context.and_then(|context| context.caller.as_ref());
     let took = started.elapsed();
     admission.metrics.request(&method, route, response.status(), took);
     tracing::info!(
@@ -106,15 +107,14 @@ pub(super) async fn around(
         trace.id = %trace.id,
         "request"
     );
-    // The word of a caller without a credential counts for nothing here: a flood of them would take the places of
-    // others.
+    // A trace that a caller without a credential asks for is not exported: a flood of them would displace the others.
     if caller.is_some() || !trace.by_caller {
         export(trace, method_label(&method), route, response.status(), took);
     }
     response
 }
 
-/// Hands over the span of a request.
+/// Exports the span of a request.
 fn export(trace: Trace, method: &'static str, route: &'static str, status: StatusCode, took: Duration) {
     let Some(id) = trace.exported else { return };
     let end = clock::now_nanos();
@@ -136,26 +136,29 @@ fn export(trace: Trace, method: &'static str, route: &'static str, status: Statu
     }]);
 }
 
-/// What those are told who are not answered: whoever comes from a blocked address, and everybody until it is known
-/// which those are.
-async fn turned_away(admission: &Admission, extensions: &Extensions, headers: &HeaderMap) -> Option<Problem> {
+/// Refuses requests from blocked addresses, and all requests until the list of those was read.
+async fn require_unblocked(
+    admission: &Admission,
+    extensions: &Extensions,
+    headers: &HeaderMap,
+) -> Result<(), Problem> {
     let client = client_of(admission, extensions, headers);
     match admission.blocked.judge_now(&admission.store, || client).await {
-        Verdict::Free => None,
+        Verdict::Free => Ok(()),
         Verdict::Blocked => {
             admission.metrics.blocked.inc();
             let message = "The operator of this installation has blocked your address.";
-            Some(Problem::new(Code::IpBlocked, message))
+            Err(Problem::new(Code::IpBlocked, message))
         }
         Verdict::Unknown => {
             admission.metrics.blocked.inc();
-            Some(Problem::new(Code::IpBlocked, UNKNOWN_ADDRESS))
+            Err(Problem::new(Code::IpBlocked, UNKNOWN_ADDRESS))
         }
-        Verdict::Unread => Some(Code::ServiceUnavailable.into()),
+        Verdict::Unread => Err(Code::ServiceUnavailable.into()),
     }
 }
 
-/// From where a request comes, as far as that is known.
+/// The client address of a request, if it is known.
 fn client_of(admission: &Admission, extensions: &Extensions, headers: &HeaderMap) -> Option<IpAddr> {
     let peer = extensions.get::<Peer>()?.0.ip();
     warn_of_untrusted_proxy(peer, headers, &admission.trusted_proxies);
@@ -170,33 +173,33 @@ pub(super) async fn run<S: Send + Sync + 'static>(
     params: Result<RawPathParams, RawPathParamsRejection>,
     request: Request<Body>,
 ) -> Response<Body> {
-    let mut seen = Seen::of(operation.route.path);
+    let mut context = ResponseContext::new(operation.route.path);
     let metrics = admission.metrics.limited.clone();
-    let outcome = answer(admission, state, operation, params, request, &mut seen).await;
+    let outcome = answer(admission, state, operation, params, request, &mut context).await;
     if let Err(problem) = &outcome
         && let Some(budget) = problem.budget()
     {
-        metrics.over(budget);
+        metrics.over_budget(budget);
     }
     let mut response = outcome.map_or_else(Problem::into_response, Reply::into_response);
-    if let Some(standing) = &seen.standing {
-        limits::tell(standing, response.headers_mut());
+    if let Some(window) = &context.window {
+        limits::set_headers(window, response.headers_mut());
     }
-    if let Some(under_way) = seen.under_way.take() {
+    if let Some(under_way) = context.under_way.take() {
         response.extensions_mut().insert(under_way);
     }
-    response.extensions_mut().insert(seen);
+    response.extensions_mut().insert(context);
     response
 }
 
-/// The steps in their order.
+/// Admits the request, reads its body and runs its handler.
 async fn answer<S: Send + Sync + 'static>(
     admission: Arc<Admission>,
     state: Arc<S>,
     operation: &'static Operation<S>,
     params: Result<RawPathParams, RawPathParamsRejection>,
     request: Request<Body>,
-    seen: &mut Seen,
+    context: &mut ResponseContext,
 ) -> Answer {
     let route = &operation.route;
     let (head, body) = request.into_parts();
@@ -206,7 +209,7 @@ async fn answer<S: Send + Sync + 'static>(
             require_own_post(&admission, &head.method, &head.headers)?;
             None
         }
-        Access::Key(..) | Access::Session(_) => Some(admit(&admission, route, &head, client, seen).await?),
+        Access::Key(..) | Access::Session(_) => Some(admit(&admission, route, &head, client, context).await?),
     };
     let params = params.map_err(|_| Problem::validation("The path is not valid UTF-8."))?;
     // The memory stays reserved until the handler has ended.
@@ -244,21 +247,21 @@ async fn answer<S: Send + Sync + 'static>(
     }
 }
 
-/// Finds out who calls, and whether they may.
+/// Identifies the caller, and refuses one who is over a limit, may not call the route, or is in a mode that it has not.
 async fn admit(
     admission: &Admission,
     route: &'static Route,
     head: &Parts,
     client: Option<IpAddr>,
-    seen: &mut Seen,
+    context: &mut ResponseContext,
 ) -> Result<Caller, Problem> {
     let caller = Caller::identify(admission, route.access, &head.method, &head.headers, client).await?;
-    seen.caller = Some((caller.account.clone(), caller.mode));
+    context.caller = Some((caller.account.clone(), caller.mode));
     if let Some(requests) = head.extensions.get::<Requests>() {
         let under_way = requests.begin().ok_or(Code::ServiceUnavailable)?;
-        seen.under_way = Some(Arc::new(under_way));
+        context.under_way = Some(Arc::new(under_way));
     }
-    limits::count(admission, route.rate, &caller, &mut seen.standing).await?;
+    limits::count(admission, route.rate, &caller, &mut context.window).await?;
     caller.require(route.access)?;
     limits::require_room(admission, route, &caller)?;
     if route.modes == Modes::LiveOnly {
@@ -267,8 +270,8 @@ async fn admit(
     Ok(caller)
 }
 
-/// Refuses a change by nobody in particular that another site makes a browser ask for, such as signing in as somebody
-/// else: no form can send JSON, and no page can without saying where it comes from.
+/// Refuses a change without a caller, such as a login, that another site makes a browser send. A form cannot send JSON,
+/// and a page that does sends its origin along.
 fn require_own_post(admission: &Admission, method: &Method, headers: &HeaderMap) -> Result<(), Problem> {
     if matches!(*method, Method::GET | Method::HEAD) {
         return Ok(());

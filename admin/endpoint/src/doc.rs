@@ -1,4 +1,4 @@
-//! What stands beside a handler: what its operation is for, what it takes, gives and refuses.
+//! The documentation of operations, which stands beside their handlers and from which the OpenAPI document is made.
 
 pub mod field;
 
@@ -22,7 +22,7 @@ pub fn nullable(schema: Json) -> Json {
 pub struct Section {
     /// What they are listed under.
     pub tag: &'static str,
-    /// What the resource is.
+    /// Description of the resource.
     pub about: &'static str,
     /// The parameters in their paths.
     pub params: Vec<Field>,
@@ -37,7 +37,7 @@ pub struct Doc {
     pub route: &'static str,
     /// `operationId`: unique in the document.
     pub id: &'static str,
-    /// What it does, in a few words.
+    /// Its summary, in a few words.
     pub summary: &'static str,
     /// More than the summary can say; empty where there is nothing.
     pub says: &'static str,
@@ -50,7 +50,7 @@ pub struct Doc {
     /// Whether it is done at most once for each idempotency key.
     pub is_once: bool,
     /// Its answers that are no errors.
-    pub gives: Vec<Given>,
+    pub gives: Vec<AnswerDoc>,
     /// Errors beside those that follow from its row.
     pub refuses: Vec<Code>,
     /// Fields that some of its error answers have beside `error` and `code`.
@@ -61,7 +61,7 @@ pub struct Doc {
     pub headers: Vec<Field>,
 }
 
-/// What a body is made of.
+/// A request body.
 #[derive(Debug)]
 pub struct Body {
     /// The name of its schema.
@@ -76,7 +76,7 @@ pub struct Body {
 
 /// An answer that is no error of [`Code`].
 #[derive(Debug)]
-pub struct Given {
+pub struct AnswerDoc {
     /// The HTTP status.
     pub status: u16,
     /// When it is given.
@@ -89,7 +89,7 @@ pub struct Given {
     pub fields: Vec<Field>,
 }
 
-/// What an answer is.
+/// The content of an answer.
 #[derive(Debug, Clone, Copy)]
 pub enum Shape {
     /// JSON of this schema.
@@ -221,7 +221,7 @@ impl Doc {
     }
 
     fn shape(mut self, status: u16, says: &'static str, shape: Shape) -> Self {
-        self.gives.push(Given {
+        self.gives.push(AnswerDoc {
             status,
             says,
             shape,
@@ -247,7 +247,7 @@ impl Doc {
         self
     }
 
-    /// What it refuses, beside what follows from its row of the route table.
+    /// Errors that it answers beside those that follow from its row of the route table.
     pub fn refuses(mut self, codes: &[Code]) -> Self {
         self.refuses.extend(codes);
         self

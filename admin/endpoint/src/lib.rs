@@ -1,4 +1,4 @@
-//! What an operation of the management API is made of, and the life of one request.
+//! The parts of an operation of the management API, and the life of one request.
 //!
 //! A resource declares its [`operations!`]: rows of the route table ([`Route`]) with the functions that answer them. A
 //! function takes a [`Call`] (parameters, body, caller) and returns a [`Reply`] or a [`Problem`]; beside it stands its
@@ -31,11 +31,11 @@ mod wallet_name;
 pub use admission::Admission;
 pub use body::{CURRENCIES, Fields, Given, OBJECT_MAX as FIELD_OBJECT_MAX, Text, missing};
 pub use call::{Call, IDEMPOTENCY_FIELDS, IdempotencyKey, require_agent_id, time};
-pub use dispatch::{Peer, Seen};
+pub use dispatch::{Peer, ResponseContext};
 pub use listing::Listing;
 pub use operation::Operation;
 pub use paging::{CURSOR_MAX, OFFSET_MAX, PAGE_DEFAULT, PAGE_MAX, PAGING, Paging};
-pub use problem::{Code, Problem, over_budget};
+pub use problem::{Code, Problem, over_budget_message};
 pub use receive::{BODY_MAX, BodyMemory, PUBLIC_BODY_MAX};
 pub use reply::{Answer, Done, Reply};
 pub use request_id::generated as new_request_id;

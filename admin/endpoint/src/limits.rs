@@ -24,11 +24,11 @@ const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
 /// When it ends, in seconds since 1970.
 const RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 
-/// When a key was used is noted to the minute.
+/// Precision of the noted time of a key's last use.
 const NOTED_TO_MS: u64 = 60_000;
 
-/// Counts a request, and leaves where a live-mode key stands in `standing`, for its answer. Live-mode keys of unlimited
-/// plans are not counted.
+/// Counts a request, and puts the window of a live-mode key into `window`, for the headers of its answer. Live-mode keys
+/// of unlimited plans are not counted.
 ///
 /// # Errors
 /// 429 `API_KEY_RATE_LIMITED`, 401 for a key that was revoked this moment, 503 when the request cannot be counted.
@@ -36,7 +36,7 @@ pub async fn count(
     admission: &Admission,
     rate: Rate,
     caller: &Caller,
-    standing: &mut Option<WindowState>,
+    window: &mut Option<WindowState>,
 ) -> Result<(), Problem> {
     count_technical(admission, caller).await?;
     let Who::Key { last_used_ms, .. } = &caller.who else {
@@ -50,13 +50,13 @@ pub async fn count(
     match count::count(&admission.store, &keys, &caller.actor, allowed).await? {
         Counted::Gone => Err(Code::InvalidApiKey.into()),
         Counted::Uncounted => Ok(()),
-        Counted::Passed(stands) => {
-            *standing = Some(stands);
+        Counted::Passed(window_state) => {
+            *window = Some(window_state);
             Ok(())
         }
-        Counted::Over(stands) => {
-            *standing = Some(stands);
-            Err(over(rate, &stands))
+        Counted::Over(window_state) => {
+            *window = Some(window_state);
+            Err(over(rate, &window_state))
         }
     }
 }
@@ -73,7 +73,7 @@ pub fn require_room(admission: &Admission, route: &Route, caller: &Caller) -> Re
     else {
         return Ok(());
     };
-    admission.metrics.limited.refused();
+    admission.metrics.limited.over_store_share();
     let problem = Problem::new(Code::ApiKeyRateLimited, cause.message());
     Err(problem.header(header::RETRY_AFTER, &LIFE.as_secs().to_string()))
 }
@@ -93,7 +93,7 @@ async fn count_technical(admission: &Admission, caller: &Caller) -> Result<(), P
         technical::Counted::Over(left) => (limit.most, left, false),
         technical::Counted::AccountOver(left) => (limit.of_account(), left, true),
     };
-    admission.metrics.limited.of(limit.rate);
+    admission.metrics.limited.over_rate(limit.rate);
     Err(over_technical(limit.rate, of_account, most, left))
 }
 
@@ -127,7 +127,7 @@ fn over_technical(rate: rate::Rate, of_account: bool, most: u64, left: Duration)
     Problem::new(Code::ApiKeyRateLimited, message).header(header::RETRY_AFTER, &wait.to_string())
 }
 
-/// What the caller's plan allows, if it limits this.
+/// The number of requests that the caller's plan allows in a window; `None` when it is unlimited.
 fn allowed(admission: &Admission, rate: Rate, caller: &Caller) -> Result<Option<Allowed>, Problem> {
     let Some(rate) = rate.counted().filter(|_| caller.mode == Mode::Live) else {
         return Ok(None);
@@ -148,22 +148,22 @@ const fn is_noted(last_used_ms: Option<u64>, now_ms: u64) -> bool {
 }
 
 /// The answer when all requests of the window are used up.
-fn over(rate: Rate, stands: &WindowState) -> Problem {
-    let wait = later_s(stands.left_ms);
+fn over(rate: Rate, window_state: &WindowState) -> Problem {
+    let wait = later_s(window_state.left_ms);
     let window = rate.counted().map_or("window", |rate| rate.window_name());
     let message = format!(
         "This API key has used up the {} requests that its plan allows in a {window}. Wait {wait} seconds.",
-        stands.limit
+        window_state.limit
     );
     Problem::new(Code::ApiKeyRateLimited, message).header(header::RETRY_AFTER, &wait.to_string())
 }
 
-/// Puts where a key stands into the headers of an answer.
-pub fn tell(stands: &WindowState, headers: &mut HeaderMap) {
+/// Sets the rate limit headers of an answer.
+pub fn set_headers(window_state: &WindowState, headers: &mut HeaderMap) {
     for (name, value) in [
-        (LIMIT, stands.limit),
-        (REMAINING, stands.remaining),
-        (RESET, later_s(stands.ends_at_ms)),
+        (LIMIT, window_state.limit),
+        (REMAINING, window_state.remaining),
+        (RESET, later_s(window_state.ends_at_ms)),
     ] {
         headers.insert(name, HeaderValue::from(value));
     }
@@ -194,14 +194,14 @@ mod tests {
 
     #[test]
     fn a_refusal_says_how_long_to_wait() {
-        let stands = WindowState {
+        let window_state = WindowState {
             limit: 100,
             remaining: 0,
             left_ms: 41_999,
             ends_at_ms: 1_800_000_000_500,
         };
-        let mut response = over(Rate::PerDay, &stands).into_response();
-        tell(&stands, response.headers_mut());
+        let mut response = over(Rate::PerDay, &window_state).into_response();
+        set_headers(&window_state, response.headers_mut());
         let header = |name: &str| response.headers().get(name).unwrap().to_str().unwrap();
         assert_eq!(response.status(), 429);
         assert_eq!(header("retry-after"), "42");

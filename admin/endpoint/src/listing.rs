@@ -6,7 +6,7 @@ use store::page::Part;
 
 /// A page of records.
 pub struct Listing<'a, T> {
-    /// What the records are called.
+    /// Name of the field of records.
     plural: &'static str,
     /// Those of the page.
     records: &'a [T],
@@ -16,7 +16,7 @@ pub struct Listing<'a, T> {
     paging: &'a Paging,
     /// The cursor of the page behind it.
     next: Option<String>,
-    /// For a list that is searched page by page: true when records are left that were not looked at.
+    /// For a list that is searched page by page: whether records are left that were not searched.
     partial: Option<bool>,
 }
 

@@ -68,7 +68,7 @@ impl RequestMetrics {
     }
 }
 
-/// The method as a label; a caller can invent any number of others.
+/// The label of a method. All but the usual ones share one label, since a caller can send any.
 pub(crate) fn method_label(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",

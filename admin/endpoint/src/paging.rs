@@ -1,9 +1,8 @@
 //! Which part of a list a query asks for (decision D5): `limit`, and `offset` or `cursor`.
 //!
-//! A cursor is a position in one list, as URL-safe text. It is sealed to the list, to its filters and to the account
-//! and mode that it was given to by a hash, so that one that was made for another list is refused. The hash is no
-//! secret: whoever makes a cursor by hand gets a position in a list of their own and nothing else, since a page is read
-//! like any other.
+//! A cursor is a position in one list, as URL-safe text, with a hash of the list, its filters, the account and the mode,
+//! so that a cursor of another list is refused. The hash has no key: a caller who makes a cursor by hand gets another
+//! position in a list of their own, which an offset would give as well.
 
 use crate::problem::Problem;
 use base64::Engine;
@@ -42,12 +41,12 @@ enum Started {
     After(String),
 }
 
-/// What tells a list from all others.
+/// Identity of a list: a hash of its name, filters, account and mode.
 #[derive(Debug, Clone)]
 pub struct ListId(Sha256);
 
 impl ListId {
-    /// The list that these words name.
+    /// The identity of the list that these words name.
     pub fn of<'w>(words: impl IntoIterator<Item = &'w str>) -> Self {
         let mut hash = Sha256::new();
         for word in words {
@@ -107,7 +106,7 @@ impl Paging {
             }
             (_, Some(cursor)) => {
                 let position = list.position(cursor);
-                Started::After(position.ok_or_else(Problem::bad_cursor)?)
+                Started::After(position.ok_or_else(Problem::other_list)?)
             }
             (_, None) => {
                 let offset = number(query, "offset", 0, 0..=OFFSET_MAX);

@@ -213,8 +213,8 @@ impl Problem {
         Self::new(Code::Validation, message)
     }
 
-    /// What is told of a cursor that is none of the list.
-    pub(crate) fn bad_cursor() -> Self {
+    /// The refusal of a cursor of another list.
+    pub(crate) fn other_list() -> Self {
         Self::validation(
             "cursor must be the nextCursor of a page of this list, with the same filters and by the same account and mode.",
         )
@@ -284,11 +284,11 @@ impl Problem {
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         if let StoreError::OverBudget { budget, most } = error {
-            let problem = Problem::new(Code::TierLimit, over_budget(budget, most));
+            let problem = Problem::new(Code::TierLimit, over_budget_message(budget, most));
             return problem.with(BUDGET, budget.as_str()).with("limit", most);
         }
         if matches!(error, StoreError::BadPosition) {
-            return Self::bad_cursor();
+            return Self::other_list();
         }
         tracing::error!(error = %error_chain(&error), "store failure");
         match error {
@@ -299,8 +299,8 @@ impl From<StoreError> for Problem {
     }
 }
 
-/// What is said to what would make more records of a kind than the account may make the store keep (decision D71).
-pub fn over_budget(budget: Budget, most: u64) -> String {
+/// The sentence of `TIER_LIMIT` when an account has as many records of a kind as its budget allows (decision D71).
+pub fn over_budget_message(budget: Budget, most: u64) -> String {
     format!(
         "Your account has used up its budget of {most} {}. The operator of this installation can raise it.",
         budget.noun()

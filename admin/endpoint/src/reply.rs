@@ -1,4 +1,4 @@
-//! What a handler gives: a JSON reply, a file (whole, or line by line), or a problem.
+//! The result of a handler: a JSON reply, a file (whole, or line by line), or a problem.
 
 use crate::problem::{Code, Problem};
 use axum::body::Body;
@@ -8,7 +8,7 @@ use futures::Stream;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// What a handler returns.
+/// The result of a handler.
 pub type Answer = Result<Reply, Problem>;
 
 /// A successful answer.

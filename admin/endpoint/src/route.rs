@@ -1,16 +1,16 @@
-//! What a row of the route table says.
+//! A row of the route table.
 
 use axum::http::Method;
 use domain::permission::Permission;
 use domain::rate;
 use domain::role::Role;
 
-/// What the paths of the management API stand under: both base forms serve the same handlers (decision D12).
+/// Prefixes of the management API; both serve the same handlers (decision D12).
 pub const PREFIXES: [&str; 2] = ["/api/v1", "/v1"];
 
-/// What the paths of the user API stand under.
+/// Prefix of the user API.
 const USER_PREFIX: &str = "/api/user";
-/// The path of the management API that stands there as well (decision D42).
+/// The path of the management API that is served there as well (decision D42).
 const USER_PATH: &str = "/webhooks/{id}/deliveries";
 
 /// Which API an operation belongs to.
@@ -78,8 +78,8 @@ pub enum Flag {
     Confirmed,
     /// It makes records with a budget (decision D71).
     Budgeted,
-    /// An account can always call it, however much of the store it takes: it ends, protects, or decides about what is
-    /// there (decision D71).
+    /// An account can call it however much of the store it takes: it ends, protects or decides about existing records
+    /// (decision D71).
     GoesOn,
 }
 
@@ -121,7 +121,7 @@ impl Route {
         self.has_body() && self.base == Base::Management && !self.has(Flag::GoesOn)
     }
 
-    /// What the path stands under.
+    /// The prefixes under which it is served.
     pub fn prefixes(&self) -> impl Iterator<Item = &'static str> {
         let management = (self.base == Base::Management).then_some(PREFIXES);
         let user = (self.base == Base::User || self.path == USER_PATH).then_some(USER_PREFIX);

@@ -56,7 +56,7 @@ impl Paths {
     }
 
     /// Returns the service of these paths and of `pages`. Every request to it, whether it meets a route or not, gets
-    /// its id, its guards, its log line and its place in the metrics.
+    /// its id, its security headers, its log line and its place in the metrics.
     pub fn into_router(self, pages: Router) -> Router {
         let mut router = Router::new();
         for (path, methods) in self.methods {

@@ -12,7 +12,7 @@ use domain::email;
 use domain::id::Kind;
 use domain::role::Role;
 use domain::timestamp::iso_from_ms;
-use endpoint::caller::require;
+use endpoint::caller::require_no_loss;
 use endpoint::doc::is;
 use endpoint::{Answer, Code, Fields, Given, Listing, PAGING, Problem, Reply, missing, operations};
 use password::Salt;
@@ -198,7 +198,7 @@ async fn by_token(people: &PeopleState, token: &Token, from: &str) -> Result<(Ac
         User::list(&people.store, &keys)
     )?;
     let account = account.ok_or_else(no_link)?;
-    require(&people.store, &id, AccountVersion::from_account(&account), floor)?;
+    require_no_loss(&people.store, &id, AccountVersion::from_account(&account), floor)?;
     if !has_backing(&invitation, &users) {
         return Err(no_link());
     }

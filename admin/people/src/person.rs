@@ -9,7 +9,7 @@ use crypto::token::Token;
 use domain::mode::Mode;
 use domain::role::Role;
 use domain::timestamp::iso_from_ms;
-use endpoint::caller::{Who, require, session};
+use endpoint::caller::{Who, require_no_loss, session};
 use endpoint::doc::is;
 use endpoint::{Answer, Code, Fields, Given, Problem, Reply, missing};
 use password::NotHashed;
@@ -254,7 +254,7 @@ pub(super) async fn find(
         Stored::find(&people.store, &keys, email)
     )?;
     if let Some(account) = &account {
-        require(
+        require_no_loss(
             &people.store,
             &account.id,
             AccountVersion::from_account(account),

@@ -2,7 +2,7 @@
 
 use super::{errors, headers, words};
 use endpoint::doc::field::{self, Field};
-use endpoint::doc::{Body, Doc, Given, Section, Shape};
+use endpoint::doc::{AnswerDoc, Body, Doc, Section, Shape};
 use endpoint::{Access, Route};
 use openapi::components::NOT_IN_EXAMPLES;
 use openapi::components::{or_null, reference};
@@ -160,7 +160,7 @@ fn responses(components: &mut Components, route: &Route, doc: &Doc) -> Json {
 }
 
 /// What an answer holds; where the same status has errors of [`Code`] as well, one of both.
-fn content(components: &mut Components, given: &Given, error: Option<&errors::Errors>) -> Json {
+fn content(components: &mut Components, given: &AnswerDoc, error: Option<&errors::Errors>) -> Json {
     let schema = match given.shape {
         Shape::Json(schema) | Shape::Document(schema) => schema(components),
         Shape::Page(plural, schema) => {

@@ -33,8 +33,8 @@ pub(super) async fn predict(call: &Call, body: &Fields<'_>, agent: &str) -> Answ
     let key_id = key_id(body)?;
     let endpoint = endpoint(body)?;
     let more = match endpoint {
-        Endpoint::Chat if !body.names("messages") => NO_MESSAGES,
-        Endpoint::Responses if !body.names("input") => NO_INPUT,
+        Endpoint::Chat if !body.contains("messages") => NO_MESSAGES,
+        Endpoint::Responses if !body.contains("input") => NO_INPUT,
         Endpoint::Chat | Endpoint::Responses | Endpoint::Embeddings => "",
     };
     let text = body.without(&OURS, more);

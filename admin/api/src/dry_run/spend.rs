@@ -7,7 +7,7 @@ use domain::check::{Check, CheckName, CheckedAmount};
 use domain::mode::Mode;
 use domain::money::Nanos;
 use domain::spend_cap;
-use endpoint::{Answer, Code, Fields, over_budget};
+use endpoint::{Answer, Code, Fields, over_budget_message};
 use store::call::snapshot::Records;
 
 /// The codes of `POST /spend` in lower case: of its 409, its 403 and its 429.
@@ -73,6 +73,6 @@ fn before_the_checks(
     let budget = records.over_with_spend(&budgets, has_wallet)?;
     Some(Otherwise {
         reason: OVER_BUDGET,
-        message: over_budget(budget, budgets.limit(budget)),
+        message: over_budget_message(budget, budgets.limit(budget)),
     })
 }

@@ -1,16 +1,16 @@
-//! What is left of a body when its own fields are taken away: the part that is read by somebody else.
+//! Bodies that hold another request: the presence of its fields, and the body without our own.
 
 use super::{Fields, Given};
 use serde_json::Value;
 
 impl Fields<'_> {
     /// Whether the field is there, `null` or not.
-    pub fn names(&self, name: &str) -> bool {
+    pub fn contains(&self, name: &str) -> bool {
         !matches!(self.get(name), Given::Absent)
     }
 
     /// Whether the field has a value.
-    pub fn has(&self, name: &str) -> bool {
+    pub fn has_value(&self, name: &str) -> bool {
         matches!(self.get(name), Given::Value(_))
     }
 
@@ -32,7 +32,8 @@ mod tests {
     fn the_rest_is_what_was_sent() {
         let body = br#"{"agent":"bot", "model" :"m","n": 1e0 ,"x\"y":[ null ],"runId":null}"#;
         let fields = Fields::parse(body).unwrap();
-        assert!(fields.has("n") && !fields.has("runId") && fields.names("runId") && !fields.names("stream"));
+        assert!(fields.has_value("n") && !fields.has_value("runId"));
+        assert!(fields.contains("runId") && !fields.contains("stream"));
         assert_eq!(
             fields.without(&["agent", "runId"], r#""messages":[]"#),
             r#"{"model":"m","n":1e0,"x\"y":[ null ],"messages":[]}"#

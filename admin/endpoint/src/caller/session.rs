@@ -13,25 +13,26 @@ use store::versions::AccountVersion;
 use subtle::ConstantTimeEq;
 use url::Url;
 
-/// The cookie.
+/// Name of the session cookie.
 const COOKIE: &str = "tollgate_session";
-/// What a page sends along to prove that it may read our answers.
+/// Header with the CSRF token, which only a page that may read our answers knows.
 const X_CSRF_TOKEN: &str = "x-csrf-token";
-/// The mode in which a session works.
+/// Header with the mode in which a session works.
 const X_TOLLGATE_MODE: &str = "x-tollgate-mode";
-/// What browsers say of where a request comes from.
+/// Header in which browsers say which site a request comes from.
 const SEC_FETCH_SITE: &str = "sec-fetch-site";
-/// Longest pause between two notes that a session was seen, and the part of the longest pause that it may be.
+/// Longest time between two notes of a session's last use.
 const NOTE_EVERY: Duration = Duration::from_secs(60);
+/// That time is at most this part of the idle time after which a session ends.
 const NOTE_PART: u32 = 10;
 
-/// What a request says of its session.
+/// The session cookie of a request.
 #[derive(Debug)]
 pub enum Sent {
-    /// Nothing.
+    /// None.
     Nothing,
-    /// Several cookies, or one that cannot be a token: whatever it is, it opens nothing.
-    UnexpectedReply,
+    /// Several, or one that cannot be a token.
+    Malformed,
     /// A token.
     Token(Token),
 }
@@ -42,7 +43,7 @@ impl Sent {
     pub fn of(headers: &HeaderMap) -> Self {
         let mut found = Vec::new();
         for line in headers.get_all(header::COOKIE) {
-            // What is no text holds no token, but it may hold its name.
+            // Lossy: a line with other bytes than text may still have a cookie of this name, which counts as one sent.
             let line = String::from_utf8_lossy(line.as_bytes());
             for pair in line.split(';') {
                 let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -53,8 +54,8 @@ impl Sent {
         }
         match found.as_slice() {
             [] => Self::Nothing,
-            [value] => Token::parse(value).map_or(Self::UnexpectedReply, Self::Token),
-            _ => Self::UnexpectedReply,
+            [value] => Token::parse(value).map_or(Self::Malformed, Self::Token),
+            _ => Self::Malformed,
         }
     }
 }
@@ -65,7 +66,7 @@ pub fn cookie(admission: &Admission, token: &Token) -> String {
     format!("{COOKIE}={}; {}", token.expose(), attributes(admission))
 }
 
-/// The cookie that takes it away.
+/// The cookie that removes it.
 #[must_use]
 pub fn no_cookie(admission: &Admission) -> String {
     format!("{COOKIE}=; Max-Age=0; {}", attributes(admission))
@@ -86,7 +87,7 @@ pub fn ended(admission: &Admission) -> Problem {
     Problem::new(Code::SessionRequired, message).header(header::SET_COOKIE, &no_cookie(admission))
 }
 
-/// A session that is open, with the store's own record.
+/// An open session, with the store's own record.
 pub(super) struct Open {
     pub(super) found: InUse,
     pub(super) account: String,
@@ -120,7 +121,7 @@ pub(super) async fn find(admission: &Admission, token: &Token) -> Result<Open, P
         generation: found.generation,
         version: found.version,
     };
-    super::require(&admission.store, &place.account, view, floor)?;
+    super::require_no_loss(&admission.store, &place.account, view, floor)?;
     Ok(Open {
         found,
         account: place.account,
@@ -128,11 +129,11 @@ pub(super) async fn find(admission: &Admission, token: &Token) -> Result<Open, P
     })
 }
 
-/// Refuses what another site makes a browser send: changes need the token that only our pages can read.
+/// Refuses a change that another site makes a browser send: it lacks the CSRF token, which only our pages can read.
 ///
 /// # Errors
 /// 403 `CSRF_FAILED`.
-pub(super) fn require_intent(
+pub(super) fn require_csrf_token(
     admission: &Admission,
     method: &Method,
     headers: &HeaderMap,
@@ -153,7 +154,7 @@ pub(super) fn require_intent(
     })
 }
 
-/// Refuses what says that it comes from a page that is not ours.
+/// Refuses a request that says that it comes from a page that is not ours.
 ///
 /// # Errors
 /// 403 `CSRF_FAILED`.
@@ -254,7 +255,7 @@ mod tests {
             vec![format!("tollgate_session={}", token.to_uppercase())],
         ] {
             let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-            assert!(matches!(cookies(&lines), Sent::UnexpectedReply), "{lines:?}");
+            assert!(matches!(cookies(&lines), Sent::Malformed), "{lines:?}");
         }
         assert!(matches!(cookies(&["a=tollgate_session; b"]), Sent::Nothing));
         assert!(matches!(cookies(&[]), Sent::Nothing));

@@ -1,4 +1,4 @@
-//! The fields of bodies and the parameters of queries and paths: what [`crate::Fields`] reads, told as schemas.
+//! Schemas of the fields of bodies ([`crate::Fields`] reads them) and of the parameters of queries and paths.
 
 use crate::{CURRENCIES, CURSOR_MAX, FIELD_OBJECT_MAX, OFFSET_MAX, PAGE_DEFAULT, PAGE_MAX};
 use domain::names::{AGENT_ID_MAX, RUN_ID_MAX};
@@ -21,7 +21,7 @@ pub struct Field {
     pub name: &'static str,
     /// Its schema.
     pub schema: Json,
-    /// What it means; empty where the name says it.
+    /// Its description; empty where the name says it.
     pub says: &'static str,
     /// Whether it has to be there.
     pub is_required: bool,
@@ -62,7 +62,7 @@ impl Field {
         self
     }
 
-    /// The schema, with what is said of the field.
+    /// The schema with the description.
     pub fn described(&self) -> Json {
         match self.says {
             "" => self.schema.clone(),
@@ -202,7 +202,7 @@ pub fn idempotency_key() -> Json {
     pattern(&format!("^[ -~]{{1,{KEY_MAX}}}$")).eg("order-7731")
 }
 
-/// What is said of `cursor`.
+/// The description of `cursor`.
 pub const CURSOR_SAYS: &str = "The `nextCursor` of the page before this one, with the same filters. It goes on from any depth, \
      and gives each record that is there throughout once, whatever comes and goes meanwhile. Give no `offset` with it.";
 

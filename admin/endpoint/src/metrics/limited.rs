@@ -8,8 +8,8 @@ use telemetry::registrar::Registrar;
 /// The technical rates that are counted.
 const RATES: [Rate; 2] = [Rate::Test, Rate::Session];
 
-/// The label of what an account on the list of the refused ones asked for.
-const REFUSED: &str = "store_share";
+/// Label of requests of accounts that take too much of the store (the list of refused accounts).
+const STORE_SHARE: &str = "store_share";
 
 /// The counters. Clones share them.
 #[derive(Clone)]
@@ -27,25 +27,25 @@ impl LimitedMetrics {
         )?;
         let rates = RATES.map(label).into_iter();
         let kinds = Budget::ALL.map(Budget::as_str);
-        for limit in rates.chain(kinds).chain([REFUSED]) {
+        for limit in rates.chain(kinds).chain([STORE_SHARE]) {
             family.with_label_values(&[limit]);
         }
         Ok(Self { refusals: family })
     }
 
     /// A technical rate refused a request.
-    pub fn of(&self, rate: Rate) {
+    pub fn over_rate(&self, rate: Rate) {
         self.refusals.with_label_values(&[label(rate)]).inc();
     }
 
     /// A budget refused a request.
-    pub fn over(&self, budget: Budget) {
+    pub fn over_budget(&self, budget: Budget) {
         self.refusals.with_label_values(&[budget.as_str()]).inc();
     }
 
-    /// An account that is refused what makes records asked for some.
-    pub fn refused(&self) {
-        self.refusals.with_label_values(&[REFUSED]).inc();
+    /// A request that makes records was refused, since its account takes too much of the store.
+    pub fn over_store_share(&self) {
+        self.refusals.with_label_values(&[STORE_SHARE]).inc();
     }
 }
 
