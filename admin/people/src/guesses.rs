@@ -14,8 +14,8 @@ pub(super) const fn attempts(tries: Tries, of: &str) -> Attempts<'_> {
     Attempts { tries, of }
 }
 
-/// From where attempts come: an address, or for IPv6 the network of one customer. One that is not known is like any
-/// other.
+/// The key of attempts by client address: the address, or for IPv6 the /64 network of one customer. All unknown addresses
+/// share one.
 pub(super) fn source(client: Option<IpAddr>) -> String {
     match client {
         None => "unknown".to_owned(),
@@ -27,7 +27,7 @@ pub(super) fn source(client: Option<IpAddr>) -> String {
     }
 }
 
-/// Takes an attempt, before anything is looked at.
+/// Takes an attempt, before anything is read.
 ///
 /// # Errors
 /// 429 `LOGIN_LOCKED` when there is none left.

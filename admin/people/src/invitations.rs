@@ -1,20 +1,19 @@
 //! `/invitations`: links by which people join the account. An invitation is valid only while its inviter is an owner.
 
 use super::guesses::{attempts, source, take};
-use super::login::{end_earlier, tidied};
+use super::login::{end_earlier, log_failed_cleanup};
 use super::password::{given_token, no_link};
-use super::person::{Fresh, new_password, not_hashed, scope, signed_in};
+use super::person::{Fresh, given_email, new_password, not_hashed, scope, signed_in};
 use super::team::given_role;
 use crate::state::{Call, OpenCall, PeopleState};
 use clock::now_ms;
 use crypto::token::Token;
-use domain::email;
 use domain::id::Kind;
 use domain::role::Role;
 use domain::timestamp::iso_from_ms;
 use endpoint::caller::require_no_loss;
 use endpoint::doc::is;
-use endpoint::{Answer, Code, Fields, Given, Listing, PAGING, Problem, Reply, missing, operations};
+use endpoint::{Answer, Code, Listing, PAGING, Problem, Reply, operations};
 use password::Salt;
 use serde::Serialize;
 use store::account::Account;
@@ -143,15 +142,6 @@ pub async fn create(call: Call) -> Answer {
     }
 }
 
-fn given_email(body: &Fields<'_>) -> Result<String, Problem> {
-    match body.string("email")? {
-        Given::Value(text) => {
-            email::parse(&text).ok_or_else(|| Problem::validation("email must be an e-mail address."))
-        }
-        Given::Absent | Given::Null => Err(missing("email")),
-    }
-}
-
 /// `GET /invitations`
 ///
 /// # Errors
@@ -186,7 +176,7 @@ pub async fn revoke(call: Call) -> Answer {
     }
 }
 
-/// The invitation of a token, with its account. Tokens that are none count as attempts of the address.
+/// The invitation of a token, with its account. Unknown tokens count as attempts of the address.
 async fn by_token(people: &PeopleState, token: &Token, from: &str) -> Result<(Account, Invitation), Problem> {
     let guesses = attempts(Tries::InvitationAddress, from);
     take(people, guesses).await?;
@@ -251,7 +241,7 @@ pub async fn accept(call: OpenCall) -> Answer {
     let conflict = |message: &'static str| Err(Problem::new(Code::Conflict, message));
     match script::accept(&people.store, &scope, &invitation, &user, &fresh.session(people)).await? {
         Joined::Done(session) => {
-            tidied(end_earlier(people, call.headers()).await);
+            log_failed_cleanup(end_earlier(people, call.headers()).await);
             signed_in(people, &account, &user, &session, &fresh.token)
         }
         Joined::Missing => Err(no_link()),

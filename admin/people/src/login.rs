@@ -2,17 +2,17 @@
 
 use super::guesses::{attempts, source, take};
 use super::person::{
-    AccountView, Fresh, Me, UserView, find, given_code, given_password, not_hashed, scope, signed_in,
+    AccountView, Fresh, Me, UserView, find, given_code, given_email, given_password, not_hashed, scope,
+    signed_in,
 };
 use super::totp::{Factor, second_factor};
 use crate::metrics::Login;
 use crate::state::{ATTEMPTS, Call, OpenCall, PeopleState};
 use axum::http::HeaderMap;
-use domain::email;
 use domain::timestamp::iso_from_ms;
 use endpoint::caller::session::{self, Sent};
 use endpoint::doc::is;
-use endpoint::{Answer, Code, Given, Problem, Reply, missing, operations};
+use endpoint::{Answer, Code, Fields, Given, Problem, Reply, operations};
 use futures::{StreamExt, TryStreamExt, stream};
 use secrecy::SecretString;
 use serde::Serialize;
@@ -36,14 +36,14 @@ operations! {
     GET  "/me",     session(Viewer), Both, Uncounted, me;
 }
 
-/// Stand for the account and the user of an e-mail that nobody has: everything is done as if there were one.
+/// Account and user of an e-mail that nobody has: the same work is done for them, so that the time does not tell.
 const NO_ACCOUNT: &str = "acct_none";
 const NO_USER: &str = "usr_none";
 
-/// Longest id of an account that is looked at.
+/// Longest account id in a login.
 pub(super) const ACCOUNT_MAX: usize = 64;
 
-/// What is asked for.
+/// The body of a login.
 struct LoginRequest {
     email: String,
     password: SecretString,
@@ -66,7 +66,7 @@ pub async fn login(call: OpenCall) -> Answer {
     };
     let people = &call.state;
     people.health.trusted(&people.store).await?;
-    // Taken before anything is looked at, so that guesses at the same moment are not more than there may be.
+    // Taken before anything is read, so that simultaneous guesses do not exceed the limit.
     let from = source(call.client);
     take(people, attempts(Tries::LoginAddress, &from)).await?;
     take(people, attempts(Tries::Login, &asked.email)).await?;
@@ -85,7 +85,7 @@ pub async fn login(call: OpenCall) -> Answer {
         .filter_map(|(one, right)| right.then_some(one))
         .collect();
     if theirs.len() > 1 {
-        // The address guessed nothing; the attempt of the e-mail stays taken until somebody is in.
+        // Not a guess, so the address gets its attempt back; that of the e-mail stays taken until the login succeeds.
         attempts(Tries::LoginAddress, &from)
             .give_back(&people.store)
             .await?;
@@ -99,13 +99,13 @@ pub async fn login(call: OpenCall) -> Answer {
         attempts(Tries::LoginAddress, &from),
         attempts(Tries::Login, &asked.email),
     );
-    tidied(tidy(&call, from, person).await);
+    log_failed_cleanup(clean_up(&call, from, person).await);
     people.metrics.login(Login::Done);
     signed_in(people, &account, &user, &opened, &fresh.token)
 }
 
-/// The users that the sign-in may be of: that of the account that it names, or all of the e-mail. Where there are none the
-/// work is the same.
+/// The users that may be signing in: that of the named account, or all of the e-mail. One account is read even where
+/// there is none, so that the time does not tell.
 async fn candidates(people: &PeopleState, asked: &LoginRequest) -> Result<Vec<(Account, Stored)>, Problem> {
     let owners = EmailOwner::all(&people.store, &asked.email).await?;
     let accounts: Vec<String> = match &asked.account {
@@ -114,15 +114,15 @@ async fn candidates(people: &PeopleState, asked: &LoginRequest) -> Result<Vec<(A
         None => owners.into_iter().map(|owner| owner.account).collect(),
     };
     let email = asked.email.as_str();
-    let looks = accounts
+    let reads = accounts
         .into_iter()
         .map(|account| async move { find(people, &account, email).await });
-    let mut looks = std::pin::pin!(stream::iter(looks).buffered(LOOKS_AT_ONCE));
+    let mut reads = std::pin::pin!(stream::iter(reads).buffered(ACCOUNTS_AT_ONCE));
     let (mut found, mut failed) = (Vec::new(), None);
-    while let Some(look) = looks.next().await {
-        match look {
+    while let Some(read) = reads.next().await {
+        match read {
             Ok(one) => found.extend(one),
-            // An account that cannot be believed keeps nobody out of the others.
+            // An account whose record lost writes does not keep its user out of the others.
             Err(problem) => failed = Some(problem),
         }
     }
@@ -132,10 +132,10 @@ async fn candidates(people: &PeopleState, asked: &LoginRequest) -> Result<Vec<(A
     }
 }
 
-/// Accounts that are looked at at the same time.
-const LOOKS_AT_ONCE: usize = 32;
+/// Accounts of one e-mail that are read at the same time.
+const ACCOUNTS_AT_ONCE: usize = 32;
 
-/// 400 with the accounts for whose users the password is right: nobody else learns them.
+/// 400 with the accounts for whose users the password is right; only who knows it learns them.
 fn account_required(theirs: &[&(Account, Stored)]) -> Problem {
     let accounts = theirs
         .iter()
@@ -143,8 +143,8 @@ fn account_required(theirs: &[&(Account, Stored)]) -> Problem {
     Problem::from(Code::AccountRequired).with("accounts", accounts.collect::<Vec<_>>())
 }
 
-/// Somebody is in: what could not be tidied up is no reason to say otherwise.
-pub(super) fn tidied(done: Result<(), Problem>) {
+/// Logs a failed cleanup: the login has succeeded, so it is no reason for an error.
+pub(super) fn log_failed_cleanup(done: Result<(), Problem>) {
     if let Err(error) = done {
         tracing::warn!(
             error = error.message(),
@@ -153,20 +153,11 @@ pub(super) fn tidied(done: Result<(), Problem>) {
     }
 }
 
-fn given_account(body: &endpoint::Fields<'_>) -> Result<Option<String>, Problem> {
+fn given_account(body: &Fields<'_>) -> Result<Option<String>, Problem> {
     match body.string("account")? {
         Given::Value(text) if text.len() <= ACCOUNT_MAX => Ok(Some(text)),
         Given::Value(_) => Err(Problem::validation("account is too long.")),
         Given::Absent | Given::Null => Ok(None),
-    }
-}
-
-fn given_email(body: &endpoint::Fields<'_>) -> Result<String, Problem> {
-    match body.string("email")? {
-        Given::Value(text) => {
-            email::parse(&text).ok_or_else(|| Problem::validation("email must be an e-mail address."))
-        }
-        Given::Absent | Given::Null => Err(missing("email")),
     }
 }
 
@@ -185,7 +176,7 @@ async fn enter(
             Factor::None => (stored.user.clone(), "password"),
             Factor::Right(user, how) => (user, how),
             Factor::Missing => {
-                // The address guessed nothing; the attempt of the e-mail stays taken until somebody is in.
+                // As above: not a guess.
                 let from = source(call.client);
                 attempts(Tries::LoginAddress, &from)
                     .give_back(&people.store)
@@ -214,7 +205,7 @@ async fn enter(
         {
             return Ok((user, session));
         }
-        // Somebody changed the user meanwhile; a password that was changed is no longer the right one.
+        // The user was changed meanwhile; if the password was, the checked one is no longer right.
         let again = find(people, &account.id, &stored.user.email).await?;
         stored = match again {
             Some((_, again)) if again.user.id == stored.user.id && again.user.password == password => again,
@@ -224,7 +215,8 @@ async fn enter(
     Err(Code::ServiceUnavailable.into())
 }
 
-/// 401, which the audit logs of the users that it may have been about tell of. It takes as long for a user who does not exist.
+/// 401, after noting the failed login in the audit log of each user that it may have been; as many writes are made for a
+/// user who does not exist.
 pub(super) async fn refused(
     call: &OpenCall,
     found: &[(Account, Stored)],
@@ -244,21 +236,25 @@ pub(super) async fn refused(
         let scope = scope(&account, &user);
         note(store, &scope, &user, "user.login_failed", data.clone()).await
     });
-    let noting = stream::iter(noting).buffer_unordered(LOOKS_AT_ONCE);
+    let noting = stream::iter(noting).buffer_unordered(ACCOUNTS_AT_ONCE);
     noting.try_collect::<()>().await?;
     Ok(Code::InvalidCredentials.into())
 }
 
-/// What remains to be done when somebody is in: the attempt was right, so the address has it back and the person all of them,
-/// and an earlier session of this browser ends.
-pub(super) async fn tidy(call: &OpenCall, from: Attempts<'_>, person: Attempts<'_>) -> Result<(), Problem> {
+/// Cleans up after a login: the address gets its attempt back and the person all of them, and an earlier session of this
+/// browser ends.
+pub(super) async fn clean_up(
+    call: &OpenCall,
+    from: Attempts<'_>,
+    person: Attempts<'_>,
+) -> Result<(), Problem> {
     let store = &call.state.store;
     person.clear(store).await?;
     from.give_back(store).await?;
     end_earlier(&call.state, call.headers()).await
 }
 
-/// Ends the session that the browser had before: its token is nobody's any more.
+/// Ends the session that the browser had before: its cookie is overwritten.
 pub(super) async fn end_earlier(people: &PeopleState, headers: &HeaderMap) -> Result<(), Problem> {
     let Sent::Token(token) = Sent::of(headers) else {
         return Ok(());

@@ -1,7 +1,7 @@
 //! `POST /password` and `POST /password/reset`: a new password ends every other session.
 
 use super::guesses::{attempts, source, take};
-use super::login::{refused, tidied, tidy};
+use super::login::{clean_up, log_failed_cleanup, refused};
 use super::person::{
     Fresh, Me, find, given_code, given_password, new_password, not_hashed, scope, signed_in,
 };
@@ -97,7 +97,7 @@ pub(super) fn given_token(body: &Fields<'_>) -> Result<Token, Problem> {
     }
 }
 
-/// 404 for a link that leads nowhere, whyever.
+/// 404 for a link that is unknown, used or expired; the answer does not tell which.
 pub(super) fn no_link() -> Problem {
     Problem::new(Code::NotFound, "This link is not known, was used, or has ended.")
 }
@@ -159,7 +159,7 @@ pub async fn reset(call: OpenCall) -> Answer {
             .await?
         {
             Opened::Done(session) => {
-                tidied(tidy(&call, guesses, attempts(Tries::Reset, &stored.user.id)).await);
+                log_failed_cleanup(clean_up(&call, guesses, attempts(Tries::Reset, &stored.user.id)).await);
                 return signed_in(people, account, &user, &session, &fresh.token);
             }
             Opened::Used => return Err(no_link()),

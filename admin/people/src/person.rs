@@ -6,6 +6,7 @@ use crate::state::{Call, PeopleState};
 use axum::http::{HeaderMap, header};
 use clock::now_ms;
 use crypto::token::Token;
+use domain::email;
 use domain::mode::Mode;
 use domain::role::Role;
 use domain::timestamp::iso_from_ms;
@@ -29,7 +30,7 @@ use store::user::{Stored, User};
 use store::versions::AccountVersion;
 use utoipa::ToSchema;
 
-/// Returns what a caller is answered whose password was not hashed or verified.
+/// The answer when a password could not be hashed or verified.
 pub(super) fn not_hashed(error: NotHashed) -> Problem {
     match error {
         NotHashed::Busy | NotHashed::Failed(_) => Code::ServiceUnavailable.into(),
@@ -107,7 +108,7 @@ pub(super) struct SignedIn<'a> {
     csrf_token: String,
 }
 
-/// The answer to somebody who has a session now.
+/// The answer with a new session.
 pub(super) fn signed_in(
     people: &PeopleState,
     account: &Account,
@@ -124,7 +125,7 @@ pub(super) fn signed_in(
     Ok(answer.header("set-cookie", &session::cookie(&people.admission, token)))
 }
 
-/// What a new session is made of.
+/// The parts of a new session.
 pub(super) struct Fresh {
     pub(super) id: String,
     pub(super) token: Token,
@@ -155,7 +156,7 @@ impl Fresh {
     }
 }
 
-/// What concerns people stands in the account's live audit log.
+/// The scope of changes to users: they are in the account's live audit log.
 pub(super) const fn scope<'a>(account: &'a str, actor: &'a str) -> Scope<'a> {
     Scope {
         account,
@@ -164,7 +165,7 @@ pub(super) const fn scope<'a>(account: &'a str, actor: &'a str) -> Scope<'a> {
     }
 }
 
-/// Who calls, with a session.
+/// The user of the calling session.
 pub(super) struct Me<'a> {
     pub(super) id: &'a str,
     pub(super) session: &'a str,
@@ -172,7 +173,7 @@ pub(super) struct Me<'a> {
 }
 
 impl<'a> Me<'a> {
-    /// Rows of the table that only a session can call.
+    /// The user of a call to a route that needs a session.
     pub(super) fn of(call: &'a Call) -> Result<Self, Problem> {
         match &call.caller.who {
             Who::Session { id, email, .. } => Ok(Self {
@@ -204,8 +205,8 @@ impl<'a> Me<'a> {
         Session::list(&call.state.store, &call.keys(), self.id, idle_ms, now_ms()).await
     }
 
-    /// Checks the caller's password. Guesses are counted by user: a stolen session does not make them free, and a stranger who
-    /// locks the sign-in of the e-mail locks nobody out who is signed in.
+    /// Checks the caller's password. Guesses are counted by user: they are limited with a stolen session too, and a stranger
+    /// who locks the login of the e-mail does not lock out who is signed in.
     ///
     /// # Errors
     /// 401 `INVALID_CREDENTIALS`, 429 `LOGIN_LOCKED`.
@@ -238,7 +239,7 @@ impl<'a> Me<'a> {
     }
 }
 
-/// Reads an account and its user of this e-mail; `None` when there is no such user. What lost writes is not believed.
+/// Reads an account and its user of this e-mail; `None` when there is no such user. An account that lost writes is refused.
 ///
 /// # Errors
 /// 503 when the store cannot be asked or trusted.
@@ -264,7 +265,7 @@ pub(super) async fn find(
     Ok(account.zip(stored))
 }
 
-/// A password of a body, whatever it is.
+/// A password of a body, which need not meet the rules of new ones.
 ///
 /// # Errors
 /// 400 when it is missing, or longer than any password.
@@ -272,16 +273,30 @@ pub(super) fn given_password(body: &Fields<'_>, name: &str) -> Result<SecretStri
     match body.string(name)? {
         Given::Value(text) if text.len() <= password::LONGEST => Ok(text.into()),
         Given::Value(_) => Err(Problem::validation(format!(
-            "{name} must have at most 1024 bytes."
+            "{name} must have at most {} bytes.",
+            password::LONGEST
         ))),
         Given::Absent | Given::Null => Err(missing(name)),
+    }
+}
+
+/// The e-mail address of a body.
+///
+/// # Errors
+/// 400 when it is missing, or is none.
+pub(super) fn given_email(body: &Fields<'_>) -> Result<String, Problem> {
+    match body.string("email")? {
+        Given::Value(text) => {
+            email::parse(&text).ok_or_else(|| Problem::validation("email must be an e-mail address."))
+        }
+        Given::Absent | Given::Null => Err(missing("email")),
     }
 }
 
 /// A new password of a body.
 ///
 /// # Errors
-/// 400 when it is missing, or can be none.
+/// 400 when it is missing, or does not meet the rules.
 pub(super) fn new_password(body: &Fields<'_>, name: &str) -> Result<SecretString, Problem> {
     match body.string(name)? {
         Given::Value(text) => match password::require(&text) {
@@ -304,5 +319,5 @@ pub(super) fn given_code(body: &Fields<'_>, name: &str) -> Result<Option<String>
     }
 }
 
-/// Longest text that is looked at as a code.
+/// Longest code of a second factor in a body.
 pub(super) const CODE_MAX: usize = 64;

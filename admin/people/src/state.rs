@@ -1,4 +1,4 @@
-//! What the operations of this crate have in common.
+//! The state of the operations of this crate.
 
 use crate::metrics::LoginMetrics;
 use ::password::Passwords;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use store::Store;
 use store_health::StoreHealth;
 
-/// What the operations of the user API need beside their calls.
+/// The state of the operations of the user API.
 pub struct PeopleState {
     /// The store.
     pub store: Store,
@@ -37,5 +37,5 @@ pub(crate) type Call<C = Caller> = endpoint::Call<PeopleState, C>;
 /// A call by anyone.
 pub(crate) type OpenCall = Call<()>;
 
-/// Attempts at a change of a user whom somebody else changes at the same moment.
+/// Attempts at a change of a user when other changes come between.
 pub(crate) const ATTEMPTS: usize = 8;

@@ -175,7 +175,7 @@ async fn removed(call: &Call, made: &[ApiKey], keeps: bool) -> Answer {
     })
 }
 
-/// Makes a change; false when somebody else changed the user meanwhile.
+/// Makes a change; false when the user was changed meanwhile.
 async fn done(call: &Call, change: ChangeUser<'_>) -> Result<bool, Problem> {
     let scope = scope(&call.caller.account, &call.caller.actor);
     match change.execute(&call.state.store, &scope).await? {

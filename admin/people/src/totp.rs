@@ -27,24 +27,24 @@ operations! {
     POST "/totp/disable", session(Viewer), Both, Uncounted, disable;
 }
 
-/// Whom apps name beside the user.
+/// The issuer that apps show beside the user.
 const ISSUER: &str = "Tollgate";
-/// Least width and height of the picture.
+/// Least width and height of the QR code.
 const PIXELS: u32 = 200;
 
-/// What a second factor says.
+/// Result of the check of a second factor.
 pub(super) enum Factor {
     /// The user has none.
     None,
     /// The user has one, and nothing was sent.
     Missing,
-    /// What was sent is none, or was used before.
+    /// The code is wrong, or was used before.
     Wrong,
-    /// It is right: the user with it used up, and what it was.
+    /// The code is right: the user with the code used up, and the kind of code.
     Right(User, &'static str),
 }
 
-/// Looks at the second factor of a user.
+/// Checks the second factor of a user.
 ///
 /// # Errors
 /// 503 when the sealed secret does not open.
@@ -250,7 +250,7 @@ pub async fn disable(call: Call) -> Answer {
     Reply::done()
 }
 
-/// Changes the caller's record; `edit` sees it as it is, and may see it again when somebody else changes it too.
+/// Changes the caller's record by `edit`, which is called again with the new record when another change comes between.
 async fn change<T>(
     call: &Call,
     me: &Me<'_>,
