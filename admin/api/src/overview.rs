@@ -27,7 +27,7 @@ use store::account::counters::AccountCounters;
 use store::agent::survey::{AgentSummary, Survey};
 use store::audit::statistics::Day;
 use store::server_clock;
-use store::threshold::Standing;
+use store::threshold::LimitUsage;
 use utoipa::ToSchema;
 
 operations! {
@@ -117,15 +117,15 @@ pub async fn get(call: Call) -> Answer {
     let account = AccountCounters::read(store, &keys, mode, period).await?;
     let frozen = survey.frozen(store, &keys, mode).await?;
     let tracked_limit = tracked_limit(&call)?;
-    let standings = Standing::of(&survey, &account, tracked_limit);
-    let seen = attention::Seen {
+    let usages = LimitUsage::reached(&survey, &account, tracked_limit);
+    let reads = attention::OverviewReads {
         survey: &survey,
         frozen: &frozen,
         low_balance: account.low_balance,
-        standings,
+        usages,
         period,
     };
-    let (attention, attention_total) = attention::all(&call, seen).await?;
+    let (attention, attention_total) = attention::items(&call, reads).await?;
     let history = History::of(&recent);
     let sum = |amount: fn(&AgentSummary) -> Nanos| {
         let amounts = survey.agents.iter().map(amount);

@@ -21,7 +21,7 @@ use store::agent::survey::Survey;
 use store::audit::statistics::Day;
 use store::page::{Order, Page, Part};
 use store::server_clock;
-use store::threshold::Standing;
+use store::threshold::LimitUsage;
 use utoipa::ToSchema;
 
 operations! {
@@ -59,9 +59,9 @@ struct ThresholdView<'a> {
     noticed_at: Option<String>,
 }
 
-/// A standing, and its key in the list.
+/// A limit usage, and its key in the list.
 struct Row {
-    standing: Standing,
+    usage: LimitUsage,
     key: String,
 }
 
@@ -81,10 +81,10 @@ pub async fn list(call: Call) -> Answer {
     let spenders = spenders.into_iter().flat_map(|day| day.agents.into_keys());
     let survey = Survey::read(store, &keys, mode, period, spenders).await?;
     let account = AccountCounters::read(store, &keys, mode, period).await?;
-    let mut all = Standing::of(&survey, &account, tracked_limit(&call)?);
+    let mut all = LimitUsage::reached(&survey, &account, tracked_limit(&call)?);
     all.retain(|one| one.threshold >= threshold && watched.is_none_or(|watched| one.watched == watched));
     let part = page(all, paging.page())?;
-    let noticed = Standing::noticed_at(&part.records, store, &keys, mode, period).await?;
+    let noticed = LimitUsage::noticed_at(&part.records, store, &keys, mode, period).await?;
     let rows = part.records.iter().zip(noticed);
     let views: Vec<ThresholdView<'_>> = rows
         .map(|(one, noticed)| view(one, noticed, at_ms))
@@ -104,40 +104,40 @@ pub(crate) fn tracked_limit(call: &Call) -> Result<Option<Nanos>, Problem> {
 }
 
 /// The share of a limit, such as `96.4`.
-pub(crate) fn percent(standing: &Standing) -> String {
-    let permille = standing.permille();
+pub(crate) fn percent(usage: &LimitUsage) -> String {
+    let permille = usage.permille();
     format!("{}.{}", permille / 10, permille % 10)
 }
 
 /// A page of what is sorted by share already; its keys only have to be those of the same order.
-fn page(all: Vec<Standing>, page: Page<'_>) -> Result<Part<Standing>, Problem> {
-    let rows = all.into_iter().map(|standing| Row {
+fn page(all: Vec<LimitUsage>, page: Page<'_>) -> Result<Part<LimitUsage>, Problem> {
+    let rows = all.into_iter().map(|usage| Row {
         key: format!(
             "{} {}",
-            standing.agent.as_deref().unwrap_or_default(),
-            standing.watched.as_str()
+            usage.agent.as_deref().unwrap_or_default(),
+            usage.watched.as_str()
         ),
-        standing,
+        usage,
     });
     let mut rows: Vec<Row> = rows.collect();
-    let key = |row: &Row| row.standing.permille();
+    let key = |row: &Row| row.usage.permille();
     rows.sort_by(|a, b| (key(b), &b.key).cmp(&(key(a), &a.key)));
-    let mut part = page.of_all(rows, Order::Descending, |row| (row.standing.permille(), &row.key))?;
+    let mut part = page.of_all(rows, Order::Descending, |row| (row.usage.permille(), &row.key))?;
     let rows = std::mem::take(&mut part.records);
-    Ok(part.with(rows.into_iter().map(|row| row.standing).collect()))
+    Ok(part.with(rows.into_iter().map(|row| row.usage).collect()))
 }
 
-fn view(standing: &Standing, noticed_ms: Option<u64>, at_ms: u64) -> Result<ThresholdView<'_>, Problem> {
-    let resets_ms = standing.watched.reset().after(at_ms).unwrap_or(at_ms);
-    let percent = RawValue::from_string(percent(standing));
+fn view(usage: &LimitUsage, noticed_ms: Option<u64>, at_ms: u64) -> Result<ThresholdView<'_>, Problem> {
+    let resets_ms = usage.watched.reset().after(at_ms).unwrap_or(at_ms);
+    let percent = RawValue::from_string(percent(usage));
     Ok(ThresholdView {
-        cap: standing.watched.as_str(),
-        agent_id: standing.agent.as_deref(),
-        agent_name: standing.name.as_deref(),
-        threshold: standing.threshold.percent(),
+        cap: usage.watched.as_str(),
+        agent_id: usage.agent.as_deref(),
+        agent_name: usage.name.as_deref(),
+        threshold: usage.threshold.percent(),
         percent: percent.map_err(|_| endpoint::Code::Internal)?,
-        spent_usd: standing.spent,
-        limit_usd: standing.limit,
+        spent_usd: usage.spent,
+        limit_usd: usage.limit,
         resets_at: iso_from_ms(resets_ms),
         noticed_at: noticed_ms.map(iso_from_ms),
     })

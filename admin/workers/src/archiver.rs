@@ -134,7 +134,7 @@ async fn look(memory: &mut Memory, rule: Rule, round: &Batch<'_>) -> Vec<Place> 
             .get(&place)
             .is_some_and(|until| *until > Instant::now());
         match ArchiveBacklog::from_answers(&mut part) {
-            Some(standing) if !resting && rule.has_work(&standing) => full.push(place),
+            Some(backlog) if !resting && rule.has_work(&backlog) => full.push(place),
             _ => {}
         }
     }
@@ -146,12 +146,12 @@ async fn archive(worker: &Archiver, (account, mode): &Place, rule: Rule) -> Resu
     let chain = Chain::new(&worker.base.store, account, *mode);
     let place = (account.as_str(), *mode);
     for _ in 0..SEGMENTS {
-        let standing = chain.backlog().await?;
-        if standing.forgotten < standing.archived {
-            let forgotten = standing.forgotten;
+        let backlog = chain.backlog().await?;
+        if backlog.forgotten < backlog.archived {
+            let forgotten = backlog.forgotten;
             worker.archive.forget_decisions(&chain, place, forgotten).await?;
         }
-        let Some(last) = rule.last(&chain, &standing).await? else {
+        let Some(last) = rule.last(&chain, &backlog).await? else {
             return Ok(());
         };
         let moved = worker
@@ -168,29 +168,29 @@ async fn archive(worker: &Archiver, (account, mode): &Place, rule: Rule) -> Resu
 }
 
 impl Rule {
-    fn has_work(&self, standing: &ArchiveBacklog) -> bool {
-        standing.forgotten < standing.archived
-            || standing.movable > standing.archived && (self.is_full(standing) || self.is_old(standing))
+    fn has_work(&self, backlog: &ArchiveBacklog) -> bool {
+        backlog.forgotten < backlog.archived
+            || backlog.movable > backlog.archived && (self.is_full(backlog) || self.is_old(backlog))
     }
 
-    const fn is_full(&self, standing: &ArchiveBacklog) -> bool {
-        standing.live > self.after_entries
+    const fn is_full(&self, backlog: &ArchiveBacklog) -> bool {
+        backlog.live > self.after_entries
     }
 
-    fn is_old(&self, standing: &ArchiveBacklog) -> bool {
-        standing.is_older(self.after_days, self.now_ms)
+    fn is_old(&self, backlog: &ArchiveBacklog) -> bool {
+        backlog.is_older(self.after_days, self.now_ms)
     }
 
     /// The last entry that is to be moved now. When the oldest one is too old, all that have reached half its age go
     /// with it, so that a quiet account does not fill the archive with segments of one entry.
-    async fn last(&self, chain: &Chain<'_>, standing: &ArchiveBacklog) -> Result<Option<u64>, StoreError> {
-        if standing.movable <= standing.archived {
+    async fn last(&self, chain: &Chain<'_>, backlog: &ArchiveBacklog) -> Result<Option<u64>, StoreError> {
+        if backlog.movable <= backlog.archived {
             return Ok(None);
         }
-        if self.is_full(standing) {
-            return Ok(Some(standing.movable));
+        if self.is_full(backlog) {
+            return Ok(Some(backlog.movable));
         }
-        if !self.is_old(standing) {
+        if !self.is_old(backlog) {
             return Ok(None);
         }
         let half_ms = self.after_days.saturating_mul(domain::period::DAY_MS / 2);
@@ -198,8 +198,8 @@ impl Rule {
         Ok(Some(
             first
                 .saturating_sub(1)
-                .max(standing.archived + 1)
-                .min(standing.movable),
+                .max(backlog.archived + 1)
+                .min(backlog.movable),
         ))
     }
 }

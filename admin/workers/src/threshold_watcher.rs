@@ -23,7 +23,7 @@ use store::audit::chain::Chain;
 use store::audit::statistics::Day;
 use store::keys::AccountKeys;
 use store::read::Read;
-use store::threshold::Standing;
+use store::threshold::LimitUsage;
 use store::threshold::notice::Notice;
 use store::{StoreError, server_clock};
 use telemetry::error_chain;
@@ -31,14 +31,14 @@ use tokio::sync::watch;
 
 /// Pause between two rounds.
 const EVERY: Duration = Duration::from_secs(5);
-/// Accounts whose version is looked at in one round.
+/// Accounts whose version is read in one round.
 const ACCOUNTS: usize = 5000;
-/// Agents read in one round; the account with which there are so many is the last.
+/// Agents read in one round; the account that reaches this number is the last.
 const AGENTS_MAX: usize = 20_000;
 /// Batches of some hundred entries that are sealed before an account is read.
 const BATCHES_MAX: usize = 20;
 
-/// How many have reached each threshold of each limit: those of a lower threshold are counted at the highest.
+/// How many have reached each threshold of each limit, each counted at its highest threshold only.
 type Counts = [[u64; Threshold::ALL.len()]; Watched::ALL.len()];
 
 /// The threshold watcher, with what it needs.
@@ -47,7 +47,7 @@ pub(super) struct ThresholdWatcher {
     pub(super) plans: Arc<ArcSwap<Plans>>,
 }
 
-/// What the standings of an account follow from, as far as it is not the same for all.
+/// While these are unchanged, so are the limit usages of an account.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct Basis {
     version: String,
@@ -59,13 +59,13 @@ struct Basis {
 #[derive(Debug, Default)]
 struct Memory {
     rotation: Rotation,
-    /// What each account was read with.
+    /// The inputs with which each account was read.
     read: HashMap<String, Basis>,
     /// Accounts that changed, in the order in which they are read.
     due: VecDeque<String>,
-    /// The same, and what they are read with.
+    /// The same accounts, with the inputs with which they are to be read.
     changed: HashMap<String, Basis>,
-    /// Accounts in which somebody has reached a threshold.
+    /// Accounts in which a threshold is reached.
     reached: HashMap<String, Counts>,
 }
 
@@ -90,31 +90,31 @@ async fn round(worker: &ThresholdWatcher, memory: &mut Memory) -> Result<(), Sto
     let store = &worker.base.store;
     memory.rotation.renew(store).await?;
     let at_ms = server_clock::now_ms(store).await?;
-    look(worker, memory, Period::at(at_ms)).await?;
+    find_changed(worker, memory, Period::at(at_ms)).await?;
     let mut agents = 0;
     while agents < AGENTS_MAX
         && let Some(account) = memory.due.pop_front()
         && let Some(basis) = memory.changed.remove(&account)
     {
         // An account that cannot be read now is found changed again in its next turn.
-        let (read, standings) = standings(worker, &account, &basis, at_ms).await?;
-        notice(worker, &account, &standings, at_ms).await?;
-        memory.keep(account, basis, &standings);
+        let (read, usages) = usages(worker, &account, &basis, at_ms).await?;
+        notice(worker, &account, &usages, at_ms).await?;
+        memory.keep(account, basis, &usages);
         agents += read;
     }
     Ok(())
 }
 
 impl Memory {
-    fn keep(&mut self, account: String, basis: Basis, standings: &[Standing]) {
-        match standings.is_empty() {
+    fn keep(&mut self, account: String, basis: Basis, usages: &[LimitUsage]) {
+        match usages.is_empty() {
             true => drop(self.reached.remove(&account)),
-            false => drop(self.reached.insert(account.clone(), counts(standings))),
+            false => drop(self.reached.insert(account.clone(), counts(usages))),
         }
         self.read.insert(account, basis);
     }
 
-    /// Whether an account has to be read anew. A new day changes nothing for one in which nobody has reached anything.
+    /// Whether an account has to be read again. A new day changes nothing while no threshold is reached.
     fn is_changed(&self, account: &str, basis: &Basis) -> bool {
         let was_read = self.read.get(account).is_some_and(|read| {
             let is_same = read.version == basis.version && read.tracked_limit == basis.tracked_limit;
@@ -125,7 +125,11 @@ impl Memory {
 }
 
 /// Finds the accounts that changed, of those whose turn it is.
-async fn look(worker: &ThresholdWatcher, memory: &mut Memory, period: Period) -> Result<(), StoreError> {
+async fn find_changed(
+    worker: &ThresholdWatcher,
+    memory: &mut Memory,
+    period: Period,
+) -> Result<(), StoreError> {
     let accounts = memory.rotation.next(ACCOUNTS);
     let fields = ["version", "plan"].map(str::to_owned);
     let reads: Vec<Read> = accounts
@@ -155,13 +159,13 @@ async fn look(worker: &ThresholdWatcher, memory: &mut Memory, period: Period) ->
     Ok(())
 }
 
-/// How many agents were read, and who has reached a threshold. Proxied calls, and so plans, are live.
-async fn standings(
+/// The number of agents that were read, and the limits of which a threshold is reached. Proxied calls, and so plans, are live.
+async fn usages(
     worker: &ThresholdWatcher,
     account: &str,
     basis: &Basis,
     at_ms: u64,
-) -> Result<(usize, Vec<Standing>), StoreError> {
+) -> Result<(usize, Vec<LimitUsage>), StoreError> {
     let (store, keys) = (&worker.base.store, AccountKeys::new(account));
     let period = Period::at(at_ms);
     // Who has neither wallet nor provider key is known from the statistics, which follow the seals.
@@ -172,25 +176,23 @@ async fn standings(
     let spenders = spenders.into_iter().flat_map(|day| day.agents.into_keys());
     let survey = Survey::read(store, &keys, Mode::Live, period, spenders).await?;
     let counters = AccountCounters::read(store, &keys, Mode::Live, period).await?;
-    let standings = Standing::of(&survey, &counters, basis.tracked_limit);
-    Ok((survey.agents.len(), standings))
+    let usages = LimitUsage::reached(&survey, &counters, basis.tracked_limit);
+    Ok((survey.agents.len(), usages))
 }
 
-/// Writes down what was not noticed before in this period.
+/// Records the thresholds that were not recorded before in this period.
 async fn notice(
     worker: &ThresholdWatcher,
     account: &str,
-    standings: &[Standing],
+    usages: &[LimitUsage],
     at_ms: u64,
 ) -> Result<(), StoreError> {
     let (store, keys) = (&worker.base.store, AccountKeys::new(account));
-    let reached: Vec<(&Standing, Notice<'_>)> = standings
+    let reached: Vec<(&LimitUsage, Notice<'_>)> = usages
         .iter()
-        .flat_map(|standing| {
-            let thresholds = Threshold::ALL
-                .into_iter()
-                .filter(|one| *one <= standing.threshold);
-            thresholds.map(move |threshold| (standing, standing.notice(threshold)))
+        .flat_map(|usage| {
+            let thresholds = Threshold::ALL.into_iter().filter(|one| *one <= usage.threshold);
+            thresholds.map(move |threshold| (usage, usage.notice(threshold)))
         })
         .collect();
     let notices: Vec<Notice<'_>> = reached.iter().map(|(_, notice)| *notice).collect();
@@ -199,7 +201,7 @@ async fn notice(
         .into_iter()
         .zip(known)
         .filter(|(_, known)| known.is_none());
-    for ((standing, notice), _) in new {
+    for ((usage, notice), _) in new {
         if !notice.record(store, &keys, Mode::Live, at_ms).await? {
             continue; // another server was first
         }
@@ -213,18 +215,18 @@ async fn notice(
             agent = notice.agent,
             limit = notice.watched.as_str(),
             percent = notice.threshold.as_str(),
-            spent_usd = %standing.spent,
-            limit_usd = %standing.limit,
+            spent_usd = %usage.spent,
+            limit_usd = %usage.limit,
             "a threshold of a limit was reached"
         );
     }
     Ok(())
 }
 
-fn counts(standings: &[Standing]) -> Counts {
+fn counts(usages: &[LimitUsage]) -> Counts {
     let mut counts = Counts::default();
-    for standing in standings {
-        counts[standing.watched as usize][standing.threshold as usize] += 1;
+    for usage in usages {
+        counts[usage.watched as usize][usage.threshold as usize] += 1;
     }
     counts
 }

@@ -14,9 +14,9 @@ use domain::period::Period;
 use domain::threshold::{Threshold, Watched, permille};
 use notice::Notice;
 
-/// How far somebody is towards a limit, from the lowest threshold on.
+/// Usage of a limit by an agent or by the account, at or above its lowest threshold.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Standing {
+pub struct LimitUsage {
     /// The limit.
     pub watched: Watched,
     /// The agent; `None` for the account's plan.
@@ -31,11 +31,12 @@ pub struct Standing {
     pub threshold: Threshold,
 }
 
-impl Standing {
-    /// Returns the standings of an account, the highest share first. `tracked_limit` is the plan's limit of tracked USD.
+impl LimitUsage {
+    /// Returns the limits of an account of which a threshold is reached, the highest share first. `tracked_limit` is the
+    /// plan's limit of tracked USD.
     #[must_use]
-    pub fn of(survey: &Survey, account: &AccountCounters, tracked_limit: Option<Nanos>) -> Vec<Self> {
-        let plan = Self::reached(Watched::Plan, None, account.tracked, tracked_limit);
+    pub fn reached(survey: &Survey, account: &AccountCounters, tracked_limit: Option<Nanos>) -> Vec<Self> {
+        let plan = Self::of_limit(Watched::Plan, None, account.tracked, tracked_limit);
         let agents = survey.agents.iter().flat_map(|agent| {
             let limits = agent.own_limits.unwrap_or(account.limits);
             let limits = if limits.is_enabled {
@@ -44,8 +45,8 @@ impl Standing {
                 WatchedLimits::default()
             };
             [
-                Self::reached(Watched::Day, Some(agent), agent.day, limits.day),
-                Self::reached(Watched::Month, Some(agent), agent.month, limits.month),
+                Self::of_limit(Watched::Day, Some(agent), agent.day, limits.day),
+                Self::of_limit(Watched::Month, Some(agent), agent.month, limits.month),
             ]
         });
         let mut all: Vec<Self> = agents.chain([plan]).flatten().collect();
@@ -53,7 +54,8 @@ impl Standing {
         all
     }
 
-    fn reached(
+    /// `None` without a limit, or below its lowest threshold.
+    fn of_limit(
         watched: Watched,
         agent: Option<&AgentSummary>,
         spent: Nanos,
@@ -91,16 +93,13 @@ impl Standing {
     /// # Errors
     /// [`StoreError`], also for a malformed record.
     pub async fn noticed_at(
-        standings: &[Self],
+        usages: &[Self],
         store: &Store,
         account: &AccountKeys,
         mode: Mode,
         period: Period,
     ) -> Result<Vec<Option<u64>>, StoreError> {
-        let notices: Vec<Notice<'_>> = standings
-            .iter()
-            .map(|standing| standing.notice(standing.threshold))
-            .collect();
+        let notices: Vec<Notice<'_>> = usages.iter().map(|usage| usage.notice(usage.threshold)).collect();
         Notice::recorded_at(&notices, store, account, mode, period).await
     }
 }
@@ -146,7 +145,7 @@ mod tests {
             limits: limits(Some(nanos(100)), Some(nanos(200))),
             ..AccountCounters::default()
         };
-        let all = Standing::of(&survey, &account, Some(nanos(1000)));
+        let all = LimitUsage::reached(&survey, &account, Some(nanos(1000)));
         let shown: Vec<_> = all
             .iter()
             .map(|one| (one.agent.as_deref(), one.watched, one.permille(), one.threshold))
@@ -160,7 +159,7 @@ mod tests {
             ]
         );
         assert_eq!(
-            Standing::of(&survey, &account, None).len(),
+            LimitUsage::reached(&survey, &account, None).len(),
             2,
             "a plan without a limit"
         );

@@ -17,7 +17,7 @@ use store::call::kept_calls;
 use store::intent::IntentRecord;
 use store::keys::USER;
 use store::page::Page;
-use store::threshold::Standing;
+use store::threshold::LimitUsage;
 use store::wallet::Wallet;
 use store::webhook::delivery::{Delivery, State};
 use store::webhook::{Status, WebhookRecord};
@@ -30,7 +30,7 @@ const EACH: usize = 8;
 /// Kinds of things.
 const KINDS: usize = 6;
 const _: () = assert!(KINDS * EACH <= SHOWN_MAX, "each kind has its part");
-/// The newest deliveries of a webhook that tell whether it fails.
+/// The newest deliveries of a webhook by which it is decided whether it fails.
 const DELIVERIES: u64 = 50;
 
 /// One thing.
@@ -52,14 +52,14 @@ pub(super) struct Item {
     since: Option<String>,
 }
 
-/// What the overview has read already.
-pub(super) struct Seen<'a> {
+/// What the overview has read before.
+pub(super) struct OverviewReads<'a> {
     pub(super) survey: &'a Survey,
     pub(super) frozen: &'a [&'a AgentSummary],
     /// The low-balance threshold of the account-wide policies.
     pub(super) low_balance: Option<Nanos>,
-    /// Who is near a limit, the highest share first.
-    pub(super) standings: Vec<Standing>,
+    /// Limits of which a threshold is reached, the highest share first.
+    pub(super) usages: Vec<LimitUsage>,
     pub(super) period: Period,
 }
 
@@ -77,18 +77,18 @@ impl Found {
     }
 }
 
-/// Everything, and how much of it there is in all.
+/// The items to show, and how many there are in all.
 ///
 /// # Errors
 /// 503.
-pub(super) async fn all(call: &Call, seen: Seen<'_>) -> Result<(Vec<Item>, u64), Problem> {
+pub(super) async fn items(call: &Call, reads: OverviewReads<'_>) -> Result<(Vec<Item>, u64), Problem> {
     let kinds = [
-        frozen_agents(seen.survey, seen.frozen),
+        frozen_agents(reads.survey, reads.frozen),
         approvals(call).await?,
         failing_webhooks(call).await?,
         kept_holds(call).await?,
-        near_limits(call, seen.standings, seen.period).await?,
-        low_balances(call, seen.survey, seen.low_balance).await?,
+        near_limits(call, reads.usages, reads.period).await?,
+        low_balances(call, reads.survey, reads.low_balance).await?,
     ];
     let total = kinds.iter().map(|found| found.total).sum();
     Ok((chosen(kinds.map(|found| found.items)), total))
@@ -150,11 +150,11 @@ async fn failing_webhooks(call: &Call) -> Result<Found, Problem> {
     let (store, keys, mode) = (&call.state.store, call.keys(), call.caller.mode);
     let mut active = WebhookRecord::all(store, &keys, mode).await?;
     active.retain(|webhook| webhook.status == Status::Active);
-    // An account has a handful: they are looked at together, not one behind the other.
-    let looks = active
+    // An account has a handful of webhooks, so their deliveries are read at the same time.
+    let newest = active
         .iter()
         .map(|webhook| Delivery::newest(store, &keys, mode, &webhook.id, DELIVERIES));
-    let newest = try_join_all(looks).await?;
+    let newest = try_join_all(newest).await?;
     let mut items = Vec::new();
     for (webhook, newest) in active.into_iter().zip(newest) {
         let given_up = newest.iter().filter(|delivery| is_given_up(delivery));
@@ -177,7 +177,7 @@ async fn failing_webhooks(call: &Call) -> Result<Found, Problem> {
     Ok(Found::of(items))
 }
 
-/// How many of the newest deliveries failed, and what becomes of them; at least one of the two is not zero.
+/// The sentence on how many of the newest deliveries failed, for good or for now; at least one did.
 fn failing(newest: usize, given_up: usize, retried: usize) -> String {
     let last = match newest {
         1 => "Its last delivery".to_owned(),
@@ -221,31 +221,28 @@ async fn kept_holds(call: &Call) -> Result<Found, Problem> {
 }
 
 /// Agents, and the account itself, from [`Threshold::Most`] of a limit on.
-async fn near_limits(call: &Call, mut standings: Vec<Standing>, period: Period) -> Result<Found, Problem> {
-    standings.retain(|standing| standing.threshold >= Threshold::Most);
-    let total = standings.len() as u64;
-    standings.truncate(SHOWN_MAX);
+async fn near_limits(call: &Call, mut usages: Vec<LimitUsage>, period: Period) -> Result<Found, Problem> {
+    usages.retain(|usage| usage.threshold >= Threshold::Most);
+    let total = usages.len() as u64;
+    usages.truncate(SHOWN_MAX);
     let (store, keys, mode) = (&call.state.store, call.keys(), call.caller.mode);
-    let noticed = Standing::noticed_at(&standings, store, &keys, mode, period).await?;
-    let items = standings
-        .into_iter()
-        .zip(noticed)
-        .map(|(standing, noticed_ms)| Item {
-            kind: "near_limit",
-            text: near_limit(&standing),
-            id: standing.agent.clone().unwrap_or_else(|| call.caller.plan.clone()),
-            agent_id: standing.agent,
-            since: noticed_ms.map(iso_from_ms),
-        });
+    let noticed = LimitUsage::noticed_at(&usages, store, &keys, mode, period).await?;
+    let items = usages.into_iter().zip(noticed).map(|(usage, noticed_ms)| Item {
+        kind: "near_limit",
+        text: near_limit(&usage),
+        id: usage.agent.clone().unwrap_or_else(|| call.caller.plan.clone()),
+        agent_id: usage.agent,
+        since: noticed_ms.map(iso_from_ms),
+    });
     Ok(Found {
         items: items.collect(),
         total,
     })
 }
 
-fn near_limit(standing: &Standing) -> String {
-    let (percent, spent, limit) = (percent(standing), standing.spent, standing.limit);
-    match standing.watched {
+fn near_limit(usage: &LimitUsage) -> String {
+    let (percent, spent, limit) = (percent(usage), usage.spent, usage.limit);
+    match usage.watched {
         Watched::Day => format!("Spent {percent} % of its daily limit: {spent} of {limit} USD."),
         Watched::Month => format!("Spent {percent} % of its monthly limit: {spent} of {limit} USD."),
         Watched::Plan => {
