@@ -38,10 +38,10 @@ operations! {
     POST "/wallet/deposits/confirm", key(Write, Owner), Both, PerMinute, confirm, Confirmed, GoesOn;
 }
 
-/// Attempts at a deposit whose wallet changes between the look and the script.
+/// Attempts at a deposit whose wallet changes between the read and the script.
 const ATTEMPTS: usize = 4;
 
-/// What is asked for.
+/// The body of a deposit, read.
 struct DepositRequest {
     wallet: WalletName,
     amount: Nanos,
@@ -53,7 +53,7 @@ struct DepositRequest {
     record_life: Option<Duration>,
 }
 
-/// What the record keeps beside the usual fields.
+/// The `request` field of the record.
 #[derive(Serialize, Deserialize)]
 struct Kept {
     reference: String,
@@ -208,7 +208,7 @@ impl DepositRequest {
     }
 }
 
-/// Looks at the wallet and takes the deposit in; `None` when the wallet changed between the two.
+/// Reads the wallet and makes the deposit; `None` when the wallet changed between the two.
 async fn attempt(call: &Call, asked: &DepositRequest) -> Result<Option<Answer>, Problem> {
     let found = find(call, "wallet", &asked.wallet).await?;
     if !found.is_of(call) {
@@ -260,11 +260,11 @@ async fn replay(call: &Call, record: &IntentRecord) -> Answer {
     if let (State::Blocked, Some(reason)) = (record.state, record.reason) {
         return Err(refusal(reason).with("replayed", true));
     }
-    let unexpected_reply = || {
+    let malformed = || {
         tracing::error!(record = record.id, "a deposit's record makes no sense");
         Problem::from(Code::Internal)
     };
-    let kept: Kept = serde_json::from_str(&record.request).map_err(|_| unexpected_reply())?;
+    let kept: Kept = serde_json::from_str(&record.request).map_err(|_| malformed())?;
     show_made(&recorded(call, &kept.reference).await?, true)
 }
 
@@ -281,24 +281,34 @@ async fn recorded(call: &Call, reference: &str) -> Result<Deposit, Problem> {
 /// The deposit as it was when it was made.
 fn show_made(deposit: &Deposit, replayed: bool) -> Answer {
     let confirmed_at_ms = (deposit.first == DepositState::Confirmed).then_some(deposit.at_ms);
-    show(
-        deposit,
-        (deposit.first, confirmed_at_ms, deposit.first_balance),
-        replayed,
-    )
+    let then = DepositThen {
+        state: deposit.first,
+        confirmed_at_ms,
+        balance: deposit.first_balance,
+    };
+    show(deposit, &then, replayed)
 }
 
 /// The deposit as it was when it was confirmed.
 fn show_confirmed(deposit: &Deposit, replayed: bool) -> Answer {
     let (at_ms, balance) = deposit.confirmed.ok_or(Code::Internal)?;
-    show(deposit, (deposit.state, Some(at_ms), balance), replayed)
+    let then = DepositThen {
+        state: deposit.state,
+        confirmed_at_ms: Some(at_ms),
+        balance,
+    };
+    show(deposit, &then, replayed)
 }
 
-fn show(
-    deposit: &Deposit,
-    (state, confirmed_at_ms, balance): (DepositState, Option<u64>, Nanos),
-    replayed: bool,
-) -> Answer {
+/// The fields of a deposit that differ between its making and its confirmation, as of one of them.
+struct DepositThen {
+    state: DepositState,
+    confirmed_at_ms: Option<u64>,
+    /// Balance of the wallet.
+    balance: Nanos,
+}
+
+fn show(deposit: &Deposit, then: &DepositThen, replayed: bool) -> Answer {
     Reply::ok(&Done {
         success: true,
         deposit: DepositView {
@@ -307,12 +317,12 @@ fn show(
             wallet_id: deposit.wallet,
             amount: deposit.amount,
             currency: &deposit.currency,
-            state: state.as_str(),
+            state: then.state.as_str(),
             created_at: iso_from_ms(deposit.at_ms),
-            confirmed_at: confirmed_at_ms.map(iso_from_ms),
+            confirmed_at: then.confirmed_at_ms.map(iso_from_ms),
         },
         transaction_id: &deposit.id,
-        balance,
+        balance: then.balance,
         replayed: replayed.then_some(true),
     })
 }

@@ -7,7 +7,7 @@ pub(crate) use doc::section;
 mod answer;
 mod view;
 
-use super::once::Name;
+use super::once::IntentId;
 use super::wallet::name::{Found, canonical, find};
 use crate::state::{ApiState, Call};
 use clock::now_ms;
@@ -15,7 +15,7 @@ use endpoint::{Answer, Code, Fields, IDEMPOTENCY_FIELDS, Listing, PAGING, Proble
 use serde::Serialize;
 use serde_json::json;
 use store::StoreError;
-use store::escrow::script::{CallOutcome, NewEscrow, Requester, Verdict, decide, fund as put_in};
+use store::escrow::script::{CallOutcome, NewEscrow, Requester, Verdict, decide, fund as fund_escrow};
 use store::escrow::{Escrow, Party};
 use store::once::Once;
 use store::wallet::WalletStatus;
@@ -49,12 +49,12 @@ struct EscrowAnswer<'a> {
 /// 400, 403 `NOT_A_PARTY`, 404, 409 `WALLET_CLOSED`, 422, 503.
 pub async fn create(call: Call) -> Answer {
     let body = call.body()?;
-    let name = Name::of(&call, &body).await?;
-    name.on(make(&call, &body, &name).await)
+    let intent_id = IntentId::of(&call, &body).await?;
+    intent_id.add_to(make(&call, &body, &intent_id).await)
 }
 
-async fn make(call: &Call, body: &Fields<'_>, name: &Name) -> Answer {
-    only(
+async fn make(call: &Call, body: &Fields<'_>, intent_id: &IntentId) -> Answer {
+    require_only(
         body,
         &["fromWalletId", "toWalletId", "amount", "currency", "conditions"],
     )?;
@@ -63,9 +63,9 @@ async fn make(call: &Call, body: &Fields<'_>, name: &Name) -> Answer {
     let conditions = body.object("conditions")?.value().unwrap_or_else(|| json!({}));
     let request = json!({ "fromWalletId": canonical(&from), "toWalletId": canonical(&to),
         "amountNanos": amount.get().to_string(), "currency": currency, "conditions": conditions });
-    let once = name.once("escrow/create", &request)?;
-    if let Some(record) = name.earlier(call, &once).await? {
-        return answer::again(call, &record).await;
+    let once = intent_id.once("escrow/create", &request)?;
+    if let Some(record) = intent_id.earlier(call, &once).await? {
+        return answer::replay(call, &record).await;
     }
     let from = find(call, "fromWalletId", &from).await?;
     if !from.is_of(call) {
@@ -85,17 +85,17 @@ async fn make(call: &Call, body: &Fields<'_>, name: &Name) -> Answer {
         currency,
         conditions: &conditions,
     };
-    let (store, asked) = (&call.state.store, asked(call, &once));
+    let (store, requester) = (&call.state.store, requester(call, &once));
     let closed = [&from, &to]
         .map(|found| found.wallet.status)
         .contains(&WalletStatus::Closed);
     let outcome = match closed {
-        true => new.refuse(store, &asked).await?,
-        false => new.create(store, &asked).await?,
+        true => new.refuse(store, &requester).await?,
+        false => new.create(store, &requester).await?,
     };
     match outcome {
         CallOutcome::Done(made) => answer::made(&new, made, &once.id),
-        other => unsuccessful(call, name, &once, None, &other).await,
+        other => unsuccessful(call, intent_id, &once, None, &other).await,
     }
 }
 
@@ -105,25 +105,25 @@ async fn make(call: &Call, body: &Fields<'_>, name: &Name) -> Answer {
 /// 400 `ESCROW_WRONG_STATE`, `INSUFFICIENT_BALANCE`, 403 `NOT_A_PARTY`, `FROZEN`, 404, 409 `WALLET_CLOSED`, 422, 503.
 pub async fn fund(call: Call) -> Answer {
     let body = call.body()?;
-    let name = Name::of(&call, &body).await?;
-    name.on(pay_in(&call, &body, &name).await)
+    let intent_id = IntentId::of(&call, &body).await?;
+    intent_id.add_to(pay_in(&call, &body, &intent_id).await)
 }
 
-async fn pay_in(call: &Call, body: &Fields<'_>, name: &Name) -> Answer {
-    only(body, &["escrowId"])?;
+async fn pay_in(call: &Call, body: &Fields<'_>, intent_id: &IntentId) -> Answer {
+    require_only(body, &["escrowId"])?;
     let number = body.number("escrowId")?;
     let request = json!({ "escrowId": number.to_string() });
-    let once = name.once("escrow/fund", &request)?;
-    if let Some(record) = name.earlier(call, &once).await? {
-        return answer::again(call, &record).await;
+    let once = intent_id.once("escrow/fund", &request)?;
+    if let Some(record) = intent_id.earlier(call, &once).await? {
+        return answer::replay(call, &record).await;
     }
     let escrow = existing(call, number).await?;
     if escrow.payer.account != call.caller.account {
         return Err(Code::NotAParty.into());
     }
-    match put_in(&call.state.store, &asked(call, &once), &escrow).await? {
+    match fund_escrow(&call.state.store, &requester(call, &once), &escrow).await? {
         CallOutcome::Done(balance) => answer::funded(number, balance, &once.id),
-        other => unsuccessful(call, name, &once, Some(number), &other).await,
+        other => unsuccessful(call, intent_id, &once, Some(number), &other).await,
     }
 }
 
@@ -133,15 +133,15 @@ async fn pay_in(call: &Call, body: &Fields<'_>, name: &Name) -> Answer {
 /// 400 `ESCROW_WRONG_STATE`, 403 `NOT_A_PARTY`, 404, 409 `ESCROW_RESOLVED`, `BALANCE_LIMIT`, 422, 503.
 pub async fn release(call: Call) -> Answer {
     let body = call.body()?;
-    let name = Name::of(&call, &body).await?;
+    let intent_id = IntentId::of(&call, &body).await?;
     let answer = async {
-        only(&body, &["escrowId"])?;
+        require_only(&body, &["escrowId"])?;
         let number = body.number("escrowId")?;
         let request = json!({ "escrowId": number.to_string() });
-        let once = name.once("escrow/release", &request)?;
-        resolve(&call, &name, &once, number, Verdict::Release).await
+        let once = intent_id.once("escrow/release", &request)?;
+        resolve(&call, &intent_id, &once, number, Verdict::Release).await
     };
-    name.on(answer.await)
+    intent_id.add_to(answer.await)
 }
 
 /// `POST /escrow/dispute`
@@ -150,31 +150,43 @@ pub async fn release(call: Call) -> Answer {
 /// As [`release`].
 pub async fn dispute(call: Call) -> Answer {
     let body = call.body()?;
-    let name = Name::of(&call, &body).await?;
+    let intent_id = IntentId::of(&call, &body).await?;
     let answer = async {
-        only(&body, &["escrowId", "reason"])?;
+        require_only(&body, &["escrowId", "reason"])?;
         let number = body.number("escrowId")?;
         let reason = body.text("reason", Text::Lines, REASON_MAX)?.value();
-        // An empty reason says nothing.
         let reason = reason.filter(|reason| !reason.is_empty());
         let request = json!({ "escrowId": number.to_string(), "reason": reason });
-        let once = name.once("escrow/dispute", &request)?;
-        resolve(&call, &name, &once, number, Verdict::Dispute(reason.as_deref())).await
+        let once = intent_id.once("escrow/dispute", &request)?;
+        resolve(
+            &call,
+            &intent_id,
+            &once,
+            number,
+            Verdict::Dispute(reason.as_deref()),
+        )
+        .await
     };
-    name.on(answer.await)
+    intent_id.add_to(answer.await)
 }
 
-async fn resolve(call: &Call, name: &Name, once: &Once, number: u64, verdict: Verdict<'_>) -> Answer {
-    if let Some(record) = name.earlier(call, once).await? {
-        return answer::again(call, &record).await;
+async fn resolve(
+    call: &Call,
+    intent_id: &IntentId,
+    once: &Once,
+    number: u64,
+    verdict: Verdict<'_>,
+) -> Answer {
+    if let Some(record) = intent_id.earlier(call, once).await? {
+        return answer::replay(call, &record).await;
     }
     let escrow = existing(call, number).await?;
-    if !escrow.names(&call.caller.account) {
+    if !escrow.has_party(&call.caller.account) {
         return Err(Code::NotAParty.into());
     }
-    match decide(&call.state.store, &asked(call, once), &escrow, verdict).await? {
+    match decide(&call.state.store, &requester(call, once), &escrow, verdict).await? {
         CallOutcome::Done(()) => answer::resolved(number, verdict, &once.id),
-        other => unsuccessful(call, name, once, Some(number), &other).await,
+        other => unsuccessful(call, intent_id, once, Some(number), &other).await,
     }
 }
 
@@ -200,7 +212,7 @@ pub async fn get(call: Call) -> Answer {
     let number = id.parse().ok().filter(|_| digits);
     let number = number.ok_or_else(|| Problem::from(Code::NotFound))?;
     let escrow = existing(&call, number).await?;
-    match escrow.names(&call.caller.account) {
+    match escrow.has_party(&call.caller.account) {
         true => Reply::ok(&EscrowAnswer {
             success: true,
             escrow: view::record(&escrow)?,
@@ -209,8 +221,8 @@ pub async fn get(call: Call) -> Answer {
     }
 }
 
-/// The body has these fields, and those of an idempotency key, and no others.
-fn only(body: &Fields<'_>, known: &[&str]) -> Result<(), Problem> {
+/// Refuses a body with other fields than these and those of an idempotency key.
+fn require_only(body: &Fields<'_>, known: &[&str]) -> Result<(), Problem> {
     body.require_only(&[known, &IDEMPOTENCY_FIELDS].concat())
 }
 
@@ -227,10 +239,10 @@ fn missing(number: u64) -> Problem {
     Problem::new(Code::NotFound, message)
 }
 
-/// What is not done: refused, or done before by a request that came at the same moment.
+/// The answer to a call that was refused, or that another request with the same key made at the same moment.
 async fn unsuccessful<T>(
     call: &Call,
-    name: &Name,
+    intent_id: &IntentId,
     once: &Once,
     number: Option<u64>,
     outcome: &CallOutcome<T>,
@@ -238,8 +250,8 @@ async fn unsuccessful<T>(
     match outcome {
         CallOutcome::Blocked(blocked) => Err(answer::refused(number, blocked)),
         CallOutcome::TooMuch => Err(Code::BalanceLimit.into()),
-        CallOutcome::Known | CallOutcome::Done(_) => match name.earlier(call, once).await? {
-            Some(record) => answer::again(call, &record).await,
+        CallOutcome::Known | CallOutcome::Done(_) => match intent_id.earlier(call, once).await? {
+            Some(record) => answer::replay(call, &record).await,
             None => {
                 Err(StoreError::UnexpectedReply("an intent that is known and not there".to_owned()).into())
             }
@@ -247,7 +259,7 @@ async fn unsuccessful<T>(
     }
 }
 
-fn asked<'a>(call: &'a Call, once: &'a Once) -> Requester<'a> {
+fn requester<'a>(call: &'a Call, once: &'a Once) -> Requester<'a> {
     Requester {
         scope: call.scope(),
         once,

@@ -9,7 +9,7 @@ mod csv;
 mod document;
 
 use self::document::{Document, Links};
-use super::spend::{PlanNamed, Stored, Told, denied, no_agent, settled, too_much};
+use super::spend::{AllowedSpend, SpendPlan, Stored, denied, no_agent, settled, too_much};
 use crate::state::{ApiState, Call, PLAN_ATTEMPTS};
 use clock::now_ms;
 use domain::id;
@@ -195,7 +195,7 @@ pub async fn approve(call: Call) -> Answer {
     let transaction = id::Kind::Transaction.mint(decision.at_ms)?;
     let mut plan_name = call.caller.plan.clone();
     for _ in 0..PLAN_ATTEMPTS {
-        let plan = PlanNamed::of(&call, &plan_name)?;
+        let plan = SpendPlan::of(&call, &plan_name)?;
         let spend = Spend {
             agent: &record.agent,
             amount: record.amount,
@@ -204,7 +204,7 @@ pub async fn approve(call: Call) -> Answer {
             recipient: stored.recipient.as_deref(),
             description: record.note.as_deref(),
             transaction: &transaction,
-            plan: plan.as_ref().map(PlanNamed::cap),
+            plan: plan.as_ref().map(SpendPlan::cap),
         };
         let ask = SpendStep::Approval {
             record: &record,
@@ -213,14 +213,14 @@ pub async fn approve(call: Call) -> Answer {
         };
         match spend.execute(&call.state.store, &call.scope(), ask).await? {
             Spent::Settled { balance } => {
-                let told = Told {
+                let allowed = AllowedSpend {
                     intent_id: &record.id,
                     amount: record.amount,
                     currency: &record.currency,
                     transaction: &transaction,
                     balance,
                 };
-                return settled(&told, false);
+                return settled(&allowed, false);
             }
             Spent::Blocked { reason, intent_id } => {
                 return denied(reason, &intent_id, plan.as_ref(), false);

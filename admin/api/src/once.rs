@@ -13,14 +13,15 @@ use store::once::Once;
 
 /// The id of the record that a request has or would have, before the request itself is read (decision D75).
 #[derive(Debug)]
-pub(super) struct Name {
+pub(super) struct IntentId {
     id: String,
+    /// A fresh id, for a refusal whose idempotency key belongs to another request.
     spare_id: String,
     /// The intent that the body named by its own id.
     known: Option<Box<IntentRecord>>,
 }
 
-impl Name {
+impl IntentId {
     /// Reads the idempotency key. One in the body that is the id of an intent of the account and mode leads to that
     /// intent; every other one leads to an id by a keyed hash.
     ///
@@ -83,9 +84,9 @@ impl Name {
         Ok(live.or_else(|| self.known.as_deref().cloned()))
     }
 
-    /// The answer with `intent_id`, also where it is a refusal that is not stored (decision D75): the id that the call
-    /// would have had. That of a key which belongs to another request is that request's, so a fresh one stands for it.
-    pub(super) fn on(&self, answer: Answer) -> Answer {
+    /// Adds `intent_id` to a refusal that names none, since it is not stored (decision D75): the id that the intent would
+    /// have had. An idempotency key of another request has that request's id, so a fresh one is given instead.
+    pub(super) fn add_to(&self, answer: Answer) -> Answer {
         answer.map_err(|problem| {
             let id = match problem.code() {
                 Code::IdempotencyKeyReused => &self.spare_id,
@@ -99,7 +100,7 @@ impl Name {
 /// The identity of a request whose refusals name no intent.
 ///
 /// # Errors
-/// As for [`Name::of`] and [`Name::once`].
+/// As for [`IntentId::of`] and [`IntentId::once`].
 pub(super) async fn identify(
     call: &Call,
     body: &Fields<'_>,
@@ -107,7 +108,7 @@ pub(super) async fn identify(
     request: &Value,
 ) -> Result<Once, Problem> {
     let spare_id = Kind::Intent.mint(now_ms())?;
-    Name::read(call, body, &spare_id).await?.once(route, request)
+    IntentId::read(call, body, &spare_id).await?.once(route, request)
 }
 
 /// How long the record of a transfer or deposit is kept: not at all without a key.
@@ -138,7 +139,7 @@ pub(super) async fn earlier(call: &Call, once: &Once) -> Result<Option<IntentRec
         return Err(Code::IdempotencyKeyReused.into());
     }
     if record.is_some() {
-        // What is told again must be as safe as what is told first.
+        // A repeated answer must be as durable as the first.
         let key = keys.intent(mode, &once.id);
         if !call.state.store.is_safely_there(&key, None).await? {
             return Err(Code::ServiceUnavailable.into());

@@ -151,7 +151,7 @@ fn agent_id(body: &Fields<'_>) -> Result<Option<String>, Problem> {
     }
 }
 
-/// What a body changes: the fields given, where `null` clears; a name cannot be cleared.
+/// The changes of a body: the given fields, where `null` clears; a name cannot be cleared.
 fn changes(body: &Fields<'_>) -> Result<Vec<FieldChange>, Problem> {
     let known: Vec<&str> = OTHER_FIELDS
         .into_iter()

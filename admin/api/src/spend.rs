@@ -8,11 +8,11 @@ pub(crate) use doc::section;
 mod answer;
 mod request;
 
-pub(super) use answer::{Settled, Told, denied, settled};
+pub(super) use answer::{AllowedSpend, Settled, denied, settled};
 pub(super) use doc::{decided, fields};
-pub(super) use request::{PlanNamed, Request, Stored};
+pub(super) use request::{Request, SpendPlan, Stored};
 
-use super::once::Name;
+use super::once::IntentId;
 use crate::state::{ApiState, Call, PLAN_ATTEMPTS};
 use answer::{pending, replay};
 use clock::now_ms;
@@ -29,7 +29,7 @@ operations! {
     POST "/spend", key(Write, Admin), Both, PerDay, spend, Confirmed, Budgeted;
 }
 
-/// What a fingerprint names this route.
+/// Name of this route in fingerprints.
 const ROUTE: &str = "spend";
 
 /// `POST /spend`
@@ -39,15 +39,15 @@ const ROUTE: &str = "spend";
 /// keeps it.
 pub async fn spend(call: Call) -> Answer {
     let body = call.body()?;
-    let name = Name::of(&call, &body).await?;
-    name.on(carry_out(&call, &body, &name).await)
+    let intent_id = IntentId::of(&call, &body).await?;
+    intent_id.add_to(carry_out(&call, &body, &intent_id).await)
 }
 
-async fn carry_out(call: &Call, body: &Fields<'_>, name: &Name) -> Answer {
+async fn carry_out(call: &Call, body: &Fields<'_>, intent_id: &IntentId) -> Answer {
     let request = Request::read(body)?;
-    let once = name.once(ROUTE, &request.canonical())?;
-    if name.is_known() {
-        return repeat(call, name, &once).await;
+    let once = intent_id.once(ROUTE, &request.canonical())?;
+    if intent_id.is_known() {
+        return repeat(call, intent_id, &once).await;
     }
     let now = now_ms();
     let transaction = Kind::Transaction.mint(now)?;
@@ -55,7 +55,7 @@ async fn carry_out(call: &Call, body: &Fields<'_>, name: &Name) -> Answer {
     let injection = injections.and_then(|injections| injections.find(request.texts()));
     let mut plan_name = call.caller.plan.clone();
     for _ in 0..PLAN_ATTEMPTS {
-        let plan = PlanNamed::of(call, &plan_name)?;
+        let plan = SpendPlan::of(call, &plan_name)?;
         let stored = Stored::of(&request, plan.as_ref());
         let spend = Spend {
             agent: &request.agent,
@@ -65,7 +65,7 @@ async fn carry_out(call: &Call, body: &Fields<'_>, name: &Name) -> Answer {
             recipient: request.recipient.as_deref(),
             description: request.description.as_deref(),
             transaction: &transaction,
-            plan: plan.as_ref().map(PlanNamed::cap),
+            plan: plan.as_ref().map(SpendPlan::cap),
         };
         let ask = SpendStep::Request {
             once: &once,
@@ -73,7 +73,7 @@ async fn carry_out(call: &Call, body: &Fields<'_>, name: &Name) -> Answer {
             request: &stored.to_json()?,
             injection,
         };
-        let told = |intent_id, transaction, balance| Told {
+        let allowed = |intent_id, transaction, balance| AllowedSpend {
             intent_id,
             amount: request.amount,
             currency: request.currency,
@@ -83,17 +83,17 @@ async fn carry_out(call: &Call, body: &Fields<'_>, name: &Name) -> Answer {
         match spend.execute(&call.state.store, &call.scope(), ask).await? {
             Spent::Settled { balance } => {
                 call.state.metrics.spend("settled");
-                return settled(&told(&once.id, &transaction, balance), false);
+                return settled(&allowed(&once.id, &transaction, balance), false);
             }
             Spent::Pending => {
                 call.state.metrics.spend("pending_approval");
-                return pending(&told(&once.id, &transaction, None), false);
+                return pending(&allowed(&once.id, &transaction, None), false);
             }
             Spent::Blocked { reason, intent_id } => {
                 call.state.metrics.spend(reason.as_str());
                 return denied(reason, &intent_id, plan.as_ref(), false);
             }
-            Spent::Known => return repeat(call, name, &once).await,
+            Spent::Known => return repeat(call, intent_id, &once).await,
             Spent::OtherPlan(other) => plan_name = other,
             Spent::NotFound => return Err(no_agent(&request.agent)),
             Spent::TooMuch => return Err(too_much()),
@@ -104,8 +104,8 @@ async fn carry_out(call: &Call, body: &Fields<'_>, name: &Name) -> Answer {
 }
 
 /// The first answer again.
-async fn repeat(call: &Call, name: &Name, once: &Once) -> Answer {
-    let record = name.earlier(call, once).await?;
+async fn repeat(call: &Call, intent_id: &IntentId, once: &Once) -> Answer {
+    let record = intent_id.earlier(call, once).await?;
     let record = record.ok_or(Code::ServiceUnavailable)?;
     replay(&record)
 }

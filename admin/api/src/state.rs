@@ -1,4 +1,4 @@
-//! What the operations of this crate have in common.
+//! The state of the operations of this crate.
 
 use crate::metrics::SpendMetrics;
 use crate::prices::Prices;
@@ -17,7 +17,7 @@ use store::account::refused::RefusedCopy;
 use store_health::StoreHealth;
 use webhooks::Webhooks;
 
-/// What the operations on resources need beside their calls.
+/// The state of the operations on resources.
 pub struct ApiState {
     /// The store.
     pub store: Store,
@@ -45,20 +45,20 @@ pub struct ApiState {
     pub public_url: String,
     /// How long the record of a transfer or deposit made under an idempotency key is kept (decision D26).
     pub idempotency_life: Duration,
-    /// What the free text of a spend must not say, unless it is not looked at (decision D45).
+    /// The patterns that the free text of a spend must not match; `None` when it is not searched (decision D45).
     pub injections: Option<Injections>,
     /// Old audit entries and intents.
     pub archive: Arc<Archive>,
     /// Bounds how many trails are verified at the same time.
     pub verifying: Arc<Turns>,
-    /// Webhooks: registrations are judged, and new deliveries announced.
+    /// Webhooks: checks receivers, and dispatches events.
     pub webhooks: Arc<Webhooks>,
-    /// What is counted of spends.
+    /// Metrics of spends.
     pub metrics: SpendMetrics,
 }
 
 /// A call of one of these operations.
 pub(crate) type Call<C = Caller> = endpoint::Call<ApiState, C>;
 
-/// Attempts at a change whose plan limit is of another plan than the account has meanwhile.
+/// Attempts at a change whose account gets another plan between the read and the script.
 pub(crate) const PLAN_ATTEMPTS: usize = 4;

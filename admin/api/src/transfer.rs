@@ -39,10 +39,10 @@ operations! {
 
 /// Longest memo.
 const MEMO_MAX: usize = 500;
-/// Attempts at a transfer whose wallets change between the look and the script.
+/// Attempts at a transfer whose wallets change between the read and the script.
 const ATTEMPTS: usize = 4;
 
-/// What is asked for.
+/// The body of a transfer, read.
 struct TransferRequest {
     from: WalletName,
     to: WalletName,
@@ -54,7 +54,7 @@ struct TransferRequest {
     record_life: Option<Duration>,
 }
 
-/// What the record keeps beside the usual fields.
+/// The `request` field of the record.
 #[derive(Serialize, Deserialize)]
 struct Kept {
     from: u64,
@@ -139,7 +139,7 @@ impl TransferRequest {
     }
 }
 
-/// Looks at the wallets and moves the money; `None` when a wallet changed between the two.
+/// Reads the wallets and moves the money; `None` when a wallet changed between the two.
 async fn attempt(call: &Call, asked: &TransferRequest) -> Result<Option<Answer>, Problem> {
     let from = find(call, "from", &asked.from).await?;
     if !from.is_of(call) {
@@ -221,15 +221,15 @@ fn refusal(reason: Reason, closed: Option<&str>) -> Problem {
 
 /// The first answer again (decision D26).
 fn replay(record: &IntentRecord) -> Answer {
-    let unexpected_reply = || {
+    let malformed = || {
         tracing::error!(record = record.id, "a transfer's record makes no sense");
         Problem::from(Code::Internal)
     };
-    let kept: Kept = serde_json::from_str(&record.request).map_err(|_| unexpected_reply())?;
+    let kept: Kept = serde_json::from_str(&record.request).map_err(|_| malformed())?;
     if let (State::Blocked, Some(reason)) = (record.state, record.reason) {
         return Err(refusal(reason, kept.closed.as_deref()).with("replayed", true));
     }
-    let transaction = record.transaction.as_deref().ok_or_else(unexpected_reply)?;
+    let transaction = record.transaction.as_deref().ok_or_else(malformed)?;
     Reply::ok(&Done {
         success: true,
         transfer: TransferView {
@@ -242,7 +242,7 @@ fn replay(record: &IntentRecord) -> Answer {
             created_at: iso_from_ms(record.at_ms),
         },
         transaction_id: transaction,
-        balance: record.balance.ok_or_else(unexpected_reply)?,
+        balance: record.balance.ok_or_else(malformed)?,
         replayed: Some(true),
     })
 }

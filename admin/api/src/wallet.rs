@@ -16,7 +16,6 @@ use endpoint::{
     require_agent_id,
 };
 use serde::Serialize;
-use store::keys::USER;
 use store::wallet::Wallet;
 use store::wallet::script::user_wallet;
 use store::wallet::totals::Totals;
@@ -137,17 +136,12 @@ struct Sums {
     partial: bool,
 }
 
-/// The agent of a wallet; none for the account's own.
-fn agent(wallet: &Wallet) -> Option<&str> {
-    Some(wallet.owner.as_str()).filter(|owner| *owner != USER)
-}
-
 impl<'a> WalletView<'a> {
     fn of(wallet: &'a Wallet) -> Self {
         Self {
             id: &wallet.id,
             wallet_id: wallet.number,
-            bot_id: agent(wallet),
+            bot_id: wallet.agent(),
             name: &wallet.name,
             balance: wallet.balance.two_digits(),
             currency: CURRENCIES[0],
@@ -161,7 +155,7 @@ impl<'a> Snapshot<'a> {
     fn of(wallet: &'a Wallet) -> Self {
         Self {
             success: None,
-            agent_id: agent(wallet),
+            agent_id: wallet.agent(),
             wallet_id: wallet.number,
             wallet: &wallet.id,
             usdc: wallet.balance,

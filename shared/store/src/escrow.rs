@@ -96,7 +96,7 @@ impl Party {
     /// Returns the agent of the wallet; `None` for a user wallet.
     #[must_use]
     pub fn agent(&self) -> Option<&str> {
-        (self.owner != keys::USER).then_some(&self.owner)
+        keys::agent_of_owner(&self.owner)
     }
 }
 
@@ -132,7 +132,7 @@ pub struct Escrow {
 impl Escrow {
     /// Whether `account` is a party.
     #[must_use]
-    pub fn names(&self, account: &str) -> bool {
+    pub fn has_party(&self, account: &str) -> bool {
         self.payer.account == account || self.payee.account == account
     }
 
@@ -210,7 +210,7 @@ impl Escrow {
         });
         // In order, and individually: the records of a page can be in different slots.
         let found: Vec<Option<Self>> = stream::iter(reads).buffered(AT_ONCE).try_collect().await?;
-        let mine = |escrow: &Self| escrow.mode == mode && escrow.names(account);
+        let mine = |escrow: &Self| escrow.mode == mode && escrow.has_party(account);
         Ok(part.with(found.into_iter().flatten().filter(mine).collect()))
     }
 
@@ -285,7 +285,7 @@ mod tests {
         let all: HashMap<String, String> = fields.map(|(name, value)| (name.into(), value.into())).into();
         let read = |fields: &HashMap<String, String>| Escrow::from_fields(("acct_1", Mode::Live), fields);
         let escrow = read(&all).unwrap();
-        assert!(escrow.names("acct_1") && escrow.names("acct_2") && !escrow.names("acct_3"));
+        assert!(escrow.has_party("acct_1") && escrow.has_party("acct_2") && !escrow.has_party("acct_3"));
         assert!(escrow.crosses_accounts());
         assert_eq!((escrow.payer.agent(), escrow.payee.agent()), (None, Some("bot")));
         assert_eq!(escrow.amount, Nanos::MAX);

@@ -184,6 +184,12 @@ pub(super) const FENCE: &str = "fence";
 /// Owner of an account's own wallet, in place of an agent id.
 pub const USER: &str = "user";
 
+/// Returns the agent that owns a wallet; `None` for the account's own wallet.
+#[must_use]
+pub fn agent_of_owner(owner: &str) -> Option<&str> {
+    Some(owner).filter(|owner| *owner != USER)
+}
+
 /// The keys of one account.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AccountKeys {

@@ -88,7 +88,7 @@ impl WalletPlace {
     /// Returns the agent of the wallet; `None` for the account's own.
     #[must_use]
     pub fn agent(&self) -> Option<&str> {
-        Some(self.owner.as_str()).filter(|owner| *owner != USER)
+        keys::agent_of_owner(&self.owner)
     }
 
     /// Finds the wallet with this number or id. It may be closed, and one announced by an earlier version may not
@@ -176,6 +176,12 @@ impl NewPlace {
 }
 
 impl Wallet {
+    /// Returns the agent of the wallet; `None` for the account's own.
+    #[must_use]
+    pub fn agent(&self) -> Option<&str> {
+        keys::agent_of_owner(&self.owner)
+    }
+
     /// Reads the wallet of `owner`; `None` if it has none.
     ///
     /// # Errors

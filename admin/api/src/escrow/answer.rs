@@ -88,10 +88,10 @@ pub(super) fn made(new: &NewEscrow<'_>, made: CreatedEscrow, intent: &str) -> An
         conditions: view::object(new.conditions)?,
         created_at: iso_from_ms(made.at_ms),
     };
-    created(escrow, intent, false)
+    show_created(escrow, intent, false)
 }
 
-fn created(escrow: New<'_>, intent_id: &str, replayed: bool) -> Answer {
+fn show_created(escrow: New<'_>, intent_id: &str, replayed: bool) -> Answer {
     Reply::ok(&EscrowCreated {
         success: true,
         escrow,
@@ -102,10 +102,10 @@ fn created(escrow: New<'_>, intent_id: &str, replayed: bool) -> Answer {
 
 /// It was funded; `balance` is left in the payer's wallet.
 pub(super) fn funded(number: u64, balance: Nanos, intent: &str) -> Answer {
-    paid(number, balance, intent, false)
+    show_funded(number, balance, intent, false)
 }
 
-fn paid(number: u64, balance: Nanos, intent: &str, replayed: bool) -> Answer {
+fn show_funded(number: u64, balance: Nanos, intent: &str, replayed: bool) -> Answer {
     Reply::ok(&Funded {
         success: true,
         escrow_id: number,
@@ -133,7 +133,7 @@ pub(super) fn resolved(number: u64, verdict: Verdict<'_>, intent: &str) -> Answe
     })
 }
 
-/// It was refused, and an intent says so. An escrow that was not made has no number.
+/// The answer to a call that was refused with an intent. `number` is `None` for an escrow that was not made.
 pub(super) fn refused(number: Option<u64>, blocked: &Blocked) -> Problem {
     let sentence = blocked.reason.sentence();
     let mut problem = Problem::new(code(blocked.reason), sentence);
@@ -143,12 +143,12 @@ pub(super) fn refused(number: Option<u64>, blocked: &Blocked) -> Problem {
     if let Some(status) = blocked.status {
         problem = problem.with("status", status.as_str());
     }
-    identified(problem, &blocked.intent)
+    with_intent(problem, &blocked.intent)
         .with("state", State::Blocked.as_str())
         .with("blocked_reason", sentence)
 }
 
-fn identified(problem: Problem, intent: &str) -> Problem {
+fn with_intent(problem: Problem, intent: &str) -> Problem {
     problem.with("intentId", intent).with("intent_id", intent)
 }
 
@@ -159,14 +159,14 @@ const fn code(reason: Reason) -> Code {
         Reason::InsufficientBalance => Code::InsufficientBalance,
         Reason::Frozen => Code::Frozen,
         Reason::WalletClosed => Code::WalletClosed,
-        // What no call on an escrow is refused for.
+        // No call on an escrow is refused for any other reason.
         _ => Code::Internal,
     }
 }
 
 /// The answer to a request that was made before: the same, marked as replayed; a release or dispute that was done
 /// answers 409 with what it answered first.
-pub(super) async fn again(call: &Call, record: &IntentRecord) -> Answer {
+pub(super) async fn replay(call: &Call, record: &IntentRecord) -> Answer {
     if let Some(reason) = record.reason {
         let blocked = Blocked {
             intent: record.id.clone(),
@@ -175,35 +175,36 @@ pub(super) async fn again(call: &Call, record: &IntentRecord) -> Answer {
         };
         return Err(refused(record.escrow, &blocked).with("replayed", true));
     }
-    let unexpected_reply = || {
+    let incomplete = || {
         tracing::error!(
             intent = record.id,
             "an escrow's intent lacks what its answer needs"
         );
         Problem::from(Code::Internal)
     };
-    let number = record.escrow.ok_or_else(unexpected_reply)?;
+    let number = record.escrow.ok_or_else(incomplete)?;
     match record.kind {
         Kind::EscrowCreate => {
             let escrow = Escrow::read(&call.state.store, number)
                 .await?
-                .ok_or_else(unexpected_reply)?;
-            created(view::as_made(&escrow)?, &record.id, true)
+                .ok_or_else(incomplete)?;
+            show_created(view::as_made(&escrow)?, &record.id, true)
         }
         Kind::EscrowFund => {
-            let balance = record.balance.ok_or_else(unexpected_reply)?;
-            paid(number, balance, &record.id, true)
+            let balance = record.balance.ok_or_else(incomplete)?;
+            show_funded(number, balance, &record.id, true)
         }
         Kind::EscrowRelease => Err(done_before(record, number, EscrowStatus::Released)),
         Kind::EscrowDispute => {
             let problem = done_before(record, number, EscrowStatus::Disputed);
             Err(problem.with("dispute_reason", record.note.as_deref()))
         }
-        Kind::Spend | Kind::Transfer | Kind::Deposit => Err(unexpected_reply()),
+        Kind::Spend | Kind::Transfer | Kind::Deposit => Err(incomplete()),
     }
 }
 
-/// The status that a refused call met. What is not said by the reason is stored only of an escrow that was pending.
+/// The escrow's status when the call was refused. Only a pending escrow meets a reason that does not tell it, such as the
+/// balance.
 fn status_met(kind: Kind, reason: Reason) -> Option<EscrowStatus> {
     match kind {
         Kind::EscrowCreate => None,
@@ -216,5 +217,5 @@ fn done_before(record: &IntentRecord, number: u64, status: EscrowStatus) -> Prob
         .with("success", true)
         .with("escrowId", number)
         .with("status", status.as_str());
-    identified(problem, &record.id).with("replayed", true)
+    with_intent(problem, &record.id).with("replayed", true)
 }

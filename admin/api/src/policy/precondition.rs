@@ -7,13 +7,13 @@ use store::policy::script::Expected;
 /// Most revisions that a header names.
 const TAGS_MAX: usize = 10;
 
-/// What the caller expects of the policy.
+/// The precondition of a change.
 ///
 /// # Errors
 /// 400 for headers that are none of `If-Match: "<revision>"`, `If-Match: *` and `If-None-Match: *`, or for both.
 pub(super) fn expected(headers: &HeaderMap) -> Result<Expected, Problem> {
-    let matches = one(headers, &header::IF_MATCH)?;
-    let none = one(headers, &header::IF_NONE_MATCH)?;
+    let matches = single_value(headers, &header::IF_MATCH)?;
+    let none = single_value(headers, &header::IF_NONE_MATCH)?;
     match (matches, none) {
         (None, None) => Ok(Expected::Anything),
         (None, Some("*")) => Ok(Expected::None),
@@ -24,7 +24,7 @@ pub(super) fn expected(headers: &HeaderMap) -> Result<Expected, Problem> {
     }
 }
 
-fn one<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, Problem> {
+fn single_value<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, Problem> {
     let mut sent = headers.get_all(name).iter();
     let Some(first) = sent.next() else {
         return Ok(None);

@@ -1,7 +1,7 @@
 //! Answers to a spend. A repeated one is built from the record alone and differs from the first only in `replayed`
 //! (decisions D23, D26, D59).
 
-use super::request::{PlanNamed, Stored};
+use super::request::{SpendPlan, Stored};
 use axum::http::StatusCode;
 use domain::intent::{Reason, State};
 use domain::money::Nanos;
@@ -11,9 +11,9 @@ use serde::Serialize;
 use store::intent::IntentRecord;
 use utoipa::ToSchema;
 
-/// What an answer tells of a spend that was not refused.
+/// A spend that was not refused, for its answer.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Told<'a> {
+pub(crate) struct AllowedSpend<'a> {
     /// `int_…`
     pub(crate) intent_id: &'a str,
     /// The amount.
@@ -119,15 +119,15 @@ const fn is_first(replayed: &bool) -> bool {
 ///
 /// # Errors
 /// 500.
-pub(crate) fn settled(told: &Told<'_>, replayed: bool) -> Answer {
+pub(crate) fn settled(spend: &AllowedSpend<'_>, replayed: bool) -> Answer {
     Reply::ok(&Settled {
         success: true,
-        intent_id: told.intent_id,
+        intent_id: spend.intent_id,
         state: State::Settled.as_str(),
-        transaction_id: told.balance.map(|_| told.transaction),
-        amount: told.amount,
-        currency: told.currency,
-        balance: told.balance,
+        transaction_id: spend.balance.map(|_| spend.transaction),
+        amount: spend.amount,
+        currency: spend.currency,
+        balance: spend.balance,
         replayed,
     })
 }
@@ -136,13 +136,13 @@ pub(crate) fn settled(told: &Told<'_>, replayed: bool) -> Answer {
 ///
 /// # Errors
 /// 500.
-pub(super) fn pending(told: &Told<'_>, replayed: bool) -> Answer {
+pub(super) fn pending(spend: &AllowedSpend<'_>, replayed: bool) -> Answer {
     let body = Pending {
         success: true,
-        intent_id: told.intent_id,
+        intent_id: spend.intent_id,
         state: State::PendingApproval.as_str(),
-        amount: told.amount,
-        currency: told.currency,
+        amount: spend.amount,
+        currency: spend.currency,
         replayed,
     };
     Reply::with_status(StatusCode::ACCEPTED, &body)
@@ -152,8 +152,8 @@ pub(super) fn pending(told: &Told<'_>, replayed: bool) -> Answer {
 ///
 /// # Errors
 /// 500.
-pub(crate) fn denied(reason: Reason, intent_id: &str, plan: Option<&PlanNamed>, replayed: bool) -> Answer {
-    let limit = |plan: &PlanNamed| match reason {
+pub(crate) fn denied(reason: Reason, intent_id: &str, plan: Option<&SpendPlan>, replayed: bool) -> Answer {
+    let limit = |plan: &SpendPlan| match reason {
         Reason::PlanAgentLimit => plan.agents.map(|agents| agents.to_string()),
         Reason::PlanLimit => plan
             .tracked_nanos
@@ -196,7 +196,7 @@ const fn status(reason: Reason) -> StatusCode {
 /// # Errors
 /// 500 for a record that makes no sense.
 pub(super) fn replay(record: &IntentRecord) -> Answer {
-    let told = Told {
+    let spend = AllowedSpend {
         intent_id: &record.id,
         amount: record.amount,
         currency: &record.currency,
@@ -204,8 +204,8 @@ pub(super) fn replay(record: &IntentRecord) -> Answer {
         balance: record.balance,
     };
     match (record.first, record.reason) {
-        (State::Settled, _) => settled(&told, true),
-        (State::PendingApproval, _) => pending(&told, true),
+        (State::Settled, _) => settled(&spend, true),
+        (State::PendingApproval, _) => pending(&spend, true),
         (State::Blocked, Some(reason)) => {
             let stored = Stored::parse(&record.request)?;
             denied(reason, &record.id, stored.plan.as_ref(), true)

@@ -57,7 +57,7 @@ impl Request {
         })
     }
 
-    /// What is looked at for attempts to instruct the agent.
+    /// The texts that are searched for attempts to instruct the agent.
     pub(crate) fn texts(&self) -> Texts<'_> {
         Texts {
             description: self.description.as_deref(),
@@ -66,7 +66,7 @@ impl Request {
         }
     }
 
-    /// Every field that makes this request another one.
+    /// The fields by which requests differ, for the fingerprint.
     pub(super) fn canonical(&self) -> Value {
         json!({
             "agent": self.agent,
@@ -80,7 +80,7 @@ impl Request {
     }
 }
 
-/// What is kept with the intent beside its own fields.
+/// The `request` field of the intent.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Stored {
@@ -93,13 +93,13 @@ pub(crate) struct Stored {
     /// The caller's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) metadata: Option<Value>,
-    /// The plan at that time, so that a denial for it is told again in the same words.
+    /// The plan at that time, so that a repeated denial for it has the same words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) plan: Option<PlanNamed>,
+    pub(crate) plan: Option<SpendPlan>,
 }
 
 impl Stored {
-    pub(super) fn of(request: &Request, plan: Option<&PlanNamed>) -> Self {
+    pub(super) fn of(request: &Request, plan: Option<&SpendPlan>) -> Self {
         Self {
             recipient: request.recipient.clone(),
             run_id: request.run_id.clone(),
@@ -131,10 +131,10 @@ impl Stored {
     }
 }
 
-/// A plan as a denial names it.
+/// The plan of a spend: the limits that are checked, and the upgrade that a denial names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct PlanNamed {
+pub(crate) struct SpendPlan {
     /// Its name.
     pub(super) plan: String,
     /// Agents a month.
@@ -147,7 +147,7 @@ pub(crate) struct PlanNamed {
     pub(super) upgrade_url: Option<String>,
 }
 
-impl PlanNamed {
+impl SpendPlan {
     /// The plan `name` with its limits; none in test mode, which counts against no plan (decision D53).
     ///
     /// # Errors
@@ -170,7 +170,7 @@ impl PlanNamed {
         }))
     }
 
-    /// What the script checks.
+    /// The limits that the script checks.
     pub(crate) fn cap(&self) -> PlanCap<'_> {
         PlanCap {
             name: &self.plan,
@@ -198,7 +198,7 @@ mod tests {
             run_id: Some("r".to_owned()),
             metadata: Some(json!({ "order": 7 })),
         };
-        let plan = PlanNamed {
+        let plan = SpendPlan {
             plan: "free".to_owned(),
             agents: Some(3),
             tracked_nanos: Some(5),

@@ -1,4 +1,4 @@
-//! From the name of a wallet in a request to the wallet (decisions D3, D61).
+//! Finds the wallet that a request names (decisions D3, D61).
 
 use crate::state::Call;
 use endpoint::{Code, Problem, WalletName};
@@ -9,12 +9,12 @@ use store::wallet::script::user_wallet;
 use store::wallet::{Wallet, WalletPlace, WalletStatus};
 use store::{Store, StoreError};
 
-/// A wallet and where it stands.
+/// A wallet and its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
-    /// Whose it is.
+    /// Its account, mode, owner and number.
     pub place: WalletPlace,
-    /// As it was just now; it may be closed.
+    /// Its record; it may be closed.
     pub wallet: Wallet,
 }
 
@@ -24,7 +24,7 @@ impl Found {
         self.place.account == call.caller.account
     }
 
-    /// Whether its agent was deleted; then it stays so.
+    /// Whether its agent was deleted; a closed wallet stays closed.
     pub fn is_closed(&self) -> bool {
         self.wallet.status == WalletStatus::Closed
     }
@@ -80,7 +80,7 @@ async fn of_owner(store: &Store, scope: &Scope<'_>, owner: &str) -> Result<Optio
     }))
 }
 
-/// The name as it stands in a fingerprint: a wallet's number and an agent of that name are two things.
+/// The name in a fingerprint: a number is not text there, since an agent may have the same digits as its id.
 pub(crate) fn canonical(name: &WalletName) -> Value {
     match name {
         WalletName::Number(number) => json!(number),

@@ -3,7 +3,7 @@
 use super::{CONFIRM, DepositKeys, words};
 use crate::deposit::Deposit;
 use crate::intent::NewIntent;
-use crate::keys::USER;
+use crate::keys::agent_of_owner;
 use crate::once::Once;
 use crate::script::change::{Event, Scope, unexpected_reply};
 use crate::script::names::inputs;
@@ -116,7 +116,7 @@ impl Confirmation<'_> {
         };
         let event = Event {
             kind: "deposit.confirmed",
-            agent: Some(owner).filter(|owner| *owner != USER),
+            agent: agent_of_owner(owner),
             data: json!({ "walletId": deposit.wallet, "owner": owner, "transactionId": deposit.id, "reference": self.reference,
                 "amountNanos": amount, "amount": deposit.amount, "currency": deposit.currency }),
         };
