@@ -22,24 +22,25 @@ use store::webhook::script::dispatch::{
 };
 use store::{StoreError, server_clock};
 
-/// Steps that one call makes at most; the rest has its turn in the next round.
+/// Most steps of one call; the rest is dispatched in the next round.
 const STEPS_MAX: usize = 10;
 
-/// Where entries are read from.
+/// Where entries may be read from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
-    /// The store; a chain that stands before what it holds is left to the worker that catches up.
+    /// The store only. A chain whose next entry has left it is put on the backlog, for the worker that catches up.
     Store,
     /// The archive as well.
     Archive,
 }
 
-/// One account and mode, and the entries that were read of it and are not dispatched.
-struct Walk<'a> {
+/// Dispatches the events of one account and mode.
+struct Dispatcher<'a> {
     webhooks: &'a Webhooks,
     account: &'a str,
     mode: Mode,
     keys: AccountKeys,
+    /// Entries behind the cursor that were read and are not dispatched.
     ahead: VecDeque<Read>,
 }
 
@@ -53,7 +54,7 @@ pub async fn dispatch(
     mode: Mode,
     reach: Reach,
 ) -> Result<u64, StoreError> {
-    let mut walk = Walk {
+    let mut dispatcher = Dispatcher {
         webhooks,
         account,
         mode,
@@ -62,18 +63,22 @@ pub async fn dispatch(
     };
     let mut all = 0;
     for _ in 0..STEPS_MAX {
-        let cursor = Cursor::read(&webhooks.store, &walk.keys, mode).await?;
+        let cursor = Cursor::read(&webhooks.store, &dispatcher.keys, mode).await?;
         if cursor.webhooks == 0 {
             return Ok(all);
         }
-        if !walk.read(cursor, reach).await? {
+        if !dispatcher.read(cursor, reach).await? {
             webhooks.backlog.push(account, mode);
             return Ok(all);
         }
-        let step = match walk.ahead.front() {
-            Some(next) if cursor.minute.has_ended(next.entry.at_ms) => walk.tell(cursor, true).await?,
-            Some(_) => walk.row(cursor).await?,
-            None if walk.is_over(cursor).await? => walk.tell(cursor, false).await?,
+        let step = match dispatcher.ahead.front() {
+            Some(next) if cursor.minute.has_ended(next.entry.at_ms) => {
+                dispatcher.dispatch_coalesced(cursor, true).await?
+            }
+            Some(_) => dispatcher.dispatch_entries(cursor).await?,
+            None if dispatcher.is_coalesced_due(cursor).await? => {
+                dispatcher.dispatch_coalesced(cursor, false).await?
+            }
             None => return Ok(all),
         };
         match step {
@@ -84,9 +89,9 @@ pub async fn dispatch(
     Ok(all)
 }
 
-impl Walk<'_> {
+impl Dispatcher<'_> {
     /// Reads entries behind the cursor unless some are at hand; false when they are beyond `reach`. An entry that
-    /// cannot be read holds the cursor: passed over, its events would be lost without a word.
+    /// cannot be read holds the cursor: if it were passed over, its events would be lost silently.
     async fn read(&mut self, cursor: Cursor, reach: Reach) -> Result<bool, StoreError> {
         let first = cursor.dispatched + 1;
         while self.ahead.front().is_some_and(|read| read.entry.seq != first) {
@@ -112,8 +117,8 @@ impl Walk<'_> {
         Ok(true)
     }
 
-    /// Whether violations wait whose minute is over, and no entry does.
-    async fn is_over(&self, cursor: Cursor) -> Result<bool, StoreError> {
+    /// Whether coalesced violations wait whose minute is over, and no entry does.
+    async fn is_coalesced_due(&self, cursor: Cursor) -> Result<bool, StoreError> {
         if !cursor.minute.waits || cursor.last != cursor.dispatched {
             return Ok(false);
         }
@@ -121,8 +126,9 @@ impl Walk<'_> {
         Ok(cursor.minute.has_ended(now_ms))
     }
 
-    /// Dispatches the entries at hand, as many as make a step; how many events there were.
-    async fn row(&mut self, cursor: Cursor) -> Result<Option<u64>, StoreError> {
+    /// Dispatches as many of the entries ahead as make a step. Returns the number of events; `None` when there is nothing
+    /// to do before the minute is over.
+    async fn dispatch_entries(&mut self, cursor: Cursor) -> Result<Option<u64>, StoreError> {
         let store = &self.webhooks.store;
         let events = self.ahead.iter().flat_map(|read| &read.events);
         let groups: BTreeSet<Group> = events.clone().filter_map(Group::from_event).collect();
@@ -143,25 +149,25 @@ impl Walk<'_> {
             Dispatched::Done { .. } => row.coalesced,
             Dispatched::Changed | Dispatched::Early => 0,
         });
-        Ok(self.done(done, row.events, row.batches))
+        Ok(self.finish(done, row.events, row.batches))
     }
 
-    /// Tells of violations that were coalesced, as many groups as make a step; how many events there were.
-    async fn tell(&self, cursor: Cursor, by_entry: bool) -> Result<Option<u64>, StoreError> {
+    /// Dispatches coalesced violations, as many groups as make a step. Returns as [`Self::dispatch_entries`].
+    async fn dispatch_coalesced(&self, cursor: Cursor, by_entry: bool) -> Result<Option<u64>, StoreError> {
         let store = &self.webhooks.store;
         let webhooks = WebhookRecord::all(store, &self.keys, self.mode).await?;
         let most = (DELIVERIES_MAX / webhooks.len().max(1)).max(1);
         let waiting: Vec<(Group, Waiting)> = waiting(store, (&self.keys, self.mode), most).await?;
-        let told: Vec<DeliveryEvent> = waiting.iter().map(|(_, waiting)| waiting.into()).collect();
-        let batches = batches_of(&webhooks, &told);
+        let events: Vec<DeliveryEvent> = waiting.iter().map(|(_, waiting)| waiting.into()).collect();
+        let batches = batches_of(&webhooks, &events);
         let groups: Vec<Group> = waiting.into_iter().map(|(group, _)| group).collect();
-        let tell = DispatchCoalesced {
+        let dispatch = DispatchCoalesced {
             step: self.step(cursor, &batches),
             by_entry,
             groups: &groups,
         };
-        let done = tell.execute(store).await?;
-        Ok(self.done(done, groups.len() as u64, batches))
+        let done = dispatch.execute(store).await?;
+        Ok(self.finish(done, groups.len() as u64, batches))
     }
 
     const fn step<'s>(&'s self, cursor: Cursor, batches: &'s [WebhookDeliveries]) -> Step<'s> {
@@ -175,8 +181,8 @@ impl Walk<'_> {
         }
     }
 
-    /// What became of a step; `None` when there is nothing to do before the minute is over.
-    fn done(&self, done: Dispatched, events: u64, batches: Vec<WebhookDeliveries>) -> Option<u64> {
+    /// Counts, logs and hints the deliveries of a step. Returns as [`Self::dispatch_entries`].
+    fn finish(&self, done: Dispatched, events: u64, batches: Vec<WebhookDeliveries>) -> Option<u64> {
         let refused = match done {
             Dispatched::Done { refused } => refused,
             Dispatched::Changed => return Some(0),

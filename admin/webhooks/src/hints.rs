@@ -17,7 +17,7 @@ pub struct Hints {
 }
 
 impl Hints {
-    /// Adds one behind the others, unless it waits already or there is no room: the next look at the store finds it
+    /// Adds one behind the others, unless it waits already or there is no room: the next scan of the store finds it
     /// then.
     pub fn push(&mut self, endpoint: Endpoint) {
         if self.order.len() < HINTS_MAX && self.known.insert(endpoint.clone()) {

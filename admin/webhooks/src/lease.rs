@@ -25,10 +25,10 @@ const TURN: Duration = Duration::from_secs(10);
 const QUEUE: Duration = Duration::from_secs(2);
 /// How much longer than a delivery's wait and its time-out a lease lasts: for the store, and for a slow machine.
 const MARGIN: Duration = Duration::from_secs(10);
-/// Deliveries taken in one look beside those that are on their way.
-const TAKEN: usize = 32;
-/// Pause before the next look while attempts are on their way and there is room for more.
-const LOOK_AGAIN: Duration = Duration::from_millis(200);
+/// Deliveries taken at once beside those that are on their way.
+const TAKE_MAX: usize = 32;
+/// Pause before deliveries are taken again while attempts are on their way and there is room for more.
+const TAKE_EVERY: Duration = Duration::from_millis(200);
 
 /// Outcome of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -58,29 +58,29 @@ struct LeasedWebhook<'a> {
     webhooks: &'a Webhooks,
     lease: &'a Lease,
     began: Instant,
-    /// The last look.
-    looked: Option<Instant>,
+    /// When deliveries were last taken.
+    taken_at: Option<Instant>,
     /// Deliveries that were taken then and wait.
     queue: VecDeque<(String, String)>,
-    /// What they are sent with.
-    with: Option<Arc<Receiver>>,
+    /// The receiver as of then.
+    receiver: Option<Arc<Receiver>>,
     /// The numbers of those that are attempted.
     on_their_way: HashSet<String>,
     outcome: Outcome,
-    /// The turn ends with it when the attempts have come to their end.
+    /// The error with which the turn ends when all attempts have ended.
     failure: Option<StoreError>,
 }
 
-/// Where deliveries go, and what signs them.
+/// The address of deliveries, and the secrets that sign them.
 struct Receiver {
     url: String,
     secrets: Secrets,
 }
 
-/// Gives a webhook its turn.
+/// Leases a webhook for one turn and attempts its deliveries.
 ///
 /// # Errors
-/// [`StoreError`]; the lease then ends by itself, and other tries come after it.
+/// [`StoreError`]; the lease then expires, and the deliveries are attempted under a later one.
 pub async fn take(
     webhooks: &Webhooks,
     endpoint: Endpoint,
@@ -97,9 +97,9 @@ pub async fn take(
         webhooks,
         lease: &lease,
         began: Instant::now(),
-        looked: None,
+        taken_at: None,
         queue: VecDeque::new(),
-        with: None,
+        receiver: None,
         on_their_way: HashSet::new(),
         outcome: Outcome::default(),
         failure: None,
@@ -107,12 +107,20 @@ pub async fn take(
     let mut attempts = FuturesUnordered::new();
     loop {
         let open = turn.began.elapsed() < TURN && turn.failure.is_none() && !*stopping.borrow();
-        if open && turn.looks_again() && turn.look().await == Leased::No && attempts.is_empty() {
+        if open && turn.is_time_to_take() && turn.take_deliveries().await == Leased::No && attempts.is_empty()
+        {
             return Ok(turn.outcome);
         }
         for (number, text) in turn.ready(open) {
-            let latest = send_by(turn.looked.unwrap_or(turn.began), webhooks.settings.timeout_ms);
-            attempts.push(attempt(webhooks, &lease, turn.with.clone(), latest, number, text));
+            let latest = send_by(turn.taken_at.unwrap_or(turn.began), webhooks.settings.timeout_ms);
+            attempts.push(attempt(
+                webhooks,
+                &lease,
+                turn.receiver.clone(),
+                latest,
+                number,
+                text,
+            ));
         }
         if attempts.is_empty() {
             if let Some(error) = turn.failure {
@@ -122,13 +130,13 @@ pub async fn take(
             lease.release(&webhooks.store).await?;
             return Ok(turn.outcome);
         }
-        if let Ok(Some(attempting)) = tokio::time::timeout(LOOK_AGAIN, attempts.next()).await {
+        if let Ok(Some(attempting)) = tokio::time::timeout(TAKE_EVERY, attempts.next()).await {
             turn.ended(attempting);
         }
     }
 }
 
-/// Whether the lease holds behind a look.
+/// Whether the lease holds after deliveries were taken.
 #[derive(Debug, PartialEq, Eq)]
 enum Leased {
     Yes,
@@ -142,29 +150,30 @@ impl LeasedWebhook<'_> {
         most.saturating_sub(self.on_their_way.len())
     }
 
-    /// Whether it is time for a look: there is room and nothing waits, and while attempts are on their way not too
-    /// often.
-    fn looks_again(&self) -> bool {
-        let rested = self.looked.is_none_or(|looked| looked.elapsed() >= LOOK_AGAIN);
+    /// Whether to take deliveries: there is room, none waits, and while attempts are on their way some time has passed.
+    fn is_time_to_take(&self) -> bool {
+        let rested = self
+            .taken_at
+            .is_none_or(|taken_at| taken_at.elapsed() >= TAKE_EVERY);
         self.room() > 0 && self.queue.is_empty() && (rested || self.on_their_way.is_empty())
     }
 
     /// Renews the lease and takes deliveries.
-    async fn look(&mut self) -> Leased {
-        self.looked = Some(Instant::now());
-        let most = self.on_their_way.len() + TAKEN;
+    async fn take_deliveries(&mut self) -> Leased {
+        self.taken_at = Some(Instant::now());
+        let most = self.on_their_way.len() + TAKE_MAX;
         match self
             .lease
             .take(&self.webhooks.store, most)
             .await
-            .and_then(|look| match look {
+            .and_then(|outcome| match outcome {
                 TakeOutcome::Taken(taken) => open_secrets(self.webhooks, &self.lease.endpoint, &taken)
                     .map(|secrets| Some((secrets, taken))),
                 TakeOutcome::Idle | TakeOutcome::Held | TakeOutcome::Gone => Ok(None),
             }) {
             Ok(Some((secrets, taken))) => {
                 let Taken { url, deliveries, .. } = *taken;
-                self.with = Some(Arc::new(Receiver { url, secrets }));
+                self.receiver = Some(Arc::new(Receiver { url, secrets }));
                 let fresh = deliveries.into_iter();
                 self.queue = fresh
                     .filter(|(number, _)| !self.on_their_way.contains(number))
@@ -179,9 +188,9 @@ impl LeasedWebhook<'_> {
         }
     }
 
-    /// The deliveries whose attempts begin now; what has waited too long is left for another look.
+    /// The deliveries whose attempts begin now. Those that have waited too long are dropped, to be taken again.
     fn ready(&mut self, open: bool) -> Vec<(String, String)> {
-        if !open || self.looked.is_some_and(|looked| looked.elapsed() >= QUEUE) {
+        if !open || self.taken_at.is_some_and(|taken_at| taken_at.elapsed() >= QUEUE) {
             self.queue.clear();
         }
         let count = self.room().min(self.queue.len());
@@ -191,7 +200,7 @@ impl LeasedWebhook<'_> {
         begun
     }
 
-    /// Takes in the end of an attempt.
+    /// Notes the end of an attempt.
     fn ended(&mut self, Attempting { number, outcome }: Attempting) {
         self.on_their_way.remove(&number);
         match outcome {

@@ -1,10 +1,10 @@
 //! Webhooks: from a sealed audit entry to the outcome of its deliveries (decisions D41, D43, D44 and D66).
 //!
 //! [`dispatch`] makes the deliveries of what happened, [`lease`] attempts those of one webhook, and `payload` writes
-//! their bodies. A URL is read by `target`, its name looked up by `resolve`, each address judged by `ip_policy`; only
+//! their bodies. A URL is parsed by `target`, its name resolved by `resolve`, each address checked by `ip_policy`; only
 //! then does `send` connect, to these addresses and no other, with the headers of [`sign`].
 //!
-//! [`Webhooks`] is what they share. Uses the store, and the archive for events of archived entries. Knows no HTTP of
+//! [`Webhooks`] has the parts that they share. Uses the store, and the archive for events of archived entries. Knows no HTTP of
 //! the management API.
 
 mod backlog;
@@ -29,7 +29,7 @@ use settings::WebhookSettings;
 use std::sync::Arc;
 use store::Store;
 
-/// What dispatch and delivery of this server share.
+/// The parts that dispatch and delivery of this server share.
 pub struct Webhooks {
     /// The store.
     pub store: Store,
@@ -39,13 +39,13 @@ pub struct Webhooks {
     pub keyring: Arc<Keyring>,
     /// Bounds, time-outs and retry delays.
     pub settings: WebhookSettings,
-    /// Sends deliveries, and judges URLs that are to be registered.
+    /// Sends deliveries, and checks URLs that are to be registered.
     pub sender: Sender,
     /// Webhooks with pending deliveries.
     pub hints: PendingHints,
     /// Chains whose next events are those of archived entries.
     pub backlog: ArchiveBacklog,
-    /// What is counted of webhooks.
+    /// Metrics of webhooks.
     pub metrics: WebhookMetrics,
 }
 

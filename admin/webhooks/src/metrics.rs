@@ -1,4 +1,4 @@
-//! What is measured of webhooks.
+//! Metrics of webhooks. The help texts stand beside the names; both are a contract with dashboards and alerts.
 
 use crate::send::Attempted;
 use prometheus::{Gauge, IntCounter, IntGauge};
@@ -6,7 +6,7 @@ use std::time::Duration;
 use store::webhook::script::deliver::Next;
 use telemetry::registrar::{Registrar, level};
 
-/// What an attempt came to.
+/// Results of an attempt.
 const ATTEMPTS: [&str; 3] = ["accepted", "refused", "unanswered"];
 
 /// Counters and gauges of the dispatcher and the deliverer of this server.
@@ -27,8 +27,8 @@ pub struct WebhookMetrics {
     pub turns: IntGauge,
     /// Turns that a store failure cut off.
     pub turns_failed: IntCounter,
-    /// Looks for ready webhooks that a store failure cut off.
-    pub looks_failed: IntCounter,
+    /// Scans for ready webhooks that a store failure cut off.
+    pub scans_failed: IntCounter,
     /// Dispatches of archived entries that failed and are tried again.
     pub catch_ups_failed: IntCounter,
 }
@@ -76,14 +76,14 @@ impl WebhookMetrics {
                 "turns_failed_total",
                 "Turns of webhooks that a store failure cut off.",
             )?,
-            looks_failed: counter(
+            scans_failed: counter(
                 "looks_failed_total",
                 "Scans for ready webhooks that a store failure cut off.",
             )?,
         })
     }
 
-    /// Counts a row of events that was dispatched.
+    /// Counts the events of a step of the dispatcher.
     pub fn dispatched(&self, events: u64, deliveries: u64, refused: u64) {
         self.events.inc_by(events);
         self.deliveries.inc_by(deliveries);
@@ -95,7 +95,7 @@ impl WebhookMetrics {
         self.coalesced.inc_by(violations);
     }
 
-    /// How many chains stand before what the store holds.
+    /// Notes how many chains have their next events in the archive.
     pub fn behind(&self, chains: usize) {
         self.behind.set(level(chains));
     }
@@ -115,8 +115,8 @@ impl WebhookMetrics {
         }
     }
 
-    /// What a look at the store found.
-    pub fn looked(&self, ready: usize, lag_ms: u64) {
+    /// Notes the result of a scan of the store.
+    pub fn scanned(&self, ready: usize, lag_ms: u64) {
         self.ready.set(level(ready));
         self.lag.set(Duration::from_millis(lag_ms).as_secs_f64());
     }

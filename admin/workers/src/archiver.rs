@@ -1,5 +1,5 @@
 //! The archiver: old entries of the audit trail move to segments in the archive, so that the store holds a bounded part
-//! of each chain. All accounts are looked at in turn, at a bounded rate; one that has more to move is looked at again
+//! of each chain. All accounts are checked in turn, at a bounded rate; one that has more to move is checked again
 //! at once.
 
 use super::rotation::Rotation;
@@ -25,13 +25,13 @@ use tokio::time::Instant;
 
 /// Pause between two rounds.
 const EVERY: Duration = Duration::from_secs(1);
-/// Accounts looked at in one round.
-const LOOKS: usize = 500;
+/// Accounts checked in one round.
+const ACCOUNTS: usize = 500;
 /// Chains archived at the same time; each holds a segment in memory.
 const AT_ONCE: usize = 2;
 /// Segments of one chain in one round.
 const SEGMENTS: usize = 10;
-/// Rounds between two looks for new accounts.
+/// Rounds between two searches for new accounts.
 const ACCOUNTS_EVERY: u32 = 5;
 /// Pause before a chain that failed is tried again.
 const AFTER_FAILURE: Duration = Duration::from_secs(10);
@@ -55,7 +55,7 @@ struct Memory {
     rounds: u32,
 }
 
-/// When what is moved.
+/// The rule by which entries are moved.
 #[derive(Debug, Clone, Copy)]
 struct Rule {
     now_ms: u64,
@@ -91,7 +91,7 @@ async fn round(worker: &Archiver, memory: &mut Memory) -> Result<(), StoreError>
         after_entries: worker.audit.archive_after_entries,
         segment_entries: worker.audit.segment_entries,
     };
-    let full = look(memory, rule, &round).await;
+    let full = with_work(memory, rule, &round).await;
     worker.base.metrics.archiving_waiting.set(level(full.len()));
     let moving = stream::iter(full).map(async |place| {
         let moved = archive(worker, &place, rule).await;
@@ -114,9 +114,9 @@ async fn round(worker: &Archiver, memory: &mut Memory) -> Result<(), StoreError>
     round.end()
 }
 
-/// The chains, of the accounts whose turn it is and that can be reached, with something to do.
-async fn look(memory: &mut Memory, rule: Rule, round: &Batch<'_>) -> Vec<Place> {
-    let accounts = memory.rotation.next(LOOKS);
+/// The chains with work to do, of the accounts whose turn it is and that can be reached.
+async fn with_work(memory: &mut Memory, rule: Rule, round: &Batch<'_>) -> Vec<Place> {
+    let accounts = memory.rotation.next(ACCOUNTS);
     let places = accounts
         .iter()
         .flat_map(|account| Mode::ALL.map(|mode| (account.clone(), mode)));
@@ -141,7 +141,7 @@ async fn look(memory: &mut Memory, rule: Rule, round: &Batch<'_>) -> Vec<Place> 
     full
 }
 
-/// Moves what is to be moved of a chain.
+/// Moves the old entries of a chain.
 async fn archive(worker: &Archiver, (account, mode): &Place, rule: Rule) -> Result<(), StoreError> {
     let chain = Chain::new(&worker.base.store, account, *mode);
     let place = (account.as_str(), *mode);

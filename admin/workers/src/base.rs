@@ -1,4 +1,4 @@
-//! What every worker needs, and how it waits for its next round.
+//! The parts that all workers share, and the wait for the next round.
 
 use crate::metrics::WorkerMetrics;
 use std::sync::Arc;
@@ -7,15 +7,15 @@ use store::Store;
 use store_health::StoreHealth;
 use tokio::sync::watch;
 
-/// What every worker needs.
+/// The parts that all workers share.
 pub(super) struct Base {
     pub(super) store: Store,
     pub(super) health: Arc<StoreHealth>,
     pub(super) metrics: WorkerMetrics,
 }
 
-/// Waits for a worker's next round, which is none while the store may not be trusted: what it wrote then would stand
-/// beside what comes back. False when it is time to stop.
+/// Waits for a worker's next round; false when it is time to stop. There is no round while the store may not be trusted:
+/// what it wrote then could contradict the data that an operator restores.
 pub(super) async fn next_round(base: &Base, stopping: &mut watch::Receiver<bool>, every: Duration) -> bool {
     while pause(stopping, every).await {
         if base.health.is_sound(&base.store) {

@@ -32,12 +32,13 @@ pub(super) struct CatchUp {
 pub(super) async fn run(worker: CatchUp, mut stopping: watch::Receiver<bool>) {
     // Chains that failed, until when they rest.
     let mut failing: HashMap<(String, Mode), Instant> = HashMap::new();
-    let mut told: HashSet<(String, Mode)> = HashSet::new();
+    // Chains whose failure was logged.
+    let mut logged: HashSet<(String, Mode)> = HashSet::new();
     while next_round(&worker.base, &mut stopping, EVERY).await {
         let behind = worker.webhooks.backlog.take();
         worker.webhooks.metrics.behind(behind.len());
         failing.retain(|chain, _| behind.contains(chain));
-        told.retain(|chain| behind.contains(chain));
+        logged.retain(|chain| behind.contains(chain));
         let now = Instant::now();
         let rests = |chain: &(String, Mode)| failing.get(chain).is_some_and(|until| *until > now);
         let (resting, ready): (Vec<_>, Vec<_>) = behind.into_iter().partition(rests);
@@ -53,13 +54,13 @@ pub(super) async fn run(worker: CatchUp, mut stopping: watch::Receiver<bool>) {
             match done {
                 Ok(_) => {
                     failing.remove(&place);
-                    told.remove(&place);
+                    logged.remove(&place);
                 }
                 Err(error) => {
                     worker.webhooks.metrics.catch_ups_failed.inc();
                     let (account, mode) = &place;
-                    // It is tried again and again; the log hears of it once.
-                    if told.insert(place.clone()) {
+                    // It is tried again and again, but logged once.
+                    if logged.insert(place.clone()) {
                         tracing::error!(account, %mode, error = %error_chain(&error), "events of archived entries cannot be dispatched");
                     }
                     worker.webhooks.backlog.push(account, *mode);

@@ -28,8 +28,8 @@ use telemetry::error_chain;
 use telemetry::registrar::level;
 use tokio::sync::watch;
 
-/// Accounts asked about in one go.
-const ASKED: usize = 1000;
+/// Accounts whose chains are compared in one batch of reads.
+const ACCOUNTS_AT_ONCE: usize = 1000;
 /// Checkpoints on their way at the same time.
 const AT_ONCE: usize = 8;
 
@@ -42,16 +42,16 @@ pub(super) struct Checkpointer {
 }
 
 /// A chain, by account and mode.
-type Name = (String, Mode);
+type ChainId = (String, Mode);
 
 /// State from one round to the next.
 #[derive(Debug, Default)]
 struct Memory {
     accounts: Vec<String>,
     /// The size in the last checkpoint that was put or found.
-    noted: HashMap<Name, u64>,
-    /// Chains whose last attempt failed or was refused, which the log has heard of.
-    failing: HashSet<Name>,
+    noted: HashMap<ChainId, u64>,
+    /// Chains whose last attempt failed or was refused; each was logged.
+    failing: HashSet<ChainId>,
 }
 
 /// Takes checkpoints until it is time to stop. Several servers may do so at once.
@@ -82,26 +82,26 @@ async fn round(worker: &Checkpointer, memory: &mut Memory) -> Result<(), KeyErro
         memory.accounts = ids;
     }
     let mut grown = Vec::new();
-    for ids in memory.accounts.chunks(ASKED) {
+    for ids in memory.accounts.chunks(ACCOUNTS_AT_ONCE) {
         grown.extend(changed(memory, &round, ids).await);
     }
     if grown.is_empty() {
         return Ok(round.end()?);
     }
     let key = checkpoint_key::key(&worker.base.store, &worker.keyring).await?;
-    let moving = stream::iter(grown).map(async |name: Name| {
-        let moved = advance(worker, &key, &name).await;
-        (name, moved)
+    let moving = stream::iter(grown).map(async |chain: ChainId| {
+        let moved = advance(worker, &key, &chain).await;
+        (chain, moved)
     });
     let mut moving = std::pin::pin!(moving.buffer_unordered(AT_ONCE));
-    while let Some((name, moved)) = moving.next().await {
-        tell(worker, memory, name, moved);
+    while let Some((chain, moved)) = moving.next().await {
+        note_outcome(worker, memory, chain, moved);
     }
     Ok(round.end()?)
 }
 
 /// Which chains, of those that can be reached, have another size than their last checkpoint.
-async fn changed(memory: &Memory, round: &Batch<'_>, ids: &[String]) -> Vec<Name> {
+async fn changed(memory: &Memory, round: &Batch<'_>, ids: &[String]) -> Vec<ChainId> {
     let fields = Mode::ALL.map(|mode| ModeField::AuditSeq.name(mode));
     let reads: Vec<Read> = ids
         .iter()
@@ -116,10 +116,10 @@ async fn changed(memory: &Memory, round: &Batch<'_>, ids: &[String]) -> Vec<Name
         let sizes: Option<Vec<Option<u64>>> = answers.read();
         let sizes = sizes.unwrap_or_default();
         for (mode, size) in Mode::ALL.into_iter().zip(sizes) {
-            let name = (id.clone(), mode);
-            // Each is looked at once after a start, also when nothing is left of it.
-            if memory.noted.get(&name) != Some(&size.unwrap_or(0)) {
-                found.push(name);
+            let chain = (id.clone(), mode);
+            // Each is checked once after a start, also when nothing is left of it.
+            if memory.noted.get(&chain) != Some(&size.unwrap_or(0)) {
+                found.push(chain);
             }
         }
     }
@@ -130,7 +130,7 @@ async fn changed(memory: &Memory, round: &Batch<'_>, ids: &[String]) -> Vec<Name
 async fn advance(
     worker: &Checkpointer,
     key: &CheckpointKey,
-    (account, mode): &Name,
+    (account, mode): &ChainId,
 ) -> Result<(u64, bool), Stays> {
     let (archive, public) = (&*worker.archive, key.public());
     let trail = Trail::of(&worker.base.store, archive, account, *mode);
@@ -168,12 +168,17 @@ async fn put(
     Ok((next.size, true))
 }
 
-fn tell(worker: &Checkpointer, memory: &mut Memory, name: Name, moved: Result<(u64, bool), Stays>) {
+fn note_outcome(
+    worker: &Checkpointer,
+    memory: &mut Memory,
+    chain: ChainId,
+    moved: Result<(u64, bool), Stays>,
+) {
     let error = match moved {
         Ok((size, new)) => {
             worker.base.metrics.checkpoints.inc_by(u64::from(new));
-            memory.failing.remove(&name);
-            memory.noted.insert(name, size);
+            memory.failing.remove(&chain);
+            memory.noted.insert(chain, size);
             return;
         }
         Err(error) => error,
@@ -182,11 +187,11 @@ fn tell(worker: &Checkpointer, memory: &mut Memory, name: Name, moved: Result<(u
         true => worker.base.metrics.checkpoints_refused.inc(),
         false => worker.base.metrics.checkpoints_failed.inc(),
     }
-    let (account, mode) = &name;
-    // It is tried in every round; the log hears of it once.
-    if !memory.failing.contains(&name) {
+    let (account, mode) = &chain;
+    // It is tried in every round, but logged once.
+    if !memory.failing.contains(&chain) {
         tracing::error!(account, %mode, error = %error_chain(&error), "the checkpoint of a chain stays as it is");
-        memory.failing.insert(name);
+        memory.failing.insert(chain);
     }
 }
 

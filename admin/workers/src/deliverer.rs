@@ -1,7 +1,7 @@
 //! The deliverer: gives webhooks that have something to deliver their turns, a bounded number at a time (decision D43).
 //!
 //! The dispatcher of the same process hints at new deliveries. Retries and deliveries of other servers are found by a
-//! scan of the ready webhooks of all buckets, [`LOOKS_EVERY`] apart: one round trip of 1,024 short commands on a single
+//! scan of the ready webhooks of all buckets, [`SCAN_EVERY`] apart: one round trip of 1,024 short commands on a single
 //! server, about 1 ms of its time; one round trip a bucket on a cluster. Several servers share the work, since a
 //! webhook is leased by one at a time.
 //!
@@ -25,18 +25,20 @@ use webhooks::Webhooks;
 use webhooks::hints::Hints;
 use webhooks::lease::{self, Outcome, farthest};
 
-/// Pause between two looks at the store.
-const LOOKS_EVERY: Duration = Duration::from_millis(250);
-/// Looks between two for what is due too late, since the store's clock was set back.
-const FAR_EVERY: u32 = 40;
-/// Webhooks found in one bucket by one look, at most.
+/// Pause between two scans of the store.
+const SCAN_EVERY: Duration = Duration::from_millis(250);
+/// Every n-th scan also finds webhooks that are due too late because the store's clock was set back.
+const FAR_SCAN_EVERY: u32 = 40;
+/// Webhooks found in one bucket by one scan, at most.
 const FOUND_MAX: usize = 64;
 /// The part of all places that one account can have.
 const ACCOUNT_PART: usize = 8;
+/// Quarters of the places that failing webhooks can have.
+const FAILING_QUARTERS: usize = 3;
 /// Failing webhooks remembered at most; those beyond count as healthy.
 const FAILING_MAX: usize = 100_000;
-/// Webhooks of a queue that are asked, each time that turns may begin, whether there is room for them.
-const ASKED_MAX: usize = 1000;
+/// Webhooks of each queue that are checked for room each time that turns may begin.
+const CANDIDATES_MAX: usize = 1000;
 
 /// The deliverer, with what it needs.
 pub(super) struct Deliverer {
@@ -72,7 +74,7 @@ impl Places {
     /// Whether a webhook may have its turn now.
     fn has_room(&self, endpoint: &Endpoint) -> bool {
         let of_account = self.accounts.get(&endpoint.account).copied().unwrap_or(0);
-        let failing_most = (self.all * 3 / 4).max(1);
+        let failing_most = (self.all * FAILING_QUARTERS / 4).max(1);
         self.busy.len() < self.all
             && of_account < (self.all / ACCOUNT_PART).max(1)
             && (!self.failing.contains(endpoint) || self.failing_busy < failing_most)
@@ -109,48 +111,48 @@ impl Places {
     }
 }
 
-/// Webhooks that wait for a turn.
+/// Webhooks that wait for a turn, in two queues that have turns alternately.
 #[derive(Default)]
-struct Lines {
-    /// Those that somebody said have something to deliver, and those whose turn ended with something left.
-    said: Hints,
-    /// Those that the last look found.
-    found: VecDeque<Endpoint>,
-    /// Which line has the next turn.
-    found_first: bool,
+struct Queues {
+    /// Those that hints named, and those whose turn ended with deliveries left.
+    hinted: Hints,
+    /// Those that the last scan found.
+    scanned: VecDeque<Endpoint>,
+    /// Whether `scanned` has the next turn.
+    scanned_first: bool,
 }
 
-/// How many of each line may still be asked.
+/// How many webhooks of each queue may still be checked for room.
 struct Budget {
-    said: usize,
-    found: usize,
+    hinted: usize,
+    scanned: usize,
 }
 
-impl Lines {
+impl Queues {
     fn budget(&self) -> Budget {
         Budget {
-            said: self.said.len().min(ASKED_MAX),
-            found: self.found.len().min(ASKED_MAX),
+            hinted: self.hinted.len().min(CANDIDATES_MAX),
+            scanned: self.scanned.len().min(CANDIDATES_MAX),
         }
     }
 
-    /// The next one that there is room for, of the two lines by turns. Those for which there is none go to the end,
-    /// unless their turn goes on: then the look behind its end finds what is left.
+    /// The next webhook that there is room for, from the two queues alternately. Those without room go to the end of
+    /// their queue. One whose turn goes on is dropped: the end of that turn adds it again if something is left.
     fn next(&mut self, places: &Places, budget: &mut Budget) -> Option<Endpoint> {
         for _ in 0..2 {
-            let from_found = self.found_first;
-            self.found_first = !from_found;
-            let left = if from_found {
-                &mut budget.found
+            let from_scan = self.scanned_first;
+            self.scanned_first = !from_scan;
+            let left = if from_scan {
+                &mut budget.scanned
             } else {
-                &mut budget.said
+                &mut budget.hinted
             };
             while *left > 0 {
                 *left -= 1;
-                let first = if from_found {
-                    self.found.pop_front()
+                let first = if from_scan {
+                    self.scanned.pop_front()
                 } else {
-                    self.said.pop()
+                    self.hinted.pop()
                 };
                 let Some(endpoint) = first else { break };
                 if places.busy.contains(&endpoint) {
@@ -159,10 +161,10 @@ impl Lines {
                 if places.has_room(&endpoint) {
                     return Some(endpoint);
                 }
-                if from_found {
-                    self.found.push_back(endpoint);
+                if from_scan {
+                    self.scanned.push_back(endpoint);
                 } else {
-                    self.said.push(endpoint);
+                    self.hinted.push(endpoint);
                 }
             }
         }
@@ -170,43 +172,43 @@ impl Lines {
     }
 }
 
-/// Delivers until it is time to stop, and then until what is on its way has arrived. Several servers may do so at once.
+/// Delivers until it is time to stop, and then until the turns have ended. Several servers may do so at once.
 pub(super) async fn run(worker: Deliverer, mut stopping: watch::Receiver<bool>) {
     let mut places = Places::new(worker.webhooks.settings.endpoints_at_once);
     let mut turns = JoinSet::new();
-    let mut lines = Lines::default();
-    let (mut looks, mut blind) = (0_u32, false);
-    let mut next_look = Instant::now();
+    let mut queues = Queues::default();
+    let (mut scans, mut scan_failed) = (0_u32, false);
+    let mut next_scan = Instant::now();
     loop {
         tokio::select! {
             () = stopped(&mut stopping) => break,
             () = worker.webhooks.hints.added() => {}
-            () = tokio::time::sleep_until(next_look) => {
-                next_look = Instant::now() + LOOKS_EVERY;
-                looks = looks.wrapping_add(1);
-                match look(&worker, &mut lines.found, looks.is_multiple_of(FAR_EVERY)).await {
-                    Ok(()) => blind = false,
+            () = tokio::time::sleep_until(next_scan) => {
+                next_scan = Instant::now() + SCAN_EVERY;
+                scans = scans.wrapping_add(1);
+                match scan(&worker, &mut queues.scanned, scans.is_multiple_of(FAR_SCAN_EVERY)).await {
+                    Ok(()) => scan_failed = false,
                     Err(error) => {
-                        worker.webhooks.metrics.looks_failed.inc();
-                        // The log hears of a row of them once.
-                        if !blind {
+                        worker.webhooks.metrics.scans_failed.inc();
+                        // Logged once for several failures in succession.
+                        if !scan_failed {
                             tracing::error!(error = %error_chain(&error), "look for ready webhooks cut off");
                         }
-                        blind = true;
+                        scan_failed = true;
                     }
                 }
             }
             Some(ended) = turns.join_next_with_id() => {
                 if let Some(again) = leave(&worker.webhooks, &mut places, ended) {
-                    lines.said.push(again);
+                    queues.hinted.push(again);
                 }
             }
         }
         let mut fresh = worker.webhooks.hints.take();
         while let Some(endpoint) = fresh.pop() {
-            lines.said.push(endpoint);
+            queues.hinted.push(endpoint);
         }
-        begin(&worker.webhooks, &stopping, &mut places, &mut turns, &mut lines);
+        begin(&worker.webhooks, &stopping, &mut places, &mut turns, &mut queues);
         worker
             .webhooks
             .metrics
@@ -227,11 +229,11 @@ fn begin(
     stopping: &watch::Receiver<bool>,
     places: &mut Places,
     turns: &mut JoinSet<Result<Outcome, StoreError>>,
-    lines: &mut Lines,
+    queues: &mut Queues,
 ) {
-    let mut budget = lines.budget();
+    let mut budget = queues.budget();
     while places.busy.len() < places.all {
-        let Some(endpoint) = lines.next(places, &mut budget) else {
+        let Some(endpoint) = queues.next(places, &mut budget) else {
             return;
         };
         let (webhooks, stopping, taken) = (Arc::clone(webhooks), stopping.clone(), endpoint.clone());
@@ -240,7 +242,7 @@ fn begin(
     }
 }
 
-/// Takes in the end of a turn; the webhook when it has something left.
+/// Ends a turn; returns its webhook when deliveries are left.
 fn leave(
     webhooks: &Webhooks,
     places: &mut Places,
@@ -273,10 +275,10 @@ fn leave(
     }
 }
 
-/// Finds the webhooks that can be reached and whose time has come, those that waited longest first.
-async fn look(worker: &Deliverer, line: &mut VecDeque<Endpoint>, far: bool) -> Result<(), StoreError> {
+/// Fills the queue with the webhooks that are due in the buckets that can be reached, those that waited longest first.
+async fn scan(worker: &Deliverer, queue: &mut VecDeque<Endpoint>, far: bool) -> Result<(), StoreError> {
     if !worker.base.health.is_sound(&worker.base.store) {
-        line.clear();
+        queue.clear();
         return Ok(());
     }
     let now_ms = server_clock::now_ms(&worker.base.store).await?;
@@ -290,8 +292,8 @@ async fn look(worker: &Deliverer, line: &mut VecDeque<Endpoint>, far: bool) -> R
     let lag_ms = found
         .first()
         .map_or(0, |(_, at_ms)| now_ms.saturating_sub(*at_ms));
-    worker.webhooks.metrics.looked(found.len(), lag_ms);
-    *line = found.into_iter().map(|(endpoint, _)| endpoint).collect();
+    worker.webhooks.metrics.scanned(found.len(), lag_ms);
+    *queue = found.into_iter().map(|(endpoint, _)| endpoint).collect();
     round.end()
 }
 

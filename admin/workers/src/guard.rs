@@ -1,5 +1,5 @@
 //! The guard of the store's room (decision D71) and of acknowledged writes (decision D47): reads how much of the store
-//! each account takes, and whether one lost writes, and names the accounts that are refused. Every server does this for
+//! each account takes, and whether one lost writes, and writes the list of refused accounts. Every server does this for
 //! itself; of several, each writes the same list.
 
 mod lost;
@@ -25,9 +25,9 @@ use tokio::sync::watch;
 
 /// Pause between two rounds.
 const EVERY: Duration = Duration::from_secs(2);
-/// Accounts looked at in one round.
+/// Accounts read in one round.
 const ACCOUNTS: usize = 1000;
-/// Accounts looked at at the same time.
+/// Accounts read at the same time.
 const AT_ONCE: usize = 16;
 /// An account is far above the others when it takes this many times what the median one takes …
 const TIMES_MEDIAN: u64 = 10;
@@ -46,10 +46,10 @@ struct Memory {
     rotation: Rotation,
     accounts: HashMap<String, AccountUsage>,
     lost: Lost,
-    /// Whom the next list names.
+    /// The next list of refused accounts.
     list: List,
-    /// Whether the list that was written last names anybody.
-    named: bool,
+    /// Whether the list that was written last has entries.
+    has_written_entries: bool,
 }
 
 /// Store usage of one account.
@@ -73,7 +73,7 @@ pub(super) async fn follow(store: Store, refused: Arc<RefusedCopy>, mut stopping
     }
 }
 
-/// Looks until it is time to stop.
+/// Guards until it is time to stop.
 pub(super) async fn run(worker: Guard, mut stopping: watch::Receiver<bool>) {
     let mut memory = Memory::default();
     loop {
@@ -90,49 +90,49 @@ pub(super) async fn run(worker: Guard, mut stopping: watch::Receiver<bool>) {
 }
 
 async fn round(worker: &Guard, memory: &mut Memory) -> Result<(), StoreError> {
-    // First, and named at once: the rest takes longer, and fails while a server of the store is away.
-    let untold = memory.lost.look(&worker.base.store).await;
+    // First, and written at once: the rest takes longer, and fails while a server of the store is away.
+    let unwitnessed = memory.lost.check_next(&worker.base.store).await;
     memory.list.lost = memory.lost.next();
     let held = memory.lost.count() as u64;
     worker.base.metrics.room.lost_accounts.set(level(held));
-    let named = name(worker, memory).await;
-    lost::tell(&worker.base.store, untold).await;
-    named?;
+    let written = write_list(worker, memory).await;
+    lost::update_witnesses(&worker.base.store, unwitnessed).await;
+    written?;
     memory.rotation.renew(&worker.base.store).await?;
     let accounts = memory.rotation.next(ACCOUNTS);
     let reads = stream::iter(accounts).map(|account| async move {
-        let seen = see(worker, &account).await?;
-        Ok::<_, StoreError>((account, seen))
+        let usage = read_usage(worker, &account).await?;
+        Ok::<_, StoreError>((account, usage))
     });
     let mut reads = reads.buffer_unordered(AT_ONCE);
     while let Some(read) = reads.next().await {
-        let (account, seen) = read?;
-        memory.accounts.insert(account, seen);
+        let (account, usage) = read?;
+        memory.accounts.insert(account, usage);
     }
     let store = server_info::read(&worker.base.store).await?;
     let is_nearly_full = store.memory_fullest >= worker.guard_share && store.memory_max > 0;
     memory.list.room = refused(&memory.accounts, is_nearly_full, store.memory_max);
-    tell(worker, memory);
-    name(worker, memory).await
+    set_metrics(worker, memory);
+    write_list(worker, memory).await
 }
 
-/// Writes the list, unless there was and is nobody to name.
-async fn name(worker: &Guard, memory: &mut Memory) -> Result<(), StoreError> {
-    if !memory.list.is_empty() || memory.named {
+/// Writes the list, unless both it and the last one are empty.
+async fn write_list(worker: &Guard, memory: &mut Memory) -> Result<(), StoreError> {
+    if !memory.list.is_empty() || memory.has_written_entries {
         refused::write(&worker.base.store, &memory.list).await?;
-        memory.named = !memory.list.is_empty();
+        memory.has_written_entries = !memory.list.is_empty();
     }
     Ok(())
 }
 
-async fn see(worker: &Guard, account: &str) -> Result<AccountUsage, StoreError> {
+async fn read_usage(worker: &Guard, account: &str) -> Result<AccountUsage, StoreError> {
     let (keys, budgets) = (AccountKeys::new(account), worker.base.store.budgets());
-    let mut seen = AccountUsage::default();
+    let mut sum = AccountUsage::default();
     for mode in Mode::ALL {
         let usage = Usage::read(&worker.base.store, &keys, mode).await?;
-        seen.add(&usage, &budgets);
+        sum.add(&usage, &budgets);
     }
-    Ok(seen)
+    Ok(sum)
 }
 
 impl AccountUsage {
@@ -147,8 +147,8 @@ impl AccountUsage {
     }
 }
 
-/// Whom to refuse: whoever is over the budget of audit entries, and in a store that is nearly full also whoever takes
-/// far more than the median account. Of more than fit into the list, the largest.
+/// The accounts to refuse: those over the budget of audit entries, and in a store that is nearly full also those that
+/// take far more than the median account. Of more than fit into the list, the largest.
 fn refused(
     accounts: &HashMap<String, AccountUsage>,
     is_nearly_full: bool,
@@ -174,7 +174,7 @@ fn refused(
     largest.map(|(id, _, cause)| (id.clone(), cause)).collect()
 }
 
-fn tell(worker: &Guard, memory: &Memory) {
+fn set_metrics(worker: &Guard, memory: &Memory) {
     let metrics = &worker.base.metrics.room;
     metrics.refused_accounts.set(level(memory.list.room.len() as u64));
     for budget in Budget::ALL {

@@ -13,7 +13,7 @@ const EVERY: Duration = Duration::from_secs(1);
 
 /// Checks until it is time to stop.
 pub(super) async fn run(base: Arc<Base>, mut stopping: watch::Receiver<bool>) {
-    let mut told = None;
+    let mut logged = None;
     loop {
         let sane = base.health.check(&base.store).await.is_ok();
         base.metrics.store_sane.set(i64::from(sane));
@@ -22,9 +22,9 @@ pub(super) async fn run(base: Arc<Base>, mut stopping: watch::Receiver<bool>) {
                 .store_durable
                 .set(i64::from(status.confirmed != Durability::Async));
             base.metrics.store_exposed.set(i64::from(status.exposed));
-            if told.as_ref() != Some(&status) {
-                tell(&status);
-                told = Some(status);
+            if logged.as_ref() != Some(&status) {
+                log_durability(&status);
+                logged = Some(status);
             }
         }
         if !pause(&mut stopping, EVERY).await {
@@ -33,8 +33,8 @@ pub(super) async fn run(base: Arc<Base>, mut stopping: watch::Receiver<bool>) {
     }
 }
 
-/// Says how changes of money stand, once for each change.
-fn tell(status: &Status) {
+/// Logs how safe changes of money are, once for each change of that.
+fn log_durability(status: &Status) {
     let (asked, sentence) = (status.asked.to_string(), status.sentence());
     if status.refuses() {
         tracing::error!(asked, "{sentence}");

@@ -1,5 +1,5 @@
 //! The archiver of intents: settled and blocked ones that nothing will happen to any more move to the archive when they
-//! are old. All accounts are looked at in turn, at a bounded rate.
+//! are old. All accounts are checked in turn, at a bounded rate.
 
 use super::rotation::Rotation;
 use crate::base::Base;
@@ -20,8 +20,8 @@ use tokio::sync::watch;
 
 /// Pause between two rounds.
 const EVERY: Duration = Duration::from_secs(10);
-/// Accounts looked at in one round.
-const LOOKS: usize = 100;
+/// Accounts checked in one round.
+const ACCOUNTS: usize = 100;
 /// Segments of one account and mode in one round.
 const SEGMENTS: usize = 10;
 /// Days that intents which do not fill a segment wait for others.
@@ -38,8 +38,8 @@ pub(super) struct IntentArchiver {
 #[derive(Debug, Default)]
 struct Memory {
     rotation: Rotation,
-    /// Of chains with many intents that have to stay: how many of the oldest ones were looked at. A restart begins
-    /// anew.
+    /// Of accounts and modes with many intents that have to stay: how many of the oldest were checked before. A restart
+    /// begins at the oldest again.
     passed: HashMap<(String, Mode), usize>,
 }
 
@@ -66,7 +66,7 @@ async fn round(worker: &IntentArchiver, memory: &mut Memory) -> Result<(), Store
         after_ms: worker.after_days.saturating_mul(DAY_MS),
         gather_ms: GATHER_DAYS * DAY_MS,
     };
-    for account in &memory.rotation.next(LOOKS) {
+    for account in &memory.rotation.next(ACCOUNTS) {
         let bucket = AccountKeys::new(account).bucket();
         for mode in Mode::ALL {
             if round.is_unreachable(bucket) {
@@ -84,7 +84,7 @@ async fn round(worker: &IntentArchiver, memory: &mut Memory) -> Result<(), Store
     round.end()
 }
 
-/// Moves what is to be moved of an account and mode, and remembers where the next round goes on.
+/// Moves the old intents of an account and mode, and remembers where the next round goes on.
 async fn archive(
     worker: &IntentArchiver,
     passed: &mut HashMap<(String, Mode), usize>,

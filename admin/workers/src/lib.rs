@@ -1,4 +1,4 @@
-//! What the management server does beside requests, each worker a module with a loop: [`start`] starts them all.
+//! The background workers of the management server, each a module with a loop. [`Workers::start`] starts them all.
 //!
 //! [`health`](self) checks the store, `blocked` and `guard` keep the lists of blocked addresses and refused accounts,
 //! `reaper` ends overdue holds, `transit` delivers what is in transit between accounts, `sealer` seals the audit trail,
@@ -42,7 +42,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use webhooks::Webhooks;
 
-/// What the workers of a server are started with.
+/// The parts that the workers of a server share.
 pub struct Workers {
     /// The store.
     pub store: Store,
@@ -64,7 +64,7 @@ pub struct Workers {
     pub plans: Arc<ArcSwap<Plans>>,
     /// Webhooks: dispatch and delivery.
     pub webhooks: Arc<Webhooks>,
-    /// What the workers count.
+    /// Metrics of the workers.
     pub metrics: WorkerMetrics,
 }
 
@@ -119,12 +119,12 @@ impl Workers {
             after_days: audit.archive_intents_after_days,
         };
         workers.spawn(intent_archiver::run(intent_archiver, stopping.clone()));
-        let keyring = sealer::TrailSealer {
+        let trail_sealer = sealer::TrailSealer {
             base: Arc::clone(&base),
             webhooks: Arc::clone(&webhooks),
             every: Duration::from_millis(audit.seal_every_ms),
         };
-        workers.spawn(sealer::run(keyring, stopping.clone()));
+        workers.spawn(sealer::run(trail_sealer, stopping.clone()));
         let archiver = archiver::Archiver {
             base: Arc::clone(&base),
             archive,

@@ -1,15 +1,15 @@
-//! All accounts in turn, for the workers that look at some of them in each round.
+//! All accounts in turn, for the workers that read some of them in each round.
 
 use std::collections::VecDeque;
 use store::account::Account;
 use store::{Store, StoreError};
 
-/// The accounts, in the order in which they are looked at.
+/// The accounts, in the order of their turns.
 #[derive(Debug, Default)]
 pub(super) struct Rotation(VecDeque<String>);
 
 impl Rotation {
-    /// Looks for new accounts. Accounts never go, so their number tells whether there are any.
+    /// Adds new accounts. Accounts are never deleted, so their number tells whether there are any.
     pub(super) async fn renew(&mut self, store: &Store) -> Result<(), StoreError> {
         if Account::count(store).await? != self.0.len() {
             self.0 = Account::ids(store).await?.into();

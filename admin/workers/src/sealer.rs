@@ -1,7 +1,7 @@
 //! The sealer: audit entries get their hashes soon after they were written, so that chains stay short of unsealed lines
 //! and events go out. Readers do not depend on it: they seal before they read.
 //!
-//! Accounts in which something happened lately or that have webhooks are looked at in every round, all others in turn,
+//! Accounts in which something happened lately or that have webhooks are read in every round, all others in turn,
 //! at a bounded rate. What is sealed of an account with webhooks is dispatched at once.
 
 use super::rotation::Rotation;
@@ -27,17 +27,17 @@ use tokio::time::Instant;
 use webhooks::Webhooks;
 use webhooks::dispatch::{Reach, dispatch};
 
-/// Accounts looked at in one round beside the busy ones: 5,000 a second at the usual pause.
-const LOOKS: usize = 1000;
+/// Accounts read in one round beside the busy ones: 5,000 a second at the usual pause.
+const ACCOUNTS: usize = 1000;
 /// Rounds without anything new after which an account is no longer busy.
 const QUIET_ROUNDS: u32 = 50;
 /// Chains sealed at the same time.
 const AT_ONCE: usize = 8;
-/// Accounts with webhooks looked at in one round: their events are to go out at once.
-const HOOKED_LOOKS: usize = 2000;
+/// Accounts with webhooks read in one round: their events are to go out at once.
+const WEBHOOK_ACCOUNTS: usize = 2000;
 /// Batches that a chain gets sealed in one round, so that a backlog does not hold up the events of all others.
 const BATCHES_MAX: usize = 20;
-/// Rounds between two looks for new accounts.
+/// Rounds between two searches for new accounts.
 const ACCOUNTS_EVERY: u32 = 5;
 
 /// The sealer of audit trails, with what it needs.
@@ -55,13 +55,13 @@ struct Memory {
     sealed: HashMap<(String, Mode), u64>,
     /// Accounts in which something happened lately, and for how many rounds nothing did.
     busy: HashMap<String, u32>,
-    /// Accounts with webhooks, in the order in which they are looked at.
-    hooked: VecDeque<String>,
-    /// The same.
-    is_hooked: HashSet<String>,
+    /// Accounts with webhooks, in the order in which they are read.
+    webhook_order: VecDeque<String>,
+    /// The same accounts.
+    with_webhooks: HashSet<String>,
     /// Chains that could not be sealed or dispatched the last time.
     failing: HashSet<(String, Mode)>,
-    /// Whether violations waited for their minute's end at the last look: then the clock matters in the next one.
+    /// Whether violations waited for their minute's end in the last round: then the next one has to read the clock.
     coalescing: bool,
     /// Chains with lines that were seen and not sealed: how many, and since when.
     behind: HashMap<(String, Mode), (u64, Instant)>,
@@ -69,7 +69,7 @@ struct Memory {
 }
 
 impl Memory {
-    /// A chain was sealed up to `sealed`, and has lines up to `last`.
+    /// Notes that a chain is sealed up to `sealed` and has lines up to `last`.
     fn sealed_to(&mut self, chain: &(String, Mode), sealed: u64, last: u64) {
         match last.saturating_sub(sealed) {
             0 => {
@@ -83,8 +83,8 @@ impl Memory {
         }
     }
 
-    /// Tells how much waits for its seal.
-    fn tell_behind(&self, worker: &TrailSealer) {
+    /// Sets the metrics of what waits for its seal.
+    fn set_metrics(&self, worker: &TrailSealer) {
         let entries: u64 = self.behind.values().map(|(entries, _)| entries).sum();
         let oldest = self.behind.values().map(|(_, since)| since.elapsed()).max();
         worker.base.metrics.entries_unsealed.set(level(entries));
@@ -108,7 +108,7 @@ pub(super) async fn run(worker: TrailSealer, mut stopping: watch::Receiver<bool>
                 tracing::error!(error = %error_chain(&error), "round of sealing cut off");
             }
         }
-        memory.tell_behind(&worker);
+        memory.set_metrics(&worker);
     }
 }
 
@@ -124,7 +124,7 @@ async fn round(worker: &TrailSealer, memory: &mut Memory) -> Result<(), StoreErr
             .unwrap_or(0),
         false => 0,
     };
-    let grown = look(memory, &round, now_ms).await;
+    let grown = find_grown(memory, &round, now_ms).await;
     let sealing = stream::iter(grown).map(async |chain| {
         let sealed = seal(worker, &chain).await;
         (chain, sealed)
@@ -148,7 +148,7 @@ async fn round(worker: &TrailSealer, memory: &mut Memory) -> Result<(), StoreErr
                 let place = (account.clone(), mode);
                 let sealed = memory.sealed.get(&place).copied().unwrap_or(0);
                 memory.sealed_to(&place, sealed, last);
-                // It is tried in every round; the log hears of it once.
+                // It is tried in every round, but logged once.
                 if memory.failing.insert((account.clone(), mode)) {
                     tracing::error!(account, %mode, error = %error_chain(&error), "a chain cannot be sealed");
                 }
@@ -162,7 +162,7 @@ async fn round(worker: &TrailSealer, memory: &mut Memory) -> Result<(), StoreErr
 struct Grown {
     account: String,
     mode: Mode,
-    hooked: bool,
+    dispatches: bool,
     /// The number of its last line.
     last: u64,
 }
@@ -172,20 +172,20 @@ async fn seal(worker: &TrailSealer, grown: &Grown) -> Result<u64, StoreError> {
     let Grown {
         account,
         mode,
-        hooked,
+        dispatches,
         ..
     } = grown;
     let sealed = Chain::new(&worker.base.store, account, *mode)
         .seal_some(BATCHES_MAX)
         .await?;
     worker.base.metrics.entries_sealed.inc_by(sealed.added);
-    if *hooked {
+    if *dispatches {
         dispatch(&worker.webhooks, account, *mode, Reach::Store).await?;
     }
     Ok(sealed.end.seq)
 }
 
-/// What the record of an account says of a mode.
+/// The fields of an account's record, of each mode, that are read in each round.
 const FIELDS: [ModeField; 4] = [
     ModeField::AuditSeq,
     ModeField::Webhooks,
@@ -193,24 +193,24 @@ const FIELDS: [ModeField; 4] = [
     ModeField::Violations,
 ];
 
-/// Which accounts are looked at in this round: the busy ones, those with webhooks, and those whose turn it is.
-fn chosen(memory: &mut Memory) -> Vec<String> {
+/// The accounts of this round: the busy ones, those with webhooks, and those whose turn it is.
+fn accounts_of_round(memory: &mut Memory) -> Vec<String> {
     let mut accounts: Vec<String> = memory.busy.keys().cloned().collect();
-    for _ in 0..HOOKED_LOOKS.min(memory.hooked.len()) {
-        memory.hooked.rotate_left(1);
+    for _ in 0..WEBHOOK_ACCOUNTS.min(memory.webhook_order.len()) {
+        memory.webhook_order.rotate_left(1);
         let fresh = |account: &&String| !memory.busy.contains_key(*account);
-        accounts.extend(memory.hooked.back().filter(fresh).cloned());
+        accounts.extend(memory.webhook_order.back().filter(fresh).cloned());
     }
-    let mut others = memory.rotation.next(LOOKS);
-    others.retain(|account| !memory.busy.contains_key(account) && !memory.is_hooked.contains(account));
+    let mut others = memory.rotation.next(ACCOUNTS);
+    others.retain(|account| !memory.busy.contains_key(account) && !memory.with_webhooks.contains(account));
     accounts.extend(others);
     accounts
 }
 
-/// Which chains, of those that can be reached, have more lines than were sealed when they were last looked at, or
-/// events that were not dispatched, coalesced ones whose minute is over among them.
-async fn look(memory: &mut Memory, round: &Batch<'_>, now_ms: u64) -> Vec<Grown> {
-    let accounts = chosen(memory);
+/// The chains, of those that can be reached, that have more lines than were sealed when they were last read, or events
+/// that were not dispatched, coalesced ones whose minute is over among them.
+async fn find_grown(memory: &mut Memory, round: &Batch<'_>, now_ms: u64) -> Vec<Grown> {
+    let accounts = accounts_of_round(memory);
     let fields = Mode::ALL
         .map(|mode| FIELDS.map(|field| field.name(mode)))
         .concat();
@@ -234,22 +234,22 @@ async fn look(memory: &mut Memory, round: &Batch<'_>, now_ms: u64) -> Vec<Grown>
             let sealed = memory.sealed.get(&(account.clone(), mode)).copied();
             memory.coalescing |= found[3].is_some();
             let over = found[3].is_some_and(|minute| now_ms / MINUTE_MS > minute);
-            let hooked = webhooks > 0 && (dispatched < last || over);
+            let dispatches = webhooks > 0 && (dispatched < last || over);
             has_webhooks |= webhooks > 0;
-            if last != sealed.unwrap_or(0) || hooked {
+            if last != sealed.unwrap_or(0) || dispatches {
                 let account = account.clone();
                 grown.push(Grown {
                     account,
                     mode,
-                    hooked,
+                    dispatches,
                     last,
                 });
             }
         }
-        if has_webhooks && memory.is_hooked.insert(account.clone()) {
-            memory.hooked.push_back(account.clone());
-        } else if !has_webhooks && memory.is_hooked.remove(&account) {
-            memory.hooked.retain(|other| *other != account);
+        if has_webhooks && memory.with_webhooks.insert(account.clone()) {
+            memory.webhook_order.push_back(account.clone());
+        } else if !has_webhooks && memory.with_webhooks.remove(&account) {
+            memory.webhook_order.retain(|other| *other != account);
         }
         if grown.len() > before {
             memory.busy.insert(account, 0);

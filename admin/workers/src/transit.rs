@@ -18,7 +18,7 @@ use tokio::sync::watch;
 
 /// Pause between two rounds over all buckets.
 const EVERY: Duration = Duration::from_secs(2);
-/// Buckets looked at at the same time.
+/// Buckets read at the same time.
 const AT_ONCE: usize = 16;
 
 /// Delivers until it is time to stop. Several servers may do so at once, and requests beside them: everything arrives
@@ -38,19 +38,19 @@ pub(super) async fn run(base: Arc<Base>, mut stopping: watch::Receiver<bool>) {
 /// One round over the buckets that can be reached; returns how much still waits after it.
 async fn round(base: &Base) -> Result<u64, StoreError> {
     let round = Batch::new(&base.store);
-    let buckets = stream::iter(Bucket::all()).map(|bucket| round.run(bucket, carry(base, bucket)));
+    let buckets = stream::iter(Bucket::all()).map(|bucket| round.run(bucket, deliver_waiting(base, bucket)));
     let waiting = buckets.buffer_unordered(AT_ONCE);
     let waiting = waiting.fold(0, async |sum, left| sum + left.unwrap_or(0)).await;
     round.end().map(|()| waiting)
 }
 
 /// Delivers what waits in a bucket. A row that cannot be delivered does not hold up the others.
-async fn carry(base: &Base, bucket: Bucket) -> Result<u64, StoreError> {
+async fn deliver_waiting(base: &Base, bucket: Bucket) -> Result<u64, StoreError> {
     let (rows, mut left) = Transit::waiting(&base.store, bucket).await?;
     for row in rows {
         let id = row.as_ref().map_or("unreadable", |transit| transit.id.as_str());
         let delivered = match &row {
-            Ok(transit) => carry_one(base, bucket, transit)
+            Ok(transit) => deliver_one(base, bucket, transit)
                 .await
                 .map_err(|error| error_chain(&error)),
             Err(error) => Err(error_chain(error)),
@@ -70,9 +70,8 @@ async fn carry(base: &Base, bucket: Bucket) -> Result<u64, StoreError> {
     Ok(left)
 }
 
-/// Delivers one, once it is sure that it left: a row that a failover can still take back would be money made of
-/// nothing.
-async fn carry_one(base: &Base, bucket: Bucket, transit: &Transit) -> Result<(), StoreError> {
+/// Delivers one, once no failover can take back that it left: otherwise the money could be in both accounts.
+async fn deliver_one(base: &Base, bucket: Bucket, transit: &Transit) -> Result<(), StoreError> {
     let rows = bucket.transit();
     if base.store.is_safely_there(&rows, Some(&transit.id)).await? {
         deliver(&base.store, transit).await?;

@@ -9,7 +9,7 @@ use store::webhook::delivery::DeliveryEvent;
 use store::webhook::script::dispatch::WebhookDeliveries;
 use store::webhook::{Status, WebhookRecord};
 
-/// Deliveries made in one step at most: events times the webhooks that are told of them.
+/// Deliveries made in one step at most: events times the webhooks that receive them.
 pub(super) const DELIVERIES_MAX: usize = 400;
 
 /// An entry that was read, and its events.
@@ -19,7 +19,7 @@ pub(super) struct Read {
     pub(super) events: Vec<Event>,
 }
 
-/// A row of entries, and what the webhooks are told of it.
+/// The entries of one step, and the deliveries of their events.
 #[derive(Debug)]
 pub(super) struct Row {
     /// The last entry of the row; 0 when it is empty.
@@ -50,7 +50,7 @@ impl Row {
                 .map(|event| {
                     webhooks
                         .iter()
-                        .filter(|hook| is_told(hook, entry.seq, event))
+                        .filter(|hook| receives(hook, entry.seq, event))
                         .count()
                 })
                 .sum();
@@ -69,7 +69,7 @@ impl Row {
         row
     }
 
-    /// Tells the webhooks of an event, unless it is a violation that waits; how many there are to tell.
+    /// Adds the deliveries of an event, unless it is a violation that waits; returns how many there are.
     fn add(&mut self, entry: &Entry, event: &Event, webhooks: &[WebhookRecord]) -> usize {
         if let Some(group) = Group::from_event(event)
             && !self.tally.count(&group, entry.seq, entry.at_ms)
@@ -78,11 +78,11 @@ impl Row {
             return 0;
         }
         self.events += 1;
-        let told = DeliveryEvent::new(entry.seq, event.name);
+        let delivery = DeliveryEvent::new(entry.seq, event.name);
         let mut made = 0;
         for (webhook, batch) in webhooks.iter().zip(&mut self.batches) {
-            if is_told(webhook, entry.seq, event) {
-                batch.deliveries.push(told);
+            if receives(webhook, entry.seq, event) {
+                batch.deliveries.push(delivery);
                 made += 1;
             }
         }
@@ -90,10 +90,12 @@ impl Row {
     }
 }
 
-/// What every webhook is told, of events that are no test.
-pub(super) fn batches_of(webhooks: &[WebhookRecord], told: &[DeliveryEvent]) -> Vec<WebhookDeliveries> {
+/// The deliveries of these events to each webhook; none of them is a test.
+pub(super) fn batches_of(webhooks: &[WebhookRecord], events: &[DeliveryEvent]) -> Vec<WebhookDeliveries> {
     let batch = |webhook: &WebhookRecord| {
-        let wanted = told.iter().filter(|told| wants(webhook, told.seq, told.event));
+        let wanted = events
+            .iter()
+            .filter(|event| wants(webhook, event.seq, event.event));
         WebhookDeliveries {
             webhook: webhook.id.clone(),
             deliveries: wanted.copied().collect(),
@@ -102,21 +104,22 @@ pub(super) fn batches_of(webhooks: &[WebhookRecord], told: &[DeliveryEvent]) -> 
     webhooks.iter().map(batch).collect()
 }
 
-/// Whether a webhook is told of an event of entry `seq`.
-fn is_told(webhook: &WebhookRecord, seq: u64, event: &Event) -> bool {
-    let of = || event.data.get("webhookId").and_then(Value::as_str);
+/// Whether a webhook receives an event of entry `seq`.
+fn receives(webhook: &WebhookRecord, seq: u64, event: &Event) -> bool {
+    let tested = || event.data.get("webhookId").and_then(Value::as_str);
     match event.name {
-        EventName::WebhookTest => is_awake(webhook, seq) && of() == Some(webhook.id.as_str()),
+        EventName::WebhookTest => was_active(webhook, seq) && tested() == Some(webhook.id.as_str()),
         name => wants(webhook, seq, name),
     }
 }
 
 /// Whether a webhook has subscribed to an event of entry `seq`.
 fn wants(webhook: &WebhookRecord, seq: u64, event: EventName) -> bool {
-    webhook.events.contains(&event) && is_awake(webhook, seq)
+    webhook.events.contains(&event) && was_active(webhook, seq)
 }
 
-fn is_awake(webhook: &WebhookRecord, seq: u64) -> bool {
+/// Whether a webhook is active and was so before entry `seq`.
+fn was_active(webhook: &WebhookRecord, seq: u64) -> bool {
     webhook.status == Status::Active && webhook.since < seq
 }
 
@@ -168,12 +171,12 @@ mod tests {
     }
 
     #[test]
-    fn a_webhook_is_told_of_what_it_wants_and_what_came_after_it() {
+    fn a_webhook_receives_what_it_wants_and_what_came_after_it() {
         let frozen = event(EventName::AgentFrozen);
         let one = webhook("wh_1", &[EventName::AgentFrozen]);
-        assert!(is_told(&one, 6, &frozen));
-        assert!(!is_told(&one, 5, &frozen), "it came before");
-        assert!(!is_told(
+        assert!(receives(&one, 6, &frozen));
+        assert!(!receives(&one, 5, &frozen), "it came before");
+        assert!(!receives(
             &webhook("wh_1", &[EventName::WalletDeposit]),
             6,
             &frozen
@@ -182,12 +185,12 @@ mod tests {
             status: Status::Disabled,
             ..one.clone()
         };
-        assert!(!is_told(&disabled, 6, &frozen));
+        assert!(!receives(&disabled, 6, &frozen));
         let test = event(EventName::WebhookTest);
-        assert!(is_told(&one, 6, &test), "nobody subscribes to a test");
-        assert!(!is_told(&disabled, 6, &test) && !is_told(&one, 5, &test));
+        assert!(receives(&one, 6, &test), "nobody subscribes to a test");
+        assert!(!receives(&disabled, 6, &test) && !receives(&one, 5, &test));
         assert!(
-            !is_told(&webhook("wh_2", EventName::ALL), 6, &test),
+            !receives(&webhook("wh_2", EventName::ALL), 6, &test),
             "it is another's"
         );
     }

@@ -1,4 +1,4 @@
-//! One attempt of a delivery, from its record in the store to the next record.
+//! One attempt of a delivery: reads its event, sends it, and stores the outcome.
 
 use super::{Receiver, lease_life};
 use crate::Webhooks;
@@ -22,12 +22,12 @@ use tokio::time::Instant;
 const KEEP: Duration = Duration::from_secs(8);
 /// Pause between two retries.
 const KEEP_PAUSE: Duration = Duration::from_millis(200);
-/// What a delivery whose entry is gone is failed with.
+/// Error of a delivery whose entry is gone.
 const NO_ENTRY: &str = "the audit entry of this event cannot be read";
-/// What an attempt fails with that finds the archive missing or damaged.
+/// Error of an attempt when the archive is missing or damaged.
 const NO_ARCHIVE: &str = "the archive that holds the audit entry of this event cannot be read";
-/// What a delivery is failed with whose text in the store makes no sense.
-const NO_SENSE: &str = "what the store says of this delivery cannot be read";
+/// Error of a delivery whose record cannot be parsed.
+const UNREADABLE: &str = "what the store says of this delivery cannot be read";
 
 /// Outcome of one delivery attempt.
 pub(super) struct Attempting {
@@ -35,38 +35,38 @@ pub(super) struct Attempting {
     pub(super) outcome: Result<Option<bool>, StoreError>,
 }
 
-/// Until when a delivery may be sent that was taken by a look at `looked`: the lease then has enough left for the
-/// longest attempt and for keeping what came of it.
-pub(super) fn send_by(looked: Instant, timeout_ms: u64) -> Instant {
+/// Until when a delivery that was taken at `taken_at` may be sent: the lease then has enough left for the longest attempt
+/// and for storing its outcome.
+pub(super) fn send_by(taken_at: Instant, timeout_ms: u64) -> Instant {
     let needed = Duration::from_millis(timeout_ms) + KEEP;
-    looked + lease_life(timeout_ms).saturating_sub(needed)
+    taken_at + lease_life(timeout_ms).saturating_sub(needed)
 }
 
-/// What there is to send.
+/// The content of a delivery.
 #[derive(Debug, PartialEq, Eq)]
 enum Content {
     Body(Bytes),
-    /// Nothing, this time: the delivery has failed one attempt.
+    /// Not to be had now: this attempt fails.
     Missing(&'static str),
-    /// Nothing, ever: the delivery is failed.
+    /// Never to be had: the delivery fails.
     Gone(&'static str),
 }
 
-/// The body that an entry gives. An archive that cannot be read fails this attempt alone; a store that cannot, the
+/// The body of an event. An archive that cannot be read fails this attempt alone; a store that cannot be read fails the
 /// turn.
-fn content(found: Result<Option<Sealed>, StoreError>, told: DeliveryEvent) -> Result<Content, StoreError> {
+fn content(found: Result<Option<Sealed>, StoreError>, event: DeliveryEvent) -> Result<Content, StoreError> {
     let sealed = match found {
         Ok(sealed) => sealed,
         Err(StoreError::Archive(_)) => return Ok(Content::Missing(NO_ARCHIVE)),
         Err(error) => return Err(error),
     };
     let entry = sealed.and_then(|sealed| Entry::of_json(&sealed.json));
-    let body = entry.and_then(|entry| payload::body(&entry, &told));
+    let body = entry.and_then(|entry| payload::body(&entry, &event));
     Ok(body.map_or(Content::Gone(NO_ENTRY), Content::Body))
 }
 
-/// What can be read of a text that makes no sense as a whole, so that the delivery is failed and listed as such.
-fn salvaged(text: &str) -> Delivery {
+/// A delivery in place of a record that cannot be parsed, with the fields that can, so that it is listed as failed.
+fn placeholder(text: &str) -> Delivery {
     let word = |at: usize| text.split(' ').nth(at);
     let number = |at: usize| word(at).and_then(|word| word.parse().ok());
     Delivery {
@@ -85,26 +85,27 @@ fn salvaged(text: &str) -> Delivery {
 pub(super) async fn attempt(
     webhooks: &Webhooks,
     lease: &Lease,
-    with: Option<Arc<Receiver>>,
+    receiver: Option<Arc<Receiver>>,
     latest: Instant,
     number: String,
     text: String,
 ) -> Attempting {
-    let outcome = match with {
-        Some(with) => attempt_once(webhooks, lease, &with, latest, (&number, &text)).await,
+    let outcome = match receiver {
+        Some(receiver) => attempt_once(webhooks, lease, &receiver, latest, &number, &text).await,
         None => Ok(None),
     };
     Attempting { number, outcome }
 }
 
-/// Whether it was accepted; `None` when it is gone meanwhile, or was not sent since it would outlast the lease: then
-/// what was read is at hand for the next look.
+/// Returns whether it was accepted; `None` when the delivery is gone meanwhile, or was not sent since it would outlast
+/// the lease: then it is taken again.
 async fn attempt_once(
     webhooks: &Webhooks,
     lease: &Lease,
-    with: &Receiver,
+    receiver: &Receiver,
     latest: Instant,
-    (number, text): (&str, &str),
+    number: &str,
+    text: &str,
 ) -> Result<Option<bool>, StoreError> {
     let Endpoint {
         account,
@@ -117,7 +118,7 @@ async fn attempt_once(
             let content = content(trail.entry(delivery.seq).await, delivery.event())?;
             (delivery, content)
         }
-        None => (salvaged(text), Content::Gone(NO_SENSE)),
+        None => (placeholder(text), Content::Gone(UNREADABLE)),
     };
     let id = delivery_id(account, *mode, webhook, delivery.seq, delivery.event);
     let (made, next) = match &content {
@@ -126,9 +127,9 @@ async fn attempt_once(
             let message = Message {
                 id: &id,
                 body,
-                secrets: &with.secrets,
+                secrets: &receiver.secrets,
             };
-            let made = webhooks.sender.send(&with.url, message).await;
+            let made = webhooks.sender.send(&receiver.url, message).await;
             let next = next(webhooks, made.accepted(), delivery.attempts_of_turn());
             (made, next)
         }
@@ -228,27 +229,27 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_makes_no_sense_becomes_one_that_does() {
+    fn a_record_that_cannot_be_parsed_becomes_a_failed_delivery() {
         for (text, seq, event) in [
             ("5 pending 7 agent.frozen [{", 7, EventName::AgentFrozen),
             ("", 0, EventName::WebhookTest),
         ] {
             assert_eq!(Delivery::parse(text), None);
-            let failed = after(salvaged(text), unsent(NO_SENSE), Next::Failed);
+            let failed = after(placeholder(text), unsent(UNREADABLE), Next::Failed);
             let read = Delivery::parse(&failed.text()).unwrap();
             assert_eq!((read.seq, read.event, read.state), (seq, event, State::Failed));
-            assert_eq!(read.attempts[0].error.as_deref(), Some(NO_SENSE));
+            assert_eq!(read.attempts[0].error.as_deref(), Some(UNREADABLE));
         }
     }
 
     #[test]
     fn an_attempt_begins_only_when_the_lease_outlasts_it() {
-        let looked = Instant::now();
+        let taken_at = Instant::now();
         for timeout_ms in [1, 10_000, 60_000] {
-            let latest = send_by(looked, timeout_ms);
-            assert!(latest > looked + super::super::QUEUE, "what waited may be sent");
+            let latest = send_by(taken_at, timeout_ms);
+            assert!(latest > taken_at + super::super::QUEUE, "what waited may be sent");
             let over = latest + Duration::from_millis(timeout_ms) + KEEP;
-            assert!(over <= looked + lease_life(timeout_ms));
+            assert!(over <= taken_at + lease_life(timeout_ms));
         }
     }
 }

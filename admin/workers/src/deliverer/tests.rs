@@ -86,40 +86,45 @@ async fn a_turn_without_an_attempt_says_nothing_of_the_receiver() {
 }
 
 #[tokio::test]
-async fn what_was_found_has_every_second_turn() {
+async fn a_scanned_webhook_has_every_second_turn() {
     let (mut places, mut turns) = (Places::new(16), JoinSet::new());
-    let mut lines = Lines::default();
+    let mut queues = Queues::default();
     for number in 0..3 {
-        lines.said.push(endpoint(&format!("acct_said{number}"), 1));
-        lines.found.push_back(endpoint(&format!("acct_found{number}"), 1));
+        queues.hinted.push(endpoint(&format!("acct_hinted{number}"), 1));
+        queues
+            .scanned
+            .push_back(endpoint(&format!("acct_scanned{number}"), 1));
     }
     let mut begun = Vec::new();
     for _ in 0..4 {
         // As when places become free one by one.
-        let mut budget = lines.budget();
-        let next = lines.next(&places, &mut budget).unwrap();
+        let mut budget = queues.budget();
+        let next = queues.next(&places, &mut budget).unwrap();
         begun.push(next.account.clone());
         places.enter(id(&mut turns).await, next);
     }
-    assert_eq!(begun, ["acct_said0", "acct_found0", "acct_said1", "acct_found1"]);
+    assert_eq!(
+        begun,
+        ["acct_hinted0", "acct_scanned0", "acct_hinted1", "acct_scanned1"]
+    );
 }
 
 #[tokio::test]
 async fn who_has_no_room_waits_and_holds_nobody_up() {
     let (mut places, mut turns) = (Places::new(8), JoinSet::new());
     places.enter(id(&mut turns).await, endpoint("acct_full", 0));
-    let mut lines = Lines::default();
-    for number in 0..ASKED_MAX + 10 {
-        lines.said.push(endpoint("acct_full", number));
+    let mut queues = Queues::default();
+    for number in 0..CANDIDATES_MAX + 10 {
+        queues.hinted.push(endpoint("acct_full", number));
     }
-    lines.said.push(endpoint("acct_other", 1));
-    let mut budget = lines.budget();
-    assert_eq!(lines.next(&places, &mut budget), None, "only some are asked");
-    let mut budget = lines.budget();
-    assert_eq!(lines.next(&places, &mut budget), Some(endpoint("acct_other", 1)));
+    queues.hinted.push(endpoint("acct_other", 1));
+    let mut budget = queues.budget();
+    assert_eq!(queues.next(&places, &mut budget), None, "only some are asked");
+    let mut budget = queues.budget();
+    assert_eq!(queues.next(&places, &mut budget), Some(endpoint("acct_other", 1)));
     assert_eq!(
-        lines.said.len(),
-        ASKED_MAX + 9,
+        queues.hinted.len(),
+        CANDIDATES_MAX + 9,
         "the others wait; the busy one is gone"
     );
 }

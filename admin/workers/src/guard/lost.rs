@@ -1,6 +1,5 @@
-//! The guard's look for accounts that lost acknowledged writes (decision D47). One that is found is held until `store
-//! accept`: this server and the account's witness take note of it, and the guard's list names it to all edges and
-//! servers.
+//! The guard's search for accounts that lost acknowledged writes (decision D47). One that is found is held until `store
+//! accept`: this server and the account's witness record it, and the guard's list tells all edges and servers.
 
 use crate::rotation::Rotation;
 use futures::{StreamExt, stream};
@@ -12,11 +11,11 @@ use store::versions::AccountVersion;
 use store::versions::lost::{self, Completeness};
 use telemetry::error_chain;
 
-/// Accounts looked at in one round, each with one field of its record and, on a cluster, one of its witness.
+/// Accounts checked in one round, each with one field of its record and, on a cluster, one of its witness.
 const ACCOUNTS: usize = 5000;
-/// Witnesses told in one round …
-const TOLD: usize = 256;
-/// … and at the same time: each may take as long as a witness is waited for.
+/// Witnesses updated in one round …
+const WITNESSES_MAX: usize = 256;
+/// … and at the same time: each update may take the whole time-out of a witness.
 const AT_ONCE: usize = 16;
 
 /// Accounts that lost writes, and which of them the last list named.
@@ -30,45 +29,46 @@ pub(super) struct Lost {
 }
 
 impl Lost {
-    /// Looks at the next accounts. Those whose server gives no answer keep their standing. Returns what witnesses have
-    /// to be told.
-    pub(super) async fn look(&mut self, store: &Store) -> Vec<(String, AccountVersion)> {
+    /// Checks the next accounts. Those whose server gives no answer are held, or not, as before. Returns the versions
+    /// that their witnesses have to record.
+    pub(super) async fn check_next(&mut self, store: &Store) -> Vec<(String, AccountVersion)> {
         let round = Batch::new(store);
         round.note(self.rotation.renew(store).await);
         let accounts = self.rotation.next(ACCOUNTS);
         let found = lost::check(store, &round, &accounts).await;
-        let untold = self.note_all(store, found);
+        let unwitnessed = self.note_all(store, found);
         if let Err(error) = round.end() {
             tracing::debug!(error = %error_chain(&error), "a look for lost writes was cut off");
         }
-        untold
+        unwitnessed
     }
 
-    /// Takes in how accounts stand. Returns what witnesses have to be told in this round: [`TOLD`] at most, the others
-    /// when their accounts are looked at again.
+    /// Holds the accounts that lost writes and releases the others. Returns the versions that witnesses have to record in
+    /// this round: [`WITNESSES_MAX`] at most, the others when their accounts are checked again.
     fn note_all(
         &mut self,
         store: &Store,
         found: Vec<(&String, Completeness)>,
     ) -> Vec<(String, AccountVersion)> {
-        let untold = found.into_iter();
-        let untold = untold.filter_map(|(account, standing)| self.note(store, account, standing));
-        let mut untold: Vec<(String, AccountVersion)> = untold.collect();
-        untold.truncate(TOLD);
-        untold
+        let unwitnessed = found.into_iter();
+        let unwitnessed =
+            unwitnessed.filter_map(|(account, completeness)| self.note(store, account, completeness));
+        let mut unwitnessed: Vec<(String, AccountVersion)> = unwitnessed.collect();
+        unwitnessed.truncate(WITNESSES_MAX);
+        unwitnessed
     }
 
-    /// Takes in how an account stands. Returns what its witness has to be told.
+    /// Holds or releases an account. Returns the version that its witness has to record.
     fn note(
         &mut self,
         store: &Store,
         account: &str,
-        standing: Completeness,
+        completeness: Completeness,
     ) -> Option<(String, AccountVersion)> {
         let Completeness::Lost {
             generation,
             is_witnessed,
-        } = standing
+        } = completeness
         else {
             self.held.remove(account);
             return None;
@@ -103,13 +103,14 @@ impl Lost {
     }
 }
 
-/// Tells the witnesses of some accounts. Those that were not reached are told when they are looked at again.
-pub(super) async fn tell(store: &Store, untold: Vec<(String, AccountVersion)>) {
-    let told = stream::iter(untold);
-    told.for_each_concurrent(AT_ONCE, |(account, floor)| async move {
-        store.update_witness(&account, floor).await;
-    })
-    .await;
+/// Updates the witnesses of these accounts. Those that were not reached are updated when their accounts are checked again.
+pub(super) async fn update_witnesses(store: &Store, unwitnessed: Vec<(String, AccountVersion)>) {
+    let updates = stream::iter(unwitnessed);
+    updates
+        .for_each_concurrent(AT_ONCE, |(account, floor)| async move {
+            store.update_witness(&account, floor).await;
+        })
+        .await;
 }
 
 #[cfg(test)]
@@ -148,17 +149,17 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn all_are_held_and_some_witnesses_told() {
+    async fn all_are_held_and_some_witnesses_updated() {
         let store = Store::open("redis://127.0.0.1:1", Duration::from_millis(50)).unwrap();
-        let accounts: Vec<String> = (0..=TOLD).map(|n| format!("acct_{n:05}")).collect();
-        let standing = Completeness::Lost {
+        let accounts: Vec<String> = (0..=WITNESSES_MAX).map(|n| format!("acct_{n:05}")).collect();
+        let completeness = Completeness::Lost {
             generation: 1,
             is_witnessed: false,
         };
-        let found = accounts.iter().map(|account| (account, standing)).collect();
+        let found = accounts.iter().map(|account| (account, completeness)).collect();
         let mut lost = Lost::default();
-        assert_eq!(lost.note_all(&store, found).len(), TOLD);
-        assert_eq!(lost.count(), TOLD + 1);
+        assert_eq!(lost.note_all(&store, found).len(), WITNESSES_MAX);
+        assert_eq!(lost.count(), WITNESSES_MAX + 1);
     }
 
     #[tokio::test]
