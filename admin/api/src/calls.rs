@@ -30,7 +30,7 @@ operations! {
 const READ_MAX: usize = 2000;
 
 /// A page of calls, and whether there are calls that were not read.
-struct Found {
+struct SearchResult {
     part: Part<CallRecord>,
     is_partial: bool,
 }
@@ -43,7 +43,7 @@ pub async fn list(call: Call) -> Answer {
     let query = call.list_query(&FILTERS)?;
     let filter = CallFilter::of_query(&query)?;
     let paging = call.paging(&query, "calls")?;
-    let Found { part, is_partial } = search(&call, &filter, paging.page()).await?;
+    let SearchResult { part, is_partial } = search(&call, &filter, paging.page()).await?;
     let names = CallNames::read(&call, &part.records).await?;
     let views: Vec<CallView<'_>> = part
         .records
@@ -55,7 +55,7 @@ pub async fn list(call: Call) -> Answer {
 
 /// The calls of a page that fit. After an offset the total counts what fits of all that was read; after a position, no
 /// more than what is on the page.
-async fn search(call: &Call, filter: &CallFilter, page: Page<'_>) -> Result<Found, Problem> {
+async fn search(call: &Call, filter: &CallFilter, page: Page<'_>) -> Result<SearchResult, Problem> {
     let (skip, enough, before) = match page.start {
         Start::Offset(offset) => (offset, usize::MAX, u64::MAX),
         Start::After(position) => {
@@ -78,7 +78,7 @@ async fn search(call: &Call, filter: &CallFilter, page: Page<'_>) -> Result<Foun
         total,
         next: next.map(|next| next.to_string()),
     };
-    Ok(Found { part, is_partial })
+    Ok(SearchResult { part, is_partial })
 }
 
 /// The calls that fit below the entry `before`, until there are more than `enough` or [`READ_MAX`] entries were read;

@@ -54,7 +54,7 @@ pub async fn get(call: Call) -> Answer {
     if !Kind::Allow.has_form(id) && !Kind::Deny.has_form(id) {
         return Err(missing());
     }
-    // The hold first: a call that ends between the two looks has its entry by then.
+    // The hold first: a call that ends between the two reads has its entry by then.
     let hold = open_hold(&call, id).await?;
     let mut entries = recorded(&call, id).await?;
     let mut open = hold;
@@ -94,7 +94,7 @@ async fn window(call: &Call, id: &str) -> Result<(Vec<Recorded>, Option<Entry>),
     let Some(record_id) = denial_window::record_of(id).filter(|_| call.caller.mode == Mode::Live) else {
         return Ok((Vec::new(), None));
     };
-    // The count first: one that becomes a record between the two looks has it by then. The id may be the record's own.
+    // The count first: one that becomes a record between the two reads has it by then. The id may be the record's own.
     let (store, account) = (&call.state.store, &call.caller.account);
     let mut open = denial_windows::open(store, account, &record_id).await?;
     if open.is_none() && Kind::Deny.has_form(id) {
@@ -118,7 +118,7 @@ impl Recorded {
     }
 }
 
-/// The call under way that has this id, as the entry that it would have if it ended now.
+/// The call in flight of this id, as the entry that it would have if it ended now.
 async fn open_hold(call: &Call, id: &str) -> Result<Option<Entry>, Problem> {
     if call.caller.mode == Mode::Test {
         return Ok(None);

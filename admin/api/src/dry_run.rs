@@ -29,7 +29,7 @@ operations! {
     POST "/decisions/dry-run", key(Write, Viewer), Both, PerMinute, predict, GoesOn;
 }
 
-/// The counters of the store end here, as in the scripts.
+/// The largest value of the store's counters, as in the scripts.
 const CEILING_NANOS: u64 = 9_000_000_000_000_000_000;
 
 /// A prediction, as it is answered.
@@ -70,7 +70,7 @@ struct Prediction<'a> {
     at: String,
 }
 
-/// What a prediction is about.
+/// The call or spend that is predicted.
 #[derive(Debug, Clone, Copy)]
 struct Subject<'a> {
     agent: &'a str,
@@ -80,7 +80,7 @@ struct Subject<'a> {
     price_version: Option<&'a str>,
     /// The upstream that serves the model; `None` for a spend.
     served: Option<Served<'a>>,
-    /// Why the account is refused what makes records.
+    /// Why the account may make no records, if so.
     refused: Option<Cause>,
 }
 
@@ -106,9 +106,9 @@ fn agent(body: &Fields<'_>) -> Result<String, Problem> {
     Ok(agent)
 }
 
-/// Looks at the store; an account that is not there any more is not to be decided on.
-async fn look(call: &Call, subject: &Subject<'_>) -> Result<Snapshot, Problem> {
-    let look = SnapshotQuery {
+/// Reads what the checks depend on; 503 when the account is gone.
+async fn read_snapshot(call: &Call, subject: &Subject<'_>) -> Result<Snapshot, Problem> {
+    let query = SnapshotQuery {
         account: &call.caller.account,
         mode: call.caller.mode,
         agent: subject.agent,
@@ -118,12 +118,12 @@ async fn look(call: &Call, subject: &Subject<'_>) -> Result<Snapshot, Problem> {
             .served
             .map_or(call.state.providers.default_name(), |served| served.provider),
     };
-    let seen = look.read(&call.state.store).await?;
-    let seen = seen.ok_or(endpoint::problem::Code::ServiceUnavailable)?;
-    if !seen.agent_exists {
+    let snapshot = query.read(&call.state.store).await?;
+    let snapshot = snapshot.ok_or(endpoint::problem::Code::ServiceUnavailable)?;
+    if !snapshot.agent_exists {
         return Err(super::spend::no_agent(subject.agent));
     }
-    Ok(seen)
+    Ok(snapshot)
 }
 
 impl<'a> Subject<'a> {
@@ -132,19 +132,25 @@ impl<'a> Subject<'a> {
         self.served?.upstream
     }
 
-    /// The answer that `checks` give, and what decides before and after all of them.
-    fn answer(&self, seen: &Snapshot, asked: CheckedAmount, checks: &[Check], others: Others) -> Answer {
-        let amount = asked.amount();
+    /// The answer by `checks`, and by the refusals that come before and after them.
+    fn answer(
+        &self,
+        snapshot: &Snapshot,
+        amount: CheckedAmount,
+        checks: &[Check],
+        others: OtherRefusals,
+    ) -> Answer {
+        let estimate = amount.amount();
         let resets = |check: &Check| match (check.name, self.refused) {
             (CheckName::RateLimited, Some(_)) => None,
-            (name, _) => resets_at_ms(name, seen),
+            (name, _) => resets_at_ms(name, snapshot),
         };
         let deciding = check::deciding(checks).filter(|_| others.before.is_none());
         let (reason, message) = match (others.before, deciding, others.after) {
             (Some(other), ..) | (None, None, Some(other)) => (Some(other.reason), other.message),
             (None, Some(check), _) => {
                 let guard = self.refused.filter(|_| check.name == CheckName::RateLimited);
-                let sentence = || check.sentence(asked, resets(check));
+                let sentence = || check.sentence(amount, resets(check));
                 let upstream = self.upstream().filter(|_| check.name == CheckName::NoProviderKey);
                 let message = match (guard, upstream) {
                     (Some(cause), _) => cause.message().to_owned(),
@@ -153,7 +159,7 @@ impl<'a> Subject<'a> {
                 };
                 (Some(check.name.as_str()), message)
             }
-            (None, None, None) => (None, asked.approved()),
+            (None, None, None) => (None, amount.approved()),
         };
         Reply::ok(&Prediction {
             success: true,
@@ -165,42 +171,45 @@ impl<'a> Subject<'a> {
             key_id: self.key_id,
             model: self.model,
             upstream: self.upstream(),
-            estimate_usd: amount,
-            estimate_nanos: amount.map(|amount| amount.get().to_string()),
+            estimate_usd: estimate,
+            estimate_nanos: estimate.map(|estimate| estimate.get().to_string()),
             price_version: self.price_version,
             checks: checks
                 .iter()
                 .map(|check| CheckView::of(check, resets(check)))
                 .collect(),
             resets_at: deciding.and_then(resets).map(iso_from_ms),
-            at: iso_from_ms(seen.at_ms),
+            at: iso_from_ms(snapshot.at_ms),
         })
     }
 }
 
-/// Why something is refused besides the checks.
+/// A refusal that no check makes.
 #[derive(Debug)]
-struct Otherwise {
+struct OtherRefusal {
     reason: &'static str,
     message: String,
 }
 
 /// Refusals that the checks do not make: one that comes before them, and one although all of them pass.
 #[derive(Debug, Default)]
-struct Others {
-    before: Option<Otherwise>,
-    after: Option<Otherwise>,
+struct OtherRefusals {
+    before: Option<OtherRefusal>,
+    after: Option<OtherRefusal>,
 }
 
-/// Whether one of `spent` and `amount` together would pass what the counters can hold.
+/// Whether `amount` would raise one of `spent` above what the counters can hold.
 fn is_too_much(spent: &[Nanos], amount: Nanos) -> bool {
     let most = spent.iter().copied().max().unwrap_or_default();
     most.saturating_add(amount).get() > CEILING_NANOS
 }
 
-fn resets_at_ms(name: CheckName, seen: &Snapshot) -> Option<u64> {
+fn resets_at_ms(name: CheckName, snapshot: &Snapshot) -> Option<u64> {
     match name.reset() {
-        Reset::Minute => seen.key.as_ref().and_then(|key: &KeySnapshot| key.resets_at_ms),
-        reset => reset.after(seen.at_ms),
+        Reset::Minute => snapshot
+            .key
+            .as_ref()
+            .and_then(|key: &KeySnapshot| key.resets_at_ms),
+        reset => reset.after(snapshot.at_ms),
     }
 }

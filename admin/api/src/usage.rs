@@ -95,7 +95,7 @@ impl CheckView {
 /// 400, 404, 503.
 pub async fn get(call: Call) -> Answer {
     let agent = agent::require(&call, call.agent()?).await?;
-    let look = SnapshotQuery {
+    let query = SnapshotQuery {
         account: &call.caller.account,
         mode: call.caller.mode,
         agent: &agent.id,
@@ -103,49 +103,49 @@ pub async fn get(call: Call) -> Answer {
         key_id: None,
         provider: call.state.providers.default_name(),
     };
-    let seen = look
+    let snapshot = query
         .read(&call.state.store)
         .await?
         .ok_or(Code::ServiceUnavailable)?;
-    let standing = &seen.spend;
+    let inputs = &snapshot.spend;
     Reply::ok(&Usage {
         success: true,
         agent_id: &agent.id,
-        as_of: iso_from_ms(seen.at_ms),
-        spent_today_usd: standing.cap.day_spent,
-        spent_month_usd: standing.cap.month_spent,
-        held_usd: standing.held,
-        wallet_usd: standing.wallet.map(|wallet| wallet.balance),
-        policy: policy(&call, &agent, &seen).await?,
-        checks: checks(&seen),
+        as_of: iso_from_ms(snapshot.at_ms),
+        spent_today_usd: inputs.cap.day_spent,
+        spent_month_usd: inputs.cap.month_spent,
+        held_usd: inputs.held,
+        wallet_usd: inputs.wallet.map(|wallet| wallet.balance),
+        policy: policy(&call, &agent, &snapshot).await?,
+        checks: checks(&snapshot),
     })
 }
 
 /// The limits in amounts, in the order in which they are checked.
-fn checks(seen: &Snapshot) -> Vec<CheckView> {
-    let standing = &seen.spend;
-    let cap = standing.policy.unwrap_or_default();
+fn checks(snapshot: &Snapshot) -> Vec<CheckView> {
+    let inputs = &snapshot.spend;
+    let cap = inputs.policy.unwrap_or_default();
     // An agent without a wallet has no limit of one, and nothing was taken from it.
-    let wallet = standing.wallet.unwrap_or_default();
+    let wallet = inputs.wallet.unwrap_or_default();
     vec![
         CheckView::of(
             CheckName::PerTransactionLimit,
-            standing.limits.per_transaction,
+            inputs.limits.per_transaction,
             None,
         ),
         CheckView::of(CheckName::PerRunLimit, cap.per_run, None),
-        CheckView::of(CheckName::DailyLimit, cap.daily, Some(standing.cap.day_spent)),
-        CheckView::of(
-            CheckName::MonthlyLimit,
-            cap.monthly,
-            Some(standing.cap.month_spent),
-        ),
+        CheckView::of(CheckName::DailyLimit, cap.daily, Some(inputs.cap.day_spent)),
+        CheckView::of(CheckName::MonthlyLimit, cap.monthly, Some(inputs.cap.month_spent)),
         CheckView::of(CheckName::SpendLimit, wallet.spend_limit, Some(wallet.day_spent)),
     ]
 }
 
 /// The policy that holds: the agent's own, or the account-wide one or ones.
-async fn policy(call: &Call, agent: &AgentRecord, seen: &Snapshot) -> Result<Option<PolicyView>, Problem> {
+async fn policy(
+    call: &Call,
+    agent: &AgentRecord,
+    snapshot: &Snapshot,
+) -> Result<Option<PolicyView>, Problem> {
     let (store, keys, mode) = (&call.state.store, call.keys(), call.caller.mode);
     if let Some(id) = &agent.policy_id
         && let Some(policy) = PolicyRecord::read(store, &keys, mode, id).await?
@@ -156,7 +156,7 @@ async fn policy(call: &Call, agent: &AgentRecord, seen: &Snapshot) -> Result<Opt
             agent_own: true,
         }));
     }
-    if seen.spend.policy.is_none() {
+    if snapshot.spend.policy.is_none() {
         return Ok(None);
     }
     let ids = PolicyRecord::account_wide(store, &keys, mode).await?;

@@ -42,7 +42,7 @@ impl Health {
         };
         let (address, path) = (reachable(listen), if self.live { "/livez" } else { "/readyz" });
         let url = format!("http://{address}{path}");
-        let answer = timeout(PATIENCE, ask(address, path)).await;
+        let answer = timeout(PATIENCE, get(address, path)).await;
         let answer = answer
             .map_err(|_elapsed| unhealthy(&url, "no answer in time"))?
             .map_err(|error| unhealthy(&url, &error.to_string()))?;
@@ -78,7 +78,7 @@ const fn reachable(listen: SocketAddr) -> SocketAddr {
     }
 }
 
-async fn ask(address: SocketAddr, path: &str) -> std::io::Result<String> {
+async fn get(address: SocketAddr, path: &str) -> std::io::Result<String> {
     let mut stream = TcpStream::connect(address).await?;
     let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await?;

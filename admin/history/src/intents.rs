@@ -13,7 +13,7 @@ use store::keys::{AccountKeys, IntentIndex};
 use store::page::{Page, Part};
 use store::{Store, StoreError};
 
-/// Times that a look is repeated when intents are archived meanwhile.
+/// Attempts at a read while intents are archived.
 const ATTEMPTS: usize = 8;
 
 /// A handle on the intents of one account and mode.
@@ -49,7 +49,7 @@ impl<'a> Intents<'a> {
         if live.is_some() {
             return Ok(live);
         }
-        // What left the store between the two looks is found by this one.
+        // An intent that left the store since the read above is found here.
         let segments = self.segments().await?;
         for descriptor in segments.iter().rev().filter(|segment| segment.may_hold(id)) {
             let segment = self.open(descriptor).await?;
@@ -79,7 +79,7 @@ impl<'a> Intents<'a> {
             let part = walk::Walk::of(self, index, page.limit, &segments)
                 .page(page.start)
                 .await;
-            // Others that were archived while we looked are in neither of the two.
+            // Intents that were archived meanwhile would be missing from the page.
             if self.segments().await?.len() == segments.len() {
                 return part;
             }

@@ -14,7 +14,7 @@ use store::{Store, StoreError};
 
 /// Entries read in one go.
 const READ_BATCH: u64 = 500;
-/// Times that a look is repeated when entries are archived meanwhile.
+/// Attempts at a read while entries are archived.
 const ATTEMPTS: usize = 8;
 
 /// A handle on one trail.
@@ -126,7 +126,7 @@ impl<'a> Trail<'a> {
     /// [`StoreError`]; [`StoreError::Archive`] when a segment that is needed is missing or damaged.
     pub async fn decision(&self, id: &str) -> Result<Vec<Sealed>, StoreError> {
         self.seal().await?;
-        // What leaves the store between the two looks is found by the second one.
+        // An entry that leaves the store between the two reads is found by the second one.
         let mut numbers = self.chain.decision(id).await?;
         numbers.extend(self.archived_decision(id).await?);
         numbers.sort_unstable();
@@ -156,7 +156,7 @@ impl<'a> Trail<'a> {
     /// The entries of some decisions, in no order; also those of other decisions whose ids look alike.
     async fn entries_of_decisions(&self, ids: &[&str]) -> Result<Vec<Entry>, StoreError> {
         for _ in 0..ATTEMPTS {
-            // What leaves the store between the two looks is found by the second one.
+            // An entry that leaves the store between the two reads is found by the second one.
             let mut numbers: Vec<u64> = self.chain.decisions(ids).await?.into_values().flatten().collect();
             for id in ids {
                 numbers.extend(self.archived_decision(id).await?);

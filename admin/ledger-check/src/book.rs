@@ -21,14 +21,14 @@ impl Place {
     }
 }
 
-/// The accounts that a pass looks at.
+/// The accounts that a pass checks.
 #[derive(Debug, Default)]
 pub(super) struct Accounts {
     ids: Vec<String>,
     keys: Vec<AccountKeys>,
     words: Vec<String>,
     index: HashMap<String, usize>,
-    /// Whether there are others that it does not look at.
+    /// Whether there are others that it does not check.
     pub(super) partial: bool,
 }
 
@@ -83,7 +83,7 @@ pub(super) struct Page {
     pub(super) closed: BTreeSet<u64>,
     /// Every wallet, by number.
     pub(super) wallets: HashMap<u64, Replay>,
-    /// The last transaction number that is looked at.
+    /// The last transaction number that is checked.
     pub(super) last: u64,
     /// The numbers of each type.
     pub(super) types: [Fold; 7],
@@ -99,7 +99,7 @@ pub(super) struct Page {
     pub(super) audit_seq: u64,
 }
 
-/// An escrow that holds money, as it was seen.
+/// An escrow that holds money, as it was read.
 #[derive(Debug)]
 pub(super) struct Held {
     pub(super) number: u64,
@@ -120,12 +120,12 @@ pub(super) struct Owner {
     /// Pending deposits for its wallet.
     pub(super) pending: u128,
     /// The record; none before it is read.
-    pub(super) seen: Option<Seen>,
+    pub(super) record: Option<OwnerRecord>,
 }
 
 /// An agent's record, read together with the number of the account's last transaction.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(super) struct OwnerRecord {
     pub(super) seq: u64,
     pub(super) wallet: Option<u64>,
     pub(super) balance: Option<u64>,
@@ -147,7 +147,7 @@ pub(super) struct Counters {
     pub(super) spends: BTreeMap<u64, i128>,
 }
 
-impl Seen {
+impl OwnerRecord {
     /// Reads a record. A number that is none is `None`.
     pub(super) fn from_fields(seq: u64, fields: &HashMap<String, String>) -> Self {
         let number = |name: &str| fields.get(name).and_then(|text| text.parse().ok());

@@ -1,6 +1,6 @@
 //! The rules of an agent's counters.
 
-use super::book::{Owner, Seen};
+use super::book::{Owner, OwnerRecord};
 use domain::period::{DAY_MS, Period};
 use std::collections::BTreeMap;
 
@@ -22,11 +22,11 @@ pub(super) fn add_month(
 }
 
 /// Whether the days of the month come to something else than the month. All days of the current month are kept.
-pub(super) fn month_differs(seen: &Seen, month: u64) -> Option<Wrong> {
+pub(super) fn month_differs(record: &OwnerRecord, month: u64) -> Option<Wrong> {
     let in_month = |day: &u64| Period::at(day * DAY_MS).month == month;
-    let days = seen.counters.days.iter().filter(|(day, _)| in_month(day));
+    let days = record.counters.days.iter().filter(|(day, _)| in_month(day));
     let sum: i128 = days.map(|(_, nanos)| nanos).sum();
-    let says = seen.counters.months.get(&month).copied().unwrap_or(0);
+    let says = record.counters.months.get(&month).copied().unwrap_or(0);
     (sum != says).then(|| {
         (
             format!("m{month}"),
@@ -54,7 +54,7 @@ pub(super) fn below(owner: &Owner, today: Period, resolved: &[String]) -> Vec<Wr
         }
     }
     let none = BTreeMap::new();
-    let counters = owner.seen.as_ref().map(|seen| &seen.counters);
+    let counters = owner.record.as_ref().map(|record| &record.counters);
     let short = |name: char, floors: BTreeMap<u64, u128>, counters: &BTreeMap<u64, i128>| {
         let low = floors.into_iter().filter_map(|(period, floor)| {
             let says = counters.get(&period).copied().unwrap_or(0);
@@ -75,7 +75,7 @@ pub(super) fn below(owner: &Owner, today: Period, resolved: &[String]) -> Vec<Wr
 
 /// Whether what the wallet spent on a day is another sum than its transactions of the day.
 pub(super) fn spends_differ(owner: &Owner, today: Period) -> Option<Wrong> {
-    let counters = &owner.seen.as_ref()?.counters.spends;
+    let counters = &owner.record.as_ref()?.counters.spends;
     let days = owner.spends.keys().chain(counters.keys());
     let mut kept = days.filter(|day| **day + DAYS_KEPT >= today.day);
     kept.find_map(|day| {

@@ -4,7 +4,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use store::read::{Answers, Read};
 use store::{Store, StoreError};
 
-/// Records that one round trip asks for.
+/// Records that are read in one round trip.
 pub(super) const BATCH: usize = 1000;
 /// Batches under way at the same time.
 const IN_FLIGHT: usize = 3;
@@ -34,8 +34,8 @@ pub(super) async fn drive<T>(
         }
         (!batch.is_empty()).then_some(batch)
     });
-    let asked = stream::iter(batches).map(|batch| ask(store, batch));
-    let mut answers = asked.buffered(IN_FLIGHT);
+    let reads = stream::iter(batches).map(|batch| read_batch(store, batch));
+    let mut answers = reads.buffered(IN_FLIGHT);
     while let Some(batch) = answers.try_next().await? {
         for (what, answers) in batch {
             fold(what, answers);
@@ -45,7 +45,10 @@ pub(super) async fn drive<T>(
 }
 
 /// Reads one batch.
-pub(super) async fn ask<T>(store: &Store, batch: Vec<Job<T>>) -> Result<Vec<(T, Answers)>, StoreError> {
+pub(super) async fn read_batch<T>(
+    store: &Store,
+    batch: Vec<Job<T>>,
+) -> Result<Vec<(T, Answers)>, StoreError> {
     let mut whats = Vec::with_capacity(batch.len());
     let mut reads = Vec::new();
     for job in batch {

@@ -25,7 +25,7 @@ impl Pass<'_> {
         for place in accounts.places().filter(|place| place.mode == Mode::Live) {
             let owners = self.page(place).owners.iter();
             let holding = owners.filter(|(_, owner)| {
-                owner.seen.as_ref().is_some_and(|seen| seen.held != Some(0))
+                owner.record.as_ref().is_some_and(|record| record.held != Some(0))
                     || owner.holds.iter().any(|(_, kept, ..)| !kept)
             });
             let agents: BTreeSet<String> = holding.map(|(name, _)| name.clone()).collect();
@@ -45,8 +45,8 @@ impl Pass<'_> {
     async fn compare_held(&mut self, place: Place, agents: &BTreeSet<String>) -> Result<bool, StoreError> {
         let (store, keys) = (self.store, self.accounts.keys(place));
         let bucket = keys.bucket();
-        let standing = ["version".to_owned(), ModeField::AuditSeq.name(Mode::Live)];
-        let state = || Read::fields(bucket, keys.record(), &standing);
+        let state_fields = ["version".to_owned(), ModeField::AuditSeq.name(Mode::Live)];
+        let state = || Read::fields(bucket, keys.record(), &state_fields);
         let due = Read::sorted(bucket, bucket.due(), 0, u64::from(u32::MAX));
         let mut answers = store.many(&[state(), due]).await?;
         let before = answers.read::<(Option<String>, Option<String>)>();

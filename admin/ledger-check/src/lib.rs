@@ -46,23 +46,23 @@ use violation::Findings;
 
 /// Violations that are listed.
 pub const LISTED_MAX: usize = 1000;
-/// Passes at most: one, and three that look again at what it found.
+/// Passes of a round at most: one, and three that check again what it found.
 const PASSES: usize = 4;
-/// Looks at most, where a look cannot tell: each is up to [`PASSES`].
-const LOOKS: usize = 3;
+/// Rounds at most, each of up to [`PASSES`]: one, and others while the last was inconclusive.
+const ROUNDS: usize = 3;
 /// How long what is under way has to come to its end before the next pass.
 const PAUSE: Duration = Duration::from_millis(250);
-/// The same on a cluster before the next look: what was uncertain is certain by then, on any of its clocks.
+/// The same on a cluster before the next round: what was uncertain is certain by then, on any of its clocks.
 const PAUSE_OF_A_CLUSTER: Duration = Duration::from_millis(2 * transit::CLOCKS_APART_MS + 250);
 
-/// What a check comes to.
+/// Result of a check.
 #[derive(Debug)]
 pub struct Checked {
     /// What does not hold, [`LISTED_MAX`] at most.
     pub violations: Vec<Violation>,
     /// How many more there are.
     pub more: u64,
-    /// What it cannot tell, although it looked several times.
+    /// Invariants of which it is still not known whether they hold.
     pub inconclusive: Vec<Doubt>,
     /// Records that were read in one pass.
     pub records: u64,
@@ -84,8 +84,8 @@ impl Checked {
     }
 }
 
-/// Checks one account, or the whole store, with the intents that left it for the archive. What a look cannot tell, it
-/// looks at again, [`LOOKS`] times at most.
+/// Checks one account, or the whole store, with the intents that left it for the archive. An inconclusive check is
+/// repeated, [`ROUNDS`] rounds in all at most.
 ///
 /// # Errors
 /// [`StoreError`].
@@ -95,8 +95,8 @@ pub async fn check(
     account: Option<&str>,
     progress: &Progress,
 ) -> Result<Checked, StoreError> {
-    let mut checked = look((store, archive), account, progress).await?;
-    for _ in 1..LOOKS {
+    let mut checked = run_round((store, archive), account, progress).await?;
+    for _ in 1..ROUNDS {
         if checked.inconclusive.is_empty() || checked.is_violated() {
             break;
         }
@@ -107,14 +107,14 @@ pub async fn check(
         };
         tokio::time::sleep(pause).await;
         let passes = checked.passes;
-        checked = look((store, archive), account, progress).await?;
+        checked = run_round((store, archive), account, progress).await?;
         checked.passes += passes;
     }
     Ok(checked)
 }
 
-/// One look: passes until one finds nothing, or the same as the one before.
-async fn look(
+/// Runs passes until one finds nothing, or the same as the one before.
+async fn run_round(
     (store, archive): (&Store, &Archive),
     account: Option<&str>,
     progress: &Progress,
@@ -131,25 +131,25 @@ async fn look(
         }
         let accounts = Accounts::new(ids.clone(), account.is_some());
         let reconciliation = Reconciliation::new(seed.clone(), suspects.clone());
-        let seen = Pass::run((store, archive), &accounts, (reconciliation, asked), progress).await?;
-        (records, doubts) = (seen.checked, seen.doubts);
-        let clean = seen.found.is_empty();
-        let unsure = pass == 1 && !(seen.suspects.is_empty() && seen.asks.is_empty());
+        let pass_outcome = Pass::run((store, archive), &accounts, (reconciliation, asked), progress).await?;
+        (records, doubts) = (pass_outcome.checked, pass_outcome.doubts);
+        let clean = pass_outcome.found.is_empty();
+        let unsure = pass == 1 && !(pass_outcome.suspects.is_empty() && pass_outcome.asks.is_empty());
         if clean && !unsure {
             return Ok(outcome(Vec::new(), 0, doubts, (records, pass)));
         }
         if let Some(before) = &before
-            && (pass == PASSES || seen.found.same(before))
+            && (pass == PASSES || pass_outcome.found.same(before))
         {
-            let dropped = seen.found.dropped;
-            let found = seen.found.confirmed_by(before);
+            let dropped = pass_outcome.found.dropped;
+            let found = pass_outcome.found.confirmed_by(before);
             return Ok(outcome(found, dropped, doubts, (records, pass)));
         }
         if pass == 1 {
-            suspects = seen.suspects;
+            suspects = pass_outcome.suspects;
         }
-        asked = seen.asks;
-        before = Some(seen.found);
+        asked = pass_outcome.asks;
+        before = Some(pass_outcome.found);
         tokio::time::sleep(PAUSE).await;
     }
     Ok(outcome(Vec::new(), 0, doubts, (records, PASSES)))

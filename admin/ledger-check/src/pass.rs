@@ -20,7 +20,7 @@ use store::{Store, StoreError, server_clock};
 /// Called now and then with the number of records read so far.
 pub type Progress = dyn Fn(u64);
 
-/// A pass and what it knows so far.
+/// A pass, and what it has read and found so far.
 pub(super) struct Pass<'a> {
     pub(super) store: &'a Store,
     pub(super) archive: &'a Archive,
@@ -31,7 +31,7 @@ pub(super) struct Pass<'a> {
     pub(super) records: Vec<HashMap<String, String>>,
     pub(super) reconciliation: Reconciliation,
     pub(super) found: Findings,
-    /// What cannot be told.
+    /// Invariants of which it is not known whether they hold.
     pub(super) doubts: Vec<Doubt>,
     /// Records read.
     pub(super) checked: u64,
@@ -40,14 +40,14 @@ pub(super) struct Pass<'a> {
     pub(super) rows: Rows,
     pub(super) names: Names,
     pub(super) emails: Emails,
-    /// What the pass before asked about pending money, and what this one asks.
+    /// Questions about pending money that the pass before left open, and those that this one does.
     pub(super) asked: Questions,
     pub(super) asks: Questions,
     /// What moved in the live and the test mode of all accounts together.
     pub(super) flows: [Flow; 2],
 }
 
-/// What a pass comes to.
+/// Result of a pass.
 pub(super) struct PassOutcome {
     pub(super) found: Findings,
     pub(super) doubts: Vec<Doubt>,
@@ -57,7 +57,7 @@ pub(super) struct PassOutcome {
 }
 
 impl<'a> Pass<'a> {
-    /// Looks at all records of `accounts`.
+    /// Checks all records of `accounts`.
     pub(super) async fn run(
         (store, archive): (&'a Store, &'a Archive),
         accounts: &'a Accounts,
@@ -104,7 +104,7 @@ impl<'a> Pass<'a> {
         let (suspects, mismatch) = pass.reconciliation.finish();
         let (found, accounts) = (&mut pass.found, pass.accounts);
         for mismatch in foreign_left_out(store, accounts, mismatch).await? {
-            tell(found, accounts, &mismatch);
+            report(found, accounts, &mismatch);
         }
         Ok(PassOutcome {
             found: pass.found,
@@ -161,7 +161,7 @@ async fn foreign_left_out(
     accounts: &Accounts,
     mismatch: Vec<Mismatch>,
 ) -> Result<Vec<Mismatch>, StoreError> {
-    let mut told = Vec::with_capacity(mismatch.len());
+    let mut kept = Vec::with_capacity(mismatch.len());
     for mismatch in mismatch {
         if is_left_by_a_crash(&mismatch) {
             continue;
@@ -180,10 +180,10 @@ async fn foreign_left_out(
             Some(number) => store::escrow::Escrow::read(store, number).await.unwrap_or(None),
         };
         if payer.is_none_or(|escrow| accounts.find(&escrow.payer.account).is_some()) {
-            told.push(mismatch);
+            kept.push(mismatch);
         }
     }
-    Ok(told)
+    Ok(kept)
 }
 
 /// An earlier version listed an escrow before it made it: one that is only listed was never made.
@@ -196,7 +196,7 @@ fn is_left_by_a_crash(mismatch: &Mismatch) -> bool {
 }
 
 /// Reports a mismatch as a violation.
-fn tell(found: &mut Findings, accounts: &Accounts, mismatch: &Mismatch) {
+fn report(found: &mut Findings, accounts: &Accounts, mismatch: &Mismatch) {
     let invariant = match mismatch.comparison {
         Comparison::IntentTransaction | Comparison::IntentList => Invariant::Intent,
         Comparison::Deposit => Invariant::Pending,
@@ -250,7 +250,7 @@ fn place_named(accounts: &Accounts, word: &str) -> Option<Place> {
     })
 }
 
-/// Which account and mode a key is of, when it is one that the pass looks at.
+/// The account and mode of a key, when the pass checks it.
 pub(super) fn place_of<'k>(accounts: &Accounts, key: Key<'k>) -> Option<(Place, ModeKey<'k>)> {
     match key {
         Key::Mode(account, mode, key) => Some((

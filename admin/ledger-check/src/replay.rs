@@ -33,7 +33,7 @@ pub(super) struct Replay {
     /// What the record says.
     pub(super) balance: Option<u64>,
     sum: i128,
-    /// A transaction was wrong; what follows from that is not told again.
+    /// A transaction was wrong; what follows from that is not reported again.
     broken: bool,
     /// The numbers of all its transactions, and of those of each type.
     pub(super) lists: [Fold; 1 + TransactionType::ALL.len()],
@@ -125,18 +125,18 @@ impl ListCheck {
     /// Takes in the next items. The list must begin with `expected` numbers; what follows came after `seq`.
     pub(super) fn take(&mut self, items: Option<Vec<u64>>, expected: Fold, seq: u64) {
         let Some(items) = items else {
-            self.say("it is no list of numbers".to_owned());
+            self.note("it is no list of numbers".to_owned());
             return;
         };
         for number in items {
             if number <= self.last {
-                self.say(format!("{number} follows {}", self.last));
+                self.note(format!("{number} follows {}", self.last));
             }
             self.last = number;
             if self.read.count < expected.count {
                 self.read.push(number);
             } else if number <= seq {
-                self.say(format!("it has {number}, which does not belong there"));
+                self.note(format!("it has {number}, which does not belong there"));
             }
         }
     }
@@ -144,18 +144,19 @@ impl ListCheck {
     /// All items are in, and the last number given when they were read is `now`; what is wrong.
     pub(super) fn end(mut self, expected: Fold, now: u64) -> Option<String> {
         if self.last > now {
-            self.say(format!("it has {}, and there is no such transaction", self.last));
+            self.note(format!("it has {}, and there is no such transaction", self.last));
         }
         if self.read.count < expected.count {
             let (count, expected) = (self.read.count, expected.count);
-            self.say(format!("it has {count} numbers in place of {expected}"));
+            self.note(format!("it has {count} numbers in place of {expected}"));
         } else if self.read != expected {
-            self.say("it has other numbers than it should".to_owned());
+            self.note("it has other numbers than it should".to_owned());
         }
         self.wrong
     }
 
-    fn say(&mut self, wrong: String) {
+    /// Notes the first fault.
+    fn note(&mut self, wrong: String) {
         self.wrong.get_or_insert(wrong);
     }
 }
@@ -192,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_one_is_told_once_where_it_begins() {
+    fn a_wrong_one_is_reported_once_where_it_begins() {
         let mut wallet = replay(3, "71");
         assert_eq!(wallet.take(1, &transaction(Deposit, 100, 100)), None);
         assert!(

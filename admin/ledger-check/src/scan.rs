@@ -1,7 +1,7 @@
 //! The scan of all keys of the store: classifies each, reads records at once, and notes indexes for later.
 
 use super::book::{Accounts, Place};
-use super::drive::{BATCH, Job, ask};
+use super::drive::{BATCH, Job, read_batch};
 use super::names::{KeyKind, place_read};
 use super::pass::{Pass, place_of};
 use super::reconcile::{Comparison, Side};
@@ -57,7 +57,7 @@ impl Pass<'_> {
     /// Walks over all keys.
     pub(super) async fn scan(&mut self) -> Result<(), StoreError> {
         let (store, accounts) = (self.store, self.accounts);
-        // All accounts of the pass share a bucket, when there are others that it does not look at.
+        // All accounts of the pass share a bucket, when there are others that it does not check.
         let bucket = accounts.partial.then(|| accounts.places().next()).flatten();
         let pattern = bucket.map(|place| {
             let prefix = accounts.keys(place).prefix();
@@ -65,7 +65,7 @@ impl Pass<'_> {
         });
         for node in store.nodes().await? {
             let parts = keys(store, &node, pattern.as_deref())
-                .map_ok(|keys| look(store, accounts, keys))
+                .map_ok(|keys| read_records(store, accounts, keys))
                 .try_buffer_unordered(IN_FLIGHT);
             let mut parts = std::pin::pin!(parts);
             while let Some((notes, records)) = parts.try_next().await? {
@@ -123,7 +123,7 @@ fn keys<'a>(
 }
 
 /// Reads the records among some keys.
-async fn look(store: &Store, accounts: &Accounts, keys: Vec<Vec<u8>>) -> Result<Part, StoreError> {
+async fn read_records(store: &Store, accounts: &Accounts, keys: Vec<Vec<u8>>) -> Result<Part, StoreError> {
     let mut notes = Vec::new();
     let mut jobs = Vec::new();
     for key in keys {
@@ -137,13 +137,14 @@ async fn look(store: &Store, accounts: &Accounts, keys: Vec<Vec<u8>>) -> Result<
             Sorted::NotOurs => {}
         }
     }
-    Ok((notes, ask(store, jobs).await?))
+    Ok((notes, read_batch(store, jobs).await?))
 }
 
+/// What to do with a key.
 enum Sorted {
     Read(Job<Record>),
     Note(Note),
-    /// It belongs to an account that the pass does not look at.
+    /// It belongs to an account that the pass does not check.
     NotOurs,
 }
 

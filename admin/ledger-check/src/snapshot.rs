@@ -1,6 +1,6 @@
 //! Snapshots of accounts, agents and wallets: their records, and the values that their counters must have.
 
-use super::book::{Place, Seen};
+use super::book::{OwnerRecord, Place};
 use super::counters::{add_month, below, month_differs};
 use super::drive::{Job, drive};
 use super::pass::Pass;
@@ -20,7 +20,7 @@ type Fields = HashMap<String, String>;
 
 /// A record that is read together with the number of the account's last transaction.
 #[derive(Debug, Clone)]
-enum Standing {
+enum WalletRecord {
     Owner(Place, String),
     Closed(Place, u64),
 }
@@ -53,15 +53,19 @@ impl Pass<'_> {
             self.records[place.account] = record;
         })
         .await?;
-        let mut wanted: Vec<Standing> = Vec::new();
+        let mut wanted: Vec<WalletRecord> = Vec::new();
         for place in accounts.places() {
             let page = self.page(place);
             wanted.extend(
                 page.owners
                     .keys()
-                    .map(|owner| Standing::Owner(place, owner.clone())),
+                    .map(|owner| WalletRecord::Owner(place, owner.clone())),
             );
-            wanted.extend(page.closed.iter().map(|number| Standing::Closed(place, *number)));
+            wanted.extend(
+                page.closed
+                    .iter()
+                    .map(|number| WalletRecord::Closed(place, *number)),
+            );
         }
         for _ in 0..ATTEMPTS {
             if wanted.is_empty() {
@@ -76,13 +80,15 @@ impl Pass<'_> {
     /// Reads records; those that a transaction of the account came between are left to read again.
     async fn read_between_transactions(
         &mut self,
-        wanted: Vec<Standing>,
-    ) -> Result<Vec<Standing>, StoreError> {
+        wanted: Vec<WalletRecord>,
+    ) -> Result<Vec<WalletRecord>, StoreError> {
         let (store, accounts) = (self.store, self.accounts);
         let jobs = wanted.into_iter().map(|what| {
             let (place, key) = match &what {
-                Standing::Owner(place, owner) => (*place, accounts.keys(*place).wallet(place.mode, owner)),
-                Standing::Closed(place, number) => {
+                WalletRecord::Owner(place, owner) => {
+                    (*place, accounts.keys(*place).wallet(place.mode, owner))
+                }
+                WalletRecord::Closed(place, number) => {
                     (*place, accounts.keys(*place).closed_wallet(place.mode, *number))
                 }
             };
@@ -109,17 +115,17 @@ impl Pass<'_> {
             }
             self.count(1);
             match what {
-                Standing::Owner(place, owner) => {
+                WalletRecord::Owner(place, owner) => {
                     read.push((place, owner.clone()));
-                    self.stands(place, owner, key, before, &fields);
+                    self.add_owner(place, owner, key, before, &fields);
                 }
-                Standing::Closed(place, number) => {
+                WalletRecord::Closed(place, number) => {
                     let owner = fields.get("agent").cloned().unwrap_or_default();
                     let balance = fields.get("balance").and_then(|text| text.parse().ok());
                     let holder = closed_holder(number);
                     let id = fields.get("wallet").map_or("", String::as_str);
                     self.named_wallet(place, &key, &owner, (number, id));
-                    self.wallet(place, number, Replay::new(owner, holder, key, before, balance));
+                    self.add_wallet(place, number, Replay::new(owner, holder, key, before, balance));
                 }
             }
         })
@@ -127,7 +133,11 @@ impl Pass<'_> {
         let window = (from_ms, server_clock::now_ms(store).await?);
         for (place, owner) in read {
             let known = self.owner(place, &owner);
-            let says = known.seen.as_ref().and_then(|seen| seen.pending).unwrap_or(0);
+            let says = known
+                .record
+                .as_ref()
+                .and_then(|record| record.pending)
+                .unwrap_or(0);
             if u128::from(says) != known.pending {
                 self.asks.insert((place, owner), Question::new(says, window));
             }
@@ -135,19 +145,19 @@ impl Pass<'_> {
         Ok(again)
     }
 
-    fn stands(&mut self, place: Place, owner: String, key: String, seq: u64, fields: &Fields) {
-        let seen = Seen::from_fields(seq, fields);
-        if let Some(number) = seen.wallet {
+    fn add_owner(&mut self, place: Place, owner: String, key: String, seq: u64, fields: &Fields) {
+        let record = OwnerRecord::from_fields(seq, fields);
+        if let Some(number) = record.wallet {
             let id = fields.get("wallet").map_or("", String::as_str);
             self.named_wallet(place, &key, &owner, (number, id));
-            let replay = Replay::new(owner.clone(), owner.clone(), key.clone(), seq, seen.balance);
-            self.wallet(place, number, replay);
+            let replay = Replay::new(owner.clone(), owner.clone(), key.clone(), seq, record.balance);
+            self.add_wallet(place, number, replay);
         }
         let today = self.today;
         let known = self.owner(place, &owner);
-        let is_number = seen.pending.is_some();
-        let wrong_month = month_differs(&seen, today.month);
-        known.seen = Some(seen);
+        let is_number = record.pending.is_some();
+        let wrong_month = month_differs(&record, today.month);
+        known.record = Some(record);
         if !is_number {
             self.wrong(Invariant::Pending, &[&key], "what is pending is no amount");
         }
@@ -156,7 +166,7 @@ impl Pass<'_> {
         }
     }
 
-    fn wallet(&mut self, place: Place, number: u64, replay: Replay) {
+    fn add_wallet(&mut self, place: Place, number: u64, replay: Replay) {
         let key = replay.key.clone();
         let page = self.page(place);
         page.last = page.last.max(replay.seq);
@@ -224,12 +234,12 @@ impl Pass<'_> {
                 .iter()
                 .filter(|(name, _)| name.as_str() != USER);
             let sums = agents
-                .filter_map(|(_, owner)| owner.seen.as_ref())
-                .fold((0, 0), |sums, seen| {
+                .filter_map(|(_, owner)| owner.record.as_ref())
+                .fold((0, 0), |sums, record| {
                     add_month(
                         sums,
-                        seen.counters.months.get(&month).copied(),
-                        seen.slot.as_deref(),
+                        record.counters.months.get(&month).copied(),
+                        record.slot.as_deref(),
                         month,
                     )
                 });

@@ -24,7 +24,7 @@ struct List {
     place: Place,
     key: String,
     expected: Fold,
-    /// The last transaction that was looked at.
+    /// The last transaction that was checked.
     seq: u64,
 }
 
@@ -120,7 +120,7 @@ impl Pass<'_> {
             TransactionType::Spend => {
                 let day = transaction.at_ms / DAY_MS;
                 let owner = self.owner(place, &transaction.owner);
-                if owner.seen.as_ref().is_some_and(|seen| number <= seen.seq) {
+                if owner.record.as_ref().is_some_and(|record| number <= record.seq) {
                     *owner.spends.entry(day).or_default() += u128::from(transaction.amount.get());
                 }
                 return self.needs_intent(place, number, transaction);

@@ -12,7 +12,7 @@ use store::versions::AccountVersion;
 use store::versions::witness;
 
 impl Pass<'_> {
-    /// Reads what the witnesses say, before the accounts are read: they are told after the accounts have changed.
+    /// Reads the versions of the witnesses, before the accounts are read: witnesses are updated after their accounts.
     pub(super) async fn read_witnesses(&mut self) -> Result<Vec<(Place, AccountVersion)>, StoreError> {
         let (store, accounts) = (self.store, self.accounts);
         if !store.is_cluster() {
@@ -27,29 +27,29 @@ impl Pass<'_> {
                 weight: 1,
             }
         });
-        let mut told = Vec::new();
+        let mut witnessed = Vec::new();
         drive(store, jobs, |place, mut answers| {
             let text = answers.read::<Option<String>>().flatten();
-            told.extend(text.as_deref().and_then(witness::parse).map(|view| (place, view)));
+            witnessed.extend(text.as_deref().and_then(witness::parse).map(|view| (place, view)));
         })
         .await?;
-        Ok(told)
+        Ok(witnessed)
     }
 
     /// Compares what the witnesses said with the records of the accounts, which were read since.
-    pub(super) fn check_versions(&mut self, told: Vec<(Place, AccountVersion)>) {
-        for (place, told) in told {
+    pub(super) fn check_versions(&mut self, witnessed: Vec<(Place, AccountVersion)>) {
+        for (place, witnessed) in witnessed {
             let record = &self.records[place.account];
             let number = |name: &str| record.get(name).and_then(|text| text.parse().ok()).unwrap_or(0);
             let is = AccountVersion {
                 generation: number("generation"),
                 version: number("version"),
             };
-            if is < told {
+            if is < witnessed {
                 let key = self.accounts.keys(place).record();
-                let was = match told.is_until_accepted() {
+                let was = match witnessed.is_until_accepted() {
                     true => "is held until it is accepted".to_owned(),
-                    false => format!("was at {} of {} before", told.version, told.generation),
+                    false => format!("was at {} of {} before", witnessed.version, witnessed.generation),
                 };
                 let detail = format!(
                     "it is at version {} of generation {}, and {was}: the store lost writes",

@@ -68,14 +68,14 @@ pub struct Violation {
     pub detail: String,
 }
 
-/// An invariant of which a check cannot tell whether it holds.
+/// An invariant of which a check does not know whether it holds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Doubt {
     /// Which.
     pub invariant: Invariant,
     /// The keys of the records, or the mode, that it is about.
     pub records: Vec<String>,
-    /// Why it cannot tell.
+    /// Why it is not known.
     pub reason: String,
 }
 
@@ -104,12 +104,12 @@ impl Findings {
 
     fn keep(&mut self, invariant: Invariant, records: &[&str], detail: String, moving: bool) {
         let records: Vec<String> = records.iter().map(|record| (*record).to_owned()).collect();
-        let told = if moving { detail.clone() } else { String::new() };
+        let detail_in_name = if moving { detail.clone() } else { String::new() };
         if self.found.len() >= KEPT_MAX {
             self.dropped += 1;
             return;
         }
-        let name = (invariant, records.clone(), told);
+        let name = (invariant, records.clone(), detail_in_name);
         let violation = Violation {
             invariant,
             records,

@@ -203,7 +203,7 @@ impl Plan {
             let messages = serde_json::json!([{ "role": "user", "content": text }]);
             let body = serde_json::json!({ "model": self.model, "messages": messages, "max_tokens": self.max_tokens });
             match self.stream {
-                Some(streamed) => streamed.ask(body).to_string(),
+                Some(streamed) => streamed.requested_in(body).to_string(),
                 None => body.to_string(),
             }
         };

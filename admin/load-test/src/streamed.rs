@@ -24,8 +24,8 @@ pub struct Streamed {
 }
 
 impl Streamed {
-    /// The body with what asks for the stream.
-    pub(super) fn ask(self, mut body: Value) -> Value {
+    /// The body with the fields that request the stream.
+    pub(super) fn requested_in(self, mut body: Value) -> Value {
         body["stream"] = true.into();
         if let Some(events) = self.events {
             // In a sandbox an event is a token, and it sends no more than the limit.
@@ -96,14 +96,14 @@ mod tests {
             delay: Duration::ZERO,
         };
         assert_eq!(
-            plain.ask(body.clone()),
+            plain.requested_in(body.clone()),
             json!({ "model": "m", "max_tokens": 16, "stream": true })
         );
         let counted = Streamed {
             events: Some(200),
             delay: Duration::from_millis(5),
         };
-        let asked = counted.ask(body);
+        let asked = counted.requested_in(body);
         assert_eq!(
             (&asked["max_tokens"], &asked["user"]),
             (&json!(200), &json!("sandbox-stream:events=200,delay=5"))

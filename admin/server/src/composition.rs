@@ -26,25 +26,25 @@ use webhooks::metrics::WebhookMetrics;
 use workers::Workers;
 use workers::metrics::WorkerMetrics;
 
-/// The server, before it listens.
+/// All parts of the server, before it listens.
 pub(crate) struct Server {
-    /// What the operations on resources need.
+    /// State of the operations on resources.
     pub(crate) api: Arc<ApiState>,
-    /// What the operations of the user API need.
+    /// State of the operations of the user API.
     pub(crate) people: Arc<PeopleState>,
-    /// What every request passes.
+    /// State of the steps before every operation.
     pub(crate) admission: Arc<Admission>,
-    /// What runs beside requests.
+    /// The background workers, not yet started.
     pub(crate) workers: Workers,
-    /// What stays when requests and workers have begun.
+    /// The parts that signals and the ops listener use while the server runs.
     pub(crate) running: Arc<Running>,
 }
 
-/// What signals change and the ops listener shows.
+/// The parts that signals change and the ops listener shows.
 pub(crate) struct Running {
-    /// What every request passes.
+    /// State of the steps before every operation.
     pub(crate) admission: Arc<Admission>,
-    /// Whether the server is about to end: balancers are told to turn to others.
+    /// Whether the server is about to end: readiness fails then, so that balancers choose others.
     pub(crate) leaving: AtomicBool,
     /// The metrics of the process.
     pub(crate) metrics: ServerMetrics,

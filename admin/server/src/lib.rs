@@ -78,7 +78,7 @@ pub async fn serve(settings: Settings) -> Result<(), ServeError> {
     ));
     tracing::info!(listen = %settings.admin.listen, ops = %settings.admin.ops_listen, "serving");
 
-    while signals.next().await == Asked::Reload {
+    while signals.next().await == SignalAction::Reload {
         running.reload(&settings);
     }
     tracing::info!("stopping");
@@ -98,8 +98,8 @@ pub async fn serve(settings: Settings) -> Result<(), ServeError> {
     Ok(())
 }
 
-/// What a listener allows; each counts its own connections. Of `open_files` each of the two has half of what is not set
-/// aside.
+/// The limits of each of the two listeners, which count their own connections. Each may have half of the `open_files` that
+/// are not set aside.
 fn limits(settings: &Settings, open_files: usize) -> listener::Limits {
     let admin = &settings.admin;
     let most = (open_files.saturating_sub(FILES_SET_ASIDE) / 2).max(1);
@@ -132,9 +132,9 @@ async fn bind(key: &'static str, address: SocketAddr) -> Result<TcpListener, Ser
     bound.map_err(|source| ServeError::Bind { key, address, source })
 }
 
-/// What a signal asks for.
+/// The action that a signal requests.
 #[derive(Debug, PartialEq, Eq)]
-enum Asked {
+enum SignalAction {
     Reload,
     Stop,
 }
@@ -156,14 +156,14 @@ impl Signals {
 
     /// The next signal to stop.
     async fn stop_again(&mut self) {
-        while self.next().await == Asked::Reload {}
+        while self.next().await == SignalAction::Reload {}
     }
 
-    async fn next(&mut self) -> Asked {
+    async fn next(&mut self) -> SignalAction {
         tokio::select! {
-            _ = self.term.recv() => Asked::Stop,
-            _ = self.interrupt.recv() => Asked::Stop,
-            _ = self.hangup.recv() => Asked::Reload,
+            _ = self.term.recv() => SignalAction::Stop,
+            _ = self.interrupt.recv() => SignalAction::Stop,
+            _ = self.hangup.recv() => SignalAction::Reload,
         }
     }
 }

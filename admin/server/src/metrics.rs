@@ -8,14 +8,14 @@ use telemetry::span::SpanMetrics;
 use telemetry::store::StoreMetrics;
 use telemetry::tables::TableMetrics;
 
-/// Everything that is measured.
+/// All metrics of the server.
 pub struct ServerMetrics {
     registrar: Registrar,
     process: ProcessMetrics,
     spans: SpanMetrics,
     /// Connections of the management listener and of the ops listener.
     pub connections: [ConnectionMetrics; 2],
-    /// The store, which a task of its own looks at.
+    /// The store; a task of their own keeps them up to date.
     pub store: StoreMetrics,
     /// The tables that are read again.
     pub tables: TableMetrics,

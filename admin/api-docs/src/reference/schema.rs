@@ -8,10 +8,10 @@ const DEPTH_MAX: usize = 6;
 
 /// The type in words.
 pub(super) fn kind(schema: &Json) -> String {
-    told(schema, DEPTH_MAX)
+    described(schema, DEPTH_MAX)
 }
 
-fn told(schema: &Json, depth: usize) -> String {
+fn described(schema: &Json, depth: usize) -> String {
     if depth == 0 {
         return "…".to_owned();
     }
@@ -23,7 +23,7 @@ fn told(schema: &Json, depth: usize) -> String {
             let choices: Vec<String> = choices
                 .items()
                 .iter()
-                .map(|choice| told(choice, depth - 1))
+                .map(|choice| described(choice, depth - 1))
                 .collect();
             return choices.join(" or ");
         }
@@ -43,7 +43,7 @@ fn told(schema: &Json, depth: usize) -> String {
     let kinds: Vec<String> = kinds
         .iter()
         .map(|kind| match (*kind, schema.get("items")) {
-            ("array", Some(items)) => format!("list of {}", told(items, depth - 1)),
+            ("array", Some(items)) => format!("list of {}", described(items, depth - 1)),
             (kind, _) => escape(kind),
         })
         .collect();

@@ -130,7 +130,7 @@ impl Explained {
         let message = match (&window_ends_at, Denial::from_reason(word(data, "reason"))) {
             (Some(end), Some(denial)) => of_window(denial, count, end),
             (None, Some(denial)) if How::parse(&outcome).is_none() => denied(denial, data, resets_ms),
-            _ => told(&outcome, data),
+            _ => outcome_sentence(&outcome, data),
         };
         Some(Self {
             message,
@@ -254,8 +254,8 @@ fn find(name: CheckName, data: &Map<String, Value>) -> Option<Check> {
     })
 }
 
-/// What became of an approved call.
-fn told(outcome: &str, data: &Map<String, Value>) -> String {
+/// The sentence on the outcome of an approved call.
+fn outcome_sentence(outcome: &str, data: &Map<String, Value>) -> String {
     let amount = |name: &str| usd(nanos(data, name).unwrap_or_default());
     let (estimate, charged) = (amount("estimateNanos"), amount("chargedNanos"));
     match How::parse(outcome) {

@@ -1,6 +1,6 @@
 //! Predicts a proxied call: parses and prices the body as the edge does, then runs the edge's checks.
 
-use super::{Others, Otherwise, Subject, is_too_much, look};
+use super::{OtherRefusal, OtherRefusals, Subject, is_too_much, read_snapshot};
 use crate::state::Call;
 use chat::{self, BodyError};
 use domain::budget::Budget;
@@ -15,9 +15,10 @@ use domain::plan::Plan;
 use endpoint::{Answer, Code, Fields, Problem};
 use store::call::snapshot::{KeySnapshot, Snapshot};
 
-/// The fields that are not the provider's.
+/// Fields of the body that are not the provider's.
 const OURS: [&str; 4] = ["agent", "runId", "keyId", "endpoint"];
-/// Stand for the prompt where none is given: an empty one, but for [`NO_INPUT_BYTES`], since an edge takes no empty input.
+/// In place of a prompt that is not given: an empty one. An edge takes no empty input, so that one has
+/// [`NO_INPUT_BYTES`].
 const NO_MESSAGES: &str = r#""messages":[{}]"#;
 const NO_INPUT: &str = r#""input":"-""#;
 const NO_INPUT_BYTES: u64 = 1;
@@ -54,12 +55,12 @@ pub(super) async fn predict(call: &Call, body: &Fields<'_>, agent: &str) -> Answ
         served: Some(served),
         refused: call.state.refused.cause(&call.caller.account),
     };
-    let seen = look(call, &subject).await?;
-    let plan = call.plan(&seen.plan)?;
+    let snapshot = read_snapshot(call, &subject).await?;
+    let plan = call.plan(&snapshot.plan)?;
     let mut shape = chat.shape();
     shape.model = &price_name;
     if !more.is_empty() {
-        // What stands for the prompt is no message and has no text.
+        // The prompt in its place counts neither as a message nor by its length.
         shape.framed = 0;
         if endpoint == Endpoint::Responses {
             shape.prompt_bytes -= NO_INPUT_BYTES.min(shape.prompt_bytes);
@@ -68,21 +69,25 @@ pub(super) async fn predict(call: &Call, body: &Fields<'_>, agent: &str) -> Answ
     let Some(estimate) = prices.estimate(&shape) else {
         // The edge does not even ask the store.
         let after = Some(unavailable(BEYOND));
-        return subject.answer(&seen, CheckedAmount::Beyond, &[], Others { before: None, after });
+        return subject.answer(
+            &snapshot,
+            CheckedAmount::Beyond,
+            &[],
+            OtherRefusals { before: None, after },
+        );
     };
     let limit = match subject.refused {
-        // Then no request is within the rate.
-        Some(_) => Some(0),
+        Some(_) => Some(0), // no request is within it
         None => plan.proxy_requests_per_minute,
     };
-    let mut checks = match &seen.key {
+    let mut checks = match &snapshot.key {
         None if subject.refused.is_some() => vec![Check::within(CheckName::RateLimited, limit, 0, 1)],
         None => Vec::new(),
         Some(key) => of_key(key, (&plan, limit), agent, subject.key_id)?,
     };
-    checks.push(Check::state(CheckName::NoProviderKey, seen.has_provider_key));
-    checks.extend(of_cap(&seen, &plan, estimate));
-    let spent = &seen.spend.cap;
+    checks.push(Check::state(CheckName::NoProviderKey, snapshot.has_provider_key));
+    checks.extend(of_cap(&snapshot, &plan, estimate));
+    let spent = &snapshot.spend.cap;
     let spent = [
         spent.run_spent,
         spent.day_spent,
@@ -90,8 +95,8 @@ pub(super) async fn predict(call: &Call, body: &Fields<'_>, agent: &str) -> Answ
         spent.tracked_spent,
     ];
     let budgets = call.state.store.budgets();
-    let after = if seen.records.is_run_too_many(&budgets) {
-        Some(Otherwise {
+    let after = if snapshot.records.is_run_too_many(&budgets) {
+        Some(OtherRefusal {
             reason: Denial::RateLimited.reason(),
             message: Budget::runs_used_up(budgets.limit(Budget::Runs)),
         })
@@ -99,30 +104,30 @@ pub(super) async fn predict(call: &Call, body: &Fields<'_>, agent: &str) -> Answ
         is_too_much(&spent, estimate).then(|| unavailable(TOO_MUCH))
     };
     subject.answer(
-        &seen,
+        &snapshot,
         CheckedAmount::Call(estimate),
         &checks,
-        Others { before: None, after },
+        OtherRefusals { before: None, after },
     )
 }
 
 const BEYOND: &str = "The estimate is beyond any amount that can be charged.";
 const TOO_MUCH: &str = "The counters of the agent or its account cannot hold the sum.";
 
-fn unavailable(message: &str) -> Otherwise {
-    Otherwise {
+fn unavailable(message: &str) -> OtherRefusal {
+    OtherRefusal {
         reason: Denial::ServiceUnavailable.reason(),
         message: message.to_owned(),
     }
 }
 
-fn of_cap(seen: &Snapshot, plan: &Plan, estimate: Nanos) -> [Check; 7] {
-    let standing = &seen.spend;
-    let policy = standing.policy.as_ref();
-    cap::checks(policy, &plan.cap(), &standing.cap, standing.held, estimate)
+fn of_cap(snapshot: &Snapshot, plan: &Plan, estimate: Nanos) -> [Check; 7] {
+    let inputs = &snapshot.spend;
+    let policy = inputs.policy.as_ref();
+    cap::checks(policy, &plan.cap(), &inputs.cap, inputs.held, estimate)
 }
 
-/// The checks of the key itself. One that is not active is answered with 401 by the edge, and is not found here.
+/// The checks of the key itself. 404 for one that is not active, which the edge answers with 401.
 fn of_key(
     key: &KeySnapshot,
     (plan, requests): (&Plan, Option<u64>),
@@ -156,7 +161,7 @@ fn endpoint(body: &Fields<'_>) -> Result<Endpoint, Problem> {
     }
 }
 
-/// The virtual key whose own checks are asked for.
+/// The virtual key whose own checks are to be made.
 fn key_id(body: &Fields<'_>) -> Result<Option<String>, Problem> {
     let Some(id) = body.string("keyId")?.value() else {
         return Ok(None);
@@ -168,7 +173,7 @@ fn key_id(body: &Fields<'_>) -> Result<Option<String>, Problem> {
     Err(Problem::validation(message))
 }
 
-/// What the edge answers with 400 is a 400 here.
+/// The answer to a body that the edge would refuse with 400.
 fn refused(error: &BodyError) -> Problem {
     Problem::validation(format!("The edge would answer 400 {}: {error}.", error.code()))
 }

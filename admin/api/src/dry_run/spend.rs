@@ -1,7 +1,7 @@
 //! Predicts `POST /spend`: the same body, the same checks.
 
 use super::super::spend::Request;
-use super::{Others, Otherwise, Subject, is_too_much, look};
+use super::{OtherRefusal, OtherRefusals, Subject, is_too_much, read_snapshot};
 use crate::state::Call;
 use domain::check::{Check, CheckName, CheckedAmount};
 use domain::mode::Mode;
@@ -27,32 +27,32 @@ pub(super) async fn predict(call: &Call, body: &Fields<'_>) -> Answer {
         served: None,
         refused: call.state.refused.cause(&call.caller.account),
     };
-    let seen = look(call, &subject).await?;
-    let mut standing = seen.spend;
+    let snapshot = read_snapshot(call, &subject).await?;
+    let mut inputs = snapshot.spend;
     if call.caller.mode == Mode::Live {
-        standing.plan = call.plan(&seen.plan)?.cap();
+        inputs.plan = call.plan(&snapshot.plan)?.cap();
     }
     let mut checks = Vec::new();
     if let Some(injections) = &call.state.injections {
         let found = injections.find(request.texts());
         checks.push(Check::state(CheckName::InjectionDetected, found.is_none()));
     }
-    checks.extend(spend_cap::checks(&standing, request.amount));
+    checks.extend(spend_cap::checks(&inputs, request.amount));
     let spent: [Nanos; 5] = [
-        standing.cap.run_spent,
-        standing.cap.day_spent,
-        standing.cap.month_spent,
-        standing.cap.tracked_spent,
-        standing.wallet.map_or(Nanos::ZERO, |wallet| wallet.day_spent),
+        inputs.cap.run_spent,
+        inputs.cap.day_spent,
+        inputs.cap.month_spent,
+        inputs.cap.tracked_spent,
+        inputs.wallet.map_or(Nanos::ZERO, |wallet| wallet.day_spent),
     ];
-    let others = Others {
-        before: before_the_checks(call, &subject, &seen.records, standing.wallet.is_some()),
-        after: is_too_much(&spent, request.amount).then(|| Otherwise {
+    let others = OtherRefusals {
+        before: before_the_checks(call, &subject, &snapshot.records, inputs.wallet.is_some()),
+        after: is_too_much(&spent, request.amount).then(|| OtherRefusal {
             reason: TOO_MUCH,
             message: Code::BalanceLimit.message().to_owned(),
         }),
     };
-    subject.answer(&seen, CheckedAmount::Spend(request.amount), &checks, others)
+    subject.answer(&snapshot, CheckedAmount::Spend(request.amount), &checks, others)
 }
 
 /// The guard of the store's room and the budgets of records (decision D71) decide before everything else.
@@ -61,17 +61,17 @@ fn before_the_checks(
     subject: &Subject<'_>,
     records: &Records,
     has_wallet: bool,
-) -> Option<Otherwise> {
+) -> Option<OtherRefusal> {
     if let Some(cause) = subject.refused {
         let message = cause.message().to_owned();
-        return Some(Otherwise {
+        return Some(OtherRefusal {
             reason: REFUSED,
             message,
         });
     }
     let budgets = call.state.store.budgets();
     let budget = records.over_with_spend(&budgets, has_wallet)?;
-    Some(Otherwise {
+    Some(OtherRefusal {
         reason: OVER_BUDGET,
         message: over_budget_message(budget, budgets.limit(budget)),
     })

@@ -37,7 +37,7 @@ const ROWS_MAX: usize = 2000;
 /// How long after its approval a call is recorded at the latest to be found in a span that has ended. A kept call whose
 /// correction comes later is found by its look-up.
 const LATE_MS: u64 = DAY_MS;
-/// What the query can say beside the span, the groups and the form.
+/// Parameters that select calls.
 const FILTERS: [&str; 4] = ["agentId", "runId", "keyId", "model"];
 
 /// Usage in a span of time.
@@ -68,8 +68,8 @@ pub(super) struct UsageView<'a> {
     usage: Vec<UsageRow<'a>>,
 }
 
-/// What a query asks for.
-struct Asked {
+/// The parameters of a request, read.
+struct UsageQuery {
     group: Group,
     interval: Interval,
     span: Span,
@@ -79,10 +79,19 @@ struct Asked {
     model: Option<String>,
 }
 
-/// What was added up.
+/// Where adding up ends at the latest.
+#[derive(Clone, Copy)]
+struct AddBounds {
+    /// Entries that are read.
+    entries: usize,
+    /// Rows from which on no more entries are read.
+    rows: usize,
+}
+
+/// The result of adding up.
 struct Added {
     sums: Sums,
-    /// Below which entry the rest begins.
+    /// The entry below which the rest begins; `None` when all was read.
     rest: Option<u64>,
     /// When the oldest entry that was read was recorded.
     oldest_ms: Option<u64>,
@@ -100,45 +109,63 @@ pub async fn get(call: Call) -> Answer {
     .concat();
     let query = call.query(&known)?;
     let as_csv = filter::word(&query, "format", ["json", "csv"])?.is_some_and(|word| word == "csv");
-    let asked = Asked::of_query(&call, &query).await?;
+    let usage_query = UsageQuery::of_query(&call, &query).await?;
     let paging = call.paging(&query, "usage")?;
     if !as_csv {
-        return answer(&call, &asked, &paging).await;
+        return answer(&call, &usage_query, &paging).await;
     }
     if query.contains_key("cursor") {
         return Err(Problem::validation(
             "cursor cannot be given with format=csv, which is always whole.",
         ));
     }
-    let added = asked.add(&call, u64::MAX, (CSV_READ_MAX, usize::MAX)).await?;
+    let added = usage_query
+        .add(
+            &call,
+            u64::MAX,
+            AddBounds {
+                entries: CSV_READ_MAX,
+                rows: usize::MAX,
+            },
+        )
+        .await?;
     if added.rest.is_some() {
         let message = format!(
             "from and to must enclose at most {CSV_READ_MAX} records for format=csv, which is always whole; give a shorter span."
         );
         return Err(Problem::validation(message));
     }
-    let names = asked.names(&call, &added.sums).await?;
+    let names = usage_query.names(&call, &added.sums).await?;
     let file = csv::write(&added.sums.rows(&names))?;
     let name = format!("usage_{}_{}.csv", call.caller.account, call.caller.mode);
     Reply::file(&name, crate::spreadsheet::CONTENT_TYPE, file)
 }
 
-async fn answer(call: &Call, asked: &Asked, paging: &Paging) -> Answer {
+async fn answer(call: &Call, usage_query: &UsageQuery, paging: &Paging) -> Answer {
     let before = match paging.page().start {
         Start::Offset(_) => u64::MAX,
         Start::After(position) => position.parse().map_err(|_| StoreError::BadPosition)?,
     };
-    let added = asked.add(call, before, (READ_MAX, ROWS_MAX)).await?;
-    let names = asked.names(call, &added.sums).await?;
+    let added = usage_query
+        .add(
+            call,
+            before,
+            AddBounds {
+                entries: READ_MAX,
+                rows: ROWS_MAX,
+            },
+        )
+        .await?;
+    let names = usage_query.names(call, &added.sums).await?;
     Reply::ok(&UsageView {
         success: true,
-        group_by: asked.group.as_str(),
-        interval: asked.interval.as_str(),
-        from: iso_from_ms(asked.span.from_ms),
-        to: iso_from_ms(asked.span.to_ms),
+        group_by: usage_query.group.as_str(),
+        interval: usage_query.interval.as_str(),
+        from: iso_from_ms(usage_query.span.from_ms),
+        to: iso_from_ms(usage_query.span.to_ms),
         covered_from: iso_from_ms(match added.rest {
-            None => asked.span.from_ms,
-            Some(_) => asked.span.whole_from(asked.interval, added.oldest_ms),
+            None => usage_query.span.from_ms,
+            Some(_) => usage_query.span.whole_from(usage_query.interval, added.oldest_ms),
         }),
         partial: added.rest.is_some(),
         next_cursor: paging.cursor(added.rest.map(|rest| rest.to_string()).as_deref()),
@@ -147,7 +174,7 @@ async fn answer(call: &Call, asked: &Asked, paging: &Paging) -> Answer {
     })
 }
 
-impl Asked {
+impl UsageQuery {
     async fn of_query(call: &Call, query: &BTreeMap<String, String>) -> Result<Self, Problem> {
         let interval = Interval::of_query(query)?;
         let now_ms = server_clock::now_ms(&call.state.store).await?;
@@ -162,13 +189,8 @@ impl Asked {
         })
     }
 
-    /// Adds up what is recorded below the entry `before`, until so many entries were read or there are so many rows.
-    async fn add(
-        &self,
-        call: &Call,
-        before: u64,
-        (read_max, rows_max): (usize, usize),
-    ) -> Result<Added, Problem> {
+    /// Adds up the calls that are recorded below the entry `before`, within `bounds`.
+    async fn add(&self, call: &Call, before: u64, bounds: AddBounds) -> Result<Added, Problem> {
         let trail = call_trail::of(call);
         trail.seal().await?;
         let [approved, denied, _, window] = KINDS;
@@ -186,9 +208,9 @@ impl Asked {
         let mut read = 0;
         while let Some(start) = added
             .rest
-            .filter(|_| read < read_max && added.sums.len() < rows_max)
+            .filter(|_| read < bounds.entries && added.sums.len() < bounds.rows)
         {
-            let most = STEP_MAX.min(read_max - read);
+            let most = STEP_MAX.min(bounds.entries - read);
             let step = trail.calls(&wanted, start, most).await?;
             read += step.cost;
             added.rest = step.next;

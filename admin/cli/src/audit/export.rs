@@ -69,13 +69,13 @@ impl Export {
         match &self.out {
             None => write(io::stdout().lock(), lines)
                 .await
-                .map_err(|trouble| trouble.told("standard output"))?,
+                .map_err(|trouble| trouble.into_failure("standard output"))?,
             Some(file) => {
                 let part = part(file);
                 let out = File::create(&part).map_err(|error| unwritable(&part, &error))?;
                 write(BufWriter::new(&out), lines)
                     .await
-                    .map_err(|trouble| trouble.told(&part.display().to_string()))?;
+                    .map_err(|trouble| trouble.into_failure(&part.display().to_string()))?;
                 let kept = out.sync_all().and_then(|()| std::fs::rename(&part, file));
                 kept.map_err(|error| unwritable(file, &error))?;
             }
@@ -111,7 +111,7 @@ enum Trouble {
 }
 
 impl Trouble {
-    fn told(self, out: &str) -> Failure {
+    fn into_failure(self, out: &str) -> Failure {
         match self {
             Self::Trail(export::ExportError::Store(error)) => error.into(),
             Self::Trail(error) => Failure::refused("BROKEN", error_chain(&error)),

@@ -94,11 +94,11 @@ impl Trail<'_> {
         };
         let mut segments = self.up_to(u64::MAX).await?;
         segments.retain(|segment| segment.may_decide(&name));
-        let looks = segments.into_iter().map(|segment| async move {
+        let reads = segments.into_iter().map(|segment| async move {
             let manifest = self.archive.manifest(&self.account, self.mode, &segment).await?;
             Ok::<_, StoreError>(manifest.find(id))
         });
-        let found: Vec<Vec<u64>> = stream::iter(looks).buffered(AT_ONCE).try_collect().await?;
+        let found: Vec<Vec<u64>> = stream::iter(reads).buffered(AT_ONCE).try_collect().await?;
         Ok(found.concat())
     }
 

@@ -13,14 +13,14 @@ fn owner(fields: &[(&str, &str)]) -> Owner {
         .iter()
         .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
     Owner {
-        seen: Some(Seen::from_fields(9, &fields.collect())),
+        record: Some(OwnerRecord::from_fields(9, &fields.collect())),
         ..Owner::default()
     }
 }
 
 #[test]
 fn days_come_to_the_month() {
-    let seen = |fields: &[(&str, &str)]| owner(fields).seen.unwrap();
+    let record = |fields: &[(&str, &str)]| owner(fields).record.unwrap();
     let right = [
         ("d20777", "5"),
         ("d20758", "7"),
@@ -28,16 +28,16 @@ fn days_come_to_the_month() {
         ("m202611", "12"),
         ("m202610", "3"),
     ];
-    assert_eq!(month_differs(&seen(&right), TODAY.month), None);
-    assert_eq!(month_differs(&seen(&[]), TODAY.month), None);
+    assert_eq!(month_differs(&record(&right), TODAY.month), None);
+    assert_eq!(month_differs(&record(&[]), TODAY.month), None);
     let wrong = [("d20777", "5"), ("m202611", "6")];
     assert!(
-        month_differs(&seen(&wrong), TODAY.month)
+        month_differs(&record(&wrong), TODAY.month)
             .unwrap()
             .1
             .contains("it is 6")
     );
-    assert!(month_differs(&seen(&[("d20777", "5")]), TODAY.month).is_some());
+    assert!(month_differs(&record(&[("d20777", "5")]), TODAY.month).is_some());
 }
 
 #[test]
@@ -52,7 +52,7 @@ fn a_counter_is_not_below_what_was_charged() {
     // Counters of days long past are gone.
     bot.charged.insert((20_700, 202_609), 6);
     assert_eq!(below(&bot, TODAY, &["allow_2".to_owned()]), Vec::<Wrong>::new());
-    bot.seen = None;
+    bot.record = None;
     assert!(!below(&bot, TODAY, &[]).is_empty(), "a charge without a record");
 }
 

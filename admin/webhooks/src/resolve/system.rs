@@ -54,8 +54,8 @@ impl System {
         }
     }
 
-    /// The answer of the look-up of this name that is under way, else of a new one made by `ask`.
-    fn joined<F>(&self, name: &str, ask: fn(String) -> F) -> BoxFuture<'static, Answer>
+    /// The answer of the look-up of this name that is under way, else of a new one by `resolve`.
+    fn joined<F>(&self, name: &str, resolve: fn(String) -> F) -> BoxFuture<'static, Answer>
     where
         F: Future<Output = Answer> + Send + 'static,
     {
@@ -72,7 +72,7 @@ impl System {
         let task = tokio::spawn(async move {
             let entry = entry;
             let _turn = turns.acquire().await;
-            ask(entry.1.clone()).await
+            resolve(entry.1.clone()).await
         });
         let looking = task.map(|ended| ended.unwrap_or(Err(Unresolved::NoAddress)));
         let looking = looking.boxed().shared();
@@ -94,7 +94,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-async fn ask(name: String) -> Answer {
+async fn resolve_by_system(name: String) -> Answer {
     let found = tokio::net::lookup_host((name, 0)).await;
     let found = found.map_err(|_| Unresolved::NoAddress)?;
     Ok(found.map(|address| address.ip()).collect())
