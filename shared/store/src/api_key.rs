@@ -82,13 +82,9 @@ impl ApiKey {
     /// # Errors
     /// [`StoreError`], also for a malformed record.
     pub async fn read(store: &Store, account: &AccountKeys, id: &str) -> Result<Option<Self>, StoreError> {
-        let fields: HashMap<String, String> = store
-            .command(redis::cmd("HGETALL").arg(account.api_key(id)))
-            .await?;
-        match Self::from_fields(&fields) {
-            None if !fields.is_empty() => Err(StoreError::UnexpectedReply("API key record".to_owned())),
-            key => Ok(key),
-        }
+        store
+            .record(account.api_key(id), "API key record", Self::from_fields)
+            .await
     }
 
     /// Counts the keys of `account` that are active at `now_ms`.

@@ -27,6 +27,7 @@ use redis::{
 use secrecy::ExposeSecret;
 use settings::durability::Durability;
 use settings::{StoreSettings, default_budgets};
+use std::collections::HashMap;
 use std::pin::{Pin, pin};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -196,6 +197,25 @@ impl Store {
             cluster.refresh_in_background();
         }
         answer
+    }
+
+    /// Reads the record at `key` and parses its fields; `None` if there is no record.
+    ///
+    /// # Errors
+    /// [`StoreError`], which names `kind`, for a record that `parse` gives nothing for.
+    pub(crate) async fn record<T>(
+        &self,
+        key: String,
+        kind: &str,
+        parse: impl FnOnce(&HashMap<String, String>) -> Option<T>,
+    ) -> Result<Option<T>, StoreError> {
+        let fields: HashMap<String, String> = self.command(redis::cmd("HGETALL").arg(key)).await?;
+        if fields.is_empty() {
+            return Ok(None);
+        }
+        parse(&fields)
+            .map(Some)
+            .ok_or_else(|| StoreError::UnexpectedReply(kind.to_owned()))
     }
 
     /// Executes several commands in one round trip, not atomically. On a cluster they must share one slot, and be reads

@@ -88,11 +88,7 @@ impl Deposit {
         reference: &str,
     ) -> Result<Option<Self>, StoreError> {
         let key = account.deposit(mode, reference);
-        let fields: HashMap<String, String> = store.command(redis::cmd("HGETALL").arg(key)).await?;
-        match Self::from_fields(&fields) {
-            None if !fields.is_empty() => Err(StoreError::UnexpectedReply("deposit".to_owned())),
-            deposit => Ok(deposit),
-        }
+        store.record(key, "deposit", Self::from_fields).await
     }
 
     /// Returns the accounts and modes that announced a deposit with this reference and still have it.

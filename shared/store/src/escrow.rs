@@ -150,17 +150,11 @@ impl Escrow {
         let Some((account, mode)) = Self::place(store, number).await? else {
             return Ok(None);
         };
-        let unexpected_reply = || StoreError::UnexpectedReply("escrow".to_owned());
         let key = AccountKeys::new(&account).escrow(mode, number);
-        let fields: HashMap<String, String> = store.command(redis::cmd("HGETALL").arg(key)).await?;
-        if fields.is_empty() {
-            return Ok(None);
-        }
-        let escrow = Self::from_fields((&account, mode), &fields);
-        escrow
-            .filter(|escrow| escrow.number == number)
-            .map(Some)
-            .ok_or_else(unexpected_reply)
+        let parse = |fields: &HashMap<String, String>| {
+            Self::from_fields((&account, mode), fields).filter(|escrow| escrow.number == number)
+        };
+        store.record(key, "escrow", parse).await
     }
 
     /// Returns the key of the escrow's place.

@@ -82,11 +82,7 @@ impl PolicyRecord {
         id: &str,
     ) -> Result<Option<Self>, StoreError> {
         let key = account.policy(mode, id);
-        let fields: HashMap<String, String> = store.command(redis::cmd("HGETALL").arg(key)).await?;
-        match Self::from_fields(&fields) {
-            None if !fields.is_empty() => Err(StoreError::UnexpectedReply("policy record".to_owned())),
-            policy => Ok(policy),
-        }
+        store.record(key, "policy record", Self::from_fields).await
     }
 
     /// Reads the policy of `agent`; `None` if it has none of its own.

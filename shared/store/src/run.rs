@@ -146,12 +146,8 @@ impl Run {
         id: &str,
     ) -> Result<Option<Self>, StoreError> {
         let key = account.run(mode, agent, id);
-        let fields: HashMap<String, String> = store.command(redis::cmd("HGETALL").arg(key)).await?;
-        if fields.is_empty() {
-            return Ok(None);
-        }
-        let run = Self::from_fields(id.to_owned(), &fields);
-        run.map(Some).ok_or_else(unexpected_reply)
+        let parse = |fields: &HashMap<String, String>| Self::from_fields(id.to_owned(), fields);
+        store.record(key, RECORD, parse).await
     }
 }
 
@@ -178,8 +174,11 @@ async fn read(
     Ok(part.with(runs))
 }
 
+/// Name of a record in errors.
+const RECORD: &str = "run record";
+
 fn unexpected_reply() -> StoreError {
-    StoreError::UnexpectedReply("run record".to_owned())
+    StoreError::UnexpectedReply(RECORD.to_owned())
 }
 
 #[cfg(test)]

@@ -237,13 +237,8 @@ impl Wallet {
             return Ok(Some(wallet));
         }
         let key = account.closed_wallet(place.mode, place.number);
-        let fields: HashMap<String, String> = store.command(redis::cmd("HGETALL").arg(key)).await?;
-        match fields.is_empty() {
-            true => Ok(None),
-            false => Self::from_fields(&place.owner, &fields)
-                .map(Some)
-                .ok_or_else(|| StoreError::UnexpectedReply("closed wallet".to_owned())),
-        }
+        let parse = |fields: &HashMap<String, String>| Self::from_fields(&place.owner, fields);
+        store.record(key, "closed wallet", parse).await
     }
 
     /// Parses the fields of a wallet record; `None` if they are malformed.

@@ -111,11 +111,7 @@ impl WebhookRecord {
         id: &str,
     ) -> Result<Option<Self>, StoreError> {
         let key = account.webhook(mode, id);
-        let fields: HashMap<String, String> = store.command(redis::cmd("HGETALL").arg(key)).await?;
-        match Self::from_fields(&fields) {
-            None if !fields.is_empty() => Err(unexpected_reply()),
-            webhook => Ok(webhook),
-        }
+        store.record(key, RECORD, Self::from_fields).await
     }
 
     /// Lists the webhooks of an account and mode, newest first.
@@ -166,6 +162,9 @@ impl WebhookSecrets {
     }
 }
 
+/// Name of a record in errors.
+const RECORD: &str = "webhook record";
+
 fn unexpected_reply() -> StoreError {
-    StoreError::UnexpectedReply("webhook record".to_owned())
+    StoreError::UnexpectedReply(RECORD.to_owned())
 }
