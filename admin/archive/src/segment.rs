@@ -143,7 +143,7 @@ impl Manifest {
 
 /// The hash that entries name when none is before them.
 #[must_use]
-pub fn hash_text(hash: Option<[u8; 32]>) -> String {
+pub(crate) fn hash_text(hash: Option<[u8; 32]>) -> String {
     hash.map_or_else(|| GENESIS.to_owned(), hex::encode)
 }
 

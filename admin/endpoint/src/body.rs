@@ -238,7 +238,7 @@ pub const CURRENCIES: [&str; 2] = ["USD", "USDC"];
 pub const OBJECT_MAX: usize = 16 * 1024;
 /// Most levels of objects and lists in it, its own among them. Records and events nest it in objects of their own, and
 /// parsers of JSON, ours among them, read some 127 levels.
-pub const OBJECT_DEPTH_MAX: usize = 100;
+pub(crate) const OBJECT_DEPTH_MAX: usize = 100;
 
 /// How many levels of objects and lists a value has. The recursion is bounded, since its parser bounds the levels.
 fn depth(value: &Value) -> usize {

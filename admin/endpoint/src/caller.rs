@@ -194,7 +194,7 @@ impl Caller {
     ///
     /// # Errors
     /// 400 `LIVE_MODE_REQUIRED`.
-    pub fn require_live(&self) -> Result<(), Problem> {
+    pub(crate) fn require_live(&self) -> Result<(), Problem> {
         match self.mode {
             Mode::Live => Ok(()),
             Mode::Test => Err(Code::LiveModeRequired.into()),

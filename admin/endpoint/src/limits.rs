@@ -65,7 +65,7 @@ pub async fn count(
 ///
 /// # Errors
 /// 429 `API_KEY_RATE_LIMITED`.
-pub fn require_room(admission: &Admission, route: &Route, caller: &Caller) -> Result<(), Problem> {
+pub(crate) fn require_room(admission: &Admission, route: &Route, caller: &Caller) -> Result<(), Problem> {
     let Some(cause) = admission
         .refused
         .cause(&caller.account)
@@ -159,7 +159,7 @@ fn over(rate: Rate, window_state: &WindowState) -> Problem {
 }
 
 /// Sets the rate limit headers of an answer.
-pub fn set_headers(window_state: &WindowState, headers: &mut HeaderMap) {
+pub(crate) fn set_headers(window_state: &WindowState, headers: &mut HeaderMap) {
     for (name, value) in [
         (LIMIT, window_state.limit),
         (REMAINING, window_state.remaining),

@@ -117,7 +117,7 @@ impl Route {
 
     /// Whether it makes records that stay.
     #[must_use]
-    pub fn makes_records(&self) -> bool {
+    pub(crate) fn makes_records(&self) -> bool {
         self.has_body() && self.base == Base::Management && !self.has(Flag::GoesOn)
     }
 

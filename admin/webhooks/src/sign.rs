@@ -13,15 +13,15 @@ use sha2::Sha256;
 /// Shortest and longest secret, in characters.
 pub const SECRET_CHARS: std::ops::RangeInclusive<usize> = 16..=256;
 /// `sha256=<hex>` under the secret's own bytes.
-pub const SERVICE_SIGNATURE: HeaderName = HeaderName::from_static("x-service-signature");
+pub(crate) const SERVICE_SIGNATURE: HeaderName = HeaderName::from_static("x-service-signature");
 /// The same under the secret before the last change, while both are good.
-pub const SERVICE_SIGNATURE_OLD: HeaderName = HeaderName::from_static("x-service-signature-old");
+pub(crate) const SERVICE_SIGNATURE_OLD: HeaderName = HeaderName::from_static("x-service-signature-old");
 /// The delivery's id, the same at every attempt: what duplicates are known by.
-pub const WEBHOOK_ID: HeaderName = HeaderName::from_static("webhook-id");
+pub(crate) const WEBHOOK_ID: HeaderName = HeaderName::from_static("webhook-id");
 /// When this attempt was made, in Unix seconds.
-pub const WEBHOOK_TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
+pub(crate) const WEBHOOK_TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
 /// `v1,<base64>` for each secret, separated by a space.
-pub const WEBHOOK_SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
+pub(crate) const WEBHOOK_SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
 
 /// What a secret begins with whose rest is its key in base64.
 const ENCODED_PREFIX: &str = "whsec_";

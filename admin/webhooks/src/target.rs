@@ -12,7 +12,7 @@ use std::net::IpAddr;
 use url::{Host, Url};
 
 /// Longest URL of a receiver, in bytes.
-pub const URL_MAX: usize = 2048;
+pub(crate) const URL_MAX: usize = 2048;
 /// Longest host name that DNS can look up.
 const NAME_MAX: usize = 253;
 /// The name of the own machine, whatever a resolver says; `*.localhost` too.
@@ -50,7 +50,7 @@ pub enum Receiver {
 impl Receiver {
     /// What the receiver's certificate must be for.
     #[must_use]
-    pub fn server_name(&self) -> ServerName<'static> {
+    pub(crate) fn server_name(&self) -> ServerName<'static> {
         match self {
             Self::Address(ip) => ServerName::IpAddress((*ip).into()),
             Self::Name(name) => ServerName::DnsName(name.clone()),

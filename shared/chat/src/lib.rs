@@ -44,7 +44,7 @@ const KEYS_MAX: usize = 256;
 /// Longest top-level key; OpenAI's longest parameter has 22 bytes. It bounds the search for duplicates.
 const KEY_BYTES_MAX: usize = 128;
 /// Completion tokens allowed for when the caller sets no limit (specification, Constants).
-pub const COMPLETION_TOKENS_DEFAULT: u64 = 1024;
+pub(crate) const COMPLETION_TOKENS_DEFAULT: u64 = 1024;
 /// Largest `max_tokens` and `max_completion_tokens` (decision D62).
 pub const COMPLETION_TOKENS_MAX: u64 = 10_000_000;
 /// Largest `n` (decision D34).

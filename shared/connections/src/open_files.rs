@@ -1,7 +1,7 @@
 //! This process's limit of open files, and the per-address limit where that is low.
 
 /// One address gets this fraction of the connections that a low limit leaves.
-pub const ADDRESS_PARTS: usize = 4;
+pub(crate) const ADDRESS_PARTS: usize = 4;
 
 /// Returns the per-address limit for a configured `wanted` of `wanted_in_all` where the system allows `in_all`:
 /// `wanted`, unless the total is lowered; then at most a quarter of it, at least one. Otherwise one address could take

@@ -18,7 +18,7 @@ const DIGITS: usize = 6;
 /// Count of codes.
 const CODES: u32 = 1_000_000;
 /// Recovery codes of a user.
-pub const RECOVERY_CODES: usize = 10;
+pub(crate) const RECOVERY_CODES: usize = 10;
 /// Significant characters of a recovery code.
 const RECOVERY_CHARS: usize = 16;
 

@@ -5,7 +5,7 @@
 use serde_json::{Value, json};
 
 /// Largest count of tokens and of milliseconds in a word. A larger one is written as unknown.
-pub const NUMBER_MAX: u64 = 1_000_000_000;
+pub(crate) const NUMBER_MAX: u64 = 1_000_000_000;
 /// Longest name of an upstream, in bytes.
 pub const UPSTREAM_NAME_MAX: usize = 40;
 /// Bytes of a usual word.

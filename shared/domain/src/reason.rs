@@ -142,7 +142,7 @@ macro_rules! reasons {
 
             /// Whether Cap, a policy or the plan refused it (decision D45), and not the state of the books or a person.
             #[must_use]
-            pub const fn is_violation(self) -> bool { match self { $($(Self::$name => cause!($cause),)?)+ } }
+            pub(crate) const fn is_violation(self) -> bool { match self { $($(Self::$name => cause!($cause),)?)+ } }
         }
 
         /// The dashboard's titles: the word of a reason, the title of a denial by it and, where there is a check, that of the

@@ -57,7 +57,7 @@ impl Components {
 
     /// The schema that a reference names; another schema is itself.
     #[must_use]
-    pub fn dereference<'a>(&'a self, schema: &'a Json) -> &'a Json {
+    pub(crate) fn dereference<'a>(&'a self, schema: &'a Json) -> &'a Json {
         let name = schema.get("$ref").and_then(Json::text);
         let named = name.and_then(|name| self.schemas.get(name.strip_prefix(PLACE)?));
         named.unwrap_or(schema)

@@ -13,7 +13,7 @@ pub(crate) use read::{EnvSetting, read};
 use std::path::PathBuf;
 
 /// Most named upstreams. With `[upstream]` they are as many as the providers that an agent can have keys for.
-pub const UPSTREAMS_MAX: usize = 31;
+pub(crate) const UPSTREAMS_MAX: usize = 31;
 /// Longest name, in characters.
 pub const NAME_MAX: usize = 40;
 /// Most patterns of models of one upstream.

@@ -119,7 +119,10 @@ impl ApiKey {
     ///
     /// # Errors
     /// [`StoreError`].
-    pub async fn oldest_revoked(store: &Store, account: &AccountKeys) -> Result<Option<String>, StoreError> {
+    pub(crate) async fn oldest_revoked(
+        store: &Store,
+        account: &AccountKeys,
+    ) -> Result<Option<String>, StoreError> {
         let mut range = redis::cmd("ZRANGE");
         range.arg(account.api_keys()).arg(0).arg(API_KEYS_MAX - 1);
         let ids: Vec<String> = store.command(&range).await?;

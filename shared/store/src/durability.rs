@@ -79,7 +79,7 @@ impl Offer {
 
     /// Returns how many replicas a change waits for under `auto`: one, if any may take over, also while it lags.
     #[must_use]
-    pub fn auto_replicas(&self) -> u8 {
+    pub(crate) fn auto_replicas(&self) -> u8 {
         u8::from(self.listed > 0)
     }
 }
@@ -107,7 +107,7 @@ pub struct Status {
 impl Status {
     /// Evaluates `asked` on servers with these offers.
     #[must_use]
-    pub fn from_offers(asked: Durability, offers: &[Offer]) -> Self {
+    pub(crate) fn from_offers(asked: Durability, offers: &[Offer]) -> Self {
         let why_not = offers
             .iter()
             .find_map(|offer| offer.disk.err())

@@ -138,7 +138,7 @@ impl Escrow {
 
     /// Whether payer and payee are in different accounts.
     #[must_use]
-    pub fn crosses_accounts(&self) -> bool {
+    pub(crate) fn crosses_accounts(&self) -> bool {
         self.payer.account != self.payee.account
     }
 
@@ -159,7 +159,7 @@ impl Escrow {
 
     /// Returns the key of the escrow's place.
     #[must_use]
-    pub fn place_key(number: u64) -> String {
+    pub(crate) fn place_key(number: u64) -> String {
         match Number::from_u64(number) {
             Some(number) => Bucket::escrow_place(number),
             None => keys::escrow_lookup(number),

@@ -279,7 +279,7 @@ impl IntentRecord {
 
     /// Returns the hashes after a decision on this record, as scripts parse them.
     #[must_use]
-    pub fn heads_of(&self, decision: &Decision, reasons: &[Reason]) -> String {
+    pub(crate) fn heads_of(&self, decision: &Decision, reasons: &[Reason]) -> String {
         let before = events(
             self.kind,
             self.at_ms,

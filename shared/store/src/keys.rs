@@ -186,7 +186,7 @@ pub const USER: &str = "user";
 
 /// Returns the agent that owns a wallet; `None` for the account's own wallet.
 #[must_use]
-pub fn agent_of_owner(owner: &str) -> Option<&str> {
+pub(crate) fn agent_of_owner(owner: &str) -> Option<&str> {
     Some(owner).filter(|owner| *owner != USER)
 }
 
@@ -342,7 +342,7 @@ pub fn provider_key_id_field(provider: &str) -> String {
 }
 
 /// What the names of [`provider_key_id_field`] start with; the rest is the provider.
-pub const PROVIDER_KEY_ID_PREFIX: &str = "pk_id:";
+pub(crate) const PROVIDER_KEY_ID_PREFIX: &str = "pk_id:";
 
 /// The field of an agent that holds the last four characters of its key for `provider`.
 #[must_use]

@@ -81,14 +81,15 @@ impl Script {
     /// Marks a script that moves money or decides about it: it is acknowledged when as durable as `store.durability`
     /// demands.
     #[must_use]
-    pub fn of_money(mut self) -> Self {
+    pub(crate) fn of_money(mut self) -> Self {
         self.money = true;
         self
     }
 
     /// Whether it moves money, or decides about it.
+    #[cfg(test)]
     #[must_use]
-    pub const fn is_of_money(&self) -> bool {
+    pub(crate) const fn is_of_money(&self) -> bool {
         self.money
     }
 
@@ -116,14 +117,14 @@ impl Script {
     /// without an account (blocked addresses, imported prices): acknowledged like a script of money, so that a lost
     /// server cannot take back what others refer to.
     #[must_use]
-    pub fn of_names(mut self) -> Self {
+    pub(crate) fn of_names(mut self) -> Self {
         self.makes_names = true;
         self
     }
 
     /// Whether its reply waits for `store.durability`.
     #[must_use]
-    pub const fn is_confirmed(&self) -> bool {
+    pub(crate) const fn is_confirmed(&self) -> bool {
         self.money || self.makes_names
     }
 

@@ -72,7 +72,7 @@ fn worst_lag(info: &str) -> u64 {
 impl ServerInfo {
     /// Parses the replies to `INFO`.
     #[must_use]
-    pub fn from_replies(infos: &[String]) -> Self {
+    pub(crate) fn from_replies(infos: &[String]) -> Self {
         let sum = |name: &str| infos.iter().map(|info| number(info, name)).sum();
         let least = |name: &str| {
             infos

@@ -129,7 +129,7 @@ impl WalletPlace {
     ///
     /// # Errors
     /// [`StoreError::UnexpectedReply`].
-    pub fn parse_earlier(text: &str) -> Result<Self, StoreError> {
+    pub(crate) fn parse_earlier(text: &str) -> Result<Self, StoreError> {
         let parsed = text.rsplit_once(' ').and_then(|(place, number)| {
             let number = number.parse().ok()?;
             Self::parse_words(&mut place.split(' '), number)

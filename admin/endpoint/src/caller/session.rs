@@ -158,7 +158,7 @@ pub(super) fn require_csrf_token(
 ///
 /// # Errors
 /// 403 `CSRF_FAILED`.
-pub fn require_our_page(admission: &Admission, headers: &HeaderMap) -> Result<(), Problem> {
+pub(crate) fn require_our_page(admission: &Admission, headers: &HeaderMap) -> Result<(), Problem> {
     let refused = || {
         Problem::new(
             Code::CsrfFailed,

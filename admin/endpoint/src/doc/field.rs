@@ -57,7 +57,7 @@ impl Field {
     }
 
     /// The same, left out of examples.
-    pub fn not_in_examples(mut self) -> Self {
+    pub(crate) fn not_in_examples(mut self) -> Self {
         self.schema.set(NOT_IN_EXAMPLES, true);
         self
     }

@@ -34,7 +34,7 @@ impl LimitedMetrics {
     }
 
     /// A technical rate refused a request.
-    pub fn over_rate(&self, rate: Rate) {
+    pub(crate) fn over_rate(&self, rate: Rate) {
         self.refusals.with_label_values(&[label(rate)]).inc();
     }
 
@@ -44,7 +44,7 @@ impl LimitedMetrics {
     }
 
     /// A request that makes records was refused, since its account takes too much of the store.
-    pub fn over_store_share(&self) {
+    pub(crate) fn over_store_share(&self) {
         self.refusals.with_label_values(&[STORE_SHARE]).inc();
     }
 }

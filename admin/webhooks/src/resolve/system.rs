@@ -43,7 +43,7 @@ impl Lookup for System {
 
 impl System {
     /// One for the URLs of webhooks that are to be registered, with look-ups of its own.
-    pub fn of_registrations() -> Self {
+    pub(crate) fn of_registrations() -> Self {
         Self::of(REGISTRATIONS_AT_ONCE)
     }
 

@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 
 /// Bytes of an answer's body that are kept at most.
-pub const EXCERPT_MAX: usize = 256;
+pub(crate) const EXCERPT_MAX: usize = 256;
 /// Longest wait for them after the head: whether the delivery was accepted is known by then.
 const EXCERPT_WAIT: Duration = Duration::from_millis(500);
 /// Longest head of an answer, and all that is read of an answer without being taken.

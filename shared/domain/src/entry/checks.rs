@@ -82,7 +82,7 @@ impl Check {
     /// up to the one that denies; what comes before them (a frozen agent, no policy) knows only what the key was
     /// checked against.
     #[must_use]
-    pub fn was_made(&self, denied: Option<Denial>) -> bool {
+    pub(crate) fn was_made(&self, denied: Option<Denial>) -> bool {
         match denied {
             None => true,
             Some(Denial::ServiceUnavailable | Denial::NoProviderKey) => false,

@@ -11,7 +11,7 @@ const FINE_TUNED: &str = "ft:";
 impl PriceTable {
     /// Returns the price of `model`; an unknown one has the highest prices of the table (specification §4.4 step 4).
     #[must_use]
-    pub fn price_of(&self, model: &str) -> &ModelPrice {
+    pub(crate) fn price_of(&self, model: &str) -> &ModelPrice {
         self.known(model).unwrap_or(&self.unknown)
     }
 

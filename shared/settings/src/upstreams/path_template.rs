@@ -4,7 +4,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use std::borrow::Cow;
 
 /// Longest path, and longest query, in bytes.
-pub const PATH_BYTES_MAX: usize = 512;
+pub(crate) const PATH_BYTES_MAX: usize = 512;
 const MODEL: &str = "{model}";
 /// What is percent-encoded in a model's name: all but the unreserved characters of RFC 3986.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
@@ -69,7 +69,7 @@ impl PathTemplate {
 
     /// Whether the path depends on the model.
     #[must_use]
-    pub const fn names_model(&self) -> bool {
+    pub(crate) const fn names_model(&self) -> bool {
         self.after.is_some()
     }
 

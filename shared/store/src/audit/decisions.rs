@@ -14,7 +14,7 @@ const RADIX: u32 = 32;
 /// Characters of the id in a manifest's record: those of the key and those of a record.
 pub const NAME_CHARS: usize = DECISION_KEY_CHARS + ID_CHARS;
 /// Bytes of a manifest's record.
-pub const ARCHIVED_BYTES: usize = NAME_CHARS + NUMBER_DIGITS;
+pub(crate) const ARCHIVED_BYTES: usize = NAME_CHARS + NUMBER_DIGITS;
 
 /// Returns key part and record of the decision `id` with entry `seq`; `None` if `id` is no decision id.
 #[must_use]
@@ -81,7 +81,7 @@ fn digits(seq: u64) -> Option<String> {
 
 /// Returns the key part for `id`.
 #[must_use]
-pub fn key_part(id: &str) -> Option<&str> {
+pub(crate) fn key_part(id: &str) -> Option<&str> {
     split(id).map(|(start, _)| start)
 }
 

@@ -26,7 +26,7 @@ inputs! {
 pub const KEPT_LIFE: Duration = Duration::from_secs(34 * 24 * 3600);
 
 /// Most holds in one sweep of a bucket.
-pub const SWEEP_LIMIT: usize = 100;
+pub(crate) const SWEEP_LIMIT: usize = 100;
 
 /// Outcome of reaping a hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -65,7 +65,7 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError`] if any server does not answer.
-    pub async fn every_node(&self, command: &Cmd) -> Result<Vec<String>, StoreError> {
+    pub(crate) async fn every_node(&self, command: &Cmd) -> Result<Vec<String>, StoreError> {
         let answers = self.send_to_every_node(command).await?;
         answers.into_iter().map(|answer| super::text(answer?)).collect()
     }
@@ -74,7 +74,7 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError`] if no server answers.
-    pub async fn every_node_there(&self, command: &Cmd) -> Result<Vec<String>, StoreError> {
+    pub(crate) async fn every_node_there(&self, command: &Cmd) -> Result<Vec<String>, StoreError> {
         let (mut answers, mut failed) = (Vec::new(), None);
         for answer in self.send_to_every_node(command).await? {
             match answer.and_then(super::text) {

@@ -29,7 +29,7 @@ impl AccountKeys {
 
     /// The archived segments (list, oldest first).
     #[must_use]
-    pub fn audit_segments(&self, mode: Mode) -> String {
+    pub(crate) fn audit_segments(&self, mode: Mode) -> String {
         self.key(&["/", mode.as_str(), "/audit/segments"])
     }
 
@@ -65,7 +65,7 @@ impl AccountKeys {
 
     /// Look-ups of the decisions whose ids start with `id_start` after their prefix (packed text).
     #[must_use]
-    pub fn audit_decisions(&self, mode: Mode, id_start: &str) -> String {
+    pub(crate) fn audit_decisions(&self, mode: Mode, id_start: &str) -> String {
         self.key(&["/", mode.as_str(), "/audit/decisions/", id_start])
     }
 }

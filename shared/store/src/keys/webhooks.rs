@@ -57,13 +57,13 @@ impl AccountKeys {
 
     /// The further ones, until they are told at the minute's end (hash of `<reason> <agent>` to how many and which).
     #[must_use]
-    pub fn violations_waiting(&self, mode: Mode) -> String {
+    pub(crate) fn violations_waiting(&self, mode: Mode) -> String {
         format!("{}/{mode}/violations/waiting", self.base)
     }
 
     /// The same in the order of their first entries (sorted set).
     #[must_use]
-    pub fn violations_order(&self, mode: Mode) -> String {
+    pub(crate) fn violations_order(&self, mode: Mode) -> String {
         format!("{}/{mode}/violations/order", self.base)
     }
 

@@ -50,7 +50,7 @@ impl Names {
     /// Names also the parts of a row, where what is left of the arguments is rows of the same length. `@ARGV.part` is
     /// the position of the part in the first row.
     #[must_use]
-    pub const fn with_rows_of(self, parts: &'static [Name]) -> Self {
+    pub(crate) const fn with_rows_of(self, parts: &'static [Name]) -> Self {
         let [first_args, args, _] = self.args;
         Self {
             args: [first_args, args, parts],

@@ -59,7 +59,7 @@ impl EmailOwner {
     ///
     /// # Errors
     /// [`StoreError`]; safe to retry.
-    pub async fn leave_to_another(&self, store: &Store, email: &str) -> Result<(), StoreError> {
+    pub(crate) async fn leave_to_another(&self, store: &Store, email: &str) -> Result<(), StoreError> {
         self.leave(store, email).await?;
         let there = Stored::find(store, &AccountKeys::new(&self.account), email).await?;
         let Some(there) = there else { return Ok(()) };

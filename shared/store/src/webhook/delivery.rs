@@ -141,7 +141,7 @@ impl DeliveryEvent {
 impl Delivery {
     /// The text of a new one behind its state, which the script adds.
     #[must_use]
-    pub fn text_of_new(event: &DeliveryEvent) -> String {
+    pub(crate) fn text_of_new(event: &DeliveryEvent) -> String {
         format!("{} {} []", event.seq, word_of(event.event, event.coalesced))
     }
 
