@@ -1,4 +1,4 @@
-//! What every operator command works with: the configuration and a store that may be trusted.
+//! The context of every operator command: the configuration and a store that holds a ledger.
 
 use crate::failure::Failure;
 use settings::Settings;
@@ -16,8 +16,8 @@ pub(super) struct Context {
 }
 
 impl Context {
-    /// Opens the store and checks that it holds a ledger. A restored one will do: the operator looks at it, and accepts
-    /// it.
+    /// Opens the store and checks that it holds a ledger. A restored one is not refused: the operator has to examine and
+    /// accept it.
     pub(super) async fn open(settings: Settings) -> Result<Self, Failure> {
         let store = open_store(&settings)?;
         let record = sanity::examine(&store).await?;

@@ -19,7 +19,7 @@ use store::keys::AccountKeys;
 use store::once::Once;
 use store::script::change::Scope;
 
-/// Attempts at a deposit whose wallet changes between the look and the script.
+/// Attempts at a deposit whose wallet changes between the read and the script.
 const ATTEMPTS: usize = 4;
 
 /// `deposit …`
@@ -114,7 +114,7 @@ impl Make {
     async fn attempt(&self, context: &Context, scope: &Scope<'_>) -> Result<Made, Failure> {
         let found = self.find(context, scope).await?;
         let now = now_ms();
-        // The reference is what makes it happen once; the request has no key besides.
+        // No idempotency key: the reference already makes the deposit happen once.
         let place = (scope.account, scope.mode);
         let request = ("deposit", &json!({}));
         let once = Once::new(&context.record.check_secret, place, None, request, now)?;
@@ -150,30 +150,34 @@ impl Make {
     }
 }
 
-/// What was made, as it was then.
+/// The report of a deposit that was made, as it was then.
 fn made(scope: &Scope<'_>, deposit: &Record, again: bool) -> Report {
-    let what = match deposit.first {
-        DepositState::Pending => "is pending; `deposit confirm` makes it count",
-        DepositState::Confirmed => "is confirmed",
+    let then = DepositThen {
+        state: deposit.first,
+        balance: deposit.first_balance,
+        verb: match deposit.first {
+            DepositState::Pending => "is pending; `deposit confirm` makes it count",
+            DepositState::Confirmed => "is confirmed",
+        },
     };
-    report(
-        scope,
-        deposit,
-        (deposit.first, deposit.first_balance),
-        (what, again),
-    )
+    report(scope, deposit, &then, again)
 }
 
-fn report(
-    scope: &Scope<'_>,
-    deposit: &Record,
-    (state, balance): (DepositState, Nanos),
-    (what, again): (&str, bool),
-) -> Report {
+/// The fields of a deposit that differ between its making and its confirmation, as of one of them.
+struct DepositThen {
+    state: DepositState,
+    /// Balance of the wallet.
+    balance: Nanos,
+    /// What the sentence says of it.
+    verb: &'static str,
+}
+
+fn report(scope: &Scope<'_>, deposit: &Record, then: &DepositThen, again: bool) -> Report {
+    let DepositThen { state, balance, verb } = *then;
     let (reference, amount, wallet) = (&deposit.reference, deposit.amount, deposit.wallet);
     let before = if again { " It was so before." } else { "" };
     let text = format!(
-        "Deposit {reference} of {amount} USD into wallet {wallet} {what}. The wallet holds {balance} USD.{before}"
+        "Deposit {reference} of {amount} USD into wallet {wallet} {verb}. The wallet holds {balance} USD.{before}"
     );
     let document = json!({ "accountId": scope.account, "mode": scope.mode.as_str(), "transactionId": deposit.id,
         "reference": reference, "walletId": wallet, "amount": amount, "currency": deposit.currency,
@@ -194,8 +198,12 @@ impl Which {
                 let balance = deposit
                     .confirmed
                     .map_or(deposit.first_balance, |(_, balance)| balance);
-                let outcome = (deposit.state, balance);
-                Ok(report(&scope, &deposit, outcome, ("is confirmed", again)))
+                let then = DepositThen {
+                    state: deposit.state,
+                    balance,
+                    verb: "is confirmed",
+                };
+                Ok(report(&scope, &deposit, &then, again))
             }
             Confirmed::Missing | Confirmed::Known => Err(self.missing()),
             Confirmed::Closed => Err(closed(&self.reference)),
@@ -203,7 +211,7 @@ impl Which {
         }
     }
 
-    /// The one account and mode that is meant.
+    /// The account and mode of the deposit, which must be clear.
     async fn place(&self, context: &Context) -> Result<(String, Mode), Failure> {
         if let Some(account) = &self.account {
             context.account(account).await?;

@@ -1,4 +1,4 @@
-//! The one place that writes to standard output: what a command has to say, for people or as one JSON document.
+//! The one place that writes to standard output: the report of a command, for people or as one JSON document.
 
 use super::failure;
 use super::output::{write_stderr, write_stdout};
@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use std::io;
 use std::process::ExitCode;
 
-/// What a command has to say.
+/// The report of a command.
 #[derive(Debug)]
 pub(super) struct Report {
-    /// For people; without a final line break. A server says nothing.
+    /// For people; without a final line break. Empty for a server.
     text: String,
     /// For scripts.
     json: Value,
@@ -30,7 +30,7 @@ impl Report {
         }
     }
 
-    /// Of a command that said everything already, or has nothing to say: a server that ended.
+    /// Of a command that has written its output already, or has none: a server that ended.
     pub(super) fn silent() -> Self {
         Self::new("", json!({ "ok": true }))
     }
@@ -48,7 +48,7 @@ impl Report {
         }
     }
 
-    /// The same report, of a check that cannot tell.
+    /// The same report, of a check without a result.
     pub(super) fn inconclusive(self) -> Self {
         Self {
             exit: failure::INCONCLUSIVE,
@@ -82,7 +82,7 @@ impl Report {
     }
 }
 
-/// What clap has to say: help and version on standard output, a mistake on standard error, and with `--json` as a document
+/// The output of clap: help and version on standard output, a mistake on standard error, and with `--json` as a document
 /// too. The options are not parsed at that point, so `--json` is looked for among the words.
 pub(super) fn usage(error: &clap::Error) -> ExitCode {
     let words = std::env::args_os().take_while(|word| word != "--");

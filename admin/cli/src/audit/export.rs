@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use telemetry::error_chain;
 
-/// What a file is called until it is complete.
+/// Extension of a file until it is complete.
 const PART: &str = "part";
 
 /// `audit export`
@@ -96,7 +96,7 @@ impl Export {
     }
 }
 
-/// Why no checkpoint is signed, and no export written that it would prove.
+/// The failure when no checkpoint can be signed; the export that it would prove is not written either.
 fn unsigned(stays: Stays) -> Failure {
     match stays {
         Stays::Store(error) => error.into(),

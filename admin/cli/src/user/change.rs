@@ -16,10 +16,10 @@ use store::user::email::EmailOwner;
 use store::user::script::{ChangeUser, Ending, UserChanged};
 use store::user::{Stored, User};
 
-/// Attempts at a change of a user whom somebody else changes at the same moment.
+/// Attempts at a change of a user when other changes come between.
 const ATTEMPTS: usize = 8;
 
-/// What a user is named by.
+/// How the operator names a user.
 pub(super) struct Name {
     pub(super) email: String,
     pub(super) account: Option<String>,
@@ -31,7 +31,7 @@ impl Name {
     }
 }
 
-/// A user and where it is.
+/// A user and its account.
 pub(super) struct Found {
     pub(super) owner: EmailOwner,
     pub(super) stored: Stored,
@@ -83,7 +83,7 @@ impl Found {
         }
     }
 
-    /// What every command says of the user.
+    /// The JSON document of a command on the user, with the fields of `more`.
     pub(super) fn document(&self, more: Value) -> Value {
         let user = &self.stored.user;
         let mut document = json!({ "userId": user.id, "accountId": self.owner.account, "email": user.email });
@@ -94,7 +94,7 @@ impl Found {
     }
 }
 
-/// What is changed, and how the audit log tells it.
+/// The effects of a change beside the user's record, and its entry in the audit log.
 struct Edit<'a> {
     ending: Ending<'a>,
     /// API keys of the user that are revoked.
@@ -103,7 +103,8 @@ struct Edit<'a> {
     data: Value,
 }
 
-/// Makes a change; `change` sees the user as it is, and says `None` when there is nothing to change.
+/// Makes a change. `change` gets the user and returns the new one (`None`: removed), or `None` when there is nothing to
+/// change; it is called again when another change comes between.
 async fn edit(
     context: &Context,
     name: &Name,
@@ -115,7 +116,7 @@ async fn edit(
         let Some(new) = change(&found.stored.user) else {
             return Ok(found);
         };
-        let change = ChangeUser {
+        let change_user = ChangeUser {
             old: &found.stored,
             new: new.as_ref(),
             ending: edit.ending,
@@ -123,7 +124,7 @@ async fn edit(
             kind: edit.kind,
             data: edit.data.clone(),
         };
-        match change.execute(&context.store, &found.scope()).await? {
+        match change_user.execute(&context.store, &found.scope()).await? {
             UserChanged::Done => return Ok(found),
             UserChanged::Changed => {}
             UserChanged::LastOwner => {
