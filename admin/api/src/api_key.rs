@@ -260,7 +260,7 @@ pub async fn revoke(call: Call) -> Answer {
         Problem::new(Code::NotFound, message)
     };
     let key = ApiKey::read(&call.state.store, &call.keys(), id).await?;
-    // A key's own mode counts, whatever mode the session looks at.
+    // A key's own mode counts, whatever the mode of the session.
     let scope = Scope {
         account: &call.caller.account,
         mode: key.ok_or_else(missing)?.mode,

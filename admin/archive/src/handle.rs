@@ -15,9 +15,9 @@ use store::audit::chain::Chain;
 
 /// Memory for opened segments, manifests and lists of segments, of entries and of intents, in bytes each.
 const CACHED_BYTES: u64 = 64 << 20;
-/// Things in a cache, about.
+/// Expected number of entries in a cache.
 const CACHED: usize = 200;
-/// Times that a look at the list of segments is repeated when others archive meanwhile.
+/// Attempts at reading the list of segments while others archive.
 const ATTEMPTS: usize = 8;
 
 /// The archive, as all requests and workers share it.

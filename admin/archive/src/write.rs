@@ -16,10 +16,10 @@ const READ_BATCH: u64 = 500;
 
 impl Archive {
     /// Moves one segment of the oldest entries, none behind number `last`, at most `entries_max`; returns how many left
-    /// the store: none when there is nothing to do, or somebody else does it.
+    /// the store: none when there is nothing to move, or another server moved it.
     ///
     /// # Errors
-    /// [`StoreError`], [`StoreError::Archive`] when the archive takes it not. Nothing left the store then.
+    /// [`StoreError`], [`StoreError::Archive`] when the archive does not take it. Nothing left the store then.
     pub async fn move_segment(
         &self,
         chain: &Chain<'_>,
@@ -60,8 +60,8 @@ impl Archive {
         }
     }
 
-    /// Sees to it that `bytes` are under `path`. What is there already is not written again; something else there, of a
-    /// store that was restored since or of an archiver that compresses otherwise, is kept beside it.
+    /// Puts `bytes` under `path`, unless they are there. Other bytes there, of a store that was restored since or of an
+    /// archiver that compresses otherwise, are kept beside them.
     pub(super) async fn settle(&self, path: &str, bytes: &[u8]) -> Result<(), StoreError> {
         let failed = |error: super::place::PlaceError| StoreError::Archive(error.to_string());
         match self.place().get(path).await.map_err(failed)? {
@@ -111,7 +111,7 @@ async fn draft(chain: &Chain<'_>, before: Head, last: u64, entries_max: usize) -
         if count == 0 {
             return Ok(draft);
         }
-        // Somebody else was faster: what was read so far is in his segment, and the script will say so.
+        // Another server archived these entries: its segment has what was read so far, and the script refuses ours.
         let Row::Live(entries) = chain.row(next, count).await? else {
             return Ok(draft);
         };

@@ -20,7 +20,7 @@ pub enum Stays {
     /// The archive cannot be read or written.
     #[error(transparent)]
     Place(#[from] PlaceError),
-    /// Somebody put something else in the place of the last checkpoint.
+    /// The last checkpoint is not one that this store signed.
     #[error("the last checkpoint proves nothing: {0}")]
     Note(#[from] BadNote),
     /// Entries that were there are missing.
@@ -40,7 +40,7 @@ pub enum Stays {
 }
 
 impl Stays {
-    /// Whether somebody changed something, and not only a failure came between.
+    /// Whether the chain or the checkpoint was tampered with, rather than that a read or write failed.
     #[must_use]
     pub const fn is_tampering(&self) -> bool {
         !matches!(self, Self::Store(_) | Self::Place(_))

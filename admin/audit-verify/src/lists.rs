@@ -1,5 +1,5 @@
 //! Whether the lists by agent and type name as many entries as the trail has of them: a list that was shortened in the
-//! store hides entries from whoever asks by agent or type, though the chain is in order.
+//! store hides entries from readers by agent or type, though the chain is in order.
 
 use crate::broken::Broken;
 use std::collections::BTreeMap;

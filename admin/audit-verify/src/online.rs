@@ -13,7 +13,7 @@ use store::audit::chain::Chain;
 use store::{Store, StoreError};
 
 /// Walks along the whole trail and compares its end with the account's record and with what else is known of it.
-/// `progress` is told how many entries are checked, and of how many.
+/// `progress` gets the number of entries that are checked, and of all.
 ///
 /// # Errors
 /// [`StoreError`] when the store does not answer; what makes no sense in it is a verdict.
@@ -54,7 +54,7 @@ pub async fn online(
         verdict.broken = listed.broken;
         verdict.warnings.extend(listed.warning.map(str::to_owned));
     }
-    // Whoever can write to the store can cut off the end and the count of it.
+    // Only a signature proves the end: who can write to the store can cut it off and lower the count.
     verdict.end_proven = compared.signed;
     verdict.checkpoint = compared.best;
     if verdict.checkpoint.is_none() {

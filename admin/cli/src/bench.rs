@@ -238,7 +238,7 @@ impl Args {
             Ok(()) => self.fire(plan, &fixtures, Some(&context.store), stop).await,
             Err(error) => Err(error.into()),
         };
-        // Whatever happened, what was made goes; and what does not go is told beside what happened.
+        // The fixtures are removed whatever the outcome; those that cannot be are reported beside it.
         match (outcome, fixtures.put_away(&provisioner).await) {
             (outcome, Ok(())) => outcome,
             (Ok(report), Err(left)) => Ok(report.with_trouble("leftOver", left.left(), &left.to_string())),

@@ -42,7 +42,7 @@ impl Failure {
         }
     }
 
-    /// Whoever read standard output left before its end, and needs no word about it.
+    /// The reader of standard output closed it before its end; no message is printed.
     pub(super) const fn reader_left() -> Self {
         Self {
             exit: REFUSED,

@@ -24,7 +24,7 @@ use store::script::change::Scope;
 use store::webhook::script as webhook;
 use store::webhook::{WebhookRecord, WebhookSecrets};
 
-/// How often a key that is replaced at the same moment is looked at again.
+/// Attempts at a key that is replaced at the same moment.
 const ATTEMPTS: usize = 3;
 
 /// `keys …`
@@ -34,7 +34,7 @@ pub(super) enum Keys {
     Rotate,
 }
 
-/// What the rotation met.
+/// Counts of a rotation.
 #[derive(Default)]
 struct Tally {
     reencrypted: u64,

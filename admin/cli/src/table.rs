@@ -83,7 +83,7 @@ fn shortened(text: &str, width: usize) -> String {
     short
 }
 
-/// What somebody else wrote, so that it can neither move the cursor of whoever reads it nor turn the line around.
+/// Text of others for a terminal: control characters and changes of direction are escaped.
 pub(super) fn plain(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for c in text.chars() {

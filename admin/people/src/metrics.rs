@@ -6,7 +6,7 @@ use telemetry::registrar::Registrar;
 /// Outcome of an attempt to sign in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Login {
-    /// Somebody is in.
+    /// Signed in.
     Done,
     /// Wrong password or code, or nobody of that name.
     Wrong,

@@ -10,9 +10,9 @@ const BEHIND_MAX: usize = 10_000;
 
 /// The chains, each once.
 #[derive(Debug, Default)]
-pub struct ArchiveBacklog(Mutex<HashSet<(String, Mode)>>);
+pub struct DispatchBacklog(Mutex<HashSet<(String, Mode)>>);
 
-impl ArchiveBacklog {
+impl DispatchBacklog {
     /// Adds a chain, unless there is no room.
     pub fn push(&self, account: &str, mode: Mode) {
         let mut chains = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -33,7 +33,7 @@ mod tests {
 
     #[test]
     fn a_chain_is_there_once_and_their_number_is_bounded() {
-        let behind = ArchiveBacklog::default();
+        let behind = DispatchBacklog::default();
         for number in (0..BEHIND_MAX + 5).chain(0..5) {
             behind.push(&format!("acct_{number}"), Mode::Live);
         }

@@ -20,7 +20,7 @@ pub mod sign;
 mod target;
 
 use archive::Archive;
-use backlog::ArchiveBacklog;
+use backlog::DispatchBacklog;
 use crypto::seal::Keyring;
 use hints::PendingHints;
 use metrics::WebhookMetrics;
@@ -44,7 +44,7 @@ pub struct Webhooks {
     /// Webhooks with pending deliveries.
     pub hints: PendingHints,
     /// Chains whose next events are those of archived entries.
-    pub backlog: ArchiveBacklog,
+    pub backlog: DispatchBacklog,
     /// Metrics of webhooks.
     pub metrics: WebhookMetrics,
 }
@@ -68,7 +68,7 @@ impl Webhooks {
             sender: Sender::new(&settings)?,
             settings,
             hints: PendingHints::default(),
-            backlog: ArchiveBacklog::default(),
+            backlog: DispatchBacklog::default(),
             metrics,
         })
     }

@@ -10,12 +10,12 @@ use store::webhook::delivery::DeliveryEvent;
 /// Names of the envelope, which no field of an event has.
 pub const RESERVED: [&str; 4] = ["type", "event", "timestamp", "data"];
 
-/// The body of what is told, which followed from `entry`; `None` when it does not follow from it.
+/// The body of an event that followed from `entry`; `None` when it does not follow from it.
 #[must_use]
-pub fn body(entry: &Entry, told: &DeliveryEvent) -> Option<Bytes> {
+pub fn body(entry: &Entry, delivery: &DeliveryEvent) -> Option<Bytes> {
     let events = event::from_entry(entry);
-    let event = events.into_iter().find(|found| found.name == told.event)?;
-    let event = match told.coalesced {
+    let event = events.into_iter().find(|found| found.name == delivery.event)?;
+    let event = match delivery.coalesced {
         Some(coalesced) => coalesced.payload_of(event),
         None => event,
     };

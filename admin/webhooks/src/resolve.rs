@@ -1,6 +1,5 @@
-//! From a host to the addresses that may be connected to: looked up, every one of them judged, and from then on the
-//! only ones (decision D44). Whoever registers a URL and whoever delivers to it ask here, each time anew, since a name
-//! may answer something else on the second look.
+//! From a host to the addresses that may be connected to: resolved, each checked by the policy, and from then on the only
+//! ones (decision D44). Registrations and deliveries resolve each time, since the addresses of a name can change.
 
 mod system;
 
@@ -13,7 +12,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Addresses of a name that are tried at most; all of them are judged.
+/// Addresses of a name that are tried at most; all of them are checked.
 pub const ADDRESSES_MAX: usize = 8;
 /// Longest wait for the addresses of a name.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(5);

@@ -15,7 +15,7 @@ use super::id::Kind;
 use crate::timestamp::iso_from_ms;
 use serde_json::{Map, Value, json};
 
-/// The type of an entry whose line cannot be read: somebody changed the store by hand.
+/// The type of an entry whose line cannot be parsed, since the store was changed by hand.
 pub const UNREADABLE: &str = "unreadable";
 /// Longest part of such a line that its entry shows, in characters.
 const SHOWN_MAX: usize = 1000;
@@ -150,7 +150,7 @@ fn with_hash(canonical: &str, hash: [u8; 32]) -> Option<Sealed> {
     Some(Sealed { json, hash })
 }
 
-/// Whether a later release wrote the line. It has no [`Entry`] here: whoever meets one leaves it to a later release.
+/// Whether a later release wrote the line. Such a line has no [`Entry`] here and must be left to a later release.
 #[must_use]
 pub fn is_of_later_release(line: &[u8]) -> bool {
     let rest = line.splitn(3, |byte| *byte == b' ').nth(2);

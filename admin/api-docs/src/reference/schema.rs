@@ -3,7 +3,7 @@
 use super::html::{anchor, escape, inline, table};
 use openapi::Json;
 
-/// How deep types are told in words.
+/// Levels of a type that are described.
 const DEPTH_MAX: usize = 6;
 
 /// The type in words.

@@ -22,7 +22,7 @@ pub(super) enum RunFilter {
 pub(super) struct Selected {
     pub(super) part: Part<Run>,
     pub(super) waiting: BTreeMap<String, Waiting>,
-    /// For one status: true when runs are left that were not looked at.
+    /// For one status: whether runs are left that were not read.
     pub(super) partial: Option<bool>,
 }
 

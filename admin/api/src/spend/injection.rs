@@ -40,7 +40,7 @@ pub struct Injections {
 }
 
 impl Injections {
-    /// Compiles the patterns; none when texts shall not be looked at.
+    /// Compiles the patterns; `None` when texts are not to be searched.
     ///
     /// # Errors
     /// [`BadSettings`] names the pattern that cannot be used.

@@ -16,10 +16,9 @@ use store::{Store, StoreError};
 /// Intents read in one go, the first time and later: mostly the first few show that none is old.
 const READ_FIRST: usize = 8;
 const READ_BATCH: usize = 200;
-/// Intents that are looked at in one step.
+/// Intents that are checked in one step.
 const SCANNED_MAX: usize = 2_000;
-/// Intents that stand too far behind others in a list, found in one step at most: each costs a look at that many
-/// places.
+/// Intents too far behind others in a list that one step finds at most: to find one, that many places are read.
 const TOO_FAR_MAX: usize = 4;
 /// Most bytes of lines in one segment.
 const CONTENT_MAX: usize = 16 << 20;
@@ -49,24 +48,24 @@ struct Chosen {
     too_far: usize,
     /// Whether there is no room for more.
     is_full: bool,
-    /// Escrows that were looked at, and whether they hold money.
+    /// Whether each escrow that was read holds money.
     open: HashMap<u64, bool>,
 }
 
-/// What a step came to.
+/// Result of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Moved {
-    /// Intents that left the store: none when there is nothing to do here, or somebody else does it.
+    /// Intents that left the store: none when there is nothing to move, or another server moved it.
     pub intents: u64,
     /// Intents, the oldest ones, that the next step passes by: they have to stay. 0 when it begins anew.
     pub next: usize,
 }
 
 impl Archive {
-    /// Moves one segment of the oldest intents that may go, behind the first `from`, which were looked at before.
+    /// Moves one segment of the oldest intents that may go, behind the first `from`, which were checked before.
     ///
     /// # Errors
-    /// [`StoreError`], [`StoreError::Archive`] when the archive takes it not. Nothing left the store then.
+    /// [`StoreError`], [`StoreError::Archive`] when the archive does not take it. Nothing left the store then.
     pub async fn move_intents(
         &self,
         store: &Store,

@@ -41,14 +41,14 @@ pub(in super::super) struct Verify {
     key: Option<PublicKey>,
 }
 
-/// What an export can be compared with.
+/// The known ends that an export is compared with.
 #[derive(Default)]
 struct Against {
     /// What is known of its trail.
     known: Vec<Known>,
     /// The trail in the store, and how many entries it has.
     store: Option<(Box<Context>, u64)>,
-    /// What cannot be right, without a look at the export.
+    /// A fault of the known ends themselves, whatever the export has.
     bad: Option<Broken>,
     /// Why something is not known.
     warnings: Vec<String>,

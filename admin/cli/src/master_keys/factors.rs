@@ -12,7 +12,7 @@ use store::script::change::Scope;
 use store::user::script::{ChangeUser, Ending, UserChanged};
 use store::user::{Stored, User};
 
-/// Seals all of them. A user whom somebody changes meanwhile is read again.
+/// Seals the second factors of all users. A user who is changed meanwhile is read again.
 pub(super) async fn rotate_factors(
     context: &Context,
     keyring: &Keyring,

@@ -12,7 +12,7 @@ pub(super) enum Position {
     Archived(Archived),
 }
 
-/// ArchiveBacklog an intent in the store.
+/// Behind an intent in the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Live {
     /// The intent.
@@ -21,13 +21,13 @@ pub(super) struct Live {
     pub(super) place: Place,
     /// How many intents were archived when the first page was read: those are read when the store has no more.
     pub(super) archived: u64,
-    /// Of those that were archived since, the ones up to this number have been looked at.
+    /// Of those that were archived since, the ones up to this number have been read.
     pub(super) drained: u64,
     /// Of the segment behind that, so many intents have been listed.
     pub(super) skip: u64,
 }
 
-/// ArchiveBacklog some intents of a segment.
+/// Behind some intents of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Archived {
     /// The number of the segment's first intent.

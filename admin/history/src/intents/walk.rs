@@ -10,8 +10,7 @@ use store::intent::{IntentRecord, Listed, Place};
 use store::keys::{AccountKeys, IntentIndex};
 use store::page::{Part, Start};
 
-/// Segments that were written since the page before and are looked at for one page. A page that ends there may be
-/// short.
+/// Segments that were written since the page before and are read for one page. A page that ends there may be short.
 const DRAINED_MAX: usize = 20;
 
 /// A page that is put together.
@@ -227,7 +226,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// How far those that left the store were looked at.
+/// Whether all intents that left the store since the page before were read, and where the next page starts.
 enum Drained {
     All(Live),
     Some(Live),

@@ -10,7 +10,7 @@ use store::StoreError;
 use store::audit::chain::{Backwards, Filter};
 use store::audit::decisions;
 
-/// Manifests that are looked at at the same time.
+/// Manifests that are read at the same time.
 const AT_ONCE: usize = 8;
 
 impl Trail<'_> {

@@ -1,5 +1,5 @@
 //! Proxied calls, newest first, read from their entries in the audit trail: those in the store, then those in the
-//! archive. Each step reads a bounded number of entries, so that whoever searches decides how far.
+//! archive. Each step reads a bounded number of entries, so that the caller decides how far to search.
 //!
 //! A call is one record, although the trail can have two entries of it: where its hold was kept and corrected later,
 //! the correction is the record, and the entry of the kept hold is left out.

@@ -1,7 +1,7 @@
-//! Look-ups through the operating system, which can block a thread for half a minute and cannot be called off.
+//! Look-ups through the operating system, which can block a thread for half a minute and cannot be cancelled.
 //!
-//! So that nobody's slow name servers use up the threads: at most one look-up of a name at a time, which everybody who
-//! asks for that name meanwhile waits for, and a bounded number of names at once, in the order they were asked for.
+//! Slow name servers must not use up the threads. So there is one look-up of a name at a time, which all callers for that
+//! name share, and a bounded number of names at once, first come first served.
 
 use super::{Lookup, Unresolved};
 use futures::FutureExt;
@@ -13,8 +13,7 @@ use tokio::sync::Semaphore;
 
 /// Names looked up at the same time, each on a thread; a quarter of the threads that may block.
 const LOOKUPS_AT_ONCE: usize = 128;
-/// The same for registrations, which have their own: whoever registers names that nobody answers for holds up no
-/// delivery.
+/// The same for registrations, which have their own, so that names without an answer delay no delivery.
 const REGISTRATIONS_AT_ONCE: usize = 16;
 /// Names that are looked up or wait for it; beyond it the look-up fails.
 const NAMES_MAX: usize = 4096;
@@ -37,7 +36,7 @@ impl Default for System {
 
 impl Lookup for System {
     fn lookup(&self, name: &str) -> BoxFuture<'static, Answer> {
-        self.joined(name, ask)
+        self.joined(name, resolve_by_system)
     }
 }
 

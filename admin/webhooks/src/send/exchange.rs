@@ -36,7 +36,7 @@ pub(super) fn request(target: &Target, mut headers: HeaderMap, body: Bytes) -> R
     request
 }
 
-/// The head of an answer; its body is on the way. Whoever drops it closes the connection.
+/// The head of an answer; its body is on the way. Dropping it closes the connection.
 pub(super) struct Answer {
     response: Response<Incoming>,
     /// The task that moves the bytes; it ends with this.
@@ -57,8 +57,8 @@ pub(super) async fn answer(
         .map_err(failed)?;
     let mut moving = JoinSet::new();
     moving.spawn(async move {
-        // What goes wrong here is told to whoever waits for the answer.
-        let _told = connection.await;
+        // Its error also ends `send_request`, or the body, with an error.
+        let _reported_there = connection.await;
     });
     let response = sender.send_request(request).await.map_err(failed)?;
     Ok(Answer {

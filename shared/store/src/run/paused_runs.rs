@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 /// Intents that wait, read in one round trip.
 const PAGE: usize = 200;
-/// Pages of them that are looked at, newest first; what waits behind those is not seen.
+/// Pages of them that are read, newest first; intents behind those are left out.
 const PAGES_MAX: usize = 5;
 
 /// What a run waits for.

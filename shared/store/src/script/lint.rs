@@ -26,8 +26,8 @@ const MONEY: [&str; 12] = [
     "transit_arrive",
 ];
 
-/// Every other script that is answered for only then: they make what callers are told a name or a secret of, or what
-/// has no account whose version would tell that it was lost.
+/// Every other script whose reply waits for that. They make records whose name or secret callers get, or that belong to
+/// no account whose version would show that they were lost.
 const NAMES: [&str; 14] = [
     "account_add_user",
     "account_create",

@@ -51,14 +51,14 @@ pub struct Attempt {
     pub asked_again: bool,
 }
 
-/// What a webhook is told: the event that follows from an audit entry.
+/// An event for a webhook, which follows from an audit entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeliveryEvent {
     /// The entry; of several violations the last one.
     pub seq: u64,
     /// The event.
     pub event: EventName,
-    /// Which violations it tells of together, if it does (decision D72).
+    /// The violations that it reports together, if it does (decision D72).
     pub coalesced: Option<Coalesced>,
 }
 
@@ -73,7 +73,7 @@ pub struct Delivery {
     pub seq: u64,
     /// The event.
     pub event: EventName,
-    /// Which violations it tells of together, if it does.
+    /// The violations that it reports together, if it does.
     pub coalesced: Option<Coalesced>,
     /// Its attempts, oldest first.
     pub attempts: Vec<Attempt>,
