@@ -93,7 +93,16 @@ pub enum Limited {
 }
 
 impl Limited {
-    const ALL: [&'static str; 2] = ["runs", "store_share"];
+    /// All values, in the order of their declaration.
+    const ALL: [Self; 2] = [Self::Runs, Self::StoreShare];
+
+    /// Returns the value of the label.
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Runs => "runs",
+            Self::StoreShare => "store_share",
+        }
+    }
 }
 
 /// Counters and histograms of the edge.
@@ -131,7 +140,7 @@ impl Metrics {
                 "approved_total",
                 "Approved calls, by the provider's answer.",
                 "upstream",
-                UpstreamResult::ALL,
+                UpstreamResult::ALL.map(UpstreamResult::as_str),
             )?,
             denied: metrics.counters(
                 "denied_total",
@@ -149,7 +158,7 @@ impl Metrics {
                 "limited_total",
                 "Calls denied as rate_limited on any plan: runs (the budget of runs), store_share (the guard).",
                 "limit",
-                Limited::ALL,
+                Limited::ALL.map(Limited::as_str),
             )?,
             announced_retries: metrics.counter(
                 "announced_retries_total",
@@ -288,6 +297,12 @@ mod tests {
         }
         for (at, kind) in RefusalKind::ALL.iter().enumerate() {
             assert_eq!(*kind as usize, at, "{kind:?}");
+        }
+        for (at, result) in UpstreamResult::ALL.into_iter().enumerate() {
+            assert_eq!(result as usize, at, "{result:?}");
+        }
+        for (at, limit) in Limited::ALL.into_iter().enumerate() {
+            assert_eq!(limit as usize, at, "{limit:?}");
         }
     }
 }

@@ -15,7 +15,17 @@ pub enum Login {
 }
 
 impl Login {
-    const ALL: [&'static str; 3] = ["done", "wrong", "locked"];
+    /// All values, in the order of their declaration.
+    const ALL: [Self; 3] = [Self::Done, Self::Wrong, Self::Locked];
+
+    /// Returns the value of the label.
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Wrong => "wrong",
+            Self::Locked => "locked",
+        }
+    }
 }
 
 /// Attempts to sign in, by outcome.
@@ -34,7 +44,7 @@ impl LoginMetrics {
                 "logins_total",
                 "Attempts to sign in: done, wrong, locked (too many before).",
                 "result",
-                Login::ALL,
+                Login::ALL.map(Login::as_str),
             )?,
         })
     }
@@ -60,6 +70,9 @@ mod tests {
             r#"tollgate_admin_logins_total{result="done"} 0"#,
         ] {
             assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+        }
+        for (at, login) in Login::ALL.into_iter().enumerate() {
+            assert_eq!(login as usize, at, "{login:?}");
         }
     }
 }

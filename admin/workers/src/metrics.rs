@@ -36,17 +36,33 @@ pub enum Worker {
 }
 
 impl Worker {
-    const ALL: [&'static str; 9] = [
-        "archiver",
-        "carrier",
-        "census",
-        "checkpointer",
-        "guard",
-        "intent_archiver",
-        "reaper",
-        "sealer",
-        "threshold_watcher",
+    /// All values, in the order of their declaration.
+    const ALL: [Self; 9] = [
+        Self::Archiver,
+        Self::Transit,
+        Self::GaugeCollector,
+        Self::Checkpointer,
+        Self::Guard,
+        Self::IntentArchiver,
+        Self::Reaper,
+        Self::Sealer,
+        Self::ThresholdWatcher,
     ];
+
+    /// Returns the value of the label. Two are older names, which dashboards and alerts know.
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Archiver => "archiver",
+            Self::Transit => "carrier",
+            Self::GaugeCollector => "census",
+            Self::Checkpointer => "checkpointer",
+            Self::Guard => "guard",
+            Self::IntentArchiver => "intent_archiver",
+            Self::Reaper => "reaper",
+            Self::Sealer => "sealer",
+            Self::ThresholdWatcher => "threshold_watcher",
+        }
+    }
 }
 
 /// Counters and gauges of the workers of this server.
@@ -112,7 +128,7 @@ impl WorkerMetrics {
                 "worker_last_round_timestamp_seconds",
                 "End of a worker's last whole round, in seconds since 1970; 0 before the first.",
                 "worker",
-                Worker::ALL,
+                Worker::ALL.map(Worker::as_str),
             )?,
             open_items: OpenItemMetrics::new(metrics)?,
             room: RoomMetrics::new(metrics)?,
@@ -203,5 +219,8 @@ mod tests {
             assert!(text.lines().any(|found| found == line), "{line}\n{text}");
         }
         assert!(!text.contains(r#"seconds{worker="sealer"} 0"#), "{text}");
+        for (at, worker) in Worker::ALL.into_iter().enumerate() {
+            assert_eq!(worker as usize, at, "{worker:?}");
+        }
     }
 }

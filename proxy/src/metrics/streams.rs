@@ -21,8 +21,20 @@ pub enum Extension {
     Failed,
 }
 
-/// Labels of [`Extension`].
-const EXTENSIONS: [&str; 3] = ["raised", "refused", "failed"];
+impl Extension {
+    /// All values, in the order of their declaration.
+    const ALL: [Self; 3] = [Self::Raised, Self::Refused, Self::Failed];
+
+    /// Returns the value of the label.
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Raised => "raised",
+            Self::Refused => "refused",
+            Self::Failed => "failed",
+        }
+    }
+}
+
 /// Whether the provider reported the usage.
 const USAGE: [&str; 2] = ["missing", "reported"];
 
@@ -79,7 +91,7 @@ impl StreamMetrics {
                 "Holds to be raised during a stream: raised; else the stream ends: refused (Cap, plan, key), failed \
                  (no decision).",
                 "result",
-                EXTENSIONS,
+                Extension::ALL.map(Extension::as_str),
             )?,
             whole: metrics.histogram(
                 "stream_seconds",
@@ -125,6 +137,13 @@ impl StreamMetrics {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn extensions_are_in_the_order_of_their_declaration() {
+        for (at, extension) in Extension::ALL.into_iter().enumerate() {
+            assert_eq!(extension as usize, at, "{extension:?}");
+        }
+    }
 
     #[test]
     fn a_drained_stream_is_one_whose_caller_went() {

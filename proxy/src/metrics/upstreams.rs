@@ -25,8 +25,27 @@ pub enum UpstreamResult {
 }
 
 impl UpstreamResult {
-    /// Values of the label.
-    pub const ALL: [&'static str; 6] = ["2xx", "3xx", "4xx", "5xx", "timeout", "unreachable"];
+    /// All values, in the order of their declaration.
+    pub(super) const ALL: [Self; 6] = [
+        Self::Success,
+        Self::Redirect,
+        Self::ClientError,
+        Self::ServerError,
+        Self::Timeout,
+        Self::Unreachable,
+    ];
+
+    /// Returns the value of the label.
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Success => "2xx",
+            Self::Redirect => "3xx",
+            Self::ClientError => "4xx",
+            Self::ServerError => "5xx",
+            Self::Timeout => "timeout",
+            Self::Unreachable => "unreachable",
+        }
+    }
 }
 
 /// Counters and times, by the index of the upstream.
@@ -57,7 +76,8 @@ impl UpstreamMetrics {
             &["upstream"],
         )?;
         let each = providers.map(|provider| OfUpstream {
-            answers: UpstreamResult::ALL.map(|result| answers.with_label_values(&[provider, result])),
+            answers: UpstreamResult::ALL
+                .map(|result| answers.with_label_values(&[provider, result.as_str()])),
             time: time.with_label_values(&[provider]),
         });
         Ok(Self(each.collect()))
