@@ -1,4 +1,4 @@
-"""LangChain, the OpenAI Agents SDK and LiteLLM: chat completions, responses and embeddings, streamed and not.
+"""LangChain, the OpenAI Agents SDK, LiteLLM, Pydantic AI: chat completions, responses, embeddings, streamed and not.
 
 They are given address and key, and told to keep to them: no traces to OpenAI, no price list or vocabulary from the net.
 """
@@ -10,7 +10,13 @@ os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
 
 import agents
 import litellm
+import openai
 from langchain_openai import ChatOpenAI, OpenAIEmbeddings
+from pydantic_ai import Agent, Embedder
+from pydantic_ai.embeddings.openai import OpenAIEmbeddingModel
+from pydantic_ai.exceptions import ModelAPIError
+from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
+from pydantic_ai.providers.openai import OpenAIProvider
 
 import plan
 
@@ -146,6 +152,37 @@ def litellm_embeddings(base_url, call, seen):
     seen["tokens"] = answer.usage.total_tokens
 
 
+def pydantic_ai(model_class):
+    def make(base_url, call, seen):
+        LOOP.run_until_complete(run(base_url, call, seen))
+
+    async def run(base_url, call, seen):
+        provider = OpenAIProvider(base_url=base_url, api_key=call["key"])
+        tools = [weather_in] if call["usesTool"] else []
+        agent = Agent(model_class("gpt-4o-mini", provider=provider), tools=tools)
+        said = None
+        for _ in range(call["turns"]):
+            if call["streamed"]:
+                async with agent.run_stream(call["text"], message_history=said) as result:
+                    async for piece in result.stream_text(delta=True, debounce_by=None):
+                        seen["text"] += piece
+            else:
+                result = await agent.run(call["text"], message_history=said)
+                seen["text"] += result.output
+            seen["tokens"] = result.usage.total_tokens
+            said = result.all_messages()
+
+    return make
+
+
+def pydantic_ai_embeddings(base_url, call, seen):
+    provider = OpenAIProvider(base_url=base_url, api_key=call["key"])
+    model = Embedder(OpenAIEmbeddingModel("text-embedding-3-small", provider=provider))
+    answer = LOOP.run_until_complete(model.embed_query(call["text"]))
+    seen["text"] = ",".join(map(str, answer.embeddings[0]))
+    seen["tokens"] = answer.usage.input_tokens
+
+
 plan.run(
     {
         ("langchain", "chat"): langchain(False),
@@ -156,5 +193,9 @@ plan.run(
         ("litellm", "chat"): litellm_chat,
         ("litellm", "responses"): litellm_responses,
         ("litellm", "embeddings"): litellm_embeddings,
-    }
+        ("pydantic-ai", "chat"): pydantic_ai(OpenAIChatModel),
+        ("pydantic-ai", "responses"): pydantic_ai(OpenAIResponsesModel),
+        ("pydantic-ai", "embeddings"): pydantic_ai_embeddings,
+    },
+    (openai.APIError, ModelAPIError),
 )

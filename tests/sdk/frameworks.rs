@@ -1,5 +1,5 @@
-//! LangChain, the OpenAI Agents SDK, LiteLLM and the Vercel AI SDK, streamed and not: texts, tools, second questions,
-//! denials, streams that break off, and failures whose estimate stays charged.
+//! LangChain, the OpenAI Agents SDK, LiteLLM, Pydantic AI, LlamaIndex and the Vercel AI SDK, streamed and not: texts,
+//! tools, second questions, denials, streams that break off, and failures whose estimate stays charged.
 
 use crate::install::Sdk;
 use crate::plan::{Api, Behaviour, Call, Reason, prove};
@@ -121,6 +121,54 @@ async fn litellm_works() {
     calls.extend(texts("litellm", Api::Responses, &responses));
     calls.extend(embeddings("litellm", responses.denied));
     prove(Sdk::python_frameworks("frameworks.py"), calls).await;
+}
+
+#[tokio::test]
+#[ignore = "long: make verify runs it"]
+async fn pydantic_ai_works() {
+    let failures = Failures {
+        denied: ("ModelQuotaExceededError", Some(402), DENIED),
+        broken: ("ModelAPIError", None, BROKEN),
+        failed: ("ModelServerError", Some(500), FAILED),
+    };
+    let mut calls = Vec::new();
+    for api in [Api::Chat, Api::Responses] {
+        calls.extend(texts("pydantic-ai", api, &failures));
+        calls.extend(turns("pydantic-ai", api));
+    }
+    calls.extend(embeddings("pydantic-ai", failures.denied));
+    prove(Sdk::python_frameworks("frameworks.py"), calls).await;
+}
+
+#[tokio::test]
+#[ignore = "long: make verify runs it"]
+async fn llamaindex_works() {
+    let failures = Failures {
+        denied: ("APIStatusError", Some(402), DENIED),
+        broken: ("APIError", None, BROKEN),
+        failed: ("InternalServerError", Some(500), FAILED),
+    };
+    let (class, status, reason) = failures.failed;
+    let mut calls = Vec::new();
+    for api in [Api::Chat, Api::Responses] {
+        calls.extend(texts("llamaindex", api, &failures));
+        calls.extend(turns("llamaindex", api));
+        // What it does by itself, where it is told nothing of retries.
+        let repeated = Call::new("llamaindex", api, false, Behaviour::FailsRepeated);
+        calls.push(repeated.fails(class, status, reason));
+    }
+    let [answers, denied] = embeddings("llamaindex", failures.denied);
+    calls.extend([answers, denied]);
+    // It shows no usage of streams and embeddings.
+    let hide = |call: Call| {
+        if call.streamed || call.api == Api::Embeddings {
+            call.without_usage()
+        } else {
+            call
+        }
+    };
+    let calls = calls.into_iter().map(hide).collect();
+    prove(Sdk::llamaindex("llamaindex.py"), calls).await;
 }
 
 #[tokio::test]

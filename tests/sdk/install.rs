@@ -11,15 +11,25 @@ pub const PYTHON_SDK: &str = "openai==3.52.0";
 pub const NODE_SDK: &str = "openai@6.30.1";
 
 /// The Python frameworks that are proved to work, in one environment.
-pub const PYTHON_FRAMEWORKS: [&str; 5] = [
+pub const PYTHON_FRAMEWORKS: [&str; 6] = [
     "openai==3.57.0",
     "langchain-core==1.8.3",
     "langchain-openai==1.7.4",
     "openai-agents==0.24.0",
     "litellm==1.110.2",
+    "pydantic-ai-slim==2.68.0",
+];
+/// The release of LlamaIndex that is proved to work. It needs an earlier SDK of OpenAI than the other frameworks.
+pub const LLAMAINDEX: [&str; 4] = [
+    "openai==2.54.0",
+    "llama-index-core==0.14.25",
+    "llama-index-llms-openai==0.8.3",
+    "llama-index-embeddings-openai==0.7.0",
 ];
 /// The Node framework that is proved to work: the newest one for the Node that Debian ships.
 pub const NODE_FRAMEWORKS: [&str; 2] = ["ai@6.0.325", "@ai-sdk/openai@3.0.141"];
+/// The Codex command line that is proved to work; its package has the program for each platform.
+pub const CODEX: &str = "@openai/codex@0.169.0";
 
 /// How to run the script of one client.
 pub struct Sdk {
@@ -57,10 +67,21 @@ impl Sdk {
         )
     }
 
+    /// A script for LlamaIndex, which is in `target/llamaindex-python`.
+    pub fn llamaindex(name: &str) -> Self {
+        let scratch = env!("CARGO_TARGET_TMPDIR");
+        Self::of_python(&python_packages(scratch, "llamaindex-python", &LLAMAINDEX), name)
+    }
+
     /// A script for the Node framework, which is in `target/frameworks-node`.
     pub fn node_frameworks(name: &str) -> Self {
         let scratch = env!("CARGO_TARGET_TMPDIR");
         Self::of_node(node_package(scratch, "frameworks-node", &NODE_FRAMEWORKS), name)
+    }
+
+    /// A script for Codex, which is in `target/codex`.
+    pub fn codex(name: &str) -> Self {
+        Self::of_node(node_package(env!("CARGO_TARGET_TMPDIR"), "codex", &[CODEX]), name)
     }
 
     fn of_python(installed: &Path, name: &str) -> Self {

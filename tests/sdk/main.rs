@@ -7,10 +7,12 @@
 //! * [`plan`]: calls for a client, and their expected outcomes
 //! * [`provider`]: what the provider answers
 //! * [`streams`]: the official SDKs, streamed and not, with chat completions, responses and embeddings
-//! * [`frameworks`]: LangChain, the OpenAI Agents SDK, LiteLLM, the Vercel AI SDK
+//! * [`frameworks`]: LangChain, the OpenAI Agents SDK, LiteLLM, Pydantic AI, LlamaIndex, the Vercel AI SDK
+//! * [`codex`]: the Codex command line
 //! * [`document`]: the table of what works
 #![cfg(test)]
 
+mod codex;
 mod document;
 mod frameworks;
 mod install;

@@ -6,26 +6,32 @@ import sys
 import openai
 
 
-def outcome(make, base_url, call):
-    """What `make` saw of one call: text, tokens, and the exception that ended it, if it is one of the SDK's."""
+def code_in(error):
+    """The code in the body of an answer, which an exception of the SDK has as its own."""
+    body = getattr(error, "body", None)
+    return body.get("code") if isinstance(body, dict) else None
+
+
+def outcome(make, errors, base_url, call):
+    """What `make` saw of one call: text, tokens, and the exception that ended it, if it is one of `errors`."""
     seen = {"text": "", "tokens": None, "error": None}
     try:
         make(base_url, call, seen)
-    except openai.APIError as error:
+    except errors as error:
         seen["error"] = {
             "class": type(error).__name__,
             "status": getattr(error, "status_code", None),
-            "code": error.code,
+            "code": getattr(error, "code", None) or code_in(error),
             "message": str(error),
         }
     return seen
 
 
-def run(clients):
-    """`clients` has a function for each client and API of the plan."""
+def run(clients, errors=openai.APIError):
+    """`clients` has a function for each client and API of the plan; `errors` are their exceptions."""
     plan = json.load(sys.stdin)
     outcomes = [
-        outcome(clients[call["client"], call["api"]], plan["baseUrl"], call)
+        outcome(clients[call["client"], call["api"]], errors, plan["baseUrl"], call)
         for call in plan["calls"]
     ]
     # The last line: libraries print what they like before it.

@@ -35,6 +35,8 @@ pub enum Behaviour {
     AnswersWithCost,
     /// The model calls a tool in between: two calls of the provider.
     UsesTool,
+    /// The caller offers a tool that the provider runs.
+    OffersHostedTool,
     /// A second question, behind what was said before.
     SecondTurn,
     /// As before, and the client refers to what the provider has stored.
@@ -74,6 +76,8 @@ pub struct Call {
     pub behaviour: Behaviour,
     /// Whether the client shows the usage.
     pub shows_usage: bool,
+    /// Whether the client shows the text of a stream that broke off.
+    pub shows_pieces: bool,
     pub failure: Option<Failure>,
 }
 
@@ -106,12 +110,18 @@ impl Call {
             streamed,
             behaviour,
             shows_usage: true,
+            shows_pieces: true,
             failure: None,
         }
     }
 
     pub const fn without_usage(mut self) -> Self {
         self.shows_usage = false;
+        self
+    }
+
+    pub const fn without_pieces(mut self) -> Self {
+        self.shows_pieces = false;
         self
     }
 
@@ -141,6 +151,7 @@ impl Call {
             "stores": self.behaviour != Behaviour::SecondTurn,
             "asksUsage": self.behaviour == Behaviour::AnswersWithUsage,
             "usesTool": self.behaviour == Behaviour::UsesTool,
+            "offersHostedTool": self.behaviour == Behaviour::OffersHostedTool,
             "turns": if matches!(self.behaviour, Behaviour::SecondTurn | Behaviour::SecondTurnStored) { 2 } else { 1 },
             "leaves": self.behaviour == Behaviour::Leaves,
         })
@@ -149,7 +160,11 @@ impl Call {
     /// The text that the client sees.
     fn text(&self) -> String {
         match self.behaviour {
-            Behaviour::Denied | Behaviour::FailsCharged | Behaviour::FailsRepeated => String::new(),
+            Behaviour::Denied
+            | Behaviour::OffersHostedTool
+            | Behaviour::FailsCharged
+            | Behaviour::FailsRepeated => String::new(),
+            Behaviour::BreaksOff if !self.shows_pieces => String::new(),
             Behaviour::SecondTurn => PIECES.concat().repeat(2),
             Behaviour::BreaksOff | Behaviour::Leaves => PIECES[0].to_owned(),
             _ if self.api == Api::Embeddings => VECTOR.to_owned(),
@@ -160,7 +175,7 @@ impl Call {
     /// Requests that reach the provider.
     const fn sent(&self) -> usize {
         match self.behaviour {
-            Behaviour::Denied => 0,
+            Behaviour::Denied | Behaviour::OffersHostedTool => 0,
             Behaviour::UsesTool | Behaviour::SecondTurn => 2,
             Behaviour::FailsRepeated => 3,
             _ => 1,
@@ -170,7 +185,7 @@ impl Call {
     /// Charge that stays, in nano-USD.
     const fn charged(&self) -> u64 {
         match (self.behaviour, self.api) {
-            (Behaviour::Denied, _) => 0,
+            (Behaviour::Denied | Behaviour::OffersHostedTool, _) => 0,
             (Behaviour::UsesTool | Behaviour::SecondTurn, _) => 2 * COST,
             (Behaviour::BreaksOff | Behaviour::FailsCharged, _) => HELD,
             (Behaviour::FailsRepeated, _) => 3 * HELD,

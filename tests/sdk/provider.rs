@@ -18,6 +18,8 @@ const AFTER_LEAVING: Duration = Duration::from_secs(3);
 const CALL_ID: &str = "call_test";
 const TOOL: &str = "weather_in";
 const TOOL_INPUT: &str = r#"{"city":"Oslo"}"#;
+/// A command whose output has the words that the tool answers with, and which does not have them itself.
+const COMMAND: &str = "printf 'rain %s' 'in Oslo'";
 
 /// Answers as the call says whose number is in the request's text. `gates` holds back the streams whose callers leave.
 pub fn answer(calls: &[Call], gates: &[Arc<Notify>], request: &Recorded) -> Answer {
@@ -31,8 +33,8 @@ pub fn answer(calls: &[Call], gates: &[Arc<Notify>], request: &Recorded) -> Answ
     let (whole, events) = match request.path.as_str() {
         "/v1/chat/completions" => (chat(wants_tool), chat_events(&sent, wants_tool)),
         "/v1/responses" => (
-            response("completed", &[item(wants_tool)]),
-            response_events(wants_tool),
+            response("completed", &[item(&sent, wants_tool)]),
+            response_events(&sent, wants_tool),
         ),
         "/v1/embeddings" => (embedding(&sent), Vec::new()),
         other => panic!("a call of {other}"),
@@ -140,16 +142,36 @@ fn text_part(text: &str) -> Value {
 }
 
 /// What a response puts out.
-fn item(wants_tool: bool) -> Value {
+fn item(sent: &Value, wants_tool: bool) -> Value {
     if wants_tool {
-        return json!({
-            "id": "fc_test", "type": "function_call", "status": "completed", "call_id": CALL_ID, "name": TOOL,
-            "arguments": TOOL_INPUT,
-        });
+        return tool_call(sent);
     }
     json!({
         "id": "msg_test", "type": "message", "status": "completed", "role": "assistant",
         "content": [text_part(&PIECES.concat())],
+    })
+}
+
+/// Returns the call of a tool that the request offers: a script or the shell of Codex, or other clients' function.
+fn tool_call(sent: &Value) -> Value {
+    if sent["input"][0]["type"] == "additional_tools" {
+        let script =
+            format!("const ran = await tools.exec_command({{ cmd: \"{COMMAND}\" }}); text(ran.output);");
+        return json!({
+            "id": "ctc_test", "type": "custom_tool_call", "status": "completed", "call_id": CALL_ID,
+            "namespace": "functions", "name": "exec", "input": script,
+        });
+    }
+    let tools = sent["tools"].as_array();
+    let has_shell = tools.is_some_and(|tools| tools.iter().any(|tool| tool["name"] == "exec_command"));
+    let (name, arguments) = if has_shell {
+        ("exec_command", json!({ "cmd": COMMAND }).to_string())
+    } else {
+        (TOOL, TOOL_INPUT.to_owned())
+    };
+    json!({
+        "id": "fc_test", "type": "function_call", "status": "completed", "call_id": CALL_ID, "name": name,
+        "arguments": arguments,
     })
 }
 
@@ -169,8 +191,8 @@ fn response(status: &str, output: &[Value]) -> Value {
     })
 }
 
-fn response_events(wants_tool: bool) -> Vec<String> {
-    let done = item(wants_tool);
+fn response_events(sent: &Value, wants_tool: bool) -> Vec<String> {
+    let done = item(sent, wants_tool);
     let id = done["id"].clone();
     let mut added = done.clone();
     added["status"] = json!("in_progress");
@@ -180,18 +202,31 @@ fn response_events(wants_tool: bool) -> Vec<String> {
         ("in_progress", json!({ "response": response("in_progress", &[]) })),
     ];
     if wants_tool {
-        added["arguments"] = json!("");
+        let is_script = done["type"] == "custom_tool_call";
+        let (member, delta_event, done_event) = if is_script {
+            (
+                "input",
+                "custom_tool_call_input.delta",
+                "custom_tool_call_input.done",
+            )
+        } else {
+            (
+                "arguments",
+                "function_call_arguments.delta",
+                "function_call_arguments.done",
+            )
+        };
+        added[member] = json!("");
         let place = json!({ "item_id": id, "output_index": 0 });
+        let whole = with(
+            &with(&place, "name", done["name"].clone()),
+            member,
+            done[member].clone(),
+        );
         events.extend([
             ("output_item.added", json!({ "output_index": 0, "item": added })),
-            (
-                "function_call_arguments.delta",
-                with(&place, "delta", json!(TOOL_INPUT)),
-            ),
-            (
-                "function_call_arguments.done",
-                with(&with(&place, "name", json!(TOOL)), "arguments", json!(TOOL_INPUT)),
-            ),
+            (delta_event, with(&place, "delta", done[member].clone())),
+            (done_event, whole),
         ]);
     } else {
         added["content"] = json!([]);

@@ -54,12 +54,15 @@ print(answer.choices[0].message.content)`;
 
 const codex = ({ base, model }) => `model = "${model}"
 model_provider = "tollgate"
+web_search = "disabled"
 
 [model_providers.tollgate]
 name = "Tollgate"
 base_url = "${base}"
 env_key = "${KEY_NAME}"
-wire_api = "responses"`;
+wire_api = "responses"
+request_max_retries = 0
+stream_max_retries = 0`;
 
 /** `blocks` gives what is to be copied, each with a title; `note` is what to know of the client. */
 export const CLIENTS = [
@@ -69,5 +72,5 @@ export const CLIENTS = [
   { id: 'langchain', label: 'LangChain', blocks: (use) => [{ title: 'Install', text: 'pip install langchain-openai' }, { title: 'hello.py', text: langchain(use) }] },
   { id: 'litellm', label: 'LiteLLM', blocks: (use) => [{ title: 'Install', text: 'pip install litellm' }, { title: 'hello.py', text: litellm(use) }] },
   { id: 'codex', label: 'Codex', blocks: (use) => [{ title: '~/.codex/config.toml', text: codex(use) }, { title: 'Run', text: 'codex exec "Say hello in one word."' }],
-    note: 'Codex streams and calls the Responses API. Both are switched on by the operator: proxy.streaming and proxy.responses. Without them its calls are answered with 400.' },
+    note: 'Codex streams and calls the Responses API. Both are switched on by the operator: proxy.streaming and proxy.responses. Without them its calls are answered with 404 or 400. Web search runs at the provider, so it is refused. Codex repeats a failed call up to 30 times, and each repetition can be charged; the last two lines stop that.' },
 ];
