@@ -130,8 +130,8 @@ fn target(all: &BTreeMap<Module, String>, from: &Module, path: &str) -> Option<M
     Some(module)
 }
 
-/// What each module uses, parents and children left out. With `by_sibling` a use counts for the ancestors that are
-/// siblings.
+/// The modules that each module uses, except its parents and children. With `by_sibling` a use counts for the
+/// ancestors that are siblings.
 fn uses(all: &BTreeMap<Module, String>, by_sibling: bool) -> Uses {
     let mut uses = Uses::new();
     for (from, code) in all {

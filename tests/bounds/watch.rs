@@ -16,7 +16,7 @@ const ENDLESS: u64 = 1_000_000_000;
 /// A command that the server ran.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Command {
-    /// Whether a script ran it. The call of the script is before it.
+    /// True for a command of a script, which follows the call of the script.
     pub by_script: bool,
     pub words: Vec<String>,
 }
@@ -84,7 +84,7 @@ fn words(command: &str) -> Vec<String> {
     words
 }
 
-/// How many records a command asks for. What reads all of a key counts what the key has now.
+/// Number of records that a command reads. A command that reads a whole key counts the key's current length.
 pub fn reads(redis: &Redis, command: &[String]) -> u64 {
     let word = |at: usize| command.get(at).map_or("", String::as_str);
     let number = |at: usize| word(at).parse::<i64>().ok();

@@ -3,8 +3,8 @@
 use harness::node_package;
 use std::path::PathBuf;
 
-/// What drives the browser, the newest one for the Node that Debian 12 ships (1.62.0 and newer end at once under Node
-/// 18), and what judges its pages.
+/// The browser's driver and the checker of its pages. The driver is the newest one for the Node of Debian 12: 1.62.0
+/// and newer end at once under Node 18.
 const PACKAGES: &[&str] = &["playwright-core@1.61.1", "axe-core@4.14.1"];
 /// Names the browser's program, should it be none of [`NAMES`].
 const VARIABLE: &str = "TOLLGATE_CHROMIUM";

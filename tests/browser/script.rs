@@ -10,11 +10,11 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-/// Longest time of a journey; the script gives up a little earlier, and says where it was.
+/// Longest time of a journey; the script gives up `EARLIER`, and says where it was.
 const TIME: Duration = Duration::from_secs(180);
-/// How much earlier.
+/// Time before the test's limit at which the script gives up.
 const EARLIER: Duration = Duration::from_secs(15);
-/// Where screenshots go, should it not be `target/browser-screenshots`.
+/// Variable that names the folder of screenshots; `target/browser-screenshots` without it.
 const SCREENSHOTS: &str = "TOLLGATE_SCREENSHOTS";
 
 /// A process that ends with its owner.

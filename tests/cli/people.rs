@@ -1,4 +1,4 @@
-//! What people and shells do to a command line: terminals, pipes that close, odd bytes, no colour wanted.
+//! The command line under people and shells: terminals, pipes that close, odd bytes, `NO_COLOR`.
 
 use crate::{account, cli, ready};
 use harness::{Cli, Redis};

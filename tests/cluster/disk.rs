@@ -29,7 +29,7 @@ async fn depositor(redis: &Redis, admin: &Admin) -> Depositor {
     Depositor::new(&account, admin).await
 }
 
-/// Whether this server confirms by `WAITAOF`: Redis since 8.0.
+/// Returns true if this server confirms by `WAITAOF`, which Redis has since 8.0.
 fn has_waitaof(redis: &Redis) -> bool {
     let info: String = redis.command(&["INFO", "server"]);
     let offer = Offer::from_info(&format!("{info}aof_enabled:1\r\n"), None);

@@ -122,7 +122,7 @@ impl Drop for Load {
     }
 }
 
-/// How often each call reached the provider.
+/// Number of arrivals of each call at the provider.
 fn arrivals(world: &World) -> HashMap<String, usize> {
     let mut found = HashMap::new();
     for request in world.upstream.requests() {
@@ -204,7 +204,7 @@ pub fn gap(outcomes: &[Outcome], resident: usize) -> Duration {
     pairs.max().unwrap_or_default()
 }
 
-/// How often each word was said to a resident.
+/// Number of answers to a resident, by word.
 pub fn words(outcomes: &[Outcome], resident: usize) -> HashMap<&str, usize> {
     let mut words = HashMap::new();
     for outcome in outcomes.iter().filter(|outcome| outcome.resident == resident) {

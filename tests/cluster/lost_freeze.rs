@@ -55,7 +55,7 @@ impl Victim {
         assert!(reply.status < 300, "{:?}: {}", self.lost, reply.text());
     }
 
-    /// What a call is answered with while the change is in force.
+    /// Status of a call while the change is in force.
     const fn refusal(&self) -> u16 {
         match self.lost {
             Lost::Freeze => 403,

@@ -104,7 +104,7 @@ impl Kind {
         }
     }
 
-    /// Whether it changes the account of the victim, and so raises its version.
+    /// Returns true if the change is one of the victim's account, and so raises its version.
     fn changes(self, victim: Victim) -> bool {
         match victim {
             Victim::Payer => true,

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// What each tenant asks for of each kind while a replica is cut off, and again after the failover.
+/// Records of each kind that each tenant creates while a replica is cut off, and again after the failover.
 const EACH: usize = 3;
 /// Between two attempts.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -229,7 +229,7 @@ impl Recorder<'_> {
         }
     }
 
-    /// What does not hold of what was acknowledged.
+    /// Acknowledged changes that do not hold.
     async fn wrong(&self, edge: &Edge) -> Vec<String> {
         let mut wrong = self.twice();
         for wallet in &self.made.wallets {
@@ -278,7 +278,7 @@ impl Recorder<'_> {
                 wrong.push(format!("API key of tenant {tenant}: {}", reply.text()));
             }
         }
-        // What is on its way to a list gets there soon.
+        // Rows in transit to a list arrive soon.
         for _ in 0..LISTED_AFTER {
             if self.unlisted().await.is_empty() {
                 return wrong;

@@ -17,7 +17,7 @@ pub struct SharedProgress {
 }
 
 impl SharedProgress {
-    /// Whether to go on.
+    /// Returns true until the work is to stop.
     pub fn on(&self) -> bool {
         !self.stop.load(Ordering::SeqCst)
     }
@@ -47,7 +47,7 @@ impl<T: Send + 'static> Ongoing<T> {
         }
     }
 
-    /// How many were done so far.
+    /// Number of changes made so far.
     fn done(&self) -> usize {
         self.going.done.load(Ordering::SeqCst)
     }

@@ -128,7 +128,7 @@ async fn every_kind_of_change_that_was_acknowledged_is_on_the_replica() {
     world.cluster.lose(node, &account.keys.record());
     world.cluster.nodes()[node].restart();
     world.cluster.wait_for_replica(node);
-    // What was written and not acknowledged may be lost: then the account waits for the operator.
+    // Writes that were not acknowledged may be lost; then the account waits for the operator.
     accept(&world, &account);
     changes.more(FEW).await;
     println!("none of {} changes of money lost", changes.end().await);

@@ -17,7 +17,7 @@ const PRICES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/edge/prices.tom
 const PLANS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cluster/plans.toml");
 /// Longest wait for something that happens soon, on a slow and busy machine.
 pub const SOON: Duration = Duration::from_secs(60);
-/// What each call costs; the provider says nothing of tokens, so that the estimate stays charged.
+/// Cost of each call. The provider reports no usage, so the estimate stays charged.
 pub const COST: u64 = 1_000;
 /// Masters of the cluster, each with a replica.
 pub const MASTERS: usize = 3;

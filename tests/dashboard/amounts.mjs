@@ -1,4 +1,4 @@
-// What the dashboard makes of amounts. Ends with "checked", or with the first thing that is not so.
+// The dashboard's display of amounts. Ends with "checked", or with the first failed assertion.
 import assert from 'node:assert/strict';
 import { parseExact } from './exact.js';
 import { nanos, share, sum, typedAmount, usd, usdBrief, usdShort } from './money.js';
@@ -18,7 +18,7 @@ const shown = [
 for (const [value, as] of shown) assert.equal(usd(value), as, String(value));
 assert.equal(usd(null, 'no limit'), 'no limit');
 
-// Where there is little room, what was cut off is said, and nothing small becomes nothing.
+// A short form marks cut digits, and shows no small amount as zero.
 assert.equal(usdShort('9.51061485'), '~$9.5106');
 assert.equal(usdShort('0.00000825'), '$0.00000825');
 assert.equal(usdShort('12.5'), '$12.50');

@@ -1,4 +1,4 @@
-// What the page Usage makes of the rows of the API. Ends with "checked".
+// The page Usage shows the rows of the API. Ends with "checked".
 import assert from 'node:assert/strict';
 import { cursors, pages } from './api.js';
 import { parseExact } from './exact.js';

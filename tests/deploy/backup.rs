@@ -189,7 +189,7 @@ async fn a_restored_store_is_no_fresh_budget() {
         })
         .await;
     }
-    // What was spent before the backup counts; what was lost is the operator's to book.
+    // Spend before the backup counts; the operator books what was lost.
     tenant.call_until_denied(CALLS - BEFORE).await;
     assert_eq!(installation.upstream.requests().len() as u64, CALLS + LOST);
     assert_eq!(installation.cli.json(&["ledger", "check"])["ok"], true);
@@ -305,7 +305,7 @@ fn a_wiped_store_pushes_no_backup_out() {
     refused_to_back_up(&installation, "the archive has 0 where the last backup has 1");
 }
 
-/// What the server counts then it counts as well when it has to refuse something to a replica, which needs no restart.
+/// The server's counter of that also rises when it refuses something to a replica, which needs no restart.
 #[tokio::test]
 async fn a_store_that_left_writes_out_pushes_no_backup_out() {
     let installation = Installation::start();

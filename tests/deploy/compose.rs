@@ -78,7 +78,7 @@ fn every_service_is_locked_down() {
             image == "tollgate:latest" || user.is_some_and(|user| !user.starts_with("0:")),
             "{name}"
         );
-        // What listens outside listens on loopback.
+        // Published ports are on loopback.
         for port in words(&service["ports"]) {
             assert!(port.starts_with("127.0.0.1:"), "{name}: {port}");
         }

@@ -5,7 +5,7 @@ use crate::installation::{login, make_users, without_places};
 use harness::Redis;
 use std::process::Command;
 
-/// Where a store is installed from its files.
+/// Documents that install a store from its files.
 const INSTALLATIONS: [&str; 1] = ["docs/guides/deployment.md"];
 /// The documents outside of `docs`.
 const BESIDE: [&str; 4] = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"];
@@ -89,7 +89,7 @@ fn redis_conf_is_installed_by_one_line() {
     assert_eq!(count, INSTALLATIONS.len());
 }
 
-/// Whether git leaves this file of the checkout alone: `.gitignore` has its name, or a folder that it is in.
+/// Returns true if `.gitignore` names this file or a folder above it.
 fn ignored(file: &str) -> bool {
     let rules = text(".gitignore");
     let mut rules = rules.lines().filter(|line| !line.starts_with('#'));

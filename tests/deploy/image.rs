@@ -239,7 +239,7 @@ fn what_it_is_built_from_is_there() {
     for file in ["config/tollgate.toml", "config/plans.toml", "config/prices.toml"] {
         assert!(install.contains(file) && path(file).exists());
     }
-    // What `packages.sh` installs for a build is what the image installs.
+    // The image installs the packages that `packages.sh` installs for a build.
     let packages = text("deploy/local/packages.sh");
     for package in ["build-essential", "cmake", "pkg-config", "curl"] {
         assert!(

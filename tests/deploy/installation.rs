@@ -41,7 +41,7 @@ pub struct Tenant {
     pub virtual_key: String,
 }
 
-/// How the harness comes in: only the store's administrator may look into ACL LOG.
+/// The harness's login: only the store's administrator may read ACL LOG.
 pub fn login(dir: &Path) -> String {
     let files = ["administrator.url", "administrator-1.url"].map(|name| dir.join(name));
     let url = files.iter().find_map(|file| std::fs::read_to_string(file).ok());

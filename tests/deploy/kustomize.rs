@@ -95,7 +95,7 @@ fn generated(folder: &Path, generator: &Value) -> Value {
     json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": generator["name"] }, "data": data })
 }
 
-/// Whether a name is meant: itself, or `begin(one|other)`.
+/// Returns true if the pattern is the name itself, or `begin(one|other)` with the name among its choices.
 fn matches_name(pattern: &str, name: &str) -> bool {
     match pattern.split_once('(') {
         None => pattern == name,

@@ -470,7 +470,7 @@ async fn nobody_can_do_anything_else() {
     assert_eq!(record, "OK startup");
 }
 
-/// Whether an answer says that the user may not.
+/// Returns true for an answer that denies permission.
 fn is_refusal(answer: &str) -> bool {
     [
         "NOPERM",

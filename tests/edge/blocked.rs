@@ -58,7 +58,7 @@ async fn blocked_before_key_body_path_and_method() {
     let arrived = stage.upstream.arrived();
     for key in [actor.key.as_str(), "", "vk_live_short", "sk-x"] {
         let there = local(&stage.edge.caller(key), "127.0.0.2");
-        // What the caller says of its origin is not believed.
+        // The edge ignores the caller's own `X-Forwarded-For`.
         let spoofed = [("x-forwarded-for", "127.0.0.1")];
         blocked(&there.chat_with(&spoofed, estimated_body(1)).await);
         blocked(&there.chat(json!("no object")).await);

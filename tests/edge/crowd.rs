@@ -12,7 +12,7 @@ struct Crowd {
     other: Edge,
 }
 
-/// How often each reason was given; `approved` is one of them.
+/// Number of answers by reason; `approved` is one of them.
 type Tally = HashMap<String, usize>;
 
 impl Crowd {

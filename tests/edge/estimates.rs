@@ -182,7 +182,7 @@ async fn empty_messages_and_parts_are_held_for_their_framing() {
             json!({ "max_tokens": 1, "messages": content(&json!(vec![&part; 500])) }),
             504 * 2000 + 8000,
         ),
-        // What a prediction says can be billed as output: two tokens of eight.
+        // The tokens of a prediction can be billed as output: two of eight.
         (json!({ "prediction": predicted }), 6 * 2000 + 2 * 8000 + 80_000),
     ] {
         let reply = actor.caller.chat(call(&more)).await;

@@ -131,7 +131,7 @@ async fn the_rate_is_a_fixed_minute_in_which_everything_counts() {
         refused(&actor.caller.chat(json!({})).await, 400, "missing_model");
         assert_eq!(actor.caller.get("/v1/models").await.status, 200);
     }
-    // What is no request with a known key does not.
+    // A request without a known key does not.
     refused(
         &stage.edge.caller("vk_live_x").chat(estimated_body(1)).await,
         401,

@@ -136,7 +136,7 @@ async fn two_scripts_for_an_approved_call_and_one_for_a_denied_one() {
     assert_eq!(measure(&stage, &monitor, &approved, 50, 200).await, (100, vec![]));
     assert_eq!(measure(&stage, &monitor, &denied, 50, 402).await, (50, vec![]));
 
-    // What is refused for its form costs one script, which counts the request, and an invented key nothing at all.
+    // A malformed call costs one script, which counts the request; an invented key costs nothing.
     for _ in 0..10 {
         assert_eq!(approved[0].caller.chat(serde_json::json!({})).await.status, 400);
     }

@@ -97,7 +97,7 @@ async fn a_run_id_has_1_to_200_plain_characters() {
     );
     let arrived = stage.upstream.arrived();
     assert_eq!(arrived, 5, "a malformed run id is never forwarded");
-    // What is wrong with the body comes first, what is wrong with the agent later.
+    // Errors of the body precede those of the agent.
     refused(
         &actor
             .caller

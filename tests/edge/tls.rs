@@ -175,7 +175,7 @@ async fn a_caller_who_stays_silent_is_let_go() {
     }
 }
 
-/// Whether the edge closes a connection soon.
+/// Returns true if the edge closes the connection soon.
 async fn ends(connection: &mut (impl tokio::io::AsyncRead + Unpin)) -> bool {
     let mut room = [0; 4096];
     let closed = async { while matches!(connection.read(&mut room).await, Ok(1..)) {} };

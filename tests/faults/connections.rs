@@ -18,14 +18,14 @@ async fn from(address: &str, edge: &Edge) -> TcpStream {
     socket.connect(edge.addr()).await.expect("a connection")
 }
 
-/// Whether the edge closes a connection in this time, with or without an answer.
+/// Returns true if the edge closes the connection within `SOON`, with or without an answer.
 pub async fn ends(connection: &mut TcpStream) -> bool {
     let mut room = [0; 4096];
     let closed = async { while matches!(connection.read(&mut room).await, Ok(1..)) {} };
     timeout(SOON, closed).await.is_ok()
 }
 
-/// Whether a request on this connection is answered.
+/// Returns true if the edge answers a request on this connection.
 async fn is_served(connection: &mut TcpStream) -> bool {
     let request = "GET /v1/health HTTP/1.1\r\nHost: edge\r\n\r\n";
     if connection.write_all(request.as_bytes()).await.is_err() {
@@ -295,7 +295,7 @@ fn calls_at_once(edge: &Edge, key: &str, count: usize) -> Vec<JoinHandle<u16>> {
     (0..count).map(call).collect()
 }
 
-/// How many calls were approved, and how many refused.
+/// Numbers of approved and of refused calls.
 async fn outcomes(calls: Vec<JoinHandle<u16>>) -> (usize, usize) {
     let mut statuses = Vec::new();
     for call in calls {

@@ -17,7 +17,7 @@ async fn is_cut_off(raw: &mut RawClient, piece: impl Fn(u32) -> Vec<u8>, most: u
             return true;
         }
     }
-    // What was sent last may still be on its way.
+    // The last frames may still be in transit.
     raw.read_to_end(SOON).await;
     let ping = frame(PING, 0, 0, &[0; 8]);
     let is_open = raw.send(&ping).await;

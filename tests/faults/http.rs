@@ -1,4 +1,4 @@
-//! What is not quite HTTP: it is refused or the connection ends, and nothing in it is taken for a call.
+//! Malformed HTTP: the edge refuses it or ends the connection, and takes nothing in it for a call.
 
 use crate::stage::{SOON, Setup, Stage, body};
 use harness::{RawClient, RawReply, eventually};
@@ -102,7 +102,7 @@ async fn malformed_http_is_refused_and_hides_no_call() {
         .start()
         .await;
     for (what, head) in malformed(&stage.key) {
-        // What follows arrives with it, or when it has been read.
+        // The rest arrives with it, or after it has been read.
         for pause_ms in [0, 50] {
             let mut raw = stage.raw().await;
             assert!(raw.send(&head).await);

@@ -13,7 +13,7 @@ const TAKEN_MIN_KIB: u64 = 24 << 10;
 /// Memory that may stay: connections, buffers, some pages.
 const KEPT_MAX_KIB: u64 = 6 << 10;
 
-/// What the allocator has before the first line of the program: a huge page for its own records, one for the first
+/// The allocator's memory before the first line of the program: a huge page for its own records, one for the first
 /// blocks.
 const HUGE_MAX_KIB: u64 = 4 << 10;
 

@@ -1,5 +1,5 @@
-//! What waits for the store is for one ledger: settlements and voids are delivered to no other one, and a hold counts
-//! as missing only where the change that opened it is known (decisions D36, D47, D52).
+//! Waiting settlements and voids belong to one ledger: they are delivered to no other one, and a hold counts as
+//! missing only in a ledger that has the change which opened it (decisions D36, D47, D52).
 
 use crate::late::{another_edge, answered_without_a_store, journals};
 use crate::stage::{
@@ -113,7 +113,7 @@ async fn voids_wait_for_the_ledger_of_their_holds() {
     for kind in Other::ALL {
         let stage = wired().await;
         let other = kind.start(&stage.redis).await;
-        // What the edge knows of the account is more than a store that is behind has.
+        // The edge has seen a higher version of the account than a store that is behind has.
         stage.approved_call().await;
         stage.at_rest().await;
         // The connection that breaks in the place of the reply is the last one to the right store.
@@ -189,7 +189,7 @@ async fn a_journal_that_was_taken_over_waits_for_its_ledger() {
     assert_eq!(stage.charged(), Charged::all(4 * ACTUAL), "{}", right.logs());
 }
 
-/// What is missing in a ledger that knows the change which opened it was resolved: it waits no longer.
+/// A hold that is missing in a ledger which has the change that opened it was resolved: nothing waits for it.
 #[tokio::test]
 async fn a_hold_that_was_resolved_is_waited_for_no_longer() {
     let stage = wired().await;

@@ -110,7 +110,7 @@ async fn canaries_are_found_nowhere() {
         b"decision"
     ));
 
-    // What TEST_MASTER_KEY decodes to.
+    // TEST_MASTER_KEY, decoded.
     let master = [0x2a_u8; 32];
     let virtual_key = stage.key.as_bytes();
     let secrets: [(&str, &[u8]); 5] = [

@@ -43,7 +43,7 @@ pub fn sha(script: &Script) -> String {
     redis::Script::new(script.source()).get_hash().to_owned()
 }
 
-/// How a stage is set up.
+/// Settings of a stage.
 #[derive(Default)]
 pub struct Setup {
     redis: Option<Redis>,
@@ -249,7 +249,7 @@ impl Stage {
         metric(&self.edge, name)
     }
 
-    /// How often the key was used in its current minute.
+    /// Number of calls of the key in its current minute.
     pub fn rate(&self) -> u64 {
         let key = self.bot.account.keys.rate(&self.key_id);
         let count: Option<u64> = self.redis.command(&["GET", &key]);

@@ -269,7 +269,7 @@ async fn a_store_that_left_writes_out_is_not_used() {
         (stage.metric("tollgate_proxy_store_lost_writes") == 1).then_some(())
     })
     .await;
-    // What the runbook says when they cannot be brought back.
+    // The runbook's step for writes that cannot be brought back.
     let _: String = stage.redis.command(&["CONFIG", "RESETSTAT"]);
     stage.recovered().await;
     stage.at_rest().await;

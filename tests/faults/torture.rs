@@ -19,7 +19,7 @@ use store::call::open_holds;
 use store::call::reap::sweep;
 use tempfile::TempDir;
 
-/// How long the callers call.
+/// Duration of the load.
 const CALLING: Duration = Duration::from_secs(25);
 /// Longest wait for the dust to settle: holds live 9 s, and stay until a sweep.
 const DUST: Duration = Duration::from_secs(60);
@@ -98,7 +98,7 @@ async fn reap(stage: &Stage, stop: Arc<AtomicBool>) {
     }
 }
 
-/// What is open or kept in the end: the estimate of each, by run, which is the call's own id.
+/// Estimates of the holds that are open or kept at the end, by run, which is the call's own id.
 async fn unsettled(stage: &Stage) -> HashMap<String, u64> {
     let account = &stage.bot.account.id;
     let found = open_holds::list(stage.seed.store(), Some(account), 10_000)

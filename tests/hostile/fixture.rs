@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 const PROXY: &str = env!("CARGO_BIN_EXE_tollgate-proxy");
 const ADMIN: &str = env!("CARGO_BIN_EXE_tollgate-admin");
-/// What every agent calls the provider with.
+/// The provider key of every agent.
 pub const PROVIDER_KEY: &str = "sk-test-0123456789abcdefghij";
 /// The attacker's plan limits nothing; `slow` has ten calls a minute, as the free plan.
 const PLANS: &str = "[unlimited]\n[slow]\nproxy_requests_per_minute = 10\n";
@@ -24,7 +24,7 @@ const AT_ONCE: usize = 24;
 pub struct Setup {
     /// Megabytes of the store.
     pub megabytes: u64,
-    /// Whether nothing can be archived.
+    /// True for an archive that cannot be written.
     pub no_archive: bool,
     /// Settings of both servers: `LIMITS__AGENTS`.
     pub settings: Vec<(&'static str, String)>,
@@ -131,7 +131,7 @@ impl Fixture {
         assert!(!errors.contains("errorstat_OOM"), "the store was full: {errors}");
     }
 
-    /// How many answers there are with another status than these.
+    /// Asserts that all answers have one of these statuses.
     #[track_caller]
     pub fn only(answers: &BTreeMap<u16, u64>, statuses: &[u16]) {
         let others = answers.keys().find(|status| !statuses.contains(status));

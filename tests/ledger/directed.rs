@@ -13,7 +13,7 @@ use domain::period::Period;
 use harness::Redis;
 use store::Store;
 
-/// Where a check finds its store and scripts.
+/// The store, scripts and period of a check.
 pub struct Bench<'a> {
     pub store: &'a Store,
     pub scripts: &'a Scripts,

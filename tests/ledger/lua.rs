@@ -135,7 +135,7 @@ fn position(source: &str, at: usize) -> (&str, usize) {
     )
 }
 
-/// Whether these tokens end with `call(`, so that a command's name follows.
+/// Returns true if these tokens end with `call(`, so that a command's name follows.
 fn is_verb(before: &[Token<'_>]) -> bool {
     before.ends_with_texts(&["call", "("])
 }

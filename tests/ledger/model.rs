@@ -20,7 +20,7 @@ pub const CEILING: i128 = 9_000_000_000_000_000_000;
 /// The version of the price table and the model in every hold of these tests.
 pub const PRICE_VERSION: &str = "p1";
 pub const MODEL: &str = "a model";
-/// What stood before a call that was made up.
+/// Empty numbers of the checks, for a made-up call.
 pub const NO_CHECKS: &str = ",,,,,,";
 /// The rate's window.
 const MINUTE_MS: u64 = 60_000;
@@ -44,9 +44,9 @@ pub struct Charge {
     pub key_id: String,
     pub period: Period,
     pub estimate: u64,
-    /// What stood before it.
+    /// The numbers of the checks before the charge.
     pub checks: String,
-    /// What it counts for now.
+    /// The currently charged amount.
     pub amount: i128,
     pub state: State,
 }
@@ -69,7 +69,7 @@ pub struct Run {
     pub first: Window,
     pub last: Window,
     pub expires: Window,
-    /// How it ended.
+    /// The status at the end.
     pub status: Option<&'static str>,
 }
 
@@ -207,7 +207,7 @@ impl Model {
             .sum()
     }
 
-    /// What of the charges of open holds is held.
+    /// Sum of the open holds among these charges.
     fn held(&self, of: impl Fn(&Charge) -> bool) -> u64 {
         let open = self
             .charges
@@ -240,7 +240,7 @@ impl Model {
         of_agent.next().map(|charge| charge.period.month)
     }
 
-    /// How many agents took a place in `month`.
+    /// Number of agents that took a place in `month`.
     fn slots(&self, month: u64) -> u64 {
         let took = |agent: &&String| {
             self.charges

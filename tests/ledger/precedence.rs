@@ -114,7 +114,7 @@ async fn combination(store: &Store, scripts: &Scripts, period: Period, failing: 
     }
 }
 
-/// What lies outside the agent: keys, rate, another agent's charge, a hold with the call's own id.
+/// Arranges the state outside the agent: keys, rate, another agent's charge, a hold with the call's own id.
 fn arrange(world: &mut World<'_>, id: &str, fails: impl Fn(&str) -> bool) {
     let now = Window::at(clock::now_ms());
     let period = world.model.period;

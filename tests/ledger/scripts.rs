@@ -21,7 +21,7 @@ pub const LACKS_WRITES_LUA: &str = include_str!("../../shared/store/src/call/lac
 pub const VOID_LUA: &str = include_str!("../../shared/store/src/call/void.lua");
 pub const REAP_LUA: &str = include_str!("../../shared/store/src/call/reap.lua");
 pub const DENIAL_WINDOW_LUA: &str = include_str!("../../shared/store/src/call/denial_window.lua");
-/// What a change begins and ends with; its own changes are noticed by the money tests.
+/// The begin and end of each change of an account. The money tests notice changes of this fragment.
 const CHANGE: &str = include_str!("../../shared/store/src/script/change.lua");
 pub const RUN_LUA: &str = include_str!("../../shared/store/src/script/run.lua");
 pub const END_HOLD_LUA: &str = include_str!("../../shared/store/src/script/end_hold.lua");
@@ -45,10 +45,10 @@ return out
 ",
 ];
 
-/// How the scripts ask for the time, and how a test tells it: as text in the script, or as arguments.
+/// The scripts' call of the clock. Tests replace it by text in the script, or by arguments.
 const TIME: &str = "call('TIME')";
 
-/// What the clock answers at `at_ms`.
+/// The clock's reply at `at_ms`.
 fn clock_at(at_ms: u64) -> String {
     format!("{{'{}', '{}'}}", at_ms / 1000, at_ms % 1000 * 1000 + 999)
 }

@@ -91,7 +91,7 @@ pub async fn within_one_day(store: &Store, check: impl AsyncFn(Period) -> Checke
     }
 }
 
-/// What was measured of a call that cost so much: nothing of every other one.
+/// The measurements of a call of this cost: none for an odd cost.
 fn measured(cost: u64) -> Option<Measured> {
     cost.is_multiple_of(2).then_some(Measured {
         endpoint: Endpoint::Chat,

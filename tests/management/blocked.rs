@@ -120,7 +120,7 @@ async fn ranges_of_both_families_behind_a_trusted_proxy() {
         ("[2001:db8:1::9]:4711", 403),
         ("2001:db9::1", 200),
         ("198.51.100.8", 200),
-        // What the client itself wrote stands to the left of what the proxy saw.
+        // The proxy appends the address that it saw to the client's own header.
         ("192.0.2.1, 203.0.113.9", 403),
         ("203.0.113.9, 192.0.2.1", 200),
         // No such header hides the client either.

@@ -43,7 +43,7 @@ async fn an_account_that_lost_a_change_is_held_until_it_is_accepted() {
     let (account, caller) = world.account("builder").await;
     let (called, other) = world.account("builder").await;
     lose_change(&world, &account, &caller).await;
-    // What is gone there may be calls, which every failover can take back.
+    // The lost changes may be calls, which every failover can take back.
     success(&other.get("/v1/agents").await, 200);
     let full = world.version(&called).await;
     set_version(&world, &called, full - 1);

@@ -73,7 +73,7 @@ fn expected(route: &Route, who: &Who) -> Outcome {
     }
 }
 
-/// Whether the headers say that the page is another site's.
+/// Returns true for the headers of a page of another site.
 fn is_cross_site(headers: &[(&'static str, String)]) -> bool {
     headers
         .iter()

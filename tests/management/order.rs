@@ -95,7 +95,7 @@ async fn request(world: &World, account: &SeedAccount, flawed: Flawed) -> ReplyH
     } else {
         "application/json"
     };
-    // What is too large is refused by what its head says.
+    // The head alone gets an oversized body refused.
     let (length, body) = match flawed.has("too large") {
         true => ((1 << 20) + 1, ""),
         false => (2, "{}"),

@@ -202,7 +202,7 @@ async fn deleting_an_agent_races_with_new_keys_for_it() {
         });
         let (deleted, made) = tokio::join!(caller.delete(&path), join_all(keys));
         success(&deleted, 200);
-        // What was made before the deletion is gone with it; what came after belongs to an agent made by its key.
+        // The deletion removes earlier keys; a later key belongs to an agent that the key itself makes.
         let mut range = redis::cmd("ZRANGE");
         let of_agent: Vec<String> = world
             .store

@@ -39,7 +39,7 @@ const EQUIVALENT: &[(&str, &str)] = &[
 const LAST_MS: &str =
     "only in the last millisecond of a window is there none left, and no test can wait for that one";
 
-/// What a check found wrong.
+/// `Err` is the difference that a check found.
 type Checked = Result<(), String>;
 
 macro_rules! same {
@@ -67,7 +67,7 @@ async fn counted(store: &Store, key: &str, allowed: Option<(Rate, u64)>) -> Resu
     counted.map_err(|error| format!("{error:?}"))
 }
 
-/// Where a key stands `left_ms` before the end of its window.
+/// The state of a window, `left_ms` before its end.
 const fn standing(limit: u64, remaining: u64, left_ms: u64) -> WindowState {
     WindowState {
         limit,
@@ -154,7 +154,7 @@ async fn counts(store: &Store) -> Checked {
     uncounted(store, &keys, &record).await
 }
 
-/// What is counted elsewhere, or not at all.
+/// Requests that are counted elsewhere, or not at all.
 async fn uncounted(store: &Store, keys: &AccountKeys, record: &str) -> Checked {
     let counter = keys.management_rate(Rate::PerMinute, "key_1");
     let _: u64 = execute(store, &["DEL", &counter]).await?;
@@ -343,7 +343,7 @@ async fn notices(store: &Store) -> Checked {
     Ok(())
 }
 
-/// What the script of this name calls its keys and arguments.
+/// The names of the script's keys and arguments.
 fn inputs(script: &str) -> Names {
     let found = all().into_iter().find(|known| known.name() == script);
     found.unwrap().inputs()

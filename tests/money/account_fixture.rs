@@ -17,7 +17,7 @@ pub struct AccountFixture {
     pub mode: Mode,
 }
 
-/// How a wallet is named.
+/// The names of a wallet.
 pub struct Named {
     pub number: u64,
     pub id: String,

@@ -37,7 +37,7 @@ fn mint() -> String {
     Kind::Transaction.mint(now_ms()).unwrap()
 }
 
-/// Where a pending deposit is looked for by its reference.
+/// The wallets that a pending deposit's reference leads to.
 async fn places(world: &World, reference: &str) -> Vec<String> {
     let mut members = redis::cmd("SMEMBERS");
     members.arg(deposit_lookup(reference));

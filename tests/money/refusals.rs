@@ -66,7 +66,7 @@ async fn refused_spends_name_the_intent_that_they_would_have_had() {
     let id = unkept(&spender.caller, &reused, 422, "IDEMPOTENCY_KEY_REUSED").await;
     assert_ne!(id, refused);
     assert_eq!(spender.intents(&world).await, 1);
-    // What is no JSON object got no farther than its body.
+    // A body that is no JSON object is refused at once.
     let headers = [("content-type", "application/json")];
     let broken = spender.caller.send("POST", "/v1/spend", &headers, "[]").await;
     assert_eq!((broken.status, &broken.json()["intent_id"]), (400, &Value::Null));

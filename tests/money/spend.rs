@@ -301,7 +301,7 @@ async fn bad_bodies_name_the_field_and_change_nothing() {
     }
     assert_eq!(world.version(&spender.account).await, version);
     assert_eq!(spender.intents(&world).await, 0);
-    // What is as long as it may be is taken.
+    // Fields of the greatest length are accepted.
     let body = json!({ "agent": bot, "amount": 1, "recipient": "é".repeat(200), "description": "é".repeat(2000),
         "runId": "x".repeat(200), "metadata": { "a": "x".repeat(16_000) } });
     success(&spender.spend(&"k".repeat(255), body).await, 200);

@@ -96,7 +96,7 @@ async fn the_plan_s_limits_bind_and_the_answer_names_the_plan() {
         (&reported["plan"], &reported["limit"], &reported["upgradeTo"]),
         (&json!("builder"), &json!("500"), &json!("startup"))
     );
-    // What the plan is now does not change what was answered.
+    // A change of the plan does not change an earlier answer.
     spender.account.set_plan("enterprise").await;
     replayed(&first, &spender.spend("k", body.clone()).await);
     success(&spender.spend("l", body).await, 200);

@@ -145,7 +145,7 @@ impl Spender {
         record
     }
 
-    /// How many intents there are.
+    /// Number of intents of the account.
     pub async fn intents(&self, world: &World) -> u64 {
         let list = self.account.keys.intents(self.mode, IntentIndex::All);
         world.store.command(redis::cmd("LLEN").arg(list)).await.unwrap()

@@ -61,7 +61,7 @@ async fn send(world: &World, from: &AccountFixture, to: &AccountFixture, nanos: 
     transit
 }
 
-/// How many rows wait in the bucket of an account.
+/// Number of waiting rows in the account's bucket.
 async fn waiting(world: &World, from: &AccountFixture) -> u64 {
     let rows = from.account.keys.bucket().transit();
     world.store.command(redis::cmd("HLEN").arg(rows)).await.unwrap()

@@ -251,7 +251,7 @@ async fn an_agent_whose_wallet_holds_or_awaits_money_is_not_deleted() {
     success(&fixture.caller.post("/v1/wallet/transfer", out).await, 200);
     success(&fixture.caller.delete("/v1/agents/bot").await, 200);
 
-    // What is left: the wallet by number and id, and its transactions.
+    // The wallet remains, by number and id, with its transactions.
     problem(
         &fixture.caller.get("/v1/agents/bot/wallet").await,
         404,

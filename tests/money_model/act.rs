@@ -69,7 +69,7 @@ impl Spend {
 #[derive(Debug, Clone)]
 pub struct Transfer {
     pub request_id: RequestId,
-    /// Whether it has a key, so that it leaves a record.
+    /// True with an idempotency key, so that the request leaves a record.
     pub keyed: bool,
     pub from: Place,
     pub to: Place,

@@ -160,7 +160,7 @@ impl Model {
         }
     }
 
-    /// Whether the wallet of an owner is still the one of this number.
+    /// Returns true if the owner's wallet is still the one of this number.
     pub fn is_alive(&self, at: At, owner: &str, number: u64) -> bool {
         self.wallet(at, owner)
             .is_some_and(|wallet| wallet.number == number)
@@ -171,7 +171,7 @@ impl Model {
         agent.is_some_and(|agent| agent.frozen.is_some())
     }
 
-    /// Whether a wallet can take this much more. The ceiling is as sharp as doubles are, there as here.
+    /// Returns true if the wallet can receive this amount. The ceiling is compared in doubles, as in the scripts.
     pub fn has_room(&self, at: At, number: u64, amount: u64) -> bool {
         as_double(self.balance(at, number)) + as_double(amount.into()) <= CEILING
     }
@@ -201,7 +201,7 @@ impl Model {
         self.sides[at].requests.get(id)
     }
 
-    /// Whether a request of this id was made before.
+    /// Returns true if a request of this id was made before.
     pub fn is_taken(&self, at: At, id: &str) -> bool {
         self.request(at, id).is_some() || self.sides[at].claims.contains_key(id)
     }
@@ -257,7 +257,7 @@ pub fn as_double(nanos: i128) -> f64 {
     nanos as f64
 }
 
-/// Whether the payee is in another account than the payer.
+/// Returns true if payer and payee are in different accounts.
 pub fn is_remote(escrow: &Escrow) -> bool {
     escrow.to_at != escrow.at
 }

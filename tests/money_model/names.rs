@@ -90,7 +90,7 @@ impl Names {
         }
     }
 
-    /// Whether `text` is what is expected.
+    /// Compares `text` with the expected one, in which names are placeholders.
     pub fn agree(&mut self, mut expected: &str, mut text: &str) -> bool {
         while let Some((literal, rest)) = expected.split_once(OPEN) {
             let Some(left) = text.strip_prefix(literal) else {

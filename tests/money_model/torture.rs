@@ -16,7 +16,7 @@ use harness::{Redis, eventually};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long the callers call.
+/// Duration of the load.
 const CALLING: Duration = Duration::from_secs(30);
 /// Longest wait for what is in transit.
 const DUST: Duration = Duration::from_secs(60);

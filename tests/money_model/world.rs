@@ -217,7 +217,7 @@ impl World {
         done.map(drop).map_err(|error| format!("{error:?}"))
     }
 
-    /// Whether a row was ever seen in transit, so that it can be delivered: a call that is not disturbed leaves none.
+    /// Returns true if the row was seen in transit, so that it can be delivered. An undisturbed call leaves no row.
     pub fn has_acknowledged(&self, id: &str) -> bool {
         self.rows
             .contains_key(&self.model.names.show(&self.model.transit_id(id)))

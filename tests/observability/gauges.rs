@@ -102,7 +102,7 @@ async fn a_store_that_is_away_wiped_or_evicting_is_reported_by_both() {
     both("store_noeviction", 1.0).await;
     both("store_epoch_ok", 1.0).await;
     both("store_restored", 0.0).await;
-    // What a restore leaves is no lost epoch: it asks for something else.
+    // A restored store has not lost its epoch; it needs another command.
     let _: i64 = stage
         .redis
         .command(&["HSET", "tollgate/store", "restored", "backup of x"]);

@@ -18,7 +18,7 @@ fn decisions(logs: &str) -> BTreeMap<String, Vec<Value>> {
     found
 }
 
-/// How long callers wait before they leave.
+/// Interval after which callers disconnect.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 fn has(line: &Value, fields: &[&str]) {

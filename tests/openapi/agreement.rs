@@ -1,5 +1,5 @@
-//! What the document says that requests can have is what the server reads: the fields of every body and the parameters
-//! of every query, as the server itself names them when it is sent one that it does not know.
+//! The document lists exactly the fields of bodies and the parameters of queries that the server reads. The server
+//! names them when it refuses an unknown one.
 
 use crate::world::World;
 use harness::Reply;

@@ -67,7 +67,7 @@ fn run(document: &str, url: &str, headers: &[String], config: &str, options: &[&
 
 /// Routes for sessions alone.
 const OF_PEOPLE: &str = "^/api/(user|v1/(api-keys|account|wallet/deposits))";
-/// What ends the session that all others need. Ids that an answer named are tried too, that of this session among them.
+/// Operations that end the session which all others need. Ids from answers are tried too, its own id among them.
 const ENDINGS: &str = "^/api/user/(logout|sessions/[{]id[}])$";
 
 /// Refusals of requests that are well-formed: the record does not exist, the money does not suffice, or it was done

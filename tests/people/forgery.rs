@@ -1,4 +1,5 @@
-//! What other sites make a browser send: changes need the token that only our pages can read, from a page of ours.
+//! Requests that other sites make a browser send: a change needs the token that only our pages can read, and must come
+//! from a page of ours.
 
 use crate::world::{World, problem, success};
 use harness::{Role, TEST_PASSWORD};
@@ -70,7 +71,7 @@ async fn a_page_that_says_where_it_is_from_must_be_ours() {
         vec![("origin", "https://gate.example.com")],
         vec![("origin", &here), ("sec-fetch-site", "same-origin")],
         vec![("sec-fetch-site", "none")],
-        // Where a page links from says nothing that counts: the token does.
+        // The referrer does not count, the token does.
         vec![("referer", "https://evil.example.org/x")],
     ] {
         let reply = session.send("POST", "/v1/agents", &headers, BODY).await;

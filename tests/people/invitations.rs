@@ -232,7 +232,7 @@ async fn who_is_removed_while_an_invitation_is_being_accepted_leaves_no_way_back
     let (owner, boss) = world.user(Role::Owner).await;
     let (deputy, deputys) = world.member(&owner.account, Role::Owner).await;
     let token = token(&success(&invite(&deputys, "back@example.com", "owner").await));
-    // What accepting reads first; the password is hashed after it, and the deputy goes meanwhile.
+    // Accepting reads the invitation first and then hashes the password; meanwhile the deputy is removed.
     let hash = sha256_hex(token.as_bytes());
     let found = Invitation::find(&world.store, &hash, now_ms()).await.unwrap();
     let (account, invitation) = found.expect("an open invitation");

@@ -31,7 +31,7 @@ async fn of_fifty_guesses_at_once_ten_are_checked() {
     assert_eq!(failures, vec!["user.login_failed"; 10]);
     locked(&world.try_login(&user.email, TEST_PASSWORD).await);
 
-    // What the answer says is what holds.
+    // The lock lasts as long as the answer says.
     let key = attempts(Tries::Login, &user.email);
     let left: i64 = world.redis.command(&["PTTL", &key]);
     let refusal = locked(&world.try_login(&user.email, WRONG).await);
@@ -113,7 +113,7 @@ async fn one_address_has_a_hundred_wrong_attempts() {
             problem(&reply, 401, "INVALID_CREDENTIALS");
         }
         if batch == 8 {
-            // What is right is not counted.
+            // Correct passwords are not counted.
             for _ in 0..20 {
                 success(&world.try_login(&user.email, TEST_PASSWORD).await);
             }

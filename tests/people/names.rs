@@ -5,7 +5,7 @@ use domain::mode::Mode;
 use harness::Role;
 use serde_json::{Value, json};
 
-/// What `GET /names` says of one id.
+/// One row of `GET /names`.
 fn named(id: &str, kind: &str, name: &str) -> Value {
     json!({ "id": id, "kind": kind, "name": name })
 }
@@ -67,7 +67,7 @@ async fn ids_of_the_account_have_the_names_that_people_gave() {
         json!([named(&stranger.id, "user", &stranger.email)])
     );
 
-    // What is gone has no name any more.
+    // A removed user has no name.
     success(&session.delete(&format!("/api/user/team/{}", viewer.id)).await);
     let left = success(&session.get(&format!("/v1/names?ids={}", viewer.id)).await);
     assert_eq!(left["names"], json!([]));

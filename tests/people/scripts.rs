@@ -24,7 +24,7 @@ const END: &str = include_str!("../../shared/store/src/session/end.lua");
 const CHANGE_USER: &str = include_str!("../../shared/store/src/user/change.lua");
 const JOIN: &str = include_str!("../../shared/store/src/lookup/join.lua");
 const LEAVE: &str = include_str!("../../shared/store/src/lookup/leave.lua");
-/// What changes of an account end with.
+/// The fragment that each change of an account begins and ends with.
 const CHANGE: &str = include_str!("../../shared/store/src/script/change.lua");
 /// The time of these tests.
 const NOW_MS: u64 = 1_800_000_012_345;
@@ -87,7 +87,7 @@ const EQUIVALENT: &[(&str, &str)] = &[
 const FROM_THE_FIRST: &str = "Lua begins at the first character for both";
 const TRIM_NOTHING: &str = "to trim nothing changes nothing";
 
-/// What a check found wrong.
+/// `Err` is the difference that a check found.
 type Checked = Result<(), String>;
 
 macro_rules! same {
@@ -131,12 +131,12 @@ async fn fresh(store: &Store) -> Result<AccountKeys, String> {
     Ok(keys)
 }
 
-/// How far a fresh account has come after so many changes.
+/// Version and number of log lines of a fresh account after so many changes.
 const fn after(changes: u64) -> (u64, u64) {
     (7 + changes * VERSION_STEP, changes)
 }
 
-/// How far the account has come: its version, and the lines of its log.
+/// Version of the account and number of its log lines.
 async fn changes(store: &Store, keys: &AccountKeys) -> Result<(u64, u64), String> {
     let version: u64 = execute(store, &["HGET", &keys.record(), "version"]).await?;
     Ok((version, execute(store, &["LLEN", &keys.audit(Mode::Live)]).await?))
@@ -187,7 +187,7 @@ async fn leads_to(store: &Store, lines: &[&str]) -> Result<(), String> {
     }
 }
 
-/// What is checked of a look-up: where it led to, and where it is to lead to.
+/// The lines of a look-up before and after a change.
 type LookUp = (&'static [&'static str], &'static [&'static str]);
 
 /// The look-up `x` after a change, which lasts.
@@ -430,7 +430,7 @@ async fn user_changes(store: &Store) -> Checked {
         (left(store, &sessions).await?.len(), exists(&reset).await?),
         (6, 1)
     );
-    // Who stays an owner needs no other one.
+    // An owner who stays one needs no second owner.
     let mut renamed = owner.clone();
     renamed.user.password = "another".to_owned();
     renamed.text = renamed.user.to_stored();
@@ -471,7 +471,7 @@ async fn user_changes(store: &Store) -> Checked {
     Ok(())
 }
 
-/// What the script of this name calls its keys and arguments.
+/// The names of the script's keys and arguments.
 fn inputs(script: &str) -> Names {
     let found = all().into_iter().find(|known| known.name() == script);
     found.unwrap().inputs()

@@ -14,7 +14,7 @@ const CASES: u32 = 150;
 const TRIES: usize = 5;
 /// Between them: the sealer is done with the account by then.
 const PAUSE: Duration = Duration::from_millis(300);
-/// What is spent, and never more than a limit of a plan.
+/// Greatest spent amount, below every limit of a plan.
 const SPENT_MAX: u64 = 5_000_000_000;
 
 /// A limit, relative to what is spent and what is requested.
@@ -22,7 +22,7 @@ const SPENT_MAX: u64 = 5_000_000_000;
 enum Limit {
     None,
     Zero,
-    /// What just fits.
+    /// The call just fits.
     Exact,
     /// One nano less.
     Short,
@@ -41,7 +41,7 @@ struct Preconditions {
     run_named: bool,
     has_slot: bool,
     slots: u64,
-    /// How far below the plan's tracked USD the account is; `None` for not at all.
+    /// The account's distance to the plan's limit of tracked USD; `None` for no tracked USD.
     tracked: Option<Limit>,
 }
 
@@ -233,7 +233,7 @@ impl Key {
     }
 }
 
-/// What is asked, without a change to the account. The sealer can come in between, but not every time.
+/// Makes a prediction during which the account does not change. The sealer can come in between, but not every time.
 async fn predicted(stage: &Stage, client: &Client, body: Value) -> Result<Value, TestCaseError> {
     for _ in 0..TRIES {
         let account = format!("*{}*", client.account.id);
@@ -336,7 +336,7 @@ async fn spend_agrees(
 
 /// Runs the cases on one stage, and shows the shortest that fails.
 fn all<S: Strategy>(cases: &S, one: impl AsyncFn(&Stage, &S::Value) -> Result<(), TestCaseError>) {
-    // What is arranged for a day that ends meanwhile proves nothing.
+    // A case whose day ends meanwhile proves nothing.
     let within_a_day = async |stage: &Stage, case| loop {
         let period = stage.period();
         let agreed = one(stage, &case).await;

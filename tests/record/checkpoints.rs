@@ -95,7 +95,7 @@ async fn a_checkpoint_that_another_server_moved_on_is_no_sign_of_tampering() {
     let trail = Trail::of(&fixture.store, &archive, id, mode);
     let first = trail.seal().await.unwrap();
     assert_eq!(first.seq, 50);
-    // What another server seals and signs after this one read the chain, and before it reads the checkpoint.
+    // Another server seals and signs more after this one read the chain, and before it reads the checkpoint.
     fixture.writer.write(&lines(20)).await;
     let last = checkpoint::of(id, mode, trail.seal().await.unwrap());
     fixture.writer.write(&lines(5)).await;

@@ -157,7 +157,7 @@ async fn a_spend_is_predicted_with_all_its_checks() {
     assert_eq!(really.json()["reason"], body["reason"]);
 }
 
-/// What is predicted of a call, and what then happens to it, with the sentence that people read.
+/// Predicts a call, makes it, and asserts that reason and sentence agree. Returns the reason.
 async fn as_predicted(client: &Client, run: Option<&str>) -> Value {
     let body = success(&client.dry_run(client.call_body(run)).await, 200);
     let (reply, _) = client.call(run).await;

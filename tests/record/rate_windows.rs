@@ -14,7 +14,7 @@ const SOON: Duration = Duration::from_secs(30);
 const LIMIT: u64 = 10;
 /// Denials that have a record each.
 const OWN: usize = 10;
-/// How long a minute lasts in these tests, in ms: longer than all calls of one take.
+/// Length of a minute in these tests, in ms: longer than all calls of one take.
 const WINDOW_MS: &str = "8000";
 
 async fn lines(stage: &Stage, client: &Client) -> Vec<String> {

@@ -138,7 +138,7 @@ impl Client {
         success(&reply, 200)["decision"].clone()
     }
 
-    /// What a dry run of [`Client::call`] sends.
+    /// The body of a dry run of [`Client::call`].
     pub fn call_body(&self, run: Option<&str>) -> Value {
         let mut body = chat_body(MODEL, "hello");
         body["agent"] = json!(self.agent.id);

@@ -121,7 +121,7 @@ fn every_edit_of_an_entry_of_an_export_names_it() {
         for edit in edits(&entry) {
             let mut lines = export.lines.clone();
             lines[at] = edit.to_string();
-            // What follows cannot be reached any more, and is not read.
+            // The later lines cannot be reached, and are not read.
             lines.truncate(at + 3);
             export.found(&lines, at + 1);
             count += 1;

@@ -42,7 +42,7 @@ impl TrailFixture {
         self.dir.path().join(name)
     }
 
-    /// Where the archive keeps the last checkpoint.
+    /// The archive's file of the last checkpoint.
     pub fn note(&self) -> PathBuf {
         let checkpoints = self.path("archive").join("checkpoints");
         checkpoints.join(&self.account.id).join("live")

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 const REWRITE: &str = "TOLLGATE_REWRITE_DOCS";
 const SOON: Duration = Duration::from_secs(30);
-/// How long a log has no new line when all are there.
+/// Silence of a log after which it counts as complete.
 const QUIET: Duration = Duration::from_secs(1);
 /// Headers that say nothing of the product.
 const NOT_RECORDED: [&str; 2] = ["date", "content-length"];

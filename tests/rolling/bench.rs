@@ -55,7 +55,7 @@ fn document(output: &CliOutput, code: i32) -> Value {
     serde_json::from_str(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
 }
 
-/// How often a kind ended so in a phase.
+/// Number of calls of a kind that ended with this status and reason in a phase.
 fn count(phase: &Value, kind: &str, status: u64, reason: &str) -> u64 {
     let ends = phase["ends"].as_array().expect("ends");
     let found = ends
@@ -64,7 +64,7 @@ fn count(phase: &Value, kind: &str, status: u64, reason: &str) -> u64 {
     found.map_or(0, |end| end["count"].as_u64().expect("a count"))
 }
 
-/// What of the run is left that could be used: active keys and policies.
+/// Numbers of active keys and of policies that the run left.
 fn left_over(site: &Site) -> (u64, u64) {
     let keys = &site.bot.account.keys;
     (

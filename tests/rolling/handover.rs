@@ -6,7 +6,7 @@ use crate::site::{ACTUAL, SOON, Site, body};
 use harness::{Edge, Wire, eventually, http_client};
 use std::sync::Arc;
 
-/// How often the edge is replaced.
+/// Number of times that the edge is replaced.
 const GENERATIONS: usize = 3;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -24,7 +24,7 @@ const CALLERS: usize = 6;
 /// Callers of HTTP/1.1 with slow calls.
 const SLOW_CALLERS: usize = 2;
 
-/// Where the next connection goes.
+/// Chooses the address of the next connection.
 pub type Choose = Arc<dyn Fn() -> SocketAddr + Send + Sync>;
 
 /// Replies of the callers.
@@ -33,7 +33,7 @@ pub struct Tally {
     pub answered: u64,
     /// Calls that were sent again, since the kept connection had ended.
     pub resent: u64,
-    /// How often each estimate was seen.
+    /// Number of calls by estimate.
     pub estimates: BTreeMap<String, u64>,
     pub failed: Vec<String>,
 }

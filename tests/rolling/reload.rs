@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 /// The estimates of [`body`] under the two tables: quick calls and slow ones have prompts of the same number of tokens.
 const CHEAP: &str = "0.0000609";
 const DEAR: &str = "0.000609";
-/// How often the tables change.
+/// Number of changes of the tables.
 const CHANGES: usize = 12;
 
 /// The table file of the site.

@@ -17,11 +17,11 @@ pub const PROXY: &str = env!("CARGO_BIN_EXE_tollgate-proxy");
 pub const ADMIN: &str = env!("CARGO_BIN_EXE_tollgate-admin");
 /// Longest wait for something that should happen soon, on a slow and busy machine.
 pub const SOON: Duration = Duration::from_secs(40);
-/// What [`body`] is estimated at: 2 tokens of text and 4 around them at 150 nano-USD, and 100 of 600.
+/// Estimate of [`body`] in nano-USD: 2 tokens of text and 4 around them at 150, and 100 at 600.
 pub const ESTIMATE: u64 = 6 * 150 + 100 * 600;
-/// What each call costs: 9 tokens of 150 nano-USD and 12 of 600.
+/// Cost of each call in nano-USD: 9 tokens at 150 and 12 at 600.
 pub const ACTUAL: u64 = 9 * 150 + 12 * 600;
-/// How long the provider takes for a slow call: longer than the drain waits for idle connections.
+/// Duration of a slow call at the provider: longer than the drain waits for idle connections.
 const SLOW: Duration = Duration::from_millis(1500);
 
 /// A call whose estimate is [`ESTIMATE`]; a slow one says so to the provider.
@@ -112,14 +112,14 @@ impl Site {
         shared.into_iter().chain(self.env.iter().cloned()).collect()
     }
 
-    /// How an edge of this place is started.
+    /// Settings of an edge at this site.
     pub fn options(&self) -> EdgeOptions {
         let options = EdgeOptions::new(PROXY, self.redis.url(), self.upstream.base_url());
         let settings = self.settings().into_iter();
         settings.fold(options, |options, (name, value)| options.env(&name, value))
     }
 
-    /// What a process that is to take over, and ends at once, says with one more setting.
+    /// Output of a successor that one more setting makes end at once.
     pub async fn ends_at_once(&self, name: &str, value: &str) -> CliOutput {
         let program = Cli::new(PROXY, self.redis.url());
         let settings = self.settings().into_iter();
@@ -142,7 +142,7 @@ impl Site {
         Edge::start(self.options())
     }
 
-    /// Whether a new process waits for the sockets.
+    /// Returns true while a new process waits for the sockets.
     pub fn has_waiting_successor(&self) -> bool {
         self.socket().exists()
     }

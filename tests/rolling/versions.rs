@@ -109,7 +109,7 @@ async fn two_versions_share_one_ledger_while_the_store_forgets_their_scripts() {
         times
     });
     for number in 0..OTHERS_CALLS {
-        // What one version opened, either ends, and the second end finds nothing.
+        // Either version ends a hold that the other opened, and the second end finds nothing.
         let (opens, ends) = match number % 4 {
             0 => (&other, &other),
             1 => (&other, &plain),

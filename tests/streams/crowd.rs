@@ -166,7 +166,7 @@ impl Crowd {
         })
     }
 
-    /// What each call that started has to cost.
+    /// The expected cost of each call that started.
     fn expected(&self, stage: &Stage, kept: &HashMap<usize, u64>) -> HashMap<usize, u64> {
         let played: HashMap<usize, usize> = stage
             .upstream

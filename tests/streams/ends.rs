@@ -1,5 +1,5 @@
-//! What is charged, however a stream ends. With usage the real cost. Without, the larger of what is held and what the
-//! text costs that was seen: a token of `nano` for four bytes.
+//! The charge for each end of a stream. With usage it is the real cost, without usage the larger of the held amount
+//! and the cost of the text that was seen: a token of `nano` for four bytes.
 
 use crate::stage::{HELD, SOON, Stage, chunk, finish, open_cap, usage, usage_frame};
 use harness::{Script, eventually};

@@ -79,7 +79,7 @@ async fn a_hold_grows_beside_usage_in_every_chunk() {
     assert_eq!(actor.settled().await, HELD, "usage so far settles nothing down");
 }
 
-/// What Cap refuses ends the stream: a cap holds in the middle of an answer. Nothing of what was refused passes.
+/// A refusal by Cap ends the stream in the middle of an answer. Nothing of the refused part passes.
 #[tokio::test]
 async fn a_cap_holds_in_the_middle_of_a_stream() {
     let stage = stage().await;

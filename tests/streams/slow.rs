@@ -25,7 +25,7 @@ const FILES_EACH: usize = 3;
 const FILES_BESIDE: usize = 512;
 /// Whole calls, and as many streams, that another account makes while the crowd is connected.
 const QUICK_CALLS: u64 = 20;
-/// What each of them costs: 9 tokens at 2,000 nano-USD, and 12 at 8,000.
+/// Cost of each of them: 9 tokens at 2,000 nano-USD, and 12 at 8,000.
 const QUICK_COST: u64 = 9 * 2000 + 12 * 8000;
 
 /// Pause of a caller who takes his stream slowly.
@@ -33,13 +33,13 @@ const A_LITTLE: Duration = Duration::from_millis(20);
 /// Streams of one connection of HTTP/2: fewer than the edge allows at a time (docs/reference/proxy.md).
 const HTTP2_STREAMS: usize = 80;
 
-/// What of a stream waits in the edge at most: one read of the provider, and an event that does not show yet what it
-/// is.
+/// Greatest part of a stream that waits in the edge: one read of the provider, and an event whose kind is not yet
+/// known.
 const WAITS_MAX: u64 = READ + EVENT;
 const READ: u64 = 64 << 10;
 const EVENT: u64 = 16 << 10;
-/// What a stream whose caller does not read takes of the edge's memory at most: a call that waits for its provider,
-/// what waits, two buffers for reading from the provider, and one for writing (docs/guides/sizing.md).
+/// Bound on the edge's memory for a stream whose caller does not read: a call that waits for its provider, the
+/// waiting part, two buffers for reading from the provider, and one for writing (docs/guides/sizing.md).
 const MEMORY_MAX: u64 = WAITING_CALL + WAITS_MAX + 2 * READ + WRITE_BUFFER;
 const WAITING_CALL: u64 = 45 << 10;
 const WRITE_BUFFER: u64 = 16 << 10;

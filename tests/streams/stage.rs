@@ -19,7 +19,7 @@ const PRICES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/edge/prices.tom
 pub const SOON: Duration = Duration::from_secs(20);
 /// Longest wait for what takes a busy machine minutes: many hundreds of streams.
 pub const LONG: Duration = Duration::from_secs(300);
-/// What a call of `nano` without a limit is estimated at, in nano-USD: the tokens that it holds.
+/// Estimate of a call of `nano` without a limit, in nano-USD: the tokens that it holds.
 pub const HELD: u64 = 1024;
 
 /// Store, provider and edge.
@@ -30,7 +30,7 @@ pub struct Stage {
     pub edge: Edge,
 }
 
-/// What `ledger check` says.
+/// Result of `ledger check`.
 #[derive(Debug)]
 pub struct Checked {
     code: Option<i32>,

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 const FROZEN: &[&str] = &["agent.frozen"];
 
-/// How often each delivery arrived, by its id, in the order of their first arrival.
+/// Number of arrivals of each delivery, by id, in the order of their first arrival.
 fn arrivals(receiver: &Upstream) -> Vec<(String, usize)> {
     let mut order = Vec::new();
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();

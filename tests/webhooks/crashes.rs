@@ -8,7 +8,7 @@ use std::time::Duration;
 
 const FROZEN: &[&str] = &["agent.frozen"];
 
-/// How often each delivery arrived.
+/// Number of arrivals of each delivery.
 fn arrivals(receiver: &Upstream) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();
     for request in receiver.requests() {

@@ -84,7 +84,7 @@ async fn all_eight_are_fired_by_what_they_are_named_after() {
     let key = agent(&owner, "rich", rich).await;
     let poor = agent(&owner, "poor", json!({ "maxSpendPerDay": 0 })).await;
 
-    // What triggers each, and how many events it makes.
+    // The trigger of each event, and the number of events that it makes.
     let deposit = [
         "deposit",
         "--account",

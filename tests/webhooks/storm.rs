@@ -15,7 +15,7 @@ const WAITING: u64 = 2_000;
 const HISTORY: u64 = 500;
 /// Bytes of the store that a delivery takes at most, with its attempts.
 const BYTES_EACH: u64 = 1_000;
-/// How much the server may grow, in KiB.
+/// Bound on the growth of the server's memory, in KiB.
 const GROWTH_KIB: u64 = 64 * 1024;
 
 /// Memory of a process in KiB.

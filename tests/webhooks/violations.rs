@@ -63,7 +63,7 @@ fn delivered(receiver: &Upstream) -> BTreeMap<u64, Value> {
     events
 }
 
-/// How many violations an event reports.
+/// Number of violations that an event reports.
 fn count(event: &Value) -> u64 {
     event.get("count").map_or(1, |count| count.as_u64().unwrap())
 }
@@ -239,7 +239,7 @@ async fn whoever_dispatches_and_is_killed_each_violation_is_reported_once() {
     drop(second);
 }
 
-/// What the attack was: denials of one agent as fast as they come, webhooks whose receivers are away.
+/// An attack by denials of one agent as fast as possible, with webhooks whose receivers are away.
 #[tokio::test]
 async fn a_storm_of_denials_makes_few_deliveries() {
     const DENIALS: u64 = 8_000;

@@ -156,12 +156,12 @@ pub fn accepting() -> Upstream {
     receiver(|_| Answer::bytes(200, "ok"))
 }
 
-/// Where a receiver listens.
+/// URL of a receiver.
 pub fn url(receiver: &Upstream) -> String {
     format!("http://{}/hook", receiver.addr())
 }
 
-/// How many attempts a delivery has had.
+/// Number of attempts of a delivery.
 pub fn attempts(delivery: &Value) -> usize {
     delivery["attempts"].as_array().unwrap().len()
 }

@@ -37,7 +37,7 @@ await play(async (journey) => {
     await ada.menu('Overview');
     await ada.sees('This is the way to the first call that passes the gate.');
     ada.expect(REFUSED, /./);
-    // What is under way when the server goes, or comes by a connection that it had, ends otherwise.
+    // Requests under way when the server stops, or on one of its old connections, end with other errors.
     for (const cut of CUT) ada.allow(cut, /./);
     await ask('stop');
     await ada.menu('Agents');

@@ -1,5 +1,5 @@
-// Who may do what: each role is offered what it may do and no more, the server refuses the rest, and a change of a role or
-// of the team binds the next click.
+// Permissions of roles: the dashboard offers each role its operations and no others, the server refuses the rest, and a
+// change of a role or of the team applies to the next click.
 
 import assert from 'node:assert/strict';
 import { play } from '../kit/journey.mjs';

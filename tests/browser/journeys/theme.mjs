@@ -38,7 +38,7 @@ await play(async (journey) => {
   });
 
   await journey.step('it is remembered, and set before anything is drawn', async () => {
-    // What stands behind it in the head must wait for it: it is no module, and not deferred.
+    // The rest of the head waits for this script, which is neither a module nor deferred.
     const [first] = await page.evaluate(() => [...document.head.querySelectorAll('script, link[rel="stylesheet"]')].map((one) => [one.tagName, one.src ?? '', one.type ?? '', one.async, one.defer]));
     assert.equal(first[0], 'SCRIPT');
     assert.match(first[1], /\/js\/theme\.js$/);

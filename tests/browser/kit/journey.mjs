@@ -1,5 +1,5 @@
-// What all journeys share: a browser, persons with windows of their own, and what must hold at the end of each story:
-// an empty console, no request to another host, no failed request but the expected ones, pages that axe-core accepts.
+// Shared by all journeys: a browser, persons with windows of their own, and the checks at the end of each story: an
+// empty console, no request to another host, no failed request but the expected ones, pages that axe-core accepts.
 
 import { need, plan } from './stage.mjs';
 import { DESK, glance, look, picture, rest } from './look.mjs';

@@ -1,4 +1,4 @@
-// What a page costs to fetch, heads and bodies as they went over the wire.
+// Bytes that a page transfers, heads and bodies as sent over the wire.
 
 /** Counts from now on: `{bytes, count}` of all finished requests of the page. */
 export async function meter(page) {

@@ -1,4 +1,4 @@
-// What a browser says while a person uses it, and which of that a journey expects. The rest is a fault.
+// Messages of a browser while a person uses it. A message that the journey does not expect is a fault.
 
 /** Longest text that is kept of one message. */
 const MESSAGE_MAX = 600;

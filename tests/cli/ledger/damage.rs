@@ -12,7 +12,7 @@ pub(super) struct Damage {
     command: Vec<String>,
     /// The invariants that no longer hold.
     broken: &'static [&'static str],
-    /// What one of the records' names must contain.
+    /// Text that the name of one of the records must contain.
     record: String,
 }
 

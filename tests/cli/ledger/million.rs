@@ -1,4 +1,4 @@
-//! How fast the check is: a store of more than a million records, written straight into a server.
+//! Duration of the check on a store of more than a million records, which are written straight into a server.
 //!
 //! `cargo test --release --test cli -- --ignored --nocapture ledger::million`
 
@@ -135,7 +135,7 @@ impl Draft {
         }
     }
 
-    /// What leads to a wallet with a number of an earlier version.
+    /// Writes the look-up of a wallet with a number of an earlier version.
     fn look_up(&mut self, owner: &str, wallet: u64) {
         let text = format!("{} {LIVE} {owner} {wallet}", self.account.id);
         for name in [wallet.to_string(), format!("wal_{wallet}")] {

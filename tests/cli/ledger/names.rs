@@ -163,7 +163,7 @@ async fn what_leads_to_users() {
         damage(&users, "SET {} x", NAMES),
     ];
     each_is_found(&fixture, all).await;
-    // What an earlier version wrote, and a check of the account alone.
+    // A look-up as an earlier version wrote it, and a check of the account alone.
     let _: String = fixture
         .redis
         .command(&["SET", &user_lookup("bob@example.com"), &one]);
@@ -182,7 +182,7 @@ async fn what_leads_to_users() {
     assert_eq!(fixture.cli.run(&remove).code, Some(1));
 }
 
-/// What an earlier version made keeps its numbers, and no later one is like them.
+/// Records of an earlier version keep their numbers, and no later number equals one of them.
 #[test]
 fn numbers_of_an_earlier_version_lead_to_their_records() {
     let redis = Redis::start();

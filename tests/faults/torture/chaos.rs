@@ -15,7 +15,7 @@ pub struct Chaos {
     pub stage: Arc<Stage>,
     /// The wire of the edge that is not killed.
     pub wire: Arc<Wire>,
-    /// Where the edge lives that is.
+    /// Location of the edge that is killed.
     pub site: Arc<Site>,
     pub shaky: Edge,
 }

@@ -37,7 +37,7 @@ pub struct Caller {
     client: reqwest::Client,
     base: String,
     key: String,
-    /// Whether its answers are those of the management API, which are held against the document.
+    /// True for the management API, whose answers are compared with the OpenAPI document.
     is_documented: bool,
 }
 

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 const WAIT: Duration = Duration::from_secs(60);
 /// Hash slots of a cluster.
 const SLOTS: usize = 16_384;
-/// How long a node of a cluster may be silent before the others replace it: longer than any busy machine takes, so that
-/// nobody is replaced whom no test took away.
+/// The cluster's node timeout, in ms: longer than a node of a busy machine is silent, so that the others replace only
+/// nodes that a test stops.
 const PATIENCE_MS: &str = "60000";
 /// The same from the moment at which a test takes a master away. An election that fails is repeated after twice as
 /// long.

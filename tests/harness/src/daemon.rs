@@ -124,7 +124,7 @@ impl Daemon {
         }
     }
 
-    /// Where it runs; its data directory is `data` in there.
+    /// The working directory; the data directory is `data` in it.
     #[must_use]
     pub fn dir(&self) -> &Path {
         self.dir.path()
@@ -165,7 +165,7 @@ impl Daemon {
         self.with(|process| process.wait(within)).code()
     }
 
-    /// Whether it is still running.
+    /// Returns true while the process is running.
     #[must_use]
     pub fn is_running(&self) -> bool {
         self.with(|process| process.exited().is_none())

@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 /// The repository's tables, since the processes run in directories of their own.
 const CONFIG_DIR: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../config");
 
-/// How long a server waits for its store, in ms: a store that is slow because the machine is busy must not look like one
-/// that is down. Tests of a store that hangs set less.
+/// A server's timeout for its store, in ms. A store that is slow because the machine is busy must not count as down;
+/// tests of a store that hangs set less.
 const STORE_TIMEOUT_MS: &str = "10000";
 
 /// Requests a minute that no test makes.
 const UNHURRIED: &str = "10000000";
 
-/// How to start an edge.
+/// Settings of an edge.
 #[derive(Debug, Clone)]
 pub struct EdgeOptions {
     pub(crate) binary: PathBuf,
@@ -23,7 +23,7 @@ pub struct EdgeOptions {
     pub(crate) ready_path: &'static str,
 }
 
-/// How to start an admin server.
+/// Settings of an admin server.
 #[derive(Debug, Clone)]
 pub struct AdminOptions {
     pub(crate) binary: PathBuf,

@@ -86,7 +86,7 @@ impl RawClient {
             .flatten()
     }
 
-    /// Whether the other side closes within this time, sending nothing more.
+    /// Returns true if the peer closes within this time and sends nothing more.
     pub async fn closed(&mut self, within: Duration) -> bool {
         matches!(tokio::time::timeout(within, self.fill()).await, Ok(false)) && self.received.is_empty()
     }

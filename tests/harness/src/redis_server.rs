@@ -212,7 +212,7 @@ impl Redis {
         command.arg(&words[1..]).query(&mut connection)
     }
 
-    /// How often the server ran each command, scripts' own calls included: `("evalsha", 12)`.
+    /// Number of executions of a command, those by scripts included.
     #[must_use]
     pub fn calls(&self, command: &str) -> u64 {
         self.stat(command, "calls=")

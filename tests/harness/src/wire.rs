@@ -84,7 +84,7 @@ impl Wire {
         Self::start(loopback(port))
     }
 
-    /// Where the wire begins.
+    /// The address to connect to.
     #[must_use]
     pub const fn addr(&self) -> SocketAddr {
         self.addr
@@ -153,7 +153,7 @@ impl Wire {
         self.state.hang_ups.send_modify(|hang_ups| *hang_ups += 1);
     }
 
-    /// Whether a request is being held back.
+    /// Returns true while a request is held back.
     #[must_use]
     pub fn is_holding(&self) -> bool {
         self.state.holding.load(Ordering::SeqCst)
@@ -164,7 +164,7 @@ impl Wire {
         self.set(|faults| faults.lose_reply_to = Some((needle.into(), times)));
     }
 
-    /// How many replies were lost that way.
+    /// Number of replies that were lost that way.
     #[must_use]
     pub fn replies_lost(&self) -> u32 {
         self.state.faults().replies_lost
@@ -211,7 +211,7 @@ impl State {
         self.faults.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Whether the reply to this request shall be lost; counts it. `before` is what the last piece ended with: a
+    /// Returns true if the reply to this request is to be lost, and counts it. `before` is the end of the last piece: a
     /// request may come in several.
     fn loses_reply_to(&self, before: &mut Vec<u8>, piece: &[u8]) -> bool {
         let mut faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);

@@ -450,7 +450,7 @@ async fn ceilings(bench: &Bench<'_>) -> Checked {
             grows_from_1024(&mut world, by).await?;
         }
     }
-    // What is held by calls of last month.
+    // The holds of last month's calls.
     let earlier = Period {
         day: bench.period.day - 1,
         month: bench.period.month - 1,

@@ -87,7 +87,7 @@ async fn lost_writes(bench: &Bench<'_>) -> Checked {
         let known = as_of(&world);
         world.settle_as_of(&settled.name, 10, 4, known).await?;
         world.void_as_of(&voided.name, known).await?;
-        // Where nothing was written it can still be charged.
+        // A void that wrote nothing leaves the call chargeable.
         world.authorize(&voided).await?;
         for _ in 0..2 {
             world.settle_as_of(&voided.name, 10, 4, known).await?;
@@ -115,7 +115,7 @@ async fn lost_writes(bench: &Bench<'_>) -> Checked {
     unknown_account(bench).await
 }
 
-/// Where the account is not here, nothing is written; and what the hold's opening was is not asked for by everybody.
+/// Without a record of the account nothing is written. Not every caller names the version that opened the hold.
 async fn unknown_account(bench: &Bench<'_>) -> Checked {
     let mut world = bench.installed().await?;
     let call = world.call_in("r", 10);

@@ -157,7 +157,7 @@ async fn minutes(bench: &Bench<'_>) -> Checked {
     Ok(())
 }
 
-/// Where less is noted as held than a hold holds, resolving it leaves nothing held, and no debt.
+/// If the field `held` is below the hold's estimate, resolving the hold leaves zero, and no negative number.
 async fn held_below(bench: &Bench<'_>) -> Checked {
     let agent = AccountKeys::new(ACCOUNT).agent(Mode::Live, "a");
     for noted in [0, 3, 10] {

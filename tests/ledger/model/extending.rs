@@ -7,7 +7,7 @@ use domain::money::Nanos;
 use store::call::extend::Extended;
 
 impl Model {
-    /// What `extend` should answer; `None` is a store that lacks writes. The state afterwards is the model's.
+    /// The expected answer of `extend`; `None` is a store that lacks writes. The model takes the state afterwards.
     pub fn extend(&mut self, extension: &Extension, at: Window) -> Option<Extended> {
         let known = &extension.view;
         if (self.generation, self.version) < (known.generation, known.version) {
@@ -74,7 +74,7 @@ impl Model {
         (top + i128::from(by) > CEILING).then_some(Extended::TooMuch)
     }
 
-    /// What is charged to the run, day, month and account of a charge: it and the others.
+    /// The charged totals of the run, day, month and account of a charge, itself included.
     fn spent_with(&self, charge: &Charge) -> [i128; 4] {
         let (agent, period) = (&charge.agent, charge.period);
         let of_run = (charge.agent.clone(), charge.run.clone());

@@ -109,7 +109,7 @@ impl Model {
         }
     }
 
-    /// What `denial_window` should answer; `text` is the entry that is written.
+    /// The expected answer of `denial_window`; `text` is the entry that it writes.
     pub fn record_window(&mut self, counted: &CountedDenials, text: String, at: Window) -> Recorded {
         if counted.ends_ms > at.to {
             return Recorded::Early;
@@ -352,7 +352,7 @@ impl Model {
             .position(|charge| charge.id == id && of(charge.state))
     }
 
-    /// Whether there is nothing of this hold, and the account has not come as far as `as_of`.
+    /// Returns true if there is no trace of this hold, and the account's version is below `as_of`.
     pub fn lacks_writes(&self, id: &str, as_of: AsOf) -> bool {
         let is_here = self.tombstones.contains_key(id) || self.open(id).or_else(|| self.kept(id)).is_some();
         !is_here && (self.generation, self.version) < (as_of.generation, as_of.version)
@@ -451,7 +451,7 @@ impl Model {
     }
 }
 
-/// Whether a counter's field is dropped at an agent's first charge of the day.
+/// Returns true if an agent's first charge of the day drops this counter field.
 fn is_old(field: &str, now: Period) -> bool {
     let age = |number: &str, now: u64| number.parse().map_or(0, |then: u64| now.saturating_sub(then));
     match field.split_at(1) {

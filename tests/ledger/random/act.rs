@@ -238,8 +238,8 @@ impl Actor<'_> {
         self.world.authorize(&call).await
     }
 
-    /// Whether a call's command may arrive once more: a kept hold's cannot, it is as old as a hold's life; and a run
-    /// whose record has expired is not called again.
+    /// Returns true if a call's command may arrive once more. A kept hold's cannot: it is as old as a hold's life. Nor
+    /// can that of a run whose record has expired.
     fn can_come_again(&self, call: &Call) -> bool {
         let name = &call.name;
         let model = &self.world.model;

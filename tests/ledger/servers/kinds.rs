@@ -164,7 +164,7 @@ async fn on_every_node_of_a_cluster() {
     }
 }
 
-/// How many scripts the sources in `dir`, and below it, declare.
+/// Number of scripts that the sources in and below `dir` declare.
 fn declared(dir: &Path) -> usize {
     let files = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
     let count = |path: PathBuf| match path.extension() {

@@ -26,7 +26,7 @@ async fn frozen_and_closed_wallets() {
     let intent = refused(&reply, 403, "FROZEN", Reason::Frozen);
     assert_eq!(reply.json()["status"], json!("pending"));
     payer.blocked(&intent, Reason::Frozen).await;
-    // What is in the escrow has left the wallet already; a frozen payee is paid.
+    // Escrowed money has already left the wallet; a frozen payee is paid.
     success(
         &payee.caller.post(&agent(&payee, "/freeze"), json!({})).await,
         200,

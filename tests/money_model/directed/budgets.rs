@@ -94,7 +94,7 @@ pub async fn spends(stage: &Stage<'_>) -> Checked {
         ..spend(10, 1)
     };
     world.want("settled", Act::Spend(walletless)).await?;
-    // What others sent does not count.
+    // Transfers of others do not count.
     let mut world = stage
         .with(stage.model(), Budget::Transactions, LAID_OUT + 1)
         .await?;
@@ -157,7 +157,7 @@ pub async fn transfers(stage: &Stage<'_>) -> Checked {
         world
             .over(Budget::Transactions, Act::Transfer(transfer(10, &from, &to, 1)))
             .await?;
-        // What another account sent does not count.
+        // Transfers of another account do not count.
         let mut model = stage.model();
         let other = model.place(2, "b");
         let (from, to) = (model.place(0, "a"), model.place(to_at, to_owner));
@@ -339,7 +339,7 @@ impl Stage<'_> {
     }
 }
 
-/// Whoever wins may always; a refusal is kept within the budget only.
+/// The call that resolves an escrow always may; a refusal is recorded only within the budget.
 pub async fn verdicts(stage: &Stage<'_>) -> Checked {
     for verdict in [release, dispute] {
         let mut world = stage.with(stage.one_escrow("funded"), Budget::Intents, 1).await?;

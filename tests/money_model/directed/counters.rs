@@ -126,7 +126,7 @@ async fn ceiling(stage: &Stage<'_>) -> Checked {
         world.want("too_much", ask(2, 2048)).await?;
         world.want("settled", ask(3, 1024)).await?;
     }
-    // What is tracked is live: it says nothing of test mode.
+    // Tracked USD are live only: they do not bind the test mode.
     let mut model = stage.model();
     model.sides[0].charges.push(charge("b", full, now));
     model.lay("made", &Act::Deposit(deposit(91, model.place(1, "a"), 10_000)));

@@ -36,7 +36,7 @@ pub async fn spends(stage: &Stage<'_>) -> Checked {
         n: 2,
     };
     world.want("settled 89", approve).await?;
-    // What was spent before counts for nothing where there is no wallet.
+    // Without a wallet, earlier spends do not count.
     let mut model = stage.model();
     model.lay("set", &policy(None, Some(5), 70));
     model.lay("set", &policy(Some("poor"), Some(5), 71));

@@ -1,4 +1,4 @@
-//! Where the money of an escrow goes when its wallet is closed or full.
+//! Payouts of an escrow whose wallet is closed or full.
 
 use super::stage::{START, Stage, deposit, escrow, request_id};
 use super::verdicts::{dispute, end, release};

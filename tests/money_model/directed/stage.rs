@@ -7,7 +7,7 @@ use crate::world::World;
 use domain::period::Period;
 use store::Store;
 
-/// Where a check finds its store.
+/// The store and clock of a check.
 pub struct Stage<'a> {
     pub store: &'a Store,
     pub period: Period,

@@ -147,7 +147,7 @@ impl Model {
     }
 }
 
-/// Whether a field of an agent counts a day or month: those stay.
+/// Returns true for the counters of an agent, which stay.
 fn is_counter(field: &str) -> bool {
     if field == "held" {
         return true;

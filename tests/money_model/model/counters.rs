@@ -47,7 +47,7 @@ impl Model {
         (mode(at) == Mode::Live).then_some(last.period.month)
     }
 
-    /// How many agents took a place in a month.
+    /// Number of agents that took a place in `month`.
     pub fn slots(&self, at: At, month: u64) -> u64 {
         let took = |agent: &&String| {
             self.charged(at, agent, |_| true) > 0 && {
@@ -69,7 +69,7 @@ impl Model {
         }
     }
 
-    /// Whether an agent exists (decision D22).
+    /// Returns true if the agent exists (decision D22).
     pub fn exists(&self, at: At, agent: &str) -> bool {
         let has = |agent: &Agent| {
             let keys = mode(at) == Mode::Live && !agent.virtual_keys.is_empty();

@@ -15,7 +15,7 @@ impl Model {
         summary
     }
 
-    /// Where a deposit is found by its reference, after one was announced: where there is one.
+    /// Updates the look-up of a reference after a deposit was announced: it names the account if that has the deposit.
     fn announce(&mut self, at: At, reference: &str) {
         let is_there = self.sides[at].deposits.contains_key(reference);
         let places = self.announced.entry(reference.to_owned()).or_default();

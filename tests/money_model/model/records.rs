@@ -70,7 +70,7 @@ pub struct Agent {
 pub struct Wallet {
     pub number: u64,
     pub id: String,
-    /// Whether money was ever announced here: the field exists from then on.
+    /// True since the first announced deposit: the field exists from then on.
     pub awaits: bool,
     pub spend_limit: Option<u64>,
     pub made: String,
@@ -116,7 +116,7 @@ pub struct Run {
     pub calls: Option<u64>,
     pub denied: u64,
     pub expires: Window,
-    /// How it ended.
+    /// The status at the end.
     pub status: Option<&'static str>,
 }
 

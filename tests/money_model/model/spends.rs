@@ -76,7 +76,7 @@ impl Model {
             .find_map(|(reason, refused)| Some((reason, refused?)))
     }
 
-    /// Whether a counter would pass the ceiling.
+    /// Returns true if a counter would pass the ceiling.
     fn is_too_much(&self, input: &SpendInput<'_>) -> bool {
         let (at, agent, period) = (input.at, input.agent, self.period);
         let sums = [
@@ -318,7 +318,7 @@ fn summary(request: &Request, id: &str, words: String) -> (String, String) {
     }
 }
 
-/// Whether a counter's field is dropped at an agent's first charge of the day.
+/// Returns true if an agent's first charge of the day drops this counter field.
 fn is_old(field: &str, now: Period) -> bool {
     let age = |number: &str, now: u64| number.parse().map_or(0, |then: u64| now.saturating_sub(then));
     match field.split_at(1) {

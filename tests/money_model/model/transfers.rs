@@ -8,9 +8,9 @@ use std::time::Duration;
 use store::keys::{Series, USER};
 use store::transaction::TransactionType;
 
-/// How long the records of transfers and deposits are kept here.
+/// Retention of the records of transfers and deposits in these tests.
 pub const RECORD_LIFE: Duration = Duration::from_secs(30 * 24 * 3600);
-/// How long the mark of an arrival outlives its row.
+/// Retention of the mark of an arrival after its row.
 const MARK_LIFE: Duration = Duration::from_secs(35 * 24 * 3600);
 
 pub fn millis(time: Duration) -> u64 {
@@ -193,7 +193,7 @@ impl Model {
     }
 
     /// Delivers money in transit once and removes its row. With `half` the worker dies in between and the row stays.
-    /// Whether it got through.
+    /// Returns true if the row was delivered.
     pub fn deliver(&mut self, id: &str, half: bool) -> bool {
         let transit = self.sent.iter().find(|transit| transit.id == id);
         let transit = transit.expect("something that was sent").clone();

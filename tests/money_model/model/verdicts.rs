@@ -9,7 +9,7 @@ use store::transaction::TransactionType;
 /// Release and dispute intents that an escrow lists.
 const SIBLINGS_MAX: usize = 100;
 
-/// Whether it is this call that resolved the escrow.
+/// Returns true if this call resolved the escrow.
 fn is_winner(escrow: &Escrow, request_id: &RequestId) -> bool {
     let winner = escrow.winner.as_ref();
     winner.is_some_and(|(id, at, _)| (id, *at) == (&request_id.id, request_id.at))

@@ -1,4 +1,4 @@
-//! How likely the tests make what can happen.
+//! Probabilities of the random operations.
 
 use super::op::{Amount, Case, Gauge, Key, Limit, Op, Policy};
 use proptest::collection::vec;

@@ -171,7 +171,7 @@ pub struct Case {
     pub spend_limit: Option<u64>,
     /// Above what most second agents need an approval.
     pub threshold: Option<u64>,
-    /// Whether there is a third agent on each side, with an empty wallet and no policy.
+    /// True for a third agent on each side, with an empty wallet and no policy.
     pub third: bool,
     pub ops: Vec<Op>,
 }

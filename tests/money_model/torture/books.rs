@@ -21,7 +21,7 @@ fn transactions(fixture: &Fixture) -> Vec<Transaction> {
         .collect()
 }
 
-/// How often the money of each request left a wallet, by its memo.
+/// Transactions that debit a wallet, by the memo of their request.
 fn executions(fixture: &Fixture) -> HashMap<String, Vec<Transaction>> {
     let mut by_memo: HashMap<String, Vec<Transaction>> = HashMap::new();
     for transaction in transactions(fixture) {

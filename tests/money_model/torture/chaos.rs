@@ -6,7 +6,7 @@ use harness::{Admin, AdminOptions, free_port};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Where an admin server lives that is killed and started again.
+/// Location of an admin server that is killed and started again.
 pub struct Site {
     redis_url: String,
     listen: u16,
@@ -42,7 +42,7 @@ pub struct Chaos {
     pub sites: [Arc<Site>; 2],
     /// `None` while it is down.
     pub servers: [Option<Admin>; 2],
-    /// How often the store and each server were killed.
+    /// Number of kills of the store and of each server.
     pub strikes: [u32; 3],
 }
 

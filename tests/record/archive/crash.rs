@@ -34,7 +34,7 @@ async fn traffic(fixture: Arc<Fixture>, stop: Arc<AtomicBool>) -> BTreeMap<u64, 
     let mut n = 0;
     while !stop.load(Ordering::Relaxed) {
         let (line, _) = line(n, fixture.at_ms(n));
-        // What is not confirmed may have been written.
+        // An unconfirmed line may have been written.
         if let Ok(seq) = append(&fixture.store, &fixture.account, &line).await {
             written.insert(seq, line);
         }
@@ -122,7 +122,7 @@ async fn servers_and_store_are_killed_while_they_archive() {
     bounded(&fixture);
 }
 
-/// What a busy account leaves in the store does not grow with what happened on it.
+/// The records of a busy account in the store do not grow with its history.
 fn bounded(fixture: &Fixture) {
     let prefix = fixture.account.keys.prefix();
     let lists: Vec<String> = fixture.redis.command(&["KEYS", &format!("{prefix}/live/audit*")]);

@@ -164,7 +164,7 @@ pub async fn append(store: &Store, account: &SeedAccount, line: &str) -> Result<
     store.command(run.arg(line)).await
 }
 
-/// What happens in the step `n`: calls that are approved, denied, kept and corrected, and changes with and without
+/// The audit line of step `n`: calls that are approved, denied, kept and corrected, and changes with and without an
 /// agent.
 pub fn line(n: u64, at_ms: u64) -> (String, Option<String>) {
     let agent = AGENTS[usize::try_from(n * n / 3 % 3).unwrap()];

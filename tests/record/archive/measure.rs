@@ -1,4 +1,4 @@
-//! How much memory entries take in the store: what docs/reference/archive.md states.
+//! Memory of entries in the store, as docs/reference/archive.md states it.
 
 use super::fixture::Fixture;
 use domain::mode::Mode;

@@ -72,7 +72,7 @@ impl Written {
         }
     }
 
-    /// What usage must be, by intervals of `ms` and the group at `place` of [`Expected::groups`].
+    /// The expected usage, by intervals of `ms` and the group at `place` of [`Expected::groups`].
     pub fn sums(&self, ms: u64, place: usize) -> Sums {
         let mut sums = Sums::new();
         for call in &self.calls {

@@ -21,7 +21,7 @@ struct Reader {
     limit: usize,
     /// The cursor of the next page; none at the end.
     next: Option<String>,
-    /// How often each was met.
+    /// Number of times that each record was met.
     met: BTreeMap<String, usize>,
     pages: usize,
 }

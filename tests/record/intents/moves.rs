@@ -14,7 +14,7 @@ async fn every_list_document_and_export_is_the_same_wherever_the_intents_are() {
     for round in 0..3 {
         fixture.make_some_of_each(round).await;
     }
-    // What stays is newer than everything that goes.
+    // The intents that stay are newer than all archived ones.
     let open = fixture.funded().await;
     let waiting = fixture.waiting("ann", "waits").await;
     let before = fixture.bodies().await;
@@ -40,7 +40,7 @@ async fn every_list_document_and_export_is_the_same_wherever_the_intents_are() {
         fixture.check(0);
     }
     assert_eq!(left, stays, "the open escrow's two, and the one that waits");
-    // What nothing points to any more is gone from the store.
+    // Records that nothing refers to are gone from the store.
     let prefix = format!("{}/{MODE}/", fixture.account.keys.prefix());
     let keys: Vec<String> = fixture
         .world

@@ -95,8 +95,8 @@ impl Call {
     }
 }
 
-/// What a stream costs of which this was sent, in nano-USD: its usage, else the larger of what is held and what its
-/// text costs, a token for four bytes.
+/// Cost of a stream of which this was sent, in nano-USD: its usage, else the larger of the held amount and the cost
+/// of its text, a token for four bytes.
 pub fn charge(sent: &[u8]) -> u64 {
     let sent = std::str::from_utf8(sent).expect("UTF-8");
     let frames = sent

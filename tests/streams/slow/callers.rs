@@ -12,7 +12,7 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-/// How long a caller takes for a byte.
+/// Interval between two bytes that a caller reads.
 const A_BYTE: Duration = Duration::from_secs(1);
 /// Bytes that may wait on the caller's side of a connection, in the kernel.
 const RECEIVE_BUFFER: u32 = 2048;
@@ -65,7 +65,7 @@ impl SlowCallers {
         self.shared.read.load(Ordering::SeqCst)
     }
 
-    /// Whether each of them has read two bytes.
+    /// Returns true if each of them has read two bytes.
     pub fn all_read(&self) -> bool {
         self.shared.have_read_twice.load(Ordering::SeqCst) == self.callers.len() as u64
     }

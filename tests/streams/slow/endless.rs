@@ -115,7 +115,7 @@ async fn serve(mut connection: TcpStream, shared: &Shared) {
     send(&mut connection, shared, end.as_bytes()).await;
 }
 
-/// Whether a request with a body of a declared length is there as a whole.
+/// Returns true if a request with a body of a declared length has arrived completely.
 fn is_whole(request: &[u8]) -> bool {
     let text = String::from_utf8_lossy(request);
     let Some((head, body)) = text.split_once("\r\n\r\n") else {

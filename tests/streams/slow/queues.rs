@@ -1,4 +1,4 @@
-//! What waits in the kernel's queues of TCP connections on this machine (`/proc/net/tcp`).
+//! Bytes in the kernel's queues of TCP connections on this machine (`/proc/net/tcp`).
 
 use std::net::SocketAddr;
 

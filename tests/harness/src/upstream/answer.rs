@@ -58,7 +58,7 @@ pub(super) struct Play {
     pub(super) steps: Vec<Step>,
     /// The body, where it is scripted.
     pub(super) script: Option<Vec<Step>>,
-    /// Whether its pieces are chunks of the transfer encoding.
+    /// True if the pieces are chunks of the transfer encoding.
     pub(super) chunked: bool,
     pub(super) keep_alive: bool,
 }

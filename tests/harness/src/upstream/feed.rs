@@ -77,7 +77,7 @@ impl Feed {
         self.act(Piece::BreakOff);
     }
 
-    /// Whether the other side has closed the connection while the feed ran.
+    /// Returns true if the peer has closed the connection while the feed ran.
     #[must_use]
     pub fn is_peer_gone(&self) -> bool {
         *self.gone.borrow()

@@ -6,7 +6,7 @@ use std::io;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-/// How an answer ended.
+/// The end of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
     /// Every byte was handed to the connection.
@@ -24,7 +24,7 @@ pub struct Played {
     pub number: usize,
     /// Bytes of a scripted body that were handed to the connection, without the transfer encoding.
     pub body_bytes: usize,
-    /// How it ended.
+    /// The end of the answer.
     pub end: End,
 }
 
@@ -33,7 +33,7 @@ struct Player<'a> {
     stream: &'a mut TcpStream,
     chunked: bool,
     body_bytes: usize,
-    /// Whether a closing peer ends a wait. It does while a scripted body is sent.
+    /// True while a scripted body is sent: a closing peer then ends a wait.
     watches: bool,
 }
 
