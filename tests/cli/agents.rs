@@ -2,7 +2,7 @@
 
 use crate::{account, document, ready};
 use domain::mode::Mode;
-use harness::{CapPolicy, Cli, Redis, Seed, SeedAgent};
+use harness::{CapPolicy, Cli, Redis, Seed, SeedAgent, assert_fields};
 use serde_json::Value;
 use store::agent::freeze::{Authority, Freeze, Frozen, set_frozen};
 use store::script::change::Scope;
@@ -37,37 +37,21 @@ async fn an_agent_exists_by_any_one_of_four_things() {
     let row = account.keys.agent(Mode::Live, "by-wallet");
     redis.command::<u64>(&["HSET", &row, "wallet", "wal_1", "wallet_number", "1"]);
     for id in ["by-policy", "by-provider-key", "by-virtual-key", "by-wallet"] {
-        assert_eq!(
-            agent(&cli, "freeze", &account.id, id, "live", 0)["status"],
-            "frozen",
-            "{id}"
-        );
+        assert_fields!(agent(&cli, "freeze", &account.id, id, "live", 0), { "status": "frozen" }, "{id}");
         assert_eq!(
             stored(&redis, &account.agent(id), Mode::Live).as_deref(),
             Some("operator"),
             "{id}"
         );
-        assert_eq!(
-            agent(&cli, "freeze", &account.id, id, "test", 1)["code"],
-            "NOT_FOUND",
-            "{id} is live"
-        );
-        assert_eq!(
-            agent(&cli, "unfreeze", &account.id, id, "live", 0)["status"],
-            "active",
-            "{id}"
-        );
+        assert_fields!(agent(&cli, "freeze", &account.id, id, "test", 1), {
+            "code": "NOT_FOUND",
+        }, "{id} is live");
+        assert_fields!(agent(&cli, "unfreeze", &account.id, id, "live", 0), { "status": "active" }, "{id}");
         assert_eq!(stored(&redis, &account.agent(id), Mode::Live), None, "{id}");
     }
     for word in ["freeze", "unfreeze"] {
-        assert_eq!(
-            agent(&cli, word, &account.id, "nobody", "live", 1)["code"],
-            "NOT_FOUND"
-        );
-        assert_eq!(
-            agent(&cli, word, "acct_none", "by-policy", "live", 1)["code"],
-            "NOT_FOUND"
-        );
+        assert_fields!(agent(&cli, word, &account.id, "nobody", "live", 1), { "code": "NOT_FOUND" });
+        assert_fields!(agent(&cli, word, "acct_none", "by-policy", "live", 1), { "code": "NOT_FOUND" });
     }
     assert_eq!(stored(&redis, &account.agent("nobody"), Mode::Live), None);
 }
@@ -95,11 +79,9 @@ async fn an_operators_freeze_is_lifted_by_the_operator_only() {
     assert_eq!(user(lift).await, Frozen::Done);
 
     assert_eq!(user(by_user).await, Frozen::Done);
-    assert_eq!(
-        agent(&cli, "freeze", &account.id, "bot", "live", 0)["changed"],
-        true,
-        "it takes the freeze over"
-    );
+    assert_fields!(agent(&cli, "freeze", &account.id, "bot", "live", 0), {
+        "changed": true,
+    }, "it takes the freeze over");
     assert_eq!(user(lift).await, Frozen::NotPermitted);
     assert_eq!(
         user(by_user).await,
@@ -107,25 +89,14 @@ async fn an_operators_freeze_is_lifted_by_the_operator_only() {
         "a user cannot make it a user's freeze again"
     );
     assert_eq!(stored(&redis, &bot, Mode::Live).as_deref(), Some("operator"));
-    assert_eq!(
-        agent(&cli, "freeze", &account.id, "bot", "live", 0)["changed"],
-        false
-    );
+    assert_fields!(agent(&cli, "freeze", &account.id, "bot", "live", 0), { "changed": false });
 
-    assert_eq!(
-        agent(&cli, "unfreeze", &account.id, "bot", "live", 0)["changed"],
-        true
-    );
-    assert_eq!(
-        agent(&cli, "unfreeze", &account.id, "bot", "live", 0)["changed"],
-        false
-    );
+    assert_fields!(agent(&cli, "unfreeze", &account.id, "bot", "live", 0), { "changed": true });
+    assert_fields!(agent(&cli, "unfreeze", &account.id, "bot", "live", 0), { "changed": false });
     assert_eq!(user(by_user).await, Frozen::Done);
-    assert_eq!(
-        agent(&cli, "unfreeze", &account.id, "bot", "live", 0)["changed"],
-        true,
-        "whoever froze it"
-    );
+    assert_fields!(agent(&cli, "unfreeze", &account.id, "bot", "live", 0), {
+        "changed": true,
+    }, "whoever froze it");
     let entries: Vec<String> = redis.command(&["LRANGE", &account.keys.audit(Mode::Live), "0", "-1"]);
     assert_eq!(
         entries.len(),
@@ -139,13 +110,6 @@ fn freezing_makes_no_agent() {
     let redis = Redis::start();
     let cli = ready(&redis);
     let id = account(&cli);
-    assert_eq!(
-        agent(&cli, "freeze", &id, "ghost", "live", 1)["code"],
-        "NOT_FOUND"
-    );
-    assert_eq!(
-        cli.json(&["account", "show", "--account", &id])["version"],
-        1,
-        "nothing changed"
-    );
+    assert_fields!(agent(&cli, "freeze", &id, "ghost", "live", 1), { "code": "NOT_FOUND" });
+    assert_fields!(cli.json(&["account", "show", "--account", &id]), { "version": 1 }, "nothing changed");
 }

@@ -1,7 +1,7 @@
 //! `tollgate-admin deposit` and `deposit confirm` (decisions D17, D59).
 
 use crate::{account, ready, refused};
-use harness::{Cli, Redis};
+use harness::{Cli, Redis, assert_fields};
 use serde_json::{Value, json};
 use store::keys::{AccountKeys, deposit_lookup};
 
@@ -16,43 +16,24 @@ fn a_deposit_is_made_once_and_a_pending_one_confirmed() {
     let id = account(&cli);
     let into = |amount, reference| ["--wallet", "user", "--amount", amount, "--reference", reference];
     let made = deposit(&cli, &id, &into("12.000000001", "r1"));
-    assert_eq!(
-        (&made["state"], &made["balance"], &made["replayed"]),
-        (&json!("confirmed"), &json!(12.000000001), &json!(false))
-    );
+    assert_fields!(made, { "state": "confirmed", "balance": 12.000000001, "replayed": false });
     assert!(made["transactionId"].as_str().unwrap().starts_with("txn_"));
     let again = deposit(&cli, &id, &into("12.000000001", "r1"));
-    assert_eq!(
-        (&again["transactionId"], &again["balance"], &again["replayed"]),
-        (&made["transactionId"], &made["balance"], &json!(true))
-    );
+    assert_fields!(again, {
+        "transactionId": made["transactionId"], "balance": made["balance"], "replayed": true,
+    });
     let args = [&["deposit", "--account", &id][..], &into("13", "r1")].concat();
     assert_eq!(refused(&cli, &args, 1)["code"], "IDEMPOTENCY_KEY_REUSED");
 
     let pending = deposit(&cli, &id, &[&into("1", "r2")[..], &["--pending"]].concat());
-    assert_eq!(
-        (&pending["state"], &pending["balance"]),
-        (&json!("pending"), &json!(12.000000001))
-    );
+    assert_fields!(pending, { "state": "pending", "balance": 12.000000001 });
     let confirm = ["deposit", "confirm", "--reference", "r2"];
     let confirmed = cli.json(&confirm);
-    assert_eq!(
-        (
-            &confirmed["state"],
-            &confirmed["balance"],
-            &confirmed["transactionId"]
-        ),
-        (
-            &json!("confirmed"),
-            &json!(13.000000001),
-            &pending["transactionId"]
-        )
-    );
+    assert_fields!(confirmed, {
+        "state": "confirmed", "balance": 13.000000001, "transactionId": pending["transactionId"],
+    });
     let again = cli.json(&confirm);
-    assert_eq!(
-        (&again["balance"], &again["replayed"]),
-        (&confirmed["balance"], &json!(true))
-    );
+    assert_fields!(again, { "balance": confirmed["balance"], "replayed": true });
     let text = cli.run(&confirm).stdout;
     assert!(text.contains("13.000000001 USD") && !text.contains('{'), "{text}");
 
@@ -90,7 +71,7 @@ fn wallets_are_those_of_the_account_and_mode() {
         &id,
         &[&rest("user", "r1")[..], &["--mode", "test"]].concat(),
     );
-    assert_eq!((&test["balance"], &test["mode"]), (&json!(1), &json!("test")));
+    assert_fields!(test, { "balance": 1, "mode": "test" });
     let test = test["walletId"].to_string();
     assert_ne!(live, test);
     for (who, wallet) in [
@@ -169,10 +150,7 @@ fn a_reference_that_several_know_asks_for_the_account() {
         "r",
         "--pending",
     ];
-    assert_eq!(
-        refused(&cli, &["deposit", "confirm", "--reference", "r"], 1)["code"],
-        "NOT_FOUND"
-    );
+    assert_fields!(refused(&cli, &["deposit", "confirm", "--reference", "r"], 1), { "code": "NOT_FOUND" });
     deposit(&cli, &one, &rest);
     deposit(&cli, &two, &rest);
     deposit(&cli, &two, &[&rest[..], &["--mode", "test"]].concat());
@@ -196,15 +174,10 @@ fn a_reference_that_several_know_asks_for_the_account() {
     assert_eq!(added, crowd.len());
     assert_eq!(of(&one, &[]), json!(one));
     let args = [&confirm[..], &["--account", &two]].concat();
-    assert_eq!(
-        refused(&cli, &args, 1)["code"],
-        "CONFLICT",
-        "both of its modes do"
-    );
+    assert_fields!(refused(&cli, &args, 1), { "code": "CONFLICT" }, "both of its modes do");
     assert_eq!(of(&two, &["--mode", "test"]), json!(two));
     assert_eq!(of(&two, &["--mode", "live"]), json!(two));
-    assert_eq!(
-        refused(&cli, &["deposit", "confirm", "--reference", "unknown"], 1)["code"],
-        "NOT_FOUND"
-    );
+    assert_fields!(refused(&cli, &["deposit", "confirm", "--reference", "unknown"], 1), {
+        "code": "NOT_FOUND",
+    });
 }

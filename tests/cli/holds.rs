@@ -4,7 +4,7 @@ use crate::{cli, document};
 use domain::id::Kind;
 use domain::money::Nanos;
 use domain::plan::{DEFAULT_PLANS, Plans};
-use harness::{CapPolicy, Redis, Seed, SeedAgent, Store};
+use harness::{CapPolicy, Redis, Seed, SeedAgent, Store, assert_fields};
 use serde_json::{Value, json};
 use std::time::Duration;
 use store::call::authorize::{AccountView, Authorize, Charge, Outcome};
@@ -77,26 +77,16 @@ async fn an_open_hold_is_listed_and_settled_once() {
         let list = run(&redis, args, 0);
         let found = &list["holds"][0];
         assert_eq!((&list["total"], &found["id"]), (&json!(1), &json!(id)));
-        assert_eq!(
-            (&found["state"], &found["estimateUsd"]),
-            (&json!("open"), &json!(2))
-        );
-        assert_eq!(
-            (&found["agentId"], &found["model"]),
-            (&json!("bot"), &json!("gpt-4o-mini"))
-        );
+        assert_fields!(found, { "state": "open", "estimateUsd": 2 });
+        assert_fields!(found, { "agentId": "bot", "model": "gpt-4o-mini" });
     }
     assert_eq!(bot.counters().await.day_nanos, ESTIMATE);
     let settled = run(&redis, &["holds", "settle", "--id", &id, "--actual", "0.5"], 0);
-    assert_eq!(
-        (&settled["actualUsd"], &settled["was"]),
-        (&json!(0.5), &json!("open"))
-    );
+    assert_fields!(settled, { "actualUsd": 0.5, "was": "open" });
     assert_eq!(bot.counters().await.day_nanos, 500_000_000);
-    assert_eq!(
-        run(&redis, &["holds", "settle", "--id", &id, "--actual", "0"], 1)["code"],
-        "NOT_FOUND"
-    );
+    assert_fields!(run(&redis, &["holds", "settle", "--id", &id, "--actual", "0"], 1), {
+        "code": "NOT_FOUND",
+    });
     assert_eq!(run(&redis, &["holds", "list"], 0)["total"], 0);
 }
 
@@ -111,10 +101,7 @@ async fn a_kept_hold_stays_charged_until_it_is_released() {
     let kept = reap::sweep(&store, bot.account.keys.bucket(), now).await.unwrap();
     assert_eq!(kept.len(), 1);
     let list = run(&redis, &["holds", "list"], 0);
-    assert_eq!(
-        (&list["holds"][0]["state"], &list["holds"][0]["id"]),
-        (&json!("kept"), &json!(id))
-    );
+    assert_fields!(list["holds"][0], { "state": "kept", "id": id });
     assert_eq!(
         bot.counters().await.day_nanos,
         ESTIMATE,
@@ -126,15 +113,9 @@ async fn a_kept_hold_stays_charged_until_it_is_released() {
         &["holds", "release", "--id", &id, "--account", account],
         0,
     );
-    assert_eq!(
-        (&released["actualUsd"], &released["was"]),
-        (&json!(0), &json!("kept"))
-    );
+    assert_fields!(released, { "actualUsd": 0, "was": "kept" });
     assert_eq!(bot.counters().await.day_nanos, 0);
-    assert_eq!(
-        run(&redis, &["holds", "release", "--id", &id], 1)["code"],
-        "NOT_FOUND"
-    );
+    assert_fields!(run(&redis, &["holds", "release", "--id", &id], 1), { "code": "NOT_FOUND" });
 }
 
 #[tokio::test]
@@ -146,14 +127,8 @@ async fn lists_are_of_one_account_and_bounded() {
         hold(&store, bot, Duration::from_secs(100)).await;
     }
     assert_eq!(run(&redis, &["holds", "list"], 0)["total"], 3);
-    assert_eq!(
-        run(&redis, &["holds", "list", "--account", &one.account.id], 0)["total"],
-        2
-    );
+    assert_fields!(run(&redis, &["holds", "list", "--account", &one.account.id], 0), { "total": 2 });
     let two = run(&redis, &["holds", "list", "--limit", "2"], 0);
-    assert_eq!((&two["total"], &two["truncated"]), (&json!(2), &json!(true)));
-    assert_eq!(
-        run(&redis, &["holds", "list", "--account", "acct_none"], 1)["code"],
-        "NOT_FOUND"
-    );
+    assert_fields!(two, { "total": 2, "truncated": true });
+    assert_fields!(run(&redis, &["holds", "list", "--account", "acct_none"], 1), { "code": "NOT_FOUND" });
 }

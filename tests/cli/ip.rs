@@ -1,7 +1,7 @@
 //! Blocked addresses: one form, one list, and no lock-out by accident (decision D11).
 
 use crate::{document, ready, refused};
-use harness::{Cli, Redis};
+use harness::{Cli, Redis, assert_fields};
 use serde_json::{Value, json};
 use store::keys;
 
@@ -79,16 +79,14 @@ fn blocking_twice_changes_nothing_but_a_reason() {
         &["block", "203.0.113.7/32", "--reason", "scans =us 🦊"],
     ] {
         let again = ip(&cli, args);
-        assert_eq!(again["changed"], false);
-        assert_eq!(again["blocked"], first["blocked"]);
+        assert_fields!(again, { "changed": false, "blocked": first["blocked"] });
     }
     assert_eq!(version(), before, "servers need not read it again");
     let other = ip(&cli, &["block", "203.0.113.7", "--reason", "a customer asked"]);
     assert_eq!(other["changed"], true);
-    assert_eq!(
-        other["blocked"],
-        json!([{ "range": "203.0.113.7/32", "since": since, "reason": "a customer asked" }])
-    );
+    assert_fields!(other, {
+        "blocked": [{ "range": "203.0.113.7/32", "since": since, "reason": "a customer asked" }],
+    });
     assert_ne!(version(), before);
 }
 

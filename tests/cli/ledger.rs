@@ -9,7 +9,7 @@ mod traffic;
 
 use self::fixture::Fixture;
 use crate::{account, document, ready, refused};
-use harness::{Cli, Redis, RedisCluster};
+use harness::{Cli, Redis, RedisCluster, assert_fields};
 use serde_json::{Value, json};
 
 /// Runs the check, which must exit with `code`.
@@ -23,10 +23,7 @@ fn check(fixture: &Fixture, args: &[&str], code: i32) -> Value {
 async fn a_busy_store_is_in_order() {
     let mut fixture = Fixture::build().await;
     let whole = check(&fixture, &[], 0);
-    assert_eq!(
-        (&whole["ok"], &whole["violations"], &whole["more"]),
-        (&json!(true), &json!([]), &json!(0))
-    );
+    assert_fields!(whole, { "ok": true, "violations": [], "more": 0 });
     assert!(whole["checked"].as_u64() > Some(300), "{whole}");
     fixture.leave_in_transit().await;
     check(&fixture, &[], 0);
@@ -41,7 +38,7 @@ fn an_empty_store_is_in_order_and_an_account_must_exist() {
     let redis = Redis::start();
     let cli = ready(&redis);
     let checked = cli.json(&["ledger", "check"]);
-    assert_eq!((&checked["ok"], &checked["passes"]), (&json!(true), &json!(1)));
+    assert_fields!(checked, { "ok": true, "passes": 1 });
     let none = refused(&cli, &["ledger", "check", "--account", "acct_none"], 1);
     assert_eq!(none["code"], "NOT_FOUND");
     assert_eq!(cli.run(&["ledger", "check", "--account", "a/b"]).code, Some(2));
@@ -91,7 +88,7 @@ fn at_most_a_thousand_violations_are_listed() {
     }
     let found = refused_check(&cli);
     assert_eq!(found["violations"].as_array().map(Vec::len), Some(1000));
-    assert_eq!((&found["more"], &found["ok"]), (&json!(100), &json!(false)));
+    assert_fields!(found, { "more": 100, "ok": false });
     let reported = cli.run(&["ledger", "check"]);
     assert_eq!(reported.code, Some(1));
     for words in [

@@ -2,7 +2,7 @@
 
 use crate::{cli, refused};
 use crypto::seal::{Keyring, SealedFor};
-use harness::{Cli, Redis, Seed, SeedAgent, TEST_MASTER_KEY};
+use harness::{Cli, Redis, Seed, SeedAgent, TEST_MASTER_KEY, assert_fields};
 use secrecy::ExposeSecret;
 use store::provider_key::reseal::{Reseal, Resealed};
 use store::provider_key::sealed::SealedKey;
@@ -53,15 +53,12 @@ async fn every_key_of_every_account_opens_under_the_new_master_key_alone() {
     }
     let cli = rotating(&redis);
     let first = cli.json(&["keys", "rotate"]);
-    assert_eq!((&first["reencrypted"], &first["current"]), (&6.into(), &0.into()));
+    assert_fields!(first, { "reencrypted": 6, "current": 0 });
     for (agent, secret) in &agents {
         assert_eq!(opened(&redis, agent).await.as_ref(), Ok(secret));
     }
     let second = cli.json(&["keys", "rotate"]);
-    assert_eq!(
-        (&second["reencrypted"], &second["current"]),
-        (&0.into(), &6.into())
-    );
+    assert_fields!(second, { "reencrypted": 0, "current": 6 });
 }
 
 #[tokio::test]
@@ -79,10 +76,7 @@ async fn a_key_that_does_not_open_is_named_and_the_others_are_rotated() {
     };
     assert_eq!(answer["reencrypted"], 1);
     let named = &answer["unopenable"][0];
-    assert_eq!(
-        (&named["agentId"], &named["keyId"]),
-        (&"bad".into(), &"pk_bad".into())
-    );
+    assert_fields!(named, { "agentId": "bad", "keyId": "pk_bad" });
     assert_eq!(named["accountId"], account.id.as_str());
     assert_eq!(opened(&redis, &good).await.as_deref(), Ok("sk-good"));
 }
@@ -127,9 +121,6 @@ async fn without_a_master_key_nothing_is_touched() {
         .agent("bot");
     agent.provider_key("sk-old").await;
     let none = cli(&redis).env("TOLLGATE_SECRETS__MASTER_KEY", "");
-    assert_eq!(
-        refused(&none, &["keys", "rotate"], 2)["code"],
-        "BAD_CONFIGURATION"
-    );
+    assert_fields!(refused(&none, &["keys", "rotate"], 2), { "code": "BAD_CONFIGURATION" });
     assert!(opened(&redis, &agent).await.is_err(), "still under the old key");
 }

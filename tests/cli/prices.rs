@@ -1,7 +1,7 @@
 //! Imported prices lie over the file's (decisions D32, D65).
 
 use crate::{ready, refused};
-use harness::{Cli, Redis};
+use harness::{Cli, Redis, assert_fields};
 use serde_json::{Value, json};
 
 /// The entry of one model in LiteLLM's format.
@@ -25,10 +25,7 @@ fn an_import_lies_over_the_file_and_over_earlier_ones() {
     let cli = ready(&redis);
     let show = |model: &str| cli.json(&["prices", "show", model])["models"][0].clone();
     let before = show("gpt-4o-mini");
-    assert_eq!(
-        (&before["source"], &before["known"]),
-        (&json!("file"), &json!(true))
-    );
+    assert_fields!(before, { "source": "file", "known": true });
     assert_eq!(show("brand-new")["known"], false);
 
     let first = import(
@@ -38,14 +35,10 @@ fn an_import_lies_over_the_file_and_over_earlier_ones() {
     assert_eq!(first["models"], json!(["brand-new", "gpt-4o-mini"]));
     let after = show("gpt-4o-mini");
     assert_eq!(after["source"], "import");
-    assert_eq!(
-        after["prices"]["rates"]["standard"],
-        json!({ "input": "1", "output": "2" })
-    );
-    assert_eq!(
-        after["prices"]["image_tokens"], before["prices"]["image_tokens"],
-        "what no import knows stays"
-    );
+    assert_fields!(after["prices"]["rates"], { "standard": { "input": "1", "output": "2" } });
+    assert_fields!(after["prices"], {
+        "image_tokens": before["prices"]["image_tokens"],
+    }, "what no import knows stays");
 
     let second = import(&cli, &json!({ "brand-new": entry("5e-06", "6e-06") }));
     assert_ne!(second["priceVersion"], first["priceVersion"]);

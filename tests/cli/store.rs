@@ -1,7 +1,7 @@
 //! The life of the ledger: init, check, accept (decisions D47, D52).
 
 use crate::{account, cli, ready, refused};
-use harness::Redis;
+use harness::{Redis, assert_fields};
 use store::keys::AccountKeys;
 use store::script::change::VERSION_STEP;
 
@@ -31,26 +31,19 @@ fn init_is_done_once() {
     let redis = Redis::start();
     let cli = cli(&redis);
     let first = cli.json(&["store", "init"]);
-    assert_eq!((&first["ok"], &first["created"]), (&true.into(), &true.into()));
+    assert_fields!(first, { "ok": true, "created": true });
     assert_eq!(first["epoch"].as_str().map(str::len), Some(32));
     let second = cli.json(&["store", "init"]);
-    assert_eq!(
-        (&second["created"], &second["epoch"]),
-        (&false.into(), &first["epoch"])
-    );
+    assert_fields!(second, { "created": false, "epoch": first["epoch"] });
     let check = cli.json(&["store", "check"]);
-    assert_eq!((&check["ok"], &check["epoch"]), (&true.into(), &first["epoch"]));
-    assert_eq!(check["appendOnly"], false);
+    assert_fields!(check, { "ok": true, "epoch": first["epoch"], "appendOnly": false });
 }
 
 #[test]
 fn init_refuses_a_store_that_holds_something() {
     let redis = Redis::start();
     redis.command::<String>(&["SET", "somebody", "else"]);
-    assert_eq!(
-        refused(&cli(&redis), &["store", "init"], 1)["code"],
-        "STORE_UNFIT"
-    );
+    assert_fields!(refused(&cli(&redis), &["store", "init"], 1), { "code": "STORE_UNFIT" });
     assert_eq!(redis.command::<u64>(&["DBSIZE"]), 1);
 }
 
@@ -97,8 +90,5 @@ fn accept_raises_generation_and_version_and_is_audited() {
         .filter(|entry| entry.contains("\"store.accepted\""))
         .count();
     assert_eq!((entries.len(), accepted), (3, 2), "{entries:?}");
-    assert_eq!(
-        refused(&cli, &["store", "accept", "--account", "acct_none"], 1)["code"],
-        "NOT_FOUND"
-    );
+    assert_fields!(refused(&cli, &["store", "accept", "--account", "acct_none"], 1), { "code": "NOT_FOUND" });
 }

@@ -4,7 +4,7 @@
 use crate::ongoing::Ongoing;
 use crate::world::SOON;
 use domain::mode::Mode;
-use harness::{Admin, Caller, Reply, SeedAccount};
+use harness::{Admin, Caller, Reply, SeedAccount, assert_fields};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
@@ -164,12 +164,7 @@ impl Changes {
         {
             let reply = customer.send(path, key, body).await;
             let again = reply.json();
-            assert_eq!(
-                again["replayed"],
-                json!(true),
-                "{path} {key} is gone: {}",
-                reply.text()
-            );
+            assert_fields!(again, { "replayed": true }, "{path} {key} is gone: {}", reply.text());
             for (name, value) in answer.as_object().expect("an object") {
                 assert_eq!(again[name], *value, "{path} {key}: {name}");
             }

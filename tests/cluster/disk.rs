@@ -6,7 +6,7 @@ use crate::money::{Depositor, Deposits};
 use crate::power::Powered;
 use crate::world::{ADMIN, SOON};
 use clock::now_ms;
-use harness::{Admin, AdminOptions, Cli, Redis, Reply, Seed, eventually};
+use harness::{Admin, AdminOptions, Cli, Redis, Reply, Seed, assert_fields, eventually};
 use serde_json::json;
 use store::durability::{Disk, Offer};
 
@@ -194,8 +194,7 @@ async fn auto_takes_what_the_store_offers_and_says_so() {
     .await;
     let cli = Cli::new(ADMIN, redis.url());
     let check = cli.json(&["store", "check"]);
-    assert_eq!(check["durability"]["asked"], "auto");
-    assert_eq!(check["durability"]["confirmed"], "async");
+    assert_fields!(check["durability"], { "asked": "auto", "confirmed": "async" });
     assert!(check["durability"]["lacks"].is_string());
 
     let _: String = redis.command(&["CONFIG", "SET", "appendonly", "yes", "appendfsync", "always"]);

@@ -5,7 +5,7 @@ use crate::changes::{Changes, Customer};
 use crate::disk::code;
 use crate::money::{Depositor, Deposits};
 use crate::world::{ADMIN, MASTERS, SOON, World, accept};
-use harness::{Cli, eventually};
+use harness::{Cli, assert_fields, eventually};
 use serde_json::json;
 
 /// Acknowledged deposits before the master is killed.
@@ -86,11 +86,7 @@ async fn a_failover_loses_what_async_acknowledged_and_nothing_of_replicas() {
         (reply.status == 200).then_some(reply)
     })
     .await;
-    assert_eq!(
-        again.json()["replayed"],
-        json!(true),
-        "it was done, and could not be told before"
-    );
+    assert_fields!(again.json(), { "replayed": true }, "it was done, and could not be told before");
     two.must_deposit("unconfirmed").await;
     let missing = two.missing(&world.store, &done).await;
     assert_eq!(missing, Vec::<String>::new());

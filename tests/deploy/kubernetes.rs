@@ -9,6 +9,7 @@ use crate::installation::Installation;
 use crate::kustomize::{build, documents};
 use crate::settings::accepted;
 use crate::{image, systemd};
+use harness::assert_fields;
 use serde_json::{Value, json};
 use settings::Settings;
 use std::collections::{BTreeMap, BTreeSet};
@@ -121,10 +122,7 @@ fn every_pod_is_locked_down() {
         assert_eq!(spec["automountServiceAccountToken"], false, "{name}");
         assert_eq!(spec["securityContext"]["runAsNonRoot"], true, "{name}");
         assert!(spec["securityContext"]["runAsUser"].as_u64().unwrap() > 0);
-        assert_eq!(
-            spec["securityContext"]["seccompProfile"]["type"], "RuntimeDefault",
-            "{name}"
-        );
+        assert_fields!(spec["securityContext"]["seccompProfile"], { "type": "RuntimeDefault" }, "{name}");
         for field in ["hostNetwork", "hostPID", "hostIPC"] {
             assert!(spec[field].is_null(), "{name}: {field}");
         }
@@ -142,10 +140,9 @@ fn every_pod_is_locked_down() {
     let resources = build(SMALL);
     let labels = &named(&resources, "Namespace", "tollgate")["metadata"]["labels"];
     assert_eq!(labels["pod-security.kubernetes.io/enforce"], "restricted");
-    assert_eq!(
-        named(&resources, "ServiceAccount", "tollgate")["automountServiceAccountToken"],
-        false
-    );
+    assert_fields!(named(&resources, "ServiceAccount", "tollgate"), {
+        "automountServiceAccountToken": false,
+    });
 }
 
 /// Environment variables of a container of ours.
@@ -383,8 +380,7 @@ fn scrapes_as_the_alerts_expect(endpoint: &Value) {
 fn nothing_connects_but_what_has_to() {
     let resources = build(SMALL);
     let denied = &named(&resources, "NetworkPolicy", "deny-everything")["spec"];
-    assert_eq!(denied["podSelector"], json!({}));
-    assert_eq!(denied["policyTypes"], json!(["Ingress", "Egress"]));
+    assert_fields!(denied, { "podSelector": {}, "policyTypes": ["Ingress", "Egress"] });
     let ports = |name: &str, way: &str| -> BTreeSet<u64> {
         let rules = list(&named(&resources, "NetworkPolicy", name)["spec"][way]);
         let all = rules.iter().flat_map(|rule| list(&rule["ports"]));
@@ -441,10 +437,7 @@ fn nothing_connects_but_what_has_to() {
             .iter()
             .all(|resource| resource["kind"] != "PersistentVolumeClaim")
     );
-    assert_eq!(
-        named(&production, "Deployment", "tollgate-admin")["spec"]["replicas"],
-        2
-    );
+    assert_fields!(named(&production, "Deployment", "tollgate-admin")["spec"], { "replicas": 2 });
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::shape::{denied, every_answer, refused};
 use super::stage::{SOON, Stage, estimated_body, open_cap};
-use harness::{RawClient, Redis};
+use harness::{RawClient, Redis, assert_fields};
 use serde_json::json;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -62,10 +62,7 @@ async fn models_lists_what_has_a_price() {
             .map(String::as_str)
             .collect();
         assert_eq!(fields, HashSet::from(["id", "object", "created", "owned_by"]));
-        assert_eq!(
-            (&model["object"], &model["owned_by"]),
-            (&json!("model"), &json!("openai"))
-        );
+        assert_fields!(model, { "object": "model", "owned_by": "openai" });
         assert!(model["created"].is_u64());
     }
     let ids: HashSet<&str> = models.iter().filter_map(|model| model["id"].as_str()).collect();

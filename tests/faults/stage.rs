@@ -2,7 +2,7 @@
 
 use harness::{
     Answer, CapPolicy, Edge, EdgeOptions, Nanos, RawClient, Redis, Reply, Seed, SeedAgent, Upstream, Wire,
-    eventually,
+    assert_fields, eventually,
 };
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -265,8 +265,7 @@ pub fn unavailable(reply: &Reply) {
     assert_eq!(reply.header("x-service-reason"), Some("service_unavailable"));
     assert_eq!(reply.header("x-should-retry"), None, "nothing was charged");
     let body = reply.json();
-    assert_eq!(body["approved"], false);
-    assert_eq!(body["reason"], "service_unavailable");
+    assert_fields!(body, { "approved": false, "reason": "service_unavailable" });
     assert_eq!(body["error"]["code"], "service_unavailable");
     assert!(
         body["id"].as_str().is_some_and(|id| id.starts_with("deny_")),

@@ -3,7 +3,10 @@
 //! stay blocked (decision D47).
 
 use crate::stage::{PROVIDER_KEY, PROXY, SOON, answer, body};
-use harness::{Admin, AdminOptions, Caller, CapPolicy, Cli, Edge, EdgeOptions, Mode, Redis, Seed, SeedAgent};
+use harness::{
+    Admin, AdminOptions, Caller, CapPolicy, Cli, Edge, EdgeOptions, Mode, Redis, Seed, SeedAgent,
+    assert_fields,
+};
 use harness::{Upstream, Wire, eventually};
 use serde_json::json;
 
@@ -197,10 +200,7 @@ async fn a_standby_without_the_last_changes_undoes_none_of_them() {
     // The operator looks at what is gone, accepts it, and makes the changes again.
     for bot in [&frozen, &revoked] {
         let account = &bot.agent.account.id;
-        assert_eq!(
-            cli.json(&["store", "accept", "--account", account])["accepted"],
-            1
-        );
+        assert_fields!(cli.json(&["store", "accept", "--account", account]), { "accepted": 1 });
         for edge in &edges {
             eventually("an account that was accepted", SOON, async || {
                 (bot.call(edge).await == 200).then_some(())

@@ -3,7 +3,8 @@
 use crate::world::{World, fresh, minted, problem, success, text};
 use domain::mode::Mode;
 use domain::number::Number;
-use serde_json::{Value, json};
+use harness::assert_fields;
+use serde_json::json;
 use store::agent::freeze::{Authority, Freeze, Frozen, set_frozen};
 use store::keys::Bucket;
 use store::script::change::Scope;
@@ -31,14 +32,8 @@ async fn an_agent_from_creation_to_deletion() {
         json!({ "name": "New", "type": "marketplace", "spendLimit": "12.000000001", "description": null });
     let changed = success(&caller.patch(&path, body).await, 200);
     let agent = &changed["agent"];
-    assert_eq!(
-        (&agent["name"], &agent["type"]),
-        (&json!("New"), &json!("marketplace"))
-    );
-    assert_eq!(
-        (&agent["source"], &agent["description"]),
-        (&json!("marketplace"), &Value::Null)
-    );
+    assert_fields!(agent, { "name": "New", "type": "marketplace" });
+    assert_fields!(agent, { "source": "marketplace", "description": null });
     assert_eq!(agent["createdAt"], made["agent"]["createdAt"]);
     let exact = caller.get(&path).await.text();
     assert!(exact.contains("\"spendLimit\":12.000000001,"), "{exact}");
@@ -48,10 +43,7 @@ async fn an_agent_from_creation_to_deletion() {
             .await,
         200,
     );
-    assert_eq!(
-        (&cleared["agent"]["spendLimit"], &cleared["agent"]["type"]),
-        (&Value::Null, &json!("custom"))
-    );
+    assert_fields!(cleared["agent"], { "spendLimit": null, "type": "custom" });
     let version = world.version(&account).await;
     success(&caller.patch(&path, json!({})).await, 200);
     assert_eq!(
@@ -249,11 +241,9 @@ async fn an_agent_exists_by_policy_or_key_alone() {
         );
         problem(&test.get(&format!("/v1/agents/{id}")).await, 404, "NOT_FOUND");
     }
-    assert_eq!(
-        success(&caller.get("/v1/agents").await, 200)["total"],
-        json!(0),
-        "the list holds wallet rows"
-    );
+    assert_fields!(success(&caller.get("/v1/agents").await, 200), {
+        "total": 0,
+    }, "the list holds wallet rows");
 }
 
 #[tokio::test]
@@ -285,10 +275,7 @@ async fn freeze_and_unfreeze_and_the_operators_freeze() {
     success(&send("freeze").await, 200);
     problem(&send("unfreeze").await, 403, "OPERATOR_FREEZE");
     assert_eq!(operator(Freeze::Lift(Authority::Operator)).await, Frozen::Done);
-    assert_eq!(
-        success(&caller.get("/v1/agents/bot").await, 200)["agent"]["status"],
-        json!("active")
-    );
+    assert_fields!(success(&caller.get("/v1/agents/bot").await, 200)["agent"], { "status": "active" });
     let kinds = world.audit_types(&account, Mode::Live).await;
     assert_eq!(
         &kinds[2..],

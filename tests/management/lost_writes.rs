@@ -4,7 +4,7 @@
 use crate::world::{BINARY, FULL, World, problem, success};
 use domain::id::Kind;
 use domain::mode::Mode;
-use harness::{Admin, AdminOptions, Caller, Cli, SeedAccount, eventually};
+use harness::{Admin, AdminOptions, Caller, Cli, SeedAccount, assert_fields, eventually};
 use serde_json::json;
 use std::time::Duration;
 use store::account::refused;
@@ -65,10 +65,7 @@ async fn an_account_that_lost_a_change_is_held_until_it_is_accepted() {
     .await;
 
     let cli = Cli::new(BINARY, world.redis.url());
-    assert_eq!(
-        cli.json(&["store", "accept", "--account", &account.id])["accepted"],
-        1
-    );
+    assert_fields!(cli.json(&["store", "accept", "--account", &account.id]), { "accepted": 1 });
     success(&caller.get("/v1/agents").await, 200);
     success(&stranger.get("/v1/agents").await, 200);
     named(&world, &[]).await;

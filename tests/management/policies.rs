@@ -2,6 +2,7 @@
 
 use crate::world::{World, fresh, minted, problem, success, text};
 use domain::mode::Mode;
+use harness::assert_fields;
 use serde_json::{Value, json};
 
 #[tokio::test]
@@ -63,11 +64,7 @@ async fn an_agents_policy_is_one_and_posting_again_changes_what_is_given() {
     );
     let body = json!({ "name": "Other", "agentId": "bot", "capEnabled": null, "currency": null });
     let third = success(&caller.post("/v1/policies", body).await, 200);
-    assert_eq!(
-        (&third["policy"]["capEnabled"], &third["policy"]["currency"]),
-        (&json!(true), &json!("USD"))
-    );
-    assert_eq!(third["policy"]["id"], json!(id));
+    assert_fields!(third["policy"], { "capEnabled": true, "currency": "USD", "id": id });
 
     let listed = success(&caller.get("/v1/policies?agentId=bot").await, 200);
     let expected = json!({ "success": true, "policies": [third["policy"]], "total": 1, "limit": 50, "offset": 0, "nextCursor": null });

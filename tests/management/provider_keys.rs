@@ -3,7 +3,7 @@
 use crate::world::{World, fresh, minted, problem, success, text};
 use crypto::seal::SealedFor;
 use domain::mode::Mode;
-use harness::test_sealer;
+use harness::{assert_fields, test_sealer};
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 
@@ -163,8 +163,7 @@ async fn keys_of_upstreams_by_name_have_their_own_form() {
         caller.post("/v1/agents/bot/provider-keys", body).await
     };
     let azure = success(&store("Azure", "0123456789abcdef").await, 201);
-    assert_eq!(azure["providerKey"]["provider"], "azure");
-    assert_eq!(azure["providerKey"]["last4"], "cdef");
+    assert_fields!(azure["providerKey"], { "provider": "azure", "last4": "cdef" });
     success(&store("groq", "gsk_0123456789").await, 201);
     success(&store("openai", "sk-0123456789").await, 201);
     success(&store("another", "sk-0123456789").await, 201);

@@ -4,6 +4,7 @@ use crate::account_fixture::{AccountFixture, BAD_AMOUNTS, replayed};
 use crate::world::{World, fresh, minted, problem, success, text};
 use domain::mode::Mode;
 use futures::future::join_all;
+use harness::assert_fields;
 use serde_json::{Value, json};
 
 const PATH: &str = "/v1/wallet/deposits";
@@ -22,18 +23,8 @@ async fn a_confirmed_deposit_is_money_at_once() {
     minted(id, "txn_");
     fresh(text(&done, "/deposit/createdAt"));
     assert_eq!(done["deposit"]["createdAt"], done["deposit"]["confirmedAt"]);
-    assert_eq!(
-        (
-            &done["deposit"]["id"],
-            &done["deposit"]["reference"],
-            &done["deposit"]["walletId"]
-        ),
-        (&json!(id), &json!("Überweisung 7/é"), &json!(bot.number))
-    );
-    assert_eq!(
-        (&done["deposit"]["state"], &done["deposit"]["currency"]),
-        (&json!("confirmed"), &json!("USD"))
-    );
+    assert_fields!(done["deposit"], { "id": id, "reference": "Überweisung 7/é", "walletId": bot.number });
+    assert_fields!(done["deposit"], { "state": "confirmed", "currency": "USD" });
     assert!(
         reply.text().ends_with(",\"balance\":8999999.999999999}"),
         "{}",

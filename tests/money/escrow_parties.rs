@@ -9,6 +9,7 @@ use crate::escrow::stage::{Side, refused, replayed, usd};
 use crate::world::{World, problem, success, text};
 use domain::intent::Reason;
 use domain::mode::Mode;
+use harness::assert_fields;
 use serde_json::{Value, json};
 use store::escrow::script::{Ended, Winner, end_dispute};
 use store::escrow::{Escrow, EscrowStatus};
@@ -148,10 +149,7 @@ async fn either_party_disputes_and_the_other_loses() {
             (record.note.as_deref(), record.agent),
             (Some("Not as agreed"), first.owner.clone())
         );
-        assert_eq!(
-            first.call("dispute", &key, body).await.json()["replayed"],
-            json!(true)
-        );
+        assert_fields!(first.call("dispute", &key, body).await.json(), { "replayed": true });
         let reply = second.call("release", &key, id(number)).await;
         let lost = refused(&reply, 409, "ESCROW_RESOLVED", Reason::EscrowDisputed);
         second.blocked(&lost, Reason::EscrowDisputed).await;
@@ -270,10 +268,9 @@ async fn an_export_names_what_it_excludes() {
     let (winner, loser) = (export(&payee, won).await, export(&payer, &lost).await);
     for document in [&winner, &loser] {
         assert_eq!(document["xor_group"], json!(format!("escrow:{number}")));
-        assert_eq!(
-            document["downstream"],
-            json!({ "escrow_agreement": { "id": number, "status": "released", "amount": 1 } })
-        );
+        assert_fields!(document, {
+            "downstream": { "escrow_agreement": { "id": number, "status": "released", "amount": 1 } },
+        });
     }
     let sentence = Reason::EscrowReleased.sentence();
     assert_eq!(

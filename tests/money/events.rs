@@ -8,6 +8,7 @@ use crate::spender::{Spender, decimal, denied};
 use crate::world::{World, success, text};
 use domain::entry::Entry;
 use domain::event::{self, Event};
+use harness::assert_fields;
 use serde_json::{Value, json};
 
 /// The entries of the account and mode, oldest first, as they will be sealed.
@@ -78,18 +79,8 @@ async fn a_frozen_agent_a_waiting_spend_and_violations_are_reported() {
         "runId": "r", "metadata": { "order": 1 } });
     let refused = denied(&spender.spend("", body).await, "daily_limit");
     let violation = Watch::only(watch.next().await, "policy.violation");
-    assert_eq!(
-        (
-            &violation["intentId"],
-            &violation["limitNanos"],
-            &violation["spentNanos"]
-        ),
-        (&json!(refused), &json!("100"), &json!("50"))
-    );
-    assert_eq!(
-        (&violation["reason"], &violation["agentId"], &violation["runId"]),
-        (&json!("daily_limit"), &json!(bot), &json!("r"))
-    );
+    assert_fields!(violation, { "intentId": refused, "limitNanos": "100", "spentNanos": "50" });
+    assert_fields!(violation, { "reason": "daily_limit", "agentId": bot, "runId": "r" });
 
     spender
         .policy(&bot, json!({ "maxSpendPerDay": decimal(200) }))
@@ -112,10 +103,7 @@ async fn a_frozen_agent_a_waiting_spend_and_violations_are_reported() {
         .await;
     denied(&reply, "daily_limit");
     let violation = Watch::only(watch.next().await, "policy.violation");
-    assert_eq!(
-        (&violation["intentId"], &violation["reason"]),
-        (&json!(id), &json!("daily_limit"))
-    );
+    assert_fields!(violation, { "intentId": id, "reason": "daily_limit" });
     let last = entries(&world, &spender).await.pop().unwrap();
     assert_eq!(
         (last.data["why"].as_str(), last.data["reason"].as_str()),
@@ -138,10 +126,7 @@ async fn a_frozen_agent_a_waiting_spend_and_violations_are_reported() {
         200,
     );
     let frozen = Watch::only(watch.next().await, "agent.frozen");
-    assert_eq!(
-        (&frozen["agentId"], &frozen["authority"]),
-        (&json!(bot), &json!("user"))
-    );
+    assert_fields!(frozen, { "agentId": bot, "authority": "user" });
     assert!(frozen["by"].as_str().unwrap().starts_with("key_"), "{frozen}");
     denied(&spender.spend_nanos(&bot, 1).await, "frozen");
     Watch::only(watch.next().await, "policy.violation");
@@ -186,10 +171,7 @@ async fn each_limit_is_reported_with_what_was_used_of_it() {
     );
     denied(&spender.spend_nanos(&bot, 11).await, "spend_limit");
     let reported = Watch::only(watch.next().await, "policy.violation");
-    assert_eq!(
-        (&reported["limitNanos"], &reported["spentNanos"]),
-        (&json!("10"), &json!("0"))
-    );
+    assert_fields!(reported, { "limitNanos": "10", "spentNanos": "0" });
     let month = crate::spender::period(&world).month;
     // The event's amounts are exact beyond the precision of a double.
     let tracked = 9_007_199_254_740_993_u64;
@@ -197,10 +179,7 @@ async fn each_limit_is_reported_with_what_was_used_of_it() {
     spender.set_account(&world, &format!("n{month}"), 10).await;
     denied(&spender.spend_nanos(&bot, 1).await, "plan_agent_limit");
     let reported = Watch::only(watch.next().await, "policy.violation");
-    assert_eq!(
-        (&reported["limit"], &reported["spent"], &reported["limitNanos"]),
-        (&json!(10), &json!(10), &Value::Null)
-    );
+    assert_fields!(reported, { "limit": 10, "spent": 10, "limitNanos": null });
     spender.set_account(&world, &format!("n{month}"), 9).await;
     denied(&spender.spend_nanos(&bot, 1).await, "plan_limit");
     let reported = Watch::only(watch.next().await, "policy.violation");

@@ -6,6 +6,7 @@ use crate::spender::{Spender, USD};
 use crate::world::{World, problem};
 use domain::intent::{Kind, Reason};
 use domain::money::Nanos;
+use harness::assert_fields;
 use serde_json::json;
 use store::intent::NewIntent;
 use store::keys::{AccountKeys, escrow_lookup};
@@ -135,16 +136,10 @@ async fn the_intents_of_an_escrow_name_each_other() {
     assert_eq!(verified(&disputed), ["escrow_blocked"]);
     let other = json!({ "intent_id": id_of(1), "kind": "escrow_release", "state": "settled", "blocked_reason": null });
     assert_eq!(disputed["xor_siblings"], json!([other]));
-    assert_eq!(
-        (&disputed["downstream"], &disputed["blocked_reason"]),
-        (&agreement, &json!(sentence))
-    );
+    assert_fields!(disputed, { "downstream": agreement, "blocked_reason": sentence });
 
     let funded = exported(&payer, &id_of(3)).await;
-    assert_eq!(
-        (&funded["xor_group"], &funded["xor_siblings"]),
-        (&json!(null), &json!([]))
-    );
+    assert_fields!(funded, { "xor_group": null, "xor_siblings": [] });
     assert_eq!(funded["downstream"], agreement);
     // Each party sees its own intents only.
     problem(&export(&payer, &id_of(2), "").await, 404, "NOT_FOUND");

@@ -4,7 +4,7 @@
 use crate::spender::{Spender, USD, denied};
 use crate::world::{World, fresh, minted, problem, success, text};
 use domain::intent::Reason;
-use harness::Reply;
+use harness::{Reply, assert_fields};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -93,10 +93,7 @@ async fn the_document_of_a_spend_proves_itself() {
     assert_eq!(verified(&document), ["spend_requested", "spend_approved"]);
     let requested = &document["timeline"][0];
     assert_eq!(requested["reasoning"], json!("Zwei \"Bücher\"\n\u{1f4da}"));
-    assert_eq!(
-        (&requested["amount"], &requested["amountNanos"]),
-        (&json!(12.5), &json!("12500000000"))
-    );
+    assert_fields!(requested, { "amount": 12.5, "amountNanos": "12500000000" });
     let got = success(&spender.caller.get(&format!("/v1/intents/{id}")).await, 200);
     assert_eq!(got, json!({ "success": true, "intent": document }));
 
@@ -108,8 +105,7 @@ async fn the_document_of_a_spend_proves_itself() {
     );
     let document = exported(&spender, &refused).await;
     assert_eq!(verified(&document), ["spend_requested", "spend_blocked"]);
-    assert_eq!(document["allowed_by"], Value::Null);
-    assert_eq!(document["blocked_reason"], json!(Reason::DailyLimit.sentence()));
+    assert_fields!(document, { "allowed_by": null, "blocked_reason": Reason::DailyLimit.sentence() });
     assert_eq!(document["timeline"][1]["reasoning"], document["blocked_reason"]);
     assert_eq!(document["downstream"], json!({}));
     let raw = export(&spender, &refused, "").await.text();
@@ -136,11 +132,7 @@ async fn a_decided_intent_extends_its_proof() {
     let id = text(&reported, "/intent_id");
     let before = exported(&spender, id).await;
     assert_eq!(verified(&before), ["spend_requested", "approval_requested"]);
-    assert_eq!(
-        (&before["state"], &before["allowed_by"]),
-        (&json!("pending_approval"), &json!(null))
-    );
-    assert_eq!(before["downstream"], json!({}));
+    assert_fields!(before, { "state": "pending_approval", "allowed_by": null, "downstream": {} });
     success(
         &approver
             .post(&format!("/v1/intents/{id}/approve"), json!({}))

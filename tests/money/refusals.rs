@@ -5,7 +5,7 @@ use crate::account_fixture::AccountFixture;
 use crate::escrow::stage::{Side, usd};
 use crate::spender::{Spender, USD};
 use crate::world::{World, minted, problem, success, text};
-use harness::{Caller, Reply};
+use harness::{Caller, Reply, assert_fields};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 
@@ -147,11 +147,7 @@ async fn the_id_of_an_intent_in_the_body_is_its_own_key() {
         let before = spender.balance(&world, &bot).await;
         for field in ["intent_id", "idempotency_key"] {
             let again = success(&spender.spend("", body("0.250", field, id)).await, 200);
-            assert_eq!(
-                (&again["intent_id"], &again["replayed"]),
-                (&done["intent_id"], &json!(true)),
-                "{field}"
-            );
+            assert_fields!(again, { "intent_id": done["intent_id"], "replayed": true }, "{field}");
             assert_eq!(again["transactionId"], done["transactionId"]);
             let other = spender.spend("", body("0.3", field, id)).await;
             unkept(&spender.caller, &other, 422, "IDEMPOTENCY_KEY_REUSED").await;
@@ -179,10 +175,7 @@ async fn the_id_of_an_intent_in_the_body_is_its_own_key() {
     let first = success(&spender.spend("", body("0.1", "intent_id", unknown)).await, 200);
     assert_ne!(first["intent_id"], json!(unknown));
     let again = success(&spender.spend("", body("0.1", "intent_id", unknown)).await, 200);
-    assert_eq!(
-        (&again["intent_id"], &again["replayed"]),
-        (&first["intent_id"], &json!(true))
-    );
+    assert_fields!(again, { "intent_id": first["intent_id"], "replayed": true });
     // An intent of another account, or of the other mode, is none of the caller's.
     let stranger = Spender::new(&world, "builder").await;
     let theirs = stranger.agent(&world, USD, json!({})).await;
@@ -216,20 +209,14 @@ async fn the_id_of_an_escrow_intent_in_the_body_is_its_own_key() {
         (&json!(number), &json!(true))
     );
     let shown = success(&payer.caller.get(&format!("/v1/escrow/{number}")).await, 200);
-    assert_eq!(
-        shown["escrow"]["intent_id"], made["intent_id"],
-        "the intent that made it"
-    );
+    assert_fields!(shown["escrow"], { "intent_id": made["intent_id"] }, "the intent that made it");
     let list = success(&payer.caller.get("/v1/escrow").await, 200);
     assert_eq!(list["escrows"][0]["intent_id"], made["intent_id"]);
     let fund = json!({ "escrowId": number });
     let funded = success(&payer.call_plain("fund", fund.clone()).await, 200);
     let again = json!({ "escrowId": number, "idempotency_key": funded["intent_id"] });
     let again = success(&payer.call_plain("fund", again).await, 200);
-    assert_eq!(
-        (&again["intentId"], &again["replayed"]),
-        (&funded["intentId"], &json!(true))
-    );
+    assert_fields!(again, { "intentId": funded["intentId"], "replayed": true });
     assert_eq!(payer.balance().await, usd(4), "funded once");
     let mixed = json!({ "escrowId": number, "intent_id": made["intent_id"] });
     unkept(

@@ -8,7 +8,7 @@ use domain::cap::CapPlan;
 use domain::intent::State;
 use domain::mode::Mode;
 use futures::future::join_all;
-use harness::{Answer, Edge, EdgeOptions, Nanos, Upstream};
+use harness::{Answer, Edge, EdgeOptions, Nanos, Upstream, assert_fields};
 use serde_json::{Value, json};
 use store::once::Once;
 use store::script::change::Scope;
@@ -92,10 +92,7 @@ async fn the_plan_s_limits_bind_and_the_answer_names_the_plan() {
         upgrade.starts_with("http://127.0.0.1:") && upgrade.ends_with("/plan?to=startup"),
         "{upgrade}"
     );
-    assert_eq!(
-        (&reported["plan"], &reported["limit"], &reported["upgradeTo"]),
-        (&json!("builder"), &json!("500"), &json!("startup"))
-    );
+    assert_fields!(reported, { "plan": "builder", "limit": "500", "upgradeTo": "startup" });
     // A change of the plan does not change an earlier answer.
     spender.account.set_plan("enterprise").await;
     replayed(&first, &spender.spend("k", body.clone()).await);

@@ -4,6 +4,7 @@ use crate::account_fixture::AccountFixture;
 use crate::world::{World, problem, success, text};
 use domain::mode::Mode;
 use domain::timestamp::iso_from_ms;
+use harness::assert_fields;
 use serde_json::{Value, json};
 use std::time::Duration;
 use store::transaction::Transaction;
@@ -32,10 +33,7 @@ async fn a_record_to_the_letter() {
     let moved = success(&fixture.caller.post("/v1/wallet/transfer", body).await, 200);
     let reply = fixture.caller.get(LIST).await;
     let listed = success(&reply, 200);
-    assert_eq!(
-        (&listed["total"], &listed["limit"], &listed["offset"]),
-        (&json!(3), &json!(50), &json!(0))
-    );
+    assert_fields!(listed, { "total": 3, "limit": 50, "offset": 0 });
     let out = &listed["transactions"][1];
     let expected = json!({ "id": moved["transactionId"], "walletId": user, "type": "transfer_out",
         "amount": 0.000000001, "currency": "USD", "counterparty": bot.number.to_string(), "intentId": null,

@@ -3,6 +3,7 @@
 use crate::account_fixture::AccountFixture;
 use crate::world::{World, fresh, minted, problem, success, text};
 use domain::mode::Mode;
+use harness::assert_fields;
 use serde_json::{Value, json};
 use store::keys::{self, AccountKeys};
 
@@ -38,11 +39,7 @@ async fn a_wallet_from_its_making_to_its_snapshot() {
         200,
     );
     let shown = success(&fixture.caller.get(&by_number).await, 200);
-    assert_eq!(
-        shown["wallet"]["balance"],
-        json!("12.34"),
-        "two digits, rounded down"
-    );
+    assert_fields!(shown["wallet"], { "balance": "12.34" }, "two digits, rounded down");
     let reply = fixture.caller.get(&format!("{agent}/wallet")).await;
     let snapshot = success(&reply, 200);
     let exact = "\"usdc\":12.349999999,\"usdcPending\":0,\"spendLimit\":0.000000001,\"status\":\"active\",";
@@ -62,10 +59,7 @@ async fn a_wallet_from_its_making_to_its_snapshot() {
         "walletId",
     ];
     assert_eq!(names, expected);
-    assert_eq!(
-        (&snapshot["agentId"], &snapshot["walletId"], &snapshot["wallet"]),
-        (&json!("shop:bot-1"), &json!(number), &wallet["id"])
-    );
+    assert_fields!(snapshot, { "agentId": "shop:bot-1", "walletId": number, "wallet": wallet["id"] });
 
     success(
         &fixture.caller.post(&format!("{agent}/freeze"), json!({})).await,
@@ -90,10 +84,7 @@ async fn a_bot_has_one_wallet_and_counts_as_an_agent() {
         "CONFLICT",
     );
     let agent = success(&caller.get("/v1/agents/b1").await, 200);
-    assert_eq!(
-        (&agent["agent"]["type"], &agent["agent"]["walletId"]),
-        (&json!("custom"), &made["wallet"]["walletId"])
-    );
+    assert_fields!(agent["agent"], { "type": "custom", "walletId": made["wallet"]["walletId"] });
     // A policy makes the agent exist, and it has no wallet yet.
     success(
         &caller
@@ -142,10 +133,7 @@ async fn wallets_are_found_in_their_own_account_and_mode_only() {
     let bot = fixture.bot("bot").await;
     let user = fixture.user().await;
     let shown = success(&fixture.caller.get(&format!("/v1/wallets/{user}")).await, 200);
-    assert_eq!(
-        (&shown["wallet"]["botId"], &shown["wallet"]["name"]),
-        (&Value::Null, &json!("user"))
-    );
+    assert_fields!(shown["wallet"], { "botId": null, "name": "user" });
     let stranger = AccountFixture::new(&world).await;
     let live = AccountFixture::with_account(&world, fixture.account.clone(), Mode::Live).await;
     for outsider in [&stranger, &live] {
@@ -218,10 +206,7 @@ async fn the_aggregate_adds_up_all_wallets_on_any_page() {
     );
     let page = success(&fixture.caller.get("/api/v1/wallet?limit=2&offset=1").await, 200);
     assert_eq!(ids(&page), ["b3", "b2"]);
-    assert_eq!(
-        (&page["totals"], &page["total"], &page["limit"], &page["offset"]),
-        (&whole["totals"], &json!(5), &json!(2), &json!(1))
-    );
+    assert_fields!(page, { "totals": whole["totals"], "total": 5, "limit": 2, "offset": 1 });
     for bad in ["limit=0", "limit=201", "offset=x", "agentId=b0"] {
         let reply = fixture.caller.get(&format!("/v1/wallet?{bad}")).await;
         problem(&reply, 400, "VALIDATION");
@@ -259,10 +244,7 @@ async fn an_agent_whose_wallet_holds_or_awaits_money_is_not_deleted() {
     );
     for name in [bot.number.to_string(), bot.id.clone()] {
         let shown = success(&fixture.caller.get(&format!("/v1/wallets/{name}")).await, 200);
-        assert_eq!(
-            (&shown["wallet"]["status"], &shown["wallet"]["botId"]),
-            (&json!("closed"), &json!("bot"))
-        );
+        assert_fields!(shown["wallet"], { "status": "closed", "botId": "bot" });
         let path = format!("/v1/wallets/{name}/transactions");
         let listed = success(&fixture.caller.get(&path).await, 200);
         assert_eq!(listed["total"], json!(2));
@@ -270,10 +252,7 @@ async fn an_agent_whose_wallet_holds_or_awaits_money_is_not_deleted() {
         assert_eq!(listed["total"], json!(1));
     }
     let whole = success(&fixture.caller.get("/v1/wallet").await, 200);
-    assert_eq!(
-        whole["totals"],
-        json!({ "usdc": 1, "usdcPending": 0, "wallets": 1, "partial": false })
-    );
+    assert_fields!(whole, { "totals": { "usdc": 1, "usdcPending": 0, "wallets": 1, "partial": false } });
 
     // The same id again is another wallet, with a history of its own.
     let again = fixture.bot("bot").await;

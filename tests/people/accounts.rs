@@ -3,7 +3,7 @@
 
 use crate::factors::enable_with;
 use crate::world::{World, problem, success, text};
-use harness::{Reply, Role, SeedAccount, SessionCaller};
+use harness::{Reply, Role, SeedAccount, SessionCaller, assert_fields};
 use serde_json::{Value, json};
 use store::keys::{Tries, attempts};
 
@@ -111,11 +111,7 @@ async fn one_password_in_several_accounts_asks_which() {
         .iter()
         .map(|account| json!({ "id": account.id, "name": "Test" }))
         .collect();
-    assert_eq!(
-        ambiguous.json()["accounts"],
-        json!(two),
-        "those that the password opens, and no other"
-    );
+    assert_fields!(ambiguous.json(), { "accounts": two }, "those that the password opens, and no other");
     for account in &accounts[..2] {
         let reply = login(&world, json!({ "account": account.id })).await;
         assert_eq!(account_of(&world, &reply).await, account.id);

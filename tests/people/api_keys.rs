@@ -4,7 +4,7 @@ use crate::world::{World, problem, success, text};
 use clock::now_ms;
 use domain::mode::Mode;
 use domain::timestamp::iso_from_ms;
-use harness::{Redis, Role, SessionCaller, TEST_PASSWORD};
+use harness::{Redis, Role, SessionCaller, TEST_PASSWORD, assert_fields};
 use serde_json::{Value, json};
 use store::api_key::API_KEYS_MAX;
 
@@ -37,10 +37,7 @@ async fn a_key_works_at_once_as_requested() {
     let shown = &other["apiKey"];
     assert_eq!(shown["permissions"], json!(["read", "approve"]));
     assert_eq!(shown["allowIps"], json!(["10.0.0.0/8", "127.0.0.1/32"]));
-    assert_eq!(
-        (&shown["name"], &shown["expiresAt"]),
-        (&json!("Ci \u{1f916}"), &json!(soon))
-    );
+    assert_fields!(shown, { "name": "Ci \u{1f916}", "expiresAt": soon });
     let caller = world.admin.caller(short);
     success(&caller.get("/v1/agents").await);
     problem(
@@ -63,10 +60,7 @@ async fn a_key_works_at_once_as_requested() {
         .map(|key| text(key, "/status"))
         .collect();
     assert_eq!(names, ["active", "expired", "active"], "newest first");
-    assert_eq!(
-        success(&session.get("/v1/api-keys?mode=test").await)["total"],
-        json!(1)
-    );
+    assert_fields!(success(&session.get("/v1/api-keys?mode=test").await), { "total": 1 });
     problem(&session.get("/v1/api-keys?mode=x").await, 400, "VALIDATION");
     assert!(!list.to_string().contains(key));
 

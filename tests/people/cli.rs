@@ -1,7 +1,7 @@
 //! `tollgate-admin user`, as the server sees what it does.
 
 use crate::world::{BINARY, World, problem, success};
-use harness::{Cli, CliOutput, Role, TEST_PASSWORD};
+use harness::{Cli, CliOutput, Role, TEST_PASSWORD, assert_fields};
 use serde_json::{Value, json};
 
 fn run(cli: &Cli, args: &[&str], stdin: &str) -> CliOutput {
@@ -33,10 +33,7 @@ async fn the_operator_creates_lists_changes_and_removes_users() {
     let session = world.admin.sign_in("ann@example.com", "a password of hers").await;
     let list = document(&run(&cli, &["list", "--account", account], ""), 0);
     assert_eq!(list["total"], json!(2));
-    assert_eq!(
-        (&list["users"][0]["userId"], &list["users"][0]["role"]),
-        (&id, &json!("viewer"))
-    );
+    assert_fields!(list["users"][0], { "userId": id, "role": "viewer" });
     assert!(list["users"][0]["lastLoginAt"].is_string());
     let table = cli.run(&["user", "list", "--account", account]).stdout;
     assert!(

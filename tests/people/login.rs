@@ -1,7 +1,7 @@
 //! Signing in: what an answer tells, rotation, fixation, signing out.
 
 use crate::world::{World, problem, success, text};
-use harness::{Role, TEST_PASSWORD, cookie_of};
+use harness::{Role, TEST_PASSWORD, assert_fields, cookie_of};
 use serde_json::json;
 
 #[tokio::test]
@@ -13,13 +13,9 @@ async fn somebody_signs_in_looks_around_and_signs_out() {
     let body = success(&reply);
     assert_eq!(text(&body, "/user/id"), user.id);
     assert_eq!(text(&body, "/user/email"), user.email);
-    assert_eq!(body["user"]["role"], json!("owner"));
-    assert_eq!(body["user"]["totpEnabled"], json!(false));
+    assert_fields!(body["user"], { "role": "owner", "totpEnabled": false });
     assert!(body["user"]["lastLoginAt"].is_string() && body["user"]["createdAt"].is_string());
-    assert_eq!(
-        body["account"],
-        json!({ "id": user.account.id, "name": "Test", "plan": "builder" })
-    );
+    assert_fields!(body, { "account": { "id": user.account.id, "name": "Test", "plan": "builder" } });
     assert!(!reply.text().contains("argon2"));
     let set = reply.header("set-cookie").unwrap();
     let (pair, attributes) = set.split_once("; ").unwrap();
@@ -30,9 +26,7 @@ async fn somebody_signs_in_looks_around_and_signs_out() {
 
     let session = world.admin.session(&reply);
     let me = success(&session.get("/api/user/me").await);
-    assert_eq!(me["user"], body["user"]);
-    assert_eq!(me["account"], body["account"]);
-    assert_eq!(me["csrfToken"], body["csrfToken"]);
+    assert_fields!(me, { "user": body["user"], "account": body["account"], "csrfToken": body["csrfToken"] });
     assert!(text(&me, "/session/id").starts_with("ses_"));
     success(&session.get("/v1/agents").await);
     success(&session.post("/api/v1/agents", json!({ "name": "Mine" })).await);

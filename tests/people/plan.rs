@@ -2,7 +2,7 @@
 
 use crate::world::{World, problem, success, text};
 use domain::mode::Mode;
-use harness::{Role, SessionCaller};
+use harness::{Role, SessionCaller, assert_fields};
 use serde_json::{Value, json};
 
 async fn choose(session: &SessionCaller, plan: &str) -> harness::Reply {
@@ -111,10 +111,7 @@ async fn webhooks_are_in_the_dashboard_of_some_plans_and_the_next_request_knows(
         assert_eq!(reply.status, 403, "{method} {path}: {}", reply.text());
         let body = reply.json();
         assert_eq!(body["code"], json!("PLAN_FEATURE"), "{method} {path}");
-        assert_eq!(
-            (&body["plan"], &body["upgradeTo"]),
-            (&json!("builder"), &json!("startup"))
-        );
+        assert_fields!(body, { "plan": "builder", "upgradeTo": "startup" });
         assert!(
             body["upgradeUrl"].as_str().unwrap().ends_with("/plan?to=startup"),
             "{body}"

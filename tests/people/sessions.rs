@@ -3,7 +3,7 @@
 use crate::world::{World, problem, success, text};
 use crypto::sha256_hex;
 use domain::mode::Mode;
-use harness::{Role, SessionCaller, TEST_PASSWORD};
+use harness::{Role, SessionCaller, TEST_PASSWORD, assert_fields};
 use serde_json::json;
 use store::keys;
 
@@ -82,17 +82,10 @@ async fn sessions_are_listed_and_revoked() {
         .await;
     success(&foreign);
     let list = success(&first.get("/api/user/sessions?limit=3").await);
-    assert_eq!(
-        (&list["total"], &list["limit"], &list["offset"]),
-        (&json!(4), &json!(3), &json!(0))
-    );
+    assert_fields!(list, { "total": 4, "limit": 3, "offset": 0 });
     assert_eq!(list["sessions"].as_array().unwrap().len(), 3);
     let rest = success(&first.get("/api/user/sessions?offset=3").await);
-    assert_eq!(
-        rest["sessions"][0]["id"],
-        json!(id_of(&first).await),
-        "newest first"
-    );
+    assert_fields!(rest["sessions"][0], { "id": id_of(&first).await }, "newest first");
     assert_eq!(rest["sessions"][0]["current"], json!(true));
 
     let id = id_of(&second).await;

@@ -10,7 +10,7 @@ use domain::entry::Entry;
 use domain::mode::Mode;
 use domain::permission::Permission;
 use domain::timestamp::iso_from_ms;
-use harness::{AdminOptions, Redis, Reply, Seed, Wire, eventually, http_client};
+use harness::{AdminOptions, Redis, Reply, Seed, Wire, assert_fields, eventually, http_client};
 use history::trail::Trail;
 use serde_json::{Map, Value, json};
 use settings::load_from;
@@ -27,10 +27,7 @@ fn linked(text: &str) -> Vec<Value> {
         let mut entry: Map<String, Value> = serde_json::from_str(line).unwrap();
         entries.push(Value::Object(entry.clone()));
         let hash = entry.remove("hash").unwrap();
-        assert_eq!(
-            (&entry["seq"], &entry["previousHash"]),
-            (&json!(seq), &json!(previous))
-        );
+        assert_fields!(entry, { "seq": seq, "previousHash": previous });
         assert_eq!(hash, json!(entry_hash(&previous, &entry).unwrap()), "{line}");
         previous = hash.as_str().unwrap().to_owned();
     }
@@ -223,11 +220,7 @@ async fn queries_are_checked() {
         &"x".repeat(500),
     ] {
         let listed = success(&caller.get(&format!("/v1/audit?type={kind}")).await, 200);
-        assert_eq!(
-            (&listed["logs"], &listed["total"]),
-            (&json!([]), &json!(0)),
-            "{kind}"
-        );
+        assert_fields!(listed, { "logs": [], "total": 0 }, "{kind}");
     }
     for query in [
         "after=-1",

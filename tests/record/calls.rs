@@ -11,7 +11,7 @@ use crate::stage::{Client, MODEL, Stage};
 use crate::world::{fresh, problem, success, text};
 use domain::mode::Mode;
 use domain::timestamp::iso_from_ms;
-use harness::Caller;
+use harness::{Caller, assert_fields};
 use serde_json::{Value, json};
 use store::call::hold::MODEL_MAX;
 
@@ -138,7 +138,7 @@ async fn each_filter_finds_its_calls_and_no_others() {
             Vec::<Value>::new()
         );
         let usage = success(&outsider.get("/v1/usage").await, 200);
-        assert_eq!((&usage["usage"], &usage["partial"]), (&json!([]), &json!(false)));
+        assert_fields!(usage, { "usage": [], "partial": false });
     }
 }
 
@@ -252,10 +252,7 @@ async fn usage_is_what_the_ledger_counted() {
         row["costNanos"].as_str(),
         fields.get(&format!("d{}", before.day)).map(String::as_str)
     );
-    assert_eq!(
-        (&row["group"], &row["name"]),
-        (&json!("bot"), &json!("Research bot"))
-    );
+    assert_fields!(row, { "group": "bot", "name": "Research bot" });
     let counts = [
         "calls",
         "denied",
@@ -267,10 +264,7 @@ async fn usage_is_what_the_ledger_counted() {
     .map(|name| &row[name]);
     assert_eq!(counts, [2, 1, 18, 0, 24, 0].map(|count| json!(count)).each_ref());
     assert_eq!(usage["totals"]["costNanos"], json!("17100"));
-    assert_eq!(
-        (&usage["partial"], &usage["coveredFrom"]),
-        (&json!(false), &usage["from"])
-    );
+    assert_fields!(usage, { "partial": false, "coveredFrom": usage["from"] });
 
     let csv = client.api.get("/v1/usage?groupBy=run&format=csv").await;
     assert_eq!(csv.header("content-type"), Some("text/csv; charset=utf-8"));

@@ -7,7 +7,7 @@ use archive::Archive;
 use audit_verify::checkpoint::{self, Stays};
 use domain::checkpoint::Checkpoint;
 use domain::mode::Mode;
-use harness::{Admin, AdminOptions, Cli, eventually};
+use harness::{Admin, AdminOptions, Cli, assert_fields, eventually};
 use history::trail::Trail;
 use serde_json::{Value, json};
 use settings::load_from;
@@ -47,10 +47,7 @@ async fn the_last_checkpoint_moves_on_and_shows_what_was_cut_off() {
     fixture.writer.write(&lines(5)).await;
     until("a checkpoint of 55", || size(&path) == Some(55)).await;
     let verdict = fixture.verify(&[], 0);
-    assert_eq!(
-        verdict["checkpoint"],
-        json!({ "source": "archive", "size": 55, "hash": verdict["hash"] })
-    );
+    assert_fields!(verdict, { "checkpoint": { "source": "archive", "size": 55, "hash": verdict["hash"] } });
     assert_eq!(verdict["warnings"], json!([]));
     assert!(!path.with_file_name("test").exists(), "there is nothing to sign");
 
@@ -235,10 +232,7 @@ async fn a_trail_is_verified_through_its_archived_segments() {
     assert_eq!(verdict["entries"], json!(50));
     let (file, note) = fixture.export("after.jsonl");
     assert_eq!(std::fs::read_to_string(&file).unwrap(), before);
-    assert_eq!(
-        fixture.verify(&["--file", &file, "--checkpoint", &note], 0)["ok"],
-        json!(true)
-    );
+    assert_fields!(fixture.verify(&["--file", &file, "--checkpoint", &note], 0), { "ok": true });
     let mut segments = Vec::new();
     find(&archive, &mut segments);
     assert!(segments.len() >= 3, "{segments:?}");

@@ -3,7 +3,7 @@
 use crate::stage::{Client, MODEL, Stage, check};
 use crate::world::{fresh, minted, problem, text};
 use domain::mode::Mode;
-use harness::{Answer, eventually};
+use harness::{Answer, assert_fields, eventually};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -77,10 +77,7 @@ async fn an_approved_call_shows_its_checks_and_its_cost() {
     fresh(text(&decision, "/at"));
     fresh(text(&decision, "/endedAt"));
     let daily = check(&decision, "daily_limit");
-    assert_eq!(
-        (&daily["limit"], &daily["spent"], &daily["passes"]),
-        (&json!(10), &json!(0), &json!(true))
-    );
+    assert_fields!(daily, { "limit": 10, "spent": 0, "passes": true });
     let dry = client.dry_run(client.call_body(Some("r1"))).await.json();
     assert_eq!(dry["priceVersion"], decision["priceVersion"], "as predicted");
     assert_eq!(dry["estimateNanos"], decision["estimateNanos"]);
@@ -157,11 +154,9 @@ async fn a_call_under_way_is_open_and_then_settled() {
         ],
     );
     let held = client.dry_run(client.call_body(None)).await.json();
-    assert_eq!(
-        check(&held, "daily_limit")["heldNanos"],
-        decision["estimateNanos"],
-        "it is under way"
-    );
+    assert_fields!(check(&held, "daily_limit"), {
+        "heldNanos": decision["estimateNanos"],
+    }, "it is under way");
 
     let other = stage.client("builder", json!({})).await;
     missing(&other, &id).await;
@@ -202,10 +197,7 @@ async fn what_the_provider_makes_of_a_call_is_reported() {
         ],
     );
     let call = &decision["call"];
-    assert_eq!(
-        (&call["end"], &call["inputTokens"]),
-        (&json!("refused"), &json!(null))
-    );
+    assert_fields!(call, { "end": "refused", "inputTokens": null });
     let decision = client.decision(&estimated).await;
     assert_eq!(decision["call"]["end"], json!("failed"));
     has(

@@ -3,7 +3,7 @@
 use crate::stage::{Client, MODEL, Stage, check};
 use crate::world::{fresh, problem, success, text};
 use domain::mode::Mode;
-use harness::Cli;
+use harness::{Cli, assert_fields};
 use serde_json::{Value, json};
 use std::time::Duration;
 use store::account::refused::{self, Cause, List};
@@ -78,11 +78,9 @@ async fn a_call_is_predicted_with_all_its_checks() {
             "spentNanos": "9999999990", "heldNanos": "1200000000", "passes": false, "resetsAt": body["resetsAt"],
         })
     );
-    assert_eq!(
-        check(&body, "monthly_limit")["passes"],
-        json!(true),
-        "also those behind the first that fails"
-    );
+    assert_fields!(check(&body, "monthly_limit"), {
+        "passes": true,
+    }, "also those behind the first that fails");
     assert_eq!(
         check(&body, "plan_key_limit"),
         &json!({ "check": "plan_key_limit", "limit": 1, "spent": 0, "held": null, "passes": true, "resetsAt": null })
@@ -121,10 +119,7 @@ async fn a_spend_is_predicted_with_all_its_checks() {
         assert_eq!(body["reason"], reason, "{amount}");
         assert_eq!(body["wouldApprove"], json!(reason.is_null()));
         assert_eq!(body["estimateUsd"].to_string(), amount);
-        assert_eq!(
-            (&body["model"], &body["priceVersion"]),
-            (&json!(null), &json!(null))
-        );
+        assert_fields!(body, { "model": null, "priceVersion": null });
         assert_eq!(check(&body, "insufficient_balance")["limit"], json!(7.5));
         assert!(names(&body).contains(&"spend_limit"));
     }
@@ -238,18 +233,15 @@ async fn budgets_of_records_are_predicted() {
             }
             let body = success(&client.dry_run(spend.clone()).await, 200);
             let really = client.api.post("/v1/spend", spend).await;
-            assert_eq!(
-                body["wouldApprove"],
-                json!(really.status == 200),
-                "{budget} {number}: {body} {really:?}"
-            );
+            assert_fields!(body, {
+                "wouldApprove": really.status == 200,
+            }, "{budget} {number}: {body} {really:?}");
             assert_eq!(body["wouldApprove"], json!(number < fit), "{budget} {number}");
             if number == fit {
                 assert_eq!(body["reason"], json!("tier_limit"));
                 let refused = really.json();
                 assert_eq!((really.status, &refused["code"]), (403, &json!("TIER_LIMIT")));
-                assert_eq!(refused["error"], body["message"]);
-                assert_eq!(refused["budget"], json!(budget));
+                assert_fields!(refused, { "error": body["message"], "budget": budget });
                 assert!(!names(&body).is_empty(), "the checks are listed all the same");
             }
         }
@@ -535,14 +527,8 @@ async fn a_call_to_an_upstream_by_name_is_predicted_as_the_edge_decides() {
         success(&client.dry_run(body).await, 200)
     };
     let prediction = predict(MODEL).await;
-    assert_eq!(
-        (&prediction["upstream"], &prediction["model"]),
-        (&json!("azure"), &json!(MODEL))
-    );
-    assert_eq!(
-        (&prediction["reason"], &prediction["wouldApprove"]),
-        (&json!("no_provider_key"), &json!(false))
-    );
+    assert_fields!(prediction, { "upstream": "azure", "model": MODEL });
+    assert_fields!(prediction, { "reason": "no_provider_key", "wouldApprove": false });
     let reply = client.edge.chat(harness::chat_body(MODEL, "hello")).await;
     assert_eq!(
         (reply.status, &reply.json()["message"]),
@@ -553,10 +539,7 @@ async fn a_call_to_an_upstream_by_name_is_predicted_as_the_edge_decides() {
     let key = json!({ "provider": "azure", "apiKey": "0123456789abcdef" });
     success(&client.api.post("/v1/agents/bot/provider-keys", key).await, 201);
     let prediction = predict(MODEL).await;
-    assert_eq!(
-        (&prediction["upstream"], &prediction["wouldApprove"]),
-        (&json!("azure"), &json!(true))
-    );
+    assert_fields!(prediction, { "upstream": "azure", "wouldApprove": true });
     let reply = client.edge.chat(harness::chat_body(MODEL, "hello")).await;
     assert_eq!((reply.status, azure.requests().len()), (200, 1));
     assert_eq!(

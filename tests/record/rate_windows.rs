@@ -4,7 +4,7 @@
 use crate::stage::{Client, Stage};
 use crate::world::{BINARY, minted, problem, success, text};
 use domain::mode::Mode;
-use harness::{Cli, eventually};
+use harness::{Cli, assert_fields, eventually};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::time::Duration;
@@ -63,19 +63,12 @@ async fn a_flood_has_ten_records_and_one_for_the_rest() {
 
     for id in &ids[..OWN] {
         let decision = client.decision(id).await;
-        assert_eq!((&decision["id"], &decision["count"]), (&json!(id), &json!(1)));
+        assert_fields!(decision, { "id": id, "count": 1 });
     }
     // While the minute is open: what its record would say now.
     let open = client.decision(&ids[OWN]).await;
-    assert_eq!(
-        (&open["count"], &open["auditSeq"]),
-        (&json!(15), &json!(null)),
-        "{open}"
-    );
-    assert_eq!(
-        (&open["outcome"], &open["history"]),
-        (&json!("denied"), &json!([]))
-    );
+    assert_fields!(open, { "count": 15, "auditSeq": null }, "{open}");
+    assert_fields!(open, { "outcome": "denied", "history": [] });
 
     eventually("the record of the minute", SOON, async || {
         (lines(&stage, &client).await.len() == before + OWN + 1).then_some(())
@@ -158,8 +151,5 @@ async fn a_key_beyond_the_plans_leaves_no_more_than_one_beyond_its_rate() {
     let ids = flood(&newer, OWN + 3, "plan_key_limit").await;
     assert_eq!(lines(&stage, &newer).await.len(), before + OWN);
     let open = newer.decision(&ids[OWN + 2]).await;
-    assert_eq!(
-        (&open["count"], &open["reason"]),
-        (&json!(3), &json!("plan_key_limit"))
-    );
+    assert_fields!(open, { "count": 3, "reason": "plan_key_limit" });
 }

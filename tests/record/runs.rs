@@ -4,6 +4,7 @@ use crate::stage::{Client, Stage};
 use crate::world::{fresh, problem, success, text};
 use domain::mode::Mode;
 use domain::permission::Permission;
+use harness::assert_fields;
 use serde_json::{Value, json};
 
 impl Client {
@@ -71,23 +72,16 @@ async fn runs_show_what_they_spent_and_how_they_ended() {
     let listed = client.runs("").await;
     assert_eq!(ids(&listed), ["a", "b:1.x_-"], "last seen first");
     assert_eq!(listed["runs"][0], run);
-    assert_eq!(
-        (&listed["total"], &listed["limit"], &listed["offset"]),
-        (&json!(2), &json!(50), &json!(0))
-    );
+    assert_fields!(listed, { "total": 2, "limit": 50, "offset": 0 });
     let mut paged = Vec::new();
     for offset in 0..3 {
         let page = client.runs(&format!("?limit=1&offset={offset}")).await;
-        assert_eq!((&page["total"], &page["offset"]), (&json!(2), &json!(offset)));
+        assert_fields!(page, { "total": 2, "offset": offset });
         paged.extend(ids(&page).iter().map(|id| (*id).to_owned()));
     }
     paged.sort_unstable();
     assert_eq!(paged, ["a", "b:1.x_-"], "each on one page");
-    assert_eq!(
-        client.run("b%3A1%2Ex_-").await["runId"],
-        "b:1.x_-",
-        "ids in paths are decoded"
-    );
+    assert_fields!(client.run("b%3A1%2Ex_-").await, { "runId": "b:1.x_-" }, "ids in paths are decoded");
 
     let record = client.account.keys.run(Mode::Live, "bot", "a");
     let before = stage.world.fields(&record).await;
@@ -98,15 +92,9 @@ async fn runs_show_what_they_spent_and_how_they_ended() {
         after.remove("ended").is_some() && after == before,
         "nothing else changes"
     );
-    assert_eq!(
-        (&done["status"], &done["spentNanos"]),
-        (&json!("completed"), &run["spentNanos"])
-    );
+    assert_fields!(done, { "status": "completed", "spentNanos": run["spentNanos"] });
     fresh(text(&done, "/endedAt"));
-    assert_eq!(
-        success(&client.end("b:1.x_-", "failed").await, 200)["run"]["status"],
-        "failed"
-    );
+    assert_fields!(success(&client.end("b:1.x_-", "failed").await, 200)["run"], { "status": "failed" });
     for (status, expected) in [
         ("completed", vec!["a"]),
         ("failed", vec!["b:1.x_-"]),
@@ -137,10 +125,7 @@ async fn a_run_ends_once_until_it_runs_again() {
 
     assert_eq!(client.call(Some("a")).await.0.status, 200);
     let run = client.run("a").await;
-    assert_eq!(
-        (&run["status"], &run["calls"], &run["endedAt"]),
-        (&json!("running"), &json!(2), &json!(null))
-    );
+    assert_fields!(run, { "status": "running", "calls": 2, "endedAt": null });
     success(&client.end("a", "failed").await, 200);
 }
 
@@ -157,17 +142,10 @@ async fn paused_runs_name_what_they_wait_for() {
         waiting.push(text(&spend, "/intent_id").to_owned());
     }
     let run = client.run("busy").await;
-    assert_eq!(
-        (&run["paused"], &run["status"]),
-        (&json!(true), &json!("running"))
-    );
-    assert_eq!(
-        run["waitingForApproval"],
-        json!([waiting[1], waiting[0]]),
-        "newest first"
-    );
+    assert_fields!(run, { "paused": true, "status": "running" });
+    assert_fields!(run, { "waitingForApproval": [waiting[1], waiting[0]] }, "newest first");
     let new = client.run("new").await;
-    assert_eq!((&new["paused"], &new["spentNanos"]), (&json!(true), &json!("0")));
+    assert_fields!(new, { "paused": true, "spentNanos": "0" });
     let paused = client.runs("?status=paused").await;
     assert_eq!((ids(&paused), &paused["total"]), (vec!["new", "busy"], &json!(2)));
     assert_eq!(client.run("calm").await["paused"], json!(false));
@@ -199,10 +177,7 @@ async fn paused_runs_name_what_they_wait_for() {
     let intent = approver.get(&format!("/v1/intents/{}", waiting[0])).await;
     assert_eq!(success(&intent, 200)["intent"]["allowed_by"], json!(key.id));
     let run = client.run("busy").await;
-    assert_eq!(
-        (&run["paused"], &run["waitingForApproval"]),
-        (&json!(false), &json!([]))
-    );
+    assert_fields!(run, { "paused": false, "waitingForApproval": [] });
     assert_eq!(run["spentNanos"], json!((600_000_000 + 8_550).to_string()));
     assert_eq!(ids(&client.runs("?status=paused").await), ["new"]);
 }
@@ -331,6 +306,6 @@ async fn runs_of_a_status_are_found_behind_any_number_of_others() {
         assert_eq!(empty, in_vain, "{status}: what was looked at in vain is said so");
     }
     let first = client.runs("?status=completed&limit=1&offset=999").await;
-    assert_eq!((&first["total"], &first["partial"]), (&json!(1000), &json!(true)));
+    assert_fields!(first, { "total": 1000, "partial": true });
     assert_eq!(ids(&first), ["r01007"]);
 }

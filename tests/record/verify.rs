@@ -4,7 +4,7 @@ use crate::audit_writer::lines;
 use crate::trail_fixture::{TrailFixture, audit, broken, forge, rewrite};
 use crate::world::{BINARY, World, text};
 use domain::mode::Mode;
-use harness::{Cli, REPOSITORY, Redis, Seed};
+use harness::{Cli, REPOSITORY, Redis, Seed, assert_fields};
 use serde_json::{Value, json};
 use store::keys::AccountKeys;
 
@@ -47,14 +47,8 @@ async fn a_trail_in_order_verifies() {
         (&["--file", &file, "--checkpoint", &note], "note"),
     ] {
         let verdict = fixture.verify(args, 0);
-        assert_eq!(
-            (&verdict["ok"], &verdict["entries"], &verdict["endProven"]),
-            (&json!(true), &json!(50), &json!(true))
-        );
-        assert_eq!(
-            verdict["checkpoint"],
-            json!({ "source": source, "size": 50, "hash": verdict["hash"] })
-        );
+        assert_fields!(verdict, { "ok": true, "entries": 50, "endProven": true });
+        assert_fields!(verdict, { "checkpoint": { "source": source, "size": 50, "hash": verdict["hash"] } });
         assert_eq!(verdict["warnings"], json!([]));
     }
     assert_eq!(fixture.verify(&["--mode", "test"], 0)["entries"], json!(0));
@@ -79,15 +73,9 @@ async fn an_export_is_verified_without_a_store() {
     let verify =
         |args: &[&str], code| audit(&alone, id, &[&["verify", "--file", &file], args].concat(), code);
     let proven = verify(&["--checkpoint", &note, "--key", &key], 0);
-    assert_eq!(
-        (&proven["ok"], &proven["endProven"]),
-        (&json!(true), &json!(true))
-    );
+    assert_fields!(proven, { "ok": true, "endProven": true });
     let nothing = verify(&[], 0);
-    assert_eq!(
-        (&nothing["ok"], &nothing["endProven"], &nothing["checkpoint"]),
-        (&json!(true), &json!(false), &Value::Null)
-    );
+    assert_fields!(nothing, { "ok": true, "endProven": false, "checkpoint": null });
     assert!(
         nothing["warnings"]
             .to_string()
@@ -227,10 +215,7 @@ async fn notes_and_keys_must_be_the_right_ones() {
             .run(&[&["audit", "verify", "--account", &fixture.account.id], args].concat());
         assert_eq!(output.code, Some(2), "{args:?}: {output:?}");
     }
-    assert_eq!(
-        audit(&fixture.cli, "acct_none", &["verify"], 1)["code"],
-        "NOT_FOUND"
-    );
+    assert_fields!(audit(&fixture.cli, "acct_none", &["verify"], 1), { "code": "NOT_FOUND" });
 }
 
 #[tokio::test]
@@ -277,10 +262,7 @@ async fn an_export_must_be_what_the_store_has() {
         "entry 41 stands in its place",
     );
     let verdict = fixture.verify(&["--file", &part, "--after", "40"], 0);
-    assert_eq!(
-        (&verdict["entries"], &verdict["endProven"]),
-        (&json!(13), &json!(false))
-    );
+    assert_fields!(verdict, { "entries": 13, "endProven": false });
     assert!(verdict["warnings"].to_string().contains("on trust"), "{verdict}");
     // Entry 50 is in it, so the checkpoint of it can be compared.
     std::fs::create_dir_all(fixture.note().parent().unwrap()).unwrap();
@@ -301,11 +283,7 @@ async fn a_store_that_was_changed_is_named() {
     fixture.writer.forge(&lines[..45], &hashes[..45], 50).await;
     broken(&fixture.verify(&[], 1), 46, "the account's record counts them");
     fixture.writer.forge(&lines[..45], &hashes[..45], 45).await;
-    assert_eq!(
-        fixture.verify(&[], 0)["entries"],
-        json!(45),
-        "the store alone cannot tell"
-    );
+    assert_fields!(fixture.verify(&[], 0), { "entries": 45 }, "the store alone cannot tell");
     broken(
         &fixture.verify(&["--checkpoint", &note], 1),
         46,

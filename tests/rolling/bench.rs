@@ -2,7 +2,7 @@
 //! it should, and a stopped one prints its report.
 
 use crate::site::{ADMIN, SOON, Site};
-use harness::{Answer, Cli, CliOutput, eventually};
+use harness::{Answer, Cli, CliOutput, assert_fields, eventually};
 use serde_json::Value;
 use std::process::{Child, Stdio};
 
@@ -83,16 +83,9 @@ async fn a_steady_run_is_counted_exactly_and_charged_as_it_says() {
     let output = bench(&site, &steady).await;
     let report = document(&output, 0);
     let (warm_up, phase) = (&report["phases"][0], &report["phases"][1]);
-    assert_eq!(
-        (&warm_up["calls"], &warm_up["measured"]),
-        (&20.into(), &false.into())
-    );
-    assert_eq!(
-        (&phase["calls"], &phase["answered"]),
-        (&80.into(), &80.into()),
-        "{report}"
-    );
-    assert_eq!((&phase["errors"], &phase["dropped"]), (&0.into(), &0.into()));
+    assert_fields!(warm_up, { "calls": 20, "measured": false });
+    assert_fields!(phase, { "calls": 80, "answered": 80 }, "{report}");
+    assert_fields!(phase, { "errors": 0, "dropped": 0 });
     assert_eq!(count(phase, "approved", 200, ""), 80);
     assert_eq!(site.upstream.arrived(), 100);
     let latency = &phase["latencyMs"];
@@ -102,10 +95,7 @@ async fn a_steady_run_is_counted_exactly_and_charged_as_it_says() {
         "{latency}"
     );
     let overspend = &report["overspend"];
-    assert_eq!(
-        (&overspend["checked"], &overspend["ok"]),
-        (&true.into(), &true.into())
-    );
+    assert_fields!(overspend, { "checked": true, "ok": true });
     assert_eq!(overspend["agents"].as_array().map(Vec::len), Some(4));
     let charged: f64 = overspend["agents"]
         .as_array()
@@ -245,11 +235,7 @@ async fn errors_fail_the_run_and_a_ramp_finds_its_end() {
     ];
     let patient = ["--warm-up", "0s", "--quiet", "--p99-bound", "60s"];
     let report = document(&bench(&site, &[&ramp[..], &patient].concat()).await, 0);
-    assert_eq!(
-        (&report["knee"], &report["stoppedBy"]),
-        (&40.into(), &Value::Null),
-        "{report}"
-    );
+    assert_fields!(report, { "knee": 40, "stoppedBy": null }, "{report}");
     let calls: Vec<u64> = report["phases"]
         .as_array()
         .expect("phases")
@@ -261,20 +247,13 @@ async fn errors_fail_the_run_and_a_ramp_finds_its_end() {
     site.upstream
         .set(|_| Answer::error(500, "server_error", "The server had an error"));
     let report = document(&bench(&site, &[&ramp[..], &patient].concat()).await, 1);
-    assert_eq!(
-        (&report["knee"], &report["ok"]),
-        (&Value::Null, &false.into()),
-        "{report}"
-    );
+    assert_fields!(report, { "knee": null, "ok": false }, "{report}");
     assert_eq!(report["phases"].as_array().map(Vec::len), Some(1));
     assert!(
         report["stoppedBy"].as_str().expect("a reason").contains("errors"),
         "{report}"
     );
-    assert_eq!(
-        report["overspend"]["ok"], true,
-        "the estimates stay charged, as said: {report}"
-    );
+    assert_fields!(report["overspend"], { "ok": true }, "the estimates stay charged, as said: {report}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -395,10 +374,7 @@ async fn what_cannot_be_put_away_is_named_beside_the_report() {
     interrupt(&child);
     let (code, report) = ended(child).await;
     assert_eq!((code, &report["ok"]), (Some(1), &false.into()), "{report}");
-    assert_eq!(
-        report["overspend"]["checked"], false,
-        "the report is there: {report}"
-    );
+    assert_fields!(report["overspend"], { "checked": false }, "the report is there: {report}");
     let left: Vec<&str> = report["leftOver"]
         .as_array()
         .unwrap_or_else(|| panic!("{report}"))

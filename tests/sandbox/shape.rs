@@ -1,6 +1,7 @@
 //! Well-formed calls, refused keys, and what is counted: all in the provider's shape.
 
 use super::*;
+use harness::assert_fields;
 
 #[tokio::test]
 async fn a_completion_has_the_providers_shape_and_plausible_usage() {
@@ -25,10 +26,7 @@ async fn a_completion_has_the_providers_shape_and_plausible_usage() {
         answer["id"].as_str().unwrap().starts_with("chatcmpl-"),
         "{answer}"
     );
-    assert_eq!(
-        (&answer["object"], &answer["model"]),
-        (&json!("chat.completion"), &json!("gpt-4o-mini"))
-    );
+    assert_fields!(answer, { "object": "chat.completion", "model": "gpt-4o-mini" });
     assert!(
         answer["created"].is_u64() && answer["system_fingerprint"].is_string(),
         "{answer}"
@@ -41,23 +39,13 @@ async fn a_completion_has_the_providers_shape_and_plausible_usage() {
         (&json!("assistant"), &json!("length"))
     );
     let usage = &answer["usage"];
-    assert_eq!(
-        (&usage["prompt_tokens"], &usage["completion_tokens"]),
-        (&json!(6), &json!(6))
-    );
+    assert_fields!(usage, { "prompt_tokens": 6, "completion_tokens": 6 });
     assert_eq!(usage["total_tokens"], 12);
-    assert_eq!(
-        usage["prompt_tokens_details"],
-        json!({ "cached_tokens": 0, "audio_tokens": 0 })
-    );
+    assert_fields!(usage, { "prompt_tokens_details": { "cached_tokens": 0, "audio_tokens": 0 } });
     assert_eq!(usage["completion_tokens_details"]["reasoning_tokens"], 0);
 
     let again = caller.chat(body).await.json();
-    assert_eq!(
-        (&again["choices"], &again["usage"]),
-        (&answer["choices"], &answer["usage"]),
-        "deterministic"
-    );
+    assert_fields!(again, { "choices": answer["choices"], "usage": answer["usage"] }, "deterministic");
     assert_ne!(again["id"], answer["id"]);
 }
 
@@ -101,11 +89,7 @@ async fn what_the_provider_refuses_is_refused() {
     assert_eq!(caller.get("/v1/chat/completions").await.status, 405);
     assert_eq!(caller.post("/v1/elsewhere", json!({})).await.status, 404);
     let counted = stats(&caller).await;
-    assert_eq!(
-        (&counted["requests"], &counted["unauthorized"]),
-        (&json!(8), &json!(2)),
-        "{counted}"
-    );
+    assert_fields!(counted, { "requests": 8, "unauthorized": 2 }, "{counted}");
 }
 
 #[tokio::test]
@@ -128,11 +112,7 @@ async fn a_virtual_key_is_refused_loudly_wherever_it_stands() {
     assert_eq!(leaking.get("/v1/models").await.status, 418);
     assert_eq!(leaking.get("/elsewhere").await.status, 418);
     let counted = stats(&caller).await;
-    assert_eq!(
-        (&counted["virtual_keys_seen"], &counted["requests"]),
-        (&json!(6), &json!(6)),
-        "{counted}"
-    );
+    assert_fields!(counted, { "virtual_keys_seen": 6, "requests": 6 }, "{counted}");
     assert!(!counted.to_string().contains("vk_live_"));
 }
 

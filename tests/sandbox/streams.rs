@@ -1,7 +1,7 @@
 //! Streams, responses and embeddings over HTTP, and the record of each call in `/sandbox/calls`.
 
 use super::*;
-use harness::eventually;
+use harness::{assert_fields, eventually};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
@@ -46,15 +46,8 @@ async fn a_chat_completion_is_streamed_with_its_usage() {
     let whole = caller.chat(chat_body("gpt-4o-mini", "hällo")).await.json();
     assert_eq!(usage["usage"], whole["usage"], "the same text, the same usage");
     let call = call_record(&caller, 1).await;
-    assert_eq!(
-        (&call["end"], &call["usage"], &call["stream"]),
-        (&json!("whole"), &usage["usage"], &json!(true)),
-        "{call}"
-    );
-    assert_eq!(
-        (&call["endpoint"], &call["status"]),
-        (&json!("chat.completions"), &json!(200))
-    );
+    assert_fields!(call, { "end": "whole", "usage": usage["usage"], "stream": true }, "{call}");
+    assert_fields!(call, { "endpoint": "chat.completions", "status": 200 });
     assert_eq!(call["bytes"], reply.body.len() as u64);
     let by_user = json!({ "model": "gpt-4o-mini", "messages": [{ "content": "x" }], "stream": true,
         "user": "sandbox-stream:events=3" });
@@ -118,16 +111,8 @@ async fn a_stream_that_ends_early_is_recorded_so() {
         }
         drop(peer);
         let call = call_record(&caller, number).await;
-        assert_eq!(
-            (&call["end"], &call["usage"], &call["events"]),
-            (&json!(end), &json!(null), &json!(3)),
-            "{call}"
-        );
-        assert_eq!(
-            (&call["client_request_id"], &call["text_bytes"]),
-            (&json!("mine"), &json!(8)),
-            "{call}"
-        );
+        assert_fields!(call, { "end": end, "usage": null, "events": 3 }, "{call}");
+        assert_fields!(call, { "client_request_id": "mine", "text_bytes": 8 }, "{call}");
         assert_eq!(call["stalled"], json!(end == "peer_gone"));
     }
     assert_eq!(stats(&caller).await["in_flight"], 0);
@@ -138,10 +123,7 @@ async fn responses_and_embeddings_are_answered() {
     let caller = caller().await;
     let body = json!({ "model": "gpt-4o-mini", "input": "hello" });
     let whole = caller.post("/v1/responses", body.clone()).await.json();
-    assert_eq!(
-        (&whole["object"], &whole["status"]),
-        (&json!("response"), &json!("completed"))
-    );
+    assert_fields!(whole, { "object": "response", "status": "completed" });
     let mut streamed = body;
     streamed["stream"] = json!(true);
     let reply = caller.post("/v1/responses", streamed).await;
@@ -155,19 +137,9 @@ async fn responses_and_embeddings_are_answered() {
     let body = json!({ "model": "text-embedding-3-small", "input": ["a", "b"], "dimensions": 4 });
     let embeddings = caller.post("/v1/embeddings", body).await.json();
     assert_eq!(embeddings["data"].as_array().unwrap().len(), 2);
-    assert_eq!(
-        embeddings["usage"],
-        json!({ "prompt_tokens": 2, "total_tokens": 2 })
-    );
+    assert_fields!(embeddings, { "usage": { "prompt_tokens": 2, "total_tokens": 2 } });
     let counted = stats(&caller).await;
-    assert_eq!(
-        (&counted["responses"], &counted["embeddings"], &counted["streams"]),
-        (&json!(2), &json!(1), &json!(1)),
-        "{counted}"
-    );
+    assert_fields!(counted, { "responses": 2, "embeddings": 1, "streams": 1 }, "{counted}");
     let call = call_record(&caller, 3).await;
-    assert_eq!(
-        (&call["endpoint"], &call["usage"]),
-        (&json!("embeddings"), &embeddings["usage"])
-    );
+    assert_fields!(call, { "endpoint": "embeddings", "usage": embeddings["usage"] });
 }

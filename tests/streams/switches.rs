@@ -1,6 +1,7 @@
 //! Features that are off by default, and plans without streams.
 
 use crate::stage::{Stage, body, open_cap};
+use harness::assert_fields;
 use serde_json::json;
 
 #[tokio::test]
@@ -60,10 +61,7 @@ async fn a_plan_can_do_without_streams() {
             200 => assert!(stream.rest().await.ends_with("data: [DONE]\n\n")),
             _ => {
                 let error = stream.whole().await["error"].clone();
-                assert_eq!(
-                    (&error["code"], &error["param"]),
-                    (&json!("stream_not_supported"), &json!("stream"))
-                );
+                assert_fields!(error, { "code": "stream_not_supported", "param": "stream" });
                 assert!(error["message"].as_str().unwrap().contains("free"), "{error}");
                 assert_eq!(actor.settled().await, 0, "nothing is charged");
             }

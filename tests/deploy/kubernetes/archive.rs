@@ -4,6 +4,7 @@ use super::{SMALL, list, named, operator, pods};
 use crate::files::run;
 use crate::installation::Installation;
 use crate::kustomize::build;
+use harness::assert_fields;
 use std::collections::BTreeSet;
 use std::process::Command;
 
@@ -22,15 +23,13 @@ fn a_pod_that_reads_the_archive_runs_where_it_is() {
         let affinity =
             &pod["spec"]["affinity"]["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][0];
         let admin = named(&resources, "Deployment", "tollgate-admin");
-        assert_eq!(
-            affinity["labelSelector"], admin["spec"]["selector"],
-            "{name}: the volume is on one node at a time"
-        );
+        assert_fields!(affinity, {
+            "labelSelector": admin["spec"]["selector"],
+        }, "{name}: the volume is on one node at a time");
         assert_eq!(affinity["topologyKey"], "kubernetes.io/hostname");
-        assert_eq!(
-            pod["spec"]["securityContext"]["runAsUser"],
-            admin["spec"]["template"]["spec"]["securityContext"]["runAsUser"]
-        );
+        assert_fields!(pod["spec"]["securityContext"], {
+            "runAsUser": admin["spec"]["template"]["spec"]["securityContext"]["runAsUser"],
+        });
         seen.insert(name);
     }
     assert_eq!(seen, ["backup", "operator"].map(str::to_owned).into());

@@ -4,6 +4,7 @@ use super::{PRODUCTION, SMALL, list, named};
 use crate::image;
 use crate::kustomize::build_with;
 use crate::settings::accepted;
+use harness::assert_fields;
 use serde_json::json;
 
 /// Spans have a way to the collector where the component names one, and nowhere else is there one.
@@ -19,11 +20,9 @@ fn a_collector_is_reached_where_one_is_named() {
             let collector =
                 json!([{ "namespaceSelector": { "matchLabels": { "tollgate/collector": "yes" } } }]);
             let last = rules.last().unwrap();
-            assert_eq!(
-                (&last["to"], &last["ports"]),
-                (&collector, &json!([{ "protocol": "TCP", "port": port }])),
-                "{name}"
-            );
+            assert_fields!(last, {
+                "to": collector, "ports": [{ "protocol": "TCP", "port": port }],
+            }, "{name}");
         }
         let mut variables = image::environment();
         let pairs = settings.as_object().unwrap().iter();

@@ -61,11 +61,13 @@ pub use options::{AdminOptions, EdgeOptions};
 pub use packages::{node_package, python_package, python_packages};
 pub use raw::{RawClient, RawReply};
 pub use redis_server::Redis;
-pub use reply_body::{problem, text};
+pub use reply_body::{has_fields, problem, text};
 pub use seed::{
     AgentCounters, Seed, SeedAccount, SeedAgent, SeedApiKey, SeedUser, TEST_MASTER_KEY, TEST_PASSWORD,
     test_sealer,
 };
+#[doc(hidden)]
+pub use serde_json;
 pub use session::{SessionCaller, cookie_of};
 pub use store::Store;
 pub use upstream::{Answer, End, Feed, Played, Recorded, Script, Upstream};

@@ -26,7 +26,33 @@ pub fn problem(reply: &Reply, status: u16, code: &str) -> String {
     sentence
 }
 
-/// Removes a field from a body and returns its value as text.
+/// Asserts that some fields of a JSON object have exactly these values; the object may have more. What follows is a
+/// message as of `assert!`.
+///
+/// ```
+/// let body = harness::serde_json::json!({ "state": "open", "amount": 2, "id": "hold_1" });
+/// harness::assert_fields!(body, { "state": "open", "amount": 2 });
+/// ```
+#[macro_export]
+macro_rules! assert_fields {
+    ($body:expr, { $($fields:tt)* }) => {
+        $crate::assert_fields!($body, { $($fields)* }, "")
+    };
+    ($body:expr, { $($fields:tt)* }, $($message:tt)+) => {
+        $crate::has_fields(&$body, &$crate::serde_json::json!({ $($fields)* }), &format!($($message)+))
+    };
+}
+
+/// The function behind [`assert_fields!`].
+#[doc(hidden)]
+#[track_caller]
+pub fn has_fields(body: &Value, expected: &Value, message: &str) {
+    for (name, value) in expected.as_object().expect("an object") {
+        assert_eq!(body[name], *value, "{name} {message} {body}");
+    }
+}
+
+/// Returns the text at a JSON pointer.
 #[track_caller]
 pub fn text<'a>(body: &'a Value, pointer: &str) -> &'a str {
     body.pointer(pointer)

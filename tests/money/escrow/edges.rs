@@ -3,6 +3,7 @@
 use super::stage::Side;
 use crate::world::{World, problem, success};
 use domain::mode::Mode;
+use harness::assert_fields;
 use serde_json::json;
 use store::keys::IntentIndex;
 
@@ -159,10 +160,7 @@ async fn what_is_allowed_at_the_edges() {
     let made = payer.caller.send("POST", "/v1/escrow/create", &[], body).await;
     let made = success(&made, 200);
     assert_eq!(made["escrow"]["conditions"], json!({ "a": 2, "ü": "€" }));
-    assert_eq!(
-        (&made["escrow"]["toWalletId"], &made["escrow"]["amount"]),
-        (&json!(payee.wallet), &json!(9_000_000))
-    );
+    assert_fields!(made["escrow"], { "toWalletId": payee.wallet, "amount": 9_000_000 });
     for (amount, shown) in [
         ("0.000000001", "0.000000001"),
         ("8999999.999999999", "8999999.999999999"),

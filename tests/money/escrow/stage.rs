@@ -6,7 +6,7 @@ use domain::id::Kind;
 use domain::intent::{Reason, State};
 use domain::mode::Mode;
 use domain::money::{NANOS_PER_USD, Nanos};
-use harness::{Caller, Reply, SeedAccount, Store};
+use harness::{Caller, Reply, SeedAccount, Store, assert_fields};
 use serde_json::{Value, json};
 use store::deposit::DepositState;
 use store::deposit::script::{Made, NewDeposit};
@@ -270,8 +270,7 @@ pub fn refused(reply: &Reply, status: u16, code: &str, reason: Reason) -> String
     assert_eq!(body["code"], json!(code), "{body}");
     assert_eq!(body["state"], json!("blocked"));
     assert_eq!(body["blocked_reason"], json!(reason.sentence()));
-    assert_eq!(body["error"], json!(reason.sentence()));
-    assert_eq!(body["intentId"], body["intent_id"]);
+    assert_fields!(body, { "error": reason.sentence(), "intentId": body["intent_id"] });
     text(&body, "/intent_id").to_owned()
 }
 

@@ -5,7 +5,7 @@ use crate::escrow::stage::{Side, refused, usd};
 use crate::world::{BINARY, FULL, World, problem, success, text};
 use domain::intent::Reason;
 use domain::mode::Mode;
-use harness::{Admin, AdminOptions, eventually};
+use harness::{Admin, AdminOptions, assert_fields, eventually};
 use serde_json::json;
 use std::time::Duration;
 use store::escrow::script::{Ended, Winner, end_dispute};
@@ -138,10 +138,7 @@ async fn another_server_finishes_what_a_dead_one_left() {
         .await;
     assert_eq!(again.status, 409);
     let body = again.json();
-    assert_eq!(
-        (&body["success"], &body["replayed"], &body["intent_id"]),
-        (&json!(true), &json!(true), &json!(intents[0]))
-    );
+    assert_fields!(body, { "success": true, "replayed": true, "intent_id": intents[0] });
     assert_eq!(
         (payee.balance().await, payee.transactions().await.len()),
         (usd(1), 1)

@@ -4,6 +4,7 @@ use super::{id, two};
 use crate::escrow::stage::{Side, refused, replayed, usd};
 use crate::world::{World, problem, success};
 use domain::intent::Reason;
+use harness::assert_fields;
 use serde_json::json;
 
 #[tokio::test]
@@ -31,10 +32,7 @@ async fn strangers_and_modes() {
             404,
             "NOT_FOUND",
         );
-        assert_eq!(
-            success(&side.caller.get("/v1/escrow").await, 200)["total"],
-            json!(0)
-        );
+        assert_fields!(success(&side.caller.get("/v1/escrow").await, 200), { "total": 0 });
     }
     let create = async |side: &Side, from: u64, to: u64| {
         let body = json!({ "fromWalletId": from, "toWalletId": to, "amount": 1 });

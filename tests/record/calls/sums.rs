@@ -5,7 +5,7 @@ use crate::world::{World, success, text};
 use domain::mode::Mode;
 use domain::period::DAY_MS;
 use domain::timestamp::ms_from_iso;
-use harness::{Caller, eventually};
+use harness::{Caller, assert_fields, eventually};
 use serde_json::{Value, json};
 use std::time::Duration;
 use store::audit::chain::Chain;
@@ -165,9 +165,6 @@ async fn a_kept_call_is_shown_as_it_was_corrected_also_behind_the_span() {
     let to = domain::timestamp::iso_from_ms(corrected.decided_ms + 5);
     let page = success(&written.api.get(&format!("/v1/calls?to={to}&limit=1")).await, 200);
     let shown = &page["calls"][0];
-    assert_eq!(
-        (&shown["id"], &shown["outcome"]),
-        (&json!(corrected.id), &json!("corrected"))
-    );
+    assert_fields!(shown, { "id": corrected.id, "outcome": "corrected" });
     assert_eq!(shown["costNanos"], json!(corrected.cost.to_string()));
 }

@@ -3,6 +3,7 @@
 use crate::stage::Stage;
 use crate::world::{World, problem, success};
 use domain::mode::Mode;
+use harness::assert_fields;
 use serde_json::{Value, json};
 
 #[tokio::test]
@@ -21,8 +22,7 @@ async fn the_account_shows_its_limits_and_their_use() {
     assert!(gone.secret.starts_with("svc_live_"), "it has expired long ago");
     for caller in [api, &tester] {
         let view = success(&caller.get("/v1/account").await, 200);
-        assert_eq!(view["account"]["id"], json!(client.account.id));
-        assert_eq!(view["account"]["plan"], json!("builder"));
+        assert_fields!(view["account"], { "id": client.account.id, "plan": "builder" });
         let usage = &view["usage"];
         let counts = [
             "activeVirtualKeys",
@@ -42,8 +42,7 @@ async fn the_account_shows_its_limits_and_their_use() {
                 "trackedUsdPerMonth": 500, "customAgents": 50, "walletRequestsPerMinute": 1000,
                 "agentRequestsPerDay": 1000, "managementRequestsPerMinute": 1000 })
         );
-        assert_eq!(view["features"], json!({ "webhooksInDashboard": false }));
-        assert_eq!(view["upgradeTo"], json!("startup"));
+        assert_fields!(view, { "features": { "webhooksInDashboard": false }, "upgradeTo": "startup" });
         assert!(view["upgradeUrl"].as_str().unwrap().ends_with("/plan?to=startup"));
         let plans = view["plans"].as_array().unwrap();
         let names: Vec<(&str, bool)> = plans

@@ -5,7 +5,7 @@ use crate::stage::Stage;
 use crate::world::{World, success, text};
 use domain::mode::Mode;
 use domain::permission::Permission;
-use harness::{Answer, Caller, CapPolicy, Upstream, eventually};
+use harness::{Answer, Caller, CapPolicy, Upstream, assert_fields, eventually};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -53,11 +53,7 @@ async fn frozen_agents_wait_until_they_are_unfrozen_and_not_after_they_are_gone(
     let frozen = of_kind(&caller, "frozen_agent").await;
     assert_eq!(frozen.len(), 1, "{frozen:?}");
     let view = overview(&caller, "").await;
-    assert_eq!(
-        view["totals"]["frozenAgents"],
-        json!(1),
-        "a deleted agent is none"
-    );
+    assert_fields!(view["totals"], { "frozenAgents": 1 }, "a deleted agent is none");
 }
 
 #[tokio::test]
@@ -72,10 +68,7 @@ async fn spends_to_approve_and_low_balances_wait() {
     let policy = json!({ "approvalThreshold": "1", "lowBalanceThreshold": "3" });
     success(&caller.post(&format!("/v1/policies/{agent}"), policy).await, 200);
     let low = of_kind(&caller, "low_balance").await;
-    assert_eq!(
-        (&low[0]["id"], &low[0]["agentId"]),
-        (&json!(wallet), &json!(agent))
-    );
+    assert_fields!(low[0], { "id": wallet, "agentId": agent });
     let deposit = json!({ "wallet": agent, "amount": "5", "reference": "r-1" });
     success(&caller.post("/v1/wallet/deposits", deposit).await, 200);
     assert_eq!(of_kind(&caller, "low_balance").await, [] as [Value; 0]);
@@ -85,10 +78,7 @@ async fn spends_to_approve_and_low_balances_wait() {
         .await;
     let intent = text(&success(&asked, 202), "/intent_id").to_owned();
     let waiting = of_kind(&caller, "approval_waiting").await;
-    assert_eq!(
-        (&waiting[0]["id"], &waiting[0]["agentId"]),
-        (&json!(intent), &json!(agent))
-    );
+    assert_fields!(waiting[0], { "id": intent, "agentId": agent });
     assert!(text(&waiting[0], "/text").contains("2.5"), "{waiting:?}");
     success(
         &caller
@@ -174,10 +164,7 @@ async fn kept_holds_wait_until_they_are_corrected() {
     })
     .await;
     let kept = of_kind(&client.api, "kept_hold").await;
-    assert_eq!(
-        (&kept[0]["id"], &kept[0]["agentId"]),
-        (&json!(name.allow_id), &json!("bot"))
-    );
+    assert_fields!(kept[0], { "id": name.allow_id, "agentId": "bot" });
     let view = overview(&client.api, "?days=1").await;
     assert_eq!(super::overview::nanos(&view["days"][0]["totalUsd"]), estimate);
     let cli = harness::Cli::new(crate::world::BINARY, stage.world.redis.url());

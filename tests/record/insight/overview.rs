@@ -4,7 +4,7 @@ use crate::stage::{Client, Stage};
 use crate::world::{World, problem, success};
 use domain::mode::Mode;
 use domain::period::{DAY_MS, Period};
-use harness::{Answer, Caller, Edge, EdgeOptions, SeedAccount, Upstream, chat_body};
+use harness::{Answer, Caller, Edge, EdgeOptions, SeedAccount, Upstream, assert_fields, chat_body};
 use serde_json::{Value, json};
 use std::time::Duration;
 use store::agent::survey::AGENTS_MAX;
@@ -55,18 +55,14 @@ async fn numbers_are_exactly_what_happened_and_each_mode_and_account_has_its_own
     let spent = actual + 600_000_001;
     assert_eq!(nanos(&view["spend"]["todayUsd"]), spent);
     assert_eq!(nanos(&view["spend"]["monthUsd"]), spent);
-    assert_eq!(view["spend"]["heldUsd"], json!(0));
-    assert_eq!(view["spend"]["trackedLimitUsd"], json!(5000));
-    assert_eq!(
-        view["totals"],
-        json!({ "agents": 0, "frozenAgents": 1, "activeVirtualKeys": 1 })
-    );
+    assert_fields!(view["spend"], { "heldUsd": 0, "trackedLimitUsd": 5000 });
+    assert_fields!(view, { "totals": { "agents": 0, "frozenAgents": 1, "activeVirtualKeys": 1 } });
     let days = view["days"].as_array().unwrap();
     assert_eq!(days.len(), 30);
     let (today, before) = days.split_last().unwrap();
     assert_eq!(today["day"], view["today"]);
     assert_eq!(nanos(&today["totalUsd"]), spent);
-    assert_eq!((&today["calls"], &today["denied"]), (&json!(5), &json!(3)));
+    assert_fields!(today, { "calls": 5, "denied": 3 });
     assert_eq!(view["topAgents"][0]["agentId"], json!("buyer"));
     assert_eq!(view["topAgents"][0]["name"], Value::Null);
     assert_eq!(nanos(&view["topAgents"][1]["usd"]), actual);
@@ -82,20 +78,18 @@ async fn numbers_are_exactly_what_happened_and_each_mode_and_account_has_its_own
             .windows(2)
             .all(|pair| pair[0]["day"].as_str() < pair[1]["day"].as_str())
     );
-    assert_eq!(
-        view["denials"],
-        json!([{ "reason": "frozen", "count": 2 }, { "reason": "daily_limit", "count": 1 }])
-    );
-    assert_eq!((&view["mode"], &view["partial"]), (&json!("live"), &json!(false)));
+    assert_fields!(view, {
+        "denials": [{ "reason": "frozen", "count": 2 }, { "reason": "daily_limit", "count": 1 }],
+    });
+    assert_fields!(view, { "mode": "live", "partial": false });
 
     let tester = stage.world.caller(account, Mode::Test).await;
     success(&tester.post("/v1/policies/buyer", json!({})).await, 200);
     spend(&tester, "buyer", "3", 200).await;
     let view = overview(&tester, "?days=1").await;
-    assert_eq!(
-        view["spend"],
-        json!({ "todayUsd": 3, "monthUsd": 3, "heldUsd": 0, "trackedLimitUsd": null })
-    );
+    assert_fields!(view, {
+        "spend": { "todayUsd": 3, "monthUsd": 3, "heldUsd": 0, "trackedLimitUsd": null },
+    });
     assert_eq!(view["totals"]["activeVirtualKeys"], json!(0), "calls are live");
     assert_eq!(view["days"].as_array().unwrap().len(), 1);
     assert_eq!(view["denials"], json!([]));
@@ -111,14 +105,8 @@ async fn numbers_are_exactly_what_happened_and_each_mode_and_account_has_its_own
 /// Nothing happened in this account.
 fn assert_empty(view: &Value) {
     let spend = &view["spend"];
-    assert_eq!(
-        (&spend["todayUsd"], &spend["monthUsd"], &spend["heldUsd"]),
-        (&json!(0), &json!(0), &json!(0))
-    );
-    assert_eq!(
-        view["totals"],
-        json!({ "agents": 0, "frozenAgents": 0, "activeVirtualKeys": 0 })
-    );
+    assert_fields!(spend, { "todayUsd": 0, "monthUsd": 0, "heldUsd": 0 });
+    assert_fields!(view, { "totals": { "agents": 0, "frozenAgents": 0, "activeVirtualKeys": 0 } });
     for list in ["topAgents", "denials", "attention"] {
         assert_eq!(view[list], json!([]), "{list}");
     }
@@ -127,10 +115,7 @@ fn assert_empty(view: &Value) {
         days.iter()
             .all(|day| day["byAgent"] == json!([0]) && day["totalUsd"] == json!(0))
     );
-    assert_eq!(
-        (&view["attentionTotal"], &view["partial"]),
-        (&json!(0), &json!(false))
-    );
+    assert_fields!(view, { "attentionTotal": 0, "partial": false });
 }
 
 #[tokio::test]

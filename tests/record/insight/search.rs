@@ -1,7 +1,7 @@
 //! Finding agents in the list.
 
 use crate::world::{World, problem, success, text};
-use harness::Caller;
+use harness::{Caller, assert_fields};
 use serde_json::{Value, json};
 
 async fn found(caller: &Caller, query: &str) -> (Vec<String>, Value) {
@@ -29,7 +29,7 @@ async fn agents_are_found_by_a_part_of_id_or_name_and_by_status() {
     );
     let (names, listed) = found(&caller, "q=bot").await;
     assert_eq!(names, ["Support BOT", "Große Kasse"], "newest first");
-    assert_eq!((&listed["total"], &listed["partial"]), (&json!(2), &json!(false)));
+    assert_fields!(listed, { "total": 2, "partial": false });
     assert_eq!(found(&caller, "q=GRO%C3%9FE").await.0, ["Große Kasse"]);
     assert_eq!(found(&caller, "q=%D9%85%D8%B3").await.0, ["🤖 مساعد"]);
     assert_eq!(found(&caller, "q=nothing").await.0, [] as [&str; 0]);

@@ -3,7 +3,7 @@
 use super::overview::overview;
 use crate::world::{BINARY, World, fresh, success, text};
 use domain::mode::Mode;
-use harness::{Admin, AdminOptions, Caller, eventually};
+use harness::{Admin, AdminOptions, Caller, assert_fields, eventually};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -68,14 +68,8 @@ async fn shares_of_limits_are_listed_the_highest_first() {
     assert_eq!(listed(&api, "").await, [buyer(95, 96.4)]);
     let view = overview(&api, "").await;
     let item = &view["attention"][0];
-    assert_eq!(
-        (&item["kind"], &item["id"]),
-        (&json!("near_limit"), &json!("buyer"))
-    );
-    assert_eq!(
-        item["text"],
-        json!("Spent 96.4 % of its daily limit: 0.964 of 1 USD.")
-    );
+    assert_fields!(item, { "kind": "near_limit", "id": "buyer" });
+    assert_fields!(item, { "text": "Spent 96.4 % of its daily limit: 0.964 of 1 USD." });
 
     // The plan tracks 500 USD a month, of both agents together. This policy has no daily limit.
     success(

@@ -2,7 +2,7 @@
 
 use crate::stage::Stage;
 use crate::world::{World, problem, success, text};
-use harness::Caller;
+use harness::{Caller, assert_fields};
 use serde_json::{Value, json};
 
 async fn usage(caller: &Caller, agent: &str) -> Value {
@@ -25,11 +25,8 @@ async fn caps_say_what_is_left_of_them() {
     };
     assert_eq!(view["spentTodayUsd"], usd(spent));
     assert_eq!(view["spentMonthUsd"], usd(spent));
-    assert_eq!((&view["heldUsd"], &view["walletUsd"]), (&json!(0), &Value::Null));
-    assert_eq!(
-        (&view["policy"]["name"], &view["policy"]["agentOwn"]),
-        (&json!("Mine"), &json!(true))
-    );
+    assert_fields!(view, { "heldUsd": 0, "walletUsd": null });
+    assert_fields!(view["policy"], { "name": "Mine", "agentOwn": true });
     let expected = json!([
         { "check": "per_transaction_limit", "limitUsd": 1.5, "spentUsd": null, "remainingUsd": null },
         { "check": "per_run_limit", "limitUsd": 1.75, "spentUsd": null, "remainingUsd": null },
@@ -67,10 +64,7 @@ async fn a_wallet_and_account_wide_policies_are_reported() {
     );
     let view = usage(&caller, agent).await;
     assert_eq!(view["walletUsd"], json!(4));
-    assert_eq!(
-        (&view["policy"]["name"], &view["policy"]["agentOwn"]),
-        (&json!("All"), &json!(false))
-    );
+    assert_fields!(view["policy"], { "name": "All", "agentOwn": false });
     let check = |name: &str| {
         let checks = view["checks"].as_array().unwrap();
         checks
@@ -92,10 +86,6 @@ async fn a_wallet_and_account_wide_policies_are_reported() {
     let view = usage(&caller, agent).await;
     assert_eq!(view["policy"]["id"], json!("account-policies"));
     let daily = &view["checks"][2];
-    assert_eq!(
-        (&daily["limitUsd"], &daily["remainingUsd"]),
-        (&json!(0.5), &json!(0)),
-        "never below zero"
-    );
+    assert_fields!(daily, { "limitUsd": 0.5, "remainingUsd": 0 }, "never below zero");
     problem(&caller.get("/v1/agents/nobody/usage").await, 404, "NOT_FOUND");
 }

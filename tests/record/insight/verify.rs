@@ -4,7 +4,7 @@ use crate::audit_writer::{AuditWriter, lines};
 use crate::world::{FULL, World, problem};
 use domain::mode::Mode;
 use futures::StreamExt;
-use harness::{AdminOptions, Caller, eventually};
+use harness::{AdminOptions, Caller, assert_fields, eventually};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ async fn progress_is_reported_and_then_the_verdict() {
     let tester = world.caller(&account, Mode::Test).await;
     let empty = verify(&tester).await;
     let verdict = empty.last().unwrap();
-    assert_eq!((&verdict["done"], &verdict["ok"]), (&json!(true), &json!(true)));
+    assert_fields!(verdict, { "done": true, "ok": true });
     AuditWriter::new(&world.store, &account, Mode::Test)
         .write(&lines(2000))
         .await;
@@ -69,7 +69,7 @@ async fn a_trail_that_was_changed_is_reported_where_and_a_checkpoint_proves_its_
     let _: String = world.redis.command(&["LSET", &key, "700", &changed]);
     let report = verify(&caller).await;
     let verdict = report.last().unwrap();
-    assert_eq!((&verdict["done"], &verdict["ok"]), (&json!(true), &json!(false)));
+    assert_fields!(verdict, { "done": true, "ok": false });
     assert_eq!(verdict["firstBroken"]["seq"], json!(701), "{verdict}");
     assert_eq!(verdict["endProven"], json!(false));
     assert!(

@@ -3,7 +3,7 @@
 use super::fixture::{Fixture, MODE, age, made_at};
 use crate::world::{success, text};
 use domain::budget::Budget;
-use harness::Caller;
+use harness::{Caller, assert_fields};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use store::account::usage::Usage;
@@ -205,11 +205,9 @@ async fn the_key_of_an_archived_release_or_dispute_is_refused_and_not_held() {
         let bodies = send(by, word, escrow, &n.to_string()).await;
         assert_eq!(bodies.status, 409, "{n}: {}", bodies.text());
         let refused = bodies.json();
-        assert_eq!(
-            (&refused["code"], &refused["status"], &refused["replayed"]),
-            (&json!("ESCROW_RESOLVED"), &json!(status), &Value::Null),
-            "{n}: {refused}"
-        );
+        assert_fields!(refused, {
+            "code": "ESCROW_RESOLVED", "status": status, "replayed": null,
+        }, "{n}: {refused}");
         let again = send(by, word, escrow, &n.to_string()).await.json();
         assert_eq!(again["replayed"], json!(true), "{n}: {again}");
         // Nor is the key held: another request under it is another request.
