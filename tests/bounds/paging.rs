@@ -151,10 +151,8 @@ async fn members_of_one_score_are_met_once_also_when_the_one_of_the_cursor_is_go
 
 /// Every list of the management API that needs nothing but an agent `bot` with a wallet.
 async fn lists(caller: &Caller) -> Vec<String> {
-    success(
-        &caller.post("/v1/wallets/create", json!({ "botId": "bot" })).await,
-        200,
-    );
+    let reply = caller.post("/v1/wallets/create", json!({ "botId": "bot" })).await;
+    success(&reply, 200);
     let wallet = success(&caller.get("/v1/agents/bot/wallet").await, 200);
     let webhook = json!({ "url": "http://127.0.0.1:9/a", "secret": "whsec_0123456789abcdef0123456789", "events": ["agent.frozen"] });
     let webhook = success(&caller.post("/v1/webhooks", webhook).await, 201);
@@ -235,12 +233,10 @@ async fn every_list_refuses_offsets_beyond_the_bound_and_cursors_that_are_not_it
             "{position:?}"
         );
     }
-    let all = success(
-        &caller
-            .get(&with(AGENTS.path, &format!("cursor={}", own("9e15 ~"))))
-            .await,
-        200,
-    );
+    let reply = caller
+        .get(&with(AGENTS.path, &format!("cursor={}", own("9e15 ~"))))
+        .await;
+    let all = success(&reply, 200);
     assert_eq!(all["agents"].as_array().unwrap().len(), 4);
 }
 

@@ -145,10 +145,8 @@ async fn manage(tenant: &Tenant, installation: &Installation) {
         "secret": "a secret of the tests" });
     ok(&manager.post("/v1/webhooks", hook).await, 201);
     for path in ["freeze", "unfreeze"] {
-        ok(
-            &manager.post(&format!("/v1/agents/bot/{path}"), json!({})).await,
-            200,
-        );
+        let reply = manager.post(&format!("/v1/agents/bot/{path}"), json!({})).await;
+        ok(&reply, 200);
     }
     let run = json!({ "status": "completed" });
     ok(&manager.post("/v1/agents/bot/runs/invoice-1", run).await, 200);
@@ -194,12 +192,10 @@ async fn pay(tenant: &Tenant, installation: &Installation) -> String {
         "r1",
     ];
     assert!(installation.cli.json(&[&deposit[..], &account].concat())["transactionId"].is_string());
-    let made = ok(
-        &manager
-            .post("/v1/wallets/create", json!({ "botId": "payee" }))
-            .await,
-        200,
-    );
+    let reply = manager
+        .post("/v1/wallets/create", json!({ "botId": "payee" }))
+        .await;
+    let made = ok(&reply, 200);
     assert_eq!(made["success"], true);
     let transfer = json!({ "from": "user", "to": "bot", "amount": 20 });
     ok(&manager.post("/v1/wallet/transfer", transfer).await, 200);
@@ -224,15 +220,11 @@ async fn call(tenant: &Tenant) {
     let run = [("x-service-run-id", "invoice-1")];
     assert_eq!(caller.chat_with(&run, body()).await.status, 200);
     assert_eq!(caller.chat_with(&run, body()).await.status, 200);
-    ok(
-        &tenant.manager.post("/v1/agents/bot/freeze", json!({})).await,
-        200,
-    );
+    let reply = tenant.manager.post("/v1/agents/bot/freeze", json!({})).await;
+    ok(&reply, 200);
     assert_eq!(caller.chat(body()).await.error_code(), "frozen");
-    ok(
-        &tenant.manager.post("/v1/agents/bot/unfreeze", json!({})).await,
-        200,
-    );
+    let reply = tenant.manager.post("/v1/agents/bot/unfreeze", json!({})).await;
+    ok(&reply, 200);
     assert_eq!(caller.get("/v1/models").await.status, 200);
 }
 

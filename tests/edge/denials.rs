@@ -128,10 +128,8 @@ async fn what_cannot_be_decided_is_denied() {
         let actor = stage.actor("free", open_cap()).await;
         actor.agent.account.set_plan(plan).await;
         for _ in 0..2 {
-            denied(
-                &actor.caller.chat(estimated_body(ESTIMATE)).await,
-                "service_unavailable",
-            );
+            let reply = actor.caller.chat(estimated_body(ESTIMATE)).await;
+            denied(&reply, "service_unavailable");
         }
         assert_eq!(actor.agent.counters().await.tracked_nanos, 0, "plan {plan:?}");
     }
@@ -184,11 +182,8 @@ async fn a_wiped_or_evicting_store_denies_everything() {
             denied(&actor.caller.chat(estimated_body(1)).await, "service_unavailable");
             denied(&unknown.chat(estimated_body(1)).await, "service_unavailable");
             denied(&actor.caller.get("/v1/models").await, "service_unavailable");
-            refused(
-                &stage.edge.caller("vk_live_x").chat(estimated_body(1)).await,
-                401,
-                "invalid_api_key",
-            );
+            let reply = stage.edge.caller("vk_live_x").chat(estimated_body(1)).await;
+            refused(&reply, 401, "invalid_api_key");
             assert_eq!(actor.caller.get("/v1/health").await.status, 503);
             assert_eq!(stage.edge.ops("/readyz").expect("an answer").0, 503);
         }
@@ -227,19 +222,15 @@ async fn an_account_that_lost_writes_is_denied() {
     let _: u64 = stage
         .redis
         .command(&["HSET", &record, "version", &(version - 1).to_string()]);
-    denied(
-        &lost.caller.chat(estimated_body(100)).await,
-        "service_unavailable",
-    );
+    let reply = lost.caller.chat(estimated_body(100)).await;
+    denied(&reply, "service_unavailable");
     assert_eq!(fine.caller.chat(estimated_body(100)).await.status, 200);
     // The operator accepts what was lost by raising the generation.
     let _: u64 = stage.redis.command(&["HINCRBY", &record, "generation", "1"]);
     assert_eq!(lost.caller.chat(estimated_body(100)).await.status, 200);
     let _: u64 = stage.redis.command(&["DEL", &record]);
-    denied(
-        &lost.caller.chat(estimated_body(100)).await,
-        "service_unavailable",
-    );
+    let reply = lost.caller.chat(estimated_body(100)).await;
+    denied(&reply, "service_unavailable");
 }
 
 /// The largest call that a body can ask for is computed exactly.

@@ -70,11 +70,8 @@ async fn models_lists_what_has_a_price() {
     for name in ["nano", "plain", "sound", "search", "seek", "grain"] {
         assert!(ids.contains(name), "{name} in {ids:?}");
     }
-    refused(
-        &stage.edge.caller("").get("/v1/models").await,
-        401,
-        "invalid_api_key",
-    );
+    let response = stage.edge.caller("").get("/v1/models").await;
+    refused(&response, 401, "invalid_api_key");
     assert_eq!(
         actor.agent.counters().await.tracked_nanos,
         0,
@@ -113,11 +110,8 @@ async fn one_model_is_shown_or_not_found() {
     }
     let nobody = stage.edge.caller("");
     refused(&nobody.get("/v1/models/nano").await, 401, "invalid_api_key");
-    refused(
-        &nobody.send("POST", "/v1/models/nano", &[], "").await,
-        405,
-        "method_not_allowed",
-    );
+    let response = nobody.send("POST", "/v1/models/nano", &[], "").await;
+    refused(&response, 405, "method_not_allowed");
     refused(&actor.caller.get("/v1/models/").await, 404, "not_found");
     let free = stage.actor("free", open_cap()).await;
     for _ in 0..10 {

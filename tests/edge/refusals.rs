@@ -132,11 +132,8 @@ async fn the_rate_is_a_fixed_minute_in_which_everything_counts() {
         assert_eq!(actor.caller.get("/v1/models").await.status, 200);
     }
     // A request without a known key does not.
-    refused(
-        &stage.edge.caller("vk_live_x").chat(estimated_body(1)).await,
-        401,
-        "invalid_api_key",
-    );
+    let reply = stage.edge.caller("vk_live_x").chat(estimated_body(1)).await;
+    refused(&reply, 401, "invalid_api_key");
     assert_eq!(actor.caller.get("/v1/health").await.status, 200);
     denied(&actor.caller.chat(estimated_body(1)).await, "frozen");
     actor.agent.frozen(false).await;
@@ -155,15 +152,9 @@ async fn the_rate_is_a_fixed_minute_in_which_everything_counts() {
     assert!(left() <= 30_000, "a denied request does not prolong the window");
     let _: u64 = stage.redis.command(&["PEXPIRE", &rate, "1"]);
     tokio::time::sleep(Duration::from_millis(50)).await;
-    assert_eq!(
-        actor.caller.chat(estimated_body(100)).await.status,
-        200,
-        "the next window is open"
-    );
+    let reply = actor.caller.chat(estimated_body(100)).await;
+    assert_eq!(reply.status, 200, "the next window is open");
     let other = stage.actor("free", open_cap()).await;
-    assert_eq!(
-        other.caller.chat(estimated_body(100)).await.status,
-        200,
-        "the rate is the key's own"
-    );
+    let reply = other.caller.chat(estimated_body(100)).await;
+    assert_eq!(reply.status, 200, "the rate is the key's own");
 }

@@ -24,17 +24,11 @@ async fn calls_of_one_run_share_its_limit_and_others_do_not() {
     };
     assert_eq!(call(&one, "a", 100).await.status, 200);
     denied(&call(&one, "a", 1).await, "per_run_limit");
-    assert_eq!(
-        call(&one, "b", 100).await.status,
-        200,
-        "another run has a limit of its own"
-    );
+    let reply = call(&one, "b", 100).await;
+    assert_eq!(reply.status, 200, "another run has a limit of its own");
     assert_eq!(call(&one, "A", 100).await.status, 200, "case counts");
-    assert_eq!(
-        call(&two, "a", 100).await.status,
-        200,
-        "another agent's run of the same name too"
-    );
+    let reply = call(&two, "a", 100).await;
+    assert_eq!(reply.status, 200, "another agent's run of the same name too");
     let key = one.agent.virtual_key().await;
     let reply = stage
         .edge
@@ -45,13 +39,11 @@ async fn calls_of_one_run_share_its_limit_and_others_do_not() {
 
     // A restarted agent, on whichever edge, has spent what it has spent.
     let other = stage.another_edge();
-    denied(
-        &other
-            .caller(&one.key)
-            .chat_with(&[(RUN, "a")], estimated_body(1))
-            .await,
-        "per_run_limit",
-    );
+    let reply = other
+        .caller(&one.key)
+        .chat_with(&[(RUN, "a")], estimated_body(1))
+        .await;
+    denied(&reply, "per_run_limit");
     assert_eq!(one.agent.run_spent("a").await, Some(100));
     assert_eq!(one.agent.counters().await.day_nanos, 300);
 }
@@ -83,35 +75,23 @@ async fn a_run_id_has_1_to_200_plain_characters() {
     }
     let too_long = "Z".repeat(201);
     for bad in ["", " ", "a b", "a/b", "a,b", "{x}", "ü", "a\tb", "a@b", &too_long] {
-        refused(
-            &actor.caller.chat_with(&[(RUN, bad)], estimated_body(100)).await,
-            400,
-            "invalid_run_id",
-        );
+        let reply = actor.caller.chat_with(&[(RUN, bad)], estimated_body(100)).await;
+        refused(&reply, 400, "invalid_run_id");
     }
     let twice = [(RUN, "a"), (RUN, "b")];
-    refused(
-        &actor.caller.chat_with(&twice, estimated_body(100)).await,
-        400,
-        "invalid_run_id",
-    );
+    let reply = actor.caller.chat_with(&twice, estimated_body(100)).await;
+    refused(&reply, 400, "invalid_run_id");
     let arrived = stage.upstream.arrived();
     assert_eq!(arrived, 5, "a malformed run id is never forwarded");
     // Errors of the body precede those of the agent.
-    refused(
-        &actor
-            .caller
-            .chat_with(&[(RUN, "a b")], serde_json::json!({}))
-            .await,
-        400,
-        "missing_model",
-    );
+    let reply = actor
+        .caller
+        .chat_with(&[(RUN, "a b")], serde_json::json!({}))
+        .await;
+    refused(&reply, 400, "missing_model");
     actor.agent.frozen(true).await;
-    refused(
-        &actor.caller.chat_with(&[(RUN, "a b")], estimated_body(1)).await,
-        400,
-        "invalid_run_id",
-    );
+    let reply = actor.caller.chat_with(&[(RUN, "a b")], estimated_body(1)).await;
+    refused(&reply, 400, "invalid_run_id");
 }
 
 /// Run records are kept 35 days after their last call, and count approved calls only.
@@ -130,10 +110,8 @@ async fn a_run_is_kept_35_days_after_its_last_call() {
     assert!((DAYS_35_MS..=DAYS_35_MS + 60_000).contains(&left), "{left}");
     let calls = || stage.redis.command::<u64>(&["HGET", &record, "calls"]);
     assert_eq!(calls(), 2);
-    denied(
-        &actor.caller.chat_with(&[(RUN, "r")], estimated_body(101)).await,
-        "per_run_limit",
-    );
+    let reply = actor.caller.chat_with(&[(RUN, "r")], estimated_body(101)).await;
+    denied(&reply, "per_run_limit");
     assert_eq!(calls(), 2, "a denied call is none");
     assert_eq!(actor.agent.run_spent("r").await, Some(24));
 }

@@ -79,10 +79,8 @@ async fn a_settlement_waits_for_the_store() {
     gate.notify_one();
     let reply = call.await.expect("an answer");
     assert_eq!((reply.status, amounts(&reply).1), (200, Some(ACTUAL)));
-    denied(
-        &actor.caller.chat(estimated_body(ESTIMATE)).await,
-        "service_unavailable",
-    );
+    let reply = actor.caller.chat(estimated_body(ESTIMATE)).await;
+    denied(&reply, "service_unavailable");
     stage.redis.resume();
     eventually("the settlement", SOON, async || {
         let counters = actor.agent.counters().await;

@@ -188,11 +188,8 @@ async fn the_first_upstream_whose_pattern_matches_gets_the_call_with_its_own_key
     assert_eq!(owner("nano").as_deref(), Some("openai"));
     assert_eq!((owner("zeta/gpt-4"), owner("alpha/gpt-4")), (None, None));
     assert_fields!(actor.caller.get("/v1/models/gpt-4").await.json(), { "owned_by": "zeta" });
-    refused(
-        &actor.caller.get("/v1/models/llama-3").await,
-        404,
-        "model_not_found",
-    );
+    let reply = actor.caller.get("/v1/models/llama-3").await;
+    refused(&reply, 404, "model_not_found");
 }
 
 /// A model without a price for its upstream costs the dearest of the table, also where another upstream has one.
@@ -354,11 +351,8 @@ async fn each_upstream_has_its_own_certificates() {
     actor.agent.provider_key_for("good", ALPHA_KEY).await;
     actor.agent.provider_key_for("system", ALPHA_KEY).await;
     approved(&actor.caller.chat(body("nano")).await);
-    refused(
-        &actor.caller.chat(body("plain")).await,
-        502,
-        "upstream_unreachable",
-    );
+    let reply = actor.caller.chat(body("plain")).await;
+    refused(&reply, 502, "upstream_unreachable");
     assert_eq!(provider.arrived(), 1);
 }
 

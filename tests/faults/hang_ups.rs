@@ -159,11 +159,8 @@ async fn a_reset_stream_is_settled() {
         });
         impatient.await.unwrap();
         // The stream is reset now; the provider still works on it.
-        assert_eq!(
-            caller.chat(body()).await.status,
-            200,
-            "another stream of the connection"
-        );
+        let response = caller.chat(body()).await;
+        assert_eq!(response.status, 200, "another stream of the connection");
         gate.notify_one();
         stage.settled_at((2 * round as u64 + 1) * ACTUAL).await;
     }

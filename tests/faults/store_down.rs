@@ -64,11 +64,8 @@ async fn an_edge_that_starts_without_a_store_denies_until_there_is_one() {
         (edge.ops("/readyz")?.0 == 200).then_some(())
     })
     .await;
-    assert_eq!(
-        nobody.chat(body).await.status,
-        401,
-        "now it is known that the key is nobody's"
-    );
+    let reply = nobody.chat(body).await;
+    assert_eq!(reply.status, 401, "now it is known that the key is nobody's");
     assert_eq!(upstream.arrived(), 1);
     assert_eq!(bot.counters().await.day_nanos, ACTUAL);
 }

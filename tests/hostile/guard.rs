@@ -43,10 +43,8 @@ async fn whoever_fills_the_store_is_refused_before_it_is_full() {
         "{denied:?}"
     );
     assert_eq!(caller.get("/v1/intents?limit=1").await.status, 200);
-    assert_eq!(
-        caller.send("POST", "/v1/agents/bot/freeze", &[], "").await.status,
-        200
-    );
+    let reply = caller.send("POST", "/v1/agents/bot/freeze", &[], "").await;
+    assert_eq!(reply.status, 200);
     let (_, metrics) = fixture.admin.ops("/metrics").unwrap();
     assert!(
         metrics.contains("tollgate_admin_refused_accounts 1\n"),

@@ -37,12 +37,10 @@ async fn an_agent_from_creation_to_deletion() {
     assert_eq!(agent["createdAt"], made["agent"]["createdAt"]);
     let exact = caller.get(&path).await.text();
     assert!(exact.contains("\"spendLimit\":12.000000001,"), "{exact}");
-    let cleared = success(
-        &caller
-            .patch(&path, json!({ "spendLimit": null, "type": null }))
-            .await,
-        200,
-    );
+    let reply = caller
+        .patch(&path, json!({ "spendLimit": null, "type": null }))
+        .await;
+    let cleared = success(&reply, 200);
     assert_fields!(cleared["agent"], { "spendLimit": null, "type": "custom" });
     let version = world.version(&account).await;
     success(&caller.patch(&path, json!({})).await, 200);
@@ -58,11 +56,8 @@ async fn an_agent_from_creation_to_deletion() {
     );
     problem(&caller.get(&path).await, 404, "NOT_FOUND");
     problem(&caller.delete(&path).await, 404, "NOT_FOUND");
-    problem(
-        &caller.patch(&path, json!({ "name": "x" })).await,
-        404,
-        "NOT_FOUND",
-    );
+    let reply = caller.patch(&path, json!({ "name": "x" })).await;
+    problem(&reply, 404, "NOT_FOUND");
     problem(&caller.patch(&path, json!({})).await, 404, "NOT_FOUND");
     let kinds = world.audit_types(&account, Mode::Live).await;
     assert_eq!(
@@ -90,12 +85,10 @@ async fn agents_are_listed_newest_first_in_pages() {
     let world = World::start().await;
     let (_, caller) = world.account("builder").await;
     for n in 0..5 {
-        success(
-            &caller
-                .post("/v1/agents", json!({ "name": format!("n{n}") }))
-                .await,
-            200,
-        );
+        let reply = caller
+            .post("/v1/agents", json!({ "name": format!("n{n}") }))
+            .await;
+        success(&reply, 200);
         tokio::time::sleep(std::time::Duration::from_millis(3)).await;
     }
     let names = async |query: &str| {
@@ -119,11 +112,8 @@ async fn agents_are_listed_newest_first_in_pages() {
         ("limit=1&limit=2", "limit"),
         ("limt=1", "known here"),
     ] {
-        let sentence = problem(
-            &caller.get(&format!("/v1/agents?{query}")).await,
-            400,
-            "VALIDATION",
-        );
+        let reply = caller.get(&format!("/v1/agents?{query}")).await;
+        let sentence = problem(&reply, 400, "VALIDATION");
         assert!(sentence.contains(named), "{query}: {sentence}");
     }
 }
@@ -193,11 +183,8 @@ async fn an_agent_exists_by_policy_or_key_alone() {
     let (account, caller) = world.account("builder").await;
     let test = world.caller(&account, Mode::Test).await;
     problem(&caller.get("/v1/agents/bot").await, 404, "NOT_FOUND");
-    problem(
-        &caller.post("/v1/agents/bot/freeze", json!({})).await,
-        404,
-        "NOT_FOUND",
-    );
+    let reply = caller.post("/v1/agents/bot/freeze", json!({})).await;
+    problem(&reply, 404, "NOT_FOUND");
     let ways = [
         ("by-policy", "/v1/policies/by-policy", json!({})),
         (
@@ -220,25 +207,17 @@ async fn an_agent_exists_by_policy_or_key_alone() {
             "spendLimit": null, "walletId": null, "wallet": null, "createdAt": null, "updatedAt": null,
         }});
         assert_eq!(agent, expected);
-        let frozen = success(
-            &caller
-                .send("POST", &format!("/v1/agents/{id}/freeze"), &[], "")
-                .await,
-            200,
-        );
+        let reply = caller
+            .send("POST", &format!("/v1/agents/{id}/freeze"), &[], "")
+            .await;
+        let frozen = success(&reply, 200);
         assert_eq!(frozen["agent"]["status"], json!("frozen"));
-        problem(
-            &caller.delete(&format!("/v1/agents/{id}")).await,
-            404,
-            "NOT_FOUND",
-        );
-        problem(
-            &caller
-                .patch(&format!("/v1/agents/{id}"), json!({ "name": "x" }))
-                .await,
-            404,
-            "NOT_FOUND",
-        );
+        let reply = caller.delete(&format!("/v1/agents/{id}")).await;
+        problem(&reply, 404, "NOT_FOUND");
+        let reply = caller
+            .patch(&format!("/v1/agents/{id}"), json!({ "name": "x" }))
+            .await;
+        problem(&reply, 404, "NOT_FOUND");
         problem(&test.get(&format!("/v1/agents/{id}")).await, 404, "NOT_FOUND");
     }
     assert_fields!(success(&caller.get("/v1/agents").await, 200), {
@@ -288,19 +267,15 @@ async fn the_plan_limits_custom_agents_in_live_mode_only() {
     let world = World::start().await;
     let (account, caller) = world.account("free").await;
     for n in 0..5 {
-        success(
-            &caller.post("/v1/agents", json!({ "name": n.to_string() })).await,
-            200,
-        );
+        let reply = caller.post("/v1/agents", json!({ "name": n.to_string() })).await;
+        success(&reply, 200);
     }
     let sixth = json!({ "name": "6", "type": "marketplace" });
     problem(&caller.post("/v1/agents", sixth.clone()).await, 403, "TIER_LIMIT");
     let tester = world.caller(&account, Mode::Test).await;
     for n in 0..7 {
-        success(
-            &tester.post("/v1/agents", json!({ "name": n.to_string() })).await,
-            200,
-        );
+        let reply = tester.post("/v1/agents", json!({ "name": n.to_string() })).await;
+        success(&reply, 200);
     }
     account.set_plan("builder").await;
     let made = success(&caller.post("/v1/agents", sixth).await, 200);

@@ -89,12 +89,10 @@ async fn each_kind_is_refused_beyond_its_budget_on_the_unlimited_plan() {
         };
         fill(&world, &account, ("policies", 4, 0), policy).await;
         // One that is there can be changed.
-        success(
-            &caller
-                .post("/v1/policies/bot-0", json!({ "maxSpendPerDay": 5 }))
-                .await,
-            200,
-        );
+        let reply = caller
+            .post("/v1/policies/bot-0", json!({ "maxSpendPerDay": 5 }))
+            .await;
+        success(&reply, 200);
     }
     let key = json!({ "provider": "openai", "apiKey": OPENAI_KEY });
     let path = |at| format!("/v1/agents/bot-{at}/provider-keys");
@@ -145,12 +143,10 @@ async fn the_operator_sees_what_is_used() {
     for caller in [&live, &test] {
         let agent = success(&caller.post("/v1/agents", json!({ "name": "a" })).await, 200);
         let id = agent["agent"]["id"].clone();
-        success(
-            &caller
-                .post("/v1/policies/bot", json!({ "maxSpendPerDay": 5 }))
-                .await,
-            200,
-        );
+        let reply = caller
+            .post("/v1/policies/bot", json!({ "maxSpendPerDay": 5 }))
+            .await;
+        success(&reply, 200);
         let spend = json!({ "agent": "bot", "amount": 1, "metadata": { "note": "x".repeat(1000) } });
         success(&caller.post("/v1/spend", spend).await, 200);
         let wallet = &agent["agent"]["walletId"];
@@ -200,10 +196,8 @@ async fn refused_what_makes_records(world: &World, caller: &Caller, cause: Cause
         success(&caller.get(path).await, 200);
     }
     success(&caller.send("POST", "/v1/agents/bot/freeze", &[], "").await, 200);
-    success(
-        &caller.send("POST", "/v1/agents/bot/unfreeze", &[], "").await,
-        200,
-    );
+    let reply = caller.send("POST", "/v1/agents/bot/unfreeze", &[], "").await;
+    success(&reply, 200);
     let dry = json!({ "agent": "bot", "amount": 1 });
     success(&caller.post("/v1/decisions/dry-run", dry).await, 200);
     let policies = success(&caller.get("/v1/policies").await, 200);

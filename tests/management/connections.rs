@@ -216,11 +216,8 @@ async fn a_stranger_sends_at_most_8_kib() {
     let world = world(&[]).await;
     let stranger = world.admin.caller("");
     let body = json!({ "email": "a@example.com", "password": "x".repeat(9000) });
-    problem(
-        &stranger.post("/api/user/login", body).await,
-        413,
-        "PAYLOAD_TOO_LARGE",
-    );
+    let response = stranger.post("/api/user/login", body).await;
+    problem(&response, 413, "PAYLOAD_TOO_LARGE");
     // In pieces, without a length.
     let mut client = RawClient::connect(world.admin.addr()).await;
     let head = "POST /api/user/login HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n";

@@ -13,31 +13,21 @@ async fn deleting_an_agent_takes_everything_that_can_act_for_it() {
     let path = format!("/v1/agents/{id}");
     let mut keys = Vec::new();
     for _ in 0..3 {
-        let key = success(
-            &caller.post(&format!("{path}/virtual-keys"), json!({})).await,
-            201,
-        );
+        let reply = caller.post(&format!("{path}/virtual-keys"), json!({})).await;
+        let key = success(&reply, 201);
         keys.push(text(&key, "/virtualKey/keyId").to_owned());
     }
-    success(
-        &caller.delete(&format!("{path}/virtual-keys/{}", keys[0])).await,
-        200,
-    );
-    let other = success(
-        &caller.post("/v1/agents/other/virtual-keys", json!({})).await,
-        201,
-    );
+    let reply = caller.delete(&format!("{path}/virtual-keys/{}", keys[0])).await;
+    success(&reply, 200);
+    let reply = caller.post("/v1/agents/other/virtual-keys", json!({})).await;
+    let other = success(&reply, 201);
     let provider = json!({ "provider": "openai", "apiKey": "sk-abcdefgh" });
-    success(
-        &caller.post(&format!("{path}/provider-keys"), provider).await,
-        201,
-    );
-    let policy = success(
-        &caller
-            .post(&format!("/v1/policies/{id}"), json!({ "maxSpendPerDay": 3 }))
-            .await,
-        200,
-    );
+    let reply = caller.post(&format!("{path}/provider-keys"), provider).await;
+    success(&reply, 201);
+    let reply = caller
+        .post(&format!("/v1/policies/{id}"), json!({ "maxSpendPerDay": 3 }))
+        .await;
+    let policy = success(&reply, 200);
     success(&caller.post(&format!("{path}/freeze"), json!({})).await, 200);
     let record = account.keys.agent(Mode::Live, &id);
     let hset = async |field: &str, value: &str| {
@@ -100,19 +90,15 @@ async fn deleting_a_test_agent_leaves_the_live_one_of_the_same_id() {
     let test = world.caller(&account, Mode::Test).await;
     let made = success(&test.post("/v1/agents", json!({ "name": "t" })).await, 200);
     let id = text(&made, "/agent/id").to_owned();
-    let key = success(
-        &live
-            .post(&format!("/v1/agents/{id}/virtual-keys"), json!({}))
-            .await,
-        201,
-    );
+    let reply = live
+        .post(&format!("/v1/agents/{id}/virtual-keys"), json!({}))
+        .await;
+    let key = success(&reply, 201);
     let provider = json!({ "provider": "openai", "apiKey": "sk-abcdefgh" });
-    success(
-        &live
-            .post(&format!("/v1/agents/{id}/provider-keys"), provider)
-            .await,
-        201,
-    );
+    let reply = live
+        .post(&format!("/v1/agents/{id}/provider-keys"), provider)
+        .await;
+    success(&reply, 201);
     success(&test.delete(&format!("/v1/agents/{id}")).await, 200);
     let listed = success(&live.get(&format!("/v1/agents/{id}/virtual-keys")).await, 200);
     assert_eq!(listed["virtualKeys"][0]["keyId"], key["virtualKey"]["keyId"]);
@@ -133,10 +119,8 @@ async fn an_agent_with_very_many_keys_is_deleted_in_small_steps_or_not_at_all() 
     let made = success(&caller.post("/v1/agents", json!({ "name": "a" })).await, 200);
     let id = text(&made, "/agent/id").to_owned();
     let path = format!("/v1/agents/{id}");
-    let key = success(
-        &caller.post(&format!("{path}/virtual-keys"), json!({})).await,
-        201,
-    );
+    let reply = caller.post(&format!("{path}/virtual-keys"), json!({})).await;
+    let key = success(&reply, 201);
     let key = text(&key, "/virtualKey/keyId");
     let (keys, record) = (&account.keys, account.keys.agent(Mode::Live, &id));
     let mut fill = redis::pipe();

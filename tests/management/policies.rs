@@ -74,11 +74,8 @@ async fn an_agents_policy_is_one_and_posting_again_changes_what_is_given() {
         json!({ "success": true })
     );
     assert_eq!(effect().await, [""; 7]);
-    problem(
-        &caller.delete(&format!("/v1/policies/{id}")).await,
-        404,
-        "NOT_FOUND",
-    );
+    let reply = caller.delete(&format!("/v1/policies/{id}")).await;
+    problem(&reply, 404, "NOT_FOUND");
     problem(&caller.get("/v1/agents/bot").await, 404, "NOT_FOUND");
     let kinds = world.audit_types(&account, Mode::Live).await;
     assert_eq!(
@@ -134,12 +131,10 @@ async fn the_strictest_of_all_account_wide_policies_binds() {
         set(json!({ "name": "b", "capEnabled": false, "maxSpendPerDay": 10, "maxSpendPerRun": 0 })).await;
     assert_eq!(effect("live").await, some(["0", "0", "3000000000", "9000000000"]));
     assert_eq!(effect("test").await, [None, None, None, None], "modes do not mix");
-    success(
-        &test
-            .post("/v1/policies", json!({ "name": "t", "maxSpendPerDay": 1 }))
-            .await,
-        200,
-    );
+    let reply = test
+        .post("/v1/policies", json!({ "name": "t", "maxSpendPerDay": 1 }))
+        .await;
+    success(&reply, 200);
     assert_eq!(effect("test").await, some(["1", "", "1000000000", ""]));
 
     let delete = async |made: &Value| {
@@ -235,39 +230,25 @@ async fn bad_policies_are_refused_and_name_the_field() {
             "\"maxSpendPerWeek\" is not a field",
         ),
     ] {
-        let sentence = problem(
-            &caller.send("POST", "/v1/policies", &[], body).await,
-            400,
-            "VALIDATION",
-        );
+        let reply = caller.send("POST", "/v1/policies", &[], body).await;
+        let sentence = problem(&reply, 400, "VALIDATION");
         assert!(sentence.contains(named), "{body}: {sentence}");
     }
-    let sentence = problem(
-        &caller
-            .post("/v1/policies/bot", json!({ "agentId": "other" }))
-            .await,
-        400,
-        "VALIDATION",
-    );
+    let reply = caller
+        .post("/v1/policies/bot", json!({ "agentId": "other" }))
+        .await;
+    let sentence = problem(&reply, 400, "VALIDATION");
     assert!(sentence.contains("agentId"), "{sentence}");
-    problem(
-        &caller.post("/v1/policies/user", json!({})).await,
-        400,
-        "VALIDATION",
-    );
+    let reply = caller.post("/v1/policies/user", json!({})).await;
+    problem(&reply, 400, "VALIDATION");
     problem(&caller.get("/v1/policies?agentId=a%20b").await, 400, "VALIDATION");
     for id in ["bot", "pol_1", "pol_%7Bx%7D0000000000000000000000", "..%2F"] {
-        problem(
-            &caller.delete(&format!("/v1/policies/{id}")).await,
-            404,
-            "NOT_FOUND",
-        );
+        let reply = caller.delete(&format!("/v1/policies/{id}")).await;
+        problem(&reply, 404, "NOT_FOUND");
     }
     assert_eq!(world.version(&account).await, version, "nothing was changed");
-    success(
-        &caller.post("/v1/policies/bot", json!({ "agentId": "bot" })).await,
-        200,
-    );
+    let reply = caller.post("/v1/policies/bot", json!({ "agentId": "bot" })).await;
+    success(&reply, 200);
 }
 
 #[tokio::test]
@@ -275,18 +256,13 @@ async fn account_wide_policies_are_bounded() {
     let world = World::start().await;
     let (_, caller) = world.account("builder").await;
     for n in 0..100 {
-        success(
-            &caller
-                .post("/v1/policies", json!({ "name": format!("p{n}") }))
-                .await,
-            200,
-        );
+        let reply = caller
+            .post("/v1/policies", json!({ "name": format!("p{n}") }))
+            .await;
+        success(&reply, 200);
     }
-    problem(
-        &caller.post("/v1/policies", json!({ "name": "p" })).await,
-        409,
-        "CONFLICT",
-    );
+    let reply = caller.post("/v1/policies", json!({ "name": "p" })).await;
+    problem(&reply, 409, "CONFLICT");
     success(&caller.post("/v1/policies/bot", json!({})).await, 200);
     let listed = success(&caller.get("/v1/policies?limit=200").await, 200);
     assert_eq!(listed["total"], json!(101));

@@ -30,10 +30,8 @@ async fn a_key_is_sealed_for_its_record_and_replaced_in_one_step() {
     let expected = json!({ "success": true, "providerKeys": [second["providerKey"], other["providerKey"]],
         "total": 2, "limit": 50, "offset": 0, "nextCursor": null });
     assert_eq!(success(&reply, 200), expected);
-    let page = success(
-        &caller.get("/v1/agents/bot/provider-keys?limit=1&offset=1").await,
-        200,
-    );
+    let reply = caller.get("/v1/agents/bot/provider-keys?limit=1&offset=1").await;
+    let page = success(&reply, 200);
     assert_eq!(page["providerKeys"], json!([other["providerKey"]]));
 
     let fields = world.fields(&account.keys.agent(Mode::Live, "bot")).await;
@@ -121,11 +119,8 @@ async fn what_is_no_upstream_key_is_refused() {
         let sentence = problem(&caller.post(path, body).await, 400, "VALIDATION");
         assert!(sentence.contains(named), "{sentence}");
     }
-    problem(
-        &caller.post("/v1/agents/user/provider-keys", json!({})).await,
-        400,
-        "VALIDATION",
-    );
+    let reply = caller.post("/v1/agents/user/provider-keys", json!({})).await;
+    problem(&reply, 400, "VALIDATION");
     problem(&caller.get(path).await, 404, "NOT_FOUND");
     assert_eq!(world.version(&account).await, version, "nothing was changed");
 }

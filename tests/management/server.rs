@@ -23,11 +23,8 @@ async fn without_a_store_everything_is_503_until_it_is_back() {
     problem(&caller.post("/v1/agents", body).await, 503, "SERVICE_UNAVAILABLE");
     let malformed = world.admin.caller("svc_live_x");
     problem(&malformed.get("/v1/agents").await, 401, "INVALID_API_KEY");
-    problem(
-        &world.admin.caller("").get("/v1/agents").await,
-        401,
-        "API_KEY_REQUIRED",
-    );
+    let response = world.admin.caller("").get("/v1/agents").await;
+    problem(&response, 401, "API_KEY_REQUIRED");
     problem(&caller.get("/v1/nothing").await, 404, "NOT_FOUND");
     eventually("not ready", SOON, async || {
         (world.admin.ops("/readyz")?.0 == 503).then_some(())
@@ -41,11 +38,8 @@ async fn without_a_store_everything_is_503_until_it_is_back() {
         let reply = caller.get("/v1/agents").await;
         (reply.status == 503).then_some(reply)
     };
-    problem(
-        &eventually("an answer", SOON, wiped).await,
-        503,
-        "SERVICE_UNAVAILABLE",
-    );
+    let response = eventually("an answer", SOON, wiped).await;
+    problem(&response, 503, "SERVICE_UNAVAILABLE");
     eventually("the reason", SOON, async || {
         let (status, reason) = world.admin.ops("/readyz")?;
         (status == 503 && reason.contains("no ledger epoch")).then_some(())
@@ -189,16 +183,10 @@ async fn a_full_store_takes_revocations_and_nothing_new() {
     world
         .redis
         .command::<String>(&["CONFIG", "SET", "maxmemory", "1"]);
-    problem(
-        &caller.post("/v1/agents", json!({ "name": "a" })).await,
-        503,
-        "SERVICE_UNAVAILABLE",
-    );
-    problem(
-        &caller.post("/v1/policies/bot", json!({})).await,
-        503,
-        "SERVICE_UNAVAILABLE",
-    );
+    let response = caller.post("/v1/agents", json!({ "name": "a" })).await;
+    problem(&response, 503, "SERVICE_UNAVAILABLE");
+    let response = caller.post("/v1/policies/bot", json!({})).await;
+    problem(&response, 503, "SERVICE_UNAVAILABLE");
     assert_eq!(world.version(&account).await, version, "nothing was changed");
     success(&caller.send("POST", "/v1/agents/bot/freeze", &[], "").await, 200);
     let key = format!("/v1/agents/bot/virtual-keys/{}", text(&made, "/virtualKey/keyId"));
@@ -228,10 +216,8 @@ async fn bodies_are_bounded_and_must_be_json() {
         problem(&reply, 415, "UNSUPPORTED_MEDIA_TYPE");
     }
     let kind = [("content-type", "application/json; charset=utf-8")];
-    success(
-        &caller.send("POST", "/v1/agents", &kind, r#"{"name":"a"}"#).await,
-        200,
-    );
+    let response = caller.send("POST", "/v1/agents", &kind, r#"{"name":"a"}"#).await;
+    success(&response, 200);
 }
 
 /// Sends a body in chunks, without a declared length.

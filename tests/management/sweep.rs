@@ -46,10 +46,8 @@ async fn no_operation_reaches_another_account_or_mode() {
         assert_eq!(listed["total"], json!(0), "{who}");
         let listed = success(&outsider.get("/v1/policies").await, 200);
         assert_eq!(listed["policies"], json!([]), "{who}");
-        let listed = success(
-            &outsider.get(&format!("/v1/policies?agentId={}", own.agent)).await,
-            200,
-        );
+        let reply = outsider.get(&format!("/v1/policies?agentId={}", own.agent)).await;
+        let listed = success(&reply, 200);
         assert_eq!(listed["total"], json!(0), "{who}");
         let listed = success(&outsider.get("/v1/webhooks").await, 200);
         assert_eq!(listed["webhooks"], json!([]), "{who}");
@@ -213,10 +211,8 @@ async fn both_headers_must_agree_and_a_key_binds_as_it_now_is() {
     };
     let bearer = format!("Bearer {}", a.secret);
     success(&get(&[("x-api-key", &a.secret)]).await, 200);
-    success(
-        &get(&[("authorization", &bearer), ("x-api-key", &a.secret)]).await,
-        200,
-    );
+    let reply = get(&[("authorization", &bearer), ("x-api-key", &a.secret)]).await;
+    success(&reply, 200);
     let two = get(&[("authorization", &bearer), ("x-api-key", &b.secret)]).await;
     problem(&two, 401, "INVALID_API_KEY");
 
@@ -224,11 +220,8 @@ async fn both_headers_must_agree_and_a_key_binds_as_it_now_is() {
     let ending = issue(&[], Some(soon)).await;
     success(&get(&[("x-api-key", &ending.secret)]).await, 200);
     tokio::time::sleep(std::time::Duration::from_millis(1700)).await;
-    problem(
-        &get(&[("x-api-key", &ending.secret)]).await,
-        401,
-        "INVALID_API_KEY",
-    );
+    let reply = get(&[("x-api-key", &ending.secret)]).await;
+    problem(&reply, 401, "INVALID_API_KEY");
 
     let here = issue(&["10.0.0.0/8", "127.0.0.1/32"], None).await;
     success(&get(&[("x-api-key", &here.secret)]).await, 200);

@@ -48,12 +48,10 @@ async fn a_test_mode_key_has_its_own_limit_on_every_plan() {
         let key = world.issue(&account, Mode::Test, FULL, &[], None).await;
         let caller = world.admin.caller(&key.secret);
         for at in 0..MOST {
-            success(
-                &caller
-                    .post("/v1/agents", json!({ "name": format!("a{at}") }))
-                    .await,
-                200,
-            );
+            let reply = caller
+                .post("/v1/agents", json!({ "name": format!("a{at}") }))
+                .await;
+            success(&reply, 200);
         }
         let version = world.version(&account).await;
         for _ in 0..3 {
@@ -94,11 +92,8 @@ async fn a_session_has_its_own_limit_in_both_modes() {
         success(&session.in_mode(mode).get("/api/v1/agents").await, 200);
     }
     for mode in Mode::ALL {
-        over(
-            &session.in_mode(mode).get("/api/v1/agents").await,
-            "This session",
-            MOST,
-        );
+        let reply = session.in_mode(mode).get("/api/v1/agents").await;
+        over(&reply, "This session", MOST);
     }
     over(&session.get("/api/user/me").await, "This session", MOST);
     // Another session of the same user begins anew; so the account has a limit too.

@@ -124,21 +124,15 @@ async fn a_key_is_revoked_through_its_own_agent_only() {
         probe(&world, text(&made, "/secret")).await,
         Some(Outcome::Counted)
     );
-    problem(
-        &caller.get("/v1/agents/none/virtual-keys").await,
-        404,
-        "NOT_FOUND",
-    );
+    let reply = caller.get("/v1/agents/none/virtual-keys").await;
+    problem(&reply, 404, "NOT_FOUND");
     for (body, named) in [
         (json!({ "name": 1 }), "name must be a string."),
         (json!({ "name": "" }), "name must not be empty."),
         (json!({ "label": "x" }), "\"label\" is not a field"),
     ] {
-        let sentence = problem(
-            &caller.post("/v1/agents/a/virtual-keys", body).await,
-            400,
-            "VALIDATION",
-        );
+        let reply = caller.post("/v1/agents/a/virtual-keys", body).await;
+        let sentence = problem(&reply, 400, "VALIDATION");
         assert!(sentence.contains(named), "{sentence}");
     }
 }
@@ -150,10 +144,8 @@ async fn the_plan_limits_active_keys_of_the_whole_account() {
     };
     let world = World::start_with(public).await;
     let (account, caller) = world.account("free").await;
-    let first = success(
-        &caller.post("/v1/agents/first/virtual-keys", json!({})).await,
-        201,
-    );
+    let reply = caller.post("/v1/agents/first/virtual-keys", json!({})).await;
+    let first = success(&reply, 201);
     let refused = async || caller.post("/v1/agents/second/virtual-keys", json!({})).await;
     let check = |reply: &harness::Reply, agents: Value, plan: &str, limit: &str, up: &str| {
         assert_eq!(reply.status, 402, "{}", reply.text());
@@ -165,47 +157,30 @@ async fn the_plan_limits_active_keys_of_the_whole_account() {
         assert!(body["error"].is_string());
     };
     check(&refused().await, json!(["first"]), "free", "1", "builder");
-    problem(
-        &caller.get("/v1/agents/second/virtual-keys").await,
-        404,
-        "NOT_FOUND",
-    );
+    let reply = caller.get("/v1/agents/second/virtual-keys").await;
+    problem(&reply, 404, "NOT_FOUND");
     let leftovers = world.redis.command::<Vec<String>>(&["KEYS", "tollgate/vk/*"]);
     assert_eq!(leftovers.len(), 1, "a refused key leaves no look-up");
 
     account.set_plan("builder").await;
     for n in 0..9 {
         let agent = if n % 2 == 0 { "first" } else { "second" };
-        success(
-            &caller
-                .post(&format!("/v1/agents/{agent}/virtual-keys"), json!({}))
-                .await,
-            201,
-        );
+        let reply = caller
+            .post(&format!("/v1/agents/{agent}/virtual-keys"), json!({}))
+            .await;
+        success(&reply, 201);
     }
-    check(
-        &refused().await,
-        json!(["first", "second"]),
-        "builder",
-        "10",
-        "startup",
-    );
+    let reply = refused().await;
+    check(&reply, json!(["first", "second"]), "builder", "10", "startup");
     account.set_plan("free").await;
-    check(
-        &refused().await,
-        json!(["first", "second"]),
-        "free",
-        "1",
-        "builder",
-    );
+    let reply = refused().await;
+    check(&reply, json!(["first", "second"]), "free", "1", "builder");
     account.set_plan("builder").await;
     let id = text(&first, "/virtualKey/keyId");
-    success(
-        &caller
-            .delete(&format!("/v1/agents/first/virtual-keys/{id}"))
-            .await,
-        200,
-    );
+    let reply = caller
+        .delete(&format!("/v1/agents/first/virtual-keys/{id}"))
+        .await;
+    success(&reply, 200);
     success(&refused().await, 201);
     account.set_plan("enterprise").await;
     for _ in 0..5 {

@@ -60,20 +60,15 @@ async fn above_the_threshold_a_spend_waits_and_is_carried_out_once_approved() {
         "nothing is charged yet"
     );
     assert_eq!(spender.balance(&world, &bot).await, 900);
-    let listed = success(
-        &spender.caller.get("/v1/intents?state=pending_approval").await,
-        200,
-    );
+    let reply = spender.caller.get("/v1/intents?state=pending_approval").await;
+    let listed = success(&reply, 200);
     assert_eq!(
         (&listed["total"], &listed["intents"][0]["intent_id"]),
         (&json!(1), &json!(id))
     );
 
-    problem(
-        &approve(&spender.caller, &id).await,
-        403,
-        "INSUFFICIENT_API_KEY_PERMISSIONS",
-    );
+    let reply = approve(&spender.caller, &id).await;
+    problem(&reply, 403, "INSUFFICIENT_API_KEY_PERMISSIONS");
     let done = approve(&approver, &id).await;
     let reported = success(&done, 200);
     let expected = json!({ "success": true, "intent_id": id, "state": "settled", "transactionId": reported["transactionId"],
@@ -106,10 +101,8 @@ async fn above_the_threshold_a_spend_waits_and_is_carried_out_once_approved() {
             "spend_approved"
         ]
     );
-    let listed = success(
-        &spender.caller.get("/v1/intents?state=pending_approval").await,
-        200,
-    );
+    let reply = spender.caller.get("/v1/intents?state=pending_approval").await;
+    let listed = success(&reply, 200);
     assert_eq!(listed["total"], json!(0));
     for again in [approve(&approver, &id).await, deny_it(&approver, &id).await] {
         problem(&again, 409, "INTENT_NOT_PENDING");
@@ -167,10 +160,8 @@ async fn what_is_denied_never_moves() {
         ["spend_requested", "approval_requested", "approval_denied"]
     );
     for (state, total) in [("pending_approval", 0), ("blocked", 1), ("settled", 0)] {
-        let listed = success(
-            &spender.caller.get(&format!("/v1/intents?state={state}")).await,
-            200,
-        );
+        let reply = spender.caller.get(&format!("/v1/intents?state={state}")).await;
+        let listed = success(&reply, 200);
         assert_eq!(listed["total"], json!(total), "{state}");
     }
     assert_eq!(spender.charged(&world, &bot).await, [0; 4]);

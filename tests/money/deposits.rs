@@ -60,11 +60,8 @@ async fn a_pending_deposit_counts_when_it_is_confirmed() {
     let wallet = fixture.wallet(&world, "bot").await;
     assert_eq!((wallet.balance.get(), wallet.pending.get()), (USD, 300_000_000));
     let out = json!({ "from": "bot", "to": "user", "amount": "1.000000001" });
-    problem(
-        &fixture.caller.post("/v1/wallet/transfer", out).await,
-        400,
-        "INSUFFICIENT_BALANCE",
-    );
+    let reply = fixture.caller.post("/v1/wallet/transfer", out).await;
+    problem(&reply, 400, "INSUFFICIENT_BALANCE");
     assert_eq!(
         fixture.transactions(&world).await.len(),
         1,
@@ -216,18 +213,12 @@ async fn a_confirmation_is_made_once_under_its_key() {
             json!({ "from": "user", "to": "bot", "amount": 1 }),
         ),
     ] {
-        problem(
-            &fixture.keyed(path, "k", &body).await,
-            422,
-            "IDEMPOTENCY_KEY_REUSED",
-        );
+        let reply = fixture.keyed(path, "k", &body).await;
+        problem(&reply, 422, "IDEMPOTENCY_KEY_REUSED");
     }
     // The key of the deposit itself is taken as well.
-    problem(
-        &fixture.keyed(CONFIRM, "b", &json!({ "reference": "b" })).await,
-        422,
-        "IDEMPOTENCY_KEY_REUSED",
-    );
+    let reply = fixture.keyed(CONFIRM, "b", &json!({ "reference": "b" })).await;
+    problem(&reply, 422, "IDEMPOTENCY_KEY_REUSED");
     let wallet = fixture.wallet(&world, "user").await;
     assert_eq!((wallet.balance.get(), wallet.pending.get()), (USD, USD));
 }
@@ -266,11 +257,8 @@ async fn live_money_is_not_brought_in_by_an_api_key() {
     let version = world.version(&account).await;
     let body = json!({ "wallet": "user", "amount": 1, "reference": "r" });
     problem(&caller.post(PATH, body).await, 403, "OWNER_REQUIRED");
-    problem(
-        &caller.post(CONFIRM, json!({ "reference": "r" })).await,
-        403,
-        "OWNER_REQUIRED",
-    );
+    let reply = caller.post(CONFIRM, json!({ "reference": "r" })).await;
+    problem(&reply, 403, "OWNER_REQUIRED");
     problem(&caller.post(PATH, json!({})).await, 403, "OWNER_REQUIRED");
     assert_eq!(world.version(&account).await, version, "nothing was changed");
 }
@@ -339,11 +327,8 @@ async fn bad_requests_name_the_field_and_bring_nothing_in() {
         assert!(sentence.contains(&named), "{body}: {sentence}");
     }
     let into = |wallet: Value| json!({ "wallet": wallet, "amount": 1, "reference": "r" });
-    problem(
-        &fixture.caller.post(PATH, into(json!(theirs.id))).await,
-        403,
-        "NOT_A_PARTY",
-    );
+    let reply = fixture.caller.post(PATH, into(json!(theirs.id))).await;
+    problem(&reply, 403, "NOT_A_PARTY");
     for unknown in [json!(live_bot.number), json!("nobody"), json!(99_999)] {
         problem(&fixture.caller.post(PATH, into(unknown)).await, 404, "NOT_FOUND");
     }
@@ -354,11 +339,8 @@ async fn bad_requests_name_the_field_and_bring_nothing_in() {
     ] {
         problem(&fixture.caller.post(CONFIRM, body).await, 400, "VALIDATION");
     }
-    problem(
-        &fixture.caller.post(CONFIRM, json!({ "reference": "r" })).await,
-        404,
-        "NOT_FOUND",
-    );
+    let reply = fixture.caller.post(CONFIRM, json!({ "reference": "r" })).await;
+    problem(&reply, 404, "NOT_FOUND");
     assert_eq!(
         world.version(&fixture.account).await,
         version,
@@ -371,15 +353,11 @@ async fn frozen_wallets_take_deposits_and_closed_ones_do_not() {
     let world = World::start().await;
     let fixture = AccountFixture::new(&world).await;
     let bot = fixture.bot("bot").await;
-    success(
-        &fixture.caller.post("/v1/agents/bot/freeze", json!({})).await,
-        200,
-    );
+    let reply = fixture.caller.post("/v1/agents/bot/freeze", json!({})).await;
+    success(&reply, 200);
     fixture.fund("bot", 1).await;
-    success(
-        &fixture.caller.post("/v1/agents/bot/unfreeze", json!({})).await,
-        200,
-    );
+    let reply = fixture.caller.post("/v1/agents/bot/unfreeze", json!({})).await;
+    success(&reply, 200);
     let out = json!({ "from": "bot", "to": "user", "amount": 1 });
     success(&fixture.caller.post("/v1/wallet/transfer", out).await, 200);
     success(&fixture.caller.delete("/v1/agents/bot").await, 200);
@@ -390,11 +368,8 @@ async fn frozen_wallets_take_deposits_and_closed_ones_do_not() {
         problem(&first, 409, "WALLET_CLOSED");
         replayed(&first, &fixture.keyed(PATH, &key, &body).await);
     }
-    problem(
-        &fixture.caller.post(CONFIRM, json!({ "reference": "r" })).await,
-        404,
-        "NOT_FOUND",
-    );
+    let reply = fixture.caller.post(CONFIRM, json!({ "reference": "r" })).await;
+    problem(&reply, 404, "NOT_FOUND");
     let body = json!({ "wallet": "user", "amount": 1, "reference": "r" });
     success(&fixture.caller.post(PATH, body).await, 200);
 }
@@ -421,11 +396,8 @@ async fn what_waits_counts_towards_the_most_that_a_wallet_can_hold() {
     }
     set(most - USD + 1_000_000).await;
     let confirm = json!({ "reference": "p" });
-    problem(
-        &fixture.caller.post(CONFIRM, confirm.clone()).await,
-        409,
-        "BALANCE_LIMIT",
-    );
+    let reply = fixture.caller.post(CONFIRM, confirm.clone()).await;
+    problem(&reply, 409, "BALANCE_LIMIT");
     set(most - USD).await;
     success(&fixture.caller.post(CONFIRM, confirm).await, 200);
 }

@@ -125,11 +125,8 @@ async fn the_payee_releases_and_has_the_intent() {
     let late = payer.call("dispute", "r", id(number)).await;
     let lost = refused(&late, 409, "ESCROW_RESOLVED", Reason::EscrowReleased);
     payer.blocked(&lost, Reason::EscrowReleased).await;
-    problem(
-        &payee.call("dispute", "r", id(number)).await,
-        422,
-        "IDEMPOTENCY_KEY_REUSED",
-    );
+    let reply = payee.call("dispute", "r", id(number)).await;
+    problem(&reply, 422, "IDEMPOTENCY_KEY_REUSED");
     assert_eq!(user.balance().await, usd(3), "paid once");
 }
 
@@ -218,10 +215,8 @@ async fn the_operator_ends_a_dispute() {
         assert_eq!((credit.kind, credit.intent), (T::EscrowRelease, None));
 
         let number = payer.funded_to(to, usd(2)).await;
-        success(
-            &payer.call("dispute", &format!("d {number}"), id(number)).await,
-            200,
-        );
+        let reply = payer.call("dispute", &format!("d {number}"), id(number)).await;
+        success(&reply, 200);
         assert_eq!(
             end(number, Winner::Payer).await,
             Ended::Done(EscrowStatus::Refunded)

@@ -113,30 +113,24 @@ async fn a_frozen_agent_a_waiting_spend_and_violations_are_reported() {
     spender
         .policy(&bot, json!({ "maxSpendPerDay": null, "approvalThreshold": null }))
         .await;
-    denied(
-        &spender.spend_nanos(&bot, 1_000_000).await,
-        "insufficient_balance",
-    );
+    let reply = spender.spend_nanos(&bot, 1_000_000).await;
+    denied(&reply, "insufficient_balance");
     assert_eq!(watch.next().await, [], "a lack of money violates no policy");
-    success(
-        &spender
-            .caller
-            .post(&format!("/v1/agents/{bot}/freeze"), json!({}))
-            .await,
-        200,
-    );
+    let reply = spender
+        .caller
+        .post(&format!("/v1/agents/{bot}/freeze"), json!({}))
+        .await;
+    success(&reply, 200);
     let frozen = Watch::only(watch.next().await, "agent.frozen");
     assert_fields!(frozen, { "agentId": bot, "authority": "user" });
     assert!(frozen["by"].as_str().unwrap().starts_with("key_"), "{frozen}");
     denied(&spender.spend_nanos(&bot, 1).await, "frozen");
     Watch::only(watch.next().await, "policy.violation");
-    success(
-        &spender
-            .caller
-            .post(&format!("/v1/agents/{bot}/unfreeze"), json!({}))
-            .await,
-        200,
-    );
+    let reply = spender
+        .caller
+        .post(&format!("/v1/agents/{bot}/unfreeze"), json!({}))
+        .await;
+    success(&reply, 200);
     assert_eq!(watch.next().await, []);
 }
 
@@ -165,10 +159,8 @@ async fn each_limit_is_reported_with_what_was_used_of_it() {
     }
     let bot = spender.agent(&world, 1000, json!({})).await;
     let limit = json!({ "spendLimit": decimal(10) });
-    success(
-        &spender.caller.patch(&format!("/v1/agents/{bot}"), limit).await,
-        200,
-    );
+    let reply = spender.caller.patch(&format!("/v1/agents/{bot}"), limit).await;
+    success(&reply, 200);
     denied(&spender.spend_nanos(&bot, 11).await, "spend_limit");
     let reported = Watch::only(watch.next().await, "policy.violation");
     assert_fields!(reported, { "limitNanos": "10", "spentNanos": "0" });
@@ -202,10 +194,8 @@ async fn a_deposit_is_reported_when_it_is_confirmed() {
             if pending {
                 assert_eq!(watch.next().await, [], "it may never come in");
                 let body = json!({ "reference": reference });
-                success(
-                    &spender.caller.post("/v1/wallet/deposits/confirm", body).await,
-                    200,
-                );
+                let reply = spender.caller.post("/v1/wallet/deposits/confirm", body).await;
+                success(&reply, 200);
             }
             let reported = Watch::only(watch.next().await, "wallet.deposit");
             let balance = if pending { "3000000000" } else { "1500000000" };

@@ -97,12 +97,10 @@ async fn the_document_of_a_spend_proves_itself() {
     let got = success(&spender.caller.get(&format!("/v1/intents/{id}")).await, 200);
     assert_eq!(got, json!({ "success": true, "intent": document }));
 
-    let refused = denied(
-        &spender
-            .spend("", json!({ "agent": bot, "amount": "7.500000001" }))
-            .await,
-        "daily_limit",
-    );
+    let reply = spender
+        .spend("", json!({ "agent": bot, "amount": "7.500000001" }))
+        .await;
+    let refused = denied(&reply, "daily_limit");
     let document = exported(&spender, &refused).await;
     assert_eq!(verified(&document), ["spend_requested", "spend_blocked"]);
     assert_fields!(document, { "allowed_by": null, "blocked_reason": Reason::DailyLimit.sentence() });
@@ -110,10 +108,8 @@ async fn the_document_of_a_spend_proves_itself() {
     assert_eq!(document["downstream"], json!({}));
     let raw = export(&spender, &refused, "").await.text();
     assert!(raw.contains("\"amount\":7.500000001,\"currency\""), "{raw}");
-    let tiny = success(
-        &spender.spend("", json!({ "agent": bot, "amount": "1e-9" })).await,
-        200,
-    );
+    let reply = spender.spend("", json!({ "agent": bot, "amount": "1e-9" })).await;
+    let tiny = success(&reply, 200);
     verified(&exported(&spender, text(&tiny, "/intent_id")).await);
 }
 
@@ -125,20 +121,16 @@ async fn a_decided_intent_extends_its_proof() {
     let bot = spender
         .agent(&world, 100 * USD, json!({ "approvalThreshold": 1 }))
         .await;
-    let reported = success(
-        &spender.spend("", json!({ "agent": bot, "amount": 3 })).await,
-        202,
-    );
+    let reply = spender.spend("", json!({ "agent": bot, "amount": 3 })).await;
+    let reported = success(&reply, 202);
     let id = text(&reported, "/intent_id");
     let before = exported(&spender, id).await;
     assert_eq!(verified(&before), ["spend_requested", "approval_requested"]);
     assert_fields!(before, { "state": "pending_approval", "allowed_by": null, "downstream": {} });
-    success(
-        &approver
-            .post(&format!("/v1/intents/{id}/approve"), json!({}))
-            .await,
-        200,
-    );
+    let reply = approver
+        .post(&format!("/v1/intents/{id}/approve"), json!({}))
+        .await;
+    success(&reply, 200);
     let after = exported(&spender, id).await;
     assert_eq!(verified(&after).len(), 4);
     assert_eq!(after["timeline"][0], before["timeline"][0]);
@@ -181,11 +173,8 @@ async fn the_csv_is_a_header_and_a_row() {
         assert_eq!(reply.text(), expected);
     }
     for bad in ["xml", "", "CSV", "json&format=csv"] {
-        let sentence = problem(
-            &export(&spender, &short, &format!("?format={bad}")).await,
-            400,
-            "VALIDATION",
-        );
+        let reply = export(&spender, &short, &format!("?format={bad}")).await;
+        let sentence = problem(&reply, 400, "VALIDATION");
         assert!(sentence.starts_with("format"), "{sentence}");
     }
     problem(&export(&spender, &short, "?as=csv").await, 400, "VALIDATION");
@@ -230,18 +219,14 @@ async fn lists_are_newest_first_and_filtered() {
         list("?state=pending_approval&limit=1&offset=1").await,
         (vec![2], 2)
     );
-    success(
-        &approver
-            .post(&format!("/v1/intents/{}/deny", ids[3]), json!({}))
-            .await,
-        200,
-    );
-    success(
-        &approver
-            .post(&format!("/v1/intents/{}/approve", ids[2]), json!({}))
-            .await,
-        200,
-    );
+    let reply = approver
+        .post(&format!("/v1/intents/{}/deny", ids[3]), json!({}))
+        .await;
+    success(&reply, 200);
+    let reply = approver
+        .post(&format!("/v1/intents/{}/approve", ids[2]), json!({}))
+        .await;
+    success(&reply, 200);
     // By the time they came into the state.
     assert_eq!(list("?state=settled").await, (vec![2, 4, 0], 3));
     assert_eq!(list("?state=blocked").await, (vec![3, 1], 2));
@@ -280,20 +265,15 @@ async fn an_intent_is_visible_in_its_account_and_mode_only() {
     let world = World::start().await;
     let spender = Spender::new(&world, "builder").await;
     let bot = spender.agent(&world, USD, json!({})).await;
-    let done = success(
-        &spender.spend("k", json!({ "agent": bot, "amount": 1 })).await,
-        200,
-    );
+    let reply = spender.spend("k", json!({ "agent": bot, "amount": 1 })).await;
+    let done = success(&reply, 200);
     let id = text(&done, "/intent_id");
     let stranger = Spender::new(&world, "builder").await;
     let test = spender.in_test_mode(&world).await;
     for outsider in [&stranger, &test] {
         for path in ["", "/export", "/export?format=csv"] {
-            problem(
-                &outsider.caller.get(&format!("/v1/intents/{id}{path}")).await,
-                404,
-                "NOT_FOUND",
-            );
+            let reply = outsider.caller.get(&format!("/v1/intents/{id}{path}")).await;
+            problem(&reply, 404, "NOT_FOUND");
         }
         let listed = success(&outsider.caller.get("/v1/intents").await, 200);
         assert_eq!(listed["total"], json!(0));
@@ -305,11 +285,8 @@ async fn an_intent_is_visible_in_its_account_and_mode_only() {
         "%2e%2e",
     ] {
         for path in ["", "/export"] {
-            problem(
-                &spender.caller.get(&format!("/v1/intents/{unknown}{path}")).await,
-                404,
-                "NOT_FOUND",
-            );
+            let reply = spender.caller.get(&format!("/v1/intents/{unknown}{path}")).await;
+            problem(&reply, 404, "NOT_FOUND");
         }
     }
 }

@@ -159,16 +159,11 @@ async fn the_id_of_an_intent_in_the_body_is_its_own_key() {
         );
         // Another route's request is another request.
         let transfer = json!({ "from": bot, "to": "user", "amount": "0.25", "intent_id": id });
-        problem(
-            &spender.caller.post("/v1/wallet/transfer", transfer).await,
-            422,
-            "IDEMPOTENCY_KEY_REUSED",
-        );
+        let reply = spender.caller.post("/v1/wallet/transfer", transfer).await;
+        problem(&reply, 422, "IDEMPOTENCY_KEY_REUSED");
         // In the header it is a key like any other, and so is the id of nobody's intent.
-        let fresh = success(
-            &spender.spend(id, json!({ "agent": bot, "amount": "0.25" })).await,
-            200,
-        );
+        let reply = spender.spend(id, json!({ "agent": bot, "amount": "0.25" })).await;
+        let fresh = success(&reply, 200);
         assert_ne!(fresh["intent_id"], done["intent_id"]);
     }
     let unknown = "int_01KAH3V9J80123456789ABCDEF";
@@ -237,10 +232,8 @@ async fn updated_at_follows_money_and_freezing() {
     let policy = json!({ "name": "p", "agentId": "one" });
     success(&fixture.caller.post("/v1/policies", policy).await, 200);
     let at = async |bot: &str| {
-        let snapshot = success(
-            &fixture.caller.get(&format!("/v1/agents/{bot}/wallet")).await,
-            200,
-        );
+        let reply = fixture.caller.get(&format!("/v1/agents/{bot}/wallet")).await;
+        let snapshot = success(&reply, 200);
         let agent = success(&fixture.caller.get(&format!("/v1/agents/{bot}")).await, 200);
         assert_eq!(snapshot["updatedAt"], agent["agent"]["updatedAt"], "{bot}");
         text(&snapshot, "/updatedAt").to_owned()

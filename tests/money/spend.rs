@@ -193,11 +193,8 @@ async fn amounts_that_are_none_are_refused_and_change_nothing() {
     // These are no JSON at all.
     for amount in ["NaN", "01", "+1", ".5", "1.", "Infinity"] {
         let body = format!(r#"{{"agent":"{bot}","amount":{amount}}}"#);
-        problem(
-            &spender.caller.send("POST", "/v1/spend", &[], body).await,
-            400,
-            "VALIDATION",
-        );
+        let reply = spender.caller.send("POST", "/v1/spend", &[], body).await;
+        problem(&reply, 400, "VALIDATION");
     }
     assert_eq!(world.version(&spender.account).await, version);
     assert_eq!(spender.intents(&world).await, 0);
@@ -285,11 +282,8 @@ async fn bad_bodies_name_the_field_and_change_nothing() {
         (with("intent_id", json!("é")), "intent_id must be"),
         (with("intent_id", json!(7)), "intent_id must be a string."),
     ] {
-        let sentence = problem(
-            &spender.caller.send("POST", "/v1/spend", &[], body.clone()).await,
-            400,
-            "VALIDATION",
-        );
+        let reply = spender.caller.send("POST", "/v1/spend", &[], body.clone()).await;
+        let sentence = problem(&reply, 400, "VALIDATION");
         assert!(sentence.contains(named), "{body}: {sentence}");
     }
     for key in ["", &"x".repeat(256)] {
@@ -428,10 +422,8 @@ async fn the_same_key_with_another_request_is_refused() {
         spender.in_test_mode(&world).await,
     ] {
         stranger.policy("bot", json!({})).await;
-        let done = success(
-            &stranger.spend("k", json!({ "agent": "bot", "amount": 5 })).await,
-            200,
-        );
+        let reply = stranger.spend("k", json!({ "agent": "bot", "amount": 5 })).await;
+        let done = success(&reply, 200);
         assert_ne!(done["intent_id"], first.json()["intent_id"]);
         assert_eq!(done.get("replayed"), None);
     }
@@ -485,9 +477,6 @@ async fn an_agent_exists_by_a_wallet_a_policy_or_a_key() {
         problem(&test.spend("", body).await, 404, "NOT_FOUND");
     }
     spender.account.agent("frozen").frozen(true).await;
-    problem(
-        &spender.spend("", json!({ "agent": "frozen", "amount": 1 })).await,
-        404,
-        "NOT_FOUND",
-    );
+    let reply = spender.spend("", json!({ "agent": "frozen", "amount": 1 })).await;
+    problem(&reply, 404, "NOT_FOUND");
 }

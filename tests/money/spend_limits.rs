@@ -323,10 +323,8 @@ async fn test_mode_counts_against_no_plan_limit() {
     let spender = Spender::new(&world, "free").await.in_test_mode(&world).await;
     for _ in 0..3 {
         let bot = spender.agent(&world, 1000 * USD, json!({})).await;
-        success(
-            &spender.spend("", json!({ "agent": bot, "amount": 400 })).await,
-            200,
-        );
+        let reply = spender.spend("", json!({ "agent": bot, "amount": 400 })).await;
+        success(&reply, 200);
         assert_eq!(
             spender.charged(&world, &bot).await,
             [400 * USD, 400 * USD, 400 * USD, 0]
@@ -343,21 +341,17 @@ async fn nothing_leaves_the_wallet_of_a_frozen_agent() {
     let world = World::start().await;
     let spender = Spender::new(&world, "builder").await;
     let bot = spender.agent(&world, 100, json!({})).await;
-    success(
-        &spender
-            .caller
-            .post(&format!("/v1/agents/{bot}/freeze"), json!({}))
-            .await,
-        200,
-    );
+    let reply = spender
+        .caller
+        .post(&format!("/v1/agents/{bot}/freeze"), json!({}))
+        .await;
+    success(&reply, 200);
     denied(&spend(&spender, &bot, 1).await, "frozen");
-    success(
-        &spender
-            .caller
-            .post(&format!("/v1/agents/{bot}/unfreeze"), json!({}))
-            .await,
-        200,
-    );
+    let reply = spender
+        .caller
+        .post(&format!("/v1/agents/{bot}/unfreeze"), json!({}))
+        .await;
+    success(&reply, 200);
     success(&spend(&spender, &bot, 1).await, 200);
     assert_eq!(spender.balance(&world, &bot).await, 99);
 }

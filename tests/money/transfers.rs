@@ -234,19 +234,15 @@ async fn nothing_leaves_a_frozen_wallet_and_money_may_come_in() {
     fixture.bot("bot").await;
     fixture.fund("bot", 5).await;
     fixture.fund("user", 5).await;
-    success(
-        &fixture.caller.post("/v1/agents/bot/freeze", json!({})).await,
-        200,
-    );
+    let reply = fixture.caller.post("/v1/agents/bot/freeze", json!({})).await;
+    success(&reply, 200);
     let out = json!({ "from": "bot", "to": "user", "amount": 1 });
     let first = fixture.keyed(PATH, "k", &out).await;
     problem(&first, 403, "FROZEN");
     let into = json!({ "from": "user", "to": "bot", "amount": 1 });
     success(&fixture.caller.post(PATH, into).await, 200);
-    success(
-        &fixture.caller.post("/v1/agents/bot/unfreeze", json!({})).await,
-        200,
-    );
+    let reply = fixture.caller.post("/v1/agents/bot/unfreeze", json!({})).await;
+    success(&reply, 200);
     replayed(&first, &fixture.keyed(PATH, "k", &out).await);
     assert_eq!(fixture.balance(&world, "bot").await, 6 * USD);
     success(&fixture.keyed(PATH, "other", &out).await, 200);
@@ -343,11 +339,8 @@ async fn a_wallets_number_and_an_agent_of_that_name_are_two_requests() {
     let body = json!({ "from": "user", "to": one.number, "amount": 1 });
     success(&fixture.keyed(PATH, "k", &body).await, 200);
     let body = json!({ "from": "user", "to": one.number.to_string(), "amount": 1 });
-    problem(
-        &fixture.keyed(PATH, "k", &body).await,
-        422,
-        "IDEMPOTENCY_KEY_REUSED",
-    );
+    let reply = fixture.keyed(PATH, "k", &body).await;
+    problem(&reply, 422, "IDEMPOTENCY_KEY_REUSED");
 }
 
 #[tokio::test]
@@ -363,11 +356,8 @@ async fn refusals_with_400_are_not_stored_and_records_end_after_their_time() {
         keys
     };
     let body = json!({ "from": user, "to": "bot", "amount": 1 });
-    problem(
-        &fixture.keyed(PATH, "k", &body).await,
-        400,
-        "INSUFFICIENT_BALANCE",
-    );
+    let reply = fixture.keyed(PATH, "k", &body).await;
+    problem(&reply, 400, "INSUFFICIENT_BALANCE");
     assert_eq!(records().await.len(), 0);
     fixture.fund("user", 10).await;
     success(&fixture.keyed(PATH, "", &body).await, 200);

@@ -31,13 +31,11 @@ async fn a_wallet_from_its_making_to_its_snapshot() {
 
     fixture.fund(number, "12.349999999").await;
     let agent = "/v1/agents/shop:bot-1";
-    success(
-        &fixture
-            .caller
-            .patch(agent, json!({ "spendLimit": "0.000000001" }))
-            .await,
-        200,
-    );
+    let reply = fixture
+        .caller
+        .patch(agent, json!({ "spendLimit": "0.000000001" }))
+        .await;
+    success(&reply, 200);
     let shown = success(&fixture.caller.get(&by_number).await, 200);
     assert_fields!(shown["wallet"], { "balance": "12.34" }, "two digits, rounded down");
     let reply = fixture.caller.get(&format!("{agent}/wallet")).await;
@@ -61,10 +59,8 @@ async fn a_wallet_from_its_making_to_its_snapshot() {
     assert_eq!(names, expected);
     assert_fields!(snapshot, { "agentId": "shop:bot-1", "walletId": number, "wallet": wallet["id"] });
 
-    success(
-        &fixture.caller.post(&format!("{agent}/freeze"), json!({})).await,
-        200,
-    );
+    let reply = fixture.caller.post(&format!("{agent}/freeze"), json!({})).await;
+    success(&reply, 200);
     for path in [&by_number, &by_id] {
         let shown = success(&fixture.caller.get(path).await, 200);
         assert_eq!(shown["wallet"]["status"], json!("frozen"));
@@ -78,20 +74,15 @@ async fn a_bot_has_one_wallet_and_counts_as_an_agent() {
     let create = async |body: Value| caller.post("/api/v1/wallets/create", body).await;
     let made = success(&create(json!({ "botId": "b1" })).await, 200);
     assert_eq!(made["wallet"]["name"], json!("b1"), "the id is the default name");
-    problem(
-        &create(json!({ "botId": "b1", "name": "again" })).await,
-        409,
-        "CONFLICT",
-    );
+    let reply = create(json!({ "botId": "b1", "name": "again" })).await;
+    problem(&reply, 409, "CONFLICT");
     let agent = success(&caller.get("/v1/agents/b1").await, 200);
     assert_fields!(agent["agent"], { "type": "custom", "walletId": made["wallet"]["walletId"] });
     // A policy makes the agent exist, and it has no wallet yet.
-    success(
-        &caller
-            .post("/v1/policies/b2", json!({ "maxSpendPerDay": 1 }))
-            .await,
-        200,
-    );
+    let reply = caller
+        .post("/v1/policies/b2", json!({ "maxSpendPerDay": 1 }))
+        .await;
+    success(&reply, 200);
     problem(&caller.get("/v1/agents/b2/wallet").await, 404, "NOT_FOUND");
     for n in 2..=5 {
         success(&create(json!({ "botId": format!("b{n}") })).await, 200);
@@ -145,11 +136,8 @@ async fn wallets_are_found_in_their_own_account_and_mode_only() {
                 problem(&outsider.caller.get(&path).await, 404, "NOT_FOUND");
             }
         }
-        problem(
-            &outsider.caller.get("/v1/agents/bot/wallet").await,
-            404,
-            "NOT_FOUND",
-        );
+        let reply = outsider.caller.get("/v1/agents/bot/wallet").await;
+        problem(&reply, 404, "NOT_FOUND");
     }
     for name in [
         "0",
@@ -227,21 +215,16 @@ async fn an_agent_whose_wallet_holds_or_awaits_money_is_not_deleted() {
     success(&fixture.caller.post("/v1/wallet/deposits", body).await, 200);
     refused("waits for a deposit").await;
     let confirm = json!({ "reference": "r" });
-    success(
-        &fixture.caller.post("/v1/wallet/deposits/confirm", confirm).await,
-        200,
-    );
+    let reply = fixture.caller.post("/v1/wallet/deposits/confirm", confirm).await;
+    success(&reply, 200);
     refused("holds money").await;
     let out = json!({ "from": "bot", "to": "user", "amount": 1 });
     success(&fixture.caller.post("/v1/wallet/transfer", out).await, 200);
     success(&fixture.caller.delete("/v1/agents/bot").await, 200);
 
     // The wallet remains, by number and id, with its transactions.
-    problem(
-        &fixture.caller.get("/v1/agents/bot/wallet").await,
-        404,
-        "NOT_FOUND",
-    );
+    let reply = fixture.caller.get("/v1/agents/bot/wallet").await;
+    problem(&reply, 404, "NOT_FOUND");
     for name in [bot.number.to_string(), bot.id.clone()] {
         let shown = success(&fixture.caller.get(&format!("/v1/wallets/{name}")).await, 200);
         assert_fields!(shown["wallet"], { "status": "closed", "botId": "bot" });

@@ -151,9 +151,6 @@ async fn tables_that_are_read_again_are_counted() {
         .await;
     }
     let actor = stage.actor(None).await;
-    assert_eq!(
-        actor.caller.chat(body()).await.status,
-        200,
-        "the prices in force stay"
-    );
+    let reply = actor.caller.chat(body()).await;
+    assert_eq!(reply.status, 200, "the prices in force stay");
 }

@@ -85,11 +85,8 @@ async fn an_address_is_invited_accepted_and_removed_in_each_account_by_itself() 
     );
     // Twice in one account it is not.
     let body = json!({ "email": EMAIL, "role": "viewer" });
-    problem(
-        &second.post("/api/user/invitations", body.clone()).await,
-        409,
-        "CONFLICT",
-    );
+    let reply = second.post("/api/user/invitations", body.clone()).await;
+    problem(&reply, 409, "CONFLICT");
     success(&first.post("/api/user/invitations", body).await);
 }
 
@@ -152,11 +149,8 @@ async fn the_second_factor_is_that_of_the_account_and_no_code_is_used_up_before(
     for more in [json!({}), json!({ "totp": recovery })] {
         which_account(&login(&world, more).await);
     }
-    problem(
-        &login(&world, json!({ "account": one.account.id })).await,
-        401,
-        "TOTP_REQUIRED",
-    );
+    let reply = login(&world, json!({ "account": one.account.id })).await;
+    problem(&reply, 401, "TOTP_REQUIRED");
     let reply = login(&world, json!({ "account": two.account.id })).await;
     assert_eq!(account_of(&world, &reply).await, two.account.id);
     let with = json!({ "account": one.account.id, "totp": recovery });

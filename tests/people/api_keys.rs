@@ -40,11 +40,8 @@ async fn a_key_works_at_once_as_requested() {
     assert_fields!(shown, { "name": "Ci \u{1f916}", "expiresAt": soon });
     let caller = world.admin.caller(short);
     success(&caller.get("/v1/agents").await);
-    problem(
-        &caller.post("/v1/agents", json!({ "name": "a" })).await,
-        403,
-        "INSUFFICIENT_API_KEY_PERMISSIONS",
-    );
+    let reply = caller.post("/v1/agents", json!({ "name": "a" })).await;
+    problem(&reply, 403, "INSUFFICIENT_API_KEY_PERMISSIONS");
     tokio::time::sleep(std::time::Duration::from_millis(1700)).await;
     problem(&caller.get("/v1/agents").await, 401, "INVALID_API_KEY");
     let elsewhere = make(&session, json!({ "allowIps": ["192.0.2.0/24"] })).await;
@@ -67,11 +64,8 @@ async fn a_key_works_at_once_as_requested() {
     // A session of either mode revokes every key of the account.
     let path = format!("/v1/api-keys/{}", text(&made, "/apiKey/keyId"));
     success(&session.in_mode(Mode::Test).delete(&path).await);
-    problem(
-        &world.admin.caller(key).get("/v1/agents").await,
-        401,
-        "INVALID_API_KEY",
-    );
+    let reply = world.admin.caller(key).get("/v1/agents").await;
+    problem(&reply, 401, "INVALID_API_KEY");
     problem(&session.delete(&path).await, 404, "NOT_FOUND");
     let audit = world.audit(&user.account).await;
     let kinds: Vec<(&str, &str)> = audit
@@ -104,11 +98,8 @@ async fn only_people_with_the_role_manage_keys() {
     }
     for role in [Role::Viewer, Role::Manager] {
         let (_, session) = world.member(&owner.account, role).await;
-        problem(
-            &session.post("/v1/api-keys", json!({})).await,
-            403,
-            "INSUFFICIENT_ROLE",
-        );
+        let reply = session.post("/v1/api-keys", json!({})).await;
+        problem(&reply, 403, "INSUFFICIENT_ROLE");
         problem(&session.get("/v1/api-keys").await, 403, "INSUFFICIENT_ROLE");
         problem(&session.delete(&path).await, 403, "INSUFFICIENT_ROLE");
     }
@@ -116,11 +107,8 @@ async fn only_people_with_the_role_manage_keys() {
     problem(&stranger.delete(&path).await, 404, "NOT_FOUND");
     assert_eq!(success(&stranger.get("/v1/api-keys").await)["total"], json!(0));
     for unknown in ["key_1", "x", "key_01KAH3V9J80123456789ABCDEF"] {
-        problem(
-            &boss.delete(&format!("/v1/api-keys/{unknown}")).await,
-            404,
-            "NOT_FOUND",
-        );
+        let reply = boss.delete(&format!("/v1/api-keys/{unknown}")).await;
+        problem(&reply, 404, "NOT_FOUND");
     }
     success(&key.get("/v1/agents").await);
     for (body, named) in [
@@ -215,11 +203,8 @@ async fn revoked_keys_make_room_for_new_ones() {
         let caller = world.admin.caller(text(gone, "/key"));
         problem(&caller.get("/v1/agents").await, 401, "INVALID_API_KEY");
     }
-    problem(
-        &session.delete(&format!("/v1/api-keys/{a}")).await,
-        404,
-        "NOT_FOUND",
-    );
+    let reply = session.delete(&format!("/v1/api-keys/{a}")).await;
+    problem(&reply, 404, "NOT_FOUND");
     success(&world.admin.caller(text(&made[2], "/key")).get("/v1/agents").await);
     make(&session, json!({ "name": "e" })).await;
     full().await;

@@ -97,32 +97,24 @@ async fn the_operator_helps_who_cannot_sign_in() {
     for _ in 0..11 {
         world.try_login(&user.email, "not the password").await;
     }
-    problem(
-        &world.try_login(&user.email, TEST_PASSWORD).await,
-        429,
-        "LOGIN_LOCKED",
-    );
+    let reply = world.try_login(&user.email, TEST_PASSWORD).await;
+    problem(&reply, 429, "LOGIN_LOCKED");
     let unlock = [&["unlock"], &email[..]].concat();
     assert_eq!(document(&run(&cli, &unlock, ""), 0)["unlocked"], json!(true));
     world.sign_in(&user).await;
 
-    let begun = success(
-        &session
-            .post("/api/user/totp", json!({ "password": TEST_PASSWORD }))
-            .await,
-    );
+    let reply = session
+        .post("/api/user/totp", json!({ "password": TEST_PASSWORD }))
+        .await;
+    let begun = success(&reply);
     let secret = begun["secret"].as_str().unwrap();
     let code = crate::factors::code_at(secret, clock::now_ms());
-    success(
-        &session
-            .post("/api/user/totp/confirm", json!({ "code": code }))
-            .await,
-    );
-    problem(
-        &world.try_login(&user.email, TEST_PASSWORD).await,
-        401,
-        "TOTP_REQUIRED",
-    );
+    let reply = session
+        .post("/api/user/totp/confirm", json!({ "code": code }))
+        .await;
+    success(&reply);
+    let reply = world.try_login(&user.email, TEST_PASSWORD).await;
+    problem(&reply, 401, "TOTP_REQUIRED");
     // A link does not go around the second factor.
     let link = document(&run(&cli, &[&["reset-password"], &email[..]].concat(), ""), 0);
     let token = link["link"]
@@ -134,20 +126,14 @@ async fn the_operator_helps_who_cannot_sign_in() {
         .to_owned();
     let reset = json!({ "token": token, "newPassword": "a new password" });
     let nobody = world.admin.caller("");
-    problem(
-        &nobody.post("/api/user/password/reset", reset.clone()).await,
-        401,
-        "TOTP_REQUIRED",
-    );
+    let reply = nobody.post("/api/user/password/reset", reset.clone()).await;
+    problem(&reply, 401, "TOTP_REQUIRED");
     let disable = [&["disable-totp"], &email[..]].concat();
     assert_eq!(document(&run(&cli, &disable, ""), 0)["totpEnabled"], json!(false));
     problem(&session.get("/api/user/me").await, 401, "SESSION_REQUIRED");
     success(&world.try_login(&user.email, TEST_PASSWORD).await);
-    problem(
-        &nobody.post("/api/user/password/reset", reset).await,
-        404,
-        "NOT_FOUND",
-    );
+    let reply = nobody.post("/api/user/password/reset", reset).await;
+    problem(&reply, 404, "NOT_FOUND");
     for command in ["unlock", "disable-totp", "reset-password", "remove"] {
         let none = run(&cli, &[command, "--email", "nobody@example.com"], "");
         assert_eq!(document(&none, 1)["code"], json!("NOT_FOUND"));

@@ -79,11 +79,8 @@ async fn what_a_crash_leaves_keeps_nobody_out() {
     assert_eq!(add(&world, &a, &first).await, UserAdded::Done);
     // The record is gone, and the look-up is not: the process died in between.
     world.redis.command::<i64>(&["HDEL", &a.keys.users(), EMAIL]);
-    problem(
-        &world.try_login(EMAIL, TEST_PASSWORD).await,
-        401,
-        "INVALID_CREDENTIALS",
-    );
+    let reply = world.try_login(EMAIL, TEST_PASSWORD).await;
+    problem(&reply, 401, "INVALID_CREDENTIALS");
     assert_eq!(add(&world, &b, &second).await, UserAdded::Done);
     let session = world.admin.sign_in(EMAIL, TEST_PASSWORD).await;
     let me = success(&session.get("/api/user/me").await);
@@ -104,11 +101,8 @@ async fn what_a_crash_leaves_keeps_nobody_out() {
     // The look-up was lost: adding the user again restores it.
     let lookup = user_lookup(EMAIL);
     world.redis.command::<i64>(&["DEL", &lookup]);
-    problem(
-        &world.try_login(EMAIL, TEST_PASSWORD).await,
-        401,
-        "INVALID_CREDENTIALS",
-    );
+    let reply = world.try_login(EMAIL, TEST_PASSWORD).await;
+    problem(&reply, 401, "INVALID_CREDENTIALS");
     assert_eq!(add(&world, &b, &new(EMAIL)).await, UserAdded::EmailTaken);
     world.admin.sign_in(EMAIL, TEST_PASSWORD).await;
 }
@@ -145,9 +139,6 @@ async fn a_look_up_is_bounded_and_who_is_beyond_it_names_the_account() {
     assert_eq!(owners(&world).await.len(), ACCOUNTS_MAX);
     let body = json!({ "email": EMAIL, "password": TEST_PASSWORD, "account": account.id });
     success(&world.admin.login(&body).await);
-    problem(
-        &world.try_login(EMAIL, TEST_PASSWORD).await,
-        401,
-        "INVALID_CREDENTIALS",
-    );
+    let reply = world.try_login(EMAIL, TEST_PASSWORD).await;
+    problem(&reply, 401, "INVALID_CREDENTIALS");
 }

@@ -43,18 +43,16 @@ async fn enable(session: &SessionCaller) -> (String, Vec<String>) {
 
 /// The same for a user with this password.
 pub async fn enable_with(session: &SessionCaller, password: &str) -> (String, Vec<String>) {
-    let begun = success(
-        &session
-            .post("/api/user/totp", json!({ "password": password }))
-            .await,
-    );
+    let reply = session
+        .post("/api/user/totp", json!({ "password": password }))
+        .await;
+    let begun = success(&reply);
     let secret = text(&begun, "/secret").to_owned();
     let code = code_at(&secret, now_ms());
-    let done = success(
-        &session
-            .post("/api/user/totp/confirm", json!({ "code": code }))
-            .await,
-    );
+    let reply = session
+        .post("/api/user/totp/confirm", json!({ "code": code }))
+        .await;
+    let done = success(&reply);
     let codes = done["recoveryCodes"].as_array().unwrap().iter();
     let codes = codes.map(|code| code.as_str().unwrap().to_owned()).collect();
     (secret, codes)
@@ -82,11 +80,10 @@ async fn a_second_factor_is_set_up_and_required() {
         problem(&session.post("/api/user/totp", body).await, status, code);
     }
     problem(&confirm("000000").await, 409, "CONFLICT");
-    let begun = success(
-        &session
-            .post("/api/user/totp", json!({ "password": TEST_PASSWORD }))
-            .await,
-    );
+    let reply = session
+        .post("/api/user/totp", json!({ "password": TEST_PASSWORD }))
+        .await;
+    let begun = success(&reply);
     let secret = text(&begun, "/secret");
     let url = text(&begun, "/otpauthUrl");
     assert!(
@@ -94,11 +91,10 @@ async fn a_second_factor_is_set_up_and_required() {
         "{url}"
     );
     assert!(text(&begun, "/qrSvg").contains("<svg"));
-    let again = success(
-        &session
-            .post("/api/user/totp", json!({ "password": TEST_PASSWORD }))
-            .await,
-    );
+    let reply = session
+        .post("/api/user/totp", json!({ "password": TEST_PASSWORD }))
+        .await;
+    let again = success(&reply);
     assert_ne!(text(&again, "/secret"), secret, "a new beginning");
     let secret = text(&again, "/secret");
     // Not confirmed, it does not count.
@@ -106,37 +102,25 @@ async fn a_second_factor_is_set_up_and_required() {
     let right = code_at(secret, now_ms());
     let wrong = if right == "000000" { "000001" } else { "000000" };
     problem(&confirm(wrong).await, 401, "INVALID_CREDENTIALS");
-    problem(
-        &confirm(&code_at(text(&begun, "/secret"), now_ms())).await,
-        401,
-        "INVALID_CREDENTIALS",
-    );
+    let reply = confirm(&code_at(text(&begun, "/secret"), now_ms())).await;
+    problem(&reply, 401, "INVALID_CREDENTIALS");
     let done = success(&confirm(&right).await);
     assert_eq!(done["recoveryCodes"].as_array().unwrap().len(), 10);
-    problem(
-        &session
-            .post("/api/user/totp", json!({ "password": TEST_PASSWORD }))
-            .await,
-        409,
-        "CONFLICT",
-    );
+    let reply = session
+        .post("/api/user/totp", json!({ "password": TEST_PASSWORD }))
+        .await;
+    problem(&reply, 409, "CONFLICT");
     problem(&confirm(&right).await, 409, "CONFLICT");
     success(&session.get("/api/user/me").await);
     problem(&other.get("/api/user/me").await, 401, "SESSION_REQUIRED");
 
     problem(&login(&world, &user, None).await, 401, "TOTP_REQUIRED");
     problem(&login(&world, &user, Some("")).await, 401, "INVALID_CREDENTIALS");
-    problem(
-        &login(&world, &user, Some(wrong)).await,
-        401,
-        "INVALID_CREDENTIALS",
-    );
+    let reply = login(&world, &user, Some(wrong)).await;
+    problem(&reply, 401, "INVALID_CREDENTIALS");
     let stale = code_at(secret, now_ms() - 90_000);
-    problem(
-        &login(&world, &user, Some(&stale)).await,
-        401,
-        "INVALID_CREDENTIALS",
-    );
+    let reply = login(&world, &user, Some(&stale)).await;
+    problem(&reply, 401, "INVALID_CREDENTIALS");
     let body = json!({ "email": user.email, "password": "not the password", "totp": next_code(secret) });
     problem(&world.admin.login(&body).await, 401, "INVALID_CREDENTIALS");
     let code = next_code(secret);
@@ -175,39 +159,27 @@ async fn a_code_is_used_once_also_at_the_same_moment() {
     let (user, session) = world.user(Role::Viewer).await;
     let (secret, recovery) = enable(&session).await;
     let spent = code_at(&secret, now_ms());
-    problem(
-        &login(&world, &user, Some(&spent)).await,
-        401,
-        "INVALID_CREDENTIALS",
-    );
+    let reply = login(&world, &user, Some(&spent)).await;
+    problem(&reply, 401, "INVALID_CREDENTIALS");
     let code = next_code(&secret);
     let at_once = join_all((0..5).map(|_| login(&world, &user, Some(&code)))).await;
     let inside = at_once.iter().filter(|reply| reply.status == 200).count();
     assert_eq!(inside, 1);
-    problem(
-        &login(&world, &user, Some(&code)).await,
-        401,
-        "INVALID_CREDENTIALS",
-    );
+    let reply = login(&world, &user, Some(&code)).await;
+    problem(&reply, 401, "INVALID_CREDENTIALS");
 
     // With a recovery code, however it is typed, ten times.
     for code in &recovery[..9] {
         let typed = format!(" {} ", code.to_uppercase().replace('-', ""));
         success(&login(&world, &user, Some(&typed)).await);
-        problem(
-            &login(&world, &user, Some(code)).await,
-            401,
-            "INVALID_CREDENTIALS",
-        );
+        let reply = login(&world, &user, Some(code)).await;
+        problem(&reply, 401, "INVALID_CREDENTIALS");
     }
     let at_once = join_all((0..5).map(|_| login(&world, &user, Some(&recovery[9])))).await;
     let inside = at_once.iter().filter(|reply| reply.status == 200).count();
     assert_eq!(inside, 1);
-    problem(
-        &login(&world, &user, Some(&recovery[0])).await,
-        401,
-        "INVALID_CREDENTIALS",
-    );
+    let reply = login(&world, &user, Some(&recovery[0])).await;
+    problem(&reply, 401, "INVALID_CREDENTIALS");
     let audit = format!("{:?}", world.audit(&user.account).await);
     assert!(recovery.iter().all(|code| !audit.contains(code)));
     let record: String = world
@@ -258,11 +230,8 @@ async fn a_stolen_session_cannot_guess_the_password() {
     assert_eq!(guesses.iter().filter(|reply| reply.status == 401).count(), 10);
     assert_eq!(guesses.iter().filter(|reply| reply.status == 429).count(), 20);
     let body = json!({ "currentPassword": TEST_PASSWORD, "newPassword": "a new password" });
-    problem(
-        &session.post("/api/user/password", body).await,
-        429,
-        "LOGIN_LOCKED",
-    );
+    let reply = session.post("/api/user/password", body).await;
+    problem(&reply, 429, "LOGIN_LOCKED");
     success(&session.get("/api/user/me").await);
     // Signing in is counted by itself.
     success(&world.try_login(&user.email, TEST_PASSWORD).await);
@@ -274,11 +243,10 @@ async fn second_factors_outlive_a_rotation_of_the_master_key() {
     let (user, session) = world.user(Role::Owner).await;
     let (secret, _) = enable(&session).await;
     let (pending, beginner) = world.member(&user.account, Role::Viewer).await;
-    let begun = success(
-        &beginner
-            .post("/api/user/totp", json!({ "password": TEST_PASSWORD }))
-            .await,
-    );
+    let reply = beginner
+        .post("/api/user/totp", json!({ "password": TEST_PASSWORD }))
+        .await;
+    let begun = success(&reply);
     let newer = "AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=";
     let both = format!("{newer},{TEST_MASTER_KEY}");
     let cli = Cli::new(BINARY, world.redis.url()).env("TOLLGATE_SECRETS__MASTER_KEY", both);
@@ -291,15 +259,11 @@ async fn second_factors_outlive_a_rotation_of_the_master_key() {
     success(&admin.login(&body).await);
     let code = code_at(text(&begun, "/secret"), now_ms());
     let confirmed = admin.sign_in(&pending.email, TEST_PASSWORD).await;
-    success(
-        &confirmed
-            .post("/api/user/totp/confirm", json!({ "code": code }))
-            .await,
-    );
+    let reply = confirmed
+        .post("/api/user/totp/confirm", json!({ "code": code }))
+        .await;
+    success(&reply);
     // A server without the new key cannot judge, and does not.
-    problem(
-        &login(&world, &user, Some(&next_code(&secret))).await,
-        503,
-        "SERVICE_UNAVAILABLE",
-    );
+    let reply = login(&world, &user, Some(&next_code(&secret))).await;
+    problem(&reply, 503, "SERVICE_UNAVAILABLE");
 }

@@ -12,16 +12,10 @@ async fn without_a_store_nobody_is_in_and_nobody_gets_in() {
     world.redis.stop();
     problem(&session.get("/api/user/me").await, 503, "SERVICE_UNAVAILABLE");
     problem(&session.get("/v1/agents").await, 503, "SERVICE_UNAVAILABLE");
-    problem(
-        &session.post("/v1/agents", json!({ "name": "a" })).await,
-        503,
-        "SERVICE_UNAVAILABLE",
-    );
-    problem(
-        &world.try_login(&user.email, TEST_PASSWORD).await,
-        503,
-        "SERVICE_UNAVAILABLE",
-    );
+    let reply = session.post("/v1/agents", json!({ "name": "a" })).await;
+    problem(&reply, 503, "SERVICE_UNAVAILABLE");
+    let reply = world.try_login(&user.email, TEST_PASSWORD).await;
+    problem(&reply, 503, "SERVICE_UNAVAILABLE");
     let nobody = world.admin.caller("");
     let token = "0a".repeat(32);
     for (path, body) in [
@@ -59,11 +53,8 @@ async fn a_store_that_forgot_or_fell_back_is_not_trusted() {
     set(version - 1);
     problem(&session.get("/v1/agents").await, 503, "SERVICE_UNAVAILABLE");
     problem(&session.get("/api/user/me").await, 503, "SERVICE_UNAVAILABLE");
-    problem(
-        &world.try_login(&user.email, TEST_PASSWORD).await,
-        503,
-        "SERVICE_UNAVAILABLE",
-    );
+    let reply = world.try_login(&user.email, TEST_PASSWORD).await;
+    problem(&reply, 503, "SERVICE_UNAVAILABLE");
     assert!(world.admin.logs().contains("store accept"));
     set(version);
     success(&session.get("/v1/agents").await);
@@ -71,11 +62,8 @@ async fn a_store_that_forgot_or_fell_back_is_not_trusted() {
     let epoch: String = world.redis.command(&["HGET", store::keys::STORE, "epoch"]);
     world.redis.command::<i64>(&["HDEL", store::keys::STORE, "epoch"]);
     problem(&session.get("/v1/agents").await, 503, "SERVICE_UNAVAILABLE");
-    problem(
-        &world.try_login(&user.email, TEST_PASSWORD).await,
-        503,
-        "SERVICE_UNAVAILABLE",
-    );
+    let reply = world.try_login(&user.email, TEST_PASSWORD).await;
+    problem(&reply, 503, "SERVICE_UNAVAILABLE");
     world
         .redis
         .command::<i64>(&["HSET", store::keys::STORE, "epoch", &epoch]);
@@ -96,39 +84,28 @@ async fn a_full_store_lets_people_leave_and_be_stopped() {
     world
         .redis
         .command::<String>(&["CONFIG", "SET", "maxmemory", "1"]);
-    problem(
-        &world.try_login(&owner.email, TEST_PASSWORD).await,
-        503,
-        "SERVICE_UNAVAILABLE",
-    );
-    problem(
-        &boss.post("/v1/agents", json!({ "name": "a" })).await,
-        503,
-        "SERVICE_UNAVAILABLE",
-    );
+    let reply = world.try_login(&owner.email, TEST_PASSWORD).await;
+    problem(&reply, 503, "SERVICE_UNAVAILABLE");
+    let reply = boss.post("/v1/agents", json!({ "name": "a" })).await;
+    problem(&reply, 503, "SERVICE_UNAVAILABLE");
     success(&boss.get("/api/user/me").await);
-    success(
-        &boss
-            .patch(
-                &format!("/api/user/team/{}", user.id),
-                json!({ "role": "viewer" }),
-            )
-            .await,
-    );
-    problem(
-        &session.post("/v1/agents", json!({ "name": "a" })).await,
-        403,
-        "INSUFFICIENT_ROLE",
-    );
+    let reply = boss
+        .patch(
+            &format!("/api/user/team/{}", user.id),
+            json!({ "role": "viewer" }),
+        )
+        .await;
+    success(&reply);
+    let reply = session.post("/v1/agents", json!({ "name": "a" })).await;
+    problem(&reply, 403, "INSUFFICIENT_ROLE");
     success(&leaving.post("/api/user/logout", json!({})).await);
     success(&boss.delete(&format!("/api/user/team/{}", leaver.id)).await);
     success(&boss.post("/api/user/sessions/revoke-others", json!({})).await);
     problem(&other.get("/api/user/me").await, 401, "SESSION_REQUIRED");
-    success(
-        &boss
-            .delete(&format!("/v1/api-keys/{}", text(&made, "/apiKey/keyId")))
-            .await,
-    );
+    let reply = boss
+        .delete(&format!("/v1/api-keys/{}", text(&made, "/apiKey/keyId")))
+        .await;
+    success(&reply);
 }
 
 #[tokio::test]
@@ -152,11 +129,10 @@ async fn people_work_on_a_cluster() {
         let changed = colleague.post("/api/user/password", change).await;
         success(&changed);
         let colleague = colleague.renewed(&changed);
-        success(
-            &colleague
-                .post("/api/user/totp", json!({ "password": "another password" }))
-                .await,
-        );
+        let reply = colleague
+            .post("/api/user/totp", json!({ "password": "another password" }))
+            .await;
+        success(&reply);
         let me = success(&colleague.get("/api/user/me").await);
         let path = format!("/api/user/team/{}", text(&me, "/user/id"));
         success(&session.patch(&path, json!({ "role": "manager" })).await);

@@ -44,11 +44,8 @@ async fn a_change_needs_the_token_of_its_session() {
     }
     // A viewer without the token learns nothing of roles, and reading needs none.
     let (_, viewer) = world.member(&user.account, Role::Viewer).await;
-    problem(
-        &viewer.send_bare("POST", "/v1/agents", &[], BODY).await,
-        403,
-        "CSRF_FAILED",
-    );
+    let reply = viewer.send_bare("POST", "/v1/agents", &[], BODY).await;
+    problem(&reply, 403, "CSRF_FAILED");
     success(&viewer.send_bare("GET", "/v1/agents", &[], "").await);
     success(&session.get("/api/user/me").await);
     let kinds = world.audit_types(&user.account).await;

@@ -87,11 +87,8 @@ async fn somebody_is_invited_reads_the_invitation_and_joins() {
     let me = success(&session.get("/api/user/me").await);
     assert_eq!(me["user"]["role"], json!("manager"));
     assert_eq!(text(&me, "/account/id"), owner.account.id);
-    problem(
-        &invite(&session, "x@example.com", "viewer").await,
-        403,
-        "INSUFFICIENT_ROLE",
-    );
+    let reply = invite(&session, "x@example.com", "viewer").await;
+    problem(&reply, 403, "INSUFFICIENT_ROLE");
     problem(&get_invitation(&world, &token).await, 404, "NOT_FOUND");
     problem(&accept(&world, &token).await, 404, "NOT_FOUND");
     world.admin.sign_in("new@example.com", PASSWORD).await;
@@ -172,11 +169,8 @@ async fn invitations_have_their_bounds() {
     }
     problem(&invite(&boss, &owner.email, "viewer").await, 409, "CONFLICT");
     success(&invite(&boss, "twice@example.com", "viewer").await);
-    problem(
-        &invite(&boss, "Twice@example.com", "owner").await,
-        409,
-        "CONFLICT",
-    );
+    let reply = invite(&boss, "Twice@example.com", "owner").await;
+    problem(&reply, 409, "CONFLICT");
     // A user of another account can be invited, and no answer reveals the other account.
     let elsewhere = token(&success(&invite(&boss, &other.email, "viewer").await));
     success(&accept(&world, &elsewhere).await);
@@ -185,11 +179,8 @@ async fn invitations_have_their_bounds() {
     for n in 0..99 {
         success(&invite(&boss, &format!("n{n}@example.com"), "viewer").await);
     }
-    problem(
-        &invite(&boss, "more@example.com", "viewer").await,
-        409,
-        "CONFLICT",
-    );
+    let reply = invite(&boss, "more@example.com", "viewer").await;
+    problem(&reply, 409, "CONFLICT");
     let list = success(&boss.get("/api/user/invitations?limit=200").await);
     assert_eq!(list["total"], json!(100));
 }

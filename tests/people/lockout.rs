@@ -90,11 +90,8 @@ async fn only_the_last_quarter_of_an_hour_counts() {
         world.redis.command::<String>(&["LSET", &key, &at, &earlier]);
     }
     for _ in 0..5 {
-        problem(
-            &world.try_login(&user.email, WRONG).await,
-            401,
-            "INVALID_CREDENTIALS",
-        );
+        let reply = world.try_login(&user.email, WRONG).await;
+        problem(&reply, 401, "INVALID_CREDENTIALS");
     }
     locked(&world.try_login(&user.email, WRONG).await);
 }

@@ -30,11 +30,8 @@ async fn a_new_password_renews_the_session_and_ends_the_others() {
     let me = success(&renewed.get("/api/user/me").await);
     assert_eq!(me["csrfToken"], changed.json()["csrfToken"]);
     success(&renewed.post("/api/user/sessions/revoke-others", json!({})).await);
-    problem(
-        &world.try_login(&user.email, TEST_PASSWORD).await,
-        401,
-        "INVALID_CREDENTIALS",
-    );
+    let reply = world.try_login(&user.email, TEST_PASSWORD).await;
+    problem(&reply, 401, "INVALID_CREDENTIALS");
     world.admin.sign_in(&user.email, NEW).await;
     let audit = format!("{:?}", world.audit(&user.account).await);
     assert!(audit.contains("user.password_changed") && !audit.contains(NEW) && !audit.contains("argon2"));

@@ -43,11 +43,8 @@ async fn an_owner_changes_the_plan_and_it_is_recorded_who_did() {
     success(&choose(&session, "startup").await);
     success(&choose(&session.in_mode(Mode::Test), "free").await);
     problem(&choose(&session, "gold").await, 400, "VALIDATION");
-    problem(
-        &session.post("/api/v1/account/plan", json!({})).await,
-        400,
-        "VALIDATION",
-    );
+    let reply = session.post("/api/v1/account/plan", json!({})).await;
+    problem(&reply, 400, "VALIDATION");
     for role in [Role::Admin, Role::Manager, Role::Viewer] {
         let (_, other) = world.member(&account, role).await;
         problem(&choose(&other, "enterprise").await, 403, "INSUFFICIENT_ROLE");

@@ -91,11 +91,8 @@ async fn sessions_are_listed_and_revoked() {
     let id = id_of(&second).await;
     success(&first.delete(&format!("/api/user/sessions/{id}")).await);
     problem(&second.get("/api/user/me").await, 401, "SESSION_REQUIRED");
-    problem(
-        &first.delete(&format!("/api/user/sessions/{id}")).await,
-        404,
-        "NOT_FOUND",
-    );
+    let reply = first.delete(&format!("/api/user/sessions/{id}")).await;
+    problem(&reply, 404, "NOT_FOUND");
     for unknown in ["ses_1", "x", "ses_01KAH3V9J80123456789ABCDEF"] {
         let path = format!("/api/user/sessions/{unknown}");
         problem(&first.delete(&path).await, 404, "NOT_FOUND");
@@ -108,11 +105,8 @@ async fn sessions_are_listed_and_revoked() {
 
     success(&first.post("/api/user/sessions/revoke-others", json!({})).await);
     problem(&third.get("/api/user/me").await, 401, "SESSION_REQUIRED");
-    problem(
-        &world.admin.session(&foreign).get("/api/user/me").await,
-        401,
-        "SESSION_REQUIRED",
-    );
+    let reply = world.admin.session(&foreign).get("/api/user/me").await;
+    problem(&reply, 401, "SESSION_REQUIRED");
     success(&first.post("/api/user/sessions/revoke-others", json!({})).await);
     let path = format!("/api/user/sessions/{}", id_of(&first).await);
     let own = first.delete(&path).await;
@@ -180,11 +174,8 @@ async fn cookies_that_are_none_open_nothing_and_are_taken_away() {
         }
     }
     let two = [("cookie", token.as_str()), ("cookie", token.as_str())];
-    problem(
-        &nobody.send("GET", "/v1/agents", &two, "").await,
-        401,
-        "SESSION_REQUIRED",
-    );
+    let reply = nobody.send("GET", "/v1/agents", &two, "").await;
+    problem(&reply, 401, "SESSION_REQUIRED");
     let among = format!("theme=dark; {token}; x=\"y\"");
     success(&nobody.send("GET", "/v1/agents", &[("cookie", &among)], "").await);
     // Without any credential the answer is that of before.
@@ -200,11 +191,10 @@ async fn cookies_that_are_none_open_nothing_and_are_taken_away() {
 async fn an_api_key_counts_before_a_cookie() {
     let world = World::start().await;
     let (_, session) = world.user(Role::Owner).await;
-    let made = success(
-        &session
-            .post("/v1/api-keys", json!({ "permissions": ["read"] }))
-            .await,
-    );
+    let reply = session
+        .post("/v1/api-keys", json!({ "permissions": ["read"] }))
+        .await;
+    let made = success(&reply);
     let bearer = format!("Bearer {}", text(&made, "/key"));
     let both = [("authorization", bearer.as_str())];
     success(&session.send("GET", "/v1/agents", &both, "").await);
@@ -214,11 +204,8 @@ async fn an_api_key_counts_before_a_cookie() {
     let sentence = problem(&reply, 403, "INSUFFICIENT_API_KEY_PERMISSIONS");
     assert!(sentence.contains("session of the dashboard"), "{sentence}");
     let wrong = [("x-api-key", "svc_live_nonsense")];
-    problem(
-        &session.send("GET", "/v1/agents", &wrong, "").await,
-        401,
-        "INVALID_API_KEY",
-    );
+    let reply = session.send("GET", "/v1/agents", &wrong, "").await;
+    problem(&reply, 401, "INVALID_API_KEY");
 }
 
 #[tokio::test]
@@ -237,11 +224,8 @@ async fn a_session_works_in_the_mode_that_it_names() {
         assert_eq!(list["total"], json!(1));
         assert_eq!(list["agents"][0]["name"], json!(name));
     }
-    problem(
-        &test.get("/v1/agents/x/virtual-keys").await,
-        400,
-        "LIVE_MODE_REQUIRED",
-    );
+    let reply = test.get("/v1/agents/x/virtual-keys").await;
+    problem(&reply, 400, "LIVE_MODE_REQUIRED");
     for bad in ["", "LIVE", "both"] {
         let reply = session
             .send("GET", "/v1/agents", &[("x-tollgate-mode", bad)], "")
@@ -256,9 +240,6 @@ async fn a_session_works_in_the_mode_that_it_names() {
     success(&test.post("/v1/wallet/deposits", deposit("a")).await);
     let made = success(&session.post("/v1/api-keys", json!({})).await);
     let key = world.admin.caller(text(&made, "/key"));
-    problem(
-        &key.post("/v1/wallet/deposits", deposit("b")).await,
-        403,
-        "OWNER_REQUIRED",
-    );
+    let reply = key.post("/v1/wallet/deposits", deposit("b")).await;
+    problem(&reply, 403, "OWNER_REQUIRED");
 }

@@ -74,18 +74,12 @@ async fn another_accounts_people_are_not_there() {
     let (victim, _) = world.user(Role::Viewer).await;
     let (_, boss) = world.user(Role::Owner).await;
     let path = format!("/api/user/team/{}", victim.id);
-    problem(
-        &boss.patch(&path, json!({ "role": "owner" })).await,
-        404,
-        "NOT_FOUND",
-    );
+    let reply = boss.patch(&path, json!({ "role": "owner" })).await;
+    problem(&reply, 404, "NOT_FOUND");
     problem(&boss.delete(&path).await, 404, "NOT_FOUND");
     for id in ["usr_1", "x", "usr_01KAH3V9J80123456789ABCDEF"] {
-        problem(
-            &boss.delete(&format!("/api/user/team/{id}")).await,
-            404,
-            "NOT_FOUND",
-        );
+        let reply = boss.delete(&format!("/api/user/team/{id}")).await;
+        problem(&reply, 404, "NOT_FOUND");
     }
     let team = success(&boss.get("/api/user/team").await);
     assert_eq!(team["total"], json!(1));
@@ -97,11 +91,8 @@ async fn an_owner_is_left_also_when_two_demote_each_other() {
     let world = World::start().await;
     let (owner, alone) = world.user(Role::Owner).await;
     let own = format!("/api/user/team/{}", owner.id);
-    problem(
-        &alone.patch(&own, json!({ "role": "viewer" })).await,
-        409,
-        "LAST_OWNER",
-    );
+    let reply = alone.patch(&own, json!({ "role": "viewer" })).await;
+    problem(&reply, 409, "LAST_OWNER");
     problem(&alone.delete(&own).await, 409, "LAST_OWNER");
     world.member(&owner.account, Role::Admin).await;
     problem(&alone.delete(&own).await, 409, "LAST_OWNER");

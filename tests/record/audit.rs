@@ -73,12 +73,10 @@ async fn a_writer_reads_its_own_entry_at_once_as_it_was_hashed() {
         );
         assert_eq!(newest["seq"], listed["total"]);
         fresh(text(newest, "/at"));
-        success(
-            &caller
-                .send("POST", &format!("/v1/agents/{id}/freeze"), &[], "")
-                .await,
-            200,
-        );
+        let reply = caller
+            .send("POST", &format!("/v1/agents/{id}/freeze"), &[], "")
+            .await;
+        success(&reply, 200);
         let path = format!("/v1/audit?agentId={id}&type=agent.frozen");
         let frozen = success(&caller.get(&path).await, 200);
         assert_eq!(
@@ -203,11 +201,8 @@ async fn queries_are_checked() {
         ("seq=1", "Unknown"),
         ("type=a&type=b", "type"),
     ] {
-        let sentence = problem(
-            &caller.get(&format!("/v1/audit?{query}")).await,
-            400,
-            "VALIDATION",
-        );
+        let reply = caller.get(&format!("/v1/audit?{query}")).await;
+        let sentence = problem(&reply, 400, "VALIDATION");
         assert!(sentence.contains(names), "{query}: {sentence}");
     }
     for kind in [
@@ -229,18 +224,12 @@ async fn queries_are_checked() {
         "after=99999999999999999999",
         "from=1",
     ] {
-        problem(
-            &caller.get(&format!("/v1/audit/export?{query}")).await,
-            400,
-            "VALIDATION",
-        );
+        let reply = caller.get(&format!("/v1/audit/export?{query}")).await;
+        problem(&reply, 400, "VALIDATION");
     }
     for query in ["size=-1", "size=1000", "size=x"] {
-        problem(
-            &caller.get(&format!("/v1/audit/checkpoint?{query}")).await,
-            400,
-            "VALIDATION",
-        );
+        let reply = caller.get(&format!("/v1/audit/checkpoint?{query}")).await;
+        problem(&reply, 400, "VALIDATION");
     }
     let writer = world
         .issue(&account, Mode::Live, &[Permission::Write], &[], None)
@@ -399,12 +388,10 @@ async fn entries_are_there_after_the_store_was_killed() {
     };
     let (_, caller) = world.account("builder").await;
     for n in 0..20 {
-        success(
-            &caller
-                .post("/v1/policies/bot", json!({ "maxSpendPerDay": n }))
-                .await,
-            200,
-        );
+        let reply = caller
+            .post("/v1/policies/bot", json!({ "maxSpendPerDay": n }))
+            .await;
+        success(&reply, 200);
     }
     let before = caller.get("/v1/audit/export").await;
     world.redis.kill9();

@@ -155,11 +155,8 @@ async fn nothing_is_signed_that_contradicts_the_last_checkpoint() {
         let earlier = success(&caller.get(&format!("{path}?size={size}")).await, 200);
         assert_eq!(earlier["size"], json!(size));
     }
-    problem(
-        &caller.get(&format!("{path}?size={}", noted + 6)).await,
-        400,
-        "VALIDATION",
-    );
+    let reply = caller.get(&format!("{path}?size={}", noted + 6)).await;
+    problem(&reply, 400, "VALIDATION");
     let out = dir.path().join("signed.jsonl").display().to_string();
     let note = format!("{out}.note");
     let export = ["export", "--out", &out, "--checkpoint", &note];

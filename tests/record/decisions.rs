@@ -20,11 +20,8 @@ fn has(decision: &Value, fields: &[(&str, Value)]) {
 }
 
 async fn missing(client: &Client, id: &str) {
-    problem(
-        &client.api.get(&format!("/v1/decisions/{id}")).await,
-        404,
-        "NOT_FOUND",
-    );
+    let reply = client.api.get(&format!("/v1/decisions/{id}")).await;
+    problem(&reply, 404, "NOT_FOUND");
 }
 
 #[tokio::test]
@@ -172,11 +169,8 @@ async fn a_call_under_way_is_open_and_then_settled() {
     assert_eq!(check(&after, "daily_limit")["heldNanos"], json!("0"));
     missing(&other, &id).await;
     let tester = stage.world.caller(&client.account, Mode::Test).await;
-    problem(
-        &tester.get(&format!("/v1/decisions/{id}")).await,
-        404,
-        "NOT_FOUND",
-    );
+    let reply = tester.get(&format!("/v1/decisions/{id}")).await;
+    problem(&reply, 404, "NOT_FOUND");
 }
 
 #[tokio::test]

@@ -97,10 +97,8 @@ async fn a_spend_is_predicted_with_all_its_checks() {
     let made = client.api.post("/v1/agents", json!({ "name": "Bot" })).await;
     let agent = text(&success(&made, 200), "/agent/id").to_owned();
     let policy = json!({ "maxSpendPerTransaction": 8, "approvalThreshold": 5 });
-    success(
-        &client.api.post(&format!("/v1/policies/{agent}"), policy).await,
-        200,
-    );
+    let reply = client.api.post(&format!("/v1/policies/{agent}"), policy).await;
+    success(&reply, 200);
     let key = client.account.keys.agent(Mode::Live, &agent);
     stage.set(&key, &[("balance".to_owned(), "7500000000".to_owned())]);
 
@@ -186,13 +184,11 @@ async fn budgets_of_records_are_predicted() {
         assert_eq!(as_predicted(&client, run).await, reason, "{run:?}");
     }
     // Cap decides before the budget of runs does.
-    success(
-        &client
-            .api
-            .post("/v1/policies/bot", json!({ "maxSpendPerDay": "0.000000001" }))
-            .await,
-        200,
-    );
+    let reply = client
+        .api
+        .post("/v1/policies/bot", json!({ "maxSpendPerDay": "0.000000001" }))
+        .await;
+    success(&reply, 200);
     let body = success(&client.dry_run(client.call_body(Some("r3"))).await, 200);
     assert_eq!(body["reason"], json!("daily_limit"));
 
@@ -210,13 +206,11 @@ async fn budgets_of_records_are_predicted() {
     for (budget, fit, more) in spends {
         let client = stage.client("enterprise", json!({})).await;
         if more["agent"] == json!("rich") {
-            success(
-                &client
-                    .api
-                    .post("/v1/wallets/create", json!({ "botId": "rich" }))
-                    .await,
-                200,
-            );
+            let reply = client
+                .api
+                .post("/v1/wallets/create", json!({ "botId": "rich" }))
+                .await;
+            success(&reply, 200);
             success(&client.api.post("/v1/policies/rich", json!({})).await, 200);
             let cli = Cli::new(crate::world::BINARY, stage.world.redis.url());
             let deposit = ["deposit", "--account", &client.account.id, "--wallet", "rich"];
@@ -379,11 +373,8 @@ async fn requests_that_cannot_be_predicted_name_what_is_wrong() {
     }
     let twice = r#"{"agent":"bot","model":"m","n":1,"n":2}"#;
     let path = "/v1/decisions/dry-run";
-    problem(
-        &client.api.send("POST", path, &[], twice).await,
-        400,
-        "VALIDATION",
-    );
+    let reply = client.api.send("POST", path, &[], twice).await;
+    problem(&reply, 400, "VALIDATION");
 
     let other = stage.client("builder", json!({})).await;
     for body in [
@@ -399,12 +390,10 @@ async fn requests_that_cannot_be_predicted_name_what_is_wrong() {
     let tester = stage.world.caller(&client.account, Mode::Test).await;
     let call = tester.post(path, json!({ "agent": "bot", "model": MODEL })).await;
     problem(&call, 400, "LIVE_MODE_REQUIRED");
-    success(
-        &tester
-            .post("/v1/policies/tester", json!({ "maxSpendPerDay": 1 }))
-            .await,
-        200,
-    );
+    let reply = tester
+        .post("/v1/policies/tester", json!({ "maxSpendPerDay": 1 }))
+        .await;
+    success(&reply, 200);
     let spend = tester.post(path, json!({ "agent": "tester", "amount": 2 })).await;
     assert_eq!(success(&spend, 200)["reason"], json!("daily_limit"));
 }

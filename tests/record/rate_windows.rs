@@ -123,11 +123,8 @@ async fn reported_elsewhere(stage: &Stage, client: &Client, ids: &[String]) {
 
     let other = stage.client("free", json!({})).await;
     for id in ids {
-        problem(
-            &other.api.get(&format!("/v1/decisions/{id}")).await,
-            404,
-            "NOT_FOUND",
-        );
+        let reply = other.api.get(&format!("/v1/decisions/{id}")).await;
+        problem(&reply, 404, "NOT_FOUND");
     }
 }
 

@@ -167,12 +167,10 @@ async fn paused_runs_name_what_they_wait_for() {
         .await;
     let approver = stage.world.admin.caller(&key.secret);
     for (intent, verb) in [(&waiting[0], "approve"), (&waiting[1], "deny")] {
-        success(
-            &approver
-                .post(&format!("/v1/intents/{intent}/{verb}"), json!({}))
-                .await,
-            200,
-        );
+        let reply = approver
+            .post(&format!("/v1/intents/{intent}/{verb}"), json!({}))
+            .await;
+        success(&reply, 200);
     }
     let intent = approver.get(&format!("/v1/intents/{}", waiting[0])).await;
     assert_eq!(success(&intent, 200)["intent"]["allowed_by"], json!(key.id));
@@ -245,11 +243,8 @@ async fn what_is_no_run_is_refused() {
         "?offset=-1",
         "?order=asc",
     ] {
-        problem(
-            &client.api.get(&format!("/v1/agents/bot/runs{query}")).await,
-            400,
-            "VALIDATION",
-        );
+        let reply = client.api.get(&format!("/v1/agents/bot/runs{query}")).await;
+        problem(&reply, 400, "VALIDATION");
     }
     let other = stage.client("builder", json!({})).await;
     problem(&other.api.get(path).await, 404, "NOT_FOUND");

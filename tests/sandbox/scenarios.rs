@@ -41,11 +41,8 @@ async fn errors_come_by_header_and_by_model_in_the_providers_shape() {
         }
     }
     for unknown in ["200", "nonsense", "huge:999999999999"] {
-        assert_eq!(
-            send(&caller, unknown).await.error_code(),
-            "sandbox_unknown_scenario",
-            "{unknown}"
-        );
+        let reply = send(&caller, unknown).await;
+        assert_eq!(reply.error_code(), "sandbox_unknown_scenario", "{unknown}");
     }
 }
 

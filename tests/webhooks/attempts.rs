@@ -142,10 +142,8 @@ async fn a_disabled_webhook_waits_and_a_deleted_one_is_gone() {
         .wait_for(&id, "an attempt", |delivery| attempts(delivery) >= 1)
         .await;
     let path = format!("/v1/webhooks/{id}");
-    crate::world::success(
-        &owner.caller.patch(&path, json!({ "status": "disabled" })).await,
-        200,
-    );
+    let reply = owner.caller.patch(&path, json!({ "status": "disabled" })).await;
+    crate::world::success(&reply, 200);
     tokio::time::sleep(Duration::from_millis(1200)).await;
     let arrived = dead.arrived();
     owner.freeze("bot").await;
@@ -153,10 +151,8 @@ async fn a_disabled_webhook_waits_and_a_deleted_one_is_gone() {
     assert_eq!(dead.arrived(), arrived, "nothing is sent");
     assert_eq!(owner.deliveries(&id).await.len(), 1, "and it is told of nothing");
     dead.set(|_| Answer::bytes(200, ""));
-    crate::world::success(
-        &owner.caller.patch(&path, json!({ "status": "active" })).await,
-        200,
-    );
+    let reply = owner.caller.patch(&path, json!({ "status": "active" })).await;
+    crate::world::success(&reply, 200);
     owner.freeze("bot").await;
     eventually("both delivered", crate::world::SOON, async || {
         (owner.deliveries_with(&id, "status=delivered").await.1 == 2).then_some(())

@@ -184,13 +184,11 @@ async fn a_clock_that_is_set_back_holds_nothing_up() {
         })
         .await;
     // As a store would look whose clock was a day ahead: the next attempt lies there, and so does a lease.
-    crate::world::success(
-        &owner
-            .caller
-            .patch(&path, serde_json::json!({ "status": "disabled" }))
-            .await,
-        200,
-    );
+    let reply = owner
+        .caller
+        .patch(&path, serde_json::json!({ "status": "disabled" }))
+        .await;
+    crate::world::success(&reply, 200);
     let keys = &owner.account.keys;
     let mode = domain::mode::Mode::Live;
     let set = |set| keys.deliveries_in(mode, &webhook, set);

@@ -59,12 +59,10 @@ async fn agent(owner: &Owner, agent: &str, policy: Value) -> String {
     success(&caller.post("/v1/wallets/create", wallet).await, 200);
     success(&caller.post(&format!("/v1/policies/{agent}"), policy).await, 200);
     let key = json!({ "provider": "openai", "apiKey": "sk-test-provider-key" });
-    success(
-        &caller
-            .post(&format!("/v1/agents/{agent}/provider-keys"), key)
-            .await,
-        201,
-    );
+    let reply = caller
+        .post(&format!("/v1/agents/{agent}/provider-keys"), key)
+        .await;
+    success(&reply, 201);
     let made = caller
         .post(&format!("/v1/agents/{agent}/virtual-keys"), json!({}))
         .await;
@@ -123,10 +121,8 @@ async fn all_eight_are_fired_by_what_they_are_named_after() {
         "{}",
         denied.text()
     );
-    success(
-        &owner.caller.send("POST", "/v1/agents/poor/freeze", &[], "").await,
-        200,
-    );
+    let reply = owner.caller.send("POST", "/v1/agents/poor/freeze", &[], "").await;
+    success(&reply, 200);
     let freeze = [
         "agent",
         "freeze",

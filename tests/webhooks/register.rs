@@ -33,11 +33,8 @@ async fn a_webhook_is_registered_changed_and_deleted() {
     assert_eq!(changed["webhook"]["events"], json!(["policy.violation"]));
     assert_fields!(changed["webhook"], { "description": null, "status": "disabled" });
     assert_fields!(changed["webhook"], { "secretUpdatedAt": created }, "the secret is the same");
-    problem(
-        &caller.send("POST", &format!("{one}/test"), &[], "").await,
-        409,
-        "CONFLICT",
-    );
+    let reply = caller.send("POST", &format!("{one}/test"), &[], "").await;
+    problem(&reply, 409, "CONFLICT");
     let change = json!({ "secret": "another secret of theirs", "status": "active" });
     let changed = success(&caller.patch(&one, change).await, 200);
     assert_ne!(changed["webhook"]["secretUpdatedAt"], json!(created));
@@ -141,11 +138,8 @@ async fn what_is_wrong_is_named() {
         let sentence = problem(&owner.caller.patch(&one, body).await, 400, "VALIDATION");
         assert!(sentence.starts_with(named), "{sentence}");
     }
-    let sentence = problem(
-        &owner.caller.get(&format!("{one}/deliveries?status=lost")).await,
-        400,
-        "VALIDATION",
-    );
+    let reply = owner.caller.get(&format!("{one}/deliveries?status=lost")).await;
+    let sentence = problem(&reply, 400, "VALIDATION");
     assert!(sentence.starts_with("status must be"), "{sentence}");
 }
 
@@ -180,11 +174,8 @@ async fn there_are_twenty_at_most_and_each_mode_has_its_own() {
         first.get_or_insert(id);
     }
     let body = json!({ "url": "http://127.0.0.1:9/", "events": ["agent.frozen"], "secret": SECRET });
-    problem(
-        &owner.caller.post("/v1/webhooks", body.clone()).await,
-        403,
-        "WEBHOOK_LIMIT",
-    );
+    let reply = owner.caller.post("/v1/webhooks", body.clone()).await;
+    problem(&reply, 403, "WEBHOOK_LIMIT");
     let tester = world.admin.caller(&owner.account.api_key(Mode::Test).await);
     let made = success(&tester.post("/v1/webhooks", body.clone()).await, 201);
     let theirs = format!("/v1/webhooks/{}", text(&made, "/webhook/id"));

@@ -55,10 +55,8 @@ async fn without_an_overlap_the_old_secret_ends_at_once() {
     let receiver = accepting();
     let webhook = owner.register(&url(&receiver), &["agent.frozen"]).await;
     let path = format!("/v1/webhooks/{webhook}");
-    success(
-        &owner.caller.patch(&path, json!({ "secret": NEW_SECRET })).await,
-        200,
-    );
+    let reply = owner.caller.patch(&path, json!({ "secret": NEW_SECRET })).await;
+    success(&reply, 200);
     owner.freeze("bot").await;
     receiver.wait_for(1, SOON).await;
     verified(&receiver.requests()[0], NEW_SECRET);
@@ -72,10 +70,8 @@ async fn secrets_are_sealed_and_move_to_a_new_master_key() {
     let receiver = accepting();
     let webhook = owner.register(&url(&receiver), &["agent.frozen"]).await;
     let path = format!("/v1/webhooks/{webhook}");
-    success(
-        &owner.caller.patch(&path, json!({ "secret": NEW_SECRET })).await,
-        200,
-    );
+    let reply = owner.caller.patch(&path, json!({ "secret": NEW_SECRET })).await;
+    success(&reply, 200);
     owner.freeze("bot").await;
     receiver.wait_for(1, SOON).await;
 

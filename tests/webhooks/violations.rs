@@ -334,10 +334,8 @@ async fn the_archive_passes_a_dispatcher_that_is_far_behind_and_no_event_is_lost
     })
     .await;
     let mine = second.caller(&owner.key);
-    success(
-        &mine.post("/v1/wallets/create", json!({ "botId": "new" })).await,
-        200,
-    );
+    let reply = mine.post("/v1/wallets/create", json!({ "botId": "new" })).await;
+    success(&reply, 200);
     let newest = success(&mine.get("/v1/audit?limit=1").await, 200);
     assert!(newest["logs"][0]["seq"].as_u64().unwrap() > last, "{newest}");
     eventually("the archive missed", SOON, async || {

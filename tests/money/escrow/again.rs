@@ -107,14 +107,10 @@ async fn intents_are_listed_and_siblings_are_bounded() {
         "the last place is the winner's"
     );
     payer.deposit(usd(1)).await;
-    success(
-        &payer.call_plain("fund", json!({ "escrowId": number })).await,
-        200,
-    );
-    let won = success(
-        &payer.call_plain("release", json!({ "escrowId": number })).await,
-        200,
-    );
+    let reply = payer.call_plain("fund", json!({ "escrowId": number })).await;
+    success(&reply, 200);
+    let reply = payer.call_plain("release", json!({ "escrowId": number })).await;
+    let won = success(&reply, 200);
     let lost = payer.call_plain("dispute", json!({ "escrowId": number })).await;
     let lost = refused(&lost, 409, "ESCROW_RESOLVED", Reason::EscrowReleased);
     payer.blocked(&lost, Reason::EscrowReleased).await;
@@ -151,10 +147,8 @@ async fn escrows_are_listed_newest_first() {
     };
     let all = success(&payer.caller.get("/v1/escrow").await, 200);
     assert_eq!((ids(&all), &all["total"]), (numbers.clone(), &json!(12)));
-    let read = success(
-        &payer.caller.get(&format!("/v1/escrow/{}", numbers[0])).await,
-        200,
-    );
+    let reply = payer.caller.get(&format!("/v1/escrow/{}", numbers[0])).await;
+    let read = success(&reply, 200);
     assert_eq!(all["escrows"][0], read["escrow"]);
     let page = success(&payer.caller.get("/v1/escrow?limit=2&offset=1").await, 200);
     assert_eq!(
@@ -164,17 +158,11 @@ async fn escrows_are_listed_newest_first() {
     let beyond = success(&payer.caller.get("/v1/escrow?offset=12").await, 200);
     assert_eq!(ids(&beyond), [0; 0]);
     for bad in ["limit=0", "limit=201", "offset=-1", "status=funded"] {
-        problem(
-            &payer.caller.get(&format!("/v1/escrow?{bad}")).await,
-            400,
-            "VALIDATION",
-        );
+        let reply = payer.caller.get(&format!("/v1/escrow?{bad}")).await;
+        problem(&reply, 400, "VALIDATION");
     }
     for missing in ["999999", "0", "x", "-1", "+1", "99999999999999999999999", "1.0"] {
-        problem(
-            &payer.caller.get(&format!("/v1/escrow/{missing}")).await,
-            404,
-            "NOT_FOUND",
-        );
+        let reply = payer.caller.get(&format!("/v1/escrow/{missing}")).await;
+        problem(&reply, 404, "NOT_FOUND");
     }
 }

@@ -134,11 +134,8 @@ async fn bad_bodies() {
         let body = json!({ "escrowId": 1, "reason": reason }).to_string();
         assert!(problem(&send("dispute", body).await, 400, "VALIDATION").starts_with("reason"));
     }
-    problem(
-        &send("release", r#"{"escrowId":1,"reason":"x"}"#.to_owned()).await,
-        400,
-        "VALIDATION",
-    );
+    let reply = send("release", r#"{"escrowId":1,"reason":"x"}"#.to_owned()).await;
+    problem(&reply, 400, "VALIDATION");
     assert_eq!(world.version(&payer.account).await, version, "nothing changed");
     assert_eq!(payer.index(IntentIndex::All).await, [""; 0]);
 }

@@ -17,29 +17,21 @@ async fn frozen_and_closed_wallets() {
     let pending = payer.escrow_to(&payee, usd(1)).await;
     let open = payer.funded_to(&payee, usd(2)).await;
     payer.deposit(usd(1)).await;
-    success(
-        &payer.caller.post(&agent(&payer, "/freeze"), json!({})).await,
-        200,
-    );
+    let reply = payer.caller.post(&agent(&payer, "/freeze"), json!({})).await;
+    success(&reply, 200);
     let id = json!({ "escrowId": pending });
     let reply = payer.call("fund", "frozen", id.clone()).await;
     let intent = refused(&reply, 403, "FROZEN", Reason::Frozen);
     assert_eq!(reply.json()["status"], json!("pending"));
     payer.blocked(&intent, Reason::Frozen).await;
     // Escrowed money has already left the wallet; a frozen payee is paid.
-    success(
-        &payee.caller.post(&agent(&payee, "/freeze"), json!({})).await,
-        200,
-    );
-    success(
-        &payer.call_plain("release", json!({ "escrowId": open })).await,
-        200,
-    );
+    let response = payee.caller.post(&agent(&payee, "/freeze"), json!({})).await;
+    success(&response, 200);
+    let response = payer.call_plain("release", json!({ "escrowId": open })).await;
+    success(&response, 200);
     assert_eq!(payee.balance().await, usd(2));
-    success(
-        &payer.caller.post(&agent(&payer, "/unfreeze"), json!({})).await,
-        200,
-    );
+    let response = payer.caller.post(&agent(&payer, "/unfreeze"), json!({})).await;
+    success(&response, 200);
     replayed(&reply, &payer.call("fund", "frozen", id.clone()).await);
 
     let gone = payer.another(&world).await;
@@ -74,10 +66,8 @@ async fn an_agent_with_an_open_escrow_cannot_be_deleted() {
         let path = format!("/v1/agents/{}", side.owner);
         problem(&side.caller.delete(&path).await, 409, "CONFLICT");
     }
-    success(
-        &payer.call_plain("dispute", json!({ "escrowId": number })).await,
-        200,
-    );
+    let reply = payer.call_plain("dispute", json!({ "escrowId": number })).await;
+    success(&reply, 200);
     for side in [&payer, &payee] {
         let path = format!("/v1/agents/{}", side.owner);
         problem(&side.caller.delete(&path).await, 409, "CONFLICT");
@@ -110,10 +100,8 @@ async fn a_wallet_that_is_closed_at_the_last_moment() {
     let other = Side::new(&world).await;
     for (from_gone, cross) in [(true, false), (false, false), (true, true)] {
         let gone = payer.another(&world).await;
-        success(
-            &payer.caller.delete(&format!("/v1/agents/{}", gone.owner)).await,
-            200,
-        );
+        let reply = payer.caller.delete(&format!("/v1/agents/{}", gone.owner)).await;
+        success(&reply, 200);
         let stays = if cross { &other } else { &payer };
         let (from, to) = if from_gone { (&gone, stays) } else { (stays, &gone) };
         let (payer_party, payee_party) = (from.party(), to.party());

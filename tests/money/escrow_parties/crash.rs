@@ -49,11 +49,8 @@ async fn a_retry_finishes_what_the_payee_began() {
     let number = payer.funded_to(&payee, usd(1)).await;
     payee.force_balance(BRIMFUL).await;
     for _ in 0..2 {
-        problem(
-            &payee.call("release", "r", id(number)).await,
-            503,
-            "SERVICE_UNAVAILABLE",
-        );
+        let reply = payee.call("release", "r", id(number)).await;
+        problem(&reply, 503, "SERVICE_UNAVAILABLE");
         assert_eq!(in_transit(&world, &payer).await, 1);
     }
     // Another request is too late already.
@@ -83,17 +80,11 @@ async fn a_key_that_won_cannot_be_reused_before_its_intent_arrives() {
     let (payer, payee) = two(&world).await;
     let number = payer.funded_to(&payee, usd(1)).await;
     payee.force_balance(BRIMFUL).await;
-    problem(
-        &payee.call("release", "r", id(number)).await,
-        503,
-        "SERVICE_UNAVAILABLE",
-    );
+    let reply = payee.call("release", "r", id(number)).await;
+    problem(&reply, 503, "SERVICE_UNAVAILABLE");
     payee.force_balance("0").await;
-    problem(
-        &payee.call("dispute", "r", id(number)).await,
-        422,
-        "IDEMPOTENCY_KEY_REUSED",
-    );
+    let reply = payee.call("dispute", "r", id(number)).await;
+    problem(&reply, 422, "IDEMPOTENCY_KEY_REUSED");
     assert_eq!(payer.status(number).await, "released");
     eventually("the delivery", Duration::from_secs(15), async || {
         (payee.balance().await == usd(1)).then_some(())
@@ -111,11 +102,8 @@ async fn another_server_finishes_what_a_dead_one_left() {
         payer.funded_to(&payee, usd(2)).await,
     );
     payee.force_balance(BRIMFUL).await;
-    problem(
-        &payee.call("release", "r", id(paid)).await,
-        503,
-        "SERVICE_UNAVAILABLE",
-    );
+    let reply = payee.call("release", "r", id(paid)).await;
+    problem(&reply, 503, "SERVICE_UNAVAILABLE");
     success(&payee.call("dispute", "d", id(fought)).await, 200);
     assert_eq!(in_transit(&world, &payer).await, 1);
     world.admin.kill9();
@@ -154,10 +142,8 @@ async fn money_for_a_wallet_that_was_closed_goes_to_the_user_wallet() {
     let close = async |side: &Side| {
         let open = side.account.keys.open_escrows(side.mode, &side.owner);
         let _: i64 = world.store.command(redis::cmd("DEL").arg(open)).await.unwrap();
-        success(
-            &side.caller.delete(&format!("/v1/agents/{}", side.owner)).await,
-            200,
-        );
+        let reply = side.caller.delete(&format!("/v1/agents/{}", side.owner)).await;
+        success(&reply, 200);
         side.as_user().await
     };
     let (near, far) = (

@@ -27,22 +27,16 @@ async fn strangers_and_modes() {
     }
     problem(&payee.call_plain("fund", id(pending)).await, 403, "NOT_A_PARTY");
     for side in [&stranger, &tester] {
-        problem(
-            &side.caller.get(&format!("/v1/escrow/{number}")).await,
-            404,
-            "NOT_FOUND",
-        );
+        let reply = side.caller.get(&format!("/v1/escrow/{number}")).await;
+        problem(&reply, 404, "NOT_FOUND");
         assert_fields!(success(&side.caller.get("/v1/escrow").await, 200), { "total": 0 });
     }
     let create = async |side: &Side, from: u64, to: u64| {
         let body = json!({ "fromWalletId": from, "toWalletId": to, "amount": 1 });
         side.call_plain("create", body).await
     };
-    problem(
-        &create(&stranger, payer.wallet, stranger.wallet).await,
-        403,
-        "NOT_A_PARTY",
-    );
+    let reply = create(&stranger, payer.wallet, stranger.wallet).await;
+    problem(&reply, 403, "NOT_A_PARTY");
     for (side, from, to, named) in [
         (&payer, 999_999, payee.wallet, "fromWalletId"),
         (&payer, payer.wallet, 999_999, "toWalletId"),
@@ -58,11 +52,8 @@ async fn strangers_and_modes() {
     let body = json!({ "fromWalletId": payer.wallet, "toWalletId": payee.owner, "amount": 1 });
     problem(&payer.call_plain("create", body).await, 404, "NOT_FOUND");
     // A refusal of these kinds is not stored: the key is still free.
-    problem(
-        &stranger.call("release", "k", id(number)).await,
-        403,
-        "NOT_A_PARTY",
-    );
+    let reply = stranger.call("release", "k", id(number)).await;
+    problem(&reply, 403, "NOT_A_PARTY");
     let own = stranger.another(&world).await;
     let mine = stranger.funded_to(&own, usd(1)).await;
     success(&stranger.call("release", "k", id(mine)).await, 200);
@@ -73,11 +64,8 @@ async fn strangers_and_modes() {
     let number = tester.funded_to(&other, usd(2)).await;
     success(&tester.call_plain("release", id(number)).await, 200);
     assert_eq!(other.balance().await, usd(2));
-    problem(
-        &payer.caller.get(&format!("/v1/escrow/{number}")).await,
-        404,
-        "NOT_FOUND",
-    );
+    let reply = payer.caller.get(&format!("/v1/escrow/{number}")).await;
+    problem(&reply, 404, "NOT_FOUND");
 }
 
 #[tokio::test]
@@ -86,10 +74,8 @@ async fn a_wallet_of_another_account_that_is_closed() {
     let (payer, payee) = two(&world).await;
     let number = payer.escrow_to(&payee, usd(1)).await;
     payer.deposit(usd(1)).await;
-    success(
-        &payee.caller.delete(&format!("/v1/agents/{}", payee.owner)).await,
-        200,
-    );
+    let reply = payee.caller.delete(&format!("/v1/agents/{}", payee.owner)).await;
+    success(&reply, 200);
     let reply = payer.call("fund", "f", id(number)).await;
     let intent = refused(&reply, 409, "WALLET_CLOSED", Reason::WalletClosed);
     payer.blocked(&intent, Reason::WalletClosed).await;

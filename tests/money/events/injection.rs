@@ -75,13 +75,11 @@ async fn it_comes_first_and_reveals_no_missing_agent() {
     let world = World::start().await;
     let spender = Spender::new(&world, "builder").await;
     let bot = spender.agent(&world, 0, json!({ "capEnabled": false })).await;
-    success(
-        &spender
-            .caller
-            .post(&format!("/v1/agents/{bot}/freeze"), json!({}))
-            .await,
-        200,
-    );
+    let reply = spender
+        .caller
+        .post(&format!("/v1/agents/{bot}/freeze"), json!({}))
+        .await;
+    success(&reply, 200);
     let body = |agent: &str| json!({ "agent": agent, "amount": 5, "description": BAD });
     denied(&spender.spend("", body(&bot)).await, "injection_detected");
     problem(&spender.spend("", body("nobody")).await, 404, "NOT_FOUND");

@@ -19,10 +19,8 @@ const STAY: u64 = 150;
 async fn by_cursor(api: &Caller, query: &str, limit: usize) -> Vec<Value> {
     let (mut found, mut cursor) = (Vec::new(), String::new());
     loop {
-        let page = success(
-            &api.get(&format!("/v1/calls?limit={limit}{query}{cursor}")).await,
-            200,
-        );
+        let reply = api.get(&format!("/v1/calls?limit={limit}{query}{cursor}")).await;
+        let page = success(&reply, 200);
         let calls = page["calls"].as_array().unwrap();
         assert!(calls.len() <= limit);
         found.extend(calls.iter().cloned());

@@ -23,19 +23,15 @@ async fn frozen_agents_wait_until_they_are_unfrozen_and_not_after_they_are_gone(
     let world = World::start().await;
     let (_, caller) = world.account("startup").await;
     success(&caller.post("/v1/policies/rule", json!({})).await, 200);
-    success(
-        &caller.post("/v1/agents/keyed/virtual-keys", json!({})).await,
-        201,
-    );
+    let reply = caller.post("/v1/agents/keyed/virtual-keys", json!({})).await;
+    success(&reply, 201);
     let made = success(&caller.post("/v1/agents", json!({ "name": "x" })).await, 200);
     let row = text(&made, "/agent/id");
     for agent in ["rule", "keyed", row] {
-        success(
-            &caller
-                .send("POST", &format!("/v1/agents/{agent}/freeze"), &[], "")
-                .await,
-            200,
-        );
+        let reply = caller
+            .send("POST", &format!("/v1/agents/{agent}/freeze"), &[], "")
+            .await;
+        success(&reply, 200);
     }
     let frozen = of_kind(&caller, "frozen_agent").await;
     let ids: Vec<&str> = frozen.iter().map(|item| text(item, "/agentId")).collect();
@@ -46,10 +42,8 @@ async fn frozen_agents_wait_until_they_are_unfrozen_and_not_after_they_are_gone(
     );
     crate::world::fresh(text(&frozen[0], "/since"));
     success(&caller.delete(&format!("/v1/agents/{row}")).await, 200);
-    success(
-        &caller.send("POST", "/v1/agents/keyed/unfreeze", &[], "").await,
-        200,
-    );
+    let reply = caller.send("POST", "/v1/agents/keyed/unfreeze", &[], "").await;
+    success(&reply, 200);
     let frozen = of_kind(&caller, "frozen_agent").await;
     assert_eq!(frozen.len(), 1, "{frozen:?}");
     let view = overview(&caller, "").await;
@@ -80,26 +74,22 @@ async fn spends_to_approve_and_low_balances_wait() {
     let waiting = of_kind(&caller, "approval_waiting").await;
     assert_fields!(waiting[0], { "id": intent, "agentId": agent });
     assert!(text(&waiting[0], "/text").contains("2.5"), "{waiting:?}");
-    success(
-        &caller
-            .send("POST", &format!("/v1/intents/{intent}/approve"), &[], "")
-            .await,
-        200,
-    );
+    let reply = caller
+        .send("POST", &format!("/v1/intents/{intent}/approve"), &[], "")
+        .await;
+    success(&reply, 200);
     assert_eq!(of_kind(&caller, "approval_waiting").await, [] as [Value; 0]);
     let low = of_kind(&caller, "low_balance").await;
     assert!(text(&low[0], "/text").contains("2.5 USD"), "{low:?}");
 
     // An account-wide threshold holds for the account's own wallet, too, once there is one.
-    success(
-        &caller
-            .post(
-                "/v1/policies",
-                json!({ "name": "All", "lowBalanceThreshold": "1" }),
-            )
-            .await,
-        200,
-    );
+    let reply = caller
+        .post(
+            "/v1/policies",
+            json!({ "name": "All", "lowBalanceThreshold": "1" }),
+        )
+        .await;
+    success(&reply, 200);
     let deposit = json!({ "wallet": "user", "amount": "0.5", "reference": "r-2" });
     success(&caller.post("/v1/wallet/deposits", deposit).await, 200);
     let low = of_kind(&caller, "low_balance").await;

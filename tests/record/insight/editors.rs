@@ -56,41 +56,26 @@ async fn the_later_of_two_editors_is_reported_and_changes_nothing() {
 
     // The other route, any revision, no precondition, and one in a list.
     let body = json!({ "name": "n", "agentId": "bot", "maxSpendPerDay": "4" });
-    problem(
-        &set(&caller, "/v1/policies", &[("if-match", "\"7\"")], body.clone()).await,
-        412,
-        "PRECONDITION_FAILED",
-    );
-    success(
-        &set(&caller, "/v1/policies", &[("if-match", "*")], body.clone()).await,
-        200,
-    );
-    success(
-        &set(&caller, path, &[], json!({ "maxSpendPerRun": "1" })).await,
-        200,
-    );
+    let reply = set(&caller, "/v1/policies", &[("if-match", "\"7\"")], body.clone()).await;
+    problem(&reply, 412, "PRECONDITION_FAILED");
+    let reply = set(&caller, "/v1/policies", &[("if-match", "*")], body.clone()).await;
+    success(&reply, 200);
+    let reply = set(&caller, path, &[], json!({ "maxSpendPerRun": "1" })).await;
+    success(&reply, 200);
     let last = set(&caller, path, &[("if-match", "\"9\", \"4\"")], json!({})).await;
     assert_eq!(success(&last, 200)["policy"]["revision"], json!(5));
-    problem(
-        &set(&caller, path, &[("if-match", "4")], json!({})).await,
-        400,
-        "VALIDATION",
-    );
+    let reply = set(&caller, path, &[("if-match", "4")], json!({})).await;
+    problem(&reply, 400, "VALIDATION");
     let none = set(&caller, "/v1/policies/nobody", &[("if-match", "*")], json!({})).await;
     problem(&none, 412, "PRECONDITION_FAILED");
     problem(&caller.get("/v1/agents/nobody").await, 404, "NOT_FOUND");
 
     // An account-wide policy is a new one every time.
     let wide = json!({ "name": "All" });
-    problem(
-        &set(&caller, "/v1/policies", &[("if-match", "*")], wide.clone()).await,
-        412,
-        "PRECONDITION_FAILED",
-    );
-    success(
-        &set(&caller, "/v1/policies", &[("if-none-match", "*")], wide).await,
-        200,
-    );
+    let reply = set(&caller, "/v1/policies", &[("if-match", "*")], wide.clone()).await;
+    problem(&reply, 412, "PRECONDITION_FAILED");
+    let reply = set(&caller, "/v1/policies", &[("if-none-match", "*")], wide).await;
+    success(&reply, 200);
 }
 
 #[tokio::test]

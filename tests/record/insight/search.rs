@@ -23,10 +23,8 @@ async fn agents_are_found_by_a_part_of_id_or_name_and_by_status() {
         let body = json!({ "botId": id, "name": name });
         success(&caller.post("/v1/wallets/create", body).await, 200);
     }
-    success(
-        &caller.send("POST", "/v1/agents/helper/freeze", &[], "").await,
-        200,
-    );
+    let reply = caller.send("POST", "/v1/agents/helper/freeze", &[], "").await;
+    success(&reply, 200);
     let (names, listed) = found(&caller, "q=bot").await;
     assert_eq!(names, ["Support BOT", "Große Kasse"], "newest first");
     assert_fields!(listed, { "total": 2, "partial": false });
@@ -47,11 +45,8 @@ async fn agents_are_found_by_a_part_of_id_or_name_and_by_status() {
         "nothing is searched for"
     );
     problem(&caller.get("/v1/agents?status=asleep").await, 400, "VALIDATION");
-    problem(
-        &caller.get(&format!("/v1/agents?q={}", "x".repeat(201))).await,
-        400,
-        "VALIDATION",
-    );
+    let reply = caller.get(&format!("/v1/agents?q={}", "x".repeat(201))).await;
+    problem(&reply, 400, "VALIDATION");
     let (_, stranger) = world.account("free").await;
     assert_eq!(found(&stranger, "q=bot").await.0, [] as [&str; 0]);
 }

@@ -41,12 +41,10 @@ impl Reader {
     async fn read(&mut self, fixture: &Fixture) {
         let Some(cursor) = self.next.take() else { return };
         let (limit, filter) = (self.limit, self.filter);
-        let page = success(
-            &fixture
-                .get(&format!("/v1/intents?limit={limit}{filter}{cursor}"))
-                .await,
-            200,
-        );
+        let reply = fixture
+            .get(&format!("/v1/intents?limit={limit}{filter}{cursor}"))
+            .await;
+        let page = success(&reply, 200);
         let found = page["intents"].as_array().unwrap();
         assert!(found.len() <= limit);
         for intent in found {
