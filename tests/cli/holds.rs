@@ -1,50 +1,17 @@
 //! Kept holds: listed, settled and released by the operator.
 
 use crate::{cli, document};
-use domain::id::Kind;
-use domain::money::Nanos;
-use domain::plan::{DEFAULT_PLANS, Plans};
 use harness::{CapPolicy, Redis, Seed, SeedAgent, Store, assert_fields};
 use serde_json::{Value, json};
 use std::time::Duration;
-use store::call::authorize::{AccountView, Authorize, Charge, Outcome};
-use store::call::hold::HoldName;
 use store::call::reap;
 
 const ESTIMATE: u64 = 2_000_000_000;
 
-/// Charges a call of 2 USD; its id.
-pub(crate) async fn hold(store: &Store, agent: &SeedAgent, life: Duration) -> String {
-    let name = HoldName {
-        account: agent.account.id.clone(),
-        agent: agent.id.clone(),
-        run: "run-1".to_owned(),
-        allow_id: Kind::Allow.mint(clock::now_ms()).unwrap(),
-    };
+/// Charges a call of 2 USD. Returns the hold's id.
+pub(crate) async fn hold(agent: &SeedAgent, life: Duration) -> String {
     let (key_id, _) = agent.virtual_key_with_id().await;
-    let plans = Plans::parse(DEFAULT_PLANS).unwrap();
-    let view = AccountView {
-        plan: "startup".to_owned(),
-        ..AccountView::default()
-    };
-    let charge = Charge {
-        estimate: Nanos::new(ESTIMATE).unwrap(),
-        run_named: true,
-        hold_life: life,
-        price_version: "0123456789abcdef",
-        model: "gpt-4o-mini",
-        provider: "openai",
-    };
-    let authorize = Authorize {
-        name: &name,
-        key_id: &key_id,
-        view: &view,
-        plan: plans.get("startup").unwrap(),
-        charge: Some(&charge),
-    };
-    let answer = authorize.execute(store).await.unwrap();
-    assert!(matches!(answer.outcome, Outcome::Charged { .. }), "{answer:?}");
-    name.allow_id
+    agent.open_hold(&key_id, ESTIMATE, life).await.allow_id
 }
 
 pub(crate) async fn agent(store: &Store) -> SeedAgent {
@@ -69,7 +36,7 @@ async fn an_open_hold_is_listed_and_settled_once() {
     let redis = Redis::start();
     let store = redis.store();
     let bot = agent(&store).await;
-    let id = hold(&store, &bot, Duration::from_secs(100)).await;
+    let id = hold(&bot, Duration::from_secs(100)).await;
     for args in [
         &["holds", "list"][..],
         &["holds", "list", "--account", &bot.account.id],
@@ -95,7 +62,7 @@ async fn a_kept_hold_stays_charged_until_it_is_released() {
     let redis = Redis::start();
     let store = redis.store();
     let bot = agent(&store).await;
-    let id = hold(&store, &bot, Duration::ZERO).await;
+    let id = hold(&bot, Duration::ZERO).await;
     tokio::time::sleep(Duration::from_millis(5)).await;
     let now = clock::now_ms();
     let kept = reap::sweep(&store, bot.account.keys.bucket(), now).await.unwrap();
@@ -124,7 +91,7 @@ async fn lists_are_of_one_account_and_bounded() {
     let store = redis.store();
     let (one, other) = (agent(&store).await, agent(&store).await);
     for bot in [&one, &one, &other] {
-        hold(&store, bot, Duration::from_secs(100)).await;
+        hold(bot, Duration::from_secs(100)).await;
     }
     assert_eq!(run(&redis, &["holds", "list"], 0)["total"], 3);
     assert_fields!(run(&redis, &["holds", "list", "--account", &one.account.id], 0), { "total": 2 });

@@ -1,18 +1,16 @@
 //! A master is away and has no replica: the accounts on it are refused, and no other account waits for it.
 
 use crate::money::Depositor;
-use crate::world::{MASTERS, Resident, SOON, World, call, cap};
-use domain::id::Kind;
+use crate::world::{MASTERS, SOON, World, call, cap};
 use domain::mode::Mode;
-use domain::plan::{DEFAULT_PLANS, Plans};
 use harness::{Admin, RedisCluster, eventually};
 use serde_json::json;
 use std::time::{Duration, Instant};
-use store::call::authorize::{AccountView, Authorize, Charge, Outcome};
-use store::call::hold::HoldName;
 
 /// API keys that are made at most until one is looked up on a node that answers.
 const KEYS: usize = 12;
+/// Life of a hold that is never settled.
+const LIFE: Duration = Duration::from_millis(1);
 /// Voids for the node that hangs: without an order they would take the store's deadline for each 32 of them.
 const VOIDS: usize = 640;
 /// In much less than that the item of another node is brought to the store.
@@ -25,39 +23,6 @@ fn metric(admin: &Admin, name: &str) -> Option<u64> {
         .lines()
         .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
     line?.parse().ok()
-}
-
-/// A call of the resident that is never settled.
-async fn left_open(world: &World, resident: &Resident, key_id: &str) {
-    let account = &resident.agent.account;
-    let name = HoldName {
-        account: account.id.clone(),
-        agent: resident.agent.id.clone(),
-        run: "r".to_owned(),
-        allow_id: Kind::Allow.mint(clock::now_ms()).expect("an id"),
-    };
-    let plans = Plans::parse(DEFAULT_PLANS).expect("the plans");
-    let view = AccountView {
-        plan: "enterprise".to_owned(),
-        ..AccountView::default()
-    };
-    let charge = Charge {
-        estimate: harness::Nanos::new(1).expect("an amount"),
-        run_named: true,
-        hold_life: Duration::from_millis(1),
-        price_version: "v",
-        model: "m",
-        provider: "openai",
-    };
-    let ask = Authorize {
-        name: &name,
-        key_id,
-        view: &view,
-        plan: plans.get("enterprise").expect("the plan"),
-        charge: Some(&charge),
-    };
-    let answer = ask.execute(&world.store).await.expect("a decision");
-    assert!(matches!(answer.outcome, Outcome::Charged { .. }), "{answer:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -128,14 +93,14 @@ async fn calls_and_workers_go_on_for_the_accounts_of_the_others() {
     assert_eq!(caller.chat(call("before")).await.status, 200);
     let sealed = || metric(&admin, "tollgate_admin_audit_entries_sealed_total");
     eventually("a sealed entry", SOON, async || (sealed()? > 0).then_some(())).await;
-    left_open(&world, &resident, &key_id).await;
+    resident.agent.open_hold(&key_id, 1, LIFE).await;
     eventually("a kept hold", SOON, async || {
         (resident.agent.kept_holds().await == 1).then_some(())
     })
     .await;
 
     world.cluster.nodes()[node].kill9();
-    left_open(&world, &resident, &key_id).await;
+    resident.agent.open_hold(&key_id, 1, LIFE).await;
     eventually("a kept hold without the master", SOON, async || {
         (resident.agent.kept_holds().await == 2).then_some(())
     })

@@ -1,14 +1,10 @@
 //! The process: store faults, signals, limits, logs, metrics and the reaper.
 
 use crate::world::{BINARY, FULL, World, problem, success, text};
-use domain::id::Kind;
 use domain::mode::Mode;
-use domain::plan::{DEFAULT_PLANS, Plans};
 use harness::{Admin, AdminOptions, CapPolicy, Cli, RawClient, Redis, Seed, eventually};
 use serde_json::json;
 use std::time::Duration;
-use store::call::authorize::{AccountView, Authorize, Charge, Outcome};
-use store::call::hold::HoldName;
 
 const SOON: Duration = Duration::from_secs(20);
 
@@ -343,44 +339,13 @@ async fn requests_are_logged_and_counted_under_their_route() {
 #[tokio::test]
 async fn overdue_holds_are_kept_and_shown() {
     let world = World::start().await;
-    let account = world.seed.account("builder").await;
-    let agent = account.agent("bot");
-    agent
-        .cap(CapPolicy {
-            enabled: true,
-            ..CapPolicy::default()
-        })
-        .await;
-    agent.provider_key("sk-test-provider-key").await;
+    let open = CapPolicy {
+        enabled: true,
+        ..CapPolicy::default()
+    };
+    let (agent, _) = world.seed.ready_agent("builder", open).await;
     let (key_id, _) = agent.virtual_key_with_id().await;
-    let name = HoldName {
-        account: account.id.clone(),
-        agent: "bot".to_owned(),
-        run: "r".to_owned(),
-        allow_id: Kind::Allow.mint(clock::now_ms()).unwrap(),
-    };
-    let plans = Plans::parse(DEFAULT_PLANS).unwrap();
-    let view = AccountView {
-        plan: "builder".to_owned(),
-        ..AccountView::default()
-    };
-    let charge = Charge {
-        estimate: harness::Nanos::new(1234).unwrap(),
-        run_named: true,
-        hold_life: Duration::from_millis(1),
-        price_version: "v",
-        model: "m",
-        provider: "openai",
-    };
-    let ask = Authorize {
-        name: &name,
-        key_id: &key_id,
-        view: &view,
-        plan: plans.get("builder").unwrap(),
-        charge: Some(&charge),
-    };
-    let answer = ask.execute(&world.store).await.unwrap();
-    assert!(matches!(answer.outcome, Outcome::Charged { .. }), "{answer:?}");
+    let name = agent.open_hold(&key_id, 1234, Duration::from_millis(1)).await;
     eventually("the reaper", SOON, async || {
         (agent.kept_holds().await == 1).then_some(())
     })

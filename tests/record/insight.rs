@@ -4,7 +4,6 @@
 mod account;
 mod attention;
 mod editors;
-mod kept;
 mod overview;
 mod search;
 mod statistics;

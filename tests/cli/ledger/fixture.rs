@@ -6,11 +6,9 @@ use domain::id::Kind;
 use domain::mode::Mode;
 use domain::money::Nanos;
 use domain::period::Period;
-use domain::plan::{DEFAULT_PLANS, Plans};
 use harness::{Admin, AdminOptions, Caller, Cli, Redis, Seed, SeedAccount, Store};
 use serde_json::{Value, json};
 use std::time::Duration;
-use store::call::authorize::{AccountView, Authorize, Charge, Outcome};
 use store::call::hold::HoldName;
 use store::call::reap;
 use store::keys::Bucket;
@@ -74,8 +72,10 @@ impl Fixture {
         tenants[1].transfer(&tenants[0]).await;
         let escrows = escrows(&tenants, &cli).await;
         let holds = [
-            hold(&store, &tenants[0].account, Duration::from_secs(1000)).await,
-            hold(&store, &tenants[0].account, Duration::ZERO).await,
+            hold(&tenants[0].account, Duration::from_secs(1000))
+                .await
+                .allow_id,
+            hold(&tenants[0].account, Duration::ZERO).await.allow_id,
         ];
         tokio::time::sleep(Duration::from_millis(5)).await;
         let bucket = tenants[0].account.keys.bucket();
@@ -295,38 +295,10 @@ async fn escrows([payer, payee]: &[Tenant; 2], cli: &Cli) -> Escrows {
     last.expect("two rounds")
 }
 
-/// Charges a call of 2 USD; its id.
-pub async fn hold(store: &Store, account: &SeedAccount, life: Duration) -> String {
+/// Charges a call of 2 USD of the agent `ann`.
+pub async fn hold(account: &SeedAccount, life: Duration) -> HoldName {
     let agent = account.agent("ann");
     agent.provider_key("sk-test").await;
     let (key_id, _) = agent.virtual_key_with_id().await;
-    let name = HoldName {
-        account: account.id.clone(),
-        agent: agent.id.clone(),
-        run: "run-1".to_owned(),
-        allow_id: Kind::Allow.mint(now_ms()).unwrap(),
-    };
-    let plans = Plans::parse(DEFAULT_PLANS).unwrap();
-    let view = AccountView {
-        plan: "enterprise".to_owned(),
-        ..AccountView::default()
-    };
-    let charge = Charge {
-        estimate: Nanos::new(2_000_000_000).unwrap(),
-        run_named: true,
-        hold_life: life,
-        price_version: "0123456789abcdef",
-        model: "gpt-4o-mini",
-        provider: "openai",
-    };
-    let authorize = Authorize {
-        name: &name,
-        key_id: &key_id,
-        view: &view,
-        plan: plans.get("enterprise").unwrap(),
-        charge: Some(&charge),
-    };
-    let answer = authorize.execute(store).await.unwrap();
-    assert!(matches!(answer.outcome, Outcome::Charged { .. }), "{answer:?}");
-    name.allow_id
+    agent.open_hold(&key_id, 2_000_000_000, life).await
 }

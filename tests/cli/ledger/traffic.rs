@@ -10,7 +10,6 @@ use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
-use store::call::hold::HoldName;
 use store::call::settle::{Settle, Settled};
 use store::keys::USER;
 
@@ -82,14 +81,8 @@ async fn traffic_raises_no_alarm_and_hides_none() {
     let over = stop.clone();
     let calls = tokio::spawn(async move {
         while !over.load(Ordering::Relaxed) {
-            let allow_id = hold(&store, &account, Duration::from_secs(1000)).await;
+            let name = hold(&account, Duration::from_secs(1000)).await;
             tokio::time::sleep(Duration::from_millis(20)).await;
-            let name = HoldName {
-                account: account.id.clone(),
-                agent: "ann".to_owned(),
-                run: "run-1".to_owned(),
-                allow_id,
-            };
             let settle = Settle {
                 name,
                 estimate: Nanos::new(2_000_000_000).unwrap(),

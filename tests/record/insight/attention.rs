@@ -148,7 +148,9 @@ async fn kept_holds_wait_until_they_are_corrected() {
             ..CapPolicy::default()
         })
         .await;
-    let (name, estimate) = super::kept::overdue(&stage.world, &client).await;
+    let estimate = 1_234_567;
+    let life = std::time::Duration::from_millis(1);
+    let name = client.agent.open_hold(&client.key_id, estimate, life).await;
     eventually("the reaper", SOON, async || {
         (client.agent.kept_holds().await == 1).then_some(())
     })

@@ -7,9 +7,14 @@ use crypto::virtual_key::{self, WellFormed};
 use domain::cap::CapPolicy;
 use domain::id::Kind;
 use domain::mode::Mode;
+use domain::money::Nanos;
 use domain::period::Period;
+use domain::plan::{DEFAULT_PLANS, Plans};
 use secrecy::{ExposeSecret, SecretString};
 use std::collections::HashMap;
+use std::time::Duration;
+use store::call::authorize::{AccountView, Authorize, Charge, Outcome};
+use store::call::hold::HoldName;
 use store::keys;
 use store::lookup::VirtualKeyOwner;
 
@@ -143,6 +148,42 @@ impl SeedAgent {
         ];
         account.changed(&account.keys.virtual_key(&key_id), &fields).await;
         (key_id, secret)
+    }
+
+    /// Charges `estimate` nano-USD to the run `run-1` as an edge does that dies at once: the hold stays open for `life`.
+    pub async fn open_hold(&self, key_id: &str, estimate: u64, life: Duration) -> HoldName {
+        let name = HoldName {
+            account: self.account.id.clone(),
+            agent: self.id.clone(),
+            run: "run-1".to_owned(),
+            allow_id: mint(Kind::Allow),
+        };
+        let plans = Plans::parse(DEFAULT_PLANS).expect("the plans");
+        let view = AccountView {
+            plan: self.fields(&self.account.keys.record()).await["plan"].clone(),
+            ..AccountView::default()
+        };
+        let charge = Charge {
+            estimate: Nanos::new(estimate).expect("an amount"),
+            run_named: true,
+            hold_life: life,
+            price_version: "0123456789abcdef",
+            model: "gpt-4o-mini",
+            provider: "openai",
+        };
+        let authorize = Authorize {
+            name: &name,
+            key_id,
+            view: &view,
+            plan: plans.get(&view.plan).expect("the account's plan"),
+            charge: Some(&charge),
+        };
+        let answer = authorize
+            .execute(&self.account.seed.store)
+            .await
+            .expect("a decision");
+        assert!(matches!(answer.outcome, Outcome::Charged { .. }), "{answer:?}");
+        name
     }
 
     /// Counters of the agent and its account, by the store's clock.
