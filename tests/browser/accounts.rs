@@ -1,6 +1,7 @@
 //! Accounts with users, made by the operator's command line.
 
 use crate::stage::Stage;
+use harness::words;
 use serde_json::{Map, Value, json};
 
 /// The password of every user.
@@ -20,14 +21,8 @@ pub fn account(stage: &Stage, name: &str, plan: &str, roles: &[&str]) -> Value {
         })
         .collect();
     let key = |mode: &str| {
-        let options = [
-            "--account",
-            id,
-            "--mode",
-            mode,
-            "--permissions",
-            "read,write,approve",
-        ];
+        let options = format!("--account {id} --mode {mode} --permissions read,write,approve");
+        let options = words(&options);
         cli.json(&[&["api-key", "create"][..], &options].concat())["key"].clone()
     };
     json!({ "id": id, "name": name, "users": users, "liveKey": key("live"), "testKey": key("test") })
@@ -35,16 +30,8 @@ pub fn account(stage: &Stage, name: &str, plan: &str, roles: &[&str]) -> Value {
 
 /// One more user of an account.
 pub fn user(stage: &Stage, account: &str, email: &str, role: &str) -> Value {
-    let options = [
-        "user",
-        "create",
-        "--account",
-        account,
-        "--email",
-        email,
-        "--role",
-        role,
-    ];
+    let options = format!("user create --account {account} --email {email} --role {role}");
+    let options = words(&options);
     let args = [&options[..], &["--password-stdin", "--json"]].concat();
     let output = stage.cli().run_with_stdin(&args, PASSWORD);
     assert_eq!(output.code, Some(0), "{args:?}: {output:?}");

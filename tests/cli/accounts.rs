@@ -1,7 +1,7 @@
 //! Accounts, their plans and their users.
 
 use crate::{account, document, ready, refused, written};
-use harness::{Redis, assert_fields};
+use harness::{Redis, assert_fields, words};
 use serde_json::json;
 use store::keys::{self, AccountKeys};
 use store::script::change::VERSION_STEP;
@@ -35,17 +35,15 @@ fn a_plan_is_changed_once() {
     assert_fields!(set, { "plan": "free", "version": changed });
     let same = cli.json(&["account", "set-plan", "--account", &id, "--plan", "free"]);
     assert_eq!(same["version"], changed, "nothing changed");
-    assert_eq!(
-        refused(
-            &cli,
-            &["account", "set-plan", "--account", &id, "--plan", "gold"],
-            2
-        )["code"],
-        "USAGE"
+    let gold = refused(
+        &cli,
+        &["account", "set-plan", "--account", &id, "--plan", "gold"],
+        2,
     );
+    assert_eq!(gold["code"], "USAGE");
     let none = refused(
         &cli,
-        &["account", "set-plan", "--account", "acct_none", "--plan", "free"],
+        &words("account set-plan --account acct_none --plan free"),
         1,
     );
     assert_eq!(none["code"], "NOT_FOUND");
@@ -59,18 +57,9 @@ fn a_plan_is_changed_once() {
 fn an_owners_password_is_kept_as_a_hash_only() {
     let redis = Redis::start_durable();
     let cli = ready(&redis);
-    let args = [
-        "account",
-        "create",
-        "--name",
-        "x",
-        "--plan",
-        "free",
-        "--owner-email",
-        "Ann@Example.com",
-        "--owner-password-stdin",
-        "--json",
-    ];
+    let args = words(
+        "account create --name x --plan free --owner-email Ann@Example.com --owner-password-stdin --json",
+    );
     let made = document(&cli.run_with_stdin(&args, &format!("{PASSWORD}\n")), 0);
     let id = made["accountId"].as_str().unwrap();
     let user = &cli.json(&["account", "show", "--account", id])["users"][0];
@@ -104,19 +93,9 @@ fn users_are_added_with_their_roles() {
     let cli = ready(&redis);
     let (id, other) = (account(&cli), account(&cli));
     let add = |account: &str, email: &str, role: &str| {
-        let args = [
-            "user",
-            "create",
-            "--account",
-            account,
-            "--email",
-            email,
-            "--role",
-            role,
-            "--password-stdin",
-            "--json",
-        ];
-        cli.run_with_stdin(&args, PASSWORD)
+        let args =
+            format!("user create --account {account} --email {email} --role {role} --password-stdin --json");
+        cli.run_with_stdin(&words(&args), PASSWORD)
     };
     for role in ["owner", "admin", "manager", "viewer"] {
         let made = document(&add(&id, &format!("{role}@example.com"), role), 0);
@@ -139,17 +118,8 @@ fn users_are_added_with_their_roles() {
 fn of_many_accounts_made_at_once_for_one_email_each_is_found() {
     let redis = Redis::start();
     let cli = ready(&redis);
-    let args = [
-        "account",
-        "create",
-        "--name",
-        "x",
-        "--plan",
-        "free",
-        "--owner-email",
-        "a@example.com",
-        "--owner-password-stdin",
-    ];
+    let args =
+        words("account create --name x --plan free --owner-email a@example.com --owner-password-stdin");
     let codes: Vec<_> = std::thread::scope(|scope| {
         let racers: Vec<_> = (0..4)
             .map(|_| scope.spawn(|| cli.run_with_stdin(&args, PASSWORD).code))

@@ -2,23 +2,14 @@
 
 use crate::{account, document, ready};
 use domain::mode::Mode;
-use harness::{CapPolicy, Cli, Redis, Seed, SeedAgent, assert_fields};
+use harness::{CapPolicy, Cli, Redis, Seed, SeedAgent, assert_fields, words};
 use serde_json::Value;
 use store::agent::freeze::{Authority, Freeze, Frozen, set_frozen};
 use store::script::change::Scope;
 
 fn agent(cli: &Cli, word: &str, account: &str, agent: &str, mode: &str, code: i32) -> Value {
-    let args = [
-        "agent",
-        word,
-        "--account",
-        account,
-        "--agent",
-        agent,
-        "--mode",
-        mode,
-        "--json",
-    ];
+    let args = format!("agent {word} --account {account} --agent {agent} --mode {mode} --json");
+    let args = words(&args);
     document(&cli.run(&args), code)
 }
 

@@ -3,7 +3,7 @@
 use crate::{account, document, ready, refused, written};
 use crypto::sha256_hex;
 use domain::mode::Mode;
-use harness::{Cli, Redis, assert_fields};
+use harness::{Cli, Redis, assert_fields, words};
 use serde_json::{Value, json};
 use store::keys::{self, AccountKeys};
 
@@ -48,22 +48,9 @@ fn limits_of_a_key_are_kept_and_the_secret_is_not() {
     let redis = Redis::start_durable();
     let cli = ready(&redis);
     let id = account(&cli);
-    let made = create(
-        &cli,
-        &id,
-        &[
-            "--mode",
-            "live",
-            "--permissions",
-            "approve,read,read",
-            "--allow-ip",
-            "10.1.2.3/8",
-            "--allow-ip",
-            "::1",
-            "--expires",
-            "2099-01-01T01:00:00+01:00",
-        ],
-    );
+    let limits = "--mode live --permissions approve,read,read --allow-ip 10.1.2.3/8 --allow-ip ::1 \
+        --expires 2099-01-01T01:00:00+01:00";
+    let made = create(&cli, &id, &words(limits));
     let list = cli.json(&["api-key", "list", "--account", &id]);
     let listed = &list["apiKeys"][0];
     assert_eq!(listed["permissions"], json!(["read", "approve"]));

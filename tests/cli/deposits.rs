@@ -1,7 +1,7 @@
 //! `tollgate-admin deposit` and `deposit confirm` (decisions D17, D59).
 
 use crate::{account, ready, refused};
-use harness::{Cli, Redis, assert_fields};
+use harness::{Cli, Redis, assert_fields, words};
 use serde_json::{Value, json};
 use store::keys::{AccountKeys, deposit_lookup};
 
@@ -81,17 +81,8 @@ fn wallets_are_those_of_the_account_and_mode() {
         (&id, "nobody"),
         (&id, "wal_0"),
     ] {
-        let args = [
-            "deposit",
-            "--account",
-            who,
-            "--wallet",
-            wallet,
-            "--amount",
-            "1",
-            "--reference",
-            "x",
-        ];
+        let args = format!("deposit --account {who} --wallet {wallet} --amount 1 --reference x");
+        let args = words(&args);
         assert_eq!(refused(&cli, &args, 1)["code"], "NOT_FOUND", "{wallet}");
     }
     let args = [&["deposit", "--account", "acct_none"][..], &rest("user", "r1")].concat();
@@ -141,15 +132,7 @@ fn a_reference_that_several_know_asks_for_the_account() {
     let redis = Redis::start();
     let cli = ready(&redis);
     let (one, two) = (account(&cli), account(&cli));
-    let rest = [
-        "--wallet",
-        "user",
-        "--amount",
-        "1",
-        "--reference",
-        "r",
-        "--pending",
-    ];
+    let rest = words("--wallet user --amount 1 --reference r --pending");
     assert_fields!(refused(&cli, &["deposit", "confirm", "--reference", "r"], 1), { "code": "NOT_FOUND" });
     deposit(&cli, &one, &rest);
     deposit(&cli, &two, &rest);

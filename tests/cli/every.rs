@@ -4,7 +4,7 @@
 use crate::escrows::Stage;
 use crate::holds::{agent, hold};
 use crate::{account, commands, document, refused};
-use harness::{Cli, Redis, RedisCluster};
+use harness::{Cli, Redis, RedisCluster, words};
 use serde_json::Value;
 use std::time::Duration;
 use store::Store;
@@ -71,26 +71,10 @@ impl<S> Fixture<S> {
         let cli = &stage.cli;
         let id = account(cli);
         let key = cli.json(&["api-key", "create", "--account", &id, "--mode", "live"]);
-        let pending = [
-            "--wallet",
-            "user",
-            "--amount",
-            "5",
-            "--reference",
-            "pending",
-            "--pending",
-        ];
+        let pending = words("--wallet user --amount 5 --reference pending --pending");
         let made = cli.json(&[&["deposit", "--account", &id][..], &pending].concat());
         assert_eq!(made["state"], "pending");
-        let owner = [
-            "--name",
-            "T",
-            "--plan",
-            "free",
-            "--owner-email",
-            "taken@example.com",
-            "--owner-password-stdin",
-        ];
+        let owner = words("--name T --plan free --owner-email taken@example.com --owner-password-stdin");
         let made = cli.run_with_stdin(&[&["account", "create"][..], &owner].concat(), PASSWORD);
         assert_eq!(made.code, Some(0), "{made:?}");
         let price = r#"{"brand-new": {"litellm_provider": "openai", "mode": "chat", "input_cost_per_token": 1e-06,

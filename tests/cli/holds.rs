@@ -1,7 +1,7 @@
 //! Kept holds: listed, settled and released by the operator.
 
 use crate::{cli, document};
-use harness::{CapPolicy, Redis, Seed, SeedAgent, Store, assert_fields};
+use harness::{Redis, Seed, SeedAgent, Store, assert_fields, open_cap};
 use serde_json::{Value, json};
 use std::time::Duration;
 use store::call::reap;
@@ -16,12 +16,7 @@ pub(crate) async fn hold(agent: &SeedAgent, life: Duration) -> String {
 
 pub(crate) async fn agent(store: &Store) -> SeedAgent {
     let agent = Seed::new(store).await.account("startup").await.agent("bot");
-    agent
-        .cap(CapPolicy {
-            enabled: true,
-            ..CapPolicy::default()
-        })
-        .await;
+    agent.cap(open_cap()).await;
     agent.provider_key("sk-test").await;
     agent
 }

@@ -9,7 +9,7 @@ mod traffic;
 
 use self::fixture::Fixture;
 use crate::{account, document, ready, refused};
-use harness::{Cli, Redis, RedisCluster, assert_fields};
+use harness::{Cli, Redis, RedisCluster, assert_fields, words};
 use serde_json::{Value, json};
 
 /// Runs the check, which must exit with `code`.
@@ -55,16 +55,8 @@ fn every_server_of_a_cluster_is_checked() {
     for number in 0..6 {
         let id = account(&cli);
         let reference = format!("rail-{number}");
-        let deposit = [
-            "deposit",
-            "--account",
-            &id,
-            "--wallet",
-            "user",
-            "--amount",
-            "5",
-            "--reference",
-        ];
+        let deposit = format!("deposit --account {id} --wallet user --amount 5 --reference");
+        let deposit = words(&deposit);
         let _ = cli.json(&[&deposit[..], &[&reference]].concat());
     }
     let checked = cli.json(&["ledger", "check"]);

@@ -3,7 +3,7 @@
 
 use crate::world::ADMIN;
 use domain::mode::Mode;
-use harness::{Admin, AdminOptions, Caller, Cli, Redis, Seed, Wire};
+use harness::{Admin, AdminOptions, Caller, Cli, Redis, Seed, Wire, words};
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -23,17 +23,11 @@ async fn rich(redis: &Redis, seed: &Seed, admin: &Admin) -> Caller {
     let caller = admin.caller(&account.api_key(Mode::Live).await);
     let made = caller.post("/v1/wallets/create", json!({ "botId": "bot" })).await;
     assert_eq!(made.status, 200, "{}", made.text());
-    let deposit = [
-        "deposit",
-        "--account",
-        &account.id,
-        "--wallet",
-        "user",
-        "--amount",
-        "1000",
-        "--reference",
-        "r",
-    ];
+    let deposit = format!(
+        "deposit --account {} --wallet user --amount 1000 --reference r",
+        account.id
+    );
+    let deposit = words(&deposit);
     let _ = Cli::new(ADMIN, redis.url()).json(&deposit);
     caller
 }

@@ -4,7 +4,7 @@
 
 use crate::world::{ADMIN, MASTERS, SOON, World, accept, call};
 use domain::mode::Mode;
-use harness::{Admin, Caller, Cli, Edge, Reply, SeedAccount, eventually};
+use harness::{Admin, Caller, Cli, Edge, Reply, SeedAccount, eventually, words};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -203,15 +203,8 @@ impl Recorder<'_> {
             .env("TOLLGATE_STORE__DURABILITY", "replicas(1)")
             .env("TOLLGATE_STORE__DURABILITY_TIMEOUT_MS", "700");
         let account = &self.tenants[tenant].account.id;
-        let args = [
-            "api-key",
-            "create",
-            "--account",
-            account,
-            "--mode",
-            "test",
-            "--json",
-        ];
+        let args = format!("api-key create --account {account} --mode test --json");
+        let args = words(&args);
         let output = match repeats {
             false => cli.run(&args),
             true => {

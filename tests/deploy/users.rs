@@ -5,7 +5,7 @@ mod making;
 
 use crate::files::{path, text};
 use crate::installation::{Installation, Tenant, body, ok};
-use harness::{Admin, Edge, eventually};
+use harness::{Admin, Edge, eventually, words};
 use redis::FromRedisValue as _;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -182,15 +182,7 @@ async fn manage(tenant: &Tenant, installation: &Installation) {
 async fn pay(tenant: &Tenant, installation: &Installation) -> String {
     let manager = &tenant.manager;
     let account = ["--account", tenant.account.as_str()];
-    let deposit = [
-        "deposit",
-        "--wallet",
-        "user",
-        "--amount",
-        "50",
-        "--reference",
-        "r1",
-    ];
+    let deposit = words("deposit --wallet user --amount 50 --reference r1");
     assert!(installation.cli.json(&[&deposit[..], &account].concat())["transactionId"].is_string());
     let reply = manager
         .post("/v1/wallets/create", json!({ "botId": "payee" }))

@@ -1,6 +1,7 @@
 //! Fixture: a store, a provider with scripted answers, an edge between them, and agents that call.
 
 use domain::period::Period;
+pub use harness::open_cap;
 use harness::{Answer, Caller, CapPolicy, Edge, EdgeOptions, Nanos, Redis, Reply, Seed, SeedAgent, Upstream};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -121,14 +122,6 @@ impl Stage {
 /// The settings of an edge on `redis` and a provider.
 pub fn options(redis: &Redis, upstream_base_url: &str) -> EdgeOptions {
     EdgeOptions::new(EDGE, redis.url(), upstream_base_url).env("TOLLGATE_PRICES__FILE", PRICES)
-}
-
-/// Cap switched on, without any limit.
-pub fn open_cap() -> CapPolicy {
-    CapPolicy {
-        enabled: true,
-        ..CapPolicy::default()
-    }
 }
 
 /// Cap with these limits of run, day and month in nanos.

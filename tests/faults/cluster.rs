@@ -2,7 +2,7 @@
 
 use crate::stage::{ACTUAL, PROXY, SOON, answer, body, metric, unavailable};
 use harness::{
-    Caller, CapPolicy, Edge, EdgeOptions, RedisCluster, Seed, SeedAgent, Store, Upstream, eventually,
+    Caller, Edge, EdgeOptions, RedisCluster, Seed, SeedAgent, Store, Upstream, eventually, open_cap,
 };
 use std::time::Duration;
 
@@ -48,10 +48,7 @@ async fn a_frozen_node_denies_its_accounts_only() {
     let home = home.expect("a node with the ledger's record");
     // One account on a node that can be frozen without the ledger's own record, one elsewhere.
     let (mut frozen, mut other) = (None, None);
-    let policy = CapPolicy {
-        enabled: true,
-        ..CapPolicy::default()
-    };
+    let policy = open_cap();
     while frozen.is_none() || other.is_none() {
         let (agent, key) = seed.ready_agent("builder", policy).await;
         let node = node_of(&cluster, &agent);
@@ -101,10 +98,7 @@ async fn a_restored_node_denies_from_its_first_answer_on() {
     let home = cluster
         .holder_known_to(0, store::keys::STORE)
         .expect("a node with the ledger's record");
-    let policy = CapPolicy {
-        enabled: true,
-        ..CapPolicy::default()
-    };
+    let policy = open_cap();
     let caller = loop {
         let (agent, key) = seed.ready_agent("enterprise", policy).await;
         if node_of(&cluster, &agent) != home {

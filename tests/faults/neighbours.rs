@@ -3,15 +3,12 @@
 
 use crate::sizes::{body_of, head, with_room};
 use crate::stage::{SOON, Setup, Stage};
-use harness::{CapPolicy, RawClient, eventually};
+use harness::{RawClient, eventually, open_cap};
 
 /// A second account that may call, and its key.
 pub async fn neighbour(stage: &Stage) -> String {
     let bot = stage.seed.account("enterprise").await.agent("neighbour");
-    let enabled = CapPolicy {
-        enabled: true,
-        ..CapPolicy::default()
-    };
+    let enabled = open_cap();
     bot.cap(enabled).await;
     bot.provider_key(crate::stage::PROVIDER_KEY).await;
     bot.virtual_key().await

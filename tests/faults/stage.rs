@@ -1,8 +1,8 @@
 //! The stage of every test: store, wire, provider, edge and one agent, and the questions asked of them afterwards.
 
 use harness::{
-    Answer, CapPolicy, Edge, EdgeOptions, Nanos, RawClient, Redis, Reply, Seed, SeedAgent, Upstream, Wire,
-    assert_fields, eventually,
+    Answer, Edge, EdgeOptions, Nanos, RawClient, Redis, Reply, Seed, SeedAgent, Upstream, Wire,
+    assert_fields, eventually, open_cap,
 };
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -120,10 +120,7 @@ impl Setup {
         let upstream = Upstream::start(|_| answer());
         let seed = Seed::new(&redis.store()).await;
         let bot = seed.account("enterprise").await.agent("bot");
-        let policy = CapPolicy {
-            enabled: true,
-            ..CapPolicy::default()
-        };
+        let policy = open_cap();
         bot.cap(policy).await;
         bot.provider_key(PROVIDER_KEY).await;
         let (key_id, key) = bot.virtual_key_with_id().await;

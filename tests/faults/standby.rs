@@ -4,8 +4,8 @@
 
 use crate::stage::{PROVIDER_KEY, PROXY, SOON, answer, body};
 use harness::{
-    Admin, AdminOptions, Caller, CapPolicy, Cli, Edge, EdgeOptions, Mode, Redis, Seed, SeedAgent,
-    assert_fields,
+    Admin, AdminOptions, Caller, Cli, Edge, EdgeOptions, Mode, Redis, Seed, SeedAgent, assert_fields,
+    open_cap,
 };
 use harness::{Upstream, Wire, eventually};
 use serde_json::json;
@@ -28,12 +28,7 @@ struct Bot {
 impl Bot {
     async fn new(seed: &Seed) -> Self {
         let agent = seed.account("builder").await.agent("bot");
-        agent
-            .cap(CapPolicy {
-                enabled: true,
-                ..CapPolicy::default()
-            })
-            .await;
+        agent.cap(open_cap()).await;
         agent.provider_key(PROVIDER_KEY).await;
         let (key_id, key) = agent.virtual_key_with_id().await;
         let api_key = agent.account.api_key(Mode::Live).await;

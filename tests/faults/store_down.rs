@@ -2,7 +2,7 @@
 //! served again without a restart of the edge.
 
 use crate::stage::{ACTUAL, PROXY, SOON, Setup, answer, unavailable};
-use harness::{Caller, CapPolicy, Edge, EdgeOptions, Redis, Seed, Upstream, Wire, eventually};
+use harness::{Caller, Edge, EdgeOptions, Redis, Seed, Upstream, Wire, eventually, open_cap};
 use std::time::{Duration, Instant};
 
 /// The store's deadline in these tests.
@@ -46,10 +46,7 @@ async fn an_edge_that_starts_without_a_store_denies_until_there_is_one() {
     unavailable(&nobody.chat(body.clone()).await);
     assert_eq!(health(&nobody).await, words(503, "degraded", "unavailable"));
 
-    let policy = CapPolicy {
-        enabled: true,
-        ..CapPolicy::default()
-    };
+    let policy = open_cap();
     let (bot, key) = Seed::new(&redis.store())
         .await
         .ready_agent("builder", policy)

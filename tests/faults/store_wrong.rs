@@ -1,7 +1,7 @@
 //! A store that answers, but may not be trusted or does not take writes (decisions D47, D52).
 
 use crate::stage::{ACTUAL, Charged, ESTIMATE, SOON, Setup, Stage, answer, charged};
-use harness::{CapPolicy, Redis, eventually};
+use harness::{Redis, eventually, open_cap};
 
 /// Calls until one is denied for want of a decision, as it must be soon.
 async fn denied_soon(stage: &Stage) {
@@ -152,10 +152,7 @@ async fn a_wiped_store_denies_every_key() {
     );
 
     let seed = harness::Seed::new(&stage.redis.store()).await;
-    let policy = CapPolicy {
-        enabled: true,
-        ..CapPolicy::default()
-    };
+    let policy = open_cap();
     let (bot, key) = seed.ready_agent("builder", policy).await;
     let caller = stage.edge.caller(&key);
     let body = crate::stage::body;

@@ -2,7 +2,7 @@
 //! reach and not.
 
 use crate::fixture::{Fixture, Setup};
-use harness::{Caller, CapPolicy, Nanos, chat_body};
+use harness::{Caller, CapPolicy, Nanos, chat_body, open_cap};
 
 const CALLS: u64 = 15_000;
 
@@ -66,10 +66,7 @@ async fn a_flood_over_the_rate() {
     };
     let mut fixture = setup.start().await;
     fixture.attacker = fixture.seed.account("slow").await;
-    let policy = CapPolicy {
-        enabled: true,
-        ..CapPolicy::default()
-    };
+    let policy = open_cap();
     let (_agent, calls) = fixture.agent("bot", policy).await;
     let answers = fixture.attack(CALLS, async |_| chat(&calls).await).await;
     Fixture::only(&answers, &[200, 429]);

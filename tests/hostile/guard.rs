@@ -3,7 +3,7 @@
 
 use crate::fixture::{Fixture, Setup};
 use domain::mode::Mode;
-use harness::{CapPolicy, chat_body, eventually};
+use harness::{chat_body, eventually, open_cap};
 use serde_json::json;
 use std::time::Duration;
 
@@ -20,10 +20,7 @@ async fn whoever_fills_the_store_is_refused_before_it_is_full() {
     };
     let fixture = setup.start().await;
     let caller = fixture.management(Mode::Live).await;
-    let policy = CapPolicy {
-        enabled: true,
-        ..CapPolicy::default()
-    };
+    let policy = open_cap();
     let (agent, calls) = fixture.agent("bot", policy).await;
     let metadata = json!({ "note": "x".repeat(16_000) });
     let spend = async || {

@@ -3,7 +3,7 @@
 
 use crate::fixture::{Fixture, PROVIDER_KEY};
 use domain::mode::Mode;
-use harness::{Admin, Caller, CapPolicy, Role, SeedUser, TEST_PASSWORD, chat_body};
+use harness::{Admin, Caller, Role, SeedUser, TEST_PASSWORD, chat_body, open_cap};
 use serde_json::json;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -33,10 +33,7 @@ impl<'a> Neighbours<'a> {
         for _ in 0..2 {
             let account = fixture.seed.account("unlimited").await;
             let agent = account.agent("bot");
-            let policy = CapPolicy {
-                enabled: true,
-                ..CapPolicy::default()
-            };
+            let policy = open_cap();
             agent.cap(policy).await;
             agent.provider_key(PROVIDER_KEY).await;
             all.push(Neighbour {

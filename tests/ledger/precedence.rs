@@ -3,7 +3,7 @@
 use crate::model::{Charge, NO_CHECKS, State};
 use crate::scripts::{Scripts, Texts};
 use crate::snapshot::Window;
-use crate::world::{ACCOUNT, Checked, KEYS, World, enabled, usd, within_one_day};
+use crate::world::{ACCOUNT, Checked, KEYS, World, open_cap, usd, within_one_day};
 use domain::cap::CapPolicy;
 use domain::denial::Denial;
 use domain::period::Period;
@@ -144,7 +144,7 @@ fn arrange(world: &mut World<'_>, id: &str, fails: impl Fn(&str) -> bool) {
     if fails("revoked") {
         world.model.active.remove(1);
     }
-    world.model.policy = Some(enabled());
+    world.model.policy = Some(open_cap());
     debug_assert_eq!(world.model.account, ACCOUNT);
 }
 

@@ -2,7 +2,7 @@
 
 use crate::model::Call;
 use crate::scripts::{Scripts, Texts};
-use crate::world::{ACCOUNT, AGENTS, PROVIDER, World, enabled, period, unlimited, usd};
+use crate::world::{ACCOUNT, AGENTS, PROVIDER, World, open_cap, period, unlimited, usd};
 use domain::cap::CapPolicy;
 use domain::entry::How;
 use domain::mode::Mode;
@@ -157,12 +157,12 @@ async fn exactly_as_many_as_the_cap_allows() {
             assert_eq!(approvals(policy, |_| {}).await, FIT, "{policy:?}");
         }
         assert_eq!(
-            approvals(enabled(), |call| call.plan.tracked_usd_per_month = limit).await,
+            approvals(open_cap(), |call| call.plan.tracked_usd_per_month = limit).await,
             FIT
         );
     }
     assert_eq!(
-        approvals(enabled(), |call| call.plan.proxy_requests_per_minute = Some(FIT)).await,
+        approvals(open_cap(), |call| call.plan.proxy_requests_per_minute = Some(FIT)).await,
         FIT
     );
 }

@@ -5,7 +5,7 @@ mod extensions;
 mod faults;
 mod kinds;
 
-use crate::world::{PROVIDER, enabled, unlimited, usd};
+use crate::world::{PROVIDER, open_cap, unlimited, usd};
 use clock::now_ms;
 use domain::plan::Plan;
 use harness::{Seed, SeedAgent, eventually};
@@ -28,7 +28,7 @@ impl Payer {
     /// On an account of its own. Nothing of it is cached, so each call is as an edge's first.
     async fn new(seed: &Seed) -> Self {
         let agent = seed.account("enterprise").await.agent("bot");
-        agent.cap(enabled()).await;
+        agent.cap(open_cap()).await;
         agent.provider_key("sk-test-provider-key").await;
         let (key_id, _secret) = agent.virtual_key_with_id().await;
         let view = AccountView {

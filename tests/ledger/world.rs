@@ -3,7 +3,6 @@
 use crate::model::{Agent, Call, Extension, MODEL, Model, Moment, PRICE_VERSION, State};
 use crate::scripts::Scripts;
 use crate::snapshot::{self, Window};
-use domain::cap::CapPolicy;
 use domain::denial_window::KIND;
 use domain::entry::How;
 use domain::measured::{CallEnd, Endpoint, Measured};
@@ -11,6 +10,7 @@ use domain::mode::Mode;
 use domain::money::Nanos;
 use domain::period::Period;
 use domain::plan::Plan;
+pub use harness::open_cap;
 use std::fmt::Debug;
 use std::time::Duration;
 use store::call::authorize::{Authorize, Charge, Outcome};
@@ -58,14 +58,6 @@ pub fn unlimited() -> Plan {
         streaming: true,
         upgrade_to: None,
         upgrade_url: None,
-    }
-}
-
-/// A policy that is enabled and has no limit.
-pub fn enabled() -> CapPolicy {
-    CapPolicy {
-        enabled: true,
-        ..CapPolicy::default()
     }
 }
 
@@ -128,7 +120,7 @@ impl<'a> World<'a> {
         let mut model = Model::new(ACCOUNT, period);
         for agent in AGENTS {
             let agent_model = Agent {
-                cap: Some(enabled()),
+                cap: Some(open_cap()),
                 ..Agent::default()
             };
             model.agents.insert(agent.to_owned(), agent_model);

@@ -2,7 +2,7 @@
 
 use crate::world::{BINARY, FULL, World, problem, success, text};
 use domain::mode::Mode;
-use harness::{Admin, AdminOptions, CapPolicy, Cli, RawClient, Redis, Seed, eventually};
+use harness::{Admin, AdminOptions, Cli, RawClient, Redis, Seed, eventually, open_cap};
 use serde_json::json;
 use std::time::Duration;
 
@@ -339,10 +339,7 @@ async fn requests_are_logged_and_counted_under_their_route() {
 #[tokio::test]
 async fn overdue_holds_are_kept_and_shown() {
     let world = World::start().await;
-    let open = CapPolicy {
-        enabled: true,
-        ..CapPolicy::default()
-    };
+    let open = open_cap();
     let (agent, _) = world.seed.ready_agent("builder", open).await;
     let (key_id, _) = agent.virtual_key_with_id().await;
     let name = agent.open_hold(&key_id, 1234, Duration::from_millis(1)).await;

@@ -195,19 +195,10 @@ async fn the_operator_names_the_account_where_there_are_several() {
     let (one, two) = (world.seed.account("free").await, world.seed.account("free").await);
     let cli = harness::Cli::new(crate::world::BINARY, world.redis.url());
     for account in [&one, &two] {
-        let create = [
-            "user",
-            "create",
-            "--account",
-            &account.id,
-            "--email",
-            EMAIL,
-            "--role",
-            "owner",
-            "--password-stdin",
-            "--json",
-        ];
-        let made = cli.run_with_stdin(&create, PASSWORD);
+        let id = &account.id;
+        let create =
+            format!("user create --account {id} --email {EMAIL} --role owner --password-stdin --json");
+        let made = cli.run_with_stdin(&harness::words(&create), PASSWORD);
         assert_eq!(made.code, Some(0), "{made:?}");
     }
     let unlock = ["user", "unlock", "--email", EMAIL, "--json"];

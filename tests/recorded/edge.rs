@@ -3,6 +3,7 @@
 use crate::recording::Recording;
 use harness::{
     Answer, Caller, CapPolicy, Edge, EdgeOptions, Nanos, Redis, Seed, SeedAgent, Upstream, chat_body,
+    open_cap,
 };
 use serde_json::{Value, json};
 
@@ -16,13 +17,6 @@ struct Stand {
     seed: Seed,
     upstream: Upstream,
     redis: Redis,
-}
-
-fn open() -> CapPolicy {
-    CapPolicy {
-        enabled: true,
-        ..CapPolicy::default()
-    }
 }
 
 impl Stand {
@@ -65,7 +59,7 @@ fn with(field: &str, value: Value) -> String {
 }
 
 async fn approvals(stand: &mut Stand) {
-    let (_, caller) = stand.agent("startup", open()).await;
+    let (_, caller) = stand.agent("startup", open_cap()).await;
     stand.call("approved", &caller, &[], &body()).await;
     stand
         .call("a run", &caller, &[("x-service-run-id", "nightly-42")], &body())
@@ -155,10 +149,10 @@ async fn denials(stand: &mut Stand) {
         let (_, caller) = stand.agent("free", cap).await;
         stand.call(title, &caller, &[], &body()).await;
     }
-    let (agent, caller) = stand.agent("free", open()).await;
+    let (agent, caller) = stand.agent("free", open_cap()).await;
     agent.frozen(true).await;
     stand.call("frozen", &caller, &[], &body()).await;
-    let (agent, caller) = stand.agent("free", open()).await;
+    let (agent, caller) = stand.agent("free", open_cap()).await;
     agent
         .provider_key_sealed("pk_broken", "not sealed by anyone")
         .await;
@@ -166,7 +160,7 @@ async fn denials(stand: &mut Stand) {
         .call("a provider key that does not open", &caller, &[], &body())
         .await;
     let agent = stand.seed.account("free").await.agent("bot");
-    agent.cap(open()).await;
+    agent.cap(open_cap()).await;
     let caller = Caller::new(&stand.edge.url(), &agent.virtual_key().await);
     stand.call("no_provider_key", &caller, &[], &body()).await;
     let account = stand.seed.account("free").await;
@@ -201,7 +195,7 @@ async fn refusals(stand: &mut Stand) {
     ] {
         stand.call(title, &Caller::new(&url, &key), &[], &body()).await;
     }
-    let (_, caller) = stand.agent("enterprise", open()).await;
+    let (_, caller) = stand.agent("enterprise", open_cap()).await;
     for (title, sent) in [
         ("an empty body", String::new()),
         ("half a body", "{".to_owned()),
@@ -253,7 +247,7 @@ async fn refusals(stand: &mut Stand) {
 }
 
 async fn other_routes(stand: &mut Stand) {
-    let (_, caller) = stand.agent("startup", open()).await;
+    let (_, caller) = stand.agent("startup", open_cap()).await;
     let nobody = Caller::new(&stand.edge.url(), "");
     for (method, path) in [
         ("GET", "/v1/health"),

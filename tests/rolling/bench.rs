@@ -2,7 +2,7 @@
 //! it should, and a stopped one prints its report.
 
 use crate::site::{ADMIN, SOON, Site};
-use harness::{Answer, Cli, CliOutput, assert_fields, eventually};
+use harness::{Answer, Cli, CliOutput, assert_fields, eventually, words};
 use serde_json::Value;
 use std::process::{Child, Stdio};
 
@@ -140,17 +140,8 @@ async fn denials_come_out_with_their_reasons() {
 async fn a_cap_is_reached_and_not_passed() {
     let site = Site::new().await;
     let _edge = site.edge();
-    let words = [
-        "--rate",
-        "60",
-        "--duration",
-        "2s",
-        "--warm-up",
-        "0s",
-        "--agents",
-        "2",
-    ];
-    let output = bench(&site, &[&words[..], &["--cap", "0.0002"]].concat()).await;
+    let options = words("--rate 60 --duration 2s --warm-up 0s --agents 2 --cap 0.0002");
+    let output = bench(&site, &options).await;
     let report = document(&output, 0);
     let phase = &report["phases"][0];
     let (approved, denied) = (
@@ -223,16 +214,7 @@ async fn whoever_stops_it_gets_the_report_and_nothing_is_left() {
 async fn errors_fail_the_run_and_a_ramp_finds_its_end() {
     let site = Site::new().await;
     let _edge = site.edge();
-    let ramp = [
-        "--scenario",
-        "ramp",
-        "--rate",
-        "40",
-        "--steps",
-        "4",
-        "--duration",
-        "4s",
-    ];
+    let ramp = words("--scenario ramp --rate 40 --steps 4 --duration 4s");
     let patient = ["--warm-up", "0s", "--quiet", "--p99-bound", "60s"];
     let report = document(&bench(&site, &[&ramp[..], &patient].concat()).await, 0);
     assert_fields!(report, { "knee": 40, "stoppedBy": null }, "{report}");
@@ -264,19 +246,11 @@ async fn keys_of_a_file_are_checked_where_access_is_given() {
     let file = dir.path().join("keys.txt");
     std::fs::write(&file, format!("# staging\n{}\n", site.key)).expect("a file");
     let file = file.display().to_string();
-    let words = [
-        "--keys-file",
-        &file,
-        "--rate",
-        "20",
-        "--duration",
-        "1s",
-        "--warm-up",
-        "0s",
-    ];
-    let report = document(&bench(&site, &words).await, 0);
+    let options = format!("--keys-file {file} --rate 20 --duration 1s --warm-up 0s");
+    let options = words(&options);
+    let report = document(&bench(&site, &options).await, 0);
     assert_eq!(report["overspend"]["checked"], false, "{report}");
-    let report = document(&bench(&site, &[&words[..], &["--check"]].concat()).await, 0);
+    let report = document(&bench(&site, &[&options[..], &["--check"]].concat()).await, 0);
     assert_eq!(report["overspend"]["checked"], true, "{report}");
     assert_eq!(report["overspend"]["agents"][0]["agentId"], "bot");
     // For people.
@@ -311,23 +285,15 @@ async fn a_check_that_cannot_be_made_fails_the_run() {
     let file = dir.path().join("keys.txt");
     std::fs::write(&file, &site.key).expect("a file");
     let file = file.display().to_string();
-    let words = [
-        "--keys-file",
-        &file,
-        "--check",
-        "--rate",
-        "20",
-        "--duration",
-        "1s",
-    ];
-    let words = [&words[..], &["--warm-up", "0s", "--quiet"]].concat();
-    document(&bench(&site, &words).await, 0);
+    let options = format!("--keys-file {file} --check --rate 20 --duration 1s --warm-up 0s --quiet");
+    let options = words(&options);
+    document(&bench(&site, &options).await, 0);
     // The edge has the key's owner cached, and the check does not.
     let known: Vec<String> = site.redis.command(&["KEYS", "tollgate/vk/*"]);
     for key in &known {
         let _: i64 = site.redis.command(&["DEL", key]);
     }
-    let report = document(&bench(&site, &words).await, 1);
+    let report = document(&bench(&site, &options).await, 1);
     assert_eq!(
         (&report["ok"], &report["errorShare"]),
         (&false.into(), &0.0.into()),

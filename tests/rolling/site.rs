@@ -2,8 +2,8 @@
 //! provider and one agent.
 
 use harness::{
-    Answer, CapPolicy, Cli, CliOutput, Edge, EdgeOptions, Redis, Seed, SeedAgent, Upstream, eventually,
-    free_port,
+    Answer, Cli, CliOutput, Edge, EdgeOptions, Redis, Seed, SeedAgent, Upstream, eventually, free_port,
+    open_cap,
 };
 use serde_json::{Value, json};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -56,10 +56,7 @@ impl Site {
         });
         let seed = Seed::new(&redis.store()).await;
         let bot = seed.account("enterprise").await.agent("bot");
-        let policy = CapPolicy {
-            enabled: true,
-            ..CapPolicy::default()
-        };
+        let policy = open_cap();
         bot.cap(policy).await;
         bot.provider_key("sk-test-provider-key").await;
         let (key_id, key) = bot.virtual_key_with_id().await;

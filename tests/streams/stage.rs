@@ -1,5 +1,6 @@
 //! Fixture: a store, a provider with scripted streams, an edge between them with everything switched on.
 
+pub use harness::open_cap;
 use harness::{
     Answer, CapPolicy, Cli, CliOutput, Edge, EdgeOptions, EventStream, Feed, Nanos, Redis, Script, Seed,
     SeedAgent, Upstream, eventually,
@@ -200,14 +201,6 @@ pub fn finish(feed: &Feed, output: u64) {
     feed.send(usage_frame(output));
     feed.send("data: [DONE]\n\n");
     feed.end();
-}
-
-/// Cap switched on, without any limit.
-pub fn open_cap() -> CapPolicy {
-    CapPolicy {
-        enabled: true,
-        ..CapPolicy::default()
-    }
 }
 
 /// Cap with a daily limit in nano-USD.

@@ -2,7 +2,7 @@
 //! deliveries under way when a process died.
 
 use crate::world::{Owner, SOON, World, accepting, quick, receiver, url};
-use harness::{AdminOptions, Answer, Redis, Upstream, eventually};
+use harness::{AdminOptions, Answer, Redis, Upstream, eventually, words};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -122,14 +122,8 @@ async fn what_happens_while_no_server_runs_is_reported_by_the_next_one() {
     owner.freeze("bot").await;
     all_delivered(&owner, &webhook, 1).await;
     world.admin.kill9();
-    let freeze = [
-        "agent",
-        "freeze",
-        "--account",
-        &owner.account.id,
-        "--agent",
-        "bot",
-    ];
+    let freeze = format!("agent freeze --account {} --agent bot", owner.account.id);
+    let freeze = words(&freeze);
     assert_eq!(world.cli().json(&freeze)["status"], "frozen");
     let next = world.another_admin();
     let owner = Owner {

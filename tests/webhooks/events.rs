@@ -1,7 +1,7 @@
 //! Each event by what really triggers it, and verified as a receiver would: signature, headers, envelope.
 
 use crate::world::{EVENTS, Owner, SECRET, SOON, World, accepting, success, text, url};
-use harness::{Answer, Edge, EdgeOptions, Recorded, Upstream, assert_fields, chat_body, eventually};
+use harness::{Answer, Edge, EdgeOptions, Recorded, Upstream, assert_fields, chat_body, eventually, words};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, HashSet};
@@ -83,17 +83,11 @@ async fn all_eight_are_fired_by_what_they_are_named_after() {
     let poor = agent(&owner, "poor", json!({ "maxSpendPerDay": 0 })).await;
 
     // The trigger of each event, and the number of events that it makes.
-    let deposit = [
-        "deposit",
-        "--account",
-        &owner.account.id,
-        "--wallet",
-        "rich",
-        "--amount",
-        "100",
-        "--reference",
-        "r",
-    ];
+    let deposit = format!(
+        "deposit --account {} --wallet rich --amount 100 --reference r",
+        owner.account.id
+    );
+    let deposit = words(&deposit);
     assert_eq!(world.cli().json(&deposit)["state"], "confirmed");
     let spend = async |amount: f64, description: &str| {
         let body = json!({ "agent": "rich", "amount": amount, "description": description });
@@ -123,14 +117,8 @@ async fn all_eight_are_fired_by_what_they_are_named_after() {
     );
     let reply = owner.caller.send("POST", "/v1/agents/poor/freeze", &[], "").await;
     success(&reply, 200);
-    let freeze = [
-        "agent",
-        "freeze",
-        "--account",
-        &owner.account.id,
-        "--agent",
-        "rich",
-    ];
+    let freeze = format!("agent freeze --account {} --agent rich", owner.account.id);
+    let freeze = words(&freeze);
     assert_eq!(world.cli().json(&freeze)["status"], "frozen");
     assert_eq!(
         edge.caller(&key)

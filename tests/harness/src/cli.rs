@@ -82,6 +82,12 @@ impl Cli {
     }
 }
 
+/// The arguments of a command line without quotes: `words("account list --json")`.
+#[must_use]
+pub fn words(line: &str) -> Vec<&str> {
+    line.split_whitespace().collect()
+}
+
 /// Runs a command with this text on its standard input.
 fn ended(run: &mut Command, stdin: &str) -> CliOutput {
     let dir = tempfile::tempdir().expect("a directory");

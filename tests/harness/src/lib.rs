@@ -47,7 +47,7 @@ mod session;
 mod upstream;
 mod wire;
 
-pub use cli::{Cli, CliOutput};
+pub use cli::{Cli, CliOutput, words};
 pub use client::{Caller, Reply, chat_body, http_client};
 pub use cluster::RedisCluster;
 pub use daemon::{Admin, Daemon, Edge, READY_TIMEOUT};
@@ -64,7 +64,7 @@ pub use redis_server::Redis;
 pub use reply_body::{has_fields, problem, text};
 pub use seed::{
     AgentCounters, Seed, SeedAccount, SeedAgent, SeedApiKey, SeedUser, TEST_MASTER_KEY, TEST_PASSWORD,
-    test_sealer,
+    open_cap, test_sealer,
 };
 #[doc(hidden)]
 pub use serde_json;

@@ -24,6 +24,15 @@ pub fn test_sealer() -> Keyring {
     Keyring::new(std::iter::once(TEST_MASTER_KEY)).expect("the test master key")
 }
 
+/// A policy that is enabled and has no limit.
+#[must_use]
+pub fn open_cap() -> CapPolicy {
+    CapPolicy {
+        enabled: true,
+        ..CapPolicy::default()
+    }
+}
+
 /// Writes into one store.
 #[derive(Debug, Clone)]
 pub struct Seed {

@@ -5,7 +5,7 @@ use super::Bench;
 use super::preconditions::{GAUGES, Gauge, before, policy, set_policy};
 use crate::model::{CEILING, Call, Charge, Extension, Model, NO_CHECKS, State};
 use crate::snapshot::Window;
-use crate::world::{AGENTS, Checked, KEYS, LONG, World, enabled, usd};
+use crate::world::{AGENTS, Checked, KEYS, LONG, World, open_cap, usd};
 use domain::cap::CapPolicy;
 use domain::mode::Mode;
 use domain::period::Period;
@@ -144,7 +144,9 @@ async fn policies(bench: &Bench<'_>) -> Checked {
     };
     let each = |most| {
         let limited = GAUGES[..3].iter().map(move |gauge| Some(policy(*gauge, most)));
-        [None, Some(enabled()), Some(disabled)].into_iter().chain(limited)
+        [None, Some(open_cap()), Some(disabled)]
+            .into_iter()
+            .chain(limited)
     };
     for own in each(FROM + BY - 1) {
         for account in each(FROM + BY) {
@@ -268,7 +270,7 @@ async fn holds(bench: &Bench<'_>) -> Checked {
         .change(|model| set_policy(model, policy(Gauge::Day, 1)))
         .await?;
     world.extend(&extension).await?;
-    world.change(|model| set_policy(model, enabled())).await?;
+    world.change(|model| set_policy(model, open_cap())).await?;
     let next = world.extension(&call, FROM + 2 * BY);
     world.extend(&next).await?;
     world.extend(&extension).await?;

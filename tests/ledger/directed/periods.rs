@@ -6,6 +6,7 @@ use crate::snapshot::Window;
 use crate::world::{Checked, KEYS};
 use domain::cap::CapPolicy;
 use domain::period::{DAY_MS, Period};
+use harness::open_cap;
 
 /// Days whose months are compared at once.
 const DAYS_AT_ONCE: usize = 2_000;
@@ -156,7 +157,7 @@ async fn midnights(bench: &Bench<'_>) -> Checked {
         let policy = CapPolicy {
             daily: limit,
             monthly: Some(crate::world::usd(25)),
-            ..crate::world::enabled()
+            ..open_cap()
         };
         world.model.policy = Some(policy);
         for agent in world.model.agents.values_mut() {

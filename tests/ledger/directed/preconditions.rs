@@ -2,7 +2,7 @@
 
 use super::Bench;
 use crate::model::{CEILING, Charge, NO_CHECKS, State};
-use crate::world::{Checked, World, enabled, usd};
+use crate::world::{Checked, World, open_cap, usd};
 use domain::cap::CapPolicy;
 use domain::money::Nanos;
 use domain::period::Period;
@@ -160,12 +160,12 @@ async fn policies(bench: &Bench<'_>) -> Checked {
         enabled: false,
         ..enabled()
     };
-    let own = [None, Some(enabled()), Some(disabled)];
+    let own = [None, Some(open_cap()), Some(disabled)];
     let own = own
         .into_iter()
         .chain(GAUGES[..3].iter().map(|gauge| Some(policy(*gauge, 5))));
     for own in own {
-        let account = [None, Some(enabled()), Some(disabled)];
+        let account = [None, Some(open_cap()), Some(disabled)];
         let account = account
             .into_iter()
             .chain(GAUGES[..3].iter().map(|gauge| Some(policy(*gauge, 3))));

@@ -1,7 +1,7 @@
 //! Holds that grow: many at once against one cap, and on stores that fail.
 
 use super::{Payer, code};
-use crate::world::{enabled, usd};
+use crate::world::{open_cap, usd};
 use domain::cap::CapPolicy;
 use domain::entry::How;
 use futures::future::join_all;
@@ -134,7 +134,7 @@ async fn exactly_as_many_extensions_as_the_cap_allows() {
         ..enabled()
     };
     assert_eq!(race(per_run, false, FIT * BY).await, FIT);
-    assert_eq!(race(|_| enabled(), true, FIT * BY).await, FIT);
+    assert_eq!(race(|_| open_cap(), true, FIT * BY).await, FIT);
 }
 
 async fn extend(

@@ -5,7 +5,7 @@ use crate::stage::Stage;
 use crate::world::{World, success, text};
 use domain::mode::Mode;
 use domain::permission::Permission;
-use harness::{Answer, Caller, CapPolicy, Upstream, assert_fields, eventually};
+use harness::{Answer, Caller, Upstream, assert_fields, eventually, open_cap};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -141,13 +141,7 @@ async fn webhooks_that_fail_wait_until_they_deliver() {
 async fn kept_holds_wait_until_they_are_corrected() {
     let stage = Stage::start().await;
     let client = stage.client("builder", json!({})).await;
-    client
-        .agent
-        .cap(CapPolicy {
-            enabled: true,
-            ..CapPolicy::default()
-        })
-        .await;
+    client.agent.cap(open_cap()).await;
     let estimate = 1_234_567;
     let life = std::time::Duration::from_millis(1);
     let name = client.agent.open_hold(&client.key_id, estimate, life).await;
