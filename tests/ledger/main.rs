@@ -9,7 +9,6 @@
 #![cfg(test)]
 
 mod directed;
-mod lua;
 mod model;
 mod mutants;
 mod precedence;

@@ -11,6 +11,7 @@ use domain::money::Nanos;
 use domain::period::Period;
 use domain::plan::Plan;
 pub use harness::open_cap;
+pub use harness::scripts::{Checked, period, within_one_day};
 use std::fmt::Debug;
 use std::time::Duration;
 use store::call::authorize::{Authorize, Charge, Outcome};
@@ -23,9 +24,6 @@ use store::call::settle::Settle;
 use store::call::void::void_as;
 use store::keys::AccountKeys;
 use store::{Store, StoreError, audit};
-
-/// Result of a check; the error is a sentence.
-pub type Checked = Result<(), String>;
 
 pub const PROVIDER: &str = "openai";
 pub const ACCOUNT: &str = "acct_ledger";
@@ -63,24 +61,6 @@ pub fn unlimited() -> Plan {
 
 pub fn usd(nanos: u64) -> Nanos {
     Nanos::new(nanos).expect("an amount")
-}
-
-/// The period of the store's clock.
-pub async fn period(store: &Store) -> Result<Period, String> {
-    let time: Result<(u64, u64), _> = store.command(&redis::cmd("TIME")).await;
-    let (seconds, micros) = time.map_err(|error| format!("{error:?}"))?;
-    Ok(Period::at(seconds * 1000 + micros / 1000))
-}
-
-/// Runs a check that must not meet midnight: again when the period changed meanwhile.
-pub async fn within_one_day(store: &Store, check: impl AsyncFn(Period) -> Checked) -> Checked {
-    loop {
-        let before = period(store).await?;
-        let checked = check(before).await;
-        if period(store).await? == before {
-            return checked;
-        }
-    }
 }
 
 /// The measurements of a call of this cost: none for an odd cost.

@@ -22,10 +22,7 @@ mod connections;
 mod deletion;
 mod limits;
 mod lost_writes;
-#[path = "../ledger/lua.rs"]
-mod lua;
 mod matrix;
-mod noticed;
 mod order;
 mod policies;
 mod provider_keys;

@@ -1,18 +1,16 @@
 //! The scripts behind the limits, the blocked addresses and the notices of thresholds: what each leaves in the store, and
 //! that every small change of them is noticed.
 
-use crate::noticed::all_are_noticed;
 use domain::blocked::BLOCKED_MAX;
 use domain::mode::Mode;
 use domain::rate::Rate;
 use domain::threshold::{Threshold, Watched};
-use harness::Store;
-use redis::FromRedisValue;
+use harness::scripts::{Checked, all_are_noticed, execute};
+use harness::{Store, same};
 use std::collections::BTreeMap;
 use store::api_key::script::count::{Allowed, Counted, WindowState, count};
 use store::blocked::script::{Change, Changed, change};
 use store::keys::{self, AccountKeys};
-use store::script::all::all;
 use store::script::names::Names;
 use store::script::{Script, WhenFull};
 use store::threshold::notice::Notice;
@@ -38,28 +36,6 @@ const EQUIVALENT: &[(&str, &str)] = &[
 ];
 const LAST_MS: &str =
     "only in the last millisecond of a window is there none left, and no test can wait for that one";
-
-/// `Err` is the difference that a check found.
-type Checked = Result<(), String>;
-
-macro_rules! same {
-    ($found:expr, $expected:expr) => {
-        let (found, expected) = ($found, $expected);
-        if found != expected {
-            let at = format!("{}: {found:?} is not {expected:?}", line!());
-            return Err(at);
-        }
-    };
-}
-
-async fn execute<T: FromRedisValue>(store: &Store, words: &[&str]) -> Result<T, String> {
-    let mut command = redis::cmd(words[0]);
-    for word in &words[1..] {
-        command.arg(*word);
-    }
-    let answer = store.command(&command).await;
-    answer.map_err(|error| format!("{words:?}: {error:?}"))
-}
 
 async fn counted(store: &Store, key: &str, allowed: Option<(Rate, u64)>) -> Result<Counted, String> {
     let allowed = allowed.map(|(rate, limit)| Allowed { rate, limit });
@@ -343,21 +319,11 @@ async fn notices(store: &Store) -> Checked {
     Ok(())
 }
 
-/// The names of the script's keys and arguments.
-fn inputs(script: &str) -> Names {
-    let found = all().into_iter().find(|known| known.name() == script);
-    found.unwrap().inputs()
-}
-
 /// The checks of a script whose text is this.
 async fn check(store: &Store, script: &'static str, text: &str) -> Checked {
     let clock = format!("local now_ms, call, format = {NOW_MS}, redis.call, string.format\n");
-    let store = store.replacing(Script::new(
-        script,
-        WhenFull::Run,
-        Names::default(),
-        &[&clock, text],
-    ));
+    let parts = [&clock, text];
+    let store = store.replacing(Script::new(script, WhenFull::Run, Names::default(), &parts));
     match script {
         "api_key_count" => counts(&store).await,
         "threshold_notice" => notices(&store).await,
@@ -372,8 +338,5 @@ async fn every_changed_script_is_noticed() {
         ("blocked_change", CHANGE),
         ("threshold_notice", NOTICED),
     ];
-    // With positions in the place of names, so that a change of each is tried, too.
-    let resolved = scripts.map(|(script, text)| (script, inputs(script).resolve(text)));
-    let texts = resolved.each_ref().map(|(script, text)| (*script, text.as_str()));
-    all_are_noticed(&texts, 100, EQUIVALENT, check).await;
+    all_are_noticed(&scripts, 100, EQUIVALENT, check).await;
 }

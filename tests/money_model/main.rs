@@ -20,8 +20,6 @@ mod directed;
 mod fixture;
 mod layout;
 mod lost_replies;
-#[path = "../ledger/lua.rs"]
-mod lua;
 mod model;
 mod mutants;
 mod names;

@@ -1,9 +1,9 @@
 //! The version of an account, as every script that changes one answers it: what was acknowledged and is gone is noticed
 //! by the next script, whichever it is, and that changes nothing.
 
-use crate::lua;
 use crate::world::Checked;
 use harness::Redis;
+use harness::scripts::{execute, mutants};
 use store::account::script::{ACCEPT, PlanSet, SET_PLAN, accept, set_plan};
 use store::keys::AccountKeys;
 use store::script::all::all;
@@ -20,15 +20,6 @@ const MOST: usize = 40;
 
 const fn view(generation: u64, version: u64) -> AccountVersion {
     AccountVersion { generation, version }
-}
-
-async fn execute<T: redis::FromRedisValue>(store: &Store, words: &[&str]) -> Result<T, String> {
-    let mut command = redis::cmd(words[0]);
-    command.arg(&words[1..]);
-    store
-        .command(&command)
-        .await
-        .map_err(|error| format!("{error:?}"))
 }
 
 /// An account at version 7 of generation 3, and nothing else, of which nothing was seen.
@@ -143,9 +134,9 @@ async fn each_small_change_of_that_is_noticed() {
     let set_plan = include_str!("../../shared/store/src/account/set_plan.lua");
     let mut unnoticed = Vec::new();
     // With positions in the place of names, so that a change of each is tried, too.
-    let mutants = lua::mutants(&SET_PLAN.inputs().resolve(WRAPPER));
-    assert!(mutants.len() > 20, "only {} changes", mutants.len());
-    for mutant in mutants {
+    let changes = mutants(&SET_PLAN.inputs().resolve(WRAPPER));
+    assert!(changes.len() > 20, "only {} changes", changes.len());
+    for mutant in changes {
         let with = |script: &Script, own: &str| {
             let change = concat!(
                 include_str!("../../shared/store/src/script/clock.lua"),

@@ -4,11 +4,12 @@ mod agent_doing;
 mod doing;
 mod escrow_doing;
 
+pub use harness::scripts::{Checked, within_one_day};
+
 use crate::act::Act;
 use crate::model::{ACCOUNTS, At, Drawn, Model, keys, mode};
 use crate::names::Window;
 use crate::{layout, snapshot};
-use domain::period::Period;
 use std::collections::BTreeMap;
 use store::Store;
 use store::keys::{AccountKeys, Series};
@@ -16,9 +17,6 @@ use store::script::names::Names;
 use store::script::{Script, WhenFull};
 use store::transit::Transit;
 use store::versions::AccountVersion;
-
-/// Result of a check; the error is a sentence.
-pub type Checked = Result<(), String>;
 
 /// No attempt takes longer, in ms.
 const LONGEST_MS: u64 = 60_000;
@@ -30,24 +28,6 @@ pub struct World {
     pub model: Model,
     /// Every row that was ever in transit, by id.
     rows: BTreeMap<String, Transit>,
-}
-
-/// The period of the store's clock.
-async fn period(store: &Store) -> Result<Period, String> {
-    let time: Result<(u64, u64), _> = store.command(&redis::cmd("TIME")).await;
-    let (seconds, micros) = time.map_err(|error| format!("{error:?}"))?;
-    Ok(Period::at(seconds * 1000 + micros / 1000))
-}
-
-/// Runs a check that must not meet midnight: again when the period changed meanwhile.
-pub async fn within_one_day(store: &Store, check: impl AsyncFn(Period) -> Checked) -> Checked {
-    loop {
-        let before = period(store).await?;
-        let checked = check(before).await;
-        if period(store).await? == before {
-            return checked;
-        }
-    }
 }
 
 impl World {

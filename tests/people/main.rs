@@ -27,11 +27,7 @@ mod forgery;
 mod invitations;
 mod lockout;
 mod login;
-#[path = "../ledger/lua.rs"]
-mod lua;
 mod names;
-#[path = "../management/noticed.rs"]
-mod noticed;
 mod passwords;
 mod plan;
 mod scripts;

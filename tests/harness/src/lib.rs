@@ -42,6 +42,7 @@ mod process;
 mod raw;
 mod redis_server;
 mod reply_body;
+pub mod scripts;
 mod seed;
 mod session;
 mod upstream;
@@ -61,7 +62,7 @@ pub use options::{AdminOptions, EdgeOptions};
 pub use packages::{node_package, python_package, python_packages};
 pub use raw::{RawClient, RawReply};
 pub use redis_server::Redis;
-pub use reply_body::{has_fields, problem, text};
+pub use reply_body::{has_fields, merged, problem, text};
 pub use seed::{
     AgentCounters, Seed, SeedAccount, SeedAgent, SeedApiKey, SeedUser, TEST_MASTER_KEY, TEST_PASSWORD,
     open_cap, test_sealer,

@@ -59,3 +59,13 @@ pub fn text<'a>(body: &'a Value, pointer: &str) -> &'a str {
         .and_then(Value::as_str)
         .unwrap_or_else(|| panic!("{pointer} in {body}"))
 }
+
+/// The first object with the fields of the second one added, or put in the place of its own.
+#[must_use]
+pub fn merged(mut base: Value, more: &Value) -> Value {
+    let (fields, more) = (base.as_object_mut(), more.as_object());
+    fields
+        .expect("an object")
+        .extend(more.expect("an object").clone());
+    base
+}

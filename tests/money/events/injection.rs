@@ -24,11 +24,8 @@ async fn a_text_that_instructs_the_agent_blocks_the_spend() {
             ("metadata", json!({ "metadata": { "notes": [{ "text": BAD }] } })),
             ("metadata", json!({ "metadata": { BAD: 1 } })),
         ] {
-            let mut body = json!({ "agent": bot, "amount": 5, "recipient": "Bob", "description": "A book",
-                "runId": "r" });
-            body.as_object_mut()
-                .unwrap()
-                .extend(text.as_object().unwrap().clone());
+            let body = json!({ "agent": bot, "amount": 5, "recipient": "Bob", "description": "A book", "runId": "r" });
+            let body = harness::merged(body, &text);
             let key = format!("{body}")
                 .chars()
                 .filter(char::is_ascii_alphanumeric)

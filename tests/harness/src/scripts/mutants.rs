@@ -1,9 +1,11 @@
 //! Small changes to a Lua script, one at a time: each comparison, constant, condition and write.
 
 /// A changed script.
+#[derive(Debug)]
 pub struct Mutant {
     /// Line and column of the change, with the old and the new text: unique within a script.
     pub name: String,
+    /// The whole script with the change.
     pub text: String,
 }
 
@@ -82,6 +84,7 @@ fn tokens(source: &str) -> Vec<Token<'_>> {
 }
 
 /// Every change of `source`.
+#[must_use]
 pub fn mutants(source: &str) -> Vec<Mutant> {
     let tokens = tokens(source);
     let mut edits = Vec::new();

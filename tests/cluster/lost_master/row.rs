@@ -1,0 +1,327 @@
+//! One change of money between accounts of its own, up to its last step.
+
+use crate::world::{MASTERS, SOON, World};
+use domain::mode::Mode;
+use harness::{Admin, Caller, Reply, SeedAccount};
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+
+/// USD that each user wallet begins with, and each agent's.
+const FUNDS: u64 = 1000;
+const AGENT_FUNDS: u64 = 100;
+/// USD that a change moves; a spend, what the agent has of it.
+const MOVED: u64 = 400;
+const SPENT: u64 = 40;
+/// Between two attempts at the same change.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Longest wait for what is in transit: several rounds of the transit worker.
+const ARRIVED: Duration = Duration::from_secs(20);
+
+/// A kind of change. All steps before it were made while the replica was in step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Deposit,
+    Confirm,
+    Own,
+    Spend,
+    Approval,
+    OwnCreate,
+    OwnFund,
+    OwnRelease,
+    OwnDispute,
+    Transfer,
+    Create,
+    Fund,
+    Release,
+    ReleaseByPayee,
+    Dispute,
+    DisputeByPayee,
+}
+
+/// The party whose master is lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Victim {
+    Payer,
+    Payee,
+}
+
+use Kind::*;
+
+const WITHIN: [Kind; 9] = [
+    Deposit, Confirm, Own, Spend, Approval, OwnCreate, OwnFund, OwnRelease, OwnDispute,
+];
+const ACROSS: [Kind; 7] = [
+    Transfer,
+    Create,
+    Fund,
+    Release,
+    ReleaseByPayee,
+    Dispute,
+    DisputeByPayee,
+];
+
+/// Each kind of change with the master of each account that takes part.
+pub fn rows() -> Vec<(Kind, Victim)> {
+    let within = WITHIN.iter().map(|kind| (*kind, Victim::Payer));
+    let across = ACROSS
+        .iter()
+        .flat_map(|kind| [(*kind, Victim::Payer), (*kind, Victim::Payee)]);
+    within.chain(across).collect()
+}
+
+/// Balances of the wallets, and the escrow's state: of the payer's user wallet and agent, and of the payee's user
+/// wallet.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Balances {
+    user: u64,
+    agent: u64,
+    payee: u64,
+    escrow: &'static str,
+}
+
+impl Kind {
+    pub fn done_once(self) -> Balances {
+        let (user, agent, payee, escrow) = match self {
+            Deposit | Confirm => (FUNDS + MOVED, AGENT_FUNDS, FUNDS, ""),
+            Own => (FUNDS - MOVED, AGENT_FUNDS + MOVED, FUNDS, ""),
+            Spend | Approval => (FUNDS, AGENT_FUNDS - SPENT, FUNDS, ""),
+            OwnCreate | Create => (FUNDS, AGENT_FUNDS, FUNDS, "pending"),
+            OwnFund | Fund => (FUNDS - MOVED, AGENT_FUNDS, FUNDS, "funded"),
+            OwnRelease => (FUNDS - MOVED, AGENT_FUNDS + MOVED, FUNDS, "released"),
+            OwnDispute | Dispute | DisputeByPayee => (FUNDS - MOVED, AGENT_FUNDS, FUNDS, "disputed"),
+            Transfer => (FUNDS - MOVED, AGENT_FUNDS, FUNDS + MOVED, ""),
+            Release | ReleaseByPayee => (FUNDS - MOVED, AGENT_FUNDS, FUNDS + MOVED, "released"),
+        };
+        Balances {
+            user,
+            agent,
+            payee,
+            escrow,
+        }
+    }
+
+    /// Returns true if the change is one of the victim's account, and so raises its version.
+    pub fn changes(self, victim: Victim) -> bool {
+        match victim {
+            Victim::Payer => true,
+            Victim::Payee => matches!(self, Transfer | Release | ReleaseByPayee | DisputeByPayee),
+        }
+    }
+}
+
+/// An account, and a caller for each server.
+pub struct Party {
+    pub account: SeedAccount,
+    pub key: String,
+    pub caller: Caller,
+    wallet: Value,
+}
+
+impl Party {
+    async fn new(world: &World, admin: &Admin, node: usize) -> Self {
+        let account = world.account_on(node).await;
+        let key = account.api_key(Mode::Test).await;
+        let caller = admin.caller(&key);
+        let funds = json!({ "wallet": "user", "amount": FUNDS, "reference": "funds" });
+        done(&caller.post("/v1/wallet/deposits", funds).await);
+        let wallet = caller.get("/v1/wallet").await.json()["user_wallet"]["walletId"].clone();
+        Self {
+            account,
+            key,
+            caller,
+            wallet,
+        }
+    }
+
+    /// An agent with a wallet that has some money, and may spend.
+    async fn with_agent(self, threshold: u64) -> Self {
+        let caller = &self.caller;
+        done(&caller.post("/v1/wallets/create", json!({ "botId": "bot" })).await);
+        let policy = json!({ "maxSpendPerDay": FUNDS, "approvalThreshold": threshold });
+        done(&caller.post("/v1/policies/bot", policy).await);
+        let funds = json!({ "wallet": "bot", "amount": AGENT_FUNDS, "reference": "agent" });
+        done(&caller.post("/v1/wallet/deposits", funds).await);
+        self
+    }
+
+    async fn holds(&self, path: &str, place: &str) -> u64 {
+        let reply = self.caller.get(path).await;
+        done(&reply);
+        let body = reply.json();
+        let held = body.pointer(place).and_then(Value::as_u64);
+        held.unwrap_or_else(|| panic!("{path} {place}: {body}"))
+    }
+}
+
+#[track_caller]
+fn done(reply: &Reply) {
+    assert!((200..300).contains(&reply.status), "{}", reply.text());
+}
+
+/// One kind of change between accounts of its own.
+pub struct Row {
+    pub kind: Kind,
+    pub victim: Victim,
+    pub payer: Party,
+    pub payee: Party,
+    /// The request, and whether the payee sends it.
+    path: String,
+    body: Value,
+    by_payee: bool,
+}
+
+impl Row {
+    /// Makes the accounts and takes all steps but the last.
+    pub async fn prepare(world: &World, admin: &Admin, (kind, victim): (Kind, Victim), node: usize) -> Self {
+        let other = (node + 1) % MASTERS;
+        let nodes = match victim {
+            Victim::Payer => [node, other],
+            Victim::Payee => [other, node],
+        };
+        let threshold = if kind == Approval { 1 } else { FUNDS };
+        let payer = Party::new(world, admin, nodes[0])
+            .await
+            .with_agent(threshold)
+            .await;
+        let payee = Party::new(world, admin, nodes[1]).await;
+        let mut row = Self {
+            kind,
+            victim,
+            payer,
+            payee,
+            path: String::new(),
+            body: Value::Null,
+            by_payee: matches!(kind, ReleaseByPayee | DisputeByPayee),
+        };
+        (row.path, row.body) = row.last_step().await;
+        row
+    }
+
+    async fn last_step(&self) -> (String, Value) {
+        let (caller, to) = (&self.payer.caller, &self.payee.wallet);
+        let deposit = json!({ "wallet": "user", "amount": MOVED, "reference": "more" });
+        let spend = json!({ "agent": "bot", "amount": SPENT });
+        let step = |path: &str, body| (path.to_owned(), body);
+        match self.kind {
+            Deposit => step("/v1/wallet/deposits", deposit),
+            Confirm => {
+                let mut pending = deposit;
+                pending["pending"] = json!(true);
+                done(&caller.post("/v1/wallet/deposits", pending).await);
+                step("/v1/wallet/deposits/confirm", json!({ "reference": "more" }))
+            }
+            Own => step(
+                "/v1/wallet/transfer",
+                json!({ "from": "user", "to": "bot", "amount": MOVED }),
+            ),
+            Transfer => step(
+                "/v1/wallet/transfer",
+                json!({ "from": "user", "to": to, "amount": MOVED }),
+            ),
+            Spend => step("/v1/spend", spend),
+            Approval => {
+                let waits = caller.post("/v1/spend", spend).await;
+                assert_eq!(waits.status, 202, "{}", waits.text());
+                let intent = waits.json()["intent_id"].as_str().expect("an id").to_owned();
+                (format!("/v1/intents/{intent}/approve"), json!({}))
+            }
+            _ => self.escrow_step().await,
+        }
+    }
+
+    async fn escrow_step(&self) -> (String, Value) {
+        let caller = &self.payer.caller;
+        let to = match self.kind {
+            OwnCreate | OwnFund | OwnRelease | OwnDispute => json!("bot"),
+            _ => self.payee.wallet.clone(),
+        };
+        let escrow = json!({ "fromWalletId": "user", "toWalletId": to, "amount": MOVED });
+        if matches!(self.kind, OwnCreate | Create) {
+            return ("/v1/escrow/create".to_owned(), escrow);
+        }
+        let made = caller.post("/v1/escrow/create", escrow).await;
+        done(&made);
+        let number = json!({ "escrowId": made.json()["escrow"]["id"] });
+        let last = match self.kind {
+            OwnFund | Fund => return ("/v1/escrow/fund".to_owned(), number),
+            OwnRelease | Release | ReleaseByPayee => "/v1/escrow/release",
+            _ => "/v1/escrow/dispute",
+        };
+        done(&caller.post("/v1/escrow/fund", number.clone()).await);
+        (last.to_owned(), number)
+    }
+
+    pub fn name(&self) -> String {
+        format!("{:?}, {:?}", self.kind, self.victim)
+    }
+
+    /// The account whose master is lost.
+    pub fn lost(&self) -> &Party {
+        match self.victim {
+            Victim::Payer => &self.payer,
+            Victim::Payee => &self.payee,
+        }
+    }
+
+    pub async fn send(&self) -> Reply {
+        let asks = if self.by_payee { &self.payee } else { &self.payer };
+        let header = [("idempotency-key", "the last step")];
+        let body = self.body.to_string();
+        asks.caller.send("POST", &self.path, &header, body).await
+    }
+
+    /// Asks until it is acknowledged.
+    pub async fn repeat_until_acknowledged(&self) -> Reply {
+        let end = Instant::now() + SOON;
+        loop {
+            let reply = self.send().await;
+            if reply.status != 503 {
+                return reply;
+            }
+            assert!(Instant::now() < end, "{}: {}", self.name(), reply.text());
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    /// Balances after money in transit has had the time to arrive.
+    pub async fn settled(&self) -> Balances {
+        let end = Instant::now() + ARRIVED;
+        loop {
+            let balances = self.balances().await;
+            if balances == self.kind.done_once() || Instant::now() > end {
+                return balances;
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    /// The status of the same request, when the account that lost writes asks.
+    pub async fn send_as_payer_or_payee(&self, lost: &Party) -> u16 {
+        let asks = if self.by_payee { &self.payee } else { &self.payer };
+        if asks.account.id == lost.account.id {
+            self.send().await.status
+        } else {
+            lost.caller.get("/v1/wallet").await.status
+        }
+    }
+
+    async fn balances(&self) -> Balances {
+        let escrows = self.payer.caller.get("/v1/escrow").await;
+        done(&escrows);
+        let body = escrows.json();
+        let escrows = body["escrows"].as_array().expect("escrows");
+        assert!(escrows.len() <= 1, "{}: {body}", self.name());
+        let status = escrows.first().and_then(|escrow| escrow["status"].as_str());
+        let known = ["pending", "funded", "released", "disputed"];
+        Balances {
+            user: self.payer.holds("/v1/wallet", "/user_wallet/usdc").await,
+            agent: self.payer.holds("/v1/agents/bot/wallet", "/usdc").await,
+            payee: self.payee.holds("/v1/wallet", "/user_wallet/usdc").await,
+            escrow: known
+                .into_iter()
+                .find(|word| Some(*word) == status)
+                .unwrap_or_default(),
+        }
+    }
+}
