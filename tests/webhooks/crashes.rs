@@ -18,6 +18,26 @@ fn arrivals(receiver: &Upstream) -> BTreeMap<String, usize> {
     counts
 }
 
+/// An owner with `count` freezes, the receiver of their events, which takes this long for each, and its webhook.
+async fn slow_deliveries(world: &World, delay_ms: u64, count: u32) -> (Owner, Upstream, String) {
+    let owner = world.owner().await;
+    let slow = receiver(move |_| Answer::bytes(200, "").delay(Duration::from_millis(delay_ms)));
+    let webhook = owner.register(&url(&slow), FROZEN).await;
+    for _ in 0..count {
+        owner.freeze("bot").await;
+    }
+    (owner, slow, webhook)
+}
+
+/// Asserts that each of 40 deliveries arrived, and that only those under way at the crash arrived again.
+fn arrived_after_a_crash(receiver: &Upstream) -> BTreeMap<String, usize> {
+    let arrived = arrivals(receiver);
+    assert_eq!(arrived.len(), 40, "none is lost");
+    let twice = arrived.values().filter(|times| **times > 1).count();
+    assert!(twice <= 4, "only what was on its way came again: {arrived:?}");
+    arrived
+}
+
 /// Waits until all deliveries of a webhook were accepted.
 async fn all_delivered(owner: &Owner, webhook: &str, count: u64) {
     eventually("all delivered", SOON, async || {
@@ -65,26 +85,15 @@ async fn two_servers_share_the_work_and_deliver_each_event_once() {
 #[tokio::test]
 async fn a_server_killed_in_the_middle_loses_nothing() {
     let world = World::start().await;
-    let owner = world.owner().await;
-    let slow = receiver(|_| Answer::bytes(200, "").delay(Duration::from_millis(60)));
-    let webhook = owner.register(&url(&slow), FROZEN).await;
-    for _ in 0..40 {
-        owner.freeze("bot").await;
-    }
+    let (owner, slow, webhook) = slow_deliveries(&world, 60, 40).await;
     slow.wait_for(5, SOON).await;
     world.admin.kill9();
     let after = slow.arrived();
     assert!(after < 40, "some are left");
     let second = world.another_admin();
-    let owner = Owner {
-        caller: second.caller(&owner.key),
-        ..owner
-    };
+    let owner = owner.through(&second);
     all_delivered(&owner, &webhook, 40).await;
-    let arrived = arrivals(&slow);
-    assert_eq!(arrived.len(), 40, "none is lost");
-    let twice = arrived.values().filter(|times| **times > 1).count();
-    assert!(twice <= 4, "only what was on its way came again: {arrived:?}");
+    let arrived = arrived_after_a_crash(&slow);
     assert!(arrived.values().all(|times| *times <= 2), "{arrived:?}");
 }
 
@@ -96,21 +105,13 @@ fn patient(options: AdminOptions) -> AdminOptions {
 #[tokio::test]
 async fn a_store_killed_in_the_middle_loses_nothing() {
     let world = World::start_with(Redis::start_durable(), patient).await;
-    let owner = world.owner().await;
-    let slow = receiver(|_| Answer::bytes(200, "").delay(Duration::from_millis(60)));
-    let webhook = owner.register(&url(&slow), FROZEN).await;
-    for _ in 0..40 {
-        owner.freeze("bot").await;
-    }
+    let (owner, slow, webhook) = slow_deliveries(&world, 60, 40).await;
     slow.wait_for(5, SOON).await;
     world.redis.kill9();
     tokio::time::sleep(Duration::from_secs(2)).await;
     world.redis.restart();
     all_delivered(&owner, &webhook, 40).await;
-    let arrived = arrivals(&slow);
-    assert_eq!(arrived.len(), 40, "none is lost");
-    let twice = arrived.values().filter(|times| **times > 1).count();
-    assert!(twice <= 4, "only what was on its way came again: {arrived:?}");
+    arrived_after_a_crash(&slow);
 }
 
 #[tokio::test]
@@ -126,10 +127,7 @@ async fn what_happens_while_no_server_runs_is_reported_by_the_next_one() {
     let freeze = words(&freeze);
     assert_eq!(world.cli().json(&freeze)["status"], "frozen");
     let next = world.another_admin();
-    let owner = Owner {
-        caller: next.caller(&owner.key),
-        ..owner
-    };
+    let owner = owner.through(&next);
     all_delivered(&owner, &webhook, 2).await;
     assert_eq!(arrivals(&good).len(), 2);
 }
@@ -137,25 +135,15 @@ async fn what_happens_while_no_server_runs_is_reported_by_the_next_one() {
 #[tokio::test]
 async fn a_server_that_stops_finishes_what_is_on_its_way_and_leaves_no_lease() {
     let world = World::start().await;
-    let owner = world.owner().await;
-    let slow = receiver(|_| Answer::bytes(200, "").delay(Duration::from_millis(300)));
-    let webhook = owner.register(&url(&slow), FROZEN).await;
-    for _ in 0..12 {
-        owner.freeze("bot").await;
-    }
+    let (owner, slow, webhook) = slow_deliveries(&world, 300, 12).await;
     slow.wait_for(1, SOON).await;
     world.admin.term();
     assert_eq!(world.admin.wait_exit(SOON), Some(0));
     let record = owner.account.keys.webhook(domain::mode::Mode::Live, &webhook);
-    assert!(
-        !world.redis.command::<bool>(&["HEXISTS", &record, "lease"]),
-        "the lease is over"
-    );
+    let is_leased: bool = world.redis.command(&["HEXISTS", &record, "lease"]);
+    assert!(!is_leased, "the lease is over");
     let second = world.another_admin();
-    let owner = Owner {
-        caller: second.caller(&owner.key),
-        ..owner
-    };
+    let owner = owner.through(&second);
     all_delivered(&owner, &webhook, 12).await;
     let arrived = arrivals(&slow);
     assert!(
@@ -194,17 +182,8 @@ async fn a_clock_that_is_set_back_holds_nothing_up() {
         .redis
         .command::<i64>(&["ZADD", &set(Due), &tomorrow, &number[0]]);
     let record = keys.webhook(mode, &webhook);
-    let lease = [
-        "HSET",
-        &record,
-        "status",
-        "active",
-        "lease",
-        "x",
-        "lease_until",
-        &tomorrow,
-    ];
-    world.redis.command::<i64>(&lease);
+    let lease = format!("HSET {record} status active lease x lease_until {tomorrow}");
+    world.redis.command::<i64>(&words(&lease));
     let member = format!("{} live {webhook}", owner.account.id);
     let ready = keys.bucket().webhooks_ready();
     world.redis.command::<i64>(&["ZADD", &ready, &tomorrow, &member]);

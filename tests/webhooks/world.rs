@@ -98,6 +98,12 @@ impl World {
 }
 
 impl Owner {
+    /// The same owner, through another server.
+    pub fn through(self, admin: &Admin) -> Self {
+        let caller = admin.caller(&self.key);
+        Self { caller, ..self }
+    }
+
     /// Registers a webhook for these events; its id.
     pub async fn register(&self, url: &str, events: &[&str]) -> String {
         let body = json!({ "url": url, "events": events, "secret": SECRET });
