@@ -185,6 +185,19 @@ pub enum Act {
     },
 }
 
+/// The requests that are acts by themselves.
+macro_rules! acts {
+    ($($name:ident of $request:ident),*) => {
+        $(impl From<$request> for Act {
+            fn from(request: $request) -> Self {
+                Self::$name(request)
+            }
+        })*
+    };
+}
+
+acts!(Spend of Spend, Transfer of Transfer, Deposit of Deposit, Escrow of NewEscrow, Decide of Decide);
+
 impl Act {
     pub fn request_id(&self) -> Option<&RequestId> {
         match self {

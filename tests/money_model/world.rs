@@ -116,7 +116,8 @@ impl World {
     }
 
     /// The same, and insists on the beginning of the outcome: a directed check must hit what it means to.
-    pub async fn want(&mut self, outcome: &str, act: Act) -> Checked {
+    pub async fn want(&mut self, outcome: &str, act: impl Into<Act>) -> Checked {
+        let act = act.into();
         let expected = self.go(&act).await?;
         match expected.starts_with(outcome) {
             true => Ok(()),

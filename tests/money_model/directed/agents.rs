@@ -138,9 +138,7 @@ async fn deleted(stage: &Stage<'_>) -> Checked {
             )
             .await?;
         let again = world.model.place(at, "a");
-        world
-            .want("done", Act::Transfer(transfer(1, &b, &again, 5)))
-            .await?;
+        world.want("done", transfer(1, &b, &again, 5)).await?;
         world.want("holds_money", delete(at, "a")).await?;
         let by = Authority::User;
         world
@@ -154,9 +152,7 @@ async fn deleted(stage: &Stage<'_>) -> Checked {
                 },
             )
             .await?;
-        world
-            .want("done", Act::Transfer(transfer(2, &again, &user, 5)))
-            .await?;
+        world.want("done", transfer(2, &again, &user, 5)).await?;
         world.want("deleted", delete(at, "a")).await?;
     }
     Ok(())
@@ -179,7 +175,7 @@ async fn kept(stage: &Stage<'_>) -> Checked {
         pending: true,
         ..deposit(1, c.clone(), 1)
     };
-    world.want("made", Act::Deposit(waits)).await?;
+    world.want("made", waits).await?;
     world.want("holds_money", delete(0, "c")).await?;
     world
         .want(
@@ -192,9 +188,7 @@ async fn kept(stage: &Stage<'_>) -> Checked {
         )
         .await?;
     world.want("holds_money", delete(0, "c")).await?;
-    world
-        .want("done", Act::Transfer(transfer(2, &c, &user, 1)))
-        .await?;
+    world.want("done", transfer(2, &c, &user, 1)).await?;
     world.want("deleted", delete(0, "c")).await?;
     world.want("missing", delete(0, "nobody")).await
 }

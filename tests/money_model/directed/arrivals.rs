@@ -110,12 +110,8 @@ async fn escrows(stage: &Stage<'_>) -> Checked {
         }
     }
     // The payee's call again finds its intent, and so does another call with its key.
-    world
-        .want("known", Act::Decide(decide(2, 2, 2, Verdict::Release)))
-        .await?;
-    world
-        .want("known", Act::Decide(decide(2, 2, 6, Verdict::Release)))
-        .await?;
+    world.want("known", decide(2, 2, 2, Verdict::Release)).await?;
+    world.want("known", decide(2, 2, 6, Verdict::Release)).await?;
     // While it is on its way its key is claimed: only the same call goes on.
     world
         .want("error", lost(decide(2, 9, 6, Verdict::Release)))
@@ -163,7 +159,7 @@ async fn closed(stage: &Stage<'_>) -> Checked {
             crash: true,
             ..transfer(1, &a, &to, 5)
         };
-        world.want("done", Act::Transfer(lost)).await?;
+        world.want("done", lost).await?;
         world
             .want(
                 "deleted",
@@ -201,8 +197,6 @@ async fn full(stage: &Stage<'_>) -> Checked {
     let mut world = stage.world(model).await?;
     world.want("done", crash(1, &world, 2048)).await?;
     world.want("error", deliver("txn_1", false)).await?;
-    world
-        .want("done", Act::Transfer(transfer(2, &b, &user, 1024)))
-        .await?;
+    world.want("done", transfer(2, &b, &user, 1024)).await?;
     world.want("delivered", deliver("txn_1", false)).await
 }

@@ -93,15 +93,13 @@ pub async fn spends(stage: &Stage<'_>) -> Checked {
         agent: "walletless".to_owned(),
         ..spend(10, 1)
     };
-    world.want("settled", Act::Spend(walletless)).await?;
+    world.want("settled", walletless).await?;
     // Transfers of others do not count.
     let mut world = stage
         .with(stage.model(), Budget::Transactions, LAID_OUT + 1)
         .await?;
     let (from, to) = (world.model.place(2, "a"), world.model.place(0, "a"));
-    world
-        .want("done", Act::Transfer(transfer(10, &from, &to, 1)))
-        .await?;
+    world.want("done", transfer(10, &from, &to, 1)).await?;
     world.want("settled", note(0, 11)).await?;
     world.over(Budget::Transactions, note(0, 12)).await?;
     Box::pin(approved(stage)).await
@@ -155,7 +153,7 @@ pub async fn transfers(stage: &Stage<'_>) -> Checked {
         let mut world = stage.with(stage.model(), Budget::Transactions, LAID_OUT).await?;
         let (from, to) = (world.model.place(0, "a"), world.model.place(to_at, to_owner));
         world
-            .over(Budget::Transactions, Act::Transfer(transfer(10, &from, &to, 1)))
+            .over(Budget::Transactions, transfer(10, &from, &to, 1))
             .await?;
         // Transfers of another account do not count.
         let mut model = stage.model();
@@ -163,25 +161,19 @@ pub async fn transfers(stage: &Stage<'_>) -> Checked {
         let (from, to) = (model.place(0, "a"), model.place(to_at, to_owner));
         model.lay("done", &Act::Transfer(transfer(9, &other, &from, 1)));
         let mut world = stage.with(model, Budget::Transactions, LAID_OUT + 1).await?;
+        world.want("done", transfer(10, &from, &to, 1)).await?;
         world
-            .want("done", Act::Transfer(transfer(10, &from, &to, 1)))
-            .await?;
-        world
-            .over(Budget::Transactions, Act::Transfer(transfer(11, &from, &to, 1)))
+            .over(Budget::Transactions, transfer(11, &from, &to, 1))
             .await?;
         let mut world = stage
             .with(stage.model(), Budget::Transactions, LAID_OUT + 1)
             .await?;
         let (from, to) = (world.model.place(0, "a"), world.model.place(to_at, to_owner));
+        world.want("done", transfer(10, &from, &to, 1)).await?;
         world
-            .want("done", Act::Transfer(transfer(10, &from, &to, 1)))
+            .over(Budget::Transactions, transfer(11, &from, &to, 1))
             .await?;
-        world
-            .over(Budget::Transactions, Act::Transfer(transfer(11, &from, &to, 1)))
-            .await?;
-        world
-            .want("known", Act::Transfer(transfer(10, &from, &to, 1)))
-            .await?;
+        world.want("known", transfer(10, &from, &to, 1)).await?;
 
         let mut model = stage.model();
         let (from, to) = (model.place(0, "a"), model.place(to_at, to_owner));
@@ -197,19 +189,19 @@ pub async fn transfers(stage: &Stage<'_>) -> Checked {
         );
         let mut world = stage.with(model, Budget::Refusals, 2).await?;
         let send = |n| transfer(n, &from, &to, 1);
-        world.want("blocked", Act::Transfer(send(10))).await?;
-        world.want("blocked", Act::Transfer(send(11))).await?;
-        world.over(Budget::Refusals, Act::Transfer(send(12))).await?;
+        world.want("blocked", send(10)).await?;
+        world.want("blocked", send(11)).await?;
+        world.over(Budget::Refusals, send(12)).await?;
         // One without a key leaves no record.
         let mut unkeyed = send(13);
         unkeyed.keyed = false;
-        world.want("blocked", Act::Transfer(unkeyed)).await?;
+        world.want("blocked", unkeyed).await?;
         // Those of the span before may still be there; those of the one before that are not.
         world.age_refusals(0, 1, (1, 7)).await?;
-        world.want("blocked", Act::Transfer(send(14))).await?;
-        world.over(Budget::Refusals, Act::Transfer(send(15))).await?;
+        world.want("blocked", send(14)).await?;
+        world.over(Budget::Refusals, send(15)).await?;
         world.age_refusals(0, 2, (9, 9)).await?;
-        world.want("blocked", Act::Transfer(send(16))).await?;
+        world.want("blocked", send(16)).await?;
     }
     Ok(())
 }
@@ -282,7 +274,7 @@ async fn repeated(stage: &Stage<'_>) -> Checked {
         keyed,
         reference: "ref".to_owned(),
     };
-    world.want("made", Act::Deposit(pending)).await?;
+    world.want("made", pending).await?;
     world.want("confirmed", confirm(11, true)).await?;
     world.want("again", confirm(12, true)).await?;
     world.over(Budget::Refusals, confirm(13, true)).await?;
@@ -302,9 +294,9 @@ pub async fn escrows(stage: &Stage<'_>) -> Checked {
         model.lay("settled", &note(0, 1));
         let mut world = stage.with(model, budget, most).await?;
         let (a, b) = (world.model.place(0, "a"), world.model.place(0, "b"));
-        world.want("done", Act::Escrow(escrow(10, &a, &b, 1))).await?;
-        world.over(budget, Act::Escrow(escrow(11, &a, &b, 1))).await?;
-        world.want("known", Act::Escrow(escrow(10, &a, &b, 1))).await?;
+        world.want("done", escrow(10, &a, &b, 1)).await?;
+        world.over(budget, escrow(11, &a, &b, 1)).await?;
+        world.want("known", escrow(10, &a, &b, 1)).await?;
     }
     let fund = |n| Act::Fund {
         request_id: request_id(0, n),
@@ -374,7 +366,8 @@ pub async fn verdicts(stage: &Stage<'_>) -> Checked {
 
 impl World {
     /// Refused for a budget; nothing changed.
-    async fn over(&mut self, budget: Budget, act: Act) -> Checked {
+    async fn over(&mut self, budget: Budget, act: impl Into<Act>) -> Checked {
+        let act = act.into();
         let found = self.attempt(&act).await;
         let expected = format!("OverBudget {{ budget: {budget:?},");
         match found {

@@ -36,7 +36,7 @@ async fn old_counters(stage: &Stage<'_>) -> Checked {
             .charges
             .extend(charged.map(|period| charge("a", 1, period)));
         let mut world: World = stage.world(model).await?;
-        world.want("settled", Act::Spend(spend(1, 1))).await?;
+        world.want("settled", spend(1, 1)).await?;
     }
     Ok(())
 }
@@ -133,5 +133,5 @@ async fn ceiling(stage: &Stage<'_>) -> Checked {
     let mut world = stage.world(model).await?;
     let mut test = spend(4, 2048);
     test.request_id.at = 1;
-    world.want("settled", Act::Spend(test)).await
+    world.want("settled", test).await
 }

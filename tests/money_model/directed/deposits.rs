@@ -47,43 +47,43 @@ async fn made(stage: &Stage<'_>) -> Checked {
         let mut world = stage.usual().await?;
         let to = world.model.place(at, owner);
         let first = deposit(1, to.clone(), 5);
-        world.want("made", Act::Deposit(first.clone())).await?;
-        world.want("known", Act::Deposit(first.clone())).await?;
+        world.want("made", first.clone()).await?;
+        world.want("known", first.clone()).await?;
         let mut again = Deposit {
             reference: first.reference.clone(),
             ..deposit(2, to.clone(), 5)
         };
-        world.want("again", Act::Deposit(again.clone())).await?;
+        world.want("again", again.clone()).await?;
         // The key of the repetition is bound, and serves no other deposit.
         again.amount = 6;
-        world.want("known", Act::Deposit(again)).await?;
+        world.want("known", again).await?;
         let other = Deposit {
             reference: first.reference.clone(),
             ..deposit(7, to.clone(), 6)
         };
-        world.want("other", Act::Deposit(other)).await?;
+        world.want("other", other).await?;
         world.want("again", confirm(at, 1)).await?;
         world.want("known", confirm(at, 1)).await?;
         world
             .want(
                 "made",
-                Act::Deposit(Deposit {
+                Deposit {
                     keyed: false,
                     ..deposit(3, to.clone(), 7)
-                }),
+                },
             )
             .await?;
-        world.want("made", Act::Deposit(pending(4, &to, 8))).await?;
+        world.want("made", pending(4, &to, 8)).await?;
         world
             .want(
                 "made",
-                Act::Deposit(Deposit {
+                Deposit {
                     keyed: false,
                     ..pending(5, &to, 9)
-                }),
+                },
             )
             .await?;
-        world.want("known", Act::Deposit(pending(4, &to, 8))).await?;
+        world.want("known", pending(4, &to, 8)).await?;
         world.want("confirmed", confirm(at, 4)).await?;
         world.want("known", confirm(at, 4)).await?;
         for keyed in [true, false] {
@@ -128,24 +128,24 @@ async fn refused(stage: &Stage<'_>) -> Checked {
             pending,
             ..deposit(n, to.clone(), 1)
         };
-        world.want("changed", Act::Deposit(new(n, &wrong))).await?;
+        world.want("changed", new(n, &wrong)).await?;
         world
             .want(
                 "blocked wallet_closed",
-                Act::Deposit(Deposit {
+                Deposit {
                     closed: true,
                     ..new(n, &wrong)
-                }),
+                },
             )
             .await?;
-        world.want("known", Act::Deposit(new(n, &a))).await?;
+        world.want("known", new(n, &a)).await?;
         let keyless = Deposit {
             keyed: false,
             closed: true,
             ..new(n + 10, &a)
         };
-        world.want("blocked wallet_closed", Act::Deposit(keyless)).await?;
-        world.want("made", Act::Deposit(new(n + 10, &a))).await?;
+        world.want("blocked wallet_closed", keyless).await?;
+        world.want("made", new(n + 10, &a)).await?;
     }
     // Without a key nothing is looked up.
     let keyless = Deposit {
@@ -153,7 +153,7 @@ async fn refused(stage: &Stage<'_>) -> Checked {
         reference: "another".to_owned(),
         ..deposit(10, a.clone(), 1)
     };
-    world.want("made", Act::Deposit(keyless)).await?;
+    world.want("made", keyless).await?;
     // A deposit that waits for a wallet that is another now.
     let wallet = world.model.sides[0]
         .agents
@@ -173,26 +173,18 @@ async fn full(stage: &Stage<'_>) -> Checked {
     model.lay("made", &Act::Deposit(deposit(90, a.clone(), MOST - START - 4096)));
     model.lay("made", &Act::Deposit(deposit(91, b.clone(), 9_000)));
     let mut world = stage.world(model).await?;
-    world
-        .want("too_much", Act::Deposit(deposit(1, a.clone(), 4096 + 1024)))
-        .await?;
-    world.want("made", Act::Deposit(pending(2, &a, 2048))).await?;
-    world
-        .want("too_much", Act::Deposit(deposit(3, a.clone(), 2048 + 1024)))
-        .await?;
-    world
-        .want("too_much", Act::Deposit(pending(3, &a, 2048 + 1024)))
-        .await?;
-    world
-        .want("made", Act::Deposit(deposit(3, a.clone(), 2048)))
-        .await?;
+    world.want("too_much", deposit(1, a.clone(), 4096 + 1024)).await?;
+    world.want("made", pending(2, &a, 2048)).await?;
+    world.want("too_much", deposit(3, a.clone(), 2048 + 1024)).await?;
+    world.want("too_much", pending(3, &a, 2048 + 1024)).await?;
+    world.want("made", deposit(3, a.clone(), 2048)).await?;
     // A transfer takes the room of what is pending.
     world
-        .want("done", Act::Transfer(super::stage::transfer(4, &b, &a, 1024)))
+        .want("done", super::stage::transfer(4, &b, &a, 1024))
         .await?;
     world.want("too_much", confirm(0, 2)).await?;
     world
-        .want("done", Act::Transfer(super::stage::transfer(5, &a, &b, 1024)))
+        .want("done", super::stage::transfer(5, &a, &b, 1024))
         .await?;
     world.want("confirmed", confirm(0, 2)).await
 }

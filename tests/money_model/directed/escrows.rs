@@ -35,27 +35,25 @@ async fn made(stage: &Stage<'_>) -> Checked {
     let [user, a, b] = ["user", "a", "b"].map(|owner| world.model.place(0, owner));
     let there = world.model.place(2, "a");
     let new = |n, from: &Place, to: &Place| escrow(n, from, to, 7);
-    world.want("done", Act::Escrow(new(1, &a, &b))).await?;
-    world.want("known", Act::Escrow(new(1, &a, &b))).await?;
-    world.want("known", Act::Escrow(new(1, &a, &there))).await?;
-    world.want("done", Act::Escrow(new(2, &user, &there))).await?;
-    world.want("done", Act::Escrow(new(3, &b, &user))).await?;
+    world.want("done", new(1, &a, &b)).await?;
+    world.want("known", new(1, &a, &b)).await?;
+    world.want("known", new(1, &a, &there)).await?;
+    world.want("done", new(2, &user, &there)).await?;
+    world.want("done", new(3, &b, &user)).await?;
     for (n, to) in [(10, &b), (20, &there)] {
         world
-            .want("blocked wallet_closed", Act::Escrow(new(n, &wrong(&a), to)))
+            .want("blocked wallet_closed", new(n, &wrong(&a), to))
             .await?;
-        world.want("known", Act::Escrow(new(n, &a, to))).await?;
+        world.want("known", new(n, &a, to)).await?;
         let closed = NewEscrow {
             closed: true,
             ..new(n + 1, &a, to)
         };
-        world
-            .want("blocked wallet_closed", Act::Escrow(closed.clone()))
-            .await?;
-        world.want("known", Act::Escrow(closed)).await?;
+        world.want("blocked wallet_closed", closed.clone()).await?;
+        world.want("known", closed).await?;
     }
     world
-        .want("blocked wallet_closed", Act::Escrow(new(30, &a, &wrong(&b))))
+        .want("blocked wallet_closed", new(30, &a, &wrong(&b)))
         .await?;
     listed(&mut world, &a, &there).await?;
     taken(&mut world, &a, &b).await
@@ -67,7 +65,7 @@ async fn listed(world: &mut World, a: &Place, there: &Place) -> Checked {
         crash: true,
         ..escrow(40, a, there, 7)
     };
-    world.want("done", Act::Escrow(crash)).await?;
+    world.want("done", crash).await?;
     let last = world.model.asked_escrows;
     for half in [true, true, false] {
         let id = format!("escrow:{last}:created");

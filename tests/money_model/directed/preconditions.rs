@@ -85,10 +85,10 @@ async fn policies(stage: &Stage<'_>) -> Checked {
     world
         .want(
             "blocked daily_limit",
-            Act::Spend(Spend {
+            Spend {
                 run: None,
                 ..unnamed("b", 6, 4)
-            }),
+            },
         )
         .await?;
     by_the_month(stage, world.model).await
@@ -100,10 +100,8 @@ async fn by_the_month(stage: &Stage<'_>, mut model: Model) -> Checked {
         .charges
         .push(charge("b", 3, other_day(stage.period)));
     let mut world = stage.world(model).await?;
-    world
-        .want("blocked monthly_limit", Act::Spend(unnamed("b", 7, 2)))
-        .await?;
-    world.want("settled", Act::Spend(unnamed("b", 8, 1))).await?;
+    world.want("blocked monthly_limit", unnamed("b", 7, 2)).await?;
+    world.want("settled", unnamed("b", 8, 1)).await?;
     let disabled = Limits {
         disabled: true,
         ..Limits::default()
@@ -119,14 +117,12 @@ async fn by_the_month(stage: &Stage<'_>, mut model: Model) -> Checked {
             },
         )
         .await?;
-    world
-        .want("blocked cap_disabled", Act::Spend(unnamed("b", 9, 1)))
-        .await?;
-    world.want("settled", Act::Spend(unnamed("a", 10, 1))).await?;
+    world.want("blocked cap_disabled", unnamed("b", 9, 1)).await?;
+    world.want("settled", unnamed("a", 10, 1)).await?;
     // Live policies say nothing of test mode.
     let mut test = unnamed("a", 11, 1);
     test.request_id.at = 1;
-    world.want("settled", Act::Spend(test)).await
+    world.want("settled", test).await
 }
 
 fn unnamed(agent: &str, n: u64, amount: u64) -> Spend {
@@ -250,7 +246,7 @@ async fn runs(stage: &Stage<'_>) -> Checked {
             run: run.map(str::to_owned),
             ..spend(n, n)
         };
-        world.want("settled", Act::Spend(named)).await?;
+        world.want("settled", named).await?;
         tokio::time::sleep(std::time::Duration::from_millis(2)).await;
     }
     Ok(())

@@ -22,27 +22,27 @@ async fn kept(stage: &Stage<'_>) -> Checked {
         description,
         ..spend(1, 40)
     };
-    world.want("settled 60", Act::Spend(described.clone())).await?;
-    world.want("known", Act::Spend(described)).await?;
+    world.want("settled 60", described.clone()).await?;
+    world.want("known", described).await?;
     let mut again = spend(2, START + 1);
     world
-        .want("blocked insufficient_balance int_2s", Act::Spend(again.clone()))
+        .want("blocked insufficient_balance int_2s", again.clone())
         .await?;
     // The caller's key is free still.
     again.amount = 60;
     again.request_id.n = 3;
-    world.want("settled 0", Act::Spend(again)).await?;
+    world.want("settled 0", again).await?;
     world
-        .want("blocked insufficient_balance int_4s", Act::Spend(spend(4, 1)))
+        .want("blocked insufficient_balance int_4s", spend(4, 1))
         .await?;
     let other = Spend {
         agent: "b".to_owned(),
         ..spend(5, 1)
     };
-    world.want("settled 99", Act::Spend(other)).await?;
+    world.want("settled 99", other).await?;
     let mut elsewhere = spend(6, 1);
     elsewhere.request_id.at = 3;
-    world.want("settled 99", Act::Spend(elsewhere)).await
+    world.want("settled 99", elsewhere).await
 }
 
 /// A text that instructs the agent blocks the spend before anything else about the agent is checked.
@@ -128,7 +128,7 @@ async fn precedence(stage: &Stage<'_>) -> Checked {
             format!("blocked {reason}")
         };
         let mut world = stage.world(model).await?;
-        world.want(&outcome, Act::Spend(limited.clone())).await?;
+        world.want(&outcome, limited.clone()).await?;
         world.go(&Act::Spend(limited)).await?;
     }
     Ok(())
@@ -217,7 +217,7 @@ async fn at_first(stage: &Stage<'_>) -> Checked {
             ..spend(1, 10)
         };
         first.request_id.at = at;
-        world.want("settled 90", Act::Spend(first)).await?;
+        world.want("settled 90", first).await?;
     }
     Ok(())
 }

@@ -79,8 +79,8 @@ async fn out(stage: &Stage<'_>) -> Checked {
             crash: true,
             ..transfer(2, &user, &there, 5)
         };
-        world.want("done", Act::Transfer(crash.clone())).await?;
-        world.want("known", Act::Transfer(crash)).await?;
+        world.want("done", crash.clone()).await?;
+        world.want("known", crash).await?;
         world.want("done", keyless(3, &user, &there, 3)).await?;
         world
             .want(

@@ -81,7 +81,7 @@ async fn within(stage: &Stage<'_>) -> Checked {
             .want("blocked escrow_disputed int_7 disputed", release(at, 7, 2))
             .await?;
         world
-            .want("done", Act::Decide(decide(at, 8, 3, Verdict::Dispute(None))))
+            .want("done", decide(at, 8, 3, Verdict::Dispute(None)))
             .await?;
         world.want("done refunded", end(2, true)).await?;
         world
