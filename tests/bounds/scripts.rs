@@ -225,17 +225,12 @@ impl Person {
     async fn manage(&self) {
         let made = self.post("/agents", json!({ "name": "n" })).await;
         let path = format!("/agents/{}", text(&made, "/agent/id"));
-        let changed = self
-            .tenant
-            .caller
-            .patch(&format!("/v1{path}"), json!({ "name": "m" }))
-            .await;
-        success(&changed, 200);
+        let body = json!({ "name": "m" });
+        success(&self.tenant.caller.patch(&format!("/v1{path}"), body).await, 200);
         self.post(&format!("{path}/freeze"), json!({})).await;
         self.post(&format!("{path}/unfreeze"), json!({})).await;
-        let policy = self
-            .post("/policies", json!({ "name": "All", "maxSpendPerDay": 1000 }))
-            .await;
+        let body = json!({ "name": "All", "maxSpendPerDay": 1000 });
+        let policy = self.post("/policies", body).await;
         self.delete(&format!("/policies/{}", text(&policy, "/policy/id")))
             .await;
         let keys = format!("/agents/{AGENT}/virtual-keys");
@@ -248,12 +243,8 @@ impl Person {
         let hook = json!({ "url": "http://127.0.0.1:9/a", "secret": "whsec_0123456789abcdef0123456789", "events": ["agent.frozen"] });
         let hook = self.post("/webhooks", hook).await;
         let hook = format!("/webhooks/{}", text(&hook, "/webhook/id"));
-        let changed = self
-            .tenant
-            .caller
-            .patch(&format!("/v1{hook}"), json!({ "description": "d" }))
-            .await;
-        success(&changed, 200);
+        let body = json!({ "description": "d" });
+        success(&self.tenant.caller.patch(&format!("/v1{hook}"), body).await, 200);
         self.post(&format!("{hook}/test"), json!({})).await;
         self.delete(&hook).await;
     }

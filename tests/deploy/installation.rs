@@ -222,10 +222,8 @@ impl Installation {
         .concat();
         let api_key = harness::text(&self.cli.json(&key), "/key").to_owned();
         let manager = admin.caller(&api_key);
-        let reply = manager
-            .post("/v1/wallets/create", json!({ "botId": "bot" }))
-            .await;
-        ok(&reply, 200);
+        let body = json!({ "botId": "bot" });
+        ok(&manager.post("/v1/wallets/create", body).await, 200);
         let secret = json!({ "provider": "openai", "apiKey": "sk-test-provider-key" });
         ok(&manager.post("/v1/agents/bot/provider-keys", secret).await, 201);
         let cap = json!({ "maxSpendPerDay": 1, "maxSpendPerRun": 1, "maxSpendPerMonth": 10 });

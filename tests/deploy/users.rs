@@ -184,10 +184,8 @@ async fn pay(tenant: &Tenant, installation: &Installation) -> String {
     let account = ["--account", tenant.account.as_str()];
     let deposit = words("deposit --wallet user --amount 50 --reference r1");
     assert!(installation.cli.json(&[&deposit[..], &account].concat())["transactionId"].is_string());
-    let reply = manager
-        .post("/v1/wallets/create", json!({ "botId": "payee" }))
-        .await;
-    let made = ok(&reply, 200);
+    let body = json!({ "botId": "payee" });
+    let made = ok(&manager.post("/v1/wallets/create", body).await, 200);
     assert_eq!(made["success"], true);
     let transfer = json!({ "from": "user", "to": "bot", "amount": 20 });
     ok(&manager.post("/v1/wallet/transfer", transfer).await, 200);

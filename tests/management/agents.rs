@@ -37,10 +37,8 @@ async fn an_agent_from_creation_to_deletion() {
     assert_eq!(agent["createdAt"], made["agent"]["createdAt"]);
     let exact = caller.get(&path).await.text();
     assert!(exact.contains("\"spendLimit\":12.000000001,"), "{exact}");
-    let reply = caller
-        .patch(&path, json!({ "spendLimit": null, "type": null }))
-        .await;
-    let cleared = success(&reply, 200);
+    let body = json!({ "spendLimit": null, "type": null });
+    let cleared = success(&caller.patch(&path, body).await, 200);
     assert_fields!(cleared["agent"], { "spendLimit": null, "type": "custom" });
     let version = world.version(&account).await;
     success(&caller.patch(&path, json!({})).await, 200);
@@ -85,10 +83,8 @@ async fn agents_are_listed_newest_first_in_pages() {
     let world = World::start().await;
     let (_, caller) = world.account("builder").await;
     for n in 0..5 {
-        let reply = caller
-            .post("/v1/agents", json!({ "name": format!("n{n}") }))
-            .await;
-        success(&reply, 200);
+        let body = json!({ "name": format!("n{n}") });
+        success(&caller.post("/v1/agents", body).await, 200);
         tokio::time::sleep(std::time::Duration::from_millis(3)).await;
     }
     let names = async |query: &str| {
@@ -214,9 +210,8 @@ async fn an_agent_exists_by_policy_or_key_alone() {
         assert_eq!(frozen["agent"]["status"], json!("frozen"));
         let reply = caller.delete(&format!("/v1/agents/{id}")).await;
         problem(&reply, 404, "NOT_FOUND");
-        let reply = caller
-            .patch(&format!("/v1/agents/{id}"), json!({ "name": "x" }))
-            .await;
+        let body = json!({ "name": "x" });
+        let reply = caller.patch(&format!("/v1/agents/{id}"), body).await;
         problem(&reply, 404, "NOT_FOUND");
         problem(&test.get(&format!("/v1/agents/{id}")).await, 404, "NOT_FOUND");
     }

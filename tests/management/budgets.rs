@@ -89,10 +89,8 @@ async fn each_kind_is_refused_beyond_its_budget_on_the_unlimited_plan() {
         };
         fill(&world, &account, ("policies", 4, 0), policy).await;
         // One that is there can be changed.
-        let reply = caller
-            .post("/v1/policies/bot-0", json!({ "maxSpendPerDay": 5 }))
-            .await;
-        success(&reply, 200);
+        let body = json!({ "maxSpendPerDay": 5 });
+        success(&caller.post("/v1/policies/bot-0", body).await, 200);
     }
     let key = json!({ "provider": "openai", "apiKey": OPENAI_KEY });
     let path = |at| format!("/v1/agents/bot-{at}/provider-keys");
@@ -143,10 +141,8 @@ async fn the_operator_sees_what_is_used() {
     for caller in [&live, &test] {
         let agent = success(&caller.post("/v1/agents", json!({ "name": "a" })).await, 200);
         let id = agent["agent"]["id"].clone();
-        let reply = caller
-            .post("/v1/policies/bot", json!({ "maxSpendPerDay": 5 }))
-            .await;
-        success(&reply, 200);
+        let body = json!({ "maxSpendPerDay": 5 });
+        success(&caller.post("/v1/policies/bot", body).await, 200);
         let spend = json!({ "agent": "bot", "amount": 1, "metadata": { "note": "x".repeat(1000) } });
         success(&caller.post("/v1/spend", spend).await, 200);
         let wallet = &agent["agent"]["walletId"];

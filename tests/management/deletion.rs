@@ -24,10 +24,8 @@ async fn deleting_an_agent_takes_everything_that_can_act_for_it() {
     let provider = json!({ "provider": "openai", "apiKey": "sk-abcdefgh" });
     let reply = caller.post(&format!("{path}/provider-keys"), provider).await;
     success(&reply, 201);
-    let reply = caller
-        .post(&format!("/v1/policies/{id}"), json!({ "maxSpendPerDay": 3 }))
-        .await;
-    let policy = success(&reply, 200);
+    let body = json!({ "maxSpendPerDay": 3 });
+    let policy = success(&caller.post(&format!("/v1/policies/{id}"), body).await, 200);
     success(&caller.post(&format!("{path}/freeze"), json!({})).await, 200);
     let record = account.keys.agent(Mode::Live, &id);
     let hset = async |field: &str, value: &str| {
@@ -90,9 +88,8 @@ async fn deleting_a_test_agent_leaves_the_live_one_of_the_same_id() {
     let test = world.caller(&account, Mode::Test).await;
     let made = success(&test.post("/v1/agents", json!({ "name": "t" })).await, 200);
     let id = text(&made, "/agent/id").to_owned();
-    let reply = live
-        .post(&format!("/v1/agents/{id}/virtual-keys"), json!({}))
-        .await;
+    let body = json!({});
+    let reply = live.post(&format!("/v1/agents/{id}/virtual-keys"), body).await;
     let key = success(&reply, 201);
     let provider = json!({ "provider": "openai", "apiKey": "sk-abcdefgh" });
     let reply = live

@@ -131,10 +131,8 @@ async fn the_strictest_of_all_account_wide_policies_binds() {
         set(json!({ "name": "b", "capEnabled": false, "maxSpendPerDay": 10, "maxSpendPerRun": 0 })).await;
     assert_eq!(effect("live").await, some(["0", "0", "3000000000", "9000000000"]));
     assert_eq!(effect("test").await, [None, None, None, None], "modes do not mix");
-    let reply = test
-        .post("/v1/policies", json!({ "name": "t", "maxSpendPerDay": 1 }))
-        .await;
-    success(&reply, 200);
+    let body = json!({ "name": "t", "maxSpendPerDay": 1 });
+    success(&test.post("/v1/policies", body).await, 200);
     assert_eq!(effect("test").await, some(["1", "", "1000000000", ""]));
 
     let delete = async |made: &Value| {
@@ -234,10 +232,8 @@ async fn bad_policies_are_refused_and_name_the_field() {
         let sentence = problem(&reply, 400, "VALIDATION");
         assert!(sentence.contains(named), "{body}: {sentence}");
     }
-    let reply = caller
-        .post("/v1/policies/bot", json!({ "agentId": "other" }))
-        .await;
-    let sentence = problem(&reply, 400, "VALIDATION");
+    let body = json!({ "agentId": "other" });
+    let sentence = problem(&caller.post("/v1/policies/bot", body).await, 400, "VALIDATION");
     assert!(sentence.contains("agentId"), "{sentence}");
     let reply = caller.post("/v1/policies/user", json!({})).await;
     problem(&reply, 400, "VALIDATION");
@@ -256,10 +252,8 @@ async fn account_wide_policies_are_bounded() {
     let world = World::start().await;
     let (_, caller) = world.account("builder").await;
     for n in 0..100 {
-        let reply = caller
-            .post("/v1/policies", json!({ "name": format!("p{n}") }))
-            .await;
-        success(&reply, 200);
+        let body = json!({ "name": format!("p{n}") });
+        success(&caller.post("/v1/policies", body).await, 200);
     }
     let reply = caller.post("/v1/policies", json!({ "name": "p" })).await;
     problem(&reply, 409, "CONFLICT");

@@ -86,16 +86,14 @@ struct Ids {
 
 impl Ids {
     async fn make(world: &World, account: &SeedAccount, caller: &Caller) -> Self {
-        let made = caller
-            .post("/v1/agents", json!({ "name": "Mine", "type": "x" }))
-            .await;
+        let body = json!({ "name": "Mine", "type": "x" });
+        let made = caller.post("/v1/agents", body).await;
         let agent = text(&success(&made, 200), "/agent/id").to_owned();
         let key = caller
             .post(&format!("/v1/agents/{agent}/virtual-keys"), json!({}))
             .await;
-        let policy = caller
-            .post(&format!("/v1/policies/{agent}"), json!({ "maxSpendPerDay": 1 }))
-            .await;
+        let body = json!({ "maxSpendPerDay": 1 });
+        let policy = caller.post(&format!("/v1/policies/{agent}"), body).await;
         let webhook =
             json!({ "url": "http://127.0.0.1:9/", "events": ["agent.frozen"], "secret": "0123456789abcdef" });
         let webhook = caller.post("/v1/webhooks", webhook).await;

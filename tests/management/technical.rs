@@ -48,10 +48,8 @@ async fn a_test_mode_key_has_its_own_limit_on_every_plan() {
         let key = world.issue(&account, Mode::Test, FULL, &[], None).await;
         let caller = world.admin.caller(&key.secret);
         for at in 0..MOST {
-            let reply = caller
-                .post("/v1/agents", json!({ "name": format!("a{at}") }))
-                .await;
-            success(&reply, 200);
+            let body = json!({ "name": format!("a{at}") });
+            success(&caller.post("/v1/agents", body).await, 200);
         }
         let version = world.version(&account).await;
         for _ in 0..3 {

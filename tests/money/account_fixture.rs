@@ -64,11 +64,8 @@ impl AccountFixture {
 
     /// Makes the wallet of a bot.
     pub async fn bot(&self, id: &str) -> Named {
-        let reply = self
-            .caller
-            .post("/v1/wallets/create", json!({ "botId": id }))
-            .await;
-        let body = success(&reply, 200);
+        let request = json!({ "botId": id });
+        let body = success(&self.caller.post("/v1/wallets/create", request).await, 200);
         Named {
             number: body["wallet"]["walletId"].as_u64().unwrap(),
             id: text(&body, "/wallet/id").to_owned(),

@@ -98,9 +98,8 @@ async fn a_frozen_agent_a_waiting_spend_and_violations_are_reported() {
     spender
         .policy(&bot, json!({ "maxSpendPerDay": decimal(100) }))
         .await;
-    let reply = approver
-        .post(&format!("/v1/intents/{id}/approve"), json!({ "reason": "Fine" }))
-        .await;
+    let body = json!({ "reason": "Fine" });
+    let reply = approver.post(&format!("/v1/intents/{id}/approve"), body).await;
     denied(&reply, "daily_limit");
     let violation = Watch::only(watch.next().await, "policy.violation");
     assert_fields!(violation, { "intentId": id, "reason": "daily_limit" });

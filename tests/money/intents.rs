@@ -127,9 +127,8 @@ async fn a_decided_intent_extends_its_proof() {
     let before = exported(&spender, id).await;
     assert_eq!(verified(&before), ["spend_requested", "approval_requested"]);
     assert_fields!(before, { "state": "pending_approval", "allowed_by": null, "downstream": {} });
-    let reply = approver
-        .post(&format!("/v1/intents/{id}/approve"), json!({}))
-        .await;
+    let body = json!({});
+    let reply = approver.post(&format!("/v1/intents/{id}/approve"), body).await;
     success(&reply, 200);
     let after = exported(&spender, id).await;
     assert_eq!(verified(&after).len(), 4);
@@ -219,9 +218,8 @@ async fn lists_are_newest_first_and_filtered() {
         list("?state=pending_approval&limit=1&offset=1").await,
         (vec![2], 2)
     );
-    let reply = approver
-        .post(&format!("/v1/intents/{}/deny", ids[3]), json!({}))
-        .await;
+    let body = json!({});
+    let reply = approver.post(&format!("/v1/intents/{}/deny", ids[3]), body).await;
     success(&reply, 200);
     let reply = approver
         .post(&format!("/v1/intents/{}/approve", ids[2]), json!({}))

@@ -31,11 +31,8 @@ async fn a_wallet_from_its_making_to_its_snapshot() {
 
     fixture.fund(number, "12.349999999").await;
     let agent = "/v1/agents/shop:bot-1";
-    let reply = fixture
-        .caller
-        .patch(agent, json!({ "spendLimit": "0.000000001" }))
-        .await;
-    success(&reply, 200);
+    let body = json!({ "spendLimit": "0.000000001" });
+    success(&fixture.caller.patch(agent, body).await, 200);
     let shown = success(&fixture.caller.get(&by_number).await, 200);
     assert_fields!(shown["wallet"], { "balance": "12.34" }, "two digits, rounded down");
     let reply = fixture.caller.get(&format!("{agent}/wallet")).await;
@@ -79,10 +76,8 @@ async fn a_bot_has_one_wallet_and_counts_as_an_agent() {
     let agent = success(&caller.get("/v1/agents/b1").await, 200);
     assert_fields!(agent["agent"], { "type": "custom", "walletId": made["wallet"]["walletId"] });
     // A policy makes the agent exist, and it has no wallet yet.
-    let reply = caller
-        .post("/v1/policies/b2", json!({ "maxSpendPerDay": 1 }))
-        .await;
-    success(&reply, 200);
+    let body = json!({ "maxSpendPerDay": 1 });
+    success(&caller.post("/v1/policies/b2", body).await, 200);
     problem(&caller.get("/v1/agents/b2/wallet").await, 404, "NOT_FOUND");
     for n in 2..=5 {
         success(&create(json!({ "botId": format!("b{n}") })).await, 200);

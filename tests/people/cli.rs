@@ -103,16 +103,12 @@ async fn the_operator_helps_who_cannot_sign_in() {
     assert_eq!(document(&run(&cli, &unlock, ""), 0)["unlocked"], json!(true));
     world.sign_in(&user).await;
 
-    let reply = session
-        .post("/api/user/totp", json!({ "password": TEST_PASSWORD }))
-        .await;
-    let begun = success(&reply);
+    let body = json!({ "password": TEST_PASSWORD });
+    let begun = success(&session.post("/api/user/totp", body).await);
     let secret = begun["secret"].as_str().unwrap();
     let code = crate::factors::code_at(secret, clock::now_ms());
-    let reply = session
-        .post("/api/user/totp/confirm", json!({ "code": code }))
-        .await;
-    success(&reply);
+    let body = json!({ "code": code });
+    success(&session.post("/api/user/totp/confirm", body).await);
     let reply = world.try_login(&user.email, TEST_PASSWORD).await;
     problem(&reply, 401, "TOTP_REQUIRED");
     // A link does not go around the second factor.

@@ -43,16 +43,12 @@ async fn enable(session: &SessionCaller) -> (String, Vec<String>) {
 
 /// The same for a user with this password.
 pub async fn enable_with(session: &SessionCaller, password: &str) -> (String, Vec<String>) {
-    let reply = session
-        .post("/api/user/totp", json!({ "password": password }))
-        .await;
-    let begun = success(&reply);
+    let body = json!({ "password": password });
+    let begun = success(&session.post("/api/user/totp", body).await);
     let secret = text(&begun, "/secret").to_owned();
     let code = code_at(&secret, now_ms());
-    let reply = session
-        .post("/api/user/totp/confirm", json!({ "code": code }))
-        .await;
-    let done = success(&reply);
+    let body = json!({ "code": code });
+    let done = success(&session.post("/api/user/totp/confirm", body).await);
     let codes = done["recoveryCodes"].as_array().unwrap().iter();
     let codes = codes.map(|code| code.as_str().unwrap().to_owned()).collect();
     (secret, codes)
@@ -80,10 +76,8 @@ async fn a_second_factor_is_set_up_and_required() {
         problem(&session.post("/api/user/totp", body).await, status, code);
     }
     problem(&confirm("000000").await, 409, "CONFLICT");
-    let reply = session
-        .post("/api/user/totp", json!({ "password": TEST_PASSWORD }))
-        .await;
-    let begun = success(&reply);
+    let body = json!({ "password": TEST_PASSWORD });
+    let begun = success(&session.post("/api/user/totp", body).await);
     let secret = text(&begun, "/secret");
     let url = text(&begun, "/otpauthUrl");
     assert!(
@@ -91,10 +85,8 @@ async fn a_second_factor_is_set_up_and_required() {
         "{url}"
     );
     assert!(text(&begun, "/qrSvg").contains("<svg"));
-    let reply = session
-        .post("/api/user/totp", json!({ "password": TEST_PASSWORD }))
-        .await;
-    let again = success(&reply);
+    let body = json!({ "password": TEST_PASSWORD });
+    let again = success(&session.post("/api/user/totp", body).await);
     assert_ne!(text(&again, "/secret"), secret, "a new beginning");
     let secret = text(&again, "/secret");
     // Not confirmed, it does not count.
@@ -106,10 +98,8 @@ async fn a_second_factor_is_set_up_and_required() {
     problem(&reply, 401, "INVALID_CREDENTIALS");
     let done = success(&confirm(&right).await);
     assert_eq!(done["recoveryCodes"].as_array().unwrap().len(), 10);
-    let reply = session
-        .post("/api/user/totp", json!({ "password": TEST_PASSWORD }))
-        .await;
-    problem(&reply, 409, "CONFLICT");
+    let body = json!({ "password": TEST_PASSWORD });
+    problem(&session.post("/api/user/totp", body).await, 409, "CONFLICT");
     problem(&confirm(&right).await, 409, "CONFLICT");
     success(&session.get("/api/user/me").await);
     problem(&other.get("/api/user/me").await, 401, "SESSION_REQUIRED");
@@ -243,10 +233,8 @@ async fn second_factors_outlive_a_rotation_of_the_master_key() {
     let (user, session) = world.user(Role::Owner).await;
     let (secret, _) = enable(&session).await;
     let (pending, beginner) = world.member(&user.account, Role::Viewer).await;
-    let reply = beginner
-        .post("/api/user/totp", json!({ "password": TEST_PASSWORD }))
-        .await;
-    let begun = success(&reply);
+    let body = json!({ "password": TEST_PASSWORD });
+    let begun = success(&beginner.post("/api/user/totp", body).await);
     let newer = "AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=";
     let both = format!("{newer},{TEST_MASTER_KEY}");
     let cli = Cli::new(BINARY, world.redis.url()).env("TOLLGATE_SECRETS__MASTER_KEY", both);
@@ -259,10 +247,8 @@ async fn second_factors_outlive_a_rotation_of_the_master_key() {
     success(&admin.login(&body).await);
     let code = code_at(text(&begun, "/secret"), now_ms());
     let confirmed = admin.sign_in(&pending.email, TEST_PASSWORD).await;
-    let reply = confirmed
-        .post("/api/user/totp/confirm", json!({ "code": code }))
-        .await;
-    success(&reply);
+    let body = json!({ "code": code });
+    success(&confirmed.post("/api/user/totp/confirm", body).await);
     // A server without the new key cannot judge, and does not.
     let reply = login(&world, &user, Some(&next_code(&secret))).await;
     problem(&reply, 503, "SERVICE_UNAVAILABLE");

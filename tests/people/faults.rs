@@ -129,10 +129,8 @@ async fn people_work_on_a_cluster() {
         let changed = colleague.post("/api/user/password", change).await;
         success(&changed);
         let colleague = colleague.renewed(&changed);
-        let reply = colleague
-            .post("/api/user/totp", json!({ "password": "another password" }))
-            .await;
-        success(&reply);
+        let body = json!({ "password": "another password" });
+        success(&colleague.post("/api/user/totp", body).await);
         let me = success(&colleague.get("/api/user/me").await);
         let path = format!("/api/user/team/{}", text(&me, "/user/id"));
         success(&session.patch(&path, json!({ "role": "manager" })).await);

@@ -21,10 +21,8 @@ async fn ids_of_the_account_have_the_names_that_people_gave() {
     let key = text(&key, "/apiKey/keyId").to_owned();
     let nameless = success(&session.post("/v1/api-keys", json!({})).await);
     let nameless = text(&nameless, "/apiKey/keyId").to_owned();
-    let reply = session
-        .post("/v1/agents", json!({ "name": "Invoice reader" }))
-        .await;
-    let agent = success(&reply);
+    let body = json!({ "name": "Invoice reader" });
+    let agent = success(&session.post("/v1/agents", body).await);
     let agent = text(&agent, "/agent/id").to_owned();
     let path = format!("/v1/agents/{agent}/virtual-keys");
     let made = session.post(&path, json!({ "name": "Laptop" })).await;

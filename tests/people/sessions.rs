@@ -191,10 +191,8 @@ async fn cookies_that_are_none_open_nothing_and_are_taken_away() {
 async fn an_api_key_counts_before_a_cookie() {
     let world = World::start().await;
     let (_, session) = world.user(Role::Owner).await;
-    let reply = session
-        .post("/v1/api-keys", json!({ "permissions": ["read"] }))
-        .await;
-    let made = success(&reply);
+    let body = json!({ "permissions": ["read"] });
+    let made = success(&session.post("/v1/api-keys", body).await);
     let bearer = format!("Bearer {}", text(&made, "/key"));
     let both = [("authorization", bearer.as_str())];
     success(&session.send("GET", "/v1/agents", &both, "").await);

@@ -58,9 +58,8 @@ async fn a_writer_reads_its_own_entry_at_once_as_it_was_hashed() {
     let world = World::start_with(|options| options.env("TOLLGATE_AUDIT__SEAL_EVERY_MS", "60000")).await;
     let (account, caller) = world.account("builder").await;
     for n in 1..=30 {
-        let made = caller
-            .post("/v1/agents", json!({ "name": format!("bot {n}") }))
-            .await;
+        let body = json!({ "name": format!("bot {n}") });
+        let made = caller.post("/v1/agents", body).await;
         let id = match n {
             1..=5 => text(&success(&made, 200), "/agent/id").to_owned(),
             _ => continue,
@@ -388,10 +387,8 @@ async fn entries_are_there_after_the_store_was_killed() {
     };
     let (_, caller) = world.account("builder").await;
     for n in 0..20 {
-        let reply = caller
-            .post("/v1/policies/bot", json!({ "maxSpendPerDay": n }))
-            .await;
-        success(&reply, 200);
+        let body = json!({ "maxSpendPerDay": n });
+        success(&caller.post("/v1/policies/bot", body).await, 200);
     }
     let before = caller.get("/v1/audit/export").await;
     world.redis.kill9();

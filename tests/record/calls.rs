@@ -29,11 +29,8 @@ async fn three_calls(client: &Client) -> [String; 3] {
     success(&client.api.post("/v1/wallets/create", wallet).await, 200);
     let (_, first) = client.call(Some("r1")).await;
     let (_, second) = client.call(None).await;
-    let reply = client
-        .api
-        .post("/v1/policies/bot", json!({ "maxSpendPerDay": 0 }))
-        .await;
-    success(&reply, 200);
+    let body = json!({ "maxSpendPerDay": 0 });
+    success(&client.api.post("/v1/policies/bot", body).await, 200);
     let (_, third) = client.call(Some("r1")).await;
     [third, second, first]
 }

@@ -186,11 +186,8 @@ async fn budgets_of_records_are_predicted() {
         assert_eq!(as_predicted(&client, run).await, reason, "{run:?}");
     }
     // Cap decides before the budget of runs does.
-    let reply = client
-        .api
-        .post("/v1/policies/bot", json!({ "maxSpendPerDay": "0.000000001" }))
-        .await;
-    success(&reply, 200);
+    let body = json!({ "maxSpendPerDay": "0.000000001" });
+    success(&client.api.post("/v1/policies/bot", body).await, 200);
     let body = success(&client.dry_run(client.call_body(Some("r3"))).await, 200);
     assert_eq!(body["reason"], json!("daily_limit"));
 

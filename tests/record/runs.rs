@@ -167,9 +167,8 @@ async fn paused_runs_name_what_they_wait_for() {
         .await;
     let approver = stage.world.admin.caller(&key.secret);
     for (intent, verb) in [(&waiting[0], "approve"), (&waiting[1], "deny")] {
-        let reply = approver
-            .post(&format!("/v1/intents/{intent}/{verb}"), json!({}))
-            .await;
+        let body = json!({});
+        let reply = approver.post(&format!("/v1/intents/{intent}/{verb}"), body).await;
         success(&reply, 200);
     }
     let intent = approver.get(&format!("/v1/intents/{}", waiting[0])).await;

@@ -130,9 +130,8 @@ async fn embeddings_cost_their_input() {
         (json!([1, 2, 3]), 3 + 1),
         (json!([[1, 2], [3]]), 3 + 2),
     ] {
-        let reply = caller
-            .post("/v1/embeddings", json!({ "model": "plain", "input": input }))
-            .await;
+        let body = json!({ "model": "plain", "input": input });
+        let reply = caller.post("/v1/embeddings", body).await;
         assert_eq!(reply.status, 200, "{reply:?}");
         // 2 USD a million tokens; some more for the frame of each input.
         let estimate = reply.header("x-service-estimated-usd").unwrap().to_owned();

@@ -22,9 +22,8 @@ async fn everything_is_off_by_default() {
         (400, "stream_not_supported")
     );
     for path in ["/v1/responses", "/v1/embeddings"] {
-        let reply = caller
-            .post(path, json!({ "model": "nano", "input": "hello" }))
-            .await;
+        let body = json!({ "model": "nano", "input": "hello" });
+        let reply = caller.post(path, body).await;
         assert_eq!(
             (reply.status, reply.error_code().as_str()),
             (404, "not_found"),

@@ -115,10 +115,8 @@ impl Owner {
     pub async fn freeze(&self, agent: &str) {
         let path = format!("/v1/agents/{agent}");
         if self.caller.get(&path).await.status == 404 {
-            let policy = self
-                .caller
-                .post(&format!("/v1/policies/{agent}"), json!({}))
-                .await;
+            let body = json!({});
+            let policy = self.caller.post(&format!("/v1/policies/{agent}"), body).await;
             success(&policy, 200);
         }
         let send = async |what: &str| {

@@ -279,10 +279,8 @@ async fn escrows([payer, payee]: &[Tenant; 2], cli: &Cli) -> Escrows {
                 }
             }
         }
-        let refused = payer
-            .live
-            .post("/v1/escrow/release", json!({ "escrowId": pending }))
-            .await;
+        let body = json!({ "escrowId": pending });
+        let refused = payer.live.post("/v1/escrow/release", body).await;
         assert_eq!(refused.status, 400, "{}", refused.text());
         last = Some(Escrows {
             pending,

@@ -53,9 +53,8 @@ async fn a_text_that_instructs_the_agent_blocks_the_spend() {
                 "{line}"
             );
 
-            let reply = approver
-                .post(&format!("/v1/intents/{id}/approve"), json!({}))
-                .await;
+            let body = json!({});
+            let reply = approver.post(&format!("/v1/intents/{id}/approve"), body).await;
             problem(&reply, 409, "INTENT_NOT_PENDING");
         }
         assert_eq!(spender.charged(&world, &bot).await[..3], [0; 3]);

@@ -67,9 +67,8 @@ async fn the_account_shows_its_limits_and_their_use() {
 async fn an_api_key_does_not_change_the_plan() {
     let world = World::start().await;
     let (account, caller) = world.account("free").await;
-    let reply = caller
-        .post("/v1/account/plan", json!({ "plan": "enterprise" }))
-        .await;
+    let body = json!({ "plan": "enterprise" });
+    let reply = caller.post("/v1/account/plan", body).await;
     problem(&reply, 403, "INSUFFICIENT_API_KEY_PERMISSIONS");
     let fields = world.fields(&account.keys.record()).await;
     assert_eq!(fields["plan"], "free");

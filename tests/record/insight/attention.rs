@@ -67,9 +67,8 @@ async fn spends_to_approve_and_low_balances_wait() {
     success(&caller.post("/v1/wallet/deposits", deposit).await, 200);
     assert_eq!(of_kind(&caller, "low_balance").await, [] as [Value; 0]);
 
-    let asked = caller
-        .post("/v1/spend", json!({ "agent": agent, "amount": "2.5" }))
-        .await;
+    let body = json!({ "agent": agent, "amount": "2.5" });
+    let asked = caller.post("/v1/spend", body).await;
     let intent = text(&success(&asked, 202), "/intent_id").to_owned();
     let waiting = of_kind(&caller, "approval_waiting").await;
     assert_fields!(waiting[0], { "id": intent, "agentId": agent });

@@ -40,10 +40,8 @@ async fn numbers_are_exactly_what_happened_and_each_mode_and_account_has_its_own
         actual += nanos(&usd);
     }
     assert!(actual > 0);
-    let reply = api
-        .post("/v1/policies/buyer", json!({ "maxSpendPerDay": "1" }))
-        .await;
-    success(&reply, 200);
+    let body = json!({ "maxSpendPerDay": "1" });
+    success(&api.post("/v1/policies/buyer", body).await, 200);
     spend(api, "buyer", "0.600000001", 200).await;
     spend(api, "buyer", "0.5", 402).await;
     success(&api.send("POST", "/v1/agents/bot/freeze", &[], "").await, 200);

@@ -72,10 +72,8 @@ async fn shares_of_limits_are_listed_the_highest_first() {
     assert_fields!(item, { "text": "Spent 96.4 % of its daily limit: 0.964 of 1 USD." });
 
     // The plan tracks 500 USD a month, of both agents together. This policy has no daily limit.
-    let reply = api
-        .post("/v1/policies/other", json!({ "maxSpendPerMonth": "490" }))
-        .await;
-    success(&reply, 200);
+    let body = json!({ "maxSpendPerMonth": "490" });
+    success(&api.post("/v1/policies/other", body).await, 200);
     spend(&api, "other", "400").await;
     let expected = [
         buyer(95, 96.4),
@@ -112,19 +110,15 @@ async fn a_policy_for_all_agents_counts_and_one_that_is_off_does_not() {
     let (_, api) = world.account("enterprise").await;
     let rule = json!({ "name": "all", "maxSpendPerDay": "4.1" });
     success(&api.post("/v1/policies", rule).await, 200);
-    let reply = api
-        .post("/v1/policies/buyer", json!({ "maxSpendPerDay": "5" }))
-        .await;
-    success(&reply, 200);
+    let body = json!({ "maxSpendPerDay": "5" });
+    success(&api.post("/v1/policies/buyer", body).await, 200);
     spend(&api, "buyer", "4").await;
     assert_eq!(
         listed(&api, "").await,
         [("day".to_owned(), json!("buyer"), 80, 80.0)]
     );
-    let reply = api
-        .post("/v1/policies/buyer", json!({ "capEnabled": false }))
-        .await;
-    success(&reply, 200);
+    let body = json!({ "capEnabled": false });
+    success(&api.post("/v1/policies/buyer", body).await, 200);
     assert_eq!(listed(&api, "").await, [], "it denies everything");
     let policies = success(&api.get("/v1/policies?agentId=buyer").await, 200);
     let own = text(&policies, "/policies/0/id");
@@ -141,10 +135,8 @@ async fn a_threshold_is_noticed_once_by_two_servers_and_after_a_kill() {
     let start = || Admin::start(AdminOptions::new(BINARY, world.redis.url()));
     let second = start();
     let (_, api) = world.account("builder").await;
-    let reply = api
-        .post("/v1/policies/buyer", json!({ "maxSpendPerDay": "1" }))
-        .await;
-    success(&reply, 200);
+    let body = json!({ "maxSpendPerDay": "1" });
+    success(&api.post("/v1/policies/buyer", body).await, 200);
     spend(&api, "buyer", "0.85").await;
     let both = |percent: &str| noticed(&world.admin, "day", percent) + noticed(&second, "day", percent);
     eventually("80 % is noticed", SOON, async || {

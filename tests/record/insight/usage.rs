@@ -46,18 +46,14 @@ async fn a_wallet_and_account_wide_policies_are_reported() {
     let made = success(&caller.post("/v1/agents", json!({ "name": "Bot" })).await, 200);
     let agent = text(&made, "/agent/id");
     assert_eq!(usage(&caller, agent).await["policy"], Value::Null);
-    let reply = caller
-        .post("/v1/policies", json!({ "name": "All", "maxSpendPerDay": "9" }))
-        .await;
-    success(&reply, 200);
+    let body = json!({ "name": "All", "maxSpendPerDay": "9" });
+    success(&caller.post("/v1/policies", body).await, 200);
     let deposit = json!({ "wallet": agent, "amount": "5", "reference": "r-1" });
     success(&caller.post("/v1/wallet/deposits", deposit).await, 200);
     let patch = json!({ "spendLimit": "3" });
     success(&caller.patch(&format!("/v1/agents/{agent}"), patch).await, 200);
-    let reply = caller
-        .post("/v1/spend", json!({ "agent": agent, "amount": "1" }))
-        .await;
-    success(&reply, 200);
+    let body = json!({ "agent": agent, "amount": "1" });
+    success(&caller.post("/v1/spend", body).await, 200);
     let view = usage(&caller, agent).await;
     assert_eq!(view["walletUsd"], json!(4));
     assert_fields!(view["policy"], { "name": "All", "agentOwn": false });
@@ -73,10 +69,8 @@ async fn a_wallet_and_account_wide_policies_are_reported() {
         check("spend_limit"),
         json!({ "check": "spend_limit", "limitUsd": 3, "spentUsd": 1, "remainingUsd": 2 })
     );
-    let reply = caller
-        .post("/v1/policies", json!({ "name": "Too", "maxSpendPerDay": "0.5" }))
-        .await;
-    success(&reply, 200);
+    let body = json!({ "name": "Too", "maxSpendPerDay": "0.5" });
+    success(&caller.post("/v1/policies", body).await, 200);
     let view = usage(&caller, agent).await;
     assert_eq!(view["policy"]["id"], json!("account-policies"));
     let daily = &view["checks"][2];

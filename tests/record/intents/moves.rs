@@ -168,9 +168,8 @@ async fn the_key_of_an_archived_release_or_dispute_is_refused_and_not_held() {
     let fixture = Fixture::build().await;
     let other = fixture.world.seed.account("enterprise").await;
     let stranger = fixture.world.caller(&other, MODE).await;
-    let made = stranger
-        .post("/v1/wallets/create", json!({ "botId": "eve" }))
-        .await;
+    let body = json!({ "botId": "eve" });
+    let made = stranger.post("/v1/wallets/create", body).await;
     let elsewhere = success(&made, 200)["wallet"]["walletId"].clone();
     let send = async |by: &Caller, word: &str, escrow: &Value, key: &str| {
         let headers = [("idempotency-key", key)];
