@@ -2,6 +2,7 @@
 
 use crate::money::Depositor;
 use crate::world::{MASTERS, SOON, World, call, cap};
+use domain::id::Kind;
 use domain::mode::Mode;
 use harness::{Admin, RedisCluster, eventually};
 use serde_json::json;

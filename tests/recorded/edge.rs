@@ -127,21 +127,21 @@ async fn denials(stand: &mut Stand) {
             "per_run_limit",
             CapPolicy {
                 per_run: little,
-                ..open()
+                ..open_cap()
             },
         ),
         (
             "daily_limit",
             CapPolicy {
                 daily: little,
-                ..open()
+                ..open_cap()
             },
         ),
         (
             "monthly_limit",
             CapPolicy {
                 monthly: little,
-                ..open()
+                ..open_cap()
             },
         ),
         ("cap_disabled", CapPolicy::default()),
