@@ -23,10 +23,10 @@ const MANY: u64 = 1_000_000;
 /// Additional cost of a page with many records: at most three binary searches for a place, each in up to five
 /// steps of 15 places of which two things are read.
 const SEARCHED: u64 = 3 * 5 * 15 * 4;
-/// Requests of which the cheapest counts: what the server's workers do meanwhile makes one dearer.
+/// Requests of which the cheapest counts, since commands of the server's workers raise the cost of a request.
 const TRIES: usize = 5;
 
-/// Lists of which an account can have a million, with what they are filled with.
+/// Lists that can hold a million records of an account, each with a function that fills it.
 const LONG: &[(&str, Kind)] = &[
     ("/agents", Kind::Agents),
     ("/wallet", Kind::Agents),
@@ -328,7 +328,7 @@ async fn no_list_costs_more(kinds: &[Kind]) {
         let oldest = now_ms() - MANY;
         few.fill(&world, *kind, FEW).await;
         many.fill(&world, *kind, MANY).await;
-        // Not before: it sees what scripts do, too.
+        // Not before: MONITOR sees the commands of scripts, too.
         let watch = Watch::start(&world.redis).await;
         let both = queries(&few).into_iter().zip(queries(&many));
         for (with_few, with_many) in both.filter(|(query, _)| query.kind == *kind) {

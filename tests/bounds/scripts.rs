@@ -27,7 +27,7 @@ const KINDS: [Kind; 8] = [
     Kind::Runs,
 ];
 
-/// Scripts that are run here, by what an account does all day.
+/// Scripts that the daily requests of an account run.
 const RUN: &[&str] = &[
     "agent_create",
     "agent_freeze",

@@ -1,4 +1,4 @@
-//! Requests of a journey to the test, for what a browser cannot do.
+//! Requests of a journey to the test, for actions outside the browser.
 
 use crate::accounts;
 use crate::stage::Stage;

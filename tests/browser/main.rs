@@ -42,7 +42,7 @@ journeys! {
     first_steps;
     /// From an agent to its first call: snippets, a key, the call as it arrives.
     connect;
-    /// Calls, what they used over time, and who comes close to a limit.
+    /// Calls, their usage over time, and agents close to a limit.
     calls;
     /// Light, dark or as the system says.
     theme;

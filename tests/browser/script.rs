@@ -1,4 +1,4 @@
-//! Runs the script of a journey and answers what it asks, until it ends or its time is over.
+//! Runs the script of a journey and answers its requests, until it ends or its time is over.
 
 use crate::chromium;
 use crate::stage::Stage;
@@ -70,7 +70,7 @@ impl Stage {
         })
     }
 
-    /// Answers questions until the script has nothing more to say; what it said, and whether that was all of it.
+    /// Answers requests until the script ends. Returns its output, and true if the output is complete.
     fn converse(&self, running: &mut Running, mut input: ChildStdin) -> (String, bool) {
         let (lines, received) = mpsc::channel();
         let out = BufReader::new(running.0.stdout.take().expect("a pipe"));
@@ -103,7 +103,7 @@ impl Stage {
     }
 }
 
-/// Screenshots of a failed run of CI are what a person looks at first.
+/// The folder of screenshots, which a failed run of CI keeps.
 fn screenshots() -> PathBuf {
     let dir = std::env::var_os(SCREENSHOTS).map_or_else(
         || Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("browser-screenshots"),

@@ -56,7 +56,7 @@ impl Case {
     }
 }
 
-/// A store in which every command finds what it works on.
+/// A store with records for every command.
 struct Fixture<S = Redis> {
     stage: Stage<S>,
     dir: tempfile::TempDir,

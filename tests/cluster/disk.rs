@@ -126,7 +126,7 @@ async fn async_loses_in_a_power_cut_what_was_not_written() {
     );
     assert!(depositor.missing(&handle, &["kept".to_owned()]).await.is_empty());
 
-    // A server that knew a higher version refuses the account until the operator accepts what is left.
+    // A server that had seen a higher version refuses the account until the operator accepts the rest.
     let refused = depositor.deposit("next").await;
     assert_eq!(
         (refused.status, code(&refused)),

@@ -34,7 +34,7 @@ pub struct Ongoing<T> {
 }
 
 impl<T: Send + 'static> Ongoing<T> {
-    /// Starts what `work` makes of each task's number.
+    /// Starts `work` with the number of each task.
     pub fn start<F>(work: impl Fn(usize, SharedProgress) -> F) -> Self
     where
         F: Future<Output = T> + Send + 'static,
@@ -61,7 +61,7 @@ impl<T: Send + 'static> Ongoing<T> {
         .await;
     }
 
-    /// Ends it: how many were done, and what each task leaves.
+    /// Ends the work, and returns the number of changes and each task's result.
     pub async fn end(self) -> (usize, Vec<T>) {
         self.going.stop.store(true, Ordering::SeqCst);
         let mut left = Vec::new();

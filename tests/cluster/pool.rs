@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 /// Dedicated connections of a process to one server, and those of one account.
 const MOST: usize = 32;
 const OF_ACCOUNT: usize = 8;
-/// Longer than any test takes: what is seen before is not the end of a time-out.
+/// Longer than any test, so that no test observes the end of a time-out.
 const PATIENT: Timeouts = (120_000, 120_000);
 /// Time-outs that a test waits for.
 const IMPATIENT: Timeouts = (1_000, 5_000);

@@ -13,7 +13,7 @@ pub struct Powered {
     notes: TempDir,
 }
 
-/// Builds what is preloaded into the store.
+/// Builds the library that is preloaded into the store.
 fn shim(into: &Path) -> PathBuf {
     let (source, library) = (
         Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cluster/fsync.c"),
@@ -60,14 +60,14 @@ impl Powered {
         drop(std::fs::remove_file(self.notes.path().join("hold")));
     }
 
-    /// The process is killed; what it wrote is in the kernel, and stays.
+    /// Kills the process. The kernel keeps its writes.
     pub fn crash(&self) {
         self.redis.kill9();
         self.release_disk();
         self.redis.restart();
     }
 
-    /// The machine loses power: what was not on the disk is gone. How many bytes that were.
+    /// Cuts the machine's power, and returns the number of lost bytes, those that were not on the disk.
     pub fn lose_power(&self) -> u64 {
         self.redis.kill9();
         let mut gone = 0;

@@ -122,7 +122,7 @@ async fn everything_is_denied(
         "a call was forwarded"
     );
     assert_eq!(tenant.manager.get("/api/v1/agents").await.status, 503);
-    // It looks by itself, and may have seen only that the store was away.
+    // Its periodic check may have found the store unreachable.
     eventually("the admin server's word about the mark", SOON, async || {
         let (status, why) = admin.ops("/readyz")?;
         assert_eq!(status, 503, "{why}");

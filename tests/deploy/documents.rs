@@ -146,7 +146,7 @@ fn builds_for_deployment_know_their_commit() {
     }
 }
 
-/// Every command names our namespace, and one that asks for a password has a terminal.
+/// Every command names our namespace, and one that reads a password has a terminal.
 #[test]
 fn commands_for_kubernetes_find_what_they_name() {
     let mut count = 0;

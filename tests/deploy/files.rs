@@ -31,7 +31,7 @@ pub fn all_below(folder: &str) -> Vec<String> {
     found
 }
 
-/// Runs a program that must succeed; what it printed.
+/// Runs a program that must succeed, and returns its output.
 #[track_caller]
 pub fn run(command: &mut Command) -> String {
     let output = command

@@ -132,7 +132,7 @@ fn copied() -> Vec<String> {
     for (_, rest) in copies {
         let words: Vec<&str> = rest.split(' ').collect();
         let (target, from) = words.split_last().unwrap();
-        // A path of its own has the same place in the builder, where `include_str!` looks for it.
+        // A path has the same place in the builder, where `include_str!` finds it.
         assert!(*target == "./" || from == [*target], "{rest}");
         sources.extend(from.iter().map(|word| (*word).to_owned()));
     }

@@ -50,7 +50,7 @@ pub fn login(dir: &Path) -> String {
     format!("{login}@")
 }
 
-/// A configuration of the store without what says where it listens and where its users are.
+/// A configuration of the store without its address and its file of users.
 pub fn without_places(conf: &str) -> String {
     let places = ["bind ", "port ", "aclfile "];
     let kept = conf

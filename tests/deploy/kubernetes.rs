@@ -39,7 +39,7 @@ fn operator() -> Vec<Value> {
         .collect()
 }
 
-/// Everything, for what holds everywhere.
+/// All kustomizations, for the rules of all of them.
 fn everything() -> Vec<Value> {
     [build(SMALL), build(PRODUCTION), operator()].concat()
 }

@@ -47,7 +47,7 @@ fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-/// Adds what a folder says to what is there: a component's patches change what was there before.
+/// Adds the resources of a folder. The patches of a component change the resources before it.
 fn add(folder: &Path, resources: &mut Vec<Value>) {
     let [kustomization]: [Value; 1] = documents(&folder.join("kustomization.yaml")).try_into().unwrap();
     for key in kustomization.as_object().unwrap().keys() {

@@ -12,7 +12,7 @@ const README_LINES_MAX: usize = 120;
 const SOURCES: [&str; 7] = ["admin", "benches", "config", "deploy", "proxy", "shared", "tests"];
 /// The document of the decisions.
 const DECISIONS: &str = "docs/reference/decisions.md";
-/// Not bound to a length: what programs print, and the history, which grows at its head.
+/// Files without a limit of length: output of programs, and the history, which grows at its head.
 const AS_IT_IS: [&str; 2] = ["docs/reference/cli.md", "CHANGELOG.md"];
 /// Between these two lines a test writes tables.
 const GENERATED: [&str; 2] = ["<!-- metrics: written by the test -->", "<!-- end of metrics -->"];

@@ -91,7 +91,7 @@ fn units_say_what_systemd_knows() {
     }
     assert_eq!(count, 4);
     for unit in [EDGE_UNIT, ADMIN_UNIT] {
-        // No line is dropped; what 0 would mean in journald.conf it does not mean in a unit.
+        // No line is dropped; 0 has another meaning in journald.conf.
         let [interval, burst] =
             ["LogRateLimitIntervalSec", "LogRateLimitBurst"].map(|name| value(unit, name));
         assert!(
@@ -163,7 +163,7 @@ fn installed(installation: &Installation, root: &Path) {
     }
 }
 
-/// A script that does what `ExecStart` says, with the binary that the test has.
+/// A script that runs `ExecStart` with the binary of the test.
 fn exec_start(unit: &str, binary: &str, root: &Path, more: &str) -> String {
     let line = value(unit, "ExecStart");
     let (program, rest) = line.split_once(' ').unwrap();

@@ -15,7 +15,7 @@ use store::script;
 
 const SOON: Duration = Duration::from_secs(60);
 
-/// Commands that no source line names: what a client needs on a cluster, and for scripts and transactions.
+/// Commands that no source line names: a client sends them on a cluster, and for scripts and transactions.
 const CLIENTS: [&str; 6] = [
     "asking",
     "readonly",
@@ -24,7 +24,7 @@ const CLIENTS: [&str; 6] = [
     "eval",
     "evalsha",
 ];
-/// A part of a command: what `store.durability` needs to know of a server before Redis 8.0.
+/// A part of a command that `store.durability` needs on a server before Redis 8.0.
 const PARTS: [&str; 1] = ["config|get"];
 const TRANSACTIONS: [&str; 2] = ["multi", "exec"];
 /// In the code's lint of scripts as words: something forbidden, and the name of a list.
@@ -283,7 +283,7 @@ async fn runs_under_its_users(installation: Installation) {
     }
 }
 
-/// Signing in touches what nothing else does.
+/// Signing in uses keys that nothing else uses.
 async fn people(admin: &Admin) {
     let login = json!({ "email": "ann@example.com", "password": "a-long-password" });
     let session = admin.session(&admin.login(&login).await);

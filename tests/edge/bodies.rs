@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 const CHAT: &str = "/v1/chat/completions";
 
-/// One body with each fault; what the parser makes of bodies in detail is tested beside it.
+/// One body with each fault. The parser has tests of its own for the details.
 fn bad_bodies() -> Vec<(&'static str, &'static str, Vec<u8>)> {
     let with = |field: &str, value: &str| {
         format!(r#"{{"model":"nano","messages":[{{"role":"user","content":"x"}}],"{field}":{value}}}"#)

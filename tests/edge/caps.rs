@@ -70,7 +70,7 @@ async fn the_tracked_usd_of_the_plan_binds_at_the_nano() {
     allowed(&actor, 100).await;
 }
 
-/// The budget is the account's: what one agent spends is gone for the other.
+/// The budget belongs to the account: both agents spend from it.
 #[tokio::test]
 async fn all_agents_share_the_tracked_usd() {
     let stage = Stage::new().await;

@@ -16,7 +16,7 @@ const ACTUAL: u64 = 12;
 async fn the_next_call_sees_the_settlement() {
     let stage = Stage::new().await;
     let other = stage.another_edge();
-    // Room for what ten calls cost, and one more estimate: every call needs all that the ones before have left.
+    // The cap allows the cost of ten calls and one more estimate, so each call needs all that its predecessors left.
     let actor = stage
         .actor("enterprise", cap(None, Some(9 * ACTUAL + ESTIMATE), None))
         .await;

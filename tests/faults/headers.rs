@@ -4,7 +4,7 @@ use crate::bodies::{JSON, nested, refused, untouched, with};
 use crate::stage::{SOON, Setup};
 use harness::RawReply;
 
-/// Headers, the code of their refusal, and what its message names.
+/// Headers, the code of their refusal, and a part of its message.
 type Refused<'a> = (&'a [(&'a str, &'a str)], &'static str, &'static str);
 
 #[tokio::test]

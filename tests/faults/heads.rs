@@ -38,7 +38,7 @@ fn head_of(stage: &Stage, length: usize) -> Vec<u8> {
     head
 }
 
-/// Sends it in pieces; what is not taken any more is left out.
+/// Sends it in pieces, until the edge accepts no more.
 async fn drip(raw: &mut RawClient, bytes: &[u8]) {
     for piece in bytes.chunks(3000) {
         if !raw.send(piece).await {

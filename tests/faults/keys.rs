@@ -43,7 +43,7 @@ async fn flood(stage: &Stage, key: fn(usize) -> String) {
     }
 }
 
-/// Runs a flood and checks what it cost: nothing but the edge's own periodic commands.
+/// Runs a flood and asserts that it cost nothing but the edge's own periodic commands.
 async fn costs_nothing(stage: &Stage, key: fn(usize) -> String) {
     let forwarded = stage.upstream.arrived();
     let (before, scripts, resident) = (

@@ -1,4 +1,4 @@
-//! Memory: what a load took is given back, and what waits takes little.
+//! Memory: it is returned after a load, and a waiting call takes little.
 
 use crate::sizes::body_of;
 use crate::stage::{SOON, Setup, Stage};

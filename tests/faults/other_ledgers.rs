@@ -43,7 +43,7 @@ impl Other {
     }
 }
 
-/// Makes `other` what `right` is now.
+/// Copies the present state of `right` to `other`.
 async fn copy(right: &Redis, other: &Redis) {
     let keys: u64 = right.command(&["DBSIZE"]);
     let _: String = other.command(&["REPLICAOF", "127.0.0.1", &right.port().to_string()]);
@@ -205,7 +205,7 @@ async fn a_hold_that_was_resolved_is_waited_for_no_longer() {
     assert_eq!(missing, 1);
 }
 
-/// An operator who accepts what a store lost ends the waiting for it.
+/// When the operator accepts the lost writes, nothing waits for them any longer.
 #[tokio::test]
 async fn an_account_that_was_accepted_ends_the_waiting() {
     let stage = wired().await;

@@ -76,7 +76,7 @@ async fn an_idle_edge_ends_at_once() {
     );
 }
 
-/// Kills the edge with a call at the provider: what it held stays charged.
+/// Kills the edge with a call at the provider: the estimate stays charged.
 async fn killed_in_a_call(stage: &Stage) {
     let gate = stage.gated();
     let mut raw = stage.waiting_call(body().to_string().as_bytes(), 1).await;
@@ -167,7 +167,7 @@ async fn the_operator_sees_and_corrects_what_a_killed_edge_left() {
     assert_eq!(stage.bot.kept_holds().await, 0);
 }
 
-/// The settlement comes after the reaper kept its hold: it still moves the ledger to what the call really cost.
+/// The settlement comes after the reaper kept its hold: it still moves the ledger to the real cost.
 #[tokio::test]
 async fn a_late_settlement_corrects_a_kept_hold() {
     let stage = short_holds()
@@ -216,7 +216,7 @@ async fn a_frozen_edge_settles_when_it_goes_on() {
     eventually("a kept hold", SOON, kept).await;
     stage.edge.signal("CONT");
     let reply = raw.reply(SOON).await.expect("an answer");
-    // Its deadline passed while it slept: what it finds first decides, and the ledger agrees with what it says.
+    // Its deadline passed while it slept: the first event that it sees decides, and the ledger agrees with its answer.
     stage.at_rest().await;
     let expected = match reply.status {
         200 => ACTUAL,

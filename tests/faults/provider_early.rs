@@ -45,7 +45,7 @@ async fn provide(listener: TcpListener, then: AfterHead) {
 }
 
 async fn go_on(mut stream: TcpStream, mut received: Vec<u8>) {
-    // The edge sees what was said while it cannot send.
+    // The edge reads the answer while it cannot send.
     tokio::time::sleep(Duration::from_millis(300)).await;
     while !received.ends_with(b"\"}]}") {
         assert_ne!(stream.read_buf(&mut received).await.unwrap(), 0, "a whole body");

@@ -152,7 +152,7 @@ async fn a_standby_without_the_last_changes_undoes_none_of_them() {
         })
         .await;
     }
-    // The admin server keeps only what it has read, too.
+    // The admin server, too, has the block only after it read the list.
     let caller = admin.caller(&probe.api_key);
     eventually("the block at the admin server", SOON, async || {
         (agents_for(BLOCKED.1, &caller).await == 403).then_some(())
@@ -192,7 +192,7 @@ async fn a_standby_without_the_last_changes_undoes_none_of_them() {
         says_one_range_is_kept(&admin.ops("/metrics"), "admin").then_some(())
     })
     .await;
-    // The operator looks at what is gone, accepts it, and makes the changes again.
+    // The operator reviews the loss, accepts it, and makes the changes again.
     for bot in [&frozen, &revoked] {
         let account = &bot.agent.account.id;
         assert_fields!(cli.json(&["store", "accept", "--account", account]), { "accepted": 1 });

@@ -110,7 +110,7 @@ async fn unsettled(stage: &Stage) -> HashMap<String, u64> {
         .collect()
 }
 
-/// Compares each call with its run's counter; returns what they come to, by agent.
+/// Compares each call with its run's counter, and returns the sums by agent.
 fn account_for(
     stage: &Stage,
     calls: &[Call],

@@ -32,7 +32,7 @@ async fn whoever_fills_the_store_is_refused_before_it_is_full() {
     assert!(answers[&429] > 1_000, "{answers:?}");
     let used = fixture.redis.memory_used();
     assert!(used < 60 << 20, "{used}");
-    // The attacker's calls are denied as well, and say why; what is under way, or protects, goes on.
+    // The attacker's calls are denied as well, with the reason; calls under way and protective changes continue.
     let denied = calls.chat(chat_body("gpt-4o-mini", "hello")).await;
     assert_eq!(denied.status, 429, "{denied:?}");
     assert!(

@@ -41,7 +41,7 @@ async fn test_mode_spends_with_large_metadata() {
     assert!(answers[&200] < 600 && answers[&429] > 1000, "{answers:?}");
 }
 
-/// The same with many keys, which share what the account may do; the budget of text ends it.
+/// The same with many keys, which share the account's budgets; the budget of text ends it.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "long: make verify runs it"]
 async fn many_test_mode_keys_fill_no_more_than_the_budget() {

@@ -139,7 +139,7 @@ pub struct Model {
 pub struct Moment {
     /// By the clock that the script sees; a test may set it.
     pub clock: Window,
-    /// Really, which is what lives are counted from.
+    /// The real time, from which lives are counted.
     pub real: Window,
 }
 

@@ -50,7 +50,7 @@ fn expected(failing: u32) -> Outcome {
     }
 }
 
-/// Arranges the failing conditions, calls, and looks that nothing changed on a denial.
+/// Arranges the failing conditions, calls, and asserts that a denial changed nothing.
 async fn combination(store: &Store, scripts: &Scripts, period: Period, failing: u32, look: bool) -> Checked {
     let fails = |name: &str| {
         ORDER

@@ -16,7 +16,7 @@ use store::call::hold::HoldName;
 use store::call::reap::sweep;
 use store::{Store, StoreError};
 
-/// An agent that may call, with what it takes to call for it.
+/// An agent that may call, with its key, view and plan.
 struct Payer {
     agent: SeedAgent,
     key_id: String,

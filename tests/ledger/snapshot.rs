@@ -1,4 +1,4 @@
-//! Everything a store holds, taken in one step, and compared with what it should hold.
+//! The whole store, read in one step, and compared with the expected records.
 
 use redis::{Cmd, Pipeline};
 use std::collections::BTreeMap;
@@ -177,7 +177,7 @@ fn pairs_agree(cells: &BTreeMap<String, Cell>, items: &[String]) -> bool {
             .all(|pair| cells.get(&pair[0]).is_some_and(|cell| cell.agrees(&pair[1])))
 }
 
-/// Empties the store and writes what `expected` says into it.
+/// Empties the store and writes the `expected` records into it.
 pub async fn install(store: &Store, expected: &Expected) -> Result<(), String> {
     store.versions().forget_all();
     let mut pipeline = Pipeline::new();

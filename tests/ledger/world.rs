@@ -119,7 +119,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Makes the store what the model says.
+    /// Writes the model's state into the store.
     pub async fn install(&self) -> Checked {
         snapshot::install(self.store, &self.model.render()).await
     }

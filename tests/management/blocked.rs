@@ -8,7 +8,7 @@ use std::time::Duration;
 use store::keys;
 
 const SOON: Duration = Duration::from_secs(20);
-/// Requests to all kinds of paths: operations, documents, pages, and what is not there.
+/// Requests to all kinds of paths: operations, documents, pages, and unknown ones.
 const PATHS: [(&str, &str); 7] = [
     ("GET", "/v1/agents"),
     ("POST", "/api/v1/agents"),
@@ -267,7 +267,7 @@ async fn the_body_of_a_blocked_address_is_not_waited_for() {
     assert_eq!(connection.reply(SOON).await.expect("an answer").status, 403);
 }
 
-/// Puts the list back to what it was before a change, as a replica does that takes its master's place without it.
+/// Restores the list of before a change, as a failover to a replica without the change does.
 const TAKE_BACK: &str =
     "redis.call('HDEL', KEYS[1], ARGV[1]); redis.call('HSET', KEYS[1], 'version', ARGV[2]); return 1";
 

@@ -1,4 +1,4 @@
-//! Connections: how many there may be, and what a client may make one of them wait for or hold.
+//! Connections: their number, and bounds on the waiting and memory that a client can cause.
 
 use crate::world::{World, problem, success};
 use harness::{RawClient, RawReply, eventually};

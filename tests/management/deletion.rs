@@ -1,4 +1,4 @@
-//! The deletion of an agent: what it removes, and what it leaves.
+//! The deletion of an agent: the removed and the remaining records.
 
 use crate::world::{World, problem, success, text};
 use domain::mode::Mode;

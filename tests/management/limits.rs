@@ -1,4 +1,4 @@
-//! The management rate limits (decisions D10, D53): what is counted, what answers say of it, and when a key was used.
+//! The management rate limits (decisions D10, D53): counted requests, headers of answers, and a key's last use.
 
 use crate::world::{BINARY, FULL, World, problem, success};
 use domain::mode::Mode;

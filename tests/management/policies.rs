@@ -1,4 +1,4 @@
-//! Policies: bodies, errors, and what they put into effect.
+//! Policies: bodies, errors, and effects.
 
 use crate::world::{World, fresh, minted, problem, success, text};
 use domain::mode::Mode;

@@ -1,5 +1,5 @@
-//! The scripts behind the limits, the blocked addresses and the notices of thresholds: what each leaves in the store, and
-//! that every small change of them is noticed.
+//! The scripts behind the limits, the blocked addresses and the notices of thresholds: the effect of each on the store.
+//! The checks notice every small change of a script.
 
 use domain::blocked::BLOCKED_MAX;
 use domain::mode::Mode;
@@ -145,7 +145,7 @@ async fn uncounted(store: &Store, keys: &AccountKeys, record: &str) -> Checked {
         MINUTE_MS
     );
     same!(execute::<u64>(store, &["EXISTS", &counter]).await?, 0);
-    // An unlimited key has no counter, whatever is left of one.
+    // An unlimited key has no counter, even if an old one remains.
     let _: u64 = execute(store, &["RPUSH", &counter, "no number"]).await?;
     let _: u64 = execute(store, &["PEXPIRE", &counter, "60000"]).await?;
     same!(counted(store, "key_1", None).await?, Counted::Uncounted);
@@ -198,7 +198,7 @@ async fn changes(store: &Store) -> Checked {
         Changed::AlreadySo
     );
     same!(list(store).await?, first);
-    // Each wrote all the same: a wait for the disk or a replica speaks of what was written.
+    // Each call wrote nevertheless, so that a wait for the disk or a replica covers it.
     let commands: String = execute(store, &["INFO", "commandstats"]).await?;
     same!(commands.contains("cmdstat_hset:calls=2,"), true);
 

@@ -91,7 +91,7 @@ async fn a_store_that_left_writes_out_is_not_trusted() {
         (status == 503 && why.contains("refused 1 writes")).then_some(())
     })
     .await;
-    // Neither do workers write into it, until it is what it should be.
+    // Nor do workers write into it, until it is the right store.
     let sealed = || {
         let (_, metrics) = admin.ops("/metrics")?;
         let line = "tollgate_admin_audit_entries_sealed_total ";

@@ -139,7 +139,7 @@ async fn many_test_keys_share_what_the_account_may_do() {
     assert!(replies.iter().all(|reply| [200, 429].contains(&reply.status)));
 }
 
-/// The script by itself: both windows open at their first request, keep their length, and count what passes alone.
+/// The script by itself: both windows open at their first request, keep their length, and count only what passes.
 #[tokio::test]
 async fn both_windows_count_what_passes() {
     let world = limited().await;

@@ -48,7 +48,7 @@ fn rows(scrape: &Scrape, prefixes: &[&str]) -> Rows {
     wanted.map(row).collect()
 }
 
-/// Moves what both programs say of themselves in the same words out of their rows.
+/// Moves the rows that both programs have in the same words out of their tables.
 fn shared(edge: &mut Rows, admin: &mut Rows) -> Rows {
     let mut shared = Rows::new();
     edge.retain(|name, cells| {

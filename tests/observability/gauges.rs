@@ -1,4 +1,4 @@
-//! Gauges of what is open, waits or is broken, on the server that can know it.
+//! Gauges of open, waiting and broken things, on the server that knows them.
 
 use crate::stage::{SOON, Stage, body, scrape};
 use harness::{Answer, eventually};

@@ -166,7 +166,7 @@ async fn each_decision_has_one_line_and_no_secret() {
     nothing_secret(&logs, &keys);
 }
 
-/// Texts that no log line may contain: keys, whole or their secret part, and what callers and provider say.
+/// Texts that no log line may contain: keys, whole or their secret part, and texts of callers and provider.
 fn nothing_secret(logs: &str, keys: &[String]) {
     for key in keys {
         let secret = key.rsplit('_').next().unwrap();

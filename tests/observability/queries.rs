@@ -77,7 +77,7 @@ fn grouped_by(expression: &str) -> Vec<String> {
     labels
 }
 
-/// Says what an expression names that is not there.
+/// The mistakes of an expression: metrics and labels that do not exist.
 pub fn missing(expression: &str, scrapes: &[Scrape]) -> Vec<String> {
     let mut wrong = Vec::new();
     for Named { metric, labels } in named(expression) {

@@ -24,7 +24,7 @@ pub fn promtool() -> Command {
     command
 }
 
-/// Runs it; what it complains about fails the test.
+/// Runs it; a complaint fails the test.
 #[track_caller]
 pub fn check(command: &mut Command) {
     let output = command

@@ -1,4 +1,4 @@
-//! The runbook's look-ups: what it has people search the log for is what a program says.
+//! The runbook's searches: each text that it searches the log for is one that a program logs.
 
 use std::path::Path;
 

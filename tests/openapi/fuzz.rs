@@ -1,4 +1,4 @@
-//! Schemathesis against running servers: no 5xx, no answer that is not documented, whatever is sent.
+//! Schemathesis against running servers: no request gets a 5xx or an undocumented answer.
 //!
 //! It is bounded by a number of examples for each operation, and deterministic: the same requests each time.
 
@@ -14,7 +14,7 @@ const SCHEMATHESIS: &str = "schemathesis==4.32.5";
 /// Requests for each operation, beside those that cover each field's edges.
 const EXAMPLES: &str = "6";
 
-/// Runs it with these headers and options; panics with what it found.
+/// Runs it with these headers and options; panics with its findings.
 fn run(document: &str, url: &str, headers: &[String], config: &str, options: &[&str]) {
     let installed = python_package(env!("CARGO_TARGET_TMPDIR"), "schemathesis", SCHEMATHESIS);
     let dir = tempfile::tempdir().expect("a directory");

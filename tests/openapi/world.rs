@@ -60,7 +60,7 @@ impl World {
         operations.collect()
     }
 
-    /// The path with something in place of its parameters; what has to exist does.
+    /// The path with ids in place of its parameters, those of existing records where the operation needs one.
     pub async fn path(&self, operation: &Operation) -> String {
         let ulid = "01KAJ4M7Q8R5T6V9W0X1Y2Z3A4";
         let id = match operation.path.split('/').nth(3) {

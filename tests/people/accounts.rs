@@ -28,7 +28,7 @@ async fn login(world: &World, more: Value) -> Reply {
     world.admin.login(&body).await
 }
 
-/// Checks that a sign-in asks which account is meant.
+/// Asserts that a sign-in is refused until it names an account.
 #[track_caller]
 fn which_account(reply: &Reply) {
     let body = reply.json();

@@ -228,7 +228,7 @@ async fn revoked_keys_make_room_for_new_ones() {
     );
 }
 
-/// The status of a key by what an owner is shown.
+/// The status of a key as its owner sees it.
 async fn status(boss: &SessionCaller, key: &Value) -> String {
     let list = success(&boss.get("/v1/api-keys?limit=200").await);
     let keys = list["apiKeys"].as_array().unwrap();

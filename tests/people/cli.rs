@@ -1,4 +1,4 @@
-//! `tollgate-admin user`, as the server sees what it does.
+//! Effects of `tollgate-admin user` on a running server.
 
 use crate::world::{BINARY, World, problem, success};
 use harness::{Cli, CliOutput, Role, TEST_PASSWORD, assert_fields};

@@ -1,4 +1,4 @@
-//! Signing in: what an answer tells, rotation, fixation, signing out.
+//! Signing in: the information in answers, rotation, fixation, signing out.
 
 use crate::world::{World, problem, success, text};
 use harness::{Role, TEST_PASSWORD, assert_fields, cookie_of};

@@ -1,4 +1,4 @@
-//! The scripts that decide who is in: what each leaves in the store, and that every small change of them is noticed.
+//! The scripts of sessions and users: the effect of each on the store, and that every small change is noticed.
 
 mod attempts;
 mod lookups;

@@ -1,4 +1,4 @@
-//! Roles and the team: what is changed binds the next call, and an owner is always left.
+//! Roles and the team: a change applies to the next call, and one owner always remains.
 
 use crate::world::{World, problem, success, text};
 use futures::future::join;

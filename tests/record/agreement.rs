@@ -17,7 +17,7 @@ const PAUSE: Duration = Duration::from_millis(300);
 /// Greatest spent amount, below every limit of a plan.
 const SPENT_MAX: u64 = 5_000_000_000;
 
-/// A limit, relative to what is spent and what is requested.
+/// A limit, relative to the spent and the requested amount.
 #[derive(Debug, Clone, Copy)]
 enum Limit {
     None,

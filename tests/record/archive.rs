@@ -1,4 +1,4 @@
-//! The archive: what moves, how it is read there, and what happens when something goes wrong on the way.
+//! The archive: moved entries, reads across store and archive, and failures on the way.
 //!
 //! * [`fixture`]: an account with audit lines as scripts write them
 //! * [`model`]: every filter and page before and after; decisions; webhooks that were not told yet

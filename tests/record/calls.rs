@@ -1,4 +1,4 @@
-//! `GET /calls`, its export and `GET /usage`: what each call was, and what all of them cost together.
+//! `GET /calls`, its export and `GET /usage`: each call, and the sums over calls.
 //!
 //! * [`sums`]: pages, exports and usage of a written trail, in the store and in the archive, against its lines
 //! * [`bounds`]: what one request reads

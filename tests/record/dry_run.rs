@@ -1,4 +1,4 @@
-//! `POST /decisions/dry-run`: what would happen, and that asking changes nothing.
+//! `POST /decisions/dry-run`: it predicts the decision and changes nothing.
 
 mod requests;
 

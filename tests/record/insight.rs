@@ -1,5 +1,5 @@
-//! The overview, the account, usage and statistics, compared with what was done; and
-//! what else the dashboard is built on.
+//! The overview, the account, usage and statistics, compared with the requests before; and the other operations of the
+//! dashboard.
 
 mod account;
 mod attention;

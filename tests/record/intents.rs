@@ -1,4 +1,4 @@
-//! Archived intents: what moves, how it is read there, and what happens when something goes wrong on the way.
+//! Archived intents: moved records, reads across store and archive, and failures on the way.
 //!
 //! * [`fixture`]: an account with spends and escrows
 //! * [`cursors`]: going through lists by cursor meanwhile

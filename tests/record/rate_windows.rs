@@ -65,7 +65,7 @@ async fn a_flood_has_ten_records_and_one_for_the_rest() {
         let decision = client.decision(id).await;
         assert_fields!(decision, { "id": id, "count": 1 });
     }
-    // While the minute is open: what its record would say now.
+    // While the minute is open: the record as of now.
     let open = client.decision(&ids[OWN]).await;
     assert_fields!(open, { "count": 15, "auditSeq": null }, "{open}");
     assert_fields!(open, { "outcome": "denied", "history": [] });

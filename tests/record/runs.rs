@@ -1,4 +1,4 @@
-//! `/agents/{id}/runs`: what each run spent and waits for, and ending one.
+//! `/agents/{id}/runs`: the spend and the waiting approvals of each run, and ending one.
 
 use crate::stage::{Client, Stage};
 use crate::world::{fresh, problem, success, text};

@@ -31,7 +31,7 @@ impl SeededRandom {
     }
 }
 
-/// Checks hashes and indexes against what the lines alone say.
+/// Compares hashes and indexes with those computed from the lines alone.
 async fn check(store: &Store, account: &SeedAccount, writer: &AuditWriter, mode: Mode) {
     Chain::new(store, &account.id, mode).seal().await.unwrap();
     let chain = chain(&writer.lines().await);
@@ -76,7 +76,7 @@ async fn check(store: &Store, account: &SeedAccount, writer: &AuditWriter, mode:
     }
 }
 
-/// The sealers of the test did something: [`check`] seals what they left.
+/// Asserts that the sealers of the test did something, since [`check`] seals the rest.
 async fn sealed_some(writer: &AuditWriter) {
     assert!(!writer.hashes().await.is_empty(), "no sealer sealed anything");
 }

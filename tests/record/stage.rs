@@ -102,7 +102,7 @@ impl Stage {
         self.world.redis.command(&["EVAL", ALL, "0", pattern])
     }
 
-    /// The same of the whole store, once the workers have done what there is to do.
+    /// The same of the whole store, once the workers are idle.
     pub async fn quiet_dump(&self) -> String {
         let mut last = self.dump("*");
         loop {

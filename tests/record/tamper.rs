@@ -12,7 +12,7 @@ use settings::load_from;
 
 const SIZE: usize = 50;
 
-/// An export, and what a checkpoint says of it.
+/// An export, and its checkpoint.
 struct Export {
     lines: Vec<String>,
     known: Known,

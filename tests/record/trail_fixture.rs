@@ -1,4 +1,4 @@
-//! A trail of fifty entries, commands about it, and what they say.
+//! A trail of fifty entries, commands about it, and their output.
 
 use crate::audit_writer::{AuditWriter, lines};
 use crate::world::{BINARY, text};

@@ -1,4 +1,4 @@
-//! `tollgate-admin audit`: what it says of trails and exports that are whole, cut, changed, or cannot be compared.
+//! `tollgate-admin audit` on trails and exports that are whole, cut, changed, or cannot be compared.
 
 use crate::audit_writer::lines;
 use crate::trail_fixture::{TrailFixture, audit, broken, forge, rewrite};

@@ -34,7 +34,7 @@ async fn make_agents(shared: Arc<Shared>, number: u64, key: String) -> u64 {
         let sent = client
             .post(format!("http://{addr}/api/v1/agents"))
             .bearer_auth(&key)
-            // A connection a call: what is tested is the server's end, not what clients make of idle connections.
+            // A connection a call: this tests the end of the server, not how clients treat idle connections.
             .header("connection", "close")
             .json(&json!({ "name": format!("agent {number}-{done}") }));
         let reply = sent.send().await.expect("an answer");

@@ -6,7 +6,7 @@ use harness::{Answer, Cli, CliOutput, assert_fields, eventually, words};
 use serde_json::Value;
 use std::process::{Child, Stdio};
 
-/// Runs `bench` on the site's edge with these words; what it printed.
+/// Runs `bench` on the site's edge with these arguments, and returns its output.
 async fn bench(site: &Site, words: &[&str]) -> CliOutput {
     let cli = Cli::new(ADMIN, site.redis.url());
     let words = line(site, words);
@@ -105,7 +105,7 @@ async fn a_steady_run_is_counted_exactly_and_charged_as_it_says() {
         .sum();
     assert!((charged - 100.0 * 0.000_008_55).abs() < 1e-9, "{charged}");
     assert_eq!(left_over(&site), before, "what was made is put away");
-    // It says beforehand what it will send, and each second how it goes.
+    // It prints its plan beforehand, and its progress each second.
     assert!(output.stderr.contains("100 calls of gpt-4o-mini"), "{output:?}");
     assert!(output.stderr.contains("/s answered, p50"), "{output:?}");
 }

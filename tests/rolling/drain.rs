@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 /// Time between two health checks of the balancer.
 const LOOK: Duration = Duration::from_millis(50);
-/// `proxy.drain_delay_ms`: many looks, since the machine may be slow.
+/// `proxy.drain_delay_ms`: long enough for many checks on a slow machine.
 const DELAY_MS: u64 = 3000;
 
 /// Connections that bring a request late, when the first does, how far they are apart, and how long the provider takes.

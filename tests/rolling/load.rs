@@ -1,4 +1,4 @@
-//! Steady load on connections that are kept, and what counts as a failed call.
+//! Steady load on connections that are kept, and the definition of a failed call.
 //!
 //! A call **fails** when it gets another answer than 200, when its connection is refused, or when a *new* connection
 //! ends without an answer. A connection that was used before may end while it is idle, which HTTP/1.1 allows at any
@@ -138,7 +138,7 @@ impl Load {
         .await;
     }
 
-    /// Lets all calls end; what was seen. No call may have failed.
+    /// Lets all calls end, and returns the observations. No call may have failed.
     pub async fn end(self) -> Tally {
         self.shared.stop.store(true, Ordering::Release);
         let mut sum = Tally::default();

@@ -16,7 +16,7 @@ const LATER: usize = 10;
 const LOOKS: usize = 50;
 const LOOK: Duration = Duration::from_millis(50);
 
-/// A site whose edges stream, and what its provider sends. Calls without a stream are answered at once.
+/// A site whose edges stream, and the pieces that its provider sends. Calls without a stream are answered at once.
 struct Streaming {
     site: Site,
     feeds: Arc<Mutex<Vec<Feed>>>,

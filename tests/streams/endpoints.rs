@@ -76,7 +76,7 @@ async fn a_response_streams() {
     assert_eq!(actor.settled().await, 3 * 12 + HELD, "no usage");
 }
 
-/// Fields whose cost the edge cannot see must not be free.
+/// Fields with a cost that the edge cannot see must not be free.
 #[tokio::test]
 async fn fields_whose_cost_the_edge_cannot_see_are_refused() {
     let stage = Stage::new().await;

@@ -132,7 +132,7 @@ async fn a_call_with_a_limit_does_not_grow() {
     assert_eq!(actor.settled().await, 90);
 }
 
-/// Without the switch a stream goes on, and is charged what it cost.
+/// Without the switch a stream continues, and its real cost is charged.
 #[tokio::test]
 async fn without_the_switch_nothing_grows() {
     let stage = Stage::new().await;

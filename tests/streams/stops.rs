@@ -52,7 +52,7 @@ async fn with_the_switch_a_freeze_or_a_revocation_ends_them() {
     }
 }
 
-/// A caller who does not take what came before the end does not keep the provider at work.
+/// A caller who does not read does not keep the provider at work.
 #[tokio::test]
 async fn a_stopped_stream_leaves_its_provider_whatever_its_caller_takes() {
     let stage = Stage::with(|options| {

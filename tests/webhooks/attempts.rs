@@ -1,4 +1,4 @@
-//! When a failing receiver is tried again, and what is listed of it (decision D43).
+//! Retries of a failing receiver, and their list (decision D43).
 
 use crate::world::{World, attempts, quick, receiver, text, url};
 use domain::timestamp::ms_from_iso;

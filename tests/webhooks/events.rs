@@ -1,4 +1,4 @@
-//! Each event by what really triggers it, and verified as a receiver would: signature, headers, envelope.
+//! Each event by its real trigger, verified as a receiver would: signature, headers, envelope.
 
 use crate::world::{EVENTS, Owner, SECRET, SOON, World, accepting, success, text, url};
 use harness::{Answer, Edge, EdgeOptions, Recorded, Upstream, assert_fields, chat_body, eventually, words};
@@ -21,7 +21,7 @@ pub fn hmac(key: &[u8], message: &[u8]) -> String {
     hex::encode(Sha256::digest([&outer[..], &inner[..]].concat()))
 }
 
-/// Checks what every delivery is, and returns its event.
+/// Asserts the common parts of a delivery, and returns its event.
 #[track_caller]
 pub fn verified(request: &Recorded, secret: &str) -> Value {
     assert_eq!(

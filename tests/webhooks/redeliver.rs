@@ -1,4 +1,4 @@
-//! A delivery that ended is sent again because its owner asks for it.
+//! A delivery that ended is sent again at its owner's request.
 
 use crate::world::{Owner, World, accepting, attempts, problem, quick, receiver, success, text, url};
 use domain::mode::Mode;
@@ -65,7 +65,7 @@ async fn a_receiver_that_recovered_gets_what_it_missed_to_the_byte() {
     for round in 8..=EARLIER_MAX + 4 {
         success(&again(&owner, &webhook, id).await, 200);
         ended(&owner, &webhook, "delivered", round.min(EARLIER_MAX + 1)).await;
-        // Beyond that the number stays, so the receiver tells when it arrived.
+        // Beyond that the number stays, so the receiver's record shows the arrival.
         target.wait_for(round, crate::world::SOON).await;
     }
     let audit = success(&owner.caller.get("/v1/audit?type=webhook.redelivered").await, 200);

@@ -1,4 +1,4 @@
-//! A new secret, a new master key, and what logs and the store hold.
+//! A new secret, a new master key, and the secrets in logs and store.
 
 use crate::events::{hmac, verified};
 use crate::world::{SECRET, SOON, World, accepting, quick, success, url};

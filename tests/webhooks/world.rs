@@ -1,4 +1,4 @@
-//! A server with an account, and receivers that note what they get.
+//! A server with an account, and receivers that record their requests.
 
 use domain::mode::Mode;
 use harness::{

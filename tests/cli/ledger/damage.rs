@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use store::Store;
 use store::keys::{AccountKeys, IntentIndex, USER};
 
-/// A change by hand, and what must be found.
+/// A change by hand, and the expected findings.
 pub(super) struct Damage {
     command: Vec<String>,
     /// The invariants that no longer hold.
@@ -48,7 +48,7 @@ impl Damage {
     }
 }
 
-/// Does each damage, looks, and undoes it.
+/// Does each damage, runs the check, and undoes the damage.
 pub(super) async fn each_is_found(fixture: &Fixture, all: Vec<Damage>) {
     let output = fixture.cli.run(&["ledger", "check", "--json"]);
     assert_eq!(output.code, Some(0), "before: {output:?}");

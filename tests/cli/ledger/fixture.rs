@@ -231,7 +231,7 @@ impl Tenant {
     }
 }
 
-/// Posts what must succeed.
+/// Posts a request that must succeed.
 pub async fn ok(caller: &Caller, path: &str, body: Value) -> Value {
     let reply = caller.post(path, body.clone()).await;
     assert_eq!(reply.status, 200, "{path} {body}: {}", reply.text());

@@ -1,4 +1,4 @@
-//! The check beside traffic: it raises no false alarm, and still finds what is wrong.
+//! The check beside traffic: it raises no false alarm, and still finds damage.
 
 use super::check;
 use super::fixture::{Fixture, hold};

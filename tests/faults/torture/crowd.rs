@@ -1,4 +1,4 @@
-//! The callers, and the provider that behaves as each call asks.
+//! The callers, and a provider that behaves as the headers of each call request.
 
 use super::dice::SeededRandom;
 use crate::stage::usd;
@@ -70,7 +70,7 @@ impl ProviderBehaviour {
     }
 }
 
-/// Answers as the call asks in its headers.
+/// Answers as the headers of the call request.
 pub fn provider(request: &Recorded) -> Answer {
     let word = request.header("x-stainless-mood").expect("a mood");
     let tokens: u64 = request
@@ -162,7 +162,7 @@ impl Call {
             .and_then(Result::ok);
     }
 
-    /// The answer agrees with what the provider saw, and with the call.
+    /// The answer agrees with the call and with the provider's record of it.
     pub fn check_answer(&self, arrived: bool, allow_ids: &mut HashSet<String>) {
         let Some(reply) = &self.received else { return };
         match reply.header("x-service-decision") {

@@ -309,7 +309,7 @@ impl RedisCluster {
     }
 }
 
-/// The number behind `name` in what `INFO` says.
+/// The number of the field `name` of `INFO`.
 fn number(info: &str, name: &str) -> Option<u64> {
     let line = info.lines().find_map(|line| line.strip_prefix(name));
     line.and_then(|text| text.trim().parse().ok())

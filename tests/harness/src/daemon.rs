@@ -171,7 +171,7 @@ impl Daemon {
         self.with(|process| process.exited().is_none())
     }
 
-    /// Everything it has printed, also what it was still collecting when this was asked.
+    /// All output so far, lines in transit included.
     #[must_use]
     pub fn logs(&self) -> String {
         std::thread::sleep(LINES_WAIT);

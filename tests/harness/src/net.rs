@@ -12,7 +12,7 @@ use tokio::runtime::{Builder, Runtime};
 const PORTS: std::ops::Range<u16> = 10_240..32_000;
 /// The root of the repository.
 pub const REPOSITORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
-/// Pause between two looks in [`eventually`].
+/// Pause between two attempts in [`eventually`].
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// The runtime of the wires and upstreams. It is the harness's own, so that a test may block its runtime.

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Runs a step of an installation; what is missing on this machine is said in one line.
+/// Runs a step of an installation. An error names in one line the missing part of this machine.
 fn step(program: impl AsRef<Path>, args: &[&str], advice: &str) {
     let program = program.as_ref();
     let output = Command::new(program).args(args).stdin(Stdio::null()).output();

@@ -88,7 +88,7 @@ impl SessionCaller {
         &self.csrf
     }
 
-    /// The same session with what an answer gave it: a new cookie and a new token.
+    /// The same session with the new cookie and token of an answer.
     #[must_use]
     #[track_caller]
     pub fn renewed(&self, reply: &Reply) -> Self {

@@ -1,4 +1,4 @@
-//! Keys, rate, plan: everything that is decided before Cap, and what is remembered of a request.
+//! Keys, rate and plan, which are decided before Cap, and the counters of a request.
 
 use super::Bench;
 use crate::model;
@@ -151,7 +151,7 @@ async fn staleness(bench: &Bench<'_>) -> Checked {
     for generation in [4, 5, 6, 10] {
         for version in [0, 4, 5, 6, 7, 10] {
             let mut call = world.call(1);
-            // The second approval raises the version beyond what is asked for above.
+            // The second approval raises the version beyond the one above.
             call.view = AccountView {
                 generation,
                 version: version + world.model.version - 5,

@@ -219,7 +219,7 @@ async fn forgotten_runs(bench: &Bench<'_>) -> Checked {
     Ok(())
 }
 
-/// A counter that is not there counts as nothing: the difference lands in it. So does what is held.
+/// A missing counter counts as zero: the difference is written to it. So is the held amount.
 async fn lost_counters(bench: &Bench<'_>) -> Checked {
     let keys = AccountKeys::new(ACCOUNT);
     let (record, agent) = (keys.record(), keys.agent(Mode::Live, "a"));

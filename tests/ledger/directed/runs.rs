@@ -23,7 +23,7 @@ fn name(run: &str) -> (String, String) {
     ("a".to_owned(), run.to_owned())
 }
 
-/// A denied call leaves a run ended; an approved one lets it run again, with what it spent.
+/// A denied call leaves a run ended; an approved one resumes it with its earlier spend.
 async fn ended(bench: &Bench<'_>) -> Checked {
     for status in ["completed", "failed"] {
         let mut world = bench.world();

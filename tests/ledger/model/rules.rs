@@ -372,7 +372,7 @@ impl Model {
         if held != estimate && settle.extension.map(Nanos::get) != Some(held) {
             return Settled::Mismatch;
         }
-        // A kept hold is corrected only by who knows what the call cost.
+        // Only a caller that knows the real cost corrects a kept hold.
         let corrected = self.kept(id).is_some() && how != How::Estimated;
         let how = if corrected { How::Corrected } else { how };
         self.ended(found, how, cost, settle.measured.as_ref(), at);

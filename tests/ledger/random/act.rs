@@ -1,4 +1,4 @@
-//! Playing a case: choices become concrete calls, by what the model says is there at that moment.
+//! Plays a case: choices become concrete calls on the records that the model has at that moment.
 
 use super::op::{Amount, Belief, CallOp, Case, Cost, From, Gauge, Id, Knows, Limit, Op, PlanLimits, Policy};
 use crate::model::{Call, Charge, NO_CHECKS, State};

@@ -109,7 +109,7 @@ async fn a_bucket_takes_segments_gives_them_back_and_may_fail() {
     assert_eq!(trail(&fresh).decision(&ids[0]).await.unwrap().len(), 1);
     assert_eq!(place.list("segments").await.unwrap().len(), 4);
 
-    // The service is gone: nothing leaves the store, and what is there is an error, without secrets.
+    // The service is down: nothing leaves the store, and reading the archive is an error without secrets.
     service.process.kill().unwrap();
     let moving = archive.move_segment(&fixture.chain(), who, 40, 5).await;
     let error = moving.unwrap_err().to_string();
@@ -122,7 +122,7 @@ async fn a_bucket_takes_segments_gives_them_back_and_may_fail() {
     let error = trail(&gone).list(EVERYTHING, everything).await.unwrap_err();
     assert!(error.to_string().contains("segments/"), "{error}");
 
-    // It is back without what it had: those segments are missing; it takes new ones again.
+    // It is back and empty: the old segments are missing; it takes new ones.
     service.restart().await;
     let error = trail(&gone).read(1).await.unwrap_err();
     assert!(error.to_string().contains("it is not there"), "{error}");

@@ -11,7 +11,7 @@ use std::time::Duration;
 use store::audit::chain::ArchiveBacklog;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_tollgate-admin");
-/// Longest wait for what comes by itself.
+/// Longest wait for background work.
 const WAIT: Duration = Duration::from_secs(60);
 /// Times that something is killed.
 const KILLS: u64 = 8;

@@ -59,7 +59,7 @@ async fn noticed(fixture: &Fixture, id: &str, segment_is_bad: bool) {
     assert_eq!((part.records.len(), part.total), (20, 30));
 }
 
-/// A manifest without what it says of the segment's compression.
+/// A manifest without the description of the segment's compression.
 fn uncompressed(manifest: &[u8]) -> Option<Manifest> {
     let mut manifest: Manifest = serde_json::from_slice(manifest).ok()?;
     manifest.segment.sha256.clear();

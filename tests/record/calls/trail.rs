@@ -1,4 +1,4 @@
-//! A trail of calls, written as scripts write it, and what must be read of it.
+//! A trail of calls, written as scripts write it, and the expected calls.
 
 use crate::audit_writer::AuditWriter;
 use crate::world::World;

@@ -1,4 +1,4 @@
-//! The account, its plan and what of it is used.
+//! The account, its plan and the used part of it.
 
 use crate::stage::Stage;
 use crate::world::{World, problem, success};

@@ -1,4 +1,4 @@
-//! The overview against what callers were really charged and refused.
+//! The overview, compared with the charges and refusals of callers.
 
 use crate::stage::{Client, Stage};
 use crate::world::{World, problem, success};

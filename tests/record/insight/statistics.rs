@@ -24,7 +24,7 @@ const REASONS: [&str; 3] = ["daily_limit", "frozen", "rate_limited"];
 enum Line {
     /// Agent, days ago, cost.
     Settled(u8, u64, u64),
-    /// Agent, days ago, estimate, and what follows: `corrected`, `estimated` or `voided`, with the cost.
+    /// Agent, days ago, estimate, and the end: `corrected`, `estimated` or `voided`, with the cost.
     Kept(u8, u64, u64, Option<(&'static str, u64)>),
     /// Agent, days ago, estimate: the provider reported no usage.
     Estimated(u8, u64, u64),
@@ -41,7 +41,7 @@ enum Line {
 
 fn line() -> impl Strategy<Value = Line> {
     let (agent, day) = (0_u8..4, 0..DAYS);
-    // Around what a double can hold, too.
+    // Amounts around the precision of doubles, too.
     let amount = prop_oneof![0_u64..2_000, Just((1 << 53) - 1), Just((1 << 53) + 1)];
     let later = prop_oneof![
         Just(None),
@@ -125,7 +125,7 @@ struct Model {
     agents: BTreeMap<String, i128>,
 }
 
-/// Adds up an export, entry by entry: what a reader of the documentation would do.
+/// Adds up an export, entry by entry, by the rules of the documentation.
 fn recomputed(export: &[Value]) -> BTreeMap<u64, Model> {
     let mut days: BTreeMap<u64, Model> = BTreeMap::new();
     let mut kept: HashSet<&str> = HashSet::new();
@@ -185,7 +185,7 @@ async fn stored(store: &Store, account: &SeedAccount, mode: Mode, today: u64) ->
         .unwrap()
 }
 
-/// Holds what is stored against the model.
+/// Compares the stored statistics with the model.
 fn compare(days: &[Day], model: &BTreeMap<u64, Model>) {
     let nothing = Model::default();
     for day in days {

@@ -14,7 +14,7 @@ async fn spend(api: &Caller, agent: &str, amount: &str) {
     assert_eq!(api.post("/v1/spend", body).await.status, 200);
 }
 
-/// Cap, agent, threshold and share of what is listed.
+/// Cap, agent, threshold and share of a listed row.
 async fn listed(api: &Caller, query: &str) -> Vec<(String, Value, u64, f64)> {
     let page = success(&api.get(&format!("/v1/thresholds{query}")).await, 200);
     assert_eq!(page["partial"], json!(false));

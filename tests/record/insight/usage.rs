@@ -1,4 +1,4 @@
-//! Usage of an agent: its spending, and what is left of its caps.
+//! Usage of an agent: its spend, and the rest of its caps.
 
 use crate::stage::Stage;
 use crate::world::{World, problem, success, text};

@@ -89,7 +89,7 @@ async fn what_is_archived_decided_or_made_meanwhile_is_met_once() {
         }
         match step {
             2 | 5 => drop(fixture.settled("bob", 3, &format!("later {step}")).await),
-            // Those that waited are decided when most of what is newer has left.
+            // The waiting intents are decided after most newer ones have left.
             4 => fixture.decide(&waiting[0], "approve").await,
             7 => fixture.decide(&waiting[1], "deny").await,
             _ => {}

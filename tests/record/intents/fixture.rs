@@ -43,7 +43,7 @@ pub struct Fixture {
 }
 
 impl Fixture {
-    /// Two agents with money; what is above 50 USD waits for approval, and more than 500 are too much.
+    /// Two agents with money. Spends above 50 USD wait for approval, and those above 500 are refused.
     pub async fn build() -> Self {
         let root = tempfile::tempdir().unwrap();
         let place = root.path().display().to_string();
@@ -158,7 +158,7 @@ impl Fixture {
         assert_eq!(late.status, 409, "{}", late.text());
     }
 
-    /// Moves what may go as if it were `now_ms` and nothing had to be old.
+    /// Archives all intents that may be archived, as of `now_ms` and without a least age.
     pub async fn move_until(&self, now_ms: u64) -> Result<u64, StoreError> {
         self.move_of(&self.account, now_ms).await
     }

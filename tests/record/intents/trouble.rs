@@ -1,4 +1,4 @@
-//! Archivers that race or are cut off, and segments that are not what they were.
+//! Archivers that race or are cut off, and segments that were changed.
 
 use super::fixture::{Fixture, MODE, age, archive_at, made_at};
 use crate::world::problem;

@@ -259,7 +259,7 @@ impl Answer {
         self
     }
 
-    /// Leaves the connection open after the answer, whatever the answer says.
+    /// Leaves the connection open after the answer, even if its head announces the end.
     #[must_use]
     pub const fn keep_open(mut self) -> Self {
         self.keeps = Some(true);

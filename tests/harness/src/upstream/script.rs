@@ -140,7 +140,7 @@ impl Script {
         self
     }
 
-    /// Sends what the test feeds, as it does; goes on when the feed ends.
+    /// Sends the pieces that the test feeds, as they come, until the feed ends.
     #[must_use]
     pub fn feed(mut self, feed: &Feed) -> Self {
         self.steps.push(Step::Feed(feed.clone()));
