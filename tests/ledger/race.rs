@@ -143,15 +143,15 @@ async fn exactly_as_many_as_the_cap_allows() {
         for policy in [
             CapPolicy {
                 per_run: limit,
-                ..enabled()
+                ..open_cap()
             },
             CapPolicy {
                 daily: limit,
-                ..enabled()
+                ..open_cap()
             },
             CapPolicy {
                 monthly: limit,
-                ..enabled()
+                ..open_cap()
             },
         ] {
             assert_eq!(approvals(policy, |_| {}).await, FIT, "{policy:?}");

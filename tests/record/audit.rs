@@ -27,7 +27,7 @@ fn linked(text: &str) -> Vec<Value> {
         let mut entry: Map<String, Value> = serde_json::from_str(line).unwrap();
         entries.push(Value::Object(entry.clone()));
         let hash = entry.remove("hash").unwrap();
-        assert_fields!(entry, { "seq": seq, "previousHash": previous });
+        assert_fields!(entries[entries.len() - 1], { "seq": seq, "previousHash": previous });
         assert_eq!(hash, json!(entry_hash(&previous, &entry).unwrap()), "{line}");
         previous = hash.as_str().unwrap().to_owned();
     }

@@ -140,7 +140,7 @@ async fn own_periods(bench: &Bench<'_>) -> Checked {
 async fn policies(bench: &Bench<'_>) -> Checked {
     let disabled = CapPolicy {
         enabled: false,
-        ..enabled()
+        ..open_cap()
     };
     let each = |most| {
         let limited = GAUGES[..3].iter().map(move |gauge| Some(policy(*gauge, most)));

@@ -34,7 +34,7 @@ pub fn policy(gauge: Gauge, limit: u64) -> CapPolicy {
         per_run: of(Gauge::Run),
         daily: of(Gauge::Day),
         monthly: of(Gauge::Month),
-        ..enabled()
+        ..open_cap()
     }
 }
 
@@ -158,7 +158,7 @@ async fn other_runs(bench: &Bench<'_>) -> Checked {
 async fn policies(bench: &Bench<'_>) -> Checked {
     let disabled = CapPolicy {
         enabled: false,
-        ..enabled()
+        ..open_cap()
     };
     let own = [None, Some(open_cap()), Some(disabled)];
     let own = own

@@ -1,6 +1,6 @@
 //! Plays a case: choices become concrete calls on the records that the model has at that moment.
 
-use super::op::{Amount, Belief, CallOp, Case, Cost, From, Gauge, Id, Knows, Limit, Op, PlanLimits, Policy};
+use super::op::{Amount, CallOp, Case, Cost, From, Gauge, Id, Limit, NamedEstimate, Op, PlanLimits, Policy};
 use crate::model::{Call, Charge, NO_CHECKS, State};
 use crate::scripts::Scripts;
 use crate::world::{ACCOUNT, AGENTS, Checked, KEYS, LONG, World, unlimited, usd};
@@ -10,7 +10,6 @@ use domain::period::Period;
 use domain::plan::Plan;
 use std::time::Duration;
 use store::Store;
-use store::call::authorize::AccountView;
 use store::call::hold::HoldName;
 
 struct Actor<'a> {
@@ -82,7 +81,7 @@ impl Actor<'_> {
         match op {
             Op::Call(call) => self.call(call).await,
             Op::Extend { .. } => self.extend(op).await,
-            Op::Settle { which, cost, knows } => self.settle(which, cost, knows).await,
+            Op::Settle { which, cost, named } => self.settle(which, cost, named).await,
             Op::Void { which } => match self.pick(which) {
                 Some(call) => self.world.void(&call.name).await,
                 None => Ok(()),
@@ -233,7 +232,7 @@ impl Actor<'_> {
             call.hold_life = LONG;
         }
         call.plan = self.plan_now().clone();
-        believe(&mut call.view, op.belief);
+        op.drift.apply(&mut call.view);
         self.calls.push(call.clone());
         self.world.authorize(&call).await
     }
@@ -254,7 +253,7 @@ impl Actor<'_> {
             which,
             by,
             from,
-            belief,
+            drift,
             due_at_once,
         } = op
         else {
@@ -277,11 +276,11 @@ impl Actor<'_> {
         if due_at_once {
             extension.hold_life = Duration::ZERO;
         }
-        believe(&mut extension.view, belief);
+        drift.apply(&mut extension.view);
         self.world.extend(&extension).await
     }
 
-    async fn settle(&mut self, which: usize, cost: Cost, knows: Knows) -> Checked {
+    async fn settle(&mut self, which: usize, cost: Cost, named: NamedEstimate) -> Checked {
         let Some(call) = self.pick(which) else {
             return Ok(());
         };
@@ -300,23 +299,12 @@ impl Actor<'_> {
             Cost::Max => Nanos::MAX.get(),
         };
         let another = (estimate ^ 1).min(Nanos::MAX.get());
-        match knows {
-            Knows::Now => self.world.settle(&name, estimate, cost).await,
-            Knows::Either => self.world.settle_either(&name, (first, estimate), cost).await,
-            Knows::NotExtended => self.world.settle_either(&name, (estimate, another), cost).await,
-            Knows::Wrong => self.world.settle(&name, another, cost).await,
+        match named {
+            NamedEstimate::Current => self.world.settle(&name, estimate, cost).await,
+            NamedEstimate::Either => self.world.settle_either(&name, (first, estimate), cost).await,
+            NamedEstimate::NotExtended => self.world.settle_either(&name, (estimate, another), cost).await,
+            NamedEstimate::Wrong => self.world.settle(&name, another, cost).await,
         }
-    }
-}
-
-fn believe(view: &mut AccountView, belief: Belief) {
-    match belief {
-        Belief::Right => {}
-        Belief::OldVersion => view.version -= 1,
-        Belief::NewerVersion => view.version += 1,
-        Belief::NewerGeneration => (view.generation, view.version) = (view.generation + 1, 0),
-        Belief::OlderGeneration => (view.generation, view.version) = (view.generation - 1, view.version + 9),
-        Belief::OtherPlan => view.plan = "another".to_owned(),
     }
 }
 

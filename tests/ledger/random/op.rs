@@ -2,6 +2,7 @@
 
 use proptest::collection::vec;
 use proptest::prelude::*;
+use store::call::authorize::AccountView;
 
 /// One of the counters that a limit binds.
 #[derive(Debug, Clone, Copy)]
@@ -50,15 +51,30 @@ pub struct PlanLimits {
     pub tracked: Option<u64>,
 }
 
-/// The edge's view of the account.
+/// The difference of the edge's cached view from the account.
 #[derive(Debug, Clone, Copy)]
-pub enum Belief {
-    Right,
-    OldVersion,
+pub enum ViewDrift {
+    None,
+    OlderVersion,
     NewerVersion,
     NewerGeneration,
     OlderGeneration,
     OtherPlan,
+}
+
+impl ViewDrift {
+    pub fn apply(self, view: &mut AccountView) {
+        match self {
+            Self::None => {}
+            Self::OlderVersion => view.version -= 1,
+            Self::NewerVersion => view.version += 1,
+            Self::NewerGeneration => (view.generation, view.version) = (view.generation + 1, 0),
+            Self::OlderGeneration => {
+                (view.generation, view.version) = (view.generation - 1, view.version + 9)
+            }
+            Self::OtherPlan => view.plan = "another".to_owned(),
+        }
+    }
 }
 
 /// A call's id.
@@ -77,7 +93,7 @@ pub struct CallOp {
     pub amount: Amount,
     pub id: Id,
     pub due_at_once: bool,
-    pub belief: Belief,
+    pub drift: ViewDrift,
     pub probe: bool,
 }
 
@@ -94,7 +110,7 @@ pub enum From {
 
 /// The part of a hold's estimate that its settlement names.
 #[derive(Debug, Clone, Copy)]
-pub enum Knows {
+pub enum NamedEstimate {
     Now,
     /// The one of the approval, and now as that of an extension whose reply was lost.
     Either,
@@ -119,13 +135,13 @@ pub enum Op {
         which: usize,
         by: Amount,
         from: From,
-        belief: Belief,
+        drift: ViewDrift,
         due_at_once: bool,
     },
     Settle {
         which: usize,
         cost: Cost,
-        knows: Knows,
+        named: NamedEstimate,
     },
     Void {
         which: usize,
@@ -224,14 +240,14 @@ fn plan() -> impl Strategy<Value = PlanLimits> {
         })
 }
 
-fn belief() -> impl Strategy<Value = Belief> {
+fn view_drift() -> impl Strategy<Value = ViewDrift> {
     prop_oneof![
-        20 => Just(Belief::Right),
-        2 => Just(Belief::OldVersion),
-        1 => Just(Belief::NewerVersion),
-        1 => Just(Belief::NewerGeneration),
-        1 => Just(Belief::OlderGeneration),
-        1 => Just(Belief::OtherPlan),
+        20 => Just(ViewDrift::None),
+        2 => Just(ViewDrift::OlderVersion),
+        1 => Just(ViewDrift::NewerVersion),
+        1 => Just(ViewDrift::NewerGeneration),
+        1 => Just(ViewDrift::OlderGeneration),
+        1 => Just(ViewDrift::OtherPlan),
     ]
 }
 
@@ -246,10 +262,10 @@ fn call() -> impl Strategy<Value = Op> {
         amount(),
         id(),
         prop::bool::weighted(0.25),
-        belief(),
+        view_drift(),
         prop::bool::weighted(0.05),
     );
-    (who, what).prop_map(|((agent, key, run), (amount, id, due_at_once, belief, probe))| {
+    (who, what).prop_map(|((agent, key, run), (amount, id, due_at_once, drift, probe))| {
         Op::Call(CallOp {
             agent,
             key,
@@ -257,7 +273,7 @@ fn call() -> impl Strategy<Value = Op> {
             amount,
             id,
             due_at_once,
-            belief,
+            drift,
             probe,
         })
     })
@@ -272,12 +288,12 @@ fn cost() -> impl Strategy<Value = Cost> {
     ]
 }
 
-fn knows() -> impl Strategy<Value = Knows> {
+fn named_estimate() -> impl Strategy<Value = NamedEstimate> {
     prop_oneof![
-        6 => Just(Knows::Now),
-        2 => Just(Knows::Either),
-        1 => Just(Knows::NotExtended),
-        1 => Just(Knows::Wrong),
+        6 => Just(NamedEstimate::Current),
+        2 => Just(NamedEstimate::Either),
+        1 => Just(NamedEstimate::NotExtended),
+        1 => Just(NamedEstimate::Wrong),
     ]
 }
 
@@ -287,14 +303,14 @@ fn extend() -> impl Strategy<Value = Op> {
         any::<usize>(),
         amount(),
         from,
-        belief(),
+        view_drift(),
         prop::bool::weighted(0.25),
     );
-    what.prop_map(|(which, by, from, belief, due_at_once)| Op::Extend {
+    what.prop_map(|(which, by, from, drift, due_at_once)| Op::Extend {
         which,
         by,
         from,
-        belief,
+        drift,
         due_at_once,
     })
 }
@@ -303,7 +319,7 @@ fn op() -> impl Strategy<Value = Op> {
     let which = any::<usize>();
     prop_oneof![
         24 => call(),
-        8 => (which, cost(), knows()).prop_map(|(which, cost, knows)| Op::Settle { which, cost, knows }),
+        8 => (which, cost(), named_estimate()).prop_map(|(which, cost, named)| Op::Settle { which, cost, named }),
         8 => extend(),
         3 => any::<usize>().prop_map(|which| Op::Void { which }),
         1 => Just(Op::VoidUnknown),

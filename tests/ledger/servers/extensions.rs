@@ -125,13 +125,13 @@ async fn exactly_as_many_extensions_as_the_cap_allows() {
     for room in [FIT * BY, (FIT + 1) * BY - 1] {
         let daily = |limit| CapPolicy {
             daily: Some(usd(limit)),
-            ..enabled()
+            ..open_cap()
         };
         assert_eq!(race(daily, false, room).await, FIT);
     }
     let per_run = |limit| CapPolicy {
         per_run: Some(usd(limit)),
-        ..enabled()
+        ..open_cap()
     };
     assert_eq!(race(per_run, false, FIT * BY).await, FIT);
     assert_eq!(race(|_| open_cap(), true, FIT * BY).await, FIT);
