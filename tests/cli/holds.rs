@@ -57,8 +57,8 @@ async fn a_kept_hold_stays_charged_until_it_is_released() {
     let redis = Redis::start();
     let store = redis.store();
     let bot = agent(&store).await;
-    let id = hold(&bot, Duration::ZERO).await;
-    tokio::time::sleep(Duration::from_millis(5)).await;
+    let id = hold(&bot, Duration::from_secs(100)).await;
+    bot.pass_deadlines().await;
     let now = clock::now_ms();
     let kept = reap::sweep(&store, bot.account.keys.bucket(), now).await.unwrap();
     assert_eq!(kept.len(), 1);
