@@ -1,57 +1,11 @@
 //! The whole store, read in one step, and compared with the expected records.
 
+pub use harness::scripts::Window;
+
+use harness::scripts::dump;
 use redis::{Cmd, Pipeline};
 use std::collections::BTreeMap;
 use store::Store;
-
-/// All keys with type, expiry and content.
-const DUMP: &str = "
-local out = {}
-for _, key in ipairs(redis.call('KEYS', '*')) do
-  local kind = redis.call('TYPE', key)['ok']
-  local items
-  if kind == 'string' then items = {redis.call('GET', key)}
-  elseif kind == 'hash' then items = redis.call('HGETALL', key)
-  elseif kind == 'zset' then items = redis.call('ZRANGE', key, 0, -1, 'WITHSCORES')
-  else items = redis.call('LRANGE', key, 0, -1) end
-  local row = {key, kind, string.format('%d', redis.call('PEXPIRETIME', key))}
-  for _, item in ipairs(items) do row[#row + 1] = item end
-  out[#out + 1] = row
-end
-return out";
-
-/// The milliseconds between which something happened, both included.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Window {
-    pub from: u64,
-    pub to: u64,
-}
-
-impl Window {
-    pub const fn at(ms: u64) -> Self {
-        Self { from: ms, to: ms }
-    }
-
-    pub const fn later(self, by: u64) -> Self {
-        Self {
-            from: self.from + by,
-            to: self.to + by,
-        }
-    }
-
-    /// All moments of both, and those between.
-    pub fn hull(self, other: Self) -> Self {
-        Self {
-            from: self.from.min(other.from),
-            to: self.to.max(other.to),
-        }
-    }
-
-    fn has(self, text: &str) -> bool {
-        text.parse()
-            .is_ok_and(|ms: u64| (self.from..=self.to).contains(&ms))
-    }
-}
 
 /// A value in a hash, or a score.
 #[derive(Debug, Clone)]
@@ -104,11 +58,7 @@ pub type Expected = BTreeMap<String, Record>;
 
 /// Compares the whole store with `expected`.
 pub async fn compare(store: &Store, expected: &Expected) -> Result<(), String> {
-    let dump = redis::cmd("EVAL").arg(DUMP).arg(0).take();
-    let rows: Vec<Vec<String>> = store
-        .command(&dump)
-        .await
-        .map_err(|error| format!("no snapshot: {error:?}"))?;
+    let rows = dump(store).await?;
     let mut missing: Vec<&String> = expected.keys().collect();
     for row in &rows {
         let [key, kind, expires, items @ ..] = row.as_slice() else {

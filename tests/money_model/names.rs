@@ -1,32 +1,13 @@
 //! An id or moment that the product generates is a [`Names`] entry in an expected text: the first text met in
 //! its place gives it its value, and from then on every place must show the same.
 
+pub use harness::scripts::Window;
+
 use std::collections::BTreeSet;
 
 /// Delimiters before and after the number of a name in an expected text. No text of these tests contains them.
 pub const OPEN: char = '⟦';
 const CLOSE: char = '⟧';
-
-/// The milliseconds between which something happened, both included.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Window {
-    pub from: u64,
-    pub to: u64,
-}
-
-impl Window {
-    pub const fn later(self, by: u64) -> Self {
-        Self {
-            from: self.from + by,
-            to: self.to + by,
-        }
-    }
-
-    pub fn has(self, text: &str) -> bool {
-        text.parse()
-            .is_ok_and(|ms: u64| (self.from..=self.to).contains(&ms))
-    }
-}
 
 /// The kind of value that a name can have.
 #[derive(Debug, Clone, Copy)]

@@ -1,26 +1,10 @@
 //! Everything a store holds, taken in one step, and compared with what it should hold.
 
 use crate::names::{Names, OPEN, Window};
+use harness::scripts::dump;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use store::Store;
 use store::intent::IntentRecord;
-
-/// All keys with type, expiry and content.
-const DUMP: &str = "
-local out = {}
-for _, key in ipairs(redis.call('KEYS', '*')) do
-  local kind = redis.call('TYPE', key)['ok']
-  local items
-  if kind == 'string' then items = {redis.call('GET', key)}
-  elseif kind == 'hash' then items = redis.call('HGETALL', key)
-  elseif kind == 'set' then items = redis.call('SMEMBERS', key)
-  elseif kind == 'zset' then items = redis.call('ZRANGE', key, 0, -1, 'WITHSCORES')
-  else items = redis.call('LRANGE', key, 0, -1) end
-  local row = {key, kind, string.format('%d', redis.call('PEXPIRETIME', key))}
-  for _, item in ipairs(items) do row[#row + 1] = item end
-  out[#out + 1] = row
-end
-return out";
 
 /// An entry of an audit log as it should be.
 #[derive(Debug, Clone)]
@@ -68,11 +52,7 @@ type Items<'a> = &'a [String];
 
 /// Compares the whole store with `expected`, and learns the names.
 pub async fn compare(store: &Store, expected: &Expected, names: &mut Names) -> Result<(), String> {
-    let dump = redis::cmd("EVAL").arg(DUMP).arg(0).take();
-    let rows: Vec<Vec<String>> = store
-        .command(&dump)
-        .await
-        .map_err(|error| format!("no snapshot: {error:?}"))?;
+    let rows = dump(store).await?;
     let mut found: HashMap<&str, &[String]> = rows.iter().map(|row| (row[0].as_str(), &row[1..])).collect();
     // Keys that contain a name are read after the records that have the name.
     let (plain, named): (Vec<_>, Vec<_>) = expected.iter().partition(|(key, _)| !key.contains(OPEN));

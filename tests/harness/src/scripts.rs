@@ -1,8 +1,10 @@
 //! Checks of the store's scripts, and of each small change of a script, which a check must notice.
 
 mod mutants;
+mod snapshot;
 
 pub use mutants::{Mutant, mutants};
+pub use snapshot::{Window, dump};
 
 use crate::Redis;
 use domain::period::Period;

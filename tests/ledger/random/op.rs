@@ -111,7 +111,7 @@ pub enum From {
 /// The part of a hold's estimate that its settlement names.
 #[derive(Debug, Clone, Copy)]
 pub enum NamedEstimate {
-    Now,
+    Current,
     /// The one of the approval, and now as that of an extension whose reply was lost.
     Either,
     /// That, and an extension that did not take place.
