@@ -30,9 +30,9 @@ const FLAWS: [(u16, &str); 14] = [
 
 /// A set of flaws, by their place in [`FLAWS`].
 #[derive(Clone, Copy)]
-struct Flawed(u16);
+struct FlawSet(u16);
 
-impl Flawed {
+impl FlawSet {
     fn has(self, name: &str) -> bool {
         let at = FLAWS.iter().position(|(_, flaw)| *flaw == name);
         self.0 & (1 << at.unwrap_or_else(|| panic!("no such flaw: {name}"))) != 0
@@ -45,7 +45,7 @@ impl Flawed {
 }
 
 /// Makes a call with these flaws and no others; every limit that is not among them is met exactly.
-async fn call(stage: &Stage, anyone: &Caller, flawed: Flawed) -> Reply {
+async fn call(stage: &Stage, anyone: &Caller, flawed: FlawSet) -> Reply {
     let account = stage.seed.account("free").await;
     if flawed.has("plan_key_limit") {
         account.agent("older").virtual_key().await;
@@ -121,7 +121,7 @@ async fn the_first_flaw_in_the_documented_order_answers() {
         "all singles, pairs, triples, and eleven longer tails"
     );
     for set in sets {
-        let reply = call(&stage, &anyone, Flawed(set)).await;
+        let reply = call(&stage, &anyone, FlawSet(set)).await;
         let (status, name) = FLAWS[set.trailing_zeros() as usize];
         let wanted = if name.ends_with("key") && status == 401 {
             "invalid_api_key"
@@ -138,7 +138,7 @@ async fn the_first_flaw_in_the_documented_order_answers() {
         }
     }
     assert_eq!(stage.upstream.arrived(), 0, "none of them was forwarded");
-    let reply = call(&stage, &anyone, Flawed(0)).await;
+    let reply = call(&stage, &anyone, FlawSet(0)).await;
     assert_eq!(
         reply.status, 200,
         "without a flaw, with every limit met exactly: {reply:?}"

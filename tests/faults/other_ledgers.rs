@@ -15,7 +15,7 @@ const ROUNDS: Duration = Duration::from_secs(2);
 
 /// The ledger in the place of the right store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Other {
+enum OtherLedger {
     /// A server without a ledger.
     Empty,
     /// Another ledger.
@@ -26,7 +26,7 @@ enum Other {
     Restored,
 }
 
-impl Other {
+impl OtherLedger {
     const ALL: [Self; 4] = [Self::Empty, Self::Initialised, Self::Behind, Self::Restored];
 
     async fn start(self, right: &Redis) -> Redis {
@@ -81,7 +81,7 @@ fn lines(stage: &Stage) -> usize {
 
 #[tokio::test]
 async fn settlements_wait_for_the_ledger_of_their_holds() {
-    for kind in Other::ALL {
+    for kind in OtherLedger::ALL {
         let stage = wired().await;
         let other = kind.start(&stage.redis).await;
         let before: u64 = other.command(&["DBSIZE"]);
@@ -110,7 +110,7 @@ async fn settlements_wait_for_the_ledger_of_their_holds() {
 /// A lost approval is taken back where it was made.
 #[tokio::test]
 async fn voids_wait_for_the_ledger_of_their_holds() {
-    for kind in Other::ALL {
+    for kind in OtherLedger::ALL {
         let stage = wired().await;
         let other = kind.start(&stage.redis).await;
         // The edge has seen a higher version of the account than a store that is behind has.
@@ -209,7 +209,7 @@ async fn a_hold_that_was_resolved_is_waited_for_no_longer() {
 #[tokio::test]
 async fn an_account_that_was_accepted_ends_the_waiting() {
     let stage = wired().await;
-    let behind = Other::Behind.start(&stage.redis).await;
+    let behind = OtherLedger::Behind.start(&stage.redis).await;
     answered_without_a_store(&stage, 2).await;
     lead(&stage, &behind);
     tokio::time::sleep(ROUNDS).await;

@@ -115,14 +115,14 @@ fn rows() -> impl Iterator<Item = (&'static str, &'static Route)> {
 }
 
 /// The account that everything is tried on, and everybody who tries.
-struct Cast {
+struct Callers {
     world: World,
     account: SeedAccount,
     users: Vec<(Role, String)>,
     all: Vec<Who>,
 }
 
-impl Cast {
+impl Callers {
     async fn gather() -> Self {
         let world = World::start().await;
         // Without limits that would get in the way.
@@ -266,7 +266,7 @@ fn called(who: &Who) -> String {
 
 #[tokio::test]
 async fn every_row_refuses_and_serves_whom_it_says() {
-    let cast = Cast::gather().await;
+    let cast = Callers::gather().await;
     for (prefix, route) in rows() {
         let name = format!("{} {}", route.method, route.path);
         let (status, code) = through(&name).unwrap_or_else(|| panic!("{name} is not written down"));
@@ -304,7 +304,7 @@ async fn every_row_refuses_and_serves_whom_it_says() {
 
 #[tokio::test]
 async fn who_is_refused_changes_nothing() {
-    let cast = Cast::gather().await;
+    let cast = Callers::gather().await;
     let viewer = cast.sign_in(Role::Viewer).await;
     let version = cast.world.version(&cast.account).await;
     let without_sign_in = |who: &&Who| !matches!(who, Who::Session(..) | Who::Forged(_));
@@ -346,7 +346,7 @@ fn every_row_is_written_down_and_nothing_else() {
 
 #[tokio::test]
 async fn a_mode_that_is_none_is_refused_behind_the_session_and_before_the_role() {
-    let cast = Cast::gather().await;
+    let cast = Callers::gather().await;
     let viewer = cast.sign_in(Role::Viewer).await;
     for (prefix, route) in rows().filter(|(_, route)| route.access != Access::Public) {
         let headers = [("x-tollgate-mode", "prod"), ("content-type", "application/json")];

@@ -32,9 +32,9 @@ const LISTED: &str = "203.0.113.1";
 const PATH: &str = "/v1/agents/bot/virtual-keys";
 
 #[derive(Clone, Copy)]
-struct Flawed(usize);
+struct FlawSet(usize);
 
-impl Flawed {
+impl FlawSet {
     fn has(self, name: &str) -> bool {
         let at = FLAWS.iter().position(|(flaw, ..)| *flaw == name);
         self.0 & (1 << at.unwrap_or_else(|| panic!("no such flaw: {name}"))) != 0
@@ -48,7 +48,7 @@ impl Flawed {
 }
 
 /// A request with these flaws and no others.
-async fn request(world: &World, account: &SeedAccount, flawed: Flawed) -> ReplyHead {
+async fn request(world: &World, account: &SeedAccount, flawed: FlawSet) -> ReplyHead {
     let mode = if flawed.has("test mode") {
         Mode::Test
     } else {
@@ -158,7 +158,7 @@ async fn the_first_flaw_in_the_documented_order_answers() {
         if set % 500 == 0 {
             account = world.seed.account("free").await;
         }
-        let flawed = Flawed(set);
+        let flawed = FlawSet(set);
         let (name, status, code) = flawed.first().unwrap_or(("nothing", 0, ""));
         if status == 0 {
             continue;
@@ -176,6 +176,6 @@ async fn the_first_flaw_in_the_documented_order_answers() {
         assert_eq!(reply.has("retry-after"), status == 429, "{name}");
         assert_eq!(reply.has("www-authenticate"), status == 401, "{name}");
     }
-    let fine = request(&world, &account, Flawed(0)).await;
+    let fine = request(&world, &account, FlawSet(0)).await;
     assert_eq!(fine.status, 201, "{}", fine.body);
 }

@@ -11,7 +11,7 @@ const CLOSE: char = '⟧';
 
 /// The kind of value that a name can have.
 #[derive(Debug, Clone, Copy)]
-enum What {
+enum ValueKind {
     Moment(Window),
     /// An id with this prefix, which nothing else has.
     Id(&'static str),
@@ -20,23 +20,23 @@ enum What {
 /// Names of generated values, and the values once they are known.
 #[derive(Debug, Clone, Default)]
 pub struct Names {
-    all: Vec<(What, Option<String>)>,
+    all: Vec<(ValueKind, Option<String>)>,
     taken: BTreeSet<String>,
 }
 
 impl Names {
-    fn new_name(&mut self, what: What) -> String {
+    fn new_name(&mut self, what: ValueKind) -> String {
         self.all.push((what, None));
         format!("{OPEN}{}{CLOSE}", self.all.len() - 1)
     }
 
     /// A moment within a window.
     pub fn moment(&mut self, window: Window) -> String {
-        self.new_name(What::Moment(window))
+        self.new_name(ValueKind::Moment(window))
     }
 
     pub fn id(&mut self, prefix: &'static str) -> String {
-        self.new_name(What::Id(prefix))
+        self.new_name(ValueKind::Id(prefix))
     }
 
     /// Reads the name at the start of `text`; returns the rest.
@@ -48,8 +48,8 @@ impl Names {
         let length = text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
         let (word, rest) = text.split_at(length.unwrap_or(text.len()));
         let fits = match what {
-            What::Moment(window) => window.has(word),
-            What::Id(prefix) => {
+            ValueKind::Moment(window) => window.has(word),
+            ValueKind::Id(prefix) => {
                 word.len() == prefix.len() + 26
                     && word.starts_with(prefix)
                     && self.taken.insert(word.to_owned())
@@ -65,8 +65,8 @@ impl Names {
     pub fn settle(&mut self) {
         for (number, (what, value)) in self.all.iter_mut().enumerate() {
             value.get_or_insert_with(|| match what {
-                What::Moment(window) => window.from.to_string(),
-                What::Id(prefix) => format!("{prefix}{number:026}"),
+                ValueKind::Moment(window) => window.from.to_string(),
+                ValueKind::Id(prefix) => format!("{prefix}{number:026}"),
             });
         }
     }

@@ -11,7 +11,7 @@ const BINARY: &str = env!("CARGO_BIN_EXE_tollgate-proxy");
 const MODEL: &str = "gpt-4o-mini";
 const CHAT: (&str, &str) = ("POST", "/v1/chat/completions");
 
-struct Stand {
+struct Fixture {
     recording: Recording,
     edge: Edge,
     seed: Seed,
@@ -19,7 +19,7 @@ struct Stand {
     redis: Redis,
 }
 
-impl Stand {
+impl Fixture {
     async fn start() -> Self {
         let redis = Redis::start();
         let upstream = Upstream::start(|_| Answer::chat(9, 12));
@@ -58,13 +58,13 @@ fn with(field: &str, value: Value) -> String {
     body.to_string()
 }
 
-async fn approvals(stand: &mut Stand) {
-    let (_, caller) = stand.agent("startup", open_cap()).await;
-    stand.call("approved", &caller, &[], &body()).await;
-    stand
+async fn approvals(fixture: &mut Fixture) {
+    let (_, caller) = fixture.agent("startup", open_cap()).await;
+    fixture.call("approved", &caller, &[], &body()).await;
+    fixture
         .call("a run", &caller, &[("x-service-run-id", "nightly-42")], &body())
         .await;
-    stand
+    fixture
         .call(
             "another run",
             &caller,
@@ -72,10 +72,10 @@ async fn approvals(stand: &mut Stand) {
             &body(),
         )
         .await;
-    stand
+    fixture
         .call("with a limit", &caller, &[], &with("max_tokens", json!(7)))
         .await;
-    stand
+    fixture
         .call(
             "with the newer limit",
             &caller,
@@ -83,10 +83,10 @@ async fn approvals(stand: &mut Stand) {
             &with("max_completion_tokens", json!(7)),
         )
         .await;
-    stand
+    fixture
         .call("three answers", &caller, &[], &with("n", json!(3)))
         .await;
-    stand
+    fixture
         .call(
             "an upstream header",
             &caller,
@@ -114,13 +114,13 @@ async fn approvals(stand: &mut Stand) {
         ("the connection breaks", Answer::reset()),
         ("no answer in time", Answer::hang()),
     ] {
-        stand.upstream.set(move |_| answer.clone());
-        stand.call(title, &caller, &[], &body()).await;
+        fixture.upstream.set(move |_| answer.clone());
+        fixture.call(title, &caller, &[], &body()).await;
     }
-    stand.upstream.set(|_| Answer::chat(9, 12));
+    fixture.upstream.set(|_| Answer::chat(9, 12));
 }
 
-async fn denials(stand: &mut Stand) {
+async fn denials(fixture: &mut Fixture) {
     let little = Nanos::new(1);
     for (title, cap) in [
         (
@@ -146,56 +146,56 @@ async fn denials(stand: &mut Stand) {
         ),
         ("cap_disabled", CapPolicy::default()),
     ] {
-        let (_, caller) = stand.agent("free", cap).await;
-        stand.call(title, &caller, &[], &body()).await;
+        let (_, caller) = fixture.agent("free", cap).await;
+        fixture.call(title, &caller, &[], &body()).await;
     }
-    let (agent, caller) = stand.agent("free", open_cap()).await;
+    let (agent, caller) = fixture.agent("free", open_cap()).await;
     agent.frozen(true).await;
-    stand.call("frozen", &caller, &[], &body()).await;
-    let (agent, caller) = stand.agent("free", open_cap()).await;
+    fixture.call("frozen", &caller, &[], &body()).await;
+    let (agent, caller) = fixture.agent("free", open_cap()).await;
     agent
         .provider_key_sealed("pk_broken", "not sealed by anyone")
         .await;
-    stand
+    fixture
         .call("a provider key that does not open", &caller, &[], &body())
         .await;
-    let agent = stand.seed.account("free").await.agent("bot");
+    let agent = fixture.seed.account("free").await.agent("bot");
     agent.cap(open_cap()).await;
-    let caller = Caller::new(&stand.edge.url(), &agent.virtual_key().await);
-    stand.call("no_provider_key", &caller, &[], &body()).await;
-    let account = stand.seed.account("free").await;
+    let caller = Caller::new(&fixture.edge.url(), &agent.virtual_key().await);
+    fixture.call("no_provider_key", &caller, &[], &body()).await;
+    let account = fixture.seed.account("free").await;
     account.agent("older").virtual_key().await;
     let agent = account.agent("bot");
-    let caller = Caller::new(&stand.edge.url(), &agent.virtual_key().await);
-    stand.call("plan_key_limit", &caller, &[], &body()).await;
-    let account = stand.seed.account("no such plan").await;
-    let caller = Caller::new(&stand.edge.url(), &account.agent("bot").virtual_key().await);
-    stand
+    let caller = Caller::new(&fixture.edge.url(), &agent.virtual_key().await);
+    fixture.call("plan_key_limit", &caller, &[], &body()).await;
+    let account = fixture.seed.account("no such plan").await;
+    let caller = Caller::new(&fixture.edge.url(), &account.agent("bot").virtual_key().await);
+    fixture
         .call("a plan that nobody knows", &caller, &[], &body())
         .await;
     let (key_id, agent, caller) = {
-        let agent = stand.seed.account("free").await.agent("bot");
+        let agent = fixture.seed.account("free").await.agent("bot");
         let (key_id, key) = agent.virtual_key_with_id().await;
-        (key_id, agent, Caller::new(&stand.edge.url(), &key))
+        (key_id, agent, Caller::new(&fixture.edge.url(), &key))
     };
     let rate = agent.account.keys.rate(&key_id);
-    let _: String = stand.redis.command(&["SET", &rate, "10", "PX", "60000"]);
-    stand.call("rate_limited", &caller, &[], &body()).await;
+    let _: String = fixture.redis.command(&["SET", &rate, "10", "PX", "60000"]);
+    fixture.call("rate_limited", &caller, &[], &body()).await;
     agent.account.revoke(&key_id).await;
-    stand.call("a revoked key", &caller, &[], &body()).await;
+    fixture.call("a revoked key", &caller, &[], &body()).await;
 }
 
-async fn refusals(stand: &mut Stand) {
-    let url = stand.edge.url();
+async fn refusals(fixture: &mut Fixture) {
+    let url = fixture.edge.url();
     for (title, key) in [
         ("no key", String::new()),
         ("a provider's key", "sk-abcdefghijklmnop".to_owned()),
         ("a key too short", "vk_live_abc".to_owned()),
         ("a key that nobody has", format!("vk_live_{}", "0a".repeat(32))),
     ] {
-        stand.call(title, &Caller::new(&url, &key), &[], &body()).await;
+        fixture.call(title, &Caller::new(&url, &key), &[], &body()).await;
     }
-    let (_, caller) = stand.agent("enterprise", open_cap()).await;
+    let (_, caller) = fixture.agent("enterprise", open_cap()).await;
     for (title, sent) in [
         ("an empty body", String::new()),
         ("half a body", "{".to_owned()),
@@ -228,7 +228,7 @@ async fn refusals(stand: &mut Stand) {
         ),
         ("too long a body", with("user", json!("x".repeat(100_000)))),
     ] {
-        stand.call(title, &caller, &[], &sent).await;
+        fixture.call(title, &caller, &[], &sent).await;
     }
     for (title, headers) in [
         ("another type of content", ("content-type", "text/plain")),
@@ -242,13 +242,13 @@ async fn refusals(stand: &mut Stand) {
             ),
         ),
     ] {
-        stand.call(title, &caller, &[headers], &body()).await;
+        fixture.call(title, &caller, &[headers], &body()).await;
     }
 }
 
-async fn other_routes(stand: &mut Stand) {
-    let (_, caller) = stand.agent("startup", open_cap()).await;
-    let nobody = Caller::new(&stand.edge.url(), "");
+async fn other_routes(fixture: &mut Fixture) {
+    let (_, caller) = fixture.agent("startup", open_cap()).await;
+    let nobody = Caller::new(&fixture.edge.url(), "");
     for (method, path) in [
         ("GET", "/v1/health"),
         ("HEAD", "/v1/health"),
@@ -266,18 +266,21 @@ async fn other_routes(stand: &mut Stand) {
         ("GET", "/v1/openapi.json"),
     ] {
         for (title, caller) in [("no key", &nobody), ("a key", &caller)] {
-            stand.recording.call(title, caller, (method, path), &[], "").await;
+            fixture
+                .recording
+                .call(title, caller, (method, path), &[], "")
+                .await;
         }
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_edge_answers_as_before() {
-    let mut stand = Stand::start().await;
-    approvals(&mut stand).await;
-    denials(&mut stand).await;
-    refusals(&mut stand).await;
-    other_routes(&mut stand).await;
-    let Stand { recording, edge, .. } = stand;
+    let mut fixture = Fixture::start().await;
+    approvals(&mut fixture).await;
+    denials(&mut fixture).await;
+    refusals(&mut fixture).await;
+    other_routes(&mut fixture).await;
+    let Fixture { recording, edge, .. } = fixture;
     recording.compare_with("edge.txt", || edge.logs()).await;
 }

@@ -73,7 +73,7 @@ class Journey {
   }
 
   /** Everything that helps to understand a failure. */
-  async tell() {
+  async report() {
     let count = 0;
     for (const { name, context, watch } of this.persons) {
       for (const page of context.pages()) {
@@ -110,7 +110,7 @@ export async function play(story) {
   const faults = failed ? journey.faults : await journey.verdict();
   if (failed) console.log(`At "${journey.at}": ${failed.stack ?? failed}`);
   for (const fault of faults) console.log(`FAULT ${fault}`);
-  if (failed || faults.length > 0) await journey.tell();
+  if (failed || faults.length > 0) await journey.report();
   clearTimeout(over);
   await browser.close();
   process.exit(failed || faults.length > 0 ? 1 : 0);

@@ -170,7 +170,7 @@ async fn policies(bench: &Bench<'_>) -> Checked {
 
 /// Reasons that refuse an extension, in order of precedence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Against {
+enum Refusal {
     Stale,
     Estimate,
     Key,
@@ -180,17 +180,17 @@ enum Against {
     Limit(Gauge),
 }
 
-const ORDER: [Against; 10] = [
-    Against::Stale,
-    Against::Estimate,
-    Against::Key,
-    Against::Plan,
-    Against::Frozen,
-    Against::Disabled,
-    Against::Limit(Gauge::Run),
-    Against::Limit(Gauge::Day),
-    Against::Limit(Gauge::Month),
-    Against::Limit(Gauge::Tracked),
+const ORDER: [Refusal; 10] = [
+    Refusal::Stale,
+    Refusal::Estimate,
+    Refusal::Key,
+    Refusal::Plan,
+    Refusal::Frozen,
+    Refusal::Disabled,
+    Refusal::Limit(Gauge::Run),
+    Refusal::Limit(Gauge::Day),
+    Refusal::Limit(Gauge::Month),
+    Refusal::Limit(Gauge::Tracked),
 ];
 
 /// Of two reasons the one that comes first is given.
@@ -200,19 +200,19 @@ async fn reasons_in_order(bench: &Bench<'_>) -> Checked {
             let mut world = bench.installed().await?;
             let call = approved(&mut world, true).await?;
             let both = [first, *second];
-            let is_there = |against: Against| both.contains(&against);
-            let tight = |gauge: Gauge| is_there(Against::Limit(gauge)).then(|| usd(FROM));
+            let is_there = |refusal: Refusal| both.contains(&refusal);
+            let tight = |gauge: Gauge| is_there(Refusal::Limit(gauge)).then(|| usd(FROM));
             let change = |model: &mut Model| {
-                if is_there(Against::Key) {
+                if is_there(Refusal::Key) {
                     model.active.retain(|(_, key)| key != KEYS[0]);
                 }
-                if is_there(Against::Plan) {
+                if is_there(Refusal::Plan) {
                     model.plan = "a plan".to_owned();
                 }
                 if let Some(agent) = model.agents.get_mut(AGENTS[0]) {
-                    agent.frozen = is_there(Against::Frozen);
+                    agent.frozen = is_there(Refusal::Frozen);
                     agent.cap = Some(CapPolicy {
-                        enabled: !is_there(Against::Disabled),
+                        enabled: !is_there(Refusal::Disabled),
                         per_run: tight(Gauge::Run),
                         daily: tight(Gauge::Day),
                         monthly: tight(Gauge::Month),
@@ -224,8 +224,8 @@ async fn reasons_in_order(bench: &Bench<'_>) -> Checked {
             let mut extension = world.extension(&call, FROM + BY);
             extension.view.plan = plan;
             extension.plan.tracked_usd_per_month = tight(Gauge::Tracked);
-            extension.view.version += u64::from(is_there(Against::Stale));
-            if is_there(Against::Estimate) {
+            extension.view.version += u64::from(is_there(Refusal::Stale));
+            if is_there(Refusal::Estimate) {
                 extension.from = FROM - 1;
             }
             world.extend(&extension).await?;

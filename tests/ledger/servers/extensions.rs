@@ -32,7 +32,7 @@ struct Growing {
 }
 
 /// A hold with the estimate that it stands at.
-struct Grown {
+struct ExtendedHold {
     name: HoldName,
     estimate: u64,
     extensions: u64,
@@ -40,8 +40,8 @@ struct Grown {
 
 impl Growing {
     /// Tries to extend a hold as often as it may, each time through two edges at once: the reply of one may be lost.
-    async fn grow(&self, at: usize, name: HoldName) -> Grown {
-        let mut grown = Grown {
+    async fn grow(&self, at: usize, name: HoldName) -> ExtendedHold {
+        let mut grown = ExtendedHold {
             name,
             estimate: ESTIMATE,
             extensions: 0,
@@ -66,7 +66,7 @@ impl Growing {
     }
 
     /// Settles a hold of which it is not known whether its last extension took place. Returns the cost.
-    async fn settle(&self, at: usize, grown: &Grown) -> u64 {
+    async fn settle(&self, at: usize, grown: &ExtendedHold) -> u64 {
         let took_place = grown.extensions > 0 && at.is_multiple_of(2);
         let (estimate, extension) = if took_place {
             (grown.estimate - BY, grown.estimate)
