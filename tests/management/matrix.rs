@@ -131,19 +131,19 @@ impl Callers {
         for role in Role::ALL {
             users.push((role, account.user(role).await.email));
         }
-        let mut cast = Self {
+        let mut callers = Self {
             world,
             account,
             users,
             all: Vec::new(),
         };
-        cast.keys().await;
-        cast.cookies().await;
+        callers.keys().await;
+        callers.cookies().await;
         for role in Role::ALL {
-            cast.all.extend(Mode::ALL.map(|mode| Who::Session(role, mode)));
+            callers.all.extend(Mode::ALL.map(|mode| Who::Session(role, mode)));
         }
-        cast.forgeries().await;
-        cast
+        callers.forgeries().await;
+        callers
     }
 
     async fn keys(&mut self) {
@@ -266,12 +266,12 @@ fn called(who: &Who) -> String {
 
 #[tokio::test]
 async fn every_row_refuses_and_serves_whom_it_says() {
-    let cast = Callers::gather().await;
+    let callers = Callers::gather().await;
     for (prefix, route) in rows() {
         let name = format!("{} {}", route.method, route.path);
         let (status, code) = through(&name).unwrap_or_else(|| panic!("{name} is not written down"));
-        for who in &cast.all {
-            let reply = cast.send(who, prefix, route).await;
+        for who in &callers.all {
+            let reply = callers.send(who, prefix, route).await;
             let what = format!("{name} under {prefix} by {}: {}", called(who), reply.text());
             let (status, code) = match expected(route, who) {
                 Outcome::Refused(status, code) => (status, code),
@@ -304,14 +304,14 @@ async fn every_row_refuses_and_serves_whom_it_says() {
 
 #[tokio::test]
 async fn who_is_refused_changes_nothing() {
-    let cast = Callers::gather().await;
-    let viewer = cast.sign_in(Role::Viewer).await;
-    let version = cast.world.version(&cast.account).await;
+    let callers = Callers::gather().await;
+    let viewer = callers.sign_in(Role::Viewer).await;
+    let version = callers.world.version(&callers.account).await;
     let without_sign_in = |who: &&Who| !matches!(who, Who::Session(..) | Who::Forged(_));
     for (prefix, route) in rows().filter(|(_, route)| route.method != Method::GET) {
-        for who in cast.all.iter().filter(without_sign_in) {
+        for who in callers.all.iter().filter(without_sign_in) {
             if let Outcome::Refused(status, _) = expected(route, who) {
-                assert_eq!(cast.send(who, prefix, route).await.status, status);
+                assert_eq!(callers.send(who, prefix, route).await.status, status);
             }
         }
         let as_viewer = Who::Session(Role::Viewer, Mode::Live);
@@ -330,7 +330,7 @@ async fn who_is_refused_changes_nothing() {
             }
         }
     }
-    assert_eq!(cast.world.version(&cast.account).await, version);
+    assert_eq!(callers.world.version(&callers.account).await, version);
 }
 
 #[test]
@@ -346,8 +346,8 @@ fn every_row_is_written_down_and_nothing_else() {
 
 #[tokio::test]
 async fn a_mode_that_is_none_is_refused_behind_the_session_and_before_the_role() {
-    let cast = Callers::gather().await;
-    let viewer = cast.sign_in(Role::Viewer).await;
+    let callers = Callers::gather().await;
+    let viewer = callers.sign_in(Role::Viewer).await;
     for (prefix, route) in rows().filter(|(_, route)| route.access != Access::Public) {
         let headers = [("x-tollgate-mode", "prod"), ("content-type", "application/json")];
         let reply = viewer
