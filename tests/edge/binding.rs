@@ -75,6 +75,7 @@ async fn a_changed_cap_binds_the_next_call() {
     }
 }
 
+/// It is refused by its very next call, although its owner is cached.
 #[tokio::test]
 async fn a_revoked_key_is_refused_at_the_next_call() {
     let pair = Pair::new().await;
@@ -82,10 +83,12 @@ async fn a_revoked_key_is_refused_at_the_next_call() {
         let (actor, callers) = pair.known("enterprise", open_cap()).await;
         let spare = actor.agent.virtual_key().await;
         actor.agent.account.revoke(&actor.key_id).await;
+        let arrived = pair.stage.upstream.arrived();
         for caller in &callers {
             refused(&caller.chat(estimated_body(1)).await, 401, "invalid_api_key");
             refused(&caller.get("/v1/models").await, 401, "invalid_api_key");
         }
+        assert_eq!(pair.stage.upstream.arrived(), arrived, "nothing is forwarded");
         passes(&[pair.stage.edge.caller(&spare), pair.other.caller(&spare)]).await;
     }
 }

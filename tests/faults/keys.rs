@@ -103,21 +103,6 @@ async fn an_unknown_key_is_looked_up_once() {
     assert_eq!(stage.redis.command::<u64>(&["EXISTS", &lookup]), 0);
 }
 
-/// A revoked key is refused by its very next call, although its owner is cached.
-#[tokio::test]
-async fn a_revoked_key_is_refused_at_once() {
-    let stage = Setup::default().start().await;
-    stage.approved_call().await;
-    stage.bot.account.revoke(&stage.key_id).await;
-    let reply = stage.call().await;
-    assert_eq!(
-        (reply.status, reply.error_code().as_str()),
-        (401, "invalid_api_key")
-    );
-    assert_eq!(stage.upstream.arrived(), 1);
-    eventually("no hold", SOON, async || (stage.open_holds() == 0).then_some(())).await;
-}
-
 /// Callers without a key cannot fill the queue of traces.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_flood_of_keys_is_not_traced() {

@@ -190,18 +190,6 @@ async fn a_wiped_store_says_nothing_about_a_new_key() {
     crate::stage::unavailable(&caller.get("/v1/models").await);
 }
 
-/// Only the account's record is lost, as after a partial restore.
-#[tokio::test]
-async fn a_lost_account_denies_its_keys() {
-    let stage = Setup::default().start().await;
-    stage.approved_call().await;
-    stage.at_rest().await;
-    let _: u64 = stage.redis.command(&["DEL", &stage.bot.account.keys.record()]);
-    for _ in 0..3 {
-        stage.unavailable_call().await;
-    }
-}
-
 #[tokio::test]
 async fn a_store_that_evicts_is_not_used() {
     let stage = Setup::default().start().await;
