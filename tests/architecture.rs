@@ -1,5 +1,5 @@
-//! Compares the drawing of the crates in ARCHITECTURE.md with what cargo builds, and checks the rules of which crate
-//! may use what.
+//! Compares the drawing of the crates in ARCHITECTURE.md with cargo's dependencies, and checks the rules on the
+//! dependencies of each crate.
 #![cfg(test)]
 
 #[path = "architecture/circles.rs"]

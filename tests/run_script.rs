@@ -12,7 +12,7 @@ use tempfile::TempDir;
 /// The last line that the script prints before it waits: it sets a policy.
 const UP: &str = "/policies/";
 
-/// A directory with what the script reads, and ports of its own.
+/// A directory with the files that the script reads, and ports of its own.
 struct Site {
     dir: TempDir,
     env: Vec<(&'static str, String)>,

@@ -82,7 +82,7 @@ fn expanded(path: &str) -> Vec<String> {
         .collect()
 }
 
-/// Every path in the code: of `use` items, and what begins with `crate::` or `super::`.
+/// Every path in the code: of `use` items, and paths that begin with `crate::` or `super::`.
 fn paths(code: &str) -> Vec<String> {
     let mut paths = Vec::new();
     for (at, item) in code.match_indices("use ") {

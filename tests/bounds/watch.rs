@@ -37,7 +37,7 @@ impl Watch {
         let list = Arc::clone(&commands);
         let task = tokio::spawn(async move {
             while let Ok(Some(line)) = lines.next_line().await {
-                // +1763676000.123456 [0 127.0.0.1:4242] "HGET" "key" "field"; what a script does is marked `[0 lua]`.
+                // +1763676000.123456 [0 127.0.0.1:4242] "HGET" "key" "field"; commands of scripts are marked `[0 lua]`.
                 if let Some((head, command)) = line.split_once("] ") {
                     let by_script = head.ends_with(" lua");
                     let words = words(command);

@@ -149,8 +149,8 @@ impl Changes {
         self.ongoing.more(count).await;
     }
 
-    /// Ends it: every change that was acknowledged is told again as it was told first, and each dollar is where it was
-    /// said to be. Returns how many changes that were.
+    /// Ends the changes, and asserts that each acknowledged one is answered again as the first time, and that each
+    /// dollar is in its place. Returns the number of changes.
     pub async fn end(self) -> usize {
         let Self { customer, ongoing } = self;
         let (businesses, acknowledged) = ongoing.end().await;

@@ -1,5 +1,5 @@
-//! `store.durability` on one server: what a crash and a power cut leave of what was acknowledged, and what happens
-//! where the store cannot do what is configured.
+//! `store.durability` on one server: acknowledged changes after a crash and after a power cut, and a store that does
+//! not support the configured durability.
 
 use crate::changes::{Changes, Customer};
 use crate::money::{Depositor, Deposits};

@@ -113,7 +113,7 @@ impl Load {
     }
 }
 
-/// A test that fails takes its edges away: what its callers say of that would hide why it failed.
+/// A failing test stops its edges; the errors of its callers would hide the cause.
 impl Drop for Load {
     fn drop(&mut self) {
         for caller in &self.callers {

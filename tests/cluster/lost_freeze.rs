@@ -183,7 +183,7 @@ async fn an_edge_that_had_not_met_it_stops_until_the_operator_accepts() {
     let arrived = world.upstream.arrived();
     drop(admin);
 
-    // The operator's commands work, and do not make up for what was lost.
+    // The operator's commands work, and do not make up for the loss.
     let cli = Cli::new(ADMIN, world.cluster.url());
     let command = |verb: &str, victim: &Victim| {
         let (account, agent) = (&victim.agent.account.id, &victim.agent.id);

@@ -1,5 +1,5 @@
-//! The pool of dedicated connections of a process, seen from the store: what a caller leaves to the next one, what is
-//! told of a change that got no connection, and when connections are closed.
+//! The pool of dedicated connections of a process, seen from the store: the state of a reused connection, the error of
+//! a change that got no connection, and the end of connections.
 
 use crate::pair::{Timeouts, by_a_replica, master_with_replica};
 use crate::world::{MASTERS, SOON};

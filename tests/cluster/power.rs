@@ -1,5 +1,5 @@
-//! A store whose machine can lose power: `fsync.c` notes what is on the disk, and everything else of the append-only
-//! file is cut away when it does.
+//! A store whose machine can lose power: `fsync.c` records the length that is on the disk, and a power cut removes the
+//! rest of the append-only file.
 
 use harness::Redis;
 use std::fs::{File, OpenOptions};
@@ -89,7 +89,7 @@ impl Powered {
     }
 }
 
-/// The files that commands are appended to; what they are based on was written as a whole.
+/// The files that commands are appended to; their base file was written as a whole.
 fn incremental_files(dir: &Path) -> Vec<PathBuf> {
     let files = std::fs::read_dir(dir.join("appendonlydir")).expect("the append-only directory");
     let files = files.map(|file| file.expect("a file").path());

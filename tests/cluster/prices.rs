@@ -1,5 +1,5 @@
-//! An acknowledged import of prices is as safe as `store.durability` says: what calls are held for
-//! depends on them.
+//! An acknowledged import of prices is as safe as `store.durability` says, since the estimates of calls depend on
+//! them.
 
 use crate::pair::{Timeouts, by_a_replica, master_with_replica};
 use store::StoreError;
@@ -19,7 +19,7 @@ async fn an_import_is_reported_of_when_the_replica_has_it() {
         "{answer:?}"
     );
     replica.resume();
-    // A repeated import is acknowledged when the replica has what was written.
+    // A repeated import is acknowledged when the replica has the first one's writes.
     let old = read(&store).await.unwrap();
     assert_eq!(old.as_deref(), Some("first"));
     let again = replace(&store, old.as_deref(), "first").await.unwrap();

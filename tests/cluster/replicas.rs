@@ -1,5 +1,4 @@
-//! `store.durability = replicas(1)` through a failover, beside `async`: what was acknowledged, and what is there after
-//! it.
+//! `store.durability = replicas(1)` through a failover, beside `async`: acknowledged changes, and the changes after it.
 
 use crate::changes::{Changes, Customer};
 use crate::disk::code;

@@ -9,10 +9,10 @@ use std::time::Duration;
 
 /// Wallets made of each kind before the standby is cut off, and after.
 const EACH: usize = 3;
-/// Between two looks.
+/// Pause between two checks.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Makes a wallet; what it was called, if that was acknowledged.
+/// Makes a wallet. Returns its name, if it was acknowledged.
 async fn wallet(caller: &Caller, name: &str) -> Option<u64> {
     let reply = caller.post("/v1/wallets/create", json!({ "botId": name })).await;
     match reply.status {

@@ -1,4 +1,4 @@
-//! Money between accounts on two nodes: what left one of them arrives in the other only when it is sure that it left.
+//! Money between accounts on two nodes: it arrives in the second account only when the first one's debit is safe.
 
 use crate::disk::code;
 use crate::money::Depositor;

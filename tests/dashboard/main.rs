@@ -17,7 +17,7 @@ const API: &str = "let made = 0;\nexport const sent = [];\nexport const answers 
 fn run(checks: &str, modules: &[&str], others: &[(&str, &str)]) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folder = tempfile::tempdir().expect("a folder");
-    // Outside a page, Node.js has to be told that these files are modules.
+    // Outside a page, Node.js needs the declaration that these files are modules.
     std::fs::write(folder.path().join("package.json"), r#"{"type":"module"}"#).expect("a package");
     for (file, text) in others {
         std::fs::write(folder.path().join(file), text).expect("a stand-in");

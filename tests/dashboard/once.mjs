@@ -1,4 +1,5 @@
-// Changes that must happen once: when a form keeps its idempotency key, and what a person is told. Ends with "checked".
+// Changes that must happen once: the cases in which a form keeps its idempotency key, and its messages. Ends with
+// "checked".
 import assert from 'node:assert/strict';
 import { answers, sent } from './api.js';
 import { useOnce } from './once.js';
@@ -14,7 +15,7 @@ const failing = async (error) => {
 assert.match(await failing({ status: 0 }), /not known whether it was done/);
 assert.match(await failing({ status: 503 }), /not known whether it was done/);
 assert.equal(sent[0], sent[1]);
-// Other values under that key: the first ones arrived, and that is what is told, not the server's word about keys.
+// Other values under that key: the first ones arrived. The message says that, not the server's sentence about keys.
 assert.match(await failing({ status: 422, code: 'IDEMPOTENCY_KEY_REUSED' }), /sent before, with other values, has arrived/);
 assert.equal(sent[1], sent[2]);
 // A definite answer ends it.

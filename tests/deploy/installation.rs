@@ -59,8 +59,8 @@ pub fn without_places(conf: &str) -> String {
     kept.collect::<Vec<_>>().join("\n")
 }
 
-/// `redis.conf` without what says where it listens and where its users are, and the file that `users.sh` makes, with a
-/// user for replicas beside (docs/guides/deployment.md).
+/// `redis.conf` without its address and its file of users, and the file that `users.sh` makes, with a user for replicas
+/// (docs/guides/deployment.md).
 fn configuration(dir: &Path, scheme: &str) -> Vec<String> {
     let file = dir.join("redis.conf");
     std::fs::write(&file, without_places(&text("deploy/redis/redis.conf"))).unwrap();

@@ -1,5 +1,5 @@
 //! The store's users: the system runs under them, they may run the commands that are in the code and no others, and
-//! each sees only what is its own.
+//! each sees only its own keys.
 
 mod making;
 

@@ -149,7 +149,7 @@ async fn new_agents_race_for_the_plan_s_places() {
     assert_eq!(any.counters().await.slots, 10);
 }
 
-/// Estimates of odd sizes against three caps at once: the sum of what was approved never passes any of them.
+/// Estimates of odd sizes against three caps at once: the sum of the approved ones never passes any of them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn mixed_estimates_never_pass_a_cap() {
     let crowd = Crowd::new().await;

@@ -119,8 +119,8 @@ async fn every_decision_has_an_id_of_its_own() {
     }
 }
 
-/// Specification §4.4 "Fail closed": a failed plan lookup and a stored key that cannot be decrypted are a 503, and what
-/// was charged for the latter is given back.
+/// Specification §4.4 "Fail closed": a failed plan lookup and a stored key that cannot be decrypted are a 503, and the
+/// charge for the latter is released.
 #[tokio::test]
 async fn what_cannot_be_decided_is_denied() {
     let stage = Stage::new().await;
@@ -165,8 +165,8 @@ async fn what_cannot_be_decided_is_denied() {
     assert_eq!(stage.upstream.arrived(), 0);
 }
 
-/// A store that is not the ledger it was is no fresh budget: everything is denied, before any key is looked up
-/// (decisions D47, D52), and only what needs no store to be refused still is.
+/// A store with another ledger is no fresh budget: everything is denied, before any key is looked up (decisions D47,
+/// D52). Requests that are refused without the store still get their refusal.
 #[tokio::test]
 async fn a_wiped_or_evicting_store_denies_everything() {
     let stage = Stage::alone().await;
@@ -206,7 +206,7 @@ async fn a_wiped_or_evicting_store_denies_everything() {
     assert_eq!(stage.upstream.arrived(), before, "nothing is forwarded");
 }
 
-/// An account whose record is older than what was seen before has lost writes; others go on.
+/// An account whose version is below the last seen one has lost writes; others continue.
 #[tokio::test]
 async fn an_account_that_lost_writes_is_denied() {
     let stage = Stage::new().await;
@@ -225,7 +225,7 @@ async fn an_account_that_lost_writes_is_denied() {
     let reply = lost.caller.chat(estimated_body(100)).await;
     denied(&reply, "service_unavailable");
     assert_eq!(fine.caller.chat(estimated_body(100)).await.status, 200);
-    // The operator accepts what was lost by raising the generation.
+    // The operator accepts the loss by raising the generation.
     let _: u64 = stage.redis.command(&["HINCRBY", &record, "generation", "1"]);
     assert_eq!(lost.caller.chat(estimated_body(100)).await.status, 200);
     let _: u64 = stage.redis.command(&["DEL", &record]);

@@ -214,7 +214,7 @@ fn an_address_that_is_in_use_ends_with_3_so_that_it_is_started_again() {
     }
 }
 
-/// Starts an edge that cannot start, with this setting; its exit code, and what it said.
+/// Starts an edge that cannot start, with this setting. Returns its exit code and output.
 fn start(name: &str, value: &str) -> (Option<i32>, String) {
     let output = std::process::Command::new(EDGE)
         .env("TOLLGATE_SECRETS__MASTER_KEY", harness::TEST_MASTER_KEY)

@@ -53,7 +53,7 @@ impl Monitor {
         let (count, list) = (scripts.clone(), others.clone());
         let task = tokio::spawn(async move {
             while let Ok(Some(line)) = lines.next_line().await {
-                // +1763676000.123456 [0 127.0.0.1:4242] "EVALSHA" … ; what a script does itself is marked `[0 lua]`.
+                // +1763676000.123456 [0 127.0.0.1:4242] "EVALSHA" … ; commands of scripts are marked `[0 lua]`.
                 let Some((head, command)) = line.split_once("] ") else {
                     continue;
                 };
@@ -99,7 +99,7 @@ impl Drop for Monitor {
     }
 }
 
-/// Makes `count` calls of each actor, spread over both callers, and says what the store was asked meanwhile.
+/// Makes `count` calls of each actor, spread over both callers, and returns the store's commands meanwhile.
 async fn measure(
     stage: &Stage,
     monitor: &Monitor,
@@ -129,7 +129,7 @@ async fn two_scripts_for_an_approved_call_and_one_for_a_denied_one() {
     // The first call of all loads the scripts.
     let first = [stage.actor("enterprise", open_cap()).await];
     measure(&stage, &monitor, &first, 1, 200).await;
-    // The first call of a key looks up whose it is, and learns the account's plan.
+    // The first call of a key looks up its owner and reads the account's plan.
     let (scripts, others) = measure(&stage, &monitor, &approved, 1, 200).await;
     assert_eq!((scripts, others.len()), (3, 1), "{others:?}");
     measure(&stage, &monitor, &denied, 1, 402).await;

@@ -37,7 +37,7 @@ async fn calls_of_one_run_share_its_limit_and_others_do_not() {
         .await;
     denied(&reply, "per_run_limit");
 
-    // A restarted agent, on whichever edge, has spent what it has spent.
+    // A restarted agent keeps its spend, on any edge.
     let other = stage.another_edge();
     let reply = other
         .caller(&one.key)

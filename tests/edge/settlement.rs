@@ -90,7 +90,7 @@ async fn a_settlement_waits_for_the_store() {
     assert_eq!(stage.upstream.arrived(), 1);
 }
 
-/// A hold names what is needed to recompute its charge later (decision D48): the version of the price table, and the
+/// A hold has the data from which its charge can be recomputed (decision D48): the version of the price table, and the
 /// model.
 #[tokio::test]
 async fn an_open_hold_records_the_prices_behind_it() {

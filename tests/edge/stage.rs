@@ -102,7 +102,7 @@ impl Stage {
         Period::at(seconds * 1000 + micros / 1000)
     }
 
-    /// Sets what the account's agents have tracked this month.
+    /// Sets the account's tracked USD of this month.
     pub fn set_tracked(&self, agent: &SeedAgent, nanos: u64) {
         self.set_of_month(agent, 't', nanos);
     }

@@ -262,7 +262,7 @@ impl Drop for Terminator {
     }
 }
 
-/// One call of an edge whose provider is at `base_url`; the answer, and what stays charged.
+/// One call of an edge whose provider is at `base_url`. Returns the answer and the remaining charge.
 async fn through(base_url: String, ca_file: Option<String>) -> (Reply, u64) {
     let stage = Stage::with(|mut options| {
         options = options.env("TOLLGATE_UPSTREAM__BASE_URL", base_url);

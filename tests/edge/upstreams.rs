@@ -1,4 +1,4 @@
-//! Upstreams by name: which one a model chooses, what it is sent, and that no key reaches another one than its own.
+//! Upstreams by name: the choice by model, the requests to each, and that no key reaches an upstream of another name.
 
 use super::shape::{approved, denied, refused};
 use super::stage::{Actor, PRICES, PROVIDER_KEY, SOON, Stage, amounts, open_cap};

@@ -1,5 +1,5 @@
-//! Malformed bodies over HTTP: each is a 400 that names what is wrong, counts against the key's rate, and
-//! reaches nobody (decisions D34, D62, D63).
+//! Malformed bodies over HTTP: each is a 400 that names the fault, counts against the key's rate, and is not forwarded
+//! (decisions D34, D62, D63).
 
 use crate::stage::{Setup, Stage};
 use harness::Reply;

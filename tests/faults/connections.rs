@@ -193,7 +193,7 @@ async fn connections_of_a_trusted_proxy_are_not_those_of_one_caller() {
     );
 }
 
-/// Open files of the edge in the next tests, and what of them callers get.
+/// Open files of the edge in the next tests, and the callers' part of them.
 const FILES: usize = 320;
 const CALLERS: usize = (FILES - 256) / 2;
 /// Calls that an account may have under way: half of as many connections with the provider.

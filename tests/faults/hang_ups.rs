@@ -1,5 +1,5 @@
-//! Callers who leave, at every moment of a call, over HTTP/1.1 and HTTP/2: what was approved is settled, no hold is
-//! left behind, nothing stays in flight (decision D36).
+//! Callers who leave, at every moment of a call, over HTTP/1.1 and HTTP/2: each approved call is settled, no hold
+//! remains, nothing stays in flight (decision D36).
 
 use crate::stage::{ACTUAL, Charged, ESTIMATE, SOON, Setup, Stage, answer, body};
 use harness::{Answer, RawClient, eventually};

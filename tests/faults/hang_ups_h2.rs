@@ -1,4 +1,4 @@
-//! Callers who leave or stall over HTTP/2, frame by frame: what no well-behaved client library would send.
+//! Callers who leave or stall over HTTP/2, with frames that no well-behaved client library sends.
 
 use crate::stage::{ACTUAL, SOON, Setup, Stage, answer, body};
 use harness::{RawClient, eventually};

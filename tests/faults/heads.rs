@@ -1,4 +1,4 @@
-//! Heads of requests have at most 64 KiB, whatever the protocol and however they arrive.
+//! Heads of requests have at most 64 KiB, over each protocol and in any pieces.
 
 use crate::memory::resident_kib;
 use crate::stage::{SOON, Setup, Stage, body};

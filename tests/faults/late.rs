@@ -1,5 +1,5 @@
-//! Settlements that the store could not take at once (decision D36): the caller has its answer, the ledger follows
-//! exactly once, also through a restart of the edge; what does not fit into the queue stays charged, and visible.
+//! Settlements that the store did not accept at once (decision D36): the caller has its answer, the ledger follows
+//! exactly once, also through a restart of the edge; estimates beyond the queue stay charged, and visible.
 
 use crate::stage::{
     ACTUAL, Charged, ESTIMATE, PROXY, SOON, STORE_TIMEOUT_MS, Setup, Stage, answer, metric, usd,

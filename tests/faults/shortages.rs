@@ -1,4 +1,4 @@
-//! This machine is short of what a connection takes: descriptors. What is ours costs the caller nothing (decision D69).
+//! The machine is short of descriptors. A failure on our side costs the caller nothing (decision D69).
 
 use crate::stage::{ACTUAL, SOON, Setup, Stage, body};
 use harness::eventually;

@@ -213,8 +213,8 @@ pub async fn with_room(most: usize, longest: usize) -> Stage {
     setup.start().await
 }
 
-/// Room for two bodies of 1 MiB of an account, one of them in what is set aside: the third waits until one of them is
-/// done, and a small call does not.
+/// Room for two bodies of 1 MiB of an account, one of them in the reserve: the third waits until one of them is done,
+/// and a small call does not.
 #[tokio::test]
 async fn bodies_share_a_bounded_memory() {
     let stage = with_room(8 << 20, 1 << 20).await;
@@ -245,8 +245,8 @@ async fn bodies_share_a_bounded_memory() {
     assert_eq!(stage.upstream.requests().len(), 4);
 }
 
-/// Room for one such body of an account, and three whose calls take long: what is sent takes no room while the provider
-/// works.
+/// Room for one such body of an account, and three whose calls take long: a body that was sent takes no room while the
+/// provider works.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_body_that_is_sent_takes_no_memory() {
     let longest = 1 << 20;

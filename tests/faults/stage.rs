@@ -155,7 +155,7 @@ impl Stage {
         self.wire.as_ref().expect("a wired stage")
     }
 
-    /// Takes the store away at this moment: what is sent from now on does not arrive. [`Wire::heal`] brings it back.
+    /// Takes the store away: later commands do not arrive. [`Wire::heal`] brings it back.
     pub fn lose_store(&self) {
         self.wire().swallow_requests(true);
         self.wire().refuse(true);

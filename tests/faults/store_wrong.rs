@@ -321,8 +321,8 @@ async fn an_older_account_is_denied_until_the_operator_accepts_it() {
     assert_eq!(charged, Charged::all(4 * ACTUAL));
 }
 
-/// Another ledger under the same address, which the edge meets first because somebody asks for its health: what it
-/// knows of the one before goes, whoever met it first.
+/// Another ledger under the same address, which the edge meets first in a request for its health: it forgets the ledger
+/// before, no matter which request met the other one first.
 #[tokio::test]
 async fn another_ledger_is_noticed_whoever_meets_it_first() {
     let stage = Setup::default().start().await;

@@ -1,5 +1,5 @@
-//! Everything at once: 32 callers, two edges, a provider in every mood, a store that is killed, frozen and cut off on a
-//! seeded schedule. In the end every call is charged exactly what it cost, and unsettled holds are listed.
+//! Everything at once: 32 callers, two edges, a provider with every fault, a store that is killed, frozen and cut off
+//! on a seeded schedule. In the end every call is charged exactly its cost, and unsettled holds are listed.
 
 mod chaos;
 mod crowd;

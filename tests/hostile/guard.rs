@@ -1,5 +1,5 @@
-//! The guard behind the budgets: an account that is within all of them and fills the store is refused what makes
-//! records, before the store is full for everybody (decision D71).
+//! The guard behind the budgets: an account that is within all of them and fills the store may make no more records,
+//! before the store is full for everybody (decision D71).
 
 use crate::fixture::{Fixture, Setup};
 use domain::mode::Mode;

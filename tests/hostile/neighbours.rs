@@ -1,4 +1,4 @@
-//! The well-behaved tenants: each calls, spends, looks and signs in while somebody else attacks, and none of it may
+//! The well-behaved tenants: each calls, spends, reads and signs in during the attack, and no request of theirs may
 //! fail.
 
 use crate::fixture::{Fixture, PROVIDER_KEY};

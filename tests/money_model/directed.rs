@@ -1,4 +1,4 @@
-//! Directed checks: the edges of every rule, one after the other. They are also what changed scripts have to survive.
+//! Directed checks: the edges of every rule, one after the other. The mutation test runs them on changed scripts.
 
 mod agents;
 mod approvals;

@@ -1,4 +1,4 @@
-//! A store is laid out: what it should hold at the beginning is written into it.
+//! Writes the initial records of a case into a store.
 
 use crate::names::Names;
 use crate::snapshot::{Entry, Expected, Shape};
@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use store::Store;
 use store::intent::IntentRecord;
 
-/// Empties the store and writes what `expected` says into it. Every name in it has a value.
+/// Empties the store and writes the `expected` records into it. Every name in it has a value.
 pub async fn install(store: &Store, expected: &Expected, names: &Names) -> Result<(), String> {
     store.versions().forget_all();
     let mut pipeline = Pipeline::new();

@@ -1,4 +1,4 @@
-//! Everything a store holds, taken in one step, and compared with what it should hold.
+//! The whole store, read in one step, and compared with the expected records.
 
 use crate::names::{Names, OPEN, Window};
 use harness::scripts::dump;
@@ -35,7 +35,7 @@ pub enum Shape {
     Log(Vec<Entry>),
 }
 
-/// A row of what is in transit; compared in what matters to the receiver.
+/// A row in transit, by the parts that the receiver uses.
 pub type Row = Vec<(&'static str, String)>;
 
 /// A key that should be there.

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 /// Duration of the load.
 const CALLING: Duration = Duration::from_secs(30);
-/// Longest wait for what is in transit.
+/// Longest wait for rows in transit.
 const DUST: Duration = Duration::from_secs(60);
 const CALLERS: u64 = 64;
 

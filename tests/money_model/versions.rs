@@ -1,5 +1,5 @@
-//! The version of an account, as every script that changes one answers it: what was acknowledged and is gone is noticed
-//! by the next script, whichever it is, and that changes nothing.
+//! The version of an account, which every script that changes an account answers: the next script, of any kind, notices
+//! that an acknowledged change is gone, and changes nothing.
 
 use crate::world::Checked;
 use harness::Redis;

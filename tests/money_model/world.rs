@@ -39,7 +39,7 @@ impl World {
         gone.map(drop).map_err(|error| format!("{error:?}"))
     }
 
-    /// A store that holds what the model says.
+    /// A store with the records of the model.
     pub async fn with_model(store: &Store, mut model: Model) -> Result<Self, String> {
         model.names.settle();
         layout::install(store, &model.render(), &model.names).await?;
@@ -170,7 +170,7 @@ impl World {
         self.perform(act).await
     }
 
-    /// Checks that the store still is what the model says. Numbers are taken before the scripts that refuse.
+    /// Checks that the store still equals the model. Numbers are taken before the scripts that refuse.
     pub async fn unchanged(&mut self, act: &Act) -> Checked {
         let to = clock::now_ms();
         let from = to - LONGEST_MS;
@@ -204,7 +204,7 @@ impl World {
             .contains_key(&self.model.names.show(&self.model.transit_id(id)))
     }
 
-    /// Keeps what is in transit, so that it can be delivered once more later.
+    /// Keeps the rows in transit, so that they can be delivered once more later.
     async fn see_transits(&mut self) -> Checked {
         for at in [0, 2] {
             let waiting = Transit::waiting(&self.store, crate::model::keys(at).bucket()).await;

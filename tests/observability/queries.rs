@@ -1,5 +1,5 @@
-//! The metrics and labels that a PromQL expression names, held against what the programs expose. The syntax itself is
-//! `promtool`'s to judge ([`crate::rules`]); this finds the words.
+//! The metrics and labels that a PromQL expression names, compared with those that the programs expose. `promtool`
+//! judges the syntax ([`crate::rules`]).
 
 use crate::scrape::Scrape;
 

@@ -1,5 +1,5 @@
-//! The files in docs/reference/openapi are what the code says, follow OpenAPI 3.1, and every example is one of its
-//! schema.
+//! The files in docs/reference/openapi are those that the code generates, follow OpenAPI 3.1, and every example follows
+//! its schema.
 
 use harness::{REPOSITORY, python_package};
 use serde_json::{Value, json};

@@ -155,7 +155,7 @@ async fn run_edge(settings: &[(&str, &str)], options: &[&str]) {
     run("edge.json", &edge.url(), &headers, REFUSALS, options);
 }
 
-/// As it comes: a path that is off is 404 whatever is sent, with any method and without a key.
+/// With defaults: a path that is off is a 404 for every request, with any method and without a key.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "long: make verify runs it"]
 async fn the_edge() {

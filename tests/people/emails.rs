@@ -1,4 +1,4 @@
-//! The look-ups of e-mails: an address has one user in each account (decision D74), and what a crash leaves keeps
+//! The look-ups of e-mails: an address has one user in each account (decision D74), and the remains of a crash keep
 //! nobody out.
 
 use crate::world::{World, problem, success};

@@ -1,4 +1,4 @@
-//! Invitations: links by which people join, once, as what they were invited for.
+//! Invitations: links by which a person joins, once, with the role of the invitation.
 
 use crate::world::{World, problem, success, text};
 use clock::now_ms;

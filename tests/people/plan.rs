@@ -1,4 +1,4 @@
-//! The plan: owners change it where the operator lets them, and what it has in the dashboard.
+//! The plan: owners change it where the operator lets them, and it decides on features of the dashboard.
 
 use crate::world::{World, problem, success, text};
 use domain::mode::Mode;

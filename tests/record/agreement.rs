@@ -1,5 +1,5 @@
-//! Dry runs against what really happens: over random standings, most of them at the edge of a limit, a prediction and
-//! the call or spend that follows it agree, and the prediction changes nothing.
+//! Dry runs, compared with decisions: over random states, most of them at the edge of a limit, a prediction and the
+//! call or spend after it agree, and the prediction changes nothing.
 
 use crate::stage::{Client, Stage};
 use crate::world::success;

@@ -1,4 +1,4 @@
-//! Writes audit lines as the scripts do, number and line in one step, and records what a reader must find.
+//! Writes audit lines as the scripts do, number and line in one step, and keeps them for comparison.
 
 use domain::chain::GENESIS;
 use domain::entry::{Entry, Sealed};

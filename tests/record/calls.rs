@@ -1,7 +1,7 @@
 //! `GET /calls`, its export and `GET /usage`: each call, and the sums over calls.
 //!
 //! * [`sums`]: pages, exports and usage of a written trail, in the store and in the archive, against its lines
-//! * [`bounds`]: what one request reads
+//! * [`bounds`]: the reads of one request
 
 mod bounds;
 mod sums;

@@ -1,4 +1,5 @@
-//! The last checkpoint of a trail, outside the store, and segments that left it: what was cut off or exchanged shows.
+//! The last checkpoint of a trail, outside the store, and segments that left it: they prove that entries were cut off
+//! or exchanged.
 
 use crate::audit_writer::{AuditWriter, lines};
 use crate::trail_fixture::{TrailFixture, audit, broken};

@@ -1,5 +1,4 @@
-//! Records and what is reported from them (audit trail, intents, runs, archive, statistics), through the real edge and
-//! management API.
+//! Records and reports (audit trail, intents, runs, archive, statistics), through the real edge and management API.
 #![cfg(test)]
 
 #[path = "../management/world.rs"]

@@ -1,5 +1,5 @@
-//! Sealing is confluent: whoever seals when, is killed when, or loses which answer, the chain and its indexes are the
-//! ones that a single reader of the lines computes.
+//! Sealing is confluent: with any schedule of sealers, kills and lost answers, the chain and its indexes are the ones
+//! that a single reader of the lines computes.
 
 use crate::audit_writer::{AuditWriter, START_MS, chain, lines};
 use crate::world::BINARY;

@@ -1,5 +1,5 @@
-//! Calls written down: what differs from run to run (ids, secrets, times, hashes, ports) has a name in its place, the
-//! same name for the same value.
+//! Recordings of calls: values that differ from run to run (ids, secrets, times, hashes, ports) have a name in their
+//! place, the same name for the same value.
 
 use harness::{Caller, Reply, eventually};
 use regex::Regex;
@@ -178,7 +178,7 @@ fn by_trace(logs: &str) -> BTreeMap<String, Vec<String>> {
     found
 }
 
-/// The text with names in the place of what differs.
+/// The text with names in the place of differing values.
 fn named(text: &str) -> String {
     let mut text = text.to_owned();
     for (pattern, name) in DIFFERENT {

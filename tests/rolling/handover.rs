@@ -1,5 +1,5 @@
-//! SIGQUIT hands the sockets to a new process: no call fails, and what the old one could not bring to the store is
-//! brought by the new one.
+//! SIGQUIT hands the sockets to a new process: no call fails, and the new process delivers the settlements that the old
+//! one could not.
 
 use crate::load::Load;
 use crate::site::{ACTUAL, SOON, Site, body};

@@ -1,5 +1,5 @@
 //! Streams that run while their edge ends or hands over: they stay with it and are whole, or, at the end of the drain
-//! time, cut off and charged at what is held.
+//! time, cut off and charged the held amount.
 
 use crate::site::{ACTUAL, ADMIN, ESTIMATE, SOON, Site, body};
 use harness::{Admin, AdminOptions, Answer, Edge, EventStream, Feed, RawClient, Script, eventually};

@@ -1,4 +1,4 @@
-//! Well-formed calls, refused keys, and what is counted: all in the provider's shape.
+//! Well-formed calls, refused keys, and counters, all in the provider's format.
 
 use super::*;
 use harness::assert_fields;

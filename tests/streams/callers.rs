@@ -4,7 +4,7 @@ use crate::stage::{HELD, SOON, Stage, chunk, finish, open_cap, usage, usage_fram
 use harness::{Feed, Script, eventually};
 use serde_json::json;
 
-/// A caller who hangs up pays what the provider bills: the edge reads on to the usage, at every phase of the stream.
+/// A caller who hangs up pays the provider's bill: the edge reads on to the usage, at every phase of the stream.
 #[tokio::test]
 async fn a_caller_who_leaves_pays_the_real_cost() {
     let stage = Stage::new().await;
@@ -54,7 +54,8 @@ async fn a_caller_who_leaves_pays_the_real_cost() {
     assert!(metrics.contains(of_upstream), "{metrics}");
 }
 
-/// The usage is not awaited for ever: then what is held stays charged, and the provider's connection is closed.
+/// The edge does not wait for the usage for ever: then the held amount stays charged, and it closes the provider's
+/// connection.
 #[tokio::test]
 async fn the_usage_is_awaited_within_a_bound() {
     let stage = Stage::with(|options| options.env("TOLLGATE_PROXY__STREAM_DRAIN_MS", "500")).await;

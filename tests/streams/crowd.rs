@@ -149,7 +149,7 @@ impl Crowd {
         started
     }
 
-    /// Does what the caller of a stream does.
+    /// Plays the caller of a stream.
     fn follow(&self, number: usize, mut stream: EventStream) -> JoinHandle<()> {
         let call = self.calls[number];
         tokio::spawn(async move {

@@ -5,7 +5,7 @@ use crate::stage::{HELD, SOON, Stage, chunk, finish, open_cap, usage, usage_fram
 use harness::{Script, eventually};
 use serde_json::{Value, json};
 
-/// The events of a script, as the edge reads them, and what they cost.
+/// The events of a script, as the edge reads them, and their cost.
 struct Case {
     what: &'static str,
     script: Script,

@@ -1,4 +1,4 @@
-//! Callers that read one byte a second, all at once, from a provider that never stops sending: what waits for them is
+//! Callers that read one byte a second, all at once, from a provider that never stops sending: the waiting bytes are
 //! bounded, and calls of others are answered meanwhile.
 
 mod callers;

@@ -153,7 +153,7 @@ impl Checked {
 }
 
 impl Actor {
-    /// Waits until nothing of the agent is held any more. Returns what it was charged, in nano-USD.
+    /// Waits until nothing of the agent is held any more. Returns its charges, in nano-USD.
     pub async fn settled(&self) -> u64 {
         self.settled_within(SOON).await
     }

@@ -1,6 +1,6 @@
-//! Violations of policies: the first ten of an agent in a minute one by one, further ones together (decision D72),
-//! whoever dispatches and whatever is killed; and a dispatcher that is far behind holds up neither the archive nor
-//! anybody else.
+//! Violations of policies: the first ten of an agent in a minute one by one, further ones together (decision D72), with
+//! any number of dispatchers and any kill; and a dispatcher that is far behind holds up neither the archive nor other
+//! accounts.
 
 use crate::world::{Owner, SOON, World, accepting, quick, success, text, url};
 use archive::Archive;

@@ -1,5 +1,5 @@
-// From an agent to its first call: what is missing is told before the call, a key is made for the snippets and kept nowhere,
-// and the call that the program makes appears by itself.
+// From an agent to its first call: the page names missing parts before the call, makes a key for the snippets and keeps
+// it nowhere, and shows the program's call without a reload.
 
 import assert from 'node:assert/strict';
 import { api, chat } from '../kit/calls.mjs';

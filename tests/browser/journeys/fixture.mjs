@@ -1,4 +1,4 @@
-// The fixture itself: a page without a fault passes, and each fault that a page can have is found and told as such.
+// The fixture itself: a page without a fault passes, and each kind of fault is found and named.
 
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';

@@ -1,4 +1,4 @@
-// Somebody who uses the dashboard: what they can do on any page, said in terms of what they see and read.
+// A person who uses the dashboard: actions on any page, in terms of its visible text.
 
 import assert from 'node:assert/strict';
 import { rest } from './look.mjs';

@@ -1,4 +1,4 @@
-// Checks what the dashboard lets people take away: the proof documents of intents, as JSON and as CSV.
+// Checks the downloads of the dashboard: the proof documents of intents, as JSON and as CSV.
 
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';

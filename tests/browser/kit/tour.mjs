@@ -1,4 +1,4 @@
-// Every page of the dashboard, with the addresses of what stands in a populated account.
+// Every page of the dashboard, with the addresses of the records of a populated account.
 
 /** Pages for people who are signed in: a name for the screenshots, and the address behind the `#`. */
 export async function tour(call, made) {

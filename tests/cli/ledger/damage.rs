@@ -331,7 +331,7 @@ async fn counters_holds_logs_and_names() {
         ),
     ];
     each_is_found(&fixture, all).await;
-    // Below what was charged: day, month and the account's sum agree among themselves.
+    // Below the charged amount: day, month and the account's sum agree among themselves.
     let less = |key: &str, field: String| {
         let _: i64 = fixture.redis.command(&["HINCRBY", key, &field, "-1"]);
     };

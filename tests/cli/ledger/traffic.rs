@@ -99,7 +99,7 @@ async fn traffic_raises_no_alarm_and_hides_none() {
         check(&fixture, &["--account", &fixture.tenants[0].account.id], 0);
     }
     let keys = &fixture.tenants[1].account.keys;
-    // A wallet that does not move: what is added to one that does is in the transactions that follow.
+    // A wallet without traffic: in any other one the later transactions would include the addition.
     let still = keys.wallet(Mode::Test, USER);
     let _: i64 = fixture.redis.command(&["HINCRBY", &still, "balance", "1"]);
     let found = check_found(&fixture);

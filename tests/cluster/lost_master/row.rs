@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 /// USD that each user wallet begins with, and each agent's.
 const FUNDS: u64 = 1000;
 const AGENT_FUNDS: u64 = 100;
-/// USD that a change moves; a spend, what the agent has of it.
+/// USD that a change moves, and that a spend moves.
 const MOVED: u64 = 400;
 const SPENT: u64 = 40;
 /// Between two attempts at the same change.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Longest wait for what is in transit: several rounds of the transit worker.
+/// Longest wait for rows in transit: several rounds of the transit worker.
 const ARRIVED: Duration = Duration::from_secs(20);
 
 /// A kind of change. All steps before it were made while the replica was in step.

@@ -70,7 +70,7 @@ pub(crate) fn loopback(port: u16) -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, port))
 }
 
-/// Looks until `look` finds something; panics with `what` after `within`. Blocks the thread.
+/// Calls `look` until it returns something; panics with `what` after `within`. Blocks the thread.
 #[track_caller]
 pub(crate) fn blocking_until<T>(what: &str, within: Duration, mut look: impl FnMut() -> Option<T>) -> T {
     let end = Instant::now() + within;
@@ -83,7 +83,7 @@ pub(crate) fn blocking_until<T>(what: &str, within: Duration, mut look: impl FnM
     }
 }
 
-/// Looks until `look` finds something; panics with `what` after `within`.
+/// Calls `look` until it returns something; panics with `what` after `within`.
 pub async fn eventually<T>(what: &str, within: Duration, mut look: impl AsyncFnMut() -> Option<T>) -> T {
     let end = Instant::now() + within;
     loop {

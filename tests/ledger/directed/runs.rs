@@ -1,4 +1,4 @@
-//! Named runs and what is held: ended runs run again, the index forgets what has ended, held never falls below zero.
+//! Named runs and held amounts: ended runs run again, the index forgets ended ones, held never falls below zero.
 
 use super::Bench;
 use crate::model::Run;
@@ -111,8 +111,8 @@ async fn many_ended(bench: &Bench<'_>) -> Checked {
     Ok(())
 }
 
-/// A new run beyond the budget of runs is denied when nothing else speaks against it, and charges nothing; what is
-/// known and what has no run goes on (decision D71).
+/// A new run beyond the budget of runs is denied if no other check fails, and charges nothing; known runs and calls
+/// without a run continue (decision D71).
 async fn budget(bench: &Bench<'_>) -> Checked {
     for most in [1, 2] {
         let budgets = bench.store.budgets().with(Budget::Runs, most);

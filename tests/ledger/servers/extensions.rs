@@ -175,7 +175,7 @@ async fn an_extension_whose_reply_is_lost_is_repeated_or_settled() {
     let payer = Payer::new(&Seed::new(&redis.store()).await).await;
     let wire = Wire::to_port(redis.port());
     let store = Store::open(&wire.redis_url(), DEADLINE).unwrap();
-    // The first one tells the server the script.
+    // The first one loads the script into the server.
     let first = payer.approve(&store, 5).await;
     extend(&store, &payer, &first, 5, 6).await.unwrap();
     let mut spent = 6;

@@ -91,11 +91,11 @@ async fn frozen(stage: &Stage<'_>) -> Checked {
     Ok(())
 }
 
-/// The deletion of an agent: what is removed, what stays, and what a new agent of the same name finds.
+/// The deletion of an agent: removed records, remaining records, and the start of a new agent of the same name.
 async fn deleted(stage: &Stage<'_>) -> Checked {
     for at in [0, 1, 3] {
         let mut model = stage.model();
-        // Keys are live; what test mode deletes leaves them alone.
+        // Keys are live; a deletion in test mode leaves them alone.
         for (agent, ids) in [("a", ["vk_1", "vk_2", "vk_3"]), ("b", ["vk_4", "vk_5", "vk_6"])] {
             let record = model.sides[at - at % 2].agents.get_mut(agent).expect("the agent");
             record.provider_key = true;

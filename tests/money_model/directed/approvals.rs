@@ -112,7 +112,7 @@ async fn denied(stage: &Stage<'_>) -> Checked {
     world.want("denied", resolve(5, 2, false)).await
 }
 
-/// The checks run again on approval, and what they refuse is refused for good, under the intent's own id.
+/// The checks run again on approval, and a refusal then is final, under the intent's own id.
 async fn refused(stage: &Stage<'_>) -> Checked {
     let mut model = strict(stage);
     model.lay("pending", &spend_request(1, START));

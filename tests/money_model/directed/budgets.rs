@@ -27,7 +27,7 @@ impl Stage<'_> {
     }
 }
 
-/// An agent that has a policy and no wallet: what it spends moves no money.
+/// An agent that has a policy and no wallet: its spends move no money.
 fn lay_walletless(model: &mut Model) {
     let limits = Limits::default();
     let agent = Some("walletless".to_owned());

@@ -178,7 +178,7 @@ async fn full(stage: &Stage<'_>) -> Checked {
     world.want("too_much", deposit(3, a.clone(), 2048 + 1024)).await?;
     world.want("too_much", pending(3, &a, 2048 + 1024)).await?;
     world.want("made", deposit(3, a.clone(), 2048)).await?;
-    // A transfer takes the room of what is pending.
+    // A transfer takes the room of the pending deposit.
     world
         .want("done", super::stage::transfer(4, &b, &a, 1024))
         .await?;

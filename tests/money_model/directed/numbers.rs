@@ -41,7 +41,7 @@ pub async fn all(stage: &Stage<'_>) -> Checked {
     if !(2 * HOUR..=2 * HOUR + to - from).contains(&place) {
         return Err(format!("by the clock: {place}"));
     }
-    // A server that lost what was drawn does not draw it again.
+    // A server that lost a drawn number does not draw it again.
     let counter = keys(0).bucket().counter(Series::Wallet);
     let back: Result<(), _> = store.command(redis::cmd("SET").arg(counter).arg(HOUR + 3)).await;
     back.map_err(|error| format!("{error:?}"))?;

@@ -1,4 +1,4 @@
-//! Transfers, and the arrival of what left another account, as they should be (decisions D18, D28).
+//! The model of transfers, and of arrivals from another account (decisions D18, D28).
 
 use super::audit_entries::{entry, event};
 use super::{Arrival, At, Model, Movement, Place, Request, Transit, Wallet};

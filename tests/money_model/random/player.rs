@@ -1,5 +1,4 @@
-//! Playing a case: numbers become concrete wallets, amounts and records, by what the model says is there at that
-//! moment.
+//! Plays a case: numbers become concrete wallets, amounts and records of those that the model has at that moment.
 
 use super::op::{Amount, Case, Gauge, Key, Limit, Policy};
 use crate::act::{Act, Plan, RequestId};
@@ -151,7 +150,7 @@ impl Player {
         }
     }
 
-    /// An amount of a spend, by what is left under its limits.
+    /// An amount of a spend, relative to the rest under its limits.
     pub fn spend_amount(&self, amount: Amount, (at, agent): (At, &str), run: Option<&str>) -> u64 {
         let model = self.model();
         let wallet = model.wallet(at, agent);

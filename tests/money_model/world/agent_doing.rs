@@ -1,5 +1,5 @@
-//! Actions on user wallets, agents and policies in the store, through the typed twins of the scripts, and what they
-//! answer in words.
+//! Actions on user wallets, agents and policies in the store, through the typed twins of the scripts, and their answers
+//! in words.
 
 use super::World;
 use super::doing::{Outcome, scope, wrong};

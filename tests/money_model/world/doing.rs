@@ -1,4 +1,4 @@
-//! Actions on the store, through the typed twins of the scripts, and what they answer in words.
+//! Actions on the store, through the typed twins of the scripts, and their answers in words.
 
 use super::World;
 use crate::act::{ACTOR, Act, DECIDER, Deposit, Plan, RequestId, Spend, Transfer};

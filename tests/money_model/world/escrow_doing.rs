@@ -1,4 +1,4 @@
-//! Actions on escrows in the store, through the typed twins of the scripts, and what they answer in words.
+//! Actions on escrows in the store, through the typed twins of the scripts, and their answers in words.
 
 use super::World;
 use super::doing::{Outcome, scope, usd, wrong};
@@ -104,7 +104,7 @@ impl World {
             verdict,
         )
         .await;
-        // A payee's answer needs what is delivered.
+        // A payee's answer needs the delivered row.
         match called {
             Ok(called) => Ok(summary(called, |()| "done".to_owned())),
             Err(error @ StoreError::OverBudget { .. }) => Err(wrong(error)),

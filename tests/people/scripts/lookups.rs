@@ -5,7 +5,7 @@ use harness::scripts::{Checked, execute};
 use harness::{Store, same};
 use store::lookup::script;
 
-/// The e-mail `x` leads to what these lines say, and the lines are there for an hour.
+/// Gives the e-mail `x` a look-up of these lines, for an hour.
 async fn leads_to(store: &Store, lines: &[&str]) -> Result<(), String> {
     execute::<i64>(store, &["DEL", "x"]).await?;
     match lines.is_empty() {

@@ -1,5 +1,5 @@
-//! Statistics agree with the audit trail, to the nano and to the last refusal, whoever seals and is killed when: they
-//! are recomputed here from the export, which anyone can do.
+//! Statistics agree with the audit trail, to the nano and to the last refusal, under racing and killed sealers. They
+//! are recomputed here from the export, as any reader can do.
 
 use crate::audit_writer::AuditWriter;
 use crate::stage::Stage;
@@ -63,7 +63,7 @@ fn line() -> impl Strategy<Value = Line> {
     ]
 }
 
-/// The lines as scripts write them; what follows a kept hold comes somewhere later.
+/// The lines as scripts write them; the end of a kept hold comes somewhere later.
 fn written(lines: &[Line], today: u64) -> Vec<(u64, String)> {
     let mut all: Vec<String> = Vec::new();
     let mut later: Vec<String> = Vec::new();

@@ -1,4 +1,4 @@
-//! A provider that sends as fast as it is read, until it is told to finish. It counts what it sent.
+//! A provider that sends as fast as it is read, until the test ends it. It counts the sent bytes.
 
 use crate::stage::{chunk, usage_frame};
 use std::net::{Ipv4Addr, SocketAddr};
