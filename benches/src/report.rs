@@ -271,8 +271,9 @@ pub(crate) mod tests {
             large_kib: 90_000,
             large_recovered_kib: 20_000,
         };
-        let counted = |name, of_one: u64| CallInstructions {
+        let counted = |name, streamed, of_one: u64| CallInstructions {
             name,
+            streamed,
             calls: 2_000,
             instructions: 2_000 * of_one,
         };
@@ -298,8 +299,10 @@ pub(crate) mod tests {
                 rows: rows(),
             }]),
             Found::Instructions(vec![
-                counted(Name::PassThrough, 90_000),
-                counted(Name::Tollgate, 180_000),
+                counted(Name::PassThrough, false, 90_000),
+                counted(Name::PassThrough, true, 3_000_000),
+                counted(Name::Tollgate, false, 180_000),
+                counted(Name::Tollgate, true, 3_600_000),
             ]),
             Found::Memory(vec![weighed]),
             Found::Edges(vec![EdgeScaling {
@@ -349,6 +352,8 @@ pub(crate) mod tests {
             "| 1 MB | 16.0 | 32.0 | 48.0 | 1.50 | 3.00 |",
             "| HTTP/1.1 over TLS | HTTP/1.1 | 16.0 | 32.0 | 48.0 | 1.50 | 3.00 |",
             "| (c) Tollgate, everything on | 10.2 | 20.5 | 11.3 | 1.10 | 92.2 | 20.5 | 2.00 |",
+            "| a call | (c) Tollgate, everything on | 180000 | 2.00 | 2000 |",
+            "| a stream | (c) Tollgate, everything on | 3600000 | 1.20 | 2000 |",
             "| 4 | shared | 500000 | 50.0 | 31.0 | 4000 | 20 | 0.208200000 | 0.208200000 | 0.208300000 | 0 |",
             "| none | edge | 31 | 20 | 12 | 0.30 | 0.50 | 1.0 | 0 |",
             "| 4,000 slow heads | edge | 31 | 20 | 12 | 0.30 | 1.50 | 3.0 | 0 |",

@@ -1,4 +1,4 @@
-//! Instructions of a call, counted by callgrind: what a busy machine does not change. Only those outside of the kernel are
+//! Instructions of a call and of a stream, counted by callgrind: what a busy machine does not change. Only those outside of the kernel are
 //! counted, and those of the proxy as it is built: its hashes in software, since valgrind knows no instructions for them.
 
 use super::Outcome;
@@ -22,15 +22,21 @@ const COUNTED: [&str; 2] = ["tollgate-proxy", "bench-pass-through"];
 const OTHERS: [&str; 2] = ["bench-upstream", "bench-load"];
 /// Seconds of each of its two phases, of which the second is counted.
 const SECONDS: f64 = 4.0;
+/// The same of streams, of which one takes two seconds.
+const STREAM_SECONDS: f64 = 10.0;
+/// Microseconds between two events of a stream: under callgrind the proxy keeps up.
+const STREAM_EVERY_US: u64 = 10_000;
 /// Seconds that a start under callgrind takes.
 const START_SECONDS: f64 = 10.0;
 
-/// One proxy.
+/// One proxy and one kind of call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct CallInstructions {
     /// Who.
     pub(crate) name: Name,
-    /// Calls that were answered while it was counted.
+    /// Whether the answers were streams of 200 events.
+    pub(crate) streamed: bool,
+    /// Calls that were answered while it was counted; of streams, their events by 200.
     pub(crate) calls: u64,
     /// Instructions meanwhile.
     pub(crate) instructions: u64,
@@ -48,7 +54,7 @@ impl CallInstructions {
 
 /// About how long it takes, in seconds.
 pub(crate) fn planned() -> f64 {
-    COUNTED.len() as f64 * (START_SECONDS + 2.0 * SECONDS)
+    COUNTED.len() as f64 * (START_SECONDS + 2.0 * (SECONDS + STREAM_SECONDS))
 }
 
 /// Counts.
@@ -63,11 +69,11 @@ pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome {
     {
         let pass_through = stage.pass_through(&provider, sides)?;
         let contender = plain(Name::PassThrough, Some(&pass_through), &provider, &ledger);
-        found.push(count(&counting, lengths, &contender, pass_through.pid())?);
+        found.extend(count_both(&counting, lengths, &contender, pass_through.pid())?);
     }
     let edge = stage.edge(stage.edge_setup(), &ledger, &provider, sides)?;
     let contender = tollgate(Name::Tollgate, &[&edge], &ledger, &provider);
-    found.push(count(&counting, lengths, &contender, edge.pid())?);
+    found.extend(count_both(&counting, lengths, &contender, edge.pid())?);
     let checked = counting.check(&ledger, &edge.url()).await;
     runner.errors.borrow_mut().append(&mut counting.errors.take());
     Ok((Found::Instructions(found), checked))
@@ -94,29 +100,48 @@ fn programs(stage: &Stage) -> Result<PathBuf, Box<dyn Error>> {
     Ok(dir)
 }
 
-/// Counts one proxy, which is warm by then.
-fn count(
+/// Counts one proxy.
+fn count_both(
     runner: &Runner<'_>,
     lengths: &Lengths,
     contender: &Contender<'_>,
     pid: u32,
-) -> Result<CallInstructions, Box<dyn Error>> {
+) -> Result<[CallInstructions; 2], Box<dyn Error>> {
     let phase = Phase {
         connections: CONNECTIONS,
         seconds: SECONDS,
         warm_up: 0.0,
         ..lengths.closed()
     };
+    let streams = Phase {
+        stream_every_us: Some(STREAM_EVERY_US),
+        seconds: STREAM_SECONDS,
+        ..phase
+    };
+    Ok([
+        count(runner, contender, phase, (pid, 1))?,
+        count(runner, contender, streams, (pid, 2))?,
+    ])
+}
+
+/// Counts one kind of call of a proxy, which is warm by then, and whose dump number `dump` it is.
+fn count(
+    runner: &Runner<'_>,
+    contender: &Contender<'_>,
+    phase: Phase,
+    (pid, dump): (u32, u32),
+) -> Result<CallInstructions, Box<dyn Error>> {
     runner.load(contender, phase)?;
     let pid = pid.to_string();
     output("callgrind_control", &["--zero", &pid])?;
     let calls = runner.load(contender, phase)?.answered;
     output("callgrind_control", &["--dump", &pid])?;
-    let dump = runner.stage.program(&format!("counted.{pid}.1"));
+    let dump = runner.stage.program(&format!("counted.{pid}.{dump}"));
     let instructions =
         total(&std::fs::read_to_string(Path::new(&dump))?).ok_or(format!("{dump}: no total"))?;
     Ok(CallInstructions {
         name: contender.name,
+        streamed: phase.stream_every_us.is_some(),
         calls,
         instructions,
     })
@@ -149,6 +174,7 @@ mod tests {
     fn a_call_is_a_share_of_all() {
         let mut counted = CallInstructions {
             name: Name::Tollgate,
+            streamed: false,
             calls: 3,
             instructions: 10,
         };
