@@ -14,10 +14,6 @@ const CLAIM: &str =
 /// Name of the change, and why it changes nothing.
 pub const LIST: &[(&str, &str)] = &[
     (
-        "agent/delete: if ARGV[1] == 'live' then virtual_keys = redis.call('ZRANGE', KEYS[8], 0, #KEYS - FIRST_KEY) end | 81: - -> +",
-        "it reads more keys than it needs to see that there are others than the caller gave",
-    ),
-    (
         "deposit/confirm: count_refusal(ARGV[6], ARGV[7]) | 20: 6 -> 7",
         KEYED,
     ),

@@ -11,17 +11,17 @@
 --   again)
 -- Cost: O(fields of the agent + its virtual keys, of which few are revoked: virtual_key/forget.lua takes away the others);
 --   31 calls, one a field and three a virtual key
--- The number of lists of a wallet, and the position before `virtual_keys`.
-local LISTS, FIRST_KEY = 8, 27
+-- The number of lists of a wallet.
+local LISTS = 8
 local row = redis.call('HMGET', KEYS.agent, 'wallet', 'balance', 'policy_id', 'pending', 'wallet_number', 'name', 'created_at')
 if not row[1] then return {'missing'} end
 if row[2] ~= '0' or (row[4] or '0') ~= '0' then return {'holds_money'} end
 if redis.call('SCARD', KEYS.open_escrows) > 0 then return {'open_escrows'} end
 if (row[3] or '') ~= ARGV.policy or row[5] ~= ARGV.wallet_number then return {'changed'} end
-local virtual_keys = {}
+local virtual_keys, seen = {}, #KEYS - @KEYS.virtual_keys + 1
 -- One more than the caller saw is enough to see that there are others.
-if ARGV.mode == 'live' then virtual_keys = redis.call('ZRANGE', KEYS.agent_keys, 0, #KEYS - FIRST_KEY) end
-if #virtual_keys ~= #KEYS - FIRST_KEY then return {'changed'} end
+if ARGV.mode == 'live' then virtual_keys = redis.call('ZRANGE', KEYS.agent_keys, 0, seen) end
+if #virtual_keys ~= seen then return {'changed'} end
 
 redis.call('HSET', KEYS.closed_wallet, 'wallet_number', row[5], 'wallet', row[1], 'name', row[6], 'balance', '0', 'created_at', row[7],
   'updated_at', now, 'closed_at', now, 'agent', ARGV.agent)
@@ -36,7 +36,7 @@ end
 for at, id in ipairs(virtual_keys) do
   redis.call('ZREM', KEYS.active_keys, id)
   redis.call('ZREM', KEYS.agent_keys, id)
-  redis.call('DEL', KEYS[FIRST_KEY + at])
+  redis.call('DEL', KEYS[@KEYS.virtual_keys - 1 + at])
 end
 if ARGV.mode == 'live' then redis.call('SREM', KEYS.sealed_agents, ARGV.agent) end
 if ARGV.policy ~= '' then

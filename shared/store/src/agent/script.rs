@@ -373,19 +373,3 @@ async fn try_delete(
         _ => unexpected_reply(&DELETE),
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_script_counts_from_where_its_keys_are() {
-        let source = DELETE
-            .inputs()
-            .resolve("@KEYS.lists @KEYS.open_escrows @KEYS.virtual_keys");
-        assert_eq!(
-            source, "12 11 28",
-            "FIRST_KEY in agent/delete.lua is the position before the virtual keys"
-        );
-    }
-}
