@@ -72,7 +72,37 @@ fn cases() -> Vec<Case> {
             script.clone().event(absurd).event("[DONE]"),
             HELD,
         ),
-        ended("nothing at all", Script::new(), HELD),
+        ended(
+            "usage that is none behind one that is",
+            script
+                .clone()
+                .send(usage_frame(12))
+                .event(json!({ "choices": [], "usage": {} }))
+                .event(json!({ "choices": [], "usage": usage(9, 2_000_000_000) }))
+                .event("[DONE]"),
+            12,
+        ),
+        ended(
+            "a reason to finish, without usage or [DONE]",
+            script
+                .clone()
+                .event(json!({ "choices": [{ "delta": {}, "finish_reason": "stop" }] })),
+            HELD,
+        ),
+        broken("nothing at all", Script::new(), HELD),
+        broken("a body that ends with a text", script.clone(), HELD),
+        broken(
+            "a body that ends behind usage so far",
+            script
+                .clone()
+                .event(json!({ "choices": [{ "delta": {} }], "usage": usage(9, 12) })),
+            HELD,
+        ),
+        broken(
+            "an event that breaks off",
+            script.clone().send("data: {\"choices\":[{\"delta\":{\"con"),
+            HELD,
+        ),
         broken("broken off", script.clone().break_off(), HELD),
         broken("reset", script.clone().reset(), HELD),
         broken(

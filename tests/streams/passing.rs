@@ -141,24 +141,42 @@ async fn the_cost_comes_at_the_end_on_request() {
     assert!(stream.rest().await.ends_with(end), "{}", stream.body);
     let received = stage.upstream.requests().pop().unwrap();
     assert_eq!(received.header("x-service-stream-cost"), None);
+    // The estimate is no actual cost.
+    stage.provider_streams(Script::new().send(chunk("a")).event("[DONE]"));
+    let mut stream =
+        EventStream::open(stage.edge.addr(), path, &actor.key, cost_header, body(json!({}))).await;
+    assert!(
+        !stream.rest().await.contains("x-service-actual-usd"),
+        "{}",
+        stream.body
+    );
 }
 
-/// Errors in a stream are searched for keys, also where a border falls within one; answers are not.
+/// What is no part of an answer is searched for keys, wherever borders fall; answers are not.
 #[tokio::test]
 async fn keys_in_errors_are_redacted() {
     let stage = Stage::new().await;
     let actor = stage.actor(open_cap()).await;
     let speaks = chunk("my key is sk-abc123");
-    for size in [1, 10, 1000] {
-        let script = Script::new()
-            .send(speaks.clone())
-            .event(json!({ "error": { "message": "Incorrect API key provided: sk-secret123" } }))
-            .cut_anew(size);
-        stage.provider_streams(script);
-        let mut stream = stage.open(&actor, json!({})).await;
-        let body = stream.rest().await;
-        assert!(body.starts_with(&speaks) && body.contains("[redacted]"), "{body}");
-        assert!(!body.contains("secret123"), "{body}");
+    let error = json!({ "message": "Incorrect API key provided: sk-secret123" });
+    let long = "x".repeat(20_000);
+    let errors = [
+        format!("data: {}\n\n", json!({ "error": error })),
+        format!("data: {}", json!({ "error": error })),
+        format!("data: {{\"choices\":[{{\"delta\":{{}}}}],\"error\":{error}}}\n\n"),
+        format!("data: {{\"choices\":[],\"x\":\"{long}\",\"error\":{error}}}\n\n"),
+        format!("data: {}\n\n", json!({ "detail": error })),
+        format!("data: {}\n\n", error["message"]),
+    ];
+    for error in errors {
+        for size in [1, 10, 1000] {
+            let script = Script::new().send(speaks.clone()).send(error.clone());
+            stage.provider_streams(script.cut_anew(size));
+            let mut stream = stage.open(&actor, json!({})).await;
+            let body = stream.rest().await;
+            assert!(body.starts_with(&speaks) && body.contains("[redacted]"), "{body}");
+            assert!(!body.contains("secret123"), "{body}");
+        }
     }
 }
 

@@ -10,11 +10,10 @@ use crate::reply::Reply;
 use crate::reply::approved::{self, ApprovalHeaders};
 use crate::reply::refusal::{Refusal, RefusalKind};
 use crate::upstream::usage::{self, Reported};
-use crate::upstream::{Answer, Failure};
+use crate::upstream::{Answer, Failure, encoding};
 use domain::entry::How;
 use domain::measured::{CallEnd, Endpoint, Measured};
 use domain::money::Nanos;
-use http::header::CONTENT_ENCODING;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -164,13 +163,10 @@ fn bill(
 
 /// Reads the usage in a successful answer.
 fn reported(endpoint: Endpoint, answer: &Answer) -> Option<Reported> {
-    let encoding = answer
-        .headers
-        .get(CONTENT_ENCODING)
-        .map(http::HeaderValue::as_bytes);
+    let content_encoding = encoding::content_encoding(&answer.headers);
     let is_success = answer.status.is_success();
     is_success
-        .then(|| usage::read(endpoint, &answer.body, encoding))
+        .then(|| usage::read(endpoint, &answer.body, content_encoding.as_deref()))
         .flatten()
 }
 
@@ -223,6 +219,7 @@ mod tests {
     use crate::upstream::failure::BreakOff;
     use bytes::Bytes;
     use domain::price::{DEFAULT_PRICES, PriceTable};
+    use http::header::CONTENT_ENCODING;
     use http::{HeaderMap, HeaderValue, StatusCode};
     use std::sync::Arc;
 

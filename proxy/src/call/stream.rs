@@ -24,7 +24,7 @@ use crate::buffer_budget::CallPermit;
 use crate::metrics::streams::Extension;
 use crate::metrics::{Metrics, Stage};
 use crate::reply::approved::{self, ApprovalHeaders};
-use crate::upstream::{Answer, AnswerStream, sent_key};
+use crate::upstream::{Answer, AnswerStream, sent_key, usage};
 use bill::StreamBill;
 use bytes::Bytes;
 use domain::measured::Measured;
@@ -136,7 +136,9 @@ impl Streams {
         } = open;
         let growth = self.extender.as_ref().and_then(|_| Growth::of(&request, &asked));
         let redact = Box::new(move |text: &[u8]| sent_key::text(text, provider_key.expose_secret()));
-        let filter = Filter::new(asked.format, asked.usage_passes, redact);
+        let endpoint = request.endpoint;
+        let is_usage = Box::new(move |json: &[u8]| usage::of_object(endpoint, json).is_some());
+        let filter = Filter::new(asked.format, asked.usage_passes, (redact, is_usage));
         let call = StreamedCall {
             shared: Arc::clone(self),
             reader: Reader::new(answer, filter, giver, self.limits, began),
@@ -295,12 +297,12 @@ impl StreamedCall {
             status: reader.status().as_u16(),
             upstream_time: took,
         });
-        let comment = asked.wants_cost.then(|| cost_comment(&charged));
+        let comment = (asked.wants_cost && actual.is_some()).then(|| cost_comment(&charged));
         reader.finish(end, asked.format, comment).await;
     }
 }
 
-/// The comment that tells the real cost behind the last event (`X-Service-Stream-Cost: true`).
+/// The comment that tells the real cost behind the last event (`X-Service-Stream-Cost: true`), where it is known.
 fn cost_comment(charged: &str) -> Bytes {
     format!(": x-service-actual-usd: {charged}\n\n").into()
 }

@@ -58,8 +58,7 @@ pub fn reply(answer: Answer) -> Reply {
         };
     }
     redact::headers(&mut headers);
-    let encoding = headers.get(CONTENT_ENCODING).map(HeaderValue::as_bytes);
-    let redacted = redact::body(&body, encoding);
+    let redacted = redact::body(&body, &headers);
     if redacted != redact::Redacted::Unchanged {
         headers.remove(CONTENT_ENCODING);
         headers.remove(CONTENT_LENGTH);

@@ -1,6 +1,8 @@
 //! Decoding of compressed answers, within a bound. Tollgate asks for none, but providers may compress all the same.
 
 use flate2::read::{MultiGzDecoder, ZlibDecoder};
+use http::header::CONTENT_ENCODING;
+use http::{HeaderMap, HeaderValue};
 use std::borrow::Cow;
 use std::io::Read;
 
@@ -27,6 +29,20 @@ impl Encoding {
             Some(_) => None,
         }
     }
+}
+
+/// The value of `Content-Encoding`. Several lines are one list (RFC 9110 §5.3), which is none that can be decoded.
+pub fn content_encoding(headers: &HeaderMap) -> Option<Cow<'_, [u8]>> {
+    let mut values = headers
+        .get_all(CONTENT_ENCODING)
+        .iter()
+        .map(HeaderValue::as_bytes);
+    let first = values.next()?;
+    let further: Vec<&[u8]> = values.collect();
+    Some(match further.is_empty() {
+        true => Cow::Borrowed(first),
+        false => Cow::Owned([&[first], &*further].concat().join(&b", "[..])),
+    })
 }
 
 /// Decodes a body; `None` if the encoding is unknown or broken, or the result is too long.
@@ -72,6 +88,18 @@ mod tests {
         );
         assert_eq!(decode(b"hello", Some(b"gzip")), None);
         assert_eq!(decode(b"hello", Some(b"br")), None);
+    }
+
+    #[test]
+    fn several_encodings_are_one_list() {
+        let mut headers = HeaderMap::new();
+        assert_eq!(content_encoding(&headers), None);
+        for (line, all) in [("identity", "identity"), ("gzip", "identity, gzip")] {
+            headers.append(CONTENT_ENCODING, HeaderValue::from_static(line));
+            let value = content_encoding(&headers);
+            assert_eq!(value.as_deref(), Some(all.as_bytes()));
+        }
+        assert_eq!(Encoding::parse(content_encoding(&headers).as_deref()), None);
     }
 
     #[test]

@@ -25,18 +25,21 @@ pub enum Redacted {
     Unreadable,
 }
 
-/// Redacts a body, decoding it first.
-pub fn body(body: &Bytes, encoding: Option<&[u8]>) -> Redacted {
-    body_with(body, encoding, &without_fragments)
+/// Redacts a body with these headers, decoding it first.
+pub fn body(body: &Bytes, headers: &HeaderMap) -> Redacted {
+    body_with(body, headers, &without_fragments)
 }
 
 /// Like [`body`], by the rule `clean`: it returns the text without what must not be passed on, `None` if it has none.
 pub(super) fn body_with(
     body: &Bytes,
-    encoding: Option<&[u8]>,
+    headers: &HeaderMap,
     clean: &dyn Fn(&[u8]) -> Option<Vec<u8>>,
 ) -> Redacted {
-    let Some(plain) = encoding::decode(body, encoding) else {
+    let content_encoding = encoding::content_encoding(headers);
+    let plain = encoding::decode(body, content_encoding.as_deref());
+    // UTF-16 has NUL bytes, in which no key is found.
+    let Some(plain) = plain.filter(|plain| !plain.contains(&0)) else {
         return Redacted::Unreadable;
     };
     match clean(&plain) {
@@ -168,9 +171,10 @@ fn unescape_ascii(text: &[u8]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use http::header::CONTENT_ENCODING;
 
     fn redacted(text: &str) -> String {
-        match body(&Bytes::copy_from_slice(text.as_bytes()), None) {
+        match body(&Bytes::copy_from_slice(text.as_bytes()), &HeaderMap::new()) {
             Redacted::Changed(bytes) => String::from_utf8(bytes.to_vec()).unwrap(),
             Redacted::Unchanged => text.to_owned(),
             Redacted::Unreadable => "unreadable".to_owned(),
@@ -201,10 +205,23 @@ mod tests {
         ] {
             assert_eq!(redacted(text), clean);
         }
-        assert_eq!(
-            body(&Bytes::from_static(b"sk-abc"), Some(b"br")),
-            Redacted::Unreadable
-        );
+    }
+
+    #[test]
+    fn a_text_that_cannot_be_read_is_not_searched() {
+        let mut headers = HeaderMap::new();
+        let text = Bytes::from_static(b"sk-abc");
+        for (line, expected) in [
+            ("identity", Redacted::Changed(REPLACEMENT.into())),
+            ("gzip", Redacted::Unreadable),
+        ] {
+            headers.append(CONTENT_ENCODING, HeaderValue::from_static(line));
+            assert_eq!(body(&text, &headers), expected, "{headers:?}");
+        }
+        headers.insert(CONTENT_ENCODING, HeaderValue::from_static("br"));
+        assert_eq!(body(&text, &headers), Redacted::Unreadable);
+        let utf16: Vec<u8> = "sk-abc".encode_utf16().flat_map(u16::to_le_bytes).collect();
+        assert_eq!(body(&utf16.into(), &HeaderMap::new()), Redacted::Unreadable);
     }
 
     /// The specification means fragments that start with `sk-`, not words that end with it.

@@ -3,7 +3,6 @@
 
 use super::exchange::Answer;
 use super::redact::{self, REPLACEMENT, Redacted, key_length};
-use http::HeaderValue;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
 use std::collections::HashSet;
 
@@ -25,8 +24,7 @@ pub fn redact(answer: &mut Answer, key: &str) {
     };
     let clean = |text: &[u8]| fragments.without(text);
     redact::headers_with(&mut answer.headers, &clean);
-    let encoding = answer.headers.get(CONTENT_ENCODING).map(HeaderValue::as_bytes);
-    if let Redacted::Changed(body) = redact::body_with(&answer.body, encoding, &clean) {
+    if let Redacted::Changed(body) = redact::body_with(&answer.body, &answer.headers, &clean) {
         answer.body = body;
         answer.headers.remove(CONTENT_ENCODING);
         answer.headers.remove(CONTENT_LENGTH);
@@ -134,7 +132,7 @@ mod tests {
     use bytes::Bytes;
     use flate2::Compression;
     use flate2::write::GzEncoder;
-    use http::{HeaderMap, StatusCode};
+    use http::{HeaderMap, HeaderValue, StatusCode};
     use std::io::Write as _;
 
     const KEY: &str = "gsk_Zk3vB8qLr1Tn6XwY0pAe";

@@ -1,6 +1,6 @@
 //! An answer of server-sent events, read piece by piece.
 
-use super::encoding::Encoding;
+use super::encoding::{self, Encoding};
 use super::failure::{BreakOff, Failure, lost};
 use super::inflate::Inflater;
 use super::open::OpenExchange;
@@ -30,13 +30,14 @@ impl AnswerStream {
                 .unwrap_or_default();
             essence.trim_ascii().eq_ignore_ascii_case(b"text/event-stream")
         });
-        status.is_success() && is_events && Encoding::parse(value(CONTENT_ENCODING)).is_some()
+        let content_encoding = encoding::content_encoding(headers);
+        status.is_success() && is_events && Encoding::parse(content_encoding.as_deref()).is_some()
     }
 
     /// Creates the stream of an exchange whose head was read.
     pub(super) fn new(open: OpenExchange, status: StatusCode, mut headers: HeaderMap) -> Self {
-        let content_encoding = headers.remove(CONTENT_ENCODING);
-        let encoding = Encoding::parse(content_encoding.as_ref().map(HeaderValue::as_bytes));
+        let encoding = Encoding::parse(encoding::content_encoding(&headers).as_deref());
+        headers.remove(CONTENT_ENCODING);
         let inflater = encoding.and_then(Inflater::new);
         headers.remove(CONTENT_LENGTH);
         Self {

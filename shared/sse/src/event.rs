@@ -5,8 +5,10 @@ use crate::facts::{EventFacts, Format, StreamFacts, append_word};
 use crate::json::JsonScan;
 use memchr::memchr2;
 
-/// Longest name of a field that matters, `event`, and its colon.
-const NAME_MAX: usize = 6;
+/// Longest name of a field that matters, `event`, behind a byte order mark, and one byte more.
+const NAME_MAX: usize = 9;
+/// May be the first bytes of a stream.
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 /// What a chat stream says at its end.
 const DONE: &[u8] = b"[DONE]";
 /// First bytes of an event's data that are kept, to tell [`DONE`].
@@ -37,6 +39,8 @@ pub(crate) struct EventReader {
     name: Vec<u8>,
     /// The line has bytes.
     is_begun: bool,
+    /// No line has ended yet.
+    at_start: bool,
     /// The last byte was CR: a LF that follows belongs to it.
     after_cr: bool,
     /// The first bytes of the data.
@@ -56,6 +60,7 @@ impl EventReader {
             line: Line::Name,
             name: Vec::new(),
             is_begun: false,
+            at_start: true,
             after_cr: false,
             first: Vec::new(),
             kind: Vec::new(),
@@ -75,6 +80,16 @@ impl EventReader {
     /// Whether the data is [`DONE`].
     pub(crate) fn is_done(&self) -> bool {
         self.first.trim_ascii() == DONE
+    }
+
+    /// Whether nothing is missing but the end of the event: its data is no JSON, or a whole one.
+    pub(crate) fn is_whole(&self) -> bool {
+        let first = self.first.trim_ascii();
+        match first.first() {
+            Some(b'{') => self.json.is_closed(),
+            None => !self.is_begun,
+            Some(_) => first == DONE || !DONE.starts_with(first),
+        }
     }
 
     /// Whether the piece begins with the LF of the CRLF whose CR ended the last event. It is read then.
@@ -116,6 +131,7 @@ impl EventReader {
     /// Ends a line; whether it was empty, which ends the event.
     fn end_line(&mut self) -> bool {
         let was_empty = !std::mem::take(&mut self.is_begun);
+        self.at_start = false;
         match self.line {
             // The lines of an event's data are joined by line ends, which are white space to JSON.
             Line::Value(Field::Data) => self.json.read(b"\n", &mut self.event, &mut self.stream),
@@ -137,7 +153,11 @@ impl EventReader {
             Line::Name => {
                 match rest[0] {
                     b':' => {
-                        let field = match self.name.as_slice() {
+                        let mut name = self.name.as_slice();
+                        if self.at_start {
+                            name = name.strip_prefix(BYTE_ORDER_MARK).unwrap_or(name);
+                        }
+                        let field = match name {
                             b"data" => Field::Data,
                             b"event" => Field::Event,
                             _ => Field::Other,

@@ -19,12 +19,12 @@ pub enum Format {
 /// What all events so far said.
 #[derive(Debug, Default)]
 pub(crate) struct StreamFacts {
-    /// The latest `usage` object, as JSON.
-    pub(crate) usage: Option<Vec<u8>>,
     /// The latest `service_tier`.
     pub(crate) service_tier: Option<Vec<u8>>,
     /// Bytes of text, unescaped.
     pub(crate) text_bytes: u64,
+    /// Bytes of sound and images in base64, and of their addresses.
+    pub(crate) media_bytes: u64,
 }
 
 /// What the event says that is being read.
@@ -34,20 +34,26 @@ pub(crate) struct EventFacts {
     pub(crate) kind: Vec<u8>,
     /// It has a `usage` object.
     pub(crate) has_usage: bool,
+    /// That object, as JSON, until it is taken.
+    pub(crate) usage: Option<Vec<u8>>,
     /// Its `choices` have an element.
     pub(crate) has_choice: bool,
+    /// A choice has a `finish_reason`.
+    pub(crate) has_finish: bool,
     /// It has an `error` that is a text or an object.
     pub(crate) has_error: bool,
+    /// A key has an escape, as no provider writes one: it may be `error`.
+    pub(crate) has_odd_key: bool,
 }
 
 impl EventFacts {
-    /// Whether it can be neither an error, nor a usage frame, nor the last event: the rest of it may pass as it comes.
+    /// Whether it is part of an answer by all that it said so far. All else may be an error, and echo a key.
     pub(crate) fn is_plain(&self, format: Format) -> bool {
         let is_known = match format {
-            Format::Chat => self.has_choice,
-            Format::Responses => !self.kind.is_empty(),
+            Format::Chat => self.has_choice || self.has_usage,
+            Format::Responses => self.kind.starts_with(b"response."),
         };
-        is_known && !self.is_error(format)
+        is_known && !self.has_odd_key && !self.is_error(format)
     }
 
     /// Whether it says that the call failed.

@@ -1,29 +1,23 @@
-//! Which bytes of a stream pass, and when.
+//! Which bytes of a stream pass, and when: whole events, and long ones as they come.
 
 use crate::event::EventReader;
 use crate::facts::Format;
 use bytes::Bytes;
 
-/// Bytes of an event that are held until it shows what it is. Usage frames and errors are far shorter.
+/// An event passes when all of it came. From so many bytes on it passes as it comes: no event of text is as long.
 pub const HELD_MAX: usize = 16 << 10;
 /// Bytes behind the last event that are held while the usage is still to come.
 const HELD_BEHIND_END_MAX: usize = 64 << 10;
-/// Stands for an error that is too long to be searched for keys.
-const LONG_ERROR: &[u8] = b"data: {\"error\":{\"message\":\"The provider's error is too long to be passed on safely.\",\"type\":\"upstream_error\",\"param\":null,\"code\":null}}\n\n";
+/// A key in a long event is searched for whole, if it is not longer than this.
+const KEY_MAX: usize = 1 << 10;
+/// Bytes of sound and images in base64 that count as one byte of text: about three times what they cost. A second of
+/// sound is 64,000 of them, and about 20 tokens.
+const MEDIA_BYTES_A_TEXT_BYTE: u64 = 256;
 
-/// Removes fragments of keys from an error; `None` if it has none.
+/// Removes fragments of keys from an event that is no part of an answer; `None` if it has none.
 pub type Redact = Box<dyn Fn(&[u8]) -> Option<Vec<u8>> + Send>;
-
-/// Where in the current event the filter is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Event {
-    /// All of it so far is held.
-    Held,
-    /// It passes as it comes, all but its last line ends.
-    Passes,
-    /// It is an error that was too long, and the rest of it is dropped.
-    Dropped,
-}
+/// Whether a `usage` object is one that a call can be settled by.
+pub type IsUsage = Box<dyn Fn(&[u8]) -> bool + Send>;
 
 /// Filters the pieces of one stream.
 pub struct Filter {
@@ -32,19 +26,25 @@ pub struct Filter {
     /// Usage frames pass: the caller asked for them.
     usage_passes: bool,
     redact: Redact,
-    event: Event,
+    is_usage: IsUsage,
     /// Bytes of the current event that did not pass yet.
     held: Vec<u8>,
+    /// The current event is longer than [`HELD_MAX`], and the beginning of it passed.
+    is_long: bool,
     /// The last event came, and it and what follows wait for [`Filter::release`].
     end: Option<Vec<Bytes>>,
     released: bool,
-    /// The last byte that passed ended an event.
-    between_events: bool,
     /// The last event that ended did not pass.
     dropped: bool,
     /// Events that ended.
     events: u64,
-    /// The latest usage stood in a frame of its own, or in the last event: it is of the whole answer.
+    /// A choice had a `finish_reason`.
+    is_finished: bool,
+    /// The latest plausible `usage`.
+    usage: Option<Vec<u8>>,
+    /// It stands in the current event.
+    usage_is_new: bool,
+    /// It stood in a frame of its own, or in the last event: it is of the whole answer.
     usage_is_final: bool,
 }
 
@@ -57,29 +57,32 @@ impl std::fmt::Debug for Filter {
 }
 
 impl Filter {
-    /// Creates a filter. `usage_passes`: the caller asked for the usage frame. `redact` cleans errors.
+    /// Creates a filter. `usage_passes`: the caller asked for the usage frame.
     #[must_use]
-    pub fn new(format: Format, usage_passes: bool, redact: Redact) -> Self {
+    pub fn new(format: Format, usage_passes: bool, (redact, is_usage): (Redact, IsUsage)) -> Self {
         Self {
             format,
             reader: EventReader::new(format),
             usage_passes,
             redact,
-            event: Event::Held,
+            is_usage,
             held: Vec::new(),
+            is_long: false,
             end: None,
             released: false,
-            between_events: true,
             dropped: false,
             events: 0,
+            is_finished: false,
+            usage: None,
+            usage_is_new: false,
             usage_is_final: false,
         }
     }
 
-    /// The latest `usage` object so far, as JSON.
+    /// The latest plausible `usage` object so far, as JSON.
     #[must_use]
     pub fn usage(&self) -> Option<&[u8]> {
-        self.reader.stream.usage.as_deref()
+        self.usage.as_deref()
     }
 
     /// Whether that is of the whole answer. In a chunk with text it is of the answer so far.
@@ -94,10 +97,11 @@ impl Filter {
         std::str::from_utf8(self.reader.stream.service_tier.as_deref()?).ok()
     }
 
-    /// Bytes of the text so far, unescaped and in UTF-8.
+    /// Bytes of the text so far, unescaped and in UTF-8; sound and images by their length.
     #[must_use]
     pub const fn text_bytes(&self) -> u64 {
-        self.reader.stream.text_bytes
+        let facts = &self.reader.stream;
+        facts.text_bytes + facts.media_bytes / MEDIA_BYTES_A_TEXT_BYTE
     }
 
     /// Events that ended so far.
@@ -112,17 +116,23 @@ impl Filter {
         self.end.is_some()
     }
 
+    /// Whether the answer is whole by what its events say, though its last event need not have come.
+    #[must_use]
+    pub const fn is_finished(&self) -> bool {
+        self.is_finished || self.usage_is_final || self.is_at_end()
+    }
+
+    /// Whether what may have passed so far ends with a whole event.
+    #[must_use]
+    pub const fn is_between_events(&self) -> bool {
+        !self.is_long
+    }
+
     /// Whether no more can be held behind the last event.
     #[must_use]
     pub fn is_full(&self) -> bool {
         let held = self.end.iter().flatten().map(Bytes::len).sum::<usize>();
         held > HELD_BEHIND_END_MAX
-    }
-
-    /// Whether what passed so far ends with a whole event.
-    #[must_use]
-    pub const fn is_between_events(&self) -> bool {
-        self.between_events
     }
 
     /// Takes the next piece, and appends what of it may pass to `out`.
@@ -134,7 +144,7 @@ impl Filter {
         // What passes of this piece begins here.
         let mut from = 0;
         let mut at = 0;
-        if self.event == Event::Held && self.held.is_empty() && self.reader.read_late_lf(piece) {
+        if self.held.is_empty() && self.reader.read_late_lf(piece) {
             at = 1;
             from = usize::from(self.dropped);
         }
@@ -142,6 +152,7 @@ impl Filter {
             let (read, ended) = self.reader.read(&piece[at..]);
             let begin = at;
             at += read;
+            self.note_usage();
             from = match ended {
                 true => self.end_event(piece, from, begin..at, out),
                 false => self.in_event(piece, from, begin..at, out),
@@ -150,12 +161,27 @@ impl Filter {
         self.pass(piece.slice(from..), out);
     }
 
+    /// The body ended: an event that lacks nothing but its end passes, and one that breaks off never does.
+    pub fn close(&mut self, out: &mut Vec<Bytes>) {
+        if !self.held.is_empty() && self.reader.is_whole() {
+            self.end_event(&Bytes::new(), 0, 0..0, out);
+        }
+    }
+
     /// Returns what waited for the settlement. All that comes later passes as it is.
     pub fn release(&mut self) -> Vec<Bytes> {
         self.released = true;
-        let mut out = self.end.take().unwrap_or_default();
-        self.flush_held(&mut out);
-        out
+        self.held.clear();
+        self.end.take().unwrap_or_default()
+    }
+
+    fn note_usage(&mut self) {
+        if let Some(usage) = self.reader.event.usage.take()
+            && (self.is_usage)(&usage)
+        {
+            self.usage = Some(usage);
+            (self.usage_is_new, self.usage_is_final) = (true, false);
+        }
     }
 
     fn pass(&mut self, bytes: Bytes, out: &mut Vec<Bytes>) {
@@ -164,9 +190,12 @@ impl Filter {
         }
     }
 
-    fn flush_held(&mut self, out: &mut Vec<Bytes>) {
-        let held = std::mem::take(&mut self.held);
-        self.pass(held.into(), out);
+    /// Passes bytes of the current event, without keys if they may be of an error.
+    fn pass_event(&mut self, mut bytes: Vec<u8>, is_plain: bool, out: &mut Vec<Bytes>) {
+        if !is_plain && let Some(redacted) = (self.redact)(&bytes) {
+            bytes = redacted;
+        }
+        self.pass(bytes.into(), out);
     }
 
     /// The piece ends within an event, of which it has `range`. Returns where what passes goes on.
@@ -177,34 +206,18 @@ impl Filter {
         range: std::ops::Range<usize>,
         out: &mut Vec<Bytes>,
     ) -> usize {
-        if self.event == Event::Held && self.reader.event.is_plain(self.format) {
-            self.event = Event::Passes;
-        }
-        if self.event == Event::Held && self.held.len() + range.len() > HELD_MAX {
-            self.event = match self.reader.event.is_error(self.format) {
-                true => Event::Dropped,
-                false => Event::Passes,
-            };
-        }
         self.pass(piece.slice(from..range.start), out);
-        let bytes = &piece[range.clone()];
-        match self.event {
-            Event::Held => self.held.extend_from_slice(bytes),
-            Event::Dropped => self.held.clear(),
-            Event::Passes => {
-                let ends = bytes
-                    .iter()
-                    .rev()
-                    .take_while(|byte| matches!(byte, b'\r' | b'\n'));
-                let ends = ends.count();
-                let text = range.end - ends;
-                if text > range.start {
-                    self.flush_held(out);
-                    self.pass(piece.slice(range.start..text), out);
-                    self.between_events = false;
-                }
-                self.held.extend_from_slice(&piece[text..]);
-            }
+        self.held.extend_from_slice(&piece[range.clone()]);
+        self.is_long |= self.held.len() > HELD_MAX;
+        if self.is_long {
+            let is_plain = self.reader.event.is_plain(self.format);
+            let kept = match is_plain {
+                true => ending(&self.held, is_line_end, usize::MAX),
+                false => ending(&self.held, is_in_key, KEY_MAX),
+            };
+            let kept = self.held.split_off(self.held.len() - kept);
+            let begun = std::mem::replace(&mut self.held, kept);
+            self.pass_event(begun, is_plain, out);
         }
         range.end
     }
@@ -222,43 +235,47 @@ impl Filter {
             Format::Chat => self.reader.is_done(),
             Format::Responses => facts.ends_response(),
         };
-        let is_dropped = self.format == Format::Chat && !self.usage_passes && facts.is_usage_frame();
-        let is_error = facts.is_error(self.format);
-        if facts.has_usage {
+        let is_plain = facts.is_plain(self.format) || self.format == Format::Chat && is_end;
+        let is_unwanted = self.format == Format::Chat && !self.usage_passes && facts.is_usage_frame();
+        self.dropped = is_unwanted && !self.is_long;
+        self.is_finished |= facts.has_finish;
+        if std::mem::take(&mut self.usage_is_new) {
             self.usage_is_final = is_end || facts.is_usage_frame();
         }
-        let event = std::mem::replace(&mut self.event, Event::Held);
         self.reader.begin_event();
         self.events += 1;
-        self.dropped = event == Event::Held && is_dropped;
-        let is_changed = event == Event::Dropped || self.dropped || event == Event::Held && is_error;
-        if !is_end && !is_changed && self.held.is_empty() {
-            self.between_events = true;
+        self.is_long = false;
+        if is_plain && !is_end && !self.dropped && self.held.is_empty() {
             return from;
         }
         self.pass(piece.slice(from..range.start), out);
         if is_end && self.end.is_none() {
             self.end = Some(Vec::new());
         }
-        let bytes = piece.slice(range.clone());
-        match event {
-            Event::Dropped => self.pass(Bytes::from_static(LONG_ERROR), out),
-            Event::Held if self.dropped => self.held.clear(),
-            Event::Held if is_error => {
-                self.held.extend_from_slice(&bytes);
-                if let Some(redacted) = (self.redact)(&self.held) {
-                    self.held = redacted;
-                }
-                self.flush_held(out);
-            }
-            Event::Held | Event::Passes => {
-                self.flush_held(out);
-                self.pass(bytes, out);
-            }
+        let mut event = std::mem::take(&mut self.held);
+        if !self.dropped {
+            event.extend_from_slice(&piece[range.clone()]);
+            self.pass_event(event, is_plain, out);
         }
-        self.between_events = true;
         range.end
     }
+}
+
+/// The number of bytes at the end of which `is_of` holds; none if they are `max` or more.
+fn ending(bytes: &[u8], is_of: fn(u8) -> bool, max: usize) -> usize {
+    let ending = bytes.iter().rev().take(max).take_while(|byte| is_of(**byte));
+    let ending = ending.count();
+    if ending < max { ending } else { 0 }
+}
+
+/// Line ends may end the event: they wait, since the last event does.
+const fn is_line_end(byte: u8) -> bool {
+    matches!(byte, b'\r' | b'\n')
+}
+
+/// Whether a byte may stand in a key, in its masked form, or behind it.
+const fn is_in_key(byte: u8) -> bool {
+    is_line_end(byte) || !byte.is_ascii() || matches!(byte, b'!'..=b'~') && !matches!(byte, b'"' | b',')
 }
 
 #[cfg(test)]

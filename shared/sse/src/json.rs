@@ -8,6 +8,8 @@ use memchr::memchr2;
 const DEPTH_MAX: usize = 64;
 /// Longest key that is told from others, in bytes.
 const KEY_BYTES_MAX: usize = 16;
+/// The event of a response whose `delta` is sound in base64.
+const AUDIO_DELTA: &[u8] = b"response.audio.delta";
 
 /// A key that matters, or another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -17,12 +19,15 @@ enum Key {
     Choices,
     Delta,
     Error,
+    FinishReason,
     Response,
     ServiceTier,
     Type,
     Usage,
     /// Of a text that is not billed: `role`, `id`.
     Label,
+    /// Of sound and images in base64, or their addresses: `data`, `url`, `b64_json`.
+    Media,
 }
 
 impl Key {
@@ -31,11 +36,13 @@ impl Key {
             b"choices" => Self::Choices,
             b"delta" => Self::Delta,
             b"error" => Self::Error,
+            b"finish_reason" => Self::FinishReason,
             b"response" => Self::Response,
             b"service_tier" => Self::ServiceTier,
             b"type" => Self::Type,
             b"usage" => Self::Usage,
             b"role" | b"id" => Self::Label,
+            b"data" | b"url" | b"b64_json" => Self::Media,
             _ => Self::Other,
         }
     }
@@ -59,6 +66,7 @@ enum Use {
     Kind,
     ServiceTier,
     Text,
+    Media,
     Nothing,
 }
 
@@ -109,6 +117,11 @@ impl JsonScan {
         self.name.clear();
     }
 
+    /// Whether all that was opened is closed.
+    pub(crate) const fn is_closed(&self) -> bool {
+        self.depth == 0 && self.string.is_none()
+    }
+
     /// Reads more of the text.
     pub(crate) fn read(&mut self, text: &[u8], event: &mut EventFacts, stream: &mut StreamFacts) {
         let mut at = 0;
@@ -121,7 +134,7 @@ impl JsonScan {
                     1
                 }
             };
-            self.capture(&text[from..at], stream, event);
+            self.capture(&text[from..at], event);
         }
     }
 
@@ -167,7 +180,7 @@ impl JsonScan {
         if is_object && is_usage {
             self.usage = Some((depth, Vec::new()));
         }
-        event.has_error |= is_object && key == Key::Error && depth == 1;
+        event.has_error |= is_object && self.is_error(key, depth);
         if key == Key::Delta && self.in_a_choice() && self.delta.is_none() {
             self.delta = Some(depth);
         }
@@ -179,6 +192,12 @@ impl JsonScan {
             *key = Key::Other;
         }
         (self.key, self.key_comes) = (Key::Other, is_object);
+    }
+
+    /// Whether the value of a key at this depth is the error of the event, or of its response.
+    fn is_error(&self, key: Key, depth: usize) -> bool {
+        let of_response = self.format == Format::Responses && depth == 2 && self.path[1] == Key::Response;
+        key == Key::Error && (depth == 1 || of_response)
     }
 
     /// Whether the current object is an element of `choices`.
@@ -193,7 +212,8 @@ impl JsonScan {
             return;
         }
         self.begin_value(event);
-        event.has_error |= self.depth == 1 && self.key == Key::Error;
+        event.has_error |= self.is_error(self.key, self.depth);
+        event.has_finish |= self.key == Key::FinishReason && self.in_a_choice();
         let responses = self.format == Format::Responses;
         let tier_depth = 1 + usize::from(responses);
         let is_text = match self.format {
@@ -201,6 +221,8 @@ impl JsonScan {
             Format::Responses => self.depth == 1 && self.key == Key::Delta,
         };
         let used = match self.key {
+            Key::Media if is_text => Use::Media,
+            Key::Delta if is_text && event.kind == AUDIO_DELTA => Use::Media,
             _ if is_text => Use::Text,
             Key::Type if responses && self.depth == 1 => Use::Kind,
             Key::ServiceTier if self.depth == tier_depth => Use::ServiceTier,
@@ -223,6 +245,7 @@ impl JsonScan {
         let first = text[0];
         let mut add = |bytes: &[u8]| match used {
             Use::Text => stream.text_bytes += bytes.len() as u64,
+            Use::Media => stream.media_bytes += bytes.len() as u64,
             Use::Key => {
                 let room = (KEY_BYTES_MAX + 1).saturating_sub(self.name.len());
                 self.name.extend_from_slice(&bytes[..bytes.len().min(room)]);
@@ -251,7 +274,10 @@ impl JsonScan {
                     self.end_string(used, event, stream);
                     return 1;
                 }
-                Some(0) => (Escape::Begun, 1),
+                Some(0) => {
+                    event.has_odd_key |= used == Use::Key;
+                    (Escape::Begun, 1)
+                }
                 Some(at) => {
                     add(&text[..at]);
                     (Escape::None, at)
@@ -278,19 +304,19 @@ impl JsonScan {
             }
             Use::Kind => std::mem::swap(&mut event.kind, &mut self.name),
             Use::ServiceTier => stream.service_tier = Some(std::mem::take(&mut self.name)),
-            Use::Text | Use::Nothing => {}
+            Use::Text | Use::Media | Use::Nothing => {}
         }
     }
 
     /// Keeps what belongs to a `usage` that is read, and hands it over at its end.
-    fn capture(&mut self, bytes: &[u8], stream: &mut StreamFacts, event: &mut EventFacts) {
+    fn capture(&mut self, bytes: &[u8], event: &mut EventFacts) {
         let Some((end, text)) = &mut self.usage else {
             return;
         };
         if !append_usage(text, bytes) {
             self.usage = None;
         } else if self.depth == *end && self.string.is_none() {
-            stream.usage = Some(std::mem::take(text));
+            event.usage = Some(std::mem::take(text));
             event.has_usage = true;
             self.usage = None;
         }
@@ -325,7 +351,7 @@ mod tests {
         scan(Format::Chat, &[text.as_bytes()])
     }
 
-    fn usage(facts: &StreamFacts) -> &str {
+    fn usage(facts: &EventFacts) -> &str {
         std::str::from_utf8(facts.usage.as_deref().unwrap_or_default()).unwrap()
     }
 
@@ -333,7 +359,7 @@ mod tests {
     fn usage_is_found_at_its_place_alone() {
         let (event, stream) =
             chat(r#"{"id":"x","choices":[],"usage":{"a":[1,{"b":"}"}]},"service_tier":"flex"}"#);
-        assert_eq!(usage(&stream), r#"{"a":[1,{"b":"}"}]}"#);
+        assert_eq!(usage(&event), r#"{"a":[1,{"b":"}"}]}"#);
         assert!(event.is_usage_frame());
         assert_eq!(stream.service_tier.as_deref(), Some(&b"flex"[..]));
         for other in [
@@ -346,11 +372,11 @@ mod tests {
             r#"{"usage":{"a":1"#,
             r#""usage":{"#,
         ] {
-            assert_eq!(chat(other).1.usage, None, "{other}");
+            assert_eq!(chat(other).0.usage, None, "{other}");
         }
         let response = br#"{"type":"response.completed","response":{"tools":[{"usage":{"b":2}}],"usage":{"a":1},"service_tier":"x"},"usage":{}}"#;
         let (event, stream) = scan(Format::Responses, &[response]);
-        assert_eq!(usage(&stream), r#"{"a":1}"#);
+        assert_eq!(usage(&event), r#"{"a":1}"#);
         assert!(event.ends_response());
         assert_eq!(stream.service_tier.as_deref(), Some(&b"x"[..]));
     }
@@ -363,8 +389,8 @@ mod tests {
                 "x".repeat(length - r#"{"a":""}"#.len())
             )
         };
-        assert_eq!(usage(&chat(&of(4096)).1).len(), 4096);
-        assert_eq!(chat(&of(4097)).1.usage, None);
+        assert_eq!(usage(&chat(&of(4096)).0).len(), 4096);
+        assert_eq!(chat(&of(4097)).0.usage, None);
     }
 
     #[test]
@@ -401,7 +427,7 @@ mod tests {
     #[test]
     fn what_is_deeper_than_understood_says_nothing() {
         let deep = format!("{}{}", r#"{"a":["#.repeat(200), r#"{"usage":{"b":1}}"#);
-        assert_eq!(chat(&deep).1.usage, None);
+        assert_eq!(chat(&deep).0.usage, None);
         let closed = format!(
             "{}{}1{}{}",
             r#"{"a":"#,
@@ -409,8 +435,8 @@ mod tests {
             "]".repeat(300),
             r#","usage":{"b":1}}"#
         );
-        assert_eq!(usage(&chat(&closed).1), r#"{"b":1}"#);
-        assert_eq!(chat("]]}}\"").1.usage, None);
+        assert_eq!(usage(&chat(&closed).0), r#"{"b":1}"#);
+        assert_eq!(chat("]]}}\"").0.usage, None);
     }
 
     fn chunk() -> impl Strategy<Value = Value> {
@@ -446,7 +472,7 @@ mod tests {
             let length = |value: &Value| value.as_str().map_or(0, |text| text.len() as u64);
             let texts = length(&delta["content"]) + length(&delta["tool_calls"][0]["function"]["arguments"]);
             prop_assert_eq!(stream.text_bytes, texts);
-            let found: Option<Value> = stream.usage.map(|text| serde_json::from_slice(&text).unwrap());
+            let found: Option<Value> = event.usage.as_ref().map(|text| serde_json::from_slice(text).unwrap());
             prop_assert_eq!(found, chunk["usage"].as_object().map(|usage| Value::Object(usage.clone())));
             prop_assert_eq!(event.has_choice, chunk["choices"] != json!([]));
         }

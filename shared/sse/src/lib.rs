@@ -1,13 +1,14 @@
 //! Server-sent events of a model's answer, as they pass through the edge. Bytes come in pieces that end anywhere; they
-//! leave unchanged and at once, except for what must not pass yet or not at all:
+//! leave unchanged, except for what must not pass yet or not at all:
 //!
 //! * the usage frame that the edge asked for and the caller did not;
 //! * an error, which may echo a key;
 //! * the end of the last event, until the call is settled.
 //!
-//! An event is therefore held until it shows that it is none of these, at most [`HELD_MAX`] bytes of it. Meanwhile its
-//! JSON is scanned for the usage, which settles the call, and for the length of the text, which stands in for a usage
-//! that never comes.
+//! An event therefore passes when all of it came, or in parts from [`HELD_MAX`] bytes on; half an event is of no use to a
+//! caller, and one that breaks off never passes. What is no part of an answer by its form is searched for keys. Each
+//! event's JSON is scanned for the usage, which settles the call, and for the length of the text, which stands in for a
+//! usage that never comes.
 //!
 //! ```text
 //! pieces ─ filter ─ event (lines, fields) ─ json (paths)
@@ -22,4 +23,4 @@ mod filter;
 mod json;
 
 pub use facts::Format;
-pub use filter::{Filter, HELD_MAX, Redact};
+pub use filter::{Filter, HELD_MAX, IsUsage, Redact};

@@ -60,6 +60,8 @@ pub struct Reader {
     /// When the last event came.
     at_end_since: Option<Instant>,
     draining: Option<Draining>,
+    /// What the caller was given ends with a whole event.
+    is_between_events: bool,
     /// Fires at some deadline, or before it: it is set again only when it fires.
     timer: Pin<Box<Sleep>>,
 }
@@ -85,6 +87,7 @@ impl Reader {
             last: now,
             at_end_since: None,
             draining: None,
+            is_between_events: true,
             timer: Box::pin(sleep_until(first)),
         }
     }
@@ -116,17 +119,32 @@ impl Reader {
             self.taken().await?;
         }
         self.last = Instant::now();
-        let piece = match self.piece().await {
-            Ok(Some(piece)) => piece,
-            Ok(None) => return Err(self.ended(StreamEnd::Complete)),
-            Err(end) => return Err(self.ended(end)),
-        };
         let mut out = Vec::new();
-        self.filter.push(&piece, &mut out);
-        if let Some(draining) = &mut self.draining {
-            draining.bytes = draining.bytes.saturating_sub(piece.len());
+        match self.piece().await {
+            Ok(Some(piece)) => {
+                self.filter.push(&piece, &mut out);
+                if let Some(draining) = &mut self.draining {
+                    draining.bytes = draining.bytes.saturating_sub(piece.len());
+                }
+                Ok(out)
+            }
+            Ok(None) => {
+                self.filter.close(&mut out);
+                match out.is_empty() {
+                    true => Err(self.ended(self.end_of_body())),
+                    false => Ok(out),
+                }
+            }
+            Err(end) => Err(self.ended(end)),
         }
-        Ok(out)
+    }
+
+    /// How a stream ends whose body did: a provider that stops in the middle of an answer may close it in order.
+    const fn end_of_body(&self) -> StreamEnd {
+        match self.filter.is_finished() {
+            true => StreamEnd::Complete,
+            false => StreamEnd::BrokeOff,
+        }
     }
 
     /// Waits until the caller has taken what came before, or is gone: nothing more is read until then.
@@ -159,8 +177,11 @@ impl Reader {
     /// # Errors
     /// The end of the stream: all that is needed of it was read.
     pub async fn pass(&mut self, out: Vec<Bytes>) -> Result<(), StreamEnd> {
-        if self.draining.is_none() && !out.is_empty() && self.giver.give(out).await.is_err() {
-            self.drain();
+        if self.draining.is_none() && !out.is_empty() {
+            match self.giver.give(out).await {
+                Ok(()) => self.is_between_events = self.filter.is_between_events(),
+                Err(_gone) => self.drain(),
+            }
         }
         match self.is_over() {
             true => Err(self.ended(StreamEnd::Complete)),
@@ -246,20 +267,24 @@ impl Reader {
             mut filter,
             mut giver,
             draining,
+            is_between_events,
             ..
         } = self;
         let may_more_come = end != StreamEnd::Complete && !filter.is_at_end();
         let stream = (!may_more_come).then_some(stream);
         let mut is_gone = draining.is_some();
         if !is_gone {
+            let is_between_events = is_between_events || filter.is_at_end();
             let mut out = filter.release();
-            if let Some(event) = end.event(format, filter.events()) {
-                if !filter.is_between_events() {
-                    out.push(Bytes::from_static(b"\n\n"));
-                }
-                out.push(event);
+            let ends_line = out
+                .last()
+                .is_none_or(|last| last.ends_with(b"\n") || last.ends_with(b"\r"));
+            let behind = end.event(format, filter.events()).into_iter().chain(comment);
+            let mut behind = behind.peekable();
+            if behind.peek().is_some() && !(is_between_events && ends_line) {
+                out.push(Bytes::from_static(b"\n\n"));
             }
-            out.extend(comment);
+            out.extend(behind);
             is_gone = !out.is_empty() && giver.give(out).await.is_err();
         }
         if let Some(mut stream) = stream {

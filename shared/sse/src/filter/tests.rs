@@ -24,7 +24,8 @@ fn redact() -> Redact {
 }
 
 fn filter(format: Format, usage_passes: bool) -> Filter {
-    Filter::new(format, usage_passes, redact())
+    let is_usage = Box::new(|json: &[u8]| json.len() > 2);
+    Filter::new(format, usage_passes, (redact(), is_usage))
 }
 
 fn text(pieces: &[Bytes]) -> String {
@@ -133,22 +134,129 @@ fn what_is_no_error_is_not_redacted() {
     assert_eq!(before, speaks);
 }
 
+/// Errors have many shapes: what is no part of an answer may be one.
 #[test]
-fn an_error_that_is_too_long_is_replaced() {
-    let long = |length: usize| {
-        format!(
-            "data: {{\"error\":{{\"message\":\"sk-abc{}\"}}}}\n\n",
-            "x".repeat(length)
-        )
-    };
-    let fits = long(HELD_MAX - long(0).len());
-    let (head, tail) = fits.as_bytes().split_at(fits.len() - 1);
-    let (before, _, _) = passed(filter(Format::Chat, false), &[head, tail]);
-    assert_eq!(before, fits.replace("sk-abc", "[redacted]"));
-    let exceeds = long(HELD_MAX);
-    let (head, tail) = exceeds.as_bytes().split_at(HELD_MAX + 1);
-    let (before, _, _) = passed(filter(Format::Chat, false), &[head, tail, TEXT.as_bytes()]);
-    assert_eq!(before.as_bytes(), [LONG_ERROR, TEXT.as_bytes()].concat());
+fn what_is_no_part_of_an_answer_is_searched_for_keys() {
+    let chat = [
+        "data: {\"object\":\"error\",\"message\":\"sk-abc\"}\n\n",
+        "data: {\"errors\":[\"sk-abc\"]}\n\n",
+        "data: [{\"error\":\"sk-abc\"}]\n\n",
+        "data: {\"detail\":\"sk-abc\"}\n\n",
+        "data: {\"choices\":[{}],\"\\u0065rror\":\"sk-abc\"}\n\n",
+        "data: {\"choices\":[{}],\"error\":{\"message\":\"sk-abc\"}}\n\n",
+        "data: sk-abc\n\n",
+        ": sk-abc\n\n",
+        "\u{feff}data: {\"error\":{\"message\":\"sk-abc\"}}\n\n",
+    ];
+    let responses = [
+        "data: {\"type\":\"response.output_item.done\",\"error\":{\"message\":\"sk-abc\"}}\n\n",
+        "data: {\"type\":\"response.incomplete\",\"response\":{\"error\":{\"message\":\"sk-abc\"}}}\n\n",
+        "data: {\"type\":\"x\",\"delta\":\"sk-abc\"}\n\n",
+    ];
+    let of_chat = chat.iter().map(|event| (Format::Chat, event));
+    let of_responses = responses.iter().map(|event| (Format::Responses, event));
+    for (format, event) in of_chat.chain(of_responses) {
+        for cut in 1..event.len() {
+            let (first, second) = event.as_bytes().split_at(cut);
+            let (before, end, _) = passed(filter(format, false), &[first, second]);
+            assert_eq!(before + &end, event.replace("sk-abc", "[redacted]"), "{cut}");
+        }
+    }
+}
+
+/// A caller could not read half an event, nor the error behind it.
+#[test]
+fn an_event_that_breaks_off_does_not_pass() {
+    for (cut, whole) in [
+        (6, false),
+        (20, false),
+        (TEXT.len() - 3, false),
+        (TEXT.len() - 2, true),
+    ] {
+        let mut filter = filter(Format::Chat, false);
+        let mut out = Vec::new();
+        filter.push(&Bytes::from([ROLE, &TEXT[..cut]].concat()), &mut out);
+        assert!(filter.is_between_events());
+        filter.close(&mut out);
+        out.extend(filter.release());
+        let expected = if whole { &TEXT[..cut] } else { "" };
+        assert_eq!(text(&out), [ROLE, expected].concat(), "{cut}");
+    }
+    let error = ERROR.trim_end();
+    let mut filter = filter(Format::Chat, false);
+    let mut out = Vec::new();
+    filter.push(&Bytes::from(error), &mut out);
+    filter.close(&mut out);
+    assert_eq!(text(&out), error.replace("sk-abc", "[redacted]"));
+}
+
+#[test]
+fn the_end_may_lack_its_line_ends() {
+    let mut filter = filter(Format::Chat, false);
+    let mut out = Vec::new();
+    filter.push(&Bytes::from([TEXT, DONE.trim_end()].concat()), &mut out);
+    assert!(!filter.is_at_end());
+    filter.close(&mut out);
+    assert!(filter.is_at_end());
+    assert_eq!(
+        (text(&out).as_str(), text(&filter.release())),
+        (TEXT, DONE.trim_end().to_owned())
+    );
+}
+
+#[test]
+fn an_answer_is_finished_by_its_reason_its_usage_or_its_end() {
+    let reason = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
+    let none = reason.replace("\"stop\"", "null");
+    let elsewhere =
+        "data: {\"choices\":[{\"delta\":{\"finish_reason\":\"stop\"}}],\"finish_reason\":\"stop\"}\n\n";
+    for (event, is_finished) in [
+        (TEXT, false),
+        (&*none, false),
+        (elsewhere, false),
+        (reason, true),
+        (USAGE, true),
+        (DONE, true),
+    ] {
+        let mut seen = filter(Format::Chat, false);
+        seen.push(&Bytes::copy_from_slice(event.as_bytes()), &mut Vec::new());
+        assert_eq!(seen.is_finished(), is_finished, "{event}");
+    }
+}
+
+#[test]
+fn a_usage_that_settles_nothing_replaces_none() {
+    let empty = USAGE.replace("{\"prompt_tokens\":3,\"completion_tokens\":2}", "{}");
+    let (before, _, seen) = passed(
+        filter(Format::Chat, false),
+        &[[TEXT, USAGE, &empty].concat().as_bytes()],
+    );
+    assert_eq!(
+        seen.usage(),
+        Some(&br#"{"prompt_tokens":3,"completion_tokens":2}"#[..])
+    );
+    assert!(seen.usage_is_final());
+    assert_eq!(before, TEXT, "it is no text either");
+}
+
+/// A second of sound is 64,000 bytes of base64.
+#[test]
+fn sound_and_pictures_count_by_their_length() {
+    let sound = format!(
+        "data: {{\"choices\":[{{\"delta\":{{\"audio\":{{\"data\":\"{}\",\"transcript\":\"hi\"}}}}}}]}}\n\n",
+        "A".repeat(64_000)
+    );
+    let (_, _, seen) = passed(filter(Format::Chat, false), &[sound.as_bytes()]);
+    assert_eq!(seen.text_bytes(), 64_000 / MEDIA_BYTES_A_TEXT_BYTE + 2);
+    let picture = sound.replace("\"audio\":{\"data\"", "\"images\":{\"url\"");
+    let (_, _, seen) = passed(filter(Format::Chat, false), &[picture.as_bytes()]);
+    assert_eq!(seen.text_bytes(), 64_000 / MEDIA_BYTES_A_TEXT_BYTE + 2);
+    let event = format!(
+        "data: {{\"type\":\"response.audio.delta\",\"delta\":\"{}\"}}\n\n",
+        "A".repeat(512)
+    );
+    let (_, _, seen) = passed(filter(Format::Responses, false), &[event.as_bytes()]);
+    assert_eq!(seen.text_bytes(), 512 / MEDIA_BYTES_A_TEXT_BYTE);
 }
 
 #[test]
@@ -157,23 +265,48 @@ fn a_long_event_passes_as_it_comes() {
         "data: {{\"choices\":[{{\"delta\":{{\"content\":\"{}\"}}}}]}}\n\n",
         "x".repeat(1 << 20)
     );
-    let mut filter = filter(Format::Chat, false);
+    let mut long_one = filter(Format::Chat, false);
     let mut passed = 0;
     for piece in Bytes::from(long.clone()).chunks(1000) {
         let mut out = Vec::new();
-        filter.push(&Bytes::copy_from_slice(piece), &mut out);
-        assert!(filter.held.len() <= 2, "only line ends are held");
+        long_one.push(&Bytes::copy_from_slice(piece), &mut out);
+        assert!(long_one.held.len() <= HELD_MAX);
         passed += out.iter().map(Bytes::len).sum::<usize>();
+        assert_eq!(long_one.is_between_events(), passed == 0 || passed == long.len());
     }
-    assert_eq!((passed, filter.text_bytes()), (long.len(), 1 << 20));
-    // Without a choice it passes from a bound on.
+    assert_eq!((passed, long_one.text_bytes()), (long.len(), 1 << 20));
     let unknown = format!("data: {{\"x\":\"{}\"}}\n\n", "x".repeat(2 * HELD_MAX));
+    let mut filter = filter(Format::Chat, false);
     let mut out = Vec::new();
     for piece in unknown.as_bytes().chunks(100) {
         filter.push(&Bytes::copy_from_slice(piece), &mut out);
         assert!(filter.held.len() <= HELD_MAX);
     }
     assert_eq!(text(&out), unknown);
+}
+
+/// Wherever pieces end: keys in a long event are found, also behind a long text, and in one that began as an answer.
+#[test]
+fn a_long_error_is_searched_as_it_comes() {
+    for (head, filler) in [
+        ("data: {\"error\":{\"message\":\"", "no "),
+        ("data: {\"x\":\"", "xxx"),
+        ("data: {\"choices\":[{}],\"x\":\"", "xxx"),
+    ] {
+        let long = format!(
+            "{head}{}\",\"error\":{{\"message\":\"Incorrect sk-abc.\"}}}}\n\n",
+            filler.repeat(HELD_MAX)
+        );
+        for cut in long.len() - 40..long.len() {
+            let (first, second) = long.as_bytes().split_at(cut);
+            let (before, end, _) = passed(filter(Format::Chat, false), &[first, second, TEXT.as_bytes()]);
+            assert_eq!(
+                before + &end,
+                [&long.replace("sk-abc", "[redacted]"), TEXT].concat(),
+                "{cut}"
+            );
+        }
+    }
 }
 
 /// The last event of a response may be long: only its end waits.
@@ -190,17 +323,6 @@ fn the_end_of_a_response_waits() {
     let end = text(&filter.release());
     assert!(end.len() <= 4096, "no more than a piece");
     assert_eq!(before + &end, [DELTA, &long].concat());
-}
-
-#[test]
-fn what_passed_ends_between_events_or_within_one() {
-    let mut filter = filter(Format::Chat, false);
-    assert!(filter.is_between_events());
-    let (head, tail) = TEXT.split_at(TEXT.len() - 5);
-    for (piece, between) in [(head, false), (tail, true), ("data: {\"id\"", true)] {
-        filter.push(&Bytes::from(piece), &mut Vec::new());
-        assert_eq!(filter.is_between_events(), between, "{piece}");
-    }
 }
 
 fn events(format: Format) -> impl Strategy<Value = Vec<&'static str>> {
