@@ -87,7 +87,8 @@ async fn the_real_cost_is_exact() {
             None,
             70 * 2000 + 30 * 40_000 + 30 * 8000 + 20 * 80_000,
         ),
-        // The tier that the provider reports prices the settlement; when it reports none, the requested one.
+        // The tier that the provider reports prices the settlement; without a report the dearer of the requested tier
+        // and of the table's `auto_tier`.
         (
             json!({ "service_tier": "flex" }),
             usage(10, 10, &none),
@@ -104,7 +105,13 @@ async fn the_real_cost_is_exact() {
             json!({ "service_tier": "flex" }),
             usage(10, 10, &none),
             None,
-            10 * 1000 + 10 * 4000,
+            10 * 2000 + 10 * 8000,
+        ),
+        (
+            json!({ "service_tier": "priority" }),
+            usage(10, 10, &none),
+            None,
+            10 * 4000 + 10 * 16_000,
         ),
         (
             json!({}),

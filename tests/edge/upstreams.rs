@@ -22,6 +22,9 @@ rates.standard = { input = "0", output = "0.003" }
 rates.standard = { input = "0", output = "0.005" }
 [models."alpha/llama"]
 rates.standard = { input = "0", output = "0.005" }
+[models."alpha/llama-tiered"]
+rates.standard = { input = "0", output = "0.004" }
+rates.flex = { input = "0", output = "0.002" }
 "#;
 
 /// A stage with two more providers: `zeta` in the form of Azure for `gpt-*`, then `alpha` for `gpt-4`, `llama*` and
@@ -206,6 +209,25 @@ async fn a_model_without_a_price_of_its_upstream_takes_the_dearest() {
     let actor = plain.actor().await;
     let reply = actor.caller.chat(body("secret-nano")).await;
     assert_eq!(amounts(&reply).0, unknown);
+}
+
+/// A caller cannot make a call cheaper by naming a tier of which the upstream says nothing.
+#[tokio::test]
+async fn a_requested_tier_is_charged_only_where_the_upstream_reports_it() {
+    let three = Three::start("").await;
+    let actor = three.actor().await;
+    let call = async |tier: Option<&str>| {
+        let mut body = body("llama-tiered");
+        body["service_tier"] = json!(tier);
+        amounts(&actor.caller.chat(body).await)
+    };
+    assert_eq!(call(None).await, (400, Some(48)));
+    assert_eq!(call(Some("flex")).await, (400, Some(48)));
+    three.alpha.set(|_| {
+        let usage = json!({ "prompt_tokens": 9, "completion_tokens": 12, "total_tokens": 21 });
+        Answer::json(200, json!({ "service_tier": "flex", "usage": usage }))
+    });
+    assert_eq!(call(Some("flex")).await, (400, Some(24)));
 }
 
 #[tokio::test]

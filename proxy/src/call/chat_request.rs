@@ -65,18 +65,32 @@ impl StreamRequest {
         CallShape {
             model: price_name,
             service_tier: request.service_tier.as_deref(),
+            tier_is_reported: request.upstream.identity().reports_tier(),
             ..self.counts
         }
     }
 
-    /// Estimates the cost of the call if its answer has `text_bytes` bytes of text. `None` beyond the largest amount.
+    /// What the call costs by the estimate's rules if its answer has so many bytes of text, at the tier that the provider
+    /// reported so far, as a settlement would. `None` beyond the largest amount.
     #[must_use]
-    pub fn cost_of_seen(&self, request: &ChatRequest, text_bytes: u64) -> Option<Nanos> {
+    pub fn cost_of_seen(
+        &self,
+        request: &ChatRequest,
+        text_bytes: u64,
+        tier_reported: Option<&str>,
+    ) -> Option<Nanos> {
+        let price_name = request.price_name();
+        let asked = self.shape(request, &price_name);
+        let seen = CallShape {
+            service_tier: tier_reported.or(asked.service_tier),
+            tier_is_reported: tier_reported.is_some(),
+            ..asked
+        };
         let tokens = request.prices.answer_tokens(text_bytes);
-        self.cost_of_tokens(request, tokens)
+        request.prices.estimate_of_tokens(&seen, tokens)
     }
 
-    /// Estimates the cost of the call if its answer has `tokens` tokens, all choices together.
+    /// What is held for so many tokens of the answer, all choices together. `None` beyond the largest amount.
     #[must_use]
     pub fn cost_of_tokens(&self, request: &ChatRequest, tokens: u64) -> Option<Nanos> {
         let price_name = request.price_name();
@@ -166,6 +180,7 @@ impl RequestParser {
         let price_name = upstream.identity().price_name(&body.model);
         let mut shape = body.shape();
         shape.model = &price_name;
+        shape.tier_is_reported = upstream.identity().reports_tier();
         let estimate = prices.estimate(&shape);
         let splice = body.usage_splice().cloned();
         let stream = body.stream.then(|| {

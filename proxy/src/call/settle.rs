@@ -345,7 +345,9 @@ mod tests {
             service_tier: Some("flex".to_owned()),
             ..request()
         };
-        assert_eq!(bill(&asked, ESTIMATE, &answer(200, USAGE)), settled(69_000));
+        assert_eq!(bill(&asked, ESTIMATE, &answer(200, flex)), settled(69_000));
+        // Nothing says that the provider knows the tier: it costs what it costs without one.
+        assert_eq!(bill(&asked, ESTIMATE, &answer(200, USAGE)), settled(138_000));
         let searching = ChatRequest {
             web_search: true,
             ..request()

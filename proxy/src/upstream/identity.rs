@@ -91,6 +91,13 @@ impl Identity {
         }
     }
 
+    /// Whether the upstream reports the tier that served a call: `[upstream]`, as OpenAI does. Of one by name that is not
+    /// known, so a requested tier is held, and without a report charged, at no less than the table's `auto_tier`.
+    #[must_use]
+    pub const fn reports_tier(&self) -> bool {
+        self.name.is_none()
+    }
+
     /// Returns the name under which the price table has `model`.
     #[must_use]
     pub fn price_name<'a>(&self, model: &'a str) -> Cow<'a, str> {
@@ -129,6 +136,7 @@ mod tests {
             (default.section(), default.price_name("m")),
             ("upstream".into(), "m".into())
         );
+        assert!(default.reports_tier());
         let azure = Identity::named(&settings.upstreams.all()[0], 1);
         let Paths {
             chat,
@@ -141,6 +149,7 @@ mod tests {
             (azure.section(), azure.price_name("m")),
             ("upstreams.azure".into(), "azure/m".into())
         );
+        assert!(!azure.reports_tier());
     }
 
     #[test]

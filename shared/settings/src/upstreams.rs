@@ -99,6 +99,15 @@ pub struct Served<'a> {
     pub price_prefix: &'a str,
 }
 
+impl Served<'_> {
+    /// Whether the upstream reports the tier that served a call: `[upstream]`, as OpenAI does. Of one by name that is not
+    /// known.
+    #[must_use]
+    pub const fn reports_tier(&self) -> bool {
+        self.upstream.is_none()
+    }
+}
+
 /// The names of all providers, for what needs no connection: provider keys, prices, predictions.
 #[derive(Debug, Clone)]
 pub struct Providers {

@@ -59,6 +59,7 @@ pub(super) async fn predict(call: &Call, body: &Fields<'_>, agent: &str) -> Answ
     let plan = call.plan(&snapshot.plan)?;
     let mut shape = chat.shape();
     shape.model = &price_name;
+    shape.tier_is_reported = served.reports_tier();
     if !more.is_empty() {
         // The prompt in its place counts neither as a message nor by its length.
         shape.framed = 0;

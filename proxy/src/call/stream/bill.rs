@@ -41,7 +41,7 @@ impl StreamBill {
                 how: How::Settled,
             },
             so_far => {
-                let seen = asked.cost_of_seen(request, filter.text_bytes());
+                let seen = asked.cost_of_seen(request, filter.text_bytes(), filter.service_tier());
                 let least = [so_far, seen].into_iter().flatten();
                 Self {
                     cost: least.fold(held, Nanos::max),

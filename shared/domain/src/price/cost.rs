@@ -12,7 +12,8 @@ pub struct ServedCall<'a> {
     pub model: &'a str,
     /// `service_tier` of the request.
     pub tier_asked: Option<&'a str>,
-    /// `service_tier` of the answer; it wins, when there is one.
+    /// `service_tier` of the answer; it wins, when there is one. Without one the call costs the dearer of `tier_asked` and
+    /// the table's `auto_tier`: what a caller asks for is no evidence of what is billed.
     pub tier_reported: Option<&'a str>,
     /// What was used.
     pub usage: &'a Usage,
@@ -29,8 +30,10 @@ impl PriceTable {
     #[must_use]
     pub fn actual_cost(&self, call: &ServedCall<'_>) -> Option<Nanos> {
         let (price, usage) = (self.price_of(call.model), call.usage);
-        let tier = call.tier_reported.or(call.tier_asked);
-        let rates = price.rates(tier, &self.tier_names, usage.prompt_tokens);
+        let rates = match call.tier_reported {
+            Some(tier) => *price.rates(Some(tier), &self.tier_names, usage.prompt_tokens),
+            None => price.rates_unreported(call.tier_asked, &self.tier_names, usage.prompt_tokens),
+        };
         let text = usage.prompt_tokens.saturating_sub(usage.prompt_audio_tokens);
         let cached = usage.cached_tokens.min(text);
         let written = usage.cache_write_tokens.min(text - cached);

@@ -13,6 +13,9 @@ pub struct CallShape<'a> {
     pub model: &'a str,
     /// `service_tier`, when sent.
     pub service_tier: Option<&'a str>,
+    /// The upstream reports the tier that served a call. Then the requested tier prices the estimate (D32), else the
+    /// dearer of it and of the table's `auto_tier`, as for a settlement without a report.
+    pub tier_is_reported: bool,
     /// UTF-8 bytes of everything that is billed as prompt text, those of `prediction` included.
     pub prompt_bytes: u64,
     /// Token ids of an embeddings input; each is one token.
@@ -50,6 +53,7 @@ impl CallShape<'_> {
     pub const EMPTY: CallShape<'static> = CallShape {
         model: "",
         service_tier: None,
+        tier_is_reported: false,
         prompt_bytes: 0,
         token_ids: 0,
         framed: 0,
@@ -78,8 +82,9 @@ impl CallShape<'_> {
 impl PriceTable {
     /// What the call is expected to cost, rounded up to the nano; `None` when that is above [`Nanos::MAX`].
     ///
-    /// The requested tier determines the price. A call with `auto` or without a tier is served as the provider's
-    /// project is configured, which the request does not say: the table's `auto_tier` is assumed.
+    /// The requested tier determines the price, at an upstream that reports the tier of its answers. A call with `auto`
+    /// or without a tier is served as the provider's project is configured, which the request does not say: the table's
+    /// `auto_tier` is assumed.
     #[must_use]
     pub fn estimate(&self, call: &CallShape<'_>) -> Option<Nanos> {
         let price = self.price_of(call.model);
@@ -96,7 +101,10 @@ impl PriceTable {
             .checked_add(parts(call.file_parts, self.allowances.file_tokens))?;
         let prompt_tokens = other_tokens.checked_add(audio_tokens)?;
         let prompt_tokens = u64::try_from(prompt_tokens).unwrap_or(u64::MAX);
-        let rates = price.rates(call.service_tier, &self.tier_names, prompt_tokens);
+        let rates = match call.tier_is_reported {
+            true => *price.rates(call.service_tier, &self.tier_names, prompt_tokens),
+            false => price.rates_unreported(call.service_tier, &self.tier_names, prompt_tokens),
+        };
         let output_picos = match call.audio_output {
             true => rates.output_picos.max(rates.audio_output_picos),
             false => rates.output_picos,

@@ -111,4 +111,16 @@ impl ModelPrice {
         };
         rates.at(prompt_tokens)
     }
+
+    /// Returns the rates of a call whose tier no upstream reports: kind by kind the dearer of the requested tier and of
+    /// the table's `auto_tier`, which serves calls at an upstream that knows no tiers.
+    pub(super) fn rates_unreported(
+        &self,
+        asked: Option<&str>,
+        names: &TierNames,
+        prompt_tokens: u64,
+    ) -> Rates {
+        let unasked = self.rates(None, names, prompt_tokens);
+        self.rates(asked, names, prompt_tokens).dearer(unasked)
+    }
 }

@@ -56,6 +56,7 @@ fn without_the_section_there_is_one_upstream() {
         (served.upstream, served.provider, served.price_prefix),
         (None, "openai", "")
     );
+    assert!(served.reports_tier());
     assert_eq!(providers.names().collect::<Vec<_>>(), ["openai"]);
 }
 
@@ -81,6 +82,7 @@ fn the_order_of_the_file_decides_and_the_rest_is_inherited() {
     let providers = settings.providers();
     let upstream_of = |model| providers.serving(model).upstream;
     assert_eq!(upstream_of("gpt-4o"), Some("zeta"), "both match");
+    assert!(!providers.serving("gpt-4o").reports_tier());
     assert_eq!(upstream_of("o3-mini"), Some("alpha"));
     // What is no segment of a path goes on to the next upstream, whose path does not name it.
     assert_eq!(upstream_of("gpt-4/../x"), Some("alpha"));

@@ -1,6 +1,7 @@
 //! The real cost against figures worked out by hand.
 
 use super::*;
+use crate::price::CallShape;
 use crate::price::tests::{builtin, of_models};
 use proptest::prelude::*;
 
@@ -129,7 +130,12 @@ fn the_tier_reported_wins() {
     let usage = usage(r#"{"prompt_tokens": 0, "completion_tokens": 1000}"#);
     for (tier_asked, tier_reported, cost) in [
         (None, None, 8_000_000),
-        (Some("flex"), None, 4_000_000),
+        // What was asked for is no evidence of what is billed: the dearer of it and of `auto_tier`.
+        (Some("flex"), None, 8_000_000),
+        (Some("auto"), None, 8_000_000),
+        (Some("priority"), None, 14_000_000),
+        (Some("scale"), None, 14_000_000),
+        (Some("flex"), Some("flex"), 4_000_000),
         (Some("flex"), Some("default"), 8_000_000),
         (Some("auto"), Some("priority"), 14_000_000),
         (Some("priority"), Some("default"), 8_000_000),
@@ -143,6 +149,26 @@ fn the_tier_reported_wins() {
             ..call("o3", &usage)
         };
         assert_eq!(nanos(call), cost, "{tier_asked:?} {tier_reported:?}");
+    }
+}
+
+/// `auto_tier` names the tier of a project's calls, also where it is cheaper than the standard one.
+#[test]
+fn without_a_report_the_auto_tier_is_the_least() {
+    let text = crate::price::DEFAULT_PRICES.replace("auto_tier = \"default\"", "auto_tier = \"flex\"");
+    let table = PriceTable::from_toml(&text).unwrap();
+    let usage = usage(r#"{"prompt_tokens": 0, "completion_tokens": 1000}"#);
+    for (tier_asked, cost) in [
+        (None, 4_000_000),
+        (Some("flex"), 4_000_000),
+        (Some("default"), 8_000_000),
+        (Some("priority"), 14_000_000),
+    ] {
+        let call = ServedCall {
+            tier_asked,
+            ..call("o3", &usage)
+        };
+        assert_eq!(table.actual_cost(&call).unwrap().get(), cost, "{tier_asked:?}");
     }
 }
 
@@ -191,7 +217,53 @@ fn rounds_up_once() {
     assert_eq!(table.actual_cost(&call("m", &more)).unwrap().get(), 2);
 }
 
+/// A call for `asked` that has used the tokens that were held for it, and no others.
+fn held_and_charged(
+    (model, service_tier): (&str, Option<&str>),
+    [prompt, completion]: [u64; 2],
+    tier_reported: Option<&str>,
+) -> [u64; 2] {
+    let shape = CallShape {
+        model,
+        service_tier,
+        tier_is_reported: tier_reported.is_some(),
+        token_ids: prompt,
+        completion_tokens: completion,
+        ..CallShape::EMPTY
+    };
+    let usage = usage(&format!(
+        r#"{{"prompt_tokens": {prompt}, "completion_tokens": {completion}}}"#
+    ));
+    let served = ServedCall {
+        tier_asked: service_tier,
+        tier_reported,
+        ..call(model, &usage)
+    };
+    [
+        builtin().estimate(&shape).unwrap().get(),
+        builtin().actual_cost(&served).unwrap().get(),
+    ]
+}
+
 proptest! {
+    /// What is held for the tokens of a call is what they cost: where the upstream reports the requested tier, and where
+    /// it reports none and the estimate knows that. Only without a report no tier makes the call cheaper than none.
+    #[test]
+    fn no_more_is_charged_than_held(
+        model in prop::sample::select(builtin().models().collect::<Vec<_>>()),
+        asked in prop::sample::select(vec!["auto", "default", "flex", "fast", "priority", "ultrafast", "?"]),
+        prompt in prop_oneof![1_u64..10_000, 271_998_u64..272_003, 1_u64..1_000_000],
+        completion in 0_u64..200_000,
+    ) {
+        let tokens = [prompt, completion];
+        let [held, charged] = held_and_charged((model, Some(asked)), tokens, Some(asked));
+        prop_assert_eq!(held, charged, "reported");
+        let [held, charged] = held_and_charged((model, Some(asked)), tokens, None);
+        prop_assert_eq!(held, charged, "not reported");
+        let [_, unasked] = held_and_charged((model, None), tokens, None);
+        prop_assert!(charged >= unasked);
+    }
+
     #[test]
     fn no_usage_panics_and_discounts_only_lower(
         prompt_tokens in 0_u64..1_000_000_000,

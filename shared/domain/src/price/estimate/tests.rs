@@ -309,14 +309,18 @@ fn the_tier_asked_for_prices_it() {
         (Some("fast"), 14_000_000),
         (Some("scale"), 14_000_000),
     ] {
-        assert_eq!(
-            nanos(CallShape {
-                service_tier: tier,
-                ..call
-            }),
-            cost,
-            "{tier:?}"
-        );
+        let reported = CallShape {
+            service_tier: tier,
+            tier_is_reported: true,
+            ..call
+        };
+        assert_eq!(nanos(reported), cost, "{tier:?}");
+        // An upstream that does not say which tier it billed is not held below `auto_tier`.
+        let unreported = CallShape {
+            tier_is_reported: false,
+            ..reported
+        };
+        assert_eq!(nanos(unreported), cost.max(8_000_000), "{tier:?}");
     }
 }
 
