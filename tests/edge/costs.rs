@@ -87,6 +87,29 @@ async fn the_real_cost_is_exact() {
             None,
             70 * 2000 + 30 * 40_000 + 30 * 8000 + 20 * 80_000,
         ),
+        // What only the total counts is charged as output: reasoning at Gemini and xAI, the prompts of tools at Gemini.
+        (
+            json!({}),
+            usage(12, 35, &json!({ "total_tokens": 15_047 })),
+            None,
+            12 * 2000 + 15_035 * 8000,
+        ),
+        (
+            json!({}),
+            usage(
+                32,
+                9,
+                &json!({ "total_tokens": 20_041, "completion_tokens_details": { "reasoning_tokens": 20_000 } }),
+            ),
+            None,
+            32 * 2000 + 20_009 * 8000,
+        ),
+        (
+            json!({}),
+            usage(9, 12, &json!({ "total_tokens": 20 })),
+            None,
+            9 * 2000 + 12 * 8000,
+        ),
         // The tier that the provider reports prices the settlement; without a report the dearer of the requested tier
         // and of the table's `auto_tier`.
         (
@@ -187,6 +210,14 @@ async fn without_a_believable_usage_the_estimate_stays() {
         (
             "absurd",
             wrapped(json!({ "prompt_tokens": 1_000_000_001_u64, "completion_tokens": 1 })),
+        ),
+        (
+            "an absurd total",
+            wrapped(usage(9, 12, &json!({ "total_tokens": 1_000_000_001_u64 }))),
+        ),
+        (
+            "a negative total",
+            wrapped(usage(9, 12, &json!({ "total_tokens": -21 }))),
         ),
         (
             "text",

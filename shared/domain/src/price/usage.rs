@@ -9,7 +9,12 @@ use serde::Deserialize;
 /// Beyond the tokens of any call.
 const MAX_TOKENS: u64 = 1_000_000_000;
 
-/// What a call used, as OpenAI documents it: each detail is part of its total.
+/// What a call used, as OpenAI documents it: each detail is part of its total, and the totals of prompt and completion
+/// are the whole.
+///
+/// Some compatible providers bill tokens that only `total_tokens` has: reasoning (Gemini, xAI) or the prompts of tools
+/// (Gemini). What it has beyond both counts is completion here, the dearer kind (specification §4.4 step 7: the real cost
+/// is what the provider reports).
 ///
 /// Parsed from the provider's JSON. Empty, negative, absurd or contradictory counts are errors; then the estimate stays
 /// charged.
@@ -18,7 +23,7 @@ const MAX_TOKENS: u64 = 1_000_000_000;
 pub struct Usage {
     /// Tokens of the prompt, cached and audio ones included.
     pub prompt_tokens: u64,
-    /// Tokens of the completion, reasoning, audio and rejected predictions included.
+    /// Tokens of the completion, reasoning, audio, rejected predictions and what only `total_tokens` has included.
     pub completion_tokens: u64,
     /// Of the prompt: read from the provider's cache.
     pub cached_tokens: u64,
@@ -68,9 +73,11 @@ impl TryFrom<Wire> for Usage {
         let count = |tokens: Option<u64>| tokens.unwrap_or(0);
         let predicted =
             count(completion.accepted_prediction_tokens).max(count(completion.rejected_prediction_tokens));
+        // A smaller total than the sum of both takes nothing off.
+        let beside_the_prompt = count(wire.total_tokens).saturating_sub(wire.prompt_tokens);
         let usage = Self {
             prompt_tokens: wire.prompt_tokens,
-            completion_tokens: wire.completion_tokens,
+            completion_tokens: wire.completion_tokens.max(beside_the_prompt),
             cached_tokens: count(prompt.cached_tokens),
             cache_write_tokens: count(prompt.cache_write_tokens.max(prompt.cache_creation_tokens)),
             prompt_audio_tokens: count(prompt.audio_tokens),
@@ -150,6 +157,62 @@ mod tests {
         assert!(parse(r#"{"prompt_tokens": 0, "completion_tokens": 1}"#).is_some());
     }
 
+    /// Gemini counts reasoning and the prompts of tools in the total only, xAI reasoning in a detail and in the total.
+    #[test]
+    fn what_only_the_total_has_is_completion() {
+        for (json, [prompt, completion, reasoning, audio]) in [
+            (
+                r#"{"prompt_tokens": 12, "completion_tokens": 35, "total_tokens": 15047}"#,
+                [12, 15_035, 0, 0],
+            ),
+            (
+                r#"{"prompt_tokens": 32, "completion_tokens": 9, "total_tokens": 20041,
+                    "completion_tokens_details": {"reasoning_tokens": 20000}}"#,
+                [32, 20_009, 20_000, 0],
+            ),
+            (
+                r#"{"prompt_tokens": 32, "completion_tokens": 100, "total_tokens": 182,
+                    "completion_tokens_details": {"reasoning_tokens": 50}}"#,
+                [32, 150, 50, 0],
+            ),
+            (
+                r#"{"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 30,
+                    "prompt_tokens_details": {"cached_tokens": 10},
+                    "completion_tokens_details": {"audio_tokens": 15, "rejected_prediction_tokens": 6}}"#,
+                [10, 20, 0, 15],
+            ),
+            (
+                r#"{"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 3}"#,
+                [0, 3, 0, 0],
+            ),
+            (
+                r#"{"prompt_tokens": 0, "completion_tokens": 5, "total_tokens": 1000000000}"#,
+                [0, 1_000_000_000, 0, 0],
+            ),
+            // A total below the sum, or below the prompt, takes nothing off.
+            (
+                r#"{"prompt_tokens": 9, "completion_tokens": 5, "total_tokens": 10}"#,
+                [9, 5, 0, 0],
+            ),
+            (
+                r#"{"prompt_tokens": 9, "completion_tokens": 5, "total_tokens": 0}"#,
+                [9, 5, 0, 0],
+            ),
+        ] {
+            let usage = parse(json).expect(json);
+            assert_eq!(
+                [
+                    usage.prompt_tokens,
+                    usage.completion_tokens,
+                    usage.reasoning_tokens,
+                    usage.completion_audio_tokens
+                ],
+                [prompt, completion, reasoning, audio],
+                "{json}"
+            );
+        }
+    }
+
     #[test]
     fn nonsense_is_no_usage() {
         for json in [
@@ -169,6 +232,11 @@ mod tests {
             r#"{"prompt_tokens": 99999999999999999999, "completion_tokens": 5}"#,
             r#"{"prompt_tokens": 9, "completion_tokens": 5, "total_tokens": 1000000001}"#,
             r#"{"prompt_tokens": 9, "completion_tokens": 5, "total_tokens": -14}"#,
+            r#"{"prompt_tokens": 9, "completion_tokens": 5, "total_tokens": 18446744073709551615}"#,
+            r#"{"prompt_tokens": 9, "completion_tokens": 5, "total_tokens": 1009,
+                "prompt_tokens_details": {"cached_tokens": 10}}"#,
+            r#"{"prompt_tokens": 9, "completion_tokens": 5, "total_tokens": 19,
+                "completion_tokens_details": {"reasoning_tokens": 11}}"#,
             r#"{"prompt_tokens": 9, "completion_tokens": 5, "prompt_tokens": 1}"#,
             r#"{"prompt_tokens": 9, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 10}}"#,
             r#"{"prompt_tokens": 9, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": -1}}"#,
@@ -217,6 +285,22 @@ mod tests {
     }
 
     proptest! {
+        /// Every token of the total is charged, and none of what is reported without it becomes cheaper by it.
+        #[test]
+        fn a_total_only_adds(
+            prompt in 0_u64..1_000_000, completion in 0_u64..1_000_000, total in 0_u64..3_000_000,
+        ) {
+            let counts = format!(r#""prompt_tokens": {prompt}, "completion_tokens": {completion}"#);
+            let with = parse(&format!(r#"{{{counts}, "total_tokens": {total}}}"#));
+            let Some(without) = parse(&format!("{{{counts}}}")) else {
+                return Ok(prop_assert_eq!(with.is_some(), total > 0));
+            };
+            let with = with.unwrap();
+            prop_assert_eq!(with.prompt_tokens, without.prompt_tokens);
+            prop_assert!(with.completion_tokens >= without.completion_tokens);
+            prop_assert_eq!(with.prompt_tokens + with.completion_tokens, total.max(prompt + completion));
+        }
+
         #[test]
         fn arbitrary_json_is_refused_or_plausible(value in json()) {
             if let Some(usage) = parse(&value.to_string()) {

@@ -125,6 +125,23 @@ mod tests {
     }
 
     #[test]
+    fn what_only_the_total_has_is_output() {
+        let whole = r#"{"input_tokens": 32, "output_tokens": 9, "total_tokens": 20041,
+            "output_tokens_details": {"reasoning_tokens": 20000}}"#;
+        let expected = Usage {
+            reasoning_tokens: 20_000,
+            ..counts(32, 20_009)
+        };
+        assert_eq!(responses(whole), Some(expected));
+        let less = r#"{"input_tokens": 9, "output_tokens": 2, "total_tokens": 3}"#;
+        assert_eq!(responses(less), Some(counts(9, 2)));
+        let more = r#"{"prompt_tokens": 9, "total_tokens": 12}"#;
+        assert_eq!(embeddings(more), Some(counts(9, 3)));
+        let less = r#"{"prompt_tokens": 9, "total_tokens": 3}"#;
+        assert_eq!(embeddings(less), Some(counts(9, 0)));
+    }
+
+    #[test]
     fn nonsense_is_no_usage() {
         for json in [
             "null",
