@@ -82,6 +82,18 @@ async fn fields_whose_cost_the_edge_cannot_see_are_refused() {
         ("prompt", json!({ "id": "pmpt_1" })),
         ("background", json!(true)),
         ("tools", json!([{ "type": "web_search" }])),
+        // What some parsers would read another way.
+        (
+            "tools",
+            json!([{ "type": "shell", "Environment": { "type": "local" } }]),
+        ),
+        ("tools", json!([{ "type": "tool_search", "Execution": "client" }])),
+        ("input", json!([{ "Type": "message", "id": "msg_1" }])),
+        ("input", json!([{ "type": "message", "id": "msg_1" }])),
+        (
+            "input",
+            json!([{ "type": "reasoning", "id": "rs_1", "summary": [], "Encrypted_Content": "x" }]),
+        ),
     ] {
         let mut sent = json!({ "model": "nano", "input": "hello" });
         sent[field] = value;
@@ -105,6 +117,20 @@ async fn fields_whose_cost_the_edge_cannot_see_are_refused() {
         "missing_input"
     );
     assert_eq!((stage.upstream.arrived(), actor.settled().await), (0, 0));
+    // A message of an earlier answer, as clients without stored state send it back.
+    let echoed = json!({ "type": "message", "id": "msg_1", "role": "assistant", "status": "completed",
+        "content": [{ "type": "output_text", "text": "Done.", "annotations": [] }] });
+    assert_eq!(
+        caller
+            .post(
+                "/v1/responses",
+                json!({ "model": "nano", "input": [echoed, { "role": "user", "content": "Go on." }] }),
+            )
+            .await
+            .status,
+        200
+    );
+    assert_eq!(stage.upstream.arrived(), 1);
 }
 
 #[tokio::test]

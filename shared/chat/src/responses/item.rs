@@ -2,15 +2,17 @@
 //!
 //! An item of another type either belongs to a tool that the provider runs or names something that it keeps. So do an
 //! item without a type that is no whole message (an `item_reference` by its short form), and a reasoning item that has an
-//! id but not its encrypted content: the provider would look its tokens up.
+//! id but not its encrypted content: the provider would look its tokens up. A `message` has a role and content, or it is
+//! none.
 
 use super::part;
 use super::tool;
-use super::unseen::{HOSTED, STORED, UNKNOWN, Unseen, Word};
+use super::unseen::{DecidingKeys, HOSTED, STORED, UNKNOWN, Unseen, Word};
 use crate::error::Scan;
 use crate::key::folded;
 use crate::prompt::{Prompt, ROLES};
 use crate::scan::{Scanner, Value};
+use std::borrow::Cow;
 
 /// Values of `status` and `phase`; they are not billed as text.
 const STATES: &[&str] = &[
@@ -20,6 +22,16 @@ const STATES: &[&str] = &[
     "failed",
     "commentary",
     "final_answer",
+];
+
+/// Keys that decide about an item.
+const DECIDING: &[&str] = &[
+    "type",
+    "id",
+    "role",
+    "content",
+    "encrypted_content",
+    "environment",
 ];
 
 /// What decides about an item.
@@ -37,13 +49,16 @@ struct Item<'a> {
 /// Reads the item at this position and adds it to `prompt`. The place of what is found starts behind the item.
 pub(super) fn read(prompt: &mut Prompt, scanner: &mut Scanner<'_>) -> Scan<Option<Unseen>> {
     let mut item = Item::default();
+    let mut deciding = DecidingKeys::new(DECIDING);
     prompt.framed += 1;
     scanner.object(|scanner, key| {
-        let name = folded(key.decode()?);
+        let written = key.decode()?;
+        let name = folded(Cow::Borrowed(&written));
+        deciding.note(&written, &name);
         match &*name {
             "type" => item.kind.read(scanner),
             "role" => {
-                item.has_role = true;
+                item.has_role |= scanner.peek() != Some(b'n');
                 prompt.word(scanner, ROLES)
             }
             "content" => {
@@ -64,15 +79,15 @@ pub(super) fn read(prompt: &mut Prompt, scanner: &mut Scanner<'_>) -> Scan<Optio
             _ => prompt.member(scanner, key),
         }
     })?;
-    Ok(item.judge())
+    Ok(deciding.ambiguity().or_else(|| item.judge()))
 }
 
 impl<'a> Item<'a> {
     fn judge(self) -> Option<Unseen> {
         let fault = match self.kind.get() {
-            Some("message") => None,
-            None if self.kind.is_absent() && self.has_role && self.has_content => None,
-            Some("item_reference") => Some(STORED),
+            Some("message") if self.is_message() => None,
+            None if self.kind.is_absent() && self.is_message() => None,
+            Some("message" | "item_reference") => Some(STORED),
             None if self.kind.is_absent() => Some(STORED),
             Some("reasoning") if self.has_id && !self.is_encrypted => {
                 return Some(Unseen::at(".id", STORED));
@@ -81,6 +96,11 @@ impl<'a> Item<'a> {
             _ => Some(UNKNOWN),
         };
         fault.map(|why| Unseen::at(".type", why)).or(self.unseen)
+    }
+
+    /// Whether it has what makes a message: without, its id could stand for a stored one.
+    const fn is_message(&self) -> bool {
+        self.has_role && self.has_content
     }
 
     /// Keeps the first finding of the member `name`.

@@ -1,11 +1,12 @@
 //! The parts of an item's content: text, and images, sounds and files that are in the request itself.
 
-use super::unseen::{STORED, UNKNOWN, Unseen, Word};
+use super::unseen::{DecidingKeys, STORED, UNKNOWN, Unseen, Word};
 use crate::error::Scan;
 use crate::key::{folded, letters};
 use crate::prompt::Prompt;
 use crate::prompt::media::Media;
 use crate::scan::Scanner;
+use std::borrow::Cow;
 
 /// Members that name a file which is not in the request.
 const REFERENCES: &[&str] = &["file_id", "file_url"];
@@ -13,8 +14,8 @@ const REFERENCES: &[&str] = &["file_id", "file_url"];
 const DETAILS: &[&str] = &["auto", "low", "high", "original"];
 
 /// A part, read.
-#[derive(Default)]
 struct Part<'a> {
+    deciding: DecidingKeys,
     kind: Word<'a>,
     /// Its text and its other members.
     text: Prompt,
@@ -70,9 +71,19 @@ fn one(prompt: &mut Prompt, scanner: &mut Scanner<'_>) -> Scan<Option<Unseen>> {
 
 impl<'a> Part<'a> {
     fn read(scanner: &mut Scanner<'a>) -> Scan<Self> {
-        let mut part = Self::default();
+        let mut part = Self {
+            deciding: DecidingKeys::new(&["type"]),
+            kind: Word::default(),
+            text: Prompt::default(),
+            image: Media::default(),
+            audio: Media::default(),
+            file: Media::default(),
+            reference: None,
+        };
         scanner.object(|scanner, key| {
-            let name = folded(key.decode()?);
+            let written = key.decode()?;
+            let name = folded(Cow::Borrowed(&written));
+            part.deciding.note(&written, &name);
             match &*name {
                 "type" => part.kind.read(scanner),
                 "text" | "refusal" | "filename" => part.text.text(scanner),
@@ -106,6 +117,9 @@ impl<'a> Part<'a> {
     }
 
     fn judge(&self) -> Option<Unseen> {
+        if let Some(ambiguity) = self.deciding.ambiguity() {
+            return Some(ambiguity);
+        }
         if self.kind() == Kind::Unknown {
             return Some(Unseen::at(".type", UNKNOWN));
         }

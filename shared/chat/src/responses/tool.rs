@@ -5,11 +5,12 @@
 //! `local` (a container, also the one that an absent environment may mean, is billed by time), and for `tool_search` that
 //! the client executes. A `namespace` groups such tools. Every other type is run, and billed, by the provider.
 
-use super::unseen::{HOSTED, Unseen, Word};
+use super::unseen::{DecidingKeys, HOSTED, Unseen, Word};
 use crate::error::Scan;
 use crate::key::folded;
 use crate::prompt::Prompt;
 use crate::scan::{Scanner, Value};
+use std::borrow::Cow;
 
 /// Reads a list of tools and adds its bytes to `prompt`. The place of what is found starts with the index.
 pub(super) fn all(prompt: &mut Prompt, scanner: &mut Scanner<'_>) -> Scan<Option<Unseen>> {
@@ -53,7 +54,7 @@ struct Tool<'a> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Environment {
     Local,
-    /// A container, or more than one environment.
+    /// A container.
     Other,
 }
 
@@ -64,27 +65,30 @@ fn one(scanner: &mut Scanner<'_>) -> Scan<Option<Unseen>> {
         return Ok((!is_absent).then(|| Unseen::at("", HOSTED)));
     }
     let mut tool = Tool::default();
-    scanner.object(|scanner, key| match &*folded(key.decode()?) {
-        "type" => tool.kind.read(scanner),
-        "execution" => tool.execution.read(scanner),
-        "environment" => {
-            let is_first = tool.environment.is_none();
-            let is_local = is_local(scanner)? && is_first;
-            tool.environment = Some(if is_local {
-                Environment::Local
-            } else {
-                Environment::Other
-            });
-            Ok(())
+    let mut deciding = DecidingKeys::new(&["type", "execution", "environment"]);
+    scanner.object(|scanner, key| {
+        let written = key.decode()?;
+        let name = folded(Cow::Borrowed(&written));
+        deciding.note(&written, &name);
+        match &*name {
+            "type" => tool.kind.read(scanner),
+            "execution" => tool.execution.read(scanner),
+            "environment" => {
+                tool.environment = Some(match is_local(scanner)? {
+                    true => Environment::Local,
+                    false => Environment::Other,
+                });
+                Ok(())
+            }
+            "tools" => {
+                let found = list(scanner)?.map(|found| found.within(".tools"));
+                tool.nested = tool.nested.take().or(found);
+                Ok(())
+            }
+            _ => scanner.skip(),
         }
-        "tools" => {
-            let found = list(scanner)?.map(|found| found.within(".tools"));
-            tool.nested = tool.nested.take().or(found);
-            Ok(())
-        }
-        _ => scanner.skip(),
     })?;
-    Ok(tool.judge())
+    Ok(deciding.ambiguity().or_else(|| tool.judge()))
 }
 
 impl Tool<'_> {
@@ -109,9 +113,15 @@ pub(super) fn is_local(scanner: &mut Scanner<'_>) -> Scan<bool> {
         scanner.skip()?;
         return Ok(false);
     }
-    scanner.object(|scanner, key| match &*folded(key.decode()?) {
-        "type" => kind.read(scanner),
-        _ => scanner.skip(),
+    let mut deciding = DecidingKeys::new(&["type"]);
+    scanner.object(|scanner, key| {
+        let written = key.decode()?;
+        let name = folded(Cow::Borrowed(&written));
+        deciding.note(&written, &name);
+        match &*name {
+            "type" => kind.read(scanner),
+            _ => scanner.skip(),
+        }
     })?;
-    Ok(kind.get() == Some("local"))
+    Ok(deciding.ambiguity().is_none() && kind.get() == Some("local"))
 }

@@ -1,6 +1,7 @@
 //! What the edge cannot see of a call: where it stands, and why.
 
 use crate::error::{BodyError, Scan};
+use crate::key::letters;
 use crate::scan::{Scanner, Value};
 use std::borrow::Cow;
 
@@ -17,6 +18,10 @@ pub(super) const UNBOUNDED: &str =
     "the provider would work beside the answer, and how much cannot be seen here";
 /// Why an item or part of an unknown type is refused.
 pub(super) const UNKNOWN: &str = "what an element of this type costs is not known here";
+
+/// Why a key that decides is refused where it is repeated, or written in another way.
+pub(super) const AMBIGUOUS: &str =
+    "it must stand there once, in exactly this spelling, or parsers disagree about it";
 
 /// Something that the edge cannot see.
 #[derive(Debug)]
@@ -48,17 +53,58 @@ impl Unseen {
     }
 }
 
-/// A word that an object must have exactly once: parsers disagree about which of two counts.
+/// The keys of an object that decide whether the edge sees all of it. One that parsers can read differently (a look-alike
+/// such as `Type`, or a repetition) makes the object unseen, whatever it says: one parser would find `type` there, another
+/// a reference to something stored.
+#[derive(Debug)]
+pub(super) struct DecidingKeys {
+    /// At most eight.
+    keys: &'static [&'static str],
+    /// A bit for each key that was there.
+    seen: u8,
+    ambiguous: Option<&'static str>,
+}
+
+impl DecidingKeys {
+    /// None of `keys` read yet.
+    pub(super) const fn new(keys: &'static [&'static str]) -> Self {
+        Self {
+            keys,
+            seen: 0,
+            ambiguous: None,
+        }
+    }
+
+    /// Notes a key of the object; `folded` is how a careless parser reads it.
+    pub(super) fn note(&mut self, name: &str, folded: &str) {
+        let mut keys = self.keys.iter().copied().enumerate();
+        let Some((at, key)) = keys.find(|(_, key)| letters(key).eq(letters(folded))) else {
+            return;
+        };
+        let is_first = self.seen & (1 << at) == 0;
+        self.seen |= 1 << at;
+        if key != name || !is_first {
+            self.ambiguous = self.ambiguous.or(Some(key));
+        }
+    }
+
+    /// The first key that parsers can read differently.
+    pub(super) fn ambiguity(&self) -> Option<Unseen> {
+        self.ambiguous.map(|key| Unseen::at(format!(".{key}"), AMBIGUOUS))
+    }
+}
+
+/// A word of an object, under one of its [`DecidingKeys`].
 #[derive(Debug, Default)]
 pub(super) struct Word<'a> {
     word: Option<Cow<'a, str>>,
-    times: usize,
+    is_there: bool,
 }
 
 impl<'a> Word<'a> {
     /// Reads the value at this position. One that is no string is no word.
     pub(super) fn read(&mut self, scanner: &mut Scanner<'a>) -> Scan {
-        self.times += 1;
+        self.is_there = true;
         self.word = match scanner.value()? {
             Value::Text(text) => Some(text.decode()?),
             _ => None,
@@ -68,11 +114,11 @@ impl<'a> Word<'a> {
 
     /// Whether the key is absent.
     pub(super) const fn is_absent(&self) -> bool {
-        self.times == 0
+        !self.is_there
     }
 
-    /// The word, if it stands there once.
+    /// The word, if it is one.
     pub(super) fn get(&self) -> Option<&str> {
-        self.word.as_deref().filter(|_| self.times == 1)
+        self.word.as_deref()
     }
 }

@@ -1,5 +1,6 @@
 //! Bodies of `POST /v1/responses`: what is refused because the edge cannot see it, and what counts.
 
+mod deciding;
 mod reading;
 mod unseen;
 

@@ -202,8 +202,8 @@ fn is_seen(item: &Value) -> bool {
         good_type && !refers
     });
     let has_good_type = match item.get("type").map(Value::as_str) {
-        None => item.get("role").is_some() && there("content"),
-        Some(Some("message" | "function_call" | "function_call_output" | "local_shell_call")) => true,
+        None | Some(Some("message")) => there("role") && there("content"),
+        Some(Some("function_call" | "function_call_output" | "local_shell_call")) => true,
         Some(Some("reasoning")) => {
             let encrypted = item.get("encrypted_content").and_then(Value::as_str);
             !there("id") || encrypted.is_some_and(|content| !content.is_empty())

@@ -130,6 +130,17 @@ fn items_that_refer_to_something() {
             r#"{"type":"item_reference","Type":"message","role":"user","content":""}"#,
             ".type",
         ),
+        (r#"{"type":"message","id":"msg_1"}"#, ".type"),
+        (r#"{"type":"message","id":"msg_1","role":"user"}"#, ".type"),
+        (r#"{"type":"message","id":"msg_1","content":"x"}"#, ".type"),
+        (
+            r#"{"type":"message","id":"msg_1","role":null,"content":"x"}"#,
+            ".type",
+        ),
+        (
+            r#"{"type":"message","id":"msg_1","role":"user","content":null}"#,
+            ".type",
+        ),
         (r#"{"type":"reasoning","id":"rs_1","summary":[]}"#, ".id"),
         (
             r#"{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":null}"#,
