@@ -47,6 +47,31 @@ fn an_import_lies_over_the_file_and_over_earlier_ones() {
     assert_eq!(show("gpt-4o-mini-2030-01-31")["entry"], "gpt-4o-mini");
 }
 
+/// What an image counts belongs to the model, whoever serves it; of one that the file does not have nothing is known.
+#[test]
+fn an_import_for_an_upstream_holds_images_as_the_model_counts_them() {
+    let redis = Redis::start();
+    let cli = ready(&redis);
+    let mut entries = json!({});
+    for name in ["azure/gpt-4o-mini", "azure/gpt-4o", "azure/brand-new"] {
+        entries[name] = entry("1e-06", "2e-06");
+        entries[name]["litellm_provider"] = json!("azure");
+    }
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(&file, entries.to_string()).unwrap();
+    let path = file.path().to_str().unwrap();
+    cli.json(&["prices", "import", path, "--provider", "azure"]);
+    let tokens = |model: &str| {
+        let shown = cli.json(&["prices", "show", model])["models"][0].clone();
+        shown["prices"]["image_tokens"].clone()
+    };
+    let mini = tokens("gpt-4o-mini");
+    assert!(mini.as_u64().unwrap() > 40_000);
+    assert_eq!(tokens("azure/gpt-4o-mini"), mini);
+    assert_eq!(tokens("azure/gpt-4o"), tokens("gpt-4o"));
+    assert_eq!(tokens("azure/brand-new"), mini, "the most of the table");
+}
+
 #[test]
 fn entries_that_cannot_be_used_are_named() {
     let redis = Redis::start();

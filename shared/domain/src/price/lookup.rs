@@ -1,23 +1,47 @@
-//! Looks up the price of a request's model (D32): by name or alias, else without the snapshot's date, else a fine-tuned
+//! Resolves the name of a request's model (D32): by name or alias, else without the snapshot's date, else a fine-tuned
 //! model by its base. Hash look-ups on slices of the name; no allocation.
 
-use super::entry::MAX_NAME_BYTES;
-use super::model::ModelPrice;
-use super::table::PriceTable;
+use super::entry::{MAX_NAME_BYTES, ModelEntry};
+use std::collections::{BTreeMap, HashMap};
 
 /// What the names of fine-tuned models start with: `ft:base:organisation:suffix:id`.
 const FINE_TUNED: &str = "ft:";
+/// What the provider before a model's name ends with, as in `azure/gpt-4o` and `openrouter/openai/gpt-4o`.
+const PREFIX_END: char = '/';
 
-impl PriceTable {
-    /// Returns the price of `model`; an unknown one has the highest prices of the table (specification §4.4 step 4).
-    #[must_use]
-    pub(crate) fn price_of(&self, model: &str) -> &ModelPrice {
-        self.known(model).unwrap_or(&self.unknown)
+/// The names that a table has, with the positions of their models in it.
+#[derive(Debug, Clone)]
+pub(super) struct Names(HashMap<String, usize>);
+
+impl Names {
+    /// The names and aliases of these models.
+    pub(super) fn of(models: &BTreeMap<String, ModelEntry>) -> Self {
+        let mut positions: HashMap<String, usize> = models.keys().cloned().zip(0..).collect();
+        for (position, entry) in models.values().enumerate() {
+            for alias in &entry.aliases {
+                // A model of that name wins: an import may bring figures for what was an alias.
+                positions.entry(alias.clone()).or_insert(position);
+            }
+        }
+        Self(positions)
     }
 
-    /// Returns the price of `model`, if the table has one.
-    #[must_use]
-    pub fn known(&self, model: &str) -> Option<&ModelPrice> {
+    /// The names, aliases included, in alphabetical order.
+    pub(super) fn sorted(&self) -> Vec<String> {
+        let mut names: Vec<String> = self.0.keys().cloned().collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// Returns the models that are called `model` without one or more of the providers before its name, the longest name
+    /// first. An upstream by name serves the same model under its own price.
+    pub(super) fn namesakes<'a>(&'a self, model: &'a str) -> impl Iterator<Item = usize> + 'a {
+        let ends = model.match_indices(PREFIX_END);
+        ends.filter_map(move |(at, end)| self.known(&model[at + end.len()..]))
+    }
+
+    /// Returns the model that `model` names.
+    pub(super) fn known(&self, model: &str) -> Option<usize> {
         if model.len() > MAX_NAME_BYTES {
             return None;
         }
@@ -32,8 +56,12 @@ impl PriceTable {
     }
 
     /// By the name as it stands, else by the name without its date.
-    fn dated(&self, name: &str) -> Option<&ModelPrice> {
+    fn dated(&self, name: &str) -> Option<usize> {
         self.exact(name).or_else(|| self.exact(without_date(name)?))
+    }
+
+    fn exact(&self, name: &str) -> Option<usize> {
+        self.0.get(name).copied()
     }
 }
 

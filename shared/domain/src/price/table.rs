@@ -3,12 +3,12 @@
 use super::DEFAULT_PRICES;
 use super::entry::ModelEntry;
 use super::error::PriceError;
+use super::lookup::Names;
 use super::model::{Fallback, ModelPrice};
 use super::overlay::PriceOverlay;
 use super::picos::CallPrice;
 use super::text::{Allowances, Content, check_count};
 use super::tier::TierNames;
-use std::collections::HashMap;
 
 /// Every known price. It is immutable: a reload or an import builds another one.
 #[derive(Debug, Clone)]
@@ -20,10 +20,10 @@ pub struct PriceTable {
     /// In the order of their names.
     prices: Vec<ModelPrice>,
     /// Names and aliases to positions in `prices`.
-    index: HashMap<String, usize>,
-    /// The keys of `index`, sorted.
-    names: Vec<String>,
-    pub(super) unknown: ModelPrice,
+    names: Names,
+    /// The same, sorted.
+    listed: Vec<String>,
+    unknown: ModelPrice,
 }
 
 impl PriceTable {
@@ -44,7 +44,8 @@ impl PriceTable {
     }
 
     /// Overlays `base` with imported entries (D65). An entry replaces all figures; what imports do not have (aliases,
-    /// allowances, search fee) stays.
+    /// allowances, search fee) stays. A model that `base` knows under no name, with or without the provider before it,
+    /// has the highest allowance for images: nothing says how many tokens it counts for one.
     ///
     /// # Errors
     /// [`PriceError`] when an entry of the overlay is not sound.
@@ -55,6 +56,8 @@ impl PriceTable {
             // A snapshot that the base knows only as an alias or by its date inherits from that model.
             if let Some(older) = base.entry(name) {
                 entry = entry.completed_by(older);
+            } else if base.names.namesakes(name).next().is_none() {
+                entry.image_tokens = entry.image_tokens.or(Some(base.unknown.image_tokens));
             }
             if let Some(same) = content.models.get(name) {
                 entry.aliases.extend_from_slice(&same.aliases);
@@ -77,8 +80,10 @@ impl PriceTable {
         }
     }
 
-    fn build(content: Content) -> Result<Self, PriceError> {
+    fn build(mut content: Content) -> Result<Self, PriceError> {
         check_count("price table", content.models.len())?;
+        let names = Names::of(&content.models);
+        content.share_allowances(&names);
         let fees = content.models.values().filter_map(|entry| entry.web_search);
         let fallback = Fallback {
             web_search_picos: fees.map(CallPrice::picos).max().unwrap_or(0),
@@ -95,15 +100,6 @@ impl PriceTable {
             reason: "must have at least one model",
         };
         let unknown = ModelPrice::dearest_of(&prices).ok_or(empty)?;
-        let mut index: HashMap<String, usize> = content.models.keys().cloned().zip(0..).collect();
-        for (position, entry) in content.models.values().enumerate() {
-            for alias in &entry.aliases {
-                // A model of that name wins: an import may bring figures for what was an alias.
-                index.entry(alias.clone()).or_insert(position);
-            }
-        }
-        let mut names: Vec<String> = index.keys().cloned().collect();
-        names.sort_unstable();
         let version = content.version()?;
         let tier_names = TierNames {
             auto_tier: content.auto_tier.clone(),
@@ -116,7 +112,7 @@ impl PriceTable {
             tier_names,
             allowances,
             prices,
-            index,
+            listed: names.sorted(),
             names,
             unknown,
         })
@@ -130,14 +126,19 @@ impl PriceTable {
 
     /// The names that have a price, aliases included, in alphabetical order.
     pub fn models(&self) -> impl ExactSizeIterator<Item = &str> {
-        self.names.iter().map(String::as_str)
+        self.listed.iter().map(String::as_str)
     }
 
-    /// Finds the price with exactly this name or alias.
-    pub(super) fn exact(&self, name: &str) -> Option<&ModelPrice> {
-        self.index
-            .get(name)
-            .and_then(|position| self.prices.get(*position))
+    /// Returns the price of `model`; an unknown one has the highest prices of the table (specification §4.4 step 4).
+    #[must_use]
+    pub fn price_of(&self, model: &str) -> &ModelPrice {
+        self.known(model).unwrap_or(&self.unknown)
+    }
+
+    /// Returns the price of `model`, if the table has one.
+    #[must_use]
+    pub fn known(&self, model: &str) -> Option<&ModelPrice> {
+        self.prices.get(self.names.known(model)?)
     }
 
     /// The published figures that price this model; `None` for one that takes the dearest.

@@ -2,6 +2,7 @@
 
 use super::entry::{ModelEntry, is_model_name};
 use super::error::PriceError;
+use super::lookup::Names;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, HashSet};
@@ -94,6 +95,22 @@ impl Content {
         };
         content.check()?;
         Ok(content)
+    }
+
+    /// Gives a model behind the name of a provider (`azure/gpt-4o`) the allowances of the model of that name, where it
+    /// has none of its own: neither imports nor prices of a provider say what an image counts.
+    pub(super) fn share_allowances(&mut self, names: &Names) {
+        let own = self.models.values();
+        let own: Vec<_> = own
+            .map(|entry| (entry.image_tokens, entry.completion_tokens))
+            .collect();
+        for (name, entry) in &mut self.models {
+            let of_namesakes = || names.namesakes(name).filter_map(|at| own.get(at));
+            let image = || of_namesakes().find_map(|(image_tokens, _)| *image_tokens);
+            let completion = || of_namesakes().find_map(|(_, completion_tokens)| *completion_tokens);
+            entry.image_tokens = entry.image_tokens.or_else(image);
+            entry.completion_tokens = entry.completion_tokens.or_else(completion);
+        }
     }
 
     /// Checks what concerns more than one model.

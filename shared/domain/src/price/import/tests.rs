@@ -40,6 +40,66 @@ fn models_of_another_provider_are_named_with_it() {
     assert_eq!(table.price_of("azure/gpt-4.1").name(), "", "but the dearest");
 }
 
+/// What an image counts belongs to the model, whoever serves it; of one that the file does not have nothing is known.
+#[test]
+fn an_image_at_another_provider_is_held_as_that_of_the_same_model() {
+    let names = [
+        "azure/gpt-4o-mini",
+        "azure/gpt-4o-mini-2024-07-18",
+        "azure/eu/gpt-4o-mini",
+        "azure/gpt-4o",
+        "azure/novel",
+    ];
+    let entry = r#"{"litellm_provider": "azure", "mode": "chat", "input_cost_per_token": 1e-6,
+        "output_cost_per_token": 1e-6}"#;
+    let entries = names.map(|name| format!("\"{name}\": {entry}"));
+    let overlay = import_litellm(&format!("{{{}}}", entries.join(",")), "azure")
+        .unwrap()
+        .overlay;
+    let table = PriceTable::merge(builtin(), &overlay).unwrap();
+    let held = |table: &PriceTable, model| {
+        let image = CallShape {
+            image_parts: 1,
+            ..shape(model)
+        };
+        // One micro-USD a token.
+        table.estimate(&image).unwrap().get() / 1_000
+    };
+    let mini = builtin().price_of("gpt-4o-mini").image_tokens;
+    let dearest = builtin().price_of("no such model").image_tokens;
+    assert!(mini > 40_000 && dearest >= mini);
+    assert_eq!(
+        names.map(|name| held(&table, name)),
+        [mini, mini, mini, 2_500, dearest]
+    );
+    assert_eq!(held(&table, "azure/gpt-4o-mini-2030-01-31"), mini);
+    assert_eq!(
+        table.entry("azure/gpt-4o-mini").unwrap().image_tokens,
+        Some(mini),
+        "as `prices show` says"
+    );
+    // A figure of the operator's own wins, and another one's file has it for its own entries.
+    let own = of_models(
+        "[models.seer]\nimage_tokens = 7\ncompletion_tokens = 9_000\nrates.standard = { input = \"1\", output = \"1\" }\n\
+         [models.\"x/seer\"]\nrates.standard = { input = \"1\", output = \"1\" }\n\
+         [models.\"y/x/seer\"]\nimage_tokens = 8\nrates.standard = { input = \"1\", output = \"1\" }\n\
+         [models.\"azure/novel\"]\nimage_tokens = 5\nrates.standard = { input = \"1\", output = \"1\" }\n\
+         [models.\"x/blind\"]\nrates.standard = { input = \"1\", output = \"1\" }\n",
+    );
+    assert_eq!(
+        ["x/seer", "y/x/seer", "x/blind"].map(|name| held(&own, name)),
+        [7, 8, 2_500]
+    );
+    let unlimited = CallShape {
+        completion_tokens: 1_024,
+        unlimited: true,
+        ..shape("x/seer")
+    };
+    assert_eq!(own.estimate(&unlimited).unwrap().get(), 9_000_000);
+    let merged = PriceTable::merge(&own, &overlay).unwrap();
+    assert_eq!(held(&merged, "azure/novel"), 5);
+}
+
 fn shape(model: &str) -> CallShape<'_> {
     CallShape { model, ..NOTHING }
 }
