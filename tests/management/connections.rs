@@ -253,6 +253,36 @@ async fn an_accounts_bodies_take_a_quarter_of_the_memory_at_most() {
     success(&greedy.post("/v1/agents", json!({ "name": "a" })).await, 200);
 }
 
+/// Bodies of one caller leave room for those of others of the account, such as who stops an agent.
+#[tokio::test]
+async fn a_callers_bodies_take_a_quarter_of_the_accounts_share_at_most() {
+    let memory = (8 * LEAST_MEMORY).to_string();
+    let world = world(&[("MAX_BUFFERED_BYTES", &memory), ("CLIENT_TIMEOUT_MS", "20000")]).await;
+    let (account, other) = world.account("enterprise").await;
+    let live = domain::mode::Mode::Live;
+    let key = world.issue(&account, live, crate::world::FULL, &[], None).await;
+    let length = LEAST_MEMORY / 4;
+    let mut stalled = Vec::new();
+    for at in 1..=2 {
+        let mut client = RawClient::connect(world.admin.addr()).await;
+        let head = format!(
+            "POST /v1/decisions/dry-run HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n",
+            key.secret
+        );
+        assert!(client.send(head).await);
+        assert!(client.send(vec![b' '; length - 1]).await);
+        reaches(&world, "body_memory_bytes", at * (length as u64 - 1)).await;
+        stalled.push(client);
+    }
+    let greedy = world.admin.caller(&key.secret);
+    let refused = greedy.post("/v1/agents", json!({ "name": "a" })).await;
+    problem(&refused, 429, "API_KEY_RATE_LIMITED");
+    success(&other.post("/v1/agents", json!({ "name": "a" })).await, 200);
+    drop(stalled);
+    reaches(&world, "body_memory_bytes", 0).await;
+    success(&greedy.post("/v1/agents", json!({ "name": "b" })).await, 200);
+}
+
 async fn get(client: &mut RawClient, path: &str) -> RawReply {
     assert!(
         client

@@ -81,35 +81,56 @@ async fn a_test_mode_key_has_its_own_limit_on_every_plan() {
 }
 
 #[tokio::test]
-async fn a_session_has_its_own_limit_in_both_modes() {
+async fn a_user_has_one_limit_for_all_sessions_in_both_modes() {
     let world = limited().await;
     let account = world.seed.account("free").await;
-    let user = account.user(Role::Owner).await;
-    let session = world.admin.sign_in(&user.email, TEST_PASSWORD).await;
-    for mode in [Mode::Live, Mode::Test, Mode::Live, Mode::Test] {
+    let sign_in = async |role| {
+        let user = account.user(role).await;
+        world.admin.sign_in(&user.email, TEST_PASSWORD).await
+    };
+    let user = account.user(Role::Viewer).await;
+    let mut sessions = Vec::new();
+    for _ in 0..=CALLERS_AT_ONCE {
+        sessions.push(world.admin.sign_in(&user.email, TEST_PASSWORD).await);
+    }
+    for (session, mode) in sessions
+        .iter()
+        .zip([Mode::Live, Mode::Test, Mode::Live, Mode::Test])
+    {
         success(&session.in_mode(mode).get("/api/v1/agents").await, 200);
     }
-    for mode in Mode::ALL {
-        let reply = session.in_mode(mode).get("/api/v1/agents").await;
-        over(&reply, "This session", MOST);
-    }
-    over(&session.get("/api/user/me").await, "This session", MOST);
-    // Another session of the same user begins anew; so the account has a limit too.
-    let mut passed = MOST;
-    while passed < MOST * CALLERS_AT_ONCE {
-        let another = world.admin.sign_in(&user.email, TEST_PASSWORD).await;
-        for _ in 0..MOST {
-            success(&another.get("/api/v1/agents").await, 200);
-            passed += 1;
+    for session in &sessions {
+        for mode in Mode::ALL {
+            let refused = session.in_mode(mode).get("/api/v1/agents").await;
+            over(&refused, "Your sessions", MOST);
         }
     }
-    let another = world.admin.sign_in(&user.email, TEST_PASSWORD).await;
-    let refused = another.get("/api/v1/agents").await;
-    over(&refused, "The sessions of this account", MOST * CALLERS_AT_ONCE);
+    over(&sessions[0].get("/api/user/me").await, "Your sessions", MOST);
+    assert_eq!(
+        counter(&world, &account, Rate::Session, &user.id).await,
+        Some(MOST)
+    );
+    // Others of the account go on, until it has made what it may.
+    let boss = sign_in(Role::Owner).await;
+    for _ in 0..CALLERS_AT_ONCE - 1 {
+        let another = sign_in(Role::Viewer).await;
+        for _ in 0..MOST {
+            success(&another.get("/api/v1/agents").await, 200);
+        }
+    }
     assert_eq!(
         counter(&world, &account, Rate::Session, ALL_CALLERS).await,
         Some(MOST * CALLERS_AT_ONCE)
     );
+    let refused = boss.get("/api/v1/agents").await;
+    over(&refused, "The sessions of this account", MOST * CALLERS_AT_ONCE);
+    // What ends and protects goes on within the own limit.
+    success(&boss.get("/api/user/me").await, 200);
+    let path = format!("/api/user/team/{}", user.id);
+    success(&boss.delete(&path).await, 200);
+    let frozen = boss.post("/api/v1/agents/nobody/freeze", json!({})).await;
+    problem(&frozen, 404, "NOT_FOUND");
+    success(&boss.post("/api/user/logout", json!({})).await, 200);
     // Neither an API key nor another account is concerned.
     let live = world.caller(&account, Mode::Live).await;
     success(&live.get("/v1/agents").await, 200);
@@ -176,6 +197,24 @@ async fn both_windows_count_what_passes() {
     };
     assert!(wait <= Duration::from_secs(5), "{wait:?}");
     assert_eq!(get(&keys.management_rate(Rate::Test, "key_2")), None);
+    // What is counted alone looks at no window of the account, and leaves it as it is.
+    assert_eq!(
+        limit.count_alone(store, &keys, "key_2").await.unwrap(),
+        Counted::Passed
+    );
+    assert_eq!(
+        get(&keys.management_rate(Rate::Test, "key_2")).as_deref(),
+        Some("1")
+    );
+    assert_eq!(get(&all).as_deref(), Some("10"));
+    // A window that ends later than it may is from a clock that was ahead.
+    let _: String = world.redis.command(&["SET", &all, "10", "PX", "120000"]);
+    assert_eq!(limit.count(store, &keys, "key_2").await.unwrap(), Counted::Passed);
+    assert_eq!(get(&all).as_deref(), Some("1"));
+    assert!(left(&all) <= 60_000);
+    let _: u64 = world
+        .redis
+        .command(&["DEL", &keys.management_rate(Rate::Test, "key_2")]);
     // Sessions are counted elsewhere, and a counter that would stay for ever is none.
     let session = Limit {
         rate: Rate::Session,

@@ -215,7 +215,8 @@ async fn answer<S: Send + Sync + 'static>(
     // The memory stays reserved until the handler has ended.
     let mut reserved = caller
         .as_ref()
-        .map(|caller| Reserved::none(&admission.body_memory, &caller.account));
+        .map(|caller| Reserved::none(&admission.body_memory, &caller.account, &caller.actor));
+    let admitted = Instant::now();
     let body = match head.method {
         Method::POST | Method::PATCH => {
             receive::read(&head.headers, body, admission.client_timeout, reserved.as_mut()).await?
@@ -261,7 +262,7 @@ async fn admit(
         let under_way = requests.begin().ok_or(Code::ServiceUnavailable)?;
         context.under_way = Some(Arc::new(under_way));
     }
-    limits::count(admission, route.rate, &caller, &mut context.window).await?;
+    limits::count(admission, route, &caller, &mut context.window).await?;
     caller.require(route.access)?;
     limits::require_room(admission, route, &caller)?;
     if route.modes == Modes::LiveOnly {

@@ -5,7 +5,7 @@ use crate::admission::Admission;
 use crate::call::no_plan;
 use crate::caller::{Caller, Who};
 use crate::problem::{Code, Problem};
-use crate::route::{Rate, Route};
+use crate::route::{Flag, Rate, Route};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use domain::mode::Mode;
 use domain::rate;
@@ -34,11 +34,12 @@ const NOTED_TO_MS: u64 = 60_000;
 /// 429 `API_KEY_RATE_LIMITED`, 401 for a key that was revoked this moment, 503 when the request cannot be counted.
 pub async fn count(
     admission: &Admission,
-    rate: Rate,
+    route: &Route,
     caller: &Caller,
     window: &mut Option<WindowState>,
 ) -> Result<(), Problem> {
-    count_technical(admission, caller).await?;
+    let rate = route.rate;
+    count_technical(admission, route, caller).await?;
     let Who::Key { last_used_ms, .. } = &caller.who else {
         return Ok(());
     };
@@ -78,16 +79,20 @@ pub(crate) fn require_room(admission: &Admission, route: &Route, caller: &Caller
     Err(problem.header(header::RETRY_AFTER, &LIFE.as_secs().to_string()))
 }
 
-/// Counts a request of a test-mode key or of a session against its technical limit and that of its account.
-async fn count_technical(admission: &Admission, caller: &Caller) -> Result<(), Problem> {
-    let (limit, id) = match (&caller.who, caller.mode) {
-        (Who::Session { id, .. }, _) => (session_limit(admission), id),
-        (Who::Key { .. }, Mode::Test) => (test_limit(admission), &caller.actor),
+/// Counts a request of a test-mode key or of a user's sessions against its technical limit and that of its account.
+/// What ends or protects is not refused for what others of the account made.
+async fn count_technical(admission: &Admission, route: &Route, caller: &Caller) -> Result<(), Problem> {
+    let limit = match (&caller.who, caller.mode) {
+        (Who::Session { .. }, _) => session_limit(admission),
+        (Who::Key { .. }, Mode::Test) => test_limit(admission),
         (Who::Key { .. }, Mode::Live) => return Ok(()),
     };
-    let counted = limit
-        .count(&admission.store, &AccountKeys::new(&caller.account), id)
-        .await?;
+    // Of a session its user: sessions cost nothing, so each one would add a limit.
+    let (store, keys, id) = (&admission.store, AccountKeys::new(&caller.account), &caller.actor);
+    let counted = match route.has(Flag::GoesOn) {
+        true => limit.count_alone(store, &keys, id).await?,
+        false => limit.count(store, &keys, id).await?,
+    };
     let (most, left, of_account) = match counted {
         technical::Counted::Passed => return Ok(()),
         technical::Counted::Over(left) => (limit.most, left, false),
@@ -115,7 +120,7 @@ const fn session_limit(admission: &Admission) -> Limit {
 fn over_technical(rate: rate::Rate, of_account: bool, most: u64, left: Duration) -> Problem {
     let wait = later_s(u64::try_from(left.as_millis()).unwrap_or(u64::MAX));
     let whose = match (rate, of_account) {
-        (rate::Rate::Session, false) => "This session has",
+        (rate::Rate::Session, false) => "Your sessions have",
         (rate::Rate::Session, true) => "The sessions of this account together have",
         (_, false) => "This test-mode API key has",
         (_, true) => "The test-mode API keys of this account together have",

@@ -1,7 +1,7 @@
 //! Reads the body of a request within its bounds: bytes, time, and memory for all bodies together.
 //!
 //! A body that is read takes memory before its caller has shown that he may do anything with it, so a stranger's is
-//! short, and all bodies of an account have a share of what there is.
+//! short, all bodies of an account have a share of what there is, and all of one caller a share of that.
 
 use crate::problem::{Code, Problem};
 use axum::body::Body;
@@ -20,6 +20,8 @@ pub const BODY_MAX: usize = 1 << 20;
 pub const PUBLIC_BODY_MAX: usize = 8 << 10;
 /// An account's bodies take at most the n-th part of the memory for all.
 const ACCOUNT_SHARE: usize = 4;
+/// A caller's bodies take at most the n-th part of the account's share, or one body of any length.
+const CALLER_SHARE: usize = 4;
 
 /// The memory that request bodies may take together.
 #[derive(Debug)]
@@ -32,6 +34,7 @@ pub struct BodyMemory {
 struct Taken {
     total: usize,
     by_account: HashMap<Arc<str>, usize>,
+    by_caller: HashMap<Arc<str>, usize>,
 }
 
 /// The memory of one body; dropping it gives the memory back.
@@ -39,6 +42,7 @@ struct Taken {
 pub(super) struct Reserved {
     memory: Arc<BodyMemory>,
     account: Arc<str>,
+    caller: Arc<str>,
     bytes: usize,
 }
 
@@ -64,17 +68,25 @@ impl BodyMemory {
         self.lock().total
     }
 
+    /// What the bodies of one account may take, and those of one caller of it, in bytes.
+    const fn shares(&self) -> (usize, usize) {
+        let account = self.max / ACCOUNT_SHARE;
+        let caller = account / CALLER_SHARE;
+        (account, if caller < BODY_MAX { BODY_MAX } else { caller })
+    }
+
     fn lock(&self) -> MutexGuard<'_, Taken> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Reserved {
-    /// Nothing yet, for a body of this account.
-    pub(super) fn none(memory: &Arc<BodyMemory>, account: &str) -> Self {
+    /// Nothing yet, for a body of this account by this caller: the id of a key or a user.
+    pub(super) fn none(memory: &Arc<BodyMemory>, account: &str, caller: &str) -> Self {
         Self {
             memory: Arc::clone(memory),
             account: account.into(),
+            caller: caller.into(),
             bytes: 0,
         }
     }
@@ -82,13 +94,20 @@ impl Reserved {
     /// Takes `more` bytes.
     ///
     /// # Errors
-    /// 429 when the account has its share, 503 when all memory for bodies is taken.
+    /// 429 when the caller or the account has its share, 503 when all memory for bodies is taken.
     fn grow(&mut self, more: usize) -> Result<(), Problem> {
         let max = self.memory.max;
         let mut taken = self.memory.lock();
-        let of_account = taken.by_account.get(&self.account).copied().unwrap_or(0);
-        if of_account + more > max / ACCOUNT_SHARE {
-            let message = "The account sends more request bodies at once than there is memory for.";
+        let of = |taken: &HashMap<Arc<str>, usize>, id: &Arc<str>| taken.get(id).copied().unwrap_or(0);
+        let (account_max, caller_max) = self.memory.shares();
+        let message = if of(&taken.by_caller, &self.caller) + more > caller_max {
+            Some("You send more request bodies at once than there is memory for.")
+        } else if of(&taken.by_account, &self.account) + more > account_max {
+            Some("The account sends more request bodies at once than there is memory for.")
+        } else {
+            None
+        };
+        if let Some(message) = message {
             return Err(Problem::new(Code::ApiKeyRateLimited, message).header(RETRY_AFTER, "1"));
         }
         if taken.total + more > max {
@@ -97,6 +116,7 @@ impl Reserved {
         }
         taken.total += more;
         *taken.by_account.entry(Arc::clone(&self.account)).or_insert(0) += more;
+        *taken.by_caller.entry(Arc::clone(&self.caller)).or_insert(0) += more;
         self.bytes += more;
         Ok(())
     }
@@ -109,11 +129,16 @@ impl Drop for Reserved {
         }
         let mut taken = self.memory.lock();
         taken.total -= self.bytes;
-        if let Entry::Occupied(mut account) = taken.by_account.entry(Arc::clone(&self.account)) {
-            *account.get_mut() -= self.bytes;
-            if *account.get() == 0 {
-                account.remove();
-            }
+        give_back(&mut taken.by_account, &self.account, self.bytes);
+        give_back(&mut taken.by_caller, &self.caller, self.bytes);
+    }
+}
+
+fn give_back(taken: &mut HashMap<Arc<str>, usize>, id: &Arc<str>, bytes: usize) {
+    if let Entry::Occupied(mut of) = taken.entry(Arc::clone(id)) {
+        *of.get_mut() -= bytes;
+        if *of.get() == 0 {
+            of.remove();
         }
     }
 }
@@ -176,12 +201,12 @@ mod tests {
     #[test]
     fn an_account_takes_its_share_and_leaves_the_rest() {
         let memory = BodyMemory::new(MAX);
-        let mut first = Reserved::none(&memory, "acct_1");
+        let mut first = Reserved::none(&memory, "acct_1", "key_1");
         first.grow(600).unwrap();
-        let mut second = Reserved::none(&memory, "acct_1");
+        let mut second = Reserved::none(&memory, "acct_1", "key_2");
         second.grow(400).unwrap();
         assert_eq!(second.grow(1).unwrap_err().code(), Code::ApiKeyRateLimited);
-        let mut other = Reserved::none(&memory, "acct_2");
+        let mut other = Reserved::none(&memory, "acct_2", "key_3");
         other.grow(1000).unwrap();
         drop(first);
         second.grow(600).unwrap();
@@ -189,10 +214,32 @@ mod tests {
     }
 
     #[test]
+    fn a_caller_leaves_most_of_the_accounts_share_to_others() {
+        let memory = BodyMemory::new(32 * BODY_MAX);
+        let mut viewer: Vec<_> = (0..3)
+            .map(|_| Reserved::none(&memory, "acct_1", "usr_1"))
+            .collect();
+        viewer[0].grow(BODY_MAX).unwrap();
+        viewer[1].grow(BODY_MAX).unwrap();
+        assert_eq!(viewer[2].grow(1).unwrap_err().code(), Code::ApiKeyRateLimited);
+        let mut keys: Vec<_> = (0..6)
+            .map(|n| Reserved::none(&memory, "acct_1", &format!("key_{n}")))
+            .collect();
+        for key in &mut keys {
+            key.grow(BODY_MAX).unwrap();
+        }
+        drop(viewer.remove(0));
+        viewer[1].grow(BODY_MAX).unwrap();
+        // Where all memory is short, one body of a caller has room still.
+        let (account, caller) = BodyMemory::new(4 * BODY_MAX).shares();
+        assert_eq!((account, caller), (BODY_MAX, BODY_MAX));
+    }
+
+    #[test]
     fn all_bodies_together_take_no_more_than_there_is() {
         let memory = BodyMemory::new(MAX);
         let mut all: Vec<_> = (0..5)
-            .map(|n| Reserved::none(&memory, &format!("acct_{n}")))
+            .map(|n| Reserved::none(&memory, &format!("acct_{n}"), &format!("key_{n}")))
             .collect();
         for reserved in &mut all[..4] {
             reserved.grow(1000).unwrap();
@@ -202,7 +249,8 @@ mod tests {
         all[3].grow(1000).unwrap();
         drop(all);
         assert_eq!(memory.taken(), 0);
-        assert!(memory.lock().by_account.is_empty());
+        let taken = memory.lock();
+        assert!(taken.by_account.is_empty() && taken.by_caller.is_empty());
     }
 
     #[tokio::test]

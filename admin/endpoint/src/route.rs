@@ -78,8 +78,8 @@ pub enum Flag {
     Confirmed,
     /// It makes records with a budget (decision D71).
     Budgeted,
-    /// An account can call it however much of the store it takes: it ends, protects or decides about existing records
-    /// (decision D71).
+    /// An account can always call it, however much of the store it takes and whatever its other users and keys request:
+    /// it ends, protects or decides about existing records (decision D71).
     GoesOn,
 }
 

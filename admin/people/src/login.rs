@@ -32,8 +32,8 @@ operations! {
     ROUTES: PeopleState, User;
 
     POST "/login",  public,          Both, Uncounted, login;
-    POST "/logout", session(Viewer), Both, Uncounted, logout;
-    GET  "/me",     session(Viewer), Both, Uncounted, me;
+    POST "/logout", session(Viewer), Both, Uncounted, logout, GoesOn;
+    GET  "/me",     session(Viewer), Both, Uncounted, me, GoesOn;
 }
 
 /// Account and user of an e-mail that nobody has: the same work is done for them, so that the time does not tell.

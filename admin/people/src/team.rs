@@ -22,9 +22,9 @@ operations! {
     /// Operations on the team.
     ROUTES: PeopleState, User;
 
-    GET    "/team",      session(Viewer), Both, Uncounted, list, Query;
-    PATCH  "/team/{id}", session(Owner),  Both, Uncounted, change;
-    DELETE "/team/{id}", session(Owner),  Both, Uncounted, remove, Query;
+    GET    "/team",      session(Viewer), Both, Uncounted, list, Query, GoesOn;
+    PATCH  "/team/{id}", session(Owner),  Both, Uncounted, change, GoesOn;
+    DELETE "/team/{id}", session(Owner),  Both, Uncounted, remove, Query, GoesOn;
 }
 
 /// `GET /team`

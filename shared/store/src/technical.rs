@@ -20,17 +20,17 @@ inputs! {
     struct CountKeys: String { of_caller, of_account }
 }
 inputs! {
-    /// The arguments: the limit of each key, then the window in ms.
+    /// The arguments: the limit of each key, the account's empty where it is not looked at, then the window in ms.
     struct CountArgs: String { caller_max, account_max, window }
 }
 
-/// Multiple of one caller's limit that all test-mode keys of an account, or all its sessions, share per window:
-/// otherwise each further key or session would add a limit.
+/// Multiple of one caller's limit that all test-mode keys of an account, or all its users with their sessions, share
+/// per window: otherwise each further key or user would add a limit.
 pub const CALLERS_AT_ONCE: u64 = 5;
 /// Stands for the whole account in place of a caller's id.
 pub const ALL_CALLERS: &str = "all";
 
-/// A technical limit of one caller.
+/// A technical limit of one caller: a test-mode key, or a user with all sessions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limit {
     /// [`Rate::Test`] or [`Rate::Session`].
@@ -46,7 +46,7 @@ pub enum Counted {
     Passed,
     /// The caller's window is exhausted for this long; the request was not counted.
     Over(Duration),
-    /// The account's window is exhausted for this long; the request was not counted.
+    /// The window of the whole account is exhausted for this long; the request was not counted.
     AccountOver(Duration),
 }
 
@@ -57,18 +57,43 @@ impl Limit {
         self.most.saturating_mul(CALLERS_AT_ONCE)
     }
 
-    /// Counts one request of the key or session `id`.
+    /// Counts one request of the key or user `id`, against what all of the account may make as well.
     ///
     /// # Errors
     /// [`StoreError`]; the caller must then refuse the request.
     pub async fn count(&self, store: &Store, account: &AccountKeys, id: &str) -> Result<Counted, StoreError> {
+        self.counted(store, account, id, self.of_account().to_string())
+            .await
+    }
+
+    /// Counts one request of the key or user `id` against its own limit alone: what others of the account make does not
+    /// hold it up.
+    ///
+    /// # Errors
+    /// [`StoreError`]; the caller must then refuse the request.
+    pub async fn count_alone(
+        &self,
+        store: &Store,
+        account: &AccountKeys,
+        id: &str,
+    ) -> Result<Counted, StoreError> {
+        self.counted(store, account, id, String::new()).await
+    }
+
+    async fn counted(
+        &self,
+        store: &Store,
+        account: &AccountKeys,
+        id: &str,
+        account_max: String,
+    ) -> Result<Counted, StoreError> {
         let keys = CountKeys {
             of_caller: account.management_rate(self.rate, id),
             of_account: account.management_rate(self.rate, ALL_CALLERS),
         };
         let args = CountArgs {
             caller_max: self.most.to_string(),
-            account_max: self.of_account().to_string(),
+            account_max,
             window: self.rate.window().as_millis().to_string(),
         };
         let keys = keys.into_values();

@@ -1,19 +1,22 @@
 -- Purpose: count one request of a test-mode API key, or of a session, against its technical limit and that of all of them in
 --   its account (decision D71).
 -- KEYS: as technical.rs names them: requests in a window
--- ARGV: as technical.rs names them. The first two are limits of the two keys; `window` is in ms
+-- ARGV: as technical.rs names them. The first two are limits of the two keys, '' where the second one is not looked at;
+--   `window` is in ms
 -- Returns: {'passed'} | {'over' | 'account_over', ms to the window's end}
 -- Cost: O(1); up to 6 calls
--- A window opens at the first request and has a fixed length. What is over a limit is counted nowhere.
+-- A window opens at the first request and has a fixed length. What is over a limit is counted nowhere. One that ends later than
+-- any opened now was opened while the store's clock was ahead; it opens anew.
 local words, is_open = {'over', 'account_over'}, {}
-for at = @KEYS.of_caller, @KEYS.of_account do
+local last = ARGV.account_max == '' and @KEYS.of_caller or @KEYS.of_account
+for at = @KEYS.of_caller, last do
   local used, left = 0, redis.call('PTTL', KEYS[at])
-  is_open[at] = left >= 0
+  is_open[at] = left >= 0 and left <= tonumber(ARGV.window)
   if is_open[at] then used = tonumber(redis.call('GET', KEYS[at])) else left = tonumber(ARGV.window) end
   if used >= tonumber(ARGV[at]) then return {words[at], string.format('%d', left)} end
 end
 
-for at = @KEYS.of_caller, @KEYS.of_account do
+for at = @KEYS.of_caller, last do
   if is_open[at] then redis.call('INCR', KEYS[at]) else redis.call('SET', KEYS[at], '1', 'PX', ARGV.window) end
 end
 return {'passed'}
