@@ -22,6 +22,7 @@ use session::Sent;
 use std::net::IpAddr;
 use store::account::Account;
 use store::api_key::ApiKey;
+use store::authority::Authority;
 use store::keys::AccountKeys;
 use store::lookup::ApiKeyOwner;
 use store::versions::AccountVersion;
@@ -186,6 +187,21 @@ impl Caller {
                 }
                 let message = format!("This needs the role {least}; yours is {role}.");
                 Err(Problem::new(Code::InsufficientRole, message))
+            }
+        }
+    }
+
+    /// What the changes of a request with this `access` are judged by, in the step that makes each.
+    #[must_use]
+    pub fn authority(&self, access: Access) -> Authority {
+        let least = match access {
+            Access::Key(_, least) | Access::Session(least) => least,
+            Access::Public => Role::Viewer,
+        };
+        match &self.who {
+            Who::Key { .. } => Authority::of_key(&self.account, &self.actor),
+            Who::Session { id, email, .. } => {
+                Authority::of_session(&self.account, id, (&self.actor, email), least)
             }
         }
     }

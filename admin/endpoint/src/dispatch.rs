@@ -41,6 +41,8 @@ const SECURITY_HEADERS: [(HeaderName, &str); 3] = [
     (X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (REFERRER_POLICY, "no-referrer"),
 ];
+/// A body that takes longer has its caller read again. A caller's authority is never older when a handler begins.
+const AUTHORITY_AGE_MAX: Duration = Duration::from_secs(1);
 /// Label of requests that met no route, in logs and metrics. Their path is text from outside and never logged.
 const NO_ROUTE: &str = "none";
 
@@ -204,7 +206,7 @@ async fn answer<S: Send + Sync + 'static>(
     let route = &operation.route;
     let (head, body) = request.into_parts();
     let client = client_of(&admission, &head.extensions, &head.headers);
-    let caller = match route.access {
+    let mut caller = match route.access {
         Access::Public => {
             require_own_post(&admission, &head.method, &head.headers)?;
             None
@@ -223,6 +225,12 @@ async fn answer<S: Send + Sync + 'static>(
         }
         _ => Bytes::new(),
     };
+    if caller.is_some() && admitted.elapsed() > AUTHORITY_AGE_MAX {
+        let again = Caller::identify(&admission, route.access, &head.method, &head.headers, client).await?;
+        again.require(route.access)?;
+        caller = Some(again);
+    }
+    let authority = caller.as_ref().map(|caller| caller.authority(route.access));
     let call = Call::new((admission, state), client, &params, head, body);
     if !route.has(Flag::Query) {
         call.query(&[])?;
@@ -235,7 +243,10 @@ async fn answer<S: Send + Sync + 'static>(
     };
     // In a task of its own: a caller who hangs up does not stop a change between its steps, and a panic stays here.
     let task = async move {
-        let answer = answering.await;
+        let answer = match authority {
+            Some(authority) => authority.scope(answering).await,
+            None => answering.await,
+        };
         drop(reserved);
         answer
     };

@@ -7,6 +7,7 @@ use domain::budget::Budget;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use store::StoreError;
+use store::authority::Lack;
 use store::sanity::UnsafeStore;
 use store_health::NotTrusted;
 use telemetry::error_chain;
@@ -289,6 +290,13 @@ impl From<StoreError> for Problem {
         }
         if matches!(error, StoreError::BadPosition) {
             return Self::other_list();
+        }
+        if let StoreError::NotPermitted(lack) = error {
+            return Self::from(match lack {
+                Lack::Key => Code::InvalidApiKey,
+                Lack::Session => Code::SessionRequired,
+                Lack::Role => Code::InsufficientRole,
+            });
         }
         tracing::error!(error = %error_chain(&error), "store failure");
         match error {

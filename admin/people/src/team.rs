@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde_json::json;
 use store::api_key::ApiKey;
 use store::api_key::script::revoke;
+use store::authority::completing;
 use store::page::Order;
 use store::script::change::Scope;
 use store::user::email::EmailOwner;
@@ -145,13 +146,15 @@ pub async fn remove(call: Call) -> Answer {
                 user: old.user.id.clone(),
             };
             owner.leave(store, &old.user.email).await?;
-            return removed(&call, &made, keeps).await;
+            // Who removes themselves has no authority any more.
+            return completing(removed(&call, &made, keeps)).await;
         }
     }
     Err(Code::ServiceUnavailable.into())
 }
 
-/// The answer to a removal. A key that the user made while being removed is revoked like the others.
+/// The answer to a removal. A key that the user made before it, and that was not there yet when the keys were read, is
+/// revoked like the others; afterwards the user can make none.
 async fn removed(call: &Call, made: &[ApiKey], keeps: bool) -> Answer {
     let (store, keys) = (&call.state.store, call.keys());
     let id = call.record_id("id", Kind::User)?;

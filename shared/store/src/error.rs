@@ -1,5 +1,6 @@
 //! Errors of the store, sorted by the one question that matters: may the command have run?
 
+use crate::authority::Lack;
 use domain::budget::Budget;
 
 /// Why a store call gave no usable answer.
@@ -49,6 +50,10 @@ pub enum StoreError {
         /// Account id, `acct_…`.
         account: String,
     },
+    /// The caller may not make this change any more: the authority was taken away after the request arrived. Nothing
+    /// changed.
+    #[error("the caller may not do this any more: {0:?}")]
+    NotPermitted(Lack),
     /// A reply that the caller does not understand.
     #[error("the store's answer makes no sense: {0}")]
     UnexpectedReply(String),
@@ -75,6 +80,7 @@ impl StoreError {
                 | Self::Archive(_)
                 | Self::OverBudget { .. }
                 | Self::LostWrites { .. }
+                | Self::NotPermitted(_)
                 | Self::NotDurable { ran: false, .. }
                 | Self::LacksWrites
                 | Self::BadPosition

@@ -10,6 +10,7 @@ pub mod agent;
 pub mod api_key;
 pub mod attempts;
 pub mod audit;
+pub mod authority;
 pub mod blocked;
 pub mod call;
 pub mod connection;

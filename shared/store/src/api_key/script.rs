@@ -105,7 +105,10 @@ impl NewApiKey<'_> {
     /// [`StoreError`]: the secret must then not be returned. If the key was written, it is revoked, best effort.
     pub async fn create(&self, store: &Store) -> Result<Created, StoreError> {
         let issued = self.issue(store).await;
-        let may_be_there = !matches!(issued, Ok(_) | Err(StoreError::OverBudget { .. }));
+        let may_be_there = !matches!(
+            issued,
+            Ok(_) | Err(StoreError::OverBudget { .. } | StoreError::NotPermitted(_))
+        );
         if may_be_there && let Err(error) = revoke(store, &self.scope(), self.key_id).await {
             tracing::warn!(key = self.key_id, %error, "a key whose secret nobody was shown may be listed");
         }
@@ -166,7 +169,7 @@ impl NewApiKey<'_> {
         match &created {
             Ok(Created::Done) => keep(store, &lookup, &owner.to_stored()).await?,
             // No record was written that the look-up could lead to.
-            Ok(_) | Err(StoreError::OverBudget { .. }) => {
+            Ok(_) | Err(StoreError::OverBudget { .. } | StoreError::NotPermitted(_)) => {
                 let _: i64 = store.command(redis::cmd("DEL").arg(&lookup)).await?;
             }
             Err(_) => {}

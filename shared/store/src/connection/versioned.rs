@@ -7,6 +7,7 @@
 
 use super::cluster::{SLOTS, slot_of};
 use super::{Store, StoreError};
+use crate::authority::{Authority, Lack};
 use crate::keys::{BUCKETS, Bucket};
 use crate::script::Script;
 use crate::versions::AccountVersion;
@@ -55,7 +56,14 @@ impl Store {
         let before = self.versions.newest(account);
         let floor = [before.generation, before.version].map(|number| number.to_string());
         args.extend(floor.iter().map(String::as_bytes));
-        let answer: Value = self.execute(script, keys, &args).await?;
+        let authority = keys.first().and_then(|record| Authority::current(record));
+        let (judged, words) = authority
+            .as_ref()
+            .map(|authority| (authority.keys().collect::<Vec<_>>(), authority.words()))
+            .unwrap_or_default();
+        let keys: Vec<&str> = [keys, judged.as_slice()].concat();
+        args.push(words.as_bytes());
+        let answer: Value = self.execute(script, &keys, &args).await?;
         let (words, view) =
             versioned(answer).ok_or_else(|| StoreError::UnexpectedReply(script.name().to_owned()))?;
         if words.first() == Some(&Value::BulkString(LOST.to_vec())) {
@@ -63,6 +71,11 @@ impl Store {
             return Err(StoreError::LostWrites { account });
         }
         self.versions.record(account, view);
+        if let Some(Value::BulkString(word)) = words.first()
+            && let Some(lack) = Lack::parse(word)
+        {
+            return Err(StoreError::NotPermitted(lack));
+        }
         if view > before && self.is_cluster() {
             self.update_witness(account, view).await;
         }

@@ -157,7 +157,9 @@ impl NewDeposit<'_> {
             // A refused request may have removed it in between.
             Ok(words) if words == &["made"] => self.announce(store, scope).await,
             Ok(words) if words == &["there"] => Ok(()),
-            Ok(_) | Err(StoreError::OverBudget { .. }) => self.retract(store, scope).await,
+            Ok(_) | Err(StoreError::OverBudget { .. } | StoreError::NotPermitted(_)) => {
+                self.retract(store, scope).await
+            }
             // The deposit may exist, and the request may be retried.
             Err(_) => Ok(()),
         }

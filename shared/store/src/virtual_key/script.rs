@@ -117,7 +117,10 @@ impl NewVirtualKey<'_> {
     /// [`StoreError`]: the secret must then not be returned. If the key was written, it is revoked, best effort.
     pub async fn create(&self, store: &Store, scope: &Scope<'_>) -> Result<Created, StoreError> {
         let issued = self.issue(store, scope).await;
-        let may_be_there = !matches!(issued, Ok(_) | Err(StoreError::OverBudget { .. }));
+        let may_be_there = !matches!(
+            issued,
+            Ok(_) | Err(StoreError::OverBudget { .. } | StoreError::NotPermitted(_))
+        );
         if may_be_there && let Err(error) = revoke(store, scope, self.agent, self.key_id).await {
             tracing::warn!(key = self.key_id, %error, "a key whose secret nobody was shown may be listed");
         }
@@ -153,7 +156,7 @@ impl NewVirtualKey<'_> {
         };
         let (keys, args) = (keys.into_values(), args.into_values());
         let reply = match scope.execute(store, &CREATE, event, &keys, &args).await {
-            Err(error @ StoreError::OverBudget { .. }) => {
+            Err(error @ (StoreError::OverBudget { .. } | StoreError::NotPermitted(_))) => {
                 let _: i64 = store.command(redis::cmd("DEL").arg(&lookup)).await?;
                 return Err(error);
             }

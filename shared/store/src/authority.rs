@@ -1,0 +1,124 @@
+//! On whose authority an account is changed: an API key's or a session's. The step that makes the change also judges
+//! whether that caller may still make it (`script/versioned.lua`), so none made after a revocation is carried out.
+//!
+//! The authority belongs to the task that serves a request, not to the arguments of a change: no change that a request
+//! makes can leave it out. Workers and the command line have none.
+
+use crate::keys::AccountKeys;
+use crate::user::User;
+use domain::role::Role;
+use std::sync::Arc;
+
+tokio::task_local! {
+    static CALLER: Option<Arc<Authority>>;
+}
+
+/// The authority of one caller. It binds changes of the caller's own account; the scripts of another account cannot
+/// read it.
+#[derive(Debug)]
+pub struct Authority {
+    record: String,
+    keys: Vec<String>,
+    words: String,
+}
+
+/// Why a change was refused that its caller might make when the request arrived.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lack {
+    /// The API key was revoked.
+    Key,
+    /// The session has ended, or its user was removed.
+    Session,
+    /// The user has a lower role.
+    Role,
+}
+
+impl Authority {
+    /// Authority of the API key `key_id`, which lasts until the key is revoked.
+    #[must_use]
+    pub fn of_key(account: &str, key_id: &str) -> Self {
+        let account = AccountKeys::new(account);
+        Self {
+            record: account.record(),
+            keys: vec![account.api_key(key_id)],
+            words: "key".to_owned(),
+        }
+    }
+
+    /// Authority of a session of `user`, known by `email`: lasts while the session is there and the user has the role
+    /// `least` or one above it.
+    #[must_use]
+    pub fn of_session(account: &str, session: &str, (user, email): (&str, &str), least: Role) -> Self {
+        let account = AccountKeys::new(account);
+        let roles = Role::ALL.iter().filter(|role| **role >= least);
+        let roles: Vec<&str> = roles.map(|role| role.as_str()).collect();
+        let start = User::stored_start(user);
+        Self {
+            record: account.record(),
+            keys: vec![account.sessions(user), account.users()],
+            words: format!("session {session} {email} {start} {}", roles.join(",")),
+        }
+    }
+
+    /// Runs `serving` on this authority.
+    pub async fn scope<F: Future>(self, serving: F) -> F::Output {
+        CALLER.scope(Some(Arc::new(self)), serving).await
+    }
+
+    /// The authority of this task, if the account whose record is `record` can judge it.
+    pub(crate) fn current(record: &str) -> Option<Arc<Self>> {
+        let caller = CALLER.try_with(Clone::clone).ok().flatten();
+        caller.filter(|authority| authority.record == record)
+    }
+
+    /// The keys that the script reads, behind its own.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &str> {
+        self.keys.iter().map(String::as_str)
+    }
+
+    /// The argument, behind the script's own.
+    pub(crate) fn words(&self) -> &str {
+        &self.words
+    }
+}
+
+/// Runs what completes a change that was permitted, also where the change took away its caller's authority.
+pub async fn completing<F: Future>(completing: F) -> F::Output {
+    CALLER.scope(None, completing).await
+}
+
+impl Lack {
+    /// Parses the first word of a reply of a versioned script.
+    pub(crate) fn parse(word: &[u8]) -> Option<Self> {
+        match word {
+            b"no_key" => Some(Self::Key),
+            b"no_session" => Some(Self::Session),
+            b"no_role" => Some(Self::Role),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn an_authority_binds_changes_of_its_own_account_while_it_is_in_force() {
+        let [own, other] = ["acct_1", "acct_2"].map(|id| AccountKeys::new(id).record());
+        let authority = Authority::of_session("acct_1", "ses_1", ("usr_1", "a@example.com"), Role::Admin);
+        assert!(Authority::current(&own).is_none());
+        authority
+            .scope(async {
+                let found = Authority::current(&own).unwrap();
+                assert_eq!(
+                    found.words(),
+                    "session ses_1 a@example.com {\"id\":\"usr_1\", owner,admin"
+                );
+                assert_eq!(found.keys().count(), 2);
+                assert!(Authority::current(&other).is_none());
+                assert!(completing(async { Authority::current(&own) }).await.is_none());
+            })
+            .await;
+    }
+}
