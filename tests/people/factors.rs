@@ -11,6 +11,7 @@ use harness::{
 use hmac::{Hmac, KeyInit, Mac};
 use serde_json::json;
 use sha1::Sha1;
+use store::keys::{Tries, attempts};
 
 /// The code that an app with this secret shows at `at_ms` (RFC 6238, written down once more).
 pub fn code_at(secret: &str, at_ms: u64) -> String {
@@ -159,7 +160,10 @@ async fn a_code_is_used_once_also_at_the_same_moment() {
     problem(&reply, 401, "INVALID_CREDENTIALS");
 
     // With a recovery code, however it is typed, ten times.
+    let key = attempts(Tries::Login, &user.email);
     for code in &recovery[..9] {
+        // Wrong codes stay counted.
+        world.redis.command::<i64>(&["DEL", &key]);
         let typed = format!(" {} ", code.to_uppercase().replace('-', ""));
         success(&login(&world, &user, Some(&typed)).await);
         let reply = login(&world, &user, Some(code)).await;

@@ -2,7 +2,7 @@
 
 use crate::world::{World, problem, success};
 use futures::future::join_all;
-use harness::{Reply, Role, SessionCaller, TEST_PASSWORD};
+use harness::{Reply, Role, SeedAccount, SessionCaller, TEST_PASSWORD};
 use serde_json::json;
 use store::keys::{Tries, attempts};
 
@@ -56,18 +56,93 @@ async fn an_unknown_e_mail_locks_in_the_same_way() {
 }
 
 #[tokio::test]
-async fn a_right_password_gives_all_attempts_back() {
+async fn a_right_password_gives_its_own_attempt_back() {
     let world = World::start().await;
     let user = world.seed.account("free").await.user(Role::Viewer).await;
-    for _ in 0..3 {
-        for _ in 0..9 {
-            let wrong = world.try_login(&user.email, WRONG).await;
-            problem(&wrong, 401, "INVALID_CREDENTIALS");
+    let key = attempts(Tries::Login, &user.email);
+    let taken = || world.redis.command::<i64>(&["LLEN", &key]);
+    for wrong in 1..=9 {
+        let reply = world.try_login(&user.email, WRONG).await;
+        problem(&reply, 401, "INVALID_CREDENTIALS");
+        for _ in 0..2 {
+            success(&world.try_login(&user.email, TEST_PASSWORD).await);
+            assert_eq!(taken(), wrong, "what was wrong stays counted");
         }
-        success(&world.try_login(&user.email, TEST_PASSWORD).await);
-        let key = attempts(Tries::Login, &user.email);
-        assert_eq!(world.redis.command::<i64>(&["EXISTS", &key]), 0);
     }
+    problem(
+        &world.try_login(&user.email, WRONG).await,
+        401,
+        "INVALID_CREDENTIALS",
+    );
+    locked(&world.try_login(&user.email, TEST_PASSWORD).await);
+}
+
+/// The password that somebody chose for a user of another person's e-mail.
+const OWN: &str = "a password of mine";
+
+/// Makes such a user.
+fn own_user(world: &World, account: &SeedAccount, email: &str) {
+    let create = ["user", "create", "--account", &account.id, "--email", email];
+    let more = ["--role", "viewer", "--password-stdin", "--json"];
+    let cli = harness::Cli::new(crate::world::BINARY, world.redis.url());
+    let made = cli.run_with_stdin(&[&create[..], &more].concat(), OWN);
+    assert_eq!(made.code, Some(0), "{made:?}");
+}
+
+/// Who has a user of somebody's e-mail in an account of his own guesses at that person as seldom as anybody.
+#[tokio::test]
+async fn signing_in_to_an_own_account_gives_back_no_guess_at_another_one() {
+    let world = World::start().await;
+    let victim = world.seed.account("free").await.user(Role::Owner).await;
+    let own = world.seed.account("free").await;
+    own_user(&world, &own, &victim.email);
+    let login = async |password: &str, account: &SeedAccount| {
+        let body = json!({ "email": victim.email, "password": password, "account": account.id });
+        world.admin.login(&body).await
+    };
+    for _ in 0..9 {
+        problem(&login(WRONG, &victim.account).await, 401, "INVALID_CREDENTIALS");
+    }
+    for _ in 0..3 {
+        success(&login(OWN, &own).await);
+    }
+    problem(&login(WRONG, &victim.account).await, 401, "INVALID_CREDENTIALS");
+    locked(&login(WRONG, &victim.account).await);
+    locked(&login(TEST_PASSWORD, &victim.account).await);
+    let failures = world.audit_types(&victim.account).await;
+    assert_eq!(failures, vec!["user.login_failed"; 10]);
+}
+
+/// Without an account the password is compared with those of all users, so the attempt was a guess at the others.
+#[tokio::test]
+async fn a_sign_in_that_was_a_guess_at_others_stays_counted() {
+    let world = World::start().await;
+    let victim = world.seed.account("free").await.user(Role::Owner).await;
+    let own = world.seed.account("free").await;
+    own_user(&world, &own, &victim.email);
+    for _ in 0..10 {
+        success(&world.try_login(&victim.email, OWN).await);
+    }
+    locked(&world.try_login(&victim.email, OWN).await);
+}
+
+/// While an e-mail is locked nothing is checked, so its attempts are no guesses of the address.
+#[tokio::test]
+async fn attempts_at_a_locked_e_mail_lock_no_address() {
+    let world = World::start().await;
+    let (user, other) = (
+        world.seed.account("free").await.user(Role::Viewer).await,
+        world.seed.account("free").await.user(Role::Viewer).await,
+    );
+    for _ in 0..10 {
+        world.try_login(&user.email, WRONG).await;
+    }
+    for _ in 0..10 {
+        for reply in join_all((0..10).map(|_| world.try_login(&user.email, TEST_PASSWORD))).await {
+            locked(&reply);
+        }
+    }
+    success(&world.try_login(&other.email, TEST_PASSWORD).await);
 }
 
 #[tokio::test]

@@ -68,8 +68,16 @@ pub async fn login(call: OpenCall) -> Answer {
     people.health.trusted(&people.store).await?;
     // Taken before anything is read, so that simultaneous guesses do not exceed the limit.
     let from = source(call.client);
-    take(people, attempts(Tries::LoginAddress, &from)).await?;
-    take(people, attempts(Tries::Login, &asked.email)).await?;
+    let (of_address, of_email) = (
+        attempts(Tries::LoginAddress, &from),
+        attempts(Tries::Login, &asked.email),
+    );
+    take(people, of_address).await?;
+    if let Err(problem) = take(people, of_email).await {
+        // Nothing is checked, so the address guessed nothing.
+        of_address.give_back(&people.store).await?;
+        return Err(problem);
+    }
 
     let fresh = Fresh::new(call.headers(), call.client)?;
     let found = candidates(people, &asked).await?;
@@ -85,21 +93,21 @@ pub async fn login(call: OpenCall) -> Answer {
         .filter_map(|(one, right)| right.then_some(one))
         .collect();
     if theirs.len() > 1 {
-        // Not a guess, so the address gets its attempt back; that of the e-mail stays taken until the login succeeds.
-        attempts(Tries::LoginAddress, &from)
-            .give_back(&people.store)
-            .await?;
+        // The address guessed nothing.
+        of_address.give_back(&people.store).await?;
         return Err(account_required(&theirs));
     }
     let Some((account, stored)) = theirs.pop().cloned() else {
         return Err(refused(&call, &found, "password").await?);
     };
-    let (user, opened) = enter(&call, &asked, &account, stored, &fresh).await?;
-    let (from, person) = (
-        attempts(Tries::LoginAddress, &from),
-        attempts(Tries::Login, &asked.email),
-    );
-    log_failed_cleanup(clean_up(&call, from, person).await);
+    // The attempt was a guess at each user that was compared, so it stays taken where it was wrong for another one:
+    // otherwise who has a user of the e-mail could guess at the others for nothing.
+    let mut right = vec![of_address];
+    if found.len() == 1 {
+        right.push(of_email);
+    }
+    let (user, opened) = enter(&call, &asked, &account, stored, (&fresh, &right)).await?;
+    log_failed_cleanup(clean_up(&call, &right).await);
     people.metrics.login(Login::Done);
     signed_in(people, &account, &user, &opened, &fresh.token)
 }
@@ -161,13 +169,14 @@ fn given_account(body: &Fields<'_>) -> Result<Option<String>, Problem> {
     }
 }
 
-/// The password is right: asks for the second factor and opens the session.
+/// The password is right: asks for the second factor and opens the session. The attempts `right` are given back where
+/// the code is missing.
 async fn enter(
     call: &OpenCall,
     asked: &LoginRequest,
     account: &Account,
     mut stored: Stored,
-    fresh: &Fresh,
+    (fresh, right): (&Fresh, &[Attempts<'_>]),
 ) -> Result<(User, Session), Problem> {
     let people = &call.state;
     let password = stored.user.password.clone();
@@ -176,11 +185,7 @@ async fn enter(
             Factor::None => (stored.user.clone(), "password"),
             Factor::Right(user, how) => (user, how),
             Factor::Missing => {
-                // As above: not a guess.
-                let from = source(call.client);
-                attempts(Tries::LoginAddress, &from)
-                    .give_back(&people.store)
-                    .await?;
+                give_back(people, right).await?;
                 return Err(Code::TotpRequired.into());
             }
             Factor::Wrong => {
@@ -241,17 +246,17 @@ pub(super) async fn refused(
     Ok(Code::InvalidCredentials.into())
 }
 
-/// Cleans up after a login: the address gets its attempt back and the person all of them, and an earlier session of this
-/// browser ends.
-pub(super) async fn clean_up(
-    call: &OpenCall,
-    from: Attempts<'_>,
-    person: Attempts<'_>,
-) -> Result<(), Problem> {
-    let store = &call.state.store;
-    person.clear(store).await?;
-    from.give_back(store).await?;
+/// Cleans up after a login: attempts that were right are given back, and an earlier session of this browser ends.
+async fn clean_up(call: &OpenCall, right: &[Attempts<'_>]) -> Result<(), Problem> {
+    give_back(&call.state, right).await?;
     end_earlier(&call.state, call.headers()).await
+}
+
+async fn give_back(people: &PeopleState, right: &[Attempts<'_>]) -> Result<(), Problem> {
+    for attempt in right {
+        attempt.give_back(&people.store).await?;
+    }
+    Ok(())
 }
 
 /// Ends the session that the browser had before: its cookie is overwritten.

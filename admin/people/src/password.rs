@@ -1,7 +1,7 @@
 //! `POST /password` and `POST /password/reset`: a new password ends every other session.
 
 use super::guesses::{attempts, source, take};
-use super::login::{clean_up, log_failed_cleanup, refused};
+use super::login::{end_earlier, log_failed_cleanup, refused};
 use super::person::{
     Fresh, Me, find, given_code, given_password, new_password, not_hashed, scope, signed_in,
 };
@@ -14,6 +14,7 @@ use endpoint::{Answer, Code, Fields, Given, Problem, Reply, missing, operations}
 use password::Salt;
 use serde::Serialize;
 use serde_json::json;
+use store::attempts::Attempts;
 use store::keys::Tries;
 use store::session::script::{Open, Opened};
 use store::user::User;
@@ -168,4 +169,13 @@ pub async fn reset(call: OpenCall) -> Answer {
         found = find(people, &account.id, &email).await?.ok_or_else(no_link)?;
     }
     Err(Code::ServiceUnavailable.into())
+}
+
+/// What remains to be done when somebody is in: the link was right, so the address has its attempt back and the user all
+/// of them, and an earlier session of this browser ends.
+async fn clean_up(call: &OpenCall, from: Attempts<'_>, user: Attempts<'_>) -> Result<(), Problem> {
+    let store = &call.state.store;
+    user.clear(store).await?;
+    from.give_back(store).await?;
+    end_earlier(&call.state, call.headers()).await
 }
