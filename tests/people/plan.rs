@@ -2,8 +2,11 @@
 
 use crate::world::{World, problem, success, text};
 use domain::mode::Mode;
+use futures::future::{join, join_all};
 use harness::{Role, SessionCaller, assert_fields};
 use serde_json::{Value, json};
+use std::time::Duration;
+use store::account::script::{PlanSet, move_plan};
 
 async fn choose(session: &SessionCaller, plan: &str) -> harness::Reply {
     session
@@ -77,6 +80,41 @@ async fn an_owner_moves_down_and_the_operator_moves_up() {
     world.redis.command::<i64>(&["HSET", &record, "plan", "gone"]);
     problem(&choose(&session, "builder").await, 403, "PLAN_BY_OPERATOR");
     success(&choose(&session, "free").await);
+}
+
+/// The owner asks for the plan that the account is on while the operator takes it away.
+#[tokio::test]
+async fn an_owner_does_not_undo_what_the_operator_does_meanwhile() {
+    let world = World::start().await;
+    let account = world.seed.account("startup").await;
+    let (_, session) = world.member(&account, Role::Owner).await;
+    for round in 0..30 {
+        account.set_plan("startup").await;
+        let asking = join_all((0..8).map(|_| async {
+            for _ in 0..4 {
+                let reply = choose(&session, "startup").await;
+                assert!([200, 403].contains(&reply.status), "{}", reply.text());
+            }
+        }));
+        let operator = async {
+            tokio::time::sleep(Duration::from_millis(2 + round % 10)).await;
+            account.set_plan("free").await;
+        };
+        join(asking, operator).await;
+        let body = success(&session.get("/api/v1/account").await);
+        assert_eq!(text(&body, "/account/plan"), "free");
+    }
+    // The script by itself.
+    let move_from = async |from, to| {
+        move_plan(&world.store, &account.id, (from, to), "usr_1")
+            .await
+            .unwrap()
+    };
+    assert_eq!(move_from(Some("startup"), "builder").await, None);
+    assert_eq!(move_from(Some("startup"), "free").await, None);
+    assert_eq!(move_from(Some("free"), "free").await, Some(PlanSet::AlreadySo));
+    assert_eq!(move_from(Some("free"), "builder").await, Some(PlanSet::Done));
+    assert_eq!(move_from(None, "free").await, Some(PlanSet::Done));
 }
 
 #[tokio::test]

@@ -16,7 +16,7 @@ use endpoint::{Answer, Code, Problem, Reply, missing, operations};
 use serde::Serialize;
 use store::account::Account;
 use store::account::counters::AccountCounters;
-use store::account::script::{PlanSet, set_plan};
+use store::account::script::{PlanSet, move_plan};
 use store::api_key::ApiKey;
 use store::server_clock;
 use utoipa::ToSchema;
@@ -173,18 +173,30 @@ pub async fn choose_plan(call: Call) -> Answer {
             names.join(", ")
         )));
     }
-    if !call.state.self_service_plans {
-        let account = Account::read(&call.state.store, &call.caller.account).await?;
-        let current = account.ok_or(Code::ServiceUnavailable)?.plan;
-        if !is_no_move_up(&plans, &current, &plan) {
-            return Err(Code::PlanByOperator.into());
+    let (store, caller) = (&call.state.store, &call.caller);
+    for _ in 0..ATTEMPTS {
+        // The operator may move the account meanwhile: the plan that was judged must be the one that is left.
+        let mut judged = None;
+        if !call.state.self_service_plans {
+            let account = Account::read(store, &caller.account).await?;
+            let current = account.ok_or(Code::ServiceUnavailable)?.plan;
+            if !is_no_move_up(&plans, &current, &plan) {
+                return Err(Code::PlanByOperator.into());
+            }
+            judged = Some(current);
+        }
+        let moved = move_plan(store, &caller.account, (judged.as_deref(), &plan), &caller.actor);
+        match moved.await? {
+            Some(PlanSet::Done | PlanSet::AlreadySo) => return show(&call).await,
+            Some(PlanSet::NoAccount) => break,
+            None => {}
         }
     }
-    match set_plan(&call.state.store, &call.caller.account, &plan, &call.caller.actor).await? {
-        PlanSet::Done | PlanSet::AlreadySo => show(&call).await,
-        PlanSet::NoAccount => Err(Code::ServiceUnavailable.into()),
-    }
+    Err(Code::ServiceUnavailable.into())
 }
+
+/// Attempts of a move, while others move the account.
+const ATTEMPTS: usize = 8;
 
 /// The plan that any account can be moved to.
 const FREE: &str = "free";

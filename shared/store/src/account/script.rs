@@ -37,8 +37,8 @@ pub static SET_PLAN: LazyLock<Script> = LazyLock::new(|| {
 });
 
 inputs! {
-    /// The argument of `set_plan.lua`.
-    struct SetPlanArgs<'a>: &'a str { plan }
+    /// The arguments of `set_plan.lua`.
+    struct SetPlanArgs<'a>: &'a str { plan, expected }
 }
 
 /// Accepts an account after a failover.
@@ -149,23 +149,44 @@ pub async fn create(
     Ok(())
 }
 
-/// Changes the account's plan.
+/// Changes the account's plan, whatever it is.
 ///
 /// # Errors
 /// [`StoreError`]; safe to retry.
 pub async fn set_plan(store: &Store, id: &str, plan: &str, actor: &str) -> Result<PlanSet, StoreError> {
+    let set = move_plan(store, id, (None, plan), actor).await?;
+    set.map_or_else(|| unexpected_reply(&SET_PLAN), Ok)
+}
+
+/// Moves the account from the first of `plans` to the second one; from any, where none is named. `None` if it is on
+/// another plan; nothing changed.
+///
+/// # Errors
+/// [`StoreError`]; safe to retry.
+pub async fn move_plan(
+    store: &Store,
+    id: &str,
+    plans: (Option<&str>, &str),
+    actor: &str,
+) -> Result<Option<PlanSet>, StoreError> {
+    let (expected, plan) = plans;
     let event = Event {
         kind: "account.plan_set",
         agent: None,
         data: json!({ "plan": plan }),
     };
+    let args = SetPlanArgs {
+        plan,
+        expected: expected.unwrap_or_default(),
+    };
     let reply = live(id, actor)
-        .execute(store, &SET_PLAN, event, &[], &SetPlanArgs { plan }.into_values())
+        .execute(store, &SET_PLAN, event, &[], &args.into_values())
         .await?;
     match reply.first().map(String::as_str) {
-        Some("set") => Ok(PlanSet::Done),
-        Some("same") => Ok(PlanSet::AlreadySo),
-        Some("no_account") => Ok(PlanSet::NoAccount),
+        Some("set") => Ok(Some(PlanSet::Done)),
+        Some("same") => Ok(Some(PlanSet::AlreadySo)),
+        Some("other_plan") => Ok(None),
+        Some("no_account") => Ok(Some(PlanSet::NoAccount)),
         _ => unexpected_reply(&SET_PLAN),
     }
 }

@@ -1,9 +1,11 @@
 -- Purpose: put an account on another plan; it binds the next call.
 -- KEYS: of a change
--- ARGV: of a change, then as script.rs names them
--- Returns: {'set'} | {'same'} (nothing changed) | {'no_account'}
+-- ARGV: of a change, then as script.rs names them. `expected` is the plan that the account must have, or '' for any
+-- Returns: {'set'} | {'same'} (nothing changed) | {'other_plan'} (it is not on `expected`) | {'no_account'}
 -- Cost: O(1); 7 calls
-if redis.call('HGET', KEYS.account, 'plan') == ARGV.plan then return {'same'} end
+local plan = redis.call('HGET', KEYS.account, 'plan')
+if ARGV.expected ~= '' and plan ~= ARGV.expected then return {'other_plan'} end
+if plan == ARGV.plan then return {'same'} end
 
 redis.call('HSET', KEYS.account, 'plan', ARGV.plan)
 recorded()
