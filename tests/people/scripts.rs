@@ -9,7 +9,7 @@ use domain::mode::Mode;
 use harness::scripts::{Checked, all_are_noticed, execute, inputs};
 use harness::{Role, Store, words};
 use std::collections::BTreeMap;
-use store::keys::AccountKeys;
+use store::keys::{AccountKeys, session_lookup};
 use store::script::change::{Scope, VERSION_STEP};
 use store::script::{Script, WhenFull};
 use store::user::{Stored, User};
@@ -124,11 +124,26 @@ fn user(id: &str, email: &str, role: Role) -> Stored {
 
 /// Three sessions of a user.
 async fn three(store: &Store, key: &str) -> Checked {
-    for id in ["ses_1", "ses_2", "ses_3"] {
-        let seen = format!("seen:{id}");
-        execute::<i64>(store, &["HSET", key, id, "5 9 0a - a@example.com x", &seen, "5"]).await?;
+    for (id, hash) in ["ses_1", "ses_2", "ses_3"].iter().zip(HASHES) {
+        let (seen, text) = (format!("seen:{id}"), format!("5 9 {hash} - a@example.com x"));
+        execute::<i64>(store, &["HSET", key, id, &text, &seen, "5"]).await?;
+        execute::<()>(store, &["SET", &session_lookup(hash), "acct_1 usr_1 ses"]).await?;
     }
     Ok(())
+}
+
+/// Hashes of their tokens.
+const HASHES: [&str; 3] = ["0a1", "0a2", "0a3"];
+
+/// Those that a look-up is left of.
+async fn look_ups(store: &Store) -> Result<Vec<&'static str>, String> {
+    let mut found = Vec::new();
+    for hash in HASHES {
+        if execute::<u64>(store, &["EXISTS", &session_lookup(hash)]).await? == 1 {
+            found.push(hash);
+        }
+    }
+    Ok(found)
 }
 
 async fn left(store: &Store, key: &str) -> Result<Vec<String>, String> {

@@ -6,6 +6,7 @@ use domain::mode::Mode;
 use harness::{Role, SessionCaller, TEST_PASSWORD, assert_fields};
 use serde_json::json;
 use store::keys;
+use store::session::SESSIONS_MAX;
 
 async fn id_of(session: &SessionCaller) -> String {
     let me = success(&session.get("/api/user/me").await);
@@ -240,4 +241,37 @@ async fn a_session_works_in_the_mode_that_it_names() {
     let key = world.admin.caller(text(&made, "/key"));
     let reply = key.post("/v1/wallet/deposits", deposit("b")).await;
     problem(&reply, 403, "OWNER_REQUIRED");
+}
+
+/// Whatever ends a session removes its look-up, so that signing in again and again fills no store.
+#[tokio::test]
+async fn an_ended_session_leaves_no_look_up() {
+    let world = World::start().await;
+    let (owner, boss) = world.user(Role::Owner).await;
+    let (user, first) = world.member(&owner.account, Role::Viewer).await;
+    let look_ups = || {
+        let all: Vec<String> = world.redis.command(&["KEYS", &keys::session_lookup("*")]);
+        all.len()
+    };
+    assert_eq!(look_ups(), 2);
+    for _ in 0..3 {
+        let session = world.sign_in(&user).await;
+        assert_eq!(look_ups(), 3);
+        success(&session.post("/api/user/logout", json!({})).await);
+        assert_eq!(look_ups(), 2);
+    }
+    world.sign_in(&user).await;
+    success(&first.post("/api/user/sessions/revoke-others", json!({})).await);
+    assert_eq!(look_ups(), 2);
+    // Beyond the most sessions of a user the oldest one ends.
+    for _ in 0..SESSIONS_MAX + 3 {
+        world.sign_in(&user).await;
+    }
+    assert_eq!(look_ups(), SESSIONS_MAX + 1);
+    let last = world.sign_in(&user).await;
+    let body = json!({ "currentPassword": TEST_PASSWORD, "newPassword": "a new password of mine" });
+    success(&last.post("/api/user/password", body).await);
+    assert_eq!(look_ups(), 2);
+    success(&boss.delete(&format!("/api/user/team/{}", user.id)).await);
+    assert_eq!(look_ups(), 1);
 }

@@ -1,12 +1,13 @@
 //! Sessions of dashboard users.
 //!
 //! The look-up of a token's hash is outside the account's bucket and written first. It counts only while the account
-//! has the session, and expires with it at the latest.
+//! has the session; it is removed when the session ends, and expires with it at the latest.
 
 pub mod script;
 
 use crate::keys::{self, AccountKeys};
 use crate::{Store, StoreError};
+use futures::future::join_all;
 use std::collections::HashMap;
 
 /// Most sessions of a user; a new one ends the oldest.
@@ -46,6 +47,16 @@ impl SessionPlace {
             _ => Err(StoreError::UnexpectedReply("session look-up".to_owned())),
         }
     }
+}
+
+/// Removes the look-ups of these token hashes, whose sessions have ended, so that look-ups are bounded by sessions. Best
+/// effort: a remaining one is inert and expires.
+pub(crate) async fn forget(store: &Store, token_hashes: impl IntoIterator<Item = impl AsRef<str>>) {
+    let removed = token_hashes.into_iter().map(|hash| async move {
+        let lookup = keys::session_lookup(hash.as_ref());
+        drop(store.command::<i64>(redis::cmd("DEL").arg(lookup)).await);
+    });
+    join_all(removed).await;
 }
 
 /// Normalises a `User-Agent` for storage: short, and one line.

@@ -1,6 +1,6 @@
 //! `session_use` and `session_end`: a session that is used, and sessions that end.
 
-use super::{EMAIL, NOW_MS, SCOPE, after, changes, describe, fresh, left, three, user};
+use super::{EMAIL, NOW_MS, SCOPE, after, changes, describe, fresh, left, look_ups, three, user};
 use harness::scripts::{Checked, execute};
 use harness::{Role, Store, same};
 use std::time::Duration;
@@ -97,13 +97,16 @@ pub async fn end(store: &Store) -> Checked {
         left(store, &key).await?,
         ["seen:ses_1", "seen:ses_3", "ses_1", "ses_3"]
     );
+    same!(look_ups(store).await?, ["0a1", "0a3"]);
     same!(run(End::One("ses_2")).await?, false);
     same!(changes(store, &keys).await?, after(1));
     same!(run(End::AllBut("ses_3")).await?, true);
     same!(left(store, &key).await?, ["seen:ses_3", "ses_3"]);
+    same!(look_ups(store).await?, ["0a3"]);
     same!(run(End::AllBut("ses_3")).await?, false);
     same!(changes(store, &keys).await?, after(2));
     same!(run(End::One("ses_3")).await?, true);
     same!(left(store, &key).await?, Vec::<String>::new());
+    same!(look_ups(store).await?, Vec::<&str>::new());
     Ok(())
 }

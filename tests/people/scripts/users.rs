@@ -1,6 +1,6 @@
 //! `user_change`: a user is changed or removed, an owner is left, and sessions and API keys end with it.
 
-use super::{EMAIL, NOW_MS, SCOPE, after, changes, describe, fresh, left, three, user};
+use super::{EMAIL, NOW_MS, SCOPE, after, changes, describe, fresh, left, look_ups, three, user};
 use harness::scripts::{Checked, execute};
 use harness::{Role, Store, same};
 use serde_json::json;
@@ -79,12 +79,14 @@ pub async fn change(store: &Store) -> Checked {
         UserChanged::Done
     );
     same!(left(store, &sessions).await?, ["seen:ses_2", "ses_2"]);
+    same!(look_ups(store).await?, ["0a2"]);
     same!(exists(&reset).await?, 0);
     same!(changes(store, &keys).await?, after(2));
     let second = user("usr_2", "b@example.com", Role::Owner);
     same!(run(&other, Some(&second), Ending::None).await?, UserChanged::Done);
     same!(run(&owner, Some(&demoted), Ending::All).await?, UserChanged::Done);
     same!(left(store, &sessions).await?, Vec::<String>::new());
+    same!(look_ups(store).await?, Vec::<&str>::new());
     same!(stored(EMAIL).await?, Some(demoted.text.clone()));
     same!(execute::<u64>(store, &["HLEN", &logins]).await?, 2);
     same!(revoked(1).await?, None);

@@ -6,8 +6,8 @@ use crate::keys;
 use crate::script::change::{CHANGE, Event, Scope, unexpected_reply};
 use crate::script::names::{Names, inputs};
 use crate::script::{Script, WhenFull};
-use crate::session::Session;
 use crate::session::script::NewSession;
+use crate::session::{self, Session};
 use crate::user::User;
 use crate::user::email::EmailOwner;
 use crate::user::script::about;
@@ -244,6 +244,7 @@ pub async fn accept(
         ["too_many"] => Joined::TooMany,
         _ => return unexpected_reply(&ACCEPT),
     };
+    session::forget(store, [session.token.hash()]).await;
     owner.leave_to_another(store, &user.email).await?;
     Ok(refused)
 }

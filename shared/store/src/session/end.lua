@@ -1,16 +1,19 @@
 -- Purpose: end a session of a user, or all but one.
 -- KEYS: of a change, then as script.rs names them
 -- ARGV: of a change, then as script.rs names them. `which` is 'one' (the session ends) or 'others' (all but it end)
--- Returns: {'ended'} | {'missing'} (nothing to end) | {'no_account'}
+-- Returns: {'ended', token hash of each session that ended …} | {'missing'} (nothing to end) | {'no_account'}
 -- Cost: O(sessions of the user); at most 46 calls
 local seen = string.format('seen:%s', ARGV.session_id)
-local ending = {}
-for _, field in ipairs(redis.call('HKEYS', KEYS.sessions)) do
-  local this = field == ARGV.session_id or field == seen
-  if this == (ARGV.which == 'one') then table.insert(ending, field) end
+local fields, ending, words = redis.call('HGETALL', KEYS.sessions), {}, {'ended'}
+for at = 1, #fields, 2 do
+  local this = fields[at] == ARGV.session_id or fields[at] == seen
+  if this == (ARGV.which == 'one') then
+    table.insert(ending, fields[at])
+    table.insert(words, string.match(fields[at + 1], '^%d+ %d+ (%x+) '))
+  end
 end
 if #ending == 0 then return {'missing'} end
 
 for _, field in ipairs(ending) do redis.call('HDEL', KEYS.sessions, field) end
 recorded()
-return {'ended'}
+return words

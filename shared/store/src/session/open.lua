@@ -4,15 +4,16 @@
 -- ARGV: of a change, then as script.rs names them. `old` and `new` are records of the user, the same when nothing
 --   changes. `ending` is 'all' when the other sessions end, or ''; `reset_hash` that of the reset token that is used
 --   up, or ''; `session` what the session is, behind its times; `life` is in ms; `is_login` is '1' or ''
--- Returns: {'opened', created, end} | {'changed'} (it is no longer the old record) | {'used'} (the reset token no longer works)
---   | {'no_account'}
+-- Returns: {'opened', created, end, token hash of each session that ended …} | {'changed'} (it is no longer the old record)
+--   | {'used'} (the reset token no longer works) | {'no_account'}
 -- Cost: O(sessions of the user); at most 34 calls
 if redis.call('HGET', KEYS.users, ARGV.email) ~= ARGV.old then return {'changed'} end
 if ARGV.reset_hash ~= '' and redis.call('GET', KEYS.reset) ~= ARGV.reset_hash then return {'used'} end
 local fields = redis.call('HGETALL', KEYS.sessions)
-local open, ending = {}, {}
+local open, ending, hashes = {}, {}, {}
 for at = 1, #fields, 2 do
-  local created, ends = string.match(fields[at + 1], '^(%d+) (%d+) ')
+  local created, ends, hash = string.match(fields[at + 1], '^(%d+) (%d+) (%x+) ')
+  if created then hashes[fields[at]] = hash end
   if created and ARGV.ending ~= 'all' and tonumber(ends) > now_ms then
     table.insert(open, {tonumber(created), fields[at]})
   elseif created then
@@ -23,13 +24,16 @@ table.sort(open, function(a, b) return a[1] < b[1] or (a[1] == b[1] and a[2] < b
 for at = 1, #open - tonumber(ARGV.sessions_max) + 1 do table.insert(ending, open[at][2]) end
 local till = now_ms + tonumber(ARGV.life)
 
-for _, id in ipairs(ending) do redis.call('HDEL', KEYS.sessions, id, string.format('seen:%s', id)) end
+local words = {'opened', now, string.format('%d', till)}
+for _, id in ipairs(ending) do
+  redis.call('HDEL', KEYS.sessions, id, string.format('seen:%s', id))
+  table.insert(words, hashes[id])
+end
 if ARGV.new ~= ARGV.old then redis.call('HSET', KEYS.users, ARGV.email, ARGV.new) end
 if ARGV.ending == 'all' or ARGV.reset_hash ~= '' then redis.call('DEL', KEYS.reset) end
-local ends = string.format('%d', till)
 redis.call('HSET', KEYS.sessions, ARGV.session_id, string.format('%d %d %s', now_ms, till, ARGV.session),
   string.format('seen:%s', ARGV.session_id), now)
-if redis.call('PEXPIRETIME', KEYS.sessions) < till then redis.call('PEXPIREAT', KEYS.sessions, ends) end
+if redis.call('PEXPIRETIME', KEYS.sessions) < till then redis.call('PEXPIREAT', KEYS.sessions, words[3]) end
 if ARGV.is_login == '1' then redis.call('HSET', KEYS.last_logins, ARGV.user_id, now) end
 recorded()
-return {'opened', now, ends}
+return words

@@ -4,7 +4,7 @@ use crate::keys::{self, AccountKeys};
 use crate::script::change::{CHANGE, CLOCK, Event, Scope, unexpected_reply};
 use crate::script::names::{Names, inputs};
 use crate::script::{Script, WhenFull};
-use crate::session::{NO_ADDRESS, SESSIONS_MAX, Session, SessionPlace};
+use crate::session::{NO_ADDRESS, SESSIONS_MAX, Session, SessionPlace, forget};
 use crate::user::script::about;
 use crate::user::{Stored, User};
 use crate::{Store, StoreError};
@@ -263,15 +263,20 @@ impl Open<'_> {
             .execute(store, &OPEN, event, &keys.into_values(), &args.into_values())
             .await?;
         let words: Vec<&str> = reply.iter().map(String::as_str).collect();
-        match words[..] {
-            ["opened", created, ends] => match session.opened(created, ends) {
-                Some(opened) => Ok(Opened::Done(opened)),
-                None => unexpected_reply(&OPEN),
-            },
-            ["changed" | "no_account"] => Ok(Opened::Changed),
-            ["used"] => Ok(Opened::Used),
-            _ => unexpected_reply(&OPEN),
-        }
+        let refused = match words[..] {
+            ["opened", created, ends, ref ended @ ..] => {
+                forget(store, ended).await;
+                return match session.opened(created, ends) {
+                    Some(opened) => Ok(Opened::Done(opened)),
+                    None => unexpected_reply(&OPEN),
+                };
+            }
+            ["changed" | "no_account"] => Opened::Changed,
+            ["used"] => Opened::Used,
+            _ => return unexpected_reply(&OPEN),
+        };
+        forget(store, [session.token.hash()]).await;
+        Ok(refused)
     }
 }
 
@@ -310,9 +315,12 @@ pub async fn end(
     let reply = scope
         .execute(store, &END, event, &keys.into_values(), &args.into_values())
         .await?;
-    match reply.first().map(String::as_str) {
-        Some("ended") => Ok(true),
-        Some("missing" | "no_account") => Ok(false),
+    match reply.split_first() {
+        Some((word, ended)) if word == "ended" => {
+            forget(store, ended).await;
+            Ok(true)
+        }
+        Some((word, [])) if word == "missing" || word == "no_account" => Ok(false),
         _ => unexpected_reply(&END),
     }
 }

@@ -4,7 +4,8 @@
 -- ARGV: of a change, then as script.rs names them. `old` and `new` are records of the user; an empty `new` removes it.
 --   `needs_owner` is '1' when another owner must be left. `ending` says which sessions end: '' none, 'all', or all but
 --   this one
--- Returns: {'done'} | {'changed'} (it is no longer the old record) | {'last_owner'} | {'no_account'}
+-- Returns: {'done', token hash of each session that ended …} | {'changed'} (it is no longer the old record) | {'last_owner'}
+--   | {'no_account'}
 -- Cost: O(users of the account) when another owner must be left, else O(sessions of the user); at most 26 calls, and 2 an API
 --   key
 if redis.call('HGET', KEYS.users, ARGV.email) ~= ARGV.old then return {'changed'} end
@@ -15,11 +16,14 @@ if ARGV.needs_owner == '1' then
   end
   if owners == 0 then return {'last_owner'} end
 end
-local fields = ARGV.ending ~= '' and redis.call('HKEYS', KEYS.sessions) or {}
-local seen = string.format('seen:%s', ARGV.ending)
+local fields = ARGV.ending ~= '' and redis.call('HGETALL', KEYS.sessions) or {}
+local seen, words = string.format('seen:%s', ARGV.ending), {'done'}
 
-for _, field in ipairs(fields) do
-  if field ~= ARGV.ending and field ~= seen then redis.call('HDEL', KEYS.sessions, field) end
+for at = 1, #fields, 2 do
+  if fields[at] ~= ARGV.ending and fields[at] ~= seen then
+    redis.call('HDEL', KEYS.sessions, fields[at])
+    table.insert(words, string.match(fields[at + 1], '^%d+ %d+ (%x+) '))
+  end
 end
 if ARGV.new == '' then
   redis.call('HDEL', KEYS.users, ARGV.email)
@@ -32,4 +36,4 @@ for at = @KEYS.api_keys, #KEYS do
   if redis.call('HGET', KEYS[at], 'created_by') == ARGV.user_id then redis.call('HSETNX', KEYS[at], 'revoked_at', now) end
 end
 recorded()
-return {'done'}
+return words

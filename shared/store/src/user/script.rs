@@ -4,6 +4,7 @@ use crate::keys;
 use crate::script::change::{CHANGE, Event, Scope, unexpected_reply};
 use crate::script::names::{Names, inputs};
 use crate::script::{Script, WhenFull};
+use crate::session::forget;
 use crate::user::{Stored, User};
 use crate::{Store, StoreError};
 use domain::role::Role;
@@ -131,10 +132,14 @@ impl ChangeUser<'_> {
                 &args.into_values(),
             )
             .await?;
-        match reply.first().map(String::as_str) {
-            Some("done") => Ok(UserChanged::Done),
-            Some("changed" | "no_account") => Ok(UserChanged::Changed),
-            Some("last_owner") => Ok(UserChanged::LastOwner),
+        let words: Vec<&str> = reply.iter().map(String::as_str).collect();
+        match words[..] {
+            ["done", ref ended @ ..] => {
+                forget(store, ended).await;
+                Ok(UserChanged::Done)
+            }
+            ["changed" | "no_account"] => Ok(UserChanged::Changed),
+            ["last_owner"] => Ok(UserChanged::LastOwner),
             _ => unexpected_reply(&CHANGE_USER),
         }
     }
