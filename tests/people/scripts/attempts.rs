@@ -37,6 +37,12 @@ pub async fn take(store: &Store) -> Checked {
         same!((55_000..=60_000).contains(&left.as_millis()), true);
     }
     same!(execute::<u64>(store, &["LLEN", &key]).await?, 10);
+    // What lasts longer than a span is from a clock that was ahead.
+    let left = (SPAN_MS + 60_000).to_string();
+    execute::<i64>(store, &["PEXPIRE", &key, &left]).await?;
+    same!(tries.take(store).await.map_err(describe)?, Taken::Yes);
+    same!(execute::<u64>(store, &["LLEN", &key]).await?, 1);
+    same!(execute::<u64>(store, &["PTTL", &key]).await? <= SPAN_MS, true);
     fresh(store).await?;
     execute::<i64>(store, &["RPUSH", &key, &(NOW_MS - SPAN_MS).to_string()]).await?;
     same!(tries.take(store).await.map_err(describe)?, Taken::Yes);

@@ -3,7 +3,8 @@
 -- ARGV: as count.rs names them. `limit` is of requests in a window ('' = not counted), `window` in ms
 -- Returns: {'gone'} (no such key, or revoked) | {'uncounted'} | {'passed' | 'over', used, ms to the window's end, now ms}
 -- Cost: O(1); up to 6 calls
--- The window opens at the first request and has a fixed length. What is over the limit is not counted: it would only keep
+-- The window opens at the first request and has a fixed length; one that ends later than any opened now was opened while the
+-- store's clock was ahead, and opens anew. What is over the limit is not counted: it would only keep
 -- a plan that was raised meanwhile from helping.
 local MINUTE = 60000
 local key = redis.call('HMGET', KEYS.api_key, 'id', 'revoked_at', 'last_used')
@@ -13,7 +14,7 @@ local limit, used, left = tonumber(ARGV.limit), 0, tonumber(ARGV.window)
 local open = false
 if limit then
   local rest = redis.call('PTTL', KEYS.requests)
-  if rest >= 0 then open, used, left = true, tonumber(redis.call('GET', KEYS.requests)), rest end
+  if rest >= 0 and rest <= left then open, used, left = true, tonumber(redis.call('GET', KEYS.requests)), rest end
 end
 
 local minute = string.format('%d', now_ms - now_ms % MINUTE)
