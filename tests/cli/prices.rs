@@ -60,7 +60,7 @@ fn an_import_for_an_upstream_holds_images_as_the_model_counts_them() {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(&file, entries.to_string()).unwrap();
     let path = file.path().to_str().unwrap();
-    cli.json(&["prices", "import", path, "--provider", "azure"]);
+    let _report = cli.json(&["prices", "import", path, "--provider", "azure"]);
     let tokens = |model: &str| {
         let shown = cli.json(&["prices", "show", model])["models"][0].clone();
         shown["prices"]["image_tokens"].clone()
