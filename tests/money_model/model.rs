@@ -78,6 +78,8 @@ pub struct Model {
     pub sent: Vec<Transit>,
     pub waiting: BTreeSet<String>,
     pub arrivals: Vec<Arrival>,
+    /// What was written while its money waits for room.
+    pub notices: Vec<Arrival>,
 }
 
 impl Model {
@@ -99,6 +101,7 @@ impl Model {
             sent: Vec::new(),
             waiting: BTreeSet::new(),
             arrivals: Vec::new(),
+            notices: Vec::new(),
         }
     }
 

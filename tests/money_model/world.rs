@@ -39,6 +39,16 @@ impl World {
         gone.map(drop).map_err(|error| format!("{error:?}"))
     }
 
+    /// Puts an escrow that is over back among the open ones of the wallet of `owner`.
+    pub async fn open_again(&mut self, at: At, owner: &str, escrow: u64) -> Checked {
+        let number = self.model.escrows[&escrow].number;
+        let open = self.model.sides[at].open.entry(owner.to_owned());
+        open.or_default().insert(number);
+        let key = keys(at).open_escrows(mode(at), owner);
+        let put: Result<i64, _> = self.store.command(redis::cmd("SADD").arg(key).arg(number)).await;
+        put.map(drop).map_err(|error| format!("{error:?}"))
+    }
+
     /// A store with the records of the model.
     pub async fn with_model(store: &Store, mut model: Model) -> Result<Self, String> {
         model.names.settle();
@@ -207,9 +217,9 @@ impl World {
     /// Keeps the rows in transit, so that they can be delivered once more later.
     async fn see_transits(&mut self) -> Checked {
         for at in [0, 2] {
-            let waiting = Transit::waiting(&self.store, crate::model::keys(at).bucket()).await;
-            let (rows, _) = waiting.map_err(|error| format!("{error:?}"))?;
-            for row in rows {
+            let waiting = Transit::waiting(&self.store, crate::model::keys(at).bucket(), |_| true).await;
+            let waiting = waiting.map_err(|error| format!("{error:?}"))?;
+            for (_, row) in waiting.rows {
                 let row = row.map_err(|error| format!("{error:?}"))?;
                 self.rows.insert(row.id.clone(), row);
             }
@@ -252,7 +262,7 @@ impl Model {
             } => self.end_dispute(*escrow, *refund, *crash),
             Act::Deliver { id, half } => match self.deliver(&self.transit_id(id), *half) {
                 true => "delivered".to_owned(),
-                false => "error".to_owned(),
+                false => "no_room".to_owned(),
             },
             Act::OpenUser { at } => {
                 let number = self.user_wallet(*at, crate::act::ACTOR);

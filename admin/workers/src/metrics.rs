@@ -8,6 +8,7 @@ pub use open_items::OpenItemMetrics;
 pub use room::RoomMetrics;
 pub use thresholds::ThresholdMetrics;
 
+use domain::mode::Mode;
 use prometheus::{Gauge, IntCounter, IntGauge};
 use std::time::Duration;
 use telemetry::registrar::Registrar;
@@ -84,8 +85,10 @@ pub struct WorkerMetrics {
     pub transits_delivered: IntCounter,
     /// Deliveries by the worker that failed and are tried again.
     pub transits_failed: IntCounter,
-    /// What is still in transit after the worker's last round.
+    /// What is still in transit after the worker's last round, [`WorkerMetrics::transits_without_room`] aside.
     pub transits_waiting: IntGauge,
+    /// Money in transit whose receiving wallet has no room for it, in the order of [`Mode::ALL`].
+    pub transits_without_room: Vec<IntGauge>,
     /// Audit entries sealed by this server.
     pub entries_sealed: IntCounter,
     /// Chains, or rounds over all, that could not be sealed.
@@ -144,7 +147,16 @@ impl WorkerMetrics {
                 "transits_failed_total",
                 "Deliveries between accounts that failed and are tried again.",
             )?,
-            transits_waiting: metrics.gauge("transits_waiting", "Money and notices still in transit.")?,
+            transits_waiting: metrics.gauge(
+                "transits_waiting",
+                "Money and notices still in transit after the worker's last round, but for what waits for room in a wallet.",
+            )?,
+            transits_without_room: metrics.gauges(
+                "transits_without_room",
+                "Money in transit whose receiving wallet has no room for it; tried again after at most five minutes.",
+                "mode",
+                Mode::ALL.map(Mode::as_str),
+            )?,
             entries_sealed: counter(
                 "audit_entries_sealed_total",
                 "Audit entries that this server sealed.",

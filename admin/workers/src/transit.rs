@@ -1,33 +1,61 @@
 //! The transit worker (`carrier` in metrics): delivers money that left one account and did not arrive in another,
 //! because a process or the store stopped between the two steps (decision D28).
 
+mod no_room;
+
 use crate::base::Base;
 use crate::base::next_round;
 use crate::metrics::Worker;
+use domain::mode::Mode;
 use futures::{StreamExt, stream};
+use no_room::Memory;
 use std::sync::Arc;
 use std::time::Duration;
 use store::StoreError;
 use store::connection::batch::Batch;
 use store::keys::{BUCKETS, Bucket};
 use store::transit::Transit;
-use store::transit::script::deliver;
+use store::transit::script::{Delivered, deliver};
 use telemetry::error_chain;
 use telemetry::registrar::level;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 /// Pause between two rounds over all buckets.
 const EVERY: Duration = Duration::from_secs(2);
 /// Buckets read at the same time.
 const AT_ONCE: usize = 16;
 
+/// What is left after a round.
+#[derive(Debug, Clone, Copy, Default)]
+struct Left {
+    /// Rows that could not be delivered.
+    stuck: u64,
+    /// Rows whose money waits for room, by mode.
+    no_room: [u64; Mode::ALL.len()],
+}
+
+impl Left {
+    fn add(mut self, other: Self) -> Self {
+        self.stuck += other.stuck;
+        for (sum, more) in self.no_room.iter_mut().zip(other.no_room) {
+            *sum += more;
+        }
+        self
+    }
+}
+
 /// Delivers until it is time to stop. Several servers may do so at once, and requests beside them: everything arrives
 /// once.
 pub(super) async fn run(base: Arc<Base>, mut stopping: watch::Receiver<bool>) {
+    let memory = Memory::default();
     while next_round(&base, &mut stopping, EVERY).await {
-        match round(&base).await {
-            Ok(waiting) => {
-                base.metrics.transits_waiting.set(level(waiting));
+        match round(&base, &memory).await {
+            Ok(left) => {
+                base.metrics.transits_waiting.set(level(left.stuck));
+                for (gauge, count) in base.metrics.transits_without_room.iter().zip(left.no_room) {
+                    gauge.set(level(count));
+                }
                 base.metrics.round(Worker::Transit);
             }
             Err(error) => tracing::error!(error = %error_chain(&error), "round of deliveries cut off"),
@@ -35,48 +63,71 @@ pub(super) async fn run(base: Arc<Base>, mut stopping: watch::Receiver<bool>) {
     }
 }
 
-/// One round over the buckets that can be reached; returns how much still waits after it.
-async fn round(base: &Base) -> Result<u64, StoreError> {
+/// One round over the buckets that can be reached.
+async fn round(base: &Base, memory: &Memory) -> Result<Left, StoreError> {
     let round = Batch::new(&base.store);
-    let buckets = stream::iter(Bucket::all()).map(|bucket| round.run(bucket, deliver_waiting(base, bucket)));
-    let waiting = buckets.buffer_unordered(AT_ONCE);
-    let waiting = waiting.fold(0, async |sum, left| sum + left.unwrap_or(0)).await;
-    round.end().map(|()| waiting)
+    let buckets = stream::iter(Bucket::all()).map(|bucket| round.run(bucket, deliver_waiting(base, bucket, memory)));
+    let left = buckets.buffer_unordered(AT_ONCE);
+    let left = left
+        .fold(Left::default(), async |sum, left| {
+            sum.add(left.unwrap_or_default())
+        })
+        .await;
+    round.end().map(|()| left)
 }
 
 /// Delivers what waits in a bucket. A row that cannot be delivered does not hold up the others.
-async fn deliver_waiting(base: &Base, bucket: Bucket) -> Result<u64, StoreError> {
-    let (rows, mut left) = Transit::waiting(&base.store, bucket).await?;
-    for row in rows {
-        let id = row.as_ref().map_or("unreadable", |transit| transit.id.as_str());
-        let delivered = match &row {
+async fn deliver_waiting(base: &Base, bucket: Bucket, memory: &Memory) -> Result<Left, StoreError> {
+    let now = Instant::now();
+    let mut known = memory.take(bucket);
+    let waiting = Transit::waiting(&base.store, bucket, |id| known.is_due(id, now)).await?;
+    known.retain(&waiting.ids);
+    let mut left = waiting.ids.len() as u64;
+    for (id, row) in &waiting.rows {
+        let delivered = match row {
             Ok(transit) => deliver_one(base, bucket, transit)
                 .await
                 .map_err(|error| error_chain(&error)),
             Err(error) => Err(error_chain(error)),
         };
         match delivered {
-            Ok(()) => {
-                base.metrics.transits_delivered.inc();
+            Ok(Some(Delivered::NoRoom)) => {
+                let mode = row.as_ref().ok().and_then(Transit::mode).unwrap_or(Mode::Live);
+                if known.refused(id, mode, now) {
+                    tracing::info!(
+                        transit = id,
+                        "the receiving wallet has no room for what is in transit; it waits"
+                    );
+                }
+            }
+            Ok(Some(Delivered::Arrived)) => {
+                known.forget(id);
                 left = left.saturating_sub(1);
+                base.metrics.transits_delivered.inc();
                 tracing::info!(transit = id, "delivered what was in transit");
             }
+            Ok(None) => {}
             Err(error) => {
+                known.forget(id);
                 base.metrics.transits_failed.inc();
                 tracing::error!(transit = id, error, "a delivery failed; it is tried again");
             }
         }
     }
-    Ok(left)
+    let no_room = known.counts();
+    memory.keep(bucket, known);
+    let stuck = left.saturating_sub(no_room.iter().sum());
+    Ok(Left { stuck, no_room })
 }
 
-/// Delivers one, once no failover can take back that it left: otherwise the money could be in both accounts.
-async fn deliver_one(base: &Base, bucket: Bucket, transit: &Transit) -> Result<(), StoreError> {
+/// Delivers one, once no failover can take back that it left: otherwise the money could be in both accounts. `None` while
+/// one can.
+async fn deliver_one(base: &Base, bucket: Bucket, transit: &Transit) -> Result<Option<Delivered>, StoreError> {
     let rows = bucket.transit();
-    if base.store.is_safely_there(&rows, Some(&transit.id)).await? {
-        deliver(&base.store, transit).await?;
+    match base.store.is_safely_there(&rows, Some(&transit.id)).await? {
+        true => deliver(&base.store, transit).await.map(Some),
+        false => Ok(None),
     }
-    Ok(())
 }
 
 const _: () = assert!(

@@ -6,11 +6,23 @@ pub mod script;
 
 use crate::keys::{AccountKeys, Bucket};
 use crate::{Store, StoreError};
+use clock::now_ms;
 use domain::mode::Mode;
 use serde::{Deserialize, Serialize};
 
 /// Most rows of a bucket that are read at once.
 pub const WAITING_MAX: usize = 100;
+/// Most ids of a bucket that are listed at once; of more, others each time.
+pub const IDS_MAX: usize = 10_000;
+
+/// What waits in a bucket.
+#[derive(Debug, Default)]
+pub struct Waiting {
+    /// The ids of all rows, [`IDS_MAX`] at most.
+    pub ids: Vec<String>,
+    /// The rows that were read, by id.
+    pub rows: Vec<(String, Result<Transit, StoreError>)>,
+}
 
 /// A row.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,26 +86,40 @@ pub struct IntentParts {
 }
 
 impl Transit {
-    /// Reads some of a bucket's rows, [`WAITING_MAX`] at most and others each time, and the count of all. A malformed
-    /// row is returned as an error of its own, so that it does not hold up the others.
+    /// Reads the rows of a bucket whose ids are `due`, [`WAITING_MAX`] at most and others each time. A malformed row is
+    /// returned as an error of its own, so that it does not hold up the others. Costs the store O(n) in the ids.
     ///
     /// # Errors
     /// [`StoreError`].
     pub async fn waiting(
         store: &Store,
         bucket: Bucket,
-    ) -> Result<(Vec<Result<Self, StoreError>>, u64), StoreError> {
+        due: impl Fn(&str) -> bool,
+    ) -> Result<Waiting, StoreError> {
         let rows = bucket.transit();
-        let total: u64 = store.command(redis::cmd("HLEN").arg(&rows)).await?;
-        if total == 0 {
-            return Ok((Vec::new(), 0));
+        let listed = redis::cmd("HRANDFIELD").arg(&rows).arg(IDS_MAX).to_owned();
+        let ids: Vec<String> = store.command(&listed).await?;
+        let mut due: Vec<&String> = ids.iter().filter(|id| due(id)).collect();
+        if due.is_empty() {
+            return Ok(Waiting {
+                ids,
+                rows: Vec::new(),
+            });
         }
-        let mut some = redis::cmd("HRANDFIELD");
-        some.arg(&rows).arg(WAITING_MAX).arg("WITHVALUES");
-        let some: Vec<(String, String)> = store.command(&some).await?;
+        let first = usize::try_from(now_ms()).unwrap_or(0) % due.len();
+        due.rotate_left(first);
+        due.truncate(WAITING_MAX);
+        let mut read = redis::cmd("HMGET");
+        read.arg(&rows).arg(&due);
+        let found: Vec<Option<String>> = store.command(&read).await?;
         let unexpected_reply = |_| StoreError::UnexpectedReply("transit row".to_owned());
-        let parse = |(_, row): &(String, String)| serde_json::from_str(row).map_err(unexpected_reply);
-        Ok((some.iter().map(parse).collect(), total))
+        // A row that is gone meanwhile was delivered by somebody else.
+        let rows = due.into_iter().zip(found).filter_map(|(id, row)| {
+            let row = serde_json::from_str(&row?).map_err(unexpected_reply);
+            Some((id.clone(), row))
+        });
+        let rows = rows.collect();
+        Ok(Waiting { ids, rows })
     }
 
     /// `live` or `test`.

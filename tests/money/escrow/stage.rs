@@ -17,7 +17,7 @@ use store::once::Once;
 use store::script::change::Scope;
 use store::transaction::Transaction;
 use store::wallet::script::user_wallet;
-use store::wallet::{Wallet, WalletPlace};
+use store::wallet::{BALANCE_MAX, Wallet, WalletPlace};
 
 /// Someone who can be a party: an account, its key, and the wallet of one agent.
 pub struct Side {
@@ -120,6 +120,16 @@ impl Side {
         };
         let made = deposit.execute(&self.store, &self.scope()).await.unwrap();
         assert!(matches!(made, Made::Done { again: false, .. }), "{made:?}");
+    }
+
+    /// Deposits until the wallet has room for `room` nano-USD.
+    pub async fn fill(&self, room: u64) {
+        let mut left = BALANCE_MAX.get() - room - self.balance().await;
+        while left > 0 {
+            let part = left.min(Nanos::MAX.get());
+            self.deposit(part).await;
+            left -= part;
+        }
     }
 
     /// Balance of the wallet, in nano-USD.

@@ -3,38 +3,72 @@
 use super::{id, in_transit, two};
 use crate::escrow::stage::{Side, refused, usd};
 use crate::world::{BINARY, FULL, World, problem, success, text};
+use clock::now_ms;
 use domain::intent::Reason;
 use domain::mode::Mode;
-use harness::{Admin, AdminOptions, assert_fields, eventually};
+use harness::{Admin, AdminOptions, Caller, Cli, Reply, assert_fields, eventually};
 use serde_json::json;
 use std::time::Duration;
-use store::escrow::script::{Ended, Winner, end_dispute};
+use store::escrow::script::{Ended, Requester, Verdict, Winner, decide, end_dispute};
 use store::escrow::{Escrow, EscrowStatus};
 use store::keys::IntentIndex;
+use store::once::Once;
+use store::sanity;
+use store::script::names::Names;
+use store::script::{Script, WhenFull};
 
 /// Longer than the worker waits between two rounds.
 const WORKER: Duration = Duration::from_secs(15);
-/// The greatest balance of a wallet, in nano-USD.
-const BRIMFUL: &str = "9000000000000000000";
 
-/// The payer's step is done, and the payee's account cannot take the money yet, as if everything had stopped between.
+/// A release with the key `r`, of which only the payer's step is done, as if everything had stopped then. No server
+/// runs meanwhile.
+async fn begin(world: &World, side: &Side, number: u64) -> bool {
+    let dead = Script::new(
+        "transit_arrive",
+        WhenFull::Run,
+        Names::default(),
+        &["return {'crash'}"],
+    );
+    let secret = sanity::record(&world.store).await.unwrap().check_secret;
+    let place = (side.account.id.as_str(), side.mode);
+    let request = json!({ "escrowId": number.to_string() });
+    let once = Once::new(&secret, place, Some("r"), ("escrow/release", &request), now_ms()).unwrap();
+    let asked = Requester {
+        scope: side.scope(),
+        once: &once,
+        at_ms: now_ms(),
+    };
+    let escrow = Escrow::read(&world.store, number).await.unwrap().unwrap();
+    let begun = decide(&world.store.replacing(dead), &asked, &escrow, Verdict::Release).await;
+    begun.is_ok()
+}
+
+/// A server after the one that was killed, and the caller of `side` there.
+async fn next(world: &World, side: &Side) -> (Admin, Caller) {
+    let admin = Admin::start(AdminOptions::new(BINARY, world.redis.url()));
+    let key = world.issue(&side.account, Mode::Live, FULL, &[], None).await;
+    let caller = admin.caller(&key.secret);
+    (admin, caller)
+}
+
+/// A call on the escrow `number` with the key `r`.
+async fn with_key(caller: &Caller, word: &str, number: u64) -> Reply {
+    let (path, headers) = (format!("/v1/escrow/{word}"), [("idempotency-key", "r")]);
+    caller.send("POST", &path, &headers, id(number).to_string()).await
+}
+
 #[tokio::test]
 async fn the_worker_finishes_what_the_payer_began() {
     let world = World::start().await;
     let (payer, payee) = two(&world).await;
     let number = payer.funded_to(&payee, usd(1)).await;
-    payee.force_balance(BRIMFUL).await;
-    success(&payer.call("release", "r", id(number)).await, 200);
+    world.admin.kill9();
+    assert!(begin(&world, &payer, number).await, "the payer need not wait");
     assert_eq!(
         (in_transit(&world, &payer).await, payee.open().await),
         (1, vec![number])
     );
-    assert_eq!(payer.status(number).await, "released");
-    payee.force_balance("0").await;
-    eventually("the money", WORKER, async || {
-        (payee.balance().await == usd(1)).then_some(())
-    })
-    .await;
+    let _admin = next(&world, &payer).await;
     eventually("the row to go", WORKER, async || {
         (in_transit(&world, &payer).await == 0).then_some(())
     })
@@ -47,17 +81,20 @@ async fn a_retry_finishes_what_the_payee_began() {
     let world = World::start().await;
     let (payer, payee) = two(&world).await;
     let number = payer.funded_to(&payee, usd(1)).await;
-    payee.force_balance(BRIMFUL).await;
+    world.admin.kill9();
     for _ in 0..2 {
-        let reply = payee.call("release", "r", id(number)).await;
-        problem(&reply, 503, "SERVICE_UNAVAILABLE");
+        assert!(!begin(&world, &payee, number).await, "its intent is not there");
         assert_eq!(in_transit(&world, &payer).await, 1);
     }
+    let (_admin, of_payer) = next(&world, &payer).await;
     // Another request is too late already.
-    let late = payer.call("dispute", "d", id(number)).await;
+    let headers = [("idempotency-key", "d")];
+    let late = of_payer
+        .send("POST", "/v1/escrow/dispute", &headers, id(number).to_string())
+        .await;
     refused(&late, 409, "ESCROW_RESOLVED", Reason::EscrowReleased);
-    payee.force_balance("0").await;
-    let again = payee.call("release", "r", id(number)).await;
+    let (_admin, of_payee) = next(&world, &payee).await;
+    let again = with_key(&of_payee, "release", number).await;
     assert_eq!(
         (again.status, &again.json()["success"], &again.json()["replayed"]),
         (409, &json!(true), &json!(true))
@@ -79,17 +116,20 @@ async fn a_key_that_won_cannot_be_reused_before_its_intent_arrives() {
     let world = World::start().await;
     let (payer, payee) = two(&world).await;
     let number = payer.funded_to(&payee, usd(1)).await;
-    payee.force_balance(BRIMFUL).await;
-    let reply = payee.call("release", "r", id(number)).await;
-    problem(&reply, 503, "SERVICE_UNAVAILABLE");
-    payee.force_balance("0").await;
-    let reply = payee.call("dispute", "r", id(number)).await;
-    problem(&reply, 422, "IDEMPOTENCY_KEY_REUSED");
-    assert_eq!(payer.status(number).await, "released");
-    eventually("the delivery", Duration::from_secs(15), async || {
+    world.admin.kill9();
+    assert!(!begin(&world, &payee, number).await);
+    let (_admin, of_payee) = next(&world, &payee).await;
+    let other = with_key(&of_payee, "dispute", number).await;
+    problem(&other, 422, "IDEMPOTENCY_KEY_REUSED");
+    assert_eq!(payer_status(&world, number).await, EscrowStatus::Released);
+    eventually("the delivery", WORKER, async || {
         (payee.balance().await == usd(1)).then_some(())
     })
     .await;
+}
+
+async fn payer_status(world: &World, number: u64) -> EscrowStatus {
+    Escrow::read(&world.store, number).await.unwrap().unwrap().status
 }
 
 /// The server dies between the payer's step and the payee's; the next one finishes it, and the retry finds it done.
@@ -101,15 +141,12 @@ async fn another_server_finishes_what_a_dead_one_left() {
         payer.funded_to(&payee, usd(1)).await,
         payer.funded_to(&payee, usd(2)).await,
     );
-    payee.force_balance(BRIMFUL).await;
-    let reply = payee.call("release", "r", id(paid)).await;
-    problem(&reply, 503, "SERVICE_UNAVAILABLE");
     success(&payee.call("dispute", "d", id(fought)).await, 200);
-    assert_eq!(in_transit(&world, &payer).await, 1);
     world.admin.kill9();
-    payee.force_balance("0").await;
+    assert!(!begin(&world, &payee, paid).await);
+    assert_eq!(in_transit(&world, &payer).await, 1);
     assert_eq!(payee.index(IntentIndex::Kind("escrow_release")).await, [""; 0]);
-    let next = Admin::start(AdminOptions::new(BINARY, world.redis.url()));
+    let (_admin, caller) = next(&world, &payee).await;
     eventually("the money", WORKER, async || {
         (payee.balance().await == usd(1)).then_some(())
     })
@@ -118,12 +155,7 @@ async fn another_server_finishes_what_a_dead_one_left() {
     assert_eq!(intents.len(), 1);
     payee.settled(&intents[0]).await;
 
-    let key = world.issue(&payee.account, Mode::Live, FULL, &[], None).await;
-    let caller = next.caller(&key.secret);
-    let headers = [("idempotency-key", "r")];
-    let again = caller
-        .send("POST", "/v1/escrow/release", &headers, id(paid).to_string())
-        .await;
+    let again = with_key(&caller, "release", paid).await;
     assert_eq!(again.status, 409);
     let body = again.json();
     assert_fields!(body, { "success": true, "replayed": true, "intent_id": intents[0] });
@@ -131,6 +163,102 @@ async fn another_server_finishes_what_a_dead_one_left() {
         (payee.balance().await, payee.transactions().await.len()),
         (usd(1), 1)
     );
+}
+
+/// The greatest balance of a wallet, in nano-USD.
+const FULL_WALLET: &str = "9000000000000000000";
+
+/// Who releases to a wallet that is full is told so, whoever asks, and nothing moves.
+#[tokio::test]
+async fn a_wallet_in_another_account_that_can_hold_no_more() {
+    let world = World::start().await;
+    let (payer, payee) = two(&world).await;
+    let (paid, fought) = (
+        payer.funded_to(&payee, usd(1)).await,
+        payer.funded_to(&payee, usd(1)).await,
+    );
+    success(&payer.call("dispute", "d", id(fought)).await, 200);
+    payee.force_balance(FULL_WALLET).await;
+    let before = world.version(&payer.account).await;
+    for side in [&payer, &payee] {
+        for _ in 0..2 {
+            problem(&side.call("release", "r", id(paid)).await, 409, "BALANCE_LIMIT");
+        }
+        let kind = IntentIndex::Kind("escrow_release");
+        assert_eq!(side.index(kind).await, [""; 0], "no intent");
+    }
+    let disputed = Escrow::read(&world.store, fought).await.unwrap().unwrap();
+    assert_eq!(
+        end_dispute(&world.store, &disputed, Winner::Payee).await.unwrap(),
+        Ended::TooMuch
+    );
+    assert_eq!(world.version(&payer.account).await, before, "nothing changed");
+    assert_eq!(in_transit(&world, &payer).await, 0);
+    // No record: the key is free for another request.
+    success(&payee.call("dispute", "r", id(paid)).await, 200);
+    assert_eq!(
+        end_dispute(&world.store, &disputed, Winner::Payer).await.unwrap(),
+        Ended::Done(EscrowStatus::Refunded)
+    );
+}
+
+/// The wallet filled up after it was looked at: the escrow is over and the intent there, and only the money waits.
+#[tokio::test]
+async fn only_the_money_waits_for_a_wallet_that_filled_up() {
+    let world = World::start().await;
+    let (payer, payee) = two(&world).await;
+    let number = payer.funded_to(&payee, usd(1)).await;
+    world.admin.kill9();
+    assert!(!begin(&world, &payee, number).await);
+    payee.fill(usd(1) / 2).await;
+    let (admin, caller) = next(&world, &payee).await;
+    let again = with_key(&caller, "release", number).await;
+    assert_eq!((again.status, &again.json()["success"]), (409, &json!(true)));
+    let record = payee.settled(text(&again.json(), "/intent_id")).await;
+    assert_eq!(payee.open().await, [0; 0], "the escrow is over");
+    let full = usd(9_000_000_000) - usd(1) / 2;
+    assert_eq!(payee.balance().await, full);
+    let metrics = async |lines: &[&str]| {
+        eventually("the metrics", WORKER, async || {
+            let text = admin.ops("/metrics")?.1;
+            let has = |line: &&str| text.lines().any(|found| found == *line);
+            lines.iter().all(has).then_some(())
+        })
+        .await;
+    };
+    metrics(&[
+        r#"tollgate_admin_transits_without_room{mode="live"} 1"#,
+        r#"tollgate_admin_transits_without_room{mode="test"} 0"#,
+        "tollgate_admin_transits_waiting 0",
+        "tollgate_admin_transits_failed_total 0",
+    ])
+    .await;
+    let log = admin.logs();
+    assert_eq!(log.matches("has no room").count(), 1, "{log}");
+    assert!(!log.contains("ERROR"), "{log}");
+    let cli = Cli::new(BINARY, world.redis.url());
+    let check = cli.json(&["ledger", "check"]);
+    assert_eq!(check["ok"], json!(true), "{check}");
+
+    // There is room again: the money arrives, and nothing is written twice.
+    let back = json!({ "from": payee.owner, "to": "user", "amount": 1 });
+    success(&caller.post("/v1/wallet/transfer", back).await, 200);
+    eventually("the money", WORKER, async || {
+        (in_transit(&world, &payer).await == 0).then_some(())
+    })
+    .await;
+    assert_eq!(payee.balance().await, full);
+    let credit = payee.transactions().await.pop().unwrap();
+    assert_eq!(
+        (Some(credit.id), credit.intent),
+        (record.transaction, Some(record.id))
+    );
+    assert_eq!(payee.index(IntentIndex::Kind("escrow_release")).await.len(), 1);
+    let told = world.audit_types(&payee.account, Mode::Live).await;
+    let told = told.iter().filter(|kind| *kind == "escrow.released").count();
+    assert_eq!(told, 2, "once without its money, once with it");
+    metrics(&[r#"tollgate_admin_transits_without_room{mode="live"} 0"#]).await;
+    assert_eq!(cli.json(&["ledger", "check"])["ok"], json!(true));
 }
 
 /// It cannot happen while open escrows keep an agent from being deleted, and if it did, the money would not be lost.

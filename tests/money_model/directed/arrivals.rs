@@ -9,7 +9,8 @@ pub async fn all(stage: &Stage<'_>) -> Checked {
     once(stage).await?;
     escrows(stage).await?;
     closed(stage).await?;
-    full(stage).await
+    full(stage).await?;
+    full_escrows(stage).await
 }
 
 fn crash(n: u64, world: &World, amount: u64) -> Act {
@@ -45,9 +46,13 @@ async fn once(stage: &Stage<'_>) -> Checked {
 
 /// Funded escrows of the first account for `owner` of the second; their numbers are 1, 2 …
 pub fn funded(model: &mut Model, owner: &str, count: u64) {
+    funded_with(model, owner, (count, 10));
+}
+
+fn funded_with(model: &mut Model, owner: &str, (count, amount): (u64, u64)) {
     let (from, to) = (model.place(0, "a"), model.place(2, owner));
     for number in 1..=count {
-        model.lay("done", &Act::Escrow(escrow(100 + number, &from, &to, 10)));
+        model.lay("done", &Act::Escrow(escrow(100 + number, &from, &to, amount)));
         model.lay(
             "done",
             &Act::Fund {
@@ -196,7 +201,70 @@ async fn full(stage: &Stage<'_>) -> Checked {
     model.lay("made", &Act::Deposit(deposit(91, b.clone(), MOST - START - 1024)));
     let mut world = stage.world(model).await?;
     world.want("done", crash(1, &world, 2048)).await?;
-    world.want("error", deliver("txn_1", false)).await?;
-    world.want("done", transfer(2, &b, &user, 1024)).await?;
+    for _ in 0..2 {
+        world.want("no_room", deliver("txn_1", false)).await?;
+    }
+    world
+        .want("done", Act::Transfer(transfer(2, &b, &user, 1024)))
+        .await?;
     world.want("delivered", deliver("txn_1", false)).await
+}
+
+/// An escrow is over and its intent written at once; only its money waits for room.
+async fn full_escrows(stage: &Stage<'_>) -> Checked {
+    // More than what doubles are apart at the greatest balance.
+    const AMOUNT: u64 = 4096;
+    let mut model = stage.model();
+    let a = model.place(0, "a");
+    model.lay("made", &Act::Deposit(deposit(89, a, 4 * AMOUNT)));
+    funded_with(&mut model, "b", (4, AMOUNT));
+    model.lay("done", &Act::Decide(decide(0, 300, 3, Verdict::Dispute(None))));
+    model.lay("done", &Act::Decide(decide(0, 301, 4, Verdict::Dispute(None))));
+    let (b, user) = (model.place(2, "b"), model.place(2, "user"));
+    let mut world = stage.world(model).await?;
+    let lost = |act: Decide| Act::Decide(Decide { crash: true, ..act });
+    let end = |escrow, crash| Act::End {
+        escrow,
+        refund: false,
+        crash,
+    };
+    let emptied = |n, amount| Act::Transfer(transfer(n, &b, &user, amount));
+    world
+        .want("done", lost(decide(0, 1, 1, Verdict::Release)))
+        .await?;
+    world.want("done released", end(3, true)).await?;
+    let filling = deposit(90, b.clone(), MOST - START);
+    world.want("made", Act::Deposit(filling)).await?;
+    for id in ["1:released", "3:resolved", "1:released"] {
+        let act = deliver(&format!("escrow:{id}"), false);
+        world.want("no_room", act).await?;
+    }
+    // Who looks first is refused, and nothing moves.
+    for (at, n) in [(0, 2), (2, 3)] {
+        let act = Act::Decide(decide(at, n, 2, Verdict::Release));
+        world.want("too_much", act).await?;
+    }
+    world.want("too_much", end(4, false)).await?;
+    world.want("done", emptied(4, 2 * AMOUNT)).await?;
+    // What was written while the money waited is not written again: its intent may be archived by then.
+    world.open_again(2, "b", 1).await?;
+    for half in [true, false, false] {
+        for id in ["1:released", "3:resolved"] {
+            let act = deliver(&format!("escrow:{id}"), half);
+            world.want("delivered", act).await?;
+        }
+    }
+    // That of a payee who asked has its intent while its money waits.
+    world.want("done", emptied(5, AMOUNT)).await?;
+    world
+        .want("error", lost(decide(2, 6, 2, Verdict::Release)))
+        .await?;
+    let filling = deposit(91, b.clone(), AMOUNT);
+    world.want("made", Act::Deposit(filling)).await?;
+    world.want("no_room", deliver("escrow:2:released", false)).await?;
+    world
+        .want("known", Act::Decide(decide(2, 6, 2, Verdict::Release)))
+        .await?;
+    world.want("done", emptied(7, AMOUNT)).await?;
+    world.want("delivered", deliver("escrow:2:released", false)).await
 }

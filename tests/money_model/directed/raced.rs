@@ -78,6 +78,7 @@ pub async fn full(stage: &Stage<'_>) -> Checked {
     let mut names = vec![account.record(), account.audit(LIVE), account.transactions(LIVE)];
     names.extend(account.leg(LIVE, "a", "transfer_in"));
     names.push(account.bucket().arrived("txn_9"));
+    names.push(account.bucket().arrived("txn_9:notice"));
     names.push(account.open_escrows(LIVE, "a"));
     names.extend(std::iter::repeat_n(account.record(), 7));
     let a = world.model.place(0, "a").number.to_string();

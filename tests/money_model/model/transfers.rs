@@ -193,7 +193,7 @@ impl Model {
     }
 
     /// Delivers money in transit once and removes its row. With `half` the worker dies in between and the row stays.
-    /// Returns true if the row was delivered.
+    /// Returns true if the row was delivered: money that finds no room waits, and its intent and its escrow are written.
     pub fn deliver(&mut self, id: &str, half: bool) -> bool {
         let transit = self.sent.iter().find(|transit| transit.id == id);
         let transit = transit.expect("something that was sent").clone();
@@ -225,20 +225,28 @@ impl Model {
         if transit.credit.is_some() && !self.is_alive(to, &owner, number) {
             (owner, number) = (USER.to_owned(), self.user_wallet(to, "worker"));
         }
-        if let Some(credit) = &transit.credit
-            && !self.has_room(to, number, credit.amount)
-        {
+        let credit = transit.credit.as_ref();
+        let fits = credit.is_none_or(|credit| self.has_room(to, number, credit.amount));
+        let noticed = self.notices.iter().any(|notice| notice.id == transit.id);
+        if !fits && (noticed || transit.escrow.is_none() && transit.intent.is_none()) {
             return false;
         }
         let moment = self.now();
-        self.arrivals.push(Arrival {
+        let mark = Arrival {
             id: transit.id.clone(),
             to,
             at: moment.clone(),
             expires: None,
-        });
+        };
+        match fits {
+            true => {
+                self.notices.retain(|notice| notice.id != transit.id);
+                self.arrivals.push(mark);
+            }
+            false => self.notices.push(mark),
+        }
         let intent = transit.intent.clone();
-        if let Some(credit) = &transit.credit {
+        if let Some(credit) = credit.filter(|_| fits) {
             let movement = Movement {
                 at: moment.clone(),
                 wallet: number,
@@ -248,20 +256,21 @@ impl Model {
             };
             self.post(to, movement);
         }
-        if let Some(escrow) = transit.escrow {
+        if let Some(escrow) = transit.escrow.filter(|_| !noticed) {
             self.close_for(to, &transit.owner, escrow);
         }
-        if let Some((id, request)) = intent
+        if let Some((id, request)) = intent.filter(|_| !noticed)
             && self.request(to, &id).is_none()
         {
             self.keep(to, &id, &moment, request);
         }
         let entry = Entry {
             at: moment,
+            words: (!fits).then(|| "credit=waiting".to_owned()),
             ..transit.entry.clone()
         };
         self.record(to, entry);
-        true
+        fits
     }
 
     /// The escrow no longer counts as open for the wallet of `owner`.

@@ -2,7 +2,7 @@
 //! D26 to D28).
 
 use super::audit_entries::entry;
-use super::{Escrow, Model, Request, Transit, is_remote};
+use super::{Escrow, MOST, Model, Request, Transit, is_remote};
 use crate::act::{ACTOR, Decide, RequestId, Verdict};
 use store::transaction::TransactionType;
 
@@ -39,6 +39,18 @@ impl Model {
         Some((moment, id))
     }
 
+    /// Whether the wallet that a payee in another account is paid into has room for the money.
+    fn has_payee_room(&self, escrow: &Escrow) -> bool {
+        let (owner, number) = &escrow.to;
+        let user = || self.sides[escrow.to_at].user.as_ref().map(|wallet| wallet.number);
+        let receiver = match self.is_alive(escrow.to_at, owner, *number) {
+            true => Some(*number),
+            false => user(),
+        };
+        let room = |number| i128::from(MOST) - self.balance(escrow.to_at, number);
+        receiver.is_none_or(|number| room(number) >= i128::from(escrow.amount))
+    }
+
     pub fn decide_escrow(&mut self, decide: &Decide) -> String {
         let (request_id, number) = (&decide.request_id, decide.escrow);
         let escrow = self.escrows[&number].clone();
@@ -49,6 +61,10 @@ impl Model {
         };
         let mut request = self.call(kind, request_id, number);
         request.note.clone_from(&note);
+        let release = matches!(decide.verdict, Verdict::Release);
+        if release && is_remote(&escrow) && escrow.status == "funded" && !self.has_payee_room(&escrow) {
+            return "too_much".to_owned();
+        }
         // A payee's key is claimed in its own account first; the claim ends with its intent.
         let claimed =
             by_payee && self.sides[request_id.at].claims.get(&request_id.id) == Some(&request_id.fp);
@@ -70,7 +86,6 @@ impl Model {
         if escrow.status != "funded" {
             return self.refuse_verdict(decide, request, audit, &escrow);
         }
-        let release = matches!(decide.verdict, Verdict::Release);
         let local = release && !is_remote(&escrow);
         let mut txn = None;
         let moment = match local {
@@ -117,8 +132,17 @@ impl Model {
     fn finish(&mut self, number: u64, crash: bool) -> bool {
         let number = self.escrows[&number].number;
         let ids = ["released", "disputed"].map(|status| format!("escrow:{number}:{status}"));
-        ids.iter()
-            .all(|id| !self.waiting.contains(id) || !crash && self.deliver(id, false))
+        for id in ids
+            .iter()
+            .filter(|id| self.waiting.contains(*id))
+            .collect::<Vec<_>>()
+        {
+            if crash {
+                return false;
+            }
+            self.deliver(id, false);
+        }
+        true
     }
 
     fn refuse_verdict(&mut self, decide: &Decide, request: Request, audit: &str, escrow: &Escrow) -> String {
@@ -188,7 +212,11 @@ impl Model {
             intent,
             entry: entry(String::new(), &kind, actor, &escrow.to.0, escrow.amount, None),
         });
-        (!crash && self.deliver(&id, false)).then_some(())
+        if !crash {
+            // Money that finds no room waits.
+            self.deliver(&id, false);
+        }
+        (!crash).then_some(())
     }
 
     pub fn end_dispute(&mut self, number: u64, refund: bool, crash: bool) -> String {
@@ -201,6 +229,9 @@ impl Model {
             false => ("released", TransactionType::EscrowRelease),
         };
         let remote = is_remote(&escrow);
+        if remote && !refund && !self.has_payee_room(&escrow) {
+            return "too_much".to_owned();
+        }
         let moment = match refund || !remote {
             false => self.now(),
             true => match self.pay_out(number, kind, None) {

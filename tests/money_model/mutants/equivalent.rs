@@ -148,14 +148,19 @@ pub const LIST: &[(&str, &str)] = &[
     ),
     ("transit/arrive: if ARGV[4] ~= '' then | 9: 4 -> 5", ROW),
     (
-        "transit/arrive: if ARGV[6] ~= '' then redis.call('SREM', KEYS[9], ARGV[6]) end | 15: '' -> 'x'",
+        "transit/arrive: if ARGV[6] ~= '' then redis.call('SREM', KEYS[10], ARGV[6]) end | 15: '' -> 'x'",
         "no escrow is called by the empty text",
     ),
     (
-        "transit/arrive: if ARGV[6] ~= '' then redis.call('SREM', KEYS[9], ARGV[6]) end | 4: ARGV[6] ~= '' -> true",
+        "transit/arrive: if ARGV[6] ~= '' then redis.call('SREM', KEYS[10], ARGV[6]) end | 4: ARGV[6] ~= '' -> true",
         "no escrow is called by the empty text",
     ),
     ("transit/arrive: if ARGV[7] ~= '' then | 9: 7 -> 8", ROW),
+    ("transit/arrive: if fits and ARGV[4] ~= '' then | 18: 4 -> 5", ROW),
+    (
+        "transit/arrive: if not fits and (noticed or ARGV[6] == '' and ARGV[7] == '') then return {'too_much'} end | 52: 7 -> 8",
+        ROW,
+    ),
     (
         "escrow/blocked: if is_free(redis.call('HMGET', KEYS[10], 'state', 'fp')) then redis.call('DEL', KEYS[10]) end | 42: 'state' -> 'statex'",
         CLAIM,

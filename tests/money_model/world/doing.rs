@@ -14,7 +14,7 @@ use store::spend;
 use store::spend::deny::deny;
 use store::spend::{Injection, PlanCap, SpendStep, Spent};
 use store::transfer::{NewTransfer, Transferred};
-use store::transit::script::deliver;
+use store::transit::script::{Delivered, deliver};
 use store::wallet::WalletPlace;
 use store::{Store, StoreError};
 
@@ -258,8 +258,10 @@ impl World {
     async fn deliver(&self, id: &str, half: bool) -> Outcome {
         let id = self.model.names.show(&self.model.transit_id(id));
         let transit = self.rows.get(&id).ok_or("never seen in transit")?;
-        if deliver(&self.store, transit).await.is_err() {
-            return Ok("error".to_owned());
+        match deliver(&self.store, transit).await {
+            Ok(Delivered::Arrived) => {}
+            Ok(Delivered::NoRoom) => return Ok("no_room".to_owned()),
+            Err(_) => return Ok("error".to_owned()),
         }
         if half {
             let keys = keys(2 * usize::from(transit.from_account == account(2)));

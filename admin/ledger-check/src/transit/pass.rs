@@ -130,6 +130,7 @@ impl Pass<'_> {
                         );
                     }
                     if let Some(intent) = &row.intent {
+                        self.may_have_moved(row, &intent.id);
                         self.reconciliation.add(
                             Comparison::EscrowWinner,
                             Side::Perhaps,
@@ -143,6 +144,20 @@ impl Pass<'_> {
         if arrived_ms.is_none_or(|at| at >= self.rows.cut_ms) {
             self.flows[place.index() % 2].transit += i128::from(amount);
         }
+    }
+
+    /// The receiver's intent may be settled before the money of its row finds room.
+    fn may_have_moved(&mut self, row: &Transit, intent: &str) {
+        let Some((credit, (account, mode))) = row
+            .credit
+            .as_ref()
+            .zip(self.accounts.find(&row.to_account).zip(row.mode()))
+        else {
+            return;
+        };
+        let parts = [credit.transaction.as_str(), &credit.nanos.to_string()];
+        let receiver = (Place { account, mode }, intent);
+        self.reconcile(Comparison::IntentTransaction, Side::Perhaps, receiver, &parts);
     }
 
     /// Takes a transaction into the sums.

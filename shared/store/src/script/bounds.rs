@@ -80,6 +80,7 @@ const BOUNDED: &[(&str, &str, &str)] = &[
     ("session/open.lua", "DEL", TEXT),
     ("session/open.lua", "HGETALL", SESSIONS),
     ("call/settle.lua", "DEL", TEXT),
+    ("transit/arrive.lua", "DEL", TEXT),
     ("user/change.lua", "DEL", TEXT),
     ("user/change.lua", "HGETALL", SESSIONS),
     ("user/change.lua", "HVALS", USERS),

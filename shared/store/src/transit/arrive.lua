@@ -1,27 +1,38 @@
 -- Purpose: let what left another account arrive in this one, once (decision D28): money in a wallet, an escrow that is over,
---   the intent of a call that this account made on another account's escrow.
--- KEYS: of a change, then as script.rs names them. `wallet` is its leg; `arrival` is the mark of the arrival; `open_escrows` are
---   those of the wallet that it was sent to
+--   the intent of a call that this account made on another account's escrow. Only the money waits for room.
+-- KEYS: of a change, then as script.rs names them. `wallet` is its leg; `arrival` is the mark of the arrival, `notice` that of
+--   the rest while the money waits; `open_escrows` are those of the wallet that it was sent to
 -- ARGV: of a change, then as script.rs names them. `amount` is in nanos ('' = no money), `escrow` the number ('' = none),
 --   `intent` '' when there is none. `fields` are those of the intent
 -- Returns: {'done'} | {'again'} (it arrived before) | {'closed'} (the wallet is not that one any more; nothing happened)
---   | {'too_much'} (the wallet cannot hold it) | {'no_account'}
--- Cost: O(1); 6 to 29 calls
+--   | {'too_much'} (the wallet cannot hold it; escrow and intent are written all the same, once) | {'no_account'}
+-- Cost: O(1); 7 to 31 calls
 if redis.call('EXISTS', KEYS.arrival) == 1 then return {'again'} end
+local fits = true
 if ARGV.amount ~= '' then
   if redis.call('HGET', KEYS.wallet, 'wallet_number') ~= ARGV.wallet_number then return {'closed'} end
-  if not has_room(@KEYS.wallet, ARGV.amount) then return {'too_much'} end
+  fits = has_room(@KEYS.wallet, ARGV.amount)
 end
+-- The end of the escrow and the intent were written when the money was sent and found no room.
+local noticed = redis.call('EXISTS', KEYS.notice) == 1
+if not fits and (noticed or ARGV.escrow == '' and ARGV.intent == '') then return {'too_much'} end
 
-redis.call('SET', KEYS.arrival, now)
-if ARGV.amount ~= '' then
+if fits then
+  redis.call('SET', KEYS.arrival, now)
+  redis.call('DEL', KEYS.notice)
+else
+  redis.call('SET', KEYS.notice, now)
+end
+if fits and ARGV.amount ~= '' then
   post(@KEYS.wallet, ARGV.amount, ARGV.transaction_text)
   redis.call('HINCRBY', KEYS.account, string.format('%s_txn_in', ARGV.mode), 1)
 end
-if ARGV.escrow ~= '' then redis.call('SREM', KEYS.open_escrows, ARGV.escrow) end
-if ARGV.intent ~= '' then
-  local state = redis.call('HGET', KEYS.intent, 'state')
-  if not state or state == 'claimed' then keep_intent(@KEYS.intent, @KEYS.intent_index, ARGV.intent, 'settled', '', ARGV.heads, @ARGV.fields) end
+if not noticed then
+  if ARGV.escrow ~= '' then redis.call('SREM', KEYS.open_escrows, ARGV.escrow) end
+  if ARGV.intent ~= '' then
+    local state = redis.call('HGET', KEYS.intent, 'state')
+    if not state or state == 'claimed' then keep_intent(@KEYS.intent, @KEYS.intent_index, ARGV.intent, 'settled', '', ARGV.heads, @ARGV.fields) end
+  end
 end
-recorded()
-return {'done'}
+recorded(not fits and 'credit=waiting' or nil)
+return {fits and 'done' or 'too_much'}

@@ -23,23 +23,45 @@ pub static ARRIVE: LazyLock<Script> = LazyLock::new(|| {
 
 inputs! {
     /// The keys.
-    struct ArriveKeys: String { transactions, wallet[4], arrival, open_escrows, intent, intent_index[6] }
+    struct ArriveKeys: String { transactions, wallet[4], arrival, notice, open_escrows, intent, intent_index[6] }
 }
 inputs! {
     /// The arguments; `amount` is nano-USD.
     struct ArriveArgs<'a>: &'a str { wallet_number, amount, transaction_text, escrow, intent, heads, fields[..] }
 }
 
+/// Last part of the mark that a row's escrow and intent are written while its money waits for room. It has no end of
+/// its own: the arrival of the money removes it.
+const NOTICE: &str = "notice";
+
 /// How long the mark of an arrival outlives its row: no worker holds a row that long. While the row exists the mark
 /// does not expire.
 const MARK_LIFE: Duration = Duration::from_secs(35 * 24 * 3600);
+
+/// Outcome of a delivery.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Delivered {
+    /// It arrived, now or before, and its row is gone.
+    Arrived,
+    /// The receiving wallet's balance would exceed [`BALANCE_MAX`](crate::wallet::BALANCE_MAX). The row stays with the
+    /// money; the end of an escrow and an intent that it carries are written.
+    NoRoom,
+}
+
+/// Outcome of the script.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Arrival {
+    Done,
+    Closed,
+    NoRoom,
+}
 
 /// Delivers `transit` and removes its row; idempotent. Money for a wallet that was closed meanwhile goes to the
 /// account's user wallet.
 ///
 /// # Errors
 /// [`StoreError`]; the row stays, and the transit worker retries.
-pub async fn deliver(store: &Store, transit: &Transit) -> Result<(), StoreError> {
+pub async fn deliver(store: &Store, transit: &Transit) -> Result<Delivered, StoreError> {
     if let Some(escrow) = transit.lists {
         let payee = Party {
             account: transit.to_account.clone(),
@@ -49,10 +71,11 @@ pub async fn deliver(store: &Store, transit: &Transit) -> Result<(), StoreError>
         let mode = transit.mode().ok_or_else(bad_row)?;
         list_with_payee(store, &payee, mode, (escrow, false)).await?;
         // Listing twice is harmless, so no mark is set.
-        return take_row(store, transit).await;
+        take_row(store, transit).await?;
+        return Ok(Delivered::Arrived);
     }
-    let number = transit.to_wallet;
-    if !arrive(store, transit, &transit.to_owner, number).await? {
+    let mut arrival = arrive(store, transit, &transit.to_owner, transit.to_wallet).await?;
+    if arrival == Arrival::Closed {
         let mode = transit.mode().ok_or_else(bad_row)?;
         let scope = Scope {
             account: &transit.to_account,
@@ -60,9 +83,12 @@ pub async fn deliver(store: &Store, transit: &Transit) -> Result<(), StoreError>
             actor: ACTOR,
         };
         let wallet = user_wallet(store, &scope).await?;
-        if !arrive(store, transit, USER, wallet.number).await? {
-            return unexpected_reply(&ARRIVE);
-        }
+        arrival = arrive(store, transit, USER, wallet.number).await?;
+    }
+    match arrival {
+        Arrival::Done => {}
+        Arrival::NoRoom => return Ok(Delivered::NoRoom),
+        Arrival::Closed => return unexpected_reply(&ARRIVE),
     }
     take_row(store, transit).await?;
     let mark = AccountKeys::new(&transit.to_account)
@@ -71,7 +97,7 @@ pub async fn deliver(store: &Store, transit: &Transit) -> Result<(), StoreError>
     let mut forget = redis::cmd("PEXPIRE");
     forget.arg(mark).arg(MARK_LIFE.as_millis().to_string());
     let _: i64 = store.command(&forget).await?;
-    Ok(())
+    Ok(Delivered::Arrived)
 }
 
 /// Removes the row from the sender's bucket.
@@ -89,8 +115,8 @@ fn bad_row() -> StoreError {
     StoreError::UnexpectedReply("transit row".to_owned())
 }
 
-/// Executes the script for the wallet of `owner`; false if that wallet is closed.
-async fn arrive(store: &Store, transit: &Transit, owner: &str, number: u64) -> Result<bool, StoreError> {
+/// Executes the script for the wallet of `owner`.
+async fn arrive(store: &Store, transit: &Transit, owner: &str, number: u64) -> Result<Arrival, StoreError> {
     let mode = transit.mode().ok_or_else(bad_row)?;
     let account = AccountKeys::new(&transit.to_account);
     let kind = match &transit.credit {
@@ -128,6 +154,7 @@ async fn arrive(store: &Store, transit: &Transit, owner: &str, number: u64) -> R
         transactions: account.transactions(mode),
         wallet: account.leg(mode, owner, kind.as_str()),
         arrival: account.bucket().arrived(&transit.id),
+        notice: account.bucket().arrived(&format!("{}:{NOTICE}", transit.id)),
         open_escrows: account.open_escrows(mode, &transit.to_owner),
         intent: intent_key,
         intent_index,
@@ -151,11 +178,9 @@ async fn arrive(store: &Store, transit: &Transit, owner: &str, number: u64) -> R
         .execute_with_entry(store, &ARRIVE, audit, &keys.into_values(), &args.into_values())
         .await?;
     match reply.first().map(String::as_str) {
-        Some("done" | "again") => Ok(true),
-        Some("closed") => Ok(false),
-        Some("too_much") => Err(StoreError::UnexpectedReply(format!(
-            "wallet {number} cannot hold what is on its way to it"
-        ))),
+        Some("done" | "again") => Ok(Arrival::Done),
+        Some("closed") => Ok(Arrival::Closed),
+        Some("too_much") => Ok(Arrival::NoRoom),
         _ => unexpected_reply(&ARRIVE),
     }
 }

@@ -147,6 +147,11 @@ impl Model {
         for (key, rows) in rows {
             page.put(key, Shape::Rows(rows));
         }
+        for notice in &self.notices {
+            let bucket = AccountKeys::new(account(notice.to)).bucket();
+            let key = bucket.arrived(&format!("{}:notice", notice.id));
+            page.put(key, Shape::Text(notice.at.clone()));
+        }
         for arrival in &self.arrivals {
             let key = AccountKeys::new(account(arrival.to))
                 .bucket()

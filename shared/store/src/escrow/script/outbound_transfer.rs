@@ -4,9 +4,11 @@ use super::{Requester, facts_of};
 use crate::audit;
 use crate::escrow::{Escrow, EscrowStatus, Party};
 use crate::intent::NewIntent;
+use crate::keys::USER;
 use crate::transaction::TransactionType;
 use crate::transit::script::deliver;
 use crate::transit::{Credit, IntentParts, Transit};
+use crate::wallet::{BALANCE_MAX, Wallet};
 use crate::{Store, StoreError};
 
 /// Last part of the transit id for an operator's decision; a party's has the escrow's new status.
@@ -80,14 +82,27 @@ fn transit_id(escrow: u64, name: &str) -> String {
     format!("escrow:{escrow}:{name}")
 }
 
-/// Delivers now, instead of by the transit worker.
+/// Delivers now, instead of by the transit worker. Money that finds no room waits; all else has arrived.
 pub(crate) async fn deliver_now(store: &Store, transit: Option<&Transit>) -> Result<(), StoreError> {
     let Some(transit) = transit else { return Ok(()) };
     let delivered = deliver(store, transit).await;
     if let Err(error) = &delivered {
         tracing::warn!(transit = transit.id, %error, "not delivered yet; the worker goes on");
     }
-    delivered
+    delivered.map(|_| ())
+}
+
+/// Whether the payee's wallet, in another account, currently has room for the money. It cannot be checked in the same
+/// step: money that finds no room all the same waits in transit.
+pub(crate) async fn has_payee_room(store: &Store, escrow: &Escrow) -> Result<bool, StoreError> {
+    let Party { owner, wallet, .. } = &escrow.payee;
+    let (account, mode) = (escrow.payee.keys(), escrow.mode);
+    let named = Wallet::of_owner(store, &account, mode, owner).await?;
+    let receiver = match named.filter(|found| found.number == *wallet) {
+        Some(found) => Some(found),
+        None => Wallet::of_owner(store, &account, mode, USER).await?,
+    };
+    Ok(receiver.is_none_or(|found| found.balance.saturating_add(escrow.amount) <= BALANCE_MAX))
 }
 
 /// Delivers what an earlier attempt of the payee left in transit: the first decision counts.

@@ -1,7 +1,7 @@
 //! Ends an escrow: a party releases or disputes it, or the operator ends the dispute. The payer's account decides who
 //! is first; a payee in another account receives the outcome by transit (decision D28).
 
-use super::outbound_transfer::{OutboundTransfer, RESOLVED, deliver_now, deliver_pending};
+use super::outbound_transfer::{OutboundTransfer, RESOLVED, deliver_now, deliver_pending, has_payee_room};
 use super::step::{Step, Stepped};
 use super::{
     Blocked, CallOutcome, RESOLVE, Requester, claim, facts_of, keep_blocked, mint_transaction, request_of,
@@ -81,7 +81,8 @@ impl<'a> Verdict<'a> {
 }
 
 /// Releases or disputes a funded escrow for the calling party. A payee in another account has its intent there,
-/// delivered before this returns.
+/// delivered before this returns. Its money is, too, unless its wallet filled up since it was looked at: then the money
+/// waits in transit.
 ///
 /// # Errors
 /// [`StoreError`]; safe to retry with the same key. If the script may have run, the escrow may be resolved.
@@ -93,12 +94,17 @@ pub async fn decide(
 ) -> Result<CallOutcome<()>, StoreError> {
     let by_payer = asked.scope.account == escrow.payer.account;
     let by_remote_payee = !by_payer;
+    let moves = verdict == Verdict::Release;
+    // Before the claim: a refusal leaves no record. What is no longer funded is refused for that.
+    let is_funded = escrow.status == EscrowStatus::Funded;
+    if moves && is_funded && escrow.crosses_accounts() && !has_payee_room(store, escrow).await? {
+        return Ok(CallOutcome::TooMuch);
+    }
     if by_remote_payee && !claim(store, asked).await? {
         return Ok(CallOutcome::Known);
     }
     let transaction = mint_transaction()?;
     let request = request_of(escrow.number);
-    let moves = verdict == Verdict::Release;
     let intent = NewIntent {
         kind: verdict.kind(),
         fingerprint: &asked.once.fingerprint,
@@ -201,8 +207,12 @@ pub async fn end_dispute(store: &Store, escrow: &Escrow, winner: Winner) -> Resu
             &escrow.payee,
         ),
     };
-    let transaction = mint_transaction()?;
     let here = party.account == escrow.payer.account;
+    let is_disputed = escrow.status == EscrowStatus::Disputed;
+    if is_disputed && !here && !has_payee_room(store, escrow).await? {
+        return Ok(Ended::TooMuch);
+    }
+    let transaction = mint_transaction()?;
     let transit = escrow.crosses_accounts().then(|| {
         let outbound_transfer = OutboundTransfer {
             escrow,
