@@ -128,7 +128,7 @@ pub async fn create(call: Call) -> Answer {
     let (Some(url), Some(events), Some(secret)) = (&request.url, &request.events, &request.secret) else {
         return Err(missing("url, events or secret")); // `of_new` has asked for each
     };
-    request::require_receiver(&call.state, url).await?;
+    request::require_receiver(&call, url).await?;
     let id = Kind::Webhook.mint(now_ms())?;
     let sealed = seal(&call, &id, secret)?;
     let events = events_text(events);
@@ -204,7 +204,7 @@ pub async fn update(call: Call) -> Answer {
     let WebhookRecord { id, .. } = &of_path(&call).await?;
     let request = Request::of_change(&call.body()?)?;
     if let Some(url) = &request.url {
-        request::require_receiver(&call.state, url).await?;
+        request::require_receiver(&call, url).await?;
     }
     let sealed = request.secret.as_ref().map(|secret| seal(&call, id, secret));
     let sealed = sealed.transpose()?;

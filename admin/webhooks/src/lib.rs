@@ -14,7 +14,7 @@ mod ip_policy;
 pub mod lease;
 pub mod metrics;
 mod payload;
-mod resolve;
+pub mod resolve;
 mod send;
 pub mod sign;
 mod target;

@@ -1,5 +1,6 @@
 //! From a host to the addresses that may be connected to: resolved, each checked by the policy, and from then on the only
-//! ones (decision D44). Registrations and deliveries resolve each time, since the addresses of a name can change.
+//! ones (decision D44). Registrations and deliveries resolve each time, since the addresses of a name can change. Each
+//! look-up is made for an account, so that its slow name servers do not use up the look-ups of others (decision D43).
 
 mod system;
 
@@ -7,9 +8,11 @@ pub use system::System;
 
 use super::ip_policy;
 use super::target::{BadUrl, Receiver, Target};
+use futures::FutureExt;
 use futures::future::BoxFuture;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// Addresses of a name that are tried at most; all of them are checked.
@@ -26,6 +29,9 @@ pub enum Unresolved {
     /// No answer in time.
     #[error("resolving the name takes too long")]
     Slow,
+    /// The look-up did not begin in time: the account's share, or all of the server's, are under way.
+    #[error("too many names are being resolved")]
+    Busy,
     /// At least one address is not public.
     #[error("the name resolves to a private address")]
     PrivateName,
@@ -34,10 +40,42 @@ pub enum Unresolved {
     PrivateAddress,
 }
 
+/// The addresses of a name, or why there are none.
+pub type Addresses = Result<Vec<IpAddr>, Unresolved>;
+
+/// A look-up that is under way or waits for its turn.
+pub struct Looking {
+    /// Its outcome.
+    pub answer: BoxFuture<'static, Addresses>,
+    /// Whether its turn came.
+    pub begun: Arc<AtomicBool>,
+}
+
+impl Looking {
+    /// A look-up whose turn came at once.
+    pub fn at_once(answer: impl Future<Output = Addresses> + Send + 'static) -> Self {
+        Self {
+            answer: answer.boxed(),
+            begun: Arc::new(AtomicBool::new(true)),
+        }
+    }
+}
+
 /// What finds the addresses of a name: [`System`], or what a test makes of it.
 pub trait Lookup: Send + Sync + 'static {
-    /// All addresses of a name.
-    fn lookup(&self, name: &str) -> BoxFuture<'static, Result<Vec<IpAddr>, Unresolved>>;
+    /// Looks up all addresses of a name, for an account.
+    fn lookup(&self, account: &str, name: &str) -> Looking;
+}
+
+/// Why a URL is not registered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// Nothing may be delivered to it.
+    #[error(transparent)]
+    Url(#[from] BadUrl),
+    /// See [`Unresolved::Busy`]. It may be tried again.
+    #[error("{}", Unresolved::Busy)]
+    Busy,
 }
 
 /// Finds and judges addresses.
@@ -65,36 +103,42 @@ impl Resolver {
         Target::parse(url, self.allow_private)
     }
 
-    /// Whether deliveries may go to a URL: reads it and asks for its addresses, for the moment of its registration.
+    /// Whether deliveries of an account may go to a URL: reads it and asks for its addresses, for the moment of its
+    /// registration.
     ///
     /// # Errors
-    /// [`BadUrl`] says what the URL must be.
-    pub async fn check(&self, url: &str) -> Result<(), BadUrl> {
+    /// [`Refused::Url`] says what the URL must be; [`Refused::Busy`].
+    pub async fn check(&self, account: &str, url: &str) -> Result<(), Refused> {
         let target = self.target(url)?;
-        let judged = self.addresses(&target).await;
-        judged.map(drop).map_err(|refused| match refused {
-            Unresolved::NoAddress => BadUrl("name a host that can be looked up; this one has no address"),
-            Unresolved::Slow => BadUrl("name a host that can be looked up; this one does not answer in time"),
-            Unresolved::PrivateName => BadUrl("name a host whose addresses are all public"),
-            Unresolved::PrivateAddress => BadUrl("not be a private address"),
+        let judged = self.addresses(account, &target).await;
+        judged.map(drop).map_err(|refused| {
+            let must = match refused {
+                Unresolved::NoAddress => "name a host that can be looked up; this one has no address",
+                Unresolved::Slow => "name a host that can be looked up; this one does not answer in time",
+                Unresolved::Busy => return Refused::Busy,
+                Unresolved::PrivateName => "name a host whose addresses are all public",
+                Unresolved::PrivateAddress => "not be a private address",
+            };
+            BadUrl(must).into()
         })
     }
 
-    /// The addresses to connect to, at least one and at most [`ADDRESSES_MAX`], in the order to try them. One address
-    /// that is not public refuses them all: what else the name has is no reason to trust it.
+    /// The addresses to connect to for an account, at least one and at most [`ADDRESSES_MAX`], in the order to try
+    /// them. One address that is not public refuses them all: what else the name has is no reason to trust it.
     ///
     /// # Errors
     /// [`Unresolved`]
-    pub async fn addresses(&self, target: &Target) -> Result<Vec<SocketAddr>, Unresolved> {
+    pub async fn addresses(&self, account: &str, target: &Target) -> Result<Vec<SocketAddr>, Unresolved> {
         let (found, refusal) = match &target.host {
             Receiver::Address(ip) => (vec![*ip], Unresolved::PrivateAddress),
             Receiver::Name(name) => {
-                let looking = self.lookup.lookup(name.as_ref());
-                let found = tokio::time::timeout(LOOKUP_TIMEOUT, looking).await;
-                (
-                    found.map_err(|_elapsed| Unresolved::Slow)??,
-                    Unresolved::PrivateName,
-                )
+                let Looking { answer, begun } = self.lookup.lookup(account, name.as_ref());
+                let found = tokio::time::timeout(LOOKUP_TIMEOUT, answer).await;
+                let late = |_elapsed| match begun.load(Ordering::Relaxed) {
+                    true => Unresolved::Slow,
+                    false => Unresolved::Busy,
+                };
+                (found.map_err(late)??, Unresolved::PrivateName)
             }
         };
         if found.is_empty() {

@@ -11,9 +11,8 @@ mod trust;
 
 pub use failure::Failure;
 
-use super::resolve::{Resolver, System};
+use super::resolve::{Refused, Resolver, System};
 use super::sign::{self, Secrets};
-use super::target::BadUrl;
 use bytes::Bytes;
 use clock::now_ms;
 use connect::connect;
@@ -27,6 +26,8 @@ use tokio_rustls::TlsConnector;
 /// A delivery to be sent.
 #[derive(Debug, Clone, Copy)]
 pub struct Message<'a> {
+    /// Id of the account whose event it is, `acct_…`.
+    pub account: &'a str,
     /// The delivery's id, the same at every attempt.
     pub id: &'a str,
     /// The exact bytes that are signed and sent.
@@ -107,12 +108,12 @@ impl Sender {
         })
     }
 
-    /// Whether deliveries may go to a URL, for the moment of its registration.
+    /// Whether deliveries of an account may go to a URL, for the moment of its registration.
     ///
     /// # Errors
-    /// [`BadUrl`] says what the URL must be.
-    pub async fn check(&self, url: &str) -> Result<(), BadUrl> {
-        self.registrar.check(url).await
+    /// [`Refused`], as [`Resolver::check`].
+    pub async fn check(&self, account: &str, url: &str) -> Result<(), Refused> {
+        self.registrar.check(account, url).await
     }
 
     /// Makes one attempt. It ends within `webhooks.timeout_ms`, whatever the receiver does.
@@ -150,7 +151,7 @@ impl Sender {
             .map_err(|_| Failure::Unsendable)?;
         let request = exchange::request(&target, headers, message.body.clone());
         let answering = async {
-            let addresses = self.resolver.addresses(&target).await?;
+            let addresses = self.resolver.addresses(message.account, &target).await?;
             let stream = connect(&target, &addresses, &self.tls, deadline).await?;
             exchange::answer(stream, request).await
         };

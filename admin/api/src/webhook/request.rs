@@ -1,13 +1,15 @@
 //! The body that creates or changes a webhook, validated.
 
-use crate::state::ApiState;
+use crate::state::Call;
+use axum::http::header;
 use domain::event::EventName;
-use endpoint::{Fields, Given, Problem, Text, missing};
+use endpoint::{Code, Fields, Given, Problem, Text, missing};
 use secrecy::SecretString;
 use serde_json::{Map, Value, json};
 use store::script::change::FieldChange;
 use store::webhook::{Status, events_text};
 use url::Url;
+use webhooks::resolve::Refused;
 use webhooks::sign::check_secret;
 
 /// Longest description.
@@ -26,10 +28,20 @@ pub(super) struct Request {
     pub(super) status: Option<Status>,
 }
 
-/// Refuses a URL to which nothing may be delivered.
-pub(super) async fn require_receiver(api: &ApiState, url: &str) -> Result<(), Problem> {
-    let checked = api.webhooks.sender.check(url).await;
-    checked.map_err(|bad| Problem::validation(bad.to_string()))
+/// Seconds until a name may be looked up that had no turn.
+const RETRY_AFTER: &str = "5";
+
+/// Refuses a URL to which nothing may be delivered. 503 where its name could not be looked up for want of a turn, which
+/// is no fault of the URL.
+pub(super) async fn require_receiver(call: &Call, url: &str) -> Result<(), Problem> {
+    let checked = call.state.webhooks.sender.check(&call.caller.account, url).await;
+    checked.map_err(|refused| match refused {
+        Refused::Url(bad) => Problem::validation(bad.to_string()),
+        Refused::Busy => {
+            let message = "Too many names are being resolved. Try again in a few seconds.";
+            Problem::new(Code::ServiceUnavailable, message).header(header::RETRY_AFTER, RETRY_AFTER)
+        }
+    })
 }
 
 impl Request {

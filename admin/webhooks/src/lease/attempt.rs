@@ -125,6 +125,7 @@ async fn attempt_once(
         Content::Body(_) if Instant::now() > latest => return Ok(None),
         Content::Body(body) => {
             let message = Message {
+                account,
                 id: &id,
                 body,
                 secrets: &receiver.secrets,

@@ -1,15 +1,17 @@
 //! Look-ups through the operating system, which can block a thread for half a minute and cannot be cancelled.
 //!
-//! Slow name servers must not use up the threads. So there is one look-up of a name at a time, which all callers for that
-//! name share, and a bounded number of names at once, first come first served.
+//! Slow name servers must not use up the threads. So there is one look-up of a name at a time for an account, which all
+//! its callers for that name share, a share of the threads for each account, and a bounded number of names at once, first
+//! come first served.
 
-use super::{Lookup, Unresolved};
+use super::{Addresses, LOOKUP_TIMEOUT, Looking, Lookup, Unresolved};
 use futures::FutureExt;
 use futures::future::{BoxFuture, Shared};
 use std::collections::HashMap;
-use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
 
 /// Names looked up at the same time, each on a thread; a quarter of the threads that may block.
 const LOOKUPS_AT_ONCE: usize = 128;
@@ -17,15 +19,40 @@ const LOOKUPS_AT_ONCE: usize = 128;
 const REGISTRATIONS_AT_ONCE: usize = 16;
 /// Names that are looked up or wait for it; beyond it the look-up fails.
 const NAMES_MAX: usize = 4096;
-
-type Answer = Result<Vec<IpAddr>, Unresolved>;
-type UnderWay = Arc<Mutex<HashMap<String, Shared<BoxFuture<'static, Answer>>>>>;
+/// Of threads and names, an account has at most one in this many.
+const SHARES: usize = 8;
 
 /// The operating system's resolver.
 #[derive(Debug, Clone)]
 pub struct System {
     under_way: UnderWay,
     turns: Arc<Semaphore>,
+    /// Threads of one account.
+    share: usize,
+}
+
+/// The look-ups under way, by account.
+type UnderWay = Arc<Mutex<HashMap<String, Account>>>;
+
+#[derive(Debug)]
+struct Account {
+    turns: Arc<Semaphore>,
+    names: HashMap<String, Name>,
+}
+
+#[derive(Debug, Clone)]
+struct Name {
+    answer: Shared<BoxFuture<'static, Addresses>>,
+    begun: Arc<AtomicBool>,
+}
+
+impl Name {
+    fn looking(&self) -> Looking {
+        Looking {
+            answer: self.answer.clone().boxed(),
+            begun: Arc::clone(&self.begun),
+        }
+    }
 }
 
 impl Default for System {
@@ -35,8 +62,8 @@ impl Default for System {
 }
 
 impl Lookup for System {
-    fn lookup(&self, name: &str) -> BoxFuture<'static, Answer> {
-        self.joined(name, resolve_by_system)
+    fn lookup(&self, account: &str, name: &str) -> Looking {
+        self.joined(account, name, resolve_by_system)
     }
 }
 
@@ -50,42 +77,73 @@ impl System {
         Self {
             under_way: Arc::default(),
             turns: Arc::new(Semaphore::new(at_once)),
+            share: at_once / SHARES,
         }
     }
 
-    /// The answer of the look-up of this name that is under way, else of a new one by `resolve`.
-    fn joined<F>(&self, name: &str, resolve: fn(String) -> F) -> BoxFuture<'static, Answer>
+    /// The look-up of this name that is under way for the account, else a new one by `resolve`.
+    fn joined<F>(&self, account: &str, name: &str, resolve: fn(String) -> F) -> Looking
     where
-        F: Future<Output = Answer> + Send + 'static,
+        F: Future<Output = Addresses> + Send + 'static,
     {
         let mut under_way = locked(&self.under_way);
-        if let Some(looking) = under_way.get(name) {
-            return looking.clone().boxed();
+        let all: usize = under_way.values().map(|account| account.names.len()).sum();
+        let own = under_way.get(account);
+        if let Some(looking) = own.and_then(|own| own.names.get(name)) {
+            return looking.looking();
         }
-        if under_way.len() >= NAMES_MAX {
-            return std::future::ready(Err(Unresolved::Slow)).boxed();
+        if all >= NAMES_MAX || own.is_some_and(|own| own.names.len() >= NAMES_MAX / SHARES) {
+            let busy = Looking::at_once(std::future::ready(Err(Unresolved::Busy)));
+            return busy;
         }
+        let own = under_way.entry(account.to_owned()).or_insert_with(|| Account {
+            turns: Arc::new(Semaphore::new(self.share)),
+            names: HashMap::new(),
+        });
         // A task of its own: the thread works on when nobody waits any more, and has to be counted until it is done.
-        let turns = Arc::clone(&self.turns);
-        let entry = Entry(Arc::clone(&self.under_way), name.to_owned());
+        let turn = turn(Arc::clone(&own.turns), Arc::clone(&self.turns));
+        let entry = Entry(Arc::clone(&self.under_way), account.to_owned(), name.to_owned());
+        let begun = Arc::<AtomicBool>::default();
+        let begins = Arc::clone(&begun);
         let task = tokio::spawn(async move {
             let entry = entry;
-            let _turn = turns.acquire().await;
-            resolve(entry.1.clone()).await
+            // Nobody waits longer for it.
+            let Ok(_turn) = timeout(LOOKUP_TIMEOUT, turn).await else {
+                return Err(Unresolved::Busy);
+            };
+            begins.store(true, Ordering::Relaxed);
+            resolve(entry.2.clone()).await
         });
-        let looking = task.map(|ended| ended.unwrap_or(Err(Unresolved::NoAddress)));
-        let looking = looking.boxed().shared();
-        under_way.insert(name.to_owned(), looking.clone());
-        looking.boxed()
+        let answer = task.map(|ended| ended.unwrap_or(Err(Unresolved::NoAddress)));
+        let answer = answer.boxed().shared();
+        let looking = Name { answer, begun };
+        own.names.insert(name.to_owned(), looking.clone());
+        looking.looking()
     }
 }
 
-/// A name in the table of look-ups under way, taken out at the end of its task, however it ends.
-struct Entry(UnderWay, String);
+/// A turn of the account, and then one of the server.
+async fn turn(
+    account: Arc<Semaphore>,
+    server: Arc<Semaphore>,
+) -> (Option<OwnedSemaphorePermit>, Option<OwnedSemaphorePermit>) {
+    // Neither is ever closed.
+    let of_account = account.acquire_owned().await.ok();
+    (of_account, server.acquire_owned().await.ok())
+}
+
+/// A name of an account in the table of look-ups under way, taken out at the end of its task, however it ends.
+struct Entry(UnderWay, String, String);
 
 impl Drop for Entry {
     fn drop(&mut self) {
-        locked(&self.0).remove(&self.1);
+        let mut under_way = locked(&self.0);
+        if let Some(account) = under_way.get_mut(&self.1) {
+            account.names.remove(&self.2);
+            if account.names.is_empty() {
+                under_way.remove(&self.1);
+            }
+        }
     }
 }
 
@@ -93,7 +151,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-async fn resolve_by_system(name: String) -> Answer {
+async fn resolve_by_system(name: String) -> Addresses {
     let found = tokio::net::lookup_host((name, 0)).await;
     let found = found.map_err(|_| Unresolved::NoAddress)?;
     Ok(found.map(|address| address.ip()).collect())
@@ -102,12 +160,13 @@ async fn resolve_by_system(name: String) -> Answer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::IpAddr;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use tokio::sync::Notify;
 
     #[tokio::test]
     async fn the_own_machine_has_addresses() {
-        let found = System::default().lookup("localhost").await.unwrap();
+        let found = System::default().lookup("a", "localhost").answer.await.unwrap();
         assert!(
             !found.is_empty() && found.iter().all(IpAddr::is_loopback),
             "{found:?}"
@@ -116,7 +175,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_name_that_no_server_can_be_asked_for_has_none() {
-        let found = System::default().lookup(&"a".repeat(64)).await;
+        let found = System::default().lookup("a", &"a".repeat(64)).answer.await;
         assert_eq!(found, Err(Unresolved::NoAddress));
     }
 
@@ -125,14 +184,16 @@ mod tests {
 
     #[tokio::test]
     async fn a_name_is_asked_for_once_however_many_wait_or_go_away() {
-        async fn slow(_name: String) -> Answer {
+        async fn slow(_name: String) -> Addresses {
             ASKED.fetch_add(1, Ordering::SeqCst);
             GO.notified().await;
             Ok(vec![[8, 8, 8, 8].into()])
         }
         let system = System::default();
-        drop(system.joined("a.example", slow)); // went away
-        let waiting: Vec<_> = (0..100).map(|_| system.joined("a.example", slow)).collect();
+        drop(system.joined("a", "a.example", slow)); // went away
+        let waiting: Vec<_> = (0..100)
+            .map(|_| system.joined("a", "a.example", slow).answer)
+            .collect();
         tokio::task::yield_now().await; // every look-up that was begun has asked by now
         assert_eq!(ASKED.load(Ordering::SeqCst), 1);
         GO.notify_one();
@@ -141,40 +202,77 @@ mod tests {
         }
         assert!(locked(&system.under_way).is_empty(), "an answer is not kept");
         GO.notify_one();
-        system.joined("a.example", slow).await.unwrap();
+        system.joined("a", "a.example", slow).answer.await.unwrap();
         assert_eq!(ASKED.load(Ordering::SeqCst), 2, "each later attempt asks anew");
     }
 
     #[tokio::test]
-    async fn registrations_have_fewer_threads() {
+    async fn registrations_have_fewer_threads_and_each_account_a_share() {
         static BEGUN: AtomicUsize = AtomicUsize::new(0);
-        async fn never(_name: String) -> Answer {
+        async fn never(_name: String) -> Addresses {
             BEGUN.fetch_add(1, Ordering::SeqCst);
             std::future::pending().await
         }
         let system = System::of_registrations();
-        for at in 0..LOOKUPS_AT_ONCE {
-            drop(system.joined(&format!("n{at}.example"), never));
+        for account in 0..SHARES * 2 {
+            for at in 0..REGISTRATIONS_AT_ONCE {
+                drop(system.joined(&account.to_string(), &format!("n{at}.example"), never));
+            }
+            tokio::task::yield_now().await; // every look-up that could begin has begun by now
+            let most = (account + 1) * REGISTRATIONS_AT_ONCE / SHARES;
+            assert_eq!(BEGUN.load(Ordering::SeqCst), most.min(REGISTRATIONS_AT_ONCE));
         }
-        tokio::task::yield_now().await; // every look-up that could begin has begun by now
-        assert_eq!(BEGUN.load(Ordering::SeqCst), REGISTRATIONS_AT_ONCE);
+    }
+
+    #[tokio::test]
+    async fn an_account_whose_names_hang_holds_up_no_other() {
+        async fn never(_name: String) -> Addresses {
+            std::future::pending().await
+        }
+        async fn at_once(_name: String) -> Addresses {
+            Ok(vec![[8, 8, 8, 8].into()])
+        }
+        let system = System::of_registrations();
+        let hanging: Vec<Looking> = (0..60)
+            .map(|at| system.joined("slow", &format!("n{at}.example"), never))
+            .collect();
+        // The same name, too: another account does not wait in the queue of this one.
+        for name in ["good.example", "n59.example"] {
+            let answer = system.joined("other", name, at_once).answer;
+            assert_eq!(answer.await, Ok(vec![[8, 8, 8, 8].into()]));
+        }
+        let begun = hanging.iter().filter(|one| one.begun.load(Ordering::SeqCst));
+        assert_eq!(begun.count(), REGISTRATIONS_AT_ONCE / SHARES);
+        // What had no turn in time is given up: its place in the table is free again.
+        let last = hanging.into_iter().next_back().unwrap();
+        assert_eq!(last.answer.await, Err(Unresolved::Busy));
+        let left = || locked(&system.under_way)["slow"].names.len();
+        while left() > REGISTRATIONS_AT_ONCE / SHARES {
+            tokio::task::yield_now().await;
+        }
     }
 
     #[tokio::test]
     async fn names_are_bounded() {
-        async fn never(_name: String) -> Answer {
+        async fn never(_name: String) -> Addresses {
             std::future::pending().await
         }
-        async fn at_once(_name: String) -> Answer {
+        async fn at_once(_name: String) -> Addresses {
             Ok(Vec::new())
         }
         let system = System::default();
-        for at in 0..NAMES_MAX {
-            drop(system.joined(&format!("n{at}.example"), never));
+        let share = NAMES_MAX / SHARES;
+        let more = async |account: &str| system.joined(account, "one-more.example", at_once).answer.await;
+        for account in 0..SHARES {
+            for at in 0..share {
+                let account = account.to_string();
+                drop(system.joined(&account, &format!("n{at}.example"), never));
+            }
+            if account == 0 {
+                assert_eq!(more("0").await, Err(Unresolved::Busy), "of one account");
+                assert_eq!(more("1").await, Ok(Vec::new()));
+            }
         }
-        assert_eq!(
-            system.joined("one-more.example", at_once).await,
-            Err(Unresolved::Slow)
-        );
+        assert_eq!(more("another").await, Err(Unresolved::Busy), "of all");
     }
 }

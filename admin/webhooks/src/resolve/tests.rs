@@ -28,18 +28,18 @@ impl Scripted {
 }
 
 impl Lookup for Scripted {
-    fn lookup(&self, name: &str) -> BoxFuture<'static, Result<Vec<IpAddr>, Unresolved>> {
+    fn lookup(&self, _account: &str, name: &str) -> Looking {
         self.asked.lock().unwrap().push(name.to_owned());
         let look = self.looks.fetch_add(1, Ordering::SeqCst);
         let answer = self.answers[look.min(self.answers.len() - 1)].clone();
-        Box::pin(std::future::ready(Ok(answer)))
+        Looking::at_once(std::future::ready(Ok(answer)))
     }
 }
 
 async fn looked_up(addresses: &[&str], allow_private: bool) -> Result<Vec<SocketAddr>, Unresolved> {
     let resolver = Resolver::new(Scripted::new(&[addresses]), allow_private);
     let target = resolver.target("https://hooks.example.com/x").unwrap();
-    resolver.addresses(&target).await
+    resolver.addresses("acct_1", &target).await
 }
 
 #[tokio::test]
@@ -93,9 +93,12 @@ async fn addresses_in_the_url_are_judged_without_a_look() {
     // Read while private ones were allowed, judged when they no longer are.
     let target = Target::parse("http://127.1:81/", true).unwrap();
     let strict = Resolver::new(lookup.clone(), false);
-    assert_eq!(strict.addresses(&target).await, Err(Unresolved::PrivateAddress));
+    assert_eq!(
+        strict.addresses("acct_1", &target).await,
+        Err(Unresolved::PrivateAddress)
+    );
     let target = Target::parse("http://8.8.8.8/", false).unwrap();
-    let found = strict.addresses(&target).await.unwrap();
+    let found = strict.addresses("acct_1", &target).await.unwrap();
     assert_eq!(found, ["8.8.8.8:80".parse().unwrap()]);
     assert_eq!(lookup.looks(), 0);
 }
@@ -104,7 +107,7 @@ async fn addresses_in_the_url_are_judged_without_a_look() {
 async fn registration_says_what_the_url_must_be() {
     let sentence = async |url: &str, answers: &[&str]| {
         let resolver = Resolver::new(Scripted::new(&[answers]), false);
-        resolver.check(url).await.map_err(|bad| bad.to_string())
+        resolver.check("acct_1", url).await.map_err(|bad| bad.to_string())
     };
     let url = "https://hooks.example.com/x";
     assert_eq!(sentence(url, &["8.8.8.8"]).await, Ok(()));
@@ -139,14 +142,38 @@ async fn registration_says_what_the_url_must_be() {
     }
 }
 
+/// A resolver that never answers, whose turn has come or not.
+struct Silent(bool);
+
+impl Lookup for Silent {
+    fn lookup(&self, _account: &str, _name: &str) -> Looking {
+        let looking = Looking::at_once(std::future::pending());
+        looking.begun.store(self.0, Ordering::SeqCst);
+        looking
+    }
+}
+
+#[tokio::test]
+async fn who_has_no_turn_is_not_blamed() {
+    let url = "https://hooks.example.com/x";
+    let [slow, busy] = [true, false].map(|begun| Resolver::new(Silent(begun), false));
+    let (slow, busy) = tokio::join!(slow.check("acct_1", url), busy.check("acct_1", url));
+    let sentence = "url must name a host that can be looked up; this one does not answer in time.";
+    assert_eq!(slow.unwrap_err().to_string(), sentence);
+    assert_eq!(busy, Err(Refused::Busy));
+}
+
 #[tokio::test]
 async fn every_look_is_a_new_one() {
     let lookup = Scripted::new(&[&["8.8.8.8"], &["127.0.0.1"]]);
     let resolver = Resolver::new(lookup.clone(), false);
     let url = "https://rebinding.example.com./";
-    assert_eq!(resolver.check(url).await, Ok(()));
+    assert_eq!(resolver.check("acct_1", url).await, Ok(()));
     let target = resolver.target(url).unwrap();
-    assert_eq!(resolver.addresses(&target).await, Err(Unresolved::PrivateName));
+    assert_eq!(
+        resolver.addresses("acct_1", &target).await,
+        Err(Unresolved::PrivateName)
+    );
     assert_eq!(lookup.looks(), 2);
     assert_eq!(*lookup.asked.lock().unwrap(), ["rebinding.example.com"; 2]);
 }

@@ -34,6 +34,7 @@ fn no_names() -> Scripted {
 
 async fn send_body(sender: &Sender, url: &str, body: &'static [u8]) -> Attempted {
     let message = Message {
+        account: "acct_1",
         id: "msg_1",
         body: &Bytes::from_static(body),
         secrets: &secrets(),
@@ -148,7 +149,11 @@ async fn the_settings_make_a_sender() {
     let receiver = Receiver::start(answer("HTTP/1.1 200 OK\r\n\r\n")).await;
     let sender = Sender::new(&webhooks).unwrap();
     assert_eq!(
-        sender.check(&receiver.url("/")).await.unwrap_err().to_string(),
+        sender
+            .check("acct_1", &receiver.url("/"))
+            .await
+            .unwrap_err()
+            .to_string(),
         "url must not be a private address."
     );
     let lax = WebhookSettings {
@@ -157,7 +162,7 @@ async fn the_settings_make_a_sender() {
     };
     let sender = Sender::new(&lax).unwrap();
     let by_name = format!("http://localhost:{}/", receiver.addr.port());
-    assert_eq!(sender.check(&by_name).await, Ok(()));
+    assert_eq!(sender.check("acct_1", &by_name).await, Ok(()));
     assert!(send(&sender, &by_name).await.accepted());
     assert_eq!(receiver.hits(), 1);
 }

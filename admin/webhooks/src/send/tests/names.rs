@@ -1,9 +1,7 @@
 //! Names: the addresses that were judged are those that are connected to, at each attempt anew.
 
 use super::*;
-use crate::resolve::{Lookup, Unresolved};
-use futures::future::BoxFuture;
-use std::net::IpAddr;
+use crate::resolve::{Looking, Lookup};
 
 const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
 
@@ -20,7 +18,7 @@ async fn a_name_that_turns_private_after_registration_is_not_sent_to() {
     let receiver = Receiver::start(answer(OK)).await;
     let lookup = Scripted::new(&[&["8.8.8.8"], &["127.0.0.1"]]);
     let sender = strict(lookup.clone());
-    assert_eq!(sender.check(&named(&receiver)).await, Ok(()));
+    assert_eq!(sender.check("acct_1", &named(&receiver)).await, Ok(()));
     assert_failed(
         &send(&sender, &named(&receiver)).await,
         "the name resolves to a private address",
@@ -33,7 +31,11 @@ async fn a_name_with_one_private_address_is_not_sent_to_at_all() {
     let receiver = Receiver::start(answer(OK)).await;
     for mixed in [["127.0.0.1", "8.8.8.8"], ["8.8.8.8", "127.0.0.1"]] {
         let sender = strict(Scripted::new(&[&mixed]));
-        let complaint = sender.check(&named(&receiver)).await.unwrap_err().to_string();
+        let complaint = sender
+            .check("acct_1", &named(&receiver))
+            .await
+            .unwrap_err()
+            .to_string();
         assert_eq!(complaint, "url must name a host whose addresses are all public.");
         assert_failed(
             &send(&sender, &named(&receiver)).await,
@@ -98,8 +100,8 @@ async fn a_name_without_addresses_is_said_to_be_one() {
 struct Silent;
 
 impl Lookup for Silent {
-    fn lookup(&self, _name: &str) -> BoxFuture<'static, Result<Vec<IpAddr>, Unresolved>> {
-        Box::pin(std::future::pending())
+    fn lookup(&self, _account: &str, _name: &str) -> Looking {
+        Looking::at_once(std::future::pending())
     }
 }
 
