@@ -11,7 +11,7 @@ use crate::stage::{Client, MODEL, Stage};
 use crate::world::{fresh, problem, success, text};
 use domain::mode::Mode;
 use domain::timestamp::iso_from_ms;
-use harness::{Caller, assert_fields};
+use harness::{Caller, assert_fields, chat_body};
 use serde_json::{Value, json};
 use store::call::hold::MODEL_MAX;
 
@@ -293,4 +293,20 @@ async fn an_export_has_the_calls_of_its_filters() {
         lines[2].starts_with(&in_run) && lines[2].contains(",0.00000855,"),
         "{text}"
     );
+}
+
+/// What an agent sends as its model is no formula for whoever opens the file, also where `;` separates cells.
+#[tokio::test]
+async fn no_model_is_a_formula_in_a_file() {
+    let stage = Stage::start().await;
+    let client = stage.client("builder", json!({ "maxSpendPerDay": 10 })).await;
+    for model in ["m;=cmd|' /C calc'!A0;z", "\u{ff1d}1+1", "\u{feff}=1+1"] {
+        client.edge.chat(chat_body(model, "hello")).await;
+    }
+    for path in ["/v1/calls/export", "/v1/usage?groupBy=model&format=csv"] {
+        let text = client.api.get(path).await.text();
+        for cell in ["m;'=cmd|' /C calc'!A0;z", "'\u{ff1d}1+1", "'\u{feff}=1+1"] {
+            assert!(text.contains(&format!(",{cell},")), "{path}: {text}");
+        }
+    }
 }

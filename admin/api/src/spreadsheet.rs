@@ -1,7 +1,16 @@
 //! CSV files (RFC 4180) of which a spreadsheet executes no cell.
 
+use domain::printable::is_printable;
 use endpoint::problem::{Code, Problem};
 use std::borrow::Cow;
+
+/// What a formula begins with, also in full width and in small form.
+const FORMULA: [char; 12] = [
+    '=', '+', '-', '@', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}', '\u{fe66}', '\u{fe62}', '\u{fe63}',
+    '\u{fe6b}',
+];
+/// What ends a cell for readers with another separator than the comma, or ends a row.
+const SEPARATORS: [char; 4] = [';', '\t', '\r', '\n'];
 
 /// The type of the files.
 pub(crate) const CONTENT_TYPE: &str = "text/csv; charset=utf-8";
@@ -28,10 +37,80 @@ pub(crate) fn lines<const N: usize>(
     writer.into_inner().map_err(|error| failed(&error))
 }
 
-/// A cell that no spreadsheet takes for a formula.
+/// A cell of which no spreadsheet takes a part for a formula: an apostrophe stands before what begins like one, at the
+/// beginning of the cell or where a reader with another separator sees one.
 fn harmless(cell: &str) -> Cow<'_, str> {
-    match cell.starts_with(['=', '+', '-', '@', '\t', '\r']) {
-        true => Cow::Owned(format!("'{cell}")),
-        false => Cow::Borrowed(cell),
+    let mut safe = String::new();
+    let mut copied = 0;
+    // Where a cell begins, while nothing of it can be seen.
+    let mut begin = Some(0);
+    for (at, c) in cell.char_indices() {
+        if let Some(first) = begin {
+            let is_break = at == 0 && matches!(c, '\t' | '\r');
+            if is_break || FORMULA.contains(&c) {
+                safe.push_str(&cell[copied..first]);
+                safe.push('\'');
+                (copied, begin) = (first, None);
+            } else if is_seen(c) {
+                begin = None;
+            }
+        }
+        if SEPARATORS.contains(&c) {
+            begin = Some(at + c.len_utf8());
+        }
+    }
+    match safe.is_empty() {
+        true => Cow::Borrowed(cell),
+        false => Cow::Owned(safe + &cell[copied..]),
+    }
+}
+
+/// Whether a spreadsheet does not pass over a character at the beginning of a cell. It removes quotes.
+fn is_seen(c: char) -> bool {
+    is_printable(c) && !c.is_whitespace() && c != '"'
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn what_begins_like_a_formula_has_an_apostrophe() {
+        for (cell, safe) in [
+            ("=1+1", "'=1+1"),
+            ("m;=cmd|' /C calc'!A0;z", "m;'=cmd|' /C calc'!A0;z"),
+            ("a;;@x;+1", "a;;'@x;'+1"),
+            ("a\t=1", "a\t'=1"),
+            ("a\n-1\r\n=2", "a\n'-1\r\n'=2"),
+            ("\t=1", "'\t'=1"),
+            ("\u{ff1d}1+1", "'\u{ff1d}1+1"),
+            ("a;\u{ff20}x", "a;'\u{ff20}x"),
+            ("\u{200b}=1", "'\u{200b}=1"),
+            ("\u{feff}\u{a0} =1", "'\u{feff}\u{a0} =1"),
+            ("a;\u{2060}=1", "a;'\u{2060}=1"),
+            ("a;\"=1\"", "a;'\"=1\""),
+        ] {
+            assert_eq!(harmless(cell), safe);
+        }
+        for cell in ["", "a=b", "a-b;c+d", "gpt-4o", "x;y", "'=1", "1.5", "a b - c"] {
+            assert_eq!(harmless(cell), cell);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_separator_leads_to_a_formula(cell in "[=+@a;\"' \t\r\n\u{200b}\u{ff1d}-]{0,12}") {
+            let safe = harmless(&cell);
+            for separators in [&[][..], &[';'], &['\t'], &['\r', '\n'], &[';', '\t', '\r', '\n']] {
+                for part in safe.split(separators) {
+                    let first = part.chars().find(|c| is_seen(*c));
+                    prop_assert!(!first.is_some_and(|c| FORMULA.contains(&c)), "{cell:?} {part:?}");
+                }
+            }
+            let without: String = safe.chars().filter(|c| *c != '\'').collect();
+            let expected: String = cell.chars().filter(|c| *c != '\'').collect();
+            prop_assert_eq!(without, expected, "nothing is lost");
+        }
     }
 }

@@ -50,7 +50,7 @@ fn list() -> Doc {
 fn export() -> Doc {
     let doc = Doc::of("GET /calls/export", "exportCalls", "Export the proxied calls");
     filtered(doc)
-        .says("A CSV file, the last recorded first. Refused where it would read more than 100,000 records. A cell that a spreadsheet would take for a formula begins with an apostrophe.")
+        .says("A CSV file, the last recorded first. Refused where it would read more than 100,000 records. What a spreadsheet would take for a formula begins with an apostrophe, also behind `;`, a tab or a line break in a cell.")
         .file(crate::spreadsheet::CONTENT_TYPE, "The calls.", EXAMPLE)
 }
 
