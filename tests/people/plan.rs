@@ -135,7 +135,6 @@ async fn webhooks_are_in_the_dashboard_of_some_plans_and_the_next_request_knows(
         ("POST", "/api/v1/webhooks".to_owned()),
         ("GET", base.clone()),
         ("PATCH", base.clone()),
-        ("DELETE", base.clone()),
         ("POST", format!("{base}/test")),
         ("GET", format!("{base}/deliveries")),
         ("GET", format!("/api/user/webhooks/{webhook}/deliveries")),
@@ -161,7 +160,25 @@ async fn webhooks_are_in_the_dashboard_of_some_plans_and_the_next_request_knows(
             reply.text()
         );
     }
-    assert_eq!(success(&session.get("/api/v1/webhooks").await)["total"], json!(1));
+    let listed = success(&session.get("/api/v1/webhooks").await);
+    assert_eq!(listed["total"], json!(1));
+
+    // What still sends after a move down can be stopped, and no more.
+    success(&choose(&session, "free").await);
+    let path = format!("/api/v1/webhooks/{}", text(&listed, "/webhooks/0/id"));
+    for (body, status) in [
+        (json!({ "status": "active" }), 403),
+        (json!({ "status": "disabled", "description": "x" }), 403),
+        (json!({ "status": "gone" }), 403),
+        (json!({ "status": "disabled" }), 200),
+    ] {
+        let reply = session.send("PATCH", &path, &[], body.to_string()).await;
+        assert_eq!(reply.status, status, "{body}: {}", reply.text());
+    }
+    for status in [200, 404] {
+        let reply = session.send("DELETE", &path, &[], String::new()).await;
+        assert_eq!(reply.status, status, "{}", reply.text());
+    }
 }
 
 #[tokio::test]

@@ -48,6 +48,9 @@ operations! {
     POST   "/webhooks/{id}/deliveries/{deliveryId}/redeliver", key(Write, Admin), Both, PerMinute, again;
 }
 
+/// Longest overlap of two secrets, a century: the store adds it to its clock in milliseconds.
+const OVERLAP_HOURS_MAX: u64 = 100 * 366 * 24;
+
 /// The record as it is returned. The secret never is.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -200,9 +203,13 @@ fn none(id: &str) -> Problem {
 /// # Errors
 /// 400, 404, 503.
 pub async fn update(call: Call) -> Answer {
-    gate::require(&call)?;
+    let request = call.body().and_then(|body| Request::of_change(&body));
+    // What still sends can be stopped on every plan.
+    if !request.as_ref().is_ok_and(Request::only_disables) {
+        gate::require(&call)?;
+    }
     let WebhookRecord { id, .. } = &of_path(&call).await?;
-    let request = Request::of_change(&call.body()?)?;
+    let request = request?;
     if let Some(url) = &request.url {
         request::require_receiver(&call, url).await?;
     }
@@ -213,7 +220,7 @@ pub async fn update(call: Call) -> Answer {
         id,
         changes: &changes,
         secret: sealed.as_deref(),
-        overlap: Duration::from_secs(call.state.webhooks.settings.secret_overlap_hours * 3600),
+        overlap: overlap(call.state.webhooks.settings.secret_overlap_hours),
         shown: request.shown(),
     };
     match update.execute(&call.state.store, &call.scope()).await? {
@@ -222,12 +229,16 @@ pub async fn update(call: Call) -> Answer {
     }
 }
 
-/// `DELETE /webhooks/{id}`
+/// How long the secret before also signs.
+fn overlap(hours: u64) -> Duration {
+    Duration::from_secs(hours.min(OVERLAP_HOURS_MAX).saturating_mul(3600))
+}
+
+/// `DELETE /webhooks/{id}`, on every plan.
 ///
 /// # Errors
 /// 404, 503.
 pub async fn delete(call: Call) -> Answer {
-    gate::require(&call)?;
     let id = call.record_id("id", Kind::Webhook)?;
     match webhook::delete(&call.state.store, &call.scope(), id).await? {
         true => Reply::done(),
@@ -271,4 +282,21 @@ async fn dispatch_now(call: &Call) -> Result<(), StoreError> {
     dispatch(&call.state.webhooks, account, mode, Reach::Store)
         .await
         .map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_overlap_that_is_too_long_is_cut_off() {
+        assert_eq!(overlap(0), Duration::ZERO);
+        assert_eq!(overlap(24), Duration::from_secs(86_400));
+        let most = overlap(OVERLAP_HOURS_MAX);
+        for hours in [OVERLAP_HOURS_MAX + 1, 9_000_000_000_000_000_000, u64::MAX] {
+            assert_eq!(overlap(hours), most);
+        }
+        let until = u128::from(now_ms()) + most.as_millis();
+        assert!(until < 1 << 53, "a double holds it");
+    }
 }

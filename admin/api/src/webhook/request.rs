@@ -97,6 +97,19 @@ impl Request {
         })
     }
 
+    /// Whether it disables the webhook and changes nothing else.
+    pub(super) fn only_disables(&self) -> bool {
+        let Self {
+            url,
+            events,
+            secret,
+            description,
+            status,
+        } = self;
+        let is_more = url.is_some() || events.is_some() || secret.is_some() || description.is_some();
+        *status == Some(Status::Disabled) && !is_more
+    }
+
     /// What changes in the record, the secret aside.
     pub(super) fn changes(&self) -> Vec<FieldChange> {
         let mut changes: Vec<FieldChange> = Vec::new();
