@@ -320,6 +320,46 @@ async fn a_list_that_hides_entries_is_named() {
     broken(&fixture.verify(&[], 1), Value::Null, "agent `bot-1`");
 }
 
+/// What is no file is written to, and stays what it is.
+#[tokio::test]
+async fn an_export_replaces_no_device_no_pipe_and_no_link() {
+    let fixture = TrailFixture::open().await;
+    let (file, _) = fixture.export("export.jsonl");
+    let expected = std::fs::read(&file).unwrap();
+    let export = |name: &str| {
+        let out = fixture.path(name).display().to_string();
+        fixture.audit(&["export", "--out", &out], 0)
+    };
+    for target in ["there", "not there"] {
+        if target == "there" {
+            std::fs::write(fixture.path(target), "old").unwrap();
+        }
+        let link = format!("link to what is {target}");
+        std::os::unix::fs::symlink(target, fixture.path(&link)).unwrap();
+        export(&link);
+        assert!(fixture.path(&link).is_symlink(), "{link}");
+        assert_eq!(std::fs::read(fixture.path(target)).unwrap(), expected, "{link}");
+    }
+    std::os::unix::fs::symlink("/dev/null", fixture.path("null")).unwrap();
+    export("null");
+    assert_eq!(
+        std::fs::read_link(fixture.path("null")).unwrap().as_os_str(),
+        "/dev/null"
+    );
+    assert!(!std::fs::metadata("/dev/null").unwrap().is_file());
+
+    let pipe = fixture.path("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+    assert!(made.success());
+    let reader = std::thread::spawn({
+        let pipe = pipe.clone();
+        move || std::fs::read(pipe).unwrap()
+    });
+    export("pipe");
+    assert_eq!(reader.join().unwrap(), expected);
+    assert!(!std::fs::metadata(&pipe).unwrap().is_file());
+}
+
 #[tokio::test]
 async fn the_program_of_the_docs_verifies_an_export() {
     let fixture = TrailFixture::open().await;

@@ -19,6 +19,8 @@ use telemetry::error_chain;
 
 /// Extension of a file until it is complete.
 const PART: &str = "part";
+/// Most symbolic links in a row, as for the operating system.
+const LINKS_MAX: usize = 40;
 
 /// `audit export`
 #[derive(Debug, Args)]
@@ -70,15 +72,7 @@ impl Export {
             None => write(io::stdout().lock(), lines)
                 .await
                 .map_err(|trouble| trouble.into_failure("standard output"))?,
-            Some(file) => {
-                let part = part(file);
-                let out = File::create(&part).map_err(|error| unwritable(&part, &error))?;
-                write(BufWriter::new(&out), lines)
-                    .await
-                    .map_err(|trouble| trouble.into_failure(&part.display().to_string()))?;
-                let kept = out.sync_all().and_then(|()| std::fs::rename(&part, file));
-                kept.map_err(|error| unwritable(file, &error))?;
-            }
+            Some(file) => write_to(file, lines).await?,
         }
         if let Some((file, key)) = signing {
             let note = key.sign(&checkpoint::of(account, *mode, head));
@@ -121,6 +115,40 @@ impl Trouble {
     }
 }
 
+/// Writes a file, which is there only when it is complete. A device, a pipe or a socket is written to as it is.
+async fn write_to(file: &Path, lines: export::Export) -> Result<(), Failure> {
+    let is_no_file = std::fs::metadata(file).is_ok_and(|found| !found.is_file());
+    if is_no_file {
+        let out = File::options().write(true).open(file);
+        let out = out.map_err(|error| unwritable(file, &error))?;
+        let written = write(BufWriter::new(&out), lines).await;
+        return written.map_err(|trouble| trouble.into_failure(&file.display().to_string()));
+    }
+    let file = end_of_links(file).map_err(|error| unwritable(file, &error))?;
+    let part = part(&file);
+    let out = File::create(&part).map_err(|error| unwritable(&part, &error))?;
+    write(BufWriter::new(&out), lines)
+        .await
+        .map_err(|trouble| trouble.into_failure(&part.display().to_string()))?;
+    let kept = out.sync_all().and_then(|()| std::fs::rename(&part, &file));
+    kept.map_err(|error| unwritable(&file, &error))
+}
+
+/// Follows symbolic links to the file that they lead to, which need not exist.
+fn end_of_links(file: &Path) -> io::Result<PathBuf> {
+    let mut file = file.to_owned();
+    for _ in 0..LINKS_MAX {
+        let is_link = std::fs::symlink_metadata(&file).is_ok_and(|found| found.is_symlink());
+        if !is_link {
+            return Ok(file);
+        }
+        let target = std::fs::read_link(&file)?;
+        // An absolute target takes the place of the whole path.
+        file = file.parent().unwrap_or(Path::new("")).join(target);
+    }
+    Err(io::ErrorKind::InvalidInput.into())
+}
+
 async fn write(mut out: impl Write, lines: export::Export) -> Result<(), Trouble> {
     let mut lines = std::pin::pin!(lines.lines());
     while let Some(chunk) = lines.try_next().await.map_err(Trouble::Trail)? {
@@ -138,4 +166,24 @@ fn part(file: &Path) -> PathBuf {
 
 fn unwritable(file: &Path, error: &io::Error) -> Failure {
     Failure::refused("OUTPUT", format!("{}: {error}", file.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn links_are_followed_to_their_end() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        assert_eq!(end_of_links(&at("none")).unwrap(), at("none"));
+        symlink("b", at("a")).unwrap();
+        symlink(at("c"), at("b")).unwrap();
+        assert_eq!(end_of_links(&at("a")).unwrap(), at("c"), "it need not exist");
+        std::fs::write(at("c"), "x").unwrap();
+        assert_eq!(end_of_links(&at("a")).unwrap(), at("c"));
+        symlink("circle", at("circle")).unwrap();
+        end_of_links(&at("circle")).unwrap_err();
+    }
 }
