@@ -5,6 +5,7 @@
 pub mod collector;
 pub mod durability;
 mod load;
+mod public_url;
 mod tables;
 pub mod upstreams;
 
@@ -334,10 +335,8 @@ impl Settings {
     /// Base URL of the admin server in links.
     #[must_use]
     pub fn public_url(&self) -> String {
-        match self.admin.public_url.trim_end_matches('/') {
-            "" => format!("http://{}", self.admin.listen),
-            url => url.to_owned(),
-        }
+        let configured = public_url::normalized(&self.admin.public_url);
+        configured.unwrap_or_else(|| format!("http://{}", self.admin.listen))
     }
 
     /// Base URL of the edge for users, without `/v1`.
@@ -348,10 +347,8 @@ impl Settings {
         } else {
             "https"
         };
-        match self.proxy.public_url.trim_end_matches('/') {
-            "" => format!("{scheme}://{}", self.proxy.listen),
-            url => url.to_owned(),
-        }
+        let configured = public_url::normalized(&self.proxy.public_url);
+        configured.unwrap_or_else(|| format!("{scheme}://{}", self.proxy.listen))
     }
 
     /// The master keys.

@@ -2,6 +2,7 @@
 
 use super::{BadSettings, Settings, StoreSettings, TelemetrySettings};
 use crate::collector::Collector;
+use crate::public_url;
 use crate::upstreams::{self, EnvSetting};
 use domain::budget::Budgets;
 use secrecy::{ExposeSecret as _, SecretString};
@@ -299,6 +300,7 @@ fn check(settings: &Settings) -> Result<(), BadSettings> {
         )));
     }
     check_sessions(settings)?;
+    public_url::check(settings)?;
     check_telemetry(&settings.telemetry)?;
     if settings.audit.archive_intents_after_days < settings.idempotency.retention_days {
         return Err(BadSettings(
