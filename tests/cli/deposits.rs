@@ -164,3 +164,45 @@ fn a_reference_that_several_know_asks_for_the_account() {
         "code": "NOT_FOUND",
     });
 }
+
+/// A deposit that was never pending is not found by its reference alone, also when somebody announces it later.
+#[test]
+fn a_deposit_that_was_confirmed_at_once_is_not_confirmed_again() {
+    let redis = Redis::start();
+    let cli = ready(&redis);
+    let id = account(&cli);
+    let rest = ["--wallet", "user", "--amount", "1", "--reference", "r"];
+    deposit(&cli, &id, &rest);
+    let again = deposit(&cli, &id, &[&rest[..], &["--pending"]].concat());
+    assert_eq!(
+        (&again["state"], &again["replayed"]),
+        (&json!("confirmed"), &json!(true))
+    );
+    let confirm = ["deposit", "confirm", "--reference", "r"];
+    for more in [&[][..], &["--account", &id]] {
+        let args = [&confirm[..], more].concat();
+        assert_eq!(refused(&cli, &args, 1)["code"], "NOT_FOUND", "{args:?}");
+    }
+    let lookup: u64 = redis.command(&["EXISTS", &deposit_lookup("r")]);
+    assert_eq!(lookup, 0, "no look-up is left");
+    // One that an earlier version left leads nowhere.
+    let place = format!("{id} live");
+    let _: u64 = redis.command(&["SADD", &deposit_lookup("r"), &place]);
+    assert_eq!(refused(&cli, &confirm, 1)["code"], "NOT_FOUND");
+    // One that was pending is found, before and after it is confirmed.
+    let rest = [
+        "--wallet",
+        "user",
+        "--amount",
+        "1",
+        "--reference",
+        "p",
+        "--pending",
+    ];
+    deposit(&cli, &id, &rest);
+    deposit(&cli, &id, &rest);
+    for replayed in [false, true] {
+        let confirmed = cli.json(&["deposit", "confirm", "--reference", "p"]);
+        assert_eq!(confirmed["replayed"], json!(replayed));
+    }
+}

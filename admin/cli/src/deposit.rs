@@ -248,8 +248,8 @@ impl Which {
         let mut known = Vec::new();
         for mode in [Mode::Live, Mode::Test] {
             let deposit = Record::read(&context.store, &keys, mode, &self.reference).await?;
-            let pending = deposit.filter(|deposit| deposit.first == DepositState::Pending);
-            known.extend(pending.map(|_| (account.to_owned(), mode)));
+            let announced = deposit.filter(Record::was_announced);
+            known.extend(announced.map(|_| (account.to_owned(), mode)));
         }
         Ok(known)
     }

@@ -91,6 +91,12 @@ impl Deposit {
         store.record(key, "deposit", Self::from_fields).await
     }
 
+    /// Whether it began as pending: only then is it found by its reference alone.
+    #[must_use]
+    pub fn was_announced(&self) -> bool {
+        self.first == DepositState::Pending
+    }
+
     /// Returns the accounts and modes that announced a deposit with this reference and still have it.
     ///
     /// # Errors
@@ -109,9 +115,10 @@ impl Deposit {
             let parsed = words.and_then(|(account, mode)| Some((account, Mode::parse(mode)?)));
             let (account, mode) =
                 parsed.ok_or_else(|| StoreError::UnexpectedReply("deposit look-up".to_owned()))?;
-            // The look-up is written before the deposit, which may then be refused.
+            // The look-up is written before the deposit, which may then be refused, or be there confirmed.
             let keys = AccountKeys::new(account);
-            if Self::read(store, &keys, mode, reference).await?.is_some() {
+            let deposit = Self::read(store, &keys, mode, reference).await?;
+            if deposit.is_some_and(|deposit| deposit.was_announced()) {
                 known.push((account.to_owned(), mode));
             }
         }

@@ -15,9 +15,11 @@ impl Model {
         summary
     }
 
-    /// Updates the look-up of a reference after a deposit was announced: it names the account if that has the deposit.
+    /// Updates the look-up of a reference after a deposit was announced: it names the account if that has the deposit, and
+    /// the deposit was pending once.
     fn announce(&mut self, at: At, reference: &str) {
-        let is_there = self.sides[at].deposits.contains_key(reference);
+        let deposit = self.sides[at].deposits.get(reference);
+        let is_there = deposit.is_some_and(|deposit| deposit.first_pending);
         let places = self.announced.entry(reference.to_owned()).or_default();
         match is_there {
             true => places.insert(at),

@@ -125,7 +125,7 @@ impl NewDeposit<'_> {
         note(store, &deposit_lookup(self.reference), &place).await
     }
 
-    /// Removes the look-up, unless a deposit with the reference exists.
+    /// Removes the look-up, unless a deposit with the reference exists that was announced.
     async fn retract(&self, store: &Store, scope: &Scope<'_>) -> Result<(), StoreError> {
         if self.is_there(store, scope).await? {
             return Ok(());
@@ -141,10 +141,10 @@ impl NewDeposit<'_> {
         }
     }
 
-    /// Whether a deposit with the reference exists.
+    /// Whether a deposit with the reference exists that was announced.
     async fn is_there(&self, store: &Store, scope: &Scope<'_>) -> Result<bool, StoreError> {
-        let deposit = scope.keys().deposit(scope.mode, self.reference);
-        store.command(redis::cmd("EXISTS").arg(deposit)).await
+        let deposit = Deposit::read(store, &scope.keys(), scope.mode, self.reference).await?;
+        Ok(deposit.is_some_and(|deposit| deposit.was_announced()))
     }
 
     /// Makes the look-up match the outcome of a request that was announced.
@@ -156,7 +156,7 @@ impl NewDeposit<'_> {
         match outcome {
             // A refused request may have removed it in between.
             Ok(words) if words == &["made"] => self.announce(store, scope).await,
-            Ok(words) if words == &["there"] => Ok(()),
+            // That of another request, which may have been confirmed at once.
             Ok(_) | Err(StoreError::OverBudget { .. } | StoreError::NotPermitted(_)) => {
                 self.retract(store, scope).await
             }
