@@ -84,6 +84,8 @@ async fn filters_name_wallets_agents_and_types() {
         (&format!("{numbered}&agentId=two"), 0),
         (&format!("walletId={user}&agentId=one"), 0),
         ("walletId=99999", 0),
+        ("to=9999-12-31T23:59:59Z", 8),
+        ("from=9999-12-31T23:59:59Z", 0),
     ] {
         assert_eq!(total(query).await, count, "{query}");
     }

@@ -1,6 +1,11 @@
 //! Timestamps as text: ISO 8601 in UTC, as in responses, records and logs.
 
 use crate::period::civil_date;
+use jiff::civil::Date;
+use jiff::fmt::temporal::Pieces;
+
+/// The date of [`jiff::Timestamp::MAX`].
+const LAST_DATE: Date = jiff::civil::date(9999, 12, 30);
 
 /// An ISO 8601 UTC timestamp with milliseconds, such as `2026-11-20T22:36:43.123Z`.
 #[must_use]
@@ -10,11 +15,20 @@ pub fn iso_from_ms(at_ms: u64) -> String {
     format!("{at:.3}")
 }
 
-/// Parses an ISO 8601 timestamp to ms since 1970; `None` if malformed or before 1970.
+/// Parses an ISO 8601 timestamp to ms since 1970; `None` if malformed or before 1970. The last hours of the year 9999,
+/// in which not every offset has a UTC time, are the last moment that [`iso_from_ms`] can write.
 #[must_use]
 pub fn ms_from_iso(text: &str) -> Option<u64> {
-    let at: jiff::Timestamp = text.parse().ok()?;
-    u64::try_from(at.as_millisecond()).ok()
+    let at = text.parse().ok().or_else(|| end_of_time(text))?;
+    u64::try_from(jiff::Timestamp::as_millisecond(at)).ok()
+}
+
+/// The last moment, for a timestamp that lies behind it.
+fn end_of_time(text: &str) -> Option<jiff::Timestamp> {
+    let pieces = Pieces::parse(text).ok()?;
+    let at = pieces.date().to_datetime(pieces.time()?);
+    pieces.to_numeric_offset()?;
+    (at.date() >= LAST_DATE).then_some(jiff::Timestamp::MAX)
 }
 
 /// A timestamp such as `2026-11-20T22:36:43.123456Z`.
@@ -70,6 +84,32 @@ mod tests {
         );
         assert_eq!(ms_from_iso("yesterday"), None);
         assert_eq!(ms_from_iso("1969-12-31T23:59:59Z"), None);
+    }
+
+    #[test]
+    fn the_end_of_time_is_a_time() {
+        let last = ms_from_iso("9999-12-30T22:00:00.999Z").unwrap();
+        for text in [
+            "9999-12-31T23:59:59Z",
+            "9999-12-31T23:59:59.999999999Z",
+            "9999-12-30T22:00:01Z",
+            "9999-12-31T23:59:59-12:00",
+            "9999-12-31T23:59:59+00:00",
+        ] {
+            assert_eq!(ms_from_iso(text), Some(last), "{text}");
+        }
+        assert_eq!(iso_from_ms(last), "9999-12-30T22:00:00.999Z");
+        assert_eq!(iso_from_ms(u64::MAX), iso_from_ms(last));
+        let before = ms_from_iso("9999-12-31T12:00:00+14:00");
+        assert_eq!(before, Some(last - 999), "it has a UTC time");
+        for text in [
+            "9999-12-31",
+            "9999-12-31T23:59:59",
+            "10000-01-01T00:00:00Z",
+            "9999-12-32T00:00:00Z",
+        ] {
+            assert_eq!(ms_from_iso(text), None, "{text}");
+        }
     }
 
     proptest! {
