@@ -94,7 +94,15 @@ fn blocking_twice_changes_nothing_but_a_reason() {
 fn nonsense_and_everybody_are_refused() {
     let redis = Redis::start();
     let cli = ready(&redis);
-    for range in ["0.0.0.0/0", "::/0", "::ffff:0:0/96", "9.9.9.9/0"] {
+    for range in [
+        "0.0.0.0/0",
+        "::/0",
+        "::ffff:0:0/96",
+        "9.9.9.9/0",
+        "0.0.0.0/1",
+        "9.9.9.9/7",
+        "2000::/15",
+    ] {
         let failed = refused(&cli, &["ip", "block", range], 2);
         assert_eq!(failed["code"], "USAGE", "{failed}");
         assert!(failed["error"].as_str().unwrap().contains("--force"), "{failed}");
@@ -117,6 +125,9 @@ fn nonsense_and_everybody_are_refused() {
     assert_eq!(redis.command::<u64>(&["EXISTS", keys::BLOCKED]), 0);
     let forced = ip(&cli, &["block", "0.0.0.0/0", "--force"]);
     assert_eq!(ranges(&forced), ["0.0.0.0/0"]);
+    for narrow in ["10.0.0.0/8", "2001::/16"] {
+        assert_eq!(ip(&cli, &["block", narrow])["changed"], true, "{narrow}");
+    }
 }
 
 #[test]

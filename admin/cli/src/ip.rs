@@ -6,7 +6,7 @@ use super::value;
 use crate::failure::Failure;
 use crate::report::Report;
 use clap::{Args, Subcommand};
-use domain::blocked::{BLOCKED_MAX, is_everything};
+use domain::blocked::{BLOCKED_MAX, is_vast};
 use domain::timestamp::iso_from_ms;
 use ipnet::IpNet;
 use serde_json::{Value, json};
@@ -37,7 +37,7 @@ pub(super) struct Block {
     /// Why, for those who read the list later
     #[arg(long, value_name = "TEXT", value_parser = value::reason)]
     reason: Option<String>,
-    /// Block even all addresses of a family, 0.0.0.0/0 or ::/0
+    /// Block even a vast range: IPv4 below /8, IPv6 below /16
     #[arg(long)]
     force: bool,
 }
@@ -58,8 +58,8 @@ impl Ip {
 impl Block {
     async fn run(self, context: &Context) -> Result<Report, Failure> {
         let Self { range, reason, force } = self;
-        if is_everything(range) && !force {
-            let message = format!("{range} is everybody; --force blocks it all the same");
+        if is_vast(range) && !force {
+            let message = format!("{range} is a vast range; --force blocks it all the same");
             return Err(Failure::usage(message));
         }
         let changed = match change(&context.store, range, Change::Block(reason.as_deref())).await? {

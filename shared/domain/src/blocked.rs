@@ -29,10 +29,19 @@ pub fn parse_range(text: &str) -> Option<IpNet> {
     text.parse().or_else(|_| single()).map(canonical).ok()
 }
 
-/// Whether the range covers its whole address family.
+/// Shortest prefix of an IPv4 range that is not [vast](is_vast).
+const VAST_BELOW_V4: u8 = 8;
+/// The same of an IPv6 range.
+const VAST_BELOW_V6: u8 = 16;
+
+/// Whether the range is more than any network has, so that blocking it is likely a slip: IPv4 with a prefix below 8
+/// bits, IPv6 below 16.
 #[must_use]
-pub fn is_everything(range: IpNet) -> bool {
-    canonical(range).prefix_len() == 0
+pub fn is_vast(range: IpNet) -> bool {
+    match canonical(range) {
+        IpNet::V4(net) => net.prefix_len() < VAST_BELOW_V4,
+        IpNet::V6(net) => net.prefix_len() < VAST_BELOW_V6,
+    }
 }
 
 /// A set of ranges, sorted and merged, so that a membership test is one binary search.
@@ -121,9 +130,14 @@ mod tests {
             assert_eq!(canonical(net(given)).to_string(), form, "{given}");
         }
         for all in ["0.0.0.0/0", "::/0", "::ffff:1.2.3.4/96", "9.9.9.9/0"] {
-            assert!(is_everything(net(all)), "{all}");
+            assert!(is_vast(net(all)), "{all}");
         }
-        assert!(!is_everything(net("0.0.0.0/1")) && !is_everything(net("::/1")));
+        for vast in ["0.0.0.0/1", "96.0.0.0/7", "::ffff:0:0/103", "::/1", "2000::/15"] {
+            assert!(is_vast(net(vast)), "{vast}");
+        }
+        for narrow in ["10.0.0.0/8", "::ffff:10.0.0.0/104", "2001::/16", "::/96"] {
+            assert!(!is_vast(net(narrow)), "{narrow}");
+        }
     }
 
     #[test]

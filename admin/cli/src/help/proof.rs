@@ -23,7 +23,8 @@ pub(super) const PAGES: &[Page] = &[
     Page {
         path: "ip block",
         about: "The edge, the management API and the dashboard answer the address or range with 403 IP_BLOCKED, \
-                whatever key it has. Addresses are those that callers have after network.trusted_proxies.",
+                whatever key it has. Addresses are those that callers have after network.trusted_proxies. An IPv4 range \
+                below /8, or an IPv6 range below /16, is refused without --force.",
         changes: "the list of the installation, which it prints; both servers follow within seconds.",
         examples: &["tollgate-admin ip block 203.0.113.7 --reason 'guesses keys'"],
         refused: "as many ranges are blocked as can be",
