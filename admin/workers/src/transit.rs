@@ -66,7 +66,8 @@ pub(super) async fn run(base: Arc<Base>, mut stopping: watch::Receiver<bool>) {
 /// One round over the buckets that can be reached.
 async fn round(base: &Base, memory: &Memory) -> Result<Left, StoreError> {
     let round = Batch::new(&base.store);
-    let buckets = stream::iter(Bucket::all()).map(|bucket| round.run(bucket, deliver_waiting(base, bucket, memory)));
+    let buckets =
+        stream::iter(Bucket::all()).map(|bucket| round.run(bucket, deliver_waiting(base, bucket, memory)));
     let left = buckets.buffer_unordered(AT_ONCE);
     let left = left
         .fold(Left::default(), async |sum, left| {
@@ -122,7 +123,11 @@ async fn deliver_waiting(base: &Base, bucket: Bucket, memory: &Memory) -> Result
 
 /// Delivers one, once no failover can take back that it left: otherwise the money could be in both accounts. `None` while
 /// one can.
-async fn deliver_one(base: &Base, bucket: Bucket, transit: &Transit) -> Result<Option<Delivered>, StoreError> {
+async fn deliver_one(
+    base: &Base,
+    bucket: Bucket,
+    transit: &Transit,
+) -> Result<Option<Delivered>, StoreError> {
     let rows = bucket.transit();
     match base.store.is_safely_there(&rows, Some(&transit.id)).await? {
         true => deliver(&base.store, transit).await.map(Some),
