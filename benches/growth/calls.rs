@@ -102,7 +102,7 @@ impl Kind {
             allow_id,
         };
         let charge = Charge {
-            estimate: ESTIMATE,
+            estimate: Some(ESTIMATE),
             run_named: self != Self::Unnamed,
             hold_life: HOLD_LIFE,
             price_version: "9f8e7d6c5b4a",

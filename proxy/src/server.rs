@@ -41,6 +41,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use store::Store;
 use telemetry::registrar::Registrar;
+use tokio::signal::unix::Signal;
 
 /// Exit code for an invalid configuration.
 const BAD_CONFIGURATION: u8 = 2;
@@ -126,11 +127,16 @@ impl CannotStart {
 /// Runs the process until a signal ends it.
 #[must_use]
 pub fn run() -> ExitCode {
+    // First of all: a service manager may send SIGHUP as soon as the process runs.
+    let hangups = signals::hangups();
     allocator::small_pages();
     let options = Options::parse();
     let _logs = telemetry::start();
     drop(rustls::crypto::ring::default_provider().install_default());
-    match prepare(&options) {
+    match hangups
+        .map_err(|error| CannotStart::Temporary(format!("SIGHUP cannot be handled: {error}")))
+        .and_then(|hangups| prepare(&options, hangups))
+    {
         Ok((server, signals)) => {
             server.run(RunArgs {
                 shutdown_signal: Box::new(signals),
@@ -145,7 +151,7 @@ pub fn run() -> ExitCode {
 }
 
 /// Checks everything that can be checked without a port, and prepares the services.
-fn prepare(options: &Options) -> Result<(Server, Signals), CannotStart> {
+fn prepare(options: &Options, hangups: Signal) -> Result<(Server, Signals), CannotStart> {
     let settings = settings::load(options.config.as_deref())?;
     let proxy = settings.proxy.clone();
     Store::check(&settings.store).map_err(|error| BadSettings(error.to_string()))?;
@@ -202,6 +208,7 @@ fn prepare(options: &Options) -> Result<(Server, Signals), CannotStart> {
         ops_state,
         parts,
         telemetry: Mutex::new(Some(telemetry)),
+        hangups: Mutex::new(Some(hangups)),
         fds: Arc::clone(&signals.fds),
         successor: Mutex::new(successor),
     });
@@ -312,6 +319,7 @@ struct EdgeService {
     ops_state: Arc<OnceLock<OpsState>>,
     parts: Mutex<Option<Parts>>,
     telemetry: Mutex<Option<Telemetry>>,
+    hangups: Mutex<Option<Signal>>,
     fds: Arc<OnceLock<Fds>>,
     successor: Mutex<Option<Successor>>,
 }
@@ -333,6 +341,7 @@ impl EdgeService {
             metrics,
             gauges,
         } = take(&self.telemetry)?;
+        let hangups = take(&self.hangups)?;
         let budgets = parts.settings.limits.budgets();
         let store = Store::from_settings(&parts.settings.store)
             .ok()?
@@ -340,7 +349,7 @@ impl EdgeService {
         let components = Components::new(parts, store, Arc::new(metrics));
         self.state.get_or_init(|| Arc::new(components.edge_state()));
         self.descriptors.warn_if_below(self.configured);
-        components.start_background_tasks(gauges.store.clone());
+        components.start_background_tasks(gauges.store.clone(), hangups);
         self.ops_state.get_or_init(|| OpsState {
             readiness: components.readiness(),
             admission: Arc::clone(&components.admission),

@@ -10,7 +10,7 @@ use settings::Settings;
 use std::sync::Arc;
 use std::time::Duration;
 use telemetry::tables::{Table, TableMetrics};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::Signal;
 use tokio::time::sleep;
 
 /// Interval of reading the imported prices.
@@ -18,17 +18,15 @@ const REFRESH_EVERY: Duration = Duration::from_secs(5);
 /// The same until they were read for the first time: until then every call is denied.
 const FIRST_REFRESH_EVERY: Duration = Duration::from_millis(100);
 
-/// Keeps both tables current, for ever.
+/// Keeps both tables current, for ever. `hangups` are the signals to read the files again, those since the process's
+/// start included.
 pub async fn follow(
     plans: Arc<PlanTable>,
     prices: Arc<Prices>,
     settings: Arc<Settings>,
     metrics: TableMetrics,
+    mut hangups: Signal,
 ) {
-    let Ok(mut hangups) = signal(SignalKind::hangup()) else {
-        tracing::error!("SIGHUP cannot be heard; tables are read at start only");
-        return;
-    };
     prices.refresh(false).await;
     loop {
         let pause = if prices.are_known() {

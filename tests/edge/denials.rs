@@ -252,3 +252,67 @@ async fn the_largest_call_is_estimated_exactly() {
     denied(&limited.caller.chat(body).await, "daily_limit");
     assert_eq!(stage.upstream.arrived(), 1);
 }
+
+/// An estimate beyond any amount is decided in the store like every other: the key and its rate come first, every limit
+/// denies it, and without one the denial is recorded all the same (decisions D30, D40).
+#[tokio::test]
+async fn an_estimate_beyond_any_amount_is_counted_and_recorded() {
+    let stage = Stage::alone().await;
+    let overlay = r#"{"models":{"beyond":{"rates":{"standard":{"input":"0","output":"1000000"}}}}}"#;
+    let _: String = stage.redis.command(&["SET", store::keys::PRICES, overlay]);
+    let actor = stage.actor("enterprise", open_cap()).await;
+    let free = stage.actor("free", open_cap()).await;
+    // 10,000,000 tokens at one USD each.
+    let body = json!({
+        "model": "beyond", "max_tokens": 10_000_000, "messages": [{ "role": "user", "content": "x" }],
+    });
+    let probe = stage.actor("enterprise", cap(None, Some(1), None)).await;
+    eventually("the imported price", SOON, async || {
+        let reply = probe.caller.chat(body.clone()).await;
+        denied(&reply, "daily_limit");
+        // What is beyond any amount has none to show.
+        reply.header("x-service-estimated-usd").is_none().then_some(())
+    })
+    .await;
+    denied(&free.caller.chat(body.clone()).await, "plan_limit");
+    let last = || {
+        let log = actor.agent.account.keys.audit(Mode::Live);
+        let line: Vec<String> = stage.redis.command(&["LRANGE", &log, "-1", "-1"]);
+        let (seq, _) = line[0].split_once(' ').expect("a number");
+        Entry::of_line(seq.parse().expect("a number"), line[0].as_bytes())
+    };
+    for (policy, reason) in [
+        (open_cap(), "service_unavailable"),
+        (cap(None, Some(u64::pow(10, 15)), None), "daily_limit"),
+    ] {
+        actor.agent.cap(policy).await;
+        let reply = actor.caller.chat(body.clone()).await;
+        denied(&reply, reason);
+        let id = reply.json()["id"].as_str().expect("an id").to_owned();
+        assert_eq!(reply.header("x-service-estimated-usd"), None);
+        let says_so = reply.json()["message"]
+            .as_str()
+            .expect("a message")
+            .contains("beyond any amount");
+        assert_eq!(says_so, reason == "service_unavailable");
+        let entry = last();
+        assert_eq!((entry.kind.as_str(), &entry.id), ("decision.denied", &id));
+        assert_eq!(entry.data["reason"], reason);
+        assert_eq!(
+            (&entry.data["model"], &entry.data["estimateNanos"]),
+            (&json!("beyond"), &json!(null))
+        );
+    }
+    let rate = |actor: &Actor| actor.agent.account.keys.rate(&actor.key_id);
+    let requests: u64 = stage.redis.command(&["GET", &rate(&actor)]);
+    assert_eq!(requests, 2, "each counts");
+    let _: String = stage.redis.command(&["SET", &rate(&free), "10", "PX", "60000"]);
+    denied(&free.caller.chat(body.clone()).await, "rate_limited");
+    free.agent.account.revoke(&free.key_id).await;
+    refused(&free.caller.chat(body.clone()).await, 401, "invalid_api_key");
+    for actor in [&actor, &free] {
+        assert_eq!(charged(actor).await, (0, 0, 0));
+        assert_eq!(actor.agent.open_holds().await, 0);
+    }
+    assert_eq!(stage.upstream.arrived(), 0);
+}

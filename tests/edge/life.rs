@@ -3,7 +3,10 @@
 use super::shape::denied;
 use super::stage::{EDGE, PRICES, SOON, Stage, amounts, estimated_body, open_cap};
 use harness::{Answer, Edge, EdgeOptions, RawClient, eventually};
+use std::fs::OpenOptions;
+use std::io::Write as _;
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
@@ -187,6 +190,17 @@ fn a_bad_configuration_ends_with_2_and_one_clear_line() {
             "/no/such/file.toml",
         ),
         ("TOLLGATE_UPSTREAM__BASE_URL", "nonsense", "upstream.base_url"),
+        (
+            "TOLLGATE_UPSTREAM__BASE_URL",
+            "https://a/v1#x",
+            "upstream.base_url",
+        ),
+        ("TOLLGATE_UPSTREAM__PROVIDER", "a b", "upstream.provider"),
+        (
+            "TOLLGATE_PROXY__STREAM_TOTAL_MS",
+            "9223372036854775807",
+            "proxy.stream_total_ms",
+        ),
         ("TOLLGATE_SECRETS__MASTER_KEY", "", "master_key"),
         ("TOLLGATE_STORE__URL", "http://127.0.0.1", "store.url"),
         ("TOLLGATE_PROXY__DATA_DIR", "/dev/null/x", "proxy.data_dir"),
@@ -214,9 +228,45 @@ fn an_address_that_is_in_use_ends_with_3_so_that_it_is_started_again() {
     }
 }
 
-/// Starts an edge that cannot start, with this setting. Returns its exit code and output.
+/// A service manager may send it as soon as the process runs: `systemctl reload` behind `systemctl start`.
+#[tokio::test]
+async fn sighup_while_the_settings_are_read_does_not_end_the_edge() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let fifo = dir.path().join("tollgate.toml");
+    let made = Command::new("mkfifo").arg(&fifo).status().expect("mkfifo runs");
+    assert!(made.success());
+    let mut edge = command();
+    edge.arg("--config").arg(&fifo).stderr(Stdio::piped());
+    let edge = edge.spawn().expect("the edge runs");
+    let pid = edge.id().to_string();
+    let told = tokio::task::spawn_blocking(move || {
+        // Waits until the edge reads; it waits for the text, and then finds a mistake in it.
+        let mut settings = OpenOptions::new().write(true).open(&fifo)?;
+        let sent = Command::new("kill").args(["-HUP", &pid]).status()?;
+        assert!(sent.success());
+        settings.write_all(b"[proxy]\nno_such_key = 1\n")
+    });
+    let told = tokio::time::timeout(SOON, told)
+        .await
+        .expect("the edge reads its settings");
+    told.expect("no panic").expect("the settings are written");
+    let output = edge.wait_with_output().expect("the edge ends");
+    let log = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{}: {log}", output.status);
+    assert!(log.contains("no_such_key"), "{log}");
+}
+
+/// Starts an edge that cannot start, with this setting; its exit code, and what it said.
 fn start(name: &str, value: &str) -> (Option<i32>, String) {
-    let output = std::process::Command::new(EDGE)
+    let output = command().env(name, value).output().expect("the edge runs");
+    let log = String::from_utf8_lossy(&output.stderr).into_owned();
+    (output.status.code(), log)
+}
+
+/// An edge with everything but a store.
+fn command() -> Command {
+    let mut command = Command::new(EDGE);
+    command
         .env("TOLLGATE_SECRETS__MASTER_KEY", harness::TEST_MASTER_KEY)
         .env("TOLLGATE_PRICES__FILE", PRICES)
         .env("TOLLGATE_PLANS__FILE", PLANS)
@@ -231,10 +281,6 @@ fn start(name: &str, value: &str) -> (Option<i32>, String) {
         .env(
             "TOLLGATE_PROXY__DATA_DIR",
             std::env::temp_dir().join("tollgate-never-started"),
-        )
-        .env(name, value)
-        .output()
-        .expect("the edge runs");
-    let log = String::from_utf8_lossy(&output.stderr).into_owned();
-    (output.status.code(), log)
+        );
+    command
 }

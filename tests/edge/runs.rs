@@ -115,3 +115,44 @@ async fn a_run_is_kept_35_days_after_its_last_call() {
     assert_eq!(calls(), 2, "a denied call is none");
     assert_eq!(actor.agent.run_spent("r").await, Some(24));
 }
+
+/// The records of an account's runs end 35 days after their last call, and the budget of runs with them (decisions D38,
+/// D71): new runs are let in, the indexes forget the old ones, and an agent that is not called any more keeps none.
+#[tokio::test]
+async fn runs_that_ended_leave_the_budget() {
+    let stage = Stage::with(|options| options.env("TOLLGATE_LIMITS__RUNS", "3")).await;
+    let account = stage.seed.account("enterprise").await;
+    let one = stage.equip(account.agent("one"), open_cap()).await;
+    let two = stage.equip(account.agent("two"), open_cap()).await;
+    let call = async |actor: &super::stage::Actor, run: &str| {
+        actor.caller.chat_with(&[(RUN, run)], estimated_body(50)).await
+    };
+    for run in ["a", "b", "c"] {
+        assert_eq!(call(&one, run).await.status, 200, "{run}");
+    }
+    for actor in [&one, &two] {
+        denied(&call(actor, "d").await, "rate_limited");
+    }
+    // As if they had been called 35 days and two minutes ago: their records are gone, and the indexes still have them.
+    let keys = &account.keys;
+    let (all, of_one) = (keys.all_runs(Mode::Live), keys.runs(Mode::Live, "one"));
+    let long_ago = (stage.now_ms() - DAYS_35_MS - 120_000).to_string();
+    for run in ["a", "b", "c"] {
+        let _: u64 = stage.redis.command(&["DEL", &keys.run(Mode::Live, "one", run)]);
+        for (index, member) in [(&all, format!("one/{run}")), (&of_one, run.to_owned())] {
+            let _: u64 = stage.redis.command(&["ZADD", index, &long_ago, &member]);
+        }
+    }
+    let runs_of = |index: &str| stage.redis.command::<Vec<String>>(&["ZRANGE", index, "0", "-1"]);
+    assert_eq!(runs_of(&all).len(), 3);
+    for run in ["d", "e", "f"] {
+        assert_eq!(call(&two, run).await.status, 200, "{run}");
+    }
+    denied(&call(&two, "g").await, "rate_limited");
+    denied(&call(&one, "a").await, "rate_limited");
+    assert_eq!(runs_of(&all), ["two/d", "two/e", "two/f"]);
+    for index in [&all, &of_one, &keys.runs(Mode::Live, "two")] {
+        let left: i64 = stage.redis.command(&["PTTL", index]);
+        assert!((1..=DAYS_35_MS + 60_000).contains(&left), "{index}: {left}");
+    }
+}

@@ -98,8 +98,13 @@ impl Stage {
 
     /// The store's period.
     pub fn period(&self) -> Period {
-        let (seconds, micros): (u64, u64) = self.redis.command(&["TIME"]);
-        Period::at(seconds * 1000 + micros / 1000)
+        Period::at(self.now_ms().unsigned_abs())
+    }
+
+    /// The store's clock, in ms since 1970.
+    pub fn now_ms(&self) -> i64 {
+        let (seconds, micros): (i64, i64) = self.redis.command(&["TIME"]);
+        seconds * 1000 + micros / 1000
     }
 
     /// Sets the account's tracked USD of this month.

@@ -12,7 +12,7 @@ use domain::period::Period;
 use domain::plan::Plan;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use store::call::authorize::AccountView;
+use store::call::authorize::{AccountView, RUN_LIFE};
 use store::call::hold::HoldName;
 
 /// The largest sum that `authorize` lets a counter reach.
@@ -22,6 +22,8 @@ pub const PRICE_VERSION: &str = "p1";
 pub const MODEL: &str = "a model";
 /// Empty numbers of the checks, for a made-up call.
 pub const NO_CHECKS: &str = ",,,,,,";
+/// The estimate of a call that is beyond the largest amount.
+pub const BEYOND: Nanos = Nanos::from_stored(u64::MAX);
 /// The rate's window.
 const MINUTE_MS: u64 = 60_000;
 
@@ -126,6 +128,10 @@ pub struct Model {
     pub listed: BTreeMap<(String, String), Window>,
     /// The same in the index of all agents' runs, by which they are counted.
     pub counted_runs: BTreeMap<(String, String), Window>,
+    /// When the index of an agent's runs expires; one that an earlier version wrote last does not.
+    pub listed_expires: BTreeMap<String, Window>,
+    /// When the index of all agents' runs expires.
+    pub counted_expires: Option<Window>,
     /// Most runs of the account.
     pub runs_most: usize,
     /// More members of the kept index, by moment.
@@ -169,10 +175,24 @@ pub struct Extension {
 }
 
 impl Model {
-    /// Puts a run into both indexes.
+    /// Puts a run that was seen at `at` into both indexes. They expire with the run, unless it has ended: then an
+    /// earlier version wrote it, whose indexes do not.
     pub fn list(&mut self, run: (String, String), at: Window) {
+        let expires = at.later(millis(RUN_LIFE));
+        if expires.from > clock::now_ms() {
+            self.listed_expires.insert(run.0.clone(), expires);
+            self.counted_expires = Some(expires);
+        }
         self.listed.insert(run.clone(), at);
         self.counted_runs.insert(run, at);
+    }
+
+    /// The runs that were seen after `ended`, the last moment at which a run had to be seen to have ended now.
+    pub fn live_runs(&self, ended: u64) -> usize {
+        self.counted_runs
+            .values()
+            .filter(|seen| seen.from > ended)
+            .count()
     }
 
     pub fn new(account: &str, period: Period) -> Self {
@@ -193,6 +213,8 @@ impl Model {
             log: Vec::new(),
             listed: BTreeMap::new(),
             counted_runs: BTreeMap::new(),
+            listed_expires: BTreeMap::new(),
+            counted_expires: None,
             runs_most: usize::MAX,
             kept_extra: BTreeMap::new(),
             due_extra: BTreeMap::new(),

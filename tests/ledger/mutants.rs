@@ -21,9 +21,10 @@ struct Mutant {
 
 fn all() -> Vec<Mutant> {
     type Field = fn(&mut Texts) -> &mut String;
-    let parts: [(&str, Field); 11] = [
+    let parts: [(&str, Field); 12] = [
         ("authorize", |texts| &mut texts.authorize),
         ("prune", |texts| &mut texts.prune),
+        ("live_runs", |texts| &mut texts.live_runs),
         ("run", |texts| &mut texts.run),
         ("resolve", |texts| &mut texts.resolve),
         ("lacks_writes", |texts| &mut texts.lacks_writes),

@@ -39,6 +39,7 @@ fn expected(failing: u32) -> Outcome {
         .map(|at| ORDER[at]);
     match first {
         None => Outcome::Charged {
+            estimate: usd(ESTIMATE),
             provider_key_id: "pk_a".to_owned(),
             sealed: "sealed-a".to_owned(),
         },
@@ -85,7 +86,7 @@ async fn combination(store: &Store, scripts: &Scripts, period: Period, failing: 
         return world.authorize(&call).await;
     }
     let charge = RequestedCharge {
-        estimate: usd(ESTIMATE),
+        estimate: Some(usd(ESTIMATE)),
         run_named: true,
         hold_life: call.hold_life,
         price_version: crate::model::PRICE_VERSION,

@@ -52,7 +52,7 @@ impl Race {
     async fn run(&self, calls: &[Call]) -> Vec<bool> {
         let one = async |at: usize, call: &Call| {
             let charge = Charge {
-                estimate: call.estimate.unwrap(),
+                estimate: call.estimate,
                 run_named: call.named,
                 hold_life: call.hold_life,
                 price_version: "p1",

@@ -23,6 +23,7 @@ pub const REAP_LUA: &str = include_str!("../../shared/store/src/call/reap.lua");
 pub const DENIAL_WINDOW_LUA: &str = include_str!("../../shared/store/src/call/denial_window.lua");
 /// The begin and end of each change of an account. The money tests notice changes of this fragment.
 const CHANGE: &str = include_str!("../../shared/store/src/script/change.lua");
+pub const LIVE_RUNS_LUA: &str = include_str!("../../shared/store/src/script/live_runs.lua");
 pub const RUN_LUA: &str = include_str!("../../shared/store/src/script/run.lua");
 pub const END_HOLD_LUA: &str = include_str!("../../shared/store/src/script/end_hold.lua");
 /// The clock of `extend`, `settle`, `void` and `reap`. It is changed as a part of [`PERIOD`], where the tests can tell it the
@@ -87,6 +88,7 @@ impl Scripts {
 pub struct Texts {
     pub period: String,
     pub prune: String,
+    pub live_runs: String,
     pub run: String,
     pub resolve: String,
     pub lacks_writes: String,
@@ -103,6 +105,7 @@ impl Texts {
         Self {
             period: PERIOD.to_owned(),
             prune: PRUNE_LUA.to_owned(),
+            live_runs: LIVE_RUNS_LUA.to_owned(),
             run: RUN_LUA.to_owned(),
             // With positions in the place of names, so that a change of each is tried, too.
             resolve: SETTLE.inputs().resolve(END_HOLD_LUA),
@@ -117,7 +120,11 @@ impl Texts {
     }
 
     fn authorize_with(&self, period: &str) -> Script {
-        let fragments = [("run.lua", self.run.as_str()), ("prune.lua", &self.prune)];
+        let fragments = [
+            ("live_runs.lua", self.live_runs.as_str()),
+            ("run.lua", &self.run),
+            ("prune.lua", &self.prune),
+        ];
         let own = with_fragments(&self.authorize, &fragments);
         Script::new("authorize", WhenFull::Refuse, Names::default(), &[period, &own])
     }

@@ -67,7 +67,7 @@ impl Payer {
         hold_life: Duration,
     ) -> Result<Answer, StoreError> {
         let charge = Charge {
-            estimate: usd(estimate),
+            estimate: Some(usd(estimate)),
             run_named: true,
             hold_life,
             price_version: "p1",

@@ -164,7 +164,7 @@ impl<'a> World<'a> {
     /// Does it to both and compares.
     pub async fn authorize(&mut self, call: &Call) -> Checked {
         let charge = call.estimate.map(|estimate| Charge {
-            estimate,
+            estimate: Nanos::new(estimate.get()),
             run_named: call.named,
             hold_life: call.hold_life,
             price_version: PRICE_VERSION,

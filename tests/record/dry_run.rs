@@ -233,6 +233,120 @@ async fn budgets_of_records_are_predicted() {
     }
 }
 
+/// Runs that ended 35 days after their last call leave the budget in predictions, spends and what the operator sees.
+#[tokio::test]
+async fn runs_that_ended_are_in_no_prediction() {
+    let stage = Stage::start_with(&[("LIMITS__RUNS", "2")]).await;
+    let client = stage.client("enterprise", json!({})).await;
+    let index = client.account.keys.all_runs(Mode::Live);
+    let long_ago = clock::now_ms() - 36 * 24 * 3_600_000;
+    let cli = Cli::new(crate::world::BINARY, stage.world.redis.url());
+    let used = || {
+        let shown = cli.json(&["account", "show", "--account", &client.account.id]);
+        shown["budgets"]["live"]["runs"]["used"].clone()
+    };
+    for run in ["r1", "r2"] {
+        assert_eq!(as_predicted(&client, Some(run)).await, json!(null));
+    }
+    assert_eq!(as_predicted(&client, Some("r3")).await, json!("rate_limited"));
+    assert_eq!(used(), json!(2));
+    let spend = json!({ "agent": "bot", "amount": "0.5", "runId": "s1" });
+    let refused = client.api.post("/v1/spend", spend.clone()).await;
+    assert_eq!(
+        (refused.status, &refused.json()["budget"]),
+        (403, &json!("runs")),
+        "{refused:?}"
+    );
+    for run in ["r1", "r2"] {
+        let _: u64 = stage
+            .world
+            .redis
+            .command(&["DEL", &client.account.keys.run(Mode::Live, "bot", run)]);
+        let member = format!("bot/{run}");
+        let _: u64 = stage
+            .world
+            .redis
+            .command(&["ZADD", &index, &long_ago.to_string(), &member]);
+    }
+    assert_eq!(used(), json!(0));
+    let body = success(&client.dry_run(spend.clone()).await, 200);
+    assert_eq!(body["wouldApprove"], json!(true));
+    success(&client.api.post("/v1/spend", spend).await, 200);
+    assert_eq!(as_predicted(&client, Some("r3")).await, json!(null));
+    assert_eq!(as_predicted(&client, Some("r1")).await, json!("rate_limited"));
+    assert_eq!(used(), json!(2));
+}
+
+/// A plan without streams refuses one behind the key's own checks and before all others, as the edge does.
+#[tokio::test]
+async fn a_stream_is_predicted_by_the_plan() {
+    let plans = tempfile::NamedTempFile::new().unwrap();
+    let tables = "[free]\nstreaming = false\nproxy_requests_per_minute = 2\n[enterprise]\n";
+    std::fs::write(plans.path(), tables).unwrap();
+    let path = plans.path().to_str().unwrap();
+    let stage = Stage::start_with(&[("PLANS__FILE", path), ("PROXY__STREAMING", "true")]).await;
+    for (plan, streams) in [("free", false), ("enterprise", true)] {
+        let client = stage
+            .client(plan, json!({ "maxSpendPerDay": "0.000000001" }))
+            .await;
+        let mut body = client.call_body(None);
+        body["stream"] = json!(true);
+        let mut sent = harness::chat_body(MODEL, "hello");
+        sent["stream"] = json!(true);
+        let predicted = client.dry_run(body.clone()).await;
+        let really = client.edge.chat(sent).await;
+        let error = really.json()["error"].clone();
+        if streams {
+            assert_eq!(success(&predicted, 200)["reason"], error["code"], "{really:?}");
+            assert_eq!(error["code"], "daily_limit");
+            continue;
+        }
+        assert_eq!(
+            (really.status, &error["code"]),
+            (400, &json!("stream_not_supported"))
+        );
+        let sentence = problem(&predicted, 400, "VALIDATION");
+        let expected = format!(
+            "The edge would answer 400 stream_not_supported: {}",
+            text(&error, "/message")
+        );
+        assert_eq!(sentence, expected);
+        // Beyond its rate the key decides.
+        let _ = client.call(None).await;
+        let body = success(&client.dry_run(body).await, 200);
+        assert_eq!(body["reason"], "rate_limited");
+    }
+}
+
+/// An estimate beyond any amount exceeds every limit; without one it cannot be charged.
+#[tokio::test]
+async fn an_estimate_beyond_any_amount_is_predicted() {
+    let stage = Stage::start().await;
+    let client = stage.client("enterprise", json!({})).await;
+    let overlay = r#"{"models":{"beyond":{"rates":{"standard":{"input":"0","output":"1000000"}}}}}"#;
+    let _: String = stage.world.redis.command(&["SET", store::keys::PRICES, overlay]);
+    let body = json!({ "agent": "bot", "model": "beyond", "max_tokens": 10_000_000, "keyId": client.key_id });
+    let predict = async |reason: &str, part: &str| {
+        let body = success(&client.dry_run(body.clone()).await, 200);
+        assert_eq!(
+            (&body["reason"], &body["estimateUsd"]),
+            (&json!(reason), &json!(null)),
+            "{body}"
+        );
+        assert!(text(&body, "/message").contains(part), "{body}");
+        assert_eq!(names(&body).len(), 10, "{body}");
+    };
+    predict("service_unavailable", "beyond any amount").await;
+    success(
+        &client
+            .api
+            .post("/v1/policies/bot", json!({ "maxSpendPerMonth": 9_000_000 }))
+            .await,
+        200,
+    );
+    predict("monthly_limit", "this call is estimated beyond any amount").await;
+}
+
 #[tokio::test]
 async fn the_guard_of_the_stores_room_is_predicted() {
     let stage = Stage::start().await;

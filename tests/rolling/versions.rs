@@ -50,7 +50,7 @@ async fn approved(site: &Site, store: &Store, estimate: u64) -> HoldName {
         allow_id: mint(),
     };
     let charge = Charge {
-        estimate: Nanos::new(estimate).expect("an amount"),
+        estimate: Nanos::new(estimate),
         run_named: false,
         hold_life: Duration::from_secs(100),
         price_version: "another",

@@ -14,7 +14,7 @@ use endpoint::doc::is;
 use endpoint::{Answer, Code, Given, Listing, PAGING, Problem, Reply, missing, operations};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
-use settings::upstreams::NAME_MAX;
+use settings::upstreams::{NAME_MAX, is_provider_name};
 use store::agent::ProviderKeyRecord;
 use store::page::Order;
 use store::provider_key::{NewProviderKey, PROVIDERS_MAX, Stored};
@@ -151,8 +151,7 @@ pub async fn list(call: Call) -> Answer {
 /// The provider's name in lower case.
 fn provider(name: String) -> Result<String, Problem> {
     let name = name.to_ascii_lowercase();
-    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"._-".contains(&byte);
-    if (1..=PROVIDER_MAX).contains(&name.len()) && name.bytes().all(plain) {
+    if is_provider_name(&name) {
         return Ok(name);
     }
     let message = format!("provider must be 1 to {PROVIDER_MAX} characters of a-z 0-9 . _ -");

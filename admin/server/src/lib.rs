@@ -40,6 +40,8 @@ const DRAIN_SPANS: Duration = Duration::from_secs(1);
 /// # Errors
 /// [`ServeError`] when it cannot start; everything is checked before a port is bound.
 pub async fn serve(settings: Settings) -> Result<(), ServeError> {
+    // First of all, since SIGHUP would end a process that does not listen for it.
+    let mut signals = Signals::new().map_err(|error| ServeError::SetUp(error.to_string()))?;
     let Server {
         api,
         people,
@@ -47,7 +49,6 @@ pub async fn serve(settings: Settings) -> Result<(), ServeError> {
         workers,
         running,
     } = Server::new(&settings)?;
-    let mut signals = Signals::new().map_err(|error| ServeError::SetUp(error.to_string()))?;
     let management = bind("admin.listen", settings.admin.listen).await?;
     let operations = bind("admin.ops_listen", settings.admin.ops_listen).await?;
     let (stop, stopping) = watch::channel(false);

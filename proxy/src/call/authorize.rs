@@ -82,8 +82,8 @@ impl Authorizer {
         for _ in 0..EXECUTIONS_MAX {
             let plan = self.plans.get(&view.plan).ok_or(NoDecision)?;
             // A plan without streams counts the request and charges nothing.
-            let may_charge = |requested: &ChargeRequest<'_>| !requested.is_stream || plan.plan.streaming;
-            let charge = requested.filter(may_charge).map(|requested| requested.charge);
+            let is_admitted = |requested: &ChargeRequest<'_>| plan.plan.admits(requested.is_stream);
+            let charge = requested.filter(is_admitted).map(|requested| requested.charge);
             let no_requests = is_refused.then(|| without_requests(&plan.plan));
             let request = Authorize {
                 name,

@@ -37,7 +37,7 @@ pub struct ChatRequest {
     pub upstream: Arc<Upstream>,
     /// The prices of the estimate. The settlement uses the same ones.
     pub prices: Arc<PriceTable>,
-    /// `None` beyond the largest amount: then the call is denied.
+    /// `None` beyond the largest amount: then the call is denied by the first limit, or as one that cannot be charged.
     pub estimate: Option<Nanos>,
     /// The API that is called.
     pub endpoint: Endpoint,

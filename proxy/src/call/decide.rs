@@ -11,6 +11,7 @@ use crate::provider_keys::ProviderKeys;
 use crate::reply::refusal::{Refusal, RefusalKind};
 use crate::upstream::Upstream;
 use crypto::seal::SealedFor;
+use domain::plan::no_streaming;
 use secrecy::SecretString;
 use std::sync::Arc;
 use std::time::Duration;
@@ -66,11 +67,8 @@ impl Decider {
             name: &name,
             request: Some(request),
         };
-        let Some(estimate) = request.estimate else {
-            return Err(self.denials.unavailable(subject));
-        };
         let charge = Charge {
-            estimate,
+            estimate: request.estimate,
             run_named: request.run.named,
             hold_life: self.hold_life(request),
             price_version: request.prices.version(),
@@ -90,6 +88,7 @@ impl Decider {
             Ok(Decision {
                 outcome:
                     Outcome::Charged {
+                        estimate,
                         provider_key_id,
                         sealed,
                     },
@@ -156,10 +155,9 @@ impl Decider {
 }
 
 fn no_streams(plan: &str) -> Refusal {
-    let message = format!("The plan `{plan}` has no streaming. Send the call without `stream`.");
     Refusal {
         param: Some("stream".to_owned()),
-        ..Refusal::new(RefusalKind::StreamNotSupported, message)
+        ..Refusal::new(RefusalKind::StreamNotSupported, no_streaming(plan))
     }
 }
 

@@ -8,6 +8,7 @@ use crate::refused_accounts::RefusedAccounts;
 use crate::reply::denied::{Denied, denial_id};
 use crate::tables::plans::PlanLimits;
 use domain::budget::Budget;
+use domain::check::CheckedAmount;
 use domain::denial::{Denial, no_named_provider_key};
 use domain::denial_window::DenialWindow;
 use std::sync::Arc;
@@ -47,6 +48,7 @@ impl Denials {
                 self.counted(window, subject, plan).into()
             }
             Outcome::RunsFull if subject.request.is_some() => self.runs_full(subject, plan).into(),
+            Outcome::TooMuch => self.too_much(subject).into(),
             Outcome::Revoked => Rejection::unknown_key(),
             _ => self.unavailable(subject),
         }
@@ -86,6 +88,17 @@ impl Denials {
         if let Ok(id) = window.mint(clock::now_ms()) {
             denied.id = id;
         }
+        denied
+    }
+
+    /// A call that nothing denies and that cannot be charged: the message says so.
+    fn too_much(&self, subject: Subject<'_>) -> Box<Denied> {
+        let mut denied = self.denied(Denial::ServiceUnavailable, subject, None);
+        let asked = subject.request.map(|request| {
+            let estimate = request.estimate;
+            estimate.map_or(CheckedAmount::Beyond, CheckedAmount::Call)
+        });
+        denied.message = asked.map(|asked| asked.cannot_be_charged().to_owned());
         denied
     }
 

@@ -48,6 +48,7 @@ use std::time::Duration;
 use store::Store;
 use store::blocked::{BlockedCopy, REFRESH_EVERY};
 use telemetry::store::StoreMetrics;
+use tokio::signal::unix::Signal;
 use tokio::time::interval;
 
 /// What is read and checked before a port is bound.
@@ -292,8 +293,8 @@ impl Components {
         }
     }
 
-    /// Starts the background tasks in the current runtime.
-    pub fn start_background_tasks(&self, store_metrics: StoreMetrics) {
+    /// Starts the background tasks in the current runtime. `hangups`: see [`tables::follow`].
+    pub fn start_background_tasks(&self, store_metrics: StoreMetrics, hangups: Signal) {
         tokio::spawn(Arc::clone(&self.health).follow());
         tokio::spawn(refresh_lists(
             self.store.clone(),
@@ -310,6 +311,7 @@ impl Components {
             Arc::clone(&self.prices),
             Arc::clone(&self.settings),
             self.metrics.tables.clone(),
+            hangups,
         ));
         let (store, health, metrics) = (&self.store, &self.health, &self.metrics);
         let delivery = Arc::clone(&self.pending).run(store.clone(), Arc::clone(health), Arc::clone(metrics));

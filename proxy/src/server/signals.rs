@@ -11,6 +11,20 @@ use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
 
+/// Listens for SIGHUP, whose default action would end the process. One that arrives before the tables are followed is
+/// received then.
+///
+/// # Errors
+/// The system's, if it allows no handler.
+pub fn hangups() -> std::io::Result<Signal> {
+    // The handler stays when this runtime is gone; that of the edge reads what it wrote.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .build()?;
+    let _context = runtime.enter();
+    signal(SignalKind::hangup())
+}
+
 /// Handles signals.
 pub struct Signals {
     /// Set once the edge has started.

@@ -42,7 +42,19 @@ pub struct Plan {
     pub upgrade_url: Option<String>,
 }
 
+/// The message of 400 `stream_not_supported` for a stream that the plan `name` does not [admit](Plan::admits).
+#[must_use]
+pub fn no_streaming(name: &str) -> String {
+    format!("The plan `{name}` has no streaming. Send the call without `stream`.")
+}
+
 impl Plan {
+    /// Whether the plan admits a call by the form of its answer; `is_stream`: the call asks for a stream.
+    #[must_use]
+    pub const fn admits(&self, is_stream: bool) -> bool {
+        !is_stream || self.streaming
+    }
+
     /// The part that Cap checks.
     #[must_use]
     pub const fn cap(&self) -> CapPlan {

@@ -1,9 +1,9 @@
 //! Loads the configuration: compiled-in defaults, then the file, then the environment.
 
-use super::{BadSettings, Settings, StoreSettings, TelemetrySettings};
+use super::{BadSettings, Settings, StoreSettings, TelemetrySettings, UpstreamSettings};
 use crate::collector::Collector;
 use crate::public_url;
-use crate::upstreams::{self, EnvSetting};
+use crate::upstreams::{self, EnvSetting, NAME_MAX};
 use domain::budget::Budgets;
 use secrecy::{ExposeSecret as _, SecretString};
 use std::path::Path;
@@ -23,6 +23,13 @@ const ADMIN_BUFFERED_BYTES_MIN: usize = 4 << 20;
 const REMEMBERED_KEYS: std::ops::RangeInclusive<usize> = 1..=10_000_000;
 /// Longest time for a load balancer to notice, in ms.
 const DRAIN_DELAY_MS_MAX: u64 = 300_000;
+/// Longest configurable duration in ms: 7 days. Sums of several stay far below what timers, and doubles in the store's
+/// scripts, hold exactly.
+const DURATION_MS_MAX: u64 = 7 * 24 * 3_600_000;
+/// Longest configurable duration in hours: a year.
+const DURATION_HOURS_MAX: u64 = 365 * 24;
+/// Longest configurable duration in days: that of idempotency keys.
+const DURATION_DAYS_MAX: u64 = *RETENTION_DAYS.end();
 /// Longest configurable lifetime of a session.
 const ABSOLUTE_HOURS: std::ops::RangeInclusive<u64> = 1..=720;
 
@@ -263,6 +270,7 @@ fn check(settings: &Settings) -> Result<(), BadSettings> {
     if let Some((key, _)) = positive.iter().find(|(_, value)| *value == 0) {
         return Err(BadSettings(format!("`{key}` must be greater than zero")));
     }
+    check_durations(settings)?;
     if !(0.0..=1.0).contains(&settings.limits.guard_share) {
         return Err(BadSettings(
             "`limits.guard_share` must be from 0.0 to 1.0".to_owned(),
@@ -313,13 +321,78 @@ fn check(settings: &Settings) -> Result<(), BadSettings> {
             "`proxy.tls_cert` and `proxy.tls_key` belong together".to_owned(),
         ));
     }
-    let base = &settings.upstream.base_url;
-    if !base.starts_with("https://") && !base.starts_with("http://") {
-        return Err(BadSettings(
-            "`upstream.base_url` must start with https:// or http://".to_owned(),
-        ));
+    let UpstreamSettings {
+        base_url, provider, ..
+    } = &settings.upstream;
+    upstreams::check_base_url(base_url).map_err(|what| BadSettings(format!("`upstream.base_url` {what}")))?;
+    if !upstreams::is_provider_name(provider) {
+        return Err(BadSettings(format!(
+            "`upstream.provider` must be 1 to {NAME_MAX} characters of a-z 0-9 . _ -"
+        )));
     }
     Ok(())
+}
+
+/// Bounds every duration that no other rule bounds.
+fn check_durations(settings: &Settings) -> Result<(), BadSettings> {
+    let Settings {
+        store,
+        proxy,
+        upstream,
+        admin,
+        webhooks,
+        audit,
+        ..
+    } = settings;
+    let millis = [
+        ("store.timeout_ms", store.timeout_ms),
+        ("store.durability_timeout_ms", store.durability_timeout_ms),
+        ("proxy.client_timeout_ms", proxy.client_timeout_ms),
+        ("proxy.hold_grace_ms", proxy.hold_grace_ms),
+        ("proxy.drain_ms", proxy.drain_ms),
+        ("proxy.stream_first_byte_ms", proxy.stream_first_byte_ms),
+        ("proxy.stream_idle_ms", proxy.stream_idle_ms),
+        ("proxy.stream_total_ms", proxy.stream_total_ms),
+        ("proxy.stream_drain_ms", proxy.stream_drain_ms),
+        ("upstream.timeout_ms", upstream.timeout_ms),
+        ("admin.client_timeout_ms", admin.client_timeout_ms),
+        ("webhooks.timeout_ms", webhooks.timeout_ms),
+        ("audit.seal_every_ms", audit.seal_every_ms),
+        ("audit.checkpoint_every_ms", audit.checkpoint_every_ms),
+    ];
+    let delays = webhooks
+        .retry_delays_ms
+        .iter()
+        .map(|delay| ("webhooks.retry_delays_ms".to_owned(), *delay));
+    let named = settings.upstreams.all().iter();
+    let named = named.map(|named| (format!("upstreams.{}.timeout_ms", named.name), named.timeout_ms));
+    let millis = millis.map(|(key, value)| (key.to_owned(), value));
+    let millis = millis.into_iter().chain(delays).chain(named);
+    let longer = [
+        (
+            "webhooks.secret_overlap_hours",
+            webhooks.secret_overlap_hours,
+            DURATION_HOURS_MAX,
+        ),
+        (
+            "audit.archive_after_days",
+            audit.archive_after_days,
+            DURATION_DAYS_MAX,
+        ),
+        (
+            "audit.archive_intents_after_days",
+            audit.archive_intents_after_days,
+            DURATION_DAYS_MAX,
+        ),
+    ];
+    let longer = longer.map(|(key, value, most)| (key.to_owned(), value, most));
+    let mut all = millis
+        .map(|(key, value)| (key, value, DURATION_MS_MAX))
+        .chain(longer);
+    match all.find(|(_, value, most)| value > most) {
+        Some((key, _, most)) => Err(BadSettings(format!("`{key}` must be at most {most}"))),
+        None => Ok(()),
+    }
 }
 
 /// Validates the export of spans, in this build.

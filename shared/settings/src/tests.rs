@@ -122,6 +122,26 @@ fn every_mistake_is_one_line_that_names_the_key() {
             "`upstream.base_url`",
         ),
         (
+            from("[upstream]\nbase_url = \"https://a/v1#x\"\n").unwrap_err(),
+            "`upstream.base_url` must not have a fragment",
+        ),
+        (
+            from("[upstream]\nprovider = \"\"\n").unwrap_err(),
+            "`upstream.provider`",
+        ),
+        (
+            from_env("TOLLGATE_UPSTREAM__PROVIDER", "a b").unwrap_err(),
+            "`upstream.provider`",
+        ),
+        (
+            from("[upstream]\nprovider = \"OpenAI\"\n").unwrap_err(),
+            "`upstream.provider`",
+        ),
+        (
+            from_env("TOLLGATE_UPSTREAM__PROVIDER", &"a".repeat(41)).unwrap_err(),
+            "`upstream.provider`",
+        ),
+        (
             from_env("TOLLGATE_STORE__URK", "1").unwrap_err(),
             "TOLLGATE_STORE__URK",
         ),
@@ -133,6 +153,50 @@ fn every_mistake_is_one_line_that_names_the_key() {
         let text = error.to_string();
         assert!(text.contains(named) && !text.contains('\n'), "{named}: {text:?}");
     }
+}
+
+/// Every setting whose name says that it is a time: one without a bound would end as a deadline in the past.
+#[test]
+fn every_duration_has_an_upper_bound() {
+    let defaults: toml::Table = include_str!("../../../config/tollgate.toml").parse().unwrap();
+    let mut durations = 0;
+    for (section, keys) in &defaults {
+        for (key, default) in keys.as_table().unwrap() {
+            let units = ["_ms", "_hours", "_days", "_minutes"];
+            if !units.iter().any(|unit| key.ends_with(unit)) {
+                continue;
+            }
+            durations += 1;
+            let text = match default.is_array() {
+                true => format!("[{section}]\n{key} = [1, {}]\n", i64::MAX),
+                false => format!("[{section}]\n{key} = {}\n", i64::MAX),
+            };
+            let error = from(&text).unwrap_err().to_string();
+            assert!(error.contains(&format!("`{section}.{key}`")), "{text}: {error}");
+        }
+    }
+    assert!(durations >= 20, "only {durations}");
+    let named = |timeout_ms: u64| {
+        from(&format!(
+            "[upstreams.a]\nbase_url = \"https://a\"\nmodels = [\"*\"]\ntimeout_ms = {timeout_ms}\n"
+        ))
+    };
+    assert!(named(604_800_000).is_ok());
+    let error = named(604_800_001).unwrap_err().to_string();
+    assert_eq!(error, "`upstreams.a.timeout_ms` must be at most 604800000");
+    for (text, most) in [
+        ("[proxy]\nstream_total_ms = ", 604_800_000),
+        ("[webhooks]\nsecret_overlap_hours = ", 8_760),
+        ("[audit]\narchive_after_days = ", 36_500),
+    ] {
+        assert!(from(&format!("{text}{most}\n")).is_ok(), "{text}{most}");
+        assert!(
+            from(&format!("{text}{}\n", most + 1)).is_err(),
+            "{text}{most} and one"
+        );
+    }
+    let most = from("[proxy]\nstream_total_ms = 604800000\nstream_drain_ms = 604800000\n").unwrap();
+    assert_eq!(most.stream_life().as_secs(), 14 * 24 * 3600);
 }
 
 #[test]

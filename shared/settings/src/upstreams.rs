@@ -23,6 +23,27 @@ const OPENAI: &str = "openai";
 /// Prefix of the keys of OpenAI, and of every provider that is not a named upstream.
 const OPENAI_KEY_PREFIX: &str = "sk-";
 
+/// Whether provider keys can be stored under a name: 1 to [`NAME_MAX`] characters of `a-z 0-9 . _ -`.
+#[must_use]
+pub fn is_provider_name(name: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"._-".contains(&byte);
+    (1..=NAME_MAX).contains(&name.len()) && name.bytes().all(plain)
+}
+
+/// Checks a `base_url`; the path of a call is appended to it.
+///
+/// # Errors
+/// What is wrong with it.
+pub(crate) fn check_base_url(base_url: &str) -> Result<(), &'static str> {
+    match base_url {
+        text if !text.starts_with("https://") && !text.starts_with("http://") => {
+            Err("must start with https:// or http://")
+        }
+        text if text.contains('#') => Err("must not have a fragment"),
+        _ => Ok(()),
+    }
+}
+
 /// How a request carries the provider key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Auth {

@@ -151,8 +151,7 @@ impl Run {
     }
 }
 
-/// Selects the unexpired runs of an index. Records expire by themselves; the index drops them only when a new run is
-/// added.
+/// Selects the unexpired runs of an index. Records expire by themselves; the index drops them when a run is seen.
 async fn not_over<'a>(store: &'a Store, set: &'a str) -> Result<SortedSet<'a>, StoreError> {
     let life = u64::try_from(RUN_LIFE.as_millis()).unwrap_or(u64::MAX);
     let floor = Some(server_clock::now_ms(store).await?.saturating_sub(life));

@@ -9,7 +9,7 @@ use crate::call::authorize::RUN_LIFE;
 use crate::intent::{Decision, IntentPlace, IntentRecord};
 use crate::once::Once;
 use crate::script::change::{
-    AGENT_EXISTS, BUDGET, CHANGE, Event, INTENT, LOW_BALANCE, MONEY, PERIOD, PRUNE, RUN, Scope,
+    AGENT_EXISTS, BUDGET, CHANGE, Event, INTENT, LIVE_RUNS, LOW_BALANCE, MONEY, PERIOD, PRUNE, RUN, Scope,
     unexpected_reply,
 };
 use crate::script::names::{Names, inputs};
@@ -29,6 +29,7 @@ pub static SPEND: LazyLock<Script> = LazyLock::new(|| {
         BUDGET,
         PERIOD,
         PRUNE,
+        LIVE_RUNS,
         RUN,
         MONEY,
         INTENT,

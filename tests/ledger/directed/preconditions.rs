@@ -1,7 +1,7 @@
 //! Cap: each limit exactly reached and missed by one nano, whose policy holds, and how far the counters go.
 
 use super::Bench;
-use crate::model::{CEILING, Charge, NO_CHECKS, State};
+use crate::model::{BEYOND, CEILING, Charge, NO_CHECKS, State};
 use crate::world::{Checked, World, open_cap, usd};
 use domain::cap::CapPolicy;
 use domain::money::Nanos;
@@ -25,7 +25,8 @@ pub async fn all(bench: &Bench<'_>) -> Checked {
     policies(bench).await?;
     freezes(bench).await?;
     exact(bench).await?;
-    ceilings(bench).await
+    ceilings(bench).await?;
+    beyond(bench).await
 }
 
 pub fn policy(gauge: Gauge, limit: u64) -> CapPolicy {
@@ -243,4 +244,38 @@ async fn ceilings(bench: &Bench<'_>) -> Checked {
         }
     }
     Ok(())
+}
+
+/// An estimate beyond any amount exceeds every limit that is set, be it the largest one. Where none is, the denial is
+/// recorded all the same, and counts against the rate.
+async fn beyond(bench: &Bench<'_>) -> Checked {
+    let beyond = |world: &mut World<'_>| {
+        let mut call = world.call_in("r", 0);
+        call.estimate = Some(BEYOND);
+        call
+    };
+    for gauge in GAUGES {
+        let mut world = before(bench, gauge, 5).await?;
+        let unlimited = beyond(&mut world);
+        world.authorize(&unlimited).await?;
+        world
+            .change(|model| set_policy(model, policy(gauge, Nanos::MAX.get())))
+            .await?;
+        let mut call = beyond(&mut world);
+        if gauge == Gauge::Tracked {
+            call.plan.tracked_usd_per_month = Some(Nanos::MAX);
+        }
+        world.authorize(&call).await?;
+        call.named = false;
+        world.authorize(&call).await?;
+    }
+    // What comes before Cap comes first.
+    let mut world = bench.installed().await?;
+    let mut limited = beyond(&mut world);
+    limited.plan.proxy_requests_per_minute = Some(1);
+    world.authorize(&limited).await?;
+    world.authorize(&limited).await?;
+    world.change(|model| model.active.clear()).await?;
+    let revoked = beyond(&mut world);
+    world.authorize(&revoked).await
 }

@@ -15,6 +15,8 @@ pub async fn all(bench: &Bench<'_>) -> Checked {
     unknown(bench).await?;
     many_ended(bench).await?;
     budget(bench).await?;
+    budget_of_ended(bench).await?;
+    edge_of_life(bench).await?;
     minutes(bench).await?;
     held_below(bench).await
 }
@@ -46,7 +48,8 @@ async fn ended(bench: &Bench<'_>) -> Checked {
     Ok(())
 }
 
-/// A new run drops the runs from its agent's index whose records have ended; a known one leaves them.
+/// A run that is seen drops the runs from both indexes whose records have ended; in the minute in which it was seen
+/// before it leaves them.
 async fn index(bench: &Bench<'_>) -> Checked {
     let life = u64::try_from(RUN_LIFE.as_millis()).map_err(|error| error.to_string())?;
     for denied in [false, true] {
@@ -93,7 +96,7 @@ async fn unknown(bench: &Bench<'_>) -> Checked {
     Ok(())
 }
 
-/// Of many runs that have ended a new one drops the ten that were seen first.
+/// Of many runs that have ended each new one drops the ten that were seen first.
 async fn many_ended(bench: &Bench<'_>) -> Checked {
     let life = u64::try_from(RUN_LIFE.as_millis()).map_err(|error| error.to_string())?;
     let mut world = bench.world();
@@ -115,8 +118,7 @@ async fn many_ended(bench: &Bench<'_>) -> Checked {
 /// without a run continue (decision D71).
 async fn budget(bench: &Bench<'_>) -> Checked {
     for most in [1, 2] {
-        let budgets = bench.store.budgets().with(Budget::Runs, most);
-        let store = bench.store.clone().with_budgets(budgets);
+        let store = at_most(bench, most);
         let mut world = Bench {
             store: &store,
             ..*bench
@@ -138,6 +140,71 @@ async fn budget(bench: &Bench<'_>) -> Checked {
         }
     }
     Ok(())
+}
+
+/// Runs that ended 35 days after their last call leave the budget, whether or not the index has dropped them.
+async fn budget_of_ended(bench: &Bench<'_>) -> Checked {
+    let life = u64::try_from(RUN_LIFE.as_millis()).map_err(|error| error.to_string())?;
+    let store = at_most(bench, 2);
+    let bench = Bench {
+        store: &store,
+        ..*bench
+    };
+    // Many more than a script drops at once: the budget was larger before.
+    for ended in [2, 30] {
+        let mut world = bench.world();
+        world.model.runs_most = 2;
+        for number in 0..ended {
+            let last_seen = Window::at(clock::now_ms() - life - 1000 + number);
+            let name = ("b".to_owned(), format!("gone-{number}"));
+            world.model.list(name, last_seen);
+        }
+        world.install().await?;
+        for run in ["one", "two"] {
+            let call = world.call_in(run, 5);
+            world.approve(&call).await?;
+        }
+        let third = world.call_in("three", 5);
+        world.authorize(&third).await?;
+        if world.model.open(&third.name.allow_id).is_some() {
+            return Err("a third run within a budget of two".to_owned());
+        }
+    }
+    Ok(())
+}
+
+/// To the millisecond, by the store's clock.
+async fn edge_of_life(bench: &Bench<'_>) -> Checked {
+    let life = u64::try_from(RUN_LIFE.as_millis()).map_err(|error| error.to_string())?;
+    let store = at_most(bench, 1);
+    let bench = Bench {
+        store: &store,
+        ..*bench
+    };
+    let at_ms = domain::timestamp::ms_from_iso("2026-11-21T12:00:00Z").ok_or("a moment")?;
+    for (seen, has_room) in [(at_ms - life, true), (at_ms - life + 1, false)] {
+        let mut world = bench.world();
+        world.model.runs_most = 1;
+        world.clock_ms = Some(at_ms);
+        world.model.period = domain::period::Period::at(at_ms);
+        world
+            .model
+            .counted_runs
+            .insert(("b".to_owned(), "other".to_owned()), Window::at(seen));
+        world.install().await?;
+        let call = world.call_in("new", 5);
+        world.authorize(&call).await?;
+        if world.model.open(&call.name.allow_id).is_some() != has_room {
+            return Err(format!("a run that was last seen at {seen}, now {at_ms}"));
+        }
+    }
+    Ok(())
+}
+
+/// The store with a budget of `most` runs.
+fn at_most(bench: &Bench<'_>, most: u64) -> store::Store {
+    let budgets = bench.store.budgets().with(Budget::Runs, most);
+    bench.store.clone().with_budgets(budgets)
 }
 
 /// Index and end of a run are written in its first call of a minute of the clock.

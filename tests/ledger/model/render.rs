@@ -47,7 +47,7 @@ impl Model {
             put(
                 &mut all,
                 keys.runs(Mode::Live, agent),
-                None,
+                self.listed_expires.get(agent).copied(),
                 Shape::Zset(cells.collect()),
             );
         }
@@ -56,7 +56,7 @@ impl Model {
         put(
             &mut all,
             keys.all_runs(Mode::Live),
-            None,
+            self.counted_expires,
             Shape::Zset(cells.collect()),
         );
         self.render_holds(&mut all, &keys);

@@ -34,6 +34,7 @@ impl Model {
             Outcome::Charged { .. } => self.charge(call, before.join(","), at),
             Outcome::Denied(denial) => self.denied(call, *denial, &before, at),
             Outcome::RunsFull => self.write_denial(call, Denial::RateLimited, 0..7, (&before, at)),
+            Outcome::TooMuch => self.write_denial(call, Denial::ServiceUnavailable, 0..0, (&before, at)),
             _ => {}
         }
         Answer {
@@ -77,7 +78,7 @@ impl Model {
         }
         match call.estimate {
             None => Outcome::Counted,
-            Some(estimate) => self.cap(call, estimate),
+            Some(estimate) => self.cap(call, estimate, at),
         }
     }
 
@@ -190,9 +191,8 @@ impl Model {
             run,
             allow_id,
         } = &call.name;
-        let estimate = call
-            .estimate
-            .map_or("-".to_owned(), |estimate| estimate.get().to_string());
+        let amount = call.estimate.and_then(|estimate| Nanos::new(estimate.get()));
+        let estimate = amount.map_or("-".to_owned(), |estimate| estimate.get().to_string());
         let priced = if call.estimate.is_some() {
             format!("{PRICE_VERSION} {MODEL}")
         } else {
@@ -213,12 +213,14 @@ impl Model {
         let (now, expires) = (at.clock, at.real.later(millis(RUN_LIFE)));
         let listed = self.listed.get(&name).copied().unwrap_or(now);
         let counted = self.counted_runs.get(&name).copied().unwrap_or(now);
+        let indexed = self.listed_expires.get(&name.0).copied().unwrap_or(expires);
+        let all_indexed = self.counted_expires.unwrap_or(expires);
         let minutes = |window: Window| (window.from / MINUTE_MS, window.to / MINUTE_MS);
         let run = self.runs.get(&name).copied();
-        let (listed, counted, last, expires) = match run {
-            // In the minute in which it was seen before, moment, index and end stay as they are.
+        let (listed, counted, last, expires, indexed) = match run {
+            // In the minute in which it was seen before, moment, indexes and ends stay as they are.
             Some(run) if minutes(run.last) == minutes(now) && minutes(now).0 == minutes(now).1 => {
-                (listed, counted, run.last, run.expires)
+                (listed, counted, run.last, run.expires, None)
             }
             // The minute may end between the two.
             Some(run) if minutes(run.last).1 >= minutes(now).0 => (
@@ -226,17 +228,19 @@ impl Model {
                 counted.hull(now),
                 run.last.hull(now),
                 run.expires.hull(expires),
+                Some((indexed.hull(expires), all_indexed.hull(expires))),
             ),
-            Some(_) => (now, now, now, expires),
-            None => {
-                let oldest = now.to.saturating_sub(millis(RUN_LIFE));
-                drop_ended(&mut self.listed, oldest, |agent| *agent == name.0);
-                drop_ended(&mut self.counted_runs, oldest, |_| true);
-                (now, now, now, expires)
-            }
+            _ => (now, now, now, expires, Some((expires, expires))),
         };
         self.listed.insert(name.clone(), listed);
         self.counted_runs.insert(name.clone(), counted);
+        if let Some((indexed, all_indexed)) = indexed {
+            self.listed_expires.insert(name.0.clone(), indexed);
+            self.counted_expires = Some(all_indexed);
+            let oldest = now.to.saturating_sub(millis(RUN_LIFE));
+            drop_ended(&mut self.listed, oldest, |agent| *agent == name.0);
+            drop_ended(&mut self.counted_runs, oldest, |_| true);
+        }
         let new = Run {
             calls: None,
             denied: 0,
@@ -250,7 +254,7 @@ impl Model {
         run
     }
 
-    fn cap(&self, call: &Call, estimate: Nanos) -> Outcome {
+    fn cap(&self, call: &Call, estimate: Nanos, at: Moment) -> Outcome {
         let name = &call.name;
         let Some(agent) = self
             .agents
@@ -279,7 +283,9 @@ impl Model {
         }
         let run = (name.agent.clone(), name.run.clone());
         let is_new = call.named && !self.runs.contains_key(&run);
-        if is_new && self.counted_runs.len() >= self.runs_most {
+        // A run is kept for 35 days after its last call (decision D38), and counts as long (decision D71).
+        let ended = at.clock.to.saturating_sub(millis(RUN_LIFE));
+        if is_new && self.live_runs(ended) >= self.runs_most {
             return Outcome::RunsFull;
         }
         let sums = [
@@ -299,6 +305,7 @@ impl Model {
             return Outcome::KnownId;
         }
         Outcome::Charged {
+            estimate,
             provider_key_id: format!("pk_{}", name.agent),
             sealed: format!("sealed-{}", name.agent),
         }

@@ -102,7 +102,27 @@ pub async fn spends(stage: &Stage<'_>) -> Checked {
     world.want("done", transfer(10, &from, &to, 1)).await?;
     world.want("settled", note(0, 11)).await?;
     world.over(Budget::Transactions, note(0, 12)).await?;
+    Box::pin(ended_runs(stage)).await?;
     Box::pin(approved(stage)).await
+}
+
+/// Runs that ended 35 days after their last call leave room, also before the index drops them.
+async fn ended_runs(stage: &Stage<'_>) -> Checked {
+    let run = |at, n, run: &str| {
+        Act::Spend(Spend {
+            run: Some(run.to_owned()),
+            request_id: request_id(at, n),
+            ..spend(n, 1)
+        })
+    };
+    for at in 0..2 {
+        let mut model = stage.model();
+        model.sides[at].counted_before = ["b", "c"].map(str::to_owned).into();
+        let mut world = stage.with(model, Budget::Runs, 1).await?;
+        world.want("settled", run(at, 10, "one")).await?;
+        world.over(Budget::Runs, run(at, 11, "two")).await?;
+    }
+    Ok(())
 }
 
 /// A spend that waits for approval is within all budgets already.

@@ -41,8 +41,8 @@ async fn old_counters(stage: &Stage<'_>) -> Checked {
     Ok(())
 }
 
-/// A refused spend leaves a run ended, a settled one lets it run again; a new run drops those from the index that have
-/// ended.
+/// A refused spend leaves a run ended, a settled one lets it run again; a run that is seen drops those from the indexes
+/// that have ended.
 async fn runs(stage: &Stage<'_>) -> Checked {
     let mut model = stage.model();
     let moment = model.now();

@@ -29,6 +29,10 @@ pub struct Side {
     pub listed_before: BTreeSet<String>,
     /// Those of them in the index of all agents' runs.
     pub counted_before: BTreeSet<String>,
+    /// When the index of an agent's runs expires, once a run was seen.
+    pub listed_expires: BTreeMap<String, Window>,
+    /// When the index of all agents' runs expires.
+    pub counted_expires: Option<Window>,
     /// Intents, transfers and deposits by id.
     pub requests: BTreeMap<String, Request>,
     /// Ids that are taken by a request which another account decides, with its fingerprint.

@@ -95,11 +95,12 @@ impl Model {
         let life = u64::try_from(RUN_LIFE.as_millis()).expect("a life");
         let expires = self.window.later(life);
         let name = (input.agent.to_owned(), input.run?.to_owned());
-        if !self.sides[input.at].runs.contains_key(&name) {
-            self.sides[input.at].listed_before.remove(input.agent);
-            self.sides[input.at].counted_before.clear();
-        }
-        let run = self.sides[input.at].runs.entry(name).or_insert(Run {
+        let side = &mut self.sides[input.at];
+        side.listed_before.remove(input.agent);
+        side.counted_before.clear();
+        side.listed_expires.insert(input.agent.to_owned(), expires);
+        side.counted_expires = Some(expires);
+        let run = side.runs.entry(name).or_insert(Run {
             first: moment.to_owned(),
             last: String::new(),
             calls: None,

@@ -81,7 +81,7 @@ recipes! {
     agent::script::DELETE: ["script/clock", "script/change", "agent/delete"] changing ["agent/delete"];
     AGENT_FREEZE: ["script/clock", "script/change", "script/agent_exists", "agent/freeze"] changing ["script/agent_exists"];
     spend::DENY: ["script/clock", "script/change", "script/intent", "spend/deny"] changing ["spend/deny"];
-    spend::SPEND: ["script/clock", "script/change", "script/budget", "script/period", "script/prune", "script/run", "script/money", "script/intent", "script/agent_exists", "script/low_balance", "spend/spend"]
+    spend::SPEND: ["script/clock", "script/change", "script/budget", "script/period", "script/prune", "script/live_runs", "script/run", "script/money", "script/intent", "script/agent_exists", "script/low_balance", "spend/spend"]
         changing ["script/prune", "script/run", "script/intent", "spend/spend"];
 }
 

@@ -230,10 +230,12 @@ fn denied(denial: Denial, data: &Map<String, Value>, resets_ms: Option<u64>) -> 
     let estimate = nanos(data, "estimateNanos").map(Nanos::from_stored);
     let asked = estimate.map_or(CheckedAmount::Beyond, CheckedAmount::Call);
     let deciding = CheckName::parse(denial.reason()).and_then(|name| find(name, data));
-    deciding.map_or_else(
-        || denial.message().to_owned(),
-        |check| check.sentence(asked, resets_ms),
-    )
+    match (deciding, denial) {
+        (Some(check), _) => check.sentence(asked, resets_ms),
+        // The store decided, so it was there.
+        (None, Denial::ServiceUnavailable) => asked.cannot_be_charged().to_owned(),
+        (None, _) => denial.message().to_owned(),
+    }
 }
 
 /// The check `name` as it was recorded.

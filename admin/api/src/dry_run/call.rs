@@ -5,13 +5,13 @@ use crate::state::Call;
 use chat::{self, BodyError};
 use domain::budget::Budget;
 use domain::cap;
-use domain::check::{Check, CheckName, CheckedAmount};
+use domain::check::{self, Check, CheckName, CheckedAmount};
 use domain::denial::Denial;
 use domain::id::Kind;
 use domain::measured::Endpoint;
 use domain::mode::Mode;
 use domain::money::Nanos;
-use domain::plan::Plan;
+use domain::plan::{Plan, no_streaming};
 use endpoint::{Answer, Code, Fields, Problem};
 use store::call::snapshot::{KeySnapshot, Snapshot};
 
@@ -40,9 +40,9 @@ pub(super) async fn predict(call: &Call, body: &Fields<'_>, agent: &str) -> Answ
     };
     let text = body.without(&OURS, more);
     let chat = chat::parse_call(endpoint, call.state.streaming, text.as_bytes());
-    let chat = chat.map_err(|error| refused(&error))?;
+    let chat = chat.map_err(|error| bad_body(&error))?;
     chat.check_token_limit(call.state.require_token_limit)
-        .map_err(|error| refused(&error))?;
+        .map_err(|error| bad_body(&error))?;
     let prices = call.state.prices.table(&call.state.store).await?;
     let served = call.state.providers.serving(&chat.model);
     let price_name = [served.price_prefix, &chat.model].concat();
@@ -67,16 +67,9 @@ pub(super) async fn predict(call: &Call, body: &Fields<'_>, agent: &str) -> Answ
             shape.prompt_bytes -= NO_INPUT_BYTES.min(shape.prompt_bytes);
         }
     }
-    let Some(estimate) = prices.estimate(&shape) else {
-        // The edge does not even ask the store.
-        let after = Some(unavailable(BEYOND));
-        return subject.answer(
-            &snapshot,
-            CheckedAmount::Beyond,
-            &[],
-            OtherRefusals { before: None, after },
-        );
-    };
+    let asked = prices
+        .estimate(&shape)
+        .map_or(CheckedAmount::Beyond, CheckedAmount::Call);
     let limit = match subject.refused {
         Some(_) => Some(0), // no request is within it
         None => plan.proxy_requests_per_minute,
@@ -86,8 +79,12 @@ pub(super) async fn predict(call: &Call, body: &Fields<'_>, agent: &str) -> Answ
         None => Vec::new(),
         Some(key) => of_key(key, (&plan, limit), agent, subject.key_id)?,
     };
+    if check::deciding(&checks).is_none() && !plan.admits(chat.stream) {
+        let code = BodyError::StreamNotSupported.code();
+        return Err(refused(code, &no_streaming(&snapshot.plan)));
+    }
     checks.push(Check::state(CheckName::NoProviderKey, snapshot.has_provider_key));
-    checks.extend(of_cap(&snapshot, &plan, estimate));
+    checks.extend(of_cap(&snapshot, &plan, asked.compared()));
     let spent = &snapshot.spend.cap;
     let spent = [
         spent.run_spent,
@@ -102,18 +99,10 @@ pub(super) async fn predict(call: &Call, body: &Fields<'_>, agent: &str) -> Answ
             message: Budget::runs_used_up(budgets.limit(Budget::Runs)),
         })
     } else {
-        is_too_much(&spent, estimate).then(|| unavailable(TOO_MUCH))
+        is_too_much(&spent, asked.compared()).then(|| unavailable(asked.cannot_be_charged()))
     };
-    subject.answer(
-        &snapshot,
-        CheckedAmount::Call(estimate),
-        &checks,
-        OtherRefusals { before: None, after },
-    )
+    subject.answer(&snapshot, asked, &checks, OtherRefusals { before: None, after })
 }
-
-const BEYOND: &str = "The estimate is beyond any amount that can be charged.";
-const TOO_MUCH: &str = "The counters of the agent or its account cannot hold the sum.";
 
 fn unavailable(message: &str) -> OtherRefusal {
     OtherRefusal {
@@ -174,7 +163,11 @@ fn key_id(body: &Fields<'_>) -> Result<Option<String>, Problem> {
     Err(Problem::validation(message))
 }
 
-/// The answer to a body that the edge would refuse with 400.
-fn refused(error: &BodyError) -> Problem {
-    Problem::validation(format!("The edge would answer 400 {}: {error}.", error.code()))
+fn bad_body(error: &BodyError) -> Problem {
+    refused(error.code(), &format!("{error}."))
+}
+
+/// The answer to a call that the edge would refuse with 400.
+fn refused(code: &str, sentence: &str) -> Problem {
+    Problem::validation(format!("The edge would answer 400 {code}: {sentence}"))
 }

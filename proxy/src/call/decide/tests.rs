@@ -119,15 +119,36 @@ async fn a_provider_key_that_does_not_decrypt_releases_the_estimate() {
     assert_eq!(settled[0][0].replacen("allow_", "deny_", 1), denied.id);
 }
 
-/// The estimate is beyond the largest amount.
+/// An estimate beyond the largest amount is decided like any other, and nothing that the store replies approves it.
 #[tokio::test]
-async fn a_call_without_an_estimate_is_denied_without_the_store() {
-    let fixture = Fixture::with_decision(text("ok 1 8 pk_1 c2VhbGVk free")).await;
+async fn a_call_without_an_estimate_is_never_approved() {
+    let ok = text("ok 1 8 pk_1 c2VhbGVk free");
+    for (reply, expected, voids) in [
+        (text("too_much 1 8 free"), Denial::ServiceUnavailable, 0),
+        (text("daily_limit 1 8 free"), Denial::DailyLimit, 0),
+        (ok, Denial::ServiceUnavailable, 1),
+    ] {
+        let fixture = Fixture::with_decision(reply.clone()).await;
+        let request = ChatRequest {
+            estimate: None,
+            ..fixture.request()
+        };
+        let decided = fixture.pipeline().decider.decide(&fixture.key(), &request).await;
+        let denied = denied(decided.unwrap_err());
+        assert_eq!((denied.denial, denied.estimate), (expected, None), "{reply:?}");
+        let says_so = denied
+            .message
+            .is_some_and(|message| message.contains("beyond any amount"));
+        assert_eq!(says_so, (expected, voids) == (Denial::ServiceUnavailable, 0));
+        assert_eq!(fixture.pending.len(), voids, "{reply:?}");
+        let asked = fixture.arguments(&AUTHORIZE);
+        assert_eq!((asked.len(), asked[0][10].as_str()), (1, "-"), "{reply:?}");
+    }
+    let fixture = Fixture::with_decision(text("revoked 1 8 free")).await;
     let request = ChatRequest {
         estimate: None,
         ..fixture.request()
     };
     let decided = fixture.pipeline().decider.decide(&fixture.key(), &request).await;
-    assert_eq!(denied(decided.unwrap_err()).denial, Denial::ServiceUnavailable);
-    assert!(fixture.arguments(&AUTHORIZE).is_empty());
+    assert!(matches!(decided, Err(Rejection::Refused(_))), "{decided:?}");
 }

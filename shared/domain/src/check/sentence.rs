@@ -25,6 +25,21 @@ impl CheckedAmount {
         }
     }
 
+    /// Returns the amount that limits are compared with: for [`Beyond`](Self::Beyond) one that no limit allows.
+    #[must_use]
+    pub fn compared(self) -> Nanos {
+        self.amount().unwrap_or(Nanos::from_stored(u64::MAX))
+    }
+
+    /// Returns the sentence of a denial where every check passes and the amount cannot be charged.
+    #[must_use]
+    pub const fn cannot_be_charged(self) -> &'static str {
+        match self {
+            Self::Beyond => "The estimate is beyond any amount that can be charged.",
+            Self::Call(_) | Self::Spend(_) => "The counters of the agent or its account cannot hold the sum.",
+        }
+    }
+
     /// Returns the sentence of an approval.
     #[must_use]
     pub fn approved(self) -> String {

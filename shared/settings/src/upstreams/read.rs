@@ -4,6 +4,7 @@ use super::path_template::{PATH_BYTES_MAX, PathTemplate, is_query};
 use super::pattern::{ModelPattern, PATTERN_BYTES_MAX};
 use super::{
     Auth, NAME_MAX, NamedUpstream, NamedUpstreams, OPENAI, OPENAI_KEY_PREFIX, PATTERNS_MAX, UPSTREAMS_MAX,
+    check_base_url,
 };
 use crate::BadSettings;
 use std::path::PathBuf;
@@ -200,10 +201,8 @@ impl Reader<'_> {
 
     fn base_url(&self) -> Result<String, BadSettings> {
         let base = self.text("base_url");
-        match base.starts_with("https://") || base.starts_with("http://") {
-            true => Ok(base.to_owned()),
-            false => Err(self.wrong("base_url", "must start with https:// or http://")),
-        }
+        check_base_url(base).map_err(|what| self.wrong("base_url", what))?;
+        Ok(base.to_owned())
     }
 
     fn auth(&self) -> Result<Auth, BadSettings> {

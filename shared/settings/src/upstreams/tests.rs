@@ -162,6 +162,10 @@ fn every_mistake_names_its_key() {
         (one("modles = []"), "`upstreams.a.modles`"),
         (one("timeout_ms = \"x\""), "`upstreams.a.timeout_ms`"),
         (one("timeout_ms = 0"), "`upstreams.a.timeout_ms`"),
+        (
+            "[upstreams.a]\nbase_url = \"https://a/v1#x\"\nmodels = [\"*\"]\n".to_owned(),
+            "`upstreams.a.base_url` must not have a fragment",
+        ),
         (one("auth = \"basic\""), "`upstreams.a.auth`"),
         (one("chat_path = \"chat\""), "`upstreams.a.chat_path`"),
         (one("responses_path = \"/{x}\""), "`upstreams.a.responses_path`"),

@@ -1,8 +1,9 @@
 //! Usage of each budget of records by an account and mode (decision D71), and an estimate of its bytes.
 
 use crate::account::ModeField;
+use crate::call::authorize::RUN_LIFE;
 use crate::keys::{AccountKeys, IntentIndex};
-use crate::{Store, StoreError};
+use crate::{Store, StoreError, server_clock};
 use domain::budget::Budget;
 use domain::mode::Mode;
 
@@ -43,11 +44,13 @@ const fn bytes_of(budget: Budget) -> u64 {
 }
 
 impl Usage {
-    /// Reads the usage, in one or two round trips.
+    /// Reads the usage, in two or three round trips.
     ///
     /// # Errors
     /// [`StoreError`].
     pub async fn read(store: &Store, account: &AccountKeys, mode: Mode) -> Result<Self, StoreError> {
+        let life = u64::try_from(RUN_LIFE.as_millis()).unwrap_or(u64::MAX);
+        let ended_ms = server_clock::now_ms(store).await?.saturating_sub(life);
         let mut query = redis::pipe();
         let fields = [
             ModeField::ClosedWallets,
@@ -65,7 +68,9 @@ impl Usage {
         query.cmd("ZCARD").arg(account.agents(mode));
         query.cmd("ZCARD").arg(account.policies(mode));
         query.cmd("SCARD").arg(account.sealed_agents());
-        query.cmd("ZCARD").arg(account.all_runs(mode));
+        // As `live_runs.lua` counts them.
+        let runs = query.cmd("ZCOUNT").arg(account.all_runs(mode));
+        runs.arg(format!("({ended_ms}")).arg("+inf");
         query.cmd("LLEN").arg(account.intents(mode, IntentIndex::All));
         query.cmd("HLEN").arg(account.transactions(mode));
         query.cmd("LLEN").arg(account.audit(mode));

@@ -5,14 +5,16 @@
 --   others are counted (decision D70).
 -- KEYS: as authorize.rs names them
 -- ARGV: as authorize.rs names them. Empty are: a limit that does not bind, the estimate of a probe (which stops after the
---   rate), the name of an unnamed run
+--   rate), the name of an unnamed run. An estimate beyond any amount is `-`: no limit and no counter allows it
 -- Returns: 'word generation version plan'; or, when it is approved, 'ok generation version id sealed plan' with id and
 --   sealed form of the provider key; or, of a denial without a line, 'counted_in generation version end reason plan' with the
---   end of the rate window in ms; 'runs_full …' is a denial whose line says rate_limited. The words are those of authorize.rs
--- Cost: O(log keys of the account + log runs of the agent), and O(fields of the agent, of which there are some hundred) once
+--   end of the rate window in ms; 'runs_full …' is a denial whose line says rate_limited, 'too_much …' one whose line says
+--   service_unavailable. The words are those of authorize.rs
+-- Cost: O(log keys of the account + log runs of the account), and O(fields of the agent, of which there are some hundred) once
 --   a day; up to 10 calls for a denial, 6 for one that is counted, 11 for an approval, two more in the first call of a key's
---   minute and in the first denials beyond its rate, four in a run's first of a minute of the clock, four more in a new run,
---   one in a run that had ended, two in an agent's first call of the month, and four more where a counter has reached 2^53
+--   minute and in the first denials beyond its rate, eight in a run's first of a minute of the clock, two more in a new run,
+--   two where its indexes have ended runs, one in a run that had ended, two in an agent's first call of the month, and four
+--   more where a counter has reached 2^53
 -- Counters are int64; a double is exact for integers below 2^53 only. Texts that are told stay texts.
 local CEILING, EXACT, MINUTE, RUN_LIFE, OWN_RECORDS = 9e18, 2 ^ 53, 60000, 3024060000, 10
 
@@ -91,8 +93,11 @@ local month_spent_text = agent[9] or '0'
 local held_text = agent[11] or '0'
 local tracked_text = account[4] or '0'
 
-local estimate, run_spent, day_spent = ARGV.estimate + 0, run_spent_text + 0, day_spent_text + 0
+local estimate, run_spent, day_spent = math.huge, run_spent_text + 0, day_spent_text + 0
+if ARGV.estimate ~= '-' then estimate = ARGV.estimate + 0 end
 local month_spent, tracked, slots = month_spent_text + 0, tracked_text + 0, (account[5] or '0') + 0
+local held = held_text + 0
+local top = math.max(run_spent, month_spent, day_spent, tracked, held) + estimate
 local has_slot, charges = agent[10] == month_field, estimate > 0
 local word_text
 -- The first of Cap's checks that fails.
@@ -110,9 +115,12 @@ elseif not has_slot and ARGV.agents ~= '' and slots >= ARGV.agents + 0 then
   reason_text = 'plan_agent_limit'
 elseif charges and ARGV.tracked ~= '' and tracked + estimate > ARGV.tracked + 0 then
   reason_text = 'plan_limit'
-elseif named and not run[3] and call('ZCARD', KEYS.account_runs) >= ARGV.runs_max + 0 then
-  -- A new run beyond the account's budget of runs (decision D71).
-  reason_text, word_text = 'rate_limited', 'runs_full'
+elseif named and not run[3] then
+  --@ live_runs.lua
+  if live_runs(@KEYS.account_runs, RUN_LIFE) >= ARGV.runs_max + 0 then
+    -- A new run beyond the account's budget of runs (decision D71).
+    reason_text, word_text = 'rate_limited', 'runs_full'
+  end
 end
 local others = has_slot and slots - 1 or slots
 -- What stood before this call, a group for each check, also for those after the one that decided. Of agents, the others
@@ -124,9 +132,14 @@ checks_text = format('%d:%s:,%d:%s:,', rank, ARGV.active_keys, requests - 1, ARG
 -- calls three writes.
 local listed = not named or run[3] and run[3] - run[3] % MINUTE == now_ms - now_ms % MINUTE
 
+if not reason_text and top > CEILING then
+  -- Nothing denies it, and it cannot be charged: recorded with what the caller is answered, and no check.
+  reason_text, word_text, checks_text = 'service_unavailable', 'too_much', ',,,,,,'
+end
+
 if reason_text then
-  -- A denial makes no run record: it is counted on one that is there.
-  if run[3] then
+  -- A denial by Cap or the plan makes no run record: it is counted on one that is there.
+  if run[3] and not word_text then
     call('HINCRBY', KEYS.run, 'denied', '1')
     if not listed then
       --@ run.lua
@@ -140,10 +153,7 @@ if reason_text then
   return answer_text .. ' ' .. view_text
 end
 
-local held = held_text + 0
 local named_text = named and '1' or '0'
-local top = math.max(run_spent, month_spent, day_spent, tracked, held) + estimate
-if top > CEILING then return 'too_much ' .. view_text end
 -- The id is refused when a hold or the mark of a voided one is there; then nothing is written.
 local hold_text = 'H ' .. ARGV.estimate .. ' ' .. day_text .. ' ' .. month_text .. ' ' .. named_text .. ' ' .. checks_text
   .. ' ' .. ARGV.memo

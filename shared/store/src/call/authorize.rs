@@ -2,7 +2,7 @@
 
 use crate::call::hold::{AsOf, HoldKeys, HoldName, NONE, memo};
 use crate::keys;
-use crate::script::change::{CLOCK, PERIOD, PRUNE, RUN};
+use crate::script::change::{CLOCK, LIVE_RUNS, PERIOD, PRUNE, RUN};
 use crate::script::names::{Names, inputs};
 use crate::script::{Script, WhenFull, with_fragments};
 use crate::{Store, StoreError};
@@ -18,7 +18,11 @@ use std::time::Duration;
 /// The script.
 pub static AUTHORIZE: LazyLock<Script> = LazyLock::new(|| {
     // A fragment that few calls need is compiled in its branch only.
-    let fragments = [("run.lua", RUN), ("prune.lua", PRUNE)];
+    let fragments = [
+        ("live_runs.lua", LIVE_RUNS),
+        ("run.lua", RUN),
+        ("prune.lua", PRUNE),
+    ];
     let own = with_fragments(include_str!("authorize.lua"), &fragments);
     let inputs = Names::new(AuthorizeKeys::NAMES, AuthorizeArgs::NAMES);
     Script::new("authorize", WhenFull::Refuse, inputs, &[CLOCK, PERIOD, &own])
@@ -32,9 +36,9 @@ inputs! {
 }
 inputs! {
     /// The arguments: whose key, what is known of the account, the limits of that plan (empty where one does not bind),
-    /// and the charge, which is empty in a probe. `memo` is kept in the hold and in the audit line, `estimate` and
-    /// `tracked` are nano-USD, `hold_life` is in ms, `provider_key_id` and `provider_key_sealed` are fields of the
-    /// agent.
+    /// and the charge, whose `estimate` is empty in a probe and [`NONE`] beyond any amount. `memo` is kept in the hold
+    /// and in the audit line, `estimate` and `tracked` are nano-USD, `hold_life` is in ms, `provider_key_id` and
+    /// `provider_key_sealed` are fields of the agent.
     struct AuthorizeArgs<'a>: Cow<'a, str> {
         key_id, plan, generation, version, active_keys, requests, agents, tracked, allow_id, memo, estimate, run, hold_life,
         provider_key_id, provider_key_sealed, runs_max
@@ -85,8 +89,9 @@ pub struct Authorize<'a> {
 /// The charge of an approved call.
 #[derive(Debug)]
 pub struct Charge<'a> {
-    /// Estimate of the call's cost.
-    pub estimate: Nanos,
+    /// Estimate of the call's cost. `None` is beyond the largest amount (decision D4): it exceeds every limit that is
+    /// set, and is never charged.
+    pub estimate: Option<Nanos>,
     /// Whether the caller named the run.
     pub run_named: bool,
     /// Time until the reaper may keep the hold.
@@ -104,6 +109,8 @@ pub struct Charge<'a> {
 pub enum Outcome {
     /// The estimate is charged and a hold is open.
     Charged {
+        /// The charged estimate.
+        estimate: Nanos,
         /// Id of the provider key to use.
         provider_key_id: String,
         /// The sealed key.
@@ -131,7 +138,8 @@ pub enum Outcome {
     Stale,
     /// The id was used or voided before; nothing changed.
     KnownId,
-    /// A counter would overflow; nothing changed.
+    /// The estimate is beyond the largest amount, or a counter would overflow. Nothing is charged; the audit entry has
+    /// the reason [`Denial::ServiceUnavailable`].
     TooMuch,
 }
 
@@ -200,7 +208,7 @@ impl Authorize<'_> {
         let args = self.args(store).into_values();
         let args = args.each_ref().map(AsRef::as_ref);
         let reply: String = store.script(script, &keys.into_values(), &args[..]).await?;
-        parse(&reply)
+        parse(&reply, self.charge.and_then(|charge| charge.estimate))
     }
 
     fn args(&self, store: &Store) -> AuthorizeArgs<'_> {
@@ -221,7 +229,11 @@ impl Authorize<'_> {
             tracked: limit(self.plan.tracked_usd_per_month.map(Nanos::get)),
             allow_id: self.name.allow_id.as_str().into(),
             memo: memo(self.name, self.key_id, price_version, model).into(),
-            estimate: limit(charge.map(|charge| charge.estimate.get())),
+            estimate: charge.map_or_else(Cow::default, |charge| {
+                charge
+                    .estimate
+                    .map_or(NONE.into(), |estimate| number(estimate.get()))
+            }),
             run: run.unwrap_or_default().into(),
             hold_life: charge
                 .map(|charge| charge.hold_life.as_millis().to_string().into())
@@ -234,9 +246,9 @@ impl Authorize<'_> {
 }
 
 /// Parses `word generation version plan`, `ok generation version id sealed plan` or `counted_in generation version end
-/// reason plan`. The plan is last, since it may contain spaces. An unknown word is an error, so that an unexpected
-/// reply never approves.
-fn parse(reply: &str) -> Result<Answer, StoreError> {
+/// reason plan`. The plan is last, since it may contain spaces. An unknown word is an error, and so is an approval where
+/// there is nothing that could be `charged`, so that an unexpected reply never approves.
+fn parse(reply: &str, charged: Option<Nanos>) -> Result<Answer, StoreError> {
     let unexpected_reply = || StoreError::UnexpectedReply("authorize".to_owned());
     let mut rest = reply;
     let mut next = || {
@@ -254,6 +266,7 @@ fn parse(reply: &str) -> Result<Answer, StoreError> {
                 return Err(unexpected_reply());
             }
             Outcome::Charged {
+                estimate: charged.ok_or_else(unexpected_reply)?,
                 provider_key_id: id.to_owned(),
                 sealed: sealed.to_owned(),
             }
@@ -284,14 +297,17 @@ mod tests {
     use super::*;
     use domain::denial_window::OWN_RECORDS;
 
+    const ESTIMATE: Option<Nanos> = Nanos::new(9);
+
     fn outcome(reply: &str) -> Option<Outcome> {
-        parse(reply).ok().map(|answer| answer.outcome)
+        parse(reply, ESTIMATE).ok().map(|answer| answer.outcome)
     }
 
     #[test]
     fn replies_are_read() {
-        let answer = parse("ok 1 12 pk_1 c2VhbGVk a plan").unwrap();
+        let answer = parse("ok 1 12 pk_1 c2VhbGVk a plan", ESTIMATE).unwrap();
         let charged = Outcome::Charged {
+            estimate: ESTIMATE.unwrap(),
             provider_key_id: "pk_1".to_owned(),
             sealed: "c2VhbGVk".to_owned(),
         };
@@ -300,7 +316,7 @@ mod tests {
         assert_eq!(answer.view.plan, "a plan");
         assert_eq!(outcome("counted 1 2 free"), Some(Outcome::Counted));
         assert_eq!(outcome("no_account 0 0 "), Some(Outcome::Stale));
-        let answer = parse("counted_in 1 2 1795000060000 rate_limited a plan").unwrap();
+        let answer = parse("counted_in 1 2 1795000060000 rate_limited a plan", ESTIMATE).unwrap();
         let counted = Outcome::CountedIn {
             denial: Denial::RateLimited,
             ends_ms: 1_795_000_060_000,
@@ -329,6 +345,8 @@ mod tests {
         ] {
             assert_eq!(outcome(reply), None, "{reply}");
         }
+        // Of a probe, and of an estimate beyond any amount.
+        assert!(parse("ok 1 2 pk_1 sealed free", None).is_err());
     }
 
     /// `authorize.lua` and the spends say how long a run lives, each in its own way.

@@ -1,7 +1,8 @@
 //! Twin of `snapshot.lua`: reads in one step everything that a call or a spend of an agent would be checked against.
 
+use crate::call::authorize::RUN_LIFE;
 use crate::keys::{self, AccountKeys, IntentIndex};
-use crate::script::change::{AGENT_EXISTS, CLOCK, PERIOD, unexpected_reply};
+use crate::script::change::{AGENT_EXISTS, CLOCK, LIVE_RUNS, PERIOD, unexpected_reply};
 use crate::script::names::{Names, inputs};
 use crate::script::{Script, WhenFull};
 use crate::{Store, StoreError};
@@ -14,7 +15,13 @@ use std::sync::LazyLock;
 
 /// The script.
 pub static SNAPSHOT: LazyLock<Script> = LazyLock::new(|| {
-    let parts = [CLOCK, PERIOD, AGENT_EXISTS, include_str!("snapshot.lua")];
+    let parts = [
+        CLOCK,
+        PERIOD,
+        AGENT_EXISTS,
+        LIVE_RUNS,
+        include_str!("snapshot.lua"),
+    ];
     let inputs = Names::new(SnapshotKeys::NAMES, SnapshotArgs::NAMES);
     Script::new("snapshot", WhenFull::ReadOnly, inputs, &parts)
 });
@@ -26,8 +33,8 @@ inputs! {
     }
 }
 inputs! {
-    /// The arguments. The last two are fields of the agent.
-    struct SnapshotArgs<'a>: &'a str { mode, run_named, key_id, provider_key_id, provider_key_sealed }
+    /// The arguments. `run_life` is in ms, the last two are fields of the agent.
+    struct SnapshotArgs<'a>: &'a str { mode, run_named, run_life, key_id, provider_key_id, provider_key_sealed }
 }
 
 /// Arguments of the snapshot.
@@ -70,7 +77,7 @@ pub struct Snapshot {
 /// enforce them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Records {
-    /// Count of runs with a record.
+    /// Count of runs whose records have not ended.
     pub runs: u64,
     /// Whether the named run has a record, or none is named.
     pub run_is_known: bool,
@@ -154,6 +161,7 @@ impl SnapshotQuery<'_> {
         let args = SnapshotArgs {
             mode: self.mode.as_str(),
             run_named: if self.run.is_some() { "1" } else { "0" },
+            run_life: &RUN_LIFE.as_millis().to_string(),
             key_id,
             provider_key_id: &keys::provider_key_id_field(self.provider),
             provider_key_sealed: &keys::provider_key_sealed_field(self.provider),

@@ -25,6 +25,8 @@ pub const VERSION_STEPS_END: u64 = 1 << 52;
 
 /// Start and end of a change; includes the clock.
 pub(crate) const CHANGE: &str = concat!(include_str!("clock.lua"), include_str!("change.lua"));
+/// The count of runs that have not ended; needs [`CLOCK`].
+pub(crate) const LIVE_RUNS: &str = include_str!("live_runs.lua");
 /// Named runs; needs [`CLOCK`].
 pub(crate) const RUN: &str = include_str!("run.lua");
 /// The end of a hold; needs [`CLOCK`].

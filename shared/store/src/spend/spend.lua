@@ -13,8 +13,8 @@
 --   | {'known'} (an intent of this id is there)
 --   | {'changed'} (the intent no longer waits as the caller saw it) | {'other_plan', plan} | {'not_found'} | {'too_much'}
 --   | {'over_budget', kind} | {'no_account'}; only the first three write anything
--- Cost: O(1), and O(fields of the agent) once a day, or where it has neither wallet nor policy of its own; up to 27 calls
---   for a refusal, up to 45 for a spend, and one for each old counter that goes
+-- Cost: O(1), and O(fields of the agent) once a day, or where it has neither wallet nor policy of its own; up to 31 calls
+--   for a refusal, up to 49 for a spend, and one for each old counter that goes
 local NO_MONEY, INJECTION = 'insufficient_balance', 'injection_detected'
 local approving = ARGV.head ~= ''
 local intent = redis.call('HMGET', KEYS.intent, 'state', 'head')
@@ -43,7 +43,7 @@ end
 
 local amount, named = tonumber(ARGV.amount), ARGV.run ~= ''
 local run = named and redis.call('HMGET', KEYS.run, 'spent', 'last', 'status') or {}
-if not approving and named and not run[2] and is_full('runs', redis.call('ZCARD', KEYS.account_runs)) then return over_budget('runs') end
+if not approving and named and not run[2] and is_full('runs', live_runs(@KEYS.account_runs, tonumber(ARGV.run_life))) then return over_budget('runs') end
 -- Sums stay texts, since they are told: as numbers they would lose digits beyond 2^53.
 local run_spent = run[1] or '0'
 local day_spent, month_spent, wallet_spent = agent[7] or '0', agent[8] or '0', agent[9] or '0'

@@ -164,7 +164,7 @@ impl SeedAgent {
             ..AccountView::default()
         };
         let charge = Charge {
-            estimate: Nanos::new(estimate).expect("an amount"),
+            estimate: Some(Nanos::new(estimate).expect("an amount")),
             run_named: true,
             hold_life: life,
             price_version: "0123456789abcdef",

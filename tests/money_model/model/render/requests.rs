@@ -102,7 +102,11 @@ impl Model {
             .collect();
         let before = side.counted_before.iter();
         counted.extend(before.map(|agent| (format!("{agent}/ended"), "1".to_owned())));
-        page.put(keys(at).all_runs(mode(at)), Shape::Zset(counted));
+        let all_runs = keys(at).all_runs(mode(at));
+        page.put(all_runs.clone(), Shape::Zset(counted));
+        if let Some(expires) = side.counted_expires {
+            page.expire(&all_runs, expires);
+        }
         let named = side.runs.keys().map(|(agent, _)| agent);
         let agents: BTreeSet<&String> = named.chain(&side.listed_before).collect();
         for agent in agents {
@@ -113,7 +117,11 @@ impl Model {
             if side.listed_before.contains(agent) {
                 listed.insert("ended".to_owned(), "1".to_owned());
             }
-            page.put(keys(at).runs(mode(at), agent), Shape::Zset(listed));
+            let index = keys(at).runs(mode(at), agent);
+            page.put(index.clone(), Shape::Zset(listed));
+            if let Some(expires) = side.listed_expires.get(agent) {
+                page.expire(&index, *expires);
+            }
         }
     }
 

@@ -96,10 +96,21 @@ fn denials_without_numbers_have_a_sentence_too() {
     for denial in Denial::ALL {
         let rest = format!("D {} {ID} - ,,,,,, acct_1 bot - vk_1 - ", denial.reason());
         let told = told_of(&[line(1, &rest)], false);
-        assert_eq!(told["message"], json!(denial.message()), "{denial:?}");
+        let message = match denial {
+            // The store decided: an estimate beyond any amount.
+            Denial::ServiceUnavailable => "The estimate is beyond any amount that can be charged.",
+            _ => denial.message(),
+        };
+        assert_eq!(told["message"], json!(message), "{denial:?}");
         assert_eq!(told["reason"], json!(denial.reason()));
         assert_eq!(told["estimateUsd"], json!(null));
     }
+    let rest = format!("D service_unavailable {ID} 9 ,,,,,, acct_1 bot r vk_1 p1 m");
+    let told = told_of(&[line(1, &rest)], false);
+    assert_eq!(
+        told["message"],
+        "The counters of the agent or its account cannot hold the sum."
+    );
     let rest = format!("D rate_limited {ID} - 0:10:,120:120:,,,,, acct_1 bot - vk_1 - ");
     let told = told_of(&[line(1, &rest)], false);
     assert_eq!(
