@@ -130,7 +130,7 @@ impl Transit {
 
     /// Returns the keys of the sending account.
     #[must_use]
-    pub(crate) fn from_keys(&self) -> AccountKeys {
+    pub(crate) fn sender_keys(&self) -> AccountKeys {
         AccountKeys::new(&self.from_account)
     }
 }

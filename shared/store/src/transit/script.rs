@@ -103,7 +103,9 @@ pub async fn deliver(store: &Store, transit: &Transit) -> Result<Delivered, Stor
 /// Removes the row from the sender's bucket.
 async fn take_row(store: &Store, transit: &Transit) -> Result<(), StoreError> {
     let mut taken = redis::cmd("HDEL");
-    taken.arg(transit.from_keys().bucket().transit()).arg(&transit.id);
+    taken
+        .arg(transit.sender_keys().bucket().transit())
+        .arg(&transit.id);
     let _: i64 = store.command(&taken).await?;
     Ok(())
 }
