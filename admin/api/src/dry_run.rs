@@ -198,7 +198,7 @@ struct OtherRefusals {
     after: Option<OtherRefusal>,
 }
 
-/// Whether `amount` would raise one of `spent` above what the counters can hold.
+/// True if `amount` on top of one of `spent` exceeds the ceiling of the counters.
 fn is_too_much(spent: &[Nanos], amount: Nanos) -> bool {
     let most = spent.iter().copied().max().unwrap_or_default();
     most.saturating_add(amount).get() > CEILING_NANOS

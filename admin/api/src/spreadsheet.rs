@@ -4,12 +4,12 @@ use domain::printable::is_printable;
 use endpoint::problem::{Code, Problem};
 use std::borrow::Cow;
 
-/// What a formula begins with, also in full width and in small form.
+/// First characters of formulas, also in full width and in small form.
 const FORMULA: [char; 12] = [
     '=', '+', '-', '@', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}', '\u{fe66}', '\u{fe62}', '\u{fe63}',
     '\u{fe6b}',
 ];
-/// What ends a cell for readers with another separator than the comma, or ends a row.
+/// Ends of a cell for readers with another separator than the comma, and ends of a row.
 const SEPARATORS: [char; 4] = [';', '\t', '\r', '\n'];
 
 /// The type of the files.
@@ -65,7 +65,7 @@ fn harmless(cell: &str) -> Cow<'_, str> {
     }
 }
 
-/// Whether a spreadsheet does not pass over a character at the beginning of a cell. It removes quotes.
+/// True for a character that counts as the beginning of a cell: spreadsheets skip invisible ones, spaces and quotes.
 fn is_seen(c: char) -> bool {
     is_printable(c) && !c.is_whitespace() && c != '"'
 }

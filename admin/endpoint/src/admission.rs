@@ -13,8 +13,8 @@ use store::account::refused::RefusedCopy;
 use store::blocked::BlockedCopy;
 use store_health::StoreHealth;
 
-/// The state of the steps that decide whether a request reaches its operation: [`dispatch`](crate::dispatch), [`caller`](crate::caller) and
-/// [`limits`](crate::limits).
+/// The state of the steps that decide whether a request reaches its operation: [`dispatch`](crate::dispatch),
+/// [`caller`](crate::caller) and [`limits`](crate::limits).
 pub struct Admission {
     /// The store.
     pub store: Store,

@@ -52,7 +52,7 @@ pub(super) struct Item {
     since: Option<String>,
 }
 
-/// What the overview has read before.
+/// Reads of the overview that its list of open matters uses again.
 pub(super) struct OverviewReads<'a> {
     pub(super) survey: &'a Survey,
     pub(super) frozen: &'a [&'a AgentSummary],

@@ -79,7 +79,7 @@ struct UsageQuery {
     model: Option<String>,
 }
 
-/// Where adding up ends at the latest.
+/// Bounds of adding up; it ends at the first that it reaches.
 #[derive(Clone, Copy)]
 struct AddBounds {
     /// Entries that are read.

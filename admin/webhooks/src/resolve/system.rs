@@ -93,8 +93,7 @@ impl System {
             return looking.looking();
         }
         if all >= NAMES_MAX || own.is_some_and(|own| own.names.len() >= NAMES_MAX / SHARES) {
-            let busy = Looking::at_once(std::future::ready(Err(Unresolved::Busy)));
-            return busy;
+            return Looking::at_once(std::future::ready(Err(Unresolved::Busy)));
         }
         let own = under_way.entry(account.to_owned()).or_insert_with(|| Account {
             turns: Arc::new(Semaphore::new(self.share)),

@@ -9,10 +9,8 @@ use super::part;
 use super::tool;
 use super::unseen::{DecidingKeys, HOSTED, STORED, UNKNOWN, Unseen, Word};
 use crate::error::Scan;
-use crate::key::folded;
 use crate::prompt::{Prompt, ROLES};
 use crate::scan::{Scanner, Value};
-use std::borrow::Cow;
 
 /// Values of `status` and `phase`; they are not billed as text.
 const STATES: &[&str] = &[
@@ -52,9 +50,7 @@ pub(super) fn read(prompt: &mut Prompt, scanner: &mut Scanner<'_>) -> Scan<Optio
     let mut deciding = DecidingKeys::new(DECIDING);
     prompt.framed += 1;
     scanner.object(|scanner, key| {
-        let written = key.decode()?;
-        let name = folded(Cow::Borrowed(&written));
-        deciding.note(&written, &name);
+        let name = deciding.read(key)?;
         match &*name {
             "type" => item.kind.read(scanner),
             "role" => {

@@ -2,11 +2,10 @@
 
 use super::unseen::{DecidingKeys, STORED, UNKNOWN, Unseen, Word};
 use crate::error::Scan;
-use crate::key::{folded, letters};
+use crate::key::letters;
 use crate::prompt::Prompt;
 use crate::prompt::media::Media;
 use crate::scan::Scanner;
-use std::borrow::Cow;
 
 /// Members that name a file which is not in the request.
 const REFERENCES: &[&str] = &["file_id", "file_url"];
@@ -81,9 +80,7 @@ impl<'a> Part<'a> {
             reference: None,
         };
         scanner.object(|scanner, key| {
-            let written = key.decode()?;
-            let name = folded(Cow::Borrowed(&written));
-            part.deciding.note(&written, &name);
+            let name = part.deciding.read(key)?;
             match &*name {
                 "type" => part.kind.read(scanner),
                 "text" | "refusal" | "filename" => part.text.text(scanner),

@@ -7,10 +7,8 @@
 
 use super::unseen::{DecidingKeys, HOSTED, Unseen, Word};
 use crate::error::Scan;
-use crate::key::folded;
 use crate::prompt::Prompt;
 use crate::scan::{Scanner, Value};
-use std::borrow::Cow;
 
 /// Reads a list of tools and adds its bytes to `prompt`. The place of what is found starts with the index.
 pub(super) fn all(prompt: &mut Prompt, scanner: &mut Scanner<'_>) -> Scan<Option<Unseen>> {
@@ -66,27 +64,22 @@ fn one(scanner: &mut Scanner<'_>) -> Scan<Option<Unseen>> {
     }
     let mut tool = Tool::default();
     let mut deciding = DecidingKeys::new(&["type", "execution", "environment"]);
-    scanner.object(|scanner, key| {
-        let written = key.decode()?;
-        let name = folded(Cow::Borrowed(&written));
-        deciding.note(&written, &name);
-        match &*name {
-            "type" => tool.kind.read(scanner),
-            "execution" => tool.execution.read(scanner),
-            "environment" => {
-                tool.environment = Some(match is_local(scanner)? {
-                    true => Environment::Local,
-                    false => Environment::Other,
-                });
-                Ok(())
-            }
-            "tools" => {
-                let found = list(scanner)?.map(|found| found.within(".tools"));
-                tool.nested = tool.nested.take().or(found);
-                Ok(())
-            }
-            _ => scanner.skip(),
+    scanner.object(|scanner, key| match &*deciding.read(key)? {
+        "type" => tool.kind.read(scanner),
+        "execution" => tool.execution.read(scanner),
+        "environment" => {
+            tool.environment = Some(match is_local(scanner)? {
+                true => Environment::Local,
+                false => Environment::Other,
+            });
+            Ok(())
         }
+        "tools" => {
+            let found = list(scanner)?.map(|found| found.within(".tools"));
+            tool.nested = tool.nested.take().or(found);
+            Ok(())
+        }
+        _ => scanner.skip(),
     })?;
     Ok(deciding.ambiguity().or_else(|| tool.judge()))
 }
@@ -114,14 +107,9 @@ pub(super) fn is_local(scanner: &mut Scanner<'_>) -> Scan<bool> {
         return Ok(false);
     }
     let mut deciding = DecidingKeys::new(&["type"]);
-    scanner.object(|scanner, key| {
-        let written = key.decode()?;
-        let name = folded(Cow::Borrowed(&written));
-        deciding.note(&written, &name);
-        match &*name {
-            "type" => kind.read(scanner),
-            _ => scanner.skip(),
-        }
+    scanner.object(|scanner, key| match &*deciding.read(key)? {
+        "type" => kind.read(scanner),
+        _ => scanner.skip(),
     })?;
     Ok(deciding.ambiguity().is_none() && kind.get() == Some("local"))
 }

@@ -1,8 +1,9 @@
 //! What the edge cannot see of a call: where it stands, and why.
 
 use crate::error::{BodyError, Scan};
-use crate::key::letters;
+use crate::key::{folded, letters};
 use crate::scan::{Scanner, Value};
+use crate::text::Text;
 use std::borrow::Cow;
 
 /// Why a reference to stored state is refused.
@@ -75,8 +76,18 @@ impl DecidingKeys {
         }
     }
 
-    /// Notes a key of the object; `folded` is how a careless parser reads it.
-    pub(super) fn note(&mut self, name: &str, folded: &str) {
+    /// Reads a key of the object, and returns it as a careless parser reads it.
+    pub(super) fn read<'a>(&mut self, key: Text<'a>) -> Scan<Cow<'a, str>> {
+        let written = key.decode()?;
+        let folded = match folded(Cow::Borrowed(&written)) {
+            Cow::Borrowed(_) => None,
+            Cow::Owned(folded) => Some(folded),
+        };
+        self.note(&written, folded.as_deref().unwrap_or(&written));
+        Ok(folded.map_or(written, Cow::Owned))
+    }
+
+    fn note(&mut self, name: &str, folded: &str) {
         let mut keys = self.keys.iter().copied().enumerate();
         let Some((at, key)) = keys.find(|(_, key)| letters(key).eq(letters(folded))) else {
             return;
