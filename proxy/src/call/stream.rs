@@ -193,7 +193,7 @@ impl StreamedCall {
         };
         let stopped = tokio::select! {
             biased;
-            () = stop.ordered() => StreamEnd::Stopped,
+            () = stop => StreamEnd::Stopped,
             read = self.reader.read() => return read,
         };
         Err(self.reader.ended(stopped))

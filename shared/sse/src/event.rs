@@ -1,7 +1,7 @@
 //! Reads the lines of server-sent events in pieces: where an event ends, and what its data says. Lines end with CR, LF
 //! or CRLF, as the standard has it.
 
-use crate::facts::{EventFacts, Format, StreamFacts, append_word};
+use crate::facts::{EventFacts, Format, StreamFacts, append_word, set_word};
 use crate::json::JsonScan;
 use memchr::memchr2;
 
@@ -9,6 +9,8 @@ use memchr::memchr2;
 const NAME_MAX: usize = 9;
 /// May be the first bytes of a stream.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+/// The beginning of a line of data, as providers write it.
+const DATA: &[u8] = b"data: ";
 /// What a chat stream says at its end.
 const DONE: &[u8] = b"[DONE]";
 /// First bytes of an event's data that are kept, to tell [`DONE`].
@@ -72,7 +74,7 @@ impl EventReader {
 
     /// Forgets the event that ended.
     pub(crate) fn begin_event(&mut self) {
-        self.event = EventFacts::default();
+        self.event.reset();
         self.first.clear();
         self.json.reset();
     }
@@ -136,8 +138,8 @@ impl EventReader {
             // The lines of an event's data are joined by line ends, which are white space to JSON.
             Line::Value(Field::Data) => self.json.read(b"\n", &mut self.event, &mut self.stream),
             Line::Value(Field::Event) => {
-                self.event.kind.clear();
-                self.event.kind.append(&mut self.kind);
+                set_word(&mut self.event.kind, &self.kind);
+                self.kind.clear();
             }
             _ => {}
         }
@@ -150,6 +152,11 @@ impl EventReader {
     fn in_line(&mut self, rest: &[u8]) -> usize {
         self.is_begun = true;
         match self.line {
+            // Nearly every line.
+            Line::Name if self.name.is_empty() && rest.starts_with(DATA) => {
+                self.line = Line::Value(Field::Data);
+                DATA.len()
+            }
             Line::Name => {
                 match rest[0] {
                     b':' => {

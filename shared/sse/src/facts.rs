@@ -17,7 +17,7 @@ pub enum Format {
 }
 
 /// What all events so far said.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct StreamFacts {
     /// The latest `service_tier`.
     pub(crate) service_tier: Option<Vec<u8>>,
@@ -28,7 +28,7 @@ pub(crate) struct StreamFacts {
 }
 
 /// What the event says that is being read.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct EventFacts {
     /// `type`, or the field `event` of the event itself.
     pub(crate) kind: Vec<u8>,
@@ -42,11 +42,23 @@ pub(crate) struct EventFacts {
     pub(crate) has_finish: bool,
     /// It has an `error` that is a text or an object.
     pub(crate) has_error: bool,
+    /// It has a `service_tier`.
+    pub(crate) has_tier: bool,
     /// A key has an escape, as no provider writes one: it may be `error`.
     pub(crate) has_odd_key: bool,
 }
 
 impl EventFacts {
+    /// Forgets the event. `kind` keeps its memory for the next one.
+    pub(crate) fn reset(&mut self) {
+        let mut kind = std::mem::take(&mut self.kind);
+        kind.clear();
+        *self = Self {
+            kind,
+            ..Self::default()
+        };
+    }
+
     /// Whether it is part of an answer by all that it said so far. All else may be an error, and echo a key.
     pub(crate) fn is_plain(&self, format: Format) -> bool {
         let is_known = match format {
@@ -80,6 +92,12 @@ impl EventFacts {
 pub(crate) fn append_word(word: &mut Vec<u8>, bytes: &[u8]) {
     let room = WORD_BYTES_MAX.saturating_sub(word.len());
     word.extend_from_slice(&bytes[..bytes.len().min(room)]);
+}
+
+/// Replaces a text of which only the beginning matters.
+pub(crate) fn set_word(word: &mut Vec<u8>, bytes: &[u8]) {
+    word.clear();
+    append_word(word, bytes);
 }
 
 /// Appends to a `usage` object; `false` if it is too long for one.

@@ -1,7 +1,8 @@
 //! Ends the streams of agents that are frozen and of keys that are revoked (`proxy.stop_frozen_streams`). One look at the
 //! store for each key with open streams, twice a second.
 
-use futures::{StreamExt as _, stream};
+use futures::future::BoxFuture;
+use futures::{FutureExt as _, StreamExt as _, stream};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -25,17 +26,14 @@ struct Watched {
     stopped: watch::Sender<bool>,
 }
 
-/// Says when the streams of a key have to stop.
-#[derive(Debug)]
-pub struct Stop(watch::Receiver<bool>);
+/// Resolves when the streams of a key have to stop. It waits in one place for as long as the stream lasts: to wait anew
+/// for each event would cost a tenth of what it costs to pass it on.
+pub type Stop = BoxFuture<'static, ()>;
 
-impl Stop {
-    /// Waits until they have to.
-    pub async fn ordered(&mut self) {
-        // The sender is dropped only when nobody waits any more.
-        if self.0.wait_for(|stopped| *stopped).await.is_err() {
-            std::future::pending().await
-        }
+async fn ordered(mut stopped: watch::Receiver<bool>) {
+    // The sender is dropped only when nobody waits any more.
+    if stopped.wait_for(|stopped| *stopped).await.is_err() {
+        std::future::pending().await
     }
 }
 
@@ -48,7 +46,7 @@ impl Stops {
             owner: owner.clone(),
             stopped: watch::Sender::new(false),
         });
-        Stop(watched.stopped.subscribe())
+        ordered(watched.stopped.subscribe()).boxed()
     }
 
     /// Looks again and again, for ever.
@@ -96,7 +94,6 @@ impl Stops {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use futures::FutureExt as _;
 
     #[tokio::test]
     async fn an_order_reaches_all_streams_of_a_key_and_no_other() {
@@ -105,11 +102,11 @@ mod tests {
         let [mut first, mut second, mut other] = ["vk_1", "vk_1", "vk_2"].map(|key| stops.watch(&owner(key)));
         assert_eq!(stops.in_use().len(), 2);
         stops.order(&owner("vk_1"));
-        first.ordered().await;
-        second.ordered().await;
-        assert!(other.ordered().now_or_never().is_none());
+        (&mut first).await;
+        (&mut second).await;
+        assert!((&mut other).now_or_never().is_none());
         let mut later = stops.watch(&owner("vk_1"));
-        assert!(later.ordered().now_or_never().is_none());
+        assert!((&mut later).now_or_never().is_none());
         drop((later, other));
         assert!(
             stops.in_use().is_empty(),
