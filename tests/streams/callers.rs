@@ -53,6 +53,47 @@ async fn a_caller_who_leaves_pays_the_real_cost() {
     assert!(metrics.contains(of_upstream), "{metrics}");
 }
 
+/// Bytes that a caller sends during his stream are no hang-up. They are not answered, and the connection ends behind the
+/// stream.
+#[tokio::test]
+async fn a_caller_who_sends_something_keeps_his_stream() {
+    let stage = Stage::new().await;
+    let pipelined = "GET /v1/health HTTP/1.1\r\nHost: edge\r\n\r\n";
+    for sent in ["\r\n", pipelined, &pipelined.repeat(1000)] {
+        let actor = stage.actor(open_cap()).await;
+        let feed = Feed::new();
+        stage.provider_streams(Script::new().feed(&feed));
+        let mut stream = stage.open(&actor, json!({})).await;
+        feed.send(chunk("one"));
+        stream.until("one").await;
+        stream.send(sent).await;
+        feed.send(chunk("two"));
+        stream.until("two").await;
+        stream.send(sent).await;
+        feed.send(chunk("three"));
+        finish(&feed, 12);
+        assert!(stream.rest().await.ends_with("data: [DONE]\n\n"));
+        assert!(stream.is_closed().await, "{} bytes", sent.len());
+        assert_eq!(actor.settled().await, 12);
+    }
+    let completed = "tollgate_proxy_streams_total{end=\"completed\"}";
+    assert_eq!(stage.metric(completed).await, 3);
+    // A caller who leaves behind his bytes is noticed when he is written to.
+    let actor = stage.actor(open_cap()).await;
+    let feed = Feed::new();
+    stage.provider_streams(Script::new().feed(&feed));
+    let mut stream = stage.open(&actor, json!({})).await;
+    stream.send("\r\n").await;
+    feed.send(chunk("one"));
+    stream.until("one").await;
+    stream.reset();
+    for _ in 0..20 {
+        feed.send(chunk("two"));
+    }
+    finish(&feed, 12);
+    assert_eq!(actor.settled().await, 12);
+}
+
 /// The edge does not wait for the usage for ever: then the held amount stays charged, and it closes the provider's
 /// connection.
 #[tokio::test]
