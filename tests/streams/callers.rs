@@ -1,7 +1,7 @@
 //! Callers who leave, and callers who do not read.
 
 use crate::stage::{HELD, SOON, Stage, chunk, finish, open_cap, usage, usage_frame};
-use harness::{Feed, Script, eventually};
+use harness::{Feed, RawClient, Script, eventually};
 use serde_json::json;
 
 /// A caller who hangs up pays the provider's bill: the edge reads on to the usage, at every phase of the stream.
@@ -92,6 +92,34 @@ async fn a_caller_who_sends_something_keeps_his_stream() {
     }
     finish(&feed, 12);
     assert_eq!(actor.settled().await, 12);
+}
+
+/// HTTP/1.0 has no chunks: the end of the connection is the end of the body, whatever the caller asks for.
+#[tokio::test]
+async fn a_stream_over_http_1_0_ends_with_its_connection() {
+    let stage = Stage::new().await;
+    let script = Script::chat(&["a", "b"], &usage(9, 12));
+    stage.provider_streams(script.clone());
+    let body = crate::stage::body(json!({ "stream_options": { "include_usage": true } })).to_string();
+    for connection in ["", "Connection: keep-alive\r\n", "Connection: close\r\n"] {
+        let actor = stage.actor(open_cap()).await;
+        let mut raw = RawClient::connect(stage.edge.addr()).await;
+        let head = format!(
+            "POST /v1/chat/completions HTTP/1.0\r\nHost: edge\r\nAuthorization: Bearer {}\r\n\
+             Content-Type: application/json\r\nContent-Length: {}\r\n{connection}\r\n",
+            actor.key,
+            body.len()
+        );
+        assert!(raw.send(head + &body).await);
+        let reply = raw.reply(SOON).await.expect("an answer that ends");
+        assert_eq!(reply.status, 200, "{}", reply.head);
+        assert_eq!(reply.header("connection"), Some("close"), "{connection}");
+        for absent in ["transfer-encoding", "content-length"] {
+            assert_eq!(reply.header(absent), None, "{connection}");
+        }
+        assert_eq!(reply.body, script.bytes());
+        assert_eq!(actor.settled().await, 12);
+    }
 }
 
 /// The edge does not wait for the usage for ever: then the held amount stays charged, and it closes the provider's

@@ -30,9 +30,14 @@ impl ReplyWriter {
     ) -> Result<()> {
         self.set_keepalive(session);
         head.headers.remove(CONTENT_LENGTH);
-        if session.req_header().version == Version::HTTP_11 {
-            head.headers
-                .insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
+        match session.req_header().version {
+            Version::HTTP_11 => {
+                let chunked = HeaderValue::from_static("chunked");
+                head.headers.insert(TRANSFER_ENCODING, chunked);
+            }
+            // HTTP/1.0 has no chunks: the end of the connection is that of the body.
+            Version::HTTP_10 => session.set_keepalive(None),
+            _ => {}
         }
         if let Some(head) = HeadLimited::head_of(session) {
             head.flush_next_write();

@@ -20,7 +20,8 @@ pub struct AnswerStream {
 }
 
 impl AnswerStream {
-    /// Whether an answer with this head is a stream that can be read: a success of the type `text/event-stream`.
+    /// Whether an answer with this head is a stream that can be read: a success with a body of the type
+    /// `text/event-stream`.
     pub(super) fn is_stream(status: StatusCode, headers: &HeaderMap) -> bool {
         let value = |name| headers.get(name).map(HeaderValue::as_bytes);
         let is_events = value(CONTENT_TYPE).is_some_and(|content_type| {
@@ -31,7 +32,8 @@ impl AnswerStream {
             essence.trim_ascii().eq_ignore_ascii_case(b"text/event-stream")
         });
         let content_encoding = encoding::content_encoding(headers);
-        status.is_success() && is_events && Encoding::parse(content_encoding.as_deref()).is_some()
+        let has_body = status.is_success() && status != StatusCode::NO_CONTENT;
+        has_body && is_events && Encoding::parse(content_encoding.as_deref()).is_some()
     }
 
     /// Creates the stream of an exchange whose head was read.
@@ -114,6 +116,7 @@ mod tests {
         ));
         assert!(!is_stream(200, &[("content-type", "application/json")]));
         assert!(!is_stream(200, &[]));
+        assert!(!is_stream(204, &[("content-type", "text/event-stream")]));
         assert!(!is_stream(400, &[("content-type", "text/event-stream")]));
     }
 }
