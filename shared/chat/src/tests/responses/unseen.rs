@@ -214,6 +214,18 @@ fn parts_that_refer_to_something() {
         (r#"{"type":"image_url","image_url":{"url":"x"}}"#, ".type"),
         (r#"{"type":"input_text","type":"input_file","text":"x"}"#, ".type"),
         (r#"{"type":null,"text":"x"}"#, ".type"),
+        (
+            r#"{"type":"input_image","image_url":0,"image_url":0}"#,
+            ".image_url",
+        ),
+        (
+            r#"{"type":"input_file","file_data":0,"file_data":null}"#,
+            ".file_data",
+        ),
+        (
+            r#"{"type":"input_audio","input_audio":0,"Input_Audio":0}"#,
+            ".input_audio",
+        ),
     ] {
         for (kind, key) in [
             (r#""role":"user""#, "content"),
