@@ -70,6 +70,48 @@ async fn a_response_streams() {
     assert_eq!(actor.settled().await, 3 * 12 + HELD, "no usage");
 }
 
+/// A client that asks for a WebSocket receives the status at which Codex goes on without.
+#[tokio::test]
+async fn a_websocket_is_refused_with_426() {
+    let stage = Stage::new().await;
+    let actor = stage.actor(open_cap()).await;
+    let caller = stage.edge.caller(&actor.key);
+    let asks = |upgrade| {
+        [
+            ("connection", "Upgrade"),
+            ("upgrade", upgrade),
+            ("sec-websocket-version", "13"),
+            ("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ=="),
+        ]
+    };
+    for upgrade in ["websocket", "WebSocket"] {
+        let reply = caller.send("GET", "/v1/responses", &asks(upgrade), "").await;
+        assert_eq!(
+            (reply.status, reply.error_code().as_str()),
+            (426, "upgrade_required"),
+            "{reply:?}"
+        );
+        assert_eq!(reply.header("upgrade"), Some("HTTP/1.1"));
+        assert_eq!(reply.header("allow"), Some("POST"));
+    }
+    for headers in [&[][..], &asks("h2c")] {
+        let reply = caller.send("GET", "/v1/responses", headers, "").await;
+        assert_eq!(reply.error_code(), "method_not_allowed", "{reply:?}");
+    }
+    let sent = json!({ "model": "nano", "input": "hello" });
+    let reply = caller
+        .send("POST", "/v1/responses", &asks("websocket"), sent.to_string())
+        .await;
+    assert_eq!(reply.status, 200, "{reply:?}");
+    let off = Stage::with(|options| options.env("TOLLGATE_PROXY__RESPONSES", "false")).await;
+    let reply = off
+        .edge
+        .caller(&actor.key)
+        .send("GET", "/v1/responses", &asks("websocket"), "")
+        .await;
+    assert_eq!(reply.error_code(), "not_found", "{reply:?}");
+}
+
 /// Fields with a cost that the edge cannot see must not be free.
 #[tokio::test]
 async fn fields_whose_cost_the_edge_cannot_see_are_refused() {
