@@ -112,6 +112,56 @@ async fn a_websocket_is_refused_with_426() {
     assert_eq!(reply.error_code(), "not_found", "{reply:?}");
 }
 
+/// A stream that breaks off ends with an error event, and then as the provider would end one that failed.
+#[tokio::test]
+async fn a_response_that_breaks_off_has_failed() {
+    let stage = Stage::new().await;
+    let actor = stage.actor(open_cap()).await;
+    let events = ["response.created", "response.output_text.delta"];
+    let script = events
+        .iter()
+        .enumerate()
+        .fold(Script::new(), |script, (at, name)| {
+            script.named_event(
+                name,
+                json!({ "type": name, "sequence_number": at, "delta": "hello" }),
+            )
+        });
+    stage.provider_streams(script.clone().break_off());
+    let sent = json!({ "model": "nano", "input": "hello", "stream": true });
+    let mut stream = EventStream::open(stage.edge.addr(), "/v1/responses", &actor.key, "", sent).await;
+    let allow_id = stream.header("x-service-allow-id").unwrap().to_owned();
+    let body = stream.rest().await.to_owned();
+    let behind = body.strip_prefix(&*String::from_utf8(script.bytes()).unwrap());
+    let events: Vec<(&str, Value)> = behind
+        .unwrap()
+        .split_terminator("\n\n")
+        .map(|event| {
+            let (name, data) = event.split_once("\ndata: ").unwrap();
+            let name = name.strip_prefix("event: ").unwrap();
+            (name, serde_json::from_str(data).unwrap())
+        })
+        .collect();
+    let [("error", error), ("response.failed", failed)] = &events[..] else {
+        panic!("{body}");
+    };
+    assert_eq!(failed["type"], "response.failed");
+    assert_eq!(
+        (&error["sequence_number"], &failed["sequence_number"]),
+        (&json!(2), &json!(3))
+    );
+    let response = &failed["response"];
+    assert_eq!(response["status"], "failed");
+    assert_eq!(
+        (&response["id"], &response["model"]),
+        (&json!(allow_id), &json!("nano"))
+    );
+    assert_eq!(response["error"]["code"], "upstream_unreachable");
+    assert_eq!(response["error"]["message"], error["message"]);
+    assert_eq!(error["error"]["code"], "upstream_unreachable");
+    assert_eq!(actor.settled().await, HELD);
+}
+
 /// Fields with a cost that the edge cannot see must not be free.
 #[tokio::test]
 async fn fields_whose_cost_the_edge_cannot_see_are_refused() {
