@@ -1,5 +1,6 @@
 //! The one request to a provider: which upstream, its address, headers, exchange, and what is read from the answer.
 
+pub mod client;
 pub mod connection_budget;
 pub mod encoding;
 pub mod exchange;
@@ -11,12 +12,14 @@ mod inflate;
 pub mod named;
 mod open;
 pub mod redact;
+mod send;
 pub mod sent_key;
 pub mod stream;
 pub mod target;
 pub mod usage;
 
-pub use exchange::{Answer, Streamed, Upstream};
+pub use client::Upstream;
+pub use exchange::{Answer, Streamed};
 pub use failure::Failure;
 pub use named::Upstreams;
 pub use stream::AnswerStream;

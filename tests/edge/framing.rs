@@ -138,3 +138,39 @@ async fn a_second_answer_is_never_given_to_the_next_call() {
         }
     }
 }
+
+/// Answers that have no body by their status: whatever the provider says of one, the connection stays in step.
+#[tokio::test]
+async fn an_answer_without_a_body_is_written_without_one() {
+    let stage = Stage::with(|options| options.env("TOLLGATE_PROXY__STREAMING", "true")).await;
+    let actor = stage.actor("enterprise", open_cap()).await;
+    let events = "Content-Type: text/event-stream\r\n";
+    for status in ["204 No Content", "304 Not Modified"] {
+        for framing in [
+            "Content-Length: 5\r\n\r\nhello",
+            "Content-Length: 0\r\n\r\n",
+            "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+            "\r\n",
+        ] {
+            for kind in ["", events] {
+                let answer = Answer::raw(format!("HTTP/1.1 {status}\r\n{kind}{framing}")).keep_open();
+                stage.upstream.set(move |_| answer.clone());
+                for stream in [false, true] {
+                    let mut body = estimated_body(100);
+                    body["stream"] = stream.into();
+                    let mut raw = RawClient::connect(stage.edge.addr()).await;
+                    assert!(raw.send_chat(&actor.key, "", body.to_string().as_bytes()).await);
+                    let what = format!("{status} {kind}{framing} {stream}");
+                    let reply = raw.reply(SOON).await.unwrap_or_else(|| panic!("{what}"));
+                    assert_eq!(reply.status.to_string(), status[..3], "{what}");
+                    for absent in ["content-length", "transfer-encoding"] {
+                        assert_eq!(reply.header(absent), None, "{what}: {}", reply.head);
+                    }
+                    raw.send("GET /v1/health HTTP/1.1\r\nHost: edge\r\n\r\n").await;
+                    let next = raw.reply(SOON).await.unwrap_or_else(|| panic!("{what}"));
+                    assert_eq!(next.status, 200, "{what}: {next:?}");
+                }
+            }
+        }
+    }
+}

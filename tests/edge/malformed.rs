@@ -102,6 +102,51 @@ async fn ill_formed_requests_are_never_forwarded() {
     approved(&actor.caller.chat(estimated_body(100)).await);
 }
 
+/// The edge decodes no transfer coding but `chunked`, so a body in another one is not what it seems to be.
+#[tokio::test]
+async fn transfer_codings_but_chunked_are_refused() {
+    let stage = Stage::new().await;
+    let actor = stage.actor("enterprise", open_cap()).await;
+    let body = estimated_body(100).to_string();
+    let send = async |coding: &str| {
+        let mut raw = RawClient::connect(stage.edge.addr()).await;
+        let request = format!(
+            "POST /v1/chat/completions HTTP/1.1\r\nHost: edge\r\nAuthorization: Bearer {}\r\n\
+             Content-Type: application/json\r\n{coding}\r\n{:x}\r\n{body}\r\n0\r\n\r\n",
+            actor.key,
+            body.len()
+        );
+        assert!(raw.send(request).await);
+        let reply = raw.reply(SOON).await.unwrap_or_else(|| panic!("{coding}"));
+        (reply, raw)
+    };
+    for coding in [
+        "Transfer-Encoding: gzip, chunked\r\n",
+        "Transfer-Encoding: gzip,chunked\r\n",
+        "Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n",
+        "Transfer-Encoding: identity, chunked\r\n",
+        "Transfer-Encoding: chunked, chunked\r\n",
+        "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
+        "Transfer-Encoding: , chunked\r\n",
+        "Transfer-Encoding: chunked;q=1\r\n",
+        "Transfer-Encoding: gzip\r\n",
+        "Transfer-Encoding: \r\n",
+    ] {
+        let (reply, mut raw) = send(coding).await;
+        assert_eq!(reply.status, 400, "{coding}: {reply:?}");
+        assert!(
+            reply.text().contains("\"code\":\"bad_request\""),
+            "{coding}: {reply:?}"
+        );
+        assert_eq!(reply.header("connection"), Some("close"), "{coding}");
+        assert!(raw.closed(SOON).await, "{coding}");
+    }
+    assert_eq!(stage.upstream.arrived(), 0);
+    for coding in ["Transfer-Encoding: chunked\r\n", "transfer-encoding:CHUNKED \r\n"] {
+        assert_eq!(send(coding).await.0.status, 200, "{coding}");
+    }
+}
+
 /// A connection that sends nothing is closed after `client_timeout_ms`.
 #[tokio::test]
 async fn silent_connections_are_closed() {

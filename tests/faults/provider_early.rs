@@ -2,11 +2,13 @@
 //! had read everything (specification "Proxy spend ledger").
 
 use crate::stage::{ACTUAL, Charged, Setup, Stage};
-use harness::Reply;
+use harness::{EventStream, Reply, eventually};
 use serde_json::json;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
 
 /// More than the buffers of both machines hold: the request cannot be sent whole to a provider that does not read it.
 const LONG: usize = 16 << 20;
@@ -44,19 +46,36 @@ async fn provide(listener: TcpListener, then: AfterHead) {
     }
 }
 
-async fn go_on(mut stream: TcpStream, mut received: Vec<u8>) {
+async fn go_on(mut stream: TcpStream, received: Vec<u8>) {
     // The edge reads the answer while it cannot send.
     tokio::time::sleep(Duration::from_millis(300)).await;
-    while !received.ends_with(b"\"}]}") {
-        assert_ne!(stream.read_buf(&mut received).await.unwrap(), 0, "a whole body");
-    }
-    assert!(received.len() > LONG);
+    read_rest(&mut stream, received).await;
     let usual = json!({ "usage": { "prompt_tokens": 9, "completion_tokens": 12 } }).to_string();
     let usual = format!(
         "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{usual}",
         usual.len()
     );
     stream.write_all(usual.as_bytes()).await.unwrap();
+}
+
+/// Reads the request to its end.
+async fn read_rest(stream: &mut TcpStream, mut received: Vec<u8>) {
+    let head = String::from_utf8_lossy(&received).to_lowercase();
+    let (head, _) = head.split_once("\r\n\r\n").expect("a head");
+    let mut lengths = head
+        .lines()
+        .filter_map(|line| line.strip_prefix("content-length: "));
+    let length: usize = lengths.next().expect("a length").parse().expect("a number");
+    while received.len() < head.len() + 4 + length {
+        assert_ne!(stream.read_buf(&mut received).await.unwrap(), 0, "a whole body");
+    }
+    assert!(length > LONG);
+}
+
+/// An event as a chunk of the transfer encoding.
+fn chunk(event: &serde_json::Value) -> String {
+    let event = format!("data: {event}\n\n");
+    format!("{:x}\r\n{event}\r\n", event.len())
 }
 
 /// The answer to a call of [`LONG`] bytes, which must come at once.
@@ -108,5 +127,68 @@ async fn who_closes_without_a_word_has_not_answered() {
         assert_eq!(reply.error_code(), "upstream_unreachable", "{reply:?}");
         assert_ne!(stage.charged(), Charged::all(0), "it may have done the work");
         assert_eq!(stage.open_holds(), 0);
+    }
+}
+
+/// Sends an event before it reads the request, and the rest of the stream when the caller has the first event: behind the
+/// request, or at once.
+async fn stream_early(listener: TcpListener, gate: Arc<Notify>, reads: bool) {
+    let (mut stream, _) = listener.accept().await.unwrap();
+    let mut received = Vec::new();
+    while !received.windows(4).any(|end| end == b"\r\n\r\n") {
+        assert_ne!(stream.read_buf(&mut received).await.unwrap(), 0, "a whole head");
+    }
+    let head =
+        "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n".to_owned();
+    let first = json!({ "choices": [{ "index": 0, "delta": { "content": "early" } }] });
+    stream
+        .write_all((head + &chunk(&first)).as_bytes())
+        .await
+        .unwrap();
+    gate.notified().await;
+    if reads {
+        read_rest(&mut stream, received).await;
+    }
+    let usage = json!({ "prompt_tokens": 9, "completion_tokens": 12, "total_tokens": 21 });
+    let last = chunk(&json!({ "choices": [], "usage": usage }));
+    stream
+        .write_all((last + "e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n").as_bytes())
+        .await
+        .unwrap();
+    // What the edge has not sent of the request, it does not send behind the answer.
+    while stream.read(&mut [0; 4096]).await.is_ok_and(|read| read > 0) {}
+}
+
+/// A stream that begins before the provider has the whole request passes as it comes, and the rest of the request is
+/// sent meanwhile.
+#[tokio::test]
+async fn a_stream_before_the_whole_request_passes_as_it_comes() {
+    for reads in [true, false] {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/v1", listener.local_addr().unwrap());
+        let gate = Arc::new(Notify::new());
+        let provider = tokio::spawn(stream_early(listener, Arc::clone(&gate), reads));
+        let stage = Setup::default()
+            .env("UPSTREAM__BASE_URL", url)
+            .env("PROXY__STREAMING", "true")
+            .env("PROXY__STREAM_FIRST_BYTE_MS", "20000")
+            .start()
+            .await;
+        let prompt = "x".repeat(LONG);
+        let body = json!({ "model": "gpt-4o-mini", "max_tokens": 100, "stream": true,
+            "messages": [{ "content": prompt, "role": "user" }] });
+        let path = "/v1/chat/completions";
+        let mut stream = EventStream::open(stage.edge.addr(), path, &stage.key, "", body).await;
+        assert_eq!(stream.status(), 200, "{}", stream.head);
+        stream.until("early").await;
+        gate.notify_one();
+        assert!(stream.rest().await.ends_with("data: [DONE]\n\n"));
+        eventually("the end of the hold", AT_ONCE, async || {
+            (stage.open_holds() == 0).then_some(())
+        })
+        .await;
+        assert_eq!(stage.charged(), Charged::all(ACTUAL));
+        provider.await.unwrap();
+        assert!(!stage.edge.logs().contains("panicked"), "{}", stage.edge.logs());
     }
 }

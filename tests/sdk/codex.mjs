@@ -1,4 +1,5 @@
-// The Codex command line: responses, streamed. Its configuration is the one that the dashboard's Connect page shows.
+// The Codex command line: responses, streamed. Its configuration is the one that the dashboard's Connect page shows, or
+// its own provider with the address of the edge.
 
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -11,7 +12,7 @@ const snippets = readFileSync(
 const { CLIENTS, KEY_NAME } = await import(`data:text/javascript,${encodeURIComponent(snippets)}`);
 
 // The text of the configuration file.
-function configuration(use) {
+function connected(use) {
   return CLIENTS.find(({ id }) => id === 'codex').blocks(use)[0].text;
 }
 
@@ -20,7 +21,12 @@ class Failed extends Error {
   name = 'turn.failed';
 }
 
-const codex = (model) => (base, call, seen) => {
+// The text for the provider that Codex has itself.
+function builtin({ base, model }) {
+  return [`model = "${model}"`, `openai_base_url = "${base}"`, 'web_search = "disabled"', ''].join('\n');
+}
+
+const codex = (model, configuration) => (base, call, seen) => {
   const home = mkdtempSync(join(installed, 'home-'));
   try {
     const work = join(home, 'work');
@@ -49,6 +55,7 @@ function ask(home, work, call, seen, continues) {
       HOME: home,
       CODEX_HOME: home,
       [KEY_NAME]: call.key,
+      CODEX_API_KEY: call.key,
       // Nothing listens there: what is not for the edge fails at once.
       HTTPS_PROXY: 'http://127.0.0.1:9',
       NO_PROXY: '127.0.0.1',
@@ -73,4 +80,8 @@ function describe(error) {
   return { class: error.name, status: status ? Number(status) : null, code: null, message: error.message };
 }
 
-await run({ 'codex responses': codex('gpt-4o-mini'), 'codex-scripts responses': codex('gpt-6.1-sol') }, describe);
+await run({
+  'codex responses': codex('gpt-4o-mini', connected),
+  'codex-scripts responses': codex('gpt-6.1-sol', connected),
+  'codex-builtin responses': codex('gpt-6.1-sol', builtin),
+}, describe);

@@ -19,11 +19,15 @@ async fn codex_works() {
             call(Behaviour::SecondTurn),
             call(Behaviour::Denied).fails("turn.failed", Some(402), Reason::Text("daily cap")),
             failing(Behaviour::FailsCharged, "high demand"),
-            // It shows neither what had come nor the reason.
-            failing(Behaviour::BreaksOff, "stream disconnected").without_pieces(),
+            // It shows the reason, but not what had come.
+            failing(Behaviour::BreaksOff, "The provider broke off its answer").without_pieces(),
         ]);
     }
     let searching = Call::new("codex", Api::Responses, true, Behaviour::OffersHostedTool);
     calls.push(searching.fails("turn.failed", None, Reason::Text("unsupported_field")));
+    // Its own provider with the edge's address asks for a WebSocket first.
+    for behaviour in [Behaviour::Answers, Behaviour::UsesTool, Behaviour::SecondTurn] {
+        calls.push(Call::new("codex-builtin", Api::Responses, true, behaviour));
+    }
     prove(Sdk::codex("codex.mjs"), calls).await;
 }

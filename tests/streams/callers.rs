@@ -1,7 +1,7 @@
 //! Callers who leave, and callers who do not read.
 
 use crate::stage::{HELD, SOON, Stage, chunk, finish, open_cap, usage, usage_frame};
-use harness::{Feed, Script, eventually};
+use harness::{Feed, RawClient, Script, eventually};
 use serde_json::json;
 
 /// A caller who hangs up pays the provider's bill: the edge reads on to the usage, at every phase of the stream.
@@ -51,6 +51,75 @@ async fn a_caller_who_leaves_pays_the_real_cost() {
     assert_eq!(ended("caller_gone") + ended("completed"), 6, "{metrics}");
     let of_upstream = "tollgate_proxy_upstream_answers_total{result=\"2xx\",upstream=\"openai\"} 6";
     assert!(metrics.contains(of_upstream), "{metrics}");
+}
+
+/// Bytes that a caller sends during his stream are no hang-up. They are not answered, and the connection ends behind the
+/// stream.
+#[tokio::test]
+async fn a_caller_who_sends_something_keeps_his_stream() {
+    let stage = Stage::new().await;
+    let pipelined = "GET /v1/health HTTP/1.1\r\nHost: edge\r\n\r\n";
+    for sent in ["\r\n", pipelined, &pipelined.repeat(1000)] {
+        let actor = stage.actor(open_cap()).await;
+        let feed = Feed::new();
+        stage.provider_streams(Script::new().feed(&feed));
+        let mut stream = stage.open(&actor, json!({})).await;
+        feed.send(chunk("one"));
+        stream.until("one").await;
+        stream.send(sent).await;
+        feed.send(chunk("two"));
+        stream.until("two").await;
+        stream.send(sent).await;
+        feed.send(chunk("three"));
+        finish(&feed, 12);
+        assert!(stream.rest().await.ends_with("data: [DONE]\n\n"));
+        assert!(stream.is_closed().await, "{} bytes", sent.len());
+        assert_eq!(actor.settled().await, 12);
+    }
+    let completed = "tollgate_proxy_streams_total{end=\"completed\"}";
+    assert_eq!(stage.metric(completed).await, 3);
+    // A caller who leaves behind his bytes is noticed when he is written to.
+    let actor = stage.actor(open_cap()).await;
+    let feed = Feed::new();
+    stage.provider_streams(Script::new().feed(&feed));
+    let mut stream = stage.open(&actor, json!({})).await;
+    stream.send("\r\n").await;
+    feed.send(chunk("one"));
+    stream.until("one").await;
+    stream.reset();
+    for _ in 0..20 {
+        feed.send(chunk("two"));
+    }
+    finish(&feed, 12);
+    assert_eq!(actor.settled().await, 12);
+}
+
+/// HTTP/1.0 has no chunks: the end of the connection is the end of the body, whatever the caller asks for.
+#[tokio::test]
+async fn a_stream_over_http_1_0_ends_with_its_connection() {
+    let stage = Stage::new().await;
+    let script = Script::chat(&["a", "b"], &usage(9, 12));
+    stage.provider_streams(script.clone());
+    let body = crate::stage::body(json!({ "stream_options": { "include_usage": true } })).to_string();
+    for connection in ["", "Connection: keep-alive\r\n", "Connection: close\r\n"] {
+        let actor = stage.actor(open_cap()).await;
+        let mut raw = RawClient::connect(stage.edge.addr()).await;
+        let head = format!(
+            "POST /v1/chat/completions HTTP/1.0\r\nHost: edge\r\nAuthorization: Bearer {}\r\n\
+             Content-Type: application/json\r\nContent-Length: {}\r\n{connection}\r\n",
+            actor.key,
+            body.len()
+        );
+        assert!(raw.send(head + &body).await);
+        let reply = raw.reply(SOON).await.expect("an answer that ends");
+        assert_eq!(reply.status, 200, "{}", reply.head);
+        assert_eq!(reply.header("connection"), Some("close"), "{connection}");
+        for absent in ["transfer-encoding", "content-length"] {
+            assert_eq!(reply.header(absent), None, "{connection}");
+        }
+        assert_eq!(reply.body, script.bytes());
+        assert_eq!(actor.settled().await, 12);
+    }
 }
 
 /// The edge does not wait for the usage for ever: then the held amount stays charged, and it closes the provider's

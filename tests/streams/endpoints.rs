@@ -70,6 +70,98 @@ async fn a_response_streams() {
     assert_eq!(actor.settled().await, 3 * 12 + HELD, "no usage");
 }
 
+/// A client that asks for a WebSocket receives the status at which Codex goes on without.
+#[tokio::test]
+async fn a_websocket_is_refused_with_426() {
+    let stage = Stage::new().await;
+    let actor = stage.actor(open_cap()).await;
+    let caller = stage.edge.caller(&actor.key);
+    let asks = |upgrade| {
+        [
+            ("connection", "Upgrade"),
+            ("upgrade", upgrade),
+            ("sec-websocket-version", "13"),
+            ("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ=="),
+        ]
+    };
+    for upgrade in ["websocket", "WebSocket"] {
+        let reply = caller.send("GET", "/v1/responses", &asks(upgrade), "").await;
+        assert_eq!(
+            (reply.status, reply.error_code().as_str()),
+            (426, "upgrade_required"),
+            "{reply:?}"
+        );
+        assert_eq!(reply.header("upgrade"), Some("HTTP/1.1"));
+        assert_eq!(reply.header("allow"), Some("POST"));
+    }
+    for headers in [&[][..], &asks("h2c")] {
+        let reply = caller.send("GET", "/v1/responses", headers, "").await;
+        assert_eq!(reply.error_code(), "method_not_allowed", "{reply:?}");
+    }
+    let sent = json!({ "model": "nano", "input": "hello" });
+    let reply = caller
+        .send("POST", "/v1/responses", &asks("websocket"), sent.to_string())
+        .await;
+    assert_eq!(reply.status, 200, "{reply:?}");
+    let off = Stage::with(|options| options.env("TOLLGATE_PROXY__RESPONSES", "false")).await;
+    let reply = off
+        .edge
+        .caller(&actor.key)
+        .send("GET", "/v1/responses", &asks("websocket"), "")
+        .await;
+    assert_eq!(reply.error_code(), "not_found", "{reply:?}");
+}
+
+/// A stream that breaks off ends with an error event, and then as the provider would end one that failed.
+#[tokio::test]
+async fn a_response_that_breaks_off_has_failed() {
+    let stage = Stage::new().await;
+    let actor = stage.actor(open_cap()).await;
+    let events = ["response.created", "response.output_text.delta"];
+    let script = events
+        .iter()
+        .enumerate()
+        .fold(Script::new(), |script, (at, name)| {
+            script.named_event(
+                name,
+                json!({ "type": name, "sequence_number": at, "delta": "hello" }),
+            )
+        });
+    stage.provider_streams(script.clone().break_off());
+    let sent = json!({ "model": "nano", "input": "hello", "stream": true });
+    let mut stream = EventStream::open(stage.edge.addr(), "/v1/responses", &actor.key, "", sent).await;
+    let allow_id = stream.header("x-service-allow-id").unwrap().to_owned();
+    let body = stream.rest().await.to_owned();
+    let behind = body.strip_prefix(&*String::from_utf8(script.bytes()).unwrap());
+    let events: Vec<(&str, Value)> = behind
+        .unwrap()
+        .split_terminator("\n\n")
+        .map(|event| {
+            let (name, data) = event.split_once("\ndata: ").unwrap();
+            let name = name.strip_prefix("event: ").unwrap();
+            (name, serde_json::from_str(data).unwrap())
+        })
+        .collect();
+    let [("error", error), ("response.failed", failed)] = &events[..] else {
+        panic!("{body}");
+    };
+    assert_eq!(failed["type"], "response.failed");
+    assert_eq!(
+        (&error["sequence_number"], &failed["sequence_number"]),
+        (&json!(2), &json!(3))
+    );
+    let response = &failed["response"];
+    assert_eq!(response["status"], "failed");
+    assert_eq!(
+        (&response["id"], &response["model"]),
+        (&json!(allow_id), &json!("nano"))
+    );
+    assert_eq!(response["error"]["code"], "upstream_unreachable");
+    assert_eq!(response["error"]["message"], error["message"]);
+    assert_eq!(error["error"]["code"], "upstream_unreachable");
+    assert_eq!(actor.settled().await, HELD);
+}
+
 /// Fields with a cost that the edge cannot see must not be free.
 #[tokio::test]
 async fn fields_whose_cost_the_edge_cannot_see_are_refused() {

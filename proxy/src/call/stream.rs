@@ -298,7 +298,9 @@ impl StreamedCall {
             upstream_time: took,
         });
         let comment = (asked.wants_cost && actual.is_some()).then(|| cost_comment(&charged));
-        reader.finish(end, asked.format, comment).await;
+        let response = (allow_id.as_str(), request.model.as_str());
+        let failure = end.events(asked.format, reader.filter().events(), response);
+        reader.finish(end, failure, comment).await;
     }
 }
 

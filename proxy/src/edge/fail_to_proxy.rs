@@ -8,7 +8,7 @@ use pingora::ErrorType::HTTPStatus;
 use pingora::protocols::http::ServerSession;
 use pingora::proxy::FailToProxy;
 
-/// Answers a head that is too long (431). Writes nothing after a failed write, nor in a process that ends.
+/// Answers a head that is too long (431) or names an unknown transfer coding (400). Writes nothing after a failed write, nor in a process that ends.
 pub(super) async fn answer(
     state: Option<&EdgeState>,
     session: &mut ServerSession,
@@ -17,7 +17,11 @@ pub(super) async fn answer(
     let mut error_code = 0;
     if let (HTTPStatus(status), Some(state)) = (error.etype(), state) {
         error_code = *status;
-        let reply = refused_head::reply(&state.metrics, &refused_head::too_long());
+        let refusal = match error_code {
+            400 => refused_head::unknown_coding(),
+            _ => refused_head::too_long(),
+        };
+        let reply = refused_head::reply(&state.metrics, &refusal);
         session.set_keepalive(None);
         // A caller who does not read the answer has disconnected.
         drop(state.writer.write(session, reply).await);

@@ -32,6 +32,12 @@ pub(super) fn not_http() -> Refusal {
     Refusal::new(RefusalKind::BadRequest, "The request is not well-formed HTTP.")
 }
 
+/// 400: the body is in a transfer coding that the edge does not decode.
+pub(super) fn unknown_coding() -> Refusal {
+    let message = "The only transfer coding of a body is `chunked`.";
+    Refusal::new(RefusalKind::BadRequest, message)
+}
+
 /// Builds the answer, with the headers that every answer has, and records it in metrics and log.
 pub(super) fn reply(metrics: &Metrics, refusal: &Refusal) -> Reply {
     RequestTrace::new(&HeaderMap::new()).record_refusal(metrics, refusal.kind);

@@ -64,7 +64,7 @@ async fn dispatch(state: &EdgeState, session: &mut ServerSession, keeper: &mut K
     {
         state.metrics.announced_retry();
     }
-    let route = route::find(state.offered, &head.method, head.uri.path());
+    let route = route::of_request(state.offered, head);
     let trace = RequestTrace::new(&head.headers);
     if route != Ok(Route::Health)
         && !state.addresses.is_free(session)

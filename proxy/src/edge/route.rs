@@ -5,7 +5,8 @@ use crate::reply::health::Offered;
 use crate::reply::refusal::{Refusal, RefusalKind};
 use domain::measured::Endpoint;
 use http::Method;
-use http::header::ALLOW;
+use http::header::{ALLOW, UPGRADE};
+use http::request::Parts;
 
 /// Route of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +28,8 @@ pub enum NoRoute {
     Path,
     /// The path exists, with this method only.
     Method(&'static str),
+    /// The path exists, with this method only, and a WebSocket was requested.
+    WebSocket(&'static str),
 }
 
 /// Path of a model, without its name.
@@ -38,7 +41,24 @@ pub fn model_of(path: &str) -> Option<&str> {
     path.strip_prefix(MODEL_PREFIX).filter(|name| !name.is_empty())
 }
 
-/// Finds the route of a request.
+/// Finds the route of a request with this head.
+///
+/// # Errors
+/// 404, 405, or 426 for a WebSocket: at that status Codex goes on over HTTP, at others it asks again for seconds.
+pub fn of_request(offered: Offered, head: &Parts) -> Result<Route, NoRoute> {
+    find(offered, &head.method, head.uri.path()).map_err(|no_route| match no_route {
+        NoRoute::Method(allowed) if is_websocket(head) => NoRoute::WebSocket(allowed),
+        no_route => no_route,
+    })
+}
+
+fn is_websocket(head: &Parts) -> bool {
+    let upgrade = head.headers.get(UPGRADE);
+    head.method == Method::GET
+        && upgrade.is_some_and(|upgrade| upgrade.as_bytes().eq_ignore_ascii_case(b"websocket"))
+}
+
+/// Finds the route of a request with this method and path.
 ///
 /// # Errors
 /// 404 or 405.
@@ -66,6 +86,7 @@ impl NoRoute {
         match self {
             Self::Path => RefusalKind::NotFound,
             Self::Method(_) => RefusalKind::MethodNotAllowed,
+            Self::WebSocket(_) => RefusalKind::UpgradeRequired,
         }
     }
 
@@ -81,6 +102,13 @@ impl NoRoute {
                 let message = format!("This path has the method {allowed} only.");
                 let mut reply = Refusal::new(self.kind(), message).reply();
                 reply.set(ALLOW, allowed);
+                reply
+            }
+            Self::WebSocket(allowed) => {
+                let message = format!("This path has no WebSocket. Send a {allowed} request.");
+                let mut reply = Refusal::new(self.kind(), message).reply();
+                reply.set(ALLOW, allowed);
+                reply.set(UPGRADE, "HTTP/1.1");
                 reply
             }
         }

@@ -32,9 +32,13 @@ pub(super) fn to_pingora(reply: Reply) -> (Box<ResponseHeader>, Bytes) {
     let Reply {
         status,
         mut headers,
-        body,
+        mut body,
     } = reply;
-    if !matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED) {
+    if matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED) {
+        // No body follows, whatever the provider sent.
+        headers.remove(CONTENT_LENGTH);
+        body.clear();
+    } else {
         headers.insert(CONTENT_LENGTH, body.len().into());
     }
     (head_of(status, headers), body)

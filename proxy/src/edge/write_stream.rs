@@ -9,7 +9,7 @@ use crate::reply::Reply;
 use bytes::{Bytes, BytesMut};
 use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::{HeaderValue, Version};
-use pingora::ErrorType::ConnectionClosed;
+use pingora::ErrorType::{ConnectError, ConnectionClosed};
 use pingora::protocols::http::ServerSession;
 use pingora::{Error, Result};
 use std::time::Duration;
@@ -28,9 +28,14 @@ impl ReplyWriter {
     ) -> Result<()> {
         self.set_keepalive(session);
         head.headers.remove(CONTENT_LENGTH);
-        if session.req_header().version == Version::HTTP_11 {
-            head.headers
-                .insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
+        match session.req_header().version {
+            Version::HTTP_11 => {
+                let chunked = HeaderValue::from_static("chunked");
+                head.headers.insert(TRANSFER_ENCODING, chunked);
+            }
+            // HTTP/1.0 has no chunks: the end of the connection is that of the body.
+            Version::HTTP_10 => session.set_keepalive(None),
+            _ => {}
         }
         if let Some(head) = HeadLimited::head_of(session) {
             head.flush_next_write();
@@ -46,24 +51,37 @@ impl ReplyWriter {
 }
 
 async fn write_pieces(session: &mut ServerSession, mut pieces: Taker, within: Duration) -> Result<()> {
-    while let Some(some) = next(session, &mut pieces).await? {
+    let mut is_silent = true;
+    while let Some(some) = next(session, &mut pieces, &mut is_silent).await? {
         in_time(within, session.write_response_body(joined(some), false)).await?;
     }
     in_time(within, session.write_response_body(Bytes::new(), true)).await
 }
 
-/// Waits for the next pieces.
+/// Waits for the next pieces, and watches a caller who `is_silent` meanwhile. What a caller sends, such as a pipelined
+/// request, is not answered: the connection ends behind the stream. Afterwards a write fails if he is gone.
 ///
 /// # Errors
-/// The caller disconnected, or sent something else meanwhile.
-async fn next(session: &mut ServerSession, pieces: &mut Taker) -> Result<Option<Vec<Bytes>>> {
-    tokio::select! {
-        biased;
-        pieces = pieces.next() => Ok(pieces),
-        gone = session.read_body_or_idle(true) => {
-            Err(gone.err().unwrap_or_else(|| Error::new_down(ConnectionClosed)))
+/// The caller disconnected, or closed his side of the connection.
+async fn next(
+    session: &mut ServerSession,
+    pieces: &mut Taker,
+    is_silent: &mut bool,
+) -> Result<Option<Vec<Bytes>>> {
+    if *is_silent {
+        let idle = tokio::select! {
+            biased;
+            pieces = pieces.next() => return Ok(pieces),
+            idle = session.read_body_or_idle(true) => idle,
+        };
+        match idle {
+            // Pingora's error for bytes behind the request.
+            Err(error) if *error.etype() == ConnectError => session.set_keepalive(None),
+            idle => return Err(idle.err().unwrap_or_else(|| Error::new_down(ConnectionClosed))),
         }
+        *is_silent = false;
     }
+    Ok(pieces.next().await)
 }
 
 fn joined(mut pieces: Vec<Bytes>) -> Bytes {

@@ -48,6 +48,8 @@ refusals! {
     ModelNotFound = "model_not_found", 404, "invalid_request_error";
     /// The path has other methods.
     MethodNotAllowed = "method_not_allowed", 405, "invalid_request_error";
+    /// A WebSocket is requested, and the edge has none.
+    UpgradeRequired = "upgrade_required", 426, "invalid_request_error";
     /// The client's address is blocked (decision D11).
     IpBlocked = "IP_BLOCKED", 403, "request_forbidden";
     /// Missing, wrong or revoked virtual key.
@@ -82,7 +84,7 @@ refusals! {
 
 impl RefusalKind {
     /// Kinds that no operation of the OpenAPI document has.
-    pub const OF_NO_ROUTE: [Self; 1] = [Self::MethodNotAllowed];
+    pub const OF_NO_ROUTE: [Self; 2] = [Self::MethodNotAllowed, Self::UpgradeRequired];
 }
 
 /// A refusal.

@@ -1,7 +1,7 @@
 //! All upstreams of the edge: `[upstream]`, and those by name. A request's model chooses one.
 
+use super::client::{ClientSettings, Upstream};
 use super::connection_budget::ConnectionBudget;
-use super::exchange::{ClientSettings, Upstream};
 use super::identity::Identity;
 use settings::Settings;
 use settings::upstreams::NamedUpstreams;

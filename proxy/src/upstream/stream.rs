@@ -20,7 +20,8 @@ pub struct AnswerStream {
 }
 
 impl AnswerStream {
-    /// Whether an answer with this head is a stream that can be read: a success of the type `text/event-stream`.
+    /// Whether an answer with this head is a stream that can be read: a success with a body of the type
+    /// `text/event-stream`.
     pub(super) fn is_stream(status: StatusCode, headers: &HeaderMap) -> bool {
         let value = |name| headers.get(name).map(HeaderValue::as_bytes);
         let is_events = value(CONTENT_TYPE).is_some_and(|content_type| {
@@ -31,7 +32,8 @@ impl AnswerStream {
             essence.trim_ascii().eq_ignore_ascii_case(b"text/event-stream")
         });
         let content_encoding = encoding::content_encoding(headers);
-        status.is_success() && is_events && Encoding::parse(content_encoding.as_deref()).is_some()
+        let has_body = status.is_success() && status != StatusCode::NO_CONTENT;
+        has_body && is_events && Encoding::parse(content_encoding.as_deref()).is_some()
     }
 
     /// Creates the stream of an exchange whose head was read.
@@ -64,7 +66,7 @@ impl AnswerStream {
             if self.is_at_end {
                 return Ok(None);
             }
-            let piece = self.open.session.read_body_bytes().await;
+            let piece = self.open.read_body_bytes().await;
             let piece = piece.map_err(|error| lost(BreakOff::Body, &error))?;
             self.is_at_end = piece.is_none();
             match (piece, &mut self.inflater) {
@@ -114,6 +116,7 @@ mod tests {
         ));
         assert!(!is_stream(200, &[("content-type", "application/json")]));
         assert!(!is_stream(200, &[]));
+        assert!(!is_stream(204, &[("content-type", "text/event-stream")]));
         assert!(!is_stream(400, &[("content-type", "text/event-stream")]));
     }
 }

@@ -72,7 +72,7 @@ pub enum BodyError {
         /// Its offset.
         at: usize,
     },
-    /// A top-level key that stands there twice, escapes undone.
+    /// A key that stands there twice, escapes undone: a top-level one, or one for the payload of a part.
     #[error("the key `{key}` appears twice")]
     DuplicateKey {
         /// The key, fit for quoting.

@@ -126,6 +126,9 @@ impl<'a> Fields<'a> {
         if let Some(index) = self.odd_message {
             return Err(BodyError::MessageNotObject { index });
         }
+        if let Some(key) = self.prompt.repeated {
+            return Err(BodyError::DuplicateKey { key: key.to_owned() });
+        }
         let n = count("n", self.n, N_MAX)?;
         let newer = count(
             "max_completion_tokens",

@@ -6,7 +6,8 @@
 //! this file does not know. Ids of tool calls count as text, since nothing says that the model does not see them.
 //!
 //! All of several equal keys count, and keys count like those that they fold to (`key::folded`): whichever of them
-//! another parser reads, it is in the sum. So an odd body can only become dearer.
+//! another parser reads, it is in the sum. So an odd body can only become dearer. A payload that stands twice in its
+//! part is refused.
 
 pub(super) mod media;
 mod part;
@@ -40,6 +41,8 @@ pub(super) struct Prompt {
     pub audios: usize,
     /// File parts.
     pub files: usize,
+    /// The first key of a payload that stands twice in its part.
+    pub repeated: Option<&'static str>,
 }
 
 impl Prompt {

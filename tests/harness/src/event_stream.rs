@@ -151,6 +151,21 @@ impl EventStream {
         serde_json::from_slice(&self.raw[..length]).expect("JSON")
     }
 
+    /// Sends bytes behind the request.
+    ///
+    /// # Panics
+    /// If the connection is closed.
+    pub async fn send(&mut self, bytes: &str) {
+        let sent = self.connection.write_all(bytes.as_bytes()).await;
+        sent.expect("an open connection");
+    }
+
+    /// Returns true if the edge closes the connection behind the body, in order and without another byte.
+    pub async fn is_closed(&mut self) -> bool {
+        let read = timeout(PATIENCE, self.connection.read_buf(&mut self.raw)).await;
+        matches!(read, Ok(Ok(0))) && self.raw.is_empty()
+    }
+
     /// Goes away with a reset.
     ///
     /// # Panics

@@ -3,7 +3,7 @@
 use crate::metrics::UpstreamResult;
 use bytes::Bytes;
 use domain::measured::CallEnd;
-use serde_json::json;
+use serde_json::{Value, json};
 use sse::Format;
 
 /// Why no more is read of a stream.
@@ -79,22 +79,38 @@ impl StreamEnd {
         })
     }
 
-    /// The event that tells the caller, in the form that OpenAI's SDKs raise as an error. `number` is its place in the
-    /// stream of a response.
+    /// The events that tell the caller. The first is the error that OpenAI's SDKs raise, with its code. In the stream of
+    /// a response `response.failed` follows: Codex reads no other reason, and frameworks that would raise it with less
+    /// (LangChain, the Agents SDK, Pydantic AI) have ended before. `number` is the place of the first in the stream of a
+    /// response, `id` and `model` are those of the response that failed.
     #[must_use]
-    pub fn event(self, format: Format, number: u64) -> Option<Bytes> {
+    pub fn events(self, format: Format, number: u64, (id, model): (&str, &str)) -> Option<Bytes> {
         let (code, message) = self.error()?;
         let error = json!({ "message": message, "type": "stream_error", "param": null, "code": code });
-        let data = match format {
-            Format::Chat => json!({ "error": error }),
+        let events = match format {
+            Format::Chat => event("error", &json!({ "error": error })),
             Format::Responses => {
-                json!({
-                    "type": "error", "code": code, "message": message, "param": null, "sequence_number": number, "error": error,
-                })
+                let response = json!({
+                    "id": id, "object": "response", "created_at": clock::now_ms() / 1000, "status": "failed",
+                    "error": { "code": code, "message": message }, "incomplete_details": null, "model": model,
+                    "output": [], "usage": null,
+                });
+                let failed = json!({
+                    "type": "response.failed", "sequence_number": number + 1, "response": response,
+                });
+                let error = json!({
+                    "type": "error", "code": code, "message": message, "param": null, "sequence_number": number,
+                    "error": error,
+                });
+                event("error", &error) + &event("response.failed", &failed)
             }
         };
-        Some(format!("event: error\ndata: {data}\n\n").into())
+        Some(events.into())
     }
+}
+
+fn event(name: &str, data: &Value) -> String {
+    format!("event: {name}\ndata: {data}\n\n")
 }
 
 #[cfg(test)]
@@ -113,12 +129,12 @@ mod tests {
             (StreamEnd::Stopped, Some("stream_stopped")),
         ] {
             for format in [Format::Chat, Format::Responses] {
-                let event = end
-                    .event(format, 7)
-                    .map(|event| String::from_utf8(event.to_vec()).unwrap());
-                let data = event.as_deref().map(|event| {
-                    let data = event.strip_prefix("event: error\ndata: ").unwrap();
-                    serde_json::from_str::<serde_json::Value>(data.strip_suffix("\n\n").unwrap()).unwrap()
+                let events = end
+                    .events(format, 7, ("allow_1", "m"))
+                    .map(|events| String::from_utf8(events.to_vec()).unwrap());
+                let data = events.as_deref().map(|events| {
+                    let data = events.strip_prefix("event: error\ndata: ").unwrap();
+                    serde_json::from_str::<Value>(data.split_once("\n\n").unwrap().0).unwrap()
                 });
                 assert_eq!(
                     data.as_ref().and_then(|data| data["error"]["code"].as_str()),

@@ -7,7 +7,7 @@ use crate::call::handoff::Giver;
 use crate::upstream::AnswerStream;
 use bytes::Bytes;
 use http::StatusCode;
-use sse::{Filter, Format};
+use sse::Filter;
 use std::pin::{Pin, pin};
 use std::time::Duration;
 use tokio::time::{Instant, Sleep, sleep_until, timeout_at};
@@ -258,10 +258,10 @@ impl Reader {
         soonest.min_by_key(|(at, _)| *at).unwrap_or(total)
     }
 
-    /// Gives the caller the end of a stream that is settled: what was held, what went wrong, and `comment`. If more may
+    /// Gives the caller the end of a stream that is settled: what was held, `failure`, and `comment`. If more may
     /// come, the provider's connection is closed before, since a caller may take long. Else the end of its body is
     /// read, so that it can be used again.
-    pub async fn finish(self, end: StreamEnd, format: Format, comment: Option<Bytes>) {
+    pub async fn finish(self, end: StreamEnd, failure: Option<Bytes>, comment: Option<Bytes>) {
         let Self {
             stream,
             mut filter,
@@ -279,7 +279,7 @@ impl Reader {
             let ends_line = out
                 .last()
                 .is_none_or(|last| last.ends_with(b"\n") || last.ends_with(b"\r"));
-            let behind = end.event(format, filter.events()).into_iter().chain(comment);
+            let behind = failure.into_iter().chain(comment);
             let mut behind = behind.peekable();
             if behind.peek().is_some() && !(is_between_events && ends_line) {
                 out.push(Bytes::from_static(b"\n\n"));

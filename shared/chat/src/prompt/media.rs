@@ -11,7 +11,9 @@ const PAYLOADS: &[&str] = &["url", "data", "file_data", "file_id", "detail", "fo
 /// The members of one name (such as `image_url`, `input_audio` or `file`) in a part.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Media {
-    /// How many there are.
+    /// How many there are, `null` included.
+    pub members: usize,
+    /// How many there are with a value.
     pub count: usize,
     /// The bytes that they take in the body.
     pub whole: usize,
@@ -22,6 +24,7 @@ pub(crate) struct Media {
 impl Media {
     /// Reads the value of a media member: an object with the payload, or the payload itself.
     pub(crate) fn read(&mut self, scanner: &mut Scanner<'_>) -> Scan {
+        self.members += 1;
         let start = scanner.at();
         let mut beside = Prompt::default();
         match scanner.peek() {

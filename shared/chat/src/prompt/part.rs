@@ -61,6 +61,18 @@ impl Part {
         prompt.images += images;
         prompt.audios += audios;
         prompt.files += files;
+        prompt.repeated = prompt.repeated.or_else(|| self.repeated());
+    }
+
+    /// The key of a payload that stands there twice: parsers disagree about which of the two it is.
+    fn repeated(&self) -> Option<&'static str> {
+        let media = [
+            ("image_url", &self.image),
+            ("input_audio", &self.audio),
+            ("file", &self.file),
+        ];
+        let mut repeated = media.iter().filter(|(_, media)| media.members > 1);
+        repeated.next().map(|(key, _)| *key)
     }
 
     /// Reads the value of `type`.

@@ -2,8 +2,8 @@
 //!
 //! An item of another type either belongs to a tool that the provider runs or names something that it keeps. So do an
 //! item without a type that is no whole message (an `item_reference` by its short form), and a reasoning item that has an
-//! id but not its encrypted content: the provider would look its tokens up. A `message` has a role and content, or it is
-//! none.
+//! id but not its encrypted content: the provider would look its tokens up; and so does an update of the configuration
+//! that has an id but changes nothing. A `message` has a role and content, or it is none.
 
 use super::part;
 use super::tool;
@@ -30,6 +30,8 @@ const DECIDING: &[&str] = &[
     "content",
     "encrypted_content",
     "environment",
+    "reasoning",
+    "text",
 ];
 
 /// What decides about an item.
@@ -40,6 +42,8 @@ struct Item<'a> {
     has_content: bool,
     has_id: bool,
     is_encrypted: bool,
+    /// Whether it changes the effort or the format of later answers.
+    has_settings: bool,
     /// The first thing in it that cannot be seen, whatever its type.
     unseen: Option<Unseen>,
 }
@@ -66,6 +70,10 @@ pub(super) fn read(prompt: &mut Prompt, scanner: &mut Scanner<'_>) -> Scan<Optio
                 item.has_id |= scanner.peek() != Some(b'n');
                 prompt.text(scanner)
             }
+            "reasoning" | "text" => {
+                item.has_settings |= scanner.peek() != Some(b'n');
+                prompt.member(scanner, key)
+            }
             "encrypted_content" => item.read_encrypted(prompt, scanner),
             "environment" => item.read_environment(prompt, scanner),
             "tools" => item.note(".tools", tool::all(prompt, scanner)?),
@@ -86,6 +94,9 @@ impl<'a> Item<'a> {
             Some("message" | "item_reference") => Some(STORED),
             None if self.kind.is_absent() => Some(STORED),
             Some("reasoning") if self.has_id && !self.is_encrypted => {
+                return Some(Unseen::at(".id", STORED));
+            }
+            Some("configuration_update") if self.has_id && !self.has_settings => {
                 return Some(Unseen::at(".id", STORED));
             }
             Some(kind) if is_callers(kind) => None,
@@ -149,6 +160,7 @@ fn is_callers(kind: &str) -> bool {
             | "tool_search_call"
             | "tool_search_output"
             | "additional_tools"
+            | "configuration_update"
             | "reasoning"
     )
 }

@@ -12,6 +12,9 @@ const REFERENCES: &[&str] = &["file_id", "file_url"];
 /// Values of `detail`; they are not billed as text.
 const DETAILS: &[&str] = &["auto", "low", "high", "original"];
 
+/// Keys that decide about a part: its type, and the payload that is not billed as text.
+const DECIDING: &[&str] = &["type", "image_url", "input_audio", "file_data"];
+
 /// A part, read.
 struct Part<'a> {
     deciding: DecidingKeys,
@@ -71,7 +74,7 @@ fn one(prompt: &mut Prompt, scanner: &mut Scanner<'_>) -> Scan<Option<Unseen>> {
 impl<'a> Part<'a> {
     fn read(scanner: &mut Scanner<'a>) -> Scan<Self> {
         let mut part = Self {
-            deciding: DecidingKeys::new(&["type"]),
+            deciding: DecidingKeys::new(DECIDING),
             kind: Word::default(),
             text: Prompt::default(),
             image: Media::default(),

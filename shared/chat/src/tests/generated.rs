@@ -217,7 +217,20 @@ fn part() -> impl Strategy<Value = Value> {
         3 => (select(vec!["image_url", "input_audio", "file", "Image_URL", "\u{fb01}le"]), media),
         1 => (select(vec!["type", "cache_control", "é"]), junk()),
     ];
-    object(member)
+    object(member).prop_map(without_repeated_media)
+}
+
+/// The part with the first member of each kind of media.
+fn without_repeated_media(mut part: Value) -> Value {
+    let mut seen = Vec::new();
+    part.as_object_mut().expect("an object").retain(|key, _| {
+        let name = fold(key);
+        let is_media = ["image_url", "input_audio", "file"].contains(&name.as_str());
+        let is_repeated = is_media && seen.contains(&name);
+        seen.push(name);
+        !is_repeated
+    });
+    part
 }
 
 /// A string that means something somewhere, or any other.
@@ -277,4 +290,12 @@ pub(super) fn object(member: impl Strategy<Value = (&'static str, Value)>) -> im
             .map(|(key, value)| (key.to_owned(), value))
             .collect::<Value>()
     })
+}
+
+/// A key as a careless parser reads it.
+pub(super) fn fold(key: &str) -> String {
+    let seen = key.split('\0').next().unwrap();
+    seen.to_lowercase()
+        .replace('\u{17f}', "s")
+        .replace('\u{fb01}', "fi")
 }

@@ -1,7 +1,7 @@
 //! The same reading done slowly, on a tree of `serde_json` values: the rules of `prompt.rs` and `prompt/part.rs` once
 //! more, written without the scanner. It knows valid bodies only.
 
-use super::generated::Spelling;
+use super::generated::{Spelling, fold};
 use serde_json::{Map, Value};
 
 /// Prompt bytes, images, audios, files, framed messages and calls, content parts, and of `prediction` bytes and parts.
@@ -180,12 +180,4 @@ impl Reference<'_> {
             self.counts[0] += self.spelling.size(value);
         }
     }
-}
-
-/// A key as a careless parser reads it.
-fn fold(key: &str) -> String {
-    let seen = key.split('\0').next().unwrap();
-    seen.to_lowercase()
-        .replace('\u{17f}', "s")
-        .replace('\u{fb01}', "fi")
 }

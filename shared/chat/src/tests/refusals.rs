@@ -253,6 +253,28 @@ fn stream_counts_and_tier() {
 }
 
 #[test]
+fn repeated_media_of_a_part() {
+    for kind in ["image_url", "input_audio", "file"] {
+        let value = format!("{{\"type\":\"{kind}\",\"{kind}\":0");
+        for again in ["0", "null", "\"x\"", "{\"file_id\":\"f\"}"] {
+            let escaped = format!("\\u{:04x}{}", kind.as_bytes()[0], &kind[1..]);
+            for name in [kind, &kind.to_uppercase(), &escaped] {
+                let part = format!("{value},\"{name}\":{again}}}");
+                let others = "{\"type\":\"text\",\"text\":\"a\"}";
+                for content in [format!("[{part}]"), format!("[{others},{part}]"), part] {
+                    let body = format!("{{\"model\":\"m\",\"messages\":[{{\"content\":{content}}}]}}");
+                    let fragment = format!("the key `{kind}` appears twice");
+                    refused(body, "invalid_json", &fragment, Some(kind));
+                }
+            }
+        }
+        // In two parts it stands once in each.
+        let twice = format!("{{\"model\":\"m\",\"messages\":[{{\"content\":[{value}}},{value}}}]}}]}}");
+        parse(twice.as_bytes()).unwrap();
+    }
+}
+
+#[test]
 fn the_order_of_refusals_is_fixed() {
     // Each member is wrong in its own way, in the order of the answers; the order in the body is the reverse.
     let wrong: [(&str, &str); 9] = [

@@ -287,10 +287,6 @@ fn media_parts() {
             r#"{"type":"image_url","image_url":"x","input_audio":{"data":"x"}}"#,
             [12, 1, 1, 0],
         ),
-        (
-            r#"{"type":"image_url","image_url":"x","image_url":"y"}"#,
-            [0, 2, 0, 0],
-        ),
         (r#"{"type":"image_url","Image_URL":{"URL":"x"}}"#, [0, 1, 0, 0]),
         // Unknown types count as they stand: these have 32, 49, 43, 2 and 12 bytes.
         (r#"{"type":"novel","words":"hello"}"#, [32, 0, 0, 0]),

@@ -16,6 +16,11 @@ const DECIDING: &[&str] = &[
     "encrypted_content",
     "environment",
     "execution",
+    "reasoning",
+    "text",
+    "image_url",
+    "input_audio",
+    "file_data",
 ];
 
 #[track_caller]

@@ -185,6 +185,40 @@ fn items_that_refer_to_something() {
     }
 }
 
+/// It changes the effort and the format of later answers. All of it is in the request, and its bytes count.
+#[test]
+fn a_configuration_update_is_whole_by_itself() {
+    let asked = r#"{"role":"user","content":"hello"}"#;
+    let plain = read(&item(asked)).counts.prompt_bytes;
+    for (id, members) in [
+        ("", r#""reasoning":{"effort":"high"}"#),
+        ("", r#""text":{"format":{"type":"text"}}"#),
+        (r#","id":"cu_1""#, r#""reasoning":{"effort":"high"}"#),
+        (r#","id":null"#, r#""reasoning":null"#),
+    ] {
+        let body = item(&format!(
+            r#"{{"type":"configuration_update"{id},{members}}},{asked}"#
+        ));
+        let counts = read(&body).counts;
+        let id_bytes = if id.contains("cu_1") { 4 } else { 0 };
+        let bytes = plain + id_bytes + members.len() as u64;
+        assert_eq!((counts.prompt_bytes, counts.framed), (bytes, 2), "{body}");
+    }
+    for members in [
+        "",
+        r#","reasoning":null"#,
+        r#","text":null"#,
+        r#","effort":"high""#,
+    ] {
+        let update = format!(r#"{{"type":"configuration_update","id":"cu_1"{members}}}"#);
+        unsupported(&item(&update), "input[0].id");
+    }
+    unsupported(
+        &item(r#"{"type":"configuration_update","id":"cu_1","Reasoning":{}}"#),
+        "input[0].reasoning",
+    );
+}
+
 #[test]
 fn parts_that_refer_to_something() {
     for (part, fault) in [
@@ -214,6 +248,18 @@ fn parts_that_refer_to_something() {
         (r#"{"type":"image_url","image_url":{"url":"x"}}"#, ".type"),
         (r#"{"type":"input_text","type":"input_file","text":"x"}"#, ".type"),
         (r#"{"type":null,"text":"x"}"#, ".type"),
+        (
+            r#"{"type":"input_image","image_url":0,"image_url":0}"#,
+            ".image_url",
+        ),
+        (
+            r#"{"type":"input_file","file_data":0,"file_data":null}"#,
+            ".file_data",
+        ),
+        (
+            r#"{"type":"input_audio","input_audio":0,"Input_Audio":0}"#,
+            ".input_audio",
+        ),
     ] {
         for (kind, key) in [
             (r#""role":"user""#, "content"),

@@ -1,0 +1,133 @@
+//! The client of a provider: its settings, its connections, and the tasks that keep them fresh.
+
+use super::connection_budget::ConnectionBudget;
+use super::headers::ForwardList;
+use super::identity::Identity;
+use super::idle::{Idle, SWEEP_EVERY};
+use super::target::{RESOLVE_EVERY, Target};
+use pingora::connectors::{ConnectorOptions, TransportConnector};
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::time::interval;
+
+/// Client of a provider: identity, address, TLS settings and connection pool.
+pub struct Upstream {
+    identity: Identity,
+    pub(super) connector: TransportConnector,
+    pub(super) idle: Arc<Idle>,
+    pub(super) target: Target,
+    pub(super) timeout: Duration,
+    pub(super) max_response_bytes: usize,
+    forward_list: ForwardList,
+    /// Connections that may still be opened.
+    pub(super) budget: ConnectionBudget,
+    /// Exchanges on a new connection, and on a reused one.
+    pub(super) connected: [AtomicU64; 2],
+}
+
+/// Where a client connects, and within which bounds.
+#[derive(Debug, Clone, Copy)]
+pub struct ClientSettings<'a> {
+    pub base_url: &'a str,
+    /// Empty for the system's certificates.
+    pub ca_file: &'a Path,
+    /// Of the whole exchange.
+    pub timeout: Duration,
+    pub forward_headers: &'a [String],
+    pub max_response_bytes: usize,
+}
+
+impl fmt::Debug for Upstream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Upstream")
+            .field("identity", &self.identity)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Upstream {
+    /// Creates a client whose connections are within `budget`.
+    ///
+    /// # Errors
+    /// One line that names the setting.
+    pub fn new(
+        identity: Identity,
+        settings: &ClientSettings<'_>,
+        budget: ConnectionBudget,
+    ) -> Result<Self, String> {
+        let section = identity.section();
+        let target = Target::parse(&section, settings.base_url)?;
+        // The connector's own pool stays empty.
+        let mut options = ConnectorOptions::new(1);
+        if !settings.ca_file.as_os_str().is_empty() {
+            let path = settings.ca_file.display().to_string();
+            std::fs::metadata(settings.ca_file)
+                .map_err(|error| format!("{section}.ca_file {path}: {error}"))?;
+            options.ca_file = Some(path);
+        }
+        Ok(Self {
+            connector: TransportConnector::new(Some(options)),
+            idle: Arc::default(),
+            target,
+            timeout: settings.timeout,
+            max_response_bytes: settings.max_response_bytes,
+            budget,
+            forward_list: ForwardList::parse(&section, settings.forward_headers)?,
+            connected: Default::default(),
+            identity,
+        })
+    }
+
+    #[must_use]
+    pub const fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// Deadline of an exchange.
+    #[must_use]
+    pub const fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    #[must_use]
+    pub fn host(&self) -> &str {
+        &self.target.host
+    }
+
+    #[must_use]
+    pub const fn target(&self) -> &Target {
+        &self.target
+    }
+
+    #[must_use]
+    pub const fn forward_list(&self) -> &ForwardList {
+        &self.forward_list
+    }
+
+    /// Exchanges so far, on a new connection and on a reused one.
+    #[must_use]
+    pub fn connected(&self) -> [u64; 2] {
+        [0, 1].map(|at: usize| self.connected[at].load(Ordering::Relaxed))
+    }
+
+    /// Resolves the provider's name every [`RESOLVE_EVERY`], for ever.
+    pub async fn follow_address(self: Arc<Self>) {
+        let mut ticks = interval(RESOLVE_EVERY);
+        loop {
+            ticks.tick().await;
+            self.target.resolve().await;
+        }
+    }
+
+    /// Closes idle connections that must not be used any more, every [`SWEEP_EVERY`], for ever.
+    pub async fn keep_idle_fresh(self: Arc<Self>) {
+        let mut ticks = interval(SWEEP_EVERY);
+        loop {
+            ticks.tick().await;
+            self.idle.sweep();
+        }
+    }
+}
