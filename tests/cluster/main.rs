@@ -5,6 +5,7 @@
 mod away;
 mod blocked;
 mod changes;
+mod clock;
 mod dedicated;
 mod disk;
 mod edges;

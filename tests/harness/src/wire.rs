@@ -1,4 +1,6 @@
-//! A TCP proxy that can cut, refuse, swallow or delay traffic, and lose replies.
+//! A TCP proxy that can cut, refuse, swallow or delay traffic, lose replies, and move the clock of a store.
+
+mod clock;
 
 use crate::net::{BACKGROUND, free_port, loopback};
 use std::net::SocketAddr;
@@ -47,6 +49,8 @@ struct Faults {
     hold_requests: bool,
     delay_requests: Duration,
     delay_replies: Duration,
+    /// Seconds added to the time in replies of a store.
+    clock_ahead: i64,
     lose_reply_to: Option<(Vec<u8>, u32)>,
     replies_lost: u32,
 }
@@ -133,6 +137,12 @@ impl Wire {
     /// Delays each piece of a reply.
     pub fn delay_replies(&self, by: Duration) {
         self.set(|faults| faults.delay_replies = by);
+    }
+
+    /// Makes the store's clock appear ahead by `seconds`, or behind: replies to `TIME` and `INFO` are changed. Scripts
+    /// keep the store's own clock.
+    pub fn move_clock(&self, seconds: i64) {
+        self.set(|faults| faults.clock_ahead = seconds);
     }
 
     /// Holds requests back until [`Wire::release_requests`]; also those of a client that goes away meanwhile.
@@ -320,7 +330,13 @@ async fn carry_replies(
             read = from.read(&mut buffer) => read,
             _ = hang_ups.changed() => return,
         };
-        let Ok(count @ 1..) = read else { return };
+        let Ok(mut count @ 1..) = read else { return };
+        while state.faults().clock_ahead != 0 && clock::is_cut(&buffer[..count]) && count < CHUNK {
+            let Ok(more @ 1..) = from.read(&mut buffer[count..]).await else {
+                return;
+            };
+            count += more;
+        }
         if reply_lost.load(Ordering::SeqCst) {
             return;
         }
@@ -328,6 +344,9 @@ async fn carry_replies(
         tokio::time::sleep(faults.delay_replies).await;
         if faults.swallow_replies {
             continue;
+        }
+        if faults.clock_ahead != 0 {
+            clock::move_by(&mut buffer[..count], faults.clock_ahead);
         }
         if to.write_all(&buffer[..count]).await.is_err() {
             return;
