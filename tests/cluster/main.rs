@@ -11,6 +11,7 @@ mod disk;
 mod edges;
 mod failover;
 mod fence;
+mod isolated;
 mod load;
 mod lost;
 mod lost_freeze;

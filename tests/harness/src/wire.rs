@@ -3,7 +3,8 @@
 mod clock;
 
 use crate::net::{BACKGROUND, free_port, loopback};
-use std::net::SocketAddr;
+use std::collections::HashSet;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -34,6 +35,8 @@ struct State {
     released: Notify,
     /// Raised to hang up on all clients, and on no server.
     hang_ups: watch::Sender<u64>,
+    /// Clients at these addresses are cut off.
+    shut_out: watch::Sender<HashSet<IpAddr>>,
     connections: AtomicU64,
     bytes_up: AtomicU64,
     bytes_down: AtomicU64,
@@ -65,6 +68,7 @@ impl Wire {
             generation: watch::Sender::default(),
             released: Notify::default(),
             hang_ups: watch::Sender::default(),
+            shut_out: watch::Sender::default(),
             connections: AtomicU64::default(),
             bytes_up: AtomicU64::default(),
             bytes_down: AtomicU64::default(),
@@ -117,6 +121,18 @@ impl Wire {
     /// Closes new connections at once while `on`.
     pub fn refuse(&self, on: bool) {
         self.set(|faults| faults.refuse = on);
+    }
+
+    /// Cuts every connection from this address, and closes new ones at once, until [`Wire::let_all_in`].
+    pub fn shut_out(&self, from: IpAddr) {
+        self.state.shut_out.send_modify(|addresses| {
+            addresses.insert(from);
+        });
+    }
+
+    /// Serves clients at every address again.
+    pub fn let_all_in(&self) {
+        self.state.shut_out.send_modify(HashSet::clear);
     }
 
     /// Lets requests through and drops the replies: commands run, and no reply arrives.
@@ -243,18 +259,19 @@ impl State {
 
 async fn accept(listener: std::net::TcpListener, state: Arc<State>) {
     let listener = TcpListener::from_std(listener).expect("a listener");
-    while let Ok((client, _)) = listener.accept().await {
+    while let Ok((client, from)) = listener.accept().await {
         state.connections.fetch_add(1, Ordering::SeqCst);
-        if state.faults().refuse {
+        if state.faults().refuse || state.shut_out.borrow().contains(&from.ip()) {
             let _ = client.set_zero_linger();
             continue;
         }
-        tokio::spawn(carry(client, state.clone()));
+        tokio::spawn(carry(client, from.ip(), state.clone()));
     }
 }
 
-async fn carry(client: TcpStream, state: Arc<State>) {
+async fn carry(client: TcpStream, from: IpAddr, state: Arc<State>) {
     let mut generation = state.generation.subscribe();
+    let mut shut_out = state.shut_out.subscribe();
     generation.mark_unchanged();
     let target = *state.target.lock().unwrap_or_else(PoisonError::into_inner);
     let Ok(server) = TcpStream::connect(target).await else {
@@ -282,6 +299,7 @@ async fn carry(client: TcpStream, state: Arc<State>) {
     tokio::select! {
         () = both => {}
         _ = generation.changed() => {}
+        _ = shut_out.wait_for(|addresses| addresses.contains(&from)) => {}
     }
 }
 
