@@ -100,7 +100,9 @@ pub fn runs(command: &[String], script: &Script) -> bool {
 /// The reply to `INFO` of a server that refused this many of its own writes at start.
 pub fn info(lost_writes: u64) -> Reply {
     text(&format!(
-        "maxmemory_policy:noeviction\r\naof_enabled:1\r\nunexpected_error_replies:{lost_writes}\r\n"
+        "server_time_usec:{}000\r\nmaxmemory_policy:noeviction\r\naof_enabled:1\r\n\
+         unexpected_error_replies:{lost_writes}\r\n",
+        clock::now_ms()
     ))
 }
 

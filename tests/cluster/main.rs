@@ -5,11 +5,13 @@
 mod away;
 mod blocked;
 mod changes;
+mod clock;
 mod dedicated;
 mod disk;
 mod edges;
 mod failover;
 mod fence;
+mod isolated;
 mod load;
 mod lost;
 mod lost_freeze;

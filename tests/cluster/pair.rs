@@ -23,6 +23,7 @@ pub fn by_a_replica(url: String, timeouts: Timeouts) -> Store {
         timeout_ms: timeouts.0,
         durability: Durability::Replicas(1),
         durability_timeout_ms: timeouts.1,
+        max_clock_difference_ms: settings::default_max_clock_difference_ms(),
     };
     Store::from_settings(&settings).expect("the store's address")
 }

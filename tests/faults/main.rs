@@ -5,6 +5,7 @@
 //! * [`bodies`], [`headers`], [`sizes`], [`http`], [`keys`]: malformed requests
 //! * [`store_down`], [`store_wrong`], [`cluster`], [`lost_replies`]: a store that is gone, frozen, full, read-only or
 //!   wiped, or whose replies are lost
+//! * [`store_clock`]: a store whose clock is wrong
 //! * [`late`]: settlements that the store does not accept at once; [`other_ledgers`]: settlements that reach another
 //!   ledger
 //! * [`provider`], [`provider_unexpected`], [`provider_early`], [`provider_errors`], [`provider_reuse`]: a provider
@@ -42,6 +43,7 @@ mod shortages;
 mod sizes;
 mod stage;
 mod standby;
+mod store_clock;
 mod store_down;
 mod store_wrong;
 mod torture;

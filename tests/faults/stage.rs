@@ -48,6 +48,7 @@ pub fn sha(script: &Script) -> String {
 pub struct Setup {
     redis: Option<Redis>,
     wired: bool,
+    clock_ahead: i64,
     before: Option<fn(&Redis)>,
     env: Vec<(String, String)>,
 }
@@ -95,6 +96,14 @@ impl Setup {
         self
     }
 
+    /// Puts a wire there and lets the store's clock appear ahead by `seconds` from the start. Does not wait until the edge
+    /// is ready.
+    pub fn clock_ahead(mut self, seconds: i64) -> Self {
+        self.clock_ahead = seconds;
+        self.before = Some(|_| ());
+        self.wired()
+    }
+
     /// Does this to the store before the edge starts, and does not wait until that one is ready.
     pub fn before_the_edge(mut self, change: fn(&Redis)) -> Self {
         self.before = Some(change);
@@ -117,6 +126,9 @@ impl Setup {
     pub async fn start(self) -> Stage {
         let redis = self.redis.unwrap_or_else(Redis::start);
         let wire = self.wired.then(|| Wire::to_port(redis.port()));
+        if let Some(wire) = &wire {
+            wire.move_clock(self.clock_ahead);
+        }
         let upstream = Upstream::start(|_| answer());
         let seed = Seed::new(&redis.store()).await;
         let bot = seed.account("enterprise").await.agent("bot");

@@ -7,6 +7,7 @@
 //!   the letter
 //! * [`limits`], [`blocked`], [`order`]: rate limits, blocked addresses, and the precedence of refusals
 //! * [`budgets`]: budgets of records
+//! * [`store_clock`]: a store whose clock is wrong by days
 //! * [`lost_writes`]: an account that lost a change is refused until it is accepted
 //! * [`technical`]: technical limits of test-mode keys and sessions, on every plan
 //! * [`scripts`]: each mutant of the scripts behind these is noticed
@@ -29,6 +30,7 @@ mod provider_keys;
 mod race;
 mod scripts;
 mod server;
+mod store_clock;
 mod sweep;
 mod technical;
 mod virtual_keys;

@@ -27,7 +27,7 @@ pub(super) enum Store {
         #[arg(long, value_name = "ID", value_parser = value::id)]
         account: Option<String>,
     },
-    /// Check that the store may be trusted with money: a ledger epoch, no eviction, no writes left out
+    /// Check that the store may be trusted with money: a ledger epoch, no eviction, no writes left out, right clocks
     Check,
 }
 

@@ -22,7 +22,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use upstreams::{NamedUpstreams, Providers};
 
-pub use load::{DEFAULT_FILE, default_budgets, load, load_from};
+pub use load::{DEFAULT_FILE, default_budgets, default_max_clock_difference_ms, load, load_from};
 
 /// An invalid configuration: one line that names the setting or file.
 #[derive(Debug, thiserror::Error)]
@@ -68,6 +68,7 @@ pub struct StoreSettings {
     pub timeout_ms: u64,
     pub durability: Durability,
     pub durability_timeout_ms: u64,
+    pub max_clock_difference_ms: u64,
 }
 
 /// `[proxy]`

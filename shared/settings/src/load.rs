@@ -33,6 +33,17 @@ const DURATION_DAYS_MAX: u64 = *RETENTION_DAYS.end();
 /// Longest configurable lifetime of a session.
 const ABSOLUTE_HOURS: std::ops::RangeInclusive<u64> = 1..=720;
 
+/// Most that clocks of store and process may differ by, in ms: more than a slow machine's reply takes, less than a period.
+const CLOCK_DIFFERENCE_MS: std::ops::RangeInclusive<u64> = 1_000..=3_600_000;
+
+/// `store.max_clock_difference_ms` of the compiled-in configuration; a test excludes that it cannot be parsed.
+#[must_use]
+pub fn default_max_clock_difference_ms() -> u64 {
+    load_from(None, std::iter::empty()).map_or(*CLOCK_DIFFERENCE_MS.start(), |settings| {
+        settings.store.max_clock_difference_ms
+    })
+}
+
 /// Budgets of the compiled-in configuration; a test excludes that it cannot be parsed.
 #[must_use]
 pub fn default_budgets() -> Budgets {
@@ -290,6 +301,12 @@ fn check(settings: &Settings) -> Result<(), BadSettings> {
         let (least, most) = (REMEMBERED_KEYS.start(), REMEMBERED_KEYS.end());
         return Err(BadSettings(format!(
             "`proxy.max_remembered_keys` must be from {least} to {most}"
+        )));
+    }
+    if !CLOCK_DIFFERENCE_MS.contains(&settings.store.max_clock_difference_ms) {
+        let (least, most) = (CLOCK_DIFFERENCE_MS.start(), CLOCK_DIFFERENCE_MS.end());
+        return Err(BadSettings(format!(
+            "`store.max_clock_difference_ms` must be from {least} to {most}"
         )));
     }
     let delays = [

@@ -14,6 +14,8 @@ fn from_env(name: &str, value: &str) -> Result<Settings, BadSettings> {
 fn the_defaults_are_those_of_the_operating_contract() {
     let settings = load_from(None, std::iter::empty()).unwrap();
     assert_eq!(settings.store.url.expose_secret(), "redis://127.0.0.1:6379");
+    assert_eq!(settings.store.max_clock_difference_ms, 300_000);
+    assert_eq!(default_max_clock_difference_ms(), 300_000);
     assert_eq!(settings.proxy.listen.to_string(), "127.0.0.1:8080");
     assert_eq!(settings.proxy.max_body_bytes, 32 << 20);
     assert_eq!(settings.upstream.timeout_ms, 100_000);
@@ -24,6 +26,14 @@ fn the_defaults_are_those_of_the_operating_contract() {
     assert_eq!(settings.session_idle().as_secs(), 3600);
     assert_eq!(settings.session_life().as_secs(), 12 * 3600);
     assert_eq!(settings.telemetry.otlp_endpoint, "");
+}
+
+#[test]
+fn the_clock_may_differ_by_one_second_to_one_hour() {
+    for bound in [1_000, 3_600_000] {
+        let settings = from(&format!("[store]\nmax_clock_difference_ms = {bound}\n")).unwrap();
+        assert_eq!(settings.store.max_clock_difference_ms, bound);
+    }
 }
 
 #[test]
@@ -61,6 +71,18 @@ fn every_mistake_is_one_line_that_names_the_key() {
         (
             from("[store]\ntimeout_ms = 0\n").unwrap_err(),
             "`store.timeout_ms`",
+        ),
+        (
+            from("[store]\nmax_clock_difference_ms = 0\n").unwrap_err(),
+            "`store.max_clock_difference_ms` must be from 1000 to 3600000",
+        ),
+        (
+            from("[store]\nmax_clock_difference_ms = 999\n").unwrap_err(),
+            "`store.max_clock_difference_ms`",
+        ),
+        (
+            from_env("TOLLGATE_STORE__MAX_CLOCK_DIFFERENCE_MS", "3600001").unwrap_err(),
+            "`store.max_clock_difference_ms`",
         ),
         (
             from("[proxy]\nmax_remembered_keys = 0\n").unwrap_err(),

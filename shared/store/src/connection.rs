@@ -26,7 +26,7 @@ use redis::{
 };
 use secrecy::ExposeSecret;
 use settings::durability::Durability;
-use settings::{StoreSettings, default_budgets};
+use settings::{StoreSettings, default_budgets, default_max_clock_difference_ms};
 use std::collections::HashMap;
 use std::pin::{Pin, pin};
 use std::sync::{Arc, LazyLock};
@@ -53,6 +53,8 @@ pub struct Store {
     money: Option<Arc<ConfirmedWrites>>,
     /// Budgets of records, and their text for scripts.
     budgets: Arc<(Budgets, String)>,
+    /// Most that a server's clock may differ from this process's.
+    clock_difference_max: Duration,
     /// Newest known version of each account.
     versions: Arc<Versions>,
     /// See [`Store::replacing`].
@@ -61,6 +63,9 @@ pub struct Store {
 
 /// Budgets of `config/tollgate.toml`.
 static DEFAULT_BUDGETS: LazyLock<Arc<(Budgets, String)>> = LazyLock::new(|| with_words(default_budgets()));
+
+/// `store.max_clock_difference_ms` of `config/tollgate.toml`.
+static DEFAULT_CLOCK_DIFFERENCE_MS: LazyLock<u64> = LazyLock::new(default_max_clock_difference_ms);
 
 fn with_words(budgets: Budgets) -> Arc<(Budgets, String)> {
     Arc::new((budgets, budgets.words()))
@@ -100,6 +105,7 @@ impl Store {
             timeout,
             money: None,
             budgets: Arc::clone(&DEFAULT_BUDGETS),
+            clock_difference_max: Duration::from_millis(*DEFAULT_CLOCK_DIFFERENCE_MS),
             versions: Arc::default(),
             replaced: Vec::new(),
         })
@@ -116,6 +122,7 @@ impl Store {
         );
         let roots = roots(settings)?;
         let mut store = Self::opened(url, roots.clone(), timeout)?;
+        store.clock_difference_max = Duration::from_millis(settings.max_clock_difference_ms);
         if settings.durability != Durability::Async {
             let dial = match &store.link {
                 Link::Cluster(cluster) => Dial::Cluster(Arc::clone(cluster)),
@@ -143,6 +150,11 @@ impl Store {
     #[must_use]
     pub fn budgets(&self) -> Budgets {
         self.budgets.0
+    }
+
+    /// Returns the most that a server's clock may differ from this process's (`store.max_clock_difference_ms`).
+    pub(super) const fn clock_difference_max(&self) -> Duration {
+        self.clock_difference_max
     }
 
     /// Returns the budgets as scripts read them.

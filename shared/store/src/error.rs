@@ -1,6 +1,7 @@
 //! Errors of the store, sorted by the one question that matters: may the command have run?
 
 use crate::authority::Lack;
+use crate::clock_difference::ClockDiffers;
 use domain::budget::Budget;
 
 /// Why a store call gave no usable answer.
@@ -29,6 +30,9 @@ pub enum StoreError {
         /// What is missing.
         why: String,
     },
+    /// The store's clock cannot be used now; nothing was done by it.
+    #[error(transparent)]
+    ClockDiffers(#[from] ClockDiffers),
     /// The account has reached a budget of records (decision D71); nothing changed.
     #[error("the budget of {most} {} is used up (limits.{})", .budget.noun(), .budget.as_str())]
     OverBudget {
@@ -78,6 +82,7 @@ impl StoreError {
                 | Self::NotConnected(_)
                 | Self::BadUrl(_)
                 | Self::Archive(_)
+                | Self::ClockDiffers(_)
                 | Self::OverBudget { .. }
                 | Self::LostWrites { .. }
                 | Self::NotPermitted(_)

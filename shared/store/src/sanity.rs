@@ -1,8 +1,10 @@
 //! Whether the store may be trusted with money (decision D47): it must never evict, have all its writes, and be the
-//! ledger that was initialised. A wiped store is an error, not a fresh budget.
+//! ledger that was initialised, and its clock must be right. A wiped store is an error, not a fresh budget.
 
+use crate::clock_difference::{self, ClockDiffers};
 use crate::info::{field, number};
 use crate::keys::STORE;
+use crate::server_report;
 use crate::{Store, StoreError};
 use crypto::virtual_key::CheckSecret;
 use std::collections::HashMap;
@@ -26,6 +28,9 @@ pub enum UnsafeStore {
         "a server of the store refused {0} writes of its own append-only file or of its primary (unexpected_error_replies), so it lacks them: its log says why (docs/guides/runbook.md, TollgateStoreLostWrites)"
     )]
     LostWrites(u64),
+    /// The clock of one of its servers is wrong, or this process's is.
+    #[error(transparent)]
+    ClockDiffers(#[from] ClockDiffers),
     /// It was restored from a backup that the operator has not accepted yet.
     #[error(
         "the store was restored from a backup ({0}) and may lack charges that were made since: look at what is missing, then `tollgate-admin store accept`"
@@ -87,8 +92,8 @@ async fn read_record(store: &Store) -> Result<StoreRecord, UnsafeStore> {
     })
 }
 
-/// Checks everything that is visible from outside: the epoch, that no node evicts or dropped writes, and that no
-/// acceptance is pending. Skips cluster nodes that are away, so that the loss of one denies its own accounts only.
+/// Checks everything that is visible from outside: the epoch, that no node evicts, dropped writes or has a wrong clock,
+/// and that no acceptance is pending. Skips cluster nodes that are away, so that the loss of one denies its own accounts only.
 ///
 /// # Errors
 /// [`UnsafeStore`] says what is wrong.
@@ -110,11 +115,15 @@ pub async fn accept(store: &Store) -> Result<(), StoreError> {
 /// # Errors
 /// [`UnsafeStore`], never [`UnsafeStore::Restored`].
 pub async fn examine(store: &Store) -> Result<StoreRecord, UnsafeStore> {
-    let mut record = read_record(store).await?;
-    let mut info = redis::cmd("INFO");
-    info.arg("memory").arg("persistence").arg("stats");
-    let infos = store.every_node_there(&info).await?;
-    for info in &infos {
+    let read = read_record(store).await;
+    // Without the node of the record the others go on, and are checked as well.
+    let is_partly_away = store.is_cluster() && matches!(read, Err(UnsafeStore::Store(_)));
+    if read.is_err() && !is_partly_away {
+        return read;
+    }
+    let reports = server_report::read(store, &["server", "memory", "persistence", "stats"]).await?;
+    for report in &reports {
+        let info = &report.info;
         let policy = field(info, "maxmemory_policy").unwrap_or("unknown");
         if policy != "noeviction" {
             return Err(UnsafeStore::Evicts(policy.to_owned()));
@@ -123,9 +132,16 @@ pub async fn examine(store: &Store) -> Result<StoreRecord, UnsafeStore> {
         if lost > 0 {
             return Err(UnsafeStore::LostWrites(lost));
         }
+        clock_difference::check(
+            &report.server,
+            report.clock_ahead_ms,
+            store.clock_difference_max(),
+        )?;
     }
-    record.append_only = infos.iter().all(|info| field(info, "aof_enabled") == Some("1"));
-    Ok(record)
+    let append_only = reports
+        .iter()
+        .all(|report| field(&report.info, "aof_enabled") == Some("1"));
+    Ok(StoreRecord { append_only, ..read? })
 }
 
 /// Initialises an empty store: a new epoch, and the secret of the key checksum. Doing it twice changes nothing.

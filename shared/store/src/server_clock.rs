@@ -1,20 +1,29 @@
 //! The store's clock, by which all deadlines are written.
 
+use crate::clock_difference::{ahead_ms, check};
 use crate::{Store, StoreError};
 
 /// Most nodes of a cluster that are queried.
 const NODES_QUERIED_MAX: usize = 3;
 
-/// Reads the store's clock, in ms since 1970; on a cluster, that of any node that answers.
+/// Reads the store's clock, in ms since 1970; on a cluster, that of any node that answers. A worker that archives or
+/// reaps reads it at the start of each round, so that it does nothing by a clock that became wrong since the last check
+/// of the store.
 ///
 /// # Errors
-/// [`StoreError`].
+/// [`StoreError`]; [`StoreError::ClockDiffers`] if it differs too much from this process's.
 pub async fn now_ms(store: &Store) -> Result<u64, StoreError> {
     let time = redis::cmd("TIME");
     let mut queried = 1;
     loop {
+        let sent_ms = clock::now_ms();
         match store.command::<(u64, u64)>(&time).await {
-            Ok((seconds, micros)) => return Ok(seconds * 1000 + micros / 1000),
+            Ok((seconds, micros)) => {
+                let now_ms = seconds * 1000 + micros / 1000;
+                let ahead_ms = ahead_ms(now_ms, sent_ms, clock::now_ms());
+                check("the store", ahead_ms, store.clock_difference_max())?;
+                return Ok(now_ms);
+            }
             Err(_) if store.is_cluster() && queried < NODES_QUERIED_MAX => queried += 1,
             Err(error) => return Err(error),
         }

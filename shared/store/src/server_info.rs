@@ -1,7 +1,8 @@
-//! Memory, persistence and replicas of the store's servers: one `INFO` from each, at intervals.
+//! Memory, persistence, replicas and clocks of the store's servers: one `INFO` from each, at intervals.
 
 use crate::info::{field, number};
 use crate::sanity::LOST_WRITES;
+use crate::server_report;
 use crate::{Store, StoreError};
 
 /// Totals over all servers of the store, or the worst of them.
@@ -37,6 +38,8 @@ pub struct ServerInfo {
     pub commands_a_second: u64,
     /// Seconds since the last start of any server.
     pub uptime_seconds: u64,
+    /// Each server, and how many seconds its clock is ahead of this process's; negative if it is behind.
+    pub clocks_ahead: Vec<(String, i64)>,
 }
 
 /// Queries every server.
@@ -44,9 +47,16 @@ pub struct ServerInfo {
 /// # Errors
 /// [`StoreError`] when none answers.
 pub async fn read(store: &Store) -> Result<ServerInfo, StoreError> {
-    Ok(ServerInfo::from_replies(
-        &store.every_node_there(&redis::cmd("INFO")).await?,
-    ))
+    let reports = server_report::read(store, &[]).await?;
+    let clocks = reports
+        .iter()
+        .map(|report| (report.server.clone(), report.clock_ahead_ms / 1000));
+    let clocks_ahead = clocks.collect();
+    let infos: Vec<String> = reports.into_iter().map(|report| report.info).collect();
+    Ok(ServerInfo {
+        clocks_ahead,
+        ..ServerInfo::from_replies(&infos)
+    })
 }
 
 /// Whether a field says `ok`; a field that an older server lacks counts as ok.
@@ -107,6 +117,7 @@ impl ServerInfo {
             clients: sum("connected_clients"),
             commands_a_second: sum("instantaneous_ops_per_sec"),
             uptime_seconds: least("uptime_in_seconds"),
+            clocks_ahead: Vec::new(),
         }
     }
 }

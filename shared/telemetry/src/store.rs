@@ -1,7 +1,7 @@
 //! Store metrics: queried every few seconds in the background, never by a call.
 
 use super::registrar::{Registrar, level};
-use prometheus::{Gauge, Histogram, IntCounter, IntGauge, Result};
+use prometheus::{Gauge, Histogram, IntCounter, IntGauge, IntGaugeVec, Result};
 use std::time::Duration;
 use store::error_counters::{self, FailureKind};
 use store::server_info::{self, ServerInfo};
@@ -36,6 +36,7 @@ pub struct StoreMetrics {
     clients: IntGauge,
     commands: IntGauge,
     uptime: IntGauge,
+    clock_difference: IntGaugeVec,
 }
 
 impl StoreMetrics {
@@ -104,6 +105,11 @@ impl StoreMetrics {
             clients: gauge("clients", "Connections of all callers to the store's servers.")?,
             commands: gauge("commands_per_second", "Commands a second, as the servers count them.")?,
             uptime: gauge("uptime_seconds", "Seconds since the last start of a server.")?,
+            clock_difference: metrics.gauge_family(
+                "store_clock_difference_seconds",
+                "How far a server's clock is ahead of this process's; below 0 behind.",
+                &["server"],
+            )?,
         })
     }
 
@@ -156,6 +162,11 @@ impl StoreMetrics {
             (&self.uptime, seen.uptime_seconds),
         ] {
             gauge.set(level(value));
+        }
+        // Servers that have left have no series.
+        self.clock_difference.reset();
+        for (server, ahead) in &seen.clocks_ahead {
+            self.clock_difference.with_label_values(&[server]).set(*ahead);
         }
     }
 

@@ -1,7 +1,8 @@
 //! A private Redis Cluster, put together by hand: masters, and replicas where they are wanted.
 
-use crate::Redis;
-use crate::net::{blocking_until, free_port};
+use crate::net::{blocking_until, free_port, loopback};
+use crate::{Redis, Wire};
+use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, Instant};
 
 /// Longest wait for the nodes to agree, on a slow and busy machine.
@@ -19,6 +20,25 @@ const HAND_OVER_GIVEN_UP: Duration = Duration::from_secs(6);
 /// Keys that move at the same time when a slot does.
 const MOVED_AT_ONCE: &str = "100";
 
+/// Options of clusters with replicas.
+const REPLICATED: [&str; 6] = [
+    "--cluster-require-full-coverage",
+    "no",
+    "--repl-diskless-sync-delay",
+    "0",
+    "--repl-ping-replica-period",
+    "1",
+];
+
+/// The wires before a node, whose addresses it announces.
+#[derive(Debug)]
+struct NodeWires {
+    clients: Wire,
+    bus: Wire,
+    /// Where the node's own connections come from.
+    source: IpAddr,
+}
+
 /// A private cluster; killed on drop.
 #[derive(Debug)]
 pub struct RedisCluster {
@@ -26,19 +46,21 @@ pub struct RedisCluster {
     nodes: Vec<Redis>,
     ids: Vec<String>,
     masters: usize,
+    /// One of each node, or none.
+    wires: Vec<NodeWires>,
 }
 
 impl RedisCluster {
     /// Starts `count` masters without replicas, and waits until each of them says that the cluster is whole.
     #[must_use]
     pub fn start(count: usize) -> Self {
-        Self::start_nodes(count, count, "", &[])
+        Self::start_nodes(count, count, "", &[], false)
     }
 
     /// The same, and one more that serves nothing, behind the others.
     #[must_use]
     pub fn start_with_spare(count: usize) -> Self {
-        Self::start_nodes(count, count + 1, "", &[])
+        Self::start_nodes(count, count + 1, "", &[], false)
     }
 
     /// Starts `count` masters with a replica each: one that is lost is replaced, and meanwhile the others go on.
@@ -50,15 +72,19 @@ impl RedisCluster {
     /// The same with more options; the harness comes as `login` ([`Redis::start_as`]).
     #[must_use]
     pub fn start_replicated_as(login: &str, count: usize, options: &[&str]) -> Self {
-        let mine = [
-            "--cluster-require-full-coverage",
-            "no",
-            "--repl-diskless-sync-delay",
-            "0",
-            "--repl-ping-replica-period",
-            "1",
-        ];
-        let cluster = Self::start_nodes(count, 2 * count, login, &[&mine[..], options].concat());
+        let options = [&REPLICATED[..], options].concat();
+        Self::start_nodes(count, 2 * count, login, &options, false).replicated(count)
+    }
+
+    /// Starts `count` masters with a replica each, which reach each other over wires, as clients do: any of them can be
+    /// [isolated](Self::isolate).
+    #[must_use]
+    pub fn start_wired(count: usize) -> Self {
+        Self::start_nodes(count, 2 * count, "", &REPLICATED, true).replicated(count)
+    }
+
+    fn replicated(self, count: usize) -> Self {
+        let cluster = self;
         for at in 0..count {
             let (master, replica) = (&cluster.ids[at], &cluster.nodes[count + at]);
             blocking_until("a replica of its master", WAIT, || {
@@ -72,11 +98,15 @@ impl RedisCluster {
         cluster
     }
 
-    fn start_nodes(masters: usize, count: usize, login: &str, options: &[&str]) -> Self {
+    fn start_nodes(masters: usize, count: usize, login: &str, options: &[&str], is_wired: bool) -> Self {
         let mut nodes = Vec::new();
-        let mut buses = Vec::new();
+        let mut wires = Vec::new();
+        let mut addresses = Vec::new();
         for at in 0..count {
-            let bus = free_port().to_string();
+            let bus_port = free_port();
+            let bus = bus_port.to_string();
+            let source = IpAddr::from(Ipv4Addr::new(127, 0, 1, u8::try_from(at).expect("few nodes") + 1));
+            let source_text = source.to_string();
             let own = [
                 "--cluster-enabled",
                 "yes",
@@ -85,7 +115,28 @@ impl RedisCluster {
                 "--cluster-node-timeout",
                 PATIENCE_MS,
             ];
-            let node = Redis::start_as(login, &[&own[..], options].concat(), &[]);
+            let wired = [
+                "--cluster-announce-ip",
+                "127.0.0.1",
+                "--bind-source-addr",
+                &source_text,
+            ];
+            let wired = if is_wired { &wired[..] } else { &[] };
+            let node = Redis::start_as(login, &[&own[..], wired, options].concat(), &[]);
+            if is_wired {
+                let (clients, bus) = (Wire::to_port(node.port()), Wire::to_port(bus_port));
+                for (name, wire) in [
+                    ("cluster-announce-port", &clients),
+                    ("cluster-announce-bus-port", &bus),
+                ] {
+                    let port = wire.addr().port().to_string();
+                    let _: String = node.command(&["CONFIG", "SET", name, &port]);
+                }
+                addresses.push([&clients, &bus].map(|wire| wire.addr().port().to_string()));
+                wires.push(NodeWires { clients, bus, source });
+            } else {
+                addresses.push([node.port().to_string(), bus]);
+            }
             if at < masters {
                 let (first, last) = (at * SLOTS / masters, (at + 1) * SLOTS / masters - 1);
                 let range = [first.to_string(), last.to_string()];
@@ -94,17 +145,16 @@ impl RedisCluster {
             let epoch = (at + 1).to_string();
             let _: String = node.command(&["CLUSTER", "SET-CONFIG-EPOCH", &epoch]);
             nodes.push(node);
-            buses.push(bus);
         }
-        for (node, bus) in nodes.iter().zip(&buses).skip(1) {
-            let port = node.port().to_string();
-            let _: String = nodes[0].command(&["CLUSTER", "MEET", "127.0.0.1", &port, bus]);
+        for [port, bus] in addresses.iter().skip(1) {
+            let _: String = nodes[0].command(&["CLUSTER", "MEET", "127.0.0.1", port, bus]);
         }
         let ids = nodes.iter().map(|node| node.command(&["CLUSTER", "MYID"]));
         let cluster = Self {
             ids: ids.collect(),
             nodes,
             masters,
+            wires,
         };
         for node in &cluster.nodes {
             let whole = format!("cluster_known_nodes:{count}");
@@ -119,12 +169,56 @@ impl RedisCluster {
     /// `redis-cluster://127.0.0.1:port,127.0.0.1:port,…`
     #[must_use]
     pub fn url(&self) -> String {
-        let hosts: Vec<String> = self
-            .nodes
-            .iter()
-            .map(|node| format!("127.0.0.1:{}", node.port()))
-            .collect();
-        format!("redis-cluster://{}", hosts.join(","))
+        let hosts = (0..self.nodes.len()).map(|at| format!("127.0.0.1:{}", self.announced_port(at)));
+        format!("redis-cluster://{}", hosts.collect::<Vec<_>>().join(","))
+    }
+
+    /// The port that the node at `at` announces to clients.
+    fn announced_port(&self, at: usize) -> u16 {
+        let port = self.nodes[at].port();
+        self.wires
+            .get(at)
+            .map_or(port, |wires| wires.clients.addr().port())
+    }
+
+    /// Cuts the master at `at` off from all other nodes, whose patience with it ends. Its own stays, unless `it_stops`.
+    /// If `with_clients`, they reach that master only, and else every node.
+    pub fn isolate(&self, at: usize, it_stops: bool, with_clients: bool) {
+        for (other, node) in self.nodes.iter().enumerate() {
+            if it_stops || other != at {
+                let _: String = node.command(&["CONFIG", "SET", "cluster-node-timeout", SILENCE_MS]);
+            }
+        }
+        let isolated = &self.wires[at];
+        for (_, other) in self.wires.iter().enumerate().filter(|(other, _)| *other != at) {
+            for (wire, from) in [(&isolated.bus, other.source), (&other.bus, isolated.source)] {
+                wire.shut_out(from);
+            }
+            for (wire, from) in [
+                (&isolated.clients, other.source),
+                (&other.clients, isolated.source),
+            ] {
+                wire.shut_out(from);
+            }
+            if with_clients {
+                other.clients.shut_out(loopback(0).ip());
+            }
+        }
+    }
+
+    /// Connects every node with every other one again, and clients with all.
+    pub fn reunite(&self) {
+        for wires in &self.wires {
+            wires.bus.let_all_in();
+            wires.clients.let_all_in();
+        }
+    }
+
+    /// Whether the node at `at` serves nothing, since it reaches too few others.
+    #[must_use]
+    pub fn has_stopped(&self, at: usize) -> bool {
+        let info: String = self.nodes[at].command(&["CLUSTER", "INFO"]);
+        info.contains("cluster_state:fail")
     }
 
     /// The servers: the first masters, then their replicas.
@@ -181,8 +275,9 @@ impl RedisCluster {
             let whole = info.contains("master_link_status:up") && info.contains("master_sync_in_progress:0");
             let master = number(&info, "master_port:").filter(|_| whole)?;
             let received = number(&info, "slave_repl_offset:")?;
-            let master = self.nodes.iter().find(|node| u64::from(node.port()) == master)?;
-            let info: String = master.try_command(&["INFO", "replication"]).ok()?;
+            let is_master = |at: &usize| u64::from(self.announced_port(*at)) == master;
+            let master = (0..self.nodes.len()).find(is_master)?;
+            let info: String = self.nodes[master].try_command(&["INFO", "replication"]).ok()?;
             let offset = number(&info, "master_repl_offset:")?;
             // The master's next ping, at the latest, is more than this.
             (received > *written.get_or_insert(offset)).then_some(())

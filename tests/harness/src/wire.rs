@@ -1,7 +1,10 @@
-//! A TCP proxy that can cut, refuse, swallow or delay traffic, and lose replies.
+//! A TCP proxy that can cut, refuse, swallow or delay traffic, lose replies, and move the clock of a store.
+
+mod clock;
 
 use crate::net::{BACKGROUND, free_port, loopback};
-use std::net::SocketAddr;
+use std::collections::HashSet;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -32,6 +35,8 @@ struct State {
     released: Notify,
     /// Raised to hang up on all clients, and on no server.
     hang_ups: watch::Sender<u64>,
+    /// Clients at these addresses are cut off.
+    shut_out: watch::Sender<HashSet<IpAddr>>,
     connections: AtomicU64,
     bytes_up: AtomicU64,
     bytes_down: AtomicU64,
@@ -47,6 +52,8 @@ struct Faults {
     hold_requests: bool,
     delay_requests: Duration,
     delay_replies: Duration,
+    /// Seconds added to the time in replies of a store.
+    clock_ahead: i64,
     lose_reply_to: Option<(Vec<u8>, u32)>,
     replies_lost: u32,
 }
@@ -61,6 +68,7 @@ impl Wire {
             generation: watch::Sender::default(),
             released: Notify::default(),
             hang_ups: watch::Sender::default(),
+            shut_out: watch::Sender::default(),
             connections: AtomicU64::default(),
             bytes_up: AtomicU64::default(),
             bytes_down: AtomicU64::default(),
@@ -115,6 +123,18 @@ impl Wire {
         self.set(|faults| faults.refuse = on);
     }
 
+    /// Cuts every connection from this address, and closes new ones at once, until [`Wire::let_all_in`].
+    pub fn shut_out(&self, from: IpAddr) {
+        self.state.shut_out.send_modify(|addresses| {
+            addresses.insert(from);
+        });
+    }
+
+    /// Serves clients at every address again.
+    pub fn let_all_in(&self) {
+        self.state.shut_out.send_modify(HashSet::clear);
+    }
+
     /// Lets requests through and drops the replies: commands run, and no reply arrives.
     pub fn swallow_replies(&self, on: bool) {
         self.set(|faults| faults.swallow_replies = on);
@@ -133,6 +153,12 @@ impl Wire {
     /// Delays each piece of a reply.
     pub fn delay_replies(&self, by: Duration) {
         self.set(|faults| faults.delay_replies = by);
+    }
+
+    /// Makes the store's clock appear ahead by `seconds`, or behind: replies to `TIME` and `INFO` are changed. Scripts
+    /// keep the store's own clock.
+    pub fn move_clock(&self, seconds: i64) {
+        self.set(|faults| faults.clock_ahead = seconds);
     }
 
     /// Holds requests back until [`Wire::release_requests`]; also those of a client that goes away meanwhile.
@@ -233,18 +259,19 @@ impl State {
 
 async fn accept(listener: std::net::TcpListener, state: Arc<State>) {
     let listener = TcpListener::from_std(listener).expect("a listener");
-    while let Ok((client, _)) = listener.accept().await {
+    while let Ok((client, from)) = listener.accept().await {
         state.connections.fetch_add(1, Ordering::SeqCst);
-        if state.faults().refuse {
+        if state.faults().refuse || state.shut_out.borrow().contains(&from.ip()) {
             let _ = client.set_zero_linger();
             continue;
         }
-        tokio::spawn(carry(client, state.clone()));
+        tokio::spawn(carry(client, from.ip(), state.clone()));
     }
 }
 
-async fn carry(client: TcpStream, state: Arc<State>) {
+async fn carry(client: TcpStream, from: IpAddr, state: Arc<State>) {
     let mut generation = state.generation.subscribe();
+    let mut shut_out = state.shut_out.subscribe();
     generation.mark_unchanged();
     let target = *state.target.lock().unwrap_or_else(PoisonError::into_inner);
     let Ok(server) = TcpStream::connect(target).await else {
@@ -272,6 +299,7 @@ async fn carry(client: TcpStream, state: Arc<State>) {
     tokio::select! {
         () = both => {}
         _ = generation.changed() => {}
+        _ = shut_out.wait_for(|addresses| addresses.contains(&from)) => {}
     }
 }
 
@@ -320,7 +348,13 @@ async fn carry_replies(
             read = from.read(&mut buffer) => read,
             _ = hang_ups.changed() => return,
         };
-        let Ok(count @ 1..) = read else { return };
+        let Ok(mut count @ 1..) = read else { return };
+        while state.faults().clock_ahead != 0 && clock::is_cut(&buffer[..count]) && count < CHUNK {
+            let Ok(more @ 1..) = from.read(&mut buffer[count..]).await else {
+                return;
+            };
+            count += more;
+        }
         if reply_lost.load(Ordering::SeqCst) {
             return;
         }
@@ -328,6 +362,9 @@ async fn carry_replies(
         tokio::time::sleep(faults.delay_replies).await;
         if faults.swallow_replies {
             continue;
+        }
+        if faults.clock_ahead != 0 {
+            clock::move_by(&mut buffer[..count], faults.clock_ahead);
         }
         if to.write_all(&buffer[..count]).await.is_err() {
             return;

@@ -11,13 +11,41 @@ use store::call::settle::{Settle, Settled};
 use store::call::void::{Voided, void};
 use store::keys::Bucket;
 use store::read::Read;
-use store::{Store, StoreError, sanity};
+use store::{Store, StoreError, sanity, server_clock};
 
 /// The store's deadline in these tests, and what a call may take beyond it on a busy machine.
 const DEADLINE: Duration = Duration::from_millis(300);
 const SLACK: Duration = Duration::from_millis(500);
 /// A store that is back is used again within this time.
 const RECONNECT: Duration = Duration::from_secs(2);
+
+/// Also when nobody has checked the store since its clock moved: workers read the clock right before they archive or reap.
+#[tokio::test]
+async fn the_clock_of_a_store_is_not_read_while_it_is_wrong() {
+    const BOUND_MS: i64 = 300_000;
+    let redis = Redis::start();
+    Seed::new(&redis.store()).await;
+    let wire = Wire::to_port(redis.port());
+    let store = Store::open(&wire.redis_url(), Duration::from_secs(5)).unwrap();
+    for right in [0, BOUND_MS / 1000 - 60, 60 - BOUND_MS / 1000] {
+        wire.move_clock(right);
+        server_clock::now_ms(&store).await.unwrap();
+        sanity::check(&store).await.unwrap();
+    }
+    for wrong in [BOUND_MS / 1000 + 60, -BOUND_MS / 1000 - 60, 3 * 86_400] {
+        wire.move_clock(wrong);
+        let (by_time, by_info) = (server_clock::now_ms(&store).await, sanity::check(&store).await);
+        let (Err(StoreError::ClockDiffers(one)), Err(sanity::UnsafeStore::ClockDiffers(other))) =
+            (by_time, by_info)
+        else {
+            panic!("{wrong} s");
+        };
+        for found in [&one, &other] {
+            assert!((found.ahead_ms - wrong * 1000).abs() < 60_000, "{found:?}");
+        }
+        assert_eq!(other.server, wire.addr().to_string());
+    }
+}
 
 #[tokio::test]
 async fn a_wiped_store_is_an_error_and_not_a_fresh_budget() {

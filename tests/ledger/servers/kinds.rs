@@ -98,6 +98,7 @@ fn settings(url: String, ca_file: &Path) -> StoreSettings {
         timeout_ms: 5_000,
         durability: Durability::Async,
         durability_timeout_ms: 5_000,
+        max_clock_difference_ms: settings::default_max_clock_difference_ms(),
     }
 }
 

@@ -74,12 +74,12 @@ pub(super) const PAGES: &[Page] = &[
     Page {
         path: "store check",
         about: "Says whether the store may be trusted with money: it has a ledger's epoch, evicts nothing, left out \
-                no writes, and is no restored backup that nobody accepted. It warns of a store without an \
-                append-only file, which loses writes when it restarts.",
+                no writes, its clock agrees with this machine's, and it is no restored backup that nobody \
+                accepted. It warns of a store without an append-only file, which loses writes when it restarts.",
         changes: "nothing.",
         examples: &["tollgate-admin store check --json"],
-        refused: "the store is no ledger, evicts keys, left out writes, was restored and not accepted, is less \
-                  durable than store.durability says, or does not answer",
+        refused: "the store is no ledger, evicts keys, left out writes, has a wrong clock, was restored and not \
+                  accepted, is less durable than store.durability says, or does not answer",
     },
     Page {
         path: "account create",

@@ -61,6 +61,15 @@ impl Store {
         }
     }
 
+    /// Returns `host:port` of a server, or the path of its socket.
+    fn name_of(&self, node: &Node) -> String {
+        match (&self.link, node.address()) {
+            (_, Some(address)) => address.to_owned(),
+            (Link::Single(server), None) => server.address(),
+            (Link::Cluster(_), None) => "the store".to_owned(),
+        }
+    }
+
     /// Executes a command on every server and returns one answer each.
     ///
     /// # Errors
@@ -70,15 +79,17 @@ impl Store {
         answers.into_iter().map(|answer| super::text(answer?)).collect()
     }
 
-    /// Executes a command on every server, and skips those that do not answer.
+    /// Executes a command on every server, and skips those that do not answer. Returns the name of each server with its
+    /// answer.
     ///
     /// # Errors
     /// [`StoreError`] if no server answers.
-    pub(crate) async fn every_node_there(&self, command: &Cmd) -> Result<Vec<String>, StoreError> {
+    pub(crate) async fn every_node_there(&self, command: &Cmd) -> Result<Vec<(String, String)>, StoreError> {
         let (mut answers, mut failed) = (Vec::new(), None);
-        for answer in self.send_to_every_node(command).await? {
+        let nodes = self.nodes().await?;
+        for (node, answer) in nodes.iter().zip(self.send_to(&nodes, command).await) {
             match answer.and_then(super::text) {
-                Ok(answer) => answers.push(answer),
+                Ok(answer) => answers.push((self.name_of(node), answer)),
                 Err(error) => failed = Some(error),
             }
         }

@@ -47,6 +47,11 @@ impl Server {
         })))
     }
 
+    /// Returns `host:port`, or the path of the socket.
+    pub(super) fn address(&self) -> String {
+        self.0.client.get_connection_info().addr().to_string()
+    }
+
     fn manager(&self) -> ConnectionManager {
         ConnectionManager::clone(&self.0.manager.load())
     }

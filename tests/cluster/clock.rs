@@ -1,0 +1,70 @@
+//! One master of a cluster has a wrong clock, and others do not. A wire before it moves the time in its replies.
+
+use crate::world::{MASTERS, SOON, World, call, cap};
+use harness::{Wire, eventually};
+
+const DAYS: i64 = 3 * 86_400;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_master_with_a_wrong_clock_denies_all_also_while_another_is_away() {
+    let mut world = World::start(0).await;
+    let (home, node) = (world.home(), (world.home() + 1) % MASTERS);
+    let nodes = world.cluster.nodes();
+    let wire = Wire::to_port(nodes[node].port());
+    let port = wire.addr().port().to_string();
+    let _: String = nodes[node].command(&["CONFIG", "SET", "cluster-announce-port", &port]);
+    let listed = format!("127.0.0.1:{port}@");
+    eventually("nodes that know the address of the wire", SOON, async || {
+        let knows = |node: &harness::Redis| node.command::<String>(&["CLUSTER", "NODES"]).contains(&listed);
+        nodes.iter().all(knows).then_some(())
+    })
+    .await;
+    world.edges.push(world.edge());
+    let elsewhere = world.resident_on((node + 1) % MASTERS, cap(None)).await;
+    let other = (0..MASTERS)
+        .find(|at| ![home, node].contains(at))
+        .expect("a third");
+    let third = world.resident_on(other, cap(None)).await;
+    let edge = &world.edges[0];
+    let admin = world.admin("auto");
+    let denied = async |key: &str| {
+        let caller = edge.caller(key);
+        eventually("a denial", SOON, async || {
+            (caller.chat(call("wrong")).await.status == 503).then_some(())
+        })
+        .await;
+    };
+    let approved = async |key: &str| {
+        let caller = edge.caller(key);
+        eventually("an approval", SOON, async || {
+            (caller.chat(call("right")).await.status == 200).then_some(())
+        })
+        .await;
+    };
+    approved(&elsewhere.key).await;
+    wire.move_clock(DAYS);
+    for resident in [&elsewhere, &third] {
+        denied(&resident.key).await;
+    }
+    eventually("a server that names the master", SOON, async || {
+        let (status, reason) = admin.ops("/readyz")?;
+        (status == 503 && reason.contains(&format!("clock of 127.0.0.1:{port} is"))).then_some(())
+    })
+    .await;
+    assert!(edge.logs().contains(&format!("clock of 127.0.0.1:{port} is")));
+    wire.move_clock(0);
+    approved(&elsewhere.key).await;
+
+    // Without the node of the ledger's record the others go on, and are checked as well.
+    world.cluster.nodes()[home].pause();
+    approved(&third.key).await;
+    wire.move_clock(-DAYS);
+    denied(&third.key).await;
+    wire.move_clock(0);
+    world.cluster.nodes()[home].resume();
+    approved(&third.key).await;
+    eventually("a server that is ready", SOON, async || {
+        (admin.ops("/readyz")?.0 == 200).then_some(())
+    })
+    .await;
+}

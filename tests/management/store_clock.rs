@@ -1,0 +1,124 @@
+//! A store whose clock is wrong by days. A wire moves the time in replies to `TIME` and `INFO`; scripts keep the right
+//! one.
+
+use crate::world::{BINARY, problem, success};
+use domain::mode::Mode;
+use harness::{Admin, AdminOptions, Caller, Cli, Redis, Seed, SeedAccount, Wire, eventually, open_cap};
+use serde_json::json;
+use std::time::Duration;
+
+const SOON: Duration = Duration::from_secs(40);
+const DAY: i64 = 86_400;
+/// Longer than two rounds of each worker that destroys something.
+const ROUNDS: Duration = Duration::from_secs(22);
+
+/// A server behind a wire, with an account that has spent.
+struct Stage {
+    redis: Redis,
+    wire: Wire,
+    admin: Admin,
+    account: SeedAccount,
+    caller: Caller,
+    _archive: tempfile::TempDir,
+}
+
+impl Stage {
+    async fn start() -> Self {
+        let redis = Redis::start();
+        let wire = Wire::to_port(redis.port());
+        let seed = Seed::new(&redis.store()).await;
+        let archive = tempfile::tempdir().unwrap();
+        let options = AdminOptions::new(BINARY, wire.redis_url())
+            .env("TOLLGATE_AUDIT__ARCHIVE", archive.path().display().to_string())
+            .env("TOLLGATE_AUDIT__ARCHIVE_AFTER_DAYS", "40")
+            .env("TOLLGATE_AUDIT__ARCHIVE_INTENTS_AFTER_DAYS", "40");
+        let admin = Admin::start(options);
+        let account = seed.account("enterprise").await;
+        let caller = admin.caller(&account.api_key(Mode::Test).await);
+        let made = caller.post("/v1/wallets/create", json!({ "botId": "ann" })).await;
+        let wallet = success(&made, 200)["wallet"]["walletId"].clone();
+        let deposit = json!({ "wallet": wallet, "amount": 50, "reference": "rail" });
+        success(&caller.post("/v1/wallet/deposits", deposit).await, 200);
+        let policy = json!({ "maxSpendPerTransaction": 500 });
+        success(&caller.post("/v1/policies/ann", policy).await, 200);
+        let spend = json!({ "agent": "ann", "amount": 1, "description": "one" });
+        success(&caller.post("/v1/spend", spend).await, 200);
+        Self {
+            redis,
+            wire,
+            admin,
+            account,
+            caller,
+            _archive: archive,
+        }
+    }
+
+    /// How many intents and audit entries the store has.
+    fn records(&self) -> [u64; 2] {
+        let intents = format!("{}/test/intents", self.account.keys.prefix());
+        [intents, self.account.keys.audit(Mode::Test)].map(|list| self.redis.command(&["LLEN", &list]))
+    }
+
+    fn metric(&self, name: &str) -> Option<f64> {
+        let (_, text) = self.admin.ops("/metrics")?;
+        let value = |line: &str| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok();
+        text.lines().find_map(value)
+    }
+}
+
+#[tokio::test]
+async fn a_store_whose_clock_is_days_off_is_not_trusted_until_it_is_right() {
+    let stage = Stage::start().await;
+    for days in [3, -3] {
+        stage.wire.move_clock(days * DAY);
+        let refused = async || (stage.caller.get("/v1/wallet").await.status == 503).then_some(());
+        eventually("a refusal", SOON, refused).await;
+        problem(&stage.caller.get("/v1/wallet").await, 503, "SERVICE_UNAVAILABLE");
+        let body = json!({ "botId": "bob" });
+        let refused = stage.caller.post("/v1/wallets/create", body).await;
+        problem(&refused, 503, "SERVICE_UNAVAILABLE");
+        let words = if days > 0 { "days ahead of" } else { "days behind" };
+        let (status, reason) = stage.admin.ops("/readyz").unwrap();
+        assert!(status == 503 && reason.contains(words), "{status} {reason}");
+        assert_eq!(stage.metric("tollgate_admin_store_sane"), Some(0.0));
+        let server = format!("{{server=\"{}\"}}", stage.wire.addr());
+        let metric = format!("tollgate_admin_store_clock_difference_seconds{server}");
+        eventually("the metric", SOON, async || {
+            let seconds = stage.metric(&metric)?;
+            ((seconds - (days * DAY) as f64).abs() < 60.0).then_some(())
+        })
+        .await;
+        let check = Cli::new(BINARY, stage.wire.redis_url()).run(&["store", "check"]);
+        assert_eq!(check.code, Some(1), "{check:?}");
+        assert!(check.stderr.contains(words), "{check:?}");
+
+        stage.wire.move_clock(0);
+        eventually("an answer", SOON, async || {
+            (stage.caller.get("/v1/wallet").await.status == 200).then_some(())
+        })
+        .await;
+    }
+}
+
+/// Ahead by more than the age at which intents and entries are archived.
+#[tokio::test]
+async fn workers_archive_and_reap_nothing_by_a_clock_that_is_ahead() {
+    let stage = Stage::start().await;
+    let (hold, bot) = (Duration::from_secs(3600), stage.account.agent("bot"));
+    bot.cap(open_cap()).await;
+    bot.provider_key("sk-test-provider-key").await;
+    let (key_id, _) = bot.virtual_key_with_id().await;
+    bot.open_hold(&key_id, 1, hold).await;
+    let before = stage.records();
+    assert!(before[0] > 0 && before[1] > 0, "{before:?}");
+    stage.wire.move_clock(60 * DAY);
+    tokio::time::sleep(ROUNDS).await;
+    assert_eq!(stage.records(), before);
+    assert_eq!((bot.open_holds().await, bot.kept_holds().await), (1, 0));
+    stage.wire.move_clock(0);
+    eventually("a server that is ready", SOON, async || {
+        (stage.admin.ops("/readyz")?.0 == 200).then_some(())
+    })
+    .await;
+    assert_eq!(stage.records(), before);
+}
