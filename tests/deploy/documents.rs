@@ -8,7 +8,14 @@ use std::process::Command;
 /// Documents that install a store from its files.
 const INSTALLATIONS: [&str; 1] = ["docs/guides/deployment.md"];
 /// The documents outside of `docs`.
-const BESIDE: [&str; 4] = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"];
+const BESIDE: [&str; 6] = [
+    "README.md",
+    "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "benches/README.md",
+    "tests/mutants/README.md",
+];
 
 pub fn documents() -> Vec<String> {
     let mut all = all_below("docs");

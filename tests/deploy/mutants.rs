@@ -2,6 +2,8 @@
 //! would notice.
 
 use crate::files::{all_below, path, text};
+use std::io::Write;
+use std::process::{Command, Stdio};
 
 /// The patterns of `examine_globs`, one a line.
 fn patterns(config: &str) -> Vec<&str> {
@@ -24,6 +26,24 @@ fn every_pattern_names_a_file() {
         };
         assert!(is_there, "{pattern}");
     }
+}
+
+/// `make mutants` runs the unit tests of the crate that a fault is in.
+#[test]
+fn the_crate_of_each_file_is_found() {
+    let config = text(".cargo/mutants.toml");
+    let files = patterns(&config).join("\n") + "\n";
+    let mut command = Command::new(path("tests/mutants/run.sh"));
+    command
+        .arg("packages")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped());
+    let mut started = command.spawn().unwrap();
+    started.stdin.take().unwrap().write_all(files.as_bytes()).unwrap();
+    let printed = started.wait_with_output().unwrap();
+    assert!(printed.status.success());
+    let packages = String::from_utf8(printed.stdout).unwrap();
+    assert_eq!(packages, "api\nchat\ndomain\nproxy\nstore\n");
 }
 
 /// `file: text of the line | column: what is done`, and indented below it why nothing notices that.

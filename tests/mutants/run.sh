@@ -18,7 +18,6 @@ die() {
 stage=${1:-}
 shift || true
 out=${CARGO_TARGET_DIR:-target}/mutants
-mkdir -p "$out"
 list=tests/mutants/equivalent.txt
 # Nobody looks at a backtrace here, and without the lines for one the tests are linked in half the time.
 export CARGO_PROFILE_DEV_DEBUG=0
@@ -49,9 +48,18 @@ run_unit() {
   run --baseline=skip --timeout "$LONGEST" --cargo-arg=--lib "$@"
 }
 
+# The crates that the files on stdin belong to.
+packages() {
+  local folder
+  while IFS= read -r folder; do
+    until [ -e "$folder/Cargo.toml" ]; do folder=$(dirname "$folder"); done
+    sed -n '/^name = /{s/.*"\(.*\)"/\1/p;q}' "$folder/Cargo.toml"
+  done | sort -u
+}
+
 pass_without_fault() {
   local package
-  for package in $(faults "$@" | cut -d/ -f1 | sort -u); do
+  for package in $(faults "$@" | cut -d: -f1 | packages); do
     cargo test --quiet --locked --package "$package" --lib >"$out/without.txt" 2>&1 || die "without a fault $package fails: $out/without.txt"
   done
 }
@@ -79,7 +87,13 @@ sampled() {
 faults() { cargo mutants --workspace --list "$@"; }
 
 case $stage in
+  # For a test: the crates of the files on stdin.
+  packages)
+    packages
+    exit
+    ;;
   unit)
+    mkdir -p "$out"
     mapfile -t chosen < <(sampled "$@")
     [ -z "${SAMPLE:-}" ] || [ "${#chosen[@]}" -gt 0 ] || die "no fault is in that sample"
     pass_without_fault "$@" "${chosen[@]}"
