@@ -46,6 +46,18 @@ fn the_crate_of_each_file_is_found() {
     assert_eq!(packages, "api\nchat\ndomain\nproxy\nstore\n");
 }
 
+/// A test that has another name by now would be run for each fault.
+#[test]
+fn the_slow_tests_are_there() {
+    let script = text("tests/mutants/run.sh");
+    let (_, names) = script.split_once("slow=(").unwrap();
+    let tests = text("shared/chat/src/tests/properties.rs");
+    for name in names.split(')').next().unwrap().split(' ') {
+        let function = name.strip_prefix("tests::properties::").unwrap();
+        assert!(tests.contains(&format!("fn {function}(")), "{name}");
+    }
+}
+
 /// `file: text of the line | column: what is done`, and indented below it why nothing notices that.
 #[test]
 fn every_explained_fault_is_in_a_line_that_is_there() {

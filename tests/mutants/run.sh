@@ -5,7 +5,7 @@
 #        run.sh end-to-end [OPTION of cargo-mutants]…   what the run before left, by the end-to-end tests in TESTS
 # SAMPLE=FIRST,LAST takes only these places of a random order of all faults, which SEED (1) chooses: 1,150 and 151,300 are
 # two samples without a common fault. The order does not change with what changes elsewhere in a file.
-# SLOW=1 runs the slow unit tests too: for what is left of chat_body without them.
+# SLOW=1 runs the slow unit tests too: for what is left of chat without them.
 # Output: target/mutants; exit code 1 when a fault went unnoticed, or one that is listed was noticed.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -23,8 +23,8 @@ list=tests/mutants/equivalent.txt
 export CARGO_PROFILE_DEV_DEBUG=0
 # How many seconds a run of unit tests may take: some five, or a minute on a busy machine. One that hangs noticed the fault.
 LONGEST=90
-# Seconds of calculation for each fault, which only the reader of bodies (chat_body) needs.
-slow=(chat_body::tests::properties::every_prefix_is_refused chat_body::tests::properties::large_bodies)
+# Seconds of calculation for each fault, which only the reader of bodies (chat) needs.
+slow=(tests::properties::every_prefix_is_refused tests::properties::large_bodies)
 skipped=()
 [ -n "${SLOW:-}" ] || skipped=("${slow[@]/#/--skip=}")
 

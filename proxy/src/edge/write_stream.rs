@@ -3,15 +3,17 @@
 
 use super::head_limited::HeadLimited;
 use super::write::{ReplyWriter, head_of, in_time};
-use crate::call::handoff::{Taker, together};
+use crate::call::handoff::Taker;
 use crate::call::running_stream::RunningStream;
 use crate::reply::Reply;
 use bytes::{Bytes, BytesMut};
+use futures::future::{Either, select};
 use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::{HeaderValue, Version};
 use pingora::ErrorType::{ConnectError, ConnectionClosed};
 use pingora::protocols::http::ServerSession;
 use pingora::{Error, Result};
+use std::pin::pin;
 use std::time::Duration;
 
 impl ReplyWriter {
@@ -42,11 +44,15 @@ impl ReplyWriter {
         }
         let head = head_of(head.status, head.headers);
         let RunningStream { reader, pieces } = stream;
-        let writing = async |pieces| {
+        let writing = pin!(async {
             in_time(self.timeout, session.write_response_header(head)).await?;
             write_pieces(session, pieces, self.timeout).await
-        };
-        together(reader, pieces, writing).await
+        });
+        // Polled first: the reader gives the next piece when the last one was written.
+        match select(writing, reader).await {
+            Either::Left((written, _reader)) => written,
+            Either::Right((_done, writing)) => writing.await,
+        }
     }
 }
 

@@ -110,6 +110,7 @@ impl Upstream {
         let mut whole = BytesMut::new();
         let mut length = 0_usize;
         while let Some(piece) = open
+            .session
             .read_body_bytes()
             .await
             .map_err(|error| lost(BreakOff::Body, &error))?
@@ -136,7 +137,8 @@ impl Upstream {
 /// Reads the final head, after interim ones.
 async fn read_head(open: &mut OpenExchange) -> Result<(StatusCode, HeaderMap), Failure> {
     for _ in 0..=INTERIM_MAX {
-        open.read_head()
+        open.session
+            .read_response()
             .await
             .map_err(|error| lost(BreakOff::Head, &error))?;
         let head = open.session.resp_header().ok_or(bad_answer("it sent no head"))?;

@@ -9,13 +9,16 @@ use futures::future::join;
 use http::HeaderMap;
 use pingora::protocols::Stream;
 use pingora::protocols::http::v1::client::HttpSession;
-use std::future::{pending, poll_fn};
+use std::future::poll_fn;
 use std::io::{self, Cursor};
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Poll;
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, DuplexStream, ReadBuf};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 /// Longest body, in bytes, that is copied behind its head.
 const JOINED_BODY_MAX: usize = 64 * 1024;
@@ -59,7 +62,7 @@ impl Upstream {
         let (stream, transfer) = match early {
             None => (stream, None),
             Some(early) => {
-                let (near, transfer) = transfer(stream, (unsent, held), early);
+                let (near, transfer) = transfer(stream, (unsent, held), early, self.timeout);
                 (Box::new(near) as Stream, Some(transfer))
             }
         };
@@ -103,19 +106,25 @@ async fn send_until_answered(stream: &mut Stream, unsent: &mut impl Buf) -> Opti
 }
 
 /// Splits off a connection whose provider answered, or closed, before it had the whole request. Returns the end that the
-/// answer is read from, and the transfer that continues to send the request, since the answer may be an interim one or
-/// a stream. `early` is the beginning of the answer.
+/// answer is read from, and the task that continues to send the request, since the answer may be an interim one or a
+/// stream. `early` is the beginning of the answer. What is not sent `within` the deadline of an exchange is dropped with
+/// the memory that is `held` for it: a stream may go on for much longer.
 fn transfer(
     stream: Stream,
     (mut unsent, held): (impl Buf + Send + 'static, impl Send + 'static),
     early: Vec<u8>,
+    within: Duration,
 ) -> (DuplexStream, Transfer) {
     let (near, mut far) = tokio::io::duplex(DUPLEX_BYTES);
-    let transfer = async move {
+    let mut transfer = JoinSet::new();
+    transfer.spawn(async move {
         let (mut from, mut to) = tokio::io::split(stream);
         let sending = async move {
-            drop(to.write_all_buf(&mut unsent).await);
-            drop(to.flush().await);
+            let sent = async {
+                to.write_all_buf(&mut unsent).await?;
+                to.flush().await
+            };
+            drop(timeout(within, pin!(sent)).await);
             drop((unsent, held));
             to
         };
@@ -127,9 +136,8 @@ fn transfer(
             from
         };
         let _open = join(sending, receiving).await;
-        pending().await
-    };
-    (near, Box::pin(transfer))
+    });
+    (near, transfer)
 }
 
 /// Encodes the head of the request and the part of its body that is sent with it. Names and values of a header map
@@ -159,6 +167,7 @@ fn encode(path: &str, headers: &HeaderMap, body: &[u8]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tokio::io::AsyncReadExt;
 
     #[tokio::test]
     async fn a_request_is_sent_whole_unless_the_provider_interrupts() {
@@ -168,9 +177,7 @@ mod tests {
         assert_eq!(send_until_answered(&mut stream, &mut unsent).await, None);
         assert!(!unsent.has_remaining());
         let mut taken = [0; 15];
-        tokio::io::AsyncReadExt::read_exact(&mut provider, &mut taken)
-            .await
-            .unwrap();
+        provider.read_exact(&mut taken).await.unwrap();
         assert_eq!(&taken, b"POST / HTTP/1.1");
         // It sends something while its receive buffer is full, then it closes.
         let mut unsent = Bytes::from(vec![b'x'; 4 << 10]);
@@ -181,6 +188,25 @@ mod tests {
         drop(provider);
         let sent = send_until_answered(&mut stream, &mut unsent).await;
         assert_eq!(sent, Some(Vec::new()));
+    }
+
+    /// A provider that streams, and never reads the rest of the request.
+    #[tokio::test(start_paused = true)]
+    async fn what_is_not_sent_in_time_is_dropped_while_the_stream_goes_on() {
+        let (here, mut provider) = tokio::io::duplex(1 << 10);
+        let held = Arc::new(());
+        let unsent = (Bytes::from(vec![b'x'; 4 << 10]), Arc::clone(&held));
+        let within = Duration::from_secs(100);
+        let (mut near, _transfer) = transfer(Box::new(here), unsent, b"HTTP/1.1 200".to_vec(), within);
+        let mut read = [0; 12];
+        near.read_exact(&mut read).await.unwrap();
+        tokio::time::sleep(within - Duration::from_secs(1)).await;
+        assert_eq!(Arc::strong_count(&held), 2);
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        assert_eq!(Arc::strong_count(&held), 1);
+        provider.write_all(b"still there").await.unwrap();
+        near.read_exact(&mut read[..11]).await.unwrap();
+        assert_eq!(&read[..11], b"still there");
     }
 
     #[test]

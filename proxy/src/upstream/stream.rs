@@ -66,7 +66,7 @@ impl AnswerStream {
             if self.is_at_end {
                 return Ok(None);
             }
-            let piece = self.open.read_body_bytes().await;
+            let piece = self.open.session.read_body_bytes().await;
             let piece = piece.map_err(|error| lost(BreakOff::Body, &error))?;
             self.is_at_end = piece.is_none();
             match (piece, &mut self.inflater) {

@@ -8,7 +8,7 @@ use memchr::memchr2;
 const DEPTH_MAX: usize = 64;
 /// Longest beginning of an event that is remembered, in bytes.
 const BEGINNING_MAX: usize = 1024;
-/// Eights of bytes of a string that are searched one by one for its end.
+/// Words of 8 bytes of a string that are searched before `memchr2` is called.
 const SHORT_WORDS: usize = 4;
 /// The event of a response whose `delta` is sound in base64.
 const AUDIO_DELTA: &[u8] = b"response.audio.delta";
@@ -105,7 +105,7 @@ struct Place {
     delta: Option<usize>,
 }
 
-/// How an event began, up to its first text, and what the scan knew there. The chunks of a stream mostly begin alike: one
+/// How an event began, up to its first text, and the state of the scan there. The chunks of a stream mostly begin alike: one
 /// that begins like the last one that was read is read from its text on, in a fifth of the time.
 #[derive(Debug, Default)]
 struct Beginning {
@@ -164,7 +164,7 @@ impl JsonScan {
         }
     }
 
-    /// Skips what is as at the beginning of an event that was read before. Returns the number of bytes.
+    /// Skips the bytes that equal the remembered beginning. Returns their number.
     fn skip_beginning(&mut self, text: &[u8], event: &mut EventFacts, stream: &mut StreamFacts) -> usize {
         let Beginning {
             bytes,
@@ -186,7 +186,7 @@ impl JsonScan {
     /// Remembers how an event begins whose first text comes.
     fn learn_beginning(&mut self, bytes: &[u8], event: &EventFacts, stream: &StreamFacts) {
         let says_more = event.has_usage || event.has_finish || event.has_error || event.has_odd_key;
-        if says_more || bytes.len() > BEGINNING_MAX {
+        if !event.has_choice || says_more || bytes.len() > BEGINNING_MAX {
             return;
         }
         self.beginning.bytes.clear();

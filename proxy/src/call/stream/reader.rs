@@ -265,7 +265,7 @@ impl Reader {
         let Self {
             stream,
             mut filter,
-            giver,
+            mut giver,
             draining,
             is_between_events,
             ..
@@ -288,7 +288,7 @@ impl Reader {
             is_gone = !out.is_empty() && giver.give(out).await.is_err();
         }
         if let Some(mut stream) = stream {
-            pass_tail(&mut stream, &giver, is_gone).await;
+            pass_tail(&mut stream, &mut giver, is_gone).await;
             drop(giver);
             stream.keep().await;
         }
@@ -296,7 +296,7 @@ impl Reader {
 }
 
 /// Passes what the provider sends behind the last event, unless the caller is gone.
-async fn pass_tail(stream: &mut AnswerStream, giver: &Giver, mut is_gone: bool) {
+async fn pass_tail(stream: &mut AnswerStream, giver: &mut Giver, mut is_gone: bool) {
     let until = Instant::now() + TAIL;
     let mut left = TAIL_BYTES_MAX;
     loop {

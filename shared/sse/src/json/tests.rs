@@ -139,12 +139,13 @@ fn stream_of_chunks() -> impl Strategy<Value = Vec<String>> {
         r#"},"delta":{"content":"more"}}],"error":"x"}"#,
     ]);
     let text = "[a-z\"\\\\é]{0,12}".prop_map(|text| json!(text).to_string());
-    let beginnings = proptest::collection::vec((before, choice), 1..4);
+    let choices = proptest::sample::select(vec![r#"[{"index":0,"#, r#"{"a":{"index":0,"#]);
+    let beginnings = proptest::collection::vec((before, choices, choice), 1..4);
     let rest = (any::<proptest::sample::Index>(), text, behind);
     (beginnings, proptest::collection::vec(rest, 1..8)).prop_map(|(beginnings, rests)| {
         let chunk = |(nth, text, behind): (proptest::sample::Index, String, &str)| {
-            let (before, choice) = nth.get(&beginnings);
-            format!(r#"{{"id":"chatcmpl-1",{before}"choices":[{{"index":0,{choice}{text}{behind}"#)
+            let (before, choices, choice) = nth.get(&beginnings);
+            format!(r#"{{"id":"chatcmpl-1",{before}"choices":{choices}{choice}{text}{behind}"#)
         };
         rests.into_iter().map(chunk).collect()
     })
