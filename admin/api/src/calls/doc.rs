@@ -3,7 +3,7 @@
 use super::filter::{endpoints, outcomes};
 use super::view::CallView;
 use domain::measured::UPSTREAM_NAME_MAX;
-use endpoint::doc::field::{agent_id, amount, flag, is, pattern, run_id, string, time, words};
+use endpoint::doc::field::{agent_id, amount, count, flag, is, pattern, run_id, string, time, words};
 use endpoint::doc::{Doc, Section};
 use store::call::hold::MODEL_MAX;
 
@@ -35,6 +35,28 @@ fn filtered(doc: Doc) -> Doc {
             "Those that were denied for this reason.",
         )
         .query("minCostUsd", amount(), "Those that cost at least this.")
+        .query("minEstimatedUsd", amount(), "Those estimated at least at this.")
+        .query(
+            "minInputTokens",
+            count(1),
+            "Those whose prompt had at least so many tokens.",
+        )
+        .query(
+            "minCachedTokens",
+            count(1),
+            "Those with at least so many cached tokens.",
+        )
+        .query(
+            "minOutputTokens",
+            count(1),
+            "Those whose answer had at least so many tokens.",
+        )
+        .query("minLatencyMs", count(1), "Those that took at least so long.")
+        .query(
+            "minFirstByteMs",
+            count(1),
+            "Those whose first byte took at least so long.",
+        )
         .query("from", time(), "Those recorded from this moment on.")
         .query("to", time(), "Those recorded before this moment.")
 }

@@ -2,7 +2,7 @@
 //! other filters each entry that is read is judged.
 
 use domain::amount::parse_amount;
-use domain::call_record::{CallRecord, DENIED, KINDS};
+use domain::call_record::{CallRecord, DENIED, KINDS, Measures};
 use domain::denial::Denial;
 use domain::entry::How;
 use domain::id::Kind;
@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use store::call::hold::MODEL_MAX;
 
 /// The filters, as a query names them.
-pub(super) const FILTERS: [&str; 11] = [
+pub(super) const FILTERS: [&str; 17] = [
     "agentId",
     "runId",
     "keyId",
@@ -24,8 +24,23 @@ pub(super) const FILTERS: [&str; 11] = [
     "outcome",
     "reason",
     "minCostUsd",
+    "minEstimatedUsd",
+    "minInputTokens",
+    "minCachedTokens",
+    "minOutputTokens",
+    "minLatencyMs",
+    "minFirstByteMs",
     "from",
     "to",
+];
+
+/// The filters by what was measured of an approved call, and where it is found.
+pub(super) const MEASURED: [(&str, fn(&Measures) -> Option<u64>); 5] = [
+    ("minInputTokens", |measures| measures.input_tokens),
+    ("minCachedTokens", |measures| measures.cached_tokens),
+    ("minOutputTokens", |measures| measures.output_tokens),
+    ("minLatencyMs", |measures| measures.latency_ms),
+    ("minFirstByteMs", |measures| measures.first_byte_ms),
 ];
 
 /// The filters of a query.
@@ -41,6 +56,9 @@ pub(super) struct CallFilter {
     outcome: Option<String>,
     reason: Option<String>,
     min_cost: Option<Nanos>,
+    min_estimate: Option<Nanos>,
+    /// In the order of [`MEASURED`].
+    least: [Option<u64>; MEASURED.len()],
     from_ms: Option<u64>,
     to_ms: Option<u64>,
 }
@@ -51,7 +69,6 @@ impl CallFilter {
     /// # Errors
     /// 400 names a parameter that is malformed.
     pub(super) fn of_query(query: &BTreeMap<String, String>) -> Result<Self, Problem> {
-        let get = |name: &str| query.get(name).cloned();
         let filter = Self {
             agent: agent(query)?,
             run: run(query)?,
@@ -61,7 +78,9 @@ impl CallFilter {
             upstream: upstream(query)?,
             outcome: word(query, "outcome", outcomes())?,
             reason: word(query, "reason", Denial::ALL.iter().map(|denial| denial.reason()))?,
-            min_cost: get("minCostUsd").map(|text| min_cost(&text)).transpose()?,
+            min_cost: min_amount(query, "minCostUsd")?,
+            min_estimate: min_amount(query, "minEstimatedUsd")?,
+            least: least(query)?,
             from_ms: time(query, "from")?,
             to_ms: time(query, "to")?,
             kinds: Vec::new(),
@@ -105,6 +124,10 @@ impl CallFilter {
             && is(&self.outcome, Some(&call.outcome))
             && is(&self.reason, call.reason.as_deref())
             && self.min_cost.is_none_or(|least| call.cost >= least)
+            && self.min_estimate.is_none_or(|least| call.estimate >= Some(least))
+            && self.least.iter().zip(MEASURED).all(|(least, (_, measured))| {
+                least.is_none_or(|least| measured(&call.measures) >= Some(least))
+            })
     }
 
     /// The types of the entries that can fit. A kept call can be one that was voided later.
@@ -117,7 +140,7 @@ impl CallFilter {
             Some((_, Some(_))) => vec![approved],
             Some((_, None)) => vec![denied, window],
             None if self.reason.is_some() => vec![denied, window],
-            None if self.min_cost.is_some() => vec![approved],
+            None if self.min_cost.is_some() || self.least.iter().any(Option::is_some) => vec![approved],
             None => KINDS.to_vec(),
         }
     }
@@ -210,8 +233,25 @@ pub(crate) fn word(
     Ok(word.cloned())
 }
 
-fn min_cost(text: &str) -> Result<Nanos, Problem> {
-    parse_amount(text).map_err(|error| Problem::validation(format!("minCostUsd {error}.")))
+fn min_amount(query: &BTreeMap<String, String>, field: &str) -> Result<Option<Nanos>, Problem> {
+    let amount = query.get(field).map(|text| parse_amount(text)).transpose();
+    amount.map_err(|error| Problem::validation(format!("{field} {error}.")))
+}
+
+/// The least of each measure.
+///
+/// # Errors
+/// 400 for what is no whole number from 1 on.
+fn least(query: &BTreeMap<String, String>) -> Result<[Option<u64>; MEASURED.len()], Problem> {
+    let mut all = [None; MEASURED.len()];
+    for (least, (field, _)) in all.iter_mut().zip(MEASURED) {
+        if let Some(text) = query.get(field) {
+            let number = text.parse().ok().filter(|number| *number > 0);
+            let message = || format!("{field} must be a whole number from 1 on.");
+            *least = Some(number.ok_or_else(|| Problem::validation(message()))?);
+        }
+    }
+    Ok(all)
 }
 
 #[cfg(test)]
@@ -236,6 +276,32 @@ mod tests {
         assert_eq!(kinds(&[("outcome", DENIED)]), [denied, window]);
         assert_eq!(kinds(&[("reason", "daily_limit")]), [denied, window]);
         assert_eq!(kinds(&[("minCostUsd", "0.5")]), [approved]);
+        assert_eq!(kinds(&[("minLatencyMs", "1")]), [approved]);
+        assert_eq!(kinds(&[("minEstimatedUsd", "0.5")]), KINDS);
+    }
+
+    #[test]
+    fn each_measure_has_its_filter() {
+        let measures = Measures {
+            input_tokens: Some(1),
+            cached_tokens: Some(2),
+            output_tokens: Some(3),
+            latency_ms: Some(4),
+            first_byte_ms: Some(5),
+            ..Measures::default()
+        };
+        let found = MEASURED.map(|(field, measured)| (field, measured(&measures)));
+        assert_eq!(
+            found,
+            [
+                ("minInputTokens", Some(1)),
+                ("minCachedTokens", Some(2)),
+                ("minOutputTokens", Some(3)),
+                ("minLatencyMs", Some(4)),
+                ("minFirstByteMs", Some(5)),
+            ]
+        );
+        assert!(MEASURED.iter().all(|(field, _)| FILTERS.contains(field)));
     }
 
     #[test]
@@ -258,6 +324,12 @@ mod tests {
             ("minCostUsd", "0"),
             ("minCostUsd", "cheap"),
             ("minCostUsd", "0.0000000001"),
+            ("minEstimatedUsd", "dear"),
+            ("minInputTokens", "0"),
+            ("minCachedTokens", "-1"),
+            ("minOutputTokens", "1.5"),
+            ("minLatencyMs", "18446744073709551616"),
+            ("minFirstByteMs", ""),
             ("from", "yesterday"),
             ("to", "2026"),
         ] {

@@ -16,7 +16,11 @@ const ENDPOINTS = [['', 'Any'], ['chat.completions', 'Chat completions'], ['resp
 /** Reasons of calls; the others are those of spends and escrows. */
 const OF_CALLS = ['rate_limited', 'plan_key_limit', 'no_provider_key', 'frozen', 'cap_disabled', 'per_run_limit', 'daily_limit', 'monthly_limit',
   'plan_agent_limit', 'plan_limit', 'service_unavailable'];
-const NAMES = ['agentId', 'model', 'outcome', 'from', 'to', 'runId', 'keyId', 'reason', 'endpoint', 'upstream', 'minCostUsd'];
+const AMOUNTS = [['minCostUsd', 'Cost'], ['minEstimatedUsd', 'Estimate']];
+const NUMBERS = [['minInputTokens', 'Tokens in', '1000'], ['minCachedTokens', 'Cached tokens', '1000'], ['minOutputTokens', 'Tokens out', '1000'],
+  ['minLatencyMs', 'Latency', '5000'], ['minFirstByteMs', 'First byte', '1000']];
+const NAMES = ['agentId', 'model', 'outcome', 'from', 'to', 'runId', 'keyId', 'reason', 'endpoint', 'upstream',
+  ...[...AMOUNTS, ...NUMBERS].map(([name]) => name)];
 /** Behind "More filters". */
 const MORE = NAMES.slice(5);
 
@@ -25,13 +29,17 @@ export const NONE = Object.fromEntries(NAMES.map((name) => [name, null]));
 
 /** What the API is asked for. */
 export function asked(query) {
-  const given = NAMES.filter((name) => query[name]).map((name) => [name, name === 'minCostUsd' ? typedAmount(query[name]) : query[name]]);
+  const amounts = AMOUNTS.map(([name]) => name);
+  const given = NAMES.filter((name) => query[name]).map((name) => [name, amounts.includes(name) ? typedAmount(query[name]) : query[name]]);
   return Object.fromEntries(given.filter(([, value]) => value && !/^[0.]+$/.test(value)));
 }
 
 /** What cannot be asked for, in a sentence. */
-export function refused({ minCostUsd }) {
-  return minCostUsd && typedAmount(minCostUsd) === null ? 'The cost is not filtered: give an amount in USD like 0.01.' : null;
+export function refused(query) {
+  const amount = AMOUNTS.find(([name]) => query[name] && typedAmount(query[name]) === null);
+  if (amount) return `${amount[1]} is not filtered: give an amount in USD like 0.01.`;
+  const number = NUMBERS.find(([name]) => query[name] && !/^[0-9]{1,15}$/.test(query[name]));
+  return number ? `${number[1]} is not filtered: give a whole number like ${number[2]}.` : null;
 }
 
 /** @param {{query: object, seen: object[]}} props `seen` are calls */
@@ -54,7 +62,8 @@ export function CallFilters({ query, seen }) {
         <${SelectFilter} name="reason" label="Reason of the denial" options=${choices('Any', OF_CALLS.map((word) => [word, REASONS[word]]), query.reason)} />
         <${SelectFilter} name="endpoint" label="Endpoint" options=${choices('Any', ENDPOINTS.slice(1), query.endpoint)} />
         <${SearchFilter} name="upstream" label="Upstream" placeholder="Its name" offers=${of('upstream').map(([one]) => one)} />
-        <${SearchFilter} name="minCostUsd" label="Cost from, in USD" placeholder="0.01" />
+        ${AMOUNTS.map(([name, label]) => html`<${SearchFilter} key=${name} name=${name} label=${`${label} from, in USD`} placeholder="0.01" />`)}
+        ${NUMBERS.map(([name, label, example]) => html`<${SearchFilter} key=${name} name=${name} label=${`${label} from${name.endsWith('Ms') ? ', in ms' : ''}`} placeholder=${example} />`)}
       </div>
     </details>
     ${NAMES.some((name) => query[name]) && html`<${Button} small kind="quiet" onClick=${() => setQuery(NONE)}>Clear filters<//>`}
