@@ -59,8 +59,13 @@ await play(async (journey) => {
     await vera.press('Clear filters');
     await vera.page.getByText('More filters').click();
     await vera.fill({ 'Cost from, in USD': '1,5' });
-    await vera.sees(/^The cost is not filtered/);
+    await vera.sees(/^Not filtered by cost/);
     await vera.fill({ 'Cost from, in USD': '100' });
+    await vera.sees('No call matches.');
+    await vera.fill({ 'Latency from, in ms': 'slow', 'Cost from, in USD': '' });
+    await vera.sees(/^Not filtered by latency/);
+    await vera.sees('run-2', vera.page.getByRole('table'));
+    await vera.fill({ 'Latency from, in ms': '3600000' });
     await vera.sees('No call matches.');
     await vera.press('Show all');
     await vera.sees('run-2', vera.page.getByRole('table'));

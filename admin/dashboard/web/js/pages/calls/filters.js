@@ -17,7 +17,7 @@ const ENDPOINTS = [['', 'Any'], ['chat.completions', 'Chat completions'], ['resp
 const OF_CALLS = ['rate_limited', 'plan_key_limit', 'no_provider_key', 'frozen', 'cap_disabled', 'per_run_limit', 'daily_limit', 'monthly_limit',
   'plan_agent_limit', 'plan_limit', 'service_unavailable'];
 const AMOUNTS = [['minCostUsd', 'Cost'], ['minEstimatedUsd', 'Estimate']];
-const NUMBERS = [['minInputTokens', 'Tokens in', '1000'], ['minCachedTokens', 'Cached tokens', '1000'], ['minOutputTokens', 'Tokens out', '1000'],
+const NUMBERS = [['minInputTokens', 'Prompt tokens', '1000'], ['minCachedTokens', 'Cached tokens', '1000'], ['minOutputTokens', 'Answer tokens', '1000'],
   ['minLatencyMs', 'Latency', '5000'], ['minFirstByteMs', 'First byte', '1000']];
 const NAMES = ['agentId', 'model', 'outcome', 'from', 'to', 'runId', 'keyId', 'reason', 'endpoint', 'upstream',
   ...[...AMOUNTS, ...NUMBERS].map(([name]) => name)];
@@ -27,19 +27,22 @@ const MORE = NAMES.slice(5);
 /** Takes all filters away. */
 export const NONE = Object.fromEntries(NAMES.map((name) => [name, null]));
 
+/** A quantity as the API takes it; null for what is none. */
+const quantity = (name, typed) => (AMOUNTS.some(([one]) => one === name) ? typedAmount(typed) : /^[0-9]{1,15}$/.test(typed) ? typed : null);
+const isQuantity = (name) => [...AMOUNTS, ...NUMBERS].some(([one]) => one === name);
+
 /** What the API is asked for. */
 export function asked(query) {
-  const amounts = AMOUNTS.map(([name]) => name);
-  const given = NAMES.filter((name) => query[name]).map((name) => [name, amounts.includes(name) ? typedAmount(query[name]) : query[name]]);
+  const given = NAMES.filter((name) => query[name]).map((name) => [name, isQuantity(name) ? quantity(name, query[name]) : query[name]]);
   return Object.fromEntries(given.filter(([, value]) => value && !/^[0.]+$/.test(value)));
 }
 
 /** What cannot be asked for, in a sentence. */
 export function refused(query) {
-  const amount = AMOUNTS.find(([name]) => query[name] && typedAmount(query[name]) === null);
-  if (amount) return `${amount[1]} is not filtered: give an amount in USD like 0.01.`;
-  const number = NUMBERS.find(([name]) => query[name] && !/^[0-9]{1,15}$/.test(query[name]));
-  return number ? `${number[1]} is not filtered: give a whole number like ${number[2]}.` : null;
+  const wrong = ([name]) => query[name] && quantity(name, query[name]) === null;
+  const [amount, number] = [AMOUNTS.find(wrong), NUMBERS.find(wrong)];
+  if (amount) return `Not filtered by ${amount[1].toLowerCase()}: give an amount in USD like 0.01.`;
+  return number ? `Not filtered by ${number[1].toLowerCase()}: give a whole number like ${number[2]}.` : null;
 }
 
 /** @param {{query: object, seen: object[]}} props `seen` are calls */
