@@ -1,5 +1,6 @@
-//! Instructions of a call and of a stream, counted by callgrind: what a busy machine does not change. Only those outside of the kernel are
-//! counted, and those of the proxy as it is built: its hashes in software, since valgrind knows no instructions for them.
+//! Instructions of a call and of a stream, counted by callgrind: what a busy machine hardly changes. Only those outside of
+//! the kernel are counted, and those of the proxy as it is built: its hashes in software, since valgrind knows no
+//! instructions for them.
 
 use super::Outcome;
 use crate::contender::{Contender, Name};
@@ -24,7 +25,9 @@ const OTHERS: [&str; 2] = ["bench-upstream", "bench-load"];
 const SECONDS: f64 = 4.0;
 /// Seconds of streams, of which one takes two.
 const STREAM_SECONDS: f64 = 6.0;
-/// Microseconds between two events of a stream: under callgrind the proxy keeps up.
+/// Streams that are open, and the microseconds between two events of one. So few that the proxy keeps up under callgrind:
+/// else it reads several events at once, and the dearer it is, the more.
+const STREAM_CONNECTIONS: usize = 8;
 const STREAM_EVERY_US: u64 = 10_000;
 /// Seconds that a start under callgrind takes.
 const START_SECONDS: f64 = 10.0;
@@ -114,6 +117,7 @@ fn count_both(
         ..lengths.closed()
     };
     let streams = Phase {
+        connections: STREAM_CONNECTIONS,
         stream_every_us: Some(STREAM_EVERY_US),
         seconds: STREAM_SECONDS,
         ..phase

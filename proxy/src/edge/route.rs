@@ -108,6 +108,7 @@ impl NoRoute {
                 let message = format!("This path has no WebSocket. Send a {allowed} request.");
                 let mut reply = Refusal::new(self.kind(), message).reply();
                 reply.set(ALLOW, allowed);
+                // Without `Connection: upgrade`, which Pingora replaces by its own.
                 reply.set(UPGRADE, "HTTP/1.1");
                 reply
             }
