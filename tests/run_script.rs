@@ -211,6 +211,34 @@ fn what_it_prints_works_when_pasted_and_after_a_restart() {
     assert!(second.stop().success());
 }
 
+/// The last lines say what is on beyond the specification, and that is on.
+#[test]
+fn it_says_what_is_switched_on() {
+    let mut site = Site::new();
+    let switched_on = |site: &Site, streamed: &str| {
+        let running = site.up();
+        let line = running.line("  switched on").to_owned();
+        let call = running.line("curl -i");
+        assert!(call.contains("-d '{"), "{call}");
+        let answer = paste(&call.replace("-d '{", "-d '{\"stream\":true,"));
+        assert!(answer.contains(streamed), "{answer}\n{}", site.logs());
+        assert!(running.stop().success());
+        line
+    };
+    let nothing = switched_on(&site, "\"stream_not_supported\"");
+    assert!(nothing.starts_with("  switched on  nothing ("), "{nothing}");
+    for name in ["TOLLGATE_PROXY__STREAMING", "__RESPONSES", "__EMBEDDINGS"] {
+        assert!(nothing.contains(name), "{name}: {nothing}");
+    }
+    site.env.push(("TOLLGATE_PROXY__STREAMING", "true".to_owned()));
+    assert_eq!(switched_on(&site, "data: [DONE]"), "  switched on  streaming");
+    for name in ["TOLLGATE_PROXY__RESPONSES", "TOLLGATE_PROXY__EMBEDDINGS"] {
+        site.env.push((name, "true".to_owned()));
+    }
+    let all = switched_on(&site, "data: [DONE]");
+    assert_eq!(all, "  switched on  streaming responses embeddings");
+}
+
 /// Somebody who operates an installation, as README has it, tries something on their machine.
 #[test]
 fn another_installation_in_the_environment_is_left_alone() {

@@ -2,8 +2,8 @@
 //! it should, and a stopped one prints its report.
 
 use crate::site::{ADMIN, SOON, Site};
-use harness::{Answer, Cli, CliOutput, assert_fields, eventually, words};
-use serde_json::Value;
+use harness::{Answer, Cli, CliOutput, Script, assert_fields, eventually, words};
+use serde_json::{Value, json};
 use std::process::{Child, Stdio};
 
 /// Runs `bench` on the site's edge with these arguments, and returns its output.
@@ -64,6 +64,15 @@ fn count(phase: &Value, kind: &str, status: u64, reason: &str) -> u64 {
     found.map_or(0, |end| end["count"].as_u64().expect("a count"))
 }
 
+/// USD that the agents of the run were charged, by the ledger.
+fn charged_usd(report: &Value) -> f64 {
+    let agents = report["overspend"]["agents"].as_array().expect("agents");
+    let charged = agents
+        .iter()
+        .map(|agent| agent["chargedUsd"].as_f64().expect("USD"));
+    charged.sum()
+}
+
 /// Numbers of active keys and of policies that the run left.
 fn left_over(site: &Site) -> (u64, u64) {
     let keys = &site.bot.account.keys;
@@ -97,17 +106,63 @@ async fn a_steady_run_is_counted_exactly_and_charged_as_it_says() {
     let overspend = &report["overspend"];
     assert_fields!(overspend, { "checked": true, "ok": true });
     assert_eq!(overspend["agents"].as_array().map(Vec::len), Some(4));
-    let charged: f64 = overspend["agents"]
-        .as_array()
-        .expect("agents")
-        .iter()
-        .map(|agent| agent["chargedUsd"].as_f64().expect("USD"))
-        .sum();
+    let charged = charged_usd(&report);
     assert!((charged - 100.0 * 0.000_008_55).abs() < 1e-9, "{charged}");
     assert_eq!(left_over(&site), before, "what was made is put away");
     // It prints its plan beforehand, and its progress each second.
     assert!(output.stderr.contains("100 calls of gpt-4o-mini"), "{output:?}");
     assert!(output.stderr.contains("/s answered, p50"), "{output:?}");
+}
+
+/// Streams are read to their end: their cost is the one named behind it, and one that breaks off is an error.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn streams_are_counted_charged_and_timed_to_their_first_byte() {
+    let site = Site::new().await.env("PROXY__STREAMING", true);
+    let _edge = site.edge();
+    let before = left_over(&site);
+    let usage = json!({ "prompt_tokens": 9, "completion_tokens": 12, "total_tokens": 21 });
+    let whole = Answer::stream(Script::chat(&["Hell", "o"], &usage));
+    site.upstream.set(move |_| whole.clone());
+    let steady = "--stream --events 7 --event-delay 3ms --rate 20 --duration 2s --warm-up 0s";
+    let output = bench(&site, &words(steady)).await;
+    let report = document(&output, 0);
+    let phase = &report["phases"][0];
+    assert_fields!(report, { "stream": true, "errorShare": 0.0 }, "{report}");
+    assert_fields!(phase, { "calls": 40, "answered": 40, "errors": 0, "dropped": 0 }, "{report}");
+    assert_eq!(count(phase, "approved", 200, ""), 40, "{report}");
+    let first_byte = &phase["firstByteMs"];
+    let at = |name: &str| first_byte[name].as_f64().expect("a time");
+    assert!(at("p50") > 0.0 && at("p50") <= at("p99"), "{first_byte}");
+    assert!(
+        at("p50") <= phase["sentLatencyMs"]["p99"].as_f64().expect("a latency"),
+        "{phase}"
+    );
+    let sent = site.upstream.requests().pop().expect("a request");
+    assert_fields!(sent.json(), { "stream": true, "user": "sandbox-stream:events=7,delay=3" });
+    assert_fields!(report["overspend"], { "checked": true, "ok": true }, "{report}");
+    assert!(
+        (charged_usd(&report) - 40.0 * 0.000_008_55).abs() < 1e-9,
+        "{report}"
+    );
+
+    // Without usage what is held stays charged, and the end of the stream says that it is none.
+    let broken = Answer::stream(Script::new().event(json!({ "choices": [] })).break_off());
+    site.upstream.set(move |_| broken.clone());
+    let broken = bench(
+        &site,
+        &words("--stream --rate 20 --duration 1s --warm-up 0s --quiet"),
+    )
+    .await;
+    let report = document(&broken, 1);
+    let phase = &report["phases"][0];
+    assert_eq!(
+        count(phase, "approved", 200, "upstream_unreachable"),
+        20,
+        "{report}"
+    );
+    assert_fields!(phase, { "errors": 20 }, "{report}");
+    assert_fields!(report["overspend"], { "checked": true, "ok": true }, "{report}");
+    assert_eq!(left_over(&site), before, "what was made is put away");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

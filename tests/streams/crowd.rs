@@ -2,12 +2,13 @@
 //! in the middle of them.
 
 mod calls;
+mod growing;
 
 use crate::dice::{self, SeededRandom};
 use crate::stage::{Actor, HELD, LONG, Stage, body, chunk, daily, open_cap, open_gate, options, usage_frame};
 use calls::{BEGIN, Call, Caller, charge};
 use futures::{StreamExt as _, stream};
-use harness::{Admin, AdminOptions, Answer, Edge, EdgeOptions, EventStream, Script, eventually};
+use harness::{Admin, AdminOptions, Answer, Edge, EdgeOptions, EventStream, Recorded, Script, eventually};
 use serde_json::json;
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -20,6 +21,8 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 const STREAMS: usize = 500;
+/// Gates that the calls of a crowd wait at.
+const GATES: usize = 2;
 /// Streams that are opened at once, where that they are many is not the point.
 const AT_ONCE: usize = 32;
 const PATH: &str = "/v1/chat/completions";
@@ -42,62 +45,35 @@ async fn exactly_as_many_start_as_there_is_money_for_and_each_is_charged_by_the_
     let stage = Stage::with(patient).await;
     let doomed = Edge::start(patient(options(&stage.redis, &stage.upstream)));
     let actor = stage.actor(daily(ROOM as u64 * HELD)).await;
-    let crowd = Crowd::roll(seed, &stage);
+    let crowd = Crowd::start(&stage, roll(seed, STREAMS));
     let started = crowd.call(&actor, [stage.edge.addr(), doomed.addr()]).await;
     assert_eq!(started.len(), ROOM);
     assert_eq!(actor.agent.counters().await.day_nanos, ROOM as u64 * HELD);
     stage.ledger_check().await.finds_nothing_wrong();
 
-    let first = started
-        .iter()
-        .filter(|(number, _)| crowd.calls[*number].gate == 0);
-    let first = first.count() as u64;
-    let callers = started
-        .into_iter()
-        .map(|(number, stream)| crowd.follow(number, stream));
-    let callers: Vec<_> = callers.collect();
-    let mut opening = vec![open_gate(&crowd.gates[0])];
-    eventually("some settlements", LONG, async || {
-        (actor.agent.open_holds().await <= ROOM as u64 - first / 3).then_some(())
-    })
-    .await;
-    doomed.kill9();
-    opening.push(open_gate(&crowd.gates[1]));
-    for caller in callers {
-        caller.await.expect("a caller");
-    }
-    eventually("an edge at rest", LONG, async || {
-        let open = stage.metric("tollgate_proxy_streams_open").await;
-        let pending = stage.metric("tollgate_proxy_pending").await;
-        (open == 0 && pending == 0).then_some(())
-    })
-    .await;
-    eventually("the end of all answers", LONG, async || {
-        (stage.upstream.played().len() == ROOM).then_some(())
-    })
-    .await;
-    opening.iter().for_each(JoinHandle::abort);
-
-    let kept = reap(&stage, &actor).await;
-    let expected = crowd.expected(&stage, &kept);
-    for number in 0..STREAMS {
-        let spent = actor.agent.run_spent(&run(number)).await.unwrap_or(0);
-        let expected = expected.get(&number).copied().unwrap_or(0);
-        let call = crowd.calls[number];
-        assert_eq!(spent, expected, "seed {seed}: {number}, {call:?}");
-    }
-    assert_eq!(expected.len(), ROOM, "seed {seed}");
+    let kept = crowd.play((&stage, &actor), &doomed, started).await;
     assert!(!kept.is_empty(), "seed {seed}: the edge was killed in the middle");
     assert!(kept.keys().all(|number| number % 2 == 1), "seed {seed}: {kept:?}");
-    let sum: u64 = expected.values().sum();
-    assert_eq!(actor.agent.charged(&stage.redis), [sum; 3], "seed {seed}");
-    stage.ledger_check().await.is_in_order();
+    let sent = crowd.sent(&stage);
+    let costs = sent.iter().map(|(number, sent)| {
+        let cost = kept.get(number).copied();
+        (*number, cost.unwrap_or_else(|| charge(sent, HELD)))
+    });
+    let expected: HashMap<usize, u64> = costs.collect();
+    assert_eq!(expected.len(), ROOM, "seed {seed}");
+    crowd.is_charged((&stage, &actor), &expected, seed).await;
 }
 
 /// Calls by chance, and the gates that they wait at.
 struct Crowd {
     calls: Arc<Vec<Call>>,
-    gates: [Arc<Notify>; 2],
+    gates: [Arc<Notify>; GATES],
+}
+
+/// The number of the call that a request at the provider belongs to.
+fn number_of(request: &Recorded) -> usize {
+    let number = request.header("x-stainless-call").expect("its number");
+    number.parse().expect("a number")
 }
 
 /// The run of a call, which has no other.
@@ -105,35 +81,38 @@ fn run(number: usize) -> String {
     format!("run-{number}")
 }
 
+/// Calls by chance that wait at one of two gates.
+fn roll(seed: u64, count: usize) -> Vec<Call> {
+    let mut dice = SeededRandom::new(seed);
+    (0..count).map(|_| Call::roll(&mut dice, GATES)).collect()
+}
+
 impl Crowd {
-    fn roll(seed: u64, stage: &Stage) -> Self {
-        let mut dice = SeededRandom::new(seed);
-        let gates: [Arc<Notify>; 2] = Default::default();
-        let calls = (0..STREAMS).map(|_| Call::roll(&mut dice, gates.len()));
-        let calls: Arc<Vec<Call>> = Arc::new(calls.collect());
+    /// The provider of the stage answers these calls from now on.
+    fn start(stage: &Stage, calls: Vec<Call>) -> Self {
+        let (calls, gates) = (Arc::new(calls), <[Arc<Notify>; GATES]>::default());
         let (of_provider, at_provider) = (Arc::clone(&calls), gates.clone());
-        stage.upstream.set(move |request| {
-            let number: usize = request
-                .header("x-stainless-call")
-                .expect("its number")
-                .parse()
-                .expect("a number");
-            Answer::stream(of_provider[number].script(&at_provider))
-        });
+        stage
+            .upstream
+            .set(move |request| Answer::stream(of_provider[number_of(request)].script(&at_provider)));
         Self { calls, gates }
     }
 
     /// Makes all calls in parallel, those of even numbers at the first edge. Returns those that have started; the
     /// others were refused.
     async fn call(&self, actor: &Actor, edges: [SocketAddr; 2]) -> Vec<(usize, EventStream)> {
-        let calls = (0..STREAMS).map(|number| {
+        let calls = self.calls.iter().enumerate().map(|(number, call)| {
             let (key, edge) = (actor.key.clone(), edges[number % 2]);
+            let sent = match call.limit {
+                Some(limit) => body(json!({ "max_tokens": limit })),
+                None => body(json!({})),
+            };
             tokio::spawn(async move {
                 let head = format!(
                     "X-Service-Run-Id: {}\r\nX-Stainless-Call: {number}\r\n",
                     run(number)
                 );
-                EventStream::open(edge, PATH, &key, &head, body(json!({}))).await
+                EventStream::open(edge, PATH, &key, &head, sent).await
             })
         });
         let mut started = Vec::new();
@@ -167,8 +146,47 @@ impl Crowd {
         })
     }
 
-    /// The expected cost of each call that started.
-    fn expected(&self, stage: &Stage, kept: &HashMap<usize, u64>) -> HashMap<usize, u64> {
+    /// Plays the callers, opens the gates one behind the other, and kills an edge in between. Returns the estimates of
+    /// the calls that it left behind.
+    async fn play(
+        &self,
+        (stage, actor): (&Stage, &Actor),
+        doomed: &Edge,
+        started: Vec<(usize, EventStream)>,
+    ) -> HashMap<usize, u64> {
+        let all = started.len();
+        let at_first = started.iter().filter(|(number, _)| self.calls[*number].gate == 0);
+        let first = at_first.count() as u64;
+        let callers = started
+            .into_iter()
+            .map(|(number, stream)| self.follow(number, stream));
+        let callers: Vec<_> = callers.collect();
+        let mut opening = vec![open_gate(&self.gates[0])];
+        eventually("some settlements", LONG, async || {
+            (actor.agent.open_holds().await <= all as u64 - first / 3).then_some(())
+        })
+        .await;
+        doomed.kill9();
+        opening.push(open_gate(&self.gates[1]));
+        for caller in callers {
+            caller.await.expect("a caller");
+        }
+        eventually("an edge at rest", LONG, async || {
+            let open = stage.metric("tollgate_proxy_streams_open").await;
+            let pending = stage.metric("tollgate_proxy_pending").await;
+            (open == 0 && pending == 0).then_some(())
+        })
+        .await;
+        eventually("the end of all answers", LONG, async || {
+            (stage.upstream.played().len() == all).then_some(())
+        })
+        .await;
+        opening.iter().for_each(JoinHandle::abort);
+        reap(stage, actor).await
+    }
+
+    /// What the provider sent of each call that started.
+    fn sent(&self, stage: &Stage) -> HashMap<usize, Vec<u8>> {
         let played: HashMap<usize, usize> = stage
             .upstream
             .played()
@@ -176,16 +194,25 @@ impl Crowd {
             .map(|played| (played.number, played.body_bytes))
             .collect();
         let requests = stage.upstream.requests().into_iter();
-        let costs = requests.map(|request| {
-            let number: usize = request
-                .header("x-stainless-call")
-                .expect("its number")
-                .parse()
-                .expect("a number");
-            let sent = &self.calls[number].script(&self.gates).bytes()[..played[&request.number]];
-            (number, kept.get(&number).copied().unwrap_or_else(|| charge(sent)))
+        let sent = requests.map(|request| {
+            let number = number_of(&request);
+            let mut sent = self.calls[number].script(&self.gates).bytes();
+            sent.truncate(played[&request.number]);
+            (number, sent)
         });
-        costs.collect()
+        sent.collect()
+    }
+
+    /// Exactly this is charged: to each run, to the agent and to the account. Calls that are missing cost nothing.
+    async fn is_charged(&self, (stage, actor): (&Stage, &Actor), expected: &HashMap<usize, u64>, seed: u64) {
+        for (number, call) in self.calls.iter().enumerate() {
+            let spent = actor.agent.run_spent(&run(number)).await.unwrap_or(0);
+            let expected = expected.get(&number).copied().unwrap_or(0);
+            assert_eq!(spent, expected, "seed {seed}: {number}, {call:?}");
+        }
+        let sum: u64 = expected.values().sum();
+        assert_eq!(actor.agent.charged(&stage.redis), [sum; 3], "seed {seed}");
+        stage.ledger_check().await.is_in_order();
     }
 }
 

@@ -4,6 +4,7 @@
 use crate::stage::{HELD, SOON, Stage, chunk, finish, open_cap, usage, usage_frame};
 use harness::{Script, eventually};
 use serde_json::{Value, json};
+use std::time::Duration;
 
 /// The events of a script, as the edge reads them, and their cost.
 struct Case {
@@ -197,9 +198,7 @@ async fn a_stream_has_a_deadline_as_a_whole() {
     .await;
     let actor = stage.actor(open_cap()).await;
     let dripping = (0..100).fold(Script::new(), |script, _| {
-        script
-            .send(": ping\n\n")
-            .pause(std::time::Duration::from_millis(100))
+        script.send(": ping\n\n").pause(Duration::from_millis(100))
     });
     stage.provider_streams(dripping);
     let mut stream = stage.open(&actor, json!({})).await;
@@ -230,6 +229,62 @@ async fn the_settlement_of_a_stream_waits_for_the_store() {
     );
     stage.redis.resume();
     assert_eq!(actor.settled().await, 12);
+}
+
+/// The time to the first byte of the body, once for each stream; none for a stream without a byte, and for an answer that
+/// is no stream.
+#[tokio::test]
+async fn the_time_to_the_first_byte_is_recorded() {
+    const PAUSE: Duration = Duration::from_millis(200);
+    let stage = Stage::new().await;
+    let actor = stage.actor(open_cap()).await;
+    let recorded = async || {
+        let (_, metrics) = eventually("metrics", SOON, async || stage.edge.ops("/metrics")).await;
+        let value = |name: &str| -> f64 {
+            let name = format!("tollgate_proxy_stream_first_byte_seconds_{name} ");
+            let value = metrics.lines().find_map(|line| line.strip_prefix(&name));
+            value.expect("the metric").parse().expect("a number")
+        };
+        (value("count"), value("sum"))
+    };
+    let line_of = async |id: String| {
+        eventually("the audit line", SOON, async || {
+            audit_line(&stage, &actor.agent, &id)
+        })
+        .await
+    };
+    stage.upstream.set(|_| harness::Answer::chat(9, 12));
+    stage.open(&actor, json!({})).await.whole().await;
+    stage.provider_streams(Script::new());
+    let mut stream = stage.open(&actor, json!({})).await;
+    let id = stream.header("x-service-allow-id").unwrap().to_owned();
+    stream.rest().await;
+    assert_eq!(recorded().await, (0.0, 0.0));
+    assert_eq!(line_of(id).await.matches(",,provider_broke_off,").count(), 1);
+    let mut last_sum = 0.0;
+    for count in 1..=2 {
+        let feed = harness::Feed::new();
+        stage.provider_streams(Script::new().feed(&feed));
+        let mut stream = stage.open(&actor, json!({})).await;
+        let id = stream.header("x-service-allow-id").unwrap().to_owned();
+        // The head is no byte of the stream.
+        tokio::time::sleep(PAUSE).await;
+        feed.send(chunk("one"));
+        stream.until("one").await;
+        let (counted, sum) = recorded().await;
+        assert_eq!(counted, f64::from(count));
+        assert!(sum - last_sum >= PAUSE.as_secs_f64(), "{last_sum} {sum}");
+        finish(&feed, 12);
+        stream.rest().await;
+        assert_eq!(recorded().await, (counted, sum));
+        last_sum = sum;
+        // `…,<output tokens>,<latency>,<first byte>,completed,…`
+        let line = line_of(id).await;
+        let (before, _) = line.split_once(",completed,").unwrap();
+        let first_byte = before.rsplit(',').next().unwrap();
+        let first_byte: u128 = first_byte.parse().unwrap();
+        assert!(first_byte >= PAUSE.as_millis(), "{line}");
+    }
 }
 
 /// The connection of a stream that was read to its end is used again, and that of another one is not.

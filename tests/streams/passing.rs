@@ -193,8 +193,10 @@ async fn answers_that_are_no_stream_pass_whole() {
         let error = "event: error\ndata: {\"error\":{\"message\":\"bad key sk-secret123\"}}\n\n";
         Answer::bytes(429, error).header("content-type", "text/event-stream")
     });
-    let stream = stage.open(&actor, json!({})).await;
+    let mut stream = stage.open(&actor, json!({})).await;
     assert_eq!(stream.status(), 429);
+    let whole = "event: error\ndata: {\"error\":{\"message\":\"bad key [redacted]\"}}\n\n";
+    assert_eq!(stream.whole_text().await, whole);
     assert_eq!(actor.settled().await, 12, "an error costs nothing");
 }
 

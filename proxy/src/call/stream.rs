@@ -169,7 +169,7 @@ impl StreamedCall {
         let mut first_byte = None;
         let end = loop {
             let read = self.read().await;
-            if first_byte.is_none() {
+            if first_byte.is_none() && read.is_ok() {
                 let after = self.began.elapsed();
                 self.shared.metrics.streams.began(after);
                 first_byte = Some(after);
@@ -182,7 +182,7 @@ impl StreamedCall {
                 break end;
             }
         };
-        Box::pin(self.settle(end, first_byte.unwrap_or_default())).await;
+        Box::pin(self.settle(end, first_byte)).await;
         drop(open);
     }
 
@@ -244,8 +244,8 @@ impl StreamedCall {
         }
     }
 
-    /// Settles the call, then gives the caller the end of the stream.
-    async fn settle(self: Box<Self>, end: StreamEnd, first_byte: Duration) {
+    /// Settles the call, then gives the caller the end of the stream. `first_byte`: `None` if the body had none.
+    async fn settle(self: Box<Self>, end: StreamEnd, first_byte: Option<Duration>) {
         let Self {
             shared,
             request,
@@ -266,7 +266,7 @@ impl StreamedCall {
         let (allow_id, estimate) = (hold.name.allow_id.clone(), hold.estimate);
         let bill = StreamBill::new(&request, &asked, estimate, (reader.filter(), end));
         let measured = Measured {
-            first_byte_ms: u64::try_from(first_byte.as_millis()).ok(),
+            first_byte_ms: first_byte.and_then(|after| u64::try_from(after.as_millis()).ok()),
             extensions,
             ..request.measured(bill.usage.as_ref(), end.call_end(), took)
         };

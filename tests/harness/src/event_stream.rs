@@ -136,11 +136,19 @@ impl EventStream {
         self.is_at_end
     }
 
-    /// The body of an answer that is not chunked.
+    /// The JSON body of an answer that is not chunked.
     ///
     /// # Panics
     /// If the connection ends before, or it is not JSON.
     pub async fn whole(&mut self) -> Value {
+        serde_json::from_str(&self.whole_text().await).expect("JSON")
+    }
+
+    /// The body of an answer that is not chunked.
+    ///
+    /// # Panics
+    /// If the connection ends before, or it is not UTF-8.
+    pub async fn whole_text(&mut self) -> String {
         let length: usize = self
             .header("content-length")
             .and_then(|text| text.parse().ok())
@@ -148,7 +156,7 @@ impl EventStream {
         while self.raw.len() < length {
             assert!(self.fill().await);
         }
-        serde_json::from_slice(&self.raw[..length]).expect("JSON")
+        String::from_utf8(self.raw[..length].to_vec()).expect("UTF-8")
     }
 
     /// Sends bytes behind the request.

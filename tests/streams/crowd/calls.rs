@@ -2,7 +2,7 @@
 //! docs/reference/streams.md, from what the provider says it sent.
 
 use crate::dice::SeededRandom;
-use crate::stage::{HELD, chunk, usage_frame};
+use crate::stage::{chunk, usage_frame};
 use harness::Script;
 use serde_json::Value;
 use std::sync::Arc;
@@ -46,6 +46,10 @@ pub struct Call {
     piece: usize,
     pub gate: usize,
     pub caller: Caller,
+    /// Sends a long text before the gate, too.
+    pub is_long: bool,
+    /// Its `max_tokens`.
+    pub limit: Option<u64>,
 }
 
 impl Call {
@@ -74,12 +78,20 @@ impl Call {
             piece: dice.pick(&[7, 100, 10_000]),
             gate: usize::try_from(dice.below(gates as u64)).expect("few"),
             caller,
+            is_long: false,
+            limit: None,
         }
+    }
+
+    /// Tokens of the text before the gate.
+    pub const fn tokens_before(self) -> usize {
+        if self.is_long { LONG_TOKENS } else { 1 }
     }
 
     /// Steps that the provider sends.
     pub fn script(self, gates: &[Arc<Notify>]) -> Script {
-        let script = Script::new().send(chunk(BEGIN)).wait_for(&gates[self.gate]);
+        let begin = chunk(&BEGIN.repeat(self.tokens_before()));
+        let script = Script::new().send(begin).wait_for(&gates[self.gate]);
         let much = chunk(&BEGIN.repeat(LONG_TOKENS));
         let usage = usage_frame(self.output);
         let done = "data: [DONE]\n\n";
@@ -96,21 +108,30 @@ impl Call {
 }
 
 /// Cost of a stream of which this was sent, in nano-USD: its usage, else the larger of the held amount and the cost
-/// of its text, a token for four bytes.
-pub fn charge(sent: &[u8]) -> u64 {
-    let sent = std::str::from_utf8(sent).expect("UTF-8");
-    let frames = sent
-        .split("\n\n")
-        .filter_map(|event| event.strip_prefix("data: "));
-    let frames: Vec<Value> = frames
-        .filter_map(|data| serde_json::from_str(data).ok())
-        .collect();
-    let usage = frames
+/// of its text.
+pub fn charge(sent: &[u8], held: u64) -> u64 {
+    let usage = frames(sent)
         .iter()
         .find_map(|frame| frame["usage"]["completion_tokens"].as_u64());
+    usage.unwrap_or_else(|| held.max(text_tokens(sent)))
+}
+
+/// Tokens of the text that was sent: one for four bytes.
+pub fn text_tokens(sent: &[u8]) -> u64 {
+    let frames = frames(sent);
     let texts = frames
         .iter()
         .filter_map(|frame| frame["choices"][0]["delta"]["content"].as_str());
     let text = texts.map(str::len).sum::<usize>() as u64;
-    usage.unwrap_or_else(|| HELD.max(text.div_ceil(4)))
+    text.div_ceil(4)
+}
+
+fn frames(sent: &[u8]) -> Vec<Value> {
+    let sent = std::str::from_utf8(sent).expect("UTF-8");
+    let frames = sent
+        .split("\n\n")
+        .filter_map(|event| event.strip_prefix("data: "));
+    frames
+        .filter_map(|data| serde_json::from_str(data).ok())
+        .collect()
 }

@@ -1,0 +1,87 @@
+//! The same with holds that grow before and behind the gate.
+
+use super::calls::{Call, charge, text_tokens};
+use super::{Crowd, patient, roll};
+use crate::dice;
+use crate::stage::{Actor, HELD, Stage, open_cap, options};
+use harness::{Edge, EdgeOptions, Mode};
+use std::collections::HashMap;
+
+const STREAMS: usize = 60;
+/// `max_tokens` of some: less than their text has.
+const LIMIT: u64 = 500;
+
+fn growing(options: EdgeOptions) -> EdgeOptions {
+    patient(options).env("TOLLGATE_PROXY__STREAM_EXTEND", "true")
+}
+
+/// What is held for a call when so many tokens of it were seen: three quarters of it are more.
+fn held_for(call: Call, tokens: u64) -> u64 {
+    let steps = (1..).find(|steps| tokens * 4 < steps * HELD * 3);
+    call.limit.unwrap_or_else(|| steps.expect("enough") * HELD)
+}
+
+/// Callers leave and providers break off by chance, and one of two edges is killed, while holds grow. Each call is
+/// charged by the rule, from what the provider says it sent and from what was held in the end.
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_whose_holds_grow_are_charged_by_the_rule() {
+    let seed = dice::seed();
+    let stage = Stage::with(growing).await;
+    let doomed = Edge::start(growing(options(&stage.redis, &stage.upstream)));
+    let actor = stage.actor(open_cap()).await;
+    let mut calls = roll(seed, STREAMS);
+    for (number, call) in calls.iter_mut().enumerate() {
+        call.is_long = number % 10 < 7;
+        call.limit = (number % 5 == 4).then_some(LIMIT);
+    }
+    let crowd = Crowd::start(&stage, calls);
+    let started = crowd.call(&actor, [stage.edge.addr(), doomed.addr()]).await;
+    assert_eq!(started.len(), STREAMS);
+    let at_gate = |call: &Call| held_for(*call, call.tokens_before() as u64);
+    let sum: u64 = crowd.calls.iter().map(at_gate).sum();
+    let counters = actor.agent.counters().await;
+    assert_eq!(counters.day_nanos, sum, "what passed is held");
+    stage.ledger_check().await.finds_nothing_wrong();
+
+    let kept = crowd.play((&stage, &actor), &doomed, started).await;
+    assert!(kept.keys().all(|number| number % 2 == 1), "seed {seed}: {kept:?}");
+    assert!(
+        kept.values().any(|estimate| *estimate > HELD),
+        "seed {seed}: holds that grew are left behind: {kept:?}"
+    );
+    let (sent, held) = (crowd.sent(&stage), held(&stage, &actor));
+    let mut expected = HashMap::new();
+    for (number, call) in crowd.calls.iter().enumerate() {
+        let (sent, held) = (&sent[&number], held[&number]);
+        // It grows no more once the caller has left, the edge is killed or the answer is over.
+        let whole = call.script(&crowd.gates).bytes();
+        let allowed = at_gate(call)..=held_for(*call, text_tokens(&whole));
+        assert!(allowed.contains(&held), "seed {seed}: {number}, {call:?}, {held}");
+        assert!(call.limit.is_some() || held % HELD == 0, "seed {seed}: {held}");
+        let cost = match kept.get(&number) {
+            Some(estimate) => {
+                assert_eq!(*estimate, held, "seed {seed}: {number}, {call:?}");
+                held
+            }
+            None => charge(sent, held),
+        };
+        expected.insert(number, cost);
+    }
+    crowd.is_charged((&stage, &actor), &expected, seed).await;
+}
+
+/// What was held for each call in the end, in nano-USD, by its line of the audit trail:
+/// `… H <held> … <account> <agent> <run> …`.
+fn held(stage: &Stage, actor: &Actor) -> HashMap<usize, u64> {
+    let log = actor.agent.account.keys.audit(Mode::Live);
+    let lines: Vec<String> = stage.redis.command(&["LRANGE", &log, "0", "-1"]);
+    let held = lines.iter().map(|line| {
+        let (_, hold) = line.split_once(" H ").expect("a hold");
+        let mut words = hold.split(' ');
+        let held = words.next().and_then(|held| held.parse().ok());
+        let run = words.find_map(|word| word.strip_prefix("run-"));
+        let number = run.and_then(|number| number.parse().ok());
+        (number.expect("its run"), held.expect("an amount"))
+    });
+    held.collect()
+}

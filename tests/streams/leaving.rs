@@ -1,0 +1,148 @@
+//! Callers who leave at the edges of a stream: before its head, behind its usage, while the call is settled, and in the
+//! middle of a response.
+
+use crate::stage::{HELD, SOON, Stage, body, chunk, finish, open_cap, usage_frame};
+use harness::{Answer, EventStream, Feed, RawClient, Script, eventually};
+use serde_json::json;
+use std::sync::Arc;
+use tokio::sync::Notify;
+
+/// Waits until the edge has noticed that the caller has left.
+async fn noticed(stage: &Stage) {
+    eventually("the end of the caller's connection", SOON, async || {
+        (stage.metric("tollgate_proxy_connections").await == 0).then_some(())
+    })
+    .await;
+}
+
+/// The provider has the request and has not answered: the call goes on without its caller, whom the edge misses when it
+/// has something to write.
+#[tokio::test]
+async fn a_caller_who_leaves_before_the_head_pays_the_real_cost() {
+    let stage = Stage::new().await;
+    let sent = body(json!({})).to_string();
+    for (calls, reset) in [(1, true), (2, false)] {
+        let actor = stage.actor(open_cap()).await;
+        let (gate, feed) = (Arc::new(Notify::new()), Feed::new());
+        let answer = Answer::stream(Script::new().feed(&feed)).wait_for(&gate);
+        stage.upstream.set(move |_| answer.clone());
+        let mut caller = RawClient::connect(stage.edge.addr()).await;
+        assert!(caller.send_chat(&actor.key, "", sent.as_bytes()).await);
+        stage.upstream.wait_for(calls, SOON).await;
+        match reset {
+            true => caller.reset(),
+            false => drop(caller),
+        }
+        gate.notify_one();
+        feed.send(chunk("one"));
+        noticed(&stage).await;
+        assert_eq!(actor.agent.counters().await.day_nanos, HELD, "what is held stays");
+        finish(&feed, 12);
+        assert_eq!(actor.settled().await, 12, "reset: {reset}");
+    }
+}
+
+/// The usage has passed, and `[DONE]` has not: the usage counts, whether `[DONE]` comes or the provider breaks off.
+#[tokio::test]
+async fn a_caller_who_leaves_behind_the_usage_pays_the_real_cost() {
+    let stage = Stage::new().await;
+    for (reset, is_whole) in [(true, true), (false, true), (true, false)] {
+        let actor = stage.actor(open_cap()).await;
+        let feed = Feed::new();
+        stage.provider_streams(Script::new().feed(&feed));
+        let with_usage = json!({ "stream_options": { "include_usage": true } });
+        let mut stream = stage.open(&actor, with_usage).await;
+        feed.send(chunk("one"));
+        feed.send(usage_frame(12));
+        stream.until("completion_tokens").await;
+        match reset {
+            true => stream.reset(),
+            false => drop(stream),
+        }
+        noticed(&stage).await;
+        assert_eq!(actor.agent.counters().await.day_nanos, HELD, "not settled yet");
+        match is_whole {
+            true => {
+                feed.event("[DONE]");
+                feed.end();
+            }
+            false => feed.break_off(),
+        }
+        assert_eq!(actor.settled().await, 12, "{reset} {is_whole}");
+    }
+}
+
+/// `[DONE]` waits for the settlement, and the settlement for the store: the caller does not.
+#[tokio::test]
+async fn a_caller_who_leaves_while_the_call_is_settled_pays_the_real_cost() {
+    let stage = Stage::with(|options| options.env("TOLLGATE_STORE__TIMEOUT_MS", "60000")).await;
+    for (calls, reset) in [(1, true), (2, false)] {
+        let actor = stage.actor(open_cap()).await;
+        let feed = Feed::new();
+        stage.provider_streams(Script::new().feed(&feed));
+        let mut stream = stage.open(&actor, json!({})).await;
+        feed.send(chunk("one"));
+        stream.until("one").await;
+        stage.redis.pause();
+        finish(&feed, 12);
+        // Counted before the ledger shows it.
+        eventually("the last event at the edge", SOON, async || {
+            let completed = stage.metric("tollgate_proxy_streams_total{end=\"completed\"}");
+            (completed.await == calls).then_some(())
+        })
+        .await;
+        match reset {
+            true => stream.reset(),
+            false => drop(stream),
+        }
+        noticed(&stage).await;
+        stage.redis.resume();
+        assert_eq!(actor.settled().await, 12, "reset: {reset}");
+    }
+}
+
+/// The usage of a response is in its last event.
+#[tokio::test]
+async fn a_caller_who_leaves_a_response_pays_the_real_cost() {
+    let stage = Stage::new().await;
+    let delta = |text: &str| {
+        let kind = "response.output_text.delta";
+        let data = json!({ "type": kind, "output_index": 0, "content_index": 0, "delta": text });
+        format!("event: {kind}\ndata: {data}\n\n")
+    };
+    for reset in [true, false] {
+        let actor = stage.actor(open_cap()).await;
+        let feed = Feed::new();
+        stage.provider_streams(Script::new().feed(&feed));
+        let sent = json!({ "model": "nano", "input": "hello", "stream": true });
+        let mut stream = EventStream::open(stage.edge.addr(), "/v1/responses", &actor.key, "", sent).await;
+        feed.send(delta("one"));
+        stream.until("one").await;
+        match reset {
+            true => stream.reset(),
+            false => drop(stream),
+        }
+        noticed(&stage).await;
+        assert_eq!(actor.agent.counters().await.day_nanos, HELD, "what is held stays");
+        feed.send(delta("two"));
+        let usage = json!({ "input_tokens": 9, "output_tokens": 12, "total_tokens": 21 });
+        let response = json!({ "status": "completed", "output": [], "usage": usage });
+        let kind = "response.completed";
+        feed.send(format!(
+            "event: {kind}\ndata: {}\n\n",
+            json!({ "type": kind, "response": response })
+        ));
+        feed.end();
+        assert_eq!(actor.settled().await, 12, "reset: {reset}");
+    }
+    // Without its last event it costs what is held.
+    let actor = stage.actor(open_cap()).await;
+    let feed = Feed::new();
+    stage.provider_streams(Script::new().feed(&feed));
+    let sent = json!({ "model": "nano", "input": "hello", "stream": true });
+    let stream = EventStream::open(stage.edge.addr(), "/v1/responses", &actor.key, "", sent).await;
+    stream.reset();
+    feed.send(delta("one"));
+    feed.break_off();
+    assert_eq!(actor.settled().await, HELD);
+}
