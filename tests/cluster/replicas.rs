@@ -4,8 +4,9 @@ use crate::changes::{Changes, Customer};
 use crate::disk::code;
 use crate::money::{Depositor, Deposits};
 use crate::world::{ADMIN, MASTERS, SOON, World, accept};
+use domain::mode::Mode;
 use harness::{Cli, assert_fields, eventually};
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// Acknowledged deposits before the master is killed.
 const SOME: usize = 30;
@@ -129,4 +130,41 @@ async fn every_kind_of_change_that_was_acknowledged_is_on_the_replica() {
     println!("none of {} changes of money lost", changes.end().await);
     let check = Cli::new(ADMIN, world.cluster.url()).json(&["ledger", "check"]);
     assert_eq!(check["ok"], json!(true), "{check}");
+}
+
+/// Decision D75.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_spend_that_is_not_confirmed_names_its_intent() {
+    let world = World::start(0).await;
+    let node = (world.home() + 1) % MASTERS;
+    let safe = world.admin("replicas(1)");
+    let account = world.account_on(node).await;
+    let key = account.api_key(Mode::Test).await;
+    let caller = safe.caller(&key);
+    let done = async |path: &str, body: Value| {
+        let reply = caller.post(path, body).await;
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        reply.json()
+    };
+    done("/v1/wallets/create", json!({ "botId": "ann" })).await;
+    done("/v1/policies/ann", json!({})).await;
+    let deposit = json!({ "wallet": "ann", "amount": 5, "reference": "rail" });
+    done("/v1/wallet/deposits", deposit).await;
+    world.cluster.cut_off(world.cluster.replica_of(node));
+    let spend = json!({ "agent": "ann", "amount": 1, "idempotency_key": "spend" });
+    let refused = caller.post("/v1/spend", spend.clone()).await;
+    assert_eq!(
+        (refused.status, code(&refused)),
+        (503, "NOT_CONFIRMED".to_owned())
+    );
+    let named = refused.json()["intent_id"].clone();
+    assert!(
+        named.as_str().is_some_and(|id| id.starts_with("int_")),
+        "{}",
+        refused.text()
+    );
+    // It ran, and is found under that id by a server that waits for no replica.
+    let quick = world.admin("async");
+    let again = quick.caller(&key).post("/v1/spend", spend).await;
+    assert_fields!(again.json(), { "intent_id": named, "replayed": true });
 }
