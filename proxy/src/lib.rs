@@ -6,7 +6,6 @@
 
 mod account_views;
 mod admission;
-mod allocator;
 mod buffer_budget;
 mod call;
 mod edge;

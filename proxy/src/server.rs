@@ -9,7 +9,6 @@ mod signals;
 mod tls;
 
 use crate::admission::Admission;
-use crate::allocator;
 use crate::edge::app::EdgeApp;
 use crate::edge::connections::Connections;
 use crate::edge::state::EdgeState;
@@ -22,6 +21,7 @@ use crate::upstream::Upstreams;
 use async_trait::async_trait;
 use clap::Parser;
 use components::{Components, Parts};
+use connections::allocator;
 use connections::open_files;
 use descriptors::{Configured, Descriptors};
 use handover::Successor;

@@ -3,6 +3,7 @@
 
 mod damage;
 mod fixture;
+mod inconclusive;
 mod million;
 mod names;
 mod traffic;

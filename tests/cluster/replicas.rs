@@ -4,8 +4,9 @@ use crate::changes::{Changes, Customer};
 use crate::disk::code;
 use crate::money::{Depositor, Deposits};
 use crate::world::{ADMIN, MASTERS, SOON, World, accept};
-use harness::{Cli, assert_fields, eventually};
-use serde_json::json;
+use domain::mode::Mode;
+use harness::{Admin, Cli, assert_fields, eventually};
+use serde_json::{Value, json};
 
 /// Acknowledged deposits before the master is killed.
 const SOME: usize = 30;
@@ -129,4 +130,70 @@ async fn every_kind_of_change_that_was_acknowledged_is_on_the_replica() {
     println!("none of {} changes of money lost", changes.end().await);
     let check = Cli::new(ADMIN, world.cluster.url()).json(&["ledger", "check"]);
     assert_eq!(check["ok"], json!(true), "{check}");
+}
+
+/// Decision D75.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_spend_that_is_not_confirmed_names_its_intent() {
+    let world = World::start(0).await;
+    let node = (world.home() + 1) % MASTERS;
+    let safe = world.admin("replicas(1)");
+    let account = world.account_on(node).await;
+    let key = account.api_key(Mode::Test).await;
+    let caller = safe.caller(&key);
+    let done = async |path: &str, body: Value| {
+        let reply = caller.post(path, body).await;
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        reply.json()
+    };
+    done("/v1/wallets/create", json!({ "botId": "ann" })).await;
+    done("/v1/policies/ann", json!({})).await;
+    let deposit = json!({ "wallet": "ann", "amount": 5, "reference": "rail" });
+    done("/v1/wallet/deposits", deposit).await;
+    world.cluster.cut_off(world.cluster.replica_of(node));
+    let spend = json!({ "agent": "ann", "amount": 1, "idempotency_key": "spend" });
+    let refused = caller.post("/v1/spend", spend.clone()).await;
+    assert_eq!(
+        (refused.status, code(&refused)),
+        (503, "NOT_CONFIRMED".to_owned())
+    );
+    let named = refused.json()["intent_id"].clone();
+    assert!(
+        named.as_str().is_some_and(|id| id.starts_with("int_")),
+        "{}",
+        refused.text()
+    );
+    // It ran, and is found under that id by a server that waits for no replica.
+    let quick = world.admin("async");
+    let again = quick.caller(&key).post("/v1/spend", spend).await;
+    assert_fields!(again.json(), { "intent_id": named, "replayed": true });
+}
+
+/// A gauge of an admin server.
+fn gauge(admin: &Admin, name: &str) -> Option<f64> {
+    let (_, text) = admin.ops("/metrics")?;
+    let value = |line: &str| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok();
+    text.lines().find_map(value)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_start_says_what_a_failover_may_take_back() {
+    let world = World::start(0).await;
+    for (durability, exposed) in [("async", 1.0), ("replicas(1)", 0.0)] {
+        let admin = world.admin(durability);
+        let logs = eventually("a line about durability", SOON, async || {
+            let logs = admin.logs();
+            (logs.contains("waits for no replica") || logs.contains("is acknowledged")).then_some(logs)
+        })
+        .await;
+        eventually("the gauge", SOON, async || {
+            (gauge(&admin, "tollgate_admin_store_exposed")? == exposed).then_some(())
+        })
+        .await;
+        let sentence =
+            format!("store.durability = {durability} waits for no replica, and the store has some");
+        let warned = logs.lines().find(|line| line.contains(&sentence));
+        assert_eq!(warned.is_some(), exposed > 0.0, "{durability}: {logs}");
+        assert!(warned.is_none_or(|line| line.contains("WARN")), "{warned:?}");
+    }
 }

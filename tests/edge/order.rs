@@ -3,7 +3,8 @@
 
 use super::shape::denied;
 use super::stage::{Stage, cap, estimated_body};
-use harness::{Caller, Reply};
+use harness::{Caller, RawClient, Reply};
+use std::time::Duration;
 
 const ESTIMATE: u64 = 1000;
 const FREE_TRACKED: u64 = 50_000_000_000;
@@ -143,4 +144,80 @@ async fn the_first_flaw_in_the_documented_order_answers() {
         reply.status, 200,
         "without a flaw, with every limit met exactly: {reply:?}"
     );
+}
+
+/// Longest wait for an answer, on a slow machine.
+const SOON: Duration = Duration::from_secs(20);
+
+/// Sends a call of this key whose body begins so and then stops; the status and error code of its answer.
+async fn stopped_call(stage: &Stage, key: &str, body: &str) -> (u16, String) {
+    let mut client = RawClient::connect(stage.edge.addr()).await;
+    let head = format!(
+        "POST /v1/chat/completions HTTP/1.1\r\nHost: edge\r\nAuthorization: Bearer {key}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+    );
+    assert!(client.send(head).await);
+    // The edge may have answered before it has read all.
+    let _ = client.send(format!("{:x}\r\n{body}\r\n", body.len())).await;
+    let reply = client.reply(SOON).await.expect("an answer");
+    let body: serde_json::Value = serde_json::from_slice(&reply.body).expect("an error");
+    let code = body["error"]["code"].as_str().unwrap_or_default();
+    (reply.status, code.to_owned())
+}
+
+/// The key's form, then what the store says of the key and its rate, then how the reading ended, then what the body
+/// says. A body that grows too long and one that is not there in time: whichever is first.
+#[tokio::test]
+async fn the_reading_ends_by_length_or_by_time_and_what_speaks_against_the_key_goes_before() {
+    let limit = BODY_MAX.to_string();
+    let stage = Stage::with(|options| {
+        options
+            .env("TOLLGATE_PROXY__MAX_BODY_BYTES", limit)
+            .env("TOLLGATE_PROXY__CLIENT_TIMEOUT_MS", "1000")
+    })
+    .await;
+    let whole = estimated_body(ESTIMATE).to_string();
+    let grown = " ".repeat(BODY_MAX + 1);
+    for (body, end) in [
+        ("no JSON", (408, "request_timeout")),
+        (&*whole, (408, "request_timeout")),
+        (&*grown, (413, "payload_too_large")),
+    ] {
+        for (flaw, expected) in [
+            ("", end),
+            ("no_provider_key", end),
+            ("malformed key", (401, "invalid_api_key")),
+            ("revoked key", (401, "invalid_api_key")),
+            ("plan_key_limit", (402, "plan_key_limit")),
+            ("rate_limited", (429, "rate_limited")),
+        ] {
+            let account = stage.seed.account("free").await;
+            if flaw == "plan_key_limit" {
+                account.agent("older").virtual_key().await;
+            }
+            let agent = account.agent("bot");
+            agent.cap(cap(None, None, None)).await;
+            if flaw != "no_provider_key" {
+                agent.provider_key("sk-test-provider-key").await;
+            }
+            let (key_id, key) = agent.virtual_key_with_id().await;
+            let rate = account.keys.rate(&key_id);
+            let before = if flaw == "rate_limited" { "10" } else { "5" };
+            let _: String = stage.redis.command(&["SET", &rate, before, "PX", "60000"]);
+            if flaw == "revoked key" {
+                account.revoke(&key_id).await;
+            }
+            let sent = if flaw == "malformed key" {
+                key.to_uppercase()
+            } else {
+                key
+            };
+            let (status, code) = stopped_call(&stage, &sent, body).await;
+            assert_eq!((status, &*code), expected, "{flaw}: {}", body.trim());
+            if flaw.is_empty() || flaw == "no_provider_key" {
+                let counted: String = stage.redis.command(&["GET", &rate]);
+                assert_eq!(counted, "6", "counted once");
+            }
+        }
+    }
+    assert_eq!(stage.upstream.arrived(), 0);
 }

@@ -169,6 +169,37 @@ async fn who_sends_no_whole_head_or_pauses_too_long_is_cut_off() {
     reaches(&world, r#"connections{listener="management"}"#, 0).await;
 }
 
+/// A body that stops and one that drips, of a known caller and of a stranger.
+#[tokio::test]
+async fn a_body_that_is_not_there_in_time_is_answered_with_408() {
+    let world = world(&[("CLIENT_TIMEOUT_MS", TIMEOUT_MS)]).await;
+    let authorization = format!("Authorization: Bearer {}\r\n", key(&world).await);
+    for (path, authorization) in [("/v1/agents", &*authorization), ("/api/user/login", "")] {
+        for drips in [false, true] {
+            let mut client = RawClient::connect(world.admin.addr()).await;
+            let head = format!(
+                "POST {path} HTTP/1.1\r\nHost: a\r\n{authorization}Content-Type: application/json\r\nContent-Length: 4000\r\n\r\n{{"
+            );
+            assert!(client.send(head).await);
+            let dripping = async {
+                while drips && client.send(" ").await {
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                    if let Some(reply) = client.reply(Duration::from_millis(1)).await {
+                        return reply;
+                    }
+                }
+                client.reply(SOON).await.expect("an answer")
+            };
+            let reply = dripping.await;
+            assert_eq!(reply.status, 408, "{path}: {}", reply.head);
+            let body: Value = serde_json::from_slice(&reply.body).unwrap();
+            assert_eq!(body["code"], json!("REQUEST_TIMEOUT"), "{body}");
+            assert!(client.closed(SOON).await, "what follows cannot be a request");
+        }
+    }
+    reaches(&world, "body_memory_bytes", 0).await;
+}
+
 #[tokio::test]
 async fn a_head_may_have_64_kib_and_the_answers_of_the_library_have_id_and_body() {
     let world = world(&[]).await;

@@ -13,6 +13,7 @@
 //! * [`scripts`]: each mutant of the scripts behind these is noticed
 //! * [`race`]: many callers at once
 //! * [`connections`]: how many there may be, and what a client may make a connection wait for or hold
+//! * [`memory`]: memory that slow and large heads and bodies took is given back
 //! * [`server`]: the process: store faults, signals, limits, logs, metrics, the reaper
 #![cfg(test)]
 
@@ -24,6 +25,7 @@ mod deletion;
 mod limits;
 mod lost_writes;
 mod matrix;
+mod memory;
 mod order;
 mod policies;
 mod provider_keys;

@@ -4,7 +4,9 @@
 use crate::account_fixture::AccountFixture;
 use crate::escrow::stage::{Side, usd};
 use crate::spender::{Spender, USD};
-use crate::world::{World, minted, problem, success, text};
+use crate::world::{FULL, World, minted, problem, success, text};
+use domain::mode::Mode;
+use domain::rate::Rate;
 use harness::{Caller, Reply, assert_fields};
 use serde_json::{Value, json};
 use std::collections::HashSet;
@@ -70,6 +72,40 @@ async fn refused_spends_name_the_intent_that_they_would_have_had() {
     let headers = [("content-type", "application/json")];
     let broken = spender.caller.send("POST", "/v1/spend", &headers, "[]").await;
     assert_eq!((broken.status, &broken.json()["intent_id"]), (400, &Value::Null));
+}
+
+/// A full budget is found when the call runs. A key's rate is found before the body is read, in which its idempotency key
+/// may be.
+#[tokio::test]
+async fn a_full_budget_names_the_intent_and_a_refusal_before_the_body_is_read_does_not() {
+    let world = World::start_with(|options| options.env("TOLLGATE_LIMITS__INTENTS", "1")).await;
+    let spender = Spender::new(&world, "startup").await;
+    let bot = spender.agent(&world, USD, json!({})).await;
+    let body = json!({ "agent": bot, "amount": "0.25" });
+    success(&spender.spend("first", body.clone()).await, 200);
+    for key in ["", "second"] {
+        let reply = spender.spend(key, body.clone()).await;
+        let body = reply.json();
+        assert_eq!((reply.status, text(&body, "/code")), (403, "TIER_LIMIT"));
+        minted(text(&body, "/intent_id"), "int_");
+    }
+    let key = world.issue(&spender.account, Mode::Live, FULL, &[], None).await;
+    let name = spender.account.keys.management_rate(Rate::PerDay, &key.id);
+    let _: String = world.redis.command(&["SET", &name, "1000000", "PX", "60000"]);
+    let limited = world
+        .admin
+        .caller(&key.secret)
+        .post("/v1/spend", body.clone())
+        .await;
+    problem(&limited, 429, "API_KEY_RATE_LIMITED");
+    let unknown = world
+        .admin
+        .caller("sk_live_unknown")
+        .post("/v1/spend", body)
+        .await;
+    for reply in [limited, unknown] {
+        assert_eq!(reply.json()["intent_id"], Value::Null, "{}", reply.text());
+    }
 }
 
 #[tokio::test]

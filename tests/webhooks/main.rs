@@ -9,6 +9,7 @@
 //! * [`storm`]: ten thousand events for a dead receiver, and the deliveries of others
 //! * [`crashes`]: servers and stores killed midway; several servers at once
 //! * [`cluster`]: a store of several nodes
+//! * [`store_clock`]: a store whose clock is wrong
 //! * [`violations`]: violations of policies, many of them together; the archive and a dispatcher that is behind
 //! * [`secrets`]: a new secret, a new master key, and what logs and the store hold
 //! * [`verify`]: the Standard Webhooks library and the receiver of the documentation check our signatures
@@ -22,6 +23,7 @@ mod receivers;
 mod redeliver;
 mod register;
 mod secrets;
+mod store_clock;
 mod storm;
 mod verify;
 mod violations;

@@ -126,7 +126,9 @@ impl From<UnsafeStore> for Failure {
             UnsafeStore::Store(_) => Self::refused("STORE", error_chain(&error)),
             UnsafeStore::NoEpoch => Self::refused("STORE_NOT_INITIALISED", error.to_string()),
             UnsafeStore::Restored(_) => Self::refused("STORE_RESTORED", error.to_string()),
-            UnsafeStore::ClockDiffers(_) => Self::refused("STORE_CLOCK", error.to_string()),
+            UnsafeStore::ClockDiffers(_) | UnsafeStore::NoClock(_) => {
+                Self::refused("STORE_CLOCK", error.to_string())
+            }
             UnsafeStore::LostWrites(_) => Self::refused("STORE_LOST_WRITES", error.to_string()),
             _ => Self::refused("STORE_UNFIT", error.to_string()),
         }

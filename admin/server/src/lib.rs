@@ -15,7 +15,7 @@ pub use error::ServeError;
 
 use composition::Server;
 use connections::limit::ConnectionLimit;
-use connections::open_files;
+use connections::{allocator, open_files};
 use endpoint::Paths;
 use settings::Settings;
 use std::net::SocketAddr;
@@ -42,6 +42,7 @@ const DRAIN_SPANS: Duration = Duration::from_secs(1);
 pub async fn serve(settings: Settings) -> Result<(), ServeError> {
     // First of all, since SIGHUP would end a process that does not listen for it.
     let mut signals = Signals::new().map_err(|error| ServeError::SetUp(error.to_string()))?;
+    allocator::small_pages();
     let Server {
         api,
         people,
@@ -56,6 +57,7 @@ pub async fn serve(settings: Settings) -> Result<(), ServeError> {
     let store = admission.store.clone();
     let working = workers.start(&stopping);
     tokio::spawn(running.metrics.store.clone().follow(store));
+    tokio::spawn(allocator::give_back());
     let mut paths = Paths::new(admission);
     paths.mount(api::operations(), &api);
     paths.mount(people::operations(), &people);

@@ -5,6 +5,8 @@
 //! server, about 1 ms of its time; one round trip a bucket on a cluster. Several servers share the work, since a
 //! webhook is leased by one at a time.
 //!
+//! While the store may not be trusted no turn begins, and what waits for one is forgotten: a later scan finds it.
+//!
 //! Fairness: an account has at most one in [`ACCOUNT_PART`] of the places, webhooks whose last attempt failed have at
 //! most three quarters of them, and a turn ends after some seconds. Hinted and scanned webhooks take turns. An account
 //! with hanging receivers delays only its own deliveries.
@@ -16,7 +18,7 @@ use std::time::Duration;
 use store::connection::batch::Batch;
 use store::webhook::script::Endpoint;
 use store::webhook::script::deliver::ready;
-use store::{StoreError, server_clock};
+use store::{Store, StoreError, server_clock};
 use telemetry::error_chain;
 use tokio::sync::watch;
 use tokio::task::{Id, JoinSet};
@@ -129,6 +131,12 @@ struct Budget {
 }
 
 impl Queues {
+    /// Forgets all of them. Later scans find those that still have something to deliver.
+    fn clear(&mut self) {
+        self.hinted = Hints::default();
+        self.scanned.clear();
+    }
+
     fn budget(&self) -> Budget {
         Budget {
             hinted: self.hinted.len().min(CANDIDATES_MAX),
@@ -186,7 +194,7 @@ pub(super) async fn run(worker: Deliverer, mut stopping: watch::Receiver<bool>) 
             () = tokio::time::sleep_until(next_scan) => {
                 next_scan = Instant::now() + SCAN_EVERY;
                 scans = scans.wrapping_add(1);
-                match scan(&worker, &mut queues.scanned, scans.is_multiple_of(FAR_SCAN_EVERY)).await {
+                match scan(&worker, &mut queues, scans.is_multiple_of(FAR_SCAN_EVERY)).await {
                     Ok(()) => scan_failed = false,
                     Err(error) => {
                         worker.webhooks.metrics.scans_failed.inc();
@@ -208,7 +216,11 @@ pub(super) async fn run(worker: Deliverer, mut stopping: watch::Receiver<bool>) 
         while let Some(endpoint) = fresh.pop() {
             queues.hinted.push(endpoint);
         }
-        begin(&worker.webhooks, &stopping, &mut places, &mut turns, &mut queues);
+        if worker.base.health.is_sound(&worker.base.store) {
+            begin(&worker.webhooks, &stopping, &mut places, &mut turns, &mut queues);
+        } else {
+            queues.clear();
+        }
         worker
             .webhooks
             .metrics
@@ -275,13 +287,14 @@ fn leave(
     }
 }
 
-/// Fills the queue with the webhooks that are due in the buckets that can be reached, those that waited longest first.
-async fn scan(worker: &Deliverer, queue: &mut VecDeque<Endpoint>, far: bool) -> Result<(), StoreError> {
+/// Queues the webhooks that are due in the buckets that can be reached, those that waited longest first, in place of
+/// those of the scan before.
+async fn scan(worker: &Deliverer, queues: &mut Queues, far: bool) -> Result<(), StoreError> {
     if !worker.base.health.is_sound(&worker.base.store) {
-        queue.clear();
+        queues.clear();
         return Ok(());
     }
-    let now_ms = server_clock::now_ms(&worker.base.store).await?;
+    let now_ms = read_clock(&worker.base.store, queues).await?;
     let round = Batch::new(&worker.base.store);
     let mut found = ready(&round, "-inf", &now_ms.to_string(), FOUND_MAX).await;
     if far {
@@ -293,8 +306,17 @@ async fn scan(worker: &Deliverer, queue: &mut VecDeque<Endpoint>, far: bool) -> 
         .first()
         .map_or(0, |(_, at_ms)| now_ms.saturating_sub(*at_ms));
     worker.webhooks.metrics.scanned(found.len(), lag_ms);
-    *queue = found.into_iter().map(|(endpoint, _)| endpoint).collect();
+    queues.scanned = found.into_iter().map(|(endpoint, _)| endpoint).collect();
     round.end()
+}
+
+/// Reads the store's clock, in ms. Without it nothing that waits has its turn.
+async fn read_clock(store: &Store, queues: &mut Queues) -> Result<u64, StoreError> {
+    let read = server_clock::now_ms(store).await;
+    if read.is_err() {
+        queues.clear();
+    }
+    read
 }
 
 #[cfg(test)]

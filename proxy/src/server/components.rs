@@ -3,7 +3,6 @@
 
 use crate::account_views::AccountViews;
 use crate::admission::Admission;
-use crate::allocator;
 use crate::buffer_budget::BufferBudget;
 use crate::call::CallPipeline;
 use crate::call::authorize::Authorizer;
@@ -38,6 +37,7 @@ use crate::tables;
 use crate::tables::plans::PlanTable;
 use crate::tables::prices::Prices;
 use crate::upstream::Upstreams;
+use connections::allocator;
 use crypto::seal::Keyring;
 use domain::budget::Budget;
 use domain::plan::Plans;

@@ -91,7 +91,12 @@ static TABLE: LazyLock<PriceTable> = LazyLock::new(|| {
 });
 
 fn held(messages: &[Value]) -> u64 {
-    let body = json!({ "model": "m", "messages": messages }).to_string();
+    held_for(&json!({ "model": "m", "messages": messages }))
+}
+
+/// The tokens that are held for a whole body.
+fn held_for(body: &Value) -> u64 {
+    let body = body.to_string();
     let read = crate::parse(body.as_bytes()).unwrap();
     TABLE.estimate(&read.shape()).unwrap().get()
 }
@@ -202,6 +207,8 @@ fn the_older_vocabulary_covers_english() {
         assert!(ratio(text) <= 225, "{}: {text}", ratio(text));
     }
 }
+
+mod definitions;
 
 /// Decision D68: the framing, exactly.
 #[test]

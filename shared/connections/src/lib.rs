@@ -1,6 +1,8 @@
 //! Connections of both listeners: the address of a request's client ([`client_address`]), the bound on open connections
-//! in all and for each address ([`limit`]), and the limit of open files ([`open_files`]).
+//! in all and for each address ([`limit`]), the limit of open files ([`open_files`]), and the memory that they took
+//! ([`allocator`]).
 
+pub mod allocator;
 pub mod client_address;
 pub mod limit;
 pub mod open_files;

@@ -4,10 +4,11 @@
 use crate::clock_difference::{self, ClockDiffers};
 use crate::info::{field, number};
 use crate::keys::STORE;
-use crate::server_report;
+use crate::server_report::{self, ServerReport};
 use crate::{Store, StoreError};
 use crypto::virtual_key::CheckSecret;
 use std::collections::HashMap;
+use std::time::Duration;
 
 /// Why the store may not be used.
 #[derive(Debug, thiserror::Error)]
@@ -31,6 +32,11 @@ pub enum UnsafeStore {
     /// The clock of one of its servers is wrong, or this process's is.
     #[error(transparent)]
     ClockDiffers(#[from] ClockDiffers),
+    /// One of its servers does not say what time it is, so its clock may be wrong.
+    #[error(
+        "{0} does not report its time (`server_time_usec` in its reply to INFO), so its clock cannot be checked"
+    )]
+    NoClock(String),
     /// It was restored from a backup that the operator has not accepted yet.
     #[error(
         "the store was restored from a backup ({0}) and may lack charges that were made since: look at what is missing, then `tollgate-admin store accept`"
@@ -132,16 +138,20 @@ pub async fn examine(store: &Store) -> Result<StoreRecord, UnsafeStore> {
         if lost > 0 {
             return Err(UnsafeStore::LostWrites(lost));
         }
-        clock_difference::check(
-            &report.server,
-            report.clock_ahead_ms,
-            store.clock_difference_max(),
-        )?;
+        check_clock(report, store.clock_difference_max())?;
     }
     let append_only = reports
         .iter()
         .all(|report| field(&report.info, "aof_enabled") == Some("1"));
     Ok(StoreRecord { append_only, ..read? })
+}
+
+/// Checks the clock of one server.
+fn check_clock(report: &ServerReport, allowed: Duration) -> Result<(), UnsafeStore> {
+    let Some(ahead_ms) = report.clock_ahead_ms else {
+        return Err(UnsafeStore::NoClock(report.server.clone()));
+    };
+    Ok(clock_difference::check(&report.server, ahead_ms, allowed)?)
 }
 
 /// Initialises an empty store: a new epoch, and the secret of the key checksum. Doing it twice changes nothing.

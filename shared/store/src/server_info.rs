@@ -39,6 +39,7 @@ pub struct ServerInfo {
     /// Seconds since the last start of any server.
     pub uptime_seconds: u64,
     /// Each server, and how many seconds its clock is ahead of this process's; negative if it is behind.
+    /// Without servers that do not report their time.
     pub clocks_ahead: Vec<(String, i64)>,
 }
 
@@ -50,7 +51,7 @@ pub async fn read(store: &Store) -> Result<ServerInfo, StoreError> {
     let reports = server_report::read(store, &[]).await?;
     let clocks = reports
         .iter()
-        .map(|report| (report.server.clone(), report.clock_ahead_ms / 1000));
+        .filter_map(|report| Some((report.server.clone(), report.clock_ahead_ms? / 1000)));
     let clocks_ahead = clocks.collect();
     let infos: Vec<String> = reports.into_iter().map(|report| report.info).collect();
     Ok(ServerInfo {

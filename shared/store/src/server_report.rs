@@ -1,7 +1,7 @@
 //! The report of one server of the store: its reply to `INFO`, and how far its clock is from this process's.
 
 use crate::clock_difference::ahead_ms;
-use crate::info::number;
+use crate::info::field;
 use crate::{Store, StoreError};
 
 /// What one server reported.
@@ -11,8 +11,22 @@ pub(crate) struct ServerReport {
     pub(crate) server: String,
     /// The reply to `INFO`.
     pub(crate) info: String,
-    /// How far its clock is ahead of this process's, in ms; negative if it is behind.
-    pub(crate) clock_ahead_ms: i64,
+    /// How far its clock is ahead of this process's, in ms; negative if it is behind. `None` if it does not report its
+    /// time.
+    pub(crate) clock_ahead_ms: Option<i64>,
+}
+
+impl ServerReport {
+    /// Reads the time in a reply to an `INFO` that was sent and received at these times.
+    fn new(server: String, info: String, sent_ms: u64, received_ms: u64) -> Self {
+        let server_us: Option<u64> = field(&info, "server_time_usec").and_then(|text| text.parse().ok());
+        let clock_ahead_ms = server_us.map(|micros| ahead_ms(micros / 1000, sent_ms, received_ms));
+        Self {
+            server,
+            info,
+            clock_ahead_ms,
+        }
+    }
 }
 
 /// Reads these sections of `INFO`, all if none is named, from every server that answers. The clock needs `server`.
@@ -25,13 +39,26 @@ pub(crate) async fn read(store: &Store, sections: &[&str]) -> Result<Vec<ServerR
     let sent_ms = clock::now_ms();
     let answers = store.every_node_there(&info).await?;
     let received_ms = clock::now_ms();
-    let reports = answers.into_iter().map(|(server, info)| {
-        let server_ms = number(&info, "server_time_usec") / 1000;
-        ServerReport {
-            server,
-            info,
-            clock_ahead_ms: ahead_ms(server_ms, sent_ms, received_ms),
-        }
-    });
+    let reports = answers
+        .into_iter()
+        .map(|(server, info)| ServerReport::new(server, info, sent_ms, received_ms));
     Ok(reports.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_without_a_time_is_neither_ahead_nor_behind() {
+        for (info, ahead_ms) in [
+            ("server_time_usec:5000000\r\n", Some(4_000)),
+            ("server_time_usec:0\r\n", Some(-1_000)),
+            ("server_time_usec:soon\r\n", None),
+            ("uptime_in_seconds:7\r\n", None),
+        ] {
+            let report = ServerReport::new("s:1".to_owned(), info.to_owned(), 1_000, 1_000);
+            assert_eq!(report.clock_ahead_ms, ahead_ms, "{info}");
+        }
+    }
 }

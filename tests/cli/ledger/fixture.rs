@@ -98,40 +98,12 @@ impl Fixture {
     pub async fn leave_in_transit(&mut self) -> (Bucket, String) {
         self.admin = None;
         let [from, to] = &self.tenants;
-        let place = |tenant: &Tenant| WalletPlace {
-            account: tenant.account.id.clone(),
-            mode: Mode::Live,
-            owner: "ann".to_owned(),
-            number: tenant.wallets[1],
-        };
-        let mint = |kind: Kind| kind.mint(now_ms()).unwrap();
-        let once = Once {
-            id: mint(Kind::Intent),
-            spare_id: mint(Kind::Intent),
-            fingerprint: "0f".repeat(32),
-        };
-        let transaction = mint(Kind::Transaction);
-        let transfer = NewTransfer {
-            once: &once,
-            record_life: Some(Duration::from_secs(1000)),
-            from: &place(from),
-            to: &place(to),
-            amount: Nanos::new(2_000_000_000).unwrap(),
-            currency: "USD",
-            memo: None,
-            transaction: &transaction,
-            arrival: &mint(Kind::Transaction),
-            closed: false,
-            request: "{}",
-            at_ms: now_ms(),
-        };
-        let scope = Scope {
-            account: &from.account.id,
-            mode: Mode::Live,
-            actor: "test",
-        };
-        let (sent, _) = transfer.send(&self.store, &scope).await.unwrap();
-        assert!(matches!(sent, Transferred::Done { .. }), "{sent:?}");
+        let transaction = send_away(
+            &self.store,
+            (&from.account, from.wallets[1]),
+            (&to.account, to.wallets[1]),
+        )
+        .await;
         (from.account.keys.bucket(), transaction)
     }
 
@@ -139,6 +111,46 @@ impl Fixture {
     pub fn period(&self) -> Period {
         Period::at(now_ms())
     }
+}
+
+/// Sends 2 USD from the wallet `ann` of one account to that of another, whose arrival is left to a server; the id of
+/// the transaction, which is the row's.
+pub async fn send_away(store: &Store, from: (&SeedAccount, u64), to: (&SeedAccount, u64)) -> String {
+    let place = |(account, number): (&SeedAccount, u64)| WalletPlace {
+        account: account.id.clone(),
+        mode: Mode::Live,
+        owner: "ann".to_owned(),
+        number,
+    };
+    let mint = |kind: Kind| kind.mint(now_ms()).unwrap();
+    let once = Once {
+        id: mint(Kind::Intent),
+        spare_id: mint(Kind::Intent),
+        fingerprint: "0f".repeat(32),
+    };
+    let transaction = mint(Kind::Transaction);
+    let transfer = NewTransfer {
+        once: &once,
+        record_life: Some(Duration::from_secs(1000)),
+        from: &place(from),
+        to: &place(to),
+        amount: Nanos::new(2_000_000_000).unwrap(),
+        currency: "USD",
+        memo: None,
+        transaction: &transaction,
+        arrival: &mint(Kind::Transaction),
+        closed: false,
+        request: "{}",
+        at_ms: now_ms(),
+    };
+    let scope = Scope {
+        account: &from.0.id,
+        mode: Mode::Live,
+        actor: "test",
+    };
+    let (sent, _) = transfer.send(store, &scope).await.unwrap();
+    assert!(matches!(sent, Transferred::Done { .. }), "{sent:?}");
+    transaction
 }
 
 impl Tenant {

@@ -128,3 +128,13 @@ async fn who_has_no_room_waits_and_holds_nobody_up() {
         "the others wait; the busy one is gone"
     );
 }
+
+#[tokio::test]
+async fn without_the_stores_clock_nothing_waits_for_a_turn() {
+    let store = Store::open("redis://127.0.0.1:1", Duration::from_millis(50)).unwrap();
+    let mut queues = Queues::default();
+    queues.hinted.push(endpoint("acct_1", 1));
+    queues.scanned.push_back(endpoint("acct_2", 1));
+    assert!(read_clock(&store, &mut queues).await.is_err());
+    assert!(queues.hinted.is_empty() && queues.scanned.is_empty());
+}

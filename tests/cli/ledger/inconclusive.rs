@@ -1,0 +1,98 @@
+//! A check that cannot tell: money is missing, and as much moves while it looks.
+
+use super::fixture::send_away;
+use domain::mode::Mode;
+use harness::{
+    Admin, AdminOptions, Caller, Cli, RedisCluster, Seed, SeedAccount, Store, assert_fields, words,
+};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+const BINARY: &str = env!("CARGO_BIN_EXE_tollgate-admin");
+
+async fn done(caller: &Caller, path: &str, body: Value) -> Value {
+    let reply = caller.post(path, body).await;
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    reply.json()
+}
+
+/// An account whose wallets `ann` and `bob` hold 100 USD each, its key and the number of the first.
+async fn account(seed: &Seed, cli: &Cli, admin: &Admin) -> (SeedAccount, String, u64) {
+    let account = seed.account("enterprise").await;
+    let key = account.api_key(Mode::Live).await;
+    let caller = admin.caller(&key);
+    let mut number = 0;
+    for bot in ["bob", "ann"] {
+        let made = done(&caller, "/v1/wallets/create", json!({ "botId": bot })).await;
+        number = made["wallet"]["walletId"].as_u64().expect("a number");
+        let deposit = format!(
+            "deposit --account {} --amount 100 --wallet {bot} --reference {bot}",
+            account.id
+        );
+        let _ = cli.json(&words(&deposit));
+    }
+    (account, key, number)
+}
+
+/// Runs the check, which must exit with `code`.
+fn check(cli: &Cli, code: i32) -> Value {
+    let output = cli.run(&["ledger", "check", "--json"]);
+    assert_eq!(output.code, Some(code), "{output:?}");
+    serde_json::from_str(&output.stdout).expect("a document")
+}
+
+/// On a cluster everything counts as just moved that moved in the seconds that the clocks may be apart.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_cannot_be_told_is_neither_in_order_nor_wrong() {
+    let cluster = RedisCluster::start(3);
+    let store = Store::open(&cluster.url(), Duration::from_secs(5)).expect("the cluster");
+    let seed = Seed::new(&store).await;
+    let cli = Cli::new(BINARY, cluster.url());
+    let options = AdminOptions::new(BINARY, cluster.url());
+    let admin = Admin::start(options.clone());
+    let (payer, _, from) = account(&seed, &cli, &admin).await;
+    let (payee, key, to) = account(&seed, &cli, &admin).await;
+    // No server delivers the 2 USD, and their row is lost.
+    drop(admin);
+    let row = send_away(&store, (&payer, from), (&payee, to)).await;
+    let mut lose = redis::cmd("HDEL");
+    lose.arg(payer.keys.bucket().transit()).arg(row);
+    assert_eq!(store.command::<u64>(&lose).await.expect("an answer"), 1);
+
+    let admin = Admin::start(options);
+    let caller = admin.caller(&key);
+    let stop = Arc::new(AtomicBool::new(false));
+    let over = Arc::clone(&stop);
+    let moving = tokio::spawn(async move {
+        while !over.load(Ordering::Relaxed) {
+            for (from, to) in [("ann", "bob"), ("bob", "ann")] {
+                done(
+                    &caller,
+                    "/v1/wallet/transfer",
+                    json!({ "from": from, "to": to, "amount": 5 }),
+                )
+                .await;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    });
+    let unsure = check(&cli, 3);
+    assert_fields!(unsure, { "ok": false, "violations": [], "more": 0 });
+    assert_eq!(unsure["inconclusive"][0]["invariant"], "conservation", "{unsure}");
+    assert_eq!(unsure["inconclusive"][0]["records"], json!(["live"]), "{unsure}");
+    let said = cli.run(&["ledger", "check"]);
+    assert_eq!(said.code, Some(3), "{said:?}");
+    assert!(
+        said.stdout.contains("Inconclusive: conservation (live): "),
+        "{said:?}"
+    );
+    assert!(!said.stdout.contains("Everything holds."), "{said:?}");
+
+    stop.store(true, Ordering::Relaxed);
+    moving.await.expect("transfers");
+    let found = check(&cli, 1);
+    assert_fields!(found, { "ok": false, "inconclusive": [] });
+    assert_eq!(found["violations"][0]["invariant"], "conservation", "{found}");
+}

@@ -1,0 +1,114 @@
+//! Memory that slow and large heads and bodies took is given back.
+
+use crate::world::{FULL, World};
+use domain::mode::Mode;
+use harness::{RawClient, eventually};
+use std::time::Duration;
+
+const SOON: Duration = Duration::from_secs(60);
+/// Accounts that send at the same time, bodies of each, and the length of a body.
+const ACCOUNTS: usize = 4;
+const BODIES: usize = 8;
+const LENGTH: usize = 1 << 20;
+/// Bytes that are sent at once: the bodies grow beside each other.
+const PIECE: usize = 32 << 10;
+/// Connections with a head that has no end, and its length.
+const HEADS: usize = 256;
+const HEAD: usize = 48 << 10;
+/// Least memory of all bodies together, and of all heads, without which the tests prove nothing.
+const BODIES_MIN_KIB: u64 = 24 << 10;
+const HEADS_MIN_KIB: u64 = 8 << 10;
+/// Memory that may stay: connections, buffers, some pages.
+const KEPT_MAX_KIB: u64 = 8 << 10;
+
+/// A line of `/proc/PID/status`, in KiB.
+fn kib(world: &World, name: &str) -> u64 {
+    let path = format!("/proc/{}/status", world.admin.pid());
+    let text = std::fs::read_to_string(path).expect("the process");
+    let line = text.lines().find_map(|line| line.strip_prefix(name));
+    let line = line.unwrap_or_else(|| panic!("no {name}"));
+    line.trim().trim_end_matches(" kB").parse().expect("a size")
+}
+
+/// Waits until the memory, of which at least `least` more was taken, is `before` and a little more.
+async fn given_back(world: &World, before: u64, least: u64) {
+    let taken = kib(world, "VmHWM:").saturating_sub(before);
+    assert!(taken >= least, "{taken} KiB at the peak");
+    eventually("the memory to be given back", SOON, async || {
+        (kib(world, "VmRSS:") <= before + KEPT_MAX_KIB).then_some(())
+    })
+    .await;
+}
+
+/// Sends each client its piece, in turns, until each has `length` bytes; the byte after that is missing.
+async fn send_in_turns(clients: &mut [RawClient], length: usize) {
+    let mut left = length;
+    while left > 0 {
+        let piece = vec![b' '; left.min(PIECE)];
+        for client in &mut *clients {
+            assert!(client.send(&piece).await);
+        }
+        left -= piece.len();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_large_bodies_took_is_given_back() {
+    let memory = (16 * ACCOUNTS * LENGTH * BODIES).to_string();
+    let world = World::start_with(|options| options.env("TOLLGATE_ADMIN__MAX_BUFFERED_BYTES", memory)).await;
+    let mut clients = Vec::new();
+    for _ in 0..ACCOUNTS {
+        let (account, _) = world.account("enterprise").await;
+        let key = world.issue(&account, Mode::Live, FULL, &[], None).await;
+        for _ in 0..BODIES {
+            let mut client = RawClient::connect(world.admin.addr()).await;
+            let head = format!(
+                "POST /v1/agents HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {}\r\nContent-Type: application/json\r\nContent-Length: {LENGTH}\r\n\r\n",
+                key.secret
+            );
+            assert!(client.send(head).await);
+            clients.push(client);
+        }
+    }
+    let before = kib(&world, "VmRSS:");
+    send_in_turns(&mut clients, LENGTH - 1).await;
+    eventually("all bodies to be there", SOON, async || {
+        let (_, text) = world.admin.ops("/metrics")?;
+        let line = format!(
+            "tollgate_admin_body_memory_bytes {}\n",
+            clients.len() * (LENGTH - 1)
+        );
+        text.contains(&line).then_some(())
+    })
+    .await;
+    for client in &mut clients {
+        assert!(client.send("x").await);
+        assert_eq!(client.reply(SOON).await.expect("an answer").status, 400);
+    }
+    given_back(&world, before, BODIES_MIN_KIB).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_slow_heads_took_is_given_back() {
+    let world = World::start_with(|options| {
+        options
+            .env("TOLLGATE_ADMIN__CLIENT_TIMEOUT_MS", "10000")
+            .env("TOLLGATE_ADMIN__MAX_CONNECTIONS_PER_ADDRESS", "1000")
+    })
+    .await;
+    let before = kib(&world, "VmRSS:");
+    let mut clients = Vec::new();
+    for _ in 0..HEADS {
+        let mut client = RawClient::connect(world.admin.addr()).await;
+        let head = format!(
+            "GET /reference HTTP/1.1\r\nHost: a\r\nX-Long: {}",
+            "x".repeat(HEAD)
+        );
+        assert!(client.send(head).await);
+        clients.push(client);
+    }
+    for client in &mut clients {
+        client.read_to_end(SOON).await;
+    }
+    given_back(&world, before, HEADS_MIN_KIB).await;
+}
