@@ -34,8 +34,11 @@ pub(super) const FILTERS: [&str; 17] = [
     "to",
 ];
 
-/// The filters by what was measured of an approved call, and where it is found.
-pub(super) const MEASURED: [(&str, fn(&Measures) -> Option<u64>); 5] = [
+/// Finds one of the measures of an approved call.
+type Measure = fn(&Measures) -> Option<u64>;
+
+/// The filters by what was measured, and where it is found.
+const MEASURED: [(&str, Measure); 5] = [
     ("minInputTokens", |measures| measures.input_tokens),
     ("minCachedTokens", |measures| measures.cached_tokens),
     ("minOutputTokens", |measures| measures.output_tokens),
