@@ -27,6 +27,10 @@ async fn a_slot_moves_under_load() {
     load.approvals(&[0, 1, 2], SOME, Instant::now()).await;
     for resident in &residents[..2] {
         let record = resident.agent.account.keys.record();
+        // Two accounts may be in one slot, which the first took along.
+        if world.cluster.holder_known_to(to, &record) == Some(to) {
+            continue;
+        }
         let slot = world.cluster.slot(&record);
         world.cluster.begin_move(slot, from, to);
         // The keys of a call are on both nodes now: it is refused, and tried again.

@@ -88,7 +88,7 @@ async fn a_caller_who_sends_something_keeps_his_stream() {
     feed.send(chunk("one"));
     stream.until("one").await;
     stream.reset();
-    // Each piece is a write of its own: the first provokes the reset, one behind it finds it.
+    // Each piece is a write of its own, and one behind the reset fails.
     for _ in 0..10 {
         feed.send(chunk("two"));
         tokio::time::sleep(Duration::from_millis(50)).await;

@@ -186,6 +186,8 @@ pub(super) async fn run(worker: Deliverer, mut stopping: watch::Receiver<bool>) 
     let mut turns = JoinSet::new();
     let mut queues = Queues::default();
     let (mut scans, mut scan_failed) = (0_u32, false);
+    // As of the last scan: between two checks of the store's health, no turn begins by a wrong clock.
+    let mut clock_is_right = true;
     let mut next_scan = Instant::now();
     loop {
         tokio::select! {
@@ -194,7 +196,8 @@ pub(super) async fn run(worker: Deliverer, mut stopping: watch::Receiver<bool>) 
             () = tokio::time::sleep_until(next_scan) => {
                 next_scan = Instant::now() + SCAN_EVERY;
                 scans = scans.wrapping_add(1);
-                match scan(&worker, &mut queues, scans.is_multiple_of(FAR_SCAN_EVERY)).await {
+                let far = scans.is_multiple_of(FAR_SCAN_EVERY);
+                match scan(&worker, &mut queues, far, &mut clock_is_right).await {
                     Ok(()) => scan_failed = false,
                     Err(error) => {
                         worker.webhooks.metrics.scans_failed.inc();
@@ -216,7 +219,7 @@ pub(super) async fn run(worker: Deliverer, mut stopping: watch::Receiver<bool>) 
         while let Some(endpoint) = fresh.pop() {
             queues.hinted.push(endpoint);
         }
-        if worker.base.health.is_sound(&worker.base.store) {
+        if clock_is_right && worker.base.health.is_sound(&worker.base.store) {
             begin(&worker.webhooks, &stopping, &mut places, &mut turns, &mut queues);
         } else {
             queues.clear();
@@ -289,12 +292,17 @@ fn leave(
 
 /// Queues the webhooks that are due in the buckets that can be reached, those that waited longest first, in place of
 /// those of the scan before.
-async fn scan(worker: &Deliverer, queues: &mut Queues, far: bool) -> Result<(), StoreError> {
+async fn scan(
+    worker: &Deliverer,
+    queues: &mut Queues,
+    far: bool,
+    clock_is_right: &mut bool,
+) -> Result<(), StoreError> {
     if !worker.base.health.is_sound(&worker.base.store) {
         queues.clear();
         return Ok(());
     }
-    let now_ms = read_clock(&worker.base.store, queues).await?;
+    let now_ms = read_clock(&worker.base.store, clock_is_right).await?;
     let round = Batch::new(&worker.base.store);
     let mut found = ready(&round, "-inf", &now_ms.to_string(), FOUND_MAX).await;
     if far {
@@ -310,12 +318,10 @@ async fn scan(worker: &Deliverer, queues: &mut Queues, far: bool) -> Result<(), 
     round.end()
 }
 
-/// Reads the store's clock, in ms. Without it nothing that waits has its turn.
-async fn read_clock(store: &Store, queues: &mut Queues) -> Result<u64, StoreError> {
+/// Reads the store's clock, in ms, and notes whether it could be read, which a wrong one cannot.
+async fn read_clock(store: &Store, is_right: &mut bool) -> Result<u64, StoreError> {
     let read = server_clock::now_ms(store).await;
-    if read.is_err() {
-        queues.clear();
-    }
+    *is_right = read.is_ok();
     read
 }
 

@@ -13,11 +13,11 @@ pub(super) type Transfer = JoinSet<()>;
 /// An exchange whose request was sent, or is being sent while the answer is read. Dropped, it closes its connection.
 pub(super) struct OpenExchange {
     pub(super) session: HttpSession,
+    /// `Some` if the provider answered before it had the whole request. It ends before the permit is returned.
+    pub(super) transfer: Option<Transfer>,
     pub(super) peer: Arc<HttpPeer>,
     pub(super) permit: ConnectionPermit,
     pub(super) idle: Arc<Idle>,
-    /// `Some` if the provider answered before it had the whole request.
-    pub(super) transfer: Option<Transfer>,
 }
 
 impl OpenExchange {

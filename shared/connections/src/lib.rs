@@ -1,6 +1,6 @@
 //! Connections of both listeners: the address of a request's client ([`client_address`]), the bound on open connections
-//! in all and for each address ([`limit`]), the limit of open files ([`open_files`]), and the memory that they took
-//! ([`allocator`]).
+//! in all and for each address ([`limit`]), the limit of open files ([`open_files`]), and giving back the memory
+//! that they took ([`allocator`]).
 
 pub mod allocator;
 pub mod client_address;

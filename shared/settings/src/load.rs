@@ -33,8 +33,8 @@ const DURATION_DAYS_MAX: u64 = *RETENTION_DAYS.end();
 /// Longest configurable lifetime of a session.
 const ABSOLUTE_HOURS: std::ops::RangeInclusive<u64> = 1..=720;
 
-/// Most that clocks of store and process may differ by, in ms: no less than the alert `TollgateStoreClock` allows, which
-/// warns before everything is denied, and less than a period.
+/// Most that clocks of store and process may differ by, in ms: no less than the alert `TollgateStoreClock` allows, so
+/// that it fires whenever everything is denied, and less than a period.
 const CLOCK_DIFFERENCE_MS: std::ops::RangeInclusive<u64> = 60_000..=3_600_000;
 
 /// `store.max_clock_difference_ms` of the compiled-in configuration; a test excludes that it cannot be parsed.

@@ -63,18 +63,19 @@ async fn what_cannot_be_told_is_neither_in_order_nor_wrong() {
 
     let admin = Admin::start(options);
     let caller = admin.caller(&key);
+    let move_money = async move || {
+        for (from, to) in [("ann", "bob"), ("bob", "ann")] {
+            let transfer = json!({ "from": from, "to": to, "amount": 5 });
+            done(&caller, "/v1/wallet/transfer", transfer).await;
+        }
+    };
+    // The check may begin before the task does.
+    move_money().await;
     let stop = Arc::new(AtomicBool::new(false));
     let over = Arc::clone(&stop);
     let moving = tokio::spawn(async move {
         while !over.load(Ordering::Relaxed) {
-            for (from, to) in [("ann", "bob"), ("bob", "ann")] {
-                done(
-                    &caller,
-                    "/v1/wallet/transfer",
-                    json!({ "from": from, "to": to, "amount": 5 }),
-                )
-                .await;
-            }
+            move_money().await;
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     });

@@ -94,14 +94,22 @@ impl RawClient {
     async fn read_reply(&mut self) -> Option<RawReply> {
         let end = self.find(b"\r\n\r\n", 0).await?;
         let head = String::from_utf8_lossy(&self.received[..end]).into_owned();
-        self.received.drain(..end + 4);
-        let status = head.split(' ').nth(1)?.parse().ok()?;
-        let length = header(&head, "content-length").and_then(|text| text.parse().ok());
+        let status: u16 = head.split(' ').nth(1)?.parse().ok()?;
+        let has_body = status >= 200 && status != 204 && status != 304;
         let chunked =
             header(&head, "transfer-encoding").is_some_and(|text| text.eq_ignore_ascii_case("chunked"));
+        let length = header(&head, "content-length").and_then(|text| text.parse::<usize>().ok());
+        // Nothing is taken before all is there: who gave up waiting can ask again.
+        let whole = end + 4 + length.filter(|_| has_body && !chunked).unwrap_or(0);
+        while self.received.len() < whole {
+            if !self.fill().await {
+                return None;
+            }
+        }
+        self.received.drain(..end + 4);
         let body = match length {
             _ if chunked => self.read_chunks().await?,
-            _ if status < 200 || status == 204 || status == 304 => Vec::new(),
+            _ if !has_body => Vec::new(),
             Some(length) => self.take(length).await?,
             None => self.read_to_close().await,
         };

@@ -35,27 +35,35 @@ fn filtered(doc: Doc) -> Doc {
             "Those that were denied for this reason.",
         )
         .query("minCostUsd", amount(), "Those that cost at least this.")
-        .query("minEstimatedUsd", amount(), "Those estimated at least at this.")
+        .query(
+            "minEstimatedUsd",
+            amount(),
+            "Those whose estimate is at least this.",
+        )
         .query(
             "minInputTokens",
             count(1),
-            "Those whose prompt had at least so many tokens.",
+            "Those whose prompt had at least this many tokens.",
         )
         .query(
             "minCachedTokens",
             count(1),
-            "Those with at least so many cached tokens.",
+            "Those with at least this many cached tokens.",
         )
         .query(
             "minOutputTokens",
             count(1),
-            "Those whose answer had at least so many tokens.",
+            "Those whose answer had at least this many tokens.",
         )
-        .query("minLatencyMs", count(1), "Those that took at least so long.")
+        .query(
+            "minLatencyMs",
+            count(1),
+            "Those that took at least this many milliseconds.",
+        )
         .query(
             "minFirstByteMs",
             count(1),
-            "Those whose first byte took at least so long.",
+            "Those whose first byte took at least this many milliseconds.",
         )
         .query("from", time(), "Those recorded from this moment on.")
         .query("to", time(), "Those recorded before this moment.")

@@ -28,7 +28,7 @@ const MORE = NAMES.slice(5);
 export const NONE = Object.fromEntries(NAMES.map((name) => [name, null]));
 
 /** A quantity as the API takes it; null for what is none. */
-const quantity = (name, typed) => (AMOUNTS.some(([one]) => one === name) ? typedAmount(typed) : /^[0-9]{1,15}$/.test(typed) ? typed : null);
+const quantity = (name, typed) => (AMOUNTS.some(([one]) => one === name) ? typedAmount(typed) : /^0*[1-9][0-9]{0,14}$/.test(typed) ? typed : null);
 const isQuantity = (name) => [...AMOUNTS, ...NUMBERS].some(([one]) => one === name);
 
 /** What the API is asked for. */
