@@ -160,7 +160,7 @@ async fn stream_early(listener: TcpListener, gate: Arc<Notify>, reads: bool) {
 }
 
 /// A stream that begins before the provider has the whole request passes as it comes, and the rest of the request is
-/// sent meanwhile.
+/// sent meanwhile. What a provider does not take within `upstream.timeout_ms` is dropped, and the stream goes on.
 #[tokio::test]
 async fn a_stream_before_the_whole_request_passes_as_it_comes() {
     for reads in [true, false] {
@@ -168,8 +168,10 @@ async fn a_stream_before_the_whole_request_passes_as_it_comes() {
         let url = format!("http://{}/v1", listener.local_addr().unwrap());
         let gate = Arc::new(Notify::new());
         let provider = tokio::spawn(stream_early(listener, Arc::clone(&gate), reads));
+        let timeout_ms = if reads { 100_000 } else { 1_000 };
         let stage = Setup::default()
             .env("UPSTREAM__BASE_URL", url)
+            .env("UPSTREAM__TIMEOUT_MS", timeout_ms)
             .env("PROXY__STREAMING", "true")
             .env("PROXY__STREAM_FIRST_BYTE_MS", "20000")
             .start()
@@ -181,6 +183,12 @@ async fn a_stream_before_the_whole_request_passes_as_it_comes() {
         let mut stream = EventStream::open(stage.edge.addr(), path, &stage.key, "", body).await;
         assert_eq!(stream.status(), 200, "{}", stream.head);
         stream.until("early").await;
+        if !reads {
+            eventually("the memory of what is not sent in time", AT_ONCE, async || {
+                (stage.metric("tollgate_proxy_body_memory_bytes") == 0).then_some(())
+            })
+            .await;
+        }
         gate.notify_one();
         assert!(stream.rest().await.ends_with("data: [DONE]\n\n"));
         eventually("the end of the hold", AT_ONCE, async || {
