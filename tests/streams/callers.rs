@@ -11,10 +11,7 @@ async fn a_caller_who_leaves_pays_the_real_cost() {
     let stage = Stage::new().await;
     for phase in 0..3 {
         for reset in [true, false] {
-            let actor = stage.actor(open_cap()).await;
-            let feed = Feed::new();
-            stage.provider_streams(Script::new().feed(&feed));
-            let mut stream = stage.open(&actor, json!({})).await;
+            let (actor, feed, mut stream) = stage.open_fed().await;
             if phase > 0 {
                 feed.send(chunk("one"));
                 stream.until("one").await;
@@ -61,10 +58,7 @@ async fn a_caller_who_sends_something_keeps_his_stream() {
     let stage = Stage::new().await;
     let pipelined = "GET /v1/health HTTP/1.1\r\nHost: edge\r\n\r\n";
     for sent in ["\r\n", pipelined, &pipelined.repeat(1000)] {
-        let actor = stage.actor(open_cap()).await;
-        let feed = Feed::new();
-        stage.provider_streams(Script::new().feed(&feed));
-        let mut stream = stage.open(&actor, json!({})).await;
+        let (actor, feed, mut stream) = stage.open_fed().await;
         feed.send(chunk("one"));
         stream.until("one").await;
         stream.send(sent).await;
@@ -80,10 +74,7 @@ async fn a_caller_who_sends_something_keeps_his_stream() {
     let completed = "tollgate_proxy_streams_total{end=\"completed\"}";
     assert_eq!(stage.metric(completed).await, 3);
     // A caller who leaves behind his bytes is noticed when he is written to.
-    let actor = stage.actor(open_cap()).await;
-    let feed = Feed::new();
-    stage.provider_streams(Script::new().feed(&feed));
-    let mut stream = stage.open(&actor, json!({})).await;
+    let (actor, feed, mut stream) = stage.open_fed().await;
     stream.send("\r\n").await;
     feed.send(chunk("one"));
     stream.until("one").await;
@@ -132,10 +123,7 @@ async fn a_stream_over_http_1_0_ends_with_its_connection() {
 #[tokio::test]
 async fn the_usage_is_awaited_within_a_bound() {
     let stage = Stage::with(|options| options.env("TOLLGATE_PROXY__STREAM_DRAIN_MS", "500")).await;
-    let actor = stage.actor(open_cap()).await;
-    let feed = Feed::new();
-    stage.provider_streams(Script::new().feed(&feed));
-    let mut stream = stage.open(&actor, json!({})).await;
+    let (actor, feed, mut stream) = stage.open_fed().await;
     feed.send(chunk("one"));
     stream.until("one").await;
     stream.reset();
@@ -154,10 +142,7 @@ async fn the_usage_is_awaited_within_a_bound() {
 #[tokio::test]
 async fn a_provider_without_end_is_not_read_for_ever() {
     let stage = Stage::new().await;
-    let actor = stage.actor(open_cap()).await;
-    let feed = Feed::new();
-    stage.provider_streams(Script::new().feed(&feed));
-    let mut stream = stage.open(&actor, json!({})).await;
+    let (actor, feed, mut stream) = stage.open_fed().await;
     feed.send(chunk("one"));
     stream.until("one").await;
     stream.reset();

@@ -25,10 +25,7 @@ async fn charged(actor: &Actor, nanos: u64) {
 #[tokio::test]
 async fn a_hold_grows_when_three_quarters_of_it_were_seen() {
     let stage = stage().await;
-    let actor = stage.actor(open_cap()).await;
-    let feed = Feed::new();
-    stage.provider_streams(Script::new().feed(&feed));
-    let mut stream = stage.open(&actor, json!({})).await;
+    let (actor, feed, mut stream) = stage.open_fed().await;
     feed.send(tokens(766));
     feed.send(chunk("-a-"));
     stream.until("-a-").await;
@@ -162,10 +159,7 @@ async fn without_a_decision_the_stream_ends() {
             .env("TOLLGATE_STORE__TIMEOUT_MS", "2000")
     })
     .await;
-    let actor = stage.actor(open_cap()).await;
-    let feed = Feed::new();
-    stage.provider_streams(Script::new().feed(&feed));
-    let mut stream = stage.open(&actor, json!({})).await;
+    let (actor, feed, mut stream) = stage.open_fed().await;
     feed.send(chunk("one"));
     stream.until("one").await;
     stage.redis.pause();

@@ -77,10 +77,7 @@ async fn a_caller_who_leaves_behind_the_usage_pays_the_real_cost() {
 async fn a_caller_who_leaves_while_the_call_is_settled_pays_the_real_cost() {
     let stage = Stage::with(|options| options.env("TOLLGATE_STORE__TIMEOUT_MS", "60000")).await;
     for (calls, reset) in [(1, true), (2, false)] {
-        let actor = stage.actor(open_cap()).await;
-        let feed = Feed::new();
-        stage.provider_streams(Script::new().feed(&feed));
-        let mut stream = stage.open(&actor, json!({})).await;
+        let (actor, feed, mut stream) = stage.open_fed().await;
         feed.send(chunk("one"));
         stream.until("one").await;
         stage.redis.pause();

@@ -119,6 +119,15 @@ impl Stage {
             .sum()
     }
 
+    /// Opens a stream of an agent without limits, of which the provider sends what the feed is given.
+    pub async fn open_fed(&self) -> (Actor, Feed, EventStream) {
+        let actor = self.actor(open_cap()).await;
+        let feed = Feed::new();
+        self.provider_streams(Script::new().feed(&feed));
+        let stream = self.open(&actor, json!({})).await;
+        (actor, feed, stream)
+    }
+
     /// Opens a stream of `nano`, and reads its head.
     pub async fn open(&self, actor: &Actor, more: Value) -> EventStream {
         EventStream::open(

@@ -10,10 +10,7 @@ const MUCH: usize = 64;
 #[tokio::test]
 async fn by_default_a_stream_goes_on() {
     let stage = Stage::new().await;
-    let actor = stage.actor(open_cap()).await;
-    let feed = Feed::new();
-    stage.provider_streams(Script::new().feed(&feed));
-    let mut stream = stage.open(&actor, json!({})).await;
+    let (actor, feed, mut stream) = stage.open_fed().await;
     actor.agent.frozen(true).await;
     actor.agent.account.revoke(&actor.key_id).await;
     feed.send(chunk("one"));
@@ -61,10 +58,7 @@ async fn a_stopped_stream_leaves_its_provider_whatever_its_caller_takes() {
             .env("TOLLGATE_PROXY__CLIENT_TIMEOUT_MS", "3600000")
     })
     .await;
-    let actor = stage.actor(open_cap()).await;
-    let feed = Feed::new();
-    stage.provider_streams(Script::new().feed(&feed));
-    let mut stream = stage.open(&actor, json!({})).await;
+    let (actor, feed, mut stream) = stage.open_fed().await;
     for _ in 0..MUCH {
         feed.send(chunk(&"x".repeat(1 << 20)));
     }

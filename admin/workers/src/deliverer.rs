@@ -197,7 +197,7 @@ pub(super) async fn run(worker: Deliverer, mut stopping: watch::Receiver<bool>) 
                 next_scan = Instant::now() + SCAN_EVERY;
                 scans = scans.wrapping_add(1);
                 let far = scans.is_multiple_of(FAR_SCAN_EVERY);
-                match scan(&worker, &mut queues, far, &mut clock_is_right).await {
+                match scan(&worker, &mut queues.scanned, far, &mut clock_is_right).await {
                     Ok(()) => scan_failed = false,
                     Err(error) => {
                         worker.webhooks.metrics.scans_failed.inc();
@@ -290,16 +290,14 @@ fn leave(
     }
 }
 
-/// Queues the webhooks that are due in the buckets that can be reached, those that waited longest first, in place of
-/// those of the scan before.
+/// Fills the queue with the webhooks that are due in the buckets that can be reached, those that waited longest first.
 async fn scan(
     worker: &Deliverer,
-    queues: &mut Queues,
+    queue: &mut VecDeque<Endpoint>,
     far: bool,
     clock_is_right: &mut bool,
 ) -> Result<(), StoreError> {
     if !worker.base.health.is_sound(&worker.base.store) {
-        queues.clear();
         return Ok(());
     }
     let now_ms = read_clock(&worker.base.store, clock_is_right).await?;
@@ -314,7 +312,7 @@ async fn scan(
         .first()
         .map_or(0, |(_, at_ms)| now_ms.saturating_sub(*at_ms));
     worker.webhooks.metrics.scanned(found.len(), lag_ms);
-    queues.scanned = found.into_iter().map(|(endpoint, _)| endpoint).collect();
+    *queue = found.into_iter().map(|(endpoint, _)| endpoint).collect();
     round.end()
 }
 

@@ -36,7 +36,7 @@ pub(super) fn begin(state: Option<&EdgeState>, session: &Session, ctx: &mut Ctx)
     }
 }
 
-/// Whether the body has no transfer coding, or is `chunked` once. Pingora takes `gzip, chunked` for `chunked`.
+/// True if the body has no transfer coding, or is `chunked` once. Pingora takes `gzip, chunked` for `chunked`.
 fn is_coding_known(headers: &HeaderMap) -> bool {
     let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
     let is_chunked = |coding: &HeaderValue| coding.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked");

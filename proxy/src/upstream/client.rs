@@ -28,7 +28,7 @@ pub struct Upstream {
     pub(super) connected: [AtomicU64; 2],
 }
 
-/// Where a client connects, and within which bounds.
+/// Address and bounds of a client.
 #[derive(Debug, Clone, Copy)]
 pub struct ClientSettings<'a> {
     pub base_url: &'a str,

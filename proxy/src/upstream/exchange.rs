@@ -6,6 +6,7 @@ use super::open::OpenExchange;
 use super::stream::AnswerStream;
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, StatusCode};
+use pingora::protocols::http::v1::client::HttpSession;
 use std::pin::pin;
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
@@ -47,7 +48,7 @@ impl Upstream {
         let deadline = Instant::now() + self.timeout;
         let attempt = async {
             let mut open = self.send(path, headers, body, held).await?;
-            let (status, headers) = read_head(&mut open).await?;
+            let (status, headers) = read_head(&mut open.session).await?;
             self.read_rest(open, status, headers).await
         };
         timeout_at(deadline, pin!(attempt))
@@ -71,7 +72,7 @@ impl Upstream {
         let began = Instant::now();
         let begun = async {
             let mut open = self.send(path, headers, body, held).await?;
-            let (status, headers) = read_head(&mut open).await?;
+            let (status, headers) = read_head(&mut open.session).await?;
             Ok((open, status, headers))
         };
         let begun = timeout_at(began + first_byte, pin!(begun)).await;
@@ -95,7 +96,7 @@ impl Upstream {
         status: StatusCode,
         headers: HeaderMap,
     ) -> Result<Answer, Failure> {
-        let body = self.read_body(&mut open, &headers).await?;
+        let body = self.read_body(&mut open.session, &headers).await?;
         open.keep().await;
         Ok(Answer {
             status,
@@ -105,12 +106,11 @@ impl Upstream {
     }
 
     /// Reads the whole body. A body in one piece is not copied.
-    async fn read_body(&self, open: &mut OpenExchange, headers: &HeaderMap) -> Result<Bytes, Failure> {
+    async fn read_body(&self, session: &mut HttpSession, headers: &HeaderMap) -> Result<Bytes, Failure> {
         let mut first = Bytes::new();
         let mut whole = BytesMut::new();
         let mut length = 0_usize;
-        while let Some(piece) = open
-            .session
+        while let Some(piece) = session
             .read_body_bytes()
             .await
             .map_err(|error| lost(BreakOff::Body, &error))?
@@ -135,13 +135,13 @@ impl Upstream {
 }
 
 /// Reads the final head, after interim ones.
-async fn read_head(open: &mut OpenExchange) -> Result<(StatusCode, HeaderMap), Failure> {
+async fn read_head(session: &mut HttpSession) -> Result<(StatusCode, HeaderMap), Failure> {
     for _ in 0..=INTERIM_MAX {
-        open.session
+        session
             .read_response()
             .await
             .map_err(|error| lost(BreakOff::Head, &error))?;
-        let head = open.session.resp_header().ok_or(bad_answer("it sent no head"))?;
+        let head = session.resp_header().ok_or(bad_answer("it sent no head"))?;
         if head.status == StatusCode::SWITCHING_PROTOCOLS {
             return Err(bad_answer("it switched protocols"));
         }

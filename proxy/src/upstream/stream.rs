@@ -20,7 +20,7 @@ pub struct AnswerStream {
 }
 
 impl AnswerStream {
-    /// Whether an answer with this head is a stream that can be read: a success with a body of the type
+    /// True if an answer with this head is a stream that can be read: a success with a body of the type
     /// `text/event-stream`.
     pub(super) fn is_stream(status: StatusCode, headers: &HeaderMap) -> bool {
         let value = |name| headers.get(name).map(HeaderValue::as_bytes);

@@ -26,8 +26,8 @@ struct Watched {
     stopped: watch::Sender<bool>,
 }
 
-/// Resolves when the streams of a key have to stop. It waits in one place for as long as the stream lasts: to wait anew
-/// for each event would cost a tenth of what it costs to pass it on.
+/// Resolves when the streams of a key have to stop. One future for as long as the stream lasts: another for each event
+/// would register with the sender anew.
 pub type Stop = BoxFuture<'static, ()>;
 
 async fn ordered(mut stopped: watch::Receiver<bool>) {

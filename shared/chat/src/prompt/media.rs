@@ -11,9 +11,9 @@ const PAYLOADS: &[&str] = &["url", "data", "file_data", "file_id", "detail", "fo
 /// The members of one name (such as `image_url`, `input_audio` or `file`) in a part.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Media {
-    /// How many there are, `null` included.
+    /// Their number, `null` included.
     pub members: usize,
-    /// How many there are with a value.
+    /// Number of those with a value.
     pub count: usize,
     /// The bytes that they take in the body.
     pub whole: usize,

@@ -42,7 +42,7 @@ struct Item<'a> {
     has_content: bool,
     has_id: bool,
     is_encrypted: bool,
-    /// Whether it changes the effort or the format of later answers.
+    /// Changes the effort or the format of later answers.
     has_settings: bool,
     /// The first thing in it that cannot be seen, whatever its type.
     unseen: Option<Unseen>,

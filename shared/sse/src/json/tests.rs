@@ -1,3 +1,5 @@
+//! Tests of [`super`].
+
 use super::*;
 use proptest::prelude::*;
 use serde_json::{Value, json};
