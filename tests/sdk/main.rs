@@ -6,6 +6,7 @@
 //! * [`install`]: the clients and their versions
 //! * [`plan`]: calls for a client, and their expected outcomes
 //! * [`provider`]: what the provider answers
+//! * [`sandbox`]: the plain calls once more, with the sandbox as the provider
 //! * [`streams`]: the official SDKs, streamed and not, with chat completions, responses and embeddings
 //! * [`frameworks`]: LangChain, the OpenAI Agents SDK, LiteLLM, Pydantic AI, LlamaIndex, the Vercel AI SDK
 //! * [`codex`]: the Codex command line
@@ -18,6 +19,7 @@ mod frameworks;
 mod install;
 mod plan;
 mod provider;
+mod sandbox;
 mod streams;
 
 use harness::{Answer, CapPolicy, Edge, EdgeOptions, Nanos, Recorded, Redis, Seed, SeedAgent, Upstream};

@@ -2,6 +2,7 @@
 
 use crate::install::Sdk;
 use crate::provider::{self, PIECES, VECTOR};
+use crate::sandbox;
 use harness::{CapPolicy, Edge, EdgeOptions, Nanos, Redis, Seed, SeedAgent, Upstream, eventually};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -13,8 +14,12 @@ const PRICES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sdk/prices.toml
 const HELD: u64 = 1024;
 /// Cost of a call with the usage 9 + 12, in nano-USD.
 const COST: u64 = 12;
-/// What six tokens of an embedding cost, at 2 USD a million.
-const EMBEDDING_COST: u64 = 12_000;
+/// Price of a completion token of `prices.toml`, in nano-USD; a prompt token costs nothing.
+pub const COMPLETION_NANOS: u64 = 1;
+/// Price of a token of an embedding, at 2 USD a million, in nano-USD.
+pub const EMBEDDING_TOKEN_NANOS: u64 = 2000;
+/// What six tokens of an embedding cost, in nano-USD.
+const EMBEDDING_COST: u64 = 6 * EMBEDDING_TOKEN_NANOS;
 /// Longest wait for a settlement on a busy machine.
 const SETTLED: Duration = Duration::from_secs(60);
 
@@ -134,13 +139,13 @@ impl Call {
         self
     }
 
-    fn name(&self) -> String {
+    pub fn name(&self) -> String {
         let streamed = if self.streamed { "streamed" } else { "whole" };
         format!("{} {:?} {streamed} {:?}", self.client, self.api, self.behaviour)
     }
 
     /// The plan of calls that the client receives.
-    fn plan(&self, number: usize, key: &str) -> Value {
+    pub fn plan(&self, number: usize, key: &str) -> Value {
         let api = format!("{:?}", self.api).to_lowercase();
         json!({
             "client": self.client, "api": api, "streamed": self.streamed, "key": key,
@@ -227,17 +232,23 @@ impl Call {
     }
 }
 
-/// Makes the calls with a client, and checks what came of each.
+/// Makes the calls with a client, and checks what came of each: all of them with a provider that does what the call
+/// says, then the plain ones with the sandbox.
 pub async fn prove(sdk: Sdk, calls: Vec<Call>) {
-    let calls = Arc::new(calls);
+    let (sdk, calls) = (Arc::new(sdk), Arc::new(calls));
+    prove_scripted(&sdk, &calls).await;
+    sandbox::prove(&sdk, &calls).await;
+}
+
+async fn prove_scripted(sdk: &Arc<Sdk>, calls: &Arc<Vec<Call>>) {
     let gates: Arc<Vec<Arc<Notify>>> = Arc::new(calls.iter().map(|_| Arc::default()).collect());
     let redis = Redis::start();
     let upstream = Upstream::start({
-        let (calls, gates) = (Arc::clone(&calls), Arc::clone(&gates));
+        let (calls, gates) = (Arc::clone(calls), Arc::clone(&gates));
         move |request| provider::answer(&calls, &gates, request)
     });
     let seed = Seed::new(&redis.store()).await;
-    let edge = Edge::start(options(&redis, &upstream));
+    let edge = Edge::start(options(&redis, upstream.base_url()));
     let mut agents = Vec::new();
     let mut plans = Vec::new();
     for (number, call) in calls.iter().enumerate() {
@@ -245,17 +256,11 @@ pub async fn prove(sdk: Sdk, calls: Vec<Call>) {
         agents.push(agent);
         plans.push(call.plan(number, &key));
     }
-    let plan = json!({ "baseUrl": format!("{}/v1", edge.url()), "calls": plans });
-    let printed = tokio::task::spawn_blocking(move || sdk.run(&plan.to_string()))
-        .await
-        .expect("the script");
+    let outcomes = run(sdk, &edge, &plans).await;
     // Those who left are gone: now the provider sends the rest.
     for gate in gates.iter() {
         gate.notify_one();
     }
-    let last = printed.trim_end().lines().next_back().unwrap_or_default();
-    let outcomes: Vec<Value> =
-        serde_json::from_str(last).unwrap_or_else(|error| panic!("{error}: {printed}"));
     assert_eq!(outcomes.len(), calls.len());
     let mut sent = vec![0; calls.len()];
     for request in upstream.requests() {
@@ -267,24 +272,32 @@ pub async fn prove(sdk: Sdk, calls: Vec<Call>) {
         complaints.extend(call.complaints(&outcomes[number], sent[number], charged));
     }
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
-    check_ends(&edge, &calls);
+    check_ends(&edge, calls);
 }
 
-fn options(redis: &Redis, upstream: &Upstream) -> EdgeOptions {
-    EdgeOptions::new(
-        env!("CARGO_BIN_EXE_tollgate-proxy"),
-        redis.url(),
-        upstream.base_url(),
-    )
-    .env("TOLLGATE_PRICES__FILE", PRICES)
-    .env("TOLLGATE_PROXY__STREAMING", "true")
-    .env("TOLLGATE_PROXY__RESPONSES", "true")
-    .env("TOLLGATE_PROXY__EMBEDDINGS", "true")
-    // The provider sends the rest of a stream whose caller left when the client's process has ended.
-    .env("TOLLGATE_PROXY__STREAM_DRAIN_MS", "300000")
+/// Lets the client make the calls of a plan. Returns what it reports of each.
+pub async fn run(sdk: &Arc<Sdk>, edge: &Edge, plans: &[Value]) -> Vec<Value> {
+    let plan = json!({ "baseUrl": format!("{}/v1", edge.url()), "calls": plans });
+    let sdk = Arc::clone(sdk);
+    let printed = tokio::task::spawn_blocking(move || sdk.run(&plan.to_string()))
+        .await
+        .expect("the script");
+    let last = printed.trim_end().lines().next_back().unwrap_or_default();
+    serde_json::from_str(last).unwrap_or_else(|error| panic!("{error}: {printed}"))
 }
 
-fn cap(behaviour: Behaviour) -> CapPolicy {
+/// An edge in front of the provider at `base_url`, with everything on that the clients call.
+pub fn options(redis: &Redis, base_url: String) -> EdgeOptions {
+    EdgeOptions::new(env!("CARGO_BIN_EXE_tollgate-proxy"), redis.url(), base_url)
+        .env("TOLLGATE_PRICES__FILE", PRICES)
+        .env("TOLLGATE_PROXY__STREAMING", "true")
+        .env("TOLLGATE_PROXY__RESPONSES", "true")
+        .env("TOLLGATE_PROXY__EMBEDDINGS", "true")
+        // The provider sends the rest of a stream whose caller left when the client's process has ended.
+        .env("TOLLGATE_PROXY__STREAM_DRAIN_MS", "300000")
+}
+
+pub fn cap(behaviour: Behaviour) -> CapPolicy {
     let limit = if behaviour == Behaviour::Denied {
         1
     } else {
@@ -298,7 +311,7 @@ fn cap(behaviour: Behaviour) -> CapPolicy {
 }
 
 /// Waits until nothing of the agent is held any more. Returns what it was charged.
-async fn settled(agent: &SeedAgent) -> u64 {
+pub async fn settled(agent: &SeedAgent) -> u64 {
     eventually("the settlement", SETTLED, async || {
         (agent.open_holds().await == 0).then_some(())
     })

@@ -1,11 +1,14 @@
-//! Callers who leave at the edges of a stream: before its head, behind its usage, while the call is settled, and in the
-//! middle of a response.
+//! Callers who leave at the edges of a stream: before its head, behind its usage, while the call is settled, while its
+//! hold grows, and in the middle of a response.
 
 use crate::stage::{HELD, SOON, Stage, body, chunk, finish, open_cap, usage_frame};
 use harness::{Answer, EventStream, Feed, RawClient, Script, eventually};
 use serde_json::json;
 use std::sync::Arc;
 use tokio::sync::Notify;
+
+/// More than the edge's health checks send to a store that does not answer, and less than a command of a call.
+const HEALTH_CHECKS_BYTES: usize = 400;
 
 /// Waits until the edge has noticed that the caller has left.
 async fn noticed(stage: &Stage) {
@@ -95,6 +98,41 @@ async fn a_caller_who_leaves_while_the_call_is_settled_pays_the_real_cost() {
         noticed(&stage).await;
         stage.redis.resume();
         assert_eq!(actor.settled().await, 12, "reset: {reset}");
+    }
+}
+
+/// The hold grows while the caller leaves: the call is settled to its real cost, as any other.
+#[tokio::test]
+async fn a_caller_who_leaves_while_the_hold_grows_pays_the_real_cost() {
+    let stage = Stage::with(|options| {
+        options
+            .env("TOLLGATE_PROXY__STREAM_EXTEND", "true")
+            .env("TOLLGATE_STORE__TIMEOUT_MS", "60000")
+    })
+    .await;
+    for reset in [true, false] {
+        let (actor, feed, mut stream) = stage.open_fed().await;
+        feed.send(chunk("one"));
+        stream.until("one").await;
+        stage.redis.pause();
+        // More than three quarters of what is held.
+        feed.send(chunk(&"four".repeat(1000)));
+        eventually("the command that raises the hold", SOON, async || {
+            (stage.redis.unread_bytes() > HEALTH_CHECKS_BYTES).then_some(())
+        })
+        .await;
+        match reset {
+            true => stream.reset(),
+            false => drop(stream),
+        }
+        noticed(&stage).await;
+        stage.redis.resume();
+        eventually("the larger hold", SOON, async || {
+            (actor.agent.counters().await.day_nanos == 2 * HELD).then_some(())
+        })
+        .await;
+        finish(&feed, 1200);
+        assert_eq!(actor.settled().await, 1200, "reset: {reset}");
     }
 }
 

@@ -40,8 +40,10 @@ pub enum Flood {
     SlowHead,
     /// The body of a request with a good key drips.
     SlowBody,
-    /// Requests are sent and no answer is read.
+    /// Requests for the API's description are sent to the admin server, and no answer is read.
     UnreadAnswers,
+    /// Requests for the edge's health are sent, and no answer is read.
+    UnreadHealth,
     /// HTTP/2 requests are cancelled as they are sent.
     RapidReset,
     /// An HTTP/2 head has no end.
@@ -120,7 +122,7 @@ async fn connect(plan: &Plan, number: u64) -> io::Result<TcpStream> {
         let address = u32::from(Ipv4Addr::new(127, 1, 0, 1)) + (number % ADDRESSES) as u32;
         socket.bind(SocketAddr::from((Ipv4Addr::from(address), 0)))?;
     }
-    if plan.flood == Flood::UnreadAnswers {
+    if matches!(plan.flood, Flood::UnreadAnswers | Flood::UnreadHealth) {
         socket.set_recv_buffer_size(SMALL_BUFFER)?;
     }
     socket.connect(plan.target).await
@@ -149,12 +151,8 @@ async fn flood(plan: &Plan, done: &FloodCounters, number: usize, mut stream: Tcp
             let head = request.len() - body.len();
             drip(&mut stream, &request[..head]).await
         }
-        Flood::UnreadAnswers => {
-            let request = format!("GET /openapi.json HTTP/1.1\r\nHost: {host}\r\n\r\n");
-            let requests = request.repeat(UNREAD_REQUESTS);
-            stream.write_all(requests.as_bytes()).await?;
-            std::future::pending().await
-        }
+        Flood::UnreadAnswers => unread(&mut stream, &host, "/openapi.json").await,
+        Flood::UnreadHealth => unread(&mut stream, &host, "/v1/health").await,
         Flood::RapidReset => flood_http2::rapid_reset(&mut stream).await,
         Flood::Continuation => flood_http2::continuation(&mut stream).await,
         Flood::InventedKeys => {
@@ -181,6 +179,15 @@ async fn flood(plan: &Plan, done: &FloodCounters, number: usize, mut stream: Tcp
             answers(&mut stream, request.as_bytes(), done).await
         }
     }
+}
+
+/// Sends requests one behind the other, and reads nothing.
+async fn unread(stream: &mut TcpStream, host: &str, path: &str) -> io::Result<()> {
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n");
+    stream
+        .write_all(request.repeat(UNREAD_REQUESTS).as_bytes())
+        .await?;
+    std::future::pending().await
 }
 
 async fn until_closed(stream: &mut TcpStream) -> io::Result<()> {

@@ -68,7 +68,7 @@ const fn case(side: Side, shown: &'static str, flood: Flood, connections: usize,
 }
 
 /// Measured cases, in this order.
-const CASES: [Case; 13] = [
+const CASES: [Case; 14] = [
     case(Side::Edge, "10,000 idle connections", Flood::Idle, 10_000, true),
     case(Side::Edge, "4,000 slow heads", Flood::SlowHead, 4000, true),
     case(Side::Edge, "2,000 slow bodies", Flood::SlowBody, 2000, true),
@@ -77,6 +77,13 @@ const CASES: [Case; 13] = [
         "4,000 silent TLS handshakes",
         Flood::SilentTls,
         4000,
+        true,
+    ),
+    case(
+        Side::Edge,
+        "1,000 answers that nobody reads",
+        Flood::UnreadHealth,
+        1000,
         true,
     ),
     case(

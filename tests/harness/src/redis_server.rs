@@ -292,6 +292,21 @@ impl Redis {
         self.with(|process| process.signal("STOP"));
     }
 
+    /// Bytes that have arrived at a frozen server.
+    #[must_use]
+    pub fn unread_bytes(&self) -> usize {
+        let local = format!(":{:04X}", self.port());
+        let table = std::fs::read_to_string("/proc/net/tcp").expect("the kernel's connections");
+        let unread = table.lines().skip(1).filter_map(|line| {
+            let mut fields = line.split_whitespace().skip(1);
+            let address = fields.next()?;
+            let (_, received) = fields.nth(2)?.split_once(':')?;
+            let bytes = usize::from_str_radix(received, 16).ok()?;
+            address.ends_with(&local).then_some(bytes)
+        });
+        unread.sum()
+    }
+
     /// Lets a frozen server go on.
     pub fn resume(&self) {
         self.with(|process| process.signal("CONT"));

@@ -1,0 +1,84 @@
+//! The calls that succeed, with the sandbox behind the edge in place of [`crate::provider`]: text and usage that a
+//! client shows are what the sandbox says that it sent, and their cost is what stays charged.
+
+use crate::install::Sdk;
+use crate::plan::{
+    Api, Behaviour, COMPLETION_NANOS, Call, EMBEDDING_TOKEN_NANOS, cap, options, run, settled,
+};
+use harness::{Caller, Edge, Redis, Seed};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+
+/// A provider key as the sandbox wants one.
+const KEY: &str = "sk-sandbox-0123456789abcdef";
+
+/// Makes those of the calls that are plain answers, and checks each against what the sandbox sent.
+pub async fn prove(sdk: &Arc<Sdk>, calls: &[Call]) {
+    let plain = |call: &&Call| {
+        matches!(
+            call.behaviour,
+            Behaviour::Answers | Behaviour::AnswersWithUsage | Behaviour::AnswersWithCost
+        )
+    };
+    let calls: Vec<&Call> = calls.iter().filter(plain).collect();
+    assert!(!calls.is_empty());
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let sandbox = format!("http://{}", listener.local_addr().expect("an address"));
+    tokio::spawn(sandbox::serve(listener, Duration::ZERO, std::future::pending()));
+    let redis = Redis::start();
+    let seed = Seed::new(&redis.store()).await;
+    let edge = Edge::start(options(&redis, format!("{sandbox}/v1")));
+    let mut agents = Vec::new();
+    let mut plans = Vec::new();
+    for (number, call) in calls.iter().enumerate() {
+        let (agent, key) = seed.ready_agent("enterprise", cap(call.behaviour)).await;
+        agents.push(agent);
+        plans.push(call.plan(number, &key));
+    }
+    let outcomes = run(sdk, &edge, &plans).await;
+    let document = Caller::new(&sandbox, KEY).get("/sandbox/calls").await.json();
+    // The client makes one call after the other, and the sandbox lists them as they end.
+    let sent = document["calls"].as_array().expect("a list of calls");
+    assert_eq!(
+        (outcomes.len(), sent.len()),
+        (calls.len(), calls.len()),
+        "{document}"
+    );
+    for (((call, agent), outcome), sent) in calls.iter().zip(&agents).zip(&outcomes).zip(sent) {
+        check(call, outcome, sent, settled(agent).await);
+    }
+}
+
+/// Checks what a client shows of one call, and its charge in nano-USD, against what the sandbox sent.
+fn check(call: &Call, outcome: &Value, sent: &Value, charged: u64) {
+    let name = call.name();
+    let usage = &sent["usage"];
+    let count = |field: &str| usage[field].as_u64().unwrap_or(0);
+    assert_eq!(
+        json!([sent["status"], sent["end"], sent["stream"]]),
+        json!([200, "whole", call.streamed]),
+        "{name}: {sent}"
+    );
+    assert_eq!(outcome["error"], Value::Null, "{name}");
+    let text = outcome["text"].as_str().unwrap_or_default();
+    let cost = if call.api == Api::Embeddings {
+        assert!(
+            text.split(',').all(|number| number.parse::<f64>().is_ok()),
+            "{name}: {text}"
+        );
+        count("prompt_tokens") * EMBEDDING_TOKEN_NANOS
+    } else {
+        assert!(text.contains("Tollgate sandbox"), "{name}: {text}");
+        // The sandbox counts the text of streams only.
+        let shown = if call.streamed { text.len() } else { 0 };
+        assert_eq!(json!(shown), sent["text_bytes"], "{name}: {text}");
+        (count("completion_tokens") + count("output_tokens")) * COMPLETION_NANOS
+    };
+    assert!(cost > 0, "{name}: {sent}");
+    assert_eq!(charged, cost, "{name}: {sent}");
+    if call.shows_usage {
+        assert_eq!(outcome["tokens"], usage["total_tokens"], "{name}");
+    }
+}
