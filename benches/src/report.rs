@@ -15,7 +15,7 @@ use table::Table;
 const HEAD: &str = "\
 # Bench
 
-Written by `make bench`; [the bench's README](../README.md) says who is measured and how, and how to read it. Everything on \
+Written by `make bench`; `benches/README.md` says who is measured and how, and how to read it. Everything on \
 loopback, every proxy with one worker thread; medians over interleaved rounds. The same numbers for programs are in \
 [latest.json](latest.json).
 ";

@@ -1,4 +1,4 @@
-//! The edge as a Pingora proxy. Each hook calls the file of its name; Pingora's documentation says when it runs.
+//! The edge as a Pingora proxy. Hooks with code call the file of their name; Pingora's documentation says when it runs.
 //!
 //! A whole call runs in `request_filter`, including our own request to the provider: the decision needs the whole body,
 //! and the head of the answer the real cost. So Pingora never forwards a request, and `upstream_peer` only fails.

@@ -89,11 +89,11 @@ impl Gauges {
             pending: metrics.gauge("pending", "Settlements and voids that wait for the store.")?,
             pending_elsewhere: metrics.gauge(
                 "pending_elsewhere",
-                "Of these, those that wait for another ledger, or for writes of their account that the store lacks.",
+                "Settlements and voids that wait for another ledger, or for writes of their account that the store lacks.",
             )?,
             pending_limit: metrics.gauge(
                 "pending_limit",
-                "Their limit (proxy.retry_queue_limit).",
+                "Limit of the retry queue (proxy.retry_queue_limit).",
             )?,
             pending_dropped: metrics.counter(
                 "pending_dropped_total",
@@ -112,7 +112,7 @@ impl Gauges {
             callers: metrics.gauge("connections", "Open connections of callers.")?,
             callers_max: metrics.gauge(
                 "connections_max",
-                "Their limit (proxy.max_connections, or what open files leave).",
+                "Limit of callers' connections (proxy.max_connections, or what open files leave).",
             )?,
             callers_refused: metrics.counters(
                 "connections_refused_total",
@@ -134,7 +134,7 @@ impl Gauges {
             )?,
             body_bytes_max: metrics.gauge(
                 "body_memory_max_bytes",
-                "Its limit (proxy.max_buffered_bytes).",
+                "Limit of the memory of request bodies (proxy.max_buffered_bytes).",
             )?,
             caches: metrics.gauges(
                 "cache_entries",

@@ -178,13 +178,13 @@ impl Metrics {
             )?,
             upstream_time: metrics.histogram(
                 "upstream_seconds",
-                "Time from the provider's request to its whole answer, connecting included.",
+                "Time from the provider's request to its whole answer, of calls that are not streamed.",
                 &ANSWER_TIME,
             )?,
             broke_off: metrics.counters(
                 "upstream_failures_total",
                 "Exchanges that broke off: resolve, local (no descriptor, memory, port or share of the connections: \
-                 503), connect, write, head, body, odd (no HTTP, or too long). Timeouts are in approved_total.",
+                 503), connect, write (always 0), head, body, odd (no HTTP, or too long). Timeouts are in approved_total.",
                 "stage",
                 BROKE_OFF,
             )?,

@@ -57,5 +57,5 @@ async fn whoever_fills_the_store_is_refused_before_it_is_full() {
         (reply.status == 200).then_some(())
     };
     eventually("its calls, too", SOON, called).await;
-    // A list that the edge cannot read refuses nobody once it has expired: see `store/refused.rs`.
+    // A list that the edge cannot read refuses nobody once it has expired: see `shared/store/src/account/refused.rs`.
 }

@@ -1,7 +1,7 @@
 //! docs/reference/observability.md lists every metric: name with labels, and help, as `/metrics` describes them. The
 //! type follows from the name (`_total` is a counter), but for histograms, which are marked.
 //!
-//! `TOLLGATE_REWRITE_DOCS=1 cargo test --test observability document` writes the tables anew.
+//! `TOLLGATE_REWRITE_DOCS=1 cargo test --workspace --test observability document` writes the tables anew.
 
 use crate::scrape::{Family, Scrape};
 use crate::stage::Stage;

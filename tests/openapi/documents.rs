@@ -31,7 +31,7 @@ fn compare(name: &str, generated: &str) {
     assert!(
         kept == generated,
         "docs/reference/openapi/{name} is not what the code says, from line {} on. If the code is right, write it anew:\n    \
-         {WRITE}=1 cargo test --test openapi documents",
+         {WRITE}=1 cargo test --workspace --test openapi documents",
         differs.map_or(kept.lines().count(), |at| at) + 1
     );
 }

@@ -7,7 +7,7 @@
 //!   query that it does not know, and with the document's own example, in an order in which most of them succeed
 //! * [`recording`]: how a call is written down, with names in the place of what differs from run to run
 //!
-//! `TOLLGATE_REWRITE_DOCS=1 cargo test --test recorded` records anew.
+//! `TOLLGATE_REWRITE_DOCS=1 cargo test --workspace --test recorded` records anew.
 #![cfg(test)]
 
 mod edge;

@@ -52,7 +52,7 @@ impl WebhookMetrics {
                 "catch_ups_failed_total",
                 "Dispatches of archived entries that failed and are tried again.",
             )?,
-            deliveries: counter("deliveries_total", "Deliveries made of them.")?,
+            deliveries: counter("deliveries_total", "Deliveries made of events.")?,
             refused: counter(
                 "deliveries_refused_total",
                 "Deliveries never attempted, since too many waited.",
@@ -69,7 +69,7 @@ impl WebhookMetrics {
             )?,
             parked: counter("parked_total", "Deliveries that began to wait for a later event.")?,
             ready: gauge("ready", "Webhooks with something to deliver and no turn yet.")?,
-            lag: metrics.fraction("webhook_lag_seconds", "Longest of these waits.")?,
+            lag: metrics.fraction("webhook_lag_seconds", "Longest wait of a webhook for its turn.")?,
             waiting: gauge("deliveries_waiting", "Deliveries that wait for their turn.")?,
             turns: gauge("turns", "Webhooks that this server delivers to now.")?,
             turns_failed: counter(

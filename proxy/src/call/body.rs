@@ -80,6 +80,7 @@ impl BodyReader {
             if length > self.bytes_max {
                 return Err(self.too_large());
             }
+            // Twice what came, so that a body of unknown length asks for memory a few times only.
             let wanted = (2 * length).min(declared.unwrap_or(self.bytes_max)).max(length);
             let grown = reservation.grow(head + length, head + wanted).await;
             grown.map_err(|_closed| Rejection::unavailable())?;

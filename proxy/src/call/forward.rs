@@ -45,7 +45,7 @@ pub enum ForwardedStream {
 pub struct Forwarder {
     /// `proxy.stream_first_byte_ms`
     pub first_byte: Duration,
-    /// Bounds the calls of an account; an approval has the one that its request is sent to.
+    /// Gives the bound of an account's calls. The upstream of a call is in its approval.
     pub upstreams: Arc<Upstreams>,
     /// Releases the hold of a call that cannot be sent.
     pub holds: Arc<HoldSettler>,

@@ -3,7 +3,8 @@
 //! came, and only then that event passes. What is charged says [`bill`], how streams end [`end`]. Meanwhile the hold can
 //! [grow](growth), and [`stops`] ends the streams of frozen agents.
 //!
-//! The reader owns the hold. It runs in the task that serves the caller as long as he is there, and goes on without him.
+//! The call's task owns hold and reader. It runs in the task that serves the caller while he is there, and goes on
+//! without him.
 
 pub mod bill;
 pub mod end;

@@ -15,8 +15,8 @@ use pingora::{Error, Result};
 ///
 /// # Errors
 /// `HTTPStatus(431)` for a head that is too long, `HTTPStatus(400)` for a body in another transfer coding than `chunked`.
-/// `InternalError` right before the process ends: the request was not
-/// processed, so its connection is closed and its caller may send it again.
+/// `InternalError` right before the process ends: the request was not processed, so its connection is closed and its
+/// caller may send it again.
 pub(super) fn begin(state: Option<&EdgeState>, session: &Session, ctx: &mut Ctx) -> Result<()> {
     if let Some(head) = HeadLimited::head_of(session) {
         let is_spent = head.is_spent();

@@ -71,7 +71,7 @@ impl UpstreamMetrics {
         )?;
         let time = metrics.histogram_family(
             "upstream_answer_seconds",
-            "Time from the provider's request to its whole answer.",
+            "Time from the provider's request to its whole answer, or to the end of its stream.",
             &ANSWER_TIME,
             &["upstream"],
         )?;

@@ -82,6 +82,7 @@ impl Upstream {
                 open, status, headers,
             ))));
         }
+        // Not less than the head was given: else an answer whose head was late would have no time left.
         let deadline = began + self.timeout.max(first_byte);
         timeout_at(deadline, pin!(self.read_rest(open, status, headers)))
             .await

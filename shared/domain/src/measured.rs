@@ -80,11 +80,11 @@ words! {
     CallEnd {
         /// The whole answer arrived.
         Completed = "completed",
-        /// The caller disconnected during the stream, so the provider's stream was stopped.
+        /// The caller disconnected during the stream; it was read on for the usage, for a limited time.
         CallerGone = "caller_gone",
         /// The provider ended the stream early, or its connection broke.
         ProviderBrokeOff = "provider_broke_off",
-        /// No first byte of the answer arrived in time.
+        /// Not written by this version: a head that is late is `total_timeout`.
         FirstByteTimeout = "first_byte_timeout",
         /// The stream was silent for too long.
         IdleTimeout = "idle_timeout",
@@ -92,7 +92,7 @@ words! {
         TotalTimeout = "total_timeout",
         /// The stream reached what is held for it, and the hold could not be raised.
         HoldExhausted = "hold_exhausted",
-        /// The edge stopped the stream, for example because it ends.
+        /// The edge stopped the stream, since the agent was frozen or the key revoked.
         Stopped = "stopped",
         /// The provider answered with 4xx.
         Refused = "refused",

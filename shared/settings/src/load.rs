@@ -19,7 +19,7 @@ const UPSTREAMS: &str = "upstreams";
 const RETENTION_DAYS: std::ops::RangeInclusive<u64> = 30..=36_500;
 /// Least memory for request bodies of the admin server: an account's quarter of it must hold the longest body.
 const ADMIN_BUFFERED_BYTES_MIN: usize = 4 << 20;
-/// Most key owners that an edge can cache; each takes a quarter of a kilobyte.
+/// Most key owners that an edge can cache; each takes some 400 bytes.
 const REMEMBERED_KEYS: std::ops::RangeInclusive<usize> = 1..=10_000_000;
 /// Longest time for a load balancer to notice, in ms.
 const DRAIN_DELAY_MS_MAX: u64 = 300_000;

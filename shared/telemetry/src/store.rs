@@ -72,7 +72,7 @@ impl StoreMetrics {
             memory_used: gauge("memory_used_bytes", "Memory that the store's servers use, together.")?,
             memory_max: gauge(
                 "memory_max_bytes",
-                "Their maxmemory, together; 0 when one has no limit.",
+                "maxmemory of the store's servers, together; 0 when one has no limit.",
             )?,
             memory_fullest: metrics.fraction(
                 "store_memory_used_ratio",

@@ -1,6 +1,6 @@
 //! Duration of the check on a store of more than a million records, which are written straight into a server.
 //!
-//! `cargo test --release --test cli -- --ignored --nocapture ledger::million`
+//! `cargo test --workspace --release --test cli -- --ignored --nocapture ledger::million`
 
 use crate::{cli, document};
 use clock::now_ms;

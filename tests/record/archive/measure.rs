@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// Entries that are measured.
 const COUNT: u64 = 100_000;
 
-/// `cargo test --test record archive::measure -- --ignored --nocapture`
+/// `cargo test --workspace --test record archive::measure -- --ignored --nocapture`
 #[tokio::test]
 #[ignore = "it measures and takes a minute"]
 async fn memory_of_live_entries() {

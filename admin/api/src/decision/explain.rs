@@ -264,7 +264,7 @@ fn outcome_sentence(outcome: &str, data: &Map<String, Value>) -> String {
         None => format!("Approved and under way: its estimate of {estimate} is charged until it ends."),
         Some(How::Settled) => format!("Approved. It was estimated at {estimate} and cost {charged}."),
         Some(How::Released) => {
-            "Approved. The provider refused it, or nothing was sent, so nothing is charged.".to_owned()
+            "Approved. The provider refused it, or an operator released it, so nothing is charged.".to_owned()
         }
         Some(How::Estimated) => {
             format!("Approved. What it cost is not known, so its estimate of {estimate} stays charged.")
@@ -278,8 +278,8 @@ fn outcome_sentence(outcome: &str, data: &Map<String, Value>) -> String {
             )
         }
         Some(How::Unsent) => {
-            "Denied with service_unavailable: Cap approved it, and it could not be sent with the stored provider key. \
-             Nothing was forwarded, and the charge was given back."
+            "Denied with service_unavailable: Cap approved it, and the edge could not send it: the stored provider key \
+             cannot be used, or there was no connection for it. Nothing was forwarded, and the charge was given back."
                 .to_owned()
         }
         Some(How::Voided) => {

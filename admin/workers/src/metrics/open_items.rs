@@ -23,14 +23,14 @@ impl OpenItemMetrics {
     pub(super) fn new(metrics: &Registrar) -> Result<Self> {
         Ok(Self {
             holds_open: metrics.gauge("holds_open", "Approved calls that are not settled yet.")?,
-            oldest_hold: metrics.fraction("holds_oldest_seconds", "Age of the oldest of them.")?,
+            oldest_hold: metrics.fraction("holds_oldest_seconds", "Age of the oldest open hold.")?,
             overdue: metrics.fraction(
                 "holds_overdue_seconds",
-                "How far the oldest of them is past its deadline.",
+                "How far the oldest open hold is past its deadline.",
             )?,
             holds_kept: metrics.gauge("holds_kept", "Kept holds that nobody has corrected.")?,
             approvals: metrics.gauge("intents_awaiting_approval", "Spends that wait for a decision.")?,
-            failed: metrics.counter("census_failed_total", "Counts that a store failure cut off.")?,
+            failed: metrics.counter("census_failed_total", "Rounds of counting open holds and spends that a store failure cut off.")?,
         })
     }
 }

@@ -29,8 +29,8 @@ pub struct HoldName {
     pub allow_id: String,
 }
 
-/// Version of an account right before its hold was requested. A store with an older version lacks writes, and may lack
-/// the hold. The default matches every account.
+/// How far an account had come: for a settlement with its hold, for a void before it. A store with an older version
+/// lacks writes, and may lack the hold. The default matches every account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct AsOf {
     /// Incremented by `store accept`.
