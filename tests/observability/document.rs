@@ -79,6 +79,10 @@ async fn every_metric_is_in_the_document() {
     for scrape in [&edge, &admin] {
         for (name, family) in &scrape.families {
             assert!(family.help.ends_with('.'), "{name}: {:?}", family.help);
+            // Neither here nor in `/metrics` does a metric stand beside the one that its author had in mind.
+            for word in ["Its ", "Their ", "Of these", "of them", "these"] {
+                assert!(!family.help.contains(word), "{name}: {:?}", family.help);
+            }
             let counts = name.ends_with("_total");
             assert_eq!(counts, family.kind == "counter", "{name} is a {}", family.kind);
             assert!(
