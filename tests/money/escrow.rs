@@ -1,9 +1,9 @@
-//! Escrow within one account: every row of the specification's tables. Bad input is in [`edges`], idempotency in
-//! [`again`], wallets out of use in [`shut`].
+//! Escrow within one account: every row of the specification's tables. Bad input is in [`bad_input`], idempotency in
+//! [`idempotency`], wallets out of use in [`closed_wallets`].
 
-mod again;
-mod edges;
-mod shut;
+mod bad_input;
+mod closed_wallets;
+mod idempotency;
 pub mod stage;
 
 use crate::world::{World, fresh, minted, success, text};
