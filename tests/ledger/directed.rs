@@ -11,11 +11,9 @@ use crate::scripts::{Scripts, Texts};
 use crate::world::{Checked, World, within_one_day};
 use domain::period::Period;
 use harness::Redis;
-use store::Store;
 
-/// The store, scripts and period of a check.
+/// The scripts and period of a check.
 pub struct Bench<'a> {
-    pub store: &'a Store,
     pub scripts: &'a Scripts,
     pub period: Period,
 }
@@ -23,7 +21,7 @@ pub struct Bench<'a> {
 impl<'a> Bench<'a> {
     /// A world to be arranged further before it is installed.
     pub fn world(&self) -> World<'a> {
-        World::new(self.store, self.scripts, self.period)
+        World::new(self.scripts, self.period)
     }
 
     pub async fn installed(&self) -> Result<World<'a>, String> {
@@ -34,13 +32,9 @@ impl<'a> Bench<'a> {
 }
 
 /// Every directed check.
-pub async fn all(store: &Store, scripts: &Scripts) -> Checked {
-    within_one_day(store, async |period| {
-        let bench = Bench {
-            store,
-            scripts,
-            period,
-        };
+pub async fn all(scripts: &Scripts) -> Checked {
+    within_one_day(&scripts.store, async |period| {
+        let bench = Bench { scripts, period };
         resolving::all(&bench).await?;
         counting::all(&bench).await?;
         preconditions::all(&bench).await?;
@@ -52,14 +46,9 @@ pub async fn all(store: &Store, scripts: &Scripts) -> Checked {
 }
 
 /// The calendar alone, four centuries of it.
-pub async fn calendar(store: &Store, scripts: &Scripts) -> Checked {
-    within_one_day(store, async |period| {
-        periods::calendar(&Bench {
-            store,
-            scripts,
-            period,
-        })
-        .await
+pub async fn calendar(scripts: &Scripts) -> Checked {
+    within_one_day(&scripts.store, async |period| {
+        periods::calendar(&Bench { scripts, period }).await
     })
     .await
 }
@@ -67,8 +56,7 @@ pub async fn calendar(store: &Store, scripts: &Scripts) -> Checked {
 #[tokio::test]
 async fn every_edge_of_every_rule() {
     let redis = Redis::start();
-    let scripts = Texts::real().build();
-    let store = redis.store();
-    all(&store, &scripts).await.unwrap();
-    calendar(&store, &scripts).await.unwrap();
+    let scripts = Texts::real().build(&redis.store());
+    all(&scripts).await.unwrap();
+    calendar(&scripts).await.unwrap();
 }

@@ -54,14 +54,14 @@ fn all() -> Vec<Mutant> {
 
 /// The checks, the quickest to notice something first.
 async fn checks(store: &Store, mutant: &Mutant, cases: &[Case]) -> Checked {
-    let scripts = mutant.texts.build();
+    let scripts = mutant.texts.build(store);
     if mutant.of_period {
-        directed::calendar(store, &scripts).await?;
+        directed::calendar(&scripts).await?;
     }
-    directed::all(store, &scripts).await?;
-    precedence::pairs(store, &scripts).await?;
+    directed::all(&scripts).await?;
+    precedence::pairs(&scripts).await?;
     for case in cases {
-        random::play(store, &scripts, case).await?;
+        random::play(&scripts, case).await?;
     }
     Ok(())
 }

@@ -8,7 +8,6 @@ use domain::cap::CapPolicy;
 use domain::denial::Denial;
 use domain::period::Period;
 use harness::Redis;
-use store::Store;
 use store::call::authorize::{Authorize, Charge as RequestedCharge, Outcome};
 
 /// Reasons against a call, in the order of decision D29, specification §4.4 and the list of denials.
@@ -52,14 +51,14 @@ fn expected(failing: u32) -> Outcome {
 }
 
 /// Arranges the failing conditions, calls, and asserts that a denial changed nothing.
-async fn combination(store: &Store, scripts: &Scripts, period: Period, failing: u32, look: bool) -> Checked {
+async fn combination(scripts: &Scripts, period: Period, failing: u32, look: bool) -> Checked {
     let fails = |name: &str| {
         ORDER
             .iter()
             .position(|word| *word == name)
             .is_some_and(|at| failing & (1 << at) != 0)
     };
-    let mut world = World::new(store, scripts, period);
+    let mut world = World::new(scripts, period);
     let limit = |name: &str, enough: u64| Some(usd(if fails(name) { enough - 1 } else { enough }));
     let mut call = world.call_in("r", ESTIMATE);
     arrange(&mut world, &call.name.allow_id, fails);
@@ -101,7 +100,7 @@ async fn combination(store: &Store, scripts: &Scripts, period: Period, failing: 
         charge: Some(&charge),
     };
     let answer = request
-        .execute_script(&scripts.authorize, store)
+        .execute(&scripts.store)
         .await
         .map_err(|error| format!("{error:?}"))?;
     if answer.outcome == expected(failing) {
@@ -150,11 +149,11 @@ fn arrange(world: &mut World<'_>, id: &str, fails: impl Fn(&str) -> bool) {
 }
 
 /// Every condition alone and every pair, with a comparison of the whole store after each.
-pub async fn pairs(store: &Store, scripts: &Scripts) -> Checked {
+pub async fn pairs(scripts: &Scripts) -> Checked {
     for first in 0..ORDER.len() {
         for second in first..ORDER.len() {
-            within_one_day(store, async |period| {
-                combination(store, scripts, period, 1 << first | 1 << second, true).await
+            within_one_day(&scripts.store, async |period| {
+                combination(scripts, period, 1 << first | 1 << second, true).await
             })
             .await?;
         }
@@ -165,11 +164,11 @@ pub async fn pairs(store: &Store, scripts: &Scripts) -> Checked {
 #[tokio::test]
 async fn the_first_failing_condition_answers() {
     let redis = Redis::start();
-    let (store, scripts) = (redis.store(), Texts::real().build());
-    pairs(&store, &scripts).await.unwrap();
+    let scripts = Texts::real().build(&redis.store());
+    pairs(&scripts).await.unwrap();
     for failing in 0..1 << ORDER.len() {
-        let checked = within_one_day(&store, async |period| {
-            combination(&store, &scripts, period, failing, false).await
+        let checked = within_one_day(&scripts.store, async |period| {
+            combination(&scripts, period, failing, false).await
         });
         checked.await.unwrap();
     }

@@ -25,24 +25,25 @@ const ESTIMATE: u64 = 1_000_003;
 struct Race {
     redis: Redis,
     stores: Vec<Store>,
+    /// Of the first store.
     scripts: Scripts,
 }
 
 impl Race {
     fn new() -> Self {
         let redis = Redis::start();
-        let stores = (0..EDGES).map(|_| redis.store()).collect();
+        let stores: Vec<Store> = (0..EDGES).map(|_| redis.store()).collect();
         Self {
             redis,
+            scripts: Texts::real().build(&stores[0]),
             stores,
-            scripts: Texts::real().build(),
         }
     }
 
     /// A world that `arrange` has arranged, in a period that does not end during the test.
     async fn world(&self, arrange: impl Fn(&mut World<'_>)) -> World<'_> {
         let now = period(&self.stores[0]).await.unwrap();
-        let mut world = World::new(&self.stores[0], &self.scripts, now);
+        let mut world = World::new(&self.scripts, now);
         arrange(&mut world);
         world.install().await.unwrap();
         world
@@ -239,7 +240,7 @@ async fn resolved_in_one_day(race: &Race) -> bool {
         let (low, high, voided) = futures::join!(
             low.execute(store(0)),
             high.execute(store(1)),
-            void(store(2), &call.name)
+            void(store(2), &call.name, None)
         );
         let settled = |result: Settled| matches!(result, Settled::Done);
         match (settled(low.unwrap()), settled(high.unwrap()), voided.unwrap()) {

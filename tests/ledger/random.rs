@@ -9,7 +9,6 @@ use harness::Redis;
 pub use op::Case;
 use proptest::strategy::{Strategy, ValueTree as _};
 use proptest::test_runner::{Config, TestError, TestRng, TestRunner};
-use store::Store;
 
 /// Cases of the property test.
 const CASES: u32 = 400;
@@ -28,9 +27,9 @@ pub fn fixed_cases(count: u32) -> Vec<Case> {
 }
 
 /// Plays one case on an empty store.
-pub async fn play(store: &Store, scripts: &Scripts, case: &Case) -> Checked {
-    within_one_day(store, async |period| {
-        act::play(store, scripts, period, case).await
+pub async fn play(scripts: &Scripts, case: &Case) -> Checked {
+    within_one_day(&scripts.store, async |period| {
+        act::play(scripts, period, case).await
     })
     .await
 }
@@ -39,8 +38,7 @@ pub async fn play(store: &Store, scripts: &Scripts, case: &Case) -> Checked {
 fn the_store_is_always_as_the_model_says() {
     let redis = Redis::start();
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let store = runtime.block_on(async { redis.store() });
-    let scripts = Texts::real().build();
+    let scripts = runtime.block_on(async { Texts::real().build(&redis.store()) });
     let config = Config {
         cases: CASES,
         failure_persistence: None,
@@ -48,7 +46,7 @@ fn the_store_is_always_as_the_model_says() {
     };
     let mut runner = TestRunner::new(config);
     let result = runner.run(&op::case(OPS), |case| {
-        let checked = runtime.block_on(play(&store, &scripts, &case));
+        let checked = runtime.block_on(play(&scripts, &case));
         checked.map_err(proptest::test_runner::TestCaseError::fail)
     });
     match result {

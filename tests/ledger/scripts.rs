@@ -1,5 +1,7 @@
 //! The ledger's scripts as texts that can be changed.
 
+use domain::budget::Budget;
+use store::Store;
 use store::call::authorize::AUTHORIZE;
 use store::call::denial_windows::script::DENIAL_WINDOW;
 use store::call::extend::EXTEND;
@@ -54,32 +56,34 @@ fn clock_at(at_ms: u64) -> String {
     format!("{{'{}', '{}'}}", at_ms / 1000, at_ms % 1000 * 1000 + 999)
 }
 
-/// One set of scripts: the real ones, or with one of them changed.
+/// One set of scripts, the real ones or with one of them changed, and the store that executes them.
 pub struct Scripts {
-    pub authorize: Script,
-    pub extend: Script,
-    pub settle: Script,
-    pub void: Script,
-    pub reap: Script,
-    pub denial_window: Script,
-    /// `reap` at the very moment of the deadline.
-    pub reap_at_deadline: Script,
+    /// Executes the set.
+    pub store: Store,
+    /// Reaps at the very moment of the deadline.
+    pub at_deadline: Store,
     /// The period fragment made visible: ARGV is the clock's seconds and microseconds, many times.
     pub period: Script,
     texts: Texts,
 }
 
 impl Scripts {
-    /// `authorize` as it will run at `at_ms`.
-    pub fn authorize_at(&self, at_ms: u64) -> Script {
-        let period = self.texts.period.replace(TIME, &clock_at(at_ms));
-        self.texts.authorize_with(&period)
+    /// The same with a budget of `most` runs.
+    pub fn with_runs(&self, most: u64) -> Self {
+        let budgets = self.store.budgets().with(Budget::Runs, most);
+        self.texts.build(&self.store.clone().with_budgets(budgets))
     }
 
-    /// `denial_window` as it will run at `at_ms`.
-    pub fn denial_window_at(&self, at_ms: u64) -> Script {
+    /// A store whose `authorize` runs at `at_ms`.
+    pub fn authorizing_at(&self, at_ms: u64) -> Store {
+        let period = self.texts.period.replace(TIME, &clock_at(at_ms));
+        self.store.replacing(self.texts.authorize_with(&period))
+    }
+
+    /// A store whose `denial_window` runs at `at_ms`.
+    pub fn recording_at(&self, at_ms: u64) -> Store {
         let clock = CLOCK.replace(TIME, &clock_at(at_ms));
-        self.texts.denial_window_with(&clock)
+        self.store.replacing(self.texts.denial_window_with(&clock))
     }
 }
 
@@ -134,41 +138,36 @@ impl Texts {
         Script::new("denial_window", WhenFull::Run, DENIAL_WINDOW.inputs(), &parts)
     }
 
-    pub fn build(&self) -> Scripts {
+    /// The changed scripts, in place of those of the product.
+    fn scripts(&self) -> [Script; 6] {
         let lacks_writes = [("lacks_writes.lua", self.lacks_writes.as_str())];
         let end = |name, own: &str| {
-            let own = with_fragments(own, &lacks_writes);
-            Script::new(
-                name,
-                WhenFull::Run,
-                Names::default(),
-                &[CLOCK, &self.resolve, &own],
-            )
+            let parts = [CLOCK, &self.resolve, &with_fragments(own, &lacks_writes)];
+            Script::new(name, WhenFull::Run, Names::default(), &parts)
         };
-        let reap_parts = [DUE_NOW, CLOCK, &self.resolve, &self.reap];
+        let extend = [CLOCK, &self.extend];
+        [
+            self.authorize_with(&self.period),
+            Script::new("extend", WhenFull::Refuse, Names::default(), &extend),
+            end("settle", &self.settle),
+            end("void", &self.void),
+            end("reap", &self.reap),
+            self.denial_window_with(CLOCK),
+        ]
+    }
+
+    /// The set, to be executed by `store`.
+    pub fn build(&self, store: &Store) -> Scripts {
+        let scripts = self.scripts().into_iter();
+        let store = scripts.fold(store.clone(), |store, script| store.replacing(script));
+        let reap = [DUE_NOW, CLOCK, &self.resolve, &self.reap];
+        let reap = Script::new("reap", WhenFull::Run, Names::default(), &reap);
+        let clock = self.period.replace(TIME, "{ARGV[at], ARGV[at + 1]}");
+        let period = [SHOW_PERIODS[0], &clock, SHOW_PERIODS[1]];
         Scripts {
-            authorize: self.authorize_with(&self.period),
-            extend: Script::new(
-                "extend",
-                WhenFull::Refuse,
-                Names::default(),
-                &[CLOCK, &self.extend],
-            ),
-            settle: end("settle", &self.settle),
-            void: end("void", &self.void),
-            reap: end("reap", &self.reap),
-            denial_window: self.denial_window_with(CLOCK),
-            reap_at_deadline: Script::new("reap", WhenFull::Run, Names::default(), &reap_parts),
-            period: Script::new(
-                "period",
-                WhenFull::Run,
-                Names::default(),
-                &[
-                    SHOW_PERIODS[0],
-                    &self.period.replace(TIME, "{ARGV[at], ARGV[at + 1]}"),
-                    SHOW_PERIODS[1],
-                ],
-            ),
+            at_deadline: store.replacing(reap),
+            store,
+            period: Script::new("period", WhenFull::Run, Names::default(), &period),
             texts: self.clone(),
         }
     }
@@ -176,15 +175,8 @@ impl Texts {
 
 #[test]
 fn what_is_tested_here_is_what_the_product_runs() {
-    let scripts = Texts::real().build();
-    for (ours, theirs) in [
-        (&scripts.authorize, &*AUTHORIZE),
-        (&scripts.extend, &*EXTEND),
-        (&scripts.settle, &*SETTLE),
-        (&scripts.void, &*VOID),
-        (&scripts.reap, &*REAP),
-        (&scripts.denial_window, &*DENIAL_WINDOW),
-    ] {
+    let theirs = [&AUTHORIZE, &EXTEND, &SETTLE, &VOID, &REAP, &DENIAL_WINDOW];
+    for (ours, theirs) in Texts::real().scripts().iter().zip(theirs) {
         assert_eq!(ours.source(), theirs.source(), "{}", theirs.name());
     }
 }

@@ -16,14 +16,14 @@ use std::fmt::Debug;
 use std::time::Duration;
 use store::call::authorize::{Authorize, Charge, Outcome};
 use store::call::denial_windows::Counted;
-use store::call::denial_windows::script::record_as;
+use store::call::denial_windows::script::record;
 use store::call::extend::Extend;
 use store::call::hold::{AsOf, Hold, HoldName};
-use store::call::reap::reap_as;
+use store::call::reap::reap;
 use store::call::settle::Settle;
-use store::call::void::void_as;
+use store::call::void::void;
 use store::keys::AccountKeys;
-use store::{Store, StoreError, audit};
+use store::{StoreError, audit};
 
 pub const PROVIDER: &str = "openai";
 pub const ACCOUNT: &str = "acct_ledger";
@@ -33,7 +33,6 @@ pub const KEYS: [&str; 4] = ["vk_1", "vk_2", "vk_3", "vk_4"];
 pub const LONG: Duration = Duration::from_secs(3600);
 
 pub struct World<'a> {
-    pub store: &'a Store,
     pub scripts: &'a Scripts,
     pub model: Model,
     /// The time that `authorize` uses, if not the store's clock.
@@ -96,7 +95,7 @@ fn same<T: Debug + PartialEq>(what: &impl Debug, found: T, expected: &T) -> Chec
 
 impl<'a> World<'a> {
     /// An account with three agents with Cap enabled and four keys; nothing is written before [`World::install`].
-    pub fn new(store: &'a Store, scripts: &'a Scripts, period: Period) -> Self {
+    pub fn new(scripts: &'a Scripts, period: Period) -> Self {
         let mut model = Model::new(ACCOUNT, period);
         for agent in AGENTS {
             let agent_model = Agent {
@@ -111,7 +110,6 @@ impl<'a> World<'a> {
             .map(|(at, key)| (at as u64 + 1, (*key).to_owned()))
             .collect();
         Self {
-            store,
             scripts,
             model,
             clock_ms: None,
@@ -121,11 +119,11 @@ impl<'a> World<'a> {
 
     /// Writes the model's state into the store.
     pub async fn install(&self) -> Checked {
-        snapshot::install(self.store, &self.model.render()).await
+        snapshot::install(&self.scripts.store, &self.model.render()).await
     }
 
     pub async fn compare(&self) -> Checked {
-        snapshot::compare(self.store, &self.model.render()).await
+        snapshot::compare(&self.scripts.store, &self.model.render()).await
     }
 
     fn new_id(&mut self) -> String {
@@ -178,10 +176,10 @@ impl<'a> World<'a> {
             plan: &call.plan,
             charge: charge.as_ref(),
         };
-        let travelled = self.clock_ms.map(|at_ms| self.scripts.authorize_at(at_ms));
-        let script = travelled.as_ref().unwrap_or(&self.scripts.authorize);
+        let travelled = self.clock_ms.map(|at_ms| self.scripts.authorizing_at(at_ms));
+        let store = travelled.as_ref().unwrap_or(&self.scripts.store);
         let from = clock::now_ms();
-        let answer = request.execute_script(script, self.store).await;
+        let answer = request.execute(store).await;
         let real = Window {
             from,
             to: clock::now_ms(),
@@ -216,10 +214,10 @@ impl<'a> World<'a> {
 
     /// Records a window at `at_ms` by the script's clock, or now.
     pub async fn record_window(&mut self, counted: &Counted, at_ms: Option<u64>) -> Checked {
-        let travelled = at_ms.map(|at_ms| self.scripts.denial_window_at(at_ms));
-        let script = travelled.as_ref().unwrap_or(&self.scripts.denial_window);
+        let travelled = at_ms.map(|at_ms| self.scripts.recording_at(at_ms));
+        let store = travelled.as_ref().unwrap_or(&self.scripts.store);
         let from = clock::now_ms();
-        let found = record_as(script, self.store, counted).await;
+        let found = record(store, counted).await;
         let real = Window {
             from,
             to: clock::now_ms(),
@@ -260,7 +258,7 @@ impl<'a> World<'a> {
             hold_life: extension.hold_life,
         };
         let from = clock::now_ms();
-        let found = request.execute_script(&self.scripts.extend, self.store).await;
+        let found = request.execute(&self.scripts.store).await;
         let at = Window {
             from,
             to: clock::now_ms(),
@@ -321,9 +319,11 @@ impl<'a> World<'a> {
             measured: measured(cost),
         };
         let from = clock::now_ms();
-        let found = settle
-            .execute_script(&self.scripts.settle, as_of, self.store)
-            .await;
+        let store = &self.scripts.store;
+        let found = match as_of {
+            Some(as_of) => settle.execute_as_of(as_of, store).await,
+            None => settle.execute(store).await,
+        };
         let at = Window {
             from,
             to: clock::now_ms(),
@@ -345,7 +345,7 @@ impl<'a> World<'a> {
     /// Voids; where there is no hold, the account must have come as far as `as_of`.
     pub async fn void_as_of(&mut self, name: &HoldName, as_of: Option<AsOf>) -> Checked {
         let from = clock::now_ms();
-        let found = void_as(&self.scripts.void, self.store, name, as_of).await;
+        let found = void(&self.scripts.store, name, as_of).await;
         let at = Window {
             from,
             to: clock::now_ms(),
@@ -368,7 +368,7 @@ impl<'a> World<'a> {
             }
         }
         let from = clock::now_ms();
-        let found = reap_as(&self.scripts.reap, self.store, hold).await;
+        let found = reap(&self.scripts.store, hold).await;
         let at = Window {
             from,
             to: clock::now_ms(),
@@ -420,7 +420,7 @@ impl<'a> World<'a> {
                 pipeline.add_command(snapshot::write(key, &record.shape));
             }
         }
-        let done: Result<redis::Value, _> = self.store.pipeline(&pipeline).await;
+        let done: Result<redis::Value, _> = self.scripts.store.pipeline(&pipeline).await;
         done.map_err(|error| format!("{error:?}"))?;
         self.compare().await
     }

@@ -20,11 +20,13 @@ use domain::period::Period;
 pub use records::*;
 use std::collections::{BTreeMap, BTreeSet};
 use store::keys::{AccountKeys, Series, USER};
-use store::script::change::{VERSION_STEP, VERSION_STEPS_END};
+use store::script::change::VERSION_STEP;
 
 /// The largest sum that a wallet or counter may reach, as the scripts compare with it and exactly.
 pub const CEILING: f64 = 9e18;
 pub const MOST: u64 = 9_000_000_000_000_000_000;
+/// From this version on a change counts 1, as a call does: `STEPS_END` in `change.lua`.
+pub const VERSION_STEPS_END: u64 = 1 << 52;
 /// The accounts. They lie in different buckets.
 pub const ACCOUNTS: [&str; 2] = ["acct_one", "acct_two"];
 /// The currency of everything.

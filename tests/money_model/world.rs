@@ -10,11 +10,11 @@ use crate::act::Act;
 use crate::model::{ACCOUNTS, At, Drawn, Model, keys, mode};
 use crate::names::Window;
 use crate::{layout, snapshot};
+use harness::scripts::crashing_at;
 use std::collections::BTreeMap;
 use store::Store;
 use store::keys::{AccountKeys, Series};
-use store::script::names::Names;
-use store::script::{Script, WhenFull};
+use store::script::Script;
 use store::transit::Transit;
 use store::versions::AccountVersion;
 
@@ -53,12 +53,9 @@ impl World {
     pub async fn with_model(store: &Store, mut model: Model) -> Result<Self, String> {
         model.names.settle();
         layout::install(store, &model.render(), &model.names).await?;
-        let dead = |name| Script::new(name, WhenFull::Run, Names::default(), &["return {'crash'}"]);
         Ok(Self {
             store: store.clone(),
-            crashing: store
-                .replacing(dead("transit_arrive"))
-                .replacing(dead("escrow_list")),
+            crashing: crashing_at(&crashing_at(store, "transit_arrive"), "escrow_list"),
             model,
             rows: BTreeMap::new(),
         })

@@ -90,8 +90,9 @@ fn describe(error: impl std::fmt::Debug) -> String {
 }
 
 async fn fresh(store: &Store) -> Result<AccountKeys, String> {
-    let keys = AccountKeys::new("acct_1");
-    store.versions().forget_all();
+    let account = "acct_1";
+    let keys = AccountKeys::new(account);
+    store.versions().forget(account);
     execute::<()>(store, &["FLUSHALL"]).await?;
     let fields = words("generation 3 version 7 name Acme plan free created_at 5");
     let record = keys.record();

@@ -121,8 +121,11 @@ async fn two_versions_share_one_ledger_while_the_store_forgets_their_scripts() {
         assert_eq!(settle.execute(ends).await.expect("an answer"), Settled::Done);
         assert_eq!(settle.execute(opens).await.expect("an answer"), Settled::Missing);
         let name = approved(&site, opens, ESTIMATE).await;
-        assert_eq!(void(ends, &name).await.expect("an answer"), Voided::Refunded);
-        assert_eq!(void(opens, &name).await.expect("an answer"), Voided::Barred);
+        assert_eq!(
+            void(ends, &name, None).await.expect("an answer"),
+            Voided::Refunded
+        );
+        assert_eq!(void(opens, &name, None).await.expect("an answer"), Voided::Barred);
     }
     load.answers(40).await;
     let tally = load.end().await;

@@ -43,8 +43,10 @@ impl RequestMetrics {
                 &["method", "route"],
             )?,
             body_bytes: metrics.gauge("body_memory_bytes", "Memory of request bodies.")?,
-            body_bytes_max: metrics
-                .gauge("body_memory_max_bytes", "Limit of the memory of request bodies (admin.max_buffered_bytes).")?,
+            body_bytes_max: metrics.gauge(
+                "body_memory_max_bytes",
+                "Limit of the memory of request bodies (admin.max_buffered_bytes).",
+            )?,
             limited: LimitedMetrics::new(metrics)?,
             blocked: metrics.counter("blocked_total", "Requests from blocked addresses.")?,
         })

@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use store::call::settle::Settled;
-use store::call::void::{Voided, void_as_of};
+use store::call::void::{Voided, void};
 use store::connection::batch::Batch;
 use store::error_counters;
 use store::sanity::StoreRecord;
@@ -245,7 +245,7 @@ async fn deliver(store: &Store, item: &Item) -> Result<Accepted, StoreError> {
     let as_of = item.as_of();
     match item.to_settle() {
         Some(settle) => settle.execute_as_of(as_of, store).await.map(Accepted::Settled),
-        None => void_as_of(store, &item.name(), as_of).await.map(Accepted::Voided),
+        None => void(store, &item.name(), Some(as_of)).await.map(Accepted::Voided),
     }
 }
 

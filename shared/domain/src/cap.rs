@@ -97,18 +97,6 @@ pub fn decide(
     }
 }
 
-/// The strictest of several policies, which is what account-wide policies amount to (decision D20).
-#[must_use]
-pub fn strictest(policies: &[CapPolicy]) -> Option<CapPolicy> {
-    let tighter = |a: Option<Nanos>, b: Option<Nanos>| a.into_iter().chain(b).min();
-    policies.iter().copied().reduce(|a, b| CapPolicy {
-        enabled: a.enabled && b.enabled,
-        per_run: tighter(a.per_run, b.per_run),
-        daily: tighter(a.daily, b.daily),
-        monthly: tighter(a.monthly, b.monthly),
-    })
-}
-
 /// The limits of a policy that bind `POST /spend` and wallets only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SpendPolicy {
@@ -118,17 +106,6 @@ pub struct SpendPolicy {
     pub approval_threshold: Option<Nanos>,
     /// A balance below this is reported.
     pub low_balance: Option<Nanos>,
-}
-
-/// The strictest of several: the smallest limits, and the threshold that reports a low balance first.
-#[must_use]
-pub fn strictest_spend(policies: &[SpendPolicy]) -> Option<SpendPolicy> {
-    let tighter = |a: Option<Nanos>, b: Option<Nanos>| a.into_iter().chain(b).min();
-    policies.iter().copied().reduce(|a, b| SpendPolicy {
-        per_transaction: tighter(a.per_transaction, b.per_transaction),
-        approval_threshold: tighter(a.approval_threshold, b.approval_threshold),
-        low_balance: a.low_balance.max(b.low_balance),
-    })
 }
 
 #[cfg(test)]
@@ -216,53 +193,5 @@ mod tests {
                 "{failing:07b}"
             );
         }
-    }
-
-    #[test]
-    fn several_account_policies_bind_together() {
-        let loose = CapPolicy {
-            enabled: true,
-            daily: Some(usd(5)),
-            monthly: None,
-            per_run: Some(usd(2)),
-        };
-        let tight = CapPolicy {
-            enabled: true,
-            daily: Some(usd(3)),
-            monthly: Some(usd(9)),
-            per_run: None,
-        };
-        let both = strictest(&[loose, tight]).unwrap();
-        assert_eq!(both.daily, Some(usd(3)));
-        assert_eq!(both.monthly, Some(usd(9)));
-        assert_eq!(both.per_run, Some(usd(2)));
-        assert!(
-            !strictest(&[
-                loose,
-                CapPolicy {
-                    enabled: false,
-                    ..tight
-                }
-            ])
-            .unwrap()
-            .enabled
-        );
-        assert_eq!(strictest(&[]), None);
-    }
-
-    #[test]
-    fn spend_limits_bind_together() {
-        let policy = |per_transaction, approval_threshold, low_balance| SpendPolicy {
-            per_transaction,
-            approval_threshold,
-            low_balance,
-        };
-        let both = strictest_spend(&[
-            policy(Some(usd(5)), None, Some(usd(10))),
-            policy(Some(usd(3)), Some(usd(0)), Some(usd(9))),
-            SpendPolicy::default(),
-        ]);
-        assert_eq!(both, Some(policy(Some(usd(3)), Some(usd(0)), Some(usd(10)))));
-        assert_eq!(strictest_spend(&[]), None);
     }
 }

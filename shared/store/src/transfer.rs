@@ -174,12 +174,8 @@ impl NewTransfer<'_> {
             .await
     }
 
-    /// Executes the first of two steps to another account: the money is debited and in transit. Public for tests of a
-    /// crash between the steps; [`NewTransfer::execute`] takes both.
-    ///
-    /// # Errors
-    /// As [`NewTransfer::execute`].
-    pub async fn send(&self, store: &Store, scope: &Scope<'_>) -> Result<(Transferred, Transit), StoreError> {
+    /// Executes the first of two steps to another account: the money is debited and in transit.
+    async fn send(&self, store: &Store, scope: &Scope<'_>) -> Result<(Transferred, Transit), StoreError> {
         let data = self.audit_data(self.arrival);
         let transit = Transit {
             id: self.transaction.to_owned(),

@@ -86,11 +86,6 @@ impl Versions {
         let mut cache = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         cache.remove(account);
     }
-
-    /// Forgets everything, for tests that empty a store under the same handle.
-    pub fn forget_all(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
-    }
 }
 
 #[cfg(test)]
@@ -109,9 +104,6 @@ mod tests {
         assert_eq!(versions.newest("a"), view(2, 1), "a new generation starts anew");
         assert_eq!(versions.newest("b"), view(0, 0));
         versions.forget("a");
-        assert_eq!(versions.newest("a"), view(0, 0));
-        versions.record("a", view(1, 1));
-        versions.forget_all();
         assert_eq!(versions.newest("a"), view(0, 0));
     }
 }

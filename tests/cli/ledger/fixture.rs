@@ -6,6 +6,7 @@ use domain::id::Kind;
 use domain::mode::Mode;
 use domain::money::Nanos;
 use domain::period::Period;
+use harness::scripts::crashing_at;
 use harness::{Admin, AdminOptions, Caller, Cli, Redis, Seed, SeedAccount, Store};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -148,7 +149,8 @@ pub async fn send_away(store: &Store, from: (&SeedAccount, u64), to: (&SeedAccou
         mode: Mode::Live,
         actor: "test",
     };
-    let (sent, _) = transfer.send(store, &scope).await.unwrap();
+    let store = crashing_at(store, "transit_arrive");
+    let sent = transfer.execute(&store, &scope).await.unwrap();
     assert!(matches!(sent, Transferred::Done { .. }), "{sent:?}");
     transaction
 }

@@ -16,6 +16,7 @@ use std::time::Duration;
 use store::Store;
 use store::script::all::all;
 use store::script::names::Names;
+use store::script::{Script, WhenFull};
 
 /// Stores and threads of [`survivors`].
 const WORKERS: usize = 2;
@@ -47,6 +48,13 @@ pub async fn execute<T: FromRedisValue>(store: &Store, words: &[&str]) -> Result
     command.arg(&words[1..]);
     let reply = store.command(&command).await;
     reply.map_err(|error| format!("{words:?}: {error:?}"))
+}
+
+/// The same store for a process that dies when it executes the script `name`: its later steps are not taken.
+#[must_use]
+pub fn crashing_at(store: &Store, name: &'static str) -> Store {
+    let parts = ["return {'crash'}"];
+    store.replacing(Script::new(name, WhenFull::Run, Names::default(), &parts))
 }
 
 /// The period of the store's clock.

@@ -180,7 +180,7 @@ async fn lost_accounts(bench: &Bench<'_>) -> Checked {
         if lost == "everything" {
             command = redis::cmd("DEL").arg(&record).take();
         }
-        let gone: Result<i64, _> = bench.store.command(&command).await;
+        let gone: Result<i64, _> = bench.scripts.store.command(&command).await;
         gone.map_err(|error| format!("{error:?}"))?;
         let call = world.call(1);
         let plan = unlimited();
@@ -191,10 +191,7 @@ async fn lost_accounts(bench: &Bench<'_>) -> Checked {
             plan: &plan,
             charge: None,
         };
-        match request
-            .execute_script(&bench.scripts.authorize, bench.store)
-            .await
-        {
+        match request.execute(&bench.scripts.store).await {
             Ok(answer) if answer.outcome == Outcome::Stale && answer.view == AccountView::default() => {}
             other => return Err(format!("{lost} lost: {other:?}")),
         }
@@ -209,6 +206,7 @@ async fn provider_keys(bench: &Bench<'_>) -> Checked {
     for field in ["pk_id:openai", "pk_sealed:openai"] {
         world.install().await?;
         let gone: Result<i64, _> = bench
+            .scripts
             .store
             .command(redis::cmd("HDEL").arg(&agent).arg(field))
             .await;

@@ -380,7 +380,11 @@ async fn lost_counters(bench: &Bench<'_>) -> Checked {
             let mut extension = world.extension(&call, FROM + BY);
             limit(&mut world, &mut extension, gauge, most).await?;
             for (key, field) in &fields {
-                let lost: Result<i64, _> = bench.store.command(redis::cmd("HDEL").arg(key).arg(field)).await;
+                let lost: Result<i64, _> = bench
+                    .scripts
+                    .store
+                    .command(redis::cmd("HDEL").arg(key).arg(field))
+                    .await;
                 lost.map_err(|error| format!("{error:?}"))?;
             }
             world.model.charges.push(Charge {
@@ -418,7 +422,7 @@ async fn extended(
         to: usd(extension.to),
         hold_life: extension.hold_life,
     };
-    request.execute_script(&bench.scripts.extend, bench.store).await
+    request.execute(&bench.scripts.store).await
 }
 
 /// Beyond 2^53, where doubles lose the last digit, counters stay exact, and on the way there.
@@ -484,6 +488,7 @@ async fn no_account(bench: &Bench<'_>) -> Checked {
         let call = approved(&mut world, true).await?;
         let extension = world.extension(&call, FROM + BY);
         let lost: Result<i64, _> = bench
+            .scripts
             .store
             .command(redis::cmd("HDEL").arg(&record).arg(field))
             .await;

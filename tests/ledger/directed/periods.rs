@@ -193,7 +193,11 @@ pub async fn calendar(bench: &Bench<'_>) -> Checked {
             };
             let texts: Vec<String> = days.iter().flat_map(clock).collect();
             let args: Vec<&str> = texts.iter().map(String::as_str).collect();
-            let answer: Result<Vec<String>, _> = bench.store.script(&bench.scripts.period, &[], &args).await;
+            let answer: Result<Vec<String>, _> = bench
+                .scripts
+                .store
+                .script(&bench.scripts.period, &[], &args)
+                .await;
             let answer = answer.map_err(|error| format!("the calendar: {error:?}"))?;
             let months = days.iter().map(|day| Period::at(day * DAY_MS + within).month);
             let expected: Vec<String> = [first * DAY_MS + within, first]

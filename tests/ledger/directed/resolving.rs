@@ -10,9 +10,9 @@ use domain::period::Period;
 use std::time::Duration;
 use store::StoreError;
 use store::call::hold::AsOf;
-use store::call::reap::{KEPT_LIFE, Reaped, reap_as};
+use store::call::reap::{KEPT_LIFE, Reaped, reap};
 use store::call::settle::Settle;
-use store::call::void::void_as;
+use store::call::void::void;
 use store::keys::AccountKeys;
 
 /// A hold that is due at once.
@@ -120,7 +120,7 @@ async fn unknown_account(bench: &Bench<'_>) -> Checked {
     let mut world = bench.installed().await?;
     let call = world.call_in("r", 10);
     world.settle(&call.name, 10, 4).await?;
-    let flushed: Result<String, _> = bench.store.command(&redis::cmd("FLUSHALL")).await;
+    let flushed: Result<String, _> = bench.scripts.store.command(&redis::cmd("FLUSHALL")).await;
     flushed.map_err(|error| format!("{error:?}"))?;
     let settle = Settle {
         name: call.name.clone(),
@@ -130,12 +130,11 @@ async fn unknown_account(bench: &Bench<'_>) -> Checked {
         extension: None,
         measured: None,
     };
-    let as_of = Some(AsOf::default());
-    let settled = settle
-        .execute_script(&bench.scripts.settle, as_of, bench.store)
-        .await;
-    let voided = void_as(&bench.scripts.void, bench.store, &call.name, as_of).await;
-    let keys: Result<u64, _> = bench.store.command(&redis::cmd("DBSIZE")).await;
+    let as_of = AsOf::default();
+    let store = &bench.scripts.store;
+    let settled = settle.execute_as_of(as_of, store).await;
+    let voided = void(store, &call.name, Some(as_of)).await;
+    let keys: Result<u64, _> = store.command(&redis::cmd("DBSIZE")).await;
     match (settled, voided, keys) {
         (Err(StoreError::LacksWrites), Err(StoreError::LacksWrites), Ok(0)) => Ok(()),
         other => Err(format!("an account that is not here: {other:?}")),
@@ -225,7 +224,11 @@ async fn lost_counters(bench: &Bench<'_>) -> Checked {
     let (record, agent) = (keys.record(), keys.agent(Mode::Live, "a"));
     let Period { day, month } = bench.period;
     let lose = async |key: &str, field: &str| {
-        let lost: Result<i64, _> = bench.store.command(redis::cmd("HDEL").arg(key).arg(field)).await;
+        let lost: Result<i64, _> = bench
+            .scripts
+            .store
+            .command(redis::cmd("HDEL").arg(key).arg(field))
+            .await;
         lost.map(drop).map_err(|error| format!("{error:?}"))
     };
     let mut world = bench.installed().await?;
@@ -267,7 +270,7 @@ async fn overdue(bench: &Bench<'_>) -> Checked {
     for _ in 0..DEADLINE_TRIES {
         let mut world = bench.installed().await?;
         let call = approved(&mut world, true, 10, LONG).await?;
-        let found = reap_as(&bench.scripts.reap_at_deadline, bench.store, &world.hold(&call)).await;
+        let found = reap(&bench.scripts.at_deadline, &world.hold(&call)).await;
         if !matches!(found, Ok(Reaped::Kept)) {
             return Err(format!("a hold at its deadline: {found:?}"));
         }

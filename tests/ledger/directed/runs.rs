@@ -3,8 +3,7 @@
 use super::Bench;
 use crate::model::Run;
 use crate::snapshot::Window;
-use crate::world::{ACCOUNT, Checked, unlimited, usd};
-use domain::budget::Budget;
+use crate::world::{ACCOUNT, Checked, World, unlimited, usd};
 use domain::mode::Mode;
 use store::call::authorize::RUN_LIFE;
 use store::keys::AccountKeys;
@@ -118,12 +117,8 @@ async fn many_ended(bench: &Bench<'_>) -> Checked {
 /// without a run continue (decision D71).
 async fn budget(bench: &Bench<'_>) -> Checked {
     for most in [1, 2] {
-        let store = at_most(bench, most);
-        let mut world = Bench {
-            store: &store,
-            ..*bench
-        }
-        .world();
+        let scripts = bench.scripts.with_runs(most);
+        let mut world = World::new(&scripts, bench.period);
         world.model.runs_most = usize::try_from(most).map_err(|error| error.to_string())?;
         world.install().await?;
         for run in ["one", "two", "one", "two", "three"] {
@@ -145,9 +140,9 @@ async fn budget(bench: &Bench<'_>) -> Checked {
 /// Runs that ended 35 days after their last call leave the budget, whether or not the index has dropped them.
 async fn budget_of_ended(bench: &Bench<'_>) -> Checked {
     let life = u64::try_from(RUN_LIFE.as_millis()).map_err(|error| error.to_string())?;
-    let store = at_most(bench, 2);
+    let scripts = bench.scripts.with_runs(2);
     let bench = Bench {
-        store: &store,
+        scripts: &scripts,
         ..*bench
     };
     // Many more than a script drops at once: the budget was larger before.
@@ -176,9 +171,9 @@ async fn budget_of_ended(bench: &Bench<'_>) -> Checked {
 /// To the millisecond, by the store's clock.
 async fn edge_of_life(bench: &Bench<'_>) -> Checked {
     let life = u64::try_from(RUN_LIFE.as_millis()).map_err(|error| error.to_string())?;
-    let store = at_most(bench, 1);
+    let scripts = bench.scripts.with_runs(1);
     let bench = Bench {
-        store: &store,
+        scripts: &scripts,
         ..*bench
     };
     let at_ms = domain::timestamp::ms_from_iso("2026-11-21T12:00:00Z").ok_or("a moment")?;
@@ -199,12 +194,6 @@ async fn edge_of_life(bench: &Bench<'_>) -> Checked {
         }
     }
     Ok(())
-}
-
-/// The store with a budget of `most` runs.
-fn at_most(bench: &Bench<'_>, most: u64) -> store::Store {
-    let budgets = bench.store.budgets().with(Budget::Runs, most);
-    bench.store.clone().with_budgets(budgets)
 }
 
 /// Index and end of a run are written in its first call of a minute of the clock.
@@ -233,7 +222,7 @@ async fn held_below(bench: &Bench<'_>) -> Checked {
         world.approve(&call).await?;
         let mut command = redis::cmd("HSET");
         command.arg(&agent).arg("held").arg(noted);
-        let set: Result<i64, _> = bench.store.command(&command).await;
+        let set: Result<i64, _> = bench.scripts.store.command(&command).await;
         set.map_err(|error| format!("{error:?}"))?;
         world.settle(&call.name, 10, 4).await?;
     }

@@ -9,7 +9,6 @@ use domain::money::Nanos;
 use domain::period::Period;
 use domain::plan::Plan;
 use std::time::Duration;
-use store::Store;
 use store::call::hold::HoldName;
 
 struct Actor<'a> {
@@ -21,8 +20,8 @@ struct Actor<'a> {
     next_key: u64,
 }
 
-pub async fn play(store: &Store, scripts: &Scripts, period: Period, case: &Case) -> Checked {
-    let mut world = World::new(store, scripts, period);
+pub async fn play(scripts: &Scripts, period: Period, case: &Case) -> Checked {
+    let mut world = World::new(scripts, period);
     if case.before > 0 {
         world.model.charges.push(spent_before(period, case.before));
     }

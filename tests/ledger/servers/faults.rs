@@ -87,7 +87,7 @@ async fn a_server_that_forgot_its_scripts_is_reported_again() {
     payer.approve(&store, 100).await;
     let _: String = redis.command(&["SCRIPT", "FLUSH"]);
     let name = payer.approve(&store, 100).await;
-    assert_eq!(void(&store, &name).await.unwrap(), Voided::Refunded);
+    assert_eq!(void(&store, &name, None).await.unwrap(), Voided::Refunded);
     assert_eq!(payer.charged().await, 100);
 }
 
@@ -115,7 +115,7 @@ async fn a_full_store_approves_nothing_and_settles_everything() {
         measured: None,
     };
     assert!(matches!(settle.execute(&store).await.unwrap(), Settled::Done));
-    assert_eq!(void(&store, &voided).await.unwrap(), Voided::Refunded);
+    assert_eq!(void(&store, &voided, None).await.unwrap(), Voided::Refunded);
     let _: String = redis.command(&["CONFIG", "SET", "maxmemory", "0"]);
     assert_eq!(payer.charged().await, 150);
     payer.approve(&store, 100).await;
@@ -188,7 +188,10 @@ async fn a_frozen_store_costs_no_more_than_the_deadline() {
     assert!((DEADLINE..DEADLINE + SLACK).contains(&took), "{took:?}");
     redis.resume();
     // The command was in the socket: it has run, or it will. Voiding settles the matter either way.
-    eventually("an answer", RECONNECT, async || void(&store, &name).await.ok()).await;
+    eventually("an answer", RECONNECT, async || {
+        void(&store, &name, None).await.ok()
+    })
+    .await;
     assert_eq!(payer.charged().await, 100);
     let again = payer.authorize(&store, &name, 100).await.unwrap();
     assert_eq!(again.outcome, Outcome::KnownId);
@@ -245,7 +248,10 @@ async fn a_lost_reply_is_voided() {
     let error = payer.authorize(&store, &name, 100).await.unwrap_err();
     assert!(error.may_have_run(), "{error:?}");
     assert_eq!((wire.replies_lost(), payer.charged().await), (1, 105));
-    let voided = eventually("an answer", RECONNECT, async || void(&store, &name).await.ok()).await;
+    let voided = eventually("an answer", RECONNECT, async || {
+        void(&store, &name, None).await.ok()
+    })
+    .await;
     assert_eq!(voided, Voided::Refunded);
     assert_eq!(payer.charged().await, 5);
 
@@ -296,7 +302,7 @@ async fn a_voided_authorize_never_charges_however_late_it_arrives() {
             .may_have_run()
     );
     assert!(wire.is_holding());
-    assert_eq!(void(&direct, &name).await.unwrap(), Voided::Barred);
+    assert_eq!(void(&direct, &name, None).await.unwrap(), Voided::Barred);
     let (sent, ran) = (wire.bytes().0, redis.calls("evalsha"));
     wire.release_requests();
     let arrived = async || (wire.bytes().0 > sent && redis.calls("evalsha") > ran).then_some(());

@@ -49,7 +49,7 @@ async fn whole_life(store: &Store, payer: &Payer) {
     assert!(matches!(settle.execute(store).await.unwrap(), Settled::Done));
     assert_eq!(settle.execute(store).await.unwrap(), Settled::Missing);
     let voided = payer.approve(store, 100).await;
-    assert_eq!(void(store, &voided).await.unwrap(), Voided::Refunded);
+    assert_eq!(void(store, &voided, None).await.unwrap(), Voided::Refunded);
     assert_eq!(payer.charged().await, 30);
 
     let kept = payer.new_name();

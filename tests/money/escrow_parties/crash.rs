@@ -6,6 +6,7 @@ use crate::world::{BINARY, FULL, World, problem, success, text};
 use clock::now_ms;
 use domain::intent::Reason;
 use domain::mode::Mode;
+use harness::scripts::crashing_at;
 use harness::{Admin, AdminOptions, Caller, Cli, Reply, assert_fields, eventually};
 use serde_json::json;
 use std::time::Duration;
@@ -14,8 +15,6 @@ use store::escrow::{Escrow, EscrowStatus};
 use store::keys::IntentIndex;
 use store::once::Once;
 use store::sanity;
-use store::script::names::Names;
-use store::script::{Script, WhenFull};
 
 /// Longer than the worker waits between two rounds.
 const WORKER: Duration = Duration::from_secs(15);
@@ -23,12 +22,6 @@ const WORKER: Duration = Duration::from_secs(15);
 /// A release with the key `r`, of which only the payer's step is done, as if everything had stopped then. No server
 /// runs meanwhile.
 async fn begin(world: &World, side: &Side, number: u64) -> bool {
-    let dead = Script::new(
-        "transit_arrive",
-        WhenFull::Run,
-        Names::default(),
-        &["return {'crash'}"],
-    );
     let secret = sanity::record(&world.store).await.unwrap().check_secret;
     let place = (side.account.id.as_str(), side.mode);
     let request = json!({ "escrowId": number.to_string() });
@@ -39,7 +32,13 @@ async fn begin(world: &World, side: &Side, number: u64) -> bool {
         at_ms: now_ms(),
     };
     let escrow = Escrow::read(&world.store, number).await.unwrap().unwrap();
-    let begun = decide(&world.store.replacing(dead), &asked, &escrow, Verdict::Release).await;
+    let begun = decide(
+        &crashing_at(&world.store, "transit_arrive"),
+        &asked,
+        &escrow,
+        Verdict::Release,
+    )
+    .await;
     begun.is_ok()
 }
 

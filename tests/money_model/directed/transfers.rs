@@ -2,9 +2,8 @@
 
 use super::stage::{START, Stage, deposit, transfer};
 use crate::act::{Act, Transfer};
-use crate::model::{MOST, Place};
+use crate::model::{MOST, Place, VERSION_STEPS_END};
 use crate::world::{Checked, World};
-use store::script::change::VERSION_STEPS_END;
 
 pub async fn all(stage: &Stage<'_>) -> Checked {
     own(stage).await?;

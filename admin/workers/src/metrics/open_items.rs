@@ -30,7 +30,10 @@ impl OpenItemMetrics {
             )?,
             holds_kept: metrics.gauge("holds_kept", "Kept holds that nobody has corrected.")?,
             approvals: metrics.gauge("intents_awaiting_approval", "Spends that wait for a decision.")?,
-            failed: metrics.counter("census_failed_total", "Rounds of counting open holds and spends that a store failure cut off.")?,
+            failed: metrics.counter(
+                "census_failed_total",
+                "Rounds of counting open holds and spends that a store failure cut off.",
+            )?,
         })
     }
 }

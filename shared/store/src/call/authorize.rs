@@ -165,24 +165,7 @@ impl Authorize<'_> {
     ///
     /// # Errors
     /// As [`execute`](Self::execute).
-    pub async fn execute_with(&self, keys: &HoldKeys, store: &Store) -> Result<Answer, StoreError> {
-        self.execute_keyed(&AUTHORIZE, keys, store).await
-    }
-
-    /// Like [`execute`](Self::execute) with another script: tests execute changed scripts.
-    ///
-    /// # Errors
-    /// As [`execute`](Self::execute).
-    pub async fn execute_script(&self, script: &Script, store: &Store) -> Result<Answer, StoreError> {
-        self.execute_keyed(script, &self.name.keys(), store).await
-    }
-
-    async fn execute_keyed(
-        &self,
-        script: &Script,
-        hold: &HoldKeys,
-        store: &Store,
-    ) -> Result<Answer, StoreError> {
+    pub async fn execute_with(&self, hold: &HoldKeys, store: &Store) -> Result<Answer, StoreError> {
         debug_assert_eq!(hold, &self.name.keys(), "the keys are of this hold");
         let account = &hold.of_account;
         let (active, rate) = (account.active_keys(), account.rate(self.key_id));
@@ -207,7 +190,7 @@ impl Authorize<'_> {
         };
         let args = self.args(store).into_values();
         let args = args.each_ref().map(AsRef::as_ref);
-        let reply: String = store.script(script, &keys.into_values(), &args[..]).await?;
+        let reply: String = store.script(&AUTHORIZE, &keys.into_values(), &args[..]).await?;
         parse(&reply, self.charge.and_then(|charge| charge.estimate))
     }
 

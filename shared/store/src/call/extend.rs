@@ -88,24 +88,7 @@ impl Extend<'_> {
     ///
     /// # Errors
     /// As [`execute`](Self::execute).
-    pub async fn execute_with(&self, keys: &HoldKeys, store: &Store) -> Result<Extended, StoreError> {
-        self.execute_keyed(&EXTEND, keys, store).await
-    }
-
-    /// Like [`execute`](Self::execute) with another script: tests execute changed scripts.
-    ///
-    /// # Errors
-    /// As [`execute`](Self::execute).
-    pub async fn execute_script(&self, script: &Script, store: &Store) -> Result<Extended, StoreError> {
-        self.execute_keyed(script, &self.name.keys(), store).await
-    }
-
-    async fn execute_keyed(
-        &self,
-        script: &Script,
-        hold: &HoldKeys,
-        store: &Store,
-    ) -> Result<Extended, StoreError> {
+    pub async fn execute_with(&self, hold: &HoldKeys, store: &Store) -> Result<Extended, StoreError> {
         debug_assert_eq!(hold, &self.name.keys(), "the keys are of this hold");
         let keys = ExtendKeys {
             account: &hold.account,
@@ -130,7 +113,7 @@ impl Extend<'_> {
             hold_life: &self.hold_life.as_millis().to_string(),
         };
         let reply: String = store
-            .script(script, &keys.into_values(), &args.into_values())
+            .script(&EXTEND, &keys.into_values(), &args.into_values())
             .await?;
         parse(&reply)
     }

@@ -44,21 +44,13 @@ pub enum Reaped {
 /// # Errors
 /// [`StoreError`]; the next sweep retries.
 pub async fn reap(store: &Store, hold: &Hold) -> Result<Reaped, StoreError> {
-    reap_as(&REAP, store, hold).await
-}
-
-/// Like [`reap`] with another script: tests execute changed scripts.
-///
-/// # Errors
-/// As [`reap`].
-pub async fn reap_as(script: &Script, store: &Store, hold: &Hold) -> Result<Reaped, StoreError> {
     let keys = hold.name.keys();
     let args = ReapArgs {
         allow_id: &hold.name.allow_id,
         kept_life: &KEPT_LIFE.as_millis().to_string(),
     };
     let args = args.into_values();
-    let reply: Vec<String> = store.script(script, &keys.to_end(), &args).await?;
+    let reply: Vec<String> = store.script(&REAP, &keys.to_end(), &args).await?;
     match reply.first().map(String::as_str) {
         Some("kept") => Ok(Reaped::Kept),
         Some("early") => Ok(Reaped::Early),

@@ -82,7 +82,7 @@ impl Settle {
     /// # Errors
     /// As [`execute`](Self::execute).
     pub async fn execute_with(&self, keys: &HoldKeys, store: &Store) -> Result<Settled, StoreError> {
-        self.execute_keyed(&SETTLE, keys, None, store).await
+        self.execute_keyed(keys, None, store).await
     }
 
     /// Like [`execute`](Self::execute), but accepts a missing hold only from an account whose version is at least
@@ -91,26 +91,11 @@ impl Settle {
     /// # Errors
     /// As [`execute`](Self::execute); [`StoreError::LacksWrites`] if the account's version is older.
     pub async fn execute_as_of(&self, as_of: AsOf, store: &Store) -> Result<Settled, StoreError> {
-        self.execute_keyed(&SETTLE, &self.name.keys(), Some(as_of), store)
-            .await
-    }
-
-    /// Like the others with another script: tests execute changed scripts.
-    ///
-    /// # Errors
-    /// As those.
-    pub async fn execute_script(
-        &self,
-        script: &Script,
-        as_of: Option<AsOf>,
-        store: &Store,
-    ) -> Result<Settled, StoreError> {
-        self.execute_keyed(script, &self.name.keys(), as_of, store).await
+        self.execute_keyed(&self.name.keys(), Some(as_of), store).await
     }
 
     async fn execute_keyed(
         &self,
-        script: &Script,
         keys: &HoldKeys,
         as_of: Option<AsOf>,
         store: &Store,
@@ -133,7 +118,7 @@ impl Settle {
         };
         let args = args.into_values();
         let reply: String = store
-            .script(script, &keys.to_end(), with_as_of(&args, as_of))
+            .script(&SETTLE, &keys.to_end(), with_as_of(&args, as_of))
             .await?;
         match reply.as_str() {
             "settled" => Ok(Settled::Done),

@@ -33,33 +33,13 @@ pub enum Voided {
     Barred,
 }
 
-/// Voids the hold `name`. Safe to repeat.
+/// Voids the hold `name`. Safe to repeat. Accepts a missing hold only from an account whose version is at least `as_of`,
+/// the version known before the `authorize`; from any account if that is `None`.
 ///
 /// # Errors
-/// [`StoreError`]; retry until it succeeds.
-pub async fn void(store: &Store, name: &HoldName) -> Result<Voided, StoreError> {
-    void_as(&VOID, store, name, None).await
-}
-
-/// Like [`void`], but accepts a missing hold only from an account whose version is at least `as_of`, the version known
-/// before the `authorize`.
-///
-/// # Errors
-/// As [`void`]; [`StoreError::LacksWrites`] if the account's version is older: then nothing is written.
-pub async fn void_as_of(store: &Store, name: &HoldName, as_of: AsOf) -> Result<Voided, StoreError> {
-    void_as(&VOID, store, name, Some(as_of)).await
-}
-
-/// Like the others with another script: tests execute changed scripts.
-///
-/// # Errors
-/// As those.
-pub async fn void_as(
-    script: &Script,
-    store: &Store,
-    name: &HoldName,
-    as_of: Option<AsOf>,
-) -> Result<Voided, StoreError> {
+/// [`StoreError`]; retry until it succeeds. [`StoreError::LacksWrites`] if the account's version is older: then nothing
+/// is written.
+pub async fn void(store: &Store, name: &HoldName, as_of: Option<AsOf>) -> Result<Voided, StoreError> {
     let keys = name.keys();
     let [generation, version] = as_of.map(AsOf::to_args).unwrap_or_default();
     let args = VoidArgs {
@@ -70,7 +50,7 @@ pub async fn void_as(
     };
     let args = args.into_values();
     let reply: Vec<String> = store
-        .script(script, &keys.to_end(), with_as_of(&args, as_of))
+        .script(&VOID, &keys.to_end(), with_as_of(&args, as_of))
         .await?;
     match reply.first().map(String::as_str) {
         Some("refunded") => Ok(Voided::Refunded),

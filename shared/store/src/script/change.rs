@@ -20,8 +20,6 @@ pub(crate) const PERIOD: &str = include_str!("period.lua");
 pub(crate) const PRUNE: &str = include_str!("prune.lua");
 /// Increment of an account's version by a change; a call increments it by 1. As `CHANGE_STEP` in `change.lua`.
 pub const VERSION_STEP: u64 = 1 << 20;
-/// From this version on a change increments by 1, too; reached after 2³² changes. As `STEPS_END` in `change.lua`.
-pub const VERSION_STEPS_END: u64 = 1 << 52;
 
 /// Start and end of a change; includes the clock.
 pub(crate) const CHANGE: &str = concat!(include_str!("clock.lua"), include_str!("change.lua"));

@@ -3,9 +3,7 @@
 use super::{Cells, Page, cells};
 use crate::model::{Limits, Side, USD};
 use crate::snapshot::Shape;
-use domain::cap::{CapPolicy, SpendPolicy, strictest, strictest_spend};
 use domain::mode::Mode;
-use domain::money::Nanos;
 use std::collections::BTreeSet;
 use store::keys::AccountKeys;
 
@@ -76,35 +74,15 @@ impl Side {
     /// The strictest of the account-wide policies.
     pub fn account_limits(&self) -> Option<Limits> {
         let wide = self.policies.values().filter(|policy| policy.agent.is_none());
-        let all: Vec<Limits> = wide.map(|policy| policy.limits).collect();
-        let nanos = |limit: Option<u64>| limit.map(Nanos::from_stored);
-        let caps: Vec<CapPolicy> = all
-            .iter()
-            .map(|limits| CapPolicy {
-                enabled: !limits.disabled,
-                per_run: nanos(limits.run),
-                daily: nanos(limits.day),
-                monthly: nanos(limits.month),
-            })
-            .collect();
-        let spends: Vec<SpendPolicy> = all
-            .iter()
-            .map(|limits| SpendPolicy {
-                per_transaction: nanos(limits.txn),
-                approval_threshold: nanos(limits.approval),
-                low_balance: nanos(limits.low),
-            })
-            .collect();
-        let (cap, spend) = (strictest(&caps)?, strictest_spend(&spends)?);
-        let number = |limit: Option<Nanos>| limit.map(Nanos::get);
-        Some(Limits {
-            disabled: !cap.enabled,
-            run: number(cap.per_run),
-            day: number(cap.daily),
-            month: number(cap.monthly),
-            txn: number(spend.per_transaction),
-            approval: number(spend.approval_threshold),
-            low: number(spend.low_balance),
+        let tighter = |a: Option<u64>, b: Option<u64>| a.into_iter().chain(b).min();
+        wide.map(|policy| policy.limits).reduce(|a, b| Limits {
+            disabled: a.disabled || b.disabled,
+            run: tighter(a.run, b.run),
+            day: tighter(a.day, b.day),
+            month: tighter(a.month, b.month),
+            txn: tighter(a.txn, b.txn),
+            approval: tighter(a.approval, b.approval),
+            low: a.low.max(b.low),
         })
     }
 }

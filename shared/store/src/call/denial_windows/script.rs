@@ -41,14 +41,6 @@ pub enum Recorded {
 /// # Errors
 /// [`StoreError`]; safe to retry.
 pub async fn record(store: &Store, counted: &Counted) -> Result<Recorded, StoreError> {
-    record_as(&DENIAL_WINDOW, store, counted).await
-}
-
-/// Like [`record`] with another script: tests execute changed scripts.
-///
-/// # Errors
-/// As [`record`].
-pub async fn record_as(script: &Script, store: &Store, counted: &Counted) -> Result<Recorded, StoreError> {
     let scope = Scope {
         account: &counted.account,
         // Virtual keys have no test mode.
@@ -68,9 +60,8 @@ pub async fn record_as(script: &Script, store: &Store, counted: &Counted) -> Res
         count: &counted.count.to_string(),
         ends: &counted.ends_ms.to_string(),
     };
-    let reply = scope
-        .execute(store, script, event, &keys.into_values(), &args.into_values())
-        .await?;
+    let (keys, args) = (keys.into_values(), args.into_values());
+    let reply = scope.execute(store, &DENIAL_WINDOW, event, &keys, &args).await?;
     match reply.first().map(String::as_str) {
         Some("recorded") => Ok(Recorded::Done),
         Some("early") => Ok(Recorded::Early),
