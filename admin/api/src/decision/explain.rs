@@ -11,12 +11,11 @@ use domain::timestamp::{iso_from_ms, ms_from_iso};
 use endpoint::doc::is;
 use serde::Serialize;
 use serde_json::{Map, Value};
+use store::call::hold::Hold;
 use utoipa::ToSchema;
 
 /// The outcome of a call that is under way.
 const OPEN: &str = "open";
-/// The place of the account in a hold's text: `H <estimate> <day> <month> <named> <checks> <account> …`.
-const ACCOUNT_WORD: usize = 6;
 
 /// A decision (decision D56).
 #[derive(Debug, Serialize, ToSchema)]
@@ -181,12 +180,11 @@ impl Step {
 
 /// The entry that the call of a hold would have if its estimate were what it cost. `None` for another account's.
 pub(super) fn entry_of_hold(id: &str, account: &str, text: &str) -> Result<Option<Entry>, ()> {
-    let mut words = text.split(' ');
-    let estimate = words.nth(1).ok_or(())?;
-    if words.nth(ACCOUNT_WORD - 2) != Some(account) {
+    let hold = Hold::parse(id, text).ok_or(())?;
+    if hold.name.account != account {
         return Ok(None);
     }
-    let outcome = How::Estimated.as_str();
+    let (outcome, estimate) = (How::Estimated.as_str(), hold.estimate.get());
     let line = format!("0 0 A {outcome} {estimate} {id} {text}");
     let entry = Entry::of_line(0, line.as_bytes());
     if entry.id == id { Ok(Some(entry)) } else { Err(()) }
