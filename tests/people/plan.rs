@@ -6,7 +6,7 @@ use futures::future::{join, join_all};
 use harness::{Role, SessionCaller, assert_fields};
 use serde_json::{Value, json};
 use std::time::Duration;
-use store::account::script::{PlanSet, move_plan};
+use store::account::script::{PlanMove, PlanSet, move_plan};
 
 async fn choose(session: &SessionCaller, plan: &str) -> harness::Reply {
     session
@@ -106,7 +106,8 @@ async fn an_owner_does_not_undo_what_the_operator_does_meanwhile() {
     }
     // The script by itself.
     let move_from = async |from, to| {
-        move_plan(&world.store, &account.id, (from, to), "usr_1")
+        let plans = PlanMove { from, to };
+        move_plan(&world.store, &account.id, plans, "usr_1")
             .await
             .unwrap()
     };

@@ -16,7 +16,7 @@ use endpoint::{Answer, Code, Problem, Reply, missing, operations};
 use serde::Serialize;
 use store::account::Account;
 use store::account::counters::AccountCounters;
-use store::account::script::{PlanSet, move_plan};
+use store::account::script::{PlanMove, PlanSet, move_plan};
 use store::api_key::ApiKey;
 use store::server_clock;
 use utoipa::ToSchema;
@@ -185,8 +185,11 @@ pub async fn choose_plan(call: Call) -> Answer {
             }
             judged = Some(current);
         }
-        let moved = move_plan(store, &caller.account, (judged.as_deref(), &plan), &caller.actor);
-        match moved.await? {
+        let plans = PlanMove {
+            from: judged.as_deref(),
+            to: &plan,
+        };
+        match move_plan(store, &caller.account, plans, &caller.actor).await? {
             Some(PlanSet::Done | PlanSet::AlreadySo) => return show(&call).await,
             Some(PlanSet::NoAccount) => break,
             None => {}

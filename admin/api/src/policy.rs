@@ -19,7 +19,7 @@ use serde::Serialize;
 use store::page::Order;
 use store::policy::PolicyRecord;
 use store::policy::script as policy;
-use store::policy::script::{ACCOUNT_POLICIES_MAX, Deleted, PolicySet};
+use store::policy::script::{ACCOUNT_POLICIES_MAX, Deleted, PolicySet, SetPolicy};
 use store::script::change::FieldChange;
 use utoipa::ToSchema;
 
@@ -196,18 +196,14 @@ async fn store(call: &Call, agent: Option<&str>, changes: &[FieldChange]) -> Ans
     defaults.extend(agent.map(|agent| ("agent", Some(agent.to_owned()))));
     let new_id = Kind::Policy.mint(now_ms())?;
     let scope = call.scope();
-    let expected = precondition::expected(call.headers())?;
-    match policy::set(
-        &call.state.store,
-        &scope,
+    let set = SetPolicy {
         agent,
         changes,
-        &defaults,
-        &new_id,
-        &expected,
-    )
-    .await?
-    {
+        defaults: &defaults,
+        new_id: &new_id,
+        expected: &precondition::expected(call.headers())?,
+    };
+    match set.execute(&call.state.store, &scope).await? {
         PolicySet::Done(policy) => {
             let reply = Reply::ok(&PolicyAnswer {
                 success: true,

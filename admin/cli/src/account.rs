@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use store::account::Account as Record;
 use store::account::refused;
 use store::account::script as account;
-use store::account::script::PlanSet;
+use store::account::script::{NewAccount, PlanSet};
 use store::account::usage::Usage;
 use store::audit::OPERATOR;
 use store::keys::AccountKeys;
@@ -83,7 +83,13 @@ async fn create(context: &Context, name: &str, plan: &str, email: Option<String>
         None => None,
     };
     let id = Kind::Account.mint(now_ms())?;
-    account::create(&context.store, &id, name, plan, owner.as_ref(), OPERATOR).await?;
+    let account = NewAccount {
+        id: &id,
+        name,
+        plan,
+        owner: owner.as_ref(),
+    };
+    account::create(&context.store, &account, OPERATOR).await?;
     let owner_id = owner.as_ref().map(|owner| owner.id.as_str());
     let mut text = format!("Account {id} ({name}) on plan {plan}.");
     if let Some(owner) = &owner {

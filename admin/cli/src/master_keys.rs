@@ -188,7 +188,13 @@ async fn rotate_webhooks(
                     continue;
                 };
                 let new = seal_again(keyring, &owner, &secret)?;
-                match webhook::reseal(store, &scope, &id, field, &old, &new).await? {
+                let reseal = webhook::Reseal {
+                    webhook: &id,
+                    field,
+                    old: &old,
+                    new: &new,
+                };
+                match reseal.execute(store, &scope).await? {
                     Resealed::Done => tally.reencrypted += 1,
                     Resealed::Changed => changed = true,
                 }

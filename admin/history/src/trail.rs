@@ -8,7 +8,7 @@ use archive::Archive;
 use domain::denial_window;
 use domain::entry::{Entry, Sealed};
 use domain::mode::Mode;
-use store::audit::chain::{Backwards, Chain, Filter, Head, Row};
+use store::audit::chain::{Backwards, Chain, Filter, Head, LiveNumbers, Row};
 use store::page::{Page, Part, Start};
 use store::{Store, StoreError};
 
@@ -62,10 +62,15 @@ impl<'a> Trail<'a> {
         let count = many(page.limit).saturating_add(1);
         for _ in 0..ATTEMPTS {
             let wanted = Backwards { before, skip, count };
-            let (numbers, live, archived) = self.chain.numbers(filter, wanted).await?;
-            let Some(old) = self.archived_total(filter, archived).await? else {
+            let live = self.chain.numbers(filter, wanted).await?;
+            let Some(old) = self.archived_total(filter, live.archived).await? else {
                 continue;
             };
+            let LiveNumbers {
+                numbers,
+                total: live,
+                archived,
+            } = live;
             let entries = self.entries(&numbers).await?;
             let mut found: Vec<(u64, Sealed)> = numbers.into_iter().zip(entries).collect();
             found.reverse();
@@ -145,9 +150,9 @@ impl<'a> Trail<'a> {
             count: 0,
         };
         for _ in 0..ATTEMPTS {
-            let (_, live, archived) = self.chain.numbers(filter, nothing).await?;
-            if let Some(old) = self.archived_total(filter, archived).await? {
-                return Ok(live + old);
+            let live = self.chain.numbers(filter, nothing).await?;
+            if let Some(old) = self.archived_total(filter, live.archived).await? {
+                return Ok(live.total + old);
             }
         }
         Err(busy())

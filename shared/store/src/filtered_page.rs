@@ -21,10 +21,12 @@ pub(super) struct Filter<'a, K, F> {
 
 /// A page of matches. Its total counts the matches found for it: after an offset among all scanned members, after a
 /// position no more than on the page.
-pub(super) struct FilteredPage {
-    pub(super) part: Part<String>,
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FilteredPage<T> {
+    /// The page.
+    pub part: Part<T>,
     /// Whether members remain that were not scanned.
-    pub(super) is_partial: bool,
+    pub is_partial: bool,
 }
 
 /// State of a scan.
@@ -45,7 +47,7 @@ impl SortedSet<'_> {
         self,
         page: Page<'_>,
         filter: &Filter<'_, K, F>,
-    ) -> Result<FilteredPage, StoreError>
+    ) -> Result<FilteredPage<String>, StoreError>
     where
         K: Fn(&str) -> String,
         F: Fn(&str, &[Option<String>]) -> bool,

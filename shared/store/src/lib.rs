@@ -20,7 +20,7 @@ pub mod durability;
 pub mod error;
 pub mod error_counters;
 pub mod escrow;
-mod filtered_page;
+pub mod filtered_page;
 mod info;
 pub mod intent;
 pub mod invitation;

@@ -115,7 +115,7 @@ impl Run {
         mode: Mode,
         (agent, status): (&str, RunStatus),
         page: Page<'_>,
-    ) -> Result<(Part<Self>, bool), StoreError> {
+    ) -> Result<FilteredPage<Self>, StoreError> {
         let set = account.runs(mode, agent);
         let list = not_over(store, &set).await?;
         let filter = Filter {
@@ -131,7 +131,7 @@ impl Run {
         let mut part = read(store, (account, mode, agent), part).await?;
         // Skips a run whose status changed meanwhile.
         part.records.retain(|run| run.status == status);
-        Ok((part, is_partial))
+        Ok(FilteredPage { part, is_partial })
     }
 
     /// Reads the run `id` of an agent; `None` if it does not exist.

@@ -10,7 +10,7 @@ use store::agent;
 use store::agent::freeze::{Authority, Freeze, Frozen, set_frozen};
 use store::agent::script::{Created, Deleted, NewAgent};
 use store::policy;
-use store::policy::script::PolicySet;
+use store::policy::script::{PolicySet, SetPolicy};
 use store::script::change::FieldChange;
 use store::script::plan_limit::PlanLimit;
 use store::wallet::script::user_wallet;
@@ -106,18 +106,14 @@ async fn set_policy(store: &Store, at: At, agent: Option<&str>, limits: &Limits,
         vec![("name", Some("n".to_owned())), ("currency", Some(USD.to_owned()))];
     defaults.extend(agent.map(|agent| ("agent", Some(agent.to_owned()))));
     let id = format!("pol_{n}");
-    match policy::script::set(
-        store,
-        &scope(at),
+    let set = SetPolicy {
         agent,
-        &changes,
-        &defaults,
-        &id,
-        &policy::script::Expected::Anything,
-    )
-    .await
-    .map_err(wrong)?
-    {
+        changes: &changes,
+        defaults: &defaults,
+        new_id: &id,
+        expected: &policy::script::Expected::Anything,
+    };
+    match set.execute(store, &scope(at)).await.map_err(wrong)? {
         PolicySet::Done(_) => Ok("set".to_owned()),
         PolicySet::TooMany => Ok("too_many".to_owned()),
         PolicySet::Unexpected => Ok("mismatch".to_owned()),

@@ -19,8 +19,8 @@ pub async fn list(call: Call) -> Answer {
     let (part, partial) = match search(&query)? {
         None => (AgentRecord::list(store, &keys, mode, page).await?, None),
         Some(wanted) => {
-            let (part, partial) = AgentRecord::search(store, &keys, mode, &wanted, page).await?;
-            (part, Some(partial))
+            let found = AgentRecord::search(store, &keys, mode, &wanted, page).await?;
+            (found.part, Some(found.is_partial))
         }
     };
     let records: Vec<AgentView<'_>> = part.records.iter().map(AgentView::of).collect();

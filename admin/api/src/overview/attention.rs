@@ -13,13 +13,13 @@ use endpoint::problem::Problem;
 use futures::future::try_join_all;
 use serde::Serialize;
 use store::agent::survey::{AgentSummary, Survey};
-use store::call::kept_calls;
+use store::call::{kept_calls, open_holds};
 use store::intent::IntentRecord;
 use store::keys::USER;
 use store::page::Page;
 use store::threshold::LimitUsage;
 use store::wallet::Wallet;
-use store::webhook::delivery::{Delivery, State};
+use store::webhook::delivery::{Deliveries, Delivery, State};
 use store::webhook::{Status, WebhookRecord};
 use utoipa::ToSchema;
 
@@ -151,9 +151,14 @@ async fn failing_webhooks(call: &Call) -> Result<Found, Problem> {
     let mut active = WebhookRecord::all(store, &keys, mode).await?;
     active.retain(|webhook| webhook.status == Status::Active);
     // An account has a handful of webhooks, so their deliveries are read at the same time.
-    let newest = active
-        .iter()
-        .map(|webhook| Delivery::newest(store, &keys, mode, &webhook.id, DELIVERIES));
+    let newest = active.iter().map(|webhook| {
+        let deliveries = Deliveries {
+            account: &keys,
+            mode,
+            webhook: &webhook.id,
+        };
+        deliveries.newest(store, DELIVERIES)
+    });
     let newest = try_join_all(newest).await?;
     let mut items = Vec::new();
     for (webhook, newest) in active.into_iter().zip(newest) {
@@ -203,8 +208,8 @@ async fn kept_holds(call: &Call) -> Result<Found, Problem> {
     if call.caller.mode == Mode::Test {
         return Ok(Found::default()); // calls are live
     }
-    let (holds, total) = kept_calls::newest(&call.state.store, &call.keys(), SHOWN_MAX).await?;
-    let items = holds.into_iter().map(|(hold, at_ms)| Item {
+    let kept = kept_calls::newest(&call.state.store, &call.keys(), SHOWN_MAX).await?;
+    let items = kept.newest.into_iter().map(|open_holds::Found { hold, at_ms, .. }| Item {
         kind: "kept_hold",
         id: hold.name.allow_id,
         agent_id: Some(hold.name.agent),
@@ -216,7 +221,7 @@ async fn kept_holds(call: &Call) -> Result<Found, Problem> {
     });
     Ok(Found {
         items: items.collect(),
-        total,
+        total: kept.total,
     })
 }
 

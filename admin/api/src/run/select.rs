@@ -65,8 +65,8 @@ impl RunFilter {
                 (part, None)
             }
             Self::Of(status) => {
-                let (part, partial) = Run::of_status(store, &keys, mode, (agent, status), page).await?;
-                (part, Some(partial))
+                let found = Run::of_status(store, &keys, mode, (agent, status), page).await?;
+                (found.part, Some(found.is_partial))
             }
         };
         Ok(Selected {

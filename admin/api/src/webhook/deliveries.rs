@@ -6,7 +6,9 @@ use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;
 use endpoint::{Answer, Listing, Problem, Reply};
 use serde::Serialize;
-use store::webhook::delivery::{Attempt, Delivery, DeliveryFilter, ListedDelivery, State, delivery_id};
+use store::webhook::delivery::{
+    Attempt, Deliveries, Delivery, DeliveryFilter, ListedDelivery, State, delivery_id,
+};
 use utoipa::ToSchema;
 
 /// What a delivery is failed with that was never attempted.
@@ -117,7 +119,12 @@ pub async fn deliveries(call: Call) -> Answer {
     let webhook = of_path(&call).await?;
     let (account, mode) = (&call.caller.account, call.caller.mode);
     let (store, keys) = (&call.state.store, call.keys());
-    let part = Delivery::list(store, &keys, mode, &webhook.id, wanted, paging.page()).await?;
+    let deliveries = Deliveries {
+        account: &keys,
+        mode,
+        webhook: &webhook.id,
+    };
+    let part = deliveries.list(store, wanted, paging.page()).await?;
     let records: Vec<DeliveryView<'_>> = part
         .records
         .iter()

@@ -25,8 +25,8 @@ impl Trail<'_> {
             return Ok(Some(0));
         }
         if filter.from_ms.is_none() && filter.to_ms.is_none() {
-            let (count, last) = self.chain.archived_count(filter.agent, filter.kind).await?;
-            return Ok((last == end).then_some(count));
+            let archived = self.chain.archived_count(filter.agent, filter.kind).await?;
+            return Ok((archived.last == end).then_some(archived.count));
         }
         let mut total = 0;
         for segment in self.up_to(end).await? {

@@ -152,11 +152,11 @@ impl Trail<'_> {
         };
         let (mut all, mut end) = (Vec::new(), None);
         for kind in wanted.kinds {
-            let (numbers, _, archived) = self.chain.numbers(wanted.filter(kind), part).await?;
-            if *end.get_or_insert(archived) != archived {
+            let live = self.chain.numbers(wanted.filter(kind), part).await?;
+            if *end.get_or_insert(live.archived) != live.archived {
                 return Ok(None);
             }
-            all.extend(numbers);
+            all.extend(live.numbers);
         }
         all.sort_unstable();
         let surplus = all

@@ -14,7 +14,7 @@ use std::time::Duration;
 use store::StoreError;
 use store::webhook::delivery::{Attempt, Delivery, DeliveryEvent, State, delivery_id};
 use store::webhook::script::Endpoint;
-use store::webhook::script::deliver::{Lease, Next};
+use store::webhook::script::deliver::{AttemptOutcome, Lease, Next};
 use telemetry::error_chain;
 use tokio::time::Instant;
 
@@ -144,8 +144,13 @@ async fn attempt_once(
         tracing::warn!(account, %mode, webhook, delivery = id, "a webhook delivery was given up");
     }
     let accepted = made.accepted();
-    let after = after(delivery, made, next);
-    let kept = keep(webhooks, lease, number, text, &after, next).await?;
+    let outcome = AttemptOutcome {
+        number,
+        before: text,
+        after: &after(delivery, made, next),
+        next,
+    };
+    let kept = keep(webhooks, lease, &outcome).await?;
     Ok(kept.then_some(accepted))
 }
 
@@ -192,21 +197,11 @@ fn next(webhooks: &Webhooks, accepted: bool, earlier: usize) -> Next {
 }
 
 /// Stores the outcome. Retries when the store does not answer, since the delivery would be attempted twice otherwise.
-async fn keep(
-    webhooks: &Webhooks,
-    lease: &Lease,
-    number: &str,
-    before: &str,
-    after: &Delivery,
-    next: Next,
-) -> Result<bool, StoreError> {
+async fn keep(webhooks: &Webhooks, lease: &Lease, outcome: &AttemptOutcome<'_>) -> Result<bool, StoreError> {
     let began = Instant::now();
     loop {
         let most = webhooks.settings.history_max;
-        match lease
-            .finish(&webhooks.store, number, before, after, next, most)
-            .await
-        {
+        match lease.finish(&webhooks.store, outcome, most).await {
             Err(error) if began.elapsed() < KEEP => {
                 tracing::warn!(error = %error_chain(&error), "an outcome of a webhook attempt is kept at the next try");
                 tokio::time::sleep(KEEP_PAUSE).await;

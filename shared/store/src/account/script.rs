@@ -97,7 +97,20 @@ pub enum UserAdded {
     TooMany,
 }
 
-/// Creates the account `id`.
+/// A new account.
+#[derive(Debug)]
+pub struct NewAccount<'a> {
+    /// Account id, `acct_…`.
+    pub id: &'a str,
+    /// Display name.
+    pub name: &'a str,
+    /// Its plan.
+    pub plan: &'a str,
+    /// Its first user.
+    pub owner: Option<&'a User>,
+}
+
+/// Creates the account.
 ///
 /// The list of accounts is in another slot than the account, so two commands write them. The list comes first: a crash
 /// between the two leaves a listed id without a record, which every reader skips. In the opposite order it would leave
@@ -105,14 +118,13 @@ pub enum UserAdded {
 ///
 /// # Errors
 /// [`StoreError`].
-pub async fn create(
-    store: &Store,
-    id: &str,
-    name: &str,
-    plan: &str,
-    owner: Option<&User>,
-    actor: &str,
-) -> Result<(), StoreError> {
+pub async fn create(store: &Store, new: &NewAccount<'_>, actor: &str) -> Result<(), StoreError> {
+    let NewAccount {
+        id,
+        name,
+        plan,
+        owner,
+    } = *new;
     if let Some(owner) = owner {
         owner_of(id, owner).join(store, &owner.email).await?;
     }
@@ -154,30 +166,38 @@ pub async fn create(
 /// # Errors
 /// [`StoreError`]; safe to retry.
 pub async fn set_plan(store: &Store, id: &str, plan: &str, actor: &str) -> Result<PlanSet, StoreError> {
-    let set = move_plan(store, id, (None, plan), actor).await?;
+    let to = PlanMove { from: None, to: plan };
+    let set = move_plan(store, id, to, actor).await?;
     set.map_or_else(|| unexpected_reply(&SET_PLAN), Ok)
 }
 
-/// Moves the account from the first of `plans` to the second one; from any, where none is named. `None` if it is on
-/// another plan; nothing changed.
+/// A change of plan.
+#[derive(Debug, Clone, Copy)]
+pub struct PlanMove<'a> {
+    /// The plan that the account must have; `None` is any.
+    pub from: Option<&'a str>,
+    /// The new plan.
+    pub to: &'a str,
+}
+
+/// Moves the account to another plan. `None` if it does not have the plan `from`; nothing changed.
 ///
 /// # Errors
 /// [`StoreError`]; safe to retry.
 pub async fn move_plan(
     store: &Store,
     id: &str,
-    plans: (Option<&str>, &str),
+    plans: PlanMove<'_>,
     actor: &str,
 ) -> Result<Option<PlanSet>, StoreError> {
-    let (expected, plan) = plans;
     let event = Event {
         kind: "account.plan_set",
         agent: None,
-        data: json!({ "plan": plan }),
+        data: json!({ "plan": plans.to }),
     };
     let args = SetPlanArgs {
-        plan,
-        expected: expected.unwrap_or_default(),
+        plan: plans.to,
+        expected: plans.from.unwrap_or_default(),
     };
     let reply = live(id, actor)
         .execute(store, &SET_PLAN, event, &[], &args.into_values())

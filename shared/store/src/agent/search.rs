@@ -4,7 +4,7 @@ use crate::agent::AgentRecord;
 use crate::agent::survey::AGENTS_MAX;
 use crate::filtered_page::{Filter, FilteredPage};
 use crate::keys::AccountKeys;
-use crate::page::{Page, Part, SortedSet, records};
+use crate::page::{Page, SortedSet, records};
 use crate::{Store, StoreError};
 use domain::mode::Mode;
 
@@ -27,8 +27,7 @@ impl AgentFilter {
 }
 
 impl AgentRecord {
-    /// Returns matching agents with a wallet row, newest first, and whether agents remain that were not scanned: a page
-    /// scans [`AGENTS_MAX`] at most. The total counts the matches among the scanned ones.
+    /// Returns matching agents with a wallet row, newest first. A page scans [`AGENTS_MAX`] at most.
     ///
     /// # Errors
     /// [`StoreError`], also for malformed records.
@@ -38,7 +37,7 @@ impl AgentRecord {
         mode: Mode,
         wanted: &AgentFilter,
         page: Page<'_>,
-    ) -> Result<(Part<Self>, bool), StoreError> {
+    ) -> Result<FilteredPage<Self>, StoreError> {
         let set = account.agents(mode);
         let list = SortedSet {
             store,
@@ -57,7 +56,8 @@ impl AgentRecord {
         };
         let FilteredPage { mut part, is_partial } = list.filtered(page, &filter).await?;
         let records = records(store, std::mem::take(&mut part.records), key).await?;
-        Ok((Self::with_row(part.with(records))?, is_partial))
+        let part = Self::with_row(part.with(records))?;
+        Ok(FilteredPage { part, is_partial })
     }
 }
 

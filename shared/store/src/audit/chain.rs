@@ -5,8 +5,8 @@ mod archived;
 mod entries;
 mod live;
 
-pub use archived::ArchiveBacklog;
-pub use live::{Backwards, Filter, Row};
+pub use archived::{ArchiveBacklog, ArchivedCount};
+pub use live::{Backwards, Filter, LiveNumbers, Row};
 
 use crate::account::ModeField;
 use crate::audit::seal::{Batch, SEAL_BATCH, SealedBatch};

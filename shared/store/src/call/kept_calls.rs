@@ -2,20 +2,25 @@
 //! seals the trail writes the index, so entries sealed by an earlier version are not in it.
 
 use crate::call::hold::Hold;
+use crate::call::open_holds::{Found, State};
 use crate::keys::AccountKeys;
 use crate::{Store, StoreError};
 use domain::mode::Mode;
 
-/// Returns the newest `most` with the time of their sealed entry, and the count of all. A hold that was just settled
-/// may still be counted.
+/// Kept holds of an account.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct KeptCalls {
+    /// The newest, each with the time of its sealed entry.
+    pub newest: Vec<Found>,
+    /// The count of all. A hold that was just settled may still be counted.
+    pub total: u64,
+}
+
+/// Reads the newest `most`.
 ///
 /// # Errors
 /// [`StoreError`].
-pub async fn newest(
-    store: &Store,
-    account: &AccountKeys,
-    most: usize,
-) -> Result<(Vec<(Hold, u64)>, u64), StoreError> {
+pub async fn newest(store: &Store, account: &AccountKeys, most: usize) -> Result<KeptCalls, StoreError> {
     let index = account.audit_kept(Mode::Live);
     let mut query = redis::pipe();
     query.cmd("ZCARD").arg(&index);
@@ -27,7 +32,7 @@ pub async fn newest(
         .arg("WITHSCORES");
     let (total, listed): (u64, Vec<(String, u64)>) = store.pipeline(&query).await?;
     if listed.is_empty() {
-        return Ok((Vec::new(), 0));
+        return Ok(KeptCalls::default());
     }
     let mut query = redis::pipe();
     for (id, _) in &listed {
@@ -36,6 +41,15 @@ pub async fn newest(
     let texts: Vec<Option<String>> = store.pipeline(&query).await?;
     let gone = texts.iter().filter(|text| text.is_none()).count() as u64;
     let found = listed.into_iter().zip(texts);
-    let holds = found.filter_map(|((id, at_ms), text)| Some((Hold::parse(&id, &text?)?, at_ms)));
-    Ok((holds.collect(), total.saturating_sub(gone)))
+    let newest = found.filter_map(|((id, at_ms), text)| {
+        Some(Found {
+            hold: Hold::parse(&id, &text?)?,
+            state: State::Kept,
+            at_ms,
+        })
+    });
+    Ok(KeptCalls {
+        newest: newest.collect(),
+        total: total.saturating_sub(gone),
+    })
 }

@@ -58,6 +58,21 @@ impl PolicyKeys {
     }
 }
 
+/// A policy to be set.
+#[derive(Debug)]
+pub struct SetPolicy<'a> {
+    /// Its agent; `None` for an account-wide policy.
+    pub agent: Option<&'a str>,
+    /// The given fields.
+    pub changes: &'a [FieldChange],
+    /// The other fields of a new policy.
+    pub defaults: &'a [FieldChange],
+    /// Id of a new policy, `pol_…`.
+    pub new_id: &'a str,
+    /// Nothing changes unless the policy is so.
+    pub expected: &'a Expected,
+}
+
 /// Outcome of setting a policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PolicySet {
@@ -107,89 +122,79 @@ pub enum Deleted {
     Missing,
 }
 
-/// Sets the policy of `agent`, or an account-wide one if there is no agent. `changes` are the given fields, `defaults`
-/// the other fields of a new policy, named `new_id`. Nothing changes unless the policy is as `expected`.
-///
-/// # Errors
-/// [`StoreError`], also if others keep deleting the policy. Setting an agent's policy is safe to retry.
-pub async fn set(
-    store: &Store,
-    scope: &Scope<'_>,
-    agent: Option<&str>,
-    changes: &[FieldChange],
-    defaults: &[FieldChange],
-    new_id: &str,
-    expected: &Expected,
-) -> Result<PolicySet, StoreError> {
-    let account = scope.keys();
-    for _ in 0..ATTEMPTS {
-        let existing: Option<String> = match agent {
-            Some(agent) => {
-                let record = account.agent(scope.mode, agent);
-                store
-                    .command(redis::cmd("HGET").arg(record).arg("policy_id"))
-                    .await?
+impl SetPolicy<'_> {
+    /// Sets the policy.
+    ///
+    /// # Errors
+    /// [`StoreError`], also if others keep deleting the policy. Setting an agent's policy is safe to retry.
+    pub async fn execute(&self, store: &Store, scope: &Scope<'_>) -> Result<PolicySet, StoreError> {
+        let account = scope.keys();
+        for _ in 0..ATTEMPTS {
+            let existing: Option<String> = match self.agent {
+                Some(agent) => {
+                    let record = account.agent(scope.mode, agent);
+                    store
+                        .command(redis::cmd("HGET").arg(record).arg("policy_id"))
+                        .await?
+                }
+                None => None,
+            };
+            if let Some(done) = self.attempt(store, scope, existing.as_deref()).await? {
+                return Ok(done);
             }
-            None => None,
-        };
-        let is_new = existing.is_none();
-        let id = existing.as_deref().unwrap_or(new_id);
-        let all = if is_new {
-            [defaults, changes].concat()
-        } else {
-            changes.to_vec()
-        };
-        if let Some(done) = try_set(store, scope, agent, (id, is_new), &all, expected).await? {
-            return Ok(done);
         }
+        Err(StoreError::UnexpectedReply(
+            "a policy that changes all the time".to_owned(),
+        ))
     }
-    Err(StoreError::UnexpectedReply(
-        "a policy that changes all the time".to_owned(),
-    ))
-}
 
-/// Makes one attempt; `None` if the agent's policy was created or deleted between read and script.
-async fn try_set(
-    store: &Store,
-    scope: &Scope<'_>,
-    agent: Option<&str>,
-    (id, is_new): (&str, bool),
-    changes: &[FieldChange],
-    expected: &Expected,
-) -> Result<Option<PolicySet>, StoreError> {
-    let keys = PolicyKeys::new(scope, id, agent);
-    let args = SetArgs {
-        policy_id: id,
-        reach: reach(agent),
-        state: if is_new { "new" } else { "old" },
-        account_policies_max: &ACCOUNT_POLICIES_MAX.to_string(),
-        expected: &expected.word(),
-        changes: field_args(changes),
-    };
-    let event = Event {
-        kind: "policy.set",
-        agent,
-        data: json!({ "policyId": id, "new": is_new, "fields": shown(changes, form) }),
-    };
-    let reply = scope
-        .execute(store, &SET, event, &keys.into_values(), &args.into_values())
-        .await?;
-    let mut reply = reply.into_iter();
-    match reply.next().as_deref() {
-        Some("set") => {
-            let mut fields = HashMap::new();
-            while let (Some(field), Some(value)) = (reply.next(), reply.next()) {
-                fields.insert(field, value);
+    /// Makes one attempt; `None` if the agent's policy was created or deleted between read and script.
+    async fn attempt(
+        &self,
+        store: &Store,
+        scope: &Scope<'_>,
+        existing: Option<&str>,
+    ) -> Result<Option<PolicySet>, StoreError> {
+        let is_new = existing.is_none();
+        let id = existing.unwrap_or(self.new_id);
+        let changes = match is_new {
+            true => [self.defaults, self.changes].concat(),
+            false => self.changes.to_vec(),
+        };
+        let keys = PolicyKeys::new(scope, id, self.agent);
+        let args = SetArgs {
+            policy_id: id,
+            reach: reach(self.agent),
+            state: if is_new { "new" } else { "old" },
+            account_policies_max: &ACCOUNT_POLICIES_MAX.to_string(),
+            expected: &self.expected.word(),
+            changes: field_args(&changes),
+        };
+        let event = Event {
+            kind: "policy.set",
+            agent: self.agent,
+            data: json!({ "policyId": id, "new": is_new, "fields": shown(&changes, form) }),
+        };
+        let reply = scope
+            .execute(store, &SET, event, &keys.into_values(), &args.into_values())
+            .await?;
+        let mut reply = reply.into_iter();
+        match reply.next().as_deref() {
+            Some("set") => {
+                let mut fields = HashMap::new();
+                while let (Some(field), Some(value)) = (reply.next(), reply.next()) {
+                    fields.insert(field, value);
+                }
+                match PolicyRecord::from_fields(&fields) {
+                    Some(record) => Ok(Some(PolicySet::Done(Box::new(record)))),
+                    None => unexpected_reply(&SET),
+                }
             }
-            match PolicyRecord::from_fields(&fields) {
-                Some(record) => Ok(Some(PolicySet::Done(Box::new(record)))),
-                None => unexpected_reply(&SET),
-            }
+            Some("too_many") => Ok(Some(PolicySet::TooMany)),
+            Some("mismatch") => Ok(Some(PolicySet::Unexpected)),
+            Some("changed") => Ok(None),
+            _ => unexpected_reply(&SET),
         }
-        Some("too_many") => Ok(Some(PolicySet::TooMany)),
-        Some("mismatch") => Ok(Some(PolicySet::Unexpected)),
-        Some("changed") => Ok(None),
-        _ => unexpected_reply(&SET),
     }
 }
 

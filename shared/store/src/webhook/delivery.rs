@@ -3,7 +3,8 @@
 
 mod list;
 
-pub use list::{DeliveryFilter, ListedDelivery};
+pub(crate) use list::StoredDelivery;
+pub use list::{Deliveries, DeliveryFilter, ListedDelivery};
 
 use domain::event::EventName;
 use domain::event::violations::Coalesced;

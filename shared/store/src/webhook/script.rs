@@ -332,33 +332,45 @@ pub async fn test(store: &Store, scope: &Scope<'_>, id: &str) -> Result<Tested, 
     }
 }
 
-/// Replaces the sealed text `old` of a secret by `new`, sealed under another master key.
-///
-/// # Errors
-/// [`StoreError`]; safe to retry.
-pub async fn reseal(
-    store: &Store,
-    scope: &Scope<'_>,
-    id: &str,
-    field: &str,
-    old: &str,
-    new: &str,
-) -> Result<Resealed, StoreError> {
-    let event = Event {
-        kind: "keys.rotated",
-        agent: None,
-        data: json!({ "webhookId": id }),
-    };
-    let keys = WebhookKey {
-        webhook: scope.keys().webhook(scope.mode, id),
-    };
-    let args = ResealArgs { field, old, new };
-    let reply = scope
-        .execute(store, &RESEAL, event, &keys.into_values(), &args.into_values())
-        .await?;
-    match reply.first().map(String::as_str) {
-        Some("done") => Ok(Resealed::Done),
-        Some("changed" | "no_account") => Ok(Resealed::Changed),
-        _ => unexpected_reply(&RESEAL),
+/// A secret of a webhook, sealed again.
+#[derive(Debug)]
+pub struct Reseal<'a> {
+    /// Webhook id, `wh_…`.
+    pub webhook: &'a str,
+    /// The field with the secret.
+    pub field: &'a str,
+    /// Its old sealed text.
+    pub old: &'a str,
+    /// Its text under the newest master key.
+    pub new: &'a str,
+}
+
+impl Reseal<'_> {
+    /// Replaces the old text by the new one.
+    ///
+    /// # Errors
+    /// [`StoreError`]; safe to retry.
+    pub async fn execute(&self, store: &Store, scope: &Scope<'_>) -> Result<Resealed, StoreError> {
+        let event = Event {
+            kind: "keys.rotated",
+            agent: None,
+            data: json!({ "webhookId": self.webhook }),
+        };
+        let keys = WebhookKey {
+            webhook: scope.keys().webhook(scope.mode, self.webhook),
+        };
+        let args = ResealArgs {
+            field: self.field,
+            old: self.old,
+            new: self.new,
+        };
+        let reply = scope
+            .execute(store, &RESEAL, event, &keys.into_values(), &args.into_values())
+            .await?;
+        match reply.first().map(String::as_str) {
+            Some("done") => Ok(Resealed::Done),
+            Some("changed" | "no_account") => Ok(Resealed::Changed),
+            _ => unexpected_reply(&RESEAL),
+        }
     }
 }

@@ -69,6 +69,15 @@ impl ArchiveBacklog {
     }
 }
 
+/// Count of archived entries that match an agent, a type, or both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ArchivedCount {
+    /// The count.
+    pub count: u64,
+    /// The last archived entry, matching or not.
+    pub last: u64,
+}
+
 impl<'a> Chain<'a> {
     /// The store of this chain.
     #[must_use]
@@ -119,7 +128,7 @@ impl<'a> Chain<'a> {
         }
     }
 
-    /// Counts the archived entries that match an agent, a type, or both. Returns the last archived entry, too.
+    /// Counts the archived entries that match an agent, a type, or both.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -127,7 +136,7 @@ impl<'a> Chain<'a> {
         &self,
         agent: Option<&str>,
         kind: Option<&str>,
-    ) -> Result<(u64, u64), StoreError> {
+    ) -> Result<ArchivedCount, StoreError> {
         let mut query = redis::pipe();
         query.atomic();
         query.cmd("HGET").arg(self.keys.audit_base(self.mode)).arg("seq");
@@ -138,7 +147,8 @@ impl<'a> Chain<'a> {
         let (last, count): (Option<u64>, Option<u64>) = self.store.pipeline(&query).await?;
         let last = last.unwrap_or(0);
         let every = agent.is_none() && kind.is_none();
-        Ok((if every { last } else { count.unwrap_or(0) }, last))
+        let count = if every { last } else { count.unwrap_or(0) };
+        Ok(ArchivedCount { count, last })
     }
 
     /// Finds the number of the first live entry at `at_ms` or later.

@@ -33,6 +33,17 @@ pub struct Backwards {
     pub count: u64,
 }
 
+/// A page of the live entries that match a filter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LiveNumbers {
+    /// Numbers on the page, ascending.
+    pub numbers: Vec<u64>,
+    /// Count of all live matches.
+    pub total: u64,
+    /// The last archived entry at that moment.
+    pub archived: u64,
+}
+
 /// Consecutive entries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Row {
@@ -105,16 +116,11 @@ impl Chain<'_> {
         Err(busy())
     }
 
-    /// Returns the numbers of matching live sealed entries on the page `part`, ascending; the count of all matches; and
-    /// the last archived entry at that moment.
+    /// Returns the numbers of matching live sealed entries on the page `part`.
     ///
     /// # Errors
     /// [`StoreError`].
-    pub async fn numbers(
-        &self,
-        filter: Filter<'_>,
-        part: Backwards,
-    ) -> Result<(Vec<u64>, u64, u64), StoreError> {
+    pub async fn numbers(&self, filter: Filter<'_>, part: Backwards) -> Result<LiveNumbers, StoreError> {
         for _ in 0..ATTEMPTS {
             let extent = self.extent().await?;
             let (first, last) = self.span(&extent, filter).await?;
@@ -130,7 +136,11 @@ impl Chain<'_> {
             };
             if self.extent().await?.archived == extent.archived {
                 let (numbers, total) = found;
-                return Ok((numbers, total, extent.archived.seq));
+                return Ok(LiveNumbers {
+                    numbers,
+                    total,
+                    archived: extent.archived.seq,
+                });
             }
         }
         Err(busy())
@@ -149,8 +159,8 @@ impl Chain<'_> {
     ) -> Result<Option<u64>, StoreError> {
         let list = self.keys.audit_index(self.mode, agent, kind);
         for _ in 0..ATTEMPTS {
-            let (count, archived) = self.archived_count(agent, kind).await?;
-            if archived > end {
+            let archived = self.archived_count(agent, kind).await?;
+            if archived.last > end {
                 return Ok(None);
             }
             let nothing = Backwards {
@@ -158,9 +168,9 @@ impl Chain<'_> {
                 skip: 0,
                 count: 0,
             };
-            let (_, live) = self.listed(&list, (archived + 1, end + 1), nothing).await?;
-            if self.archived_count(agent, kind).await? == (count, archived) {
-                return Ok(Some(count + live));
+            let (_, live) = self.listed(&list, (archived.last + 1, end + 1), nothing).await?;
+            if self.archived_count(agent, kind).await? == archived {
+                return Ok(Some(archived.count + live));
             }
         }
         Err(busy())

@@ -58,20 +58,34 @@ fn number_text(number: u64) -> String {
     format!("{number:016}")
 }
 
-impl Delivery {
-    /// Returns the newest `most` deliveries of a webhook, newest first; bounded work at any count.
+/// The deliveries of a webhook.
+#[derive(Debug, Clone, Copy)]
+pub struct Deliveries<'a> {
+    /// Keys of its account.
+    pub account: &'a AccountKeys,
+    /// `live` or `test`.
+    pub mode: Mode,
+    /// Webhook id, `wh_…`.
+    pub webhook: &'a str,
+}
+
+/// A delivery with its place and text in the store.
+#[derive(Debug)]
+pub(crate) struct StoredDelivery {
+    pub(crate) number: String,
+    pub(crate) text: String,
+    pub(crate) delivery: Delivery,
+}
+
+impl Deliveries<'_> {
+    /// Returns the newest `most` deliveries, newest first; bounded work at any count.
     ///
     /// # Errors
     /// [`StoreError`], also for a malformed text.
-    pub async fn newest(
-        store: &Store,
-        account: &AccountKeys,
-        mode: Mode,
-        webhook: &str,
-        most: u64,
-    ) -> Result<Vec<Self>, StoreError> {
+    pub async fn newest(self, store: &Store, most: u64) -> Result<Vec<Delivery>, StoreError> {
         let mut query = redis::cmd("HGET");
-        query.arg(account.webhook(mode, webhook)).arg("next");
+        let webhook = self.account.webhook(self.mode, self.webhook);
+        query.arg(webhook).arg("next");
         let last: Option<u64> = store.command(&query).await?;
         let last = last.unwrap_or(0);
         if last == 0 {
@@ -82,33 +96,35 @@ impl Delivery {
             .map(number_text)
             .collect();
         let mut query = redis::cmd("HMGET");
-        query.arg(account.deliveries(mode, webhook)).arg(&numbers);
+        query.arg(self.texts()).arg(&numbers);
         let texts: Vec<Option<String>> = store.command(&query).await?;
-        let found = texts.into_iter().flatten().map(|text| Self::parse(&text));
+        let found = texts.into_iter().flatten().map(|text| Delivery::parse(&text));
         found.collect::<Option<_>>().ok_or_else(unexpected_reply)
     }
 
-    /// Finds the delivery with this entry and event: number, text and parsed form. Reads at most `webhooks.waiting_max`
+    /// Finds the delivery with this entry and event. Reads at most `webhooks.waiting_max`
     /// + `webhooks.history_max`, some hundred at a time.
     ///
     /// # Errors
     /// [`StoreError`].
-    pub async fn find(
+    pub(crate) async fn find(
+        self,
         store: &Store,
-        account: &AccountKeys,
-        mode: Mode,
-        webhook: &str,
         fits: impl Fn(u64, EventName) -> bool,
-    ) -> Result<Option<(String, String, Self)>, StoreError> {
+    ) -> Result<Option<StoredDelivery>, StoreError> {
         let mut cursor = "0".to_owned();
         loop {
             let mut scan = redis::cmd("HSCAN");
-            scan.arg(account.deliveries(mode, webhook)).arg(&cursor);
+            scan.arg(self.texts()).arg(&cursor);
             scan.arg("COUNT").arg(SCANNED);
             let (next, page): (String, Vec<(String, String)>) = store.command(&scan).await?;
             for (number, text) in page {
-                if let Some(delivery) = Self::parse(&text).filter(|found| fits(found.seq, found.event)) {
-                    return Ok(Some((number, text, delivery)));
+                if let Some(delivery) = Delivery::parse(&text).filter(|found| fits(found.seq, found.event)) {
+                    return Ok(Some(StoredDelivery {
+                        number,
+                        text,
+                        delivery,
+                    }));
                 }
             }
             if next == "0" {
@@ -118,24 +134,21 @@ impl Delivery {
         }
     }
 
-    /// Lists the deliveries of a webhook, newest first. At most `webhooks.waiting_max` + `webhooks.history_max` exist;
+    /// Lists the deliveries, newest first. At most `webhooks.waiting_max` + `webhooks.history_max` exist;
     /// each page reads all their numbers, but only its own deliveries.
     ///
     /// # Errors
     /// [`StoreError`], also for a malformed text.
     pub async fn list(
+        self,
         store: &Store,
-        account: &AccountKeys,
-        mode: Mode,
-        webhook: &str,
         wanted: DeliveryFilter,
         page: Page<'_>,
     ) -> Result<Part<ListedDelivery>, StoreError> {
         let mut query = redis::pipe();
         query.atomic();
         for set in wanted.sets() {
-            let key = account.deliveries_in(mode, webhook, *set);
-            query.cmd("ZRANGE").arg(key).arg(0).arg(-1);
+            query.cmd("ZRANGE").arg(self.set(*set)).arg(0).arg(-1);
         }
         let found: Vec<Vec<String>> = store.pipeline(&query).await?;
         let numbers = found.iter().flatten().map(|number| number.parse().ok());
@@ -149,23 +162,27 @@ impl Delivery {
         // Texts and due times are read in one transaction.
         let mut query = redis::pipe();
         query.atomic();
-        let due = account.deliveries_in(mode, webhook, DeliverySet::Due);
-        query
-            .cmd("HMGET")
-            .arg(account.deliveries(mode, webhook))
-            .arg(&shown);
-        query.cmd("ZMSCORE").arg(due).arg(&shown);
+        query.cmd("HMGET").arg(self.texts()).arg(&shown);
+        query.cmd("ZMSCORE").arg(self.set(DeliverySet::Due)).arg(&shown);
         let (texts, due): (Vec<Option<String>>, Vec<Option<u64>>) = store.pipeline(&query).await?;
         let mut listed = Vec::with_capacity(shown.len());
         for (text, next_at_ms) in texts.into_iter().zip(due) {
             // Skips deliveries that were removed or ended since their numbers were read.
             let Some(text) = text else { continue };
-            let delivery = Self::parse(&text).ok_or_else(unexpected_reply)?;
+            let delivery = Delivery::parse(&text).ok_or_else(unexpected_reply)?;
             if wanted.takes(delivery.state) {
                 listed.push(ListedDelivery { delivery, next_at_ms });
             }
         }
         Ok(part.with(listed))
+    }
+
+    fn texts(self) -> String {
+        self.account.deliveries(self.mode, self.webhook)
+    }
+
+    fn set(self, set: DeliverySet) -> String {
+        self.account.deliveries_in(self.mode, self.webhook, set)
     }
 }
 

@@ -116,6 +116,19 @@ pub enum Next {
     Park,
 }
 
+/// Outcome of an attempt.
+#[derive(Debug)]
+pub struct AttemptOutcome<'a> {
+    /// Number of the delivery.
+    pub number: &'a str,
+    /// Its text before.
+    pub before: &'a str,
+    /// The delivery with the attempt.
+    pub after: &'a Delivery,
+    /// What follows.
+    pub next: Next,
+}
+
 impl Lease {
     /// Takes or renews the lease, and takes `most` deliveries.
     ///
@@ -157,18 +170,15 @@ impl Lease {
         }
     }
 
-    /// Records an attempt that changed the delivery's text from `before` to `after`. Returns false, with nothing
-    /// changed, if the delivery is gone or another server attempted it.
+    /// Records an attempt; `history_max` finished deliveries are kept. Returns false, with nothing changed, if the
+    /// delivery is gone or another server attempted it.
     ///
     /// # Errors
     /// [`StoreError`]; the script may have run. Safe to retry.
     pub async fn finish(
         &self,
         store: &Store,
-        number: &str,
-        before: &str,
-        after: &Delivery,
-        next: Next,
+        attempt: &AttemptOutcome<'_>,
         history_max: u64,
     ) -> Result<bool, StoreError> {
         let Endpoint { mode, webhook, .. } = &self.endpoint;
@@ -182,7 +192,7 @@ impl Lease {
             delivered: set(DeliverySet::Delivered),
             failed: set(DeliverySet::Failed),
         };
-        let (outcome, pause) = match next {
+        let (outcome, pause) = match attempt.next {
             Next::Delivered => ("delivered", Duration::ZERO),
             Next::Failed => ("failed", Duration::ZERO),
             Next::Retry(pause) => ("retry", pause),
@@ -190,9 +200,9 @@ impl Lease {
         };
         let args = FinishArgs {
             mode: mode.as_str(),
-            number,
-            before,
-            after: &after.text(),
+            number: attempt.number,
+            before: attempt.before,
+            after: &attempt.after.text(),
             outcome,
             pause: &pause.as_millis().to_string(),
             history_max: &history_max.to_string(),

@@ -5,7 +5,7 @@ use crate::keys::DeliverySet;
 use crate::script::change::{ATTEMPTS, CHANGE, Event, Scope, unexpected_reply};
 use crate::script::names::{Names, inputs};
 use crate::script::{Script, WhenFull};
-use crate::webhook::delivery::{Delivery, State, delivery_id};
+use crate::webhook::delivery::{Deliveries, State, StoredDelivery, delivery_id};
 use crate::{Store, StoreError};
 use domain::event::EventName;
 use serde_json::json;
@@ -55,17 +55,19 @@ pub async fn redeliver(
 ) -> Result<Redelivered, StoreError> {
     let is_it =
         |seq: u64, event: EventName| delivery_id(scope.account, scope.mode, webhook, seq, event) == id;
+    let deliveries = Deliveries {
+        account: &scope.keys(),
+        mode: scope.mode,
+        webhook,
+    };
     for _ in 0..ATTEMPTS {
-        let found = Delivery::find(store, &scope.keys(), scope.mode, webhook, is_it).await?;
-        let Some((number, text, delivery)) = found else {
+        let Some(stored) = deliveries.find(store, is_it).await? else {
             return Ok(Redelivered::Missing);
         };
-        if delivery.state == State::Pending {
+        if stored.delivery.state == State::Pending {
             return Ok(Redelivered::AlreadyPending);
         }
-        let after = delivery.again().text();
-        let change = (number.as_str(), text.as_str(), after.as_str());
-        if let Some(done) = attempt(store, scope, (webhook, id), change, waiting_max).await? {
+        if let Some(done) = attempt(store, scope, (webhook, id), stored, waiting_max).await? {
             return Ok(done);
         }
     }
@@ -79,7 +81,7 @@ async fn attempt(
     store: &Store,
     scope: &Scope<'_>,
     (webhook, id): (&str, &str),
-    (number, before, after): (&str, &str, &str),
+    stored: StoredDelivery,
     waiting_max: u64,
 ) -> Result<Option<Redelivered>, StoreError> {
     let (account, endpoint) = (scope.keys(), Endpoint::new(scope, webhook));
@@ -100,9 +102,9 @@ async fn attempt(
     };
     let args = RedeliverArgs {
         member: &endpoint.member(),
-        number,
-        before,
-        after,
+        number: &stored.number,
+        before: &stored.text,
+        after: &stored.delivery.again().text(),
         waiting_max: &waiting_max.to_string(),
     };
     let reply = scope
