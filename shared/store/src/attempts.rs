@@ -1,7 +1,7 @@
 //! Twin of `attempts/take.lua`: attempts are counted before the credential is checked (decision D9).
 
 use crate::keys::{Tries, attempts};
-use crate::script::change::{CLOCK, unexpected_reply};
+use crate::script::change::CLOCK;
 use crate::script::names::{Names, inputs};
 use crate::script::{Script, WhenFull};
 use crate::{Store, StoreError};
@@ -66,14 +66,11 @@ impl Attempts<'_> {
             attempts_max: &most.to_string(),
             span: &SPAN.as_millis().to_string(),
         };
-        let reply: Vec<String> = store
-            .script(&TAKE_ATTEMPT, &keys.into_values(), &args.into_values())
-            .await?;
-        let mut words = reply.iter().map(String::as_str);
-        match (words.next(), words.next().and_then(|ms| ms.parse().ok())) {
-            (Some("taken"), None) => Ok(Taken::Yes),
-            (Some("locked"), Some(ms)) => Ok(Taken::Locked(Duration::from_millis(ms))),
-            _ => unexpected_reply(&TAKE_ATTEMPT),
+        let mut reply = store.reply(&TAKE_ATTEMPT, keys, args).await?;
+        match reply.word()?.as_str() {
+            "taken" => Ok(Taken::Yes),
+            "locked" => Ok(Taken::Locked(Duration::from_millis(reply.number()?))),
+            _ => reply.unexpected(),
         }
     }
 

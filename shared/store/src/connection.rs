@@ -16,6 +16,8 @@ use self::server::Server;
 use crate::error::StoreError;
 use crate::error_counters;
 use crate::script::Script;
+use crate::script::names::Inputs;
+use crate::script::reply::Reply;
 use crate::versions::Versions;
 use domain::budget::Budgets;
 use futures::future::BoxFuture;
@@ -273,6 +275,29 @@ impl Store {
                 .map_err(|error| StoreError::UnexpectedReply(error.to_string()));
         }
         self.execute(script, keys, args).await
+    }
+
+    /// Like [`Store::script`], for a script that replies with words.
+    pub(crate) fn reply<'s>(
+        &'s self,
+        script: &'s Script,
+        keys: impl Inputs<Value: AsRef<str>>,
+        args: impl Inputs<Value: AsRef<[u8]>>,
+    ) -> impl Future<Output = Result<Reply, StoreError>> {
+        // Here and not in the future, which would have room for both inputs and their values.
+        self.words(script, keys.values(), args.values())
+    }
+
+    async fn words(
+        &self,
+        script: &Script,
+        keys: Vec<impl AsRef<str>>,
+        args: Vec<impl AsRef<[u8]>>,
+    ) -> Result<Reply, StoreError> {
+        let keys: Vec<&str> = keys.iter().map(AsRef::as_ref).collect();
+        let args: Vec<&[u8]> = args.iter().map(AsRef::as_ref).collect();
+        let words = self.script(script, &keys, &args).await?;
+        Ok(Reply::new(script, words))
     }
 
     /// Executes a script without version check and confirmation.

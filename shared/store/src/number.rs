@@ -1,7 +1,7 @@
 //! Twin of `number.lua`: draws the numbers of wallets and escrows.
 
 use crate::keys::{Bucket, Series};
-use crate::script::change::{CLOCK, unexpected_reply};
+use crate::script::change::CLOCK;
 use crate::script::names::{Names, inputs};
 use crate::script::{Script, WhenFull};
 use crate::{Store, StoreError};
@@ -38,10 +38,6 @@ pub async fn draw(store: &Store, bucket: Bucket, series: Series) -> Result<Numbe
         epoch: EPOCH_MS.to_string(),
         lowest_place: LOWEST_PLACE.to_string(),
     };
-    let reply: Vec<String> = store
-        .script(&DRAW, &keys.into_values(), &args.into_values())
-        .await?;
-    let place = reply.first().and_then(|place| place.parse().ok());
-    let number = place.and_then(|place| Number::new(place, bucket.number()));
-    number.map_or_else(|| unexpected_reply(&DRAW), Ok)
+    let mut reply = store.reply(&DRAW, keys, args).await?;
+    reply.parsed(|place| Number::new(place.parse().ok()?, bucket.number()))
 }

@@ -48,12 +48,10 @@ pub async fn replace(store: &Store, old: Option<&str>, new: &str) -> Result<Repl
         old: old.unwrap_or_default(),
         new,
     };
-    let reply: Vec<String> = store
-        .script(&REPLACE_PRICES, &keys.into_values(), &args.into_values())
-        .await?;
-    match reply.first().map(String::as_str) {
-        Some("done") => Ok(Replaced::Done),
-        Some("changed") => Ok(Replaced::Changed),
-        _ => Err(StoreError::UnexpectedReply("replace_prices".to_owned())),
+    let mut reply = store.reply(&REPLACE_PRICES, keys, args).await?;
+    match reply.word()?.as_str() {
+        "done" => Ok(Replaced::Done),
+        "changed" => Ok(Replaced::Changed),
+        _ => reply.unexpected(),
     }
 }

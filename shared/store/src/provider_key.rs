@@ -4,7 +4,7 @@ pub mod reseal;
 pub mod sealed;
 
 use crate::keys;
-use crate::script::change::{BUDGET, CHANGE, Event, Scope, unexpected_reply};
+use crate::script::change::{BUDGET, CHANGE, Event, Scope};
 use crate::script::names::{Names, inputs};
 use crate::script::{Script, WhenFull};
 use crate::{Store, StoreError};
@@ -88,16 +88,13 @@ impl NewProviderKey<'_> {
             agent: Some(self.agent),
             data: json!({ "keyId": self.key_id, "provider": self.provider }),
         };
-        let reply = scope
-            .execute(store, &STORE, event, &keys.into_values(), &args.into_values())
-            .await?;
-        match reply.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-            ["stored", at] => match at.parse() {
-                Ok(created_at_ms) => Ok(Stored::Done { created_at_ms }),
-                Err(_) => unexpected_reply(&STORE),
-            },
-            ["too_many"] => Ok(Stored::TooMany),
-            _ => unexpected_reply(&STORE),
+        let mut reply = scope.execute(store, &STORE, event, keys, args).await?;
+        match reply.word()?.as_str() {
+            "stored" => Ok(Stored::Done {
+                created_at_ms: reply.number()?,
+            }),
+            "too_many" => Ok(Stored::TooMany),
+            _ => reply.unexpected(),
         }
     }
 }

@@ -8,6 +8,7 @@ pub mod all;
 pub mod change;
 pub mod names;
 pub mod plan_limit;
+pub(crate) mod reply;
 
 use names::Names;
 use redis::Cmd;

@@ -10,7 +10,6 @@ use crate::intent::{Decision, IntentPlace, IntentRecord};
 use crate::once::Once;
 use crate::script::change::{
     AGENT_EXISTS, BUDGET, CHANGE, Event, INTENT, LIVE_RUNS, LOW_BALANCE, MONEY, PERIOD, PRUNE, RUN, Scope,
-    unexpected_reply,
 };
 use crate::script::names::{Names, inputs};
 use crate::script::{Script, WhenFull};
@@ -217,10 +216,23 @@ impl Spend<'_> {
             agent: Some(self.agent),
             data: self.audit_data(&asked),
         };
-        let reply = scope
-            .execute(store, &SPEND, event, &keys.into_values(), &args.into_values())
-            .await?;
-        parse(&reply)
+        let mut reply = scope.execute(store, &SPEND, event, keys, args).await?;
+        match reply.word()?.as_str() {
+            "settled" => Ok(Spent::Settled {
+                balance: reply.optional_nanos()?,
+            }),
+            "pending" => Ok(Spent::Pending),
+            "blocked" => Ok(Spent::Blocked {
+                reason: reply.parsed(Reason::parse)?,
+                intent_id: reply.word()?,
+            }),
+            "known" => Ok(Spent::Known),
+            "changed" => Ok(Spent::Changed),
+            "other_plan" => reply.word().map(Spent::OtherPlan),
+            "not_found" => Ok(Spent::NotFound),
+            "too_much" => Ok(Spent::TooMuch),
+            _ => reply.unexpected(),
+        }
     }
 
     fn keys(&self, scope: &Scope<'_>, asked: &IntentArgs<'_>) -> SpendKeys {
@@ -295,28 +307,6 @@ impl Spend<'_> {
 /// Returns the first [`TEXT_LOGGED_MAX`] characters; the intent has the whole text.
 fn beginning(text: &str) -> String {
     text.chars().take(TEXT_LOGGED_MAX).collect()
-}
-
-fn parse(reply: &[String]) -> Result<Spent, StoreError> {
-    let words: Vec<&str> = reply.iter().map(String::as_str).collect();
-    let spent = match words.as_slice() {
-        ["settled", "", _policy] => Some(Spent::Settled { balance: None }),
-        ["settled", balance, _policy] => balance.parse().ok().map(|nanos| Spent::Settled {
-            balance: Some(Nanos::from_stored(nanos)),
-        }),
-        ["pending"] => Some(Spent::Pending),
-        ["blocked", reason, intent_id] => Reason::parse(reason).map(|reason| Spent::Blocked {
-            reason,
-            intent_id: (*intent_id).to_owned(),
-        }),
-        ["known"] => Some(Spent::Known),
-        ["changed"] => Some(Spent::Changed),
-        ["other_plan", plan] => Some(Spent::OtherPlan((*plan).to_owned())),
-        ["not_found"] => Some(Spent::NotFound),
-        ["too_much"] => Some(Spent::TooMuch),
-        _ => None,
-    };
-    spent.map_or_else(|| unexpected_reply(&SPEND), Ok)
 }
 
 #[cfg(test)]

@@ -96,21 +96,12 @@ impl Limit {
             account_max,
             window: self.rate.window().as_millis().to_string(),
         };
-        let keys = keys.into_values();
-        let reply: Vec<String> = store
-            .script(
-                &TECHNICAL,
-                &keys.each_ref().map(String::as_str),
-                &args.into_values(),
-            )
-            .await?;
-        let left = |ms: &str| ms.parse().ok().map(Duration::from_millis);
-        let counted = match reply.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-            ["passed"] => Some(Counted::Passed),
-            ["over", ms] => left(ms).map(Counted::Over),
-            ["account_over", ms] => left(ms).map(Counted::AccountOver),
-            _ => None,
-        };
-        counted.ok_or_else(|| StoreError::UnexpectedReply(TECHNICAL.name().to_owned()))
+        let mut reply = store.reply(&TECHNICAL, keys, args).await?;
+        match reply.word()?.as_str() {
+            "passed" => Ok(Counted::Passed),
+            "over" => Ok(Counted::Over(Duration::from_millis(reply.number()?))),
+            "account_over" => Ok(Counted::AccountOver(Duration::from_millis(reply.number()?))),
+            _ => reply.unexpected(),
+        }
     }
 }

@@ -2,10 +2,9 @@
 
 use crate::intent::NewIntent;
 use crate::once::Once;
-use crate::script::change::{
-    BUDGET, CAUSED, CHANGE, Event, LOW_BALANCE, MONEY, ONCE, REFUSALS, Scope, unexpected_reply,
-};
+use crate::script::change::{BUDGET, CAUSED, CHANGE, Event, LOW_BALANCE, MONEY, ONCE, REFUSALS, Scope};
 use crate::script::names::{Names, inputs};
+use crate::script::reply::Reply;
 use crate::script::{Script, WhenFull};
 use crate::transaction::{NewTransaction, Tail, TransactionType};
 use crate::transit::{Credit, Transit};
@@ -170,8 +169,8 @@ impl NewTransfer<'_> {
             receiver_text: &arrival.words(),
             fields: paid.fields(),
         };
-        self.execute_script(store, scope, (&OWN, keys.into_values(), args.into_values()))
-            .await
+        let reply = scope.execute(store, &OWN, self.event(), keys, args).await?;
+        transferred(reply)
     }
 
     /// Executes the first of two steps to another account: the money is debited and in transit.
@@ -223,22 +222,8 @@ impl NewTransfer<'_> {
             transit_row: &row,
             fields: paid.fields(),
         };
-        let sent = self
-            .execute_script(store, scope, (&OUT, keys.into_values(), args.into_values()))
-            .await?;
-        Ok((sent, transit))
-    }
-
-    /// Executes one of the two scripts.
-    async fn execute_script(
-        &self,
-        store: &Store,
-        scope: &Scope<'_>,
-        (script, keys, args): (&Script, Vec<String>, Vec<&str>),
-    ) -> Result<Transferred, StoreError> {
-        let reply = scope.execute(store, script, self.event(), &keys, &args).await?;
-        let words: Vec<&str> = reply.iter().map(String::as_str).collect();
-        transferred(&words).map_or_else(|| unexpected_reply(script), Ok)
+        let reply = scope.execute(store, &OUT, self.event(), keys, args).await?;
+        Ok((transferred(reply)?, transit))
     }
 
     /// Returns the keys of the debit.
@@ -330,19 +315,20 @@ impl Payment<'_> {
     }
 }
 
-fn transferred(words: &[&str]) -> Option<Transferred> {
-    Some(match words {
-        ["done", balance, at_ms] => Transferred::Done {
-            balance: Nanos::from_stored(balance.parse().ok()?),
-            at_ms: at_ms.parse().ok()?,
-        },
-        ["blocked", reason] => Transferred::Blocked(Reason::parse(reason)?),
-        ["known"] => Transferred::Known,
-        ["insufficient"] => Transferred::Insufficient,
-        ["too_much"] => Transferred::TooMuch,
-        ["changed"] => Transferred::Changed,
-        _ => return None,
-    })
+/// Reads the reply of either script.
+fn transferred(mut reply: Reply) -> Result<Transferred, StoreError> {
+    match reply.word()?.as_str() {
+        "done" => Ok(Transferred::Done {
+            balance: reply.nanos()?,
+            at_ms: reply.number()?,
+        }),
+        "blocked" => reply.parsed(Reason::parse).map(Transferred::Blocked),
+        "known" => Ok(Transferred::Known),
+        "insufficient" => Ok(Transferred::Insufficient),
+        "too_much" => Ok(Transferred::TooMuch),
+        "changed" => Ok(Transferred::Changed),
+        _ => reply.unexpected(),
+    }
 }
 
 /// Returns id and lifetime of a record as `once.lua` takes them.

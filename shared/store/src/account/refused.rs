@@ -135,12 +135,10 @@ pub async fn write(store: &Store, list: &List) -> Result<(), StoreError> {
         list: &list.lines(),
         life: &LIFE.as_millis().to_string(),
     };
-    let reply: Vec<String> = store
-        .script(&REFUSE, &keys.into_values(), &args.into_values())
-        .await?;
-    match reply.first().map(String::as_str) {
-        Some("named") => Ok(()),
-        _ => Err(StoreError::UnexpectedReply(REFUSE.name().to_owned())),
+    let mut reply = store.reply(&REFUSE, keys, args).await?;
+    match reply.word()?.as_str() {
+        "named" => Ok(()),
+        _ => reply.unexpected(),
     }
 }
 

@@ -147,13 +147,10 @@ pub async fn create(store: &Store, new: &NewAccount<'_>, actor: &str) -> Result<
         email,
         owner: &record,
     };
-    let keys = keys.into_values();
-    let reply: Vec<String> = store
-        .script(&CREATE, &keys.each_ref().map(String::as_str), &args.into_values())
-        .await?;
-    match reply.first().map(String::as_str) {
-        Some("created") => store.versions().record(id, BORN),
-        _ => return unexpected_reply(&CREATE),
+    let mut reply = store.reply(&CREATE, keys, args).await?;
+    match reply.word()?.as_str() {
+        "created" => store.versions().record(id, BORN),
+        _ => return reply.unexpected(),
     }
     if let Some(owner) = owner {
         owner_of(id, owner).join(store, &owner.email).await?;
@@ -199,15 +196,13 @@ pub async fn move_plan(
         plan: plans.to,
         expected: plans.from.unwrap_or_default(),
     };
-    let reply = live(id, actor)
-        .execute(store, &SET_PLAN, event, &[], &args.into_values())
-        .await?;
-    match reply.first().map(String::as_str) {
-        Some("set") => Ok(Some(PlanSet::Done)),
-        Some("same") => Ok(Some(PlanSet::AlreadySo)),
-        Some("other_plan") => Ok(None),
-        Some("no_account") => Ok(Some(PlanSet::NoAccount)),
-        _ => unexpected_reply(&SET_PLAN),
+    let mut reply = live(id, actor).execute(store, &SET_PLAN, event, (), args).await?;
+    match reply.word()?.as_str() {
+        "set" => Ok(Some(PlanSet::Done)),
+        "same" => Ok(Some(PlanSet::AlreadySo)),
+        "other_plan" => Ok(None),
+        "no_account" => Ok(Some(PlanSet::NoAccount)),
+        _ => reply.unexpected(),
     }
 }
 
@@ -222,11 +217,11 @@ pub async fn accept(store: &Store, id: &str, actor: &str) -> Result<bool, StoreE
         data: json!({}),
     };
     store.versions().forget(id);
-    let reply = live(id, actor).execute(store, &ACCEPT, event, &[], &[]).await?;
-    match reply.first().map(String::as_str) {
-        Some("accepted") => Ok(true),
-        Some("no_account") => Ok(false),
-        _ => unexpected_reply(&ACCEPT),
+    let mut reply = live(id, actor).execute(store, &ACCEPT, event, (), ()).await?;
+    match reply.word()?.as_str() {
+        "accepted" => Ok(true),
+        "no_account" => Ok(false),
+        _ => reply.unexpected(),
     }
 }
 
@@ -252,15 +247,13 @@ pub async fn add_user(store: &Store, id: &str, user: &User, actor: &str) -> Resu
         user: &user.to_stored(),
         users_max: &USERS_MAX.to_string(),
     };
-    let reply = scope
-        .execute(store, &ADD_USER, event, &keys.into_values(), &args.into_values())
-        .await?;
-    let refused = match reply.first().map(String::as_str) {
-        Some("added") => return owner.join(store, &user.email).await.map(|()| UserAdded::Done),
-        Some("exists") => UserAdded::EmailTaken,
-        Some("no_account") => UserAdded::NoAccount,
-        Some("too_many") => UserAdded::TooMany,
-        _ => return unexpected_reply(&ADD_USER),
+    let mut reply = scope.execute(store, &ADD_USER, event, keys, args).await?;
+    let refused = match reply.word()?.as_str() {
+        "added" => return owner.join(store, &user.email).await.map(|()| UserAdded::Done),
+        "exists" => UserAdded::EmailTaken,
+        "no_account" => UserAdded::NoAccount,
+        "too_many" => UserAdded::TooMany,
+        _ => return reply.unexpected(),
     };
     owner.leave_to_another(store, &user.email).await?;
     Ok(refused)

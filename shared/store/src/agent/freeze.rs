@@ -1,6 +1,6 @@
 //! Twin of `freeze.lua`: freeze and unfreeze an agent.
 
-use crate::script::change::{AGENT_EXISTS, CHANGE, Event, Scope, unexpected_reply};
+use crate::script::change::{AGENT_EXISTS, CHANGE, Event, Scope};
 use crate::script::names::{Names, inputs};
 use crate::script::{Script, WhenFull};
 use crate::{Store, StoreError};
@@ -93,20 +93,12 @@ pub async fn set_frozen(
         authority,
         agent,
     };
-    let reply = scope
-        .execute(
-            store,
-            &AGENT_FREEZE,
-            event,
-            &keys.into_values(),
-            &args.into_values(),
-        )
-        .await?;
-    match reply.first().map(String::as_str) {
-        Some("done") => Ok(Frozen::Done),
-        Some("already") => Ok(Frozen::AlreadySo),
-        Some("not_permitted") => Ok(Frozen::NotPermitted),
-        Some("not_found" | "no_account") => Ok(Frozen::NotFound),
-        _ => unexpected_reply(&AGENT_FREEZE),
+    let mut reply = scope.execute(store, &AGENT_FREEZE, event, keys, args).await?;
+    match reply.word()?.as_str() {
+        "done" => Ok(Frozen::Done),
+        "already" => Ok(Frozen::AlreadySo),
+        "not_permitted" => Ok(Frozen::NotPermitted),
+        "not_found" | "no_account" => Ok(Frozen::NotFound),
+        _ => reply.unexpected(),
     }
 }

@@ -7,6 +7,7 @@ use crate::script::change::{
 };
 use crate::script::names::{Names, inputs};
 use crate::script::plan_limit::PlanLimit;
+use crate::script::reply::Reply;
 use crate::script::{Script, WhenFull};
 use crate::virtual_key;
 use crate::wallet::NewPlace;
@@ -134,25 +135,20 @@ impl NewAgent<'_> {
     pub async fn create(&self, store: &Store, scope: &Scope<'_>) -> Result<Created, StoreError> {
         for _ in 0..ATTEMPTS {
             let new = NewPlace::draw(store, scope, self.id).await?;
-            let reply = self.attempt(store, scope, &new).await?;
-            return match reply.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-                ["created"] => Ok(Created::Done),
-                ["tier_limit"] => Ok(Created::TierLimit),
-                ["exists"] => Ok(Created::Exists),
-                ["other_plan", plan] => Ok(Created::OtherPlan((*plan).to_owned())),
-                ["taken"] => continue,
-                _ => unexpected_reply(&CREATE),
+            let mut reply = self.attempt(store, scope, &new).await?;
+            return match reply.word()?.as_str() {
+                "created" => Ok(Created::Done),
+                "tier_limit" => Ok(Created::TierLimit),
+                "exists" => Ok(Created::Exists),
+                "other_plan" => reply.word().map(Created::OtherPlan),
+                "taken" => continue,
+                _ => reply.unexpected(),
             };
         }
         unexpected_reply(&CREATE)
     }
 
-    async fn attempt(
-        &self,
-        store: &Store,
-        scope: &Scope<'_>,
-        new: &NewPlace,
-    ) -> Result<Vec<String>, StoreError> {
+    async fn attempt(&self, store: &Store, scope: &Scope<'_>, new: &NewPlace) -> Result<Reply, StoreError> {
         let account = scope.keys();
         let keys = CreateKeys {
             agent: account.agent(scope.mode, self.id),
@@ -183,9 +179,7 @@ impl NewAgent<'_> {
             place: &new.text,
             fields: fields.flat_map(|(name, value)| [name, value]).collect(),
         };
-        scope
-            .execute(store, &CREATE, event, &keys.into_values(), &args.into_values())
-            .await
+        scope.execute(store, &CREATE, event, keys, args).await
     }
 }
 
@@ -214,13 +208,11 @@ pub async fn update(
     let args = UpdateArgs {
         fields: field_args(changes),
     };
-    let reply = scope
-        .execute(store, &UPDATE, event, &keys.into_values(), &args.into_values())
-        .await?;
-    match reply.first().map(String::as_str) {
-        Some("updated") => Ok(Updated::Done),
-        Some("missing") => Ok(Updated::Missing),
-        _ => unexpected_reply(&UPDATE),
+    let mut reply = scope.execute(store, &UPDATE, event, keys, args).await?;
+    match reply.word()?.as_str() {
+        "updated" => Ok(Updated::Done),
+        "missing" => Ok(Updated::Missing),
+        _ => reply.unexpected(),
     }
 }
 
@@ -361,15 +353,13 @@ async fn try_delete(
         policy: policy.as_deref().unwrap_or_default(),
         wallet_number: &number,
     };
-    let reply = scope
-        .execute(store, &DELETE, event, &keys.into_values(), &args.into_values())
-        .await?;
-    match reply.first().map(String::as_str) {
-        Some("deleted") => Ok(Some(Deleted::Done)),
-        Some("missing") => Ok(Some(Deleted::Missing)),
-        Some("holds_money") => Ok(Some(Deleted::HoldsMoney)),
-        Some("open_escrows") => Ok(Some(Deleted::OpenEscrows)),
-        Some("changed") => Ok(None),
-        _ => unexpected_reply(&DELETE),
+    let mut reply = scope.execute(store, &DELETE, event, keys, args).await?;
+    match reply.word()?.as_str() {
+        "deleted" => Ok(Some(Deleted::Done)),
+        "missing" => Ok(Some(Deleted::Missing)),
+        "holds_money" => Ok(Some(Deleted::HoldsMoney)),
+        "open_escrows" => Ok(Some(Deleted::OpenEscrows)),
+        "changed" => Ok(None),
+        _ => reply.unexpected(),
     }
 }

@@ -6,7 +6,7 @@ use crate::api_key::{API_KEYS_MAX, ApiKey};
 use crate::keys;
 use crate::lookup::script::keep;
 use crate::lookup::{self, ApiKeyOwner};
-use crate::script::change::{ATTEMPTS, BUDGET, CHANGE, Event, Scope, unexpected_reply};
+use crate::script::change::{ATTEMPTS, BUDGET, CHANGE, Event, Scope};
 use crate::script::names::{Names, inputs};
 use crate::script::{Script, WhenFull};
 use crate::{Store, StoreError};
@@ -199,18 +199,16 @@ impl NewApiKey<'_> {
                 revoked_id: &revoked,
                 fields: fields.to_vec(),
             };
-            let reply = scope
-                .execute(store, &CREATE, event, &keys.into_values(), &args.into_values())
-                .await?;
-            match reply.first().map(String::as_str) {
-                Some("created") => return Ok(Created::Done),
-                Some("no_account") => return Ok(Created::NoAccount),
+            let mut reply = scope.execute(store, &CREATE, event, keys, args).await?;
+            match reply.word()?.as_str() {
+                "created" => return Ok(Created::Done),
+                "no_account" => return Ok(Created::NoAccount),
                 // Another request may have removed that key meanwhile.
-                Some("too_many") => match ApiKey::oldest_revoked(store, &account).await? {
+                "too_many" => match ApiKey::oldest_revoked(store, &account).await? {
                     None => return Ok(Created::TooMany),
                     Some(id) => revoked = id,
                 },
-                _ => return unexpected_reply(&CREATE),
+                _ => return reply.unexpected(),
             }
         }
         Err(StoreError::UnexpectedReply(
@@ -232,12 +230,10 @@ pub async fn revoke(store: &Store, scope: &Scope<'_>, key_id: &str) -> Result<Re
     let keys = RevokeKeys {
         api_key: scope.keys().api_key(key_id),
     };
-    let reply = scope
-        .execute(store, &REVOKE, event, &keys.into_values(), &[])
-        .await?;
-    match reply.first().map(String::as_str) {
-        Some("revoked") => Ok(Revoked::Done),
-        Some("missing" | "no_account") => Ok(Revoked::Missing),
-        _ => unexpected_reply(&REVOKE),
+    let mut reply = scope.execute(store, &REVOKE, event, keys, ()).await?;
+    match reply.word()?.as_str() {
+        "revoked" => Ok(Revoked::Done),
+        "missing" | "no_account" => Ok(Revoked::Missing),
+        _ => reply.unexpected(),
     }
 }

@@ -105,16 +105,13 @@ impl Archived<'_> {
             descriptor: self.descriptor.into(),
             lists: list_args,
         };
-        let (keys, args) = (keys.into_values(), args.into_values());
-        let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
-        let args: Vec<&[u8]> = args.iter().map(Vec::as_slice).collect();
-        let reply: Vec<String> = store.script(&ARCHIVE, &keys, &args).await?;
-        let words: Vec<&str> = reply.iter().map(String::as_str).collect();
-        match words.as_slice() {
-            ["archived"] => Ok(RemovalOutcome::Done),
-            ["moved"] => Ok(RemovalOutcome::Moved),
-            [key, "disagree"] => Ok(RemovalOutcome::Disagrees((*key).to_owned())),
-            _ => Err(StoreError::UnexpectedReply("archive".to_owned())),
+        let mut reply = store.reply(&ARCHIVE, keys, args).await?;
+        let word = reply.word()?;
+        match word.as_str() {
+            "archived" => Ok(RemovalOutcome::Done),
+            "moved" => Ok(RemovalOutcome::Moved),
+            _ if reply.word()? == "disagree" => Ok(RemovalOutcome::Disagrees(word)),
+            _ => reply.unexpected(),
         }
     }
 }

@@ -39,18 +39,16 @@ pub enum Replaced {
 /// # Errors
 /// [`StoreError`]; safe to retry.
 pub async fn replace(store: &Store, old: &str, new: &str) -> Result<Replaced, StoreError> {
-    let keys = ResealKeys { store: STORE }.into_values();
+    let keys = ResealKeys { store: STORE };
     let args = ResealArgs {
         field: FIELD,
         old,
         new,
     };
-    let reply: Vec<String> = store
-        .script(&RESEAL_CHECKPOINT_KEY, &keys, &args.into_values())
-        .await?;
-    match reply.first().map(String::as_str) {
-        Some("done") => Ok(Replaced::Done),
-        Some("changed") => Ok(Replaced::Changed),
-        _ => Err(StoreError::UnexpectedReply("reseal_checkpoint_key".to_owned())),
+    let mut reply = store.reply(&RESEAL_CHECKPOINT_KEY, keys, args).await?;
+    match reply.word()?.as_str() {
+        "done" => Ok(Replaced::Done),
+        "changed" => Ok(Replaced::Changed),
+        _ => reply.unexpected(),
     }
 }

@@ -98,15 +98,12 @@ impl Batch {
             kept_memory: KEPT_MEMORY.as_millis().to_string().into(),
             words,
         };
-        let (keys, args) = (keys.into_values(), args.into_values());
-        let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
-        let args: Vec<&[u8]> = args.iter().map(Vec::as_slice).collect();
-        let reply: Vec<String> = store.script(&SEAL, &keys, &args).await?;
-        match reply.first().map(String::as_str) {
-            Some("sealed") => Ok(SealedBatch::Done),
-            Some("moved") => Ok(SealedBatch::Moved),
-            Some("disagree") => Ok(SealedBatch::Disagrees),
-            _ => Err(StoreError::UnexpectedReply("seal".to_owned())),
+        let mut reply = store.reply(&SEAL, keys, args).await?;
+        match reply.word()?.as_str() {
+            "sealed" => Ok(SealedBatch::Done),
+            "moved" => Ok(SealedBatch::Moved),
+            "disagree" => Ok(SealedBatch::Disagrees),
+            _ => reply.unexpected(),
         }
     }
 

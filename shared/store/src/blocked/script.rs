@@ -77,13 +77,11 @@ pub async fn change(store: &Store, range: IpNet, change: Change<'_>) -> Result<C
         ranges_max: &BLOCKED_MAX.to_string(),
         random: &random,
     };
-    let reply: Vec<String> = store
-        .script(&BLOCKED, &keys.into_values(), &args.into_values())
-        .await?;
-    match reply.first().map(String::as_str) {
-        Some("done") => Ok(Changed::Done),
-        Some("already") => Ok(Changed::AlreadySo),
-        Some("too_many") => Ok(Changed::TooMany),
-        _ => Err(StoreError::UnexpectedReply("blocked_change".to_owned()).into()),
+    let mut reply = store.reply(&BLOCKED, keys, args).await?;
+    match reply.word()?.as_str() {
+        "done" => Ok(Changed::Done),
+        "already" => Ok(Changed::AlreadySo),
+        "too_many" => Ok(Changed::TooMany),
+        _ => Ok(reply.unexpected()?),
     }
 }

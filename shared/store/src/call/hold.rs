@@ -90,8 +90,8 @@ impl HoldName {
 
 impl HoldKeys {
     /// The keys of `settle`, `void` and `reap`.
-    pub(crate) fn to_end(&self) -> [&str; EndKeys::NAMES.len()] {
-        let keys = EndKeys {
+    pub(crate) fn to_end(&self) -> EndKeys<'_> {
+        EndKeys {
             account: &self.account,
             agent: &self.agent,
             run: &self.run,
@@ -100,8 +100,7 @@ impl HoldKeys {
             kept_index: &self.kept,
             kept_hold: &self.kept_hold,
             audit_log: &self.audit,
-        };
-        keys.into_values()
+        }
     }
 }
 

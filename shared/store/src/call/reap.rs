@@ -49,13 +49,12 @@ pub async fn reap(store: &Store, hold: &Hold) -> Result<Reaped, StoreError> {
         allow_id: &hold.name.allow_id,
         kept_life: &KEPT_LIFE.as_millis().to_string(),
     };
-    let args = args.into_values();
-    let reply: Vec<String> = store.script(&REAP, &keys.to_end(), &args).await?;
-    match reply.first().map(String::as_str) {
-        Some("kept") => Ok(Reaped::Kept),
-        Some("early") => Ok(Reaped::Early),
-        Some("gone") => Ok(Reaped::Gone),
-        _ => Err(StoreError::UnexpectedReply("reap".to_owned())),
+    let mut reply = store.reply(&REAP, keys.to_end(), args).await?;
+    match reply.word()?.as_str() {
+        "kept" => Ok(Reaped::Kept),
+        "early" => Ok(Reaped::Early),
+        "gone" => Ok(Reaped::Gone),
+        _ => reply.unexpected(),
     }
 }
 

@@ -118,7 +118,7 @@ impl Settle {
         };
         let args = args.into_values();
         let reply: String = store
-            .script(&SETTLE, &keys.to_end(), with_as_of(&args, as_of))
+            .script(&SETTLE, &keys.to_end().into_values(), with_as_of(&args, as_of))
             .await?;
         match reply.as_str() {
             "settled" => Ok(Settled::Done),

@@ -49,13 +49,13 @@ pub async fn void(store: &Store, name: &HoldName, as_of: Option<AsOf>) -> Result
         version: &version,
     };
     let args = args.into_values();
-    let reply: Vec<String> = store
-        .script(&VOID, &keys.to_end(), with_as_of(&args, as_of))
+    let mut reply = store
+        .reply(&VOID, keys.to_end(), with_as_of(&args, as_of))
         .await?;
-    match reply.first().map(String::as_str) {
-        Some("refunded") => Ok(Voided::Refunded),
-        Some("voided") => Ok(Voided::Barred),
-        Some("lacks_writes") => Err(StoreError::LacksWrites),
-        _ => Err(StoreError::UnexpectedReply("void".to_owned())),
+    match reply.word()?.as_str() {
+        "refunded" => Ok(Voided::Refunded),
+        "voided" => Ok(Voided::Barred),
+        "lacks_writes" => Err(StoreError::LacksWrites),
+        _ => reply.unexpected(),
     }
 }

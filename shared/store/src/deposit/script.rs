@@ -118,6 +118,13 @@ pub enum Made {
     Changed,
 }
 
+/// What the script did.
+enum MakeOutcome {
+    New,
+    There,
+    Other(Made),
+}
+
 impl NewDeposit<'_> {
     /// Writes the look-up by reference.
     async fn announce(&self, store: &Store, scope: &Scope<'_>) -> Result<(), StoreError> {
@@ -151,11 +158,11 @@ impl NewDeposit<'_> {
     async fn settle_note(
         &self,
         (store, scope): (&Store, &Scope<'_>),
-        outcome: &Result<Vec<String>, StoreError>,
+        outcome: &Result<MakeOutcome, StoreError>,
     ) -> Result<(), StoreError> {
         match outcome {
             // A refused request may have removed it in between.
-            Ok(words) if words == &["made"] => self.announce(store, scope).await,
+            Ok(MakeOutcome::New) => self.announce(store, scope).await,
             // That of another request, which may have been confirmed at once.
             Ok(_) | Err(StoreError::OverBudget { .. } | StoreError::NotPermitted(_)) => {
                 self.retract(store, scope).await
@@ -178,18 +185,10 @@ impl NewDeposit<'_> {
         if is_announced {
             self.settle_note((store, scope), &outcome).await?;
         }
-        let reply = outcome?;
-        let again = match reply.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-            ["made"] => false,
-            ["there"] => true,
-            ["blocked", reason] => {
-                return Reason::parse(reason)
-                    .map_or_else(|| unexpected_reply(&MAKE), |why| Ok(Made::Blocked(why)));
-            }
-            ["known"] => return Ok(Made::Known),
-            ["too_much"] => return Ok(Made::TooMuch),
-            ["changed"] => return Ok(Made::Changed),
-            _ => return unexpected_reply(&MAKE),
+        let again = match outcome? {
+            MakeOutcome::New => false,
+            MakeOutcome::There => true,
+            MakeOutcome::Other(made) => return Ok(made),
         };
         let deposit = Deposit::read(store, &scope.keys(), scope.mode, self.reference).await?;
         match deposit {
@@ -205,7 +204,7 @@ impl NewDeposit<'_> {
         asked == (deposit.wallet, deposit.amount, deposit.currency.as_str())
     }
 
-    async fn make(&self, store: &Store, scope: &Scope<'_>) -> Result<Vec<String>, StoreError> {
+    async fn make(&self, store: &Store, scope: &Scope<'_>) -> Result<MakeOutcome, StoreError> {
         let owner = self.wallet.owner.as_str();
         let keys = DepositKeys::new(scope, owner, self.reference, self.once);
         let record = NewIntent {
@@ -250,9 +249,16 @@ impl NewDeposit<'_> {
                 "reference": self.reference, "amountNanos": amount, "amount": self.amount,
                 "currency": self.currency, "state": self.state.as_str() }),
         };
-        scope
-            .execute(store, &MAKE, event, &keys.into_values(), &args.into_values())
-            .await
+        let mut reply = scope.execute(store, &MAKE, event, keys, args).await?;
+        match reply.word()?.as_str() {
+            "made" => Ok(MakeOutcome::New),
+            "there" => Ok(MakeOutcome::There),
+            "blocked" => Ok(MakeOutcome::Other(Made::Blocked(reply.parsed(Reason::parse)?))),
+            "known" => Ok(MakeOutcome::Other(Made::Known)),
+            "too_much" => Ok(MakeOutcome::Other(Made::TooMuch)),
+            "changed" => Ok(MakeOutcome::Other(Made::Changed)),
+            _ => reply.unexpected(),
+        }
     }
 }
 

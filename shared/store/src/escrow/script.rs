@@ -20,9 +20,7 @@ use step::{ResolveArgs, ResolveKeys};
 use crate::escrow::{Escrow, EscrowStatus, Party};
 use crate::intent::NewIntent;
 use crate::once::Once;
-use crate::script::change::{
-    BUDGET, CAUSED, CHANGE, Event, INTENT, LOW_BALANCE, MONEY, Scope, unexpected_reply,
-};
+use crate::script::change::{BUDGET, CAUSED, CHANGE, Event, INTENT, LOW_BALANCE, MONEY, Scope};
 use crate::script::names::{Names, inputs};
 use crate::script::{Script, WhenFull};
 use crate::{Store, StoreError};
@@ -170,19 +168,6 @@ fn mint_transaction() -> Result<String, StoreError> {
     id.map_err(|error| StoreError::UnexpectedReply(error.to_string()))
 }
 
-/// Parses a refusal in a script's reply.
-fn blocked(script: &Script, status: &str, reason: &str, intent: &str) -> Result<Blocked, StoreError> {
-    let known = Reason::parse(reason).zip(EscrowStatus::parse(status));
-    let Some((reason, status)) = known else {
-        return unexpected_reply(script);
-    };
-    Ok(Blocked {
-        intent: intent.to_owned(),
-        reason,
-        status: Some(status),
-    })
-}
-
 /// Claims the caller's key in the caller's account. Returns false if it has a record, or another request's claim.
 async fn claim(store: &Store, asked: &Requester<'_>) -> Result<bool, StoreError> {
     let once = asked.once;
@@ -192,13 +177,11 @@ async fn claim(store: &Store, asked: &Requester<'_>) -> Result<bool, StoreError>
         intent: &once.id,
         fingerprint: &once.fingerprint,
     };
-    let reply: Vec<String> = store
-        .script(&CLAIM, &keys.into_values(), &args.into_values())
-        .await?;
-    match reply.first().map(String::as_str) {
-        Some("claimed") => Ok(true),
-        Some("known") => Ok(false),
-        _ => unexpected_reply(&CLAIM),
+    let mut reply = store.reply(&CLAIM, keys, args).await?;
+    match reply.word()?.as_str() {
+        "claimed" => Ok(true),
+        "known" => Ok(false),
+        _ => reply.unexpected(),
     }
 }
 
@@ -224,13 +207,10 @@ async fn keep_blocked<T>(
         fingerprint: new.fingerprint,
         fields: fields.iter().map(String::as_str).collect(),
     };
-    let reply = asked
-        .scope
-        .execute(store, &BLOCKED, event, &keys.into_values(), &args.into_values())
-        .await?;
-    match reply.first().map(String::as_str) {
-        Some("blocked") => Ok(CallOutcome::Blocked(refusal)),
-        Some("known") => Ok(CallOutcome::Known),
-        _ => unexpected_reply(&BLOCKED),
+    let mut reply = asked.scope.execute(store, &BLOCKED, event, keys, args).await?;
+    match reply.word()?.as_str() {
+        "blocked" => Ok(CallOutcome::Blocked(refusal)),
+        "known" => Ok(CallOutcome::Known),
+        _ => reply.unexpected(),
     }
 }

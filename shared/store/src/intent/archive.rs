@@ -101,13 +101,11 @@ impl ArchivedIntents<'_> {
             count: self.intents.len().to_string(),
             intents,
         };
-        let keys = keys.into_values();
-        let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
-        let reply: String = store.script(&ARCHIVE_INTENTS, &keys, &args.into_values()).await?;
-        match reply.as_str() {
+        let mut reply = store.reply(&ARCHIVE_INTENTS, keys, args).await?;
+        match reply.word()?.as_str() {
             "archived" => Ok(true),
             "changed" => Ok(false),
-            _ => Err(StoreError::UnexpectedReply("archive_intents".to_owned())),
+            _ => reply.unexpected(),
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::account::script::USERS_MAX;
 use crate::invitation::{INVITATIONS_MAX, Invitation, InvitationBody};
 use crate::keys;
-use crate::script::change::{CHANGE, Event, Scope, unexpected_reply};
+use crate::script::change::{CHANGE, Event, Scope};
 use crate::script::names::{Names, inputs};
 use crate::script::{Script, WhenFull};
 use crate::session::script::NewSession;
@@ -116,21 +116,13 @@ pub async fn create(
         life: &life,
         invitations_max: &INVITATIONS_MAX.to_string(),
     };
-    let reply = scope
-        .execute(store, &CREATE, event, &keys.into_values(), &args.into_values())
-        .await?;
-    let words: Vec<&str> = reply.iter().map(String::as_str).collect();
-    let refused = match words[..] {
-        ["created", created, ends] => {
-            return match (created.parse(), ends.parse()) {
-                (Ok(created), Ok(ends)) => Ok(Invited::Done(created, ends)),
-                _ => unexpected_reply(&CREATE),
-            };
-        }
-        ["member"] => Invited::Member,
-        ["exists"] => Invited::Exists,
-        ["too_many"] => Invited::TooMany,
-        _ => return unexpected_reply(&CREATE),
+    let mut reply = scope.execute(store, &CREATE, event, keys, args).await?;
+    let refused = match reply.word()?.as_str() {
+        "created" => return Ok(Invited::Done(reply.number()?, reply.number()?)),
+        "member" => Invited::Member,
+        "exists" => Invited::Exists,
+        "too_many" => Invited::TooMany,
+        _ => return reply.unexpected(),
     };
     forget(store, body).await;
     Ok(refused)
@@ -162,16 +154,14 @@ pub async fn revoke(store: &Store, scope: &Scope<'_>, invitation: &Invitation) -
         email: &invitation.email,
         invitation: &invitation.text,
     };
-    let reply = scope
-        .execute(store, &REVOKE, event, &keys.into_values(), &args.into_values())
-        .await?;
-    match reply.first().map(String::as_str) {
-        Some("revoked") => {
+    let mut reply = scope.execute(store, &REVOKE, event, keys, args).await?;
+    match reply.word()?.as_str() {
+        "revoked" => {
             forget(store, &invitation.body).await;
             Ok(true)
         }
-        Some("missing" | "no_account") => Ok(false),
-        _ => unexpected_reply(&REVOKE),
+        "missing" | "no_account" => Ok(false),
+        _ => reply.unexpected(),
     }
 }
 
@@ -226,23 +216,17 @@ pub async fn accept(
         inviter: &User::stored_start(&invitation.body.invited_by),
     };
     let event = about(&user.id, "user.joined", data);
-    let reply = scope
-        .execute(store, &ACCEPT, event, &keys.into_values(), &args.into_values())
-        .await?;
-    let words: Vec<&str> = reply.iter().map(String::as_str).collect();
-    let refused = match words[..] {
-        ["joined", created, ends] => {
+    let mut reply = scope.execute(store, &ACCEPT, event, keys, args).await?;
+    let refused = match reply.word()?.as_str() {
+        "joined" => {
             owner.join(store, &user.email).await?;
             forget(store, &invitation.body).await;
-            return match session.opened(created, ends) {
-                Some(session) => Ok(Joined::Done(session)),
-                None => unexpected_reply(&ACCEPT),
-            };
+            return session.opened(&mut reply).map(Joined::Done);
         }
-        ["missing" | "no_account"] => Joined::Missing,
-        ["exists"] => Joined::EmailTaken,
-        ["too_many"] => Joined::TooMany,
-        _ => return unexpected_reply(&ACCEPT),
+        "missing" | "no_account" => Joined::Missing,
+        "exists" => Joined::EmailTaken,
+        "too_many" => Joined::TooMany,
+        _ => return reply.unexpected(),
     };
     session::forget(store, [session.token.hash()]).await;
     owner.leave_to_another(store, &user.email).await?;

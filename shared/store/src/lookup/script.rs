@@ -1,8 +1,8 @@
 //! Twins of `lookup/*.lua`: look-ups outside the buckets that are written beside a record. [`crate::keys`] says why
 //! each is safe.
 
-use crate::script::change::unexpected_reply;
 use crate::script::names::{Names, inputs};
+use crate::script::reply::Reply;
 use crate::script::{Script, WhenFull};
 use crate::{Store, StoreError};
 use std::sync::LazyLock;
@@ -69,15 +69,13 @@ inputs! {
 /// [`StoreError`], also if it belongs to another owner; safe to retry.
 pub async fn keep(store: &Store, lookup: &str, owner: &str) -> Result<(), StoreError> {
     let (keys, args) = (LookupKeys { lookup }, KeepArgs { owner });
-    let reply: Vec<String> = store
-        .script(&KEEP, &keys.into_values(), &args.into_values())
-        .await?;
-    match reply.first().map(String::as_str) {
-        Some("kept") => Ok(()),
-        Some("taken") => Err(StoreError::UnexpectedReply(
+    let mut reply = store.reply(&KEEP, keys, args).await?;
+    match reply.word()?.as_str() {
+        "kept" => Ok(()),
+        "taken" => Err(StoreError::UnexpectedReply(
             "a look-up that has another owner meanwhile".to_owned(),
         )),
-        _ => unexpected_reply(&KEEP),
+        _ => reply.unexpected(),
     }
 }
 
@@ -87,12 +85,10 @@ pub async fn keep(store: &Store, lookup: &str, owner: &str) -> Result<(), StoreE
 /// [`StoreError`]; safe to retry.
 pub async fn note(store: &Store, set: &str, member: &str) -> Result<(), StoreError> {
     let (keys, args) = (NoteKeys { set }, NoteArgs { member });
-    let reply: Vec<String> = store
-        .script(&NOTE, &keys.into_values(), &args.into_values())
-        .await?;
-    match reply.first().map(String::as_str) {
-        Some("noted") => Ok(()),
-        _ => unexpected_reply(&NOTE),
+    let mut reply = store.reply(&NOTE, keys, args).await?;
+    match reply.word()?.as_str() {
+        "noted" => Ok(()),
+        _ => reply.unexpected(),
     }
 }
 
@@ -107,13 +103,12 @@ pub async fn join(
     user: &str,
     most: usize,
 ) -> Result<(), StoreError> {
-    let keys = LookupKeys { lookup }.into_values();
     let args = JoinArgs {
         account,
         user,
         accounts_max: &most.to_string(),
     };
-    done(&JOIN, store.script(&JOIN, &keys, &args.into_values()).await?)
+    done(store.reply(&JOIN, LookupKeys { lookup }, args).await?)
 }
 
 /// Removes `user` of `account` from the look-up of an e-mail. Another user of the account stays.
@@ -121,14 +116,13 @@ pub async fn join(
 /// # Errors
 /// [`StoreError`]; safe to retry.
 pub async fn leave(store: &Store, lookup: &str, account: &str, user: &str) -> Result<(), StoreError> {
-    let keys = LookupKeys { lookup }.into_values();
-    let args = LeaveArgs { account, user }.into_values();
-    done(&LEAVE, store.script(&LEAVE, &keys, &args).await?)
+    let (keys, args) = (LookupKeys { lookup }, LeaveArgs { account, user });
+    done(store.reply(&LEAVE, keys, args).await?)
 }
 
-fn done(script: &'static Script, reply: Vec<String>) -> Result<(), StoreError> {
-    match reply.first().map(String::as_str) {
-        Some("done") => Ok(()),
-        _ => unexpected_reply(script),
+fn done(mut reply: Reply) -> Result<(), StoreError> {
+    match reply.word()?.as_str() {
+        "done" => Ok(()),
+        _ => reply.unexpected(),
     }
 }

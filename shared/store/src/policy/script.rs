@@ -2,13 +2,12 @@
 
 use crate::policy::PolicyRecord;
 use crate::script::change::{
-    ATTEMPTS, BUDGET, CHANGE, Event, FIELDS, FieldChange, Scope, Shown, field_args, shown, unexpected_reply,
+    ATTEMPTS, BUDGET, CHANGE, Event, FIELDS, FieldChange, Scope, Shown, field_args, shown,
 };
 use crate::script::names::{Names, inputs};
 use crate::script::{Script, WhenFull};
 use crate::{Store, StoreError};
 use serde_json::json;
-use std::collections::HashMap;
 use std::sync::LazyLock;
 
 const STRICTEST: &str = include_str!("strictest.lua");
@@ -175,25 +174,16 @@ impl SetPolicy<'_> {
             agent: self.agent,
             data: json!({ "policyId": id, "new": is_new, "fields": shown(&changes, form) }),
         };
-        let reply = scope
-            .execute(store, &SET, event, &keys.into_values(), &args.into_values())
-            .await?;
-        let mut reply = reply.into_iter();
-        match reply.next().as_deref() {
-            Some("set") => {
-                let mut fields = HashMap::new();
-                while let (Some(field), Some(value)) = (reply.next(), reply.next()) {
-                    fields.insert(field, value);
-                }
-                match PolicyRecord::from_fields(&fields) {
-                    Some(record) => Ok(Some(PolicySet::Done(Box::new(record)))),
-                    None => unexpected_reply(&SET),
-                }
+        let mut reply = scope.execute(store, &SET, event, keys, args).await?;
+        match reply.word()?.as_str() {
+            "set" => {
+                let record = reply.record(PolicyRecord::from_fields)?;
+                Ok(Some(PolicySet::Done(Box::new(record))))
             }
-            Some("too_many") => Ok(Some(PolicySet::TooMany)),
-            Some("mismatch") => Ok(Some(PolicySet::Unexpected)),
-            Some("changed") => Ok(None),
-            _ => unexpected_reply(&SET),
+            "too_many" => Ok(Some(PolicySet::TooMany)),
+            "mismatch" => Ok(Some(PolicySet::Unexpected)),
+            "changed" => Ok(None),
+            _ => reply.unexpected(),
         }
     }
 }
@@ -217,13 +207,11 @@ pub async fn delete(store: &Store, scope: &Scope<'_>, id: &str) -> Result<Delete
         agent,
         data: json!({ "policyId": id }),
     };
-    let reply = scope
-        .execute(store, &DELETE, event, &keys.into_values(), &args.into_values())
-        .await?;
-    match reply.first().map(String::as_str) {
-        Some("deleted") => Ok(Deleted::Done),
-        Some("missing") => Ok(Deleted::Missing),
-        _ => unexpected_reply(&DELETE),
+    let mut reply = scope.execute(store, &DELETE, event, keys, args).await?;
+    match reply.word()?.as_str() {
+        "deleted" => Ok(Deleted::Done),
+        "missing" => Ok(Deleted::Missing),
+        _ => reply.unexpected(),
     }
 }
 

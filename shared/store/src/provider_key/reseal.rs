@@ -1,7 +1,7 @@
 //! Twin of `reseal.lua`: rotation of the master key, one provider key at a time.
 
 use crate::keys;
-use crate::script::change::{CHANGE, Event, Scope, unexpected_reply};
+use crate::script::change::{CHANGE, Event, Scope};
 use crate::script::names::{Names, inputs};
 use crate::script::{Script, WhenFull};
 use crate::{Store, StoreError};
@@ -78,13 +78,11 @@ impl Reseal<'_> {
             old: self.old,
             new: self.new,
         };
-        let reply = scope
-            .execute(store, &RESEAL, event, &keys.into_values(), &args.into_values())
-            .await?;
-        match reply.first().map(String::as_str) {
-            Some("done") => Ok(Resealed::Done),
-            Some("changed" | "no_account") => Ok(Resealed::Changed),
-            _ => unexpected_reply(&RESEAL),
+        let mut reply = scope.execute(store, &RESEAL, event, keys, args).await?;
+        match reply.word()?.as_str() {
+            "done" => Ok(Resealed::Done),
+            "changed" | "no_account" => Ok(Resealed::Changed),
+            _ => reply.unexpected(),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Twin of `end.lua`: end a run (decision D38).
 
 use crate::run::RunStatus;
-use crate::script::change::{CHANGE, Event, Scope, unexpected_reply};
+use crate::script::change::{CHANGE, Event, Scope};
 use crate::script::names::{Names, inputs};
 use crate::script::{Script, WhenFull};
 use crate::{Store, StoreError};
@@ -85,14 +85,12 @@ pub async fn end(
         run: scope.keys().run(scope.mode, agent, run),
     };
     let args = EndArgs { status };
-    let reply = scope
-        .execute(store, &RUN_END, event, &keys.into_values(), &args.into_values())
-        .await?;
-    match reply.first().map(String::as_str) {
-        Some("done") => Ok(Ended::Done),
-        Some("missing" | "no_account") => Ok(Ended::Missing),
-        Some("already") => Ok(Ended::Already),
-        Some("otherwise") => Ok(Ended::Otherwise),
-        _ => unexpected_reply(&RUN_END),
+    let mut reply = scope.execute(store, &RUN_END, event, keys, args).await?;
+    match reply.word()?.as_str() {
+        "done" => Ok(Ended::Done),
+        "missing" | "no_account" => Ok(Ended::Missing),
+        "already" => Ok(Ended::Already),
+        "otherwise" => Ok(Ended::Otherwise),
+        _ => reply.unexpected(),
     }
 }

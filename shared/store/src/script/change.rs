@@ -1,6 +1,8 @@
 //! What all changes of an account share: the fragments, and the first keys and arguments.
 
 use super::Script;
+use super::names::Inputs;
+use super::reply::Reply;
 use crate::keys::AccountKeys;
 use crate::{Store, StoreError, audit};
 use domain::budget::Budget;
@@ -105,40 +107,51 @@ impl Scope<'_> {
     }
 
     /// Executes a script whose first keys are account record and audit log, and whose first arguments are mode and
-    /// audit entry. Returns the words of its reply. A missing account is an error, since the caller has read it.
-    /// Budgets are appended as last argument.
-    pub(crate) async fn execute(
-        &self,
-        store: &Store,
-        script: &Script,
+    /// audit entry. A missing account is an error, since the caller has read it. Budgets are appended as last argument.
+    pub(crate) fn execute<'s>(
+        &'s self,
+        store: &'s Store,
+        script: &'s Script,
         event: Event<'_>,
-        keys: &[String],
-        args: &[&str],
-    ) -> Result<Vec<String>, StoreError> {
+        keys: impl Inputs<Value = String>,
+        args: impl Inputs<Value: AsRef<str>>,
+    ) -> impl Future<Output = Result<Reply, StoreError>> {
         let entry = audit::entry(event.kind, event.agent, self.actor, &event.data);
-        self.execute_with_entry(store, script, &entry, keys, args).await
+        self.execute_with_entry(store, script, entry, keys, args)
     }
 
     /// Like [`execute`](Self::execute), for an audit entry that was composed before.
-    pub(crate) async fn execute_with_entry(
+    pub(crate) fn execute_with_entry<'s>(
+        &'s self,
+        store: &'s Store,
+        script: &'s Script,
+        entry: String,
+        keys: impl Inputs<Value = String>,
+        args: impl Inputs<Value: AsRef<str>>,
+    ) -> impl Future<Output = Result<Reply, StoreError>> {
+        // Here and not in the future, which would have room for both inputs and their values.
+        self.change(store, script, entry, keys.values(), args.values())
+    }
+
+    async fn change(
         &self,
         store: &Store,
         script: &Script,
-        entry: &str,
-        keys: &[String],
-        args: &[&str],
-    ) -> Result<Vec<String>, StoreError> {
+        entry: String,
+        keys: Vec<String>,
+        args: Vec<impl AsRef<str>>,
+    ) -> Result<Reply, StoreError> {
         let account = self.keys();
         let first = [account.record(), account.audit(self.mode)];
-        let keys: Vec<&str> = first.iter().chain(keys).map(String::as_str).collect();
-        let mut args = [&[self.mode.as_str(), entry], args].concat();
-        if !script.has_budgets() {
-            return store.script(script, &keys, &args).await;
-        }
-        args.push(store.budget_words());
-        let reply: Vec<String> = store.script(script, &keys, &args).await?;
-        match reply.as_slice() {
-            [word, kind] if word == "over_budget" => {
+        let first = first.iter().map(String::as_str);
+        let keys: Vec<&str> = first.chain(keys.iter().map(String::as_str)).collect();
+        let first = [self.mode.as_str(), &entry].into_iter();
+        let budgets = script.has_budgets().then(|| store.budget_words());
+        let args = first.chain(args.iter().map(AsRef::as_ref)).chain(budgets);
+        let args: Vec<&[u8]> = args.map(str::as_bytes).collect();
+        let words: Vec<String> = store.script(script, &keys, &args).await?;
+        match words.as_slice() {
+            [word, kind] if word == "over_budget" && script.has_budgets() => {
                 let Some(budget) = Budget::parse(kind) else {
                     return unexpected_reply(script);
                 };
@@ -147,7 +160,7 @@ impl Scope<'_> {
                     most: store.budgets().limit(budget),
                 })
             }
-            _ => Ok(reply),
+            _ => Ok(Reply::new(script, words)),
         }
     }
 }

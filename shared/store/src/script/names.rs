@@ -94,6 +94,32 @@ fn numbered(source: &str, table: &str, names: &[Name]) -> String {
     numbered
 }
 
+/// What a script receives as keys, or as arguments.
+pub(crate) trait Inputs {
+    /// One key or argument.
+    type Value;
+
+    /// Returns the values in the order of their names.
+    fn values(self) -> Vec<Self::Value>;
+}
+
+/// No keys, or no arguments.
+impl Inputs for () {
+    type Value = String;
+
+    fn values(self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+impl<'a> Inputs for &[&'a str] {
+    type Value = &'a str;
+
+    fn values(self) -> Vec<&'a str> {
+        self.to_vec()
+    }
+}
+
 /// Declares what a script receives, as a struct whose fields have the type behind the colon. `field[4]` is an array of
 /// four in a row, `field[..]` a vector of what is left, and stands last.
 macro_rules! inputs {
@@ -109,6 +135,14 @@ macro_rules! inputs {
             /// The values, in the order of [`Self::NAMES`].
             pub(crate) fn into_values(self) -> [$value; [$(stringify!($name)),+].len()] {
                 [$(self.$name),+]
+            }
+        }
+
+        impl $(<$life>)? $crate::script::names::Inputs for $inputs $(<$life>)? {
+            type Value = $value;
+
+            fn values(self) -> Vec<$value> {
+                Vec::from(self.into_values())
             }
         }
     };
@@ -128,6 +162,14 @@ macro_rules! inputs {
                 let mut values = Vec::with_capacity(Self::NAMES.len());
                 $(inputs!(@add values, self.$name $(, $($width)+)?);)+
                 values
+            }
+        }
+
+        impl $(<$life>)? $crate::script::names::Inputs for $inputs $(<$life>)? {
+            type Value = $value;
+
+            fn values(self) -> Vec<$value> {
+                self.into_values()
             }
         }
     };

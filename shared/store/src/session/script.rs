@@ -3,6 +3,7 @@
 use crate::keys::{self, AccountKeys};
 use crate::script::change::{CHANGE, CLOCK, Event, Scope, unexpected_reply};
 use crate::script::names::{Names, inputs};
+use crate::script::reply::Reply;
 use crate::script::{Script, WhenFull};
 use crate::session::{NO_ADDRESS, SESSIONS_MAX, Session, SessionPlace, forget};
 use crate::user::script::about;
@@ -178,13 +179,13 @@ impl NewSession<'_> {
         self.life.as_millis().to_string()
     }
 
-    /// Returns the session from a script's reply.
-    pub(crate) fn opened(&self, created: &str, ends: &str) -> Option<Session> {
-        let created_at_ms = created.parse().ok()?;
-        Some(Session {
+    /// Reads the session's times from a script's reply.
+    pub(crate) fn opened(&self, reply: &mut Reply) -> Result<Session, StoreError> {
+        let created_at_ms = reply.number()?;
+        Ok(Session {
             id: self.id.to_owned(),
             created_at_ms,
-            expires_at_ms: ends.parse().ok()?,
+            expires_at_ms: reply.number()?,
             last_seen_ms: created_at_ms,
             ip: self.client.map(|client| client.to_string()),
             user_agent: self.user_agent.to_owned(),
@@ -259,21 +260,16 @@ impl Open<'_> {
             data.insert("sessionId".to_owned(), session.id.into());
         }
         let event = about(&user.id, self.kind, self.data);
-        let reply = scope
-            .execute(store, &OPEN, event, &keys.into_values(), &args.into_values())
-            .await?;
-        let words: Vec<&str> = reply.iter().map(String::as_str).collect();
-        let refused = match words[..] {
-            ["opened", created, ends, ref ended @ ..] => {
-                forget(store, ended).await;
-                return match session.opened(created, ends) {
-                    Some(opened) => Ok(Opened::Done(opened)),
-                    None => unexpected_reply(&OPEN),
-                };
+        let mut reply = scope.execute(store, &OPEN, event, keys, args).await?;
+        let refused = match reply.word()?.as_str() {
+            "opened" => {
+                let opened = session.opened(&mut reply)?;
+                forget(store, reply.rest()).await;
+                return Ok(Opened::Done(opened));
             }
-            ["changed" | "no_account"] => Opened::Changed,
-            ["used"] => Opened::Used,
-            _ => return unexpected_reply(&OPEN),
+            "changed" | "no_account" => Opened::Changed,
+            "used" => Opened::Used,
+            _ => return reply.unexpected(),
         };
         forget(store, [session.token.hash()]).await;
         Ok(refused)
@@ -312,16 +308,14 @@ pub async fn end(
         session_id: id,
         which,
     };
-    let reply = scope
-        .execute(store, &END, event, &keys.into_values(), &args.into_values())
-        .await?;
-    match reply.split_first() {
-        Some((word, ended)) if word == "ended" => {
-            forget(store, ended).await;
+    let mut reply = scope.execute(store, &END, event, keys, args).await?;
+    match reply.word()?.as_str() {
+        "ended" => {
+            forget(store, reply.rest()).await;
             Ok(true)
         }
-        Some((word, [])) if word == "missing" || word == "no_account" => Ok(false),
-        _ => unexpected_reply(&END),
+        "missing" | "no_account" => Ok(false),
+        _ => reply.unexpected(),
     }
 }
 

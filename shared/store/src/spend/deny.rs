@@ -3,7 +3,7 @@
 use super::DENY;
 use super::intent_args::fields_of;
 use crate::intent::{Decision, IntentPlace, IntentRecord};
-use crate::script::change::{Event, Scope, unexpected_reply};
+use crate::script::change::{Event, Scope};
 use crate::script::names::inputs;
 use crate::{Store, StoreError};
 use domain::intent::Reason;
@@ -59,12 +59,10 @@ pub async fn deny(
             "why": why,
         }),
     };
-    let reply = scope
-        .execute(store, &DENY, event, &keys.into_values(), &args.into_values())
-        .await?;
-    match reply.first().map(String::as_str) {
-        Some("denied") => Ok(true),
-        Some("changed") => Ok(false),
-        _ => unexpected_reply(&DENY),
+    let mut reply = scope.execute(store, &DENY, event, keys, args).await?;
+    match reply.word()?.as_str() {
+        "denied" => Ok(true),
+        "changed" => Ok(false),
+        _ => reply.unexpected(),
     }
 }

@@ -72,13 +72,11 @@ impl Notice<'_> {
             field: &self.field(),
             kept_until: &kept_until,
         };
-        let reply: Vec<String> = store
-            .script(&NOTICE, &keys.into_values(), &args.into_values())
-            .await?;
-        match reply.first().map(String::as_str) {
-            Some("noticed") => Ok(true),
-            Some("known") => Ok(false),
-            _ => Err(StoreError::UnexpectedReply(NOTICE.name().to_owned())),
+        let mut reply = store.reply(&NOTICE, keys, args).await?;
+        match reply.word()?.as_str() {
+            "noticed" => Ok(true),
+            "known" => Ok(false),
+            _ => reply.unexpected(),
         }
     }
 

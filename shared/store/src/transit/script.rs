@@ -176,13 +176,13 @@ async fn arrive(store: &Store, transit: &Transit, owner: &str, number: u64) -> R
         mode,
         actor: ACTOR,
     };
-    let reply = scope
-        .execute_with_entry(store, &ARRIVE, audit, &keys.into_values(), &args.into_values())
+    let mut reply = scope
+        .execute_with_entry(store, &ARRIVE, audit.clone(), keys, args)
         .await?;
-    match reply.first().map(String::as_str) {
-        Some("done" | "again") => Ok(Arrival::Done),
-        Some("closed") => Ok(Arrival::Closed),
-        Some("too_much") => Ok(Arrival::NoRoom),
-        _ => unexpected_reply(&ARRIVE),
+    match reply.word()?.as_str() {
+        "done" | "again" => Ok(Arrival::Done),
+        "closed" => Ok(Arrival::Closed),
+        "too_much" => Ok(Arrival::NoRoom),
+        _ => reply.unexpected(),
     }
 }

@@ -1,7 +1,7 @@
 //! Twins of `user/*.lua`: changes of a user, attempts as a user, password resets.
 
 use crate::keys;
-use crate::script::change::{CHANGE, Event, Scope, unexpected_reply};
+use crate::script::change::{CHANGE, Event, Scope};
 use crate::script::names::{Names, inputs};
 use crate::script::{Script, WhenFull};
 use crate::session::forget;
@@ -123,24 +123,15 @@ impl ChangeUser<'_> {
             user_id: &user.id,
         };
         let event = about(&user.id, self.kind, self.data);
-        let reply = scope
-            .execute(
-                store,
-                &CHANGE_USER,
-                event,
-                &keys.into_values(),
-                &args.into_values(),
-            )
-            .await?;
-        let words: Vec<&str> = reply.iter().map(String::as_str).collect();
-        match words[..] {
-            ["done", ref ended @ ..] => {
-                forget(store, ended).await;
+        let mut reply = scope.execute(store, &CHANGE_USER, event, keys, args).await?;
+        match reply.word()?.as_str() {
+            "done" => {
+                forget(store, reply.rest()).await;
                 Ok(UserChanged::Done)
             }
-            ["changed" | "no_account"] => Ok(UserChanged::Changed),
-            ["last_owner"] => Ok(UserChanged::LastOwner),
-            _ => unexpected_reply(&CHANGE_USER),
+            "changed" | "no_account" => Ok(UserChanged::Changed),
+            "last_owner" => Ok(UserChanged::LastOwner),
+            _ => reply.unexpected(),
         }
     }
 }
@@ -168,12 +159,10 @@ pub async fn note(
     kind: &str,
     data: Value,
 ) -> Result<(), StoreError> {
-    let reply = scope
-        .execute(store, &NOTE, about(id, kind, data), &[], &[])
-        .await?;
-    match reply.first().map(String::as_str) {
-        Some("noted" | "no_account") => Ok(()),
-        _ => unexpected_reply(&NOTE),
+    let mut reply = scope.execute(store, &NOTE, about(id, kind, data), (), ()).await?;
+    match reply.word()?.as_str() {
+        "noted" | "no_account" => Ok(()),
+        _ => reply.unexpected(),
     }
 }
 
@@ -207,19 +196,11 @@ pub async fn issue_reset(
         life: &life,
     };
     let event = about(id, "user.reset_issued", serde_json::json!({}));
-    let reply = scope
-        .execute(
-            store,
-            &ISSUE_RESET,
-            event,
-            &keys.into_values(),
-            &args.into_values(),
-        )
-        .await?;
-    match reply.first().map(String::as_str) {
-        Some("issued") => Ok(true),
-        Some("changed" | "no_account") => Ok(false),
-        _ => unexpected_reply(&ISSUE_RESET),
+    let mut reply = scope.execute(store, &ISSUE_RESET, event, keys, args).await?;
+    match reply.word()?.as_str() {
+        "issued" => Ok(true),
+        "changed" | "no_account" => Ok(false),
+        _ => reply.unexpected(),
     }
 }
 

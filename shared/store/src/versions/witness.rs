@@ -2,6 +2,7 @@
 
 use crate::keys::Bucket;
 use crate::script::names::{Names, inputs};
+use crate::script::reply::Reply;
 use crate::script::{Script, WhenFull};
 use crate::versions::AccountVersion;
 use crate::{Store, StoreError};
@@ -40,12 +41,14 @@ pub async fn update(
         generation: &view.generation.to_string(),
         version: &view.version.to_string(),
     };
-    let reply: Vec<String> = store
+    // Not `Store::reply`: the change of an account, which that may execute, awaits this.
+    let words = store
         .execute(&WITNESS, &keys.into_values(), &args.into_values())
         .await?;
-    match reply.first().map(String::as_str) {
-        Some("noted" | "known") => Ok(()),
-        _ => Err(StoreError::UnexpectedReply(WITNESS.name().to_owned())),
+    let mut reply = Reply::new(&WITNESS, words);
+    match reply.word()?.as_str() {
+        "noted" | "known" => Ok(()),
+        _ => reply.unexpected(),
     }
 }
 

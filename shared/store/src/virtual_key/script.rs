@@ -3,7 +3,7 @@
 use crate::keys;
 use crate::lookup::script::keep;
 use crate::lookup::{self, VirtualKeyOwner};
-use crate::script::change::{BUDGET, CHANGE, Event, Scope, unexpected_reply};
+use crate::script::change::{BUDGET, CHANGE, Event, Scope};
 use crate::script::names::{Names, inputs};
 use crate::script::plan_limit::PlanLimit;
 use crate::script::{Script, WhenFull};
@@ -154,25 +154,22 @@ impl NewVirtualKey<'_> {
             agent: Some(self.agent),
             data: json!({ "keyId": self.key_id, "name": self.name }),
         };
-        let (keys, args) = (keys.into_values(), args.into_values());
-        let reply = match scope.execute(store, &CREATE, event, &keys, &args).await {
+        let mut reply = match scope.execute(store, &CREATE, event, keys, args).await {
             Err(error @ (StoreError::OverBudget { .. } | StoreError::NotPermitted(_))) => {
                 let _: i64 = store.command(redis::cmd("DEL").arg(&lookup)).await?;
                 return Err(error);
             }
             reply => reply?,
         };
-        let refused = match reply.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-            ["created", at] => {
-                let Ok(created_at_ms) = at.parse() else {
-                    return unexpected_reply(&CREATE);
-                };
+        let refused = match reply.word()?.as_str() {
+            "created" => {
+                let created_at_ms = reply.number()?;
                 keep(store, &lookup, owner.as_stored()).await?;
                 return Ok(Created::Done { created_at_ms });
             }
-            ["plan_limit"] => Created::PlanLimit,
-            ["other_plan", plan] => Created::OtherPlan((*plan).to_owned()),
-            _ => return unexpected_reply(&CREATE),
+            "plan_limit" => Created::PlanLimit,
+            "other_plan" => Created::OtherPlan(reply.word()?),
+            _ => return reply.unexpected(),
         };
         let _: i64 = store.command(redis::cmd("DEL").arg(&lookup)).await?;
         Ok(refused)
@@ -196,13 +193,11 @@ pub async fn revoke(
         agent: Some(agent),
         data: json!({ "keyId": key_id }),
     };
-    let reply = scope
-        .execute(store, &REVOKE, event, &keys.into_values(), &args.into_values())
-        .await?;
-    match reply.first().map(String::as_str) {
-        Some("revoked") => Ok(Revoked::Done),
-        Some("missing") => Ok(Revoked::Missing),
-        _ => unexpected_reply(&REVOKE),
+    let mut reply = scope.execute(store, &REVOKE, event, keys, args).await?;
+    match reply.word()?.as_str() {
+        "revoked" => Ok(Revoked::Done),
+        "missing" => Ok(Revoked::Missing),
+        _ => reply.unexpected(),
     }
 }
 
@@ -226,11 +221,9 @@ pub(crate) async fn forget_revoked(
         let args = ForgetArgs {
             key_ids: ids.iter().map(String::as_str).collect(),
         };
-        let keys = keys.into_values();
-        let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
-        let reply: String = store.script(&FORGET, &keys, &args.into_values()).await?;
-        if reply != "forgotten" {
-            return unexpected_reply(&FORGET);
+        let mut reply = store.reply(&FORGET, keys, args).await?;
+        if reply.word()? != "forgotten" {
+            return reply.unexpected();
         }
     }
     Ok(())

@@ -51,13 +51,11 @@ pub async fn user_wallet(store: &Store, scope: &Scope<'_>) -> Result<Wallet, Sto
             id: &new.id,
             place: &new.text,
         };
-        let reply = scope
-            .execute(store, &OPEN, event, &keys.into_values(), &args.into_values())
-            .await?;
-        match reply.first().map(String::as_str) {
-            Some("opened" | "exists") => break,
-            Some("taken") => {}
-            _ => return unexpected_reply(&OPEN),
+        let mut reply = scope.execute(store, &OPEN, event, keys, args).await?;
+        match reply.word()?.as_str() {
+            "opened" | "exists" => break,
+            "taken" => {}
+            _ => return reply.unexpected(),
         }
     }
     let wallet = Wallet::of_owner(store, &account, scope.mode, USER).await?;

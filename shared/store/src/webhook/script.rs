@@ -6,7 +6,7 @@ pub mod redeliver;
 
 use crate::keys::DeliverySet;
 use crate::provider_key::reseal::Resealed;
-use crate::script::change::{CHANGE, Event, FIELDS, FieldChange, Scope, field_args, unexpected_reply};
+use crate::script::change::{CHANGE, Event, FIELDS, FieldChange, Scope, field_args};
 use crate::script::names::{Names, inputs};
 use crate::script::{Script, WhenFull};
 use crate::webhook::{WEBHOOKS_MAX, WebhookRecord};
@@ -14,7 +14,6 @@ use crate::{Store, StoreError};
 use domain::event::TESTED;
 use domain::mode::Mode;
 use serde_json::{Map, Value, json};
-use std::collections::HashMap;
 use std::sync::LazyLock;
 use std::time::Duration;
 
@@ -202,13 +201,13 @@ pub async fn create(
             .flat_map(|(field, value)| [*field, *value])
             .collect(),
     };
-    let reply = scope
-        .execute(store, &CREATE, event, &keys.into_values(), &args.into_values())
-        .await?;
-    match reply.first().map(String::as_str) {
-        Some("created") => record(&CREATE, reply).map(Created::Done),
-        Some("too_many") => Ok(Created::TooMany),
-        _ => unexpected_reply(&CREATE),
+    let mut reply = scope.execute(store, &CREATE, event, keys, args).await?;
+    match reply.word()?.as_str() {
+        "created" => reply
+            .record(WebhookRecord::from_fields)
+            .map(|record| Created::Done(Box::new(record))),
+        "too_many" => Ok(Created::TooMany),
+        _ => reply.unexpected(),
     }
 }
 
@@ -243,26 +242,15 @@ impl Update<'_> {
             secret: self.secret.unwrap_or_default(),
             changes: field_args(self.changes),
         };
-        let reply = scope
-            .execute(store, &UPDATE, event, &keys.into_values(), &args.into_values())
-            .await?;
-        match reply.first().map(String::as_str) {
-            Some("updated") => record(&UPDATE, reply).map(Some),
-            Some("missing") => Ok(None),
-            _ => unexpected_reply(&UPDATE),
+        let mut reply = scope.execute(store, &UPDATE, event, keys, args).await?;
+        match reply.word()?.as_str() {
+            "updated" => reply
+                .record(WebhookRecord::from_fields)
+                .map(|record| Some(Box::new(record))),
+            "missing" => Ok(None),
+            _ => reply.unexpected(),
         }
     }
-}
-
-/// Parses the record in a reply.
-fn record(script: &Script, reply: Vec<String>) -> Result<Box<WebhookRecord>, StoreError> {
-    let mut words = reply.into_iter().skip(1);
-    let mut fields = HashMap::new();
-    while let (Some(field), Some(value)) = (words.next(), words.next()) {
-        fields.insert(field, value);
-    }
-    WebhookRecord::from_fields(&fields)
-        .map_or_else(|| unexpected_reply(script), |record| Ok(Box::new(record)))
 }
 
 /// Deletes a webhook with its deliveries; false if it does not exist.
@@ -295,13 +283,11 @@ pub async fn delete(store: &Store, scope: &Scope<'_>, id: &str) -> Result<bool, 
         webhook_id: id,
         member: &endpoint.member(),
     };
-    let reply = scope
-        .execute(store, &DELETE, event, &keys.into_values(), &args.into_values())
-        .await?;
-    match reply.first().map(String::as_str) {
-        Some("deleted") => Ok(true),
-        Some("missing") => Ok(false),
-        _ => unexpected_reply(&DELETE),
+    let mut reply = scope.execute(store, &DELETE, event, keys, args).await?;
+    match reply.word()?.as_str() {
+        "deleted" => Ok(true),
+        "missing" => Ok(false),
+        _ => reply.unexpected(),
     }
 }
 
@@ -318,17 +304,12 @@ pub async fn test(store: &Store, scope: &Scope<'_>, id: &str) -> Result<Tested, 
     let keys = WebhookKey {
         webhook: scope.keys().webhook(scope.mode, id),
     };
-    let reply = scope
-        .execute(store, &TEST, event, &keys.into_values(), &[])
-        .await?;
-    match reply.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-        ["recorded", seq] => match seq.parse() {
-            Ok(seq) => Ok(Tested::Done { seq }),
-            Err(_) => unexpected_reply(&TEST),
-        },
-        ["missing"] => Ok(Tested::Missing),
-        ["disabled"] => Ok(Tested::Disabled),
-        _ => unexpected_reply(&TEST),
+    let mut reply = scope.execute(store, &TEST, event, keys, ()).await?;
+    match reply.word()?.as_str() {
+        "recorded" => Ok(Tested::Done { seq: reply.number()? }),
+        "missing" => Ok(Tested::Missing),
+        "disabled" => Ok(Tested::Disabled),
+        _ => reply.unexpected(),
     }
 }
 
@@ -364,13 +345,11 @@ impl Reseal<'_> {
             old: self.old,
             new: self.new,
         };
-        let reply = scope
-            .execute(store, &RESEAL, event, &keys.into_values(), &args.into_values())
-            .await?;
-        match reply.first().map(String::as_str) {
-            Some("done") => Ok(Resealed::Done),
-            Some("changed" | "no_account") => Ok(Resealed::Changed),
-            _ => unexpected_reply(&RESEAL),
+        let mut reply = scope.execute(store, &RESEAL, event, keys, args).await?;
+        match reply.word()?.as_str() {
+            "done" => Ok(Resealed::Done),
+            "changed" | "no_account" => Ok(Resealed::Changed),
+            _ => reply.unexpected(),
         }
     }
 }

@@ -4,6 +4,7 @@
 use crate::keys::AccountKeys;
 use crate::script::change::CLOCK;
 use crate::script::names::{Names, inputs};
+use crate::script::reply::Reply;
 use crate::script::{Script, WhenFull};
 use crate::{Store, StoreError};
 use domain::rate::Rate;
@@ -79,29 +80,22 @@ pub async fn count(
         limit: &allowed.map_or(String::new(), |allowed| allowed.limit.to_string()),
         window: &rate.window().as_millis().to_string(),
     };
-    let keys = keys.into_values();
-    let reply: Vec<String> = store
-        .script(&COUNT, &keys.each_ref().map(String::as_str), &args.into_values())
-        .await?;
-    parse(&reply, allowed).ok_or_else(|| StoreError::UnexpectedReply("api_key_count".to_owned()))
+    let mut reply = store.reply(&COUNT, keys, args).await?;
+    match (reply.word()?.as_str(), allowed) {
+        ("gone", _) => Ok(Counted::Gone),
+        ("uncounted", None) => Ok(Counted::Uncounted),
+        ("passed", Some(allowed)) => window(&mut reply, allowed.limit).map(Counted::Passed),
+        ("over", Some(allowed)) => window(&mut reply, allowed.limit).map(Counted::Over),
+        _ => reply.unexpected(),
+    }
 }
 
-fn parse(reply: &[String], allowed: Option<Allowed>) -> Option<Counted> {
-    let number = |at: usize| reply.get(at)?.parse::<u64>().ok();
-    let standing = || {
-        let (limit, left_ms) = (allowed?.limit, number(2)?);
-        Some(WindowState {
-            limit,
-            remaining: limit.saturating_sub(number(1)?),
-            left_ms,
-            ends_at_ms: number(3)?.checked_add(left_ms)?,
-        })
-    };
-    match reply.first()?.as_str() {
-        "gone" => Some(Counted::Gone),
-        "uncounted" if allowed.is_none() => Some(Counted::Uncounted),
-        "passed" => standing().map(Counted::Passed),
-        "over" => standing().map(Counted::Over),
-        _ => None,
-    }
+fn window(reply: &mut Reply, limit: u64) -> Result<WindowState, StoreError> {
+    let (used, left_ms): (u64, u64) = (reply.number()?, reply.number()?);
+    Ok(WindowState {
+        limit,
+        remaining: limit.saturating_sub(used),
+        left_ms,
+        ends_at_ms: reply.parsed(|now_ms| now_ms.parse::<u64>().ok()?.checked_add(left_ms))?,
+    })
 }

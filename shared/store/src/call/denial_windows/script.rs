@@ -1,7 +1,7 @@
 //! Twin of `denial_window.lua`: writes the record of an ended rate window (decision D70).
 
 use crate::call::denial_windows::Counted;
-use crate::script::change::{CHANGE, Event, Scope, unexpected_reply};
+use crate::script::change::{CHANGE, Event, Scope};
 use crate::script::names::{Names, inputs};
 use crate::script::{Script, WhenFull};
 use crate::{Store, StoreError};
@@ -60,12 +60,11 @@ pub async fn record(store: &Store, counted: &Counted) -> Result<Recorded, StoreE
         count: &counted.count.to_string(),
         ends: &counted.ends_ms.to_string(),
     };
-    let (keys, args) = (keys.into_values(), args.into_values());
-    let reply = scope.execute(store, &DENIAL_WINDOW, event, &keys, &args).await?;
-    match reply.first().map(String::as_str) {
-        Some("recorded") => Ok(Recorded::Done),
-        Some("early") => Ok(Recorded::Early),
-        Some("changed" | "no_account") => Ok(Recorded::Changed),
-        _ => unexpected_reply(&DENIAL_WINDOW),
+    let mut reply = scope.execute(store, &DENIAL_WINDOW, event, keys, args).await?;
+    match reply.word()?.as_str() {
+        "recorded" => Ok(Recorded::Done),
+        "early" => Ok(Recorded::Early),
+        "changed" | "no_account" => Ok(Recorded::Changed),
+        _ => reply.unexpected(),
     }
 }

@@ -5,8 +5,9 @@ use crate::deposit::Deposit;
 use crate::intent::NewIntent;
 use crate::keys::agent_of_owner;
 use crate::once::Once;
-use crate::script::change::{Event, Scope, unexpected_reply};
+use crate::script::change::{Event, Scope};
 use crate::script::names::inputs;
+use crate::script::reply::Reply;
 use crate::transfer::record_args;
 use crate::{Store, StoreError};
 use clock::now_ms;
@@ -66,18 +67,18 @@ impl Confirmation<'_> {
         let Some(deposit) = Deposit::read(store, &account, mode, self.reference).await? else {
             return Ok(Confirmed::Missing);
         };
-        let reply = self.confirm(store, scope, &deposit).await?;
-        let again = match reply.first().map(String::as_str) {
-            Some("confirmed") => false,
-            Some("again") => true,
-            Some("known") => return Ok(Confirmed::Known),
-            Some("closed") => return Ok(Confirmed::Closed),
-            Some("too_much") => return Ok(Confirmed::TooMuch),
-            _ => return unexpected_reply(&CONFIRM),
+        let mut reply = self.confirm(store, scope, &deposit).await?;
+        let again = match reply.word()?.as_str() {
+            "confirmed" => false,
+            "again" => true,
+            "known" => return Ok(Confirmed::Known),
+            "closed" => return Ok(Confirmed::Closed),
+            "too_much" => return Ok(Confirmed::TooMuch),
+            _ => return reply.unexpected(),
         };
         match Deposit::read(store, &account, mode, self.reference).await? {
             Some(deposit) => Ok(Confirmed::Done { deposit, again }),
-            None => unexpected_reply(&CONFIRM),
+            None => reply.unexpected(),
         }
     }
 
@@ -86,7 +87,7 @@ impl Confirmation<'_> {
         store: &Store,
         scope: &Scope<'_>,
         deposit: &Deposit,
-    ) -> Result<Vec<String>, StoreError> {
+    ) -> Result<Reply, StoreError> {
         let owner = deposit.owner.as_str();
         let keys = DepositKeys::new(scope, owner, self.reference, self.once);
         let record = NewIntent {
@@ -120,9 +121,7 @@ impl Confirmation<'_> {
             data: json!({ "walletId": deposit.wallet, "owner": owner, "transactionId": deposit.id, "reference": self.reference,
                 "amountNanos": amount, "amount": deposit.amount, "currency": deposit.currency }),
         };
-        scope
-            .execute(store, &CONFIRM, event, &keys.into_values(), &args.into_values())
-            .await
+        scope.execute(store, &CONFIRM, event, keys, args).await
     }
 }
 

@@ -9,6 +9,7 @@ use crate::keys::{Bucket, Series};
 use crate::number;
 use crate::script::change::{ATTEMPTS, Event, unexpected_reply};
 use crate::script::names::inputs;
+use crate::script::reply::Reply;
 use crate::transit::Transit;
 use crate::{Store, StoreError};
 use domain::intent::{Kind, Reason};
@@ -68,21 +69,19 @@ impl NewEscrow<'_> {
             let row = self
                 .crosses_accounts()
                 .then(|| listing::row(number, mode, (self.payer, self.payee)));
-            let reply = self.execute(store, asked, number, row.as_ref()).await?;
-            return match reply.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-                ["settled", at_ms] => {
-                    let Ok(at_ms) = at_ms.parse() else {
-                        return unexpected_reply(&CREATE);
-                    };
+            let mut reply = self.execute(store, asked, number, row.as_ref()).await?;
+            return match reply.word()?.as_str() {
+                "settled" => {
+                    let at_ms = reply.number()?;
                     // The transit worker retries a failed delivery.
                     let _logged = deliver_now(store, row.as_ref()).await;
                     let number = number.get();
                     Ok(CallOutcome::Done(CreatedEscrow { number, at_ms }))
                 }
-                ["known"] => Ok(CallOutcome::Known),
-                ["closed"] => self.refuse(store, asked).await,
-                ["taken"] => continue,
-                _ => unexpected_reply(&CREATE),
+                "known" => Ok(CallOutcome::Known),
+                "closed" => self.refuse(store, asked).await,
+                "taken" => continue,
+                _ => reply.unexpected(),
             };
         }
         unexpected_reply(&CREATE)
@@ -112,7 +111,7 @@ impl NewEscrow<'_> {
         asked: &Requester<'_>,
         number: Number,
         row: Option<&Transit>,
-    ) -> Result<Vec<String>, StoreError> {
+    ) -> Result<Reply, StoreError> {
         let (account, mode) = (asked.scope.keys(), asked.scope.mode);
         let elsewhere = self.crosses_accounts();
         let payee_owner = if elsewhere {
@@ -153,10 +152,7 @@ impl NewEscrow<'_> {
             own_count: &own_count,
             fields: own.iter().chain(&fields).map(String::as_str).collect(),
         };
-        asked
-            .scope
-            .execute(store, &CREATE, event, &keys.into_values(), &args.into_values())
-            .await
+        asked.scope.execute(store, &CREATE, event, keys, args).await
     }
 
     /// Returns the immutable fields of the record.

@@ -1,11 +1,12 @@
 //! Funds an escrow: moves the payer's money into it; from then on it is open for both wallets.
 
 use super::listing::list_with_payee;
-use super::{CallOutcome, FUND, Requester, blocked, facts_of, mint_transaction, request_of};
+use super::{Blocked, CallOutcome, FUND, Requester, facts_of, mint_transaction, request_of};
 use crate::escrow::{Escrow, EscrowStatus};
 use crate::intent::NewIntent;
-use crate::script::change::{Event, unexpected_reply};
+use crate::script::change::Event;
 use crate::script::names::inputs;
+use crate::script::reply::Reply;
 use crate::transaction::{NewTransaction, Tail, TransactionType};
 use crate::wallet::{Wallet, WalletPlace, WalletStatus};
 use crate::{Store, StoreError};
@@ -53,23 +54,22 @@ pub async fn fund(
     if hopeful {
         open_for_payee(store, escrow).await?;
     }
-    let reply = execute(store, asked, escrow, closed).await?;
-    match reply.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-        ["settled", balance] => {
+    let mut reply = execute(store, asked, escrow, closed).await?;
+    match reply.word()?.as_str() {
+        "settled" => {
             // A deletion may have checked it before the funding and taken it for an escrow without money.
             if elsewhere && let Err(error) = open_for_payee(store, escrow).await {
                 tracing::warn!(escrow = escrow.number, %error, "an open escrow is not listed with its payee");
             }
-            match balance.parse() {
-                Ok(balance) => Ok(CallOutcome::Done(Nanos::from_stored(balance))),
-                Err(_) => unexpected_reply(&FUND),
-            }
+            reply.nanos().map(CallOutcome::Done)
         }
-        ["blocked", reason, intent, status] => {
-            blocked(&FUND, status, reason, intent).map(CallOutcome::Blocked)
-        }
-        ["known"] => Ok(CallOutcome::Known),
-        _ => unexpected_reply(&FUND),
+        "blocked" => Ok(CallOutcome::Blocked(Blocked {
+            reason: reply.parsed(Reason::parse)?,
+            intent: reply.word()?,
+            status: Some(reply.parsed(EscrowStatus::parse)?),
+        })),
+        "known" => Ok(CallOutcome::Known),
+        _ => reply.unexpected(),
     }
 }
 
@@ -102,7 +102,7 @@ async fn execute(
     asked: &Requester<'_>,
     escrow: &Escrow,
     payee_closed: bool,
-) -> Result<Vec<String>, StoreError> {
+) -> Result<Reply, StoreError> {
     let (account, mode, once) = (asked.scope.keys(), asked.scope.mode, asked.once);
     let kind = TransactionType::EscrowFund;
     let (payer, payee) = (&escrow.payer, &escrow.payee);
@@ -167,8 +167,5 @@ async fn execute(
         agent: payer.agent(),
         data: facts_of(escrow, Some(&once.id)),
     };
-    asked
-        .scope
-        .execute(store, &FUND, event, &keys.into_values(), &args.into_values())
-        .await
+    asked.scope.execute(store, &FUND, event, keys, args).await
 }

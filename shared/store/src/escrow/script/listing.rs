@@ -3,7 +3,6 @@
 
 use super::LIST;
 use crate::escrow::Party;
-use crate::script::change::unexpected_reply;
 use crate::script::names::inputs;
 use crate::transit::Transit;
 use crate::{Store, StoreError};
@@ -59,11 +58,9 @@ pub(crate) async fn list_with_payee(
         number: &number.to_string(),
         is_open: if is_open { "1" } else { "" },
     };
-    let reply: Vec<String> = store
-        .script(&LIST, &keys.into_values(), &args.into_values())
-        .await?;
-    match reply.first().map(String::as_str) {
-        Some("listed") => Ok(()),
-        _ => unexpected_reply(&LIST),
+    let mut reply = store.reply(&LIST, keys, args).await?;
+    match reply.word()?.as_str() {
+        "listed" => Ok(()),
+        _ => reply.unexpected(),
     }
 }

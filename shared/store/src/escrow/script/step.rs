@@ -1,11 +1,12 @@
 //! One execution of `escrow/resolve.lua` in the payer's account.
 
-use super::{Blocked, RESOLVE, Requester, blocked, facts_of};
+use super::{Blocked, RESOLVE, Requester, facts_of};
 use crate::escrow::{Escrow, EscrowStatus, Party};
 use crate::intent::NewIntent;
 use crate::keys::USER;
 use crate::script::change::{Event, Scope, unexpected_reply};
 use crate::script::names::inputs;
+use crate::script::reply::Reply;
 use crate::transaction::{NewTransaction, Tail, TransactionType};
 use crate::transit::Transit;
 use crate::wallet::script::user_wallet;
@@ -106,9 +107,7 @@ impl Step<'_> {
         store: &Store,
         target: Option<Target<'_>>,
     ) -> Result<Option<Stepped>, StoreError> {
-        let keys = self.keys(target).into_values();
-        let args = self.args(target)?.into_values();
-        let args: Vec<&str> = args.iter().map(String::as_str).collect();
+        let (keys, args) = (self.keys(target), self.args(target)?);
         let intent = self.asked.map(|(asked, _)| asked.once.id.as_str());
         let mut data = facts_of(self.escrow, intent);
         if let Some(data) = data.as_object_mut() {
@@ -120,24 +119,16 @@ impl Step<'_> {
             agent: self.escrow.payer.agent(),
             data,
         };
-        let reply = self.scope().execute(store, &RESOLVE, event, &keys, &args).await?;
-        let stepped = match reply.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-            ["won"] => Stepped::Won,
-            ["known"] => Stepped::Known,
-            ["too_much"] => Stepped::TooMuch,
-            [word @ ("refused" | "again"), status, reason, intent] => {
-                let refusal = blocked(&RESOLVE, status, reason, intent)?;
-                match *word {
-                    "again" => Stepped::Again(refusal),
-                    _ => Stepped::Refused(refusal),
-                }
-            }
-            ["refused", status] => match EscrowStatus::parse(status) {
-                Some(status) => Stepped::WrongState(status),
-                None => return unexpected_reply(&RESOLVE),
-            },
-            ["closed"] => return Ok(None),
-            _ => return unexpected_reply(&RESOLVE),
+        let mut reply = self.scope().execute(store, &RESOLVE, event, keys, args).await?;
+        let stepped = match reply.word()?.as_str() {
+            "won" => Stepped::Won,
+            "known" => Stepped::Known,
+            "too_much" => Stepped::TooMuch,
+            "refused" if self.asked.is_none() => Stepped::WrongState(reply.parsed(EscrowStatus::parse)?),
+            "refused" => Stepped::Refused(refusal(&mut reply)?),
+            "again" => Stepped::Again(refusal(&mut reply)?),
+            "closed" => return Ok(None),
+            _ => return reply.unexpected(),
         };
         Ok(Some(stepped))
     }
@@ -216,4 +207,14 @@ impl Step<'_> {
             fields: kept.map(|(_, intent)| intent.fields()).unwrap_or_default(),
         })
     }
+}
+
+/// Reads why the step was refused.
+fn refusal(reply: &mut Reply) -> Result<Blocked, StoreError> {
+    let status = reply.parsed(EscrowStatus::parse)?;
+    Ok(Blocked {
+        reason: reply.parsed(Reason::parse)?,
+        intent: reply.word()?,
+        status: Some(status),
+    })
 }

@@ -4,8 +4,9 @@ use super::{Endpoint, READY, TRIM};
 use crate::connection::batch::Batch;
 use crate::keys::{AccountKeys, Bucket, DeliverySet};
 use crate::read::Read;
-use crate::script::change::{CLOCK, unexpected_reply};
+use crate::script::change::CLOCK;
 use crate::script::names::{Names, inputs};
+use crate::script::reply::Reply;
 use crate::script::{Script, WhenFull};
 use crate::webhook::delivery::Delivery;
 use crate::{Store, StoreError};
@@ -154,19 +155,13 @@ impl Lease {
             deliveries_max: &most.to_string(),
             farthest: &self.farthest.as_millis().to_string(),
         };
-        let keys = keys.into_values();
-        let reply: Vec<String> = store
-            .script(&TAKE, &keys.each_ref().map(String::as_str), &args.into_values())
-            .await?;
-        match reply.first().map(String::as_str) {
-            Some("taken") => match Taken::from_reply(reply) {
-                Some(taken) => Ok(TakeOutcome::Taken(Box::new(taken))),
-                None => unexpected_reply(&TAKE),
-            },
-            Some("idle") => Ok(TakeOutcome::Idle),
-            Some("held") => Ok(TakeOutcome::Held),
-            Some("gone") => Ok(TakeOutcome::Gone),
-            _ => unexpected_reply(&TAKE),
+        let mut reply = store.reply(&TAKE, keys, args).await?;
+        match reply.word()?.as_str() {
+            "taken" => Ok(TakeOutcome::Taken(Box::new(Taken::read(reply)?))),
+            "idle" => Ok(TakeOutcome::Idle),
+            "held" => Ok(TakeOutcome::Held),
+            "gone" => Ok(TakeOutcome::Gone),
+            _ => reply.unexpected(),
         }
     }
 
@@ -207,14 +202,11 @@ impl Lease {
             pause: &pause.as_millis().to_string(),
             history_max: &history_max.to_string(),
         };
-        let keys = keys.into_values();
-        let reply: Vec<String> = store
-            .script(&FINISH, &keys.each_ref().map(String::as_str), &args.into_values())
-            .await?;
-        match reply.first().map(String::as_str) {
-            Some("kept") => Ok(true),
-            Some("stale") => Ok(false),
-            _ => unexpected_reply(&FINISH),
+        let mut reply = store.reply(&FINISH, keys, args).await?;
+        match reply.word()?.as_str() {
+            "kept" => Ok(true),
+            "stale" => Ok(false),
+            _ => reply.unexpected(),
         }
     }
 
@@ -238,39 +230,23 @@ impl Lease {
             member: &self.endpoint.member(),
             token: &self.token,
         };
-        let keys = keys.into_values();
-        let reply: Vec<String> = store
-            .script(
-                &RELEASE,
-                &keys.each_ref().map(String::as_str),
-                &args.into_values(),
-            )
-            .await?;
-        match reply.first().map(String::as_str) {
-            Some("released" | "lost") => Ok(()),
-            _ => unexpected_reply(&RELEASE),
+        let mut reply = store.reply(&RELEASE, keys, args).await?;
+        match reply.word()?.as_str() {
+            "released" | "lost" => Ok(()),
+            _ => reply.unexpected(),
         }
     }
 }
 
 impl Taken {
-    fn from_reply(reply: Vec<String>) -> Option<Self> {
-        let mut words = reply.into_iter().skip(1);
-        let now_ms = words.next()?.parse().ok()?;
-        let (url, secret) = (words.next()?, words.next()?);
-        let old_secret = words.next().filter(|old| !old.is_empty());
-        let old_until_ms = words.next()?.parse().ok()?;
-        let mut deliveries = Vec::new();
-        while let Some(number) = words.next() {
-            deliveries.push((number, words.next()?));
-        }
-        Some(Self {
-            now_ms,
-            url,
-            secret,
-            old_secret,
-            old_until_ms,
-            deliveries,
+    fn read(mut reply: Reply) -> Result<Self, StoreError> {
+        Ok(Self {
+            now_ms: reply.number()?,
+            url: reply.word()?,
+            secret: reply.word()?,
+            old_secret: Some(reply.word()?).filter(|old| !old.is_empty()),
+            old_until_ms: reply.number()?,
+            deliveries: reply.pairs()?,
         })
     }
 }

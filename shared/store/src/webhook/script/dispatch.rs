@@ -4,8 +4,8 @@
 use super::{Endpoint, READY, TRIM};
 use crate::account::ModeField;
 use crate::keys::{AccountKeys, DeliverySet};
-use crate::script::change::{CLOCK, unexpected_reply};
-use crate::script::names::{Names, inputs};
+use crate::script::change::CLOCK;
+use crate::script::names::{Inputs, Names, inputs};
 use crate::script::{Script, WhenFull};
 use crate::webhook::delivery::{Delivery, DeliveryEvent};
 use crate::{Store, StoreError};
@@ -321,20 +321,16 @@ impl Step<'_> {
         &self,
         store: &Store,
         script: &Script,
-        args: Vec<String>,
+        args: impl Inputs<Value = String>,
     ) -> Result<Dispatched, StoreError> {
-        let keys = self.keys().into_values();
-        let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
-        let args: Vec<&str> = args.iter().map(String::as_str).collect();
-        let reply: Vec<String> = store.script(script, &keys, &args).await?;
-        match reply.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-            ["done", refused] => match refused.parse() {
-                Ok(refused) => Ok(Dispatched::Done { refused }),
-                Err(_) => unexpected_reply(script),
-            },
-            ["moved" | "changed"] => Ok(Dispatched::Changed),
-            ["early"] => Ok(Dispatched::Early),
-            _ => unexpected_reply(script),
+        let mut reply = store.reply(script, self.keys(), args).await?;
+        match reply.word()?.as_str() {
+            "done" => Ok(Dispatched::Done {
+                refused: reply.number()?,
+            }),
+            "moved" | "changed" => Ok(Dispatched::Changed),
+            "early" => Ok(Dispatched::Early),
+            _ => reply.unexpected(),
         }
     }
 }
@@ -375,7 +371,7 @@ impl Dispatch<'_> {
             changed_groups,
             changes,
         };
-        step.execute(store, &DISPATCH, args.into_values()).await
+        step.execute(store, &DISPATCH, args).await
     }
 }
 
@@ -399,6 +395,6 @@ impl DispatchCoalesced<'_> {
             group_count: self.groups.len().to_string(),
             groups: groups.chain(step.webhook_args()).collect(),
         };
-        step.execute(store, &DISPATCH_COALESCED, args.into_values()).await
+        step.execute(store, &DISPATCH_COALESCED, args).await
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Endpoint, READY};
 use crate::keys::DeliverySet;
-use crate::script::change::{ATTEMPTS, CHANGE, Event, Scope, unexpected_reply};
+use crate::script::change::{ATTEMPTS, CHANGE, Event, Scope};
 use crate::script::names::{Names, inputs};
 use crate::script::{Script, WhenFull};
 use crate::webhook::delivery::{Deliveries, State, StoredDelivery, delivery_id};
@@ -107,15 +107,13 @@ async fn attempt(
         after: &stored.delivery.again().text(),
         waiting_max: &waiting_max.to_string(),
     };
-    let reply = scope
-        .execute(store, &REDELIVER, event, &keys.into_values(), &args.into_values())
-        .await?;
-    match reply.first().map(String::as_str) {
-        Some("pending") => Ok(Some(Redelivered::Pending)),
-        Some("missing") => Ok(Some(Redelivered::Missing)),
-        Some("disabled") => Ok(Some(Redelivered::Disabled)),
-        Some("full") => Ok(Some(Redelivered::Full)),
-        Some("changed") => Ok(None),
-        _ => unexpected_reply(&REDELIVER),
+    let mut reply = scope.execute(store, &REDELIVER, event, keys, args).await?;
+    match reply.word()?.as_str() {
+        "pending" => Ok(Some(Redelivered::Pending)),
+        "missing" => Ok(Some(Redelivered::Missing)),
+        "disabled" => Ok(Some(Redelivered::Disabled)),
+        "full" => Ok(Some(Redelivered::Full)),
+        "changed" => Ok(None),
+        _ => reply.unexpected(),
     }
 }
