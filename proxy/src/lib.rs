@@ -21,6 +21,7 @@ mod provider_keys;
 mod readiness;
 mod refused_accounts;
 mod reply;
+mod routes;
 mod server;
 mod store_health;
 mod tables;

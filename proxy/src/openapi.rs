@@ -6,9 +6,7 @@ mod requests;
 mod responses;
 mod schemas;
 
-use crate::edge::route::{self, Route};
-use crate::reply::health::Offered;
-use http::Method;
+use crate::routes::{Offered, Route};
 use openapi::{Components, Json, VERSION, object};
 use responses::Operation;
 
@@ -26,9 +24,8 @@ is on: `streaming`, `endpoints`.";
 pub fn document() -> Json {
     let mut components = Components::default();
     let paths: Vec<_> = Offered::ALL
-        .paths()
-        .into_iter()
-        .map(|path| (path.to_owned(), item(&mut components, path)))
+        .rows()
+        .map(|row| (row.path.to_owned(), item(&mut components, row.route)))
         .collect();
     object([
         ("openapi", VERSION.into()),
@@ -87,15 +84,13 @@ fn tag(name: &str, says: &str) -> Json {
     object([("name", name.into()), ("description", says.into())])
 }
 
-/// The operation of a path; the route table has its method.
-fn item(components: &mut Components, path: &str) -> Json {
-    let find = |method: &Method| route::find(Offered::ALL, method, path);
-    match (find(&Method::POST), find(&Method::GET)) {
-        (Ok(Route::Call(endpoint)), _) => object([("post", calls::call(components, endpoint))]),
-        (_, Ok(Route::Models)) => object([("get", models(components))]),
-        (_, Ok(Route::Model)) => object([("get", model(components))]),
-        (_, Ok(Route::Health)) => object([("get", health(components))]),
-        _ => Json::Object(Vec::new()),
+/// The operation of a path.
+fn item(components: &mut Components, route: Route) -> Json {
+    match route {
+        Route::Call(endpoint) => object([("post", calls::call(components, endpoint))]),
+        Route::Models => object([("get", models(components))]),
+        Route::Model => object([("get", model(components))]),
+        Route::Health => object([("get", health(components))]),
     }
 }
 

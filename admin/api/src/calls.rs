@@ -8,7 +8,7 @@ mod view;
 pub(crate) use doc::section;
 pub use export::export;
 
-use self::filter::{CallFilter, FILTERS};
+use self::filter::CallFilter;
 use self::view::{CallNames, CallView};
 use crate::call_trail;
 use crate::state::{ApiState, Call};
@@ -40,7 +40,7 @@ struct SearchResult {
 /// # Errors
 /// 400, 503.
 pub async fn list(call: Call) -> Answer {
-    let query = call.list_query(&FILTERS)?;
+    let query = call.list_query(&filter::names())?;
     let filter = CallFilter::of_query(&query)?;
     let paging = call.paging(&query, "calls")?;
     let SearchResult { part, is_partial } = search(&call, &filter, paging.page()).await?;

@@ -1,6 +1,6 @@
 //! Answers a request: the route, then the call or one of the small endpoints, then the answer's head and body.
 
-use super::route::{self, Route};
+use super::route;
 use super::state::EdgeState;
 use super::{keeper, refused_head};
 use crate::call::completed::Completed;
@@ -8,6 +8,7 @@ use crate::call::rejection::Rejection;
 use crate::call::request_trace::RequestTrace;
 use crate::call::running_stream::RunningStream;
 use crate::reply::{Reply, health, models, names};
+use crate::routes::{self, Route};
 use connections::limit::Keeper;
 use pingora::ErrorType::InternalError;
 use pingora::protocols::http::ServerSession;
@@ -109,7 +110,7 @@ async fn models(
     let prices = state.prices.get();
     match route {
         Route::Model => {
-            let name = route::model_of(session.req_header().uri.path()).unwrap_or_default();
+            let name = routes::model_of(session.req_header().uri.path()).unwrap_or_default();
             Ok(models::one(&prices, &state.upstreams, name)?)
         }
         _ => Ok(models::reply(&prices, &state.upstreams)),

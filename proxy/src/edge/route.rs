@@ -1,25 +1,11 @@
-//! Routes of the edge and their methods (decision D39).
+//! Finds the route of a request, and answers those that have none.
 
 use crate::reply::Reply;
-use crate::reply::health::Offered;
 use crate::reply::refusal::{Refusal, RefusalKind};
-use domain::measured::Endpoint;
+use crate::routes::{Offered, Route};
 use http::Method;
 use http::header::{ALLOW, UPGRADE};
 use http::request::Parts;
-
-/// Route of a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Route {
-    /// `POST /v1/chat/completions`, `/v1/responses` or `/v1/embeddings`
-    Call(Endpoint),
-    /// `GET /v1/models`
-    Models,
-    /// `GET /v1/models/{model}`
-    Model,
-    /// `GET /v1/health`
-    Health,
-}
 
 /// Why a request has no route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,15 +16,6 @@ pub enum NoRoute {
     Method(&'static str),
     /// The path exists, with this method only, and a WebSocket was requested.
     WebSocket(&'static str),
-}
-
-/// Path of a model, without its name.
-const MODEL_PREFIX: &str = "/v1/models/";
-
-/// Returns the name in the path of [`Route::Model`], still percent-encoded.
-#[must_use]
-pub fn model_of(path: &str) -> Option<&str> {
-    path.strip_prefix(MODEL_PREFIX).filter(|name| !name.is_empty())
 }
 
 /// Finds the route of a request with this head.
@@ -63,19 +40,10 @@ fn is_websocket(head: &Parts) -> bool {
 /// # Errors
 /// 404 or 405.
 pub fn find(offered: Offered, method: &Method, path: &str) -> Result<Route, NoRoute> {
-    let (route, allowed) = match path {
-        "/v1/chat/completions" => (Route::Call(Endpoint::Chat), "POST"),
-        "/v1/responses" if offered.responses => (Route::Call(Endpoint::Responses), "POST"),
-        "/v1/embeddings" if offered.embeddings => (Route::Call(Endpoint::Embeddings), "POST"),
-        "/v1/models" => (Route::Models, "GET"),
-        "/v1/health" => (Route::Health, "GET"),
-        path if model_of(path).is_some() => (Route::Model, "GET"),
-        _ => return Err(NoRoute::Path),
-    };
-    if method == allowed {
-        Ok(route)
-    } else {
-        Err(NoRoute::Method(allowed))
+    let row = offered.find(path).ok_or(NoRoute::Path)?;
+    match method == row.method {
+        true => Ok(row.route),
+        false => Err(NoRoute::Method(row.method)),
     }
 }
 
@@ -119,6 +87,7 @@ impl NoRoute {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use domain::measured::Endpoint;
 
     #[test]
     fn what_is_switched_on_has_a_route() {

@@ -5,7 +5,7 @@ use super::write::ReplyWriter;
 use crate::admission::Admission;
 use crate::call::CallPipeline;
 use crate::metrics::Metrics;
-use crate::reply::health::Offered;
+use crate::routes::Offered;
 use crate::store_health::StoreHealth;
 use crate::tables::prices::Prices;
 use crate::upstream::Upstreams;

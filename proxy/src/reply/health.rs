@@ -1,6 +1,7 @@
 //! `GET /v1/health` (specification §4.4): whether the edge can decide calls now.
 
 use super::Reply;
+use crate::routes::Offered;
 use serde::Serialize;
 use std::time::Duration;
 use utoipa::ToSchema;
@@ -29,41 +30,6 @@ pub(crate) struct Body<'a> {
     /// How long the store took to answer.
     #[schema(example = 0.412)]
     latency_ms: f64,
-}
-
-/// What is switched on beyond the specification.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Offered {
-    /// `proxy.streaming`
-    pub streaming: bool,
-    /// `proxy.responses`
-    pub responses: bool,
-    /// `proxy.embeddings`
-    pub embeddings: bool,
-}
-
-impl Offered {
-    /// Everything is switched on.
-    pub const ALL: Self = Self {
-        streaming: true,
-        responses: true,
-        embeddings: true,
-    };
-
-    /// The paths that the edge serves.
-    #[must_use]
-    pub fn paths(self) -> Vec<&'static str> {
-        let paths = [
-            ("/v1/chat/completions", true),
-            ("/v1/responses", self.responses),
-            ("/v1/embeddings", self.embeddings),
-            ("/v1/models", true),
-            ("/v1/models/{model}", true),
-            ("/v1/health", true),
-        ];
-        let served = paths.into_iter().filter(|(_, is_served)| *is_served);
-        served.map(|(path, _)| path).collect()
-    }
 }
 
 /// Builds the answer: 200 if calls can be decided, 503 if every call is denied. A node of a cluster that is away denies

@@ -31,7 +31,7 @@ use crate::pending::Pending;
 use crate::provider_keys::ProviderKeys;
 use crate::readiness::Readiness;
 use crate::refused_accounts::RefusedAccounts;
-use crate::reply::health::Offered;
+use crate::routes::Offered;
 use crate::store_health::StoreHealth;
 use crate::tables;
 use crate::tables::plans::PlanTable;

@@ -1,11 +1,9 @@
 //! OpenAPI documentation of calls.
 
-use super::filter::{endpoints, outcomes};
+use super::filter::FILTERS;
 use super::view::CallView;
-use domain::measured::UPSTREAM_NAME_MAX;
-use endpoint::doc::field::{agent_id, amount, count, flag, is, pattern, run_id, string, time, words};
+use endpoint::doc::field::flag;
 use endpoint::doc::{Doc, Section};
-use store::call::hold::MODEL_MAX;
 
 const PARTIAL: &str = "Whether there are calls that were not read; `total` does not count them.";
 
@@ -16,57 +14,10 @@ pub(crate) fn section() -> Section {
 }
 
 fn filtered(doc: Doc) -> Doc {
-    let model = string().with("minLength", 1_u64).with("maxLength", MODEL_MAX);
-    let upstream = pattern(&format!("^[a-z0-9_-]{{1,{UPSTREAM_NAME_MAX}}}$"));
-    doc.query("agentId", agent_id(), "Those of this agent.")
-        .query("runId", run_id(), "Those of this run.")
-        .query("keyId", is("VirtualKeyId"), "Those of this virtual key.")
-        .query("model", model.eg("gpt-4o"), "Those that asked for this model.")
-        .query("endpoint", words(endpoints()), "Those of this endpoint.")
-        .query(
-            "upstream",
-            upstream.eg("azure"),
-            "Those that went to the upstream of this name.",
-        )
-        .query("outcome", words(outcomes()), "Those that ended so.")
-        .query(
-            "reason",
-            is("DenialReason"),
-            "Those that were denied for this reason.",
-        )
-        .query("minCostUsd", amount(), "Those that cost at least this.")
-        .query(
-            "minEstimatedUsd",
-            amount(),
-            "Those whose estimate is at least this.",
-        )
-        .query(
-            "minInputTokens",
-            count(1),
-            "Those whose prompt had at least this many tokens.",
-        )
-        .query(
-            "minCachedTokens",
-            count(1),
-            "Those with at least this many cached tokens.",
-        )
-        .query(
-            "minOutputTokens",
-            count(1),
-            "Those whose answer had at least this many tokens.",
-        )
-        .query(
-            "minLatencyMs",
-            count(1),
-            "Those that took at least this many milliseconds.",
-        )
-        .query(
-            "minFirstByteMs",
-            count(1),
-            "Those whose first byte took at least this many milliseconds.",
-        )
-        .query("from", time(), "Those recorded from this moment on.")
-        .query("to", time(), "Those recorded before this moment.")
+    let filters = FILTERS.iter();
+    filters.fold(doc, |doc, filter| {
+        doc.query(filter.name, (filter.schema)(), filter.says)
+    })
 }
 
 fn list() -> Doc {

@@ -1,6 +1,6 @@
 //! `GET /calls/export`: the calls that fit, newest first, as a CSV file that is written while it is read.
 
-use super::filter::{CallFilter, FILTERS};
+use super::filter::{self, CallFilter};
 use super::view::{COLUMNS, CallNames, CallView};
 use crate::call_trail;
 use crate::spreadsheet::{CONTENT_TYPE, lines};
@@ -32,7 +32,7 @@ impl std::error::Error for CutOff {}
 /// # Errors
 /// 400 also where there are more than [`EXPORT_MAX`] entries to read; 503.
 pub async fn export(call: Call) -> Answer {
-    let filter = CallFilter::of_query(&call.query(&FILTERS)?)?;
+    let filter = CallFilter::of_query(&call.query(&filter::names())?)?;
     let head = call_trail::of(&call).seal().await?;
     let entries = call_trail::of(&call).count_calls(&filter.wanted()).await?;
     if entries > EXPORT_MAX {

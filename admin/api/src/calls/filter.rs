@@ -6,45 +6,73 @@ use domain::call_record::{CallRecord, DENIED, KINDS, Measures};
 use domain::denial::Denial;
 use domain::entry::How;
 use domain::id::Kind;
-use domain::measured::{Endpoint, is_upstream_name};
+use domain::measured::{Endpoint, UPSTREAM_NAME_MAX, is_upstream_name};
 use domain::money::Nanos;
+use endpoint::doc::field;
 use endpoint::{Problem, require_agent_id, require_run_id, time};
 use history::trail::calls::Wanted;
+use openapi::Json;
 use std::collections::BTreeMap;
 use store::call::hold::MODEL_MAX;
-
-/// The filters, as a query names them.
-pub(super) const FILTERS: [&str; 17] = [
-    "agentId",
-    "runId",
-    "keyId",
-    "model",
-    "endpoint",
-    "upstream",
-    "outcome",
-    "reason",
-    "minCostUsd",
-    "minEstimatedUsd",
-    "minInputTokens",
-    "minCachedTokens",
-    "minOutputTokens",
-    "minLatencyMs",
-    "minFirstByteMs",
-    "from",
-    "to",
-];
 
 /// Finds one of the measures of an approved call.
 type Measure = fn(&Measures) -> Option<u64>;
 
-/// The filters by what was measured, and where it is found.
-const MEASURED: [(&str, Measure); 5] = [
-    ("minInputTokens", |measures| measures.input_tokens),
-    ("minCachedTokens", |measures| measures.cached_tokens),
-    ("minOutputTokens", |measures| measures.output_tokens),
-    ("minLatencyMs", |measures| measures.latency_ms),
-    ("minFirstByteMs", |measures| measures.first_byte_ms),
-];
+/// A filter, as a query names it and the documentation describes it.
+pub(super) struct Filter {
+    pub(super) name: &'static str,
+    pub(super) says: &'static str,
+    pub(super) schema: fn() -> Json,
+    /// What the filter is the least of.
+    measure: Option<Measure>,
+}
+
+fn count() -> Json {
+    field::count(1)
+}
+
+fn model_schema() -> Json {
+    let model = field::string().with("minLength", 1_u64);
+    model.with("maxLength", MODEL_MAX).eg("gpt-4o")
+}
+
+fn upstream_schema() -> Json {
+    field::pattern(&format!("^[a-z0-9_-]{{1,{UPSTREAM_NAME_MAX}}}$")).eg("azure")
+}
+
+/// A table of filters: name, schema, what it is the least of, and sentence.
+macro_rules! filters {
+    ($($name:literal, $schema:expr, $measure:expr, $says:literal;)+) => {
+        [$(Filter { name: $name, says: $says, schema: $schema, measure: $measure },)+]
+    };
+}
+
+/// Every filter.
+pub(super) const FILTERS: [Filter; 17] = filters! {
+    "agentId", field::agent_id, None, "Those of this agent.";
+    "runId", field::run_id, None, "Those of this run.";
+    "keyId", || field::is("VirtualKeyId"), None, "Those of this virtual key.";
+    "model", model_schema, None, "Those that asked for this model.";
+    "endpoint", || field::words(endpoints()), None, "Those of this endpoint.";
+    "upstream", upstream_schema, None, "Those that went to the upstream of this name.";
+    "outcome", || field::words(outcomes()), None, "Those that ended so.";
+    "reason", || field::is("DenialReason"), None, "Those that were denied for this reason.";
+    "minCostUsd", field::amount, None, "Those that cost at least this.";
+    "minEstimatedUsd", field::amount, None, "Those whose estimate is at least this.";
+    "minInputTokens", count, Some(|of| of.input_tokens), "Those whose prompt had at least this many tokens.";
+    "minCachedTokens", count, Some(|of| of.cached_tokens), "Those with at least this many cached tokens.";
+    "minOutputTokens", count, Some(|of| of.output_tokens), "Those whose answer had at least this many tokens.";
+    "minLatencyMs", count, Some(|of| of.latency_ms), "Those that took at least this many milliseconds.";
+    "minFirstByteMs", count, Some(|of| of.first_byte_ms),
+        "Those whose first byte took at least this many milliseconds.";
+    "from", field::time, None, "Those recorded from this moment on.";
+    "to", field::time, None, "Those recorded before this moment.";
+};
+
+/// The names of the filters.
+pub(super) fn names() -> [&'static str; FILTERS.len()] {
+    FILTERS.map(|filter| filter.name)
+}
 
 /// The filters of a query.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -60,8 +88,8 @@ pub(super) struct CallFilter {
     reason: Option<String>,
     min_cost: Option<Nanos>,
     min_estimate: Option<Nanos>,
-    /// In the order of [`MEASURED`].
-    least: [Option<u64>; MEASURED.len()],
+    /// In the order of [`FILTERS`].
+    least: [Option<u64>; FILTERS.len()],
     from_ms: Option<u64>,
     to_ms: Option<u64>,
 }
@@ -128,8 +156,9 @@ impl CallFilter {
             && is(&self.reason, call.reason.as_deref())
             && self.min_cost.is_none_or(|least| call.cost >= least)
             && self.min_estimate.is_none_or(|least| call.estimate >= Some(least))
-            && self.least.iter().zip(MEASURED).all(|(least, (_, measured))| {
-                least.is_none_or(|least| measured(&call.measures) >= Some(least))
+            && self.least.iter().zip(FILTERS).all(|(least, filter)| {
+                let found = filter.measure.and_then(|measure| measure(&call.measures));
+                least.is_none_or(|least| found >= Some(least))
             })
     }
 
@@ -150,12 +179,12 @@ impl CallFilter {
 }
 
 /// The words of `endpoint`.
-pub(super) fn endpoints() -> impl Iterator<Item = &'static str> + Clone {
+fn endpoints() -> impl Iterator<Item = &'static str> + Clone {
     Endpoint::ALL.iter().map(|endpoint| endpoint.as_str())
 }
 
 /// The words of `outcome`.
-pub(super) fn outcomes() -> impl Iterator<Item = &'static str> + Clone {
+fn outcomes() -> impl Iterator<Item = &'static str> + Clone {
     How::ALL.into_iter().map(How::as_str).chain([DENIED])
 }
 
@@ -245,10 +274,11 @@ fn min_amount(query: &BTreeMap<String, String>, field: &str) -> Result<Option<Na
 ///
 /// # Errors
 /// 400 for what is no whole number from 1 on.
-fn least(query: &BTreeMap<String, String>) -> Result<[Option<u64>; MEASURED.len()], Problem> {
-    let mut all = [None; MEASURED.len()];
-    for (least, (field, _)) in all.iter_mut().zip(MEASURED) {
-        if let Some(text) = query.get(field) {
+fn least(query: &BTreeMap<String, String>) -> Result<[Option<u64>; FILTERS.len()], Problem> {
+    let mut all = [None; FILTERS.len()];
+    for (least, filter) in all.iter_mut().zip(FILTERS) {
+        let field = filter.name;
+        if let Some(text) = query.get(field).filter(|_| filter.measure.is_some()) {
             let number = text.parse().ok().filter(|number| *number > 0);
             let message = || format!("{field} must be a whole number from 1 on.");
             *least = Some(number.ok_or_else(|| Problem::validation(message()))?);
@@ -261,7 +291,7 @@ fn least(query: &BTreeMap<String, String>) -> Result<[Option<u64>; MEASURED.len(
 mod tests {
     use super::*;
 
-    fn filter(pairs: &[(&str, &str)]) -> Result<CallFilter, Problem> {
+    fn parsed(pairs: &[(&str, &str)]) -> Result<CallFilter, Problem> {
         let query = pairs
             .iter()
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
@@ -270,7 +300,7 @@ mod tests {
 
     #[test]
     fn only_types_that_can_fit_are_read() {
-        let kinds = |pairs: &[(&str, &str)]| filter(pairs).unwrap().kinds;
+        let kinds = |pairs: &[(&str, &str)]| parsed(pairs).unwrap().kinds;
         let [approved, denied, voided, window] = KINDS;
         assert_eq!(kinds(&[]), KINDS);
         assert_eq!(kinds(&[("outcome", "settled")]), [approved]);
@@ -293,9 +323,12 @@ mod tests {
             first_byte_ms: Some(5),
             ..Measures::default()
         };
-        let found = MEASURED.map(|(field, measured)| (field, measured(&measures)));
+        let measured = FILTERS
+            .iter()
+            .filter_map(|filter| Some((filter.name, filter.measure?)));
+        let found = measured.map(|(name, measure)| (name, measure(&measures)));
         assert_eq!(
-            found,
+            found.collect::<Vec<_>>(),
             [
                 ("minInputTokens", Some(1)),
                 ("minCachedTokens", Some(2)),
@@ -304,7 +337,6 @@ mod tests {
                 ("minFirstByteMs", Some(5)),
             ]
         );
-        assert!(MEASURED.iter().all(|(field, _)| FILTERS.contains(field)));
     }
 
     #[test]
@@ -336,9 +368,9 @@ mod tests {
             ("from", "yesterday"),
             ("to", "2026"),
         ] {
-            let problem = filter(&[(name, bad)]).unwrap_err();
+            let problem = parsed(&[(name, bad)]).unwrap_err();
             assert!(format!("{problem:?}").contains(name), "{name}={bad}: {problem:?}");
         }
-        assert!(filter(&[("model", &long[1..])]).is_ok(), "at the bound");
+        assert!(parsed(&[("model", &long[1..])]).is_ok(), "at the bound");
     }
 }

@@ -1,0 +1,105 @@
+//! The routes of the edge (decision D39): requests are matched with this table, and health and OpenAPI list it.
+
+use domain::measured::Endpoint;
+
+/// What is switched on beyond the specification.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Offered {
+    /// `proxy.streaming`
+    pub streaming: bool,
+    /// `proxy.responses`
+    pub responses: bool,
+    /// `proxy.embeddings`
+    pub embeddings: bool,
+}
+
+/// Route of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Route {
+    /// A metered call.
+    Call(Endpoint),
+    /// The models that have a price.
+    Models,
+    /// One of them.
+    Model,
+    /// Whether calls can be decided.
+    Health,
+}
+
+/// A row of the table.
+#[derive(Debug)]
+pub struct Row {
+    /// Its path; in that of a model, the name is a parameter.
+    pub path: &'static str,
+    /// Its only method.
+    pub method: &'static str,
+    /// The route.
+    pub route: Route,
+    is_on: fn(Offered) -> bool,
+}
+
+const fn call(path: &'static str, endpoint: Endpoint, is_on: fn(Offered) -> bool) -> Row {
+    Row {
+        path,
+        method: "POST",
+        route: Route::Call(endpoint),
+        is_on,
+    }
+}
+
+const fn read(path: &'static str, route: Route) -> Row {
+    Row {
+        path,
+        method: "GET",
+        route,
+        is_on: |_| true,
+    }
+}
+
+static TABLE: [Row; 6] = [
+    call("/v1/chat/completions", Endpoint::Chat, |_| true),
+    call("/v1/responses", Endpoint::Responses, |offered| offered.responses),
+    call("/v1/embeddings", Endpoint::Embeddings, |offered| {
+        offered.embeddings
+    }),
+    read("/v1/models", Route::Models),
+    read("/v1/models/{model}", Route::Model),
+    read("/v1/health", Route::Health),
+];
+
+/// Path of a model, without its name.
+const MODEL_PREFIX: &str = "/v1/models/";
+
+/// Returns the name in the path of [`Route::Model`], still percent-encoded.
+#[must_use]
+pub fn model_of(path: &str) -> Option<&str> {
+    path.strip_prefix(MODEL_PREFIX).filter(|name| !name.is_empty())
+}
+
+impl Offered {
+    /// Everything is switched on.
+    pub const ALL: Self = Self {
+        streaming: true,
+        responses: true,
+        embeddings: true,
+    };
+
+    /// Returns the rows that are switched on.
+    pub fn rows(self) -> impl Iterator<Item = &'static Row> {
+        TABLE.iter().filter(move |row| (row.is_on)(self))
+    }
+
+    /// Returns the paths that are switched on.
+    #[must_use]
+    pub fn paths(self) -> Vec<&'static str> {
+        self.rows().map(|row| row.path).collect()
+    }
+
+    /// Finds the row of a request's path.
+    pub fn find(self, path: &str) -> Option<&'static Row> {
+        self.rows().find(|row| match row.route {
+            Route::Model => model_of(path).is_some(),
+            _ => row.path == path,
+        })
+    }
+}
