@@ -390,6 +390,9 @@ mod tests {
         );
         assert_eq!(fixture.budget.small.load(Ordering::SeqCst), 0);
         assert_eq!(fixture.budget.taken(), 2 * SMALL_BYTES);
+        let grown = reservation.grow(3 * SMALL_BYTES, 4 * SMALL_BYTES).now_or_never();
+        grown.unwrap().unwrap();
+        assert_eq!(fixture.budget.taken(), 4 * SMALL_BYTES, "what it has counts");
         drop(reservation);
         fixture.assert_nothing_taken();
     }

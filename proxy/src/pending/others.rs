@@ -197,6 +197,14 @@ mod tests {
         std::fs::remove_dir_all(dir).unwrap();
     }
 
+    /// Another process removes a journal that it has delivered between the listing and the lock.
+    #[test]
+    fn a_journal_that_is_gone_is_nobodys() {
+        let dir = fresh("gone");
+        assert!(lock(&dir.join("a.pending.jsonl")).unwrap().is_none());
+        std::fs::remove_dir_all(dir).unwrap();
+    }
+
     #[test]
     fn an_unreadable_file_does_not_block_others() {
         let dir = fresh("unreadable");

@@ -185,6 +185,20 @@ fn items_that_refer_to_something() {
     }
 }
 
+/// An element without a type is a reference, or a message; one whose type is no text is neither.
+#[test]
+fn a_type_that_is_no_text_is_not_known() {
+    for (one, why) in [
+        (
+            r#"{"type":7,"id":"msg_1"}"#,
+            "what an element of this type costs is not known",
+        ),
+        (r#"{"id":"msg_1"}"#, "it brings in what the provider keeps"),
+    ] {
+        refused(&item(one), "unsupported_field", why, Some("input[0].type"));
+    }
+}
+
 /// It changes the effort and the format of later answers. All of it is in the request, and its bytes count.
 #[test]
 fn a_configuration_update_is_whole_by_itself() {
