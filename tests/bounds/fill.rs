@@ -4,6 +4,8 @@ use crate::world::World;
 use clock::now_ms;
 use harness::{Caller, Mode, SeedAccount};
 use serde_json::json;
+use store::call::authorize::RUN_LIFE;
+use store::connection::witness_of;
 use store::keys::{AccountKeys, IntentIndex};
 
 /// The mode of everything here.
@@ -12,12 +14,18 @@ pub const AGENT: &str = "bot";
 /// Records made by one script.
 const AT_ONCE: u64 = 50_000;
 
+/// Members `<ARGV[4]>…` of a sorted set, by ascending scores from `ARGV[3]` on.
+const PREFIXED: &str = "for n = tonumber(ARGV[1]), tonumber(ARGV[2]) do \
+    redis.call('ZADD', KEYS[1], tonumber(ARGV[3]) + n, string.format('%s%07d', ARGV[4], n)) end return 1";
 /// Members `m…` of a sorted set, by ascending scores from `ARGV[3]` on.
 const SORTED: &str = "for n = tonumber(ARGV[1]), tonumber(ARGV[2]) do \
     redis.call('ZADD', KEYS[1], tonumber(ARGV[3]) + n, string.format('m%07d', n)) end return 1";
 /// The same, each member being its score.
 const NUMBERS: &str = "for n = tonumber(ARGV[1]), tonumber(ARGV[2]) do \
     redis.call('ZADD', KEYS[1], n, string.format('%d', n)) end return 1";
+/// Fields `acct_…` of a hash, with a version.
+const VERSIONS: &str = "for n = tonumber(ARGV[1]), tonumber(ARGV[2]) do \
+    redis.call('HSET', KEYS[1], string.format('acct_%026d', n), '1 1') end return 1";
 /// Transactions that are copies of the line in `ARGV[3]`, in all of the lists.
 const TRANSACTIONS: &str = "for n = tonumber(ARGV[1]), tonumber(ARGV[2]) do \
     redis.call('HSET', KEYS[1], n, ARGV[3]) \
@@ -55,6 +63,18 @@ pub enum Kind {
     Intents,
     Waiting,
     Runs,
+    /// Runs whose records have ended, in the indexes of the agent and of the account.
+    EndedRuns,
+    /// Open holds that are due in days, and kept holds that have ended, of the bucket.
+    Holds,
+    /// Versions of other accounts that the bucket of the account's witness remembers.
+    Witnessed,
+}
+
+/// When the newest of `count` ended runs, or ended kept holds, was seen: its record has ended long since.
+pub fn ended_ms(now_ms: u64, count: u64) -> u64 {
+    let life = u64::try_from(RUN_LIFE.as_millis()).unwrap();
+    now_ms - 2 * life - count
 }
 
 /// An account and its caller.
@@ -106,6 +126,21 @@ impl Tenant {
             Kind::VirtualKeys => sorted(keys.agent_keys(AGENT)),
             Kind::Policies => sorted(keys.policies(MODE)),
             Kind::Runs => sorted(keys.runs(MODE, AGENT)),
+            Kind::EndedRuns => {
+                let ended = ended_ms(now, count).to_string();
+                let indexes = [keys.runs(MODE, AGENT), keys.all_runs(MODE)];
+                for (index, prefix) in indexes.into_iter().zip(["ended-", "bot/ended-"]) {
+                    many(PREFIXED, &[index], &[ended.clone(), prefix.to_owned()]);
+                }
+            }
+            Kind::Holds => {
+                let (due, kept) = (keys.bucket().due(), keys.bucket().kept());
+                let far = now + 10 * 24 * 3_600_000;
+                many(PREFIXED, &[due], &[far.to_string(), "allow_".to_owned()]);
+                let ended = ended_ms(now, count).to_string();
+                many(PREFIXED, &[kept], &[ended, "allow_".to_owned()]);
+            }
+            Kind::Witnessed => many(VERSIONS, &[witness_of(keys.bucket()).witnessed()], &[]),
             Kind::Escrows => many(NUMBERS, &[keys.escrows(MODE)], &[]),
             Kind::Transactions => {
                 let line = format!(

@@ -2,12 +2,13 @@
 //! starts.
 
 use crate::cursor::forged;
-use crate::fill::{AGENT, Kind, MODE, Tenant};
+use crate::fill::{AGENT, Kind, MODE, Tenant, ended_ms};
 use crate::watch::{Watch, Work};
 use crate::world::World;
 use api_docs::table::routes;
 use clock::now_ms;
 use endpoint::{Flag, OFFSET_MAX, PAGE_MAX};
+use harness::Reply;
 use http::Method;
 use std::collections::BTreeSet;
 use store::agent::survey::AGENTS_MAX;
@@ -18,11 +19,11 @@ use store::wallet::totals::WALLETS_MAX;
 /// in each of four steps.
 const CALLS_LOOKS: usize = 2 * 2000 + 4 * 4 * 3 * 5 * 15;
 
-const FEW: u64 = 1_000;
-const MANY: u64 = 1_000_000;
+pub const FEW: u64 = 1_000;
+pub const MANY: u64 = 1_000_000;
 /// Additional cost of a page with many records: at most three binary searches for a place, each in up to five
 /// steps of 15 places of which two things are read.
-const SEARCHED: u64 = 3 * 5 * 15 * 4;
+pub const SEARCHED: u64 = 3 * 5 * 15 * 4;
 /// Requests of which the cheapest counts, since commands of the server's workers raise the cost of a request.
 const TRIES: usize = 5;
 
@@ -41,8 +42,8 @@ const LONG: &[(&str, Kind)] = &[
     ("/intents", Kind::Intents),
     ("/agents/{id}/runs", Kind::Runs),
 ];
-/// Lists that a number bounds, which a script holds.
-const SHORT: &[(&str, &str)] = &[
+/// Lists that a number bounds, which a script holds. [`others`](crate::others) runs them beside a million records.
+pub const SHORT: &[(&str, &str)] = &[
     ("/agents/{id}/provider-keys", "PROVIDERS_MAX"),
     ("/webhooks", "WEBHOOKS_MAX"),
     (
@@ -54,8 +55,8 @@ const SHORT: &[(&str, &str)] = &[
     ("/team", "USERS_MAX"),
     ("/invitations", "INVITATIONS_MAX"),
 ];
-/// Routes that have a query and are no lists.
-const OTHERS: &[&str] = &[
+/// Routes that have a query and are no lists. [`others`](crate::others) runs them beside a million records.
+pub const OTHERS: &[&str] = &[
     "/names",
     "/overview",
     "/audit/export",
@@ -92,6 +93,10 @@ struct Query {
 
 fn at_score(number: u64, oldest: u64) -> String {
     format!("{} m{number:07}", oldest + number)
+}
+
+fn at_ended(number: u64, oldest: u64) -> String {
+    format!("{} ended-{number:07}", ended_ms(oldest + MANY, MANY) + number)
 }
 
 fn queries(tenant: &Tenant) -> Vec<Query> {
@@ -281,17 +286,30 @@ fn queries(tenant: &Tenant) -> Vec<Query> {
         let path = format!("/agents/bot/runs?status={status}");
         let words = ["runs", "id", "bot", "status", status];
         all.push(query(Kind::Runs, &path, &words, at_score, SCANNED_MAX * 4));
+        all.push(query(Kind::EndedRuns, &path, &words, at_ended, 0));
     }
+    let runs = ["runs", "id", "bot"];
+    all.push(query(Kind::EndedRuns, "/agents/bot/runs", &runs, at_ended, 0));
     all
 }
 
 /// The least work of some requests of `path`.
 async fn work(world: &World, watch: &Watch, tenant: &Tenant, path: &str) -> Work {
+    let get = async || tenant.caller.get(path).await;
+    work_of(world, watch, (&tenant.account.id, path), get).await
+}
+
+/// The least work of some requests: `get`, of `path` and this account.
+pub async fn work_of(
+    world: &World,
+    watch: &Watch,
+    (account, path): (&str, &str),
+    get: impl AsyncFn() -> Reply,
+) -> Work {
     let mut least: Option<Work> = None;
     for _ in 0..TRIES {
-        let account = &tenant.account.id;
         watch.since_the_last_mark(&world.redis).await;
-        let reply = tenant.caller.get(path).await;
+        let reply = get().await;
         let commands = watch.since_the_last_mark(&world.redis).await;
         assert_eq!(reply.status, 200, "{path}: {}", reply.text());
         let commands = commands.iter().map(|command| command.words.as_slice());
@@ -359,6 +377,7 @@ async fn a_million_members_of_sorted_sets() {
         Kind::Policies,
         Kind::Escrows,
         Kind::Runs,
+        Kind::EndedRuns,
     ];
     no_list_costs_more(&kinds).await;
 }

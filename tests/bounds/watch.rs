@@ -103,6 +103,10 @@ pub fn reads(redis: &Redis, command: &[String]) -> u64 {
                 .map_or(ENDLESS, |count| u64::try_from(count).unwrap_or(ENDLESS))
         }
         "HGETALL" | "HKEYS" | "HVALS" => size("HLEN"),
+        // The oldest, which go.
+        "LTRIM" if word(3) == "-1" => number(2)
+            .and_then(|count| u64::try_from(count).ok())
+            .unwrap_or(ENDLESS),
         "SMEMBERS" => size("SCARD"),
         "LPOS" => {
             let at = command

@@ -15,6 +15,7 @@ mod isolated;
 mod load;
 mod lost;
 mod lost_freeze;
+mod lost_lookup;
 mod lost_master;
 mod money;
 mod moving;

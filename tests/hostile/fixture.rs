@@ -5,9 +5,10 @@ use domain::mode::Mode;
 use futures::{StreamExt, stream};
 use harness::{
     Admin, AdminOptions, Answer, Caller, CapPolicy, Edge, EdgeOptions, Redis, Reply, Seed, SeedAccount,
-    SeedAgent, Upstream,
+    SeedAgent, Upstream, Wire,
 };
 use std::collections::BTreeMap;
+use std::time::Duration;
 use tempfile::TempDir;
 
 const PROXY: &str = env!("CARGO_BIN_EXE_tollgate-proxy");
@@ -26,6 +27,8 @@ pub struct Setup {
     pub megabytes: u64,
     /// True for an archive that cannot be written.
     pub no_archive: bool,
+    /// Delay of a replica that confirms each change (`replicas(1)`); `None` without a replica.
+    pub replica_delay: Option<Duration>,
     /// Settings of both servers: `LIMITS__AGENTS`.
     pub settings: Vec<(&'static str, String)>,
 }
@@ -37,14 +40,26 @@ pub struct Fixture {
     pub admin: Admin,
     pub seed: Seed,
     pub attacker: SeedAccount,
+    _replica: Option<(Redis, Wire)>,
     _upstream: Upstream,
     _plans: TempDir,
+}
+
+/// A replica that confirms each write this much later.
+fn delayed_replica(master: &Redis, delay: Duration) -> (Redis, Wire) {
+    let (replica, wire) = (Redis::start(), Wire::to_port(master.port()));
+    let port = wire.addr().port().to_string();
+    let _: String = replica.command(&["REPLICAOF", "127.0.0.1", &port]);
+    replica.wait_in_step_with(master);
+    wire.delay_requests(delay);
+    (replica, wire)
 }
 
 impl Setup {
     pub async fn start(self) -> Fixture {
         let memory = format!("{}mb", self.megabytes);
-        let redis = Redis::start_with(&["--maxmemory", &memory]);
+        let redis = Redis::start_with(&["--maxmemory", &memory, "--repl-diskless-sync-delay", "0"]);
+        let replica = self.replica_delay.map(|delay| delayed_replica(&redis, delay));
         let upstream = Upstream::start(|_| Answer::chat(9, 12));
         let seed = Seed::new(&redis.store()).await;
         let plans = tempfile::tempdir().unwrap();
@@ -67,6 +82,9 @@ impl Setup {
             ];
             settings.extend(away.map(|(name, value)| (format!("TOLLGATE_AUDIT__{name}"), value.to_owned())));
         }
+        if replica.is_some() {
+            settings.push(("TOLLGATE_STORE__DURABILITY".to_owned(), "replicas(1)".to_owned()));
+        }
         let mine = self.settings.iter();
         settings.extend(mine.map(|(name, value)| (format!("TOLLGATE_{name}"), value.clone())));
         let edge = EdgeOptions::new(PROXY, redis.url(), upstream.base_url());
@@ -83,6 +101,7 @@ impl Setup {
             attacker: seed.account("unlimited").await,
             redis,
             seed,
+            _replica: replica,
             _upstream: upstream,
             _plans: plans,
         }
@@ -108,12 +127,22 @@ impl Fixture {
     /// Sends `count` requests as fast as they are answered, beside the neighbours, none of whose requests may fail, and
     /// counts the answers by status.
     pub async fn attack(&self, count: u64, request: impl AsyncFn(u64) -> Reply) -> BTreeMap<u16, u64> {
+        self.attack_with(AT_ONCE, count, request).await
+    }
+
+    /// The same with `at_once` requests in flight.
+    pub async fn attack_with(
+        &self,
+        at_once: usize,
+        count: u64,
+        request: impl AsyncFn(u64) -> Reply,
+    ) -> BTreeMap<u16, u64> {
         let neighbours = Neighbours::start(self).await;
         let answers = neighbours
             .beside(async {
                 let requests = stream::iter(0..count).map(|at| request(at));
                 let mut answers: BTreeMap<u16, u64> = BTreeMap::new();
-                let mut replies = requests.buffer_unordered(AT_ONCE);
+                let mut replies = requests.buffer_unordered(at_once);
                 while let Some(reply) = replies.next().await {
                     *answers.entry(reply.status).or_default() += 1;
                 }

@@ -13,8 +13,19 @@ const SOON: Duration = Duration::from_secs(20);
 /// refused.
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_fills_the_store_is_refused_before_it_is_full() {
+    filled(false).await;
+}
+
+/// The same while nothing can be archived.
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_fills_a_store_without_an_archive_is_refused_before_it_is_full() {
+    filled(true).await;
+}
+
+async fn filled(no_archive: bool) {
     let setup = Setup {
         megabytes: 64,
+        no_archive,
         settings: vec![("LIMITS__GUARD_SHARE", "0.4".to_owned())],
         ..Setup::default()
     };

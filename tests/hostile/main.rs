@@ -5,11 +5,15 @@
 //! * [`neighbours`]: the well-behaved tenants
 //! * [`records`]: mass creation of records through the management API
 //! * [`calls`]: calls that are denied
+//! * [`runs`]: an account with many runs, ended and under way
+//! * [`changes`]: changes that wait for a confirmation
 //! * [`guard`]: an account within its budgets that still fills the store
 #![cfg(test)]
 
 mod calls;
+mod changes;
 mod fixture;
 mod guard;
 mod neighbours;
 mod records;
+mod runs;

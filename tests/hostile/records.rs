@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const BEYOND_RATE: u64 = 7_000;
 
 /// Both servers with the technical limits of the default configuration, which tests have raised.
-fn limited(megabytes: u64, budgets: &[(&'static str, u64)]) -> Setup {
+fn limited(no_archive: bool, megabytes: u64, budgets: &[(&'static str, u64)]) -> Setup {
     let mut settings = vec![
         ("LIMITS__TEST_REQUESTS_PER_MINUTE", "600".to_owned()),
         ("LIMITS__SESSION_REQUESTS_PER_MINUTE", "600".to_owned()),
@@ -19,15 +19,17 @@ fn limited(megabytes: u64, budgets: &[(&'static str, u64)]) -> Setup {
     settings.extend(budgets.iter().map(|(name, most)| (*name, most.to_string())));
     Setup {
         megabytes,
+        no_archive,
         settings,
         ..Setup::default()
     }
 }
 
 /// Spends of a test-mode key with 16 kB of metadata each. Without limits 1,500 of them fill this store.
-#[tokio::test(flavor = "multi_thread")]
-async fn test_mode_spends_with_large_metadata() {
-    let fixture = limited(24, &[("LIMITS__TEXT_BYTES", 8 << 20)]).start().await;
+async fn test_mode_spends_with_large_metadata(no_archive: bool) {
+    let fixture = limited(no_archive, 24, &[("LIMITS__TEXT_BYTES", 8 << 20)])
+        .start()
+        .await;
     let caller = fixture.management(Mode::Test).await;
     assert_eq!(caller.post("/v1/policies/bot", json!({})).await.status, 200);
     let metadata = json!({ "note": "x".repeat(16_000) });
@@ -42,10 +44,10 @@ async fn test_mode_spends_with_large_metadata() {
 }
 
 /// The same with many keys, which share the account's budgets; the budget of text ends it.
-#[tokio::test(flavor = "multi_thread")]
-#[ignore = "long: make verify runs it"]
-async fn many_test_mode_keys_fill_no_more_than_the_budget() {
-    let fixture = limited(40, &[("LIMITS__TEXT_BYTES", 8 << 20)]).start().await;
+async fn many_test_mode_keys_fill_no_more_than_the_budget(no_archive: bool) {
+    let fixture = limited(no_archive, 40, &[("LIMITS__TEXT_BYTES", 8 << 20)])
+        .start()
+        .await;
     let mut callers = Vec::new();
     for _ in 0..10 {
         callers.push(fixture.management(Mode::Test).await);
@@ -68,9 +70,8 @@ async fn many_test_mode_keys_fill_no_more_than_the_budget() {
 }
 
 /// Agents made in test mode, with long descriptions, by many keys.
-#[tokio::test(flavor = "multi_thread")]
-async fn agents_in_test_mode() {
-    let fixture = limited(24, &[("LIMITS__AGENTS", 500)]).start().await;
+async fn agents_in_test_mode(no_archive: bool) {
+    let fixture = limited(no_archive, 24, &[("LIMITS__AGENTS", 500)]).start().await;
     let mut callers = Vec::new();
     for _ in 0..10 {
         callers.push(fixture.management(Mode::Test).await);
@@ -89,9 +90,10 @@ async fn agents_in_test_mode() {
 }
 
 /// Sessions of one user that do nothing but make policies.
-#[tokio::test(flavor = "multi_thread")]
-async fn hammering_sessions() {
-    let fixture = limited(24, &[("LIMITS__POLICIES", 500)]).start().await;
+async fn hammering_sessions(no_archive: bool) {
+    let fixture = limited(no_archive, 24, &[("LIMITS__POLICIES", 500)])
+        .start()
+        .await;
     let user = fixture.attacker.user(Role::Owner).await;
     let mut sessions = Vec::new();
     for _ in 0..8 {
@@ -111,10 +113,9 @@ async fn hammering_sessions() {
 }
 
 /// Escrows that are never funded, with 16 kB of conditions each, by a live key of a plan without limits.
-#[tokio::test(flavor = "multi_thread")]
-async fn escrows_that_are_never_funded() {
+async fn escrows_that_are_never_funded(no_archive: bool) {
     let budgets = [("LIMITS__TEXT_BYTES", 6 << 20), ("LIMITS__ESCROWS", 2_000)];
-    let fixture = limited(24, &budgets).start().await;
+    let fixture = limited(no_archive, 24, &budgets).start().await;
     let caller = fixture.management(Mode::Live).await;
     let mut wallets = Vec::new();
     for name in ["a", "b"] {
@@ -142,10 +143,9 @@ async fn escrows_that_are_never_funded() {
 
 /// Provider keys for agents that do not exist, and virtual keys that are made and revoked, by a live key of a plan
 /// without limits.
-#[tokio::test(flavor = "multi_thread")]
-async fn churn_of_keys() {
+async fn churn_of_keys(no_archive: bool) {
     let budgets = [("LIMITS__PROVIDER_KEYS", 500), ("LIMITS__KEYS", 1_000)];
-    let fixture = limited(24, &budgets).start().await;
+    let fixture = limited(no_archive, 24, &budgets).start().await;
     let caller = fixture.management(Mode::Live).await;
     let key = json!({ "provider": "openai", "apiKey": crate::fixture::PROVIDER_KEY });
     let (stored, made) = (AtomicU64::new(0), AtomicU64::new(0));
@@ -178,9 +178,8 @@ async fn churn_of_keys() {
 }
 
 /// A webhook on a port where nobody listens, and spends that violate a policy.
-#[tokio::test(flavor = "multi_thread")]
-async fn violations_with_webhooks_on_a_dead_port() {
-    let fixture = limited(40, &[]).start().await;
+async fn violations_with_webhooks_on_a_dead_port(no_archive: bool) {
+    let fixture = limited(no_archive, 40, &[]).start().await;
     let caller = fixture.management(Mode::Live).await;
     for at in 0..20 {
         let hook = json!({ "url": format!("http://127.0.0.1:1/{at}"), "events": ["policy.violation"], "secret": "s".repeat(32) });
@@ -199,4 +198,34 @@ async fn violations_with_webhooks_on_a_dead_port() {
         })
         .await;
     assert_eq!(answers.into_keys().collect::<Vec<_>>(), [402]);
+}
+
+/// Each row with the archive within reach, and while nothing can be archived.
+macro_rules! rows {
+    ($($(#[$attribute:meta])* $row:ident;)+) => {
+        mod with_an_archive {
+            $($(#[$attribute])* #[tokio::test(flavor = "multi_thread")]
+            async fn $row() {
+                super::$row(false).await;
+            })+
+        }
+
+        mod without_an_archive {
+            $($(#[$attribute])* #[tokio::test(flavor = "multi_thread")]
+            async fn $row() {
+                super::$row(true).await;
+            })+
+        }
+    };
+}
+
+rows! {
+    test_mode_spends_with_large_metadata;
+    #[ignore = "long: make verify runs it"]
+    many_test_mode_keys_fill_no_more_than_the_budget;
+    agents_in_test_mode;
+    hammering_sessions;
+    escrows_that_are_never_funded;
+    churn_of_keys;
+    violations_with_webhooks_on_a_dead_port;
 }

@@ -1,4 +1,5 @@
-//! Numbers, ids and keys: each leads to the one record that has it, and each record is led to.
+//! Numbers, ids, keys and references of pending deposits: each leads to the one record that has it, and each record is
+//! led to.
 //!
 //! A wallet or an escrow and the place of its number are written together, so they are compared as what must agree in
 //! equal numbers ([`Comparison::Place`]): two records that claim a number, a place that leads nowhere or elsewhere, and
@@ -17,8 +18,15 @@ use store::read::Read;
 pub(super) struct Led {
     record: String,
     lookup: String,
-    /// What the look-up must say.
-    says: String,
+    says: Says,
+}
+
+/// What a look-up must say.
+pub(super) enum Says {
+    /// This text and nothing else.
+    Text(String),
+    /// This member, perhaps among others.
+    Member(String),
 }
 
 /// What a pass knows of numbers and keys.

@@ -163,6 +163,9 @@ impl Pass<'_> {
             let parts = parts.each_ref().map(String::as_str);
             self.reconcile(Comparison::Deposit, Side::Record, (place, &deposit.id), &parts);
         }
+        if deposit.state == DepositState::Pending {
+            self.named_deposit(place, key, &deposit.reference);
+        }
         self.pending(place, deposit);
     }
 

@@ -44,8 +44,8 @@ invariants! {
     /// No account has come less far than its witness on another server was told: else the store lost writes of it.
     Versions = "versions";
     /// Each number, id, key and e-mail leads to the one record that has it (e-mails to one in each account), each
-    /// record is led to, each escrow is in the lists of its parties, and no number that has a record can be drawn
-    /// again.
+    /// record is led to, each pending deposit is found by its reference, each escrow is in the lists of its parties,
+    /// and no number that has a record can be drawn again.
     Names = "names";
     /// Every key of the store has a name that Tollgate gives.
     UnknownKey = "unknown-key";

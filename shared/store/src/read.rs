@@ -37,6 +37,17 @@ impl Read {
         }
     }
 
+    /// Whether a set outside the buckets has a member.
+    #[must_use]
+    pub fn global_member(key: impl AsRef<str>, member: &str) -> Self {
+        let mut command = redis::cmd("SISMEMBER");
+        command.arg(key.as_ref()).arg(member);
+        Self {
+            bucket: None,
+            command,
+        }
+    }
+
     /// A text.
     #[must_use]
     pub fn text(bucket: Bucket, key: impl AsRef<str>) -> Self {

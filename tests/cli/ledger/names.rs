@@ -9,7 +9,8 @@ use domain::number::Number;
 use harness::Redis;
 use serde_json::{Value, json};
 use store::keys::{
-    Bucket, Series, USER, api_key_lookup, escrow_lookup, user_lookup, virtual_key_lookup, wallet_lookup,
+    Bucket, Series, USER, api_key_lookup, deposit_lookup, escrow_lookup, user_lookup, virtual_key_lookup,
+    wallet_lookup,
 };
 
 const LIVE: Mode = Mode::Live;
@@ -123,6 +124,28 @@ async fn what_leads_to_keys() {
     each_is_found(&fixture, all).await;
     // A revoked key is refused anyway.
     let _: i64 = fixture.redis.command(&["DEL", &revoked.1]);
+    assert_eq!(fixture.cli.run(&["ledger", "check"]).code, Some(0));
+}
+
+#[tokio::test]
+async fn what_leads_to_pending_deposits() {
+    let mut fixture = Fixture::build().await;
+    fixture.admin = None;
+    // Both tenants have a pending deposit of this reference.
+    let lookup = deposit_lookup("ann-2");
+    let [one, two] = fixture.tenants.each_ref().map(|tenant| &tenant.account);
+    let [deposit, other] = [one, two].map(|account| account.keys.deposit(LIVE, "ann-2"));
+    let all = vec![
+        damage(&lookup, "SREM {}", NAMES)
+            .word(format!("{} live", one.id))
+            .names(&deposit),
+        damage(&lookup, "DEL {}", NAMES).names(&deposit),
+        damage(&lookup, "DEL {}", NAMES).names(other),
+        damage(&lookup, "SET {} x", NAMES),
+    ];
+    each_is_found(&fixture, all).await;
+    // A confirmed one needs no look-up.
+    let _: i64 = fixture.redis.command(&["DEL", &deposit_lookup("bob-2")]);
     assert_eq!(fixture.cli.run(&["ledger", "check"]).code, Some(0));
 }
 

@@ -1,6 +1,6 @@
 //! What a pass reads and compares of numbers, ids and keys.
 
-use super::{KeyKind, Led, called};
+use super::{KeyKind, Led, Says, called};
 use crate::book::Place;
 use crate::drive::{BATCH, Job, drive};
 use crate::pass::Pass;
@@ -44,7 +44,7 @@ impl Pass<'_> {
             self.names.outside.push(Led {
                 record: key.to_owned(),
                 lookup: keys::wallet_lookup(&name),
-                says: says.clone(),
+                says: Says::Text(says.clone()),
             });
         }
     }
@@ -91,22 +91,45 @@ impl Pass<'_> {
                 (keys::api_key_lookup(&hash), owner.to_stored())
             }
         };
+        let says = Says::Text(says);
         self.names.outside.push(Led { record, lookup, says });
+    }
+
+    /// Takes in a pending deposit, which an operator finds by its reference.
+    pub(crate) fn named_deposit(&mut self, place: Place, key: &str, reference: &str) {
+        self.names.outside.push(Led {
+            record: key.to_owned(),
+            lookup: keys::deposit_lookup(reference),
+            says: Says::Member(self.accounts.word(place).to_owned()),
+        });
     }
 
     /// Reads the look-ups outside the buckets that were noted.
     pub(crate) async fn read_outside(&mut self) -> Result<(), StoreError> {
         let noted = std::mem::take(&mut self.names.outside);
         let jobs = noted.into_iter().map(|led| Job {
-            reads: vec![Read::global(&led.lookup)],
+            reads: vec![match &led.says {
+                Says::Text(_) => Read::global(&led.lookup),
+                Says::Member(member) => Read::global_member(&led.lookup, member),
+            }],
             what: led,
             weight: 1,
         });
         drive(self.store, jobs, |led, mut answers| {
-            let found = answers.read::<Option<String>>().flatten();
-            if found.as_deref() != Some(&led.says) {
-                let found = found.as_deref().unwrap_or("nothing");
-                let detail = format!("its look-up names {found}, and should name {}", led.says);
+            let detail = match &led.says {
+                Says::Text(says) => {
+                    let found = answers.read::<Option<String>>().flatten();
+                    (found.as_ref() != Some(says)).then(|| {
+                        let found = found.as_deref().unwrap_or("nothing");
+                        format!("its look-up names {found}, and should name {says}")
+                    })
+                }
+                Says::Member(member) => {
+                    let is_named = answers.read::<bool>().unwrap_or_default();
+                    (!is_named).then(|| format!("its look-up does not name {member}"))
+                }
+            };
+            if let Some(detail) = detail {
                 self.wrong(Invariant::Names, &[&led.record, &led.lookup], detail);
             }
         })

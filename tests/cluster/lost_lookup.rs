@@ -1,0 +1,139 @@
+//! Look-ups outside of the accounts' buckets: the list of accounts, the accounts of an e-mail, the places of a
+//! deposit's reference, the owners of API keys and virtual keys. Each master in turn is cut off from its replica, killed
+//! and replaced right after it acknowledged changes whose look-ups it holds; the accounts themselves are on another
+//! master. With `auto` no acknowledged look-up is missing or leads to another; with `async` each loss is noticed by the
+//! next request that needs the look-up, and by `ledger check`.
+
+mod fixture;
+mod witness;
+
+use crate::world::{ADMIN, MASTERS, SOON, World};
+use fixture::{Change, EACH, Fixture, Kind};
+use harness::{Admin, Cli, Daemon, eventually};
+use serde_json::{Value, json};
+
+/// All changes whose look-ups are on the master at `node`. Nothing is sent yet but the steps before.
+async fn prepared<'a>(fixture: &'a Fixture<'a>, node: usize) -> Vec<Change<'a>> {
+    let mut changes = Vec::new();
+    for kind in Kind::ALL {
+        for _ in 0..kind.count() {
+            changes.push(Change::prepare(fixture, kind, node).await);
+        }
+    }
+    changes
+}
+
+/// Sends each change once. Returns how many were acknowledged.
+async fn send(changes: &mut [Change<'_>]) -> usize {
+    let mut acknowledged = 0;
+    for change in changes {
+        acknowledged += usize::from(change.send().await);
+    }
+    acknowledged
+}
+
+/// The first check of the ledger that is not inconclusive.
+async fn conclusion(world: &World) -> Value {
+    eventually("a conclusion", SOON, async || {
+        let output = Cli::new(ADMIN, world.cluster.url()).run(&["ledger", "check", "--json"]);
+        let document: Value = serde_json::from_str(&output.stdout).expect("a document");
+        (output.code != Some(3)).then_some(document)
+    })
+    .await
+}
+
+/// Loses the master at `node`, and brings it back as the replica of its successor.
+async fn lose(world: &World, admin: &Admin, node: usize) {
+    world.cluster.lose(node, &fixture::key_on(world, node));
+    world.cluster.nodes()[node].restart();
+    world.cluster.wait_for_replica(node);
+    let servers = [&**admin, &*world.edges[0]];
+    eventually("servers that are ready", SOON, async || {
+        let is_ready = |server: &&Daemon| server.ops("/readyz").is_some_and(|(status, _)| status == 200);
+        servers.iter().all(is_ready).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "long: make verify runs it"]
+async fn an_acknowledged_look_up_is_there_whichever_master_is_lost() {
+    let world = World::start(1).await;
+    let admin = world.admin("auto");
+    let fixture = Fixture::new(&world, &admin, "auto").await;
+    let (mut all, mut unconfirmed) = (Vec::new(), 0);
+    for node in 0..MASTERS {
+        let mut before = prepared(&fixture, node).await;
+        let mut after = prepared(&fixture, node).await;
+        for later in node..MASTERS {
+            world.cluster.wait_in_step(world.cluster.replica_of(later));
+        }
+        let confirmed = send(&mut before).await;
+        assert_eq!(confirmed, before.len(), "with a replica in step");
+        fixture::wait_until_listed(&world, node).await;
+        world.cluster.cut_off(world.cluster.replica_of(node));
+        unconfirmed += after.len() - send(&mut after).await;
+        lose(&world, &admin, node).await;
+        all.extend(before);
+        all.extend(after);
+        for change in &mut all {
+            change.repeat_until_acknowledged().await;
+        }
+    }
+    let mut wrong = Vec::new();
+    for change in &all {
+        wrong.extend(change.lacks().await);
+    }
+    wrong.extend(fixture.counted_twice(&all).await);
+    println!(
+        "{} changes, {unconfirmed} of them not acknowledged without the replica",
+        all.len()
+    );
+    assert!(unconfirmed > 0, "no look-up was on a master without its replica");
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    let check = conclusion(&world).await;
+    assert_eq!(check["ok"], json!(true), "{check}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "long: make verify runs it"]
+async fn a_look_up_that_async_lost_is_noticed_by_the_next_request_and_by_the_check() {
+    let world = World::start(1).await;
+    // It holds the list of accounts.
+    let node = fixture::holder(&world, store::keys::ACCOUNTS);
+    let admin = world.admin("async");
+    let fixture = Fixture::new(&world, &admin, "async").await;
+    let mut changes = prepared(&fixture, node).await;
+    world.cluster.wait_in_step(world.cluster.replica_of(node));
+    world.cluster.cut_off(world.cluster.replica_of(node));
+    let acknowledged = send(&mut changes).await;
+    assert_eq!(acknowledged, changes.len(), "async waits for no replica");
+    lose(&world, &admin, node).await;
+
+    let check = conclusion(&world).await;
+    assert_eq!(check["ok"], json!(false), "{check}");
+    let violations = check["violations"].as_array().expect("a list");
+    let named: Vec<String> = violations
+        .iter()
+        .map(|violation| violation["records"].to_string())
+        .collect();
+    let (mut lost, mut chosen) = (0, 0);
+    for change in changes.iter_mut().filter(|change| change.is_on(node)) {
+        lost += 1;
+        chosen += usize::from(change.is_chosen());
+        let trace = change.trace();
+        let is_named = named.iter().any(|records| records.contains(&trace));
+        assert!(is_named, "{}: {trace} is not in {named:#?}", change.name());
+        assert!(change.lacks().await.is_some(), "{} is not lost", change.name());
+        if change.can_recover() {
+            change.recover().await;
+            assert_eq!(change.lacks().await, None, "after it is recovered");
+        }
+    }
+    println!("{lost} of {} look-ups were lost, and noticed", changes.len());
+    let expected = Kind::ALL.iter().filter(|kind| kind.is_chosen()).count() * EACH;
+    assert!(
+        lost > chosen && chosen == expected,
+        "{lost} were lost, {chosen} of them on the chosen master"
+    );
+}

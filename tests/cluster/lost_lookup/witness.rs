@@ -1,0 +1,124 @@
+//! The witness of an account, which remembers on another master how far the account has come: it is lost with that
+//! master, and the account loses nothing. The next change writes it again, so that a loss of the account's own master
+//! is noticed by a server that never met the account.
+
+use super::lose;
+use crate::money::Depositor;
+use crate::world::{ADMIN, MASTERS, SOON, World, accept};
+use domain::mode::Mode;
+use harness::{Cli, SeedAccount, eventually};
+use serde_json::{Value, json};
+use store::connection::witness_of;
+use store::keys::Bucket;
+
+use super::fixture::holder;
+
+/// Accounts that are made at most until one has its witness on the wanted master.
+const TRIES: usize = 50;
+
+fn witness_key(account: &SeedAccount) -> String {
+    witness_of(Bucket::from_account(&account.id)).witnessed()
+}
+
+/// An account on one master whose witness is on another.
+async fn witnessed_account(world: &World, own: usize, witness: usize) -> SeedAccount {
+    for _ in 0..TRIES {
+        let account = world.account_on(own).await;
+        if holder(world, &witness_key(&account)) == witness {
+            return account;
+        }
+    }
+    panic!("no account on {own} with its witness on {witness}");
+}
+
+/// Version of the account in its record, and as its witness says.
+async fn versions(world: &World, account: &SeedAccount) -> (String, String) {
+    let fields = redis::cmd("HMGET")
+        .arg(account.keys.record())
+        .arg(&["generation", "version"])
+        .clone();
+    let witness = redis::cmd("HGET")
+        .arg(witness_key(account))
+        .arg(&account.id)
+        .clone();
+    eventually("versions", SOON, async || {
+        let record: Vec<String> = world.store.command(&fields).await.ok()?;
+        let witness: Option<String> = world.store.command(&witness).await.ok()?;
+        Some((record.join(" "), witness.unwrap_or_default()))
+    })
+    .await
+}
+
+fn check(world: &World) -> (Option<i32>, Value) {
+    let output = Cli::new(ADMIN, world.cluster.url()).run(&["ledger", "check", "--json"]);
+    (
+        output.code,
+        serde_json::from_str(&output.stdout).expect("a document"),
+    )
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "long: make verify runs it"]
+async fn a_lost_witness_loses_nothing_and_is_written_again() {
+    let world = World::start(1).await;
+    let own = (world.home() + 1) % MASTERS;
+    let witness = (world.home() + 2) % MASTERS;
+    let account = witnessed_account(&world, own, witness).await;
+    let key = account.api_key(Mode::Test).await;
+    let (safe, quick) = (world.admin("auto"), world.admin("async"));
+    let depositor = Depositor {
+        account: account.clone(),
+        caller: safe.caller(&key),
+    };
+    depositor.must_deposit("before").await;
+    let replica = world.cluster.replica_of(witness);
+    world.cluster.wait_in_step(replica);
+    let (before, witnessed) = versions(&world, &account).await;
+    assert_eq!(before, witnessed);
+
+    // The replica of the witness does not receive how far the account came with this one.
+    world.cluster.cut_off(replica);
+    depositor.must_deposit("acknowledged").await;
+    lose(&world, &safe, witness).await;
+    let (now, witnessed) = versions(&world, &account).await;
+    assert_eq!(witnessed, before, "the witness lost the last change");
+    assert_ne!(now, before, "and the account did not");
+    let young = world.admin("auto");
+    for server in [&safe, &young] {
+        let reply = server.caller(&key).get("/v1/wallet").await;
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        assert_eq!(reply.json()["user_wallet"]["usdc"], json!(2), "{}", reply.text());
+    }
+    let (code, document) = check(&world);
+    assert_eq!(code, Some(0), "{document}");
+
+    // The next change writes the witness. It notices what the account loses from now on.
+    depositor.must_deposit("next").await;
+    let (now, witnessed) = versions(&world, &account).await;
+    assert_eq!(now, witnessed);
+    let replica = world.cluster.replica_of(own);
+    world.cluster.wait_in_step(replica);
+    world.cluster.cut_off(replica);
+    let hasty = Depositor {
+        account: account.clone(),
+        caller: quick.caller(&key),
+    };
+    hasty.must_deposit("lost").await;
+    lose(&world, &safe, own).await;
+    let (_, document) = check(&world);
+    let violations = document["violations"].as_array().expect("a list");
+    let named = violations.iter().any(|violation| {
+        violation["invariant"] == json!("versions") && violation["records"].to_string().contains(&account.id)
+    });
+    assert!(named, "{document}");
+    let stranger = world.admin("auto");
+    let reply = stranger.caller(&key).get("/v1/wallet").await;
+    assert_eq!(reply.status, 503, "{}", reply.text());
+    assert!(stranger.logs().contains("lost writes"), "{}", stranger.logs());
+
+    accept(&world, &account);
+    for (reference, balance) in [("next", 3), ("lost", 4), ("lost", 4)] {
+        depositor.must_deposit(reference).await;
+        assert_eq!(depositor.balance().await, json!(balance), "{reference}");
+    }
+}
