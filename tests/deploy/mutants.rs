@@ -43,7 +43,7 @@ fn the_crate_of_each_file_is_found() {
     let printed = started.wait_with_output().unwrap();
     assert!(printed.status.success());
     let packages = String::from_utf8(printed.stdout).unwrap();
-    assert_eq!(packages, "api\nchat\ndomain\nproxy\nstore\n");
+    assert_eq!(packages, "api\nchat\ndomain\nproxy\nsse\nstore\n");
 }
 
 /// A test that has another name by now would be run for each fault.
