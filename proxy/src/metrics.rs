@@ -178,7 +178,7 @@ impl Metrics {
             )?,
             upstream_time: metrics.histogram(
                 "upstream_seconds",
-                "Time from the provider's request to its whole answer, of calls that are not streamed.",
+                "Time from the provider's request to its whole answer, of answers that are no streams.",
                 &ANSWER_TIME,
             )?,
             broke_off: metrics.counters(

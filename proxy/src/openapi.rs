@@ -6,7 +6,7 @@ mod requests;
 mod responses;
 mod schemas;
 
-use crate::routes::{Offered, Route};
+use crate::routes::{Offered, Route, Row};
 use openapi::{Components, Json, VERSION, object};
 use responses::Operation;
 
@@ -25,7 +25,7 @@ pub fn document() -> Json {
     let mut components = Components::default();
     let paths: Vec<_> = Offered::ALL
         .rows()
-        .map(|row| (row.path.to_owned(), item(&mut components, row.route)))
+        .map(|row| (row.path.to_owned(), item(&mut components, row)))
         .collect();
     object([
         ("openapi", VERSION.into()),
@@ -85,13 +85,14 @@ fn tag(name: &str, says: &str) -> Json {
 }
 
 /// The operation of a path.
-fn item(components: &mut Components, route: Route) -> Json {
-    match route {
-        Route::Call(endpoint) => object([("post", calls::call(components, endpoint))]),
-        Route::Models => object([("get", models(components))]),
-        Route::Model => object([("get", model(components))]),
-        Route::Health => object([("get", health(components))]),
-    }
+fn item(components: &mut Components, row: &Row) -> Json {
+    let operation = match row.route {
+        Route::Call(endpoint) => calls::call(components, endpoint),
+        Route::Models => models(components),
+        Route::Model => model(components),
+        Route::Health => health(components),
+    };
+    object([(row.method.to_ascii_lowercase().as_str(), operation)])
 }
 
 fn models(components: &mut Components) -> Json {

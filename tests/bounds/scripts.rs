@@ -72,7 +72,7 @@ fn run() -> BTreeSet<&'static str> {
 }
 
 #[test]
-fn nearly_every_script_is_run() {
+fn the_lists_name_scripts_and_no_two_scripts_have_one_name() {
     assert_eq!(run().len() + NOT_RUN.len(), script::all::all().len());
 }
 

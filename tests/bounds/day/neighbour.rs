@@ -46,12 +46,11 @@ impl Person {
             done(payer, "/escrow/fund", escrow.clone()).await;
             // The payee's intent is claimed in its own account; it wins once, and is refused once.
             done(payee, "/escrow/release", escrow.clone()).await;
-            let late = eventually("a refusal", super::SOON, async || {
+            eventually("a refusal", super::SOON, async || {
                 let reply = send(payee, "/escrow/dispute", escrow.clone()).await;
-                (reply.status == 409).then_some(reply)
+                (reply.status == 409).then_some(())
             })
             .await;
-            assert_eq!(late.status, 409);
         }
     }
 }

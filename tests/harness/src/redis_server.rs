@@ -300,9 +300,11 @@ impl Redis {
         let unread = table.lines().skip(1).filter_map(|line| {
             let mut fields = line.split_whitespace().skip(1);
             let address = fields.next()?;
-            let (_, received) = fields.nth(2)?.split_once(':')?;
+            // What waits at a listening socket is connections.
+            let is_connection = fields.nth(1)? == "01";
+            let (_, received) = fields.next()?.split_once(':')?;
             let bytes = usize::from_str_radix(received, 16).ok()?;
-            address.ends_with(&local).then_some(bytes)
+            (is_connection && address.ends_with(&local)).then_some(bytes)
         });
         unread.sum()
     }

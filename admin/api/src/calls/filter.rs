@@ -48,7 +48,7 @@ macro_rules! filters {
 }
 
 /// Every filter.
-pub(super) const FILTERS: [Filter; 17] = filters! {
+pub(super) static FILTERS: [Filter; 17] = filters! {
     "agentId", field::agent_id, None, "Those of this agent.";
     "runId", field::run_id, None, "Those of this run.";
     "keyId", || field::is("VirtualKeyId"), None, "Those of this virtual key.";
@@ -71,7 +71,7 @@ pub(super) const FILTERS: [Filter; 17] = filters! {
 
 /// The names of the filters.
 pub(super) fn names() -> [&'static str; FILTERS.len()] {
-    FILTERS.map(|filter| filter.name)
+    FILTERS.each_ref().map(|filter| filter.name)
 }
 
 /// The filters of a query.
@@ -156,7 +156,7 @@ impl CallFilter {
             && is(&self.reason, call.reason.as_deref())
             && self.min_cost.is_none_or(|least| call.cost >= least)
             && self.min_estimate.is_none_or(|least| call.estimate >= Some(least))
-            && self.least.iter().zip(FILTERS).all(|(least, filter)| {
+            && self.least.iter().zip(&FILTERS).all(|(least, filter)| {
                 let found = filter.measure.and_then(|measure| measure(&call.measures));
                 least.is_none_or(|least| found >= Some(least))
             })
@@ -276,7 +276,7 @@ fn min_amount(query: &BTreeMap<String, String>, field: &str) -> Result<Option<Na
 /// 400 for what is no whole number from 1 on.
 fn least(query: &BTreeMap<String, String>) -> Result<[Option<u64>; FILTERS.len()], Problem> {
     let mut all = [None; FILTERS.len()];
-    for (least, filter) in all.iter_mut().zip(FILTERS) {
+    for (least, filter) in all.iter_mut().zip(&FILTERS) {
         let field = filter.name;
         if let Some(text) = query.get(field).filter(|_| filter.measure.is_some()) {
             let number = text.parse().ok().filter(|number| *number > 0);

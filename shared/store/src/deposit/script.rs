@@ -164,9 +164,11 @@ impl NewDeposit<'_> {
             // A refused request may have removed it in between.
             Ok(MakeOutcome::New) => self.announce(store, scope).await,
             // That of another request, which may have been confirmed at once.
-            Ok(_) | Err(StoreError::OverBudget { .. } | StoreError::NotPermitted(_)) => {
-                self.retract(store, scope).await
-            }
+            // A reply beside the known ones says that the account is gone.
+            Ok(_)
+            | Err(
+                StoreError::OverBudget { .. } | StoreError::NotPermitted(_) | StoreError::UnexpectedReply(_),
+            ) => self.retract(store, scope).await,
             // The deposit may exist, and the request may be retried.
             Err(_) => Ok(()),
         }
