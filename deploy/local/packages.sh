@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what is missing from the distribution's packages (Debian, Ubuntu), and nothing else; the group mutants, a pinned
-# cargo-mutants from crates.io.
+# cargo-mutants by cargo.
 # Usage: packages.sh GROUP…   with the groups build, store, node, python, browser, nginx, prometheus, mutants
 set -euo pipefail
 
