@@ -2,7 +2,7 @@
 
 use domain::measured::Endpoint;
 
-/// What is switched on beyond the specification.
+/// Parts of the edge that are switched on beyond the specification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Offered {
     /// `proxy.streaming`
@@ -22,7 +22,7 @@ pub enum Route {
     Models,
     /// One of them.
     Model,
-    /// Whether calls can be decided.
+    /// The readiness to decide calls.
     Health,
 }
 

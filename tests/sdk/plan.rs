@@ -249,13 +249,8 @@ async fn prove_scripted(sdk: &Arc<Sdk>, calls: &Arc<Vec<Call>>) {
     });
     let seed = Seed::new(&redis.store()).await;
     let edge = Edge::start(options(&redis, upstream.base_url()));
-    let mut agents = Vec::new();
-    let mut plans = Vec::new();
-    for (number, call) in calls.iter().enumerate() {
-        let (agent, key) = seed.ready_agent("enterprise", cap(call.behaviour)).await;
-        agents.push(agent);
-        plans.push(call.plan(number, &key));
-    }
+    let all: Vec<&Call> = calls.iter().collect();
+    let (agents, plans) = agents(&seed, &all).await;
     let outcomes = run(sdk, &edge, &plans).await;
     // Those who left are gone: now the provider sends the rest.
     for gate in gates.iter() {
@@ -273,6 +268,18 @@ async fn prove_scripted(sdk: &Arc<Sdk>, calls: &Arc<Vec<Call>>) {
     }
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
     check_ends(&edge, calls);
+}
+
+/// An agent for each call, and the plan of the calls.
+pub async fn agents(seed: &Seed, calls: &[&Call]) -> (Vec<SeedAgent>, Vec<Value>) {
+    let mut agents = Vec::new();
+    let mut plans = Vec::new();
+    for (number, call) in calls.iter().enumerate() {
+        let (agent, key) = seed.ready_agent("enterprise", cap(call.behaviour)).await;
+        agents.push(agent);
+        plans.push(call.plan(number, &key));
+    }
+    (agents, plans)
 }
 
 /// Lets the client make the calls of a plan. Returns what it reports of each.
@@ -297,7 +304,7 @@ pub fn options(redis: &Redis, base_url: String) -> EdgeOptions {
         .env("TOLLGATE_PROXY__STREAM_DRAIN_MS", "300000")
 }
 
-pub fn cap(behaviour: Behaviour) -> CapPolicy {
+fn cap(behaviour: Behaviour) -> CapPolicy {
     let limit = if behaviour == Behaviour::Denied {
         1
     } else {

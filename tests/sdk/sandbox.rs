@@ -3,7 +3,7 @@
 
 use crate::install::Sdk;
 use crate::plan::{
-    Api, Behaviour, COMPLETION_NANOS, Call, EMBEDDING_TOKEN_NANOS, cap, options, run, settled,
+    Api, Behaviour, COMPLETION_NANOS, Call, EMBEDDING_TOKEN_NANOS, agents, options, run, settled,
 };
 use harness::{Caller, Edge, Redis, Seed};
 use serde_json::{Value, json};
@@ -30,13 +30,7 @@ pub async fn prove(sdk: &Arc<Sdk>, calls: &[Call]) {
     let redis = Redis::start();
     let seed = Seed::new(&redis.store()).await;
     let edge = Edge::start(options(&redis, format!("{sandbox}/v1")));
-    let mut agents = Vec::new();
-    let mut plans = Vec::new();
-    for (number, call) in calls.iter().enumerate() {
-        let (agent, key) = seed.ready_agent("enterprise", cap(call.behaviour)).await;
-        agents.push(agent);
-        plans.push(call.plan(number, &key));
-    }
+    let (agents, plans) = agents(&seed, &calls).await;
     let outcomes = run(sdk, &edge, &plans).await;
     let document = Caller::new(&sandbox, KEY).get("/sandbox/calls").await.json();
     // The client makes one call after the other, and the sandbox lists them as they end.

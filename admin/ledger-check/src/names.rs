@@ -21,7 +21,7 @@ pub(super) struct Led {
     says: Says,
 }
 
-/// What a look-up must say.
+/// Required content of a look-up.
 pub(super) enum Says {
     /// This text and nothing else.
     Text(String),

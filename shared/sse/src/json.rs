@@ -105,7 +105,7 @@ struct Place {
     delta: Option<usize>,
 }
 
-/// How an event began, up to its first text, and the state of the scan there. The chunks of a stream mostly begin alike: one
+/// Beginning of an event, up to its first text, and the state of the scan there. The chunks of a stream mostly begin alike: one
 /// that begins like the last one that was read is read from its text on, in a fifth of the time.
 #[derive(Debug, Default)]
 struct Beginning {

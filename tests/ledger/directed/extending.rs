@@ -380,12 +380,7 @@ async fn lost_counters(bench: &Bench<'_>) -> Checked {
             let mut extension = world.extension(&call, FROM + BY);
             limit(&mut world, &mut extension, gauge, most).await?;
             for (key, field) in &fields {
-                let lost: Result<i64, _> = bench
-                    .scripts
-                    .store
-                    .command(redis::cmd("HDEL").arg(key).arg(field))
-                    .await;
-                lost.map_err(|error| format!("{error:?}"))?;
+                lose(bench, key, field).await?;
             }
             world.model.charges.push(Charge {
                 amount: -i128::from(FROM),
@@ -480,6 +475,13 @@ async fn grows_from_1024(world: &mut World<'_>, by: u64) -> Checked {
     world.extend(&extension).await
 }
 
+/// Removes a field of a record.
+async fn lose(bench: &Bench<'_>, key: &str, field: &str) -> Checked {
+    let mut command = redis::cmd("HDEL");
+    let lost: Result<i64, _> = bench.scripts.store.command(command.arg(key).arg(field)).await;
+    lost.map(drop).map_err(|error| format!("{error:?}"))
+}
+
 /// An account that is not here, or not all of it, lacks writes.
 async fn no_account(bench: &Bench<'_>) -> Checked {
     let record = AccountKeys::new(crate::world::ACCOUNT).record();
@@ -487,12 +489,7 @@ async fn no_account(bench: &Bench<'_>) -> Checked {
         let mut world = bench.installed().await?;
         let call = approved(&mut world, true).await?;
         let extension = world.extension(&call, FROM + BY);
-        let lost: Result<i64, _> = bench
-            .scripts
-            .store
-            .command(redis::cmd("HDEL").arg(&record).arg(field))
-            .await;
-        lost.map_err(|error| format!("{error:?}"))?;
+        lose(bench, &record, field).await?;
         match extended(bench, &extension).await {
             Err(StoreError::LacksWrites) => {}
             other => return Err(format!("an account without its {field}: {other:?}")),

@@ -23,7 +23,7 @@ pub(super) struct Filter {
     pub(super) name: &'static str,
     pub(super) says: &'static str,
     pub(super) schema: fn() -> Json,
-    /// What the filter is the least of.
+    /// Measure whose least value the filter gives.
     measure: Option<Measure>,
 }
 

@@ -29,7 +29,7 @@ pub struct HoldName {
     pub allow_id: String,
 }
 
-/// How far an account had come: for a settlement with its hold, for a void before it. A store with an older version
+/// Version of an account: for a settlement with its hold, for a void before it. A store with an older version
 /// lacks writes, and may lack the hold. The default matches every account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct AsOf {
