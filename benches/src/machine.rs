@@ -81,6 +81,11 @@ pub(crate) fn prioritise(pid: u32, is_real_time: bool) -> Result<(), Box<dyn Err
     output("chrt", &["-a", policy, "-p", priority, &pid.to_string()]).map(drop)
 }
 
+/// Lets a process and all its threads run only while their core has nothing else to do.
+pub(crate) fn yield_core(pid: u32) -> Result<(), Box<dyn Error>> {
+    output("chrt", &["-a", "-i", "-p", "0", &pid.to_string()]).map(drop)
+}
+
 /// Whether the load generator and the provider may run with real-time priority.
 pub(crate) fn has_real_time() -> bool {
     let [policy, priority] = REAL_TIME;

@@ -34,6 +34,7 @@ pub mod stream;
 
 use crate::key_owners::known_key::KnownKey;
 use crate::metrics::{Metrics, Stage};
+use crate::upstream::headers::HeaderLines;
 use body::{Body, BodyReader, may_be_large};
 use chat_request::{ChatRequest, RequestParser};
 use completed::Completed;
@@ -43,7 +44,6 @@ use credential::Credential;
 use decide::Decider;
 use domain::measured::Endpoint;
 use forward::{ForwardedStream, Forwarder, SentCall};
-use http::HeaderMap;
 use pingora::protocols::http::ServerSession;
 use rejection::Rejection;
 use request_trace::RequestTrace;
@@ -79,7 +79,7 @@ pub struct CallPipeline {
 struct ReadCall {
     request: ChatRequest,
     /// Headers of the provider's request.
-    outbound: HeaderMap,
+    outbound: HeaderLines,
     body: Body,
 }
 
@@ -108,7 +108,7 @@ impl CallPipeline {
     ) -> Result<Completed, Rejection> {
         let credential = credential::from_headers(&session.req_header().headers)?;
         if let Err(too_long) = self.body_reader.check_declared_length(session) {
-            self.count_too_long(&credential, trace).await;
+            Box::pin(self.count_too_long(&credential, trace)).await;
             return Err(too_long);
         }
         let key = self.resolver.key_owner(&credential).await;
@@ -116,11 +116,11 @@ impl CallPipeline {
         let key = trace.end(&self.metrics, Stage::Resolve, key)?;
         keep_connection(keeper)?;
         if key.was_recently_rejected() && may_be_large(session) {
-            self.counter.reject_early(&key).await?;
+            Box::pin(self.counter.reject_early(&key)).await?;
         }
         match self.read(endpoint, session, &key, trace).await {
             Ok(call) => self.complete(trace.clone(), key, call).await,
-            Err(rejection) => Err(self.counter.count_refused(&key, rejection).await),
+            Err(rejection) => Err(Box::pin(self.counter.count_refused(&key, rejection)).await),
         }
     }
 
@@ -140,8 +140,8 @@ impl CallPipeline {
             body.bytes = splice.apply(&body.bytes).into();
         }
         let length = body.bytes.len();
-        let mut outbound = self.forwarder.headers(&request.upstream, headers, length)?;
-        trace.propagate(&mut outbound);
+        let continued = trace.continue_at_provider();
+        let outbound = Forwarder::headers(&request.upstream, headers, length, continued.as_ref());
         trace.end(
             &self.metrics,
             Stage::Read,
@@ -190,11 +190,8 @@ impl CallPipeline {
         let approval = trace.end(&self.metrics, Stage::Decide, approval)?;
         let path = request.upstream.identity().path(request.endpoint, &request.model);
         if let Some(asked) = request.stream.as_deref().cloned() {
-            let forwarded = self
-                .forwarder
-                .forward_stream(approval, &path, outbound, body)
-                .await;
-            return match forwarded? {
+            let forwarded = self.forwarder.forward_stream(approval, &path, outbound, body);
+            return match Box::pin(forwarded).await? {
                 ForwardedStream::Whole(sent) => Ok(self.settle(trace, &request, *sent).await),
                 ForwardedStream::Stream(open) => {
                     Ok(self.streams.complete(request, asked, open, (&key.owner, trace)))
@@ -254,6 +251,7 @@ mod tests {
     use crate::fixture::{Fixture, SOON, on_own_runtime, runs, text, without_timer};
     use domain::denial::Denial;
     use domain::measured::{CallEnd, Measured};
+    use http::HeaderMap;
     use store::call::authorize::AUTHORIZE;
     use store::call::settle::SETTLE;
     use tokio::io::AsyncWriteExt as _;
@@ -271,12 +269,10 @@ mod tests {
         let (pipeline, body) = (Arc::new(fixture.pipeline()), fixture.body());
         let request = fixture.request();
         let headers = HeaderMap::new();
-        let outbound = pipeline
-            .forwarder
-            .headers(&request.upstream, &headers, body.bytes.len());
+        let outbound = Forwarder::headers(&request.upstream, &headers, body.bytes.len(), None);
         let call = ReadCall {
             request,
-            outbound: outbound.unwrap(),
+            outbound,
             body,
         };
         let (trace, key) = (RequestTrace::new(&HeaderMap::new()), fixture.key());

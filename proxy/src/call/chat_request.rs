@@ -11,16 +11,16 @@ use domain::money::Nanos;
 use domain::names;
 use domain::price::{CallShape, PriceTable, ServedCall, Usage};
 use http::HeaderMap;
-use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderName};
 use sse::Format;
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Name of the header that asks for the real cost at the end of a stream.
-const STREAM_COST_HEADER: &str = "x-service-stream-cost";
+const STREAM_COST_HEADER: HeaderName = HeaderName::from_static("x-service-stream-cost");
 /// Name of the header with the caller's run id.
-const RUN_ID_HEADER: &str = "x-service-run-id";
+const RUN_ID_HEADER: HeaderName = HeaderName::from_static("x-service-run-id");
 
 /// A valid call of one of the three endpoints, and its estimate.
 #[derive(Debug)]

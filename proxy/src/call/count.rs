@@ -29,7 +29,11 @@ impl RequestCounter {
             name: &name,
             request: None,
         };
-        match self.authorizer.authorize(key, &name, &name.keys(), None).await {
+        match self
+            .authorizer
+            .authorize(key, &name, &name.keys_in(key.bucket), None)
+            .await
+        {
             Ok(Decision {
                 outcome: Outcome::Counted,
                 ..

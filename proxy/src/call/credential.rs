@@ -4,8 +4,11 @@
 use crate::reply::refusal::{Refusal, RefusalKind};
 use crypto::virtual_key::WellFormed;
 use http::HeaderMap;
-use http::header::AUTHORIZATION;
+use http::header::{AUTHORIZATION, HeaderName};
 use secrecy::SecretString;
+
+/// The other header that may have the key.
+const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 
 /// A well-formed virtual key. Only its hash is looked up and cached.
 #[derive(Debug)]
@@ -23,10 +26,8 @@ fn refused(message: &str) -> Refusal {
 /// # Errors
 /// 401 when there is no key, when it is malformed, or when the headers have different keys.
 pub fn from_headers(headers: &HeaderMap) -> Result<Credential, Refusal> {
-    let bearer = one(headers, AUTHORIZATION.as_str())?
-        .map(after_bearer)
-        .transpose()?;
-    let plain = one(headers, "x-api-key")?;
+    let bearer = one(headers, &AUTHORIZATION)?.map(after_bearer).transpose()?;
+    let plain = one(headers, &X_API_KEY)?;
     let key = match (bearer, plain) {
         (None, None) => {
             return Err(refused(
@@ -50,7 +51,7 @@ pub fn from_headers(headers: &HeaderMap) -> Result<Credential, Refusal> {
 }
 
 /// Returns the value of a header that must not be repeated.
-fn one<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a [u8]>, Refusal> {
+fn one<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a [u8]>, Refusal> {
     let mut values = headers.get_all(name).iter();
     let first = values.next();
     if values.next().is_some() {

@@ -79,7 +79,7 @@ impl Decider {
             charge: &charge,
             is_stream: request.stream.is_some(),
         };
-        let keys = name.keys();
+        let keys = Box::new(name.keys_in(key.bucket));
         match self
             .authorizer
             .authorize(key, &name, &keys, Some(requested))
@@ -148,7 +148,8 @@ impl Decider {
             }),
             Err(error) => {
                 tracing::error!(provider_key.id = key_id, %error, "a call is denied for its provider key");
-                Err(self.holds.release_unsent(hold).await)
+                // On the heap: it is rare, and needs more space than all else here.
+                Err(Box::pin(self.holds.release_unsent(hold)).await)
             }
         }
     }

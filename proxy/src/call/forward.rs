@@ -8,12 +8,15 @@ use super::rejection::Rejection;
 use super::stream::OpenStream;
 use crate::buffer_budget::CallPermit;
 use crate::metrics::Metrics;
+use crate::upstream::headers::HeaderLines;
 use crate::upstream::{Answer, Failure, Streamed, Upstream, Upstreams, headers, sent_key};
+use futures::future::BoxFuture;
 use http::HeaderMap;
 use secrecy::{ExposeSecret as _, SecretString};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
+use telemetry::trace::ContinuedTrace;
 use tokio::time::Instant;
 
 /// A call that was sent, and is to be settled.
@@ -55,19 +58,16 @@ pub struct Forwarder {
 
 impl Forwarder {
     /// Builds the headers of the provider's request, but for the provider key: those of the caller that are on the list
-    /// of its upstream.
-    ///
-    /// # Errors
-    /// 503 when there are too many. Nothing is charged then.
+    /// of its upstream, and `trace` in place of the caller's.
+    #[must_use]
     pub fn headers(
-        &self,
         upstream: &Upstream,
         caller: &HeaderMap,
         length: usize,
-    ) -> Result<HeaderMap, Rejection> {
+        trace: Option<&ContinuedTrace>,
+    ) -> HeaderLines {
         let host = &upstream.target().authority;
-        let outbound = upstream.forward_list().outbound(caller, host, length);
-        outbound.ok_or_else(Rejection::unavailable)
+        upstream.forward_list().outbound(caller, host, length, trace)
     }
 
     /// Sends the caller's exact bytes with the stored provider key to the approved upstream, on `path`.
@@ -80,7 +80,7 @@ impl Forwarder {
         &self,
         approval: Approval,
         path: &str,
-        mut outbound: HeaderMap,
+        mut outbound: HeaderLines,
         body: Body,
     ) -> Result<SentCall, Rejection> {
         let ReadyCall {
@@ -107,7 +107,7 @@ impl Forwarder {
         &self,
         approval: Approval,
         path: &str,
-        mut outbound: HeaderMap,
+        mut outbound: HeaderLines,
         body: Body,
     ) -> Result<ForwardedStream, Rejection> {
         let ReadyCall {
@@ -140,7 +140,7 @@ impl Forwarder {
     async fn prepare(
         &self,
         approval: Approval,
-        outbound: &mut HeaderMap,
+        outbound: &mut HeaderLines,
         body: &Body,
     ) -> Result<ReadyCall, Rejection> {
         let upstream = Arc::clone(approval.upstream());
@@ -150,7 +150,7 @@ impl Forwarder {
                 decision.id = hold.name.allow_id,
                 "the stored provider key cannot be sent"
             );
-            return Err(self.holds.release_unsent(hold).await);
+            return Err(self.release(hold).await);
         }
         let account = body.reservation.account();
         match account.try_begin_call(self.upstreams.account_calls_max()) {
@@ -163,9 +163,14 @@ impl Forwarder {
             None => {
                 let busy = Failure::NotSent(io::ErrorKind::ResourceBusy);
                 self.metrics.broke_off(&busy);
-                Err(self.holds.release_unsent(hold).await)
+                Err(self.release(hold).await)
             }
         }
+    }
+
+    /// Releases the hold of a call that is not sent, on the heap: it is rare, and needs as much space as all else here.
+    fn release(&self, hold: OpenHold) -> BoxFuture<'_, Rejection> {
+        Box::pin(self.holds.release_unsent(hold))
     }
 
     /// Returns the answer with its hold, or releases the hold if nothing was sent.
@@ -177,7 +182,7 @@ impl Forwarder {
         match answer {
             Err(failure @ Failure::NotSent(_)) => {
                 self.metrics.broke_off(&failure);
-                Err(self.holds.release_unsent(hold).await)
+                Err(self.release(hold).await)
             }
             answer => Ok((hold, answer)),
         }
@@ -211,10 +216,7 @@ mod tests {
         let pipeline = fixture.pipeline();
         let approved = pipeline.decider.decide(&fixture.key(), &fixture.request()).await;
         let request = fixture.request();
-        let outbound = pipeline
-            .forwarder
-            .headers(&request.upstream, &HeaderMap::new(), 2)
-            .unwrap();
+        let outbound = Forwarder::headers(&request.upstream, &HeaderMap::new(), 2, None);
         let sent = pipeline
             .forwarder
             .forward(approved.unwrap(), "/", outbound, fixture.body());

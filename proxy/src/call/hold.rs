@@ -25,7 +25,7 @@ pub struct OpenHold {
     /// Account, agent, run and decision id.
     pub name: HoldName,
     /// The store's keys of `name`.
-    pub keys: HoldKeys,
+    pub keys: Box<HoldKeys>,
     /// The ledger that charged the estimate.
     pub origin: Origin,
     /// The charge so far.
@@ -156,7 +156,7 @@ mod tests {
             version: 8,
         };
         OpenHold {
-            keys: name.keys(),
+            keys: Box::new(name.keys()),
             name,
             origin: Origin {
                 ledger: fixture.health.read_ledger().await.unwrap(),

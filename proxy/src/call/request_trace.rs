@@ -10,7 +10,7 @@ use http::HeaderMap;
 use std::time::{Duration, Instant};
 use store::lookup::VirtualKeyOwner;
 use telemetry::span::{self, Kind, Span, Value};
-use telemetry::trace::{TRACEPARENT, TRACESTATE, Trace, new_span};
+use telemetry::trace::{ContinuedTrace, Trace, new_span};
 
 /// Telemetry of a request in progress.
 #[derive(Debug, Clone)]
@@ -21,7 +21,7 @@ pub struct RequestTrace {
     last: Instant,
     /// Start of each stage since `began`, and its duration. Set by [`RequestTrace::end`].
     stages: [Option<(Duration, Duration)>; Stage::COUNT],
-    /// Span id in the headers of the provider's request. Set by [`RequestTrace::propagate`].
+    /// Span id in the headers of the provider's request. Set by [`RequestTrace::continue_at_provider`].
     upstream_span: u64,
     /// Set by [`RequestTrace::set_owner`].
     owner: Option<VirtualKeyOwner>,
@@ -118,19 +118,12 @@ impl RequestTrace {
         self.stages[stage as usize].map_or(Duration::ZERO, |(_, took)| took)
     }
 
-    /// Continues the trace in the provider's request if its spans are exported. Otherwise the caller's own trace
-    /// headers are forwarded unchanged.
-    pub fn propagate(&mut self, headers: &mut HeaderMap) {
-        if self.trace.exported.is_some() {
-            self.upstream_span = new_span();
-            if let Some(header) = self.trace.header(self.upstream_span) {
-                headers.insert(TRACEPARENT, header);
-                // The caller's `tracestate` belongs to a trace that could not be parsed.
-                if self.trace.parent == 0 {
-                    headers.remove(TRACESTATE);
-                }
-            }
-        }
+    /// Continues the trace in the provider's request if its spans are exported. `None`: the caller's own trace headers
+    /// are forwarded unchanged.
+    pub fn continue_at_provider(&mut self) -> Option<ContinuedTrace> {
+        self.trace.exported?;
+        self.upstream_span = new_span();
+        self.trace.continued(self.upstream_span)
     }
 
     fn account_and_agent(&self) -> (Option<&str>, Option<&str>) {

@@ -114,6 +114,7 @@ impl ServerApp for EdgeApp {
             overdue: Some(overdue),
         };
         tokio::select! {
+            biased;
             () = until_first_head => {}
             () = entry.closed_for_another() => self.connections.closed_for_another(),
         }

@@ -10,10 +10,14 @@ use crate::call::running_stream::RunningStream;
 use crate::reply::{Reply, health, models, names};
 use crate::routes::{self, Route};
 use connections::limit::Keeper;
+use http::HeaderName;
 use pingora::ErrorType::InternalError;
 use pingora::protocols::http::ServerSession;
 use pingora::{Error, Result};
 use std::time::Instant;
+
+/// Number of retries so far, by which the OpenAI SDKs announce one.
+const RETRY_COUNT: HeaderName = HeaderName::from_static("x-stainless-retry-count");
 
 /// Answers the request. `true`: Pingora has nothing left to do for it.
 ///
@@ -58,11 +62,7 @@ async fn reply(
 
 async fn dispatch(state: &EdgeState, session: &mut ServerSession, keeper: &mut Keeper) -> Completed {
     let head = session.req_header();
-    if head
-        .headers
-        .get("x-stainless-retry-count")
-        .is_some_and(|count| count != "0")
-    {
+    if head.headers.get(RETRY_COUNT).is_some_and(|count| count != "0") {
         state.metrics.announced_retry();
     }
     let route = route::of_request(state.offered, head);

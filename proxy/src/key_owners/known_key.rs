@@ -5,6 +5,7 @@ use crate::buffer_budget::AccountUsage;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
+use store::keys::Bucket;
 use store::lookup::VirtualKeyOwner;
 
 /// How long a rejection counts as recent: the length of a rate window.
@@ -20,6 +21,8 @@ static STARTED: LazyLock<Instant> = LazyLock::new(Instant::now);
 pub struct KnownKey {
     /// Immutable in the store.
     pub owner: VirtualKeyOwner,
+    /// Of the owner's account.
+    pub bucket: Bucket,
     /// Shared by all keys of the account.
     pub usage: Arc<AccountUsage>,
     /// Milliseconds from [`STARTED`].
@@ -29,8 +32,9 @@ pub struct KnownKey {
 impl KnownKey {
     /// Creates a key that was not rejected yet.
     #[must_use]
-    pub const fn new(owner: VirtualKeyOwner, usage: Arc<AccountUsage>) -> Self {
+    pub fn new(owner: VirtualKeyOwner, usage: Arc<AccountUsage>) -> Self {
         Self {
+            bucket: Bucket::from_account(owner.account()),
             owner,
             usage,
             rejected_at_ms: AtomicU64::new(NEVER),

@@ -8,9 +8,6 @@ use bytes::Bytes;
 use http::HeaderValue;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 
-/// Headers that are added to an answer, here and when it is written. Reserved at once.
-const ADDED: usize = 8;
-
 /// Headers of every approved call, whatever the provider answered.
 #[derive(Debug)]
 pub struct ApprovalHeaders<'a> {
@@ -28,7 +25,6 @@ pub struct ApprovalHeaders<'a> {
 impl ApprovalHeaders<'_> {
     /// Sets the headers.
     pub fn set_on(&self, reply: &mut Reply) {
-        reply.headers.reserve(ADDED);
         reply.set(names::DECISION, "approved");
         reply.set(names::ALLOW_ID, self.allow_id);
         reply.set(names::RUN_ID, self.run_id);

@@ -2,6 +2,7 @@
 
 use super::client::Upstream;
 use super::failure::{BreakOff, Failure, lost};
+use super::headers::HeaderLines;
 use super::open::OpenExchange;
 use super::stream::AnswerStream;
 use bytes::{Bytes, BytesMut};
@@ -41,7 +42,7 @@ impl Upstream {
     pub async fn exchange(
         &self,
         path: &str,
-        headers: &HeaderMap,
+        headers: &HeaderLines,
         body: Bytes,
         held: impl Send + 'static,
     ) -> Result<Answer, Failure> {
@@ -64,7 +65,7 @@ impl Upstream {
     pub async fn exchange_stream(
         &self,
         path: &str,
-        headers: &HeaderMap,
+        headers: &HeaderLines,
         body: Bytes,
         held: impl Send + 'static,
         first_byte: Duration,
@@ -93,7 +94,7 @@ impl Upstream {
     /// Reads the body of an answer whose head was read, and keeps the connection.
     async fn read_rest(
         &self,
-        mut open: OpenExchange,
+        mut open: Box<OpenExchange>,
         status: StatusCode,
         headers: HeaderMap,
     ) -> Result<Answer, Failure> {
@@ -147,10 +148,21 @@ async fn read_head(session: &mut HttpSession) -> Result<(StatusCode, HeaderMap),
             return Err(bad_answer("it switched protocols"));
         }
         if !head.status.is_informational() {
-            return Ok((head.status, head.headers.clone()));
+            return Ok((head.status, with_room(&head.headers)));
         }
     }
     Err(bad_answer("it sent too many interim answers"))
+}
+
+/// Copies the headers of an answer, with room for those that it gets on its way to the caller: a map that grows is built
+/// anew.
+fn with_room(received: &HeaderMap) -> HeaderMap {
+    const ADDED: usize = 10;
+    let mut headers = HeaderMap::with_capacity(received.len() + ADDED);
+    for (name, value) in received {
+        headers.append(name.clone(), value.clone());
+    }
+    headers
 }
 
 const fn bad_answer(why: &'static str) -> Failure {

@@ -3,6 +3,7 @@
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use secrecy::{ExposeSecret, SecretString};
 use settings::upstreams::Auth;
+use telemetry::trace::{ContinuedTrace, TRACEPARENT};
 
 /// Hop-by-hop headers.
 const HOP_BY_HOP: [&str; 9] = [
@@ -33,9 +34,6 @@ const NEVER_FORWARDED: [&str; 11] = [
     "http2-settings",
 ];
 
-/// Number of headers that Tollgate adds to the request: host, length, encoding, key, and two of a trace.
-const OWN: usize = 5;
-
 /// Prefixes of headers of and for proxies.
 const NEVER_FORWARDED_PREFIXES: [&str; 2] = ["x-service-", "x-forwarded-"];
 
@@ -57,6 +55,33 @@ fn never_passes(name: &str) -> bool {
         || NEVER_FORWARDED_PREFIXES
             .iter()
             .any(|prefix| name.starts_with(prefix))
+}
+
+/// Headers of the provider's request, as they are sent. Neither names nor values contain line ends. No `Debug`: one has
+/// the provider key.
+pub struct HeaderLines(Vec<u8>);
+
+impl Default for HeaderLines {
+    fn default() -> Self {
+        /// More than the headers of an SDK's request.
+        const BYTES: usize = 1024;
+        Self(Vec::with_capacity(BYTES))
+    }
+}
+
+impl HeaderLines {
+    /// Adds a line.
+    pub(super) fn push(&mut self, name: &HeaderName, value: &[u8]) {
+        for part in [name.as_str().as_bytes(), b": ", value, b"\r\n"] {
+            self.0.extend_from_slice(part);
+        }
+    }
+
+    /// The lines, each with its end.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
 }
 
 /// The caller's request headers that are forwarded (`upstream.forward_headers`, decision D73).
@@ -108,42 +133,52 @@ impl ForwardList {
                 && !never_passes(name.as_str())
     }
 
-    /// Returns the headers of the provider's request: those of the caller that are on the list, and Tollgate's own.
-    /// `None` if they are too many: then nothing may be sent.
+    /// Returns the headers of the provider's request but for the key: those of the caller that are on the list, and
+    /// Tollgate's own. `trace` takes the place of the caller's trace headers.
     #[must_use]
-    pub fn outbound(&self, caller: &HeaderMap, host: &HeaderValue, length: usize) -> Option<HeaderMap> {
+    pub fn outbound(
+        &self,
+        caller: &HeaderMap,
+        host: &HeaderValue,
+        length: usize,
+        trace: Option<&ContinuedTrace>,
+    ) -> HeaderLines {
         let nominated = nominated(caller);
         let is_nominated = |name: &HeaderName| nominated.iter().any(|nominated| nominated == name.as_str());
-        let mut outbound = HeaderMap::with_capacity(caller.len() + OWN);
+        let is_replaced = |name: &HeaderName| trace.is_some_and(|trace| trace.replaces(name));
+        let mut outbound = HeaderLines::default();
+        outbound.push(&header::HOST, host.as_bytes());
         for (name, value) in caller {
-            if self.passes(name) && !is_nominated(name) {
-                outbound.try_append(name, value.clone()).ok()?;
+            if self.passes(name) && !is_nominated(name) && !is_replaced(name) {
+                outbound.push(name, value.as_bytes());
             }
         }
-        outbound.try_insert(header::HOST, host.clone()).ok()?;
-        outbound.try_insert(header::CONTENT_LENGTH, length.into()).ok()?;
-        let identity = HeaderValue::from_static("identity");
-        outbound.try_insert(header::ACCEPT_ENCODING, identity).ok()?;
-        Some(outbound)
+        if let Some(trace) = trace {
+            outbound.push(&TRACEPARENT, trace.traceparent.as_bytes());
+        }
+        outbound.push(&header::ACCEPT_ENCODING, b"identity");
+        outbound.push(
+            &header::CONTENT_LENGTH,
+            itoa::Buffer::new().format(length).as_bytes(),
+        );
+        outbound
     }
 }
 
 /// Name of the header that Azure reads the key from. A caller's own is never forwarded.
 const API_KEY: HeaderName = HeaderName::from_static("api-key");
 
-/// Adds the provider key, which is marked as sensitive. `None` if the stored key is no header value.
-pub fn authorize(outbound: &mut HeaderMap, auth: Auth, key: &SecretString) -> Option<()> {
-    let key = key.expose_secret();
-    let (name, value) = match auth {
-        Auth::Bearer => (
-            header::AUTHORIZATION,
-            HeaderValue::from_str(&["Bearer ", key].concat()),
-        ),
-        Auth::ApiKey => (API_KEY, HeaderValue::from_str(key)),
+/// Adds the provider key. `None` if the stored key is no header value.
+pub fn authorize(outbound: &mut HeaderLines, auth: Auth, key: &SecretString) -> Option<()> {
+    let value = match auth {
+        Auth::Bearer => HeaderValue::try_from(["Bearer ", key.expose_secret()].concat()),
+        Auth::ApiKey => HeaderValue::from_str(key.expose_secret()),
     };
-    let mut value = value.ok()?;
-    value.set_sensitive(true);
-    outbound.try_insert(name, value).ok()?;
+    let name = match auth {
+        Auth::Bearer => header::AUTHORIZATION,
+        Auth::ApiKey => API_KEY,
+    };
+    outbound.push(&name, value.ok()?.as_bytes());
     Some(())
 }
 
@@ -166,6 +201,7 @@ pub fn clean_response(headers: &mut HeaderMap) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use telemetry::trace::Trace;
 
     fn list(entries: &[&str]) -> Result<ForwardList, String> {
         ForwardList::parse(
@@ -177,23 +213,69 @@ mod tests {
         )
     }
 
+    /// The lines, without their ends, in alphabetical order.
+    fn lines(outbound: &HeaderLines) -> Vec<String> {
+        let text = str::from_utf8(outbound.as_bytes()).unwrap();
+        let lines = text.strip_suffix("\r\n").unwrap_or_default().split("\r\n");
+        let mut lines: Vec<String> = lines.filter(|line| !line.is_empty()).map(str::to_owned).collect();
+        lines.sort_unstable();
+        lines
+    }
+
+    fn outbound(entries: &[&str], caller: &HeaderMap, trace: Option<&ContinuedTrace>) -> HeaderLines {
+        let host = HeaderValue::from_static("provider:1");
+        list(entries).unwrap().outbound(caller, &host, 12, trace)
+    }
+
     /// Names of the headers that are forwarded with this list.
     fn onward_names(entries: &[&str], caller: &HeaderMap) -> Vec<String> {
-        let host = HeaderValue::from_static("provider:1");
-        let mut outbound = list(entries).unwrap().outbound(caller, &host, 12).unwrap();
+        let mut outbound = outbound(entries, caller, None);
         authorize(&mut outbound, Auth::Bearer, &"sk-real".into()).unwrap();
-        assert_eq!(outbound["authorization"], "Bearer sk-real");
-        assert!(outbound["authorization"].is_sensitive());
-        assert_eq!(outbound["accept-encoding"], "identity");
-        assert_eq!(
-            (&outbound["host"], &outbound["content-length"]),
-            (&host, &HeaderValue::from(12))
-        );
-        let ours = ["host", "content-length", "accept-encoding", "authorization"];
-        let names = outbound.keys().map(|name| name.as_str().to_owned());
-        let mut names: Vec<String> = names.filter(|name| !ours.contains(&name.as_str())).collect();
+        let mut lines = lines(&outbound);
+        for own in [
+            "accept-encoding: identity",
+            "authorization: Bearer sk-real",
+            "content-length: 12",
+            "host: provider:1",
+        ] {
+            let at = lines.iter().position(|line| line == own);
+            lines.remove(at.expect(own));
+        }
+        let names = lines.iter().filter_map(|line| line.split_once(": "));
+        let mut names: Vec<String> = names.map(|(name, _)| name.to_owned()).collect();
         names.sort_unstable();
         names
+    }
+
+    #[test]
+    fn a_trace_takes_the_place_of_the_callers() {
+        for (sent, expected) in [
+            (
+                "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+                &[
+                    "traceparent: 00-0af7651916cd43dd8448eb211c80319c-0000000000000abc-01",
+                    "tracestate: a=b",
+                ][..],
+            ),
+            ("none", &["traceparent: 00-"][..]),
+        ] {
+            let mut caller = HeaderMap::new();
+            caller.append("traceparent", sent.parse().unwrap());
+            caller.append("tracestate", HeaderValue::from_static("a=b"));
+            let list = ["traceparent", "tracestate"];
+            let unchanged = lines(&outbound(&list, &caller, None));
+            assert!(
+                unchanged.contains(&format!("traceparent: {sent}"))
+                    && unchanged.contains(&"tracestate: a=b".to_owned())
+            );
+            let continued = Trace::from_headers(&caller).continued(0xabc).unwrap();
+            let outbound = lines(&outbound(&list, &caller, Some(&continued)));
+            let trace: Vec<&String> = outbound.iter().filter(|line| line.starts_with("trace")).collect();
+            assert_eq!(trace.len(), expected.len(), "{trace:?}");
+            for (line, expected) in trace.iter().zip(expected) {
+                assert!(line.starts_with(expected), "{line}");
+            }
+        }
     }
 
     #[test]
@@ -268,23 +350,21 @@ mod tests {
     #[test]
     fn a_key_that_is_no_header_value_sends_nothing() {
         for auth in [Auth::Bearer, Auth::ApiKey] {
-            let mut outbound = HeaderMap::new();
+            let mut outbound = HeaderLines::default();
             assert_eq!(authorize(&mut outbound, auth, &"sk-a\nb: c".into()), None);
-            assert!(outbound.is_empty());
+            assert_eq!(outbound.as_bytes(), b"");
         }
     }
 
     #[test]
     fn the_key_stands_in_the_header_of_its_upstream() {
-        for (auth, name, expected) in [
-            (Auth::Bearer, "authorization", "Bearer k1"),
-            (Auth::ApiKey, "api-key", "k1"),
+        for (auth, expected) in [
+            (Auth::Bearer, "authorization: Bearer k1\r\n"),
+            (Auth::ApiKey, "api-key: k1\r\n"),
         ] {
-            let mut outbound = HeaderMap::new();
+            let mut outbound = HeaderLines::default();
             authorize(&mut outbound, auth, &"k1".into()).unwrap();
-            assert_eq!(outbound.len(), 1);
-            assert_eq!(outbound[name], expected);
-            assert!(outbound[name].is_sensitive());
+            assert_eq!(outbound.as_bytes(), expected.as_bytes());
         }
     }
 

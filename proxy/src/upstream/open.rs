@@ -22,14 +22,14 @@ pub(super) struct OpenExchange {
 
 impl OpenExchange {
     /// Keeps the connection, whose answer was read to its end, if it may be used again.
-    pub(super) async fn keep(self) {
+    pub(super) async fn keep(self: Box<Self>) {
         let Self {
             mut session,
             peer,
             permit,
             idle,
             transfer,
-        } = self;
+        } = *self;
         if transfer.is_some() {
             return;
         }

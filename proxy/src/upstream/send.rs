@@ -2,11 +2,11 @@
 
 use super::client::Upstream;
 use super::failure::{BreakOff, Failure, not_connected};
+use super::headers::HeaderLines;
 use super::idle::Connected;
 use super::open::{OpenExchange, Transfer};
 use bytes::{Buf, Bytes};
 use futures::future::join;
-use http::HeaderMap;
 use pingora::protocols::Stream;
 use pingora::protocols::http::v1::client::HttpSession;
 use std::future::poll_fn;
@@ -28,14 +28,14 @@ const EARLY_ANSWER_BYTES: usize = 512;
 const DUPLEX_BYTES: usize = 16 * 1024;
 
 impl Upstream {
-    /// Connects and sends the request.
+    /// Connects and sends the request. The exchange is on the heap, since it moves from step to step.
     pub(super) async fn send(
         &self,
         path: &str,
-        headers: &HeaderMap,
+        headers: &HeaderLines,
         mut body: Bytes,
         held: impl Send + 'static,
-    ) -> Result<OpenExchange, Failure> {
+    ) -> Result<Box<OpenExchange>, Failure> {
         let unresolved = Failure::Unreachable(BreakOff::Resolve);
         let peer = self.target.peer().ok_or(unresolved)?;
         let idle = self.idle.take(&peer);
@@ -66,13 +66,13 @@ impl Upstream {
                 (Box::new(near) as Stream, Some(transfer))
             }
         };
-        Ok(OpenExchange {
+        Ok(Box::new(OpenExchange {
             session: HttpSession::new_with_options(stream, &*peer),
             peer,
             permit,
             idle: Arc::clone(&self.idle),
             transfer,
-        })
+        }))
     }
 }
 
@@ -140,28 +140,17 @@ fn transfer(
     (near, transfer)
 }
 
-/// Encodes the head of the request and the part of its body that is sent with it. Names and values of a header map
-/// contain no line ends.
-fn encode(path: &str, headers: &HeaderMap, body: &[u8]) -> Vec<u8> {
-    const LINES: [&[u8]; 4] = [b"POST ", b" HTTP/1.1\r\n", b": ", b"\r\n"];
-    let [post, version, colon, end] = LINES;
-    let lines: usize = headers
-        .iter()
-        .map(|(name, value)| name.as_str().len() + value.len() + colon.len() + end.len())
-        .sum();
-    let ends = post.len() + path.len() + version.len() + end.len();
-    let mut encoded = Vec::with_capacity(ends + lines + body.len());
-    for part in [post, path.as_bytes(), version] {
-        encoded.extend_from_slice(part);
-    }
-    for (name, value) in headers {
-        for part in [name.as_str().as_bytes(), colon, value.as_bytes(), end] {
-            encoded.extend_from_slice(part);
-        }
-    }
-    encoded.extend_from_slice(end);
-    encoded.extend_from_slice(body);
-    encoded
+/// Encodes the head of the request and the part of its body that is sent with it.
+fn encode(path: &str, headers: &HeaderLines, body: &[u8]) -> Vec<u8> {
+    let parts: [&[u8]; 6] = [
+        b"POST ",
+        path.as_bytes(),
+        b" HTTP/1.1\r\n",
+        headers.as_bytes(),
+        b"\r\n",
+        body,
+    ];
+    parts.concat()
 }
 
 #[cfg(test)]
@@ -211,9 +200,9 @@ mod tests {
 
     #[test]
     fn a_request_is_encoded_as_http_1_1() {
-        let mut headers = HeaderMap::new();
-        headers.insert("host", http::HeaderValue::from_static("a"));
-        headers.insert("x-b", http::HeaderValue::from_static("c d"));
+        let mut headers = HeaderLines::default();
+        headers.push(&http::header::HOST, b"a");
+        headers.push(&http::HeaderName::from_static("x-b"), b"c d");
         let text = encode("/v1/x", &headers, b"{}");
         assert_eq!(text, b"POST /v1/x HTTP/1.1\r\nhost: a\r\nx-b: c d\r\n\r\n{}");
         assert_eq!(text.capacity(), text.len(), "in one allocation");

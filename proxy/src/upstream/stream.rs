@@ -10,7 +10,7 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 
 /// An answer whose head was read. Dropped, it closes its connection.
 pub struct AnswerStream {
-    open: OpenExchange,
+    open: Box<OpenExchange>,
     /// 2xx
     pub status: StatusCode,
     /// Names in lower case; without the encoding, which [`next`](Self::next) removes.
@@ -37,7 +37,7 @@ impl AnswerStream {
     }
 
     /// Creates the stream of an exchange whose head was read.
-    pub(super) fn new(open: OpenExchange, status: StatusCode, mut headers: HeaderMap) -> Self {
+    pub(super) fn new(open: Box<OpenExchange>, status: StatusCode, mut headers: HeaderMap) -> Self {
         let encoding = Encoding::parse(encoding::content_encoding(&headers).as_deref());
         headers.remove(CONTENT_ENCODING);
         let inflater = encoding.and_then(Inflater::new);

@@ -23,6 +23,7 @@ mod error;
 mod fields;
 mod key;
 mod keys;
+mod members;
 mod prompt;
 pub mod responses;
 mod scan;
@@ -31,6 +32,7 @@ mod text;
 
 pub use body::RequestBody;
 pub use error::BodyError;
+pub use members::members;
 pub use stream_options::UsageSplice;
 
 use domain::measured::Endpoint;

@@ -201,7 +201,12 @@ impl AccountKeys {
     /// The keys of `account`.
     #[must_use]
     pub fn new(account: &str) -> Self {
-        let bucket = Bucket::from_account(account);
+        Self::in_bucket(Bucket::from_account(account), account)
+    }
+
+    /// The keys of `account`, whose bucket is known: a hash less.
+    #[must_use]
+    pub fn in_bucket(bucket: Bucket, account: &str) -> Self {
         Self {
             bucket,
             base: bucket.key(&["/", account]),

@@ -3,13 +3,13 @@
 
 use super::span;
 use data_encoding::HEXLOWER;
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use std::fmt;
 
 /// Header of the trace context.
-pub const TRACEPARENT: &str = "traceparent";
+pub const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 /// Vendor header that accompanies it.
-pub const TRACESTATE: &str = "tracestate";
+pub const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 /// Characters of a `traceparent` of version 00.
 const LENGTH: usize = 55;
 /// Flag of a caller that records the trace.
@@ -59,10 +59,31 @@ impl Trace {
         }
     }
 
-    /// Returns the `traceparent` of an outgoing request with the span `span`.
+    /// Returns the trace context of an outgoing request with the span `span`.
     #[must_use]
-    pub fn header(&self, span: u64) -> Option<HeaderValue> {
-        HeaderValue::from_str(&format!("00-{}-{span:016x}-01", self.id)).ok()
+    pub fn continued(&self, span: u64) -> Option<ContinuedTrace> {
+        let traceparent = HeaderValue::try_from(format!("00-{}-{span:016x}-01", self.id)).ok()?;
+        Some(ContinuedTrace {
+            traceparent,
+            is_new: self.parent == 0,
+        })
+    }
+}
+
+/// The trace context of an outgoing request.
+#[derive(Debug)]
+pub struct ContinuedTrace {
+    /// Value of the header [`TRACEPARENT`].
+    pub traceparent: HeaderValue,
+    /// The caller sent no trace that can be parsed.
+    is_new: bool,
+}
+
+impl ContinuedTrace {
+    /// Whether the caller's header of this name is not forwarded: a `tracestate` belongs to its trace.
+    #[must_use]
+    pub fn replaces(&self, name: &HeaderName) -> bool {
+        *name == TRACEPARENT || self.is_new && *name == TRACESTATE
     }
 }
 
@@ -166,7 +187,7 @@ mod tests {
         let sent = Trace::from_headers(&headers);
         assert_eq!(sent.id.to_string(), "4bf92f3577b34da6a3ce929d0e0e4736");
         assert_eq!(
-            sent.header(0xabc).unwrap(),
+            sent.continued(0xabc).unwrap().traceparent,
             "00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000abc-01"
         );
         headers.append(TRACEPARENT, GOOD.parse().unwrap());

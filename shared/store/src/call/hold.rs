@@ -1,6 +1,6 @@
 //! A hold: the charge of an approved call that is not settled yet, with the keys that its scripts touch.
 
-use crate::keys::AccountKeys;
+use crate::keys::{AccountKeys, Bucket};
 use crate::script::names::inputs;
 use domain::entry::before_memo;
 use domain::mode::Mode;
@@ -72,8 +72,13 @@ impl HoldName {
     /// Computes the keys of this hold.
     #[must_use]
     pub fn keys(&self) -> HoldKeys {
-        let keys = AccountKeys::new(&self.account);
-        let bucket = keys.bucket();
+        self.keys_in(Bucket::from_account(&self.account))
+    }
+
+    /// Computes the keys of this hold, whose account is in `bucket`.
+    #[must_use]
+    pub fn keys_in(&self, bucket: Bucket) -> HoldKeys {
+        let keys = AccountKeys::in_bucket(bucket, &self.account);
         HoldKeys {
             account: keys.record(),
             agent: keys.agent(Mode::Live, &self.agent),
