@@ -141,7 +141,7 @@ impl CallPipeline {
         }
         let length = body.bytes.len();
         let continued = trace.continue_at_provider();
-        let outbound = Forwarder::headers(&request.upstream, headers, length, continued.as_ref());
+        let outbound = request.upstream.headers(headers, length, continued.as_ref());
         trace.end(
             &self.metrics,
             Stage::Read,
@@ -269,7 +269,7 @@ mod tests {
         let (pipeline, body) = (Arc::new(fixture.pipeline()), fixture.body());
         let request = fixture.request();
         let headers = HeaderMap::new();
-        let outbound = Forwarder::headers(&request.upstream, &headers, body.bytes.len(), None);
+        let outbound = request.upstream.headers(&headers, body.bytes.len(), None);
         let call = ReadCall {
             request,
             outbound,

@@ -11,12 +11,10 @@ use crate::metrics::Metrics;
 use crate::upstream::headers::HeaderLines;
 use crate::upstream::{Answer, Failure, Streamed, Upstream, Upstreams, headers, sent_key};
 use futures::future::BoxFuture;
-use http::HeaderMap;
 use secrecy::{ExposeSecret as _, SecretString};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
-use telemetry::trace::ContinuedTrace;
 use tokio::time::Instant;
 
 /// A call that was sent, and is to be settled.
@@ -57,19 +55,6 @@ pub struct Forwarder {
 }
 
 impl Forwarder {
-    /// Builds the headers of the provider's request, but for the provider key: those of the caller that are on the list
-    /// of its upstream, and `trace` in place of the caller's.
-    #[must_use]
-    pub fn headers(
-        upstream: &Upstream,
-        caller: &HeaderMap,
-        length: usize,
-        trace: Option<&ContinuedTrace>,
-    ) -> HeaderLines {
-        let host = &upstream.target().authority;
-        upstream.forward_list().outbound(caller, host, length, trace)
-    }
-
     /// Sends the caller's exact bytes with the stored provider key to the approved upstream, on `path`.
     ///
     /// # Errors
@@ -200,6 +185,7 @@ mod tests {
     use super::*;
     use crate::fixture::{ESTIMATE, Fixture, runs, text};
     use domain::denial::Denial;
+    use http::HeaderMap;
     use store::call::authorize::AUTHORIZE;
     use store::call::settle::SETTLE;
 
@@ -216,7 +202,7 @@ mod tests {
         let pipeline = fixture.pipeline();
         let approved = pipeline.decider.decide(&fixture.key(), &fixture.request()).await;
         let request = fixture.request();
-        let outbound = Forwarder::headers(&request.upstream, &HeaderMap::new(), 2, None);
+        let outbound = request.upstream.headers(&HeaderMap::new(), 2, None);
         let sent = pipeline
             .forwarder
             .forward(approved.unwrap(), "/", outbound, fixture.body());

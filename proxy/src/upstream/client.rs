@@ -1,16 +1,18 @@
 //! The client of a provider: its settings, its connections, and the tasks that keep them fresh.
 
 use super::connection_budget::ConnectionBudget;
-use super::headers::ForwardList;
+use super::headers::{ForwardList, HeaderLines};
 use super::identity::Identity;
 use super::idle::{Idle, SWEEP_EVERY};
 use super::target::{RESOLVE_EVERY, Target};
+use http::HeaderMap;
 use pingora::connectors::{ConnectorOptions, TransportConnector};
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+use telemetry::trace::ContinuedTrace;
 use tokio::time::interval;
 
 /// Client of a provider: identity, address, TLS settings and connection pool.
@@ -97,14 +99,16 @@ impl Upstream {
         &self.target.host
     }
 
-    #[must_use]
+    #[cfg(test)]
     pub const fn target(&self) -> &Target {
         &self.target
     }
 
+    /// Builds the headers of a request but for the provider key, with those of `caller` that are on this upstream's list.
     #[must_use]
-    pub const fn forward_list(&self) -> &ForwardList {
-        &self.forward_list
+    pub fn headers(&self, caller: &HeaderMap, length: usize, trace: Option<&ContinuedTrace>) -> HeaderLines {
+        let host = &self.target.authority;
+        self.forward_list.outbound(caller, host, length, trace)
     }
 
     /// Exchanges so far, on a new connection and on a reused one.

@@ -23,7 +23,6 @@ mod error;
 mod fields;
 mod key;
 mod keys;
-mod members;
 mod prompt;
 pub mod responses;
 mod scan;
@@ -32,7 +31,6 @@ mod text;
 
 pub use body::RequestBody;
 pub use error::BodyError;
-pub use members::members;
 pub use stream_options::UsageSplice;
 
 use domain::measured::Endpoint;
