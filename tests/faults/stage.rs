@@ -162,6 +162,18 @@ impl Setup {
 }
 
 impl Stage {
+    /// A stage with a wire whose edge has settled one call.
+    pub async fn wired() -> Self {
+        let stage = Setup::default()
+            .wired()
+            .env("STORE__TIMEOUT_MS", STORE_TIMEOUT_MS)
+            .start()
+            .await;
+        stage.approved_call().await;
+        stage.at_rest().await;
+        stage
+    }
+
     /// The wire between edge and store.
     pub fn wire(&self) -> &Wire {
         self.wire.as_ref().expect("a wired stage")
