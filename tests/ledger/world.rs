@@ -202,8 +202,10 @@ impl<'a> World<'a> {
         };
         let answer = answer.map_err(|error| format!("{call:?}: {error:?}"))?;
         let mut expected = self.model.authorize(call, at);
-        if let (Outcome::CountedIn { ends_ms, .. }, Outcome::CountedIn { ends_ms: wanted, .. }) =
-            (&answer.outcome, &mut expected.outcome)
+        if let (
+            Outcome::DeniedUnrecorded { ends_ms, .. },
+            Outcome::DeniedUnrecorded { ends_ms: wanted, .. },
+        ) = (&answer.outcome, &mut expected.outcome)
         {
             // The window ends a minute after its first request, which was within some milliseconds.
             let ends = self.model.counted.iter().map(|counted| counted.ends);
