@@ -96,8 +96,8 @@ impl Setup {
         self
     }
 
-    /// Puts a wire there and lets the store's clock appear ahead by `seconds` from the start. Does not wait until the edge
-    /// is ready.
+    /// Puts a wire there and lets the store's clock appear ahead by `seconds` from the start. Does not wait until the
+    /// edge is ready.
     pub fn clock_ahead(mut self, seconds: i64) -> Self {
         self.clock_ahead = seconds;
         self.before = Some(|_| ());

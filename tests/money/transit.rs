@@ -188,8 +188,8 @@ async fn a_wallet_that_closed_meanwhile_leaves_the_money_to_the_user_wallet() {
     );
 }
 
-/// The money arrived and was taken out again before the row was removed: the worker's repetition finds the wallet closed,
-/// and credits no other.
+/// The money arrived and was taken out again before the row was removed: the worker's repetition finds the wallet
+/// closed, and credits no other.
 #[tokio::test]
 async fn a_delivery_that_is_repeated_after_its_wallet_closed_credits_nobody_again() {
     let world = World::start().await;

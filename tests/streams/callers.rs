@@ -51,8 +51,8 @@ async fn a_caller_who_leaves_pays_the_real_cost() {
     assert!(metrics.contains(of_upstream), "{metrics}");
 }
 
-/// Bytes that a caller sends during his stream are no hang-up. They are not answered, and the connection ends behind the
-/// stream.
+/// Bytes that a caller sends during his stream are no hang-up. They are not answered, and the connection ends behind
+/// the stream.
 #[tokio::test]
 async fn a_caller_who_sends_something_keeps_his_stream() {
     let stage = Stage::new().await;

@@ -1,8 +1,8 @@
 //! The threshold watcher: notices when an agent or an account reaches 50, 80 or 95 % of a limit, once for each limit,
 //! threshold and period, and counts for the metrics how many have reached each.
 //!
-//! An account is read when its version has changed since it was read last, or its day or plan has; and so many agents at
-//! most in a round. Every server reads for its own metrics; of several that notice the same, one writes it down and
+//! An account is read when its version has changed since it was read last, or its day or plan has; and so many agents
+//! at most in a round. Every server reads for its own metrics; of several that notice the same, one writes it down and
 //! counts it.
 
 use super::rotation::Rotation;
@@ -159,7 +159,8 @@ async fn find_changed(
     Ok(())
 }
 
-/// The number of agents that were read, and the limits of which a threshold is reached. Proxied calls, and so plans, are live.
+/// The number of agents that were read, and the limits of which a threshold is reached. Proxied calls, and so plans,
+/// are live.
 async fn usages(
     worker: &ThresholdWatcher,
     account: &str,

@@ -61,8 +61,8 @@ pub struct Authorizer {
 
 impl Authorizer {
     /// Executes `authorize.lua` with the account's plan limits, again if the plan changed meanwhile. `requested` is
-    /// `None` for a request that is only counted; a stream that the plan excludes is only counted too. Voids the hold if
-    /// the reply is lost, since the script may have run.
+    /// `None` for a request that is only counted; a stream that the plan excludes is only counted too. Voids the hold
+    /// if the reply is lost, since the script may have run.
     ///
     /// # Errors
     /// [`NoDecision`]: the store is unsafe, away, or lost writes of the account; or the account's plan is unknown.

@@ -18,7 +18,8 @@ const SLACK: Duration = Duration::from_millis(500);
 /// A store that is back is used again within this time.
 const RECONNECT: Duration = Duration::from_secs(2);
 
-/// Also when nobody has checked the store since its clock moved: workers read the clock right before they archive or reap.
+/// Also when nobody has checked the store since its clock moved: workers read the clock right before they archive or
+/// reap.
 #[tokio::test]
 async fn the_clock_of_a_store_is_not_read_while_it_is_wrong() {
     const BOUND_MS: i64 = 300_000;

@@ -1,5 +1,5 @@
-//! Ends the streams of agents that are frozen and of keys that are revoked (`proxy.stop_frozen_streams`). One look at the
-//! store for each key with open streams, twice a second.
+//! Ends the streams of agents that are frozen and of keys that are revoked (`proxy.stop_frozen_streams`). One look at
+//! the store for each key with open streams, twice a second.
 
 use futures::future::BoxFuture;
 use futures::{FutureExt as _, StreamExt as _, stream};

@@ -229,8 +229,8 @@ impl Authorize<'_> {
 }
 
 /// Parses `word generation version plan`, `ok generation version id sealed plan` or `counted_in generation version end
-/// reason plan`. The plan is last, since it may contain spaces. An unknown word is an error, and so is an approval where
-/// there is nothing that could be `charged`, so that an unexpected reply never approves.
+/// reason plan`. The plan is last, since it may contain spaces. An unknown word is an error, and so is an approval
+/// where there is nothing that could be `charged`, so that an unexpected reply never approves.
 fn parse(reply: &str, charged: Option<Nanos>) -> Result<Answer, StoreError> {
     let unexpected_reply = || StoreError::UnexpectedReply("authorize".to_owned());
     let mut rest = reply;
