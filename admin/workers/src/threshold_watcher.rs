@@ -132,13 +132,7 @@ async fn find_changed(
 ) -> Result<(), StoreError> {
     let accounts = memory.rotation.next(ACCOUNTS);
     let fields = ["version", "plan"].map(str::to_owned);
-    let reads: Vec<Read> = accounts
-        .iter()
-        .map(|account| {
-            let keys = AccountKeys::new(account);
-            Read::fields(keys.bucket(), keys.record(), &fields)
-        })
-        .collect();
+    let reads = Read::of_accounts(&accounts, &fields);
     let mut answers = worker.base.store.many(&reads).await?;
     let plans = worker.plans.load();
     for account in accounts {
