@@ -17,8 +17,8 @@ const DENIED_BY_STORE: [Name; 4] = [
 ];
 /// The size of a request for which there is a target.
 const LARGE_BYTES: usize = 1 << 20;
-/// Cores from which on load, provider and store have one each, so that a 99th percentile at half of saturation tells of the
-/// edge.
+/// Cores from which on load, provider and store have one each, so that a 99th percentile at half of saturation tells of
+/// the edge.
 const CORES_FOR_P99: usize = 4;
 /// Bytes of a KiB in MB.
 const MB_PER_KIB: f64 = 1024.0 / 1e6;

@@ -79,8 +79,9 @@ impl Stage {
 
 /// Label of an exchange of which nothing was sent.
 const NOT_SENT: &str = "local";
-/// Labels of failed exchanges: [`NOT_SENT`], and those of [`BreakOff`](crate::upstream::failure::BreakOff). No exchange is counted
-/// as `write`: a provider that closes while the request is sent may have answered. Dashboards know its series.
+/// Labels of failed exchanges: [`NOT_SENT`], and those of [`BreakOff`](crate::upstream::failure::BreakOff). No exchange
+/// is counted as `write`: a provider that closes while the request is sent may have answered. Dashboards know its
+/// series.
 const BROKE_OFF: [&str; 7] = ["resolve", NOT_SENT, "connect", "write", "head", "body", "odd"];
 
 /// A limit of every plan (decision D71) that denied a call as `rate_limited`.

@@ -1,8 +1,9 @@
 //! Many records of a kind, put into the store directly: as much of each as its list reads.
 
+use crate::lists::MANY;
 use crate::world::World;
 use clock::now_ms;
-use harness::{Caller, Mode, SeedAccount};
+use harness::{AdminOptions, Caller, Mode, SeedAccount};
 use serde_json::json;
 use store::call::authorize::RUN_LIFE;
 use store::connection::witness_of;
@@ -11,6 +12,21 @@ use store::keys::{AccountKeys, IntentIndex};
 /// The mode of everything here.
 pub const MODE: Mode = Mode::Live;
 pub const AGENT: &str = "bot";
+/// A budget of records that nothing here reaches.
+pub const NO_LIMIT: &str = "100000000000";
+/// The budgets of the records that there are many of.
+const BUDGETS: [&str; 10] = [
+    "AGENTS",
+    "POLICIES",
+    "KEYS",
+    "RUNS",
+    "INTENTS",
+    "TEXT_BYTES",
+    "TRANSACTIONS",
+    "ESCROWS",
+    "AUDIT_ENTRIES",
+    "PROVIDER_KEYS",
+];
 /// Records made by one script.
 const AT_ONCE: u64 = 50_000;
 
@@ -49,6 +65,18 @@ const CALLS: &str = "local hash = string.rep('x', 32) for n = tonumber(ARGV[1]),
       n, tonumber(ARGV[3]) + n, n, memo)) \
     redis.call('RPUSH', KEYS[2], hash) \
     for list = 3, #KEYS do redis.call('RPUSH', KEYS[list], n) end end return 1";
+
+/// The settings of a server with room for a million records of each kind. It archives none: the archiver reads long
+/// trails.
+pub fn roomy(options: AdminOptions) -> AdminOptions {
+    let after = (2 * MANY).to_string();
+    let options = options
+        .env("TOLLGATE_WEBHOOKS__ALLOW_PRIVATE", "true")
+        .env("TOLLGATE_AUDIT__ARCHIVE_AFTER_ENTRIES", after);
+    BUDGETS.iter().fold(options, |options, budget| {
+        options.env(&format!("TOLLGATE_LIMITS__{budget}"), NO_LIMIT)
+    })
+}
 
 /// The kind of record that there are many of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

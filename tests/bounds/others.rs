@@ -1,7 +1,7 @@
 //! Routes with a query that a number bounds, or that are no lists: each costs the store the same beside a thousand and
 //! beside a million records of each kind of the account.
 
-use crate::fill::{AGENT, Kind, Tenant};
+use crate::fill::{AGENT, Kind, Tenant, roomy};
 use crate::lists::{FEW, MANY, OTHERS, SEARCHED, SHORT, work_of};
 use crate::watch::{Watch, Work};
 use crate::world::World;
@@ -127,24 +127,7 @@ impl Filled {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "long: make verify runs it"]
 async fn a_request_costs_the_same_beside_a_million_records() {
-    let world = World::start_with(|options| {
-        let budgets = [
-            "AGENTS",
-            "POLICIES",
-            "KEYS",
-            "RUNS",
-            "INTENTS",
-            "TRANSACTIONS",
-            "AUDIT_ENTRIES",
-        ];
-        let options = budgets.iter().fold(options, |options, budget| {
-            options.env(&format!("TOLLGATE_LIMITS__{budget}"), "100000000000")
-        });
-        options
-            .env("TOLLGATE_WEBHOOKS__ALLOW_PRIVATE", "true")
-            .env("TOLLGATE_AUDIT__ARCHIVE_AFTER_ENTRIES", (2 * MANY).to_string())
-    })
-    .await;
+    let world = World::start_with(roomy).await;
     let (few, many) = (Filled::new(&world, FEW).await, Filled::new(&world, MANY).await);
     let watch = Watch::start(&world.redis).await;
     let both = requests(&few, FEW).into_iter().zip(requests(&many, MANY));

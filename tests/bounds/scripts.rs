@@ -1,7 +1,8 @@
 //! Records that each script reads, of an account with a thousand records of each kind and of one with a million.
 
 use crate::day::Person;
-use crate::fill::Kind;
+use crate::fill::{Kind, NO_LIMIT, roomy};
+use crate::lists::{FEW, MANY};
 use crate::watch::{Command, Watch, Work};
 use crate::world::World;
 use harness::{Answer, Edge, EdgeOptions, Upstream};
@@ -9,8 +10,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use store::script;
 
 const EDGE: &str = env!("CARGO_BIN_EXE_tollgate-proxy");
-const FEW: u64 = 1_000;
-const MANY: u64 = 1_000_000;
 /// Records that a script may read in addition where there are many: fields of days that went, an audit batch of another
 /// size.
 const MORE: u64 = 50;
@@ -111,32 +110,10 @@ fn by_script(
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "long: make verify runs it"]
 async fn no_script_reads_more_where_there_are_a_million() {
-    let world = World::start_with(|options| {
-        let budgets = [
-            "AGENTS",
-            "POLICIES",
-            "KEYS",
-            "RUNS",
-            "INTENTS",
-            "TEXT_BYTES",
-            "TRANSACTIONS",
-            "ESCROWS",
-            "AUDIT_ENTRIES",
-            "PROVIDER_KEYS",
-        ];
-        // The archiver reads long trails. The day archives itself.
-        let after = (2 * MANY).to_string();
-        let options = options
-            .env("TOLLGATE_WEBHOOKS__ALLOW_PRIVATE", "true")
-            .env("TOLLGATE_AUDIT__ARCHIVE_AFTER_ENTRIES", after);
-        budgets.iter().fold(options, |options, budget| {
-            options.env(&format!("TOLLGATE_LIMITS__{budget}"), "100000000000")
-        })
-    })
-    .await;
+    let world = World::start_with(roomy).await;
     let upstream = Upstream::start(|_| Answer::chat(9, 12));
-    let options = EdgeOptions::new(EDGE, world.redis.url(), upstream.base_url())
-        .env("TOLLGATE_LIMITS__RUNS", "100000000000");
+    let options =
+        EdgeOptions::new(EDGE, world.redis.url(), upstream.base_url()).env("TOLLGATE_LIMITS__RUNS", NO_LIMIT);
     let edge = Edge::start(options);
     let names: BTreeMap<String, &'static str> = script::all::all()
         .into_iter()

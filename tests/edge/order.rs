@@ -155,7 +155,8 @@ async fn stopped_call(stage: &Stage, key: &str, body: &str) -> (u16, String) {
     let head = format!(
         "POST /v1/chat/completions HTTP/1.1\r\nHost: edge\r\nAuthorization: Bearer {key}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
     );
-    // At once, so that the time is short only for what does not come. The edge may have answered before it has read all.
+    // At once, so that the time is short only for what does not come. The edge may have answered before it has read
+    // all.
     let _ = client.send(format!("{head}{:x}\r\n{body}\r\n", body.len())).await;
     let reply = client.reply(SOON).await.expect("an answer");
     let body: serde_json::Value = serde_json::from_slice(&reply.body).expect("an error");

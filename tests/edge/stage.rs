@@ -1,5 +1,7 @@
 //! Fixture: a store, a provider with scripted answers, an edge between them, and agents that call.
 
+use domain::entry::Entry;
+use domain::mode::Mode;
 use domain::period::Period;
 pub use harness::open_cap;
 use harness::{Answer, Caller, CapPolicy, Edge, EdgeOptions, Nanos, Redis, Reply, Seed, SeedAgent, Upstream};
@@ -33,6 +35,14 @@ pub struct Actor {
 }
 
 impl Stage {
+    /// The last entry of the audit log of an agent's account.
+    pub fn last_entry(&self, of: &Actor) -> Entry {
+        let log = of.agent.account.keys.audit(Mode::Live);
+        let line: String = self.redis.command(&["LINDEX", &log, "-1"]);
+        let (seq, _) = line.split_once(' ').expect("a number");
+        Entry::of_line(seq.parse().expect("a number"), line.as_bytes())
+    }
+
     /// On the store that the tests share. The provider answers with `usage` 9 + 12.
     pub async fn new() -> Self {
         Self::with(|options| options).await

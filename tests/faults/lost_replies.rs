@@ -1,7 +1,7 @@
 //! The wire to the store is cut at the worst moments. A call whose decision was lost is denied, is not forwarded,
 //! and costs nothing in the end (invariants I4, I6, I7).
 
-use crate::stage::{ACTUAL, Charged, ESTIMATE, SOON, STORE_TIMEOUT_MS, Setup, Stage, body, sha};
+use crate::stage::{ACTUAL, Charged, ESTIMATE, SOON, Stage, body, sha};
 use domain::mode::Mode;
 use harness::eventually;
 use std::time::Duration;
@@ -9,20 +9,9 @@ use store::call::authorize::AUTHORIZE;
 use store::call::settle::SETTLE;
 use store::call::void::VOID;
 
-async fn wired() -> Stage {
-    let stage = Setup::default()
-        .wired()
-        .env("STORE__TIMEOUT_MS", STORE_TIMEOUT_MS)
-        .start()
-        .await;
-    stage.approved_call().await;
-    stage.at_rest().await;
-    stage
-}
-
 #[tokio::test]
 async fn a_decision_whose_reply_is_lost_is_taken_back() {
-    let stage = wired().await;
+    let stage = Stage::wired().await;
     for round in 1..=5 {
         stage.wire().lose_reply_to(sha(&AUTHORIZE), 1);
         stage.unavailable_call().await;
@@ -36,7 +25,7 @@ async fn a_decision_whose_reply_is_lost_is_taken_back() {
 /// The run's own counter is taken back as well, and its count of calls.
 #[tokio::test]
 async fn a_lost_decision_leaves_no_trace_in_its_run() {
-    let stage = wired().await;
+    let stage = Stage::wired().await;
     let caller = stage.edge.caller(&stage.key);
     let run = [("x-service-run-id", "run-1")];
     assert_eq!(caller.chat_with(&run, body()).await.status, 200);
@@ -50,7 +39,7 @@ async fn a_lost_decision_leaves_no_trace_in_its_run() {
 
 #[tokio::test]
 async fn a_question_that_never_arrived_costs_nothing() {
-    let stage = wired().await;
+    let stage = Stage::wired().await;
     stage.wire().swallow_requests(true);
     stage.unavailable_call().await;
     stage.wire().cut();
@@ -67,7 +56,7 @@ async fn a_question_that_never_arrived_costs_nothing() {
 /// The question waits on the wire, the edge gives up, and then it arrives and runs.
 #[tokio::test]
 async fn a_question_that_arrives_late_costs_nothing() {
-    let stage = wired().await;
+    let stage = Stage::wired().await;
     let scripts_before = stage.redis.calls("evalsha");
     stage.wire().hold_requests();
     stage.unavailable_call().await;
@@ -82,7 +71,7 @@ async fn a_question_that_arrives_late_costs_nothing() {
 /// The void overtakes the question: when that arrives at last, it is refused, however late it is.
 #[tokio::test]
 async fn a_question_that_was_overtaken_by_its_void_is_refused() {
-    let stage = wired().await;
+    let stage = Stage::wired().await;
     stage.wire().hold_requests();
     let overtaking = async {
         eventually("the question", SOON, async || {
@@ -105,7 +94,7 @@ async fn a_question_that_was_overtaken_by_its_void_is_refused() {
 
 #[tokio::test]
 async fn a_void_whose_reply_is_lost_gives_back_once() {
-    let stage = wired().await;
+    let stage = Stage::wired().await;
     // The store learns the script of the void, so that the next one is sent by its hash.
     stage.wire().lose_reply_to(sha(&AUTHORIZE), 1);
     stage.unavailable_call().await;
@@ -129,7 +118,7 @@ async fn a_void_whose_reply_is_lost_gives_back_once() {
 /// The settlement ran and its reply was lost: it is repeated, and moves nothing the second time.
 #[tokio::test]
 async fn a_settlement_whose_reply_is_lost_counts_once() {
-    let stage = wired().await;
+    let stage = Stage::wired().await;
     for round in 2..=4 {
         stage.wire().lose_reply_to(sha(&SETTLE), 1);
         stage.approved_call().await;
@@ -143,7 +132,7 @@ async fn a_settlement_whose_reply_is_lost_counts_once() {
 /// Many calls at once while replies are lost again and again.
 #[tokio::test]
 async fn what_is_answered_is_what_is_charged() {
-    let stage = wired().await;
+    let stage = Stage::wired().await;
     let losing = async {
         for script in [&*AUTHORIZE, &*SETTLE].into_iter().cycle().take(20) {
             stage.wire().lose_reply_to(sha(script), 2);
@@ -174,7 +163,7 @@ async fn what_is_answered_is_what_is_charged() {
 /// The edge dies before a decision reaches it: the charge stays, and stays visible.
 #[tokio::test]
 async fn a_decision_that_nobody_received_stays_visible() {
-    let stage = wired().await;
+    let stage = Stage::wired().await;
     stage.wire().hold_requests();
     let call = stage.call();
     let killed = async {

@@ -2,9 +2,7 @@
 //! missing only in a ledger that has the change which opened it (decisions D36, D47, D52).
 
 use crate::late::{another_edge, answered_without_a_store, journals};
-use crate::stage::{
-    ACTUAL, Charged, ESTIMATE, PROXY, SOON, STORE_TIMEOUT_MS, Setup, Stage, answer, metric, sha,
-};
+use crate::stage::{ACTUAL, Charged, ESTIMATE, PROXY, SOON, Setup, Stage, answer, metric, sha};
 use harness::{Edge, EdgeOptions, Redis, Seed, eventually};
 use std::time::Duration;
 use store::call::authorize::AUTHORIZE;
@@ -56,17 +54,6 @@ async fn copy(right: &Redis, other: &Redis) {
     let _: String = other.command(&["REPLICAOF", "NO", "ONE"]);
 }
 
-async fn wired() -> Stage {
-    let stage = Setup::default()
-        .wired()
-        .env("STORE__TIMEOUT_MS", STORE_TIMEOUT_MS)
-        .start()
-        .await;
-    stage.approved_call().await;
-    stage.at_rest().await;
-    stage
-}
-
 /// Leads the edge to another server, as when an address is given to it.
 fn lead(stage: &Stage, to: &Redis) {
     stage.wire().lead_to(to.port());
@@ -82,7 +69,7 @@ fn lines(stage: &Stage) -> usize {
 #[tokio::test]
 async fn settlements_wait_for_the_ledger_of_their_holds() {
     for kind in OtherLedger::ALL {
-        let stage = wired().await;
+        let stage = Stage::wired().await;
         let other = kind.start(&stage.redis).await;
         let before: u64 = other.command(&["DBSIZE"]);
         let replies = answered_without_a_store(&stage, 3).await;
@@ -111,7 +98,7 @@ async fn settlements_wait_for_the_ledger_of_their_holds() {
 #[tokio::test]
 async fn voids_wait_for_the_ledger_of_their_holds() {
     for kind in OtherLedger::ALL {
-        let stage = wired().await;
+        let stage = Stage::wired().await;
         let other = kind.start(&stage.redis).await;
         // The edge has seen a higher version of the account than a store that is behind has.
         stage.approved_call().await;
@@ -159,7 +146,7 @@ async fn a_store_that_is_exchanged_in_a_call_loses_no_settlement() {
 /// for this one.
 #[tokio::test]
 async fn a_journal_that_was_taken_over_waits_for_its_ledger() {
-    let stage = wired().await;
+    let stage = Stage::wired().await;
     answered_without_a_store(&stage, 3).await;
     stage.edge.kill9();
     let data = stage.edge.dir().join("data");
@@ -192,7 +179,7 @@ async fn a_journal_that_was_taken_over_waits_for_its_ledger() {
 /// A hold that is missing in a ledger which has the change that opened it was resolved: nothing waits for it.
 #[tokio::test]
 async fn a_hold_that_was_resolved_is_waited_for_no_longer() {
-    let stage = wired().await;
+    let stage = Stage::wired().await;
     answered_without_a_store(&stage, 2).await;
     let bucket = stage.bot.account.keys.bucket();
     let open: Vec<String> = stage.redis.command(&["ZRANGE", &bucket.due(), "0", "-1"]);
@@ -208,7 +195,7 @@ async fn a_hold_that_was_resolved_is_waited_for_no_longer() {
 /// When the operator accepts the lost writes, nothing waits for them any longer.
 #[tokio::test]
 async fn an_account_that_was_accepted_ends_the_waiting() {
-    let stage = wired().await;
+    let stage = Stage::wired().await;
     let behind = OtherLedger::Behind.start(&stage.redis).await;
     answered_without_a_store(&stage, 2).await;
     lead(&stage, &behind);

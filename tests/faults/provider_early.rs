@@ -130,8 +130,8 @@ async fn who_closes_without_a_word_has_not_answered() {
     }
 }
 
-/// Sends an event before it reads the request, and the rest of the stream when the caller has the first event: behind the
-/// request, or at once.
+/// Sends an event before it reads the request, and the rest of the stream when the caller has the first event: behind
+/// the request, or at once.
 async fn stream_early(listener: TcpListener, gate: Arc<Notify>, reads: bool) {
     let (mut stream, _) = listener.accept().await.unwrap();
     let mut received = Vec::new();

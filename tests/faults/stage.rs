@@ -96,8 +96,8 @@ impl Setup {
         self
     }
 
-    /// Puts a wire there and lets the store's clock appear ahead by `seconds` from the start. Does not wait until the edge
-    /// is ready.
+    /// Puts a wire there and lets the store's clock appear ahead by `seconds` from the start. Does not wait until the
+    /// edge is ready.
     pub fn clock_ahead(mut self, seconds: i64) -> Self {
         self.clock_ahead = seconds;
         self.before = Some(|_| ());
@@ -162,6 +162,18 @@ impl Setup {
 }
 
 impl Stage {
+    /// A stage with a wire whose edge has settled one call.
+    pub async fn wired() -> Self {
+        let stage = Setup::default()
+            .wired()
+            .env("STORE__TIMEOUT_MS", STORE_TIMEOUT_MS)
+            .start()
+            .await;
+        stage.approved_call().await;
+        stage.at_rest().await;
+        stage
+    }
+
     /// The wire between edge and store.
     pub fn wire(&self) -> &Wire {
         self.wire.as_ref().expect("a wired stage")

@@ -2,9 +2,8 @@
 
 use crate::model::Call;
 use crate::scripts::{Scripts, Texts};
-use crate::world::{ACCOUNT, AGENTS, PROVIDER, World, open_cap, period, unlimited, usd};
+use crate::world::{ACCOUNT, AGENTS, PROVIDER, World, open_cap, period, settlement, unlimited, usd};
 use domain::cap::CapPolicy;
-use domain::entry::How;
 use domain::mode::Mode;
 use domain::period::Period;
 use futures::future::join_all;
@@ -12,7 +11,7 @@ use harness::{AgentCounters, Redis};
 use std::collections::BTreeSet;
 use store::Store;
 use store::call::authorize::{Authorize, Charge, Outcome};
-use store::call::settle::{Settle, Settled};
+use store::call::settle::Settled;
 use store::call::void::{Voided, void};
 use store::keys::AccountKeys;
 
@@ -227,14 +226,7 @@ async fn resolved_in_one_day(race: &Race) -> bool {
     let calls: Vec<Call> = (0..TASKS).map(|_| world.call_in("r", ESTIMATE)).collect();
     assert!(race.run(&calls).await.into_iter().all(|approved| approved));
     let resolve = async |at: usize, call: &Call| {
-        let settle = |cost: u64| Settle {
-            name: call.name.clone(),
-            estimate: usd(ESTIMATE),
-            cost: usd(cost),
-            how: How::Settled,
-            extension: None,
-            measured: None,
-        };
+        let settle = |cost: u64| settlement(call.name.clone(), ESTIMATE, cost);
         let (low, high) = (settle(at as u64), settle(ESTIMATE + 5));
         let store = |edge: usize| &race.stores[(at + edge) % EDGES];
         let (low, high, voided) = futures::join!(

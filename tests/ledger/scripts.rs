@@ -28,8 +28,8 @@ const CHANGE: &str = include_str!("../../shared/store/src/script/change.lua");
 pub const LIVE_RUNS_LUA: &str = include_str!("../../shared/store/src/script/live_runs.lua");
 pub const RUN_LUA: &str = include_str!("../../shared/store/src/script/run.lua");
 pub const END_HOLD_LUA: &str = include_str!("../../shared/store/src/script/end_hold.lua");
-/// The clock of `extend`, `settle`, `void` and `reap`. It is changed as a part of [`PERIOD`], where the tests can tell it the
-/// time.
+/// The clock of `extend`, `settle`, `void` and `reap`. It is changed as a part of [`PERIOD`], where the tests can tell
+/// it the time.
 const CLOCK: &str = include_str!("../../shared/store/src/script/clock.lua");
 
 /// Lays a known state that only the script's own clock can name: the hold's deadline is the very moment of the reaping.

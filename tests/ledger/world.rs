@@ -62,6 +62,18 @@ pub fn usd(nanos: u64) -> Nanos {
     Nanos::new(nanos).expect("an amount")
 }
 
+/// The settlement of a hold that was not raised, without measurements; amounts in nano-USD.
+pub fn settlement(name: HoldName, estimate: u64, cost: u64) -> Settle {
+    Settle {
+        name,
+        estimate: usd(estimate),
+        cost: usd(cost),
+        how: How::Settled,
+        extension: None,
+        measured: None,
+    }
+}
+
 /// The measurements of a call of this cost: none for an odd cost.
 fn measured(cost: u64) -> Option<Measured> {
     cost.is_multiple_of(2).then_some(Measured {
@@ -190,8 +202,10 @@ impl<'a> World<'a> {
         };
         let answer = answer.map_err(|error| format!("{call:?}: {error:?}"))?;
         let mut expected = self.model.authorize(call, at);
-        if let (Outcome::CountedIn { ends_ms, .. }, Outcome::CountedIn { ends_ms: wanted, .. }) =
-            (&answer.outcome, &mut expected.outcome)
+        if let (
+            Outcome::DeniedUnrecorded { ends_ms, .. },
+            Outcome::DeniedUnrecorded { ends_ms: wanted, .. },
+        ) = (&answer.outcome, &mut expected.outcome)
         {
             // The window ends a minute after its first request, which was within some milliseconds.
             let ends = self.model.counted.iter().map(|counted| counted.ends);

@@ -74,8 +74,8 @@ async fn refused_spends_name_the_intent_that_they_would_have_had() {
     assert_eq!((broken.status, &broken.json()["intent_id"]), (400, &Value::Null));
 }
 
-/// A full budget is found when the call runs. A key's rate is found before the body is read, in which its idempotency key
-/// may be.
+/// A full budget is found when the call runs. A key's rate is found before the body is read, in which its idempotency
+/// key may be.
 #[tokio::test]
 async fn a_full_budget_names_the_intent_and_a_refusal_before_the_body_is_read_does_not() {
     let world = World::start_with(|options| options.env("TOLLGATE_LIMITS__INTENTS", "1")).await;

@@ -8,20 +8,25 @@ use domain::id::Kind;
 use domain::money::Nanos;
 use futures::future::join_all;
 use harness::scripts::crashing_at;
-use harness::{Admin, AdminOptions, eventually};
+use harness::{Admin, AdminOptions, Wire, eventually};
 use serde_json::json;
 use std::time::Duration;
+use store::Store;
+use store::agent::script::{Deleted, NewAgent, delete};
 use store::keys::USER;
 use store::once::Once;
 use store::script::change::Scope;
 use store::transaction::TransactionType;
 use store::transfer::{NewTransfer, Transferred};
 use store::transit::Transit;
-use store::transit::script::deliver;
+use store::transit::script::{ARRIVE, deliver};
+use store::wallet::WalletPlace;
 
 const USD: u64 = 1_000_000_000;
 /// Longer than the worker's pause, on a busy machine.
 const CARRIED: Duration = Duration::from_secs(20);
+/// The store's deadline of a process whose wire is cut.
+const DEADLINE: Duration = Duration::from_secs(5);
 
 /// Two accounts, `from` with 5 USD in its user wallet, `to` with an agent.
 async fn two(world: &World) -> (AccountFixture, AccountFixture) {
@@ -31,18 +36,30 @@ async fn two(world: &World) -> (AccountFixture, AccountFixture) {
     (from, to)
 }
 
-/// The first step only, as if the process had died after it; the id of the transaction, which is the row's.
-async fn send(world: &World, from: &AccountFixture, to: &AccountFixture, nanos: u64) -> String {
+fn scope(of: &AccountFixture) -> Scope<'_> {
+    Scope {
+        account: &of.account.id,
+        mode: of.mode,
+        actor: "test",
+    }
+}
+
+/// Transfers without a server; the id of the transaction, which is that of a row in transit.
+async fn transfer(
+    store: &Store,
+    from: &AccountFixture,
+    (from_wallet, to_wallet): (&WalletPlace, &WalletPlace),
+    nanos: u64,
+) -> String {
     let secret = CheckSecret::from_stored("00".repeat(32));
-    let (account, mode) = (from.account.id.as_str(), from.mode);
-    let request = ("transfer", &json!({}));
-    let once = Once::new(&secret, (account, mode), None, request, now_ms()).unwrap();
+    let (place, request) = ((from.account.id.as_str(), from.mode), ("transfer", &json!({})));
+    let once = Once::new(&secret, place, None, request, now_ms()).unwrap();
     let mint = || Kind::Transaction.mint(now_ms()).unwrap();
     let transfer = NewTransfer {
         once: &once,
         record_life: None,
-        from: &from.place(world, USER).await,
-        to: &to.place(world, "bot").await,
+        from: from_wallet,
+        to: to_wallet,
         amount: Nanos::new(nanos).unwrap(),
         currency: "USD",
         memo: Some("on its way"),
@@ -52,15 +69,16 @@ async fn send(world: &World, from: &AccountFixture, to: &AccountFixture, nanos: 
         request: "{}",
         at_ms: now_ms(),
     };
-    let scope = Scope {
-        account,
-        mode,
-        actor: "test",
-    };
-    let store = crashing_at(&world.store, "transit_arrive");
-    let sent = transfer.execute(&store, &scope).await.unwrap();
+    let sent = transfer.execute(store, &scope(from)).await.unwrap();
     assert!(matches!(sent, Transferred::Done { .. }), "{sent:?}");
     transfer.transaction.to_owned()
+}
+
+/// The first step only, as if the process had died after it; the id of the row.
+async fn send(world: &World, from: &AccountFixture, to: &AccountFixture, nanos: u64) -> String {
+    let places = (from.place(world, USER).await, to.place(world, "bot").await);
+    let store = crashing_at(&world.store, "transit_arrive");
+    transfer(&store, from, (&places.0, &places.1), nanos).await
 }
 
 /// The row of a transfer that no server delivers.
@@ -168,6 +186,43 @@ async fn a_wallet_that_closed_meanwhile_leaves_the_money_to_the_user_wallet() {
         "wallet {} is another one",
         again.number
     );
+}
+
+/// The money arrived and was taken out again before the row was removed: the worker's repetition finds the wallet
+/// closed, and credits no other.
+#[tokio::test]
+async fn a_delivery_that_is_repeated_after_its_wallet_closed_credits_nobody_again() {
+    let world = World::start().await;
+    let (from, to) = two(&world).await;
+    to.user().await;
+    world.admin.kill9();
+    let sent = send(&world, &from, &to, 2 * USD).await;
+    let transit = row(&world, &from, &sent).await;
+    let wire = Wire::to_port(world.redis.port());
+    let cut_off = Store::open(&wire.redis_url(), DEADLINE).unwrap();
+    let loaded: String = world.redis.command(&["SCRIPT", "LOAD", ARRIVE.source()]);
+    wire.lose_reply_to(loaded, 1);
+    deliver(&cut_off, &transit).await.unwrap_err();
+    assert_eq!((wire.replies_lost(), waiting(&world, &from).await), (1, 1));
+    assert_eq!(to.balance(&world, "bot").await, 2 * USD);
+
+    let (bot, user) = (to.place(&world, "bot").await, to.place(&world, USER).await);
+    transfer(&world.store, &to, (&bot, &user), 2 * USD).await;
+    let deleted = delete(&world.store, &scope(&to), "bot").await.unwrap();
+    assert_eq!(deleted, Deleted::Done);
+    let again = NewAgent {
+        id: "bot",
+        name: "bot",
+        kind: "bot",
+        description: None,
+        limit: None,
+    };
+    again.create(&world.store, &scope(&to)).await.unwrap();
+
+    let _admin = Admin::start(AdminOptions::new(BINARY, world.redis.url()));
+    arrived(&world, &from).await;
+    assert_eq!(to.balance(&world, USER).await, 2 * USD);
+    assert_eq!(to.balance(&world, "bot").await, 0);
 }
 
 #[tokio::test]

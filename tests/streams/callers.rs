@@ -1,7 +1,7 @@
 //! Callers who leave, and callers who do not read.
 
 use crate::stage::{HELD, SOON, Stage, chunk, finish, open_cap, usage, usage_frame};
-use harness::{Feed, RawClient, Script, eventually};
+use harness::{RawClient, Script, eventually};
 use serde_json::json;
 use std::time::Duration;
 
@@ -51,8 +51,8 @@ async fn a_caller_who_leaves_pays_the_real_cost() {
     assert!(metrics.contains(of_upstream), "{metrics}");
 }
 
-/// Bytes that a caller sends during his stream are no hang-up. They are not answered, and the connection ends behind the
-/// stream.
+/// Bytes that a caller sends during his stream are no hang-up. They are not answered, and the connection ends behind
+/// the stream.
 #[tokio::test]
 async fn a_caller_who_sends_something_keeps_his_stream() {
     let stage = Stage::new().await;
@@ -185,9 +185,7 @@ async fn a_caller_who_does_not_read_is_given_up() {
 #[tokio::test]
 async fn an_http2_caller_who_resets_a_stream_pays_the_real_cost() {
     let stage = Stage::new().await;
-    let actor = stage.actor(open_cap()).await;
-    let feed = Feed::new();
-    stage.provider_streams(Script::new().feed(&feed));
+    let (actor, feed) = stage.fed_actor().await;
     let client = reqwest::Client::builder()
         .http2_prior_knowledge()
         .build()

@@ -231,8 +231,8 @@ async fn the_settlement_of_a_stream_waits_for_the_store() {
     assert_eq!(actor.settled().await, 12);
 }
 
-/// The time to the first byte of the body, once for each stream; none for a stream without a byte, and for an answer that
-/// is no stream.
+/// The time to the first byte of the body, once for each stream; none for a stream without a byte, and for an answer
+/// that is no stream.
 #[tokio::test]
 async fn the_time_to_the_first_byte_is_recorded() {
     const PAUSE: Duration = Duration::from_millis(200);

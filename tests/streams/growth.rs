@@ -49,8 +49,8 @@ async fn a_hold_grows_when_three_quarters_of_it_were_seen() {
     assert_eq!((counters.month_nanos, counters.day_nanos), (4000, 4000));
 }
 
-/// A provider can report the usage so far in every chunk, and a caller can ask some for it. That is no end of the stream,
-/// so the hold grows all the same.
+/// A provider can report the usage so far in every chunk, and a caller can ask some for it. That is no end of the
+/// stream, so the hold grows all the same.
 #[tokio::test]
 async fn a_hold_grows_beside_usage_in_every_chunk() {
     let stage = stage().await;

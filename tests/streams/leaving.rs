@@ -1,7 +1,7 @@
 //! Callers who leave at the edges of a stream: before its head, behind its usage, while the call is settled, while its
 //! hold grows, and in the middle of a response.
 
-use crate::stage::{HELD, SOON, Stage, body, chunk, finish, open_cap, usage_frame};
+use crate::stage::{Actor, HELD, SOON, Stage, body, chunk, finish, open_cap, usage_frame};
 use harness::{Answer, EventStream, Feed, RawClient, Script, eventually};
 use serde_json::json;
 use std::sync::Arc;
@@ -16,6 +16,15 @@ async fn noticed(stage: &Stage) {
         (stage.metric("tollgate_proxy_connections").await == 0).then_some(())
     })
     .await;
+}
+
+/// The caller leaves, with a reset or an orderly end, and the edge notices it.
+async fn leave(stage: &Stage, stream: EventStream, reset: bool) {
+    match reset {
+        true => stream.reset(),
+        false => drop(stream),
+    }
+    noticed(stage).await;
 }
 
 /// The provider has the request and has not answered: the call goes on without its caller, whom the edge misses when it
@@ -50,19 +59,13 @@ async fn a_caller_who_leaves_before_the_head_pays_the_real_cost() {
 async fn a_caller_who_leaves_behind_the_usage_pays_the_real_cost() {
     let stage = Stage::new().await;
     for (reset, is_whole) in [(true, true), (false, true), (true, false)] {
-        let actor = stage.actor(open_cap()).await;
-        let feed = Feed::new();
-        stage.provider_streams(Script::new().feed(&feed));
+        let (actor, feed) = stage.fed_actor().await;
         let with_usage = json!({ "stream_options": { "include_usage": true } });
         let mut stream = stage.open(&actor, with_usage).await;
         feed.send(chunk("one"));
         feed.send(usage_frame(12));
         stream.until("completion_tokens").await;
-        match reset {
-            true => stream.reset(),
-            false => drop(stream),
-        }
-        noticed(&stage).await;
+        leave(&stage, stream, reset).await;
         assert_eq!(actor.agent.counters().await.day_nanos, HELD, "not settled yet");
         match is_whole {
             true => {
@@ -91,11 +94,7 @@ async fn a_caller_who_leaves_while_the_call_is_settled_pays_the_real_cost() {
             (completed.await == calls).then_some(())
         })
         .await;
-        match reset {
-            true => stream.reset(),
-            false => drop(stream),
-        }
-        noticed(&stage).await;
+        leave(&stage, stream, reset).await;
         stage.redis.resume();
         assert_eq!(actor.settled().await, 12, "reset: {reset}");
     }
@@ -121,11 +120,7 @@ async fn a_caller_who_leaves_while_the_hold_grows_pays_the_real_cost() {
             (stage.redis.unread_bytes() > HEALTH_CHECKS_BYTES).then_some(())
         })
         .await;
-        match reset {
-            true => stream.reset(),
-            false => drop(stream),
-        }
-        noticed(&stage).await;
+        leave(&stage, stream, reset).await;
         stage.redis.resume();
         eventually("the larger hold", SOON, async || {
             (actor.agent.counters().await.day_nanos == 2 * HELD).then_some(())
@@ -145,19 +140,16 @@ async fn a_caller_who_leaves_a_response_pays_the_real_cost() {
         let data = json!({ "type": kind, "output_index": 0, "content_index": 0, "delta": text });
         format!("event: {kind}\ndata: {data}\n\n")
     };
-    for reset in [true, false] {
-        let actor = stage.actor(open_cap()).await;
-        let feed = Feed::new();
-        stage.provider_streams(Script::new().feed(&feed));
+    let open = async |actor: &Actor| {
         let sent = json!({ "model": "nano", "input": "hello", "stream": true });
-        let mut stream = EventStream::open(stage.edge.addr(), "/v1/responses", &actor.key, "", sent).await;
+        EventStream::open(stage.edge.addr(), "/v1/responses", &actor.key, "", sent).await
+    };
+    for reset in [true, false] {
+        let (actor, feed) = stage.fed_actor().await;
+        let mut stream = open(&actor).await;
         feed.send(delta("one"));
         stream.until("one").await;
-        match reset {
-            true => stream.reset(),
-            false => drop(stream),
-        }
-        noticed(&stage).await;
+        leave(&stage, stream, reset).await;
         assert_eq!(actor.agent.counters().await.day_nanos, HELD, "what is held stays");
         feed.send(delta("two"));
         let usage = json!({ "input_tokens": 9, "output_tokens": 12, "total_tokens": 21 });
@@ -171,11 +163,8 @@ async fn a_caller_who_leaves_a_response_pays_the_real_cost() {
         assert_eq!(actor.settled().await, 12, "reset: {reset}");
     }
     // Without its last event it costs what is held.
-    let actor = stage.actor(open_cap()).await;
-    let feed = Feed::new();
-    stage.provider_streams(Script::new().feed(&feed));
-    let sent = json!({ "model": "nano", "input": "hello", "stream": true });
-    let stream = EventStream::open(stage.edge.addr(), "/v1/responses", &actor.key, "", sent).await;
+    let (actor, feed) = stage.fed_actor().await;
+    let stream = open(&actor).await;
     stream.reset();
     feed.send(delta("one"));
     feed.break_off();

@@ -119,11 +119,16 @@ impl Stage {
             .sum()
     }
 
-    /// Opens a stream of an agent without limits, of which the provider sends what the feed is given.
-    pub async fn open_fed(&self) -> (Actor, Feed, EventStream) {
-        let actor = self.actor(open_cap()).await;
+    /// An agent without limits. The provider's streams send what the feed is given.
+    pub async fn fed_actor(&self) -> (Actor, Feed) {
         let feed = Feed::new();
         self.provider_streams(Script::new().feed(&feed));
+        (self.actor(open_cap()).await, feed)
+    }
+
+    /// Opens a stream of such an agent.
+    pub async fn open_fed(&self) -> (Actor, Feed, EventStream) {
+        let (actor, feed) = self.fed_actor().await;
         let stream = self.open(&actor, json!({})).await;
         (actor, feed, stream)
     }

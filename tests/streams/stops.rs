@@ -1,7 +1,7 @@
 //! Streams of agents that are frozen and of keys that are revoked while they run.
 
 use crate::stage::{HELD, SOON, Stage, chunk, finish, open_cap};
-use harness::{Feed, Script};
+use harness::{Feed, Script, eventually};
 use serde_json::json;
 
 /// Pieces of a megabyte: more than the kernel keeps on the way to a caller.
@@ -47,6 +47,23 @@ async fn with_the_switch_a_freeze_or_a_revocation_ends_them() {
         assert!(other.rest().await.ends_with("[DONE]\n\n"));
         assert_eq!(bystander.settled().await, 12);
     }
+}
+
+/// Together with the interval of looking, which the product holds against the documented second by an assertion, this
+/// bounds the time; a clock would measure how busy the machine is.
+#[tokio::test]
+async fn the_first_look_after_a_freeze_ends_the_stream_and_is_the_last() {
+    let stage = Stage::with(|options| options.env("TOLLGATE_PROXY__STOP_FROZEN_STREAMS", "true")).await;
+    let (actor, _feed, mut stream) = stage.open_fed().await;
+    // Of all commands of an edge with one stream, only a look is this one.
+    let looks = || stage.redis.calls("hexists");
+    let begun = looks();
+    eventually("looks", SOON, async || (looks() > begun + 1).then_some(())).await;
+    actor.agent.frozen(true).await;
+    let before = looks();
+    assert!(stream.rest().await.contains("\"code\":\"stream_stopped\""));
+    // One that ran between the freeze and the count ended it already.
+    assert!(looks() <= before + 1, "{before} and {}", looks());
 }
 
 /// A caller who does not read does not keep the provider at work.

@@ -88,8 +88,8 @@ async fn recorded(call: &Call, id: &str) -> Result<Vec<Recorded>, Problem> {
     Ok(found)
 }
 
-/// The record of the rate window that counted the denial `id`; or the entry that an open window would have if its record were
-/// written now (decision D70).
+/// The record of the rate window that counted the denial `id`; or the entry that an open window would have if its
+/// record were written now (decision D70).
 async fn window(call: &Call, id: &str) -> Result<(Vec<Recorded>, Option<Entry>), Problem> {
     let Some(record_id) = denial_window::record_of(id).filter(|_| call.caller.mode == Mode::Live) else {
         return Ok((Vec::new(), None));

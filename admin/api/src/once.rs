@@ -84,8 +84,8 @@ impl IntentId {
         Ok(live.or_else(|| self.known.as_deref().cloned()))
     }
 
-    /// Adds `intent_id` to a refusal that names none, since it is not stored (decision D75): the id that the intent would
-    /// have had. An idempotency key of another request has that request's id, so a fresh one is given instead.
+    /// Adds `intent_id` to a refusal that names none, since it is not stored (decision D75): the id that the intent
+    /// would have had. An idempotency key of another request has that request's id, so a fresh one is given instead.
     pub(super) fn add_to(&self, answer: Answer) -> Answer {
         answer.map_err(|problem| {
             let id = match problem.code() {

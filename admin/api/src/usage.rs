@@ -1,5 +1,5 @@
-//! `GET /agents/{id}/usage`: what an agent spent, and what is left of each of its caps; and [`GET /usage`](over_time), the
-//! usage of the account over time.
+//! `GET /agents/{id}/usage`: what an agent spent, and what is left of each of its caps; and [`GET /usage`](over_time),
+//! the usage of the account over time.
 
 mod doc;
 mod over_time;

@@ -16,8 +16,8 @@ pub(super) struct Context {
 }
 
 impl Context {
-    /// Opens the store and checks that it holds a ledger. A restored one is not refused: the operator has to examine and
-    /// accept it.
+    /// Opens the store and checks that it holds a ledger. A restored one is not refused: the operator has to examine
+    /// and accept it.
     pub(super) async fn open(settings: Settings) -> Result<Self, Failure> {
         let store = open_store(&settings)?;
         let record = sanity::examine(&store).await?;

@@ -20,7 +20,8 @@ const TIMEOUT_MS: u64 = 30_000;
 /// `ledger …`
 #[derive(Debug, Subcommand)]
 pub(super) enum Ledger {
-    /// Recompute everything from its records and name what does not hold; exit code 1 when anything does not, 3 when it cannot tell
+    /// Recompute everything from its records and name what does not hold; exit code 1 when anything does not, 3 when it
+    /// cannot tell
     Check {
         /// Only this account's records
         #[arg(long, value_name = "ID", value_parser = value::id)]

@@ -154,8 +154,8 @@ fn seal_again(keyring: &Keyring, owner: &impl SealOwner, secret: &SecretString) 
     sealed.map_err(|error| Failure::refused("SEAL", error.to_string()))
 }
 
-/// Seals the secrets of an account's webhooks again. One that is replaced or deleted meanwhile is sealed under the newest key
-/// already, or gone.
+/// Seals the secrets of an account's webhooks again. One that is replaced or deleted meanwhile is sealed under the
+/// newest key already, or gone.
 async fn rotate_webhooks(
     context: &Context,
     keyring: &Keyring,

@@ -56,8 +56,8 @@ impl Report {
         }
     }
 
-    /// The same report, of a command that did what it was asked to and then could not clean up: `things` go into the document
-    /// under `name`, and `text` to people.
+    /// The same report, of a command that did what it was asked to and then could not clean up: `things` go into the
+    /// document under `name`, and `text` to people.
     pub(super) fn with_trouble(mut self, name: &str, things: &[String], text: &str) -> Self {
         self.json["ok"] = json!(false);
         self.json[name] = json!(things);
@@ -82,8 +82,8 @@ impl Report {
     }
 }
 
-/// The output of clap: help and version on standard output, a mistake on standard error, and with `--json` as a document
-/// too. The options are not parsed at that point, so `--json` is looked for among the words.
+/// The output of clap: help and version on standard output, a mistake on standard error, and with `--json` as a
+/// document too. The options are not parsed at that point, so `--json` is looked for among the words.
 pub(super) fn usage(error: &clap::Error) -> ExitCode {
     let words = std::env::args_os().take_while(|word| word != "--");
     let json = words.skip(1).any(|word| word == "--json");

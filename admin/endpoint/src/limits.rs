@@ -27,8 +27,8 @@ const RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 /// Precision of the noted time of a key's last use.
 const NOTED_TO_MS: u64 = 60_000;
 
-/// Counts a request, and puts the window of a live-mode key into `window`, for the headers of its answer. Live-mode keys
-/// of unlimited plans are not counted.
+/// Counts a request, and puts the window of a live-mode key into `window`, for the headers of its answer. Live-mode
+/// keys of unlimited plans are not counted.
 ///
 /// # Errors
 /// 429 `API_KEY_RATE_LIMITED`, 401 for a key that was revoked this moment, 503 when the request cannot be counted.

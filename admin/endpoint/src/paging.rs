@@ -1,8 +1,8 @@
 //! Which part of a list a query asks for (decision D5): `limit`, and `offset` or `cursor`.
 //!
-//! A cursor is a position in one list, as URL-safe text, with a hash of the list, its filters, the account and the mode,
-//! so that a cursor of another list is refused. The hash has no key: a caller who makes a cursor by hand gets another
-//! position in a list of their own, which an offset would give as well.
+//! A cursor is a position in one list, as URL-safe text, with a hash of the list, its filters, the account and the
+//! mode, so that a cursor of another list is refused. The hash has no key: a caller who makes a cursor by hand gets
+//! another position in a list of their own, which an offset would give as well.
 
 use crate::problem::Problem;
 use base64::Engine;

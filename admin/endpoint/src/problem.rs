@@ -81,11 +81,12 @@ codes! {
     /// The client's address is blocked, or may not use this key (decision D11).
     IpBlocked = "IP_BLOCKED", FORBIDDEN,
         "This API key may not be used from your address.";
-    /// The plan allows no more requests in this window (decisions D10, D53), or a technical limit does not (decision D71).
+    /// The plan allows no more requests in this window (decisions D10, D53), or a technical limit does not (decision
+    /// D71).
     ApiKeyRateLimited = "API_KEY_RATE_LIMITED", TOO_MANY_REQUESTS,
         "All requests that are allowed in this window are used up.";
-    /// The plan allows no more custom agents, or the account has used up a budget of records, which `budget` and `limit` name
-    /// then (decision D71).
+    /// The plan allows no more custom agents, or the account has used up a budget of records, which `budget` and
+    /// `limit` name then (decision D71).
     TierLimit = "TIER_LIMIT", FORBIDDEN,
         "The account can have no more of these.";
     /// The account has as many webhooks as it can have (decision D59).
@@ -169,7 +170,8 @@ codes! {
     /// It may be done, and is not yet as safe as `store.durability` says: repeat the request with the same key.
     NotConfirmed = "NOT_CONFIRMED", SERVICE_UNAVAILABLE,
         "The store did not confirm in time that this is safe; it may be done. Repeat the same request with the same idempotency key to learn what became of it; where there is none, look first.";
-    /// Changes of money, and what gets a name or a secret, are refused: the store cannot make them as safe as `store.durability` says.
+    /// Changes of money, and what gets a name or a secret, are refused: the store cannot make them as safe as
+    /// `store.durability` says.
     NotDurable = "NOT_DURABLE", SERVICE_UNAVAILABLE,
         "The store cannot keep this as safely as this installation wants it, so nothing was done. Its operator can see why.";
     /// A fault of ours.

@@ -71,8 +71,8 @@ impl Reply {
         })
     }
 
-    /// 200 with a file of any length, which is made while it is sent. An error of the stream cuts the connection, so that a
-    /// part is never taken for the whole. The name is one of ours, as in [`Reply::file`].
+    /// 200 with a file of any length, which is made while it is sent. An error of the stream cuts the connection, so
+    /// that a part is never taken for the whole. The name is one of ours, as in [`Reply::file`].
     ///
     /// # Errors
     /// Never.

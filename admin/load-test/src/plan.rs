@@ -107,8 +107,8 @@ pub struct Plan {
     pub stream: Option<Streamed>,
     /// The share of errors that is too much.
     pub max_errors: f64,
-    /// The share of calls denied by a limit (a cap, a plan, a rate) that is too much: denials are cheap, and figures with many of
-    /// them are no figures of approved calls.
+    /// The share of calls denied by a limit (a cap, a plan, a rate) that is too much: denials are cheap, and figures
+    /// with many of them are no figures of approved calls.
     pub max_limited: f64,
     /// What the slowest of a hundred calls of a ramp's step may take.
     pub p99_bound: Duration,
@@ -277,8 +277,8 @@ pub fn denied_before(calls: u64, share: u64) -> u64 {
     u64::try_from(denied).unwrap_or(u64::MAX)
 }
 
-/// The kind of call `number` (from 0) among the kinds of denials, which come in turn; and the how-manieth of its kind it is
-/// (from 0), so that the keys of a kind come in turn too.
+/// The kind of call `number` (from 0) among the kinds of denials, which come in turn; and the how-manieth of its kind
+/// it is (from 0), so that the keys of a kind come in turn too.
 #[must_use]
 pub fn kind_of(number: u64, share: u64, denials: &[Kind]) -> (Kind, u64) {
     let (before, after) = (

@@ -14,8 +14,8 @@ pub(super) const fn attempts(tries: Tries, of: &str) -> Attempts<'_> {
     Attempts { tries, of }
 }
 
-/// The key of attempts by client address: the address, or for IPv6 the /64 network of one customer. All unknown addresses
-/// share one.
+/// The key of attempts by client address: the address, or for IPv6 the /64 network of one customer. All unknown
+/// addresses share one.
 pub(super) fn source(client: Option<IpAddr>) -> String {
     match client {
         None => "unknown".to_owned(),

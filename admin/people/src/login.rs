@@ -55,7 +55,8 @@ struct LoginRequest {
 /// `POST /login`
 ///
 /// # Errors
-/// 400, also `ACCOUNT_REQUIRED`; 401 `INVALID_CREDENTIALS` and `TOTP_REQUIRED`, 403 `CSRF_FAILED`, 415, 429 `LOGIN_LOCKED`, 503.
+/// 400, also `ACCOUNT_REQUIRED`; 401 `INVALID_CREDENTIALS` and `TOTP_REQUIRED`, 403 `CSRF_FAILED`, 415, 429
+/// `LOGIN_LOCKED`, 503.
 pub async fn login(call: OpenCall) -> Answer {
     let body = call.body()?.only(&["email", "password", "totp", "account"])?;
     let asked = LoginRequest {
@@ -220,8 +221,8 @@ async fn enter(
     Err(Code::ServiceUnavailable.into())
 }
 
-/// 401, after noting the failed login in the audit log of each user that it may have been; as many writes are made for a
-/// user who does not exist.
+/// 401, after noting the failed login in the audit log of each user that it may have been; as many writes are made for
+/// a user who does not exist.
 pub(super) async fn refused(
     call: &OpenCall,
     found: &[(Account, Stored)],

@@ -103,7 +103,8 @@ pub(super) fn no_link() -> Problem {
     Problem::new(Code::NotFound, "This link is not known, was used, or has ended.")
 }
 
-/// `POST /password/reset`: whoever has the link sets a new password and is signed in, with the second factor if there is one.
+/// `POST /password/reset`: whoever has the link sets a new password and is signed in, with the second factor if there
+/// is one.
 ///
 /// # Errors
 /// 400, 401 `TOTP_REQUIRED` and `INVALID_CREDENTIALS`, 403 `CSRF_FAILED`, 404, 415, 429 `LOGIN_LOCKED`, 503.
@@ -171,8 +172,8 @@ pub async fn reset(call: OpenCall) -> Answer {
     Err(Code::ServiceUnavailable.into())
 }
 
-/// What remains to be done when somebody is in: the link was right, so the address has its attempt back and the user all
-/// of them, and an earlier session of this browser ends.
+/// What remains to be done when somebody is in: the link was right, so the address has its attempt back and the user
+/// all of them, and an earlier session of this browser ends.
 async fn clean_up(call: &OpenCall, from: Attempts<'_>, user: Attempts<'_>) -> Result<(), Problem> {
     let store = &call.state.store;
     user.clear(store).await?;

@@ -205,8 +205,8 @@ impl<'a> Me<'a> {
         Session::list(&call.state.store, &call.keys(), self.id, idle_ms, now_ms()).await
     }
 
-    /// Checks the caller's password. Guesses are counted by user: they are limited with a stolen session too, and a stranger
-    /// who locks the login of the e-mail does not lock out who is signed in.
+    /// Checks the caller's password. Guesses are counted by user: they are limited with a stolen session too, and a
+    /// stranger who locks the login of the e-mail does not lock out who is signed in.
     ///
     /// # Errors
     /// 401 `INVALID_CREDENTIALS`, 429 `LOGIN_LOCKED`.
@@ -239,7 +239,8 @@ impl<'a> Me<'a> {
     }
 }
 
-/// Reads an account and its user of this e-mail; `None` when there is no such user. An account that lost writes is refused.
+/// Reads an account and its user of this e-mail; `None` when there is no such user. An account that lost writes is
+/// refused.
 ///
 /// # Errors
 /// 503 when the store cannot be asked or trusted.

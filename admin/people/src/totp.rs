@@ -105,8 +105,8 @@ pub(super) struct Begun<'a> {
     qr_svg: &'a str,
 }
 
-/// `POST /totp`: a new secret, which counts once a code of it was sent. It takes the password, so that nobody with a stolen
-/// session locks its owner out.
+/// `POST /totp`: a new secret, which counts once a code of it was sent. It takes the password, so that nobody with a
+/// stolen session locks its owner out.
 ///
 /// # Errors
 /// 400, 401 `INVALID_CREDENTIALS`, 409 when there is a second factor, 429 `LOGIN_LOCKED`, 503.

@@ -1,5 +1,6 @@
 //! A stand-in for the provider: chat completions, responses and embeddings in its exact shape with plausible usage,
-//! whole and streamed, and every way in which a provider can misbehave, on request. A newcomer and a test see every path without a provider account.
+//! whole and streamed, and every way in which a provider can misbehave, on request. A newcomer and a test see every
+//! path without a provider account.
 //!
 //! It holds no secret and decides nothing. It refuses a virtual key with a clear error, since none must ever leave the
 //! edge. Uses prices and the clock. Knows no store.

@@ -1,5 +1,5 @@
-//! The scenario of a request, chosen by the header `x-sandbox-scenario`, by a model name `sandbox-<scenario>`, or by the
-//! same in the body's `user`: that reaches the provider through the edge and leaves the model its price.
+//! The scenario of a request, chosen by the header `x-sandbox-scenario`, by a model name `sandbox-<scenario>`, or by
+//! the same in the body's `user`: that reaches the provider through the edge and leaves the model its price.
 
 use super::body;
 use super::completion;

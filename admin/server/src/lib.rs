@@ -101,8 +101,8 @@ pub async fn serve(settings: Settings) -> Result<(), ServeError> {
     Ok(())
 }
 
-/// The limits of each of the two listeners, which count their own connections. Each may have half of the `open_files` that
-/// are not set aside.
+/// The limits of each of the two listeners, which count their own connections. Each may have half of the `open_files`
+/// that are not set aside.
 fn limits(settings: &Settings, open_files: usize) -> listener::Limits {
     let admin = &settings.admin;
     let most = (open_files.saturating_sub(FILES_SET_ASIDE) / 2).max(1);

@@ -126,8 +126,8 @@ impl Dispatcher<'_> {
         Ok(cursor.minute.has_ended(now_ms))
     }
 
-    /// Dispatches as many of the entries ahead as make a step. Returns the number of events; `None` when there is nothing
-    /// to do before the minute is over.
+    /// Dispatches as many of the entries ahead as make a step. Returns the number of events; `None` when there is
+    /// nothing to do before the minute is over.
     async fn dispatch_entries(&mut self, cursor: Cursor) -> Result<Option<u64>, StoreError> {
         let store = &self.webhooks.store;
         let events = self.ahead.iter().flat_map(|read| &read.events);

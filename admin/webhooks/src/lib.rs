@@ -4,8 +4,8 @@
 //! their bodies. A URL is parsed by `target`, its name resolved by `resolve`, each address checked by `ip_policy`; only
 //! then does `send` connect, to these addresses and no other, with the headers of [`sign`].
 //!
-//! [`Webhooks`] has the parts that they share. Uses the store, and the archive for events of archived entries. Knows no HTTP of
-//! the management API.
+//! [`Webhooks`] has the parts that they share. Uses the store, and the archive for events of archived entries. Knows no
+//! HTTP of the management API.
 
 mod backlog;
 pub mod dispatch;

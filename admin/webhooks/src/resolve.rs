@@ -1,6 +1,7 @@
-//! From a host to the addresses that may be connected to: resolved, each checked by the policy, and from then on the only
-//! ones (decision D44). Registrations and deliveries resolve each time, since the addresses of a name can change. Each
-//! look-up is made for an account, so that its slow name servers do not use up the look-ups of others (decision D43).
+//! From a host to the addresses that may be connected to: resolved, each checked by the policy, and from then on the
+//! only ones (decision D44). Registrations and deliveries resolve each time, since the addresses of a name can change.
+//! Each look-up is made for an account, so that its slow name servers do not use up the look-ups of others (decision
+//! D43).
 
 mod system;
 

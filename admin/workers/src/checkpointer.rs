@@ -22,7 +22,6 @@ use store::account::{Account, ModeField};
 use store::audit::checkpoint_key;
 use store::audit::checkpoint_key::KeyError;
 use store::connection::batch::Batch;
-use store::keys::AccountKeys;
 use store::read::Read;
 use telemetry::error_chain;
 use telemetry::registrar::level;
@@ -103,14 +102,7 @@ async fn round(worker: &Checkpointer, memory: &mut Memory) -> Result<(), KeyErro
 /// Which chains, of those that can be reached, have another size than their last checkpoint.
 async fn changed(memory: &Memory, round: &Batch<'_>, ids: &[String]) -> Vec<ChainId> {
     let fields = Mode::ALL.map(|mode| ModeField::AuditSeq.name(mode));
-    let reads: Vec<Read> = ids
-        .iter()
-        .map(|id| {
-            let keys = AccountKeys::new(id);
-            Read::fields(keys.bucket(), keys.record(), &fields)
-        })
-        .collect();
-    let mut answers = round.many(&reads).await;
+    let mut answers = round.many(&Read::of_accounts(ids, &fields)).await;
     let mut found = Vec::new();
     for id in ids {
         let sizes: Option<Vec<Option<u64>>> = answers.read();

@@ -3,8 +3,8 @@
 //! [`health`](self) checks the store, `blocked` and `guard` keep the lists of blocked addresses and refused accounts,
 //! `reaper` ends overdue holds, `transit` delivers what is in transit between accounts, `sealer` seals the audit trail,
 //! `checkpointer` signs its end, `archiver` and `intent_archiver` move what is old to the archive, `catch_up`
-//! dispatches events of archived entries, `deliverer` delivers webhooks, `threshold_watcher` notices who is near a limit,
-//! and `gauge_collector` counts what is open for the metrics.
+//! dispatches events of archived entries, `deliverer` delivers webhooks, `threshold_watcher` notices who is near a
+//! limit, and `gauge_collector` counts what is open for the metrics.
 //!
 //! Uses the store, the archive, readers of the trail, and webhooks. Knows no HTTP of the management API.
 

@@ -17,7 +17,6 @@ use std::time::Duration;
 use store::account::ModeField;
 use store::audit::chain::Chain;
 use store::connection::batch::Batch;
-use store::keys::AccountKeys;
 use store::read::Read;
 use store::{StoreError, server_clock};
 use telemetry::error_chain;
@@ -214,14 +213,7 @@ async fn find_grown(memory: &mut Memory, round: &Batch<'_>, now_ms: u64) -> Vec<
     let fields = Mode::ALL
         .map(|mode| FIELDS.map(|field| field.name(mode)))
         .concat();
-    let reads: Vec<Read> = accounts
-        .iter()
-        .map(|account| {
-            let keys = AccountKeys::new(account);
-            Read::fields(keys.bucket(), keys.record(), &fields)
-        })
-        .collect();
-    let mut answers = round.many(&reads).await;
+    let mut answers = round.many(&Read::of_accounts(&accounts, &fields)).await;
     let mut grown = Vec::new();
     memory.coalescing = false;
     for account in accounts {

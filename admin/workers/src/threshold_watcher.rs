@@ -1,8 +1,8 @@
 //! The threshold watcher: notices when an agent or an account reaches 50, 80 or 95 % of a limit, once for each limit,
 //! threshold and period, and counts for the metrics how many have reached each.
 //!
-//! An account is read when its version has changed since it was read last, or its day or plan has; and so many agents at
-//! most in a round. Every server reads for its own metrics; of several that notice the same, one writes it down and
+//! An account is read when its version has changed since it was read last, or its day or plan has; and so many agents
+//! at most in a round. Every server reads for its own metrics; of several that notice the same, one writes it down and
 //! counts it.
 
 use super::rotation::Rotation;
@@ -132,13 +132,7 @@ async fn find_changed(
 ) -> Result<(), StoreError> {
     let accounts = memory.rotation.next(ACCOUNTS);
     let fields = ["version", "plan"].map(str::to_owned);
-    let reads: Vec<Read> = accounts
-        .iter()
-        .map(|account| {
-            let keys = AccountKeys::new(account);
-            Read::fields(keys.bucket(), keys.record(), &fields)
-        })
-        .collect();
+    let reads = Read::of_accounts(&accounts, &fields);
     let mut answers = worker.base.store.many(&reads).await?;
     let plans = worker.plans.load();
     for account in accounts {
@@ -159,7 +153,8 @@ async fn find_changed(
     Ok(())
 }
 
-/// The number of agents that were read, and the limits of which a threshold is reached. Proxied calls, and so plans, are live.
+/// The number of agents that were read, and the limits of which a threshold is reached. Proxied calls, and so plans,
+/// are live.
 async fn usages(
     worker: &ThresholdWatcher,
     account: &str,

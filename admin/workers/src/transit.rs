@@ -121,8 +121,8 @@ async fn deliver_waiting(base: &Base, bucket: Bucket, memory: &Memory) -> Result
     Ok(Left { stuck, no_room })
 }
 
-/// Delivers one, once no failover can take back that it left: otherwise the money could be in both accounts. `None` while
-/// one can.
+/// Delivers one, once no failover can take back that it left: otherwise the money could be in both accounts. `None`
+/// while one can.
 async fn deliver_one(
     base: &Base,
     bucket: Bucket,

@@ -1,5 +1,5 @@
-//! Instructions of a call and of a stream, counted by callgrind: what a busy machine hardly changes. Only those outside of
-//! the kernel are counted, and those of the proxy as it is built: its hashes in software, since valgrind knows no
+//! Instructions of a call and of a stream, counted by callgrind: what a busy machine hardly changes. Only those outside
+//! of the kernel are counted, and those of the proxy as it is built: its hashes in software, since valgrind knows no
 //! instructions for them.
 
 use super::Outcome;
@@ -25,8 +25,8 @@ const OTHERS: [&str; 2] = ["bench-upstream", "bench-load"];
 const SECONDS: f64 = 4.0;
 /// Seconds of streams, of which one takes two.
 const STREAM_SECONDS: f64 = 6.0;
-/// Streams that are open, and the microseconds between two events of one. So few that the proxy keeps up under callgrind:
-/// else it reads several events at once, and the dearer it is, the more.
+/// Streams that are open, and the microseconds between two events of one. So few that the proxy keeps up under
+/// callgrind: else it reads several events at once, and the dearer it is, the more.
 const STREAM_CONNECTIONS: usize = 8;
 const STREAM_EVERY_US: u64 = 10_000;
 /// Seconds that a start under callgrind takes.

@@ -61,8 +61,8 @@ pub struct Authorizer {
 
 impl Authorizer {
     /// Executes `authorize.lua` with the account's plan limits, again if the plan changed meanwhile. `requested` is
-    /// `None` for a request that is only counted; a stream that the plan excludes is only counted too. Voids the hold if
-    /// the reply is lost, since the script may have run.
+    /// `None` for a request that is only counted; a stream that the plan excludes is only counted too. Voids the hold
+    /// if the reply is lost, since the script may have run.
     ///
     /// # Errors
     /// [`NoDecision`]: the store is unsafe, away, or lost writes of the account; or the account's plan is unknown.
@@ -171,7 +171,7 @@ impl Authorizer {
 /// Rejects a denial by limits that belong to no plan.
 fn require_plan(outcome: &Outcome, plan: &PlanLimits, account: &str) -> Result<(), NoDecision> {
     match outcome {
-        Outcome::Denied(_) | Outcome::CountedIn { .. } if plan.name.is_empty() => {
+        Outcome::Denied(_) | Outcome::DeniedUnrecorded { .. } if plan.name.is_empty() => {
             tracing::error!(account, "the account's record names no plan");
             Err(NoDecision)
         }
@@ -185,7 +185,7 @@ const fn is_rejection_of_key(outcome: &Outcome) -> bool {
         outcome,
         Outcome::Revoked
             | Outcome::Denied(Denial::RateLimited)
-            | Outcome::CountedIn {
+            | Outcome::DeniedUnrecorded {
                 denial: Denial::RateLimited,
                 ..
             }

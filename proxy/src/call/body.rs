@@ -80,7 +80,8 @@ impl BodyReader {
             if length > self.bytes_max {
                 return Err(self.too_large());
             }
-            // Twice what came, so that a body of unknown length asks for memory a few times only.
+            // Twice what came, so that a body of unknown length asks for memory a few times only; not more than it can
+            // have in the end, and at least what is here.
             let wanted = (2 * length).min(declared.unwrap_or(self.bytes_max)).max(length);
             let grown = reservation.grow(head + length, head + wanted).await;
             grown.map_err(|_closed| Rejection::unavailable())?;

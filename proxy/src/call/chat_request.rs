@@ -70,8 +70,8 @@ impl StreamRequest {
         }
     }
 
-    /// What the call costs by the estimate's rules if its answer has so many bytes of text, at the tier that the provider
-    /// reported so far, as a settlement would. `None` beyond the largest amount.
+    /// What the call costs by the estimate's rules if its answer has so many bytes of text, at the tier that the
+    /// provider reported so far, as a settlement would. `None` beyond the largest amount.
     #[must_use]
     pub fn cost_of_seen(
         &self,

@@ -43,7 +43,7 @@ impl Denials {
         let Decision { outcome, plan, .. } = decision;
         match outcome {
             Outcome::Denied(denial) => self.denied(denial, subject, Some(plan)).into(),
-            Outcome::CountedIn { denial, ends_ms } => {
+            Outcome::DeniedUnrecorded { denial, ends_ms } => {
                 let window = window(subject.owner, denial, ends_ms);
                 self.counted(window, subject, plan).into()
             }

@@ -1,5 +1,5 @@
-//! Passes the pieces of a stream from its reader to its writer, one at a time: while the caller has not taken a piece, no
-//! other one is read. So at most one read of the provider waits for a slow caller.
+//! Passes the pieces of a stream from its reader to its writer, one at a time: while the caller has not taken a piece,
+//! no other one is read. So at most one read of the provider waits for a slow caller.
 
 use bytes::Bytes;
 use std::sync::Arc;

@@ -106,7 +106,8 @@ impl RequestTrace {
         self.stage_time(Stage::Receive) + self.stage_time(Stage::Upstream)
     }
 
-    /// The same for a call whose answer is a stream, when its head is written: the provider answers since the last stage.
+    /// The same for a call whose answer is a stream, when its head is written: the provider answers since the last
+    /// stage.
     #[must_use]
     pub fn external_time_of_stream(&self) -> Duration {
         self.external_time() + self.last.elapsed()

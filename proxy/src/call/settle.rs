@@ -130,14 +130,14 @@ fn bill(
     answer: &Result<Answer, Failure>,
     reported: Option<&Reported>,
 ) -> Bill {
-    let kept = |charged_failure| Bill {
+    let estimated = |charged_failure| Bill {
         cost: estimate,
         actual: None,
         charged_failure,
         how: How::Estimated,
     };
     let Ok(answer) = answer else {
-        return kept(true);
+        return estimated(true);
     };
     match answer.status {
         status if status.is_success() => match reported
@@ -149,7 +149,7 @@ fn bill(
                 charged_failure: false,
                 how: How::Settled,
             },
-            None => kept(false),
+            None => estimated(false),
         },
         status if status.is_client_error() => Bill {
             cost: Nanos::ZERO,
@@ -157,7 +157,7 @@ fn bill(
             charged_failure: false,
             how: How::Released,
         },
-        _ => kept(true),
+        _ => estimated(true),
     }
 }
 
@@ -281,7 +281,7 @@ mod tests {
         }
     }
 
-    fn kept(charged_failure: bool) -> Bill {
+    fn estimated(charged_failure: bool) -> Bill {
         Bill {
             cost: ESTIMATE,
             actual: None,
@@ -311,8 +311,8 @@ mod tests {
             r#"{"usage":null}"#,
             r#"{"usage":{"prompt_tokens":0,"completion_tokens":0}}"#,
         ] {
-            let kept_estimate = bill(&request(), ESTIMATE, &answer(200, unreadable));
-            assert_eq!(kept_estimate, kept(false), "{unreadable}");
+            let bill = bill(&request(), ESTIMATE, &answer(200, unreadable));
+            assert_eq!(bill, estimated(false), "{unreadable}");
         }
     }
 
@@ -328,12 +328,12 @@ mod tests {
         for status in [300, 302, 399, 500, 503, 599] {
             assert_eq!(
                 bill(&request(), ESTIMATE, &answer(status, USAGE)),
-                kept(true),
+                estimated(true),
                 "{status}"
             );
         }
         for failure in [Failure::Timeout, Failure::Unreachable(BreakOff::Connect)] {
-            assert_eq!(bill(&request(), ESTIMATE, &Err(failure)), kept(true));
+            assert_eq!(bill(&request(), ESTIMATE, &Err(failure)), estimated(true));
         }
     }
 
@@ -368,7 +368,7 @@ mod tests {
         let mut compressed = answer(200, USAGE).unwrap();
         let gzip = HeaderValue::from_static("gzip");
         compressed.headers.insert(CONTENT_ENCODING, gzip);
-        assert_eq!(bill(&request(), ESTIMATE, &Ok(compressed)), kept(false));
+        assert_eq!(bill(&request(), ESTIMATE, &Ok(compressed)), estimated(false));
     }
 
     #[test]

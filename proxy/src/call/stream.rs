@@ -1,7 +1,7 @@
 //! Steps 5 and 6 of a call whose answer is a stream of server-sent events. The head goes to the caller at once; then a
 //! [reader] passes the provider's bytes on through a [handoff](super::handoff), the call is settled when the last event
-//! came, and only then that event passes. What is charged says [`bill`], how streams end [`end`]. Meanwhile the hold can
-//! [grow](growth), and [`stops`] ends the streams of frozen agents.
+//! came, and only then that event passes. What is charged says [`bill`], how streams end [`end`]. Meanwhile the hold
+//! can [grow](growth), and [`stops`] ends the streams of frozen agents.
 //!
 //! The call's task owns hold and reader. It runs in the task that serves the caller while he is there, and goes on
 //! without him.

@@ -1,5 +1,5 @@
-//! Begins a request whose head was read: checks the length of the head and the coding of the body, and counts the request
-//! as in flight.
+//! Begins a request whose head was read: checks the length of the head and the coding of the body, and counts the
+//! request as in flight.
 
 use super::head::HEAD_BYTES_MAX;
 use super::head_limited::HeadLimited;
@@ -14,9 +14,9 @@ use pingora::{Error, Result};
 /// Counts the request as in flight until `ctx` is dropped.
 ///
 /// # Errors
-/// `HTTPStatus(431)` for a head that is too long, `HTTPStatus(400)` for a body in another transfer coding than `chunked`.
-/// `InternalError` right before the process ends: the request was not processed, so its connection is closed and its
-/// caller may send it again.
+/// `HTTPStatus(431)` for a head that is too long, `HTTPStatus(400)` for a body in another transfer coding than
+/// `chunked`. `InternalError` right before the process ends: the request was not processed, so its connection is closed
+/// and its caller may send it again.
 pub(super) fn begin(state: Option<&EdgeState>, session: &Session, ctx: &mut Ctx) -> Result<()> {
     if let Some(head) = HeadLimited::head_of(session) {
         let is_spent = head.is_spent();

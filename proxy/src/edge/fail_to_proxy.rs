@@ -8,8 +8,8 @@ use pingora::ErrorType::HTTPStatus;
 use pingora::protocols::http::ServerSession;
 use pingora::proxy::FailToProxy;
 
-/// Answers a head that is too long (431) or names an unknown transfer coding (400). Writes nothing after a failed write,
-/// nor in a process that ends.
+/// Answers a head that is too long (431) or names an unknown transfer coding (400). Writes nothing after a failed
+/// write, nor in a process that ends.
 pub(super) async fn answer(
     state: Option<&EdgeState>,
     session: &mut ServerSession,

@@ -48,8 +48,8 @@ impl Head {
         }
     }
 
-    /// Makes the connection send the next write at once. Pingora sends the head of an answer with the first piece of its
-    /// body, which for a stream can come much later.
+    /// Makes the connection send the next write at once. Pingora sends the head of an answer with the first piece of
+    /// its body, which for a stream can come much later.
     pub fn flush_next_write(&self) {
         self.flushes_next_write.store(true, Ordering::Relaxed);
     }

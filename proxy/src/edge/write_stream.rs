@@ -1,5 +1,5 @@
-//! Writes an answer that is a stream of events: its head at once, then each piece when it arrives. The provider's stream
-//! is read in the same task, and in a task of its own once the caller has disconnected.
+//! Writes an answer that is a stream of events: its head at once, then each piece when it arrives. The provider's
+//! stream is read in the same task, and in a task of its own once the caller has disconnected.
 
 use super::head_limited::HeadLimited;
 use super::write::{ReplyWriter, head_of, in_time};

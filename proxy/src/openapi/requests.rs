@@ -1,5 +1,5 @@
-//! Bodies of calls: the fields that the edge reads, which no struct has. The provider has many more, and all of them are
-//! forwarded.
+//! Bodies of calls: the fields that the edge reads, which no struct has. The provider has many more, and all of them
+//! are forwarded.
 
 use chat::{COMPLETION_TOKENS_MAX, INPUTS_MAX, MODEL_BYTES_MAX, N_MAX, SERVICE_TIER_BYTES_MAX};
 use domain::measured::Endpoint;

@@ -3,8 +3,8 @@
 //! The sockets are sent over `proxy.upgrade_socket`, with Pingora's functions. Beside it lies the *note*, a file that
 //! the new process locks before it requests the sockets and keeps locked until it serves; then it writes so into the
 //! note. So the old process knows whether a new one waits, and goes on serving if that ends or cannot use the store. An
-//! old process that gives up waiting writes that into the note too. Both only append, and the first word counts: so exactly
-//! one of the two serves.
+//! old process that gives up waiting writes that into the note too. Both only append, and the first word counts: so
+//! exactly one of the two serves.
 
 use nix::unistd::Uid;
 use pingora::server::ListenFds;

@@ -125,6 +125,7 @@ impl Upstream {
                 first = piece;
             } else {
                 if whole.is_empty() {
+                    // At once what the answer is to have, which is not copied again, and never more than is accepted.
                     let declared = content_length(headers).unwrap_or(0).min(self.max_response_bytes);
                     whole.reserve(declared.max(length));
                     whole.extend_from_slice(&first);

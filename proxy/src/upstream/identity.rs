@@ -91,8 +91,8 @@ impl Identity {
         }
     }
 
-    /// Whether the upstream reports the tier that served a call: `[upstream]`, as OpenAI does. Of one by name that is not
-    /// known, so a requested tier is held, and without a report charged, at no less than the table's `auto_tier`.
+    /// Whether the upstream reports the tier that served a call: `[upstream]`, as OpenAI does. Of one by name that is
+    /// not known, so a requested tier is held, and without a report charged, at no less than the table's `auto_tier`.
     #[must_use]
     pub const fn reports_tier(&self) -> bool {
         self.name.is_none()

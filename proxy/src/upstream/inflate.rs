@@ -1,5 +1,5 @@
-//! Decodes a compressed stream piece by piece. Tollgate asks for no compression, but providers may compress all the same,
-//! and a stream that cannot be read cannot be settled.
+//! Decodes a compressed stream piece by piece. Tollgate asks for no compression, but providers may compress all the
+//! same, and a stream that cannot be read cannot be settled.
 
 use super::encoding::Encoding;
 use super::failure::{BreakOff, Failure};

@@ -105,10 +105,10 @@ async fn send_until_answered(stream: &mut Stream, unsent: &mut impl Buf) -> Opti
     .await
 }
 
-/// Splits off a connection whose provider answered, or closed, before it had the whole request. Returns the end that the
-/// answer is read from, and the task that continues to send the request, since the answer may be an interim one or a
-/// stream. `early` is the beginning of the answer. What is not sent `within` this time, which an exchange without a stream
-/// has in all, is dropped with the memory that is `held` for it: a stream may go on for much longer.
+/// Splits off a connection whose provider answered, or closed, before it had the whole request. Returns the end that
+/// the answer is read from, and the task that continues to send the request, since the answer may be an interim one or
+/// a stream. `early` is the beginning of the answer. What is not sent `within` this time, which an exchange without a
+/// stream has in all, is dropped with the memory that is `held` for it: a stream may go on for much longer.
 fn transfer(
     stream: Stream,
     (mut unsent, held): (impl Buf + Send + 'static, impl Send + 'static),

@@ -45,8 +45,8 @@ impl<'a> RequestBody<'a> {
         Ok(())
     }
 
-    /// The one change that makes the provider report usage at the end of a chat-completions stream, where the caller did
-    /// not ask for it. `None`: the body is sent as it is, because it asks already or is not to be streamed.
+    /// The one change that makes the provider report usage at the end of a chat-completions stream, where the caller
+    /// did not ask for it. `None`: the body is sent as it is, because it asks already or is not to be streamed.
     #[must_use]
     pub const fn usage_splice(&self) -> Option<&UsageSplice> {
         self.splice.as_ref()

@@ -1,5 +1,5 @@
-//! The body of `POST /v1/embeddings`, by the rules of the chat-completions body. There is no answer to hold for, only the
-//! input: texts count their bytes and each is one part, token ids count one token each.
+//! The body of `POST /v1/embeddings`, by the rules of the chat-completions body. There is no answer to hold for, only
+//! the input: texts count their bytes and each is one part, token ids count one token each.
 //!
 //! When several things are wrong, the answer is fixed:
 //! 1. and 2. as for chat completions; 3. `missing_model`; 4. `missing_input`; 5. `stream_not_supported`;

@@ -1,6 +1,6 @@
 //! Request bodies as the gate reads them: one strict pass that builds no tree and borrows everything (specification
-//! §4.4, decisions D31, D34, D62). Chat completions are read here, the others in [`responses`] and [`embeddings`], by the
-//! same scanner and the same rules.
+//! §4.4, decisions D31, D34, D62). Chat completions are read here, the others in [`responses`] and [`embeddings`], by
+//! the same scanner and the same rules.
 //!
 //! The upstream gets the caller's exact bytes, so what is read here must be what any other JSON parser would read:
 //! a body that two parsers could read differently is refused, because it could hide `n` or `stream`. That is

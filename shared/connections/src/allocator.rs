@@ -1,13 +1,13 @@
-//! Small resident memory of both servers, also after a load. Their programs use mimalloc: with the C library's allocator
-//! the admin server kept what 32 bodies of 1 MiB took.
+//! Small resident memory of both servers, also after a load. Their programs use mimalloc: with the C library's
+//! allocator the admin server kept what 32 bodies of 1 MiB took.
 //!
 //! With transparent huge pages the kernel maps 2 MB where a program needs 4 KB. In an idle edge four fifths of the
 //! resident memory were zeros of such pages: a block that the allocator had returned became resident as a whole with
 //! the next byte written to it. So both turn them off.
 //!
 //! The allocator returns freed pages after a delay. But it only checks the delay when a page is requested, and its
-//! retained pages only once in some thousand requests, which an idle server does not make. So a task makes such requests:
-//! without it, bodies of 70 MB were still resident minutes later.
+//! retained pages only once in some thousand requests, which an idle server does not make. So a task makes such
+//! requests: without it, bodies of 70 MB were still resident minutes later.
 
 use std::hint::black_box;
 use std::time::Duration;

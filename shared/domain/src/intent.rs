@@ -1,7 +1,7 @@
 //! Payout intents: what was asked for and what became of it (specification "Payout intent", decisions D23 to D26, D50).
 //!
-//! Everything in the timeline is hashed and exported. The words of this file are therefore part of the data: one that is
-//! in use never changes; what must be said differently gets a new reason.
+//! Everything in the timeline is hashed and exported. The words of this file are therefore part of the data: one that
+//! is in use never changes; what must be said differently gets a new reason.
 
 pub use crate::reason::Reason;
 
@@ -36,7 +36,8 @@ macro_rules! words {
 }
 
 words! {
-    /// What kind of request a record belongs to. The last two are made at most once like the others, and are no intents.
+    /// What kind of request a record belongs to. The last two are made at most once like the others, and are no
+    /// intents.
     Kind {
         /// `POST /spend`
         Spend = "spend",

@@ -1,9 +1,9 @@
-//! The one table of reasons: why a call is denied, why an intent is blocked, and what is checked for it. The rows stand in
-//! order of precedence (specification §4.4 and "Errors", decisions D23 and D29).
+//! The one table of reasons: why a call is denied, why an intent is blocked, and what is checked for it. The rows stand
+//! in order of precedence (specification §4.4 and "Errors", decisions D23 and D29).
 //!
-//! A new reason is a row here, and the rule itself; CONTRIBUTING.md lists the steps. Answers, headers, metric labels, OpenAPI
-//! and the dashboard's words iterate what is made of this table. Words and sentences of blocked intents are hashed with their
-//! timelines: one that is in use never changes.
+//! A new reason is a row here, and the rule itself; CONTRIBUTING.md lists the steps. Answers, headers, metric labels,
+//! OpenAPI and the dashboard's words iterate what is made of this table. Words and sentences of blocked intents are
+//! hashed with their timelines: one that is in use never changes.
 
 use crate::period::{DAY_MS, Period};
 
@@ -62,13 +62,15 @@ impl Reset {
 
 /// Makes [`Denial`], [`CheckName`] and [`Reason`] of the rows.
 ///
-/// A row is a name, its word, what is checked, and the dashboard's title for a denial by it. Then follow, each where it applies:
+/// A row is a name, its word, what is checked, and the dashboard's title for a denial by it. Then follow, each where it
+/// applies:
 ///
 /// * `call`: it denies a proxied call, with this status, at this [`Stage`], with this sentence
-/// * `check`: its [`Unit`], when it counts anew ([`Reset`]), why it does not pass, and the dashboard's title for the check.
-///   In the sentence, `{limit}`, `{spent}`, `{held}` and `{asked}` stand for amounts, and `{end}` for when it counts anew
-/// * `block`: it blocks an intent, with this sentence; `violation` where Cap, a policy or the plan does (decision D45), `state`
-///   where the books or a person do
+/// * `check`: its [`Unit`], when it counts anew ([`Reset`]), why it does not pass, and the dashboard's title for the
+///   check. In the sentence, `{limit}`, `{spent}`, `{held}` and `{asked}` stand for amounts, and `{end}` for when it
+///   counts anew
+/// * `block`: it blocks an intent, with this sentence; `violation` where Cap, a policy or the plan does (decision D45),
+///   `state` where the books or a person do
 macro_rules! reasons {
     ($($name:ident $word:literal, $doc:literal, $title:literal {
         $(call: $status:literal $stage:ident $message:literal;)?
@@ -145,8 +147,8 @@ macro_rules! reasons {
             pub(crate) const fn is_violation(self) -> bool { match self { $($(Self::$name => cause!($cause),)?)+ } }
         }
 
-        /// The dashboard's titles: the word of a reason, the title of a denial by it and, where there is a check, that of the
-        /// check.
+        /// The dashboard's titles: the word of a reason, the title of a denial by it and, where there is a check, that
+        /// of the check.
         pub const TITLES: &[(&str, &str, Option<&str>)] =
             &[$(($word, $title, check_title!($($check_title)?)),)+];
     };

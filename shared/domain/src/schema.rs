@@ -40,7 +40,8 @@ macro_rules! schema_types {
 }
 
 schema_types! {
-    /// An amount in USD: an exact decimal number with at most nine fraction digits. Read it as a decimal, not as a float, where every digit counts.
+    /// An amount in USD: an exact decimal number with at most nine fraction digits. Read it as a decimal, not as a
+    /// float, where every digit counts.
     Usd = ObjectBuilder::new().schema_type(Type::Number).minimum(Some(0)).examples([json!(12.5)]);
     /// The same amount as a whole number of nano-USD (10⁻⁹ USD), as text, so that no reader loses digits.
     NanoUsd = text().pattern(Some("^[0-9]{1,20}$")).examples(["12500000000"]);

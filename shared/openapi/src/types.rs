@@ -1,5 +1,5 @@
-//! The schemas of what has a form of its own: money, moments, ids by their kind, and the words of the domain's own lists.
-//! Structs that hold such a value as a text say in `value_type` which of these it is.
+//! The schemas of what has a form of its own: money, moments, ids by their kind, and the words of the domain's own
+//! lists. Structs that hold such a value as a text say in `value_type` which of these it is.
 
 use crypto::{api_key, virtual_key};
 use domain::check::CheckName;

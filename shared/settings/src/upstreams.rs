@@ -121,8 +121,8 @@ pub struct Served<'a> {
 }
 
 impl Served<'_> {
-    /// Whether the upstream reports the tier that served a call: `[upstream]`, as OpenAI does. Of one by name that is not
-    /// known.
+    /// Whether the upstream reports the tier that served a call: `[upstream]`, as OpenAI does. Of one by name that is
+    /// not known.
     #[must_use]
     pub const fn reports_tier(&self) -> bool {
         self.upstream.is_none()

@@ -105,8 +105,8 @@ struct Place {
     delta: Option<usize>,
 }
 
-/// Beginning of an event, up to its first text, and the state of the scan there. The chunks of a stream mostly begin alike: one
-/// that begins like the last one that was read is read from its text on, in a fifth of the time.
+/// Beginning of an event, up to its first text, and the state of the scan there. The chunks of a stream mostly begin
+/// alike: one that begins like the last one that was read is read from its text on, in a fifth of the time.
 #[derive(Debug, Default)]
 struct Beginning {
     bytes: Vec<u8>,
@@ -270,8 +270,8 @@ impl JsonScan {
         self.format == Format::Chat && self.place.depth == 3 && self.place.path[1] == Key::Choices
     }
 
-    /// Reads a string, or the quote that begins it if its end is not there or an escape comes before. Returns the number
-    /// of bytes.
+    /// Reads a string, or the quote that begins it if its end is not there or an escape comes before. Returns the
+    /// number of bytes.
     fn begin_string(&mut self, rest: &[u8], event: &mut EventFacts, stream: &mut StreamFacts) -> usize {
         let used = self.use_of_string(event);
         let text = &rest[1..];
@@ -413,8 +413,8 @@ impl JsonScan {
     }
 }
 
-/// Where the first quote or backslash is; the length if there is none. Most strings of an event are a few bytes long, for
-/// which a call of `memchr2` costs several times as much as eight bytes at a time.
+/// Where the first quote or backslash is; the length if there is none. Most strings of an event are a few bytes long,
+/// for which a call of `memchr2` costs several times as much as eight bytes at a time.
 fn quote_or_backslash(text: &[u8]) -> usize {
     let (words, _) = text.as_chunks::<8>();
     for (nth, word) in words.iter().take(SHORT_WORDS).enumerate() {

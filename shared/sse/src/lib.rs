@@ -5,8 +5,8 @@
 //! * an error, which may echo a key;
 //! * the end of the last event, until the call is settled.
 //!
-//! An event therefore passes when all of it came, or in parts from [`HELD_MAX`] bytes on; half an event is of no use to a
-//! caller, and one that breaks off never passes. What is no part of an answer by its form is searched for keys. Each
+//! An event therefore passes when all of it came, or in parts from [`HELD_MAX`] bytes on; half an event is of no use to
+//! a caller, and one that breaks off never passes. What is no part of an answer by its form is searched for keys. Each
 //! event's JSON is scanned for the usage, which settles the call, and for the length of the text, which stands in for a
 //! usage that never comes.
 //!

@@ -1,6 +1,6 @@
 //! Single reads for bulk readers: commands, and their answers in order.
 
-use crate::keys::Bucket;
+use crate::keys::{AccountKeys, Bucket};
 use redis::{Cmd, FromRedisValue, Value};
 
 /// One command that only reads.
@@ -64,6 +64,14 @@ impl Read {
     #[must_use]
     pub fn fields(bucket: Bucket, key: impl AsRef<str>, fields: &[String]) -> Self {
         Self::new(bucket, "HMGET", key).arg(fields)
+    }
+
+    /// The same fields of the record of each account.
+    #[must_use]
+    pub fn of_accounts(accounts: &[String], fields: &[String]) -> Vec<Self> {
+        let keys = accounts.iter().map(|account| AccountKeys::new(account));
+        keys.map(|keys| Self::fields(keys.bucket(), keys.record(), fields))
+            .collect()
     }
 
     /// One field of a hash.

@@ -99,7 +99,8 @@ async fn read_record(store: &Store) -> Result<StoreRecord, UnsafeStore> {
 }
 
 /// Checks everything that is visible from outside: the epoch, that no node evicts, dropped writes or has a wrong clock,
-/// and that no acceptance is pending. Skips cluster nodes that are away, so that the loss of one denies its own accounts only.
+/// and that no acceptance is pending. Skips cluster nodes that are away, so that the loss of one denies its own
+/// accounts only.
 ///
 /// # Errors
 /// [`UnsafeStore`] says what is wrong.

@@ -48,9 +48,9 @@ const WRAPPED: &str = "local function change()";
 const VERSIONED: &str = include_str!("script/versioned.lua");
 
 impl Script {
-    /// Builds a script from shared fragments and its own file, in this order, which call keys and arguments by the names
-    /// in `inputs`. One that changes an account is wrapped in `versioned.lua`: it then refuses an account that lost
-    /// writes, and replies with the account's version.
+    /// Builds a script from shared fragments and its own file, in this order, which call keys and arguments by the
+    /// names in `inputs`. One that changes an account is wrapped in `versioned.lua`: it then refuses an account that
+    /// lost writes, and replies with the account's version.
     #[must_use]
     pub fn new(name: &'static str, when_full: WhenFull, inputs: Names, parts: &[&str]) -> Self {
         let shebang = match when_full {

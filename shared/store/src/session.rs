@@ -49,8 +49,8 @@ impl SessionPlace {
     }
 }
 
-/// Removes the look-ups of these token hashes, whose sessions have ended, so that look-ups are bounded by sessions. Best
-/// effort: a remaining one is inert and expires.
+/// Removes the look-ups of these token hashes, whose sessions have ended, so that look-ups are bounded by sessions.
+/// Best effort: a remaining one is inert and expires.
 pub(crate) async fn forget(store: &Store, token_hashes: impl IntoIterator<Item = impl AsRef<str>>) {
     let removed = token_hashes.into_iter().map(|hash| async move {
         let lookup = keys::session_lookup(hash.as_ref());

@@ -32,8 +32,8 @@ pub struct LimitUsage {
 }
 
 impl LimitUsage {
-    /// Returns the limits of an account of which a threshold is reached, the highest share first. `tracked_limit` is the
-    /// plan's limit of tracked USD.
+    /// Returns the limits of an account of which a threshold is reached, the highest share first. `tracked_limit` is
+    /// the plan's limit of tracked USD.
     #[must_use]
     pub fn reached(survey: &Survey, account: &AccountCounters, tracked_limit: Option<Nanos>) -> Vec<Self> {
         let plan = Self::of_limit(Watched::Plan, None, account.tracked, tracked_limit);

@@ -88,8 +88,8 @@ pub fn inputs(script: &str) -> Names {
 }
 
 /// Runs `check` with each of `scripts` as it is, and then with each change of it. Of the more than `least` changes the
-/// checks let exactly those pass that are listed as `equivalent`, each with its reason. Texts have positions in the place
-/// of names, so that a change of each is tried, too.
+/// checks let exactly those pass that are listed as `equivalent`, each with its reason. Texts have positions in the
+/// place of names, so that a change of each is tried, too.
 pub async fn all_are_noticed(
     scripts: &[(&'static str, &str)],
     least: usize,

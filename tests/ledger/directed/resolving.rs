@@ -2,8 +2,7 @@
 
 use super::Bench;
 use crate::model::{Call, Charge, State};
-use crate::world::{ACCOUNT, Checked, LONG, World};
-use domain::entry::How;
+use crate::world::{ACCOUNT, Checked, LONG, World, settlement};
 use domain::mode::Mode;
 use domain::money::Nanos;
 use domain::period::Period;
@@ -11,7 +10,6 @@ use std::time::Duration;
 use store::StoreError;
 use store::call::hold::AsOf;
 use store::call::reap::{KEPT_LIFE, Reaped, reap};
-use store::call::settle::Settle;
 use store::call::void::void;
 use store::keys::AccountKeys;
 
@@ -122,14 +120,7 @@ async fn unknown_account(bench: &Bench<'_>) -> Checked {
     world.settle(&call.name, 10, 4).await?;
     let flushed: Result<String, _> = bench.scripts.store.command(&redis::cmd("FLUSHALL")).await;
     flushed.map_err(|error| format!("{error:?}"))?;
-    let settle = Settle {
-        name: call.name.clone(),
-        estimate: Nanos::from_stored(10),
-        cost: Nanos::from_stored(4),
-        how: How::Settled,
-        extension: None,
-        measured: None,
-    };
+    let settle = settlement(call.name.clone(), 10, 4);
     let as_of = AsOf::default();
     let store = &bench.scripts.store;
     let settled = settle.execute_as_of(as_of, store).await;

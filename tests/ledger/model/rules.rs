@@ -105,7 +105,7 @@ impl Model {
         };
         let ends_ms = ends.from;
         match count > OWN_RECORDS {
-            true => Outcome::CountedIn { denial, ends_ms },
+            true => Outcome::DeniedUnrecorded { denial, ends_ms },
             false => Outcome::Denied(denial),
         }
     }

@@ -1,10 +1,8 @@
 //! Cost of the scripts. The figures are printed, not asserted, since they depend on the machine.
 
 use super::Payer;
-use crate::world::usd;
-use domain::entry::How;
+use crate::world::settlement;
 use harness::{Redis, Seed};
-use store::call::settle::Settle;
 
 const CALLS: u64 = 2_000;
 
@@ -14,17 +12,7 @@ async fn one_command_an_authorize_and_one_a_settle() {
     let store = redis.store();
     let payer = Payer::new(&Seed::new(&store).await).await;
     let first = payer.approve(&store, 100).await;
-    Settle {
-        name: first,
-        estimate: usd(100),
-        cost: usd(30),
-        how: How::Settled,
-        extension: None,
-        measured: None,
-    }
-    .execute(&store)
-    .await
-    .unwrap();
+    settlement(first, 100, 30).execute(&store).await.unwrap();
 
     let measured = |what: &str| {
         let micros = redis.stat("evalsha", "usec_per_call=").unwrap();
@@ -45,17 +33,7 @@ async fn one_command_an_authorize_and_one_a_settle() {
     }
     measured("authorize, approved");
     for name in names {
-        Settle {
-            name,
-            estimate: usd(100),
-            cost: usd(30),
-            how: How::Settled,
-            extension: None,
-            measured: None,
-        }
-        .execute(&store)
-        .await
-        .unwrap();
+        settlement(name, 100, 30).execute(&store).await.unwrap();
     }
     measured("settle");
     payer.agent.frozen(true).await;

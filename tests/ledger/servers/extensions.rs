@@ -1,9 +1,8 @@
 //! Holds that grow: many at once against one cap, and on stores that fail.
 
 use super::{Payer, code};
-use crate::world::{open_cap, usd};
+use crate::world::{open_cap, settlement, usd};
 use domain::cap::CapPolicy;
-use domain::entry::How;
 use futures::future::join_all;
 use harness::{Cli, Redis, Seed, Wire, eventually};
 use std::time::Duration;
@@ -158,12 +157,8 @@ async fn extend(
 
 fn settle_either(name: HoldName, estimate: u64, extension: u64, cost: u64) -> Settle {
     Settle {
-        name,
-        estimate: usd(estimate),
-        cost: usd(cost),
-        how: How::Settled,
         extension: Some(usd(extension)),
-        measured: None,
+        ..settlement(name, estimate, cost)
     }
 }
 

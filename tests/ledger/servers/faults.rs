@@ -1,13 +1,12 @@
 //! Stores that fail, in each way that a store can.
 
 use super::{Payer, code};
-use crate::world::usd;
-use domain::entry::How;
+use crate::world::settlement;
 use domain::mode::Mode;
 use harness::{ClosedPort, Redis, Seed, Wire, eventually};
 use std::time::{Duration, Instant};
 use store::call::authorize::{AccountView, Outcome};
-use store::call::settle::{Settle, Settled};
+use store::call::settle::Settled;
 use store::call::void::{Voided, void};
 use store::keys::Bucket;
 use store::read::Read;
@@ -19,7 +18,8 @@ const SLACK: Duration = Duration::from_millis(500);
 /// A store that is back is used again within this time.
 const RECONNECT: Duration = Duration::from_secs(2);
 
-/// Also when nobody has checked the store since its clock moved: workers read the clock right before they archive or reap.
+/// Also when nobody has checked the store since its clock moved: workers read the clock right before they archive or
+/// reap.
 #[tokio::test]
 async fn the_clock_of_a_store_is_not_read_while_it_is_wrong() {
     const BOUND_MS: i64 = 300_000;
@@ -106,14 +106,7 @@ async fn a_full_store_approves_nothing_and_settles_everything() {
         assert_eq!(code(&error), "OOM");
         assert!(!error.may_have_run() && error.broken_script().is_none());
     }
-    let settle = Settle {
-        name: settled,
-        estimate: usd(100),
-        cost: usd(150),
-        how: How::Settled,
-        extension: None,
-        measured: None,
-    };
+    let settle = settlement(settled, 100, 150);
     assert!(matches!(settle.execute(&store).await.unwrap(), Settled::Done));
     assert_eq!(void(&store, &voided, None).await.unwrap(), Voided::Refunded);
     let _: String = redis.command(&["CONFIG", "SET", "maxmemory", "0"]);
@@ -132,14 +125,7 @@ async fn a_read_only_store_refuses_and_keeps_the_hold() {
     let _: String = redis.command(&["REPLICAOF", "127.0.0.1", &nobody]);
     let error = payer.authorize(&store, &payer.new_name(), 100).await.unwrap_err();
     assert_eq!((code(&error), error.may_have_run()), ("READONLY", false));
-    let settle = Settle {
-        name,
-        estimate: usd(100),
-        cost: usd(30),
-        how: How::Settled,
-        extension: None,
-        measured: None,
-    };
+    let settle = settlement(name, 100, 30);
     assert_eq!(code(&settle.execute(&store).await.unwrap_err()), "READONLY");
     let _: String = redis.command(&["REPLICAOF", "NO", "ONE"]);
     assert!(matches!(settle.execute(&store).await.unwrap(), Settled::Done));
@@ -214,14 +200,7 @@ async fn a_restarted_store_is_used_again_at_once_and_has_everything() {
         started.elapsed()
     );
     redis.restart();
-    let settle = Settle {
-        name,
-        estimate: usd(100),
-        cost: usd(40),
-        how: How::Settled,
-        extension: None,
-        measured: None,
-    };
+    let settle = settlement(name, 100, 40);
     let settled = eventually("a new connection", RECONNECT, async || {
         settle.execute(&store).await.ok()
     })
@@ -258,25 +237,11 @@ async fn a_lost_reply_is_voided() {
     // A settlement whose reply is lost is repeated, and moves nothing twice. (The first one tells the server the
     // script.)
     let first = payer.approve(&store, 100).await;
-    let settle = Settle {
-        name: first,
-        estimate: usd(100),
-        cost: usd(0),
-        how: How::Settled,
-        extension: None,
-        measured: None,
-    };
+    let settle = settlement(first, 100, 0);
     settle.execute(&store).await.unwrap();
     let name = payer.approve(&store, 100).await;
     wire.lose_reply_to(name.allow_id.as_bytes(), 1);
-    let settle = Settle {
-        name,
-        estimate: usd(100),
-        cost: usd(30),
-        how: How::Settled,
-        extension: None,
-        measured: None,
-    };
+    let settle = settlement(name, 100, 30);
     assert!(settle.execute(&store).await.is_err());
     let again = eventually("an answer", RECONNECT, async || settle.execute(&store).await.ok()).await;
     assert_eq!(again, Settled::Missing);
@@ -331,14 +296,7 @@ async fn a_settlement_that_breaks_off_moves_nothing_twice() {
             } else {
                 let _: u64 = redis.command(&["HSET", &keys.record(), "live_audit_seq", "no number"]);
             }
-            let settle = Settle {
-                name,
-                estimate: usd(100),
-                cost: usd(30),
-                how: How::Settled,
-                extension: None,
-                measured: None,
-            };
+            let settle = settlement(name, 100, 30);
             let error = settle.execute(&store).await.unwrap_err();
             assert!(
                 error.broken_script().is_some() && error.may_have_run(),

@@ -1,8 +1,7 @@
 //! Every kind of address, every script.
 
 use super::Payer;
-use crate::world::usd;
-use domain::entry::How;
+use crate::world::{settlement, usd};
 use harness::{REPOSITORY, Redis, RedisCluster, Seed};
 use settings::StoreSettings;
 use settings::durability::Durability;
@@ -12,7 +11,7 @@ use std::time::Duration;
 use store::call::extend::{Extend, Extended};
 use store::call::hold::Hold;
 use store::call::reap::{Reaped, reap, sweep};
-use store::call::settle::{Settle, Settled};
+use store::call::settle::Settled;
 use store::call::void::{Voided, void};
 use store::script::all::all;
 use store::{Store, sanity};
@@ -38,14 +37,7 @@ async fn whole_life(store: &Store, payer: &Payer) {
     let extended = extend.execute(store).await.unwrap();
     assert!(matches!(extended, Extended::Extended { .. }), "{extended:?}");
     assert_eq!(payer.charged().await, 100);
-    let settle = Settle {
-        name: settled,
-        estimate: usd(100),
-        cost: usd(30),
-        how: How::Settled,
-        extension: None,
-        measured: None,
-    };
+    let settle = settlement(settled, 100, 30);
     assert!(matches!(settle.execute(store).await.unwrap(), Settled::Done));
     assert_eq!(settle.execute(store).await.unwrap(), Settled::Missing);
     let voided = payer.approve(store, 100).await;
@@ -65,14 +57,7 @@ async fn whole_life(store: &Store, payer: &Payer) {
     assert_eq!(ids, [kept.allow_id.as_str()]);
     assert_eq!(reap(store, &swept[0]).await.unwrap(), Reaped::Gone);
     assert_eq!((payer.charged().await, payer.agent.kept_holds().await), (37, 1));
-    let late = Settle {
-        name: kept,
-        estimate: usd(7),
-        cost: usd(1),
-        how: How::Settled,
-        extension: None,
-        measured: None,
-    };
+    let late = settlement(kept, 7, 1);
     assert!(matches!(late.execute(store).await.unwrap(), Settled::Done));
     assert_eq!((payer.charged().await, payer.agent.kept_holds().await), (31, 0));
 }

@@ -15,8 +15,8 @@ impl Model {
         summary
     }
 
-    /// Updates the look-up of a reference after a deposit was announced: it names the account if that has the deposit, and
-    /// the deposit was pending once.
+    /// Updates the look-up of a reference after a deposit was announced: it names the account if that has the deposit,
+    /// and the deposit was pending once.
     fn announce(&mut self, at: At, reference: &str) {
         let deposit = self.sides[at].deposits.get(reference);
         let is_there = deposit.is_some_and(|deposit| deposit.first_pending);

@@ -193,7 +193,8 @@ impl Model {
     }
 
     /// Delivers money in transit once and removes its row. With `half` the worker dies in between and the row stays.
-    /// Returns true if the row was delivered: money that finds no room waits, and its intent and its escrow are written.
+    /// Returns true if the row was delivered: money that finds no room waits, and its intent and its escrow are
+    /// written.
     pub fn deliver(&mut self, id: &str, half: bool) -> bool {
         let transit = self.sent.iter().find(|transit| transit.id == id);
         let transit = transit.expect("something that was sent").clone();

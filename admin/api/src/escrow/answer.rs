@@ -203,8 +203,8 @@ pub(super) async fn replay(call: &Call, record: &IntentRecord) -> Answer {
     }
 }
 
-/// The escrow's status when the call was refused. Only a pending escrow meets a reason that does not tell it, such as the
-/// balance.
+/// The escrow's status when the call was refused. Only a pending escrow meets a reason that does not tell it, such as
+/// the balance.
 fn status_met(kind: Kind, reason: Reason) -> Option<EscrowStatus> {
     match kind {
         Kind::EscrowCreate => None,

@@ -132,8 +132,8 @@ impl Links {
                 intents.read(&other.intent).await
             });
             let found: Vec<_> = stream::iter(reads).buffered(AT_ONCE).try_collect().await?;
-            // One whose intent is still on its way is not there yet; and what another account has under that id since it
-            // used a key twice is its own business.
+            // One whose intent is still on its way is not there yet; and what another account has under that id since
+            // it used a key twice is its own business.
             let is_sibling =
                 |found: &IntentRecord| excludes_others(found.kind) && found.escrow == Some(escrow.number);
             for found in found.into_iter().flatten().filter(is_sibling) {

@@ -1,5 +1,5 @@
-//! What needs attention in an account: frozen agents, spends to approve, webhooks that fail, kept holds, limits that are
-//! nearly reached, low balances.
+//! What needs attention in an account: frozen agents, spends to approve, webhooks that fail, kept holds, limits that
+//! are nearly reached, low balances.
 
 use crate::state::Call;
 use crate::threshold::percent;

@@ -1,4 +1,5 @@
-//! `POST /webhooks/{id}/deliveries/{deliveryId}/redeliver`: attempts a delivery again, for a receiver that was unavailable.
+//! `POST /webhooks/{id}/deliveries/{deliveryId}/redeliver`: attempts a delivery again, for a receiver that was
+//! unavailable.
 
 use super::gate;
 use crate::state::Call;

@@ -122,8 +122,8 @@ impl Request {
         changes
     }
 
-    /// The fields for the audit log: of the secret that there is a new one, of the URL only scheme, host and port. Paths and
-    /// queries can hold tokens, and the log keeps everything for ever.
+    /// The fields for the audit log: of the secret that there is a new one, of the URL only scheme, host and port.
+    /// Paths and queries can hold tokens, and the log keeps everything for ever.
     pub(super) fn shown(&self) -> Map<String, Value> {
         let mut shown = Map::new();
         if let Some(url) = &self.url {

@@ -110,8 +110,8 @@ impl Verify {
         Ok(verdict)
     }
 
-    /// Names the first entry that is another one in the store, of the `both` that both have: in order on its own, with all
-    /// hashes computed again.
+    /// Names the first entry that is another one in the store, of the `both` that both have: in order on its own, with
+    /// all hashes computed again.
     async fn compare_whole(
         &self,
         path: &Path,
@@ -146,7 +146,8 @@ impl Verify {
         Ok(())
     }
 
-    /// What an export is compared with: the note that was given, else the store and the archive's note, or the latter alone.
+    /// What an export is compared with: the note that was given, else the store and the archive's note, or the latter
+    /// alone.
     async fn against(&self, settings: &Settings) -> Result<Against, Failure> {
         if let Some(file) = &self.checkpoint {
             return self.against_note(&note_of(file)?, settings).await;
@@ -219,8 +220,8 @@ impl Against {
     }
 }
 
-/// What the trail's note in the archive says; none when there is no note. An archive that cannot be read is no proof that
-/// there is none, so it is as wrong as a note that proves nothing.
+/// What the trail's note in the archive says; none when there is no note. An archive that cannot be read is no proof
+/// that there is none, so it is as wrong as a note that proves nothing.
 async fn archived(settings: &Settings, whose: &Whose, key: PublicKey) -> Result<Option<Known>, Broken> {
     let unread = |why: String| Broken {
         seq: None,

@@ -35,8 +35,8 @@ pub(super) struct Attempting {
     pub(super) outcome: Result<Option<bool>, StoreError>,
 }
 
-/// Until when a delivery that was taken at `taken_at` may be sent: the lease then has enough left for the longest attempt
-/// and for storing its outcome.
+/// Until when a delivery that was taken at `taken_at` may be sent: the lease then has enough left for the longest
+/// attempt and for storing its outcome.
 pub(super) fn send_by(taken_at: Instant, timeout_ms: u64) -> Instant {
     let needed = Duration::from_millis(timeout_ms) + KEEP;
     taken_at + lease_life(timeout_ms).saturating_sub(needed)

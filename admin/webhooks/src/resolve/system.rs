@@ -1,8 +1,8 @@
 //! Look-ups through the operating system, which can block a thread for half a minute and cannot be cancelled.
 //!
 //! Slow name servers must not use up the threads. So there is one look-up of a name at a time for an account, which all
-//! its callers for that name share, a share of the threads for each account, and a bounded number of names at once, first
-//! come first served.
+//! its callers for that name share, a share of the threads for each account, and a bounded number of names at once,
+//! first come first served.
 
 use super::{Addresses, LOOKUP_TIMEOUT, Looking, Lookup, Unresolved};
 use futures::FutureExt;

@@ -43,8 +43,8 @@ impl Lost {
         unwitnessed
     }
 
-    /// Holds the accounts that lost writes and releases the others. Returns the versions that witnesses have to record in
-    /// this round: [`WITNESSES_MAX`] at most, the others when their accounts are checked again.
+    /// Holds the accounts that lost writes and releases the others. Returns the versions that witnesses have to record
+    /// in this round: [`WITNESSES_MAX`] at most, the others when their accounts are checked again.
     fn note_all(
         &mut self,
         store: &Store,
@@ -103,7 +103,8 @@ impl Lost {
     }
 }
 
-/// Updates the witnesses of these accounts. Those that were not reached are updated when their accounts are checked again.
+/// Updates the witnesses of these accounts. Those that were not reached are updated when their accounts are checked
+/// again.
 pub(super) async fn update_witnesses(store: &Store, unwitnessed: Vec<(String, AccountVersion)>) {
     let updates = stream::iter(unwitnessed);
     updates

@@ -20,8 +20,8 @@ pub struct StreamBill {
 }
 
 impl StreamBill {
-    /// The cost by the provider's usage. Without one of the whole answer, the largest of what is held, what the text that
-    /// was seen costs, and the usage so far: never less than the estimate, since reasoning is not seen.
+    /// The cost by the provider's usage. Without one of the whole answer, the largest of what is held, what the text
+    /// that was seen costs, and the usage so far: never less than the estimate, since reasoning is not seen.
     #[must_use]
     pub fn new(
         request: &ChatRequest,

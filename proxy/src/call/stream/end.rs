@@ -79,10 +79,10 @@ impl StreamEnd {
         })
     }
 
-    /// The events that tell the caller. The first is the error that OpenAI's SDKs raise, with its code. In the stream of
-    /// a response `response.failed` follows: Codex reads no other reason, and frameworks that would raise it with less
-    /// (LangChain, the Agents SDK, Pydantic AI) have ended before. `number` is the place of the first in the stream of a
-    /// response, `id` and `model` are those of the response that failed.
+    /// The events that tell the caller. The first is the error that OpenAI's SDKs raise, with its code. In the stream
+    /// of a response `response.failed` follows: Codex reads no other reason, and frameworks that would raise it with
+    /// less (LangChain, the Agents SDK, Pydantic AI) have ended before. `number` is the place of the first in the
+    /// stream of a response, `id` and `model` are those of the response that failed.
     #[must_use]
     pub fn events(self, format: Format, number: u64, (id, model): (&str, &str)) -> Option<Bytes> {
         let (code, message) = self.error()?;

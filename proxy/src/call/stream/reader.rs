@@ -1,6 +1,6 @@
-//! Reads the provider's stream and gives the writer what may pass, within three deadlines. A caller who disconnects does
-//! not end the reading: what the provider bills is in the last event. It is awaited within `proxy.stream_drain_ms` and
-//! [`DRAINED_BYTES_MAX`].
+//! Reads the provider's stream and gives the writer what may pass, within three deadlines. A caller who disconnects
+//! does not end the reading: what the provider bills is in the last event. It is awaited within `proxy.stream_drain_ms`
+//! and [`DRAINED_BYTES_MAX`].
 
 use super::end::StreamEnd;
 use crate::call::handoff::Giver;

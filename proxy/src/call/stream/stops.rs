@@ -1,5 +1,5 @@
-//! Ends the streams of agents that are frozen and of keys that are revoked (`proxy.stop_frozen_streams`). One look at the
-//! store for each key with open streams, twice a second.
+//! Ends the streams of agents that are frozen and of keys that are revoked (`proxy.stop_frozen_streams`). One look at
+//! the store for each key with open streams, twice a second.
 
 use futures::future::BoxFuture;
 use futures::{FutureExt as _, StreamExt as _, stream};
@@ -12,6 +12,8 @@ use store::virtual_key::stopped::is_stopped;
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
 
+/// Longest time from a freeze to the end of the streams, as documented.
+const STOPPED_WITHIN: Duration = Duration::from_secs(1);
 /// Interval of looking.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// Keys that are looked at concurrently.
@@ -90,6 +92,11 @@ impl Stops {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+const _: () = assert!(
+    LOOK_EVERY.as_millis() * 2 <= STOPPED_WITHIN.as_millis(),
+    "half of the time is left for the look before the freeze and the one after it"
+);
 
 #[cfg(test)]
 mod tests {

@@ -1,9 +1,9 @@
 //! The items of `input`: messages, calls of tools that the caller runs with their outputs, and reasoning.
 //!
 //! An item of another type either belongs to a tool that the provider runs or names something that it keeps. So do an
-//! item without a type that is no whole message (an `item_reference` by its short form), and a reasoning item that has an
-//! id but not its encrypted content: the provider would look its tokens up; and so does an update of the configuration
-//! that has an id but changes nothing. A `message` has a role and content, or it is none.
+//! item without a type that is no whole message (an `item_reference` by its short form), and a reasoning item that has
+//! an id but not its encrypted content: the provider would look its tokens up; and so does an update of the
+//! configuration that has an id but changes nothing. A `message` has a role and content, or it is none.
 
 use super::part;
 use super::tool;

@@ -1,9 +1,10 @@
 //! Tools: those that the caller runs are accepted, and count by the bytes of their definition.
 //!
-//! OpenAI bills the tools of this list by tokens alone: the model calls them, and the caller executes the call and sends
-//! its result in the next request. That holds for `local_shell` and `apply_patch`, for `shell` in an environment of type
-//! `local` (a container, also the one that an absent environment may mean, is billed by time), and for `tool_search` that
-//! the client executes. A `namespace` groups such tools. Every other type is run, and billed, by the provider.
+//! OpenAI bills the tools of this list by tokens alone: the model calls them, and the caller executes the call and
+//! sends its result in the next request. That holds for `local_shell` and `apply_patch`, for `shell` in an environment
+//! of type `local` (a container, also the one that an absent environment may mean, is billed by time), and for
+//! `tool_search` that the client executes. A `namespace` groups such tools. Every other type is run, and billed, by the
+//! provider.
 
 use super::unseen::{DecidingKeys, HOSTED, Unseen, Word};
 use crate::error::Scan;

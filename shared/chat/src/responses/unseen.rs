@@ -54,9 +54,9 @@ impl Unseen {
     }
 }
 
-/// The keys of an object that decide whether the edge sees all of it. One that parsers can read differently (a look-alike
-/// such as `Type`, or a repetition) makes the object unseen, whatever it says: one parser would find `type` there, another
-/// a reference to something stored.
+/// The keys of an object that decide whether the edge sees all of it. One that parsers can read differently (a
+/// look-alike such as `Type`, or a repetition) makes the object unseen, whatever it says: one parser would find `type`
+/// there, another a reference to something stored.
 #[derive(Debug)]
 pub(super) struct DecidingKeys {
     /// At most eight.

@@ -12,8 +12,8 @@ use serde_json::{Map, Value};
 pub enum How {
     /// The provider reported its usage: the real cost is charged.
     Settled,
-    /// The provider refused the call, or an operator released it; in lines of an earlier version also: nothing was sent.
-    /// Nothing is charged.
+    /// The provider refused the call, or an operator released it; in lines of an earlier version also: nothing was
+    /// sent. Nothing is charged.
     Released,
     /// What it cost is not known: the estimate stays charged.
     Estimated,

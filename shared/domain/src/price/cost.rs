@@ -12,8 +12,8 @@ pub struct ServedCall<'a> {
     pub model: &'a str,
     /// `service_tier` of the request.
     pub tier_asked: Option<&'a str>,
-    /// `service_tier` of the answer; it wins, when there is one. Without one the call costs the dearer of `tier_asked` and
-    /// the table's `auto_tier`: what a caller asks for is no evidence of what is billed.
+    /// `service_tier` of the answer; it wins, when there is one. Without one the call costs the dearer of `tier_asked`
+    /// and the table's `auto_tier`: what a caller asks for is no evidence of what is billed.
     pub tier_reported: Option<&'a str>,
     /// What was used.
     pub usage: &'a Usage,

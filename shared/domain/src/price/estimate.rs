@@ -23,8 +23,8 @@ pub struct CallShape<'a> {
     /// Messages, tool calls in them and other items: the provider frames each (decision D68), which takes the table's
     /// `message_tokens`.
     pub framed: u64,
-    /// Elements of `content` arrays, empty and unknown ones included, those of `prediction` too (decision D68); texts of an
-    /// embeddings input. Each takes the table's `part_tokens`.
+    /// Elements of `content` arrays, empty and unknown ones included, those of `prediction` too (decision D68); texts
+    /// of an embeddings input. Each takes the table's `part_tokens`.
     pub content_parts: u64,
     /// Bytes of `prediction`, part of `prompt_bytes`, which can be billed as output (decision D68).
     pub predicted_bytes: u64,

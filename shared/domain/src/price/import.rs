@@ -55,9 +55,9 @@ enum Answers {
     Embeddings,
 }
 
-/// Reads the chat, responses and embeddings models of `provider` (such as [`OPENAI`]) from LiteLLM's price list. Models of OpenAI have their plain
-/// names; those of another provider keep or get its name before theirs, such as `azure/gpt-4o`, as upstreams by name
-/// look them up.
+/// Reads the chat, responses and embeddings models of `provider` (such as [`OPENAI`]) from LiteLLM's price list. Models
+/// of OpenAI have their plain names; those of another provider keep or get its name before theirs, such as
+/// `azure/gpt-4o`, as upstreams by name look them up.
 ///
 /// # Errors
 /// [`PriceError`] when the text is no JSON object, or implausibly large. A single entry that cannot be used is no

@@ -33,8 +33,8 @@ impl Names {
         names
     }
 
-    /// Returns the models that are called `model` without one or more of the providers before its name, the longest name
-    /// first. An upstream by name serves the same model under its own price.
+    /// Returns the models that are called `model` without one or more of the providers before its name, the longest
+    /// name first. An upstream by name serves the same model under its own price.
     pub(super) fn namesakes<'a>(&'a self, model: &'a str) -> impl Iterator<Item = usize> + 'a {
         let ends = model.match_indices(PREFIX_END);
         ends.filter_map(move |(at, end)| self.known(&model[at + end.len()..]))

@@ -17,8 +17,8 @@ impl PriceTable {
         call.allowance(self.price_of(call.model)).saturating_mul(call.n)
     }
 
-    /// What the call costs by the estimate's rules if its answer has so many tokens, all choices together. `None` beyond
-    /// [`Nanos::MAX`].
+    /// What the call costs by the estimate's rules if its answer has so many tokens, all choices together. `None`
+    /// beyond [`Nanos::MAX`].
     #[must_use]
     pub fn estimate_of_tokens(&self, call: &CallShape<'_>, tokens: u64) -> Option<Nanos> {
         self.estimate(&CallShape {

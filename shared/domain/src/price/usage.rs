@@ -13,8 +13,8 @@ const MAX_TOKENS: u64 = 1_000_000_000;
 /// are the whole.
 ///
 /// Some compatible providers bill tokens that only `total_tokens` has: reasoning (Gemini, xAI) or the prompts of tools
-/// (Gemini). What it has beyond both counts is completion here, the dearer kind (specification §4.4 step 7: the real cost
-/// is what the provider reports).
+/// (Gemini). What it has beyond both counts is completion here, the dearer kind (specification §4.4 step 7: the real
+/// cost is what the provider reports).
 ///
 /// Parsed from the provider's JSON. Empty, negative, absurd or contradictory counts are errors; then the estimate stays
 /// charged.

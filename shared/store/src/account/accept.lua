@@ -1,5 +1,6 @@
 -- Purpose: accept an account whose version fell because the store lost writes (decision D52): a higher generation makes
---   every edge forget the version it remembers. The clock is in it, since the raise of an earlier accept may be lost too.
+--   every edge forget the version it remembers. The clock is in it, since the raise of an earlier accept may be lost
+--   too.
 -- KEYS: of a change
 -- ARGV: of a change
 -- Returns: {'accepted'} | {'no_account'}

@@ -1,16 +1,17 @@
--- Purpose: delete an agent: its wallet row, policy, provider keys and virtual keys. Its wallet is closed and stays known
---   by number and id, with its transactions. Its counters stay, so that an agent of the same id made later does not start
---   with a fresh budget; so does a freeze.
--- KEYS: of a change, then as script.rs names them. `agents` are those with a wallet row, `sealed_agents` those with a provider
---   key; `policy` is any key when the agent has none. `closed_wallet` is what is left of the wallet, `lists` its lists of
---   transactions and `closed_lists` the same lists of the closed wallet. `virtual_keys` are the records of the agent's virtual
---   keys. Virtual and provider keys are live: in test mode `active_keys`, `agent_keys` and `sealed_agents` are not touched
+-- Purpose: delete an agent: its wallet row, policy, provider keys and virtual keys. Its wallet is closed and stays
+--   known by number and id, with its transactions. Its counters stay, so that an agent of the same id made later does
+--   not start with a fresh budget; so does a freeze.
+-- KEYS: of a change, then as script.rs names them. `agents` are those with a wallet row, `sealed_agents` those with a
+--   provider key; `policy` is any key when the agent has none. `closed_wallet` is what is left of the wallet, `lists`
+--   its lists of transactions and `closed_lists` the same lists of the closed wallet. `virtual_keys` are the records of
+--   the agent's virtual keys. Virtual and provider keys are live: in test mode `active_keys`, `agent_keys` and
+--   `sealed_agents` are not touched
 -- ARGV: of a change, then as script.rs names them. `policy` is '' when the agent has none
 -- Returns: {'deleted'} | {'missing'} (no wallet row) | {'holds_money'} (balance or pending deposits) | {'open_escrows'}
---   | {'no_account'} | {'changed'} (policy, wallet or virtual keys are others than the caller saw; nothing happened, look
---   again)
--- Cost: O(fields of the agent + its virtual keys, of which few are revoked: virtual_key/forget.lua takes away the others);
---   31 calls, one a field and three a virtual key
+--   | {'no_account'} | {'changed'} (policy, wallet or virtual keys are others than the caller saw; nothing happened,
+--   look again)
+-- Cost: O(fields of the agent + its virtual keys, of which few are revoked: virtual_key/forget.lua takes away the
+--   others); 31 calls, one a field and three a virtual key
 -- The number of lists of a wallet.
 local LISTS = 8
 local row = redis.call('HMGET', KEYS.agent, 'wallet', 'balance', 'policy_id', 'pending', 'wallet_number', 'name', 'created_at')

@@ -1,10 +1,11 @@
 -- Purpose: count one management request of an API key against its rate, and note when the key was last used.
 -- KEYS: as count.rs names them. `requests` are those in the window
 -- ARGV: as count.rs names them. `limit` is of requests in a window ('' = not counted), `window` in ms
--- Returns: {'gone'} (no such key, or revoked) | {'uncounted'} | {'passed' | 'over', used, ms to the window's end, now ms}
+-- Returns: {'gone'} (no such key, or revoked) | {'uncounted'} | {'passed' | 'over', used, ms to the window's end, now
+--   ms}
 -- Cost: O(1); up to 6 calls
--- The window opens at the first request and has a fixed length; one that ends later than any opened now was opened while the
--- store's clock was ahead, and opens anew. What is over the limit is not counted: it would only keep
+-- The window opens at the first request and has a fixed length; one that ends later than any opened now was opened
+-- while the store's clock was ahead, and opens anew. What is over the limit is not counted: it would only keep
 -- a plan that was raised meanwhile from helping.
 local MINUTE = 60000
 local key = redis.call('HMGET', KEYS.api_key, 'id', 'revoked_at', 'last_used')

@@ -1,6 +1,6 @@
--- Purpose: take one of the attempts that there are in a span of time, before anybody looks whether it is right; so guesses
---   at the same moment cannot be more than there are. When the last one is taken the lock stands for the span. Attempts that
---   are kept for longer than a span were taken while the store's clock was ahead; they do not count.
+-- Purpose: take one of the attempts that there are in a span of time, before anybody looks whether it is right; so
+--   guesses at the same moment cannot be more than there are. When the last one is taken the lock stands for the span.
+--   Attempts that are kept for longer than a span were taken while the store's clock was ahead; they do not count.
 -- KEYS: as attempts.rs names them
 -- ARGV: as attempts.rs names them. `span` is in ms
 -- Returns: {'taken'} | {'locked', ms until it ends}

@@ -1,6 +1,6 @@
--- Purpose: keep the hashes of audit entries, which Rust computed from their lines, index the entries, and add what they mean to
---   the statistics of their days. All sealers compute the same, so of several that race the first one counts and the others
---   change nothing: each entry is added once.
+-- Purpose: keep the hashes of audit entries, which Rust computed from their lines, index the entries, and add what they
+--   mean to the statistics of their days. All sealers compute the same, so of several that race the first one counts
+--   and the others change nothing: each entry is added once.
 -- KEYS: as seal.rs names them. `base` says what was archived before, `kept` which calls' holds were kept. `indexes` are
 --   days, then lists of numbers, then texts of decisions
 -- ARGV: as seal.rs names them. `before` is the hash of the entry before the first; `lists` and `days` are counts;
@@ -8,9 +8,10 @@
 --   (in seconds), how many agents and their fields in order, how many sums and of each its field and what is added, and
 --   how many moves and of each the eight words that `move` takes; then the hashes; then for each list how many numbers
 --   and the numbers; then for each text what is appended to it
--- Returns: {'sealed'} | {'moved'} (the next entry to be sealed is another one) | {'disagree'} (the hash before is another one:
---   lines or hashes were changed by hand, or another version computes other entries)
--- Cost: O(entries); 5 calls, one a list and text; for each day 2, one a sum, and of each agent up to 2; up to 7 a kept hold
+-- Returns: {'sealed'} | {'moved'} (the next entry to be sealed is another one) | {'disagree'} (the hash before is
+--   another one: lines or hashes were changed by hand, or another version computes other entries)
+-- Cost: O(entries); 5 calls, one a list and text; for each day 2, one a sum, and of each agent up to 2; up to 7 a kept
+--   hold
 -- The days are counted from 1, so FIRST_DAY is the key before them.
 local CEILING, FIRST_DAY, EXPIRED_MAX = 9e18, @KEYS.kept, 10 -- what would pass the ceiling, where counters end, is not added
 local base = redis.call('HMGET', KEYS.base, 'seq', 'hash')
@@ -53,9 +54,9 @@ local function add(day, field, amount)
   redis.call('HINCRBY', KEYS[FIRST_DAY + day], field, amount)
 end
 
--- The words from number `first` on: place of the agent among those of the day, calls and nanos to add, '' (then the sums of
--- the day hold them already) or 'keep' (then what follows is remembered as kept) or 'end' (then it is forgotten, and if it was there the next two are added instead),
--- calls, nanos, id of the decision, and when, in ms.
+-- The words from number `first` on: place of the agent among those of the day, calls and nanos to add, '' (then the
+-- sums of the day hold them already) or 'keep' (then what follows is remembered as kept) or 'end' (then it is
+-- forgotten, and if it was there the next two are added instead), calls, nanos, id of the decision, and when, in ms.
 local function move(day, first, names)
   local agent, calls, nanos, what, other_calls, other_nanos, id, when = unpack(ARGV, first, first + 7)
   if what == 'keep' then

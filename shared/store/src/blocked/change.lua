@@ -1,5 +1,5 @@
--- Purpose: block a range of addresses, or let it in again; both servers follow within seconds (decision D11). The list's
---   version is written in any case, so that who waits until the list is safe waits for this write.
+-- Purpose: block a range of addresses, or let it in again; both servers follow within seconds (decision D11). The
+--   list's version is written in any case, so that who waits until the list is safe waits for this write.
 -- KEYS: as script.rs names them
 -- ARGV: as script.rs names them. `action` is 'block' or 'unblock'; `reason` is '' when none was given; `random` is part
 --   of a new version

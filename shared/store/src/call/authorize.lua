@@ -1,20 +1,20 @@
 -- Purpose: decide on one proxied call and, if nothing speaks against it, charge its estimate and open a hold:
 --   specification §4.4 steps 1, 2, 3 and 5 in one atomic step. A denial writes its audit line and, when Cap or the plan
---   denies a run that has a record, that it was denied; besides only the rate count and, when it opens a rate window, the time
---   of the key's last use. Beyond the key's rate only the first denials of a window and reason have a line of their own; the
---   others are counted (decision D70).
+--   denies a run that has a record, that it was denied; besides only the rate count and, when it opens a rate window,
+--   the time of the key's last use. Beyond the key's rate only the first denials of a window and reason have a line of
+--   their own; the others are counted (decision D70).
 -- KEYS: as authorize.rs names them
--- ARGV: as authorize.rs names them. Empty are: a limit that does not bind, the estimate of a probe (which stops after the
---   rate), the name of an unnamed run. An estimate beyond any amount is `-`: no limit and no counter allows it
+-- ARGV: as authorize.rs names them. Empty are: a limit that does not bind, the estimate of a probe (which stops after
+--   the rate), the name of an unnamed run. An estimate beyond any amount is `-`: no limit and no counter allows it
 -- Returns: 'word generation version plan'; or, when it is approved, 'ok generation version id sealed plan' with id and
---   sealed form of the provider key; or, of a denial without a line, 'counted_in generation version end reason plan' with the
---   end of the rate window in ms; 'runs_full …' is a denial whose line says rate_limited, 'too_much …' one whose line says
---   service_unavailable. The words are those of authorize.rs
--- Cost: O(log keys of the account + log runs of the account), and O(fields of the agent, of which there are some hundred) once
---   a day; up to 10 calls for a denial, 6 for one that is counted, 11 for an approval, two more in the first call of a key's
---   minute and in the first denials beyond its rate, eight in a run's first of a minute of the clock, two more in a new run,
---   two where its indexes have ended runs, one in a run that had ended, two in an agent's first call of the month, and four
---   more where a counter has reached 2^53
+--   sealed form of the provider key; or, of a denial without a line, 'counted_in generation version end reason plan'
+--   with the end of the rate window in ms; 'runs_full …' is a denial whose line says rate_limited, 'too_much …' one
+--   whose line says service_unavailable. The words are those of authorize.rs
+-- Cost: O(log keys of the account + log runs of the account), and O(fields of the agent, of which there are some
+--   hundred) once a day; up to 10 calls for a denial, 6 for one that is counted, 11 for an approval, two more in the
+--   first call of a key's minute and in the first denials beyond its rate, eight in a run's first of a minute of the
+--   clock, two more in a new run, two where its indexes have ended runs, one in a run that had ended, two in an agent's
+--   first call of the month, and four more where a counter has reached 2^53
 -- Counters are int64; a double is exact for integers below 2^53 only. Texts that are told stay texts.
 local CEILING, EXACT, MINUTE, RUN_LIFE, OWN_RECORDS = 9e18, 2 ^ 53, 60000, 3024060000, 10
 

@@ -122,7 +122,7 @@ pub enum Outcome {
     Denied(Denial),
     /// Denied beyond the key's rate, and counted for the record of its rate window: no audit entry of its own (decision
     /// D70).
-    CountedIn {
+    DeniedUnrecorded {
         /// Reason.
         denial: Denial,
         /// End of the window, in ms since 1970, on the store's clock.
@@ -229,8 +229,8 @@ impl Authorize<'_> {
 }
 
 /// Parses `word generation version plan`, `ok generation version id sealed plan` or `counted_in generation version end
-/// reason plan`. The plan is last, since it may contain spaces. An unknown word is an error, and so is an approval where
-/// there is nothing that could be `charged`, so that an unexpected reply never approves.
+/// reason plan`. The plan is last, since it may contain spaces. An unknown word is an error, and so is an approval
+/// where there is nothing that could be `charged`, so that an unexpected reply never approves.
 fn parse(reply: &str, charged: Option<Nanos>) -> Result<Answer, StoreError> {
     let unexpected_reply = || StoreError::UnexpectedReply("authorize".to_owned());
     let mut rest = reply;
@@ -254,7 +254,7 @@ fn parse(reply: &str, charged: Option<Nanos>) -> Result<Answer, StoreError> {
                 sealed: sealed.to_owned(),
             }
         }
-        "counted_in" => Outcome::CountedIn {
+        "counted_in" => Outcome::DeniedUnrecorded {
             ends_ms: next()?.parse().map_err(|_| unexpected_reply())?,
             denial: Denial::from_reason(next()?).ok_or_else(unexpected_reply)?,
         },
@@ -300,7 +300,7 @@ mod tests {
         assert_eq!(outcome("counted 1 2 free"), Some(Outcome::Counted));
         assert_eq!(outcome("no_account 0 0 "), Some(Outcome::Stale));
         let answer = parse("counted_in 1 2 1795000060000 rate_limited a plan", ESTIMATE).unwrap();
-        let counted = Outcome::CountedIn {
+        let counted = Outcome::DeniedUnrecorded {
             denial: Denial::RateLimited,
             ends_ms: 1_795_000_060_000,
         };

@@ -45,8 +45,8 @@ impl AsOf {
     }
 }
 
-/// Returns the arguments of `settle` or `void` to send. The last two, generation and version of the account, are left out
-/// without `as_of`: the script then accepts any version.
+/// Returns the arguments of `settle` or `void` to send. The last two, generation and version of the account, are left
+/// out without `as_of`: the script then accepts any version.
 pub(crate) fn with_as_of<'s, 'a>(args: &'s [&'a str], as_of: Option<AsOf>) -> &'s [&'a str] {
     match (as_of, args) {
         (None, [before @ .., _, _]) => before,

@@ -1,14 +1,15 @@
 -- Purpose: resolve a hold: move run, day, month and tracked USD of the hold's own periods by the difference between the
---   real cost and the estimate, and forget the hold. A hold that was already kept by the reaper is corrected the same way.
+--   real cost and the estimate, and forget the hold. A hold that was already kept by the reaper is corrected the same
+--   way.
 -- KEYS: as hold.rs names them
 -- ARGV: as settle.rs names them; `how` is 'settled' | 'released' | 'estimated'. A kept hold whose cost is known now is
---   'corrected'. `measured` is a word of shared/domain/src/measured.rs, or empty. `extension` is another estimate that is
---   right as well, that of an extension whose reply was lost, or empty. Generation and version are those of the account
---   when the hold was opened, or are left out
+--   'corrected'. `measured` is a word of shared/domain/src/measured.rs, or empty. `extension` is another estimate that
+--   is right as well, that of an extension whose reply was lost, or empty. Generation and version are those of the
+--   account when the hold was opened, or are left out
 -- Returns: 'settled' | 'missing' (nothing to move, nothing moved) | 'mismatch' (neither estimate)
 --   | 'lacks_writes' (there is no hold, and the account has not come as far as when it was opened)
--- Cost: O(log open holds); 11 calls, 10 in an unnamed run, one more where its agent held less, two more where its run has
---   no record; 2 calls where there is no hold, and one more to say why
+-- Cost: O(log open holds); 11 calls, 10 in an unnamed run, one more where its agent held less, two more where its run
+--   has no record; 2 calls where there is no hold, and one more to say why
 local value_text = call('GET', KEYS.hold)
 local kept = not value_text and call('GET', KEYS.kept_hold)
 if value_text == 'V' then return 'missing' end
@@ -19,8 +20,8 @@ end
 
 local estimate = string.match(value_text or kept, '^H (%d+) ')
 if estimate ~= ARGV.estimate and estimate ~= ARGV.extension then return 'mismatch' end
--- The hold goes first. A script that breaks off, since something in the account is not of the kind that it should be, is
--- not undone: whoever tries again then finds nothing to move, and what was not moved stays charged.
+-- The hold goes first. A script that breaks off, since something in the account is not of the kind that it should be,
+-- is not undone: whoever tries again then finds nothing to move, and what was not moved stays charged.
 if kept then
   call('DEL', KEYS.kept_hold)
   call('ZREM', KEYS.kept_index, ARGV.allow_id)

@@ -1,11 +1,13 @@
--- Purpose: see everything that a call or a spend of an agent would be checked against, at one moment, and change nothing.
+-- Purpose: see everything that a call or a spend of an agent would be checked against, at one moment, and change
+--   nothing.
 -- KEYS: as snapshot.rs names them
--- ARGV: as snapshot.rs names them; `run_named` is '1' where a run is named, `run_life` is in ms, the key id is empty where no
---   key is asked for
--- Returns: {{now ms, agent exists, has a provider key, place of the key, ms left of its minute (below 0 = no minute is open)},
---   account's fields, agent's fields, spent by the run, requests of the key, agent of the key, {runs that have not ended,
---   whether the run has a record, intents, bytes of their text, transactions that the account caused}}, the fields in the
---   order of snapshot.rs, what is not there being nil; where there is no account, {{}, {}, {}, nil, nil, nil, {}}
+-- ARGV: as snapshot.rs names them; `run_named` is '1' where a run is named, `run_life` is in ms, the key id is empty
+--   where no key is asked for
+-- Returns: {{now ms, agent exists, has a provider key, place of the key, ms left of its minute (below 0 = no minute is
+--   open)}, account's fields, agent's fields, spent by the run, requests of the key, agent of the key, {runs that have
+--   not ended, whether the run has a record, intents, bytes of their text, transactions that the account caused}}, the
+--   fields in the order of snapshot.rs, what is not there being nil; where there is no account, {{}, {}, {}, nil, nil,
+--   nil, {}}
 -- Cost: O(log keys of the account), and O(fields of the agent) where it has neither wallet nor policy; 11 to 15 calls
 local month_field = string.format('m%d', month)
 local function field(name) return string.format('%s_%s', ARGV.mode, name) end

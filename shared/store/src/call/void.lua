@@ -1,8 +1,8 @@
--- Purpose: make sure that an authorize whose answer was lost never charges, whether it ran, runs later or never arrives:
---   give back what it charged (also when the reaper kept it meanwhile), and leave a tombstone that refuses it.
+-- Purpose: make sure that an authorize whose answer was lost never charges, whether it ran, runs later or never
+--   arrives: give back what it charged (also when the reaper kept it meanwhile), and leave a tombstone that refuses it.
 -- KEYS: as hold.rs names them
--- ARGV: as void.rs names them; generation and version are those of the account that were known before the authorize, or are
---   left out
+-- ARGV: as void.rs names them; generation and version are those of the account that were known before the authorize, or
+--   are left out
 -- Returns: {'refunded'} | {'voided'}
 --   | {'lacks_writes'} (there is no hold, and the account has not come as far: nothing is written)
 -- Cost: O(log open holds); 4 to 19 calls

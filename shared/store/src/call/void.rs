@@ -33,8 +33,8 @@ pub enum Voided {
     Barred,
 }
 
-/// Voids the hold `name`. Safe to repeat. Accepts a missing hold only from an account whose version is at least `as_of`,
-/// the version known before the `authorize`; from any account if that is `None`.
+/// Voids the hold `name`. Safe to repeat. Accepts a missing hold only from an account whose version is at least
+/// `as_of`, the version known before the `authorize`; from any account if that is `None`.
 ///
 /// # Errors
 /// [`StoreError`]; retry until it succeeds. [`StoreError::LacksWrites`] if the account's version is older: then nothing

@@ -1,8 +1,9 @@
--- Purpose: keep a caller's idempotency key for a request whose outcome another account's bucket decides (decisions D26, D28):
---   until its intent is written here, no other request of the caller can take the key.
+-- Purpose: keep a caller's idempotency key for a request whose outcome another account's bucket decides (decisions D26,
+--   D28): until its intent is written here, no other request of the caller can take the key.
 -- KEYS: as script.rs names them
 -- ARGV: as script.rs names them. `fingerprint` is that of the request
--- Returns: {'claimed'} (now, or before for the same request) | {'known'} (the key has a record, or another request's claim)
+-- Returns: {'claimed'} (now, or before for the same request) | {'known'} (the key has a record, or another request's
+--   claim)
 -- Cost: O(1); 1 or 2 calls
 local record = redis.call('HMGET', KEYS.intent, 'state', 'fp')
 if record[1] then

@@ -1,7 +1,7 @@
--- Purpose: move the payer's money into an escrow (specification "Escrow"), or keep why not. What is refused with 400 is not
---   stored under the caller's key (decision D59): it is kept as an intent of its own.
--- KEYS: of a change, then as fund.rs names them. `payer` is the payer's leg; `payee` and `payee_open` are any keys when the
---   payee is in another account; `spare_intent` is for a refusal with 400
+-- Purpose: move the payer's money into an escrow (specification "Escrow"), or keep why not. What is refused with 400 is
+--   not stored under the caller's key (decision D59): it is kept as an intent of its own.
+-- KEYS: of a change, then as fund.rs names them. `payer` is the payer's leg; `payee` and `payee_open` are any keys when
+--   the payee is in another account; `spare_intent` is for a refusal with 400
 -- ARGV: of a change, then as fund.rs names them. `payee_number` is '' when the payee is in another account, and
 --   `payee_closed` '1' when the wallet there is closed. `fields` are those of the intent. Last: budgets
 -- Returns: {'settled', balance} | {'blocked', reason, intent id, status of the escrow}

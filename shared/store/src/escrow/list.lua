@@ -1,5 +1,5 @@
--- Purpose: list an escrow with the account of its payee, which is another than the payer's; before it is funded, and after, also
---   among the open ones of the payee's wallet. It may be repeated.
+-- Purpose: list an escrow with the account of its payee, which is another than the payer's; before it is funded, and
+--   after, also among the open ones of the payee's wallet. It may be repeated.
 -- KEYS: as listing.rs names them, all of the payee's account. `open_escrows` are those of the payee's wallet
 -- ARGV: as listing.rs names them. `is_open` is '1' when the escrow is about to hold money, or holds it; else ''
 -- Returns: {'listed'} | {'no_account'}

@@ -1,15 +1,15 @@
--- Purpose: release an escrow, dispute it, or end its dispute: the first of them wins, and all others find out that it has
---   (decisions D26, D27). It runs where the payer is. What a payee in another account gets goes into transit, and that
---   account's intents are kept there.
--- KEYS: of a change, then as step.rs names them. `receiver` is the leg that gets the money (any keys when no wallet of this
---   account gets any), `siblings` are those of the escrow. `payee_open` is the payer's when the payee is in another account.
---   `spare_intent` is for a refusal with 400. `intent`, `spare_intent` and `intent_index` are any keys when no intent is kept
---   here
--- ARGV: of a change, then as step.rs names them. `receiver_number` is '' when no wallet of this account gets the money, `transit`
---   the transit id ('' = none), `intent` '' when the operator asks, `requester` the account that asks, `kind` that of the
---   intent, `dispute_reason` what is said of the dispute ('' = nothing), `transaction` the id for the intent ('' = none), `heads`
---   '' when no intent is kept here. `fields` are those of the intent. Last: budgets, which bind a refusal only: whoever wins may
---   always
+-- Purpose: release an escrow, dispute it, or end its dispute: the first of them wins, and all others find out that it
+--   has (decisions D26, D27). It runs where the payer is. What a payee in another account gets goes into transit, and
+--   that account's intents are kept there.
+-- KEYS: of a change, then as step.rs names them. `receiver` is the leg that gets the money (any keys when no wallet of
+--   this account gets any), `siblings` are those of the escrow. `payee_open` is the payer's when the payee is in
+--   another account. `spare_intent` is for a refusal with 400. `intent`, `spare_intent` and `intent_index` are any keys
+--   when no intent is kept here
+-- ARGV: of a change, then as step.rs names them. `receiver_number` is '' when no wallet of this account gets the money,
+--   `transit` the transit id ('' = none), `intent` '' when the operator asks, `requester` the account that asks, `kind`
+--   that of the intent, `dispute_reason` what is said of the dispute ('' = nothing), `transaction` the id for the
+--   intent ('' = none), `heads` '' when no intent is kept here. `fields` are those of the intent. Last: budgets, which
+--   bind a refusal only: whoever wins may always
 -- Returns: {'won'} | {'known'} (an intent of this id is here)
 --   | {'refused', status of the escrow, reason, intent id} (the operator gets the status only)
 --   | {'again', the same} (it won before, and its intent belongs elsewhere; what is refused if it was archived there)

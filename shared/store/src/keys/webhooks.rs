@@ -55,7 +55,8 @@ impl AccountKeys {
         format!("{}/{mode}/violations", self.base)
     }
 
-    /// The further ones, until they are reported at the minute's end (hash of `<reason> <agent>` to how many and which).
+    /// The further ones, until they are reported at the minute's end (hash of `<reason> <agent>` to how many and
+    /// which).
     #[must_use]
     pub(crate) fn violations_waiting(&self, mode: Mode) -> String {
         format!("{}/{mode}/violations/waiting", self.base)

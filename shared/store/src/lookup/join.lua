@@ -1,5 +1,6 @@
--- Purpose: add a user to those that an e-mail leads to; of each account there is one. A look-up that is full stays as it is. It is
---   written in any case, so that who waits until it is safe waits for this write, and so that it loses a lifetime of earlier versions.
+-- Purpose: add a user to those that an e-mail leads to; of each account there is one. A look-up that is full stays as
+--   it is. It is written in any case, so that who waits until it is safe waits for this write, and so that it loses a
+--   lifetime of earlier versions.
 -- KEYS: as script.rs names them
 -- ARGV: as script.rs names them. `accounts_max` is the most that a look-up names
 -- Returns: {'done'}

@@ -1,5 +1,5 @@
--- Purpose: take a user out of those that an e-mail leads to. Another user of the account stays. What is left is written in any
---   case, so that who waits until it is safe waits for this write.
+-- Purpose: take a user out of those that an e-mail leads to. Another user of the account stays. What is left is written
+--   in any case, so that who waits until it is safe waits for this write.
 -- KEYS: as script.rs names them
 -- ARGV: as script.rs names them. `user` is '' where an earlier version kept the account only
 -- Returns: {'done'}

@@ -1,6 +1,6 @@
 -- Fragment: writes the strictest of all account-wide policies to the account record, for the mode.
--- KEYS.target holds them by policy id as '<cap> <run> <day> <month> <txn> <approval> <low>', with '-' for what is not set.
--- The same rule in Rust: `account_limits` in tests/money_model/model/render/policies.rs.
+-- KEYS.target holds them by policy id as '<cap> <run> <day> <month> <txn> <approval> <low>', with '-' for what is not
+-- set. The same rule in Rust: `account_limits` in tests/money_model/model/render/policies.rs.
 local POLICY = '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+)$'
 
 local function tighter(limit, other)

@@ -3,6 +3,7 @@
 use crate::keys;
 use crate::script::change::{CHANGE, Event, Scope};
 use crate::script::names::{Names, inputs};
+use crate::script::reply::Reply;
 use crate::script::{Script, WhenFull};
 use crate::{Store, StoreError};
 use domain::mode::Mode;
@@ -78,10 +79,16 @@ impl Reseal<'_> {
             old: self.old,
             new: self.new,
         };
-        let mut reply = scope.execute(store, &RESEAL, event, keys, args).await?;
+        Resealed::read(scope.execute(store, &RESEAL, event, keys, args).await?)
+    }
+}
+
+impl Resealed {
+    /// Reads the reply of a script that replaces a sealed text.
+    pub(crate) fn read(mut reply: Reply) -> Result<Self, StoreError> {
         match reply.word()?.as_str() {
-            "done" => Ok(Resealed::Done),
-            "changed" | "no_account" => Ok(Resealed::Changed),
+            "done" => Ok(Self::Done),
+            "changed" | "no_account" => Ok(Self::Changed),
             _ => reply.unexpected(),
         }
     }

@@ -2,7 +2,8 @@
 --   approved call lets it run again.
 -- KEYS: of a change, then as end.rs names them
 -- ARGV: of a change, then as end.rs names them. `status` is 'completed' or 'failed'
--- Returns: {'done'} | {'missing'} (no such run) | {'already'} (it ended so before) | {'otherwise'} (it ended in the other way)
+-- Returns: {'done'} | {'missing'} (no such run) | {'already'} (it ended so before) | {'otherwise'} (it ended in the
+--   other way)
 --   | {'no_account'}; only the first writes anything
 -- Cost: O(1); 7 calls
 local run = redis.call('HMGET', KEYS.run, 'first', 'status', 'calls', 'denied', 'spent')

@@ -1,15 +1,15 @@
 -- Fragment: the end of a hold, which `settle`, `void` and `reap` have in common. Needs clock.lua.
 -- Takes the keys of a hold (hold.rs), and ARGV.allow_id.
 
--- Moves the counters of the hold's own periods from the estimate to `cost_text`, ends what its agent holds when the hold was
--- `open` (that never falls below zero), and writes the audit line. Returns whether the run has a record with spending: that
--- expires, and it must not come back without a life and with less than nothing spent.
+-- Moves the counters of the hold's own periods from the estimate to `cost_text`, ends what its agent holds when the
+-- hold was `open` (that never falls below zero), and writes the audit line. Returns whether the run has a record with
+-- spending: that expires, and it must not come back without a life and with less than nothing spent.
 -- Whoever calls it removes the hold first: what breaks off here must not begin again and move the same twice.
--- The end of a hold leaves the account's version as it is. That guards against a store that lost writes, and after a lost
--- end the hold is open again with its whole estimate charged, to be settled, voided or kept anew. Only what the call cost
--- beyond its estimate is then not counted until it is settled again.
--- `measured_text` is what the edge measured of the call, or empty. A line that says it is of version 2: an earlier release
--- neither seals nor shows it (shared/domain/src/entry.rs).
+-- The end of a hold leaves the account's version as it is. That guards against a store that lost writes, and after a
+-- lost end the hold is open again with its whole estimate charged, to be settled, voided or kept anew. Only what the
+-- call cost beyond its estimate is then not counted until it is settled again.
+-- `measured_text` is what the edge measured of the call, or empty. A line that says it is of version 2: an earlier
+-- release neither seals nor shows it (shared/domain/src/entry.rs).
 local function end_hold(value_text, open, how_text, cost_text, measured_text)
   local estimate_text, day_text, month_text, named = string.match(value_text, '^H (%d+) (%d+) (%d+) ([01]) ')
   local by = cost_text - estimate_text -- amounts end below 2^53

@@ -1,14 +1,16 @@
--- Fragment: intents. An index is six keys in a row: the lists of all intents, of those of its kind, of its agent, of the
+-- Fragment: intents. An index is six keys in a row: the lists of all intents, of those of its kind, of its agent, of
+--   the
 -- settled and of the blocked ones, and the sorted set of those that wait for approval.
--- `heads` is a list of <word>=<hash>: what the timeline's last hash is for each outcome (decision D25); Rust computed it.
+-- `heads` is a list of <word>=<hash>: what the timeline's last hash is for each outcome (decision D25); Rust computed
+-- it.
 local function head_for(heads, outcome)
   for word, hash in string.gmatch(heads, '(%S+)=(%x+)') do
     if word == outcome then return hash end
   end
 end
 
--- Intents of an account and mode are numbered in the order in which they come into their lists, so that a place in a list has a
--- name that stays: one that is decided later takes another number for the list of its state.
+-- Intents of an account and mode are numbered in the order in which they come into their lists, so that a place in a
+-- list has a name that stays: one that is decided later takes another number for the list of its state.
 local function next_place()
   return string.format('%d', redis.call('HINCRBY', KEYS.account, string.format('%s_intent_seq', ARGV.mode), 1))
 end
@@ -23,8 +25,8 @@ local function file_under(index, id, state)
   end
 end
 
--- Writes a new intent in its first state, and counts the text that it keeps for the account record; ARGV[first] and on are its
--- other fields and their values.
+-- Writes a new intent in its first state, and counts the text that it keeps for the account record; ARGV[first] and on
+-- are its other fields and their values.
 local function keep_intent(intent, index, id, state, reason, heads, first)
   local head = head_for(heads, state == 'blocked' and reason or state)
   redis.call('HSET', KEYS[intent], 'id', id, 'state', state, 'first', state, 'reason', reason, 'head', head,

@@ -1,8 +1,10 @@
--- Fragment: what the audit line of a debit says when the wallet fell below its threshold (decision D45). Needs change.lua.
+-- Fragment: what the audit line of a debit says when the wallet fell below its threshold (decision D45). Needs
+--   change.lua.
 -- The threshold `low` is that of the policy that holds for the wallet ('' or nothing = none). It is an amount, so it is
 -- below 2^53 and exact as a double; a balance above that is rounded, and never past it.
 
--- The threshold of a wallet: `own`, which an agent with a policy of its own has even when it is '', or the account-wide one.
+-- The threshold of a wallet: `own`, which an agent with a policy of its own has even when it is '', or the account-wide
+-- one.
 local function threshold_of(own)
   return own or redis.call('HGET', KEYS.account, string.format('%s_low', ARGV.mode))
 end

@@ -1,4 +1,5 @@
--- Fragment: the record of a transfer or deposit, by which the same request is made once (decision D26). Needs change.lua.
+-- Fragment: the record of a transfer or deposit, by which the same request is made once (decision D26). Needs
+--   change.lua.
 -- Unlike an intent it is listed nowhere, and it ends. A request without a key (`id` is '') leaves none: nobody could
 -- repeat it. ARGV[first] and on are fields and their values; `at` becomes the store's.
 local function keep_record(record, id, life_ms, first, state, reason, balance)

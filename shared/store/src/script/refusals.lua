@@ -1,6 +1,6 @@
--- Fragment: how many refused requests the account keeps under idempotency keys, without an index of them. Needs clock.lua and
---   budget.lua. The account record has '<span> <count> <count of the span before>', a span being as long as a record lives: the
---   records that are there are of these two.
+-- Fragment: how many refused requests the account keeps under idempotency keys, without an index of them. Needs
+--   clock.lua and budget.lua. The account record has '<span> <count> <count of the span before>', a span being as long
+--   as a record lives: the records that are there are of these two.
 local function refusals(life_ms)
   local span = (now_ms - now_ms % life_ms) / life_ms
   local at, this, before = string.match(counted('refusals'), '^(%d+) (%d+) (%d+)$')

@@ -1,10 +1,12 @@
--- Purpose: open a session for a user as somebody has just seen them; the user's record can change with it (a new password, a
---   code that is used up), and other sessions can end. Beyond the most sessions of a user the oldest one ends.
+-- Purpose: open a session for a user as somebody has just seen them; the user's record can change with it (a new
+--   password, a code that is used up), and other sessions can end. Beyond the most sessions of a user the oldest one
+--   ends.
 -- KEYS: of a change, then as script.rs names them
 -- ARGV: of a change, then as script.rs names them. `old` and `new` are records of the user, the same when nothing
 --   changes. `ending` is 'all' when the other sessions end, or ''; `reset_hash` that of the reset token that is used
 --   up, or ''; `session` what the session is, behind its times; `life` is in ms; `is_login` is '1' or ''
--- Returns: {'opened', created, end, token hash of each session that ended …} | {'changed'} (it is no longer the old record)
+-- Returns: {'opened', created, end, token hash of each session that ended …} | {'changed'} (it is no longer the old
+--   record)
 --   | {'used'} (the reset token no longer works) | {'no_account'}
 -- Cost: O(sessions of the user); at most 34 calls
 if redis.call('HGET', KEYS.users, ARGV.email) ~= ARGV.old then return {'changed'} end

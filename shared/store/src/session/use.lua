@@ -1,8 +1,8 @@
 -- Purpose: find out whether a session is open, whose it is and what that user may do now; note that it was seen.
 -- KEYS: as script.rs names them
 -- ARGV: as script.rs names them. `idle` is the longest pause and `note_every` the pause between two notes, in ms
--- Returns: {} when it is not open | {session, last seen, record of the user, and of the account: name, plan, created_at,
---   generation, version}
+-- Returns: {} when it is not open | {session, last seen, record of the user, and of the account: name, plan,
+--   created_at, generation, version}
 -- Cost: O(1); at most 5 calls
 local field = string.format('seen:%s', ARGV.session_id)
 local found = redis.call('HMGET', KEYS.sessions, ARGV.session_id, field)

@@ -1,20 +1,22 @@
--- Purpose: one spend (decision D23), when it is asked for and when it is approved: injection, freeze, Cap, per transaction, run,
---   day, month, the plan, the wallet. Then charge it to the counters that proxied calls charge too, and take it from the
---   wallet; or keep why not; or that it waits for approval. A refusal for lack of money is answered with 400, which is
---   not stored under the caller's key (decision D59): it is kept as an intent of its own.
+-- Purpose: one spend (decision D23), when it is asked for and when it is approved: injection, freeze, Cap, per
+--   transaction, run, day, month, the plan, the wallet. Then charge it to the counters that proxied calls charge too,
+--   and take it from the wallet; or keep why not; or that it waits for approval. A refusal for lack of money is
+--   answered with 400, which is not stored under the caller's key (decision D59): it is kept as an intent of its own.
 -- KEYS: of a change, then as spend.rs names them. `agent` is the agent's leg; `spare_intent` is for a refusal with 400;
 --   `intent_index` and `pending_intents` are the six of the index of intents
--- ARGV: of a change, then as spend.rs names them. `plan` is the one that the limits belong to ('' = no plan counts), `agents` and
---   `tracked` (nanos) are its limits a month ('' = unlimited). `amount` is in nanos. `head` is '' for a request, or that of the
---   intent that is approved; `run` is '' when the caller named none, and `run_life` is in ms. `transaction_text` begins with the
---   id and is kept only where a wallet moves. `injection` is '1' when a text was found to instruct the agent, else ''.
---   `fields` are those of the intent (of an approved one: those that change). Last: budgets, which bind a request only
+-- ARGV: of a change, then as spend.rs names them. `plan` is the one that the limits belong to ('' = no plan counts),
+--   `agents` and `tracked` (nanos) are its limits a month ('' = unlimited). `amount` is in nanos. `head` is '' for a
+--   request, or that of the intent that is approved; `run` is '' when the caller named none, and `run_life` is in ms.
+--   `transaction_text` begins with the id and is kept only where a wallet moves. `injection` is '1' when a text was
+--   found to instruct the agent, else ''. `fields` are those of the intent (of an approved one: those that change).
+--   Last: budgets, which bind a request only
 -- Returns: {'settled', balance ('' without a wallet), policy id} | {'pending'} | {'blocked', reason, intent id}
 --   | {'known'} (an intent of this id is there)
---   | {'changed'} (the intent no longer waits as the caller saw it) | {'other_plan', plan} | {'not_found'} | {'too_much'}
+--   | {'changed'} (the intent no longer waits as the caller saw it) | {'other_plan', plan} | {'not_found'}
+--   | {'too_much'}
 --   | {'over_budget', kind} | {'no_account'}; only the first three write anything
--- Cost: O(1), and O(fields of the agent) once a day, or where it has neither wallet nor policy of its own; up to 31 calls
---   for a refusal, up to 49 for a spend, and one for each old counter that goes
+-- Cost: O(1), and O(fields of the agent) once a day, or where it has neither wallet nor policy of its own; up to 31
+--   calls for a refusal, up to 49 for a spend, and one for each old counter that goes
 local NO_MONEY, INJECTION = 'insufficient_balance', 'injection_detected'
 local approving = ARGV.head ~= ''
 local intent = redis.call('HMGET', KEYS.intent, 'state', 'head')

@@ -1,5 +1,5 @@
-//! Twin of `notice.lua`: notices of thresholds, each once for an agent, limit and period. A notice is no audit entry: it
-//! follows from entries that are there.
+//! Twin of `notice.lua`: notices of thresholds, each once for an agent, limit and period. A notice is no audit entry:
+//! it follows from entries that are there.
 
 use crate::keys::AccountKeys;
 use crate::script::change::CLOCK;

@@ -46,12 +46,8 @@ pub async fn check<'a>(
 ) -> Vec<(&'a String, Completeness)> {
     // In this order: a record read after its floor has the same version or a newer one, unless the store lost writes.
     let floors = floors(store, batch, accounts).await;
-    let records = accounts.iter().map(|account| {
-        let keys = AccountKeys::new(account);
-        let fields = ["generation", "version"].map(str::to_owned);
-        Read::fields(keys.bucket(), keys.record(), &fields)
-    });
-    let mut answers = batch.many(&records.collect::<Vec<_>>()).await;
+    let fields = ["generation", "version"].map(str::to_owned);
+    let mut answers = batch.many(&Read::of_accounts(accounts, &fields)).await;
     let looked = accounts.iter().zip(floors).filter_map(|(account, floor)| {
         let record: Option<(Option<u64>, Option<u64>)> = answers.read();
         let (Some(generation), Some(version)) = record? else {

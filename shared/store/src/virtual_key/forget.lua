@@ -1,4 +1,5 @@
--- Purpose: forget revoked virtual keys of an agent that is about to be deleted, so that the script that deletes it has few.
+-- Purpose: forget revoked virtual keys of an agent that is about to be deleted, so that the script that deletes it has
+--   few.
 -- KEYS: as script.rs names them. `active_keys` are those of the account
 -- ARGV: as script.rs names them, all that it gets
 -- Returns: 'forgotten'; active keys, and those of other agents, stay

@@ -1,5 +1,6 @@
--- Purpose: make the deliveries of the events that follow from a row of audit entries, count the violations among them, and
---   advance the account's cursor over these entries in the same step: each delivery is made once, whoever else tries.
+-- Purpose: make the deliveries of the events that follow from a row of audit entries, count the violations among them,
+--   and advance the account's cursor over these entries in the same step: each delivery is made once, whoever else
+--   tries.
 -- KEYS: as dispatch.rs names them. `violations` are those of the minute by agent, `waiting` those that wait for its
 --   end. `webhooks`: see made.lua
 -- ARGV: as dispatch.rs names them. `dispatched` and `last` are numbers of the last entry before and after, `events`
@@ -7,8 +8,8 @@
 --   counted), `minute_begun` is '1' when it began with this row, `minute_agents` counts the agents counted in it,
 --   `counts_life` is in ms. `changes`: agent and count of each changed agent; group, what waits and the number of its
 --   first entry of each changed group; then the webhooks
--- Returns: {'done', how many deliveries were refused} | {'moved'} (the cursor is elsewhere) | {'changed'} (the webhooks are
---   others than the caller saw); nothing happened then, look again
+-- Returns: {'done', how many deliveries were refused} | {'moved'} (the cursor is elsewhere) | {'changed'} (the webhooks
+--   are others than the caller saw); nothing happened then, look again
 -- Cost: O(webhooks + deliveries + agents + groups); 3 calls, 6 a webhook, 2 to 9 a delivery, 1 an agent, 2 a group
 local function field(name) return string.format(name, ARGV.mode) end
 local state = redis.call('HMGET', KEYS.account, field('%s_webhooks_version'), field('%s_dispatched'), field('%s_events'))

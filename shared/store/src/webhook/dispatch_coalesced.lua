@@ -1,13 +1,13 @@
--- Purpose: make the deliveries of violations that were coalesced, when their minute is over, and forget them in the same step:
---   each is told once, whoever else tries.
+-- Purpose: make the deliveries of violations that were coalesced, when their minute is over, and forget them in the
+--   same step: each is told once, whoever else tries.
 -- KEYS: as dispatch.rs names them. `violations` are those of the minute by agent, `waiting` those that wait for its
 --   end. `webhooks`: see made.lua
 -- ARGV: as dispatch.rs names them. `dispatched` is the number of the last entry that was dispatched, `events` how many
 --   events there were before. `ended_by` is 'entry' when a later entry follows, 'clock' when none does. `groups` are
 --   followed by the webhooks
 -- Returns: {'done', how many deliveries were refused} | {'moved'} (the cursor is elsewhere, or something was counted
---   meanwhile) | {'early'} (the minute is not over) | {'changed'} (the webhooks are others than the caller saw); nothing
---   happened then, look again
+--   meanwhile) | {'early'} (the minute is not over) | {'changed'} (the webhooks are others than the caller saw);
+--   nothing happened then, look again
 -- Cost: O(webhooks + deliveries + groups); 4 calls, 6 a webhook, 2 to 9 a delivery, 2 a group
 local function field(name) return string.format(name, ARGV.mode) end
 local state = redis.call('HMGET', KEYS.account, field('%s_webhooks_version'), field('%s_dispatched'), field('%s_events'),

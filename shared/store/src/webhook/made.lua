@@ -1,7 +1,10 @@
--- Fragment: the deliveries of events, and which webhooks have something to deliver by them. Needs clock.lua, ready.lua, trim.lua.
+-- Fragment: the deliveries of events, and which webhooks have something to deliver by them. Needs clock.lua, ready.lua,
+--   trim.lua.
 
--- KEYS[first] and on are six a webhook: its record, its due deliveries, its parked ones, all of them, delivered, failed.
--- ARGV[at] and on are for each of them: its name among the ready ones, how many deliveries, and the texts of these behind
+-- KEYS[first] and on are six a webhook: its record, its due deliveries, its parked ones, all of them, delivered,
+--   failed.
+-- ARGV[at] and on are for each of them: its name among the ready ones, how many deliveries, and the texts of these
+--   behind
 -- their state. `waiting_max` deliveries wait for one webhook at most; returns how many were refused for that.
 local function make_deliveries(first, at, waiting_max, history_max, events)
   local refused = 0

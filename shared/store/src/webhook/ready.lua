@@ -1,7 +1,7 @@
 
 -- Fragment: when a webhook has something to deliver, and its place among the ready ones of the bucket. Needs clock.lua.
--- The numbers say which KEYS: the ready ones, and of the webhook its record, its due and its parked deliveries. `events` is
--- the number of the account's last event: what is parked at a lower one has its turn.
+-- The numbers say which KEYS: the ready ones, and of the webhook its record, its due and its parked deliveries.
+-- `events` is the number of the account's last event: what is parked at a lower one has its turn.
 
 local function place(ready, record, due, parked, member, events)
   local state = redis.call('HMGET', KEYS[record], 'status', 'lease_until')

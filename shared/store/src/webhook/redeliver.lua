@@ -2,8 +2,8 @@
 -- KEYS: of a change, then as redeliver.rs names them
 -- ARGV: of a change, then as redeliver.rs names them. `member` is the webhook's name among the ready ones; `before` and
 --   `after` are texts of the delivery; `waiting_max` is the most deliveries that wait
--- Returns: {'pending'} | {'missing'} (no such webhook) | {'disabled'} | {'full'} (too many wait) | {'changed'} (the delivery is
---   not as the caller saw it; nothing happened, look again) | {'no_account'}
+-- Returns: {'pending'} | {'missing'} (no such webhook) | {'disabled'} | {'full'} (too many wait) | {'changed'} (the
+--   delivery is not as the caller saw it; nothing happened, look again) | {'no_account'}
 -- Cost: O(log deliveries); 16 calls
 local status = redis.call('HGET', KEYS.webhook, 'status')
 if not status then return {'missing'} end

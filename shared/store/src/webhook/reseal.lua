@@ -1,5 +1,5 @@
--- Purpose: put a webhook's secret that was sealed again under the newest master key in the place of its old sealed text,
---   unless somebody set another one meanwhile.
+-- Purpose: put a webhook's secret that was sealed again under the newest master key in the place of its old sealed
+--   text, unless somebody set another one meanwhile.
 -- KEYS: of a change, then as script.rs names them
 -- ARGV: of a change, then as script.rs names them. `old` and `new` are sealed texts
 -- Returns: {'done'} | {'changed'} (it is no longer the old text; nothing changed) | {'no_account'}

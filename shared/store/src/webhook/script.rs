@@ -345,11 +345,6 @@ impl Reseal<'_> {
             old: self.old,
             new: self.new,
         };
-        let mut reply = scope.execute(store, &RESEAL, event, keys, args).await?;
-        match reply.word()?.as_str() {
-            "done" => Ok(Resealed::Done),
-            "changed" | "no_account" => Ok(Resealed::Changed),
-            _ => reply.unexpected(),
-        }
+        Resealed::read(scope.execute(store, &RESEAL, event, keys, args).await?)
     }
 }

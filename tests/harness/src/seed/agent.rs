@@ -150,7 +150,8 @@ impl SeedAgent {
         (key_id, secret)
     }
 
-    /// Charges `estimate` nano-USD to the run `run-1` as an edge does that dies at once: the hold stays open for `life`.
+    /// Charges `estimate` nano-USD to the run `run-1` as an edge does that dies at once: the hold stays open for
+    /// `life`.
     pub async fn open_hold(&self, key_id: &str, estimate: u64, life: Duration) -> HoldName {
         let name = HoldName {
             account: self.account.id.clone(),

@@ -94,8 +94,9 @@ impl Span {
         Ok(Self { from_ms, to_ms })
     }
 
-    /// Returns the beginning of the interval that a call counts in; `None` if that is not in the span. Its day is the one
-    /// that it is charged to by the store's clock; its hour is that of its id, by the edge's clock, within this day.
+    /// Returns the beginning of the interval that a call counts in; `None` if that is not in the span. Its day is the
+    /// one that it is charged to by the store's clock; its hour is that of its id, by the edge's clock, within this
+    /// day.
     pub(crate) fn interval_of(self, interval: Interval, call: &CallRecord) -> Option<u64> {
         let day_ms = call.day.checked_mul(DAY_MS)?;
         let at_ms = match interval {

@@ -1,5 +1,5 @@
-//! Keys that decide whether the edge sees an element: however they are repeated or misspelled, nothing passes by it that
-//! is refused without.
+//! Keys that decide whether the edge sees an element: however they are repeated or misspelled, nothing passes by it
+//! that is refused without.
 
 use super::super::super::responses::parse;
 use super::{item, read, refused, with};

@@ -246,8 +246,9 @@ fn held_and_charged(
 }
 
 proptest! {
-    /// What is held for the tokens of a call is what they cost: where the upstream reports the requested tier, and where
-    /// it reports none and the estimate knows that. Only without a report no tier makes the call cheaper than none.
+    /// What is held for the tokens of a call is what they cost: where the upstream reports the requested tier, and
+    /// where it reports none and the estimate knows that. Only without a report no tier makes the call cheaper than
+    /// none.
     #[test]
     fn no_more_is_charged_than_held(
         model in prop::sample::select(builtin().models().collect::<Vec<_>>()),

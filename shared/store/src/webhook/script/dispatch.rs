@@ -43,8 +43,8 @@ inputs! {
     struct DispatchKeys: String { account, ready, violations, waiting, waiting_order, webhooks[..] }
 }
 inputs! {
-    /// The arguments of `dispatch.lua`. `counts_life` is in ms. `changes` are the changed agents and groups of the tally,
-    /// then the deliveries of each webhook.
+    /// The arguments of `dispatch.lua`. `counts_life` is in ms. `changes` are the changed agents and groups of the
+    /// tally, then the deliveries of each webhook.
     struct DispatchArgs: String {
         mode, version, dispatched, last, events, new_events, waiting_max, history_max, minute, minute_begun,
         minute_agents, counts_life, changed_agents, changed_groups, changes[..]
