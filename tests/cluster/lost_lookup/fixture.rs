@@ -1,6 +1,7 @@
 //! Changes of what is outside of the accounts' buckets, each with a look-up on a wanted master where its name can be
 //! chosen.
 
+mod midway;
 mod operator;
 
 use crate::world::{ADMIN, MASTERS, SOON, World, call};
