@@ -3,7 +3,7 @@
 //! missing, twice, or with two; with `async`, which waits for no replica, the loss is noticed by the next request to
 //! any server and by `ledger check`.
 
-mod row;
+pub mod row;
 
 use crate::world::{ADMIN, MASTERS, SOON, World};
 use futures::future::join_all;
@@ -59,7 +59,7 @@ async fn each_is_done_once(world: &World, rows: &[Row], replies: &[Reply]) -> us
 }
 
 /// The document of the first check that is not inconclusive.
-async fn conclusion(world: &World) -> Value {
+pub async fn conclusion(world: &World) -> Value {
     eventually("a conclusion", SOON, async || {
         let output = Cli::new(ADMIN, world.cluster.url()).run(&["ledger", "check", "--json"]);
         let document: Value = serde_json::from_str(&output.stdout).expect("a document");
@@ -77,7 +77,7 @@ async fn conclusion(world: &World) -> Value {
     .await
 }
 
-fn accept_all(world: &World) {
+pub fn accept_all(world: &World) {
     let accepted = Cli::new(ADMIN, world.cluster.url()).json(&["store", "accept"]);
     assert!(accepted["accepted"].as_u64() > Some(0), "{accepted}");
 }

@@ -17,6 +17,7 @@ mod lost;
 mod lost_freeze;
 mod lost_lookup;
 mod lost_master;
+mod lost_midway;
 mod money;
 mod moving;
 mod numbers;

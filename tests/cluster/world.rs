@@ -11,6 +11,8 @@ pub const PROXY: &str = env!("CARGO_BIN_EXE_tollgate-proxy");
 pub const ADMIN: &str = env!("CARGO_BIN_EXE_tollgate-admin");
 /// `store.timeout_ms`: masters hang and die here.
 const STORE_TIMEOUT_MS: &str = "1000";
+/// `store.timeout_ms` where a test stops what is sent to the store.
+pub const PATIENCE_MS: &str = "90000";
 /// Prices by which the estimate of a call is its `max_tokens`.
 const PRICES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/edge/prices.toml");
 /// The plan of the residents: with a rate that no test reaches.
@@ -78,10 +80,19 @@ impl World {
     }
 
     pub fn edge(&self) -> Edge {
+        self.edge_with(STORE_TIMEOUT_MS)
+    }
+
+    /// An edge that waits long for the store's replies.
+    pub fn patient_edge(&self) -> Edge {
+        self.edge_with(PATIENCE_MS)
+    }
+
+    fn edge_with(&self, timeout_ms: &str) -> Edge {
         let options = EdgeOptions::new(PROXY, self.cluster.url(), self.upstream.base_url());
         Edge::start(
             options
-                .env("TOLLGATE_STORE__TIMEOUT_MS", STORE_TIMEOUT_MS)
+                .env("TOLLGATE_STORE__TIMEOUT_MS", timeout_ms)
                 .env("TOLLGATE_PRICES__FILE", PRICES)
                 .env("TOLLGATE_PLANS__FILE", PLANS),
         )
@@ -90,6 +101,14 @@ impl World {
     /// An admin server whose changes of money are as safe as `durability` says.
     pub fn admin(&self, durability: &str) -> Admin {
         Admin::start(self.admin_options(durability))
+    }
+
+    /// The same, which waits long for the store's replies.
+    pub fn patient_admin(&self, durability: &str) -> Admin {
+        Admin::start(
+            self.admin_options(durability)
+                .env("TOLLGATE_STORE__TIMEOUT_MS", PATIENCE_MS),
+        )
     }
 
     /// The same, which does not have to be ready: of its store a part may be away.

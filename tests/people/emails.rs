@@ -5,9 +5,10 @@ use crate::world::{World, problem, success};
 use clock::now_ms;
 use domain::id::Kind;
 use futures::future::join_all;
+use harness::scripts::crashing_at;
 use harness::{Role, SeedAccount, TEST_PASSWORD};
 use serde_json::json;
-use store::account::script::{UserAdded, add_user};
+use store::account::script::{NewAccount, UserAdded, add_user, create};
 use store::keys::user_lookup;
 use store::user::User;
 use store::user::email::{ACCOUNTS_MAX, EmailOwner};
@@ -141,4 +142,27 @@ async fn a_look_up_is_bounded_and_who_is_beyond_it_names_the_account() {
     success(&world.admin.login(&body).await);
     let reply = world.try_login(EMAIL, TEST_PASSWORD).await;
     problem(&reply, 401, "INVALID_CREDENTIALS");
+}
+
+/// A repeated creation has another id: what a failed one left would stay.
+#[tokio::test]
+async fn an_account_that_was_not_made_is_not_named() {
+    let world = World::start().await;
+    let user = new(EMAIL);
+    let id = Kind::Account.mint(now_ms()).unwrap();
+    let account = NewAccount {
+        id: &id,
+        name: "a",
+        plan: "free",
+        owner: Some(&user),
+    };
+    // Its record may be there when the reply is lost.
+    for (failing, left) in [
+        ("lookup_note", vec![]),
+        ("account_create", vec![(id.clone(), user.id.clone())]),
+    ] {
+        let store = crashing_at(&world.store, failing);
+        create(&store, &account, "test").await.unwrap_err();
+        assert_eq!(owners(&world).await, left, "{failing}");
+    }
 }

@@ -1,4 +1,8 @@
-//! Changes with a look-up outside of the account's bucket, each with a look-up on a wanted master.
+//! Changes of what is outside of the accounts' buckets, each with a look-up on a wanted master where its name can be
+//! chosen.
+
+mod midway;
+mod operator;
 
 use crate::world::{ADMIN, MASTERS, SOON, World, call};
 use domain::mode::Mode;
@@ -31,20 +35,32 @@ pub enum Kind {
     Pending,
     ApiKey,
     VirtualKey,
+    /// A range that the operator blocks: the list of blocked addresses.
+    Block,
+    /// Prices that the operator imports.
+    Prices,
 }
 
 use Kind::*;
 
 impl Kind {
-    pub const ALL: [Self; 7] = [Account, User, Invited, Removed, Pending, ApiKey, VirtualKey];
+    pub const ALL: [Self; 9] = [
+        Account, User, Invited, Removed, Pending, ApiKey, VirtualKey, Block, Prices,
+    ];
 
     /// Changes of this kind that are made together. Names of keys and accounts are random: some are on each master.
     pub const fn count(self) -> usize {
         match self {
-            User | Invited | Removed | Pending => EACH,
+            User | Invited | Removed | Pending | Block | Prices => EACH,
             Account => 4,
             ApiKey | VirtualKey => 6,
         }
+    }
+
+    /// Whether a check of the ledger names a lost one. Neither the list of blocked addresses nor the prices belong to an
+    /// account.
+    pub const fn is_checked(self) -> bool {
+        !matches!(self, Block | Prices)
     }
 
     /// Whether a test chooses the master that has the look-up, and the account.
@@ -66,7 +82,7 @@ pub fn holder(world: &World, key: &str) -> usize {
 /// bus, a command line that starts while the replica does not follow takes the master for one without replicas.
 pub async fn wait_until_listed(world: &World, node: usize) {
     let nodes = world.cluster.nodes();
-    let port = i64::from(nodes[world.cluster.replica_of(node)].port());
+    let port = i64::from(world.cluster.announced_port(world.cluster.replica_of(node)));
     let names = |server: &redis::Value| match server {
         redis::Value::Array(words) => words.contains(&redis::Value::Int(port)),
         _ => false,
@@ -85,14 +101,19 @@ pub fn key_on(world: &World, node: usize) -> String {
 
 /// A name whose look-up the master at `node` had when the cluster started.
 fn named_on(world: &World, node: usize, prefix: &str, lookup: impl Fn(&str) -> String) -> String {
-    static NAMES: AtomicUsize = AtomicUsize::new(0);
     for _ in 0..TRIES {
-        let name = format!("{prefix}{}", NAMES.fetch_add(1, Ordering::Relaxed));
+        let name = format!("{prefix}{}", fresh_number());
         if holder(world, &lookup(&name)) == node {
             return name;
         }
     }
     panic!("no {prefix} on node {node}");
+}
+
+/// A number that no other name has.
+fn fresh_number() -> usize {
+    static NUMBERS: AtomicUsize = AtomicUsize::new(0);
+    NUMBERS.fetch_add(1, Ordering::Relaxed)
 }
 
 /// An account on another master than the look-ups of its changes.
@@ -108,6 +129,8 @@ pub struct Fixture<'a> {
     world: &'a World,
     admin: &'a Admin,
     durability: &'a str,
+    /// `store.timeout_ms` of command lines.
+    timeout_ms: &'a str,
     tenants: Vec<Tenant>,
 }
 
@@ -129,15 +152,22 @@ impl<'a> Fixture<'a> {
             world,
             admin,
             durability,
+            timeout_ms: "1000",
             tenants,
         }
+    }
+
+    /// The same with command lines that wait so long for the store's replies.
+    pub const fn patient(mut self, timeout_ms: &'a str) -> Self {
+        self.timeout_ms = timeout_ms;
+        self
     }
 
     fn run(&self, line: &str, stdin: &str) -> CliOutput {
         let cli = Cli::new(ADMIN, self.world.cluster.url())
             .env("TOLLGATE_STORE__DURABILITY", self.durability)
             .env("TOLLGATE_STORE__DURABILITY_TIMEOUT_MS", "700")
-            .env("TOLLGATE_STORE__TIMEOUT_MS", "1000");
+            .env("TOLLGATE_STORE__TIMEOUT_MS", self.timeout_ms);
         let words: Vec<&str> = words(line).into_iter().chain(["--json"]).collect();
         cli.run_with_stdin(&words, stdin)
     }
@@ -150,19 +180,37 @@ impl<'a> Fixture<'a> {
         found.unwrap_or_default()
     }
 
+    /// The type of what is at a key.
+    async fn get_type(&self, key: &str) -> String {
+        eventually("an answer to the test", SOON, async || {
+            self.world.store.command(redis::cmd("TYPE").arg(key)).await.ok()
+        })
+        .await
+    }
+
     /// Look-ups that name two, and money of deposits that is there twice or not at all.
-    pub async fn counted_twice(&self, changes: &[Change<'_>]) -> Vec<String> {
+    pub async fn counted_twice<'c>(&self, changes: impl IntoIterator<Item = &'c Change<'a>>) -> Vec<String>
+    where
+        'a: 'c,
+    {
         let (mut wrong, mut deposits) = (Vec::new(), BTreeMap::<usize, u64>::new());
         for change in changes {
             match change.kind {
                 Account | User | Invited => {
                     let named = self.get(&keys::user_lookup(&change.name)).await;
-                    if named.lines().count() != 1 {
+                    // An account that was not made after all costs whoever signs in one read.
+                    let accounts = named.lines().filter_map(|line| line.split(' ').next());
+                    let mut there = 0;
+                    for account in accounts {
+                        let record = self.get_type(&keys::AccountKeys::new(account).record()).await;
+                        there += usize::from(record == "hash");
+                    }
+                    if there != 1 {
                         wrong.push(format!("{} leads to {named:?}", change.name()));
                     }
                 }
                 Pending => *deposits.entry(change.node).or_default() += 1,
-                Removed | ApiKey | VirtualKey => {}
+                Removed | ApiKey | VirtualKey | Block | Prices => {}
             }
         }
         for (node, count) in deposits {
@@ -196,18 +244,20 @@ impl<'a> Change<'a> {
     /// Takes the steps before the change.
     pub async fn prepare(fixture: &'a Fixture<'a>, kind: Kind, node: usize) -> Self {
         let name = match kind {
-            Account | User | Invited | Removed => named_on(fixture.world, node, "user", |name| {
-                keys::user_lookup(&email(name))
-            }),
+            Account | User | Invited | Removed => {
+                let lookup = |name: &str| keys::user_lookup(&email(name));
+                email(&named_on(fixture.world, node, "user", lookup))
+            }
             Pending => named_on(fixture.world, node, "reference", keys::deposit_lookup),
             ApiKey | VirtualKey => String::new(),
+            Block => operator::range(fresh_number()),
+            Prices => format!("model-{}", fresh_number()),
         };
-        let is_pending = kind == Pending;
         let mut change = Self {
             fixture,
             kind,
             node,
-            name: if is_pending { name } else { email(&name) },
+            name,
             token: String::new(),
             made: None,
             is_recovered: false,
@@ -269,6 +319,7 @@ impl<'a> Change<'a> {
                 let line = format!("api-key create --account {account} --mode test");
                 done(&self.fixture.run(&line, ""), "key")
             }
+            Block | Prices => self.send_as_operator(),
             Invited => {
                 let body = json!({ "token": self.token, "password": PASSWORD });
                 let path = "/api/user/invitations/accept";
@@ -310,6 +361,8 @@ impl<'a> Change<'a> {
             Pending => keys::deposit_lookup(&self.name),
             ApiKey => keys::api_key_lookup(&hash()),
             VirtualKey => keys::virtual_key_lookup(&hash()),
+            Block => keys::BLOCKED.to_owned(),
+            Prices => keys::PRICES.to_owned(),
         }
     }
 
@@ -322,8 +375,8 @@ impl<'a> Change<'a> {
         holder(world, &self.lookup()) == node && !is_account_there
     }
 
-    pub const fn is_chosen(&self) -> bool {
-        self.kind.is_chosen()
+    pub const fn kind(&self) -> Kind {
+        self.kind
     }
 
     /// Text by which a check of the ledger names the loss of the look-up.
@@ -376,6 +429,7 @@ impl<'a> Change<'a> {
                 let reply = fixture.world.edges[0].caller(made).chat(call("n")).await;
                 (reply.status != 403).then(|| format!("{name}: {}", reply.text()))
             }
+            Block | Prices => (!self.is_in_force()).then(|| format!("{name}: not in force")),
         }
     }
 
@@ -395,7 +449,7 @@ impl<'a> Change<'a> {
                 assert!(again.stdout.contains("lookupRepaired"), "{again:?}");
             }
             Pending => self.is_recovered = true,
-            ApiKey | VirtualKey => {
+            ApiKey | VirtualKey | Block | Prices => {
                 self.made = None;
                 self.repeat_until_acknowledged().await;
             }
@@ -412,7 +466,7 @@ fn email(name: &str) -> String {
     format!("{name}@example.com")
 }
 
-/// A field of the document of a command that was acknowledged.
+/// A field, or a place, of the document of a command that was acknowledged.
 fn done(output: &CliOutput, field: &str) -> Option<String> {
     let document: Value = serde_json::from_str(&output.stdout).expect("a document");
     if output.code != Some(0) {
@@ -420,7 +474,8 @@ fn done(output: &CliOutput, field: &str) -> Option<String> {
         assert!(["NOT_CONFIRMED", "STORE"].contains(&code), "{output:?}");
         return None;
     }
-    Some(document[field].as_str().expect("a text").to_owned())
+    let found = document.pointer(field).unwrap_or_else(|| &document[field]);
+    Some(found.as_str().expect("a text").to_owned())
 }
 
 /// A field of the answer to a request that was acknowledged.

@@ -2,7 +2,7 @@
 
 use crate::world::{MASTERS, SOON, World};
 use domain::mode::Mode;
-use harness::{Admin, Caller, Reply, SeedAccount};
+use harness::{Admin, Caller, Cli, CliOutput, Reply, SeedAccount, words};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
@@ -37,6 +37,10 @@ pub enum Kind {
     ReleaseByPayee,
     Dispute,
     DisputeByPayee,
+    /// The operator ends a dispute: the money goes back.
+    Refund,
+    /// The operator ends a dispute: the payee is paid.
+    Award,
 }
 
 /// The party whose master is lost.
@@ -91,7 +95,8 @@ impl Kind {
             OwnRelease => (FUNDS - MOVED, AGENT_FUNDS + MOVED, FUNDS, "released"),
             OwnDispute | Dispute | DisputeByPayee => (FUNDS - MOVED, AGENT_FUNDS, FUNDS, "disputed"),
             Transfer => (FUNDS - MOVED, AGENT_FUNDS, FUNDS + MOVED, ""),
-            Release | ReleaseByPayee => (FUNDS - MOVED, AGENT_FUNDS, FUNDS + MOVED, "released"),
+            Release | ReleaseByPayee | Award => (FUNDS - MOVED, AGENT_FUNDS, FUNDS + MOVED, "released"),
+            Refund => (FUNDS, AGENT_FUNDS, FUNDS, "refunded"),
         };
         Balances {
             user,
@@ -105,7 +110,10 @@ impl Kind {
     pub fn changes(self, victim: Victim) -> bool {
         match victim {
             Victim::Payer => true,
-            Victim::Payee => matches!(self, Transfer | Release | ReleaseByPayee | DisputeByPayee),
+            Victim::Payee => matches!(
+                self,
+                Transfer | Release | ReleaseByPayee | DisputeByPayee | Refund | Award
+            ),
         }
     }
 }
@@ -249,6 +257,9 @@ impl Row {
             _ => "/v1/escrow/dispute",
         };
         done(&caller.post("/v1/escrow/fund", number.clone()).await);
+        if matches!(self.kind, Refund | Award) {
+            done(&caller.post(last, number.clone()).await);
+        }
         (last.to_owned(), number)
     }
 
@@ -269,6 +280,16 @@ impl Row {
         let header = [("idempotency-key", "the last step")];
         let body = self.body.to_string();
         asks.caller.send("POST", &self.path, &header, body).await
+    }
+
+    /// The operator's command that is the last step.
+    pub fn send_as_operator(&self, cli: &Cli) -> CliOutput {
+        let to = if self.kind == Refund { "payer" } else { "payee" };
+        let line = format!(
+            "escrow resolve --escrow {} --to {to} --json",
+            self.body["escrowId"]
+        );
+        cli.run(&words(&line))
     }
 
     /// Asks until it is acknowledged.
@@ -313,7 +334,7 @@ impl Row {
         let escrows = body["escrows"].as_array().expect("escrows");
         assert!(escrows.len() <= 1, "{}: {body}", self.name());
         let status = escrows.first().and_then(|escrow| escrow["status"].as_str());
-        let known = ["pending", "funded", "released", "disputed"];
+        let known = ["pending", "funded", "released", "disputed", "refunded"];
         Balances {
             user: self.payer.holds("/v1/wallet", "/user_wallet/usdc").await,
             agent: self.payer.holds("/v1/agents/bot/wallet", "/usdc").await,

@@ -1,7 +1,7 @@
 //! A private Redis Cluster, put together by hand: masters, and replicas where they are wanted.
 
 use crate::net::{blocking_until, free_port, loopback};
-use crate::{Redis, Wire};
+use crate::{Gate, Redis, Wire};
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, Instant};
 
@@ -125,13 +125,7 @@ impl RedisCluster {
             let node = Redis::start_as(login, &[&own[..], wired, options].concat(), &[]);
             if is_wired {
                 let (clients, bus) = (Wire::to_port(node.port()), Wire::to_port(bus_port));
-                for (name, wire) in [
-                    ("cluster-announce-port", &clients),
-                    ("cluster-announce-bus-port", &bus),
-                ] {
-                    let port = wire.addr().port().to_string();
-                    let _: String = node.command(&["CONFIG", "SET", name, &port]);
-                }
+                announce(&node, &clients, &bus);
                 addresses.push([&clients, &bus].map(|wire| wire.addr().port().to_string()));
                 wires.push(NodeWires { clients, bus, source });
             } else {
@@ -174,7 +168,8 @@ impl RedisCluster {
     }
 
     /// The port that the node at `at` announces to clients.
-    fn announced_port(&self, at: usize) -> u16 {
+    #[must_use]
+    pub fn announced_port(&self, at: usize) -> u16 {
         let port = self.nodes[at].port();
         self.wires
             .get(at)
@@ -203,6 +198,21 @@ impl RedisCluster {
             if with_clients {
                 other.clients.shut_out(loopback(0).ip());
             }
+        }
+    }
+
+    /// Puts a gate before every node of a wired cluster.
+    pub fn put_gate(&self, gate: &Gate) {
+        for wires in &self.wires {
+            wires.clients.put_gate(gate);
+        }
+    }
+
+    /// Starts the node at `at` again, which announces its wires where it has some.
+    pub fn restart(&self, at: usize) {
+        self.nodes[at].restart();
+        if let Some(wires) = self.wires.get(at) {
+            announce(&self.nodes[at], &wires.clients, &wires.bus);
         }
     }
 
@@ -401,6 +411,17 @@ impl RedisCluster {
             let words = ["CLUSTER", "SETSLOT", &slot.to_string(), "NODE", &self.ids[to]];
             let _: String = self.nodes[at].command(&words);
         }
+    }
+}
+
+/// Lets a node announce its wires.
+fn announce(node: &Redis, clients: &Wire, bus: &Wire) {
+    for (name, wire) in [
+        ("cluster-announce-port", clients),
+        ("cluster-announce-bus-port", bus),
+    ] {
+        let port = wire.addr().port().to_string();
+        let _: String = node.command(&["CONFIG", "SET", name, &port]);
     }
 }
 

@@ -72,7 +72,7 @@ pub use serde_json;
 pub use session::{SessionCaller, cookie_of};
 pub use store::Store;
 pub use upstream::{Answer, End, Feed, Played, Recorded, Script, Upstream};
-pub use wire::Wire;
+pub use wire::{Gate, GateSide, Wire};
 
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,9 @@
 //! A TCP proxy that can cut, refuse, swallow or delay traffic, lose replies, and move the clock of a store.
 
 mod clock;
+mod gate;
+
+pub use gate::{Gate, GateSide};
 
 use crate::net::{BACKGROUND, free_port, loopback};
 use std::collections::HashSet;
@@ -42,7 +45,11 @@ struct State {
     bytes_down: AtomicU64,
     /// A held request waits.
     holding: AtomicBool,
+    gates: gate::Gates,
 }
+
+/// The gate at which the replies of a connection wait, for both of its directions.
+type ReplyGate = Arc<Mutex<Option<Gate>>>;
 
 #[derive(Debug, Default, Clone)]
 struct Faults {
@@ -73,6 +80,7 @@ impl Wire {
             bytes_up: AtomicU64::default(),
             bytes_down: AtomicU64::default(),
             holding: AtomicBool::default(),
+            gates: gate::Gates::default(),
         });
         let addr = loopback(free_port());
         let listener = std::net::TcpListener::bind(addr).expect("a port for the wire");
@@ -190,6 +198,11 @@ impl Wire {
         self.set(|faults| faults.lose_reply_to = Some((needle.into(), times)));
     }
 
+    /// Puts a gate on this wire.
+    pub fn put_gate(&self, gate: &Gate) {
+        self.state.gates.add(gate);
+    }
+
     /// Number of replies that were lost that way.
     #[must_use]
     pub fn replies_lost(&self) -> u32 {
@@ -281,8 +294,13 @@ async fn carry(client: TcpStream, from: IpAddr, state: Arc<State>) {
     let (from_client, to_client) = client.into_split();
     let (from_server, to_server) = server.into_split();
     let reply_lost = Arc::new(AtomicBool::new(false));
-    let up = carry_requests(from_client, to_server, state.clone(), reply_lost.clone());
-    let down = carry_replies(from_server, to_client, state.clone(), reply_lost);
+    let reply_gate = ReplyGate::default();
+    let up = carry_requests(
+        (from_client, to_server),
+        state.clone(),
+        (reply_lost.clone(), reply_gate.clone()),
+    );
+    let down = carry_replies((from_server, to_client), state.clone(), (reply_lost, reply_gate));
     // Requests go on when the replies have ended: a held request must arrive although its client is gone.
     let both = async {
         let mut up = tokio::spawn(up);
@@ -304,10 +322,9 @@ async fn carry(client: TcpStream, from: IpAddr, state: Arc<State>) {
 }
 
 async fn carry_requests(
-    mut from: OwnedReadHalf,
-    mut to: OwnedWriteHalf,
+    (mut from, mut to): (OwnedReadHalf, OwnedWriteHalf),
     state: Arc<State>,
-    reply_lost: Arc<AtomicBool>,
+    (reply_lost, reply_gate): (Arc<AtomicBool>, ReplyGate),
 ) {
     let (mut buffer, mut before) = (vec![0; CHUNK], Vec::new());
     while let Ok(count @ 1..) = from.read(&mut buffer).await {
@@ -327,6 +344,16 @@ async fn carry_requests(
         if state.loses_reply_to(&mut before, request) {
             reply_lost.store(true, Ordering::SeqCst);
         }
+        match state.gates.that_stops(request) {
+            Some(gate) if gate.has_replies() => {
+                *reply_gate.lock().unwrap_or_else(PoisonError::into_inner) = Some(gate);
+            }
+            Some(gate) => {
+                gate.note_stopped();
+                gate.wait_until_open().await;
+            }
+            None => {}
+        }
         if to.write_all(request).await.is_err() {
             return;
         }
@@ -335,10 +362,9 @@ async fn carry_requests(
 }
 
 async fn carry_replies(
-    mut from: OwnedReadHalf,
-    mut to: OwnedWriteHalf,
+    (mut from, mut to): (OwnedReadHalf, OwnedWriteHalf),
     state: Arc<State>,
-    reply_lost: Arc<AtomicBool>,
+    (reply_lost, reply_gate): (Arc<AtomicBool>, ReplyGate),
 ) {
     let mut buffer = vec![0; CHUNK];
     let mut hang_ups = state.hang_ups.subscribe();
@@ -358,6 +384,15 @@ async fn carry_replies(
         if reply_lost.load(Ordering::SeqCst) {
             return;
         }
+        let gate = reply_gate.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(gate) = gate {
+            let first = buffer[..count].to_vec();
+            let replies = wait_with_replies(&gate, first, &mut from).await;
+            if to.write_all(&replies).await.is_err() {
+                return;
+            }
+            continue;
+        }
         let faults = state.faults();
         tokio::time::sleep(faults.delay_replies).await;
         if faults.swallow_replies {
@@ -370,5 +405,22 @@ async fn carry_replies(
             return;
         }
         state.bytes_down.fetch_add(count as u64, Ordering::SeqCst);
+    }
+}
+
+/// Waits at a gate with the replies that arrive meanwhile, also when the server ends. Returns all of them.
+async fn wait_with_replies(gate: &Gate, first: Vec<u8>, from: &mut OwnedReadHalf) -> Vec<u8> {
+    let mut replies = first;
+    gate.note_stopped();
+    loop {
+        tokio::select! {
+            () = gate.wait_until_open() => return replies,
+            read = from.read_buf(&mut replies) => {
+                if !matches!(read, Ok(1..)) {
+                    gate.wait_until_open().await;
+                    return replies;
+                }
+            }
+        }
     }
 }

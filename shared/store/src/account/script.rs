@@ -119,16 +119,49 @@ pub struct NewAccount<'a> {
 /// # Errors
 /// [`StoreError`].
 pub async fn create(store: &Store, new: &NewAccount<'_>, actor: &str) -> Result<(), StoreError> {
+    let NewAccount { id, owner, .. } = *new;
+    let made = match announce(store, id, owner).await {
+        Ok(()) => make(store, new, actor)
+            .await
+            .map_err(|error| (error.may_have_run(), error)),
+        Err(error) => Err((false, error)),
+    };
+    match (made, owner) {
+        (Ok(()), Some(owner)) => owner_of(id, owner).join(store, &owner.email).await,
+        (Ok(()), None) => Ok(()),
+        (Err((may_be_there, error)), owner) => {
+            if let Some(owner) = owner.filter(|_| !may_be_there) {
+                retract(store, id, owner).await;
+            }
+            Err(error)
+        }
+    }
+}
+
+/// Writes the look-ups before the record.
+async fn announce(store: &Store, id: &str, owner: Option<&User>) -> Result<(), StoreError> {
+    if let Some(owner) = owner {
+        owner_of(id, owner).join(store, &owner.email).await?;
+    }
+    note(store, keys::ACCOUNTS, id).await
+}
+
+/// Removes the owner of an account that was not made from the e-mail's look-up. Best effort: a repeated creation has
+/// another id, and `ledger check` names what is left.
+async fn retract(store: &Store, id: &str, owner: &User) {
+    if let Err(error) = owner_of(id, owner).leave(store, &owner.email).await {
+        tracing::warn!(account = id, %error, "the e-mail of an account that was not made still leads to it");
+    }
+}
+
+/// Writes the record of the account.
+async fn make(store: &Store, new: &NewAccount<'_>, actor: &str) -> Result<(), StoreError> {
     let NewAccount {
         id,
         name,
         plan,
         owner,
     } = *new;
-    if let Some(owner) = owner {
-        owner_of(id, owner).join(store, &owner.email).await?;
-    }
-    note(store, keys::ACCOUNTS, id).await?;
     let account = AccountKeys::new(id);
     let keys = CreateKeys {
         account: account.record(),
@@ -149,13 +182,12 @@ pub async fn create(store: &Store, new: &NewAccount<'_>, actor: &str) -> Result<
     };
     let mut reply = store.reply(&CREATE, keys, args).await?;
     match reply.word()?.as_str() {
-        "created" => store.versions().record(id, BORN),
-        _ => return reply.unexpected(),
+        "created" => {
+            store.versions().record(id, BORN);
+            Ok(())
+        }
+        _ => reply.unexpected(),
     }
-    if let Some(owner) = owner {
-        owner_of(id, owner).join(store, &owner.email).await?;
-    }
-    Ok(())
 }
 
 /// Changes the account's plan, whatever it is.

@@ -1,0 +1,75 @@
+//! A call whose account loses its master between hold and settlement, or between settlement and answer. Neither is
+//! confirmed; a lost settlement leaves the estimate charged.
+
+use super::row::{GoesOn, hash};
+use super::{ON_THE_WIRE, PAUSE, load_scripts};
+use crate::lost_master::{accept_all, conclusion};
+use crate::world::{COST, MASTERS, SOON, World, call, cap};
+use harness::{Gate, GateSide, RedisCluster, eventually};
+use serde_json::json;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "long: make verify runs it"]
+async fn a_call_is_charged_once_whichever_step_its_master_is_lost_after() {
+    let world = World::on(RedisCluster::start_wired(MASTERS), 0).await;
+    load_scripts(&world.cluster);
+    let node = (world.home() + 1) % MASTERS;
+    let replica = world.cluster.replica_of(node);
+    let (mut rows, mut sent) = (Vec::new(), Vec::new());
+    for side in [GateSide::Request, GateSide::Reply] {
+        for goes_on in [GoesOn::Before, GoesOn::After] {
+            // Calls share the edge's connection to a master, so each has an edge.
+            let edge = world.patient_edge();
+            let resident = world.resident_on(node, cap(None)).await;
+            let gate = Gate::new(side, &[&hash("settle"), &resident.agent.account.id], 0, 1);
+            world.cluster.put_gate(&gate);
+            let caller = edge.caller(&resident.key);
+            sent.push(tokio::spawn(async move { caller.chat(call("stopped")).await }));
+            eventually("a call at its gate", SOON, async || {
+                (gate.stopped() > 0).then_some(())
+            })
+            .await;
+            rows.push((edge, resident, gate, goes_on));
+        }
+    }
+    world.cluster.wait_in_step(replica);
+    tokio::time::sleep(ON_THE_WIRE).await;
+    world.cluster.cut_off(replica);
+    let open = |when: GoesOn| {
+        let due = rows.iter().filter(|(.., goes_on)| *goes_on == when);
+        due.for_each(|(_, _, gate, _)| gate.open());
+    };
+    open(GoesOn::Before);
+    for (call, (.., goes_on)) in sent.iter().zip(&rows) {
+        while *goes_on == GoesOn::Before && !call.is_finished() {
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+    let key = rows[0].1.agent.account.keys.record();
+    world.cluster.lose(node, &key);
+    open(GoesOn::After);
+    for call in sent {
+        assert_eq!(call.await.expect("an answer").status, 200);
+    }
+    assert_eq!(world.upstream.arrived(), rows.len(), "each was sent once");
+
+    world.cluster.restart(node);
+    world.cluster.wait_for_replica(node);
+    world.found_again(&key).await;
+    accept_all(&world);
+    for (edge, resident, ..) in &rows {
+        assert_eq!(
+            resident.agent.counters().await.day_nanos,
+            COST,
+            "it is charged once"
+        );
+        let caller = edge.caller(&resident.key);
+        eventually("another call", SOON, async || {
+            (caller.chat(call("next")).await.status == 200).then_some(())
+        })
+        .await;
+        assert_eq!(resident.agent.counters().await.day_nanos, 2 * COST);
+    }
+    let check = conclusion(&world).await;
+    assert_eq!(check["ok"], json!(true), "{check}");
+}

@@ -1,0 +1,228 @@
+//! A change that is stopped after one of its steps.
+
+use crate::lost_lookup::fixture::{Change, Fixture, Kind as LookupKind};
+use crate::lost_master::row::{Kind, Row, Victim};
+use crate::world::{MASTERS, World};
+use harness::{Admin, Cli, Gate, GateSide};
+use redis::Script;
+use serde_json::{Value, json};
+use store::script::all::all;
+
+/// When the change goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GoesOn {
+    /// Between the cut and the kill: what the master does from then on is lost.
+    Before,
+    /// After the replica took over.
+    After,
+}
+
+pub enum Subject<'a> {
+    Money(Box<Row>),
+    Outside(Change<'a>),
+}
+
+/// A change that waits after a step.
+pub struct Midway<'a> {
+    pub subject: Subject<'a>,
+    pub goes_on: GoesOn,
+    pub gate: Gate,
+    /// Number of steps that are done when it waits.
+    done: usize,
+    pub is_acknowledged: bool,
+    /// Whether it was answered as a repetition.
+    pub is_repetition: bool,
+    /// An answer that no request gets that is done once.
+    pub unexpected: Option<String>,
+}
+
+/// Number of steps that are done when the change waits, and when it goes on.
+type Pause = (usize, GoesOn);
+
+const MOMENTS: [GoesOn; 2] = [GoesOn::Before, GoesOn::After];
+
+/// The changes of money whose steps are on two masters.
+const MONEY: [Kind; 8] = [
+    Kind::Transfer,
+    Kind::Create,
+    Kind::Fund,
+    Kind::Release,
+    Kind::ReleaseByPayee,
+    Kind::DisputeByPayee,
+    Kind::Refund,
+    Kind::Award,
+];
+
+/// The changes whose look-up is on another master than their account.
+const OUTSIDE: [LookupKind; 7] = [
+    LookupKind::Account,
+    LookupKind::User,
+    LookupKind::Invited,
+    LookupKind::Removed,
+    LookupKind::Pending,
+    LookupKind::ApiKey,
+    LookupKind::VirtualKey,
+];
+
+/// The confirmed steps of a change of money: script, and whose account has its keys.
+const fn steps(kind: Kind) -> &'static [(&'static str, Victim)] {
+    use Victim::{Payee, Payer};
+    match kind {
+        Kind::Transfer => &[("transfer_out", Payer), ("transit_arrive", Payee)],
+        Kind::Create => &[("escrow_create", Payer), ("escrow_list", Payee)],
+        Kind::Fund => &[
+            ("escrow_list", Payee),
+            ("escrow_fund", Payer),
+            ("escrow_list", Payee),
+        ],
+        Kind::Release | Kind::Refund | Kind::Award => &[("escrow_resolve", Payer), ("transit_arrive", Payee)],
+        Kind::ReleaseByPayee | Kind::DisputeByPayee => &[
+            ("intent_claim", Payee),
+            ("escrow_resolve", Payer),
+            ("transit_arrive", Payee),
+        ],
+        _ => &[],
+    }
+}
+
+/// The hash by which a script is executed.
+pub fn hash(name: &str) -> String {
+    let script = all().into_iter().find(|script| script.name() == name);
+    let script = script.unwrap_or_else(|| panic!("no script {name}"));
+    Script::new(script.source()).get_hash().to_owned()
+}
+
+/// A gate behind which `done` of these steps are done: before the next one, or before the last one's reply.
+fn gate(steps: &[(&str, String)], done: usize, most: usize) -> Gate {
+    let (side, at) = match done < steps.len() {
+        true => (GateSide::Request, done),
+        false => (GateSide::Reply, steps.len() - 1),
+    };
+    let (script, mark) = &steps[at];
+    let passing = steps[..at].iter().filter(|(other, _)| other == script).count();
+    Gate::new(side, &[&hash(script), mark], passing, most)
+}
+
+/// The pauses of a change of so many steps, from the first step that counts.
+fn pauses(first: usize, steps: usize) -> impl Iterator<Item = Pause> {
+    (first..=steps).flat_map(|done| MOMENTS.map(|goes_on| (done, goes_on)))
+}
+
+/// The changes of money with the master at `node` as that of either account.
+pub fn money() -> Vec<(Kind, Victim, Pause)> {
+    let of_kind = |kind: Kind| {
+        let of_victim = move |victim| pauses(1, steps(kind).len()).map(move |pause| (kind, victim, pause));
+        [Victim::Payer, Victim::Payee].into_iter().flat_map(of_victim)
+    };
+    MONEY.into_iter().flat_map(of_kind).collect()
+}
+
+/// The changes with a look-up, with `node` as the master of the look-up, or of the account.
+pub async fn outside<'a>(fixtures: &'a [Fixture<'a>], node: usize) -> Vec<Midway<'a>> {
+    let mut made = Vec::new();
+    for kind in OUTSIDE {
+        // The account of a look-up on a master is on the next one.
+        for at in [node, (node + MASTERS - 1) % MASTERS] {
+            for (done, goes_on) in pauses(usize::from(!kind.begins_unconfirmed()), kind.steps()) {
+                let fixture = &fixtures[made.len() % fixtures.len()];
+                let change = Change::prepare(fixture, kind, at).await;
+                let gate = gate(&change.steps(), done, 1);
+                made.push(Midway {
+                    subject: Subject::Outside(change),
+                    goes_on,
+                    gate,
+                    done,
+                    is_acknowledged: false,
+                    is_repetition: false,
+                    unexpected: None,
+                });
+            }
+        }
+    }
+    made
+}
+
+impl<'a> Midway<'a> {
+    pub async fn of_money(
+        (world, admin, node): (&World, &Admin, usize),
+        (kind, victim, (done, goes_on)): (Kind, Victim, Pause),
+    ) -> Self {
+        let row = Row::prepare(world, admin, (kind, victim), node).await;
+        let account = |of: Victim| match of {
+            Victim::Payer => row.payer.account.id.clone(),
+            Victim::Payee => row.payee.account.id.clone(),
+        };
+        let steps: Vec<(&str, String)> = steps(kind)
+            .iter()
+            .map(|(script, of)| (*script, account(*of)))
+            .collect();
+        // The transit worker takes the same step beside the request.
+        let gate = gate(&steps, done, usize::MAX);
+        Self {
+            subject: Subject::Money(Box::new(row)),
+            goes_on,
+            gate,
+            done,
+            is_acknowledged: false,
+            is_repetition: false,
+            unexpected: None,
+        }
+    }
+
+    pub fn name(&self) -> String {
+        let name = match &self.subject {
+            Subject::Money(row) => row.name(),
+            Subject::Outside(change) => change.name(),
+        };
+        format!("{name}, after step {}, goes on {:?}", self.done, self.goes_on)
+    }
+
+    /// What is wrong with the balances after a change of money that is done.
+    pub async fn unbalanced(&self) -> Option<String> {
+        let Subject::Money(row) = &self.subject else {
+            return None;
+        };
+        let (balances, expected) = (row.settled().await, row.kind.done_once());
+        (balances != expected).then(|| format!("{balances:?} and not {expected:?}"))
+    }
+
+    /// Whether no other change passes its gate. Of an account the id is not known before, and keys are several of one
+    /// account.
+    pub fn is_distinct(&self) -> bool {
+        match &self.subject {
+            Subject::Money(_) => true,
+            Subject::Outside(change) => !matches!(
+                change.kind(),
+                LookupKind::Account | LookupKind::ApiKey | LookupKind::VirtualKey
+            ),
+        }
+    }
+
+    /// Sends it once, to the servers or by the operator, and remembers whether it was acknowledged.
+    pub async fn send(&mut self, cli: &Cli) {
+        self.is_acknowledged = match &mut self.subject {
+            Subject::Outside(change) => change.send().await,
+            Subject::Money(row) if matches!(row.kind, Kind::Refund | Kind::Award) => {
+                let output = row.send_as_operator(cli);
+                let document: Value = serde_json::from_str(&output.stdout).expect("a document");
+                let code = document["code"].as_str().unwrap_or_default();
+                let is_unknown = ["NOT_CONFIRMED", "STORE"].contains(&code);
+                // A repeated command finds that the dispute has ended.
+                self.is_repetition = code == "ESCROW_WRONG_STATE";
+                let is_done = output.code == Some(0) || self.is_repetition;
+                assert!(is_done || is_unknown, "{}: {output:?}", row.name());
+                is_done
+            }
+            Subject::Money(row) => {
+                let reply = row.send().await;
+                // A release or dispute that was done before.
+                let is_repeated = reply.status == 409 && reply.json()["success"] == json!(true);
+                self.is_repetition = reply.json()["replayed"] == json!(true);
+                if ![200, 503].contains(&reply.status) && !is_repeated {
+                    self.unexpected = Some(reply.text());
+                }
+                reply.status != 503
+            }
+        };
+    }
+}
