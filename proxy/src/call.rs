@@ -194,7 +194,7 @@ impl CallPipeline {
             return match Box::pin(forwarded).await? {
                 ForwardedStream::Whole(sent) => Ok(self.settle(trace, &request, *sent).await),
                 ForwardedStream::Stream(open) => {
-                    Ok(self.streams.complete(request, asked, open, (&key.owner, trace)))
+                    Ok(self.streams.complete(request, asked, *open, (&key.owner, trace)))
                 }
             };
         }

@@ -8,8 +8,8 @@ use harness::{Admin, Caller, Cli, Edge, SeedAgent, eventually};
 use serde_json::{Value, json};
 use store::keys::REFUSED;
 
-/// Calls through the edge that has not seen the change: if a change raised the version by as little as a call does, they
-/// would hide its loss.
+/// Calls through the edge that has not seen the change: if a change raised the version by as little as a call does,
+/// they would hide its loss.
 const CALLS: usize = 3;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

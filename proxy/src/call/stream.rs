@@ -96,7 +96,7 @@ impl Streams {
         self: &Arc<Self>,
         request: ChatRequest,
         asked: StreamRequest,
-        mut open: Box<OpenStream>,
+        mut open: OpenStream,
         (owner, trace): (&VirtualKeyOwner, &RequestTrace),
     ) -> Completed {
         let mut reply = approved::reply(Answer {
@@ -115,7 +115,7 @@ impl Streams {
         Completed {
             reply,
             external_time: trace.external_time_of_stream(),
-            stream: Some(Box::new(self.start(request, asked, *open, (owner, trace)))),
+            stream: Some(Box::new(self.start(request, asked, open, (owner, trace)))),
         }
     }
 

@@ -57,8 +57,8 @@ impl Kind {
         }
     }
 
-    /// Whether a check of the ledger names a lost one. Neither the list of blocked addresses nor the prices belong to an
-    /// account.
+    /// Whether a check of the ledger names a lost one. Neither the list of blocked addresses nor the prices belong to
+    /// an account.
     pub const fn is_checked(self) -> bool {
         !matches!(self, Block | Prices)
     }
