@@ -81,7 +81,7 @@ pub(crate) fn prioritise(pid: u32, is_real_time: bool) -> Result<(), Box<dyn Err
     output("chrt", &["-a", policy, "-p", priority, &pid.to_string()]).map(drop)
 }
 
-/// Lets a process and all its threads run only while their core has nothing else to do.
+/// Gives a process and all its threads the lowest weight: little more of their core than what others leave.
 pub(crate) fn yield_core(pid: u32) -> Result<(), Box<dyn Error>> {
     output("chrt", &["-a", "-i", "-p", "0", &pid.to_string()]).map(drop)
 }

@@ -1,8 +1,8 @@
 //! What is outside of the accounts' buckets: the list of accounts, the accounts of an e-mail, the places of a deposit's
-//! reference, the owners of API keys and virtual keys, blocked addresses and prices. Each master in turn is cut off from
-//! its replica, killed and replaced right after it acknowledged changes whose look-ups it holds; the accounts themselves
-//! are on another master. With `auto` no acknowledged look-up is missing or leads to another; with `async` each loss is noticed by the
-//! next request that needs the look-up, and by `ledger check`.
+//! reference, the owners of API keys and virtual keys, blocked addresses and prices. Each master in turn is cut off
+//! from its replica, killed and replaced right after it acknowledged changes whose look-ups it holds; the accounts
+//! themselves are on another master. With `auto` no acknowledged look-up is missing or leads to another; with `async`
+//! each loss is noticed by the next request that needs the look-up, and by `ledger check`.
 
 pub mod fixture;
 mod witness;

@@ -10,6 +10,8 @@ use harness::{Role, SeedAccount, TEST_PASSWORD};
 use serde_json::json;
 use store::account::script::{NewAccount, UserAdded, add_user, create};
 use store::keys::user_lookup;
+use store::script::names::Names;
+use store::script::{Script, WhenFull};
 use store::user::User;
 use store::user::email::{ACCOUNTS_MAX, EmailOwner};
 
@@ -165,4 +167,33 @@ async fn an_account_that_was_not_made_is_not_named() {
         create(&store, &account, "test").await.unwrap_err();
         assert_eq!(owners(&world).await, left, "{failing}");
     }
+}
+
+#[tokio::test]
+async fn an_account_that_a_full_store_refuses_is_not_named() {
+    let world = World::start().await;
+    let user = new(EMAIL);
+    let account = NewAccount {
+        id: &Kind::Account.mint(now_ms()).unwrap(),
+        name: "a",
+        plan: "free",
+        owner: Some(&user),
+    };
+    // The list of accounts is written before the store is full.
+    let noted = Script::new(
+        "lookup_note",
+        WhenFull::Run,
+        Names::default(),
+        &["return {'noted'}"],
+    );
+    let store = world.store.replacing(noted);
+    let limit = |bytes: &str| {
+        let set = ["CONFIG", "SET", "maxmemory", bytes];
+        world.redis.command::<String>(&set)
+    };
+    limit("1");
+    let error = create(&store, &account, "test").await.unwrap_err();
+    assert!(!error.may_have_run(), "{error:?}");
+    limit("0");
+    assert_eq!(owners(&world).await, vec![]);
 }

@@ -2,8 +2,9 @@
 //! in memory and CPU time. Each flood meets a fresh process.
 //!
 //! The edge's caller makes calls at a fixed rate, over TLS one call after the other on each of its connections; the
-//! admin server's reads its agents one request after the other. A flood comes from other machines: here its sender runs only
-//! while the store, the provider and the caller leave their core idle. What the kernel does for it is not kept apart.
+//! admin server's reads its agents one request after the other. A flood comes from other machines: here its sender gets
+//! little more of its core than what the store, the provider and the caller leave. What the kernel does for it is not
+//! kept apart.
 
 use super::Outcome;
 use crate::contender::{Contender, EDGE, Name};
@@ -330,7 +331,7 @@ fn start(
     }
     let flood = BackgroundProcess::start(&stage.program("bench-flood"), &words)?;
     pin(flood.pid(), stage.cores.load)?;
-    // Its sender would have a machine of its own.
+    // Its senders have machines of their own.
     yield_core(flood.pid())?;
     rest(RISE);
     Ok(Some(flood))

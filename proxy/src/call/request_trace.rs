@@ -119,8 +119,8 @@ impl RequestTrace {
         self.stages[stage as usize].map_or(Duration::ZERO, |(_, took)| took)
     }
 
-    /// Continues the trace in the provider's request if its spans are exported. `None`: the caller's own trace headers
-    /// are forwarded unchanged.
+    /// Continues the trace in the provider's request if the spans of this one are exported. `None`: the caller's own
+    /// trace headers are forwarded unchanged.
     pub fn continue_at_provider(&mut self) -> Option<ContinuedTrace> {
         self.trace.exported?;
         self.upstream_span = new_span();

@@ -104,7 +104,8 @@ impl Upstream {
         &self.target
     }
 
-    /// Builds the headers of a request but for the provider key, with those of `caller` that are on this upstream's list.
+    /// Builds the headers of a request but for the provider key, with those of `caller` that are on this upstream's
+    /// list.
     #[must_use]
     pub fn headers(&self, caller: &HeaderMap, length: usize, trace: Option<&ContinuedTrace>) -> HeaderLines {
         let host = &self.target.authority;

@@ -155,8 +155,8 @@ async fn read_head(session: &mut HttpSession) -> Result<(StatusCode, HeaderMap),
     Err(bad_answer("it sent too many interim answers"))
 }
 
-/// Copies the headers of an answer, with room for those that it gets on its way to the caller: a map that grows is built
-/// anew.
+/// Copies the headers of an answer, with room for those that it gets on its way to the caller: a map that grows is
+/// built anew.
 fn with_room(received: &HeaderMap) -> HeaderMap {
     const ADDED: usize = 10;
     let mut headers = HeaderMap::with_capacity(received.len() + ADDED);

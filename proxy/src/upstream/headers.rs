@@ -57,8 +57,7 @@ fn never_passes(name: &str) -> bool {
             .any(|prefix| name.starts_with(prefix))
 }
 
-/// Headers of the provider's request, as they are sent. Neither names nor values contain line ends. No `Debug`: one has
-/// the provider key.
+/// Headers of the provider's request, as they are sent. No `Debug`, since a line holds the provider key.
 pub struct HeaderLines(Vec<u8>);
 
 impl Default for HeaderLines {
@@ -70,9 +69,9 @@ impl Default for HeaderLines {
 }
 
 impl HeaderLines {
-    /// Adds a line.
-    pub(super) fn push(&mut self, name: &HeaderName, value: &[u8]) {
-        for part in [name.as_str().as_bytes(), b": ", value, b"\r\n"] {
+    /// Adds a line. Neither names nor values contain line ends.
+    pub(super) fn push(&mut self, name: &HeaderName, value: &HeaderValue) {
+        for part in [name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"] {
             self.0.extend_from_slice(part);
         }
     }
@@ -147,20 +146,17 @@ impl ForwardList {
         let is_nominated = |name: &HeaderName| nominated.iter().any(|nominated| nominated == name.as_str());
         let is_replaced = |name: &HeaderName| trace.is_some_and(|trace| trace.replaces(name));
         let mut outbound = HeaderLines::default();
-        outbound.push(&header::HOST, host.as_bytes());
+        outbound.push(&header::HOST, host);
         for (name, value) in caller {
             if self.passes(name) && !is_nominated(name) && !is_replaced(name) {
-                outbound.push(name, value.as_bytes());
+                outbound.push(name, value);
             }
         }
         if let Some(trace) = trace {
-            outbound.push(&TRACEPARENT, trace.traceparent.as_bytes());
+            outbound.push(&TRACEPARENT, &trace.traceparent);
         }
-        outbound.push(&header::ACCEPT_ENCODING, b"identity");
-        outbound.push(
-            &header::CONTENT_LENGTH,
-            itoa::Buffer::new().format(length).as_bytes(),
-        );
+        outbound.push(&header::ACCEPT_ENCODING, &HeaderValue::from_static("identity"));
+        outbound.push(&header::CONTENT_LENGTH, &length.into());
         outbound
     }
 }
@@ -168,7 +164,7 @@ impl ForwardList {
 /// Name of the header that Azure reads the key from. A caller's own is never forwarded.
 const API_KEY: HeaderName = HeaderName::from_static("api-key");
 
-/// Adds the provider key. `None` if the stored key is no header value.
+/// Adds the line of the provider key; called once. `None` if the stored key is no header value.
 pub fn authorize(outbound: &mut HeaderLines, auth: Auth, key: &SecretString) -> Option<()> {
     let value = match auth {
         Auth::Bearer => HeaderValue::try_from(["Bearer ", key.expose_secret()].concat()),
@@ -178,7 +174,7 @@ pub fn authorize(outbound: &mut HeaderLines, auth: Auth, key: &SecretString) -> 
         Auth::Bearer => header::AUTHORIZATION,
         Auth::ApiKey => API_KEY,
     };
-    outbound.push(&name, value.ok()?.as_bytes());
+    outbound.push(&name, &value.ok()?);
     Some(())
 }
 
@@ -245,6 +241,43 @@ mod tests {
         let mut names: Vec<String> = names.map(|(name, _)| name.to_owned()).collect();
         names.sort_unstable();
         names
+    }
+
+    #[test]
+    fn repeated_headers_and_any_bytes_are_forwarded_as_they_came() {
+        let mut caller = HeaderMap::new();
+        for value in [&b"a"[..], b"caf\xe9", b""] {
+            caller.append("x-many", HeaderValue::from_bytes(value).unwrap());
+        }
+        let outbound = outbound(&["X-Many"], &caller, None);
+        let lines = b"\r\nx-many: a\r\nx-many: caf\xe9\r\nx-many: \r\n";
+        let found = outbound
+            .as_bytes()
+            .windows(lines.len())
+            .filter(|window| *window == lines);
+        assert_eq!(found.count(), 1, "{:?}", outbound.as_bytes());
+    }
+
+    #[test]
+    fn a_trace_takes_the_place_of_several_and_of_nominated_ones() {
+        let mut caller = HeaderMap::new();
+        for (name, value) in [
+            ("traceparent", "one"),
+            ("traceparent", "two"),
+            ("tracestate", "a=b"),
+            ("tracestate", "c=d"),
+            ("connection", "traceparent"),
+        ] {
+            caller.append(name, HeaderValue::from_static(value));
+        }
+        let continued = Trace::from_headers(&caller).continued(0xabc).unwrap();
+        let list = ["traceparent", "tracestate"];
+        let lines = lines(&outbound(&list, &caller, Some(&continued)));
+        let trace: Vec<&String> = lines.iter().filter(|line| line.starts_with("trace")).collect();
+        assert!(
+            trace.len() == 1 && trace[0].contains("0000000000000abc"),
+            "{trace:?}"
+        );
     }
 
     #[test]

@@ -156,6 +156,7 @@ fn encode(path: &str, headers: &HeaderLines, body: &[u8]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use http::{HeaderName, HeaderValue};
     use tokio::io::AsyncReadExt;
 
     #[tokio::test]
@@ -201,8 +202,8 @@ mod tests {
     #[test]
     fn a_request_is_encoded_as_http_1_1() {
         let mut headers = HeaderLines::default();
-        headers.push(&http::header::HOST, b"a");
-        headers.push(&http::HeaderName::from_static("x-b"), b"c d");
+        headers.push(&http::header::HOST, &HeaderValue::from_static("a"));
+        headers.push(&HeaderName::from_static("x-b"), &HeaderValue::from_static("c d"));
         let text = encode("/v1/x", &headers, b"{}");
         assert_eq!(text, b"POST /v1/x HTTP/1.1\r\nhost: a\r\nx-b: c d\r\n\r\n{}");
         assert_eq!(text.capacity(), text.len(), "in one allocation");

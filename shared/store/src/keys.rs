@@ -204,9 +204,10 @@ impl AccountKeys {
         Self::in_bucket(Bucket::from_account(account), account)
     }
 
-    /// The keys of `account`, whose bucket is known: a hash less.
+    /// The keys of `account`, whose bucket is known. Saves hashing the account id.
     #[must_use]
     pub fn in_bucket(bucket: Bucket, account: &str) -> Self {
+        debug_assert_eq!(bucket, Bucket::from_account(account), "{account}");
         Self {
             bucket,
             base: bucket.key(&["/", account]),

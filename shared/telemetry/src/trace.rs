@@ -80,7 +80,7 @@ pub struct ContinuedTrace {
 }
 
 impl ContinuedTrace {
-    /// Whether the caller's header of this name is not forwarded: a `tracestate` belongs to its trace.
+    /// Whether the caller's header `name` is dropped: `traceparent` always, `tracestate` if the trace is new.
     #[must_use]
     pub fn replaces(&self, name: &HeaderName) -> bool {
         *name == TRACEPARENT || self.is_new && *name == TRACESTATE

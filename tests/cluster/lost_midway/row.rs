@@ -126,7 +126,9 @@ pub async fn outside<'a>(fixtures: &'a [Fixture<'a>], node: usize) -> Vec<Midway
             for (done, goes_on) in pauses(usize::from(!kind.begins_unconfirmed()), kind.steps()) {
                 let fixture = &fixtures[made.len() % fixtures.len()];
                 let change = Change::prepare(fixture, kind, at).await;
-                let gate = gate(&change.steps(), done, 1);
+                let steps = change.steps();
+                assert_eq!(steps.len(), kind.steps(), "{kind:?}");
+                let gate = gate(&steps, done, 1);
                 made.push(Midway {
                     subject: Subject::Outside(change),
                     goes_on,

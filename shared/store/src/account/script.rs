@@ -114,7 +114,8 @@ pub struct NewAccount<'a> {
 ///
 /// The list of accounts is in another slot than the account, so two commands write them. The list comes first: a crash
 /// between the two leaves a listed id without a record, which every reader skips. In the opposite order it would leave
-/// an account that works and that neither a rotation of the master key nor `store accept` visits.
+/// an account that works and that neither a rotation of the master key nor `store accept` visits. The look-up of the
+/// owner's e-mail comes before both, and is taken back where the account was certainly not made.
 ///
 /// # Errors
 /// [`StoreError`].

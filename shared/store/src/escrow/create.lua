@@ -6,9 +6,8 @@
 --   is what the place says, `transit` the transit id ('' = none). `fields` are those of the escrow, `own_count` texts,
 --   and behind them those of the intent. Last: budgets
 -- Returns: {'settled', made at} | {'known'} (an intent of this id is there) | {'closed'} (a wallet is not that one any
---   more)
---   | {'over_budget', kind} | {'taken'} (the number has a place; draw another) | {'no_account'}; only the first writes
---   anything
+--   more) | {'over_budget', kind} | {'taken'} (the number has a place; draw another) | {'no_account'}; only the first
+--   writes anything
 -- Cost: O(log n) in the escrows of the account; up to 26 calls
 if redis.call('EXISTS', KEYS.intent) == 1 then return {'known'} end
 if redis.call('HGET', KEYS.payer, 'wallet_number') ~= ARGV.payer_number then return {'closed'} end

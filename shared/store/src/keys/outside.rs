@@ -6,7 +6,7 @@
 //! | key | why |
 //! |---|---|
 //! | [`virtual_key_lookup`], [`api_key_lookup`] | The name is the hash of 256 random bits, so nothing can take it twice. Written before the record, written again and confirmed after it (`store.durability`), and only then is the secret shown. The record has the hash: `ledger check` names a look-up that is gone. |
-//! | [`user_lookup`] | Names the accounts that have a user of the e-mail; written and confirmed before and after the user is. `ledger check` names one that is gone, or leads to nobody. Lost, it is written again by whoever adds the user again; signing in with the account named needs none; and it counts only while the account has the user. |
+//! | [`user_lookup`] | Names the accounts that have a user of the e-mail; written and confirmed before and after the user is; taken back where the account was certainly not made. `ledger check` names one that is gone, or leads to nobody. Lost, it is written again by whoever adds the user again; signing in with the account named needs none; and it counts only while the account has the user. |
 //! | [`invitation_lookup`](super::invitation_lookup), [`reset_lookup`](super::reset_lookup), [`session_lookup`](super::session_lookup) | Random tokens. A lost one lets nobody in: the invitation is revoked and made again, the reset issued again, the user signs in again. |
 //! | [`deposit_lookup`] | Confirmed before the deposit is, and after it; taken back where the deposit is refused. `ledger check` names one that lacks a pending deposit. Lost, the operator names the account. |
 //! | [`ACCOUNTS`] | Confirmed before the account is made, so every account is listed. |

@@ -1,6 +1,5 @@
 -- Fragment: intents. An index is six keys in a row: the lists of all intents, of those of its kind, of its agent, of
---   the
--- settled and of the blocked ones, and the sorted set of those that wait for approval.
+-- the settled and of the blocked ones, and the sorted set of those that wait for approval.
 -- `heads` is a list of <word>=<hash>: what the timeline's last hash is for each outcome (decision D25); Rust computed
 -- it.
 local function head_for(heads, outcome)

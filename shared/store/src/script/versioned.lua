@@ -1,13 +1,11 @@
 -- Fragment: around every change of an account. It refuses an account of which the caller has seen more than is there:
---   the
--- store lost writes (decision D47). It refuses a caller who may not make the change any more. And each answer ends with
--- how far the account has come.
+-- the store lost writes (decision D47). It refuses a caller who may not make the change any more. And each answer ends
+-- with how far the account has come.
 -- Takes the last three of ARGV away: generation and version that the caller has seen ('0' = none), and on whose
 -- authority the change is made: '' (nobody's that can be taken away) | 'key' | 'session', each as authority.rs writes
 -- it. Takes the last of KEYS away: of a key its record, of a session the user's sessions and the account's users.
 -- Returns: the words of the change, or {'lost'}, {'no_key'}, {'no_session'} or {'no_role'} (nothing happened), and
---   behind them
--- generation and version, '0' without an account.
+-- behind them generation and version, '0' without an account.
 -- Cost: O(1); 1 call, and on authority of a key 1 or of a session 2 more, which the cost of a change leaves out
 local authority = table.remove(ARGV)
 local floor_version = tonumber(table.remove(ARGV))
