@@ -129,15 +129,7 @@ pub async fn outside<'a>(fixtures: &'a [Fixture<'a>], node: usize) -> Vec<Midway
                 let steps = change.steps();
                 assert_eq!(steps.len(), kind.steps(), "{kind:?}");
                 let gate = gate(&steps, done, 1);
-                made.push(Midway {
-                    subject: Subject::Outside(change),
-                    goes_on,
-                    gate,
-                    done,
-                    is_acknowledged: false,
-                    is_repetition: false,
-                    unexpected: None,
-                });
+                made.push(Midway::new(Subject::Outside(change), gate, (done, goes_on)));
             }
         }
     }
@@ -160,8 +152,12 @@ impl<'a> Midway<'a> {
             .collect();
         // The transit worker takes the same step beside the request.
         let gate = gate(&steps, done, usize::MAX);
+        Self::new(Subject::Money(Box::new(row)), gate, (done, goes_on))
+    }
+
+    fn new(subject: Subject<'a>, gate: Gate, (done, goes_on): Pause) -> Self {
         Self {
-            subject: Subject::Money(Box::new(row)),
+            subject,
             goes_on,
             gate,
             done,
