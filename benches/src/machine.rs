@@ -77,13 +77,16 @@ pub(crate) const REAL_TIME: [&str; 2] = ["-f", "10"];
 
 /// Gives a process and all its threads real-time priority, or takes it back.
 pub(crate) fn prioritise(pid: u32, is_real_time: bool) -> Result<(), Box<dyn Error>> {
-    let [policy, priority] = if is_real_time { REAL_TIME } else { ["-o", "0"] };
-    output("chrt", &["-a", policy, "-p", priority, &pid.to_string()]).map(drop)
+    schedule(pid, if is_real_time { REAL_TIME } else { ["-o", "0"] })
 }
 
 /// Gives a process and all its threads the lowest weight: little more of their core than what others leave.
 pub(crate) fn yield_core(pid: u32) -> Result<(), Box<dyn Error>> {
-    output("chrt", &["-a", "-i", "-p", "0", &pid.to_string()]).map(drop)
+    schedule(pid, ["-i", "0"])
+}
+
+fn schedule(pid: u32, [policy, priority]: [&str; 2]) -> Result<(), Box<dyn Error>> {
+    output("chrt", &["-a", policy, "-p", priority, &pid.to_string()]).map(drop)
 }
 
 /// Whether the load generator and the provider may run with real-time priority.

@@ -108,7 +108,7 @@ impl CallPipeline {
     ) -> Result<Completed, Rejection> {
         let credential = credential::from_headers(&session.req_header().headers)?;
         if let Err(too_long) = self.body_reader.check_declared_length(session) {
-            Box::pin(self.count_too_long(&credential, trace)).await;
+            self.count_too_long(&credential, trace).await;
             return Err(too_long);
         }
         let key = self.resolver.key_owner(&credential).await;
@@ -116,11 +116,11 @@ impl CallPipeline {
         let key = trace.end(&self.metrics, Stage::Resolve, key)?;
         keep_connection(keeper)?;
         if key.was_recently_rejected() && may_be_large(session) {
-            Box::pin(self.counter.reject_early(&key)).await?;
+            self.counter.reject_early(&key).await?;
         }
         match self.read(endpoint, session, &key, trace).await {
             Ok(call) => self.complete(trace.clone(), key, call).await,
-            Err(rejection) => Err(Box::pin(self.counter.count_refused(&key, rejection)).await),
+            Err(rejection) => Err(self.counter.count_refused(&key, rejection).await),
         }
     }
 

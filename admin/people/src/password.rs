@@ -172,8 +172,8 @@ pub async fn reset(call: OpenCall) -> Answer {
     Err(Code::ServiceUnavailable.into())
 }
 
-/// What remains to be done when somebody is in: the link was right, so the address has its attempt back and the user
-/// all of them, and an earlier session of this browser ends.
+/// The rest of a sign-in by link: the link was right, so the address has its attempt back and the user all of them,
+/// and an earlier session of this browser ends.
 async fn clean_up(call: &OpenCall, from: Attempts<'_>, user: Attempts<'_>) -> Result<(), Problem> {
     let store = &call.state.store;
     user.clear(store).await?;

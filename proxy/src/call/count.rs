@@ -29,11 +29,9 @@ impl RequestCounter {
             name: &name,
             request: None,
         };
-        match self
-            .authorizer
-            .authorize(key, &name, &name.keys_in(key.bucket), None)
-            .await
-        {
+        let keys = name.keys_in(key.bucket);
+        // On the heap: it is rare, and needs more space than what awaits it.
+        match Box::pin(self.authorizer.authorize(key, &name, &keys, None)).await {
             Ok(Decision {
                 outcome: Outcome::Counted,
                 ..

@@ -148,8 +148,7 @@ impl Decider {
             }),
             Err(error) => {
                 tracing::error!(provider_key.id = key_id, %error, "a call is denied for its provider key");
-                // On the heap: it is rare, and needs more space than all else here.
-                Err(Box::pin(self.holds.release_unsent(hold)).await)
+                Err(self.holds.release_unsent(hold).await)
             }
         }
     }

@@ -10,7 +10,6 @@ use crate::buffer_budget::CallPermit;
 use crate::metrics::Metrics;
 use crate::upstream::headers::HeaderLines;
 use crate::upstream::{Answer, Failure, Streamed, Upstream, Upstreams, headers, sent_key};
-use futures::future::BoxFuture;
 use secrecy::{ExposeSecret as _, SecretString};
 use std::io;
 use std::sync::Arc;
@@ -135,7 +134,7 @@ impl Forwarder {
                 decision.id = hold.name.allow_id,
                 "the stored provider key cannot be sent"
             );
-            return Err(self.release(hold).await);
+            return Err(self.holds.release_unsent(hold).await);
         }
         let account = body.reservation.account();
         match account.try_begin_call(self.upstreams.account_calls_max()) {
@@ -148,14 +147,9 @@ impl Forwarder {
             None => {
                 let busy = Failure::NotSent(io::ErrorKind::ResourceBusy);
                 self.metrics.broke_off(&busy);
-                Err(self.release(hold).await)
+                Err(self.holds.release_unsent(hold).await)
             }
         }
-    }
-
-    /// Releases the hold of a call that is not sent, on the heap: it is rare, and needs as much space as all else here.
-    fn release(&self, hold: OpenHold) -> BoxFuture<'_, Rejection> {
-        Box::pin(self.holds.release_unsent(hold))
     }
 
     /// Returns the answer with its hold, or releases the hold if nothing was sent.
@@ -167,7 +161,7 @@ impl Forwarder {
         match answer {
             Err(failure @ Failure::NotSent(_)) => {
                 self.metrics.broke_off(&failure);
-                Err(self.release(hold).await)
+                Err(self.holds.release_unsent(hold).await)
             }
             answer => Ok((hold, answer)),
         }

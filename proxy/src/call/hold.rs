@@ -12,6 +12,7 @@ use domain::entry::How;
 use domain::id::Kind;
 use domain::measured::Measured;
 use domain::money::Nanos;
+use futures::future::BoxFuture;
 use std::sync::Arc;
 use store::Store;
 use store::call::hold::{HoldKeys, HoldName};
@@ -122,8 +123,8 @@ impl HoldSettler {
     }
 
     /// Releases the hold of a call that cannot be sent, and returns the denial. Its id is that of the entry in the
-    /// audit trail, with the prefix of a denial.
-    pub async fn release_unsent(&self, hold: OpenHold) -> Rejection {
+    /// audit trail, with the prefix of a denial. On the heap: it is rare, and needs more space than what awaits it.
+    pub fn release_unsent(&self, hold: OpenHold) -> BoxFuture<'_, Rejection> {
         let denied = Denied {
             denial: Denial::ServiceUnavailable,
             message: None,
@@ -132,8 +133,10 @@ impl HoldSettler {
             estimate: Some(hold.estimate),
             plan: None,
         };
-        self.settle(hold, Nanos::ZERO, How::Unsent, None).await;
-        Rejection::Denied(Box::new(denied))
+        Box::pin(async move {
+            self.settle(hold, Nanos::ZERO, How::Unsent, None).await;
+            Rejection::Denied(Box::new(denied))
+        })
     }
 }
 

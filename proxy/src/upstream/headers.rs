@@ -209,6 +209,14 @@ mod tests {
         )
     }
 
+    fn sent(headers: &[(&'static str, &str)]) -> HeaderMap {
+        let mut sent = HeaderMap::new();
+        for (name, value) in headers {
+            sent.append(*name, value.parse().unwrap());
+        }
+        sent
+    }
+
     /// The lines, without their ends, in alphabetical order.
     fn lines(outbound: &HeaderLines) -> Vec<String> {
         let text = str::from_utf8(outbound.as_bytes()).unwrap();
@@ -260,16 +268,13 @@ mod tests {
 
     #[test]
     fn a_trace_takes_the_place_of_several_and_of_nominated_ones() {
-        let mut caller = HeaderMap::new();
-        for (name, value) in [
+        let caller = sent(&[
             ("traceparent", "one"),
             ("traceparent", "two"),
             ("tracestate", "a=b"),
             ("tracestate", "c=d"),
             ("connection", "traceparent"),
-        ] {
-            caller.append(name, HeaderValue::from_static(value));
-        }
+        ]);
         let continued = Trace::from_headers(&caller).continued(0xabc).unwrap();
         let list = ["traceparent", "tracestate"];
         let lines = lines(&outbound(&list, &caller, Some(&continued)));
@@ -282,7 +287,7 @@ mod tests {
 
     #[test]
     fn a_trace_takes_the_place_of_the_callers() {
-        for (sent, expected) in [
+        for (parent, expected) in [
             (
                 "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
                 &[
@@ -292,13 +297,11 @@ mod tests {
             ),
             ("none", &["traceparent: 00-"][..]),
         ] {
-            let mut caller = HeaderMap::new();
-            caller.append("traceparent", sent.parse().unwrap());
-            caller.append("tracestate", HeaderValue::from_static("a=b"));
+            let caller = sent(&[("traceparent", parent), ("tracestate", "a=b")]);
             let list = ["traceparent", "tracestate"];
             let unchanged = lines(&outbound(&list, &caller, None));
             assert!(
-                unchanged.contains(&format!("traceparent: {sent}"))
+                unchanged.contains(&format!("traceparent: {parent}"))
                     && unchanged.contains(&"tracestate: a=b".to_owned())
             );
             let continued = Trace::from_headers(&caller).continued(0xabc).unwrap();
@@ -313,8 +316,7 @@ mod tests {
 
     #[test]
     fn only_listed_headers_are_forwarded_and_never_credentials() {
-        let mut caller = HeaderMap::new();
-        for (name, value) in [
+        let caller = sent(&[
             ("authorization", "Bearer vk_live_x"),
             ("x-api-key", "vk_live_x"),
             ("cookie", "a=b"),
@@ -333,9 +335,7 @@ mod tests {
             ("x-client-request-id", "c"),
             ("x-custom", "1"),
             ("content-type", "application/json"),
-        ] {
-            caller.append(name, value.parse().unwrap());
-        }
+        ]);
         assert_eq!(
             onward_names(&["Content-Type", "X-Stainless-*", "X-Custom-*"], &caller),
             ["content-type", "x-stainless-retry-count"]
@@ -403,8 +403,7 @@ mod tests {
 
     #[test]
     fn the_answer_loses_cookies_and_connection_headers_only() {
-        let mut headers = HeaderMap::new();
-        for (name, value) in [
+        let mut headers = sent(&[
             ("set-cookie", "a=b"),
             ("connection", "x-hop"),
             ("x-hop", "1"),
@@ -412,9 +411,7 @@ mod tests {
             ("x-request-id", "req_up"),
             ("x-ratelimit-remaining-requests", "9"),
             ("x-service-decision", "approved"),
-        ] {
-            headers.append(name, value.parse().unwrap());
-        }
+        ]);
         clean_response(&mut headers);
         let mut names: Vec<&str> = headers.keys().map(HeaderName::as_str).collect();
         names.sort_unstable();

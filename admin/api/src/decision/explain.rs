@@ -31,8 +31,8 @@ pub(super) struct Explained {
     reason: Value,
     #[schema(value_type = is::Outcome)]
     outcome: String,
-    /// How many calls this record stands for: more than one for those that a virtual key made beyond its requests a
-    /// minute, of which only the first ten of a minute have a record each.
+    /// Number of calls that this record stands for: more than one for those that a virtual key made beyond its
+    /// requests a minute, of which only the first ten of a minute have a record each.
     #[schema(example = 1)]
     count: u64,
     /// The end of the minute in which those calls were made; null for a record of one call.

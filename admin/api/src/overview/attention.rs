@@ -1,4 +1,4 @@
-//! What needs attention in an account: frozen agents, spends to approve, webhooks that fail, kept holds, limits that
+//! Attention that an account needs: frozen agents, spends to approve, webhooks that fail, kept holds, limits that
 //! are nearly reached, low balances.
 
 use crate::state::Call;

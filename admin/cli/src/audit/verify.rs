@@ -146,8 +146,8 @@ impl Verify {
         Ok(())
     }
 
-    /// What an export is compared with: the note that was given, else the store and the archive's note, or the latter
-    /// alone.
+    /// The other side of an export's comparison: the note that was given, else the store and the archive's note, or
+    /// the latter alone.
     async fn against(&self, settings: &Settings) -> Result<Against, Failure> {
         if let Some(file) = &self.checkpoint {
             return self.against_note(&note_of(file)?, settings).await;
@@ -220,8 +220,8 @@ impl Against {
     }
 }
 
-/// What the trail's note in the archive says; none when there is no note. An archive that cannot be read is no proof
-/// that there is none, so it is as wrong as a note that proves nothing.
+/// The content of the trail's note in the archive; none when there is no note. An archive that cannot be read is no
+/// proof that there is none, so it is as wrong as a note that proves nothing.
 async fn archived(settings: &Settings, whose: &Whose, key: PublicKey) -> Result<Option<Known>, Broken> {
     let unread = |why: String| Broken {
         seq: None,

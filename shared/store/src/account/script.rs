@@ -121,36 +121,39 @@ pub struct NewAccount<'a> {
 /// [`StoreError`].
 pub async fn create(store: &Store, new: &NewAccount<'_>, actor: &str) -> Result<(), StoreError> {
     let NewAccount { id, owner, .. } = *new;
-    let made = match announce(store, id, owner).await {
-        Ok(()) => make(store, new, actor)
-            .await
-            .map_err(|error| (error.may_have_run(), error)),
-        Err(error) => Err((false, error)),
-    };
-    match (made, owner) {
-        (Ok(()), Some(owner)) => owner_of(id, owner).join(store, &owner.email).await,
-        (Ok(()), None) => Ok(()),
-        (Err((may_be_there, error)), owner) => {
-            if let Some(owner) = owner.filter(|_| !may_be_there) {
-                retract(store, id, owner).await;
-            }
-            Err(error)
+    if let Err(error) = announce(store, id, owner).await {
+        retract(store, id, owner).await;
+        return Err(error);
+    }
+    if let Err(error) = make(store, new, actor).await {
+        if !error.may_have_run() {
+            retract(store, id, owner).await;
         }
+        return Err(error);
+    }
+    join_owner(store, id, owner).await
+}
+
+/// Adds the owner, if there is one, to the look-up of the e-mail.
+async fn join_owner(store: &Store, id: &str, owner: Option<&User>) -> Result<(), StoreError> {
+    match owner {
+        Some(owner) => owner_of(id, owner).join(store, &owner.email).await,
+        None => Ok(()),
     }
 }
 
 /// Writes the look-ups before the record.
 async fn announce(store: &Store, id: &str, owner: Option<&User>) -> Result<(), StoreError> {
-    if let Some(owner) = owner {
-        owner_of(id, owner).join(store, &owner.email).await?;
-    }
+    join_owner(store, id, owner).await?;
     note(store, keys::ACCOUNTS, id).await
 }
 
 /// Removes the owner of an account that was not made from the e-mail's look-up. Best effort: a repeated creation has
 /// another id, and `ledger check` names what is left.
-async fn retract(store: &Store, id: &str, owner: &User) {
-    if let Err(error) = owner_of(id, owner).leave(store, &owner.email).await {
+async fn retract(store: &Store, id: &str, owner: Option<&User>) {
+    if let Some(owner) = owner
+        && let Err(error) = owner_of(id, owner).leave(store, &owner.email).await
+    {
         tracing::warn!(account = id, %error, "the e-mail of an account that was not made still leads to it");
     }
 }
