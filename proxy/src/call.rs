@@ -3,7 +3,7 @@
 //!
 //! 1. [`credential`]: the virtual key's form (401); [`resolve`]: its owner (503, 401)
 //! 2. [`body`]: the body, within bounds of size, time and memory (413, 408)
-//! 3. [`chat_request`]: what body and headers ask for (400), and the estimate
+//! 3. [`call_request`]: what body and headers ask for (400), and the estimate
 //! 4. [`decide`]: one execution of [`authorize`]'s script decides; the only maker of an `Approval`
 //! 5. [`forward`]: the one request to the provider; the only taker of an `Approval`
 //! 6. [`settle`]: the ledger moves to the real cost before the answer ends
@@ -15,7 +15,7 @@
 
 pub mod authorize;
 pub mod body;
-pub mod chat_request;
+pub mod call_request;
 pub mod completed;
 pub mod count;
 pub mod credential;
@@ -36,7 +36,7 @@ use crate::key_owners::known_key::KnownKey;
 use crate::metrics::{Metrics, Stage};
 use crate::upstream::headers::HeaderLines;
 use body::{Body, BodyReader, may_be_large};
-use chat_request::{ChatRequest, RequestParser};
+use call_request::{CallRequest, RequestParser};
 use completed::Completed;
 use connections::limit::Keeper;
 use count::RequestCounter;
@@ -77,7 +77,7 @@ pub struct CallPipeline {
 
 /// A call that was read in full and can be decided.
 struct ReadCall {
-    request: ChatRequest,
+    request: CallRequest,
     /// Headers of the provider's request.
     outbound: HeaderLines,
     body: Body,
@@ -113,7 +113,7 @@ impl CallPipeline {
         }
         let key = self.resolver.key_owner(&credential).await;
         let key = key.inspect(|key| trace.set_owner(&key.owner));
-        let key = trace.end(&self.metrics, Stage::Resolve, key)?;
+        let key = trace.end_stage_with(&self.metrics, Stage::Resolve, key)?;
         keep_connection(keeper)?;
         if key.was_recently_rejected() && may_be_large(session) {
             self.counter.reject_early(&key).await?;
@@ -133,7 +133,7 @@ impl CallPipeline {
         trace: &mut RequestTrace,
     ) -> Result<ReadCall, Rejection> {
         let body = self.body_reader.read(session, key).await;
-        let mut body = trace.end(&self.metrics, Stage::Receive, body)?;
+        let mut body = trace.end_stage_with(&self.metrics, Stage::Receive, body)?;
         let headers = &session.req_header().headers;
         let (request, splice) = self.parser.parse(endpoint, headers, &body.bytes)?;
         if let Some(splice) = splice {
@@ -142,7 +142,7 @@ impl CallPipeline {
         let length = body.bytes.len();
         let continued = trace.continue_at_provider();
         let outbound = request.upstream.headers(headers, length, continued.as_ref());
-        trace.end(
+        trace.end_stage_with(
             &self.metrics,
             Stage::Read,
             Ok(ReadCall {
@@ -187,14 +187,14 @@ impl CallPipeline {
             body,
         } = call;
         let approval = self.decider.decide(key, &request).await;
-        let approval = trace.end(&self.metrics, Stage::Decide, approval)?;
+        let approval = trace.end_stage_with(&self.metrics, Stage::Decide, approval)?;
         let path = request.upstream.identity().path(request.endpoint, &request.model);
         if let Some(asked) = request.stream.as_deref().cloned() {
             let forwarded = self.forwarder.forward_stream(approval, &path, outbound, body);
             return match Box::pin(forwarded).await? {
                 ForwardedStream::Whole(sent) => Ok(self.settle(trace, &request, *sent).await),
                 ForwardedStream::Stream(open) => {
-                    Ok(self.streams.complete(request, asked, *open, (&key.owner, trace)))
+                    Ok(self.streams.complete(request, asked, *open, &key.owner, trace))
                 }
             };
         }
@@ -203,11 +203,11 @@ impl CallPipeline {
     }
 
     /// Step 6.
-    async fn settle(&self, trace: &mut RequestTrace, request: &ChatRequest, sent: SentCall) -> Completed {
-        trace.pass(&self.metrics, Stage::Upstream);
+    async fn settle(&self, trace: &mut RequestTrace, request: &CallRequest, sent: SentCall) -> Completed {
+        trace.end_stage(&self.metrics, Stage::Upstream);
         let upstream_time = trace.stage_time(Stage::Upstream);
         let settled = self.settler.settle(request, sent, upstream_time).await;
-        trace.pass(&self.metrics, Stage::Settle);
+        trace.end_stage(&self.metrics, Stage::Settle);
         settled.record(request, &self.metrics, trace);
         Completed {
             reply: settled.into_reply(&request.run.id),

@@ -5,7 +5,7 @@
 
 use crate::buffer_budget::Reservation;
 use crate::call::body::Body;
-use crate::call::chat_request::{ChatRequest, Run};
+use crate::call::call_request::{CallRequest, Run};
 use crate::edge::connections::Connections;
 use crate::key_owners::known_key::KnownKey;
 use crate::metrics::Metrics;
@@ -353,8 +353,8 @@ impl Fixture {
     }
 
     /// A valid call.
-    pub fn request(&self) -> ChatRequest {
-        ChatRequest {
+    pub fn request(&self) -> CallRequest {
+        CallRequest {
             run: Run {
                 id: "r".to_owned(),
                 named: true,

@@ -1,6 +1,6 @@
 //! A master is away and has no replica: the accounts on it are refused, and no other account waits for it.
 
-use crate::money::Depositor;
+use crate::deposits::Depositor;
 use crate::world::{MASTERS, SOON, World, call, cap};
 use domain::id::Kind;
 use domain::mode::Mode;

@@ -2,7 +2,7 @@
 //! not support the configured durability.
 
 use crate::changes::{Changes, Customer};
-use crate::money::{Depositor, Deposits};
+use crate::deposits::{Depositor, Deposits};
 use crate::power::Powered;
 use crate::world::{ADMIN, SOON};
 use clock::now_ms;

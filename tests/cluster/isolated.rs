@@ -1,6 +1,6 @@
 //! A master that is cut off from its cluster while processes still talk to it, and whose replica takes over.
 
-use crate::money::Depositor;
+use crate::deposits::Depositor;
 use crate::world::{ADMIN, MASTERS, SOON, World, accept, call, cap};
 use domain::mode::Mode;
 use harness::{Cli, RedisCluster, SeedAccount, eventually};

@@ -1,8 +1,8 @@
 //! `store.durability = replicas(1)` through a failover, beside `async`: acknowledged changes, and the changes after it.
 
 use crate::changes::{Changes, Customer};
+use crate::deposits::{Depositor, Deposits};
 use crate::disk::code;
-use crate::money::{Depositor, Deposits};
 use crate::world::{ADMIN, MASTERS, SOON, World, accept};
 use domain::mode::Mode;
 use harness::{Admin, Cli, assert_fields, eventually};

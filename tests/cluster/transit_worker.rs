@@ -1,7 +1,7 @@
 //! Money between accounts on two nodes: it arrives in the second account only when the first one's debit is safe.
 
+use crate::deposits::Depositor;
 use crate::disk::code;
-use crate::money::Depositor;
 use crate::world::{ADMIN, MASTERS, SOON, World, accept};
 use harness::{Cli, eventually};
 use serde_json::json;

@@ -11,6 +11,7 @@ use harness::{AgentCounters, Redis};
 use std::collections::BTreeSet;
 use store::Store;
 use store::call::authorize::{Authorize, Charge, Outcome};
+use store::call::hold::AsOf;
 use store::call::settle::Settled;
 use store::call::void::{Voided, void};
 use store::keys::AccountKeys;
@@ -232,7 +233,7 @@ async fn resolved_in_one_day(race: &Race) -> bool {
         let (low, high, voided) = futures::join!(
             low.execute(store(0)),
             high.execute(store(1)),
-            void(store(2), &call.name, None)
+            void(store(2), &call.name, AsOf::default())
         );
         let settled = |result: Settled| matches!(result, Settled::Done);
         match (settled(low.unwrap()), settled(high.unwrap()), voided.unwrap()) {

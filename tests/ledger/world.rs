@@ -353,18 +353,18 @@ impl<'a> World<'a> {
     }
 
     pub async fn void(&mut self, name: &HoldName) -> Checked {
-        self.void_as_of(name, None).await
+        self.void_as_of(name, AsOf::default()).await
     }
 
     /// Voids; where there is no hold, the account must have come as far as `as_of`.
-    pub async fn void_as_of(&mut self, name: &HoldName, as_of: Option<AsOf>) -> Checked {
+    pub async fn void_as_of(&mut self, name: &HoldName, as_of: AsOf) -> Checked {
         let from = clock::now_ms();
         let found = void(&self.scripts.store, name, as_of).await;
         let at = Window {
             from,
             to: clock::now_ms(),
         };
-        if as_of.is_some_and(|as_of| self.model.lacks_writes(&name.allow_id, as_of)) {
+        if self.model.lacks_writes(&name.allow_id, as_of) {
             lacks_writes(name, &found)?;
             return self.compare().await;
         }

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use store::call::authorize::{AUTHORIZE, AccountView, Authorize, Charge, Outcome};
 use store::call::extend::{Extend, Extended};
-use store::call::hold::HoldName;
+use store::call::hold::{AsOf, HoldName};
 use store::call::reap::sweep;
 use store::call::settle::{SETTLE, Settle, Settled};
 use store::call::void::{VOID, Voided, void};
@@ -122,10 +122,13 @@ async fn two_versions_share_one_ledger_while_the_store_forgets_their_scripts() {
         assert_eq!(settle.execute(opens).await.expect("an answer"), Settled::Missing);
         let name = approved(&site, opens, ESTIMATE).await;
         assert_eq!(
-            void(ends, &name, None).await.expect("an answer"),
+            void(ends, &name, AsOf::default()).await.expect("an answer"),
             Voided::Refunded
         );
-        assert_eq!(void(opens, &name, None).await.expect("an answer"), Voided::Barred);
+        assert_eq!(
+            void(opens, &name, AsOf::default()).await.expect("an answer"),
+            Voided::Barred
+        );
     }
     load.answers(40).await;
     let tally = load.end().await;

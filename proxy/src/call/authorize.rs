@@ -10,6 +10,7 @@ use crate::store_health::StoreHealth;
 use crate::tables::plans::{PlanLimits, PlanTable};
 use domain::denial::Denial;
 use domain::plan::Plan;
+use std::borrow::Cow;
 use std::error::Error;
 use std::sync::Arc;
 use store::call::authorize::{AccountView, Answer, Authorize, Charge, Outcome};
@@ -76,7 +77,6 @@ impl Authorizer {
         if !self.health.is_still_usable().await {
             return Err(NoDecision);
         }
-        let is_refused = self.refused.cause(&name.account).is_some();
         let ledger = self.health.ledger().ok_or(NoDecision)?;
         let mut view = self.views.get(&name.account);
         for _ in 0..EXECUTIONS_MAX {
@@ -84,12 +84,11 @@ impl Authorizer {
             // A plan without streams counts the request and charges nothing.
             let is_admitted = |requested: &ChargeRequest<'_>| plan.plan.admits(requested.is_stream);
             let charge = requested.filter(is_admitted).map(|requested| requested.charge);
-            let no_requests = is_refused.then(|| without_requests(&plan.plan));
             let request = Authorize {
                 name,
                 key_id: key.owner.key_id(),
                 view: &view,
-                plan: no_requests.as_ref().unwrap_or(&plan.plan),
+                plan: &self.limits(&name.account, &plan.plan),
                 charge,
             };
             let origin = |view: &AccountView| Origin {
@@ -144,12 +143,20 @@ impl Authorizer {
             tracing::warn!(error = &error as &dyn Error, "a key could not be looked at");
             NoDecision
         })?;
-        let limit = match self.refused.cause(owner.account()) {
-            // No request of the account is within its rate.
-            Some(_) => Some(0),
-            None => plan.plan.proxy_requests_per_minute,
-        };
+        let limit = self.limits(owner.account(), &plan.plan).proxy_requests_per_minute;
         Ok(!state.is_active || limit.is_some_and(|limit| state.requests >= limit))
+    }
+
+    /// The limits of an account on `plan`. Where it may make no records (decision D71), no request is within its rate:
+    /// the script denies each call in the usual way, and leaves as little behind as for any call over its rate.
+    fn limits<'a>(&self, account: &str, plan: &'a Plan) -> Cow<'a, Plan> {
+        match self.refused.cause(account) {
+            None => Cow::Borrowed(plan),
+            Some(_) => Cow::Owned(Plan {
+                proxy_requests_per_minute: Some(0),
+                ..plan.clone()
+            }),
+        }
     }
 
     /// Queues a void if the failed execution may have charged.
@@ -190,15 +197,6 @@ const fn is_rejection_of_key(outcome: &Outcome) -> bool {
                 ..
             }
     )
-}
-
-/// The plan of an account that may make no records (decision D71): no request is within its rate. So the script denies
-/// each call in the usual way, and leaves as little behind as for any call over its rate.
-fn without_requests(plan: &Plan) -> Plan {
-    Plan {
-        proxy_requests_per_minute: Some(0),
-        ..plan.clone()
-    }
 }
 
 #[cfg(test)]

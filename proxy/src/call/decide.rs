@@ -2,7 +2,7 @@
 //! the estimate. Only this file can make an [`Approval`]. Whatever is not an explicit approval is a denial.
 
 use super::authorize::{Authorizer, ChargeRequest, Decision};
-use super::chat_request::ChatRequest;
+use super::call_request::CallRequest;
 use super::denials::{Denials, Subject};
 use super::hold::{HoldSettler, OpenHold, hold_name};
 use super::rejection::Rejection;
@@ -60,7 +60,7 @@ impl Decider {
     ///
     /// # Errors
     /// 401 for a revoked key, or the denial.
-    pub async fn decide(&self, key: &KnownKey, request: &ChatRequest) -> Result<Approval, Rejection> {
+    pub async fn decide(&self, key: &KnownKey, request: &CallRequest) -> Result<Approval, Rejection> {
         let name = hold_name(&key.owner, &request.run.id)?;
         let subject = Subject {
             owner: &key.owner,
@@ -117,7 +117,7 @@ impl Decider {
     }
 
     /// How long the hold of a call that nobody settles stays open before the reaper may end it.
-    fn hold_life(&self, request: &ChatRequest) -> Duration {
+    fn hold_life(&self, request: &CallRequest) -> Duration {
         let answer = request.upstream.timeout();
         let longest = match request.stream {
             Some(_) => answer.max(self.stream_life),

@@ -1,7 +1,7 @@
 //! Denials as callers receive them: the store's outcome with the ids, plan and message of the answer.
 
 use super::authorize::Decision;
-use super::chat_request::ChatRequest;
+use super::call_request::CallRequest;
 use super::rejection::Rejection;
 use crate::metrics::{Limited, Metrics};
 use crate::refused_accounts::RefusedAccounts;
@@ -24,7 +24,7 @@ pub struct Subject<'a> {
     /// Names the decision.
     pub name: &'a HoldName,
     /// Run and estimate.
-    pub request: Option<&'a ChatRequest>,
+    pub request: Option<&'a CallRequest>,
 }
 
 /// Builds denials.

@@ -8,8 +8,8 @@ use super::rejection::Rejection;
 use super::stream::OpenStream;
 use crate::buffer_budget::CallPermit;
 use crate::metrics::Metrics;
-use crate::upstream::headers::HeaderLines;
-use crate::upstream::{Answer, Failure, Streamed, Upstream, Upstreams, headers, sent_key};
+use crate::upstream::headers::{AuthorizedHeaders, HeaderLines};
+use crate::upstream::{Answer, Failure, Streamed, Upstream, Upstreams, sent_key};
 use secrecy::{ExposeSecret as _, SecretString};
 use std::io;
 use std::sync::Arc;
@@ -29,6 +29,7 @@ pub struct SentCall {
 struct ReadyCall {
     hold: OpenHold,
     upstream: Arc<Upstream>,
+    headers: AuthorizedHeaders,
     provider_key: Arc<SecretString>,
     permit: CallPermit,
 }
@@ -64,17 +65,18 @@ impl Forwarder {
         &self,
         approval: Approval,
         path: &str,
-        mut outbound: HeaderLines,
+        outbound: HeaderLines,
         body: Body,
     ) -> Result<SentCall, Rejection> {
         let ReadyCall {
             hold,
             upstream,
+            headers,
             provider_key,
             permit,
-        } = self.prepare(approval, &mut outbound, &body).await?;
+        } = self.prepare(approval, outbound, &body).await?;
         let Body { bytes, reservation } = body;
-        let answer = upstream.exchange(path, &outbound, bytes, reservation).await;
+        let answer = upstream.exchange(path, &headers, bytes, reservation).await;
         drop(permit);
         let (hold, answer) = self.require_sent(hold, answer).await?;
         Ok(SentCall {
@@ -91,18 +93,19 @@ impl Forwarder {
         &self,
         approval: Approval,
         path: &str,
-        mut outbound: HeaderLines,
+        outbound: HeaderLines,
         body: Body,
     ) -> Result<ForwardedStream, Rejection> {
         let ReadyCall {
             hold,
             upstream,
+            headers,
             provider_key,
             permit,
-        } = self.prepare(approval, &mut outbound, &body).await?;
+        } = self.prepare(approval, outbound, &body).await?;
         let Body { bytes, reservation } = body;
         let began = Instant::now();
-        let streamed = upstream.exchange_stream(path, &outbound, bytes, reservation, self.first_byte);
+        let streamed = upstream.exchange_stream(path, &headers, bytes, reservation, self.first_byte);
         let (hold, streamed) = self.require_sent(hold, Box::pin(streamed).await).await?;
         let answer = match streamed {
             Ok(Streamed::Stream(answer)) => {
@@ -124,23 +127,24 @@ impl Forwarder {
     async fn prepare(
         &self,
         approval: Approval,
-        outbound: &mut HeaderLines,
+        outbound: HeaderLines,
         body: &Body,
     ) -> Result<ReadyCall, Rejection> {
         let upstream = Arc::clone(approval.upstream());
         let (hold, provider_key) = approval.into_parts();
-        if headers::authorize(outbound, upstream.identity().auth, &provider_key).is_none() {
+        let Some(headers) = outbound.authorize(upstream.identity().auth, &provider_key) else {
             tracing::error!(
                 decision.id = hold.name.allow_id,
                 "the stored provider key cannot be sent"
             );
             return Err(self.holds.release_unsent(hold).await);
-        }
+        };
         let account = body.reservation.account();
         match account.try_begin_call(self.upstreams.account_calls_max()) {
             Some(permit) => Ok(ReadyCall {
                 hold,
                 upstream,
+                headers,
                 provider_key,
                 permit,
             }),

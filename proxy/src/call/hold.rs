@@ -53,6 +53,26 @@ pub fn hold_name(owner: &VirtualKeyOwner, run: &str) -> Result<HoldName, Rejecti
     })
 }
 
+/// What became of a settlement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Settlement {
+    /// The store accepted it.
+    Accepted(Settled),
+    /// It is in the retry queue.
+    Waits,
+}
+
+impl Settlement {
+    /// The word of the log.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Accepted(settled) => settled.as_str(),
+            Self::Waits => "waits",
+        }
+    }
+}
+
 /// Settles holds.
 pub struct HoldSettler {
     store: Store,
@@ -78,8 +98,7 @@ impl HoldSettler {
         }
     }
 
-    /// Charges `cost` in place of the estimate. Returns the outcome for the log, `waits` if the settlement was queued.
-    /// A store without this hold, or one that replied after a connection broke, may be another ledger than the hold's:
+    /// Charges `cost` in place of the estimate, now or later. A store without this hold, or one that replied after a connection broke, may be another ledger than the hold's:
     /// then the settlement is queued too.
     pub async fn settle(
         &self,
@@ -87,7 +106,7 @@ impl HoldSettler {
         cost: Nanos,
         how: How,
         measured: Option<Measured>,
-    ) -> &'static str {
+    ) -> Settlement {
         let OpenHold {
             name,
             keys,
@@ -107,7 +126,7 @@ impl HoldSettler {
             Ok(Settled::Missing) => None,
             Ok(settled) if self.health.is_still(&origin.ledger).await => {
                 self.metrics.settled(settled, &settle);
-                return settled.as_str();
+                return Settlement::Accepted(settled);
             }
             Ok(_) => None,
             Err(error) => Some(error),
@@ -119,7 +138,7 @@ impl HoldSettler {
         );
         self.metrics.settlement_waits();
         self.pending.settle(settle, &origin);
-        "waits"
+        Settlement::Waits
     }
 
     /// Releases the hold of a call that cannot be sent, and returns the denial. Its id is that of the entry in the
@@ -172,7 +191,7 @@ mod tests {
 
     /// Settles where the store replies with `reply`, or closes the connection if that is empty, and where another
     /// connection broke before if `is_lost`.
-    async fn settled(fixture: &Fixture, reply: &'static str, is_lost: bool) -> &'static str {
+    async fn settled(fixture: &Fixture, reply: &'static str, is_lost: bool) -> Settlement {
         let hold = hold(fixture).await;
         fixture.on_command(move |command| match command[0].as_str() {
             "EVALSHA" if reply.is_empty() => Some(Reply::Close),
@@ -192,11 +211,11 @@ mod tests {
     #[tokio::test]
     async fn a_settlement_that_may_be_lost_waits() {
         for (reply, is_lost, outcome) in [
-            ("settled", false, "done"),
-            ("mismatch", false, "mismatch"),
-            ("missing", false, "waits"),
-            ("", false, "waits"),
-            ("settled", true, "waits"),
+            ("settled", false, Settlement::Accepted(Settled::Done)),
+            ("mismatch", false, Settlement::Accepted(Settled::Mismatch)),
+            ("missing", false, Settlement::Waits),
+            ("", false, Settlement::Waits),
+            ("settled", true, Settlement::Waits),
         ] {
             let fixture = Fixture::new().await;
             assert_eq!(
@@ -204,7 +223,7 @@ mod tests {
                 outcome,
                 "{reply} {is_lost}"
             );
-            let waiting = usize::from(outcome == "waits");
+            let waiting = usize::from(outcome == Settlement::Waits);
             assert_eq!(fixture.pending.len(), waiting, "{reply} {is_lost}");
             assert_eq!(
                 fixture.arguments(&SETTLE)[0],

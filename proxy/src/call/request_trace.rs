@@ -2,6 +2,7 @@
 //! one log line with which it ends. Each decision and each refusal is recorded by exactly one of the `record_…`
 //! functions.
 
+use super::hold::Settlement;
 use super::rejection::Rejection;
 use crate::metrics::{Metrics, Stage};
 use crate::reply::denied::Denied;
@@ -19,7 +20,7 @@ pub struct RequestTrace {
     began: Instant,
     /// When the last stage ended.
     last: Instant,
-    /// Start of each stage since `began`, and its duration. Set by [`RequestTrace::end`].
+    /// Start of each stage since `began`, and its duration. Set by [`RequestTrace::end_stage`].
     stages: [Option<(Duration, Duration)>; Stage::COUNT],
     /// Span id in the headers of the provider's request. Set by [`RequestTrace::continue_at_provider`].
     upstream_span: u64,
@@ -42,8 +43,8 @@ pub struct ApprovedCall<'a> {
     pub charged: &'a str,
     /// The word of the audit trail.
     pub how: &'static str,
-    /// Outcome of the settlement.
-    pub settlement: &'static str,
+    /// What became of the settlement.
+    pub settlement: Settlement,
     /// The upstream, by the name that metrics have.
     pub upstream: &'a str,
     /// How the answer ended, if it was a stream: the word of the audit trail.
@@ -78,21 +79,21 @@ impl RequestTrace {
         self.owner = Some(owner.clone());
     }
 
-    /// Ends a stage, which began where the stage before ended, with its outcome, and records its time. A failed stage
-    /// is recorded only if [`Stage::records_failures`] says so.
-    pub fn end<T, E>(&mut self, metrics: &Metrics, stage: Stage, outcome: Result<T, E>) -> Result<T, E> {
+    /// Ends a stage with its outcome. A failed stage is recorded only if [`Stage::records_failures`] says so.
+    pub fn end_stage_with<T, E>(
+        &mut self,
+        metrics: &Metrics,
+        stage: Stage,
+        outcome: Result<T, E>,
+    ) -> Result<T, E> {
         if outcome.is_ok() || stage.records_failures() {
-            self.record_stage(metrics, stage);
+            self.end_stage(metrics, stage);
         }
         outcome
     }
 
-    /// Ends a stage that cannot fail.
-    pub fn pass(&mut self, metrics: &Metrics, stage: Stage) {
-        self.record_stage(metrics, stage);
-    }
-
-    fn record_stage(&mut self, metrics: &Metrics, stage: Stage) {
+    /// Ends a stage, which began where the stage before ended, and records its time.
+    pub fn end_stage(&mut self, metrics: &Metrics, stage: Stage) {
         let now = Instant::now();
         let took = now.duration_since(self.last);
         self.stages[stage as usize] = Some((self.last.duration_since(self.began), took));
@@ -156,7 +157,7 @@ impl RequestTrace {
             estimate.usd = call.estimate,
             charged.usd = call.charged,
             charged.how = call.how,
-            settlement = call.settlement,
+            settlement = call.settlement.as_str(),
             stream.end = call.stream_end,
             upstream.name = call.upstream,
             upstream.status = call.status,

@@ -1,9 +1,9 @@
 //! Step 6: the ledger moves to what the call really cost, before the answer ends (specification "Proxy spend ledger",
 //! decisions D33 to D37).
 
-use super::chat_request::ChatRequest;
+use super::call_request::CallRequest;
 use super::forward::SentCall;
-use super::hold::HoldSettler;
+use super::hold::{HoldSettler, Settlement};
 use super::request_trace::{ApprovedCall, RequestTrace};
 use crate::metrics::{Metrics, Stage, UpstreamResult};
 use crate::reply::Reply;
@@ -35,8 +35,7 @@ pub struct SettledCall {
     allow_id: String,
     estimate: Nanos,
     bill: Bill,
-    /// Outcome of the settlement, for the log.
-    settlement: &'static str,
+    settlement: Settlement,
     answer: Result<Answer, Failure>,
     /// Estimate and cost in USD, for the log and for headers.
     estimated_usd: String,
@@ -53,7 +52,7 @@ impl Settler {
     /// Charges what the call really cost. `upstream_time` is from the provider's request to its whole answer.
     pub async fn settle(
         &self,
-        request: &ChatRequest,
+        request: &CallRequest,
         sent: SentCall,
         upstream_time: Duration,
     ) -> SettledCall {
@@ -81,7 +80,7 @@ impl Settler {
 
 impl SettledCall {
     /// Records the call in metrics, log and trace.
-    pub fn record(&self, request: &ChatRequest, metrics: &Metrics, trace: &RequestTrace) {
+    pub fn record(&self, request: &CallRequest, metrics: &Metrics, trace: &RequestTrace) {
         let upstream_time = trace.stage_time(Stage::Upstream);
         let (actual, result) = (self.bill.actual, upstream_result(&self.answer));
         metrics.approved(self.estimate, actual, result, upstream_time);
@@ -125,7 +124,7 @@ impl SettledCall {
 
 /// Computes the charge by the ledger table of the specification.
 fn bill(
-    request: &ChatRequest,
+    request: &CallRequest,
     estimate: Nanos,
     answer: &Result<Answer, Failure>,
     reported: Option<&Reported>,
@@ -172,7 +171,7 @@ fn reported(endpoint: Endpoint, answer: &Answer) -> Option<Reported> {
 
 /// What the audit trail says of the call.
 fn measured(
-    request: &ChatRequest,
+    request: &CallRequest,
     answer: &Result<Answer, Failure>,
     reported: Option<&Reported>,
     upstream_time: Duration,
@@ -215,7 +214,7 @@ fn refusal_of(failure: &Failure) -> Refusal {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::call::chat_request::Run;
+    use crate::call::call_request::Run;
     use crate::upstream::failure::BreakOff;
     use bytes::Bytes;
     use domain::price::{DEFAULT_PRICES, PriceTable};
@@ -233,10 +232,10 @@ mod tests {
         rates.standard = { input = "100", output = "500" }
     "#;
 
-    fn request() -> ChatRequest {
+    fn request() -> CallRequest {
         // What the price file says before its models.
         let settings = DEFAULT_PRICES.split("[models.").next().unwrap();
-        ChatRequest {
+        CallRequest {
             run: Run {
                 id: "r".to_owned(),
                 named: true,
@@ -263,7 +262,7 @@ mod tests {
     /// 9 tokens of 2 and 12 of 10 USD a million.
     const USAGE: &str = r#"{"usage":{"prompt_tokens":9,"completion_tokens":12}}"#;
 
-    fn bill(request: &ChatRequest, estimate: Nanos, answer: &Result<Answer, Failure>) -> Bill {
+    fn bill(request: &CallRequest, estimate: Nanos, answer: &Result<Answer, Failure>) -> Bill {
         let reported = answer
             .as_ref()
             .ok()
@@ -341,14 +340,14 @@ mod tests {
     fn tier_search_and_encoding_are_considered() {
         let flex = r#"{"service_tier":"flex","usage":{"prompt_tokens":9,"completion_tokens":12}}"#;
         assert_eq!(bill(&request(), ESTIMATE, &answer(200, flex)), settled(69_000));
-        let asked = ChatRequest {
+        let asked = CallRequest {
             service_tier: Some("flex".to_owned()),
             ..request()
         };
         assert_eq!(bill(&asked, ESTIMATE, &answer(200, flex)), settled(69_000));
         // Nothing says that the provider knows the tier: it costs what it costs without one.
         assert_eq!(bill(&asked, ESTIMATE, &answer(200, USAGE)), settled(138_000));
-        let searching = ChatRequest {
+        let searching = CallRequest {
             web_search: true,
             ..request()
         };
@@ -356,7 +355,7 @@ mod tests {
             bill(&searching, ESTIMATE, &answer(200, USAGE)),
             settled(138_000 + 3_000_000)
         );
-        let unknown = ChatRequest {
+        let unknown = CallRequest {
             model: "n".to_owned(),
             ..request()
         };

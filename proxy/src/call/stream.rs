@@ -13,7 +13,7 @@ pub mod growth;
 pub mod reader;
 pub mod stops;
 
-use super::chat_request::{ChatRequest, StreamRequest};
+use super::call_request::{CallRequest, StreamRequest};
 use super::completed::Completed;
 use super::handoff;
 use super::hold::{HoldSettler, OpenHold};
@@ -74,7 +74,7 @@ pub struct OpenStream {
 /// What the reader's task owns.
 struct StreamedCall {
     shared: Arc<Streams>,
-    request: ChatRequest,
+    request: CallRequest,
     asked: StreamRequest,
     hold: OpenHold,
     reader: Reader,
@@ -94,10 +94,11 @@ impl Streams {
     #[must_use]
     pub fn complete(
         self: &Arc<Self>,
-        request: ChatRequest,
+        request: CallRequest,
         asked: StreamRequest,
         mut open: OpenStream,
-        (owner, trace): (&VirtualKeyOwner, &RequestTrace),
+        owner: &VirtualKeyOwner,
+        trace: &RequestTrace,
     ) -> Completed {
         let mut reply = approved::reply(Answer {
             status: open.answer.status,
@@ -115,17 +116,18 @@ impl Streams {
         Completed {
             reply,
             external_time: trace.external_time_of_stream(),
-            stream: Some(Box::new(self.start(request, asked, open, (owner, trace)))),
+            stream: Some(Box::new(self.start(request, asked, open, owner, trace))),
         }
     }
 
     /// Starts to read a stream.
     fn start(
         self: &Arc<Self>,
-        request: ChatRequest,
+        request: CallRequest,
         asked: StreamRequest,
         open: OpenStream,
-        (owner, trace): (&VirtualKeyOwner, &RequestTrace),
+        owner: &VirtualKeyOwner,
+        trace: &RequestTrace,
     ) -> RunningStream {
         let (giver, pieces) = handoff::pair();
         let OpenStream {
@@ -263,7 +265,7 @@ impl StreamedCall {
             _in_flight,
         } = *self;
         let took = began.elapsed();
-        trace.pass(&shared.metrics, Stage::Upstream);
+        trace.end_stage(&shared.metrics, Stage::Upstream);
         let (allow_id, estimate) = (hold.name.allow_id.clone(), hold.estimate);
         let bill = StreamBill::new(&request, &asked, estimate, (reader.filter(), end));
         let measured = Measured {
@@ -283,7 +285,7 @@ impl StreamedCall {
             .holds
             .settle(hold, bill.cost, bill.how, Some(measured))
             .await;
-        trace.pass(&shared.metrics, Stage::Settle);
+        trace.end_stage(&shared.metrics, Stage::Settle);
         let charged = bill.cost.to_string();
         trace.record_approval(&ApprovedCall {
             id: &allow_id,

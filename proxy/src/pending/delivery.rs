@@ -245,7 +245,7 @@ async fn deliver(store: &Store, item: &Item) -> Result<Accepted, StoreError> {
     let as_of = item.as_of();
     match item.to_settle() {
         Some(settle) => settle.execute_as_of(as_of, store).await.map(Accepted::Settled),
-        None => void(store, &item.name(), Some(as_of)).await.map(Accepted::Voided),
+        None => void(store, &item.name(), as_of).await.map(Accepted::Voided),
     }
 }
 

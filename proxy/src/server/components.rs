@@ -7,7 +7,7 @@ use crate::buffer_budget::BufferBudget;
 use crate::call::CallPipeline;
 use crate::call::authorize::Authorizer;
 use crate::call::body::BodyReader;
-use crate::call::chat_request::RequestParser;
+use crate::call::call_request::RequestParser;
 use crate::call::count::RequestCounter;
 use crate::call::decide::Decider;
 use crate::call::denials::Denials;

@@ -2,7 +2,7 @@
 
 use super::client::Upstream;
 use super::failure::{BreakOff, Failure, lost};
-use super::headers::HeaderLines;
+use super::headers::AuthorizedHeaders;
 use super::open::OpenExchange;
 use super::stream::AnswerStream;
 use bytes::{Bytes, BytesMut};
@@ -42,7 +42,7 @@ impl Upstream {
     pub async fn exchange(
         &self,
         path: &str,
-        headers: &HeaderLines,
+        headers: &AuthorizedHeaders,
         body: Bytes,
         held: impl Send + 'static,
     ) -> Result<Answer, Failure> {
@@ -65,7 +65,7 @@ impl Upstream {
     pub async fn exchange_stream(
         &self,
         path: &str,
-        headers: &HeaderLines,
+        headers: &AuthorizedHeaders,
         body: Bytes,
         held: impl Send + 'static,
         first_byte: Duration,

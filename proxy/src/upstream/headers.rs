@@ -34,6 +34,9 @@ const NEVER_FORWARDED: [&str; 11] = [
     "http2-settings",
 ];
 
+/// Name of the header that Azure reads the key from.
+const API_KEY: HeaderName = HeaderName::from_static("api-key");
+
 /// Prefixes of headers of and for proxies.
 const NEVER_FORWARDED_PREFIXES: [&str; 2] = ["x-service-", "x-forwarded-"];
 
@@ -57,7 +60,7 @@ fn never_passes(name: &str) -> bool {
             .any(|prefix| name.starts_with(prefix))
 }
 
-/// Headers of the provider's request, as they are sent. No `Debug`, since a line holds the provider key.
+/// Headers of the provider's request, as they are sent, but for the provider key.
 pub struct HeaderLines(Vec<u8>);
 
 impl Default for HeaderLines {
@@ -76,9 +79,28 @@ impl HeaderLines {
         }
     }
 
-    /// The lines, each with its end.
+    /// Adds the line of the provider key. `None` if the stored key is no header value.
     #[must_use]
-    pub fn as_bytes(&self) -> &[u8] {
+    pub fn authorize(mut self, auth: Auth, key: &SecretString) -> Option<AuthorizedHeaders> {
+        let (name, value) = match auth {
+            Auth::Bearer => {
+                let value = ["Bearer ", key.expose_secret()].concat();
+                (header::AUTHORIZATION, HeaderValue::try_from(value))
+            }
+            Auth::ApiKey => (API_KEY, HeaderValue::from_str(key.expose_secret())),
+        };
+        self.push(&name, &value.ok()?);
+        Some(AuthorizedHeaders(self.0))
+    }
+}
+
+/// Headers of the provider's request with the provider key: without them nothing is sent. No `Debug`, since one line
+/// holds the key.
+pub struct AuthorizedHeaders(Vec<u8>);
+
+impl AuthorizedHeaders {
+    /// The lines, each with its end.
+    pub(super) fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 }
@@ -161,23 +183,6 @@ impl ForwardList {
     }
 }
 
-/// Name of the header that Azure reads the key from. A caller's own is never forwarded.
-const API_KEY: HeaderName = HeaderName::from_static("api-key");
-
-/// Adds the line of the provider key; called once. `None` if the stored key is no header value.
-pub fn authorize(outbound: &mut HeaderLines, auth: Auth, key: &SecretString) -> Option<()> {
-    let value = match auth {
-        Auth::Bearer => HeaderValue::try_from(["Bearer ", key.expose_secret()].concat()),
-        Auth::ApiKey => HeaderValue::from_str(key.expose_secret()),
-    };
-    let name = match auth {
-        Auth::Bearer => header::AUTHORIZATION,
-        Auth::ApiKey => API_KEY,
-    };
-    outbound.push(&name, &value.ok()?);
-    Some(())
-}
-
 /// Removes what must not reach the caller from the provider's answer.
 pub fn clean_response(headers: &mut HeaderMap) {
     let nominated = nominated(headers);
@@ -218,8 +223,8 @@ mod tests {
     }
 
     /// The lines, without their ends, in alphabetical order.
-    fn lines(outbound: &HeaderLines) -> Vec<String> {
-        let text = str::from_utf8(outbound.as_bytes()).unwrap();
+    fn lines(outbound: &[u8]) -> Vec<String> {
+        let text = str::from_utf8(outbound).unwrap();
         let lines = text.strip_suffix("\r\n").unwrap_or_default().split("\r\n");
         let mut lines: Vec<String> = lines.filter(|line| !line.is_empty()).map(str::to_owned).collect();
         lines.sort_unstable();
@@ -233,9 +238,9 @@ mod tests {
 
     /// Names of the headers that are forwarded with this list.
     fn onward_names(entries: &[&str], caller: &HeaderMap) -> Vec<String> {
-        let mut outbound = outbound(entries, caller, None);
-        authorize(&mut outbound, Auth::Bearer, &"sk-real".into()).unwrap();
-        let mut lines = lines(&outbound);
+        let outbound = outbound(entries, caller, None);
+        let outbound = outbound.authorize(Auth::Bearer, &"sk-real".into()).unwrap();
+        let mut lines = lines(outbound.as_bytes());
         for own in [
             "accept-encoding: identity",
             "authorization: Bearer sk-real",
@@ -259,11 +264,8 @@ mod tests {
         }
         let outbound = outbound(&["X-Many"], &caller, None);
         let lines = b"\r\nx-many: a\r\nx-many: caf\xe9\r\nx-many: \r\n";
-        let found = outbound
-            .as_bytes()
-            .windows(lines.len())
-            .filter(|window| *window == lines);
-        assert_eq!(found.count(), 1, "{:?}", outbound.as_bytes());
+        let found = outbound.0.windows(lines.len()).filter(|window| *window == lines);
+        assert_eq!(found.count(), 1, "{:?}", outbound.0);
     }
 
     #[test]
@@ -277,7 +279,7 @@ mod tests {
         ]);
         let continued = Trace::from_headers(&caller).continued(0xabc).unwrap();
         let list = ["traceparent", "tracestate"];
-        let lines = lines(&outbound(&list, &caller, Some(&continued)));
+        let lines = lines(&outbound(&list, &caller, Some(&continued)).0);
         let trace: Vec<&String> = lines.iter().filter(|line| line.starts_with("trace")).collect();
         assert!(
             trace.len() == 1 && trace[0].contains("0000000000000abc"),
@@ -299,13 +301,13 @@ mod tests {
         ] {
             let caller = sent(&[("traceparent", parent), ("tracestate", "a=b")]);
             let list = ["traceparent", "tracestate"];
-            let unchanged = lines(&outbound(&list, &caller, None));
+            let unchanged = lines(&outbound(&list, &caller, None).0);
             assert!(
                 unchanged.contains(&format!("traceparent: {parent}"))
                     && unchanged.contains(&"tracestate: a=b".to_owned())
             );
             let continued = Trace::from_headers(&caller).continued(0xabc).unwrap();
-            let outbound = lines(&outbound(&list, &caller, Some(&continued)));
+            let outbound = lines(&outbound(&list, &caller, Some(&continued)).0);
             let trace: Vec<&String> = outbound.iter().filter(|line| line.starts_with("trace")).collect();
             assert_eq!(trace.len(), expected.len(), "{trace:?}");
             for (line, expected) in trace.iter().zip(expected) {
@@ -383,9 +385,8 @@ mod tests {
     #[test]
     fn a_key_that_is_no_header_value_sends_nothing() {
         for auth in [Auth::Bearer, Auth::ApiKey] {
-            let mut outbound = HeaderLines::default();
-            assert_eq!(authorize(&mut outbound, auth, &"sk-a\nb: c".into()), None);
-            assert_eq!(outbound.as_bytes(), b"");
+            let headers = HeaderLines::default().authorize(auth, &"sk-a\nb: c".into());
+            assert!(headers.is_none());
         }
     }
 
@@ -395,9 +396,8 @@ mod tests {
             (Auth::Bearer, "authorization: Bearer k1\r\n"),
             (Auth::ApiKey, "api-key: k1\r\n"),
         ] {
-            let mut outbound = HeaderLines::default();
-            authorize(&mut outbound, auth, &"k1".into()).unwrap();
-            assert_eq!(outbound.as_bytes(), expected.as_bytes());
+            let headers = HeaderLines::default().authorize(auth, &"k1".into()).unwrap();
+            assert_eq!(headers.as_bytes(), expected.as_bytes());
         }
     }
 

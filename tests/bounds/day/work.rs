@@ -16,7 +16,7 @@ use store::audit::reseal_checkpoint_key;
 use store::call::authorize::AccountView;
 use store::call::denial_windows::{Counted, script as denial_windows};
 use store::call::extend::{Extend, Extended};
-use store::call::hold::Hold;
+use store::call::hold::{AsOf, Hold};
 use store::call::reap::reap;
 use store::call::void::{Voided, void};
 use store::connection::witness_of;
@@ -63,7 +63,7 @@ impl Person {
         let extended = extend.execute(store).await.expect("an answer");
         assert!(matches!(extended, Extended::Extended { .. }), "{extended:?}");
         assert_eq!(
-            void(store, &open, None).await.expect("an answer"),
+            void(store, &open, AsOf::default()).await.expect("an answer"),
             Voided::Refunded
         );
 

@@ -3,7 +3,7 @@
 //! is noticed by a server that never met the account.
 
 use super::lose;
-use crate::money::Depositor;
+use crate::deposits::Depositor;
 use crate::world::{ADMIN, MASTERS, SOON, World, accept};
 use domain::mode::Mode;
 use harness::{Cli, SeedAccount, eventually};

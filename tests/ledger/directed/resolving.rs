@@ -75,20 +75,18 @@ async fn lost_writes(bench: &Bench<'_>) -> Checked {
         let mut world = bench.world();
         (world.model.generation, world.model.version) = (5, 7);
         world.install().await?;
-        let as_of = |world: &World<'_>| {
-            Some(AsOf {
-                generation: world.model.generation.saturating_add_signed(generations),
-                version: world.model.version.saturating_add_signed(versions),
-            })
+        let as_of = |world: &World<'_>| AsOf {
+            generation: world.model.generation.saturating_add_signed(generations),
+            version: world.model.version.saturating_add_signed(versions),
         };
         let (settled, voided) = (world.call_in("r", 10), world.call_in("s", 10));
         let known = as_of(&world);
-        world.settle_as_of(&settled.name, 10, 4, known).await?;
+        world.settle_as_of(&settled.name, 10, 4, Some(known)).await?;
         world.void_as_of(&voided.name, known).await?;
         // A void that wrote nothing leaves the call chargeable.
         world.authorize(&voided).await?;
         for _ in 0..2 {
-            world.settle_as_of(&voided.name, 10, 4, known).await?;
+            world.settle_as_of(&voided.name, 10, 4, Some(known)).await?;
         }
         for life in [LONG, NOW] {
             for void in [false, true] {
@@ -102,11 +100,11 @@ async fn lost_writes(bench: &Bench<'_>) -> Checked {
                     if void {
                         world.void_as_of(&call.name, ahead).await?;
                     } else {
-                        world.settle_as_of(&call.name, 10, 4, ahead).await?;
+                        world.settle_as_of(&call.name, 10, 4, Some(ahead)).await?;
                     }
                 }
                 world.void(&call.name).await?;
-                world.settle_as_of(&call.name, 10, 4, ahead).await?;
+                world.settle_as_of(&call.name, 10, 4, Some(ahead)).await?;
             }
         }
     }
@@ -124,7 +122,7 @@ async fn unknown_account(bench: &Bench<'_>) -> Checked {
     let as_of = AsOf::default();
     let store = &bench.scripts.store;
     let settled = settle.execute_as_of(as_of, store).await;
-    let voided = void(store, &call.name, Some(as_of)).await;
+    let voided = void(store, &call.name, as_of).await;
     let keys: Result<u64, _> = store.command(&redis::cmd("DBSIZE")).await;
     match (settled, voided, keys) {
         (Err(StoreError::LacksWrites), Err(StoreError::LacksWrites), Ok(0)) => Ok(()),

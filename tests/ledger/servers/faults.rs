@@ -6,6 +6,7 @@ use domain::mode::Mode;
 use harness::{ClosedPort, Redis, Seed, Wire, eventually};
 use std::time::{Duration, Instant};
 use store::call::authorize::{AccountView, Outcome};
+use store::call::hold::AsOf;
 use store::call::settle::Settled;
 use store::call::void::{Voided, void};
 use store::keys::Bucket;
@@ -87,7 +88,10 @@ async fn a_server_that_forgot_its_scripts_is_reported_again() {
     payer.approve(&store, 100).await;
     let _: String = redis.command(&["SCRIPT", "FLUSH"]);
     let name = payer.approve(&store, 100).await;
-    assert_eq!(void(&store, &name, None).await.unwrap(), Voided::Refunded);
+    assert_eq!(
+        void(&store, &name, AsOf::default()).await.unwrap(),
+        Voided::Refunded
+    );
     assert_eq!(payer.charged().await, 100);
 }
 
@@ -108,7 +112,10 @@ async fn a_full_store_approves_nothing_and_settles_everything() {
     }
     let settle = settlement(settled, 100, 150);
     assert!(matches!(settle.execute(&store).await.unwrap(), Settled::Done));
-    assert_eq!(void(&store, &voided, None).await.unwrap(), Voided::Refunded);
+    assert_eq!(
+        void(&store, &voided, AsOf::default()).await.unwrap(),
+        Voided::Refunded
+    );
     let _: String = redis.command(&["CONFIG", "SET", "maxmemory", "0"]);
     assert_eq!(payer.charged().await, 150);
     payer.approve(&store, 100).await;
@@ -175,7 +182,7 @@ async fn a_frozen_store_costs_no_more_than_the_deadline() {
     redis.resume();
     // The command was in the socket: it has run, or it will. Voiding settles the matter either way.
     eventually("an answer", RECONNECT, async || {
-        void(&store, &name, None).await.ok()
+        void(&store, &name, AsOf::default()).await.ok()
     })
     .await;
     assert_eq!(payer.charged().await, 100);
@@ -228,7 +235,7 @@ async fn a_lost_reply_is_voided() {
     assert!(error.may_have_run(), "{error:?}");
     assert_eq!((wire.replies_lost(), payer.charged().await), (1, 105));
     let voided = eventually("an answer", RECONNECT, async || {
-        void(&store, &name, None).await.ok()
+        void(&store, &name, AsOf::default()).await.ok()
     })
     .await;
     assert_eq!(voided, Voided::Refunded);
@@ -267,7 +274,10 @@ async fn a_voided_authorize_never_charges_however_late_it_arrives() {
             .may_have_run()
     );
     assert!(wire.is_holding());
-    assert_eq!(void(&direct, &name, None).await.unwrap(), Voided::Barred);
+    assert_eq!(
+        void(&direct, &name, AsOf::default()).await.unwrap(),
+        Voided::Barred
+    );
     let (sent, ran) = (wire.bytes().0, redis.calls("evalsha"));
     wire.release_requests();
     let arrived = async || (wire.bytes().0 > sent && redis.calls("evalsha") > ran).then_some(());

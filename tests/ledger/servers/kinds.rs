@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use store::call::extend::{Extend, Extended};
-use store::call::hold::Hold;
+use store::call::hold::{AsOf, Hold};
 use store::call::reap::{Reaped, reap, sweep};
 use store::call::settle::Settled;
 use store::call::void::{Voided, void};
@@ -41,7 +41,10 @@ async fn whole_life(store: &Store, payer: &Payer) {
     assert!(matches!(settle.execute(store).await.unwrap(), Settled::Done));
     assert_eq!(settle.execute(store).await.unwrap(), Settled::Missing);
     let voided = payer.approve(store, 100).await;
-    assert_eq!(void(store, &voided, None).await.unwrap(), Voided::Refunded);
+    assert_eq!(
+        void(store, &voided, AsOf::default()).await.unwrap(),
+        Voided::Refunded
+    );
     assert_eq!(payer.charged().await, 30);
 
     let kept = payer.new_name();

@@ -34,14 +34,20 @@ async fn a_lost_reply_to_a_request_without_a_charge_is_not_voided() {
     assert_eq!(fixture.pending.len(), 0);
 }
 
-#[test]
-fn a_refused_account_has_no_request_left() {
+#[tokio::test]
+async fn a_refused_account_has_no_request_left() {
+    let fixture = Fixture::new().await;
+    fixture.on_command(|command| (command[0] == "GET").then(|| text("acct_1 share")));
+    fixture.refused.refresh().await;
+    let authorizer = fixture.pipeline().counter.authorizer;
     let plan = Plan {
         proxy_requests_per_minute: Some(30_000),
         cap_agents_per_month: Some(7),
         ..Plan::default()
     };
-    let refused = without_requests(&plan);
+    let refused = authorizer.limits("acct_1", &plan);
     assert_eq!(refused.proxy_requests_per_minute, Some(0));
     assert_eq!(refused.cap_agents_per_month, plan.cap_agents_per_month);
+    let other = authorizer.limits("acct_2", &plan);
+    assert_eq!(other.proxy_requests_per_minute, plan.proxy_requests_per_minute);
 }

@@ -129,7 +129,7 @@ async fn a_call_without_an_estimate_is_never_approved() {
         (ok, Denial::ServiceUnavailable, 1),
     ] {
         let fixture = Fixture::with_decision(reply.clone()).await;
-        let request = ChatRequest {
+        let request = CallRequest {
             estimate: None,
             ..fixture.request()
         };
@@ -145,7 +145,7 @@ async fn a_call_without_an_estimate_is_never_approved() {
         assert_eq!((asked.len(), asked[0][10].as_str()), (1, "-"), "{reply:?}");
     }
     let fixture = Fixture::with_decision(text("revoked 1 8 free")).await;
-    let request = ChatRequest {
+    let request = CallRequest {
         estimate: None,
         ..fixture.request()
     };

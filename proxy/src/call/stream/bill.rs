@@ -1,7 +1,7 @@
 //! What a stream cost.
 
 use super::end::StreamEnd;
-use crate::call::chat_request::{ChatRequest, StreamRequest};
+use crate::call::call_request::{CallRequest, StreamRequest};
 use crate::upstream::usage;
 use domain::entry::How;
 use domain::money::Nanos;
@@ -24,7 +24,7 @@ impl StreamBill {
     /// that was seen costs, and the usage so far: never less than the estimate, since reasoning is not seen.
     #[must_use]
     pub fn new(
-        request: &ChatRequest,
+        request: &CallRequest,
         asked: &StreamRequest,
         held: Nanos,
         (filter, end): (&Filter, StreamEnd),

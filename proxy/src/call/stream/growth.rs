@@ -2,7 +2,7 @@
 //! three quarters of what is held were seen, the hold grows by the allowance, as often as needed. Tokens are those of
 //! the text that passes: reasoning is not seen, so it is in no step, and is charged when the provider reports it.
 
-use crate::call::chat_request::{ChatRequest, StreamRequest};
+use crate::call::call_request::{CallRequest, StreamRequest};
 
 /// A hold grows when this share of it was seen: so many parts of [`PARTS`].
 const SEEN_PARTS: u64 = 3;
@@ -20,7 +20,7 @@ pub struct Growth {
 impl Growth {
     /// The growth of a hold that stands at the estimate; `None` for a call with a limit, which holds all of it.
     #[must_use]
-    pub fn of(request: &ChatRequest, asked: &StreamRequest) -> Option<Self> {
+    pub fn of(request: &CallRequest, asked: &StreamRequest) -> Option<Self> {
         let price_name = request.price_name();
         let call = asked.shape(request, &price_name);
         call.unlimited.then(|| {
@@ -31,7 +31,7 @@ impl Growth {
 
     /// The tokens to hold when the answer has so many bytes of text; `None` if what is held suffices.
     #[must_use]
-    pub fn wanted(&self, request: &ChatRequest, text_bytes: u64) -> Option<u64> {
+    pub fn wanted(&self, request: &CallRequest, text_bytes: u64) -> Option<u64> {
         let seen = request.prices.answer_tokens(text_bytes);
         let suffices =
             |held: u64| u128::from(seen) * u128::from(PARTS) < u128::from(held) * u128::from(SEEN_PARTS);

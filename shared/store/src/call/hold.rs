@@ -45,15 +45,6 @@ impl AsOf {
     }
 }
 
-/// Returns the arguments of `settle` or `void` to send. The last two, generation and version of the account, are left
-/// out without `as_of`: the script then accepts any version.
-pub(crate) fn with_as_of<'s, 'a>(args: &'s [&'a str], as_of: Option<AsOf>) -> &'s [&'a str] {
-    match (as_of, args) {
-        (None, [before @ .., _, _]) => before,
-        _ => args,
-    }
-}
-
 /// Keys of a hold, all in the account's bucket. Computed once per call, for both of its scripts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HoldKeys {

@@ -1,6 +1,6 @@
 //! Twin of `settle.lua`: replaces the estimate of a hold by the real cost.
 
-use crate::call::hold::{AsOf, EndKeys, HoldKeys, HoldName, LACKS_WRITES, with_as_of};
+use crate::call::hold::{AsOf, EndKeys, HoldKeys, HoldName, LACKS_WRITES};
 use crate::script::change::{CLOCK, END_HOLD};
 use crate::script::names::{Names, inputs};
 use crate::script::{Script, WhenFull, with_fragments};
@@ -117,8 +117,14 @@ impl Settle {
             version: &version,
         };
         let args = args.into_values();
+        // Without a version, generation and version are left out: the script then accepts any.
+        let sent = if as_of.is_some() {
+            args.len()
+        } else {
+            args.len() - 2
+        };
         let reply: String = store
-            .script(&SETTLE, &keys.to_end().into_values(), with_as_of(&args, as_of))
+            .script(&SETTLE, &keys.to_end().into_values(), &args[..sent])
             .await?;
         match reply.as_str() {
             "settled" => Ok(Settled::Done),

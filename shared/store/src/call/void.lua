@@ -1,14 +1,13 @@
 -- Purpose: make sure that an authorize whose answer was lost never charges, whether it ran, runs later or never
 --   arrives: give back what it charged (also when the reaper kept it meanwhile), and leave a tombstone that refuses it.
 -- KEYS: as hold.rs names them
--- ARGV: as void.rs names them; generation and version are those of the account that were known before the authorize, or
---   are left out
+-- ARGV: as void.rs names them; generation and version are those of the account that were known before the authorize
 -- Returns: {'refunded'} | {'voided'}
 --   | {'lacks_writes'} (there is no hold, and the account has not come as far: nothing is written)
 -- Cost: O(log open holds); 4 to 19 calls
 local value, open = call('GET', KEYS.hold), true
 if not value then value, open = call('GET', KEYS.kept_hold), false end
-if not value and ARGV.generation then
+if not value then
   --@ lacks_writes.lua
   if lacks_writes(ARGV.generation, ARGV.version) then return {'lacks_writes'} end
 end

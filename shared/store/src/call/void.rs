@@ -1,6 +1,6 @@
 //! Twin of `void.lua`: guarantees that an `authorize` whose reply was lost never charges.
 
-use crate::call::hold::{AsOf, EndKeys, HoldName, LACKS_WRITES, with_as_of};
+use crate::call::hold::{AsOf, EndKeys, HoldName, LACKS_WRITES};
 use crate::script::change::{CLOCK, END_HOLD};
 use crate::script::names::{Names, inputs};
 use crate::script::{Script, WhenFull, with_fragments};
@@ -34,24 +34,21 @@ pub enum Voided {
 }
 
 /// Voids the hold `name`. Safe to repeat. Accepts a missing hold only from an account whose version is at least
-/// `as_of`, the version known before the `authorize`; from any account if that is `None`.
+/// `as_of`, the version known before the `authorize`.
 ///
 /// # Errors
-/// [`StoreError`]; retry until it succeeds. [`StoreError::LacksWrites`] if the account's version is older: then nothing
-/// is written.
-pub async fn void(store: &Store, name: &HoldName, as_of: Option<AsOf>) -> Result<Voided, StoreError> {
+/// [`StoreError`]; retry until it succeeds. [`StoreError::LacksWrites`] if the account's version is older, or the
+/// account is not there: then nothing is written.
+pub async fn void(store: &Store, name: &HoldName, as_of: AsOf) -> Result<Voided, StoreError> {
     let keys = name.keys();
-    let [generation, version] = as_of.map(AsOf::to_args).unwrap_or_default();
+    let [generation, version] = as_of.to_args();
     let args = VoidArgs {
         allow_id: &name.allow_id,
         tombstone_life: &TOMBSTONE_LIFE.as_millis().to_string(),
         generation: &generation,
         version: &version,
     };
-    let args = args.into_values();
-    let mut reply = store
-        .reply(&VOID, keys.to_end(), with_as_of(&args, as_of))
-        .await?;
+    let mut reply = store.reply(&VOID, keys.to_end(), args).await?;
     match reply.word()?.as_str() {
         "refunded" => Ok(Voided::Refunded),
         "voided" => Ok(Voided::Barred),

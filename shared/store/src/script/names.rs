@@ -112,14 +112,6 @@ impl Inputs for () {
     }
 }
 
-impl<'a> Inputs for &[&'a str] {
-    type Value = &'a str;
-
-    fn values(self) -> Vec<&'a str> {
-        self.to_vec()
-    }
-}
-
 /// Declares what a script receives, as a struct whose fields have the type behind the colon. `field[4]` is an array of
 /// four in a row, `field[..]` a vector of what is left, and stands last.
 macro_rules! inputs {

@@ -24,7 +24,7 @@ const RUN_ID_HEADER: HeaderName = HeaderName::from_static("x-service-run-id");
 
 /// A valid call of one of the three endpoints, and its estimate.
 #[derive(Debug)]
-pub struct ChatRequest {
+pub struct CallRequest {
     /// Named by the caller, or new.
     pub run: Run,
     /// `model`
@@ -59,9 +59,9 @@ pub struct StreamRequest {
 }
 
 impl StreamRequest {
-    /// Returns the shape of the call, on which its price depends. `price_name` is [`ChatRequest::price_name`].
+    /// Returns the shape of the call, on which its price depends. `price_name` is [`CallRequest::price_name`].
     #[must_use]
-    pub fn shape<'a>(&self, request: &'a ChatRequest, price_name: &'a str) -> CallShape<'a> {
+    pub fn shape<'a>(&self, request: &'a CallRequest, price_name: &'a str) -> CallShape<'a> {
         CallShape {
             model: price_name,
             service_tier: request.service_tier.as_deref(),
@@ -75,7 +75,7 @@ impl StreamRequest {
     #[must_use]
     pub fn cost_of_seen(
         &self,
-        request: &ChatRequest,
+        request: &CallRequest,
         text_bytes: u64,
         tier_reported: Option<&str>,
     ) -> Option<Nanos> {
@@ -92,7 +92,7 @@ impl StreamRequest {
 
     /// What is held for so many tokens of the answer, all choices together. `None` beyond the largest amount.
     #[must_use]
-    pub fn cost_of_tokens(&self, request: &ChatRequest, tokens: u64) -> Option<Nanos> {
+    pub fn cost_of_tokens(&self, request: &CallRequest, tokens: u64) -> Option<Nanos> {
         let price_name = request.price_name();
         request
             .prices
@@ -100,7 +100,7 @@ impl StreamRequest {
     }
 }
 
-impl ChatRequest {
+impl CallRequest {
     /// Computes the real cost of the reported usage. `None` beyond the largest amount.
     #[must_use]
     pub fn actual_cost(&self, usage: &Usage, tier_reported: Option<&str>) -> Option<Nanos> {
@@ -169,7 +169,7 @@ impl RequestParser {
         endpoint: Endpoint,
         headers: &HeaderMap,
         body: &[u8],
-    ) -> Result<(ChatRequest, Option<UsageSplice>), Refusal> {
+    ) -> Result<(CallRequest, Option<UsageSplice>), Refusal> {
         check_encoding(headers)?;
         let body = chat::parse_call(endpoint, self.streaming, body).map_err(|error| refusal_of(&error))?;
         body.check_token_limit(self.require_token_limit)
@@ -196,7 +196,7 @@ impl RequestParser {
                 counts: body.counts,
             })
         });
-        let request = ChatRequest {
+        let request = CallRequest {
             upstream: Arc::clone(upstream),
             run,
             estimate,
