@@ -113,7 +113,6 @@ fn take(taken: &AtomicUsize, bytes: usize, max: usize) -> bool {
 
 impl BufferBudget {
     /// Creates a budget of `most` bytes. `longest` is the longest body with its head; at most about half of `most`.
-    #[must_use]
     pub fn new(most: usize, longest: usize) -> Self {
         let small_max = most / SMALL_DIVISOR;
         let common = most.saturating_sub(longest).saturating_sub(small_max);
@@ -129,7 +128,6 @@ impl BufferBudget {
     }
 
     /// Reserved bytes.
-    #[must_use]
     pub fn taken(&self) -> usize {
         let common = self.common_units.saturating_sub(self.common.available_permits());
         let reserve = 1_usize.saturating_sub(self.reserve.available_permits());
@@ -148,7 +146,6 @@ impl BufferBudget {
 
 impl Reservation {
     /// Creates an empty reservation for a body of `account`.
-    #[must_use]
     pub const fn new(budget: Arc<BufferBudget>, account: Arc<AccountUsage>) -> Self {
         Self {
             budget,
@@ -159,7 +156,6 @@ impl Reservation {
     }
 
     /// The usage of the account that sent the body.
-    #[must_use]
     pub const fn account(&self) -> &Arc<AccountUsage> {
         &self.account
     }

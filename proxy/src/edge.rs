@@ -38,7 +38,6 @@ pub struct Edge {
 
 impl Edge {
     /// Creates the proxy. `state` is set before the first connection is accepted.
-    #[must_use]
     pub const fn new(state: Arc<OnceLock<Arc<EdgeState>>>) -> Self {
         Self { state }
     }

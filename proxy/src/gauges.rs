@@ -207,7 +207,6 @@ pub struct Exposition {
 
 impl Exposition {
     /// Refreshes the gauges and returns the text; empty if it cannot be encoded.
-    #[must_use]
     pub fn text(&self) -> Vec<u8> {
         let refresh = || self.gauges.refresh(&self.sources);
         self.registrar.text_after(refresh).map_or_else(

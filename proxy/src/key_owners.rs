@@ -26,7 +26,6 @@ pub struct KeyOwners {
 
 impl KeyOwners {
     /// Creates a cache of at most `max` keys (`proxy.max_remembered_keys`).
-    #[must_use]
     pub fn new(max: usize) -> Self {
         Self {
             known: Cache::new(max),

@@ -58,13 +58,11 @@ impl Stage {
 
     /// Whether a failed stage is recorded too. The caller's time counts whatever came of its body, and a denial is a
     /// decision. The other stages are recorded only for calls that went on.
-    #[must_use]
     pub const fn records_failures(self) -> bool {
         matches!(self, Self::Receive | Self::Decide)
     }
 
     /// Returns the value of the label `stage`.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Resolve => "resolve",

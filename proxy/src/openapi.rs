@@ -20,7 +20,6 @@ Streams, `POST /v1/responses` and `POST /v1/embeddings` are off unless the opera
 is on: `streaming`, `endpoints`.";
 
 /// Generates the document.
-#[must_use]
 pub fn document() -> Json {
     let mut components = Components::default();
     let paths: Vec<_> = Offered::ALL

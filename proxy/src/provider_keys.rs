@@ -16,7 +16,6 @@ pub struct ProviderKeys {
 
 impl ProviderKeys {
     /// Creates an empty cache of keys that `keyring` decrypts.
-    #[must_use]
     pub fn new(keyring: Keyring) -> Self {
         Self {
             keyring,

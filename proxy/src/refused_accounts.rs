@@ -17,7 +17,6 @@ pub struct RefusedAccounts {
 
 impl RefusedAccounts {
     /// Creates an empty copy. `views` is where accounts that lost writes are recorded.
-    #[must_use]
     pub fn new(store: Store, views: Arc<AccountViews>) -> Self {
         Self {
             copy: RefusedCopy::default(),

@@ -71,7 +71,6 @@ static TABLE: [Row; 6] = [
 const MODEL_PREFIX: &str = "/v1/models/";
 
 /// Returns the name in the path of [`Route::Model`], still percent-encoded.
-#[must_use]
 pub fn model_of(path: &str) -> Option<&str> {
     path.strip_prefix(MODEL_PREFIX).filter(|name| !name.is_empty())
 }
@@ -90,7 +89,6 @@ impl Offered {
     }
 
     /// Returns the paths that are switched on.
-    #[must_use]
     pub fn paths(self) -> Vec<&'static str> {
         self.rows().map(|row| row.path).collect()
     }

@@ -125,7 +125,6 @@ impl CannotStart {
 }
 
 /// Runs the process until a signal ends it.
-#[must_use]
 pub fn run() -> ExitCode {
     // First of all: a service manager may send SIGHUP as soon as the process runs.
     let hangups = signals::hangups();

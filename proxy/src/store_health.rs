@@ -40,7 +40,6 @@ pub struct StoreHealth {
 impl StoreHealth {
     /// Creates the health of a store that was not checked yet. `key_owners` is cleared when another ledger takes the
     /// store's place.
-    #[must_use]
     pub fn new(store: Store, key_owners: Arc<KeyOwners>) -> Self {
         Self {
             store,

@@ -34,7 +34,6 @@ fn name(route: &Route) -> String {
 }
 
 /// The document.
-#[must_use]
 pub fn management() -> Json {
     build().0
 }

@@ -151,9 +151,6 @@ impl Features {
 }
 
 /// `GET /account`
-///
-/// # Errors
-/// 503.
 pub async fn get(call: Call) -> Answer {
     show(&call).await
 }

@@ -116,9 +116,6 @@ fn source(row: &WalletRow) -> &'static str {
 }
 
 /// `POST /agents`
-///
-/// # Errors
-/// 400, 403 `TIER_LIMIT`, 503.
 pub async fn create(call: Call) -> Answer {
     let body = call.body()?.only(&["name", "type", "description"])?;
     let name = match body.text("name", Text::Line, NAME_MAX)? {
@@ -176,17 +173,11 @@ fn tier_limit(plan: &str, limit: Option<u64>) -> Problem {
 }
 
 /// `GET /agents/{id}`
-///
-/// # Errors
-/// 400, 404, 503.
 pub async fn get(call: Call) -> Answer {
     show(&call, call.agent()?).await
 }
 
 /// `PATCH /agents/{id}`
-///
-/// # Errors
-/// 400, 404, 503.
 pub async fn update(call: Call) -> Answer {
     let id = call.agent()?;
     let changes = changes(&call.body()?)?;
@@ -228,9 +219,6 @@ fn changes(body: &Fields<'_>) -> Result<Vec<FieldChange>, Problem> {
 }
 
 /// `DELETE /agents/{id}`
-///
-/// # Errors
-/// 400, 404, 409, 503.
 pub async fn delete(call: Call) -> Answer {
     let id = call.agent()?;
     match agent::delete(&call.state.store, &call.scope(), id).await? {
@@ -254,17 +242,11 @@ pub async fn delete(call: Call) -> Answer {
 }
 
 /// `POST /agents/{id}/freeze`
-///
-/// # Errors
-/// 400, 404, 503.
 pub async fn freeze(call: Call) -> Answer {
     change_freeze(&call, Freeze::By(Authority::User)).await
 }
 
 /// `POST /agents/{id}/unfreeze`
-///
-/// # Errors
-/// 400, 403 `OPERATOR_FREEZE`, 404, 503.
 pub async fn unfreeze(call: Call) -> Answer {
     change_freeze(&call, Freeze::Lift(Authority::User)).await
 }

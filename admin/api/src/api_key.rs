@@ -80,7 +80,6 @@ pub struct ApiKeyView<'a> {
 
 impl<'a> ApiKeyView<'a> {
     /// The record as it is at `now_ms`.
-    #[must_use]
     pub fn of(key: &'a ApiKey, now_ms: u64) -> Self {
         Self {
             key_id: &key.id,
@@ -187,9 +186,6 @@ fn allow_ips(body: &Fields<'_>) -> Result<Vec<IpNet>, Problem> {
 }
 
 /// `POST /api-keys`
-///
-/// # Errors
-/// 400, 409, 503.
 pub async fn create(call: Call) -> Answer {
     let asked = ApiKeyRequest::read(&call.body()?)?;
     let secret = asked.family.mint(asked.mode)?;
@@ -225,9 +221,6 @@ pub async fn create(call: Call) -> Answer {
 }
 
 /// `GET /api-keys`
-///
-/// # Errors
-/// 400, 503.
 pub async fn list(call: Call) -> Answer {
     let query = call.list_query(&["mode"])?;
     let paging = call.paging(&query, "apiKeys")?;
@@ -250,9 +243,6 @@ pub async fn list(call: Call) -> Answer {
 }
 
 /// `DELETE /api-keys/{id}`
-///
-/// # Errors
-/// 404, 503.
 pub async fn revoke(call: Call) -> Answer {
     let id = call.record_id("id", Kind::ApiKey)?;
     let missing = || {

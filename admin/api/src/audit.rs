@@ -73,9 +73,6 @@ struct Signed {
 }
 
 /// `GET /audit`
-///
-/// # Errors
-/// 400, 503.
 pub async fn list(call: Call) -> Answer {
     let query = call.list_query(&["agentId", "type", "from", "to", BEFORE])?;
     if let Some(agent) = query.get("agentId") {
@@ -114,9 +111,6 @@ fn paging(call: &Call, query: &BTreeMap<String, String>) -> Result<Paging, Probl
 }
 
 /// `GET /audit/export`
-///
-/// # Errors
-/// 400, 503.
 pub async fn export(call: Call) -> Answer {
     let query = call.query(&["after"])?;
     let after = number(&query, "after")?.unwrap_or(0);

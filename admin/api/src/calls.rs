@@ -36,9 +36,6 @@ struct SearchResult {
 }
 
 /// `GET /calls`
-///
-/// # Errors
-/// 400, 503.
 pub async fn list(call: Call) -> Answer {
     let query = call.list_query(&filter::names())?;
     let filter = CallFilter::of_query(&query)?;

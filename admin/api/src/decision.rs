@@ -45,9 +45,6 @@ struct Recorded {
 }
 
 /// `GET /decisions/{id}`
-///
-/// # Errors
-/// 404, 503.
 pub async fn get(call: Call) -> Answer {
     let id = call.param("id");
     let missing = || Problem::new(Code::NotFound, "There is no decision of this id.");

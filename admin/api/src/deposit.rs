@@ -98,9 +98,6 @@ struct Done<'a> {
 }
 
 /// `POST /wallet/deposits`
-///
-/// # Errors
-/// 400, 403 `OWNER_REQUIRED` and `NOT_A_PARTY`, 404, 409 `WALLET_CLOSED` and `BALANCE_LIMIT`, 422, 503.
 pub async fn create(call: Call) -> Answer {
     require_owner(&call)?;
     let body = call.body()?;
@@ -117,9 +114,6 @@ pub async fn create(call: Call) -> Answer {
 }
 
 /// `POST /wallet/deposits/confirm`
-///
-/// # Errors
-/// 400, 403 `OWNER_REQUIRED`, 404, 409 `WALLET_CLOSED` and `BALANCE_LIMIT`, 422, 503.
 pub async fn confirm(call: Call) -> Answer {
     require_owner(&call)?;
     let body = call.body()?;

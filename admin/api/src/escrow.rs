@@ -44,9 +44,6 @@ struct EscrowAnswer<'a> {
 }
 
 /// `POST /escrow/create`
-///
-/// # Errors
-/// 400, 403 `NOT_A_PARTY`, 404, 409 `WALLET_CLOSED`, 422, 503.
 pub async fn create(call: Call) -> Answer {
     let body = call.body()?;
     let intent_id = IntentId::of(&call, &body).await?;
@@ -100,9 +97,6 @@ async fn make(call: &Call, body: &Fields<'_>, intent_id: &IntentId) -> Answer {
 }
 
 /// `POST /escrow/fund`
-///
-/// # Errors
-/// 400 `ESCROW_WRONG_STATE`, `INSUFFICIENT_BALANCE`, 403 `NOT_A_PARTY`, `FROZEN`, 404, 409 `WALLET_CLOSED`, 422, 503.
 pub async fn fund(call: Call) -> Answer {
     let body = call.body()?;
     let intent_id = IntentId::of(&call, &body).await?;
@@ -128,9 +122,6 @@ async fn pay_in(call: &Call, body: &Fields<'_>, intent_id: &IntentId) -> Answer 
 }
 
 /// `POST /escrow/release`
-///
-/// # Errors
-/// 400 `ESCROW_WRONG_STATE`, 403 `NOT_A_PARTY`, 404, 409 `ESCROW_RESOLVED`, `BALANCE_LIMIT`, 422, 503.
 pub async fn release(call: Call) -> Answer {
     let body = call.body()?;
     let intent_id = IntentId::of(&call, &body).await?;
@@ -145,9 +136,6 @@ pub async fn release(call: Call) -> Answer {
 }
 
 /// `POST /escrow/dispute`
-///
-/// # Errors
-/// As [`release`].
 pub async fn dispute(call: Call) -> Answer {
     let body = call.body()?;
     let intent_id = IntentId::of(&call, &body).await?;
@@ -191,9 +179,6 @@ async fn resolve(
 }
 
 /// `GET /escrow`
-///
-/// # Errors
-/// 400, 503.
 pub async fn list(call: Call) -> Answer {
     let paging = call.paging(&call.query(&PAGING)?, "escrows")?;
     let scope = (call.caller.account.as_str(), call.caller.mode);

@@ -61,9 +61,6 @@ struct Denied<'a> {
 }
 
 /// `GET /intents`
-///
-/// # Errors
-/// 400, 503.
 pub async fn list(call: Call) -> Answer {
     let query = call.query(&[PAGING, FILTERS].concat())?;
     let paging = call.paging(&query, "intents")?;
@@ -236,9 +233,6 @@ pub async fn approve(call: Call) -> Answer {
 }
 
 /// `POST /intents/{id}/deny`
-///
-/// # Errors
-/// 400, 404, 409 `INTENT_NOT_PENDING`, 503.
 pub async fn deny(call: Call) -> Answer {
     let why = why(&call)?;
     let record = require_waiting(&call).await?;

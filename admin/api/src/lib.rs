@@ -84,7 +84,6 @@ pub fn operations() -> impl Iterator<Item = &'static Operation<ApiState>> {
 }
 
 /// What the document says of every operation, in the order in which it lists the resources.
-#[must_use]
 pub fn sections() -> Vec<Section> {
     vec![
         overview::section(),

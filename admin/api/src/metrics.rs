@@ -11,9 +11,6 @@ pub struct SpendMetrics {
 
 impl SpendMetrics {
     /// Registers them, all at zero; every reason has its series from the start.
-    ///
-    /// # Errors
-    /// When another metric has the name.
     pub fn new(metrics: &Registrar) -> prometheus::Result<Self> {
         let spends = metrics.counter_family(
             "spends_total",

@@ -47,9 +47,6 @@ struct NameView<'a> {
 }
 
 /// `GET /names`
-///
-/// # Errors
-/// 400, 503.
 pub async fn list(call: Call) -> Answer {
     let query = call.query(&["ids"])?;
     let ids = match query.get("ids") {

@@ -76,9 +76,6 @@ impl IntentId {
     }
 
     /// The record of this request, if it was made before; also one that was archived, where the body named it.
-    ///
-    /// # Errors
-    /// As for [`earlier`].
     pub(super) async fn earlier(&self, call: &Call, once: &Once) -> Result<Option<IntentRecord>, Problem> {
         let live = earlier(call, once).await?;
         Ok(live.or_else(|| self.known.as_deref().cloned()))
@@ -98,9 +95,6 @@ impl IntentId {
 }
 
 /// The identity of a request whose refusals name no intent.
-///
-/// # Errors
-/// As for [`IntentId::of`] and [`IntentId::once`].
 pub(super) async fn identify(
     call: &Call,
     body: &Fields<'_>,

@@ -98,9 +98,6 @@ struct Totals {
 }
 
 /// `GET /overview`
-///
-/// # Errors
-/// 400, 503.
 pub async fn get(call: Call) -> Answer {
     let days = days(&call.query(&["days"])?)?;
     let (store, keys, mode) = (&call.state.store, call.keys(), call.caller.mode);

@@ -222,9 +222,6 @@ async fn store(call: &Call, agent: Option<&str>, changes: &[FieldChange]) -> Ans
 }
 
 /// `GET /policies`
-///
-/// # Errors
-/// 400, 503.
 pub async fn list(call: Call) -> Answer {
     let query = call.list_query(&["agentId"])?;
     let paging = call.paging(&query, "policies")?;
@@ -245,9 +242,6 @@ pub async fn list(call: Call) -> Answer {
 }
 
 /// `DELETE /policies/{id}`
-///
-/// # Errors
-/// 404, 503.
 pub async fn delete(call: Call) -> Answer {
     let id = call.record_id("id", Kind::Policy)?;
     match policy::delete(&call.state.store, &call.scope(), id).await? {

@@ -40,9 +40,6 @@ impl Prices {
     }
 
     /// The prices in force. Imported ones that cannot be used change nothing.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn table(&self, store: &Store) -> Result<Arc<PriceTable>, StoreError> {
         let imported = replace_prices::read(store).await?;
         let now = self.0.load_full();

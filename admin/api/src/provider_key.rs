@@ -76,9 +76,6 @@ impl<'a> ProviderKeyView<'a> {
 }
 
 /// `POST /agents/{id}/provider-keys`
-///
-/// # Errors
-/// 400 `VALIDATION`, 400 `INVALID_PROVIDER_KEY`, 409, 503.
 pub async fn store(call: Call) -> Answer {
     let agent = call.agent()?;
     let body = call.body()?.only(&["provider", "apiKey"])?;
@@ -133,9 +130,6 @@ pub async fn store(call: Call) -> Answer {
 }
 
 /// `GET /agents/{id}/provider-keys`
-///
-/// # Errors
-/// 400, 404, 503.
 pub async fn list(call: Call) -> Answer {
     let paging = call.paging(&call.query(&PAGING)?, "providerKeys")?;
     let agent = agent::require(&call, call.agent()?).await?;

@@ -91,9 +91,6 @@ impl<'a> RunView<'a> {
 }
 
 /// `GET /agents/{id}/runs`
-///
-/// # Errors
-/// 400, 404, 503.
 pub async fn list(call: Call) -> Answer {
     let agent = call.agent()?;
     let query = call.list_query(&["status"])?;
@@ -114,9 +111,6 @@ pub async fn list(call: Call) -> Answer {
 }
 
 /// `GET /agents/{id}/runs/{runId}`
-///
-/// # Errors
-/// 400, 404, 503.
 pub async fn get(call: Call) -> Answer {
     let (agent, run) = (call.agent()?, run_id(&call)?);
     agent::require(&call, agent).await?;

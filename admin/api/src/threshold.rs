@@ -66,9 +66,6 @@ struct Row {
 }
 
 /// `GET /thresholds`
-///
-/// # Errors
-/// 400, 503.
 pub async fn list(call: Call) -> Answer {
     let query = call.list_query(&["threshold", "cap"])?;
     let (threshold, watched) = (threshold(&query)?, watched(&query)?);

@@ -92,9 +92,6 @@ enum Whose {
 }
 
 /// `GET /transactions`
-///
-/// # Errors
-/// 400, 503.
 pub async fn list(call: Call) -> Answer {
     let query = call.list_query(&["agentId", "walletId", "type", "from", "to"])?;
     let filter = filter(&query)?;
@@ -111,9 +108,6 @@ pub async fn list(call: Call) -> Answer {
 }
 
 /// `GET /wallets/{id}/transactions`
-///
-/// # Errors
-/// 400, 404, 503.
 pub async fn list_of_wallet(call: Call) -> Answer {
     let query = call.list_query(&["type", "from", "to"])?;
     let filter = filter(&query)?;

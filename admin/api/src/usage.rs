@@ -90,9 +90,6 @@ impl CheckView {
 }
 
 /// `GET /agents/{id}/usage`
-///
-/// # Errors
-/// 400, 404, 503.
 pub async fn get(call: Call) -> Answer {
     let agent = agent::require(&call, call.agent()?).await?;
     let query = SnapshotQuery {

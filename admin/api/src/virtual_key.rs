@@ -89,9 +89,6 @@ impl<'a> VirtualKeyView<'a> {
 }
 
 /// `POST /agents/{id}/virtual-keys`
-///
-/// # Errors
-/// 400, 402 `PLAN_VIRTUAL_KEY_LIMIT`, 503.
 pub async fn create(call: Call) -> Answer {
     let agent = call.agent()?;
     let body = call.body()?.only(&["name"])?;
@@ -160,9 +157,6 @@ async fn limit_reached(call: &Call, plan_name: &str, plan: &Plan) -> Problem {
 }
 
 /// `GET /agents/{id}/virtual-keys`
-///
-/// # Errors
-/// 400, 404, 503.
 pub async fn list(call: Call) -> Answer {
     let paging = call.paging(&call.query(&PAGING)?, "virtualKeys")?;
     let agent = agent::require(&call, call.agent()?).await?;
@@ -173,9 +167,6 @@ pub async fn list(call: Call) -> Answer {
 }
 
 /// `DELETE /agents/{id}/virtual-keys/{keyId}`
-///
-/// # Errors
-/// 400, 404, 503.
 pub async fn revoke(call: Call) -> Answer {
     let agent = call.agent()?;
     let key_id = call.record_id("keyId", Kind::VirtualKey)?;

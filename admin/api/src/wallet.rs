@@ -185,17 +185,11 @@ pub async fn create(call: Call) -> Answer {
 }
 
 /// `GET /wallets/{id}`
-///
-/// # Errors
-/// 404, 503.
 pub async fn get(call: Call) -> Answer {
     show(&require_own(&call).await?.wallet)
 }
 
 /// `GET /agents/{id}/wallet`
-///
-/// # Errors
-/// 400, 404, 503.
 pub async fn of_agent_id(call: Call) -> Answer {
     let wallet = of_agent(&call, call.agent()?).await?;
     Reply::ok(&Snapshot {
@@ -205,9 +199,6 @@ pub async fn of_agent_id(call: Call) -> Answer {
 }
 
 /// `GET /wallet`
-///
-/// # Errors
-/// 400, 503.
 pub async fn all(call: Call) -> Answer {
     let mut query = call.query(&PAGING)?;
     query

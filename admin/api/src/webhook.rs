@@ -122,9 +122,6 @@ impl<'a> WebhookAnswer<'a> {
 }
 
 /// `POST /webhooks`
-///
-/// # Errors
-/// 400, 403 `WEBHOOK_LIMIT` or `PLAN_FEATURE`, 503.
 pub async fn create(call: Call) -> Answer {
     gate::require(&call)?;
     let request = Request::of_new(&call.body()?)?;
@@ -166,9 +163,6 @@ fn seal(call: &Call, id: &str, secret: &SecretString) -> Result<String, Problem>
 }
 
 /// `GET /webhooks`
-///
-/// # Errors
-/// 400, 503.
 pub async fn list(call: Call) -> Answer {
     gate::require(&call)?;
     let paging = call.paging(&call.query(&PAGING)?, "webhooks")?;
@@ -179,9 +173,6 @@ pub async fn list(call: Call) -> Answer {
 }
 
 /// `GET /webhooks/{id}`
-///
-/// # Errors
-/// 404, 503.
 pub async fn get(call: Call) -> Answer {
     gate::require(&call)?;
     Reply::ok(&WebhookAnswer::of(&of_path(&call).await?))
@@ -199,9 +190,6 @@ fn none(id: &str) -> Problem {
 }
 
 /// `PATCH /webhooks/{id}`
-///
-/// # Errors
-/// 400, 404, 503.
 pub async fn update(call: Call) -> Answer {
     let request = call.body().and_then(|body| Request::of_change(&body));
     // What still sends can be stopped on every plan.

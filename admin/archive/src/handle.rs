@@ -98,7 +98,6 @@ impl Archive {
     }
 
     /// The archive at `place`.
-    #[must_use]
     pub fn at(place: Place) -> Self {
         Self {
             place,
@@ -111,7 +110,6 @@ impl Archive {
     }
 
     /// Where it lies.
-    #[must_use]
     pub const fn place(&self) -> &Place {
         &self.place
     }

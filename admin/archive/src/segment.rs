@@ -70,14 +70,12 @@ pub struct Manifest {
 
 impl Descriptor {
     /// The paths of the segment and of its manifest.
-    #[must_use]
     pub fn paths(&self, account: &str, mode: Mode) -> (String, String) {
         let path = format!("segments/{account}/{mode}/{:012}-{:012}", self.first, self.last);
         (format!("{path}.jsonl.zst"), format!("{path}.json"))
     }
 
     /// How many of its entries match an agent and a type, at whatever time.
-    #[must_use]
     pub fn count(&self, agent: Option<&str>, kind: Option<&str>) -> u64 {
         match (agent, kind) {
             (None, None) => self.entries,
@@ -89,7 +87,6 @@ impl Descriptor {
     }
 
     /// Whether all, some (`None`) or no entries lie in the filter's span of time.
-    #[must_use]
     pub fn within(&self, filter: Filter<'_>) -> Option<bool> {
         let (from_ms, to_ms) = (filter.from_ms.unwrap_or(0), filter.to_ms.unwrap_or(u64::MAX));
         if self.from_ms >= from_ms && self.to_ms < to_ms {
@@ -99,7 +96,6 @@ impl Descriptor {
     }
 
     /// Whether the decision, by its name, may be among its entries.
-    #[must_use]
     pub fn may_decide(&self, name: &str) -> bool {
         let decided = self.decided.as_ref();
         decided.is_some_and(|(first, last)| first.as_str() <= name && name <= last.as_str())
@@ -135,14 +131,12 @@ impl Manifest {
     }
 
     /// The numbers of the entries that may be of the decision `id`.
-    #[must_use]
     pub fn find(&self, id: &str) -> Vec<u64> {
         decisions::find_archived(&self.decisions, id)
     }
 }
 
 /// The hash that entries name when none is before them.
-#[must_use]
 pub(crate) fn hash_text(hash: Option<[u8; 32]>) -> String {
     hash.map_or_else(|| GENESIS.to_owned(), hex::encode)
 }

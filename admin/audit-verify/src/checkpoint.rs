@@ -41,7 +41,6 @@ pub enum Stays {
 
 impl Stays {
     /// Whether the chain or the checkpoint was tampered with, rather than that a read or write failed.
-    #[must_use]
     pub const fn is_tampering(&self) -> bool {
         !matches!(self, Self::Store(_) | Self::Place(_))
     }
@@ -66,9 +65,6 @@ pub async fn last(
 
 /// Seals a trail, and returns its end when it still holds what the last checkpoint says: only such an end may be
 /// signed. The checkpoint has to be read before, since other servers move it on with what is sealed meanwhile.
-///
-/// # Errors
-/// [`Stays`].
 pub async fn end(trail: &Trail<'_>, last: Option<&Checkpoint>) -> Result<Head, Stays> {
     let head = trail.seal().await?;
     let Some(last) = last else {
@@ -87,9 +83,6 @@ pub async fn end(trail: &Trail<'_>, last: Option<&Checkpoint>) -> Result<Head, S
 
 /// The end that the trail had when it had `size` entries, up to `head`, its end now; `None` when it has fewer. What
 /// lies before the last checkpoint is walked along up to there: each entry covers those before it, and none behind.
-///
-/// # Errors
-/// [`Stays`].
 pub async fn earlier(
     trail: &Trail<'_>,
     last: Option<&Checkpoint>,
@@ -125,13 +118,11 @@ pub async fn earlier(
 }
 
 /// Where the last checkpoint of a trail is in the archive.
-#[must_use]
 pub fn path(account: &str, mode: Mode) -> String {
     format!("checkpoints/{account}/{mode}")
 }
 
 /// The checkpoint of a trail that ends so.
-#[must_use]
 pub fn of(account: &str, mode: Mode, head: Head) -> Checkpoint {
     Checkpoint {
         origin: origin(account, mode),
@@ -141,9 +132,6 @@ pub fn of(account: &str, mode: Mode, head: Head) -> Checkpoint {
 }
 
 /// The end that the trail had when it had `size` entries; `None` when it has fewer.
-///
-/// # Errors
-/// [`StoreError`].
 pub async fn head_at(trail: &Trail<'_>, size: u64) -> Result<Option<Head>, StoreError> {
     if size == 0 {
         return Ok(Some(Head::default()));

@@ -33,7 +33,6 @@ pub struct Known {
 
 impl Source {
     /// The word in documents.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Note => "note",

@@ -72,7 +72,6 @@ pub fn walk(reader: impl BufRead, walk: &mut Walk) -> io::Result<Option<Broken>>
 
 /// The verdict on an export that was walked along, given what is known of its trail. The store must fit exactly, and so
 /// must a signed note that the caller gave, unless it is said to be `older`; the archive's note may always be older.
-#[must_use]
 pub fn verdict(walk: &Walk, broken: Option<Broken>, known: Vec<Known>, older: bool) -> Verdict {
     let mut verdict = Verdict::of(walk);
     let nothing = known.is_empty();

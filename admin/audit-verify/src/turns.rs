@@ -28,9 +28,6 @@ pub enum Busy {
 
 impl Turns {
     /// A turn for `account`.
-    ///
-    /// # Errors
-    /// [`Busy`].
     pub fn take(self: &Arc<Self>, account: &str) -> Result<Turn, Busy> {
         let mut busy = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if busy.contains(account) {

@@ -37,13 +37,11 @@ impl Verdict {
     }
 
     /// Whether nothing is wrong.
-    #[must_use]
     pub const fn ok(&self) -> bool {
         self.broken.is_none()
     }
 
     /// For scripts.
-    #[must_use]
     pub fn document(&self) -> Value {
         let broken = self.broken.as_ref();
         json!({
@@ -60,7 +58,6 @@ impl Verdict {
     }
 
     /// For people.
-    #[must_use]
     pub fn text(&self) -> String {
         let mut lines = vec![match (&self.broken, self.entries) {
             (

@@ -24,7 +24,6 @@ pub struct Walk {
 impl Walk {
     /// A walk that begins behind entry `after`: with the first entry, or with the next one of a part whose beginning is
     /// taken on trust.
-    #[must_use]
     pub fn behind(after: u64) -> Self {
         Self {
             after,
@@ -44,7 +43,6 @@ impl Walk {
     }
 
     /// The hash of an entry that was marked or is the last one, if the walk came by.
-    #[must_use]
     pub fn hash_of(&self, seq: u64) -> Option<[u8; 32]> {
         if self.seen > 0 && seq == self.end() {
             return self.hash;
@@ -54,25 +52,21 @@ impl Walk {
     }
 
     /// The number before the first entry.
-    #[must_use]
     pub const fn after(&self) -> u64 {
         self.after
     }
 
     /// How many entries it saw.
-    #[must_use]
     pub const fn seen(&self) -> u64 {
         self.seen
     }
 
     /// The number of the last entry.
-    #[must_use]
     pub const fn end(&self) -> u64 {
         self.after + self.seen
     }
 
     /// The hash of the last entry.
-    #[must_use]
     pub const fn hash(&self) -> Option<[u8; 32]> {
         self.hash
     }

@@ -118,13 +118,11 @@ enum Operate {
 }
 
 /// The whole command line: what is parsed, completed, and described.
-#[must_use]
 pub fn command() -> clap::Command {
     help::taught(Cli::command())
 }
 
 /// Runs the command that the process was started with.
-#[must_use]
 pub fn run() -> ExitCode {
     let parsed = command().try_get_matches();
     let cli = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {

@@ -67,7 +67,6 @@ impl IdempotencyKey {
     }
 
     /// The key.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         match self {
             Self::Header(key) | Self::Body(key) => key,
@@ -131,13 +130,11 @@ impl<S> Call<S, ()> {
 
 impl<S> Call<S> {
     /// The keys of the caller's account.
-    #[must_use]
     pub fn keys(&self) -> AccountKeys {
         AccountKeys::new(&self.caller.account)
     }
 
     /// The account, mode and actor of a change by this call.
-    #[must_use]
     pub fn scope(&self) -> Scope<'_> {
         Scope {
             account: &self.caller.account,
@@ -147,9 +144,6 @@ impl<S> Call<S> {
     }
 
     /// The query of a list that has these filters.
-    ///
-    /// # Errors
-    /// As for [`Call::query`].
     pub fn list_query(&self, filters: &[&str]) -> Result<BTreeMap<String, String>, Problem> {
         self.query(&[filters, &PAGING].concat())
     }
@@ -205,7 +199,6 @@ impl<S, C> Call<S, C> {
     }
 
     /// The text of a path parameter; empty when the route has none of this name.
-    #[must_use]
     pub fn param(&self, name: &str) -> &str {
         self.params.get(name).map_or("", String::as_str)
     }
@@ -236,7 +229,6 @@ impl<S, C> Call<S, C> {
     }
 
     /// The headers of the request.
-    #[must_use]
     pub const fn headers(&self) -> &HeaderMap {
         &self.headers
     }

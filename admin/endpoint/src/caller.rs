@@ -192,7 +192,6 @@ impl Caller {
     }
 
     /// What the changes of a request with this `access` are judged by, in the step that makes each.
-    #[must_use]
     pub fn authority(&self, access: Access) -> Authority {
         let least = match access {
             Access::Key(_, least) | Access::Session(least) => least,

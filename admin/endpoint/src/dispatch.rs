@@ -63,7 +63,6 @@ pub struct ResponseContext {
 
 impl ResponseContext {
     /// The context of a request of this route whose caller is not known yet.
-    #[must_use]
     pub const fn new(route: &'static str) -> Self {
         Self {
             route,

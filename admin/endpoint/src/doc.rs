@@ -12,7 +12,6 @@ use openapi::{Components, Json};
 use utoipa::ToSchema;
 
 /// The schema with `null` beside it.
-#[must_use]
 pub fn nullable(schema: Json) -> Json {
     openapi::components::or_null(schema)
 }
@@ -106,7 +105,6 @@ pub enum Shape {
 
 impl Section {
     /// A section `tag` of the document, with its operations.
-    #[must_use]
     pub fn of(tag: &'static str, about: &'static str, docs: Vec<Doc>) -> Self {
         Self {
             tag,
@@ -125,7 +123,6 @@ impl Section {
 
 impl Doc {
     /// The document of the operation `route`.
-    #[must_use]
     pub fn of(route: &'static str, id: &'static str, summary: &'static str) -> Self {
         Self {
             route,
@@ -268,7 +265,6 @@ impl Doc {
 
 impl Body {
     /// A body without fields yet; `name` is that of its schema.
-    #[must_use]
     pub fn of(name: &'static str) -> Self {
         Self {
             name,

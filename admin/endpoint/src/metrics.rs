@@ -26,9 +26,6 @@ pub struct RequestMetrics {
 
 impl RequestMetrics {
     /// Registers them, all at zero.
-    ///
-    /// # Errors
-    /// When another metric has one of the names.
     pub fn new(metrics: &Registrar) -> prometheus::Result<Self> {
         Ok(Self {
             requests: metrics.counter_family(

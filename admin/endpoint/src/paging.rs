@@ -67,7 +67,6 @@ impl ListId {
     }
 
     /// The cursor of a position.
-    #[must_use]
     pub fn cursor(&self, position: &str) -> String {
         let mut bytes = vec![VERSION];
         bytes.extend(self.seal(position));
@@ -129,7 +128,6 @@ impl Paging {
     }
 
     /// The part of the list.
-    #[must_use]
     pub fn page(&self) -> Page<'_> {
         let start = match &self.start {
             Started::Offset(offset) => Start::Offset(*offset),
@@ -142,13 +140,11 @@ impl Paging {
     }
 
     /// Most records on the page.
-    #[must_use]
     pub const fn limit(&self) -> usize {
         self.limit
     }
 
     /// How many records were left out by `offset`.
-    #[must_use]
     pub const fn offset(&self) -> usize {
         match self.start {
             Started::Offset(offset) => offset,
@@ -157,7 +153,6 @@ impl Paging {
     }
 
     /// The cursor of the position behind the page.
-    #[must_use]
     pub fn cursor(&self, position: Option<&str>) -> Option<String> {
         position.map(|position| self.list.cursor(position))
     }

@@ -26,19 +26,15 @@ macro_rules! codes {
             pub const ALL: &[Self] = &[$(Self::$name,)+];
 
             /// The value of `code`.
-            #[must_use]
             pub const fn as_str(self) -> &'static str { match self { $(Self::$name => $code,)+ } }
 
             /// The HTTP status.
-            #[must_use]
             pub const fn status(self) -> StatusCode { match self { $(Self::$name => StatusCode::$status,)+ } }
 
             /// When it is answered, for the documentation.
-            #[must_use]
             pub fn meaning(self) -> &'static str { match self { $(Self::$name => concat!($($doc),+).trim(),)+ } }
 
             /// The sentence where nothing more can be said.
-            #[must_use]
             pub const fn message(self) -> &'static str { match self { $(Self::$name => $message,)+ } }
         }
     };
@@ -224,7 +220,6 @@ impl Problem {
     }
 
     /// The budget that refused the request, if one did.
-    #[must_use]
     pub fn budget(&self) -> Option<Budget> {
         self.more.get(BUDGET)?.as_str().and_then(Budget::parse)
     }
@@ -252,19 +247,16 @@ impl Problem {
     }
 
     /// The code.
-    #[must_use]
     pub const fn code(&self) -> Code {
         self.code
     }
 
     /// The sentence.
-    #[must_use]
     pub fn message(&self) -> &str {
         &self.message
     }
 
     /// The whole answer.
-    #[must_use]
     pub fn into_response(self) -> Response<Body> {
         let mut body = Map::new();
         body.insert("error".to_owned(), self.message.into_owned().into());

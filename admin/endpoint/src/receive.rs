@@ -48,7 +48,6 @@ pub(super) struct Reserved {
 
 impl BodyMemory {
     /// Room for `max` bytes (`admin.max_buffered_bytes`).
-    #[must_use]
     pub fn new(max: usize) -> Arc<Self> {
         Arc::new(Self {
             max,
@@ -57,13 +56,11 @@ impl BodyMemory {
     }
 
     /// What they may take, in bytes.
-    #[must_use]
     pub const fn max(&self) -> usize {
         self.max
     }
 
     /// What bodies have taken, in bytes.
-    #[must_use]
     pub fn taken(&self) -> usize {
         self.lock().total
     }

@@ -58,9 +58,6 @@ impl Reply {
     }
 
     /// 200 with a file to be saved. The name is one of ours: letters, digits, `_` and `.`.
-    ///
-    /// # Errors
-    /// Never.
     pub fn file(name: &str, content_type: &'static str, body: Vec<u8>) -> Answer {
         Ok(Self {
             status: StatusCode::OK,
@@ -73,9 +70,6 @@ impl Reply {
 
     /// 200 with a file of any length, which is made while it is sent. An error of the stream cuts the connection, so
     /// that a part is never taken for the whole. The name is one of ours, as in [`Reply::file`].
-    ///
-    /// # Errors
-    /// Never.
     pub fn stream<E>(
         name: &str,
         content_type: &'static str,
@@ -94,9 +88,6 @@ impl Reply {
     }
 
     /// 200 with lines of JSON that are made while they are sent.
-    ///
-    /// # Errors
-    /// Never.
     pub fn lines<E>(body: impl Stream<Item = Result<Bytes, E>> + Send + 'static) -> Answer
     where
         E: std::error::Error + Send + Sync + 'static,

@@ -57,7 +57,6 @@ pub enum Rate {
 
 impl Rate {
     /// The rate that is counted.
-    #[must_use]
     pub const fn counted(self) -> Option<rate::Rate> {
         match self {
             Self::WalletMinute => Some(rate::Rate::WalletMinute),
@@ -104,19 +103,16 @@ pub struct Route {
 
 impl Route {
     /// Whether its row has the flag.
-    #[must_use]
     pub fn has(&self, flag: Flag) -> bool {
         self.flags.contains(&flag)
     }
 
     /// Whether it reads a request body.
-    #[must_use]
     pub fn has_body(&self) -> bool {
         matches!(self.method, Method::POST | Method::PATCH)
     }
 
     /// Whether it makes records that stay.
-    #[must_use]
     pub(crate) fn makes_records(&self) -> bool {
         self.has_body() && self.base == Base::Management && !self.has(Flag::GoesOn)
     }

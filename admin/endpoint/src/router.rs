@@ -21,7 +21,6 @@ pub struct Paths {
 
 impl Paths {
     /// No paths yet. `admission` decides which requests reach an operation.
-    #[must_use]
     pub const fn new(admission: Arc<Admission>) -> Self {
         Self {
             admission,

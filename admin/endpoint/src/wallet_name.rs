@@ -35,7 +35,6 @@ impl WalletName {
     }
 
     /// Reads any name as one word, as on a command line.
-    #[must_use]
     pub fn of_word(word: &str) -> Option<Self> {
         match whole_number(word) {
             Some(number) => Some(Self::Number(number)),
@@ -44,13 +43,11 @@ impl WalletName {
     }
 
     /// Reads a number or an id, as in a path or a query.
-    #[must_use]
     pub fn of_path(text: &str) -> Option<Self> {
         Self::of_word(text).filter(|name| !matches!(name, Self::Owner(_)))
     }
 
     /// As it is named, for fingerprints and messages.
-    #[must_use]
     pub fn text(&self) -> String {
         match self {
             Self::Number(number) => number.to_string(),

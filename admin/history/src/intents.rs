@@ -27,7 +27,6 @@ pub struct Intents<'a> {
 
 impl<'a> Intents<'a> {
     /// The intents of `account` in `mode`.
-    #[must_use]
     pub const fn of(store: &'a Store, archive: &'a Archive, account: &'a str, mode: Mode) -> Self {
         Self {
             store,
@@ -62,9 +61,6 @@ impl<'a> Intents<'a> {
 
     /// The intents of a list on a page, newest first. Those in the archive come behind those in the store; one that
     /// leaves the store while its list is read page by page comes with the next page, or has come before.
-    ///
-    /// # Errors
-    /// As for [`Intents::read`].
     pub async fn list(
         &self,
         index: IntentIndex<'_>,

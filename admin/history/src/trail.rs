@@ -28,7 +28,6 @@ pub struct Trail<'a> {
 
 impl<'a> Trail<'a> {
     /// The trail of `account` in `mode`.
-    #[must_use]
     pub fn of(store: &'a Store, archive: &'a Archive, account: &str, mode: Mode) -> Self {
         Self {
             chain: Chain::new(store, account, mode),
@@ -39,9 +38,6 @@ impl<'a> Trail<'a> {
     }
 
     /// Seals everything that has happened until now; its end.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn seal(&self) -> Result<Head, StoreError> {
         self.chain.seal().await
     }
@@ -106,9 +102,6 @@ impl<'a> Trail<'a> {
     }
 
     /// The same of the entries in the store alone; `None` when the first one has left it.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn read_live(&self, first: u64) -> Result<Option<Vec<Sealed>>, StoreError> {
         match self.chain.row(first.max(1), READ_BATCH).await? {
             Row::Live(entries) => Ok(Some(entries)),
@@ -117,9 +110,6 @@ impl<'a> Trail<'a> {
     }
 
     /// The entry of this number, wherever it is; `None` when it is not sealed.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn entry(&self, seq: u64) -> Result<Option<Sealed>, StoreError> {
         Ok(self.row(seq, 1).await?.into_iter().next())
     }

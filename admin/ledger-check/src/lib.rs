@@ -72,13 +72,11 @@ pub struct Checked {
 
 impl Checked {
     /// Whether everything holds, and that is sure.
-    #[must_use]
     pub const fn ok(&self) -> bool {
         !self.is_violated() && self.inconclusive.is_empty()
     }
 
     /// Whether something does not hold.
-    #[must_use]
     pub const fn is_violated(&self) -> bool {
         !self.violations.is_empty() || self.more > 0
     }
@@ -86,9 +84,6 @@ impl Checked {
 
 /// Checks one account, or the whole store, with the intents that left it for the archive. An inconclusive check is
 /// repeated, [`ROUNDS`] rounds in all at most.
-///
-/// # Errors
-/// [`StoreError`].
 pub async fn check(
     store: &Store,
     archive: &Archive,

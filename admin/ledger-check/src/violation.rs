@@ -14,7 +14,6 @@ macro_rules! invariants {
 
         impl Invariant {
             /// The word used in reports.
-            #[must_use]
             pub const fn as_str(self) -> &'static str { match self { $(Self::$name => $word,)+ } }
         }
     };

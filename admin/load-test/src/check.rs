@@ -59,7 +59,6 @@ pub enum Verdict {
 
 impl Verdict {
     /// Whether the run may count as good: a check that was asked for and could not be made may not.
-    #[must_use]
     pub fn is_good(&self) -> bool {
         match self {
             Self::Checked(lines) => lines.iter().all(|line| line.wrong.is_empty()),
@@ -70,9 +69,6 @@ impl Verdict {
 }
 
 /// Where everybody stands now; `None` for agents that the store does not know.
-///
-/// # Errors
-/// [`StoreError`].
 pub async fn look(store: &Store, fixtures: &Fixtures) -> Result<Vec<Option<Stood>>, StoreError> {
     let mut stood = Vec::new();
     for agent in fixtures.agents() {
@@ -105,9 +101,6 @@ async fn stands(store: &Store, agent: &Agent) -> Result<Option<Stood>, StoreErro
 }
 
 /// Waits until no call is under way, for a bounded time, and compares.
-///
-/// # Errors
-/// [`StoreError`].
 pub(super) async fn verdict(
     store: &Store,
     fixtures: &Fixtures,

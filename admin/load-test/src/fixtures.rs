@@ -86,13 +86,11 @@ impl Fixtures {
     }
 
     /// The agents.
-    #[must_use]
     pub fn agents(&self) -> &[Agent] {
         &self.agents
     }
 
     /// Keys of a kind, each with the index of its agent.
-    #[must_use]
     pub fn of_kind(&self, kind: Kind) -> Vec<(usize, SecretString)> {
         let members = self.members.iter().filter(|member| member.kind == kind);
         members.map(|member| (member.agent, member.key.clone())).collect()

@@ -29,7 +29,6 @@ impl Kind {
     ];
 
     /// Its name in key files and reports.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Approved => "approved",
@@ -41,7 +40,6 @@ impl Kind {
     }
 
     /// The kind of this name.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == text)
     }
@@ -58,7 +56,6 @@ impl Kind {
     }
 
     /// What an answer to it means.
-    #[must_use]
     pub fn judge(self, status: u16, reason: &str) -> Judged {
         let limits = [402, 429];
         match self {

@@ -30,19 +30,16 @@ pub struct Outcome {
 
 impl Outcome {
     /// The share of calls that ended otherwise than they should, of those that were measured.
-    #[must_use]
     pub fn error_share(&self) -> f64 {
         self.share(Recorded::errors)
     }
 
     /// The share of calls that a limit denied, of those that were measured.
-    #[must_use]
     pub fn limited_share(&self) -> f64 {
         self.share(Recorded::limited)
     }
 
     /// Whether everything stayed within the plan's bounds, and nothing is wrong with the money.
-    #[must_use]
     pub fn is_good(&self, plan: &Plan) -> bool {
         self.verdict.is_good()
             && self.error_share() <= plan.max_errors

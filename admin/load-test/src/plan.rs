@@ -38,7 +38,6 @@ pub enum Scenario {
 
 impl Scenario {
     /// The share of calls to be denied, in parts per million, unless another is given.
-    #[must_use]
     pub const fn deny_share(self) -> u64 {
         match self {
             Self::Steady | Self::Ramp | Self::Spike => 0,
@@ -65,7 +64,6 @@ pub struct Phase {
 
 impl Phase {
     /// Calls of the phase.
-    #[must_use]
     pub fn calls(&self) -> u64 {
         let calls = u128::from(self.rate) * self.time.as_millis() / 1000;
         u64::try_from(calls).unwrap_or(u64::MAX)
@@ -116,7 +114,6 @@ pub struct Plan {
 
 impl Plan {
     /// The phases, in order.
-    #[must_use]
     pub fn phases(&self) -> Vec<Phase> {
         let phase = |name: String, rate, time| Phase {
             name,
@@ -165,21 +162,18 @@ impl Plan {
     }
 
     /// Calls of all phases.
-    #[must_use]
     pub fn calls(&self) -> u64 {
         let calls = self.phases().into_iter().map(|phase| phase.calls());
         calls.fold(0, u64::saturating_add)
     }
 
     /// Calls a second of the highest phase.
-    #[must_use]
     pub fn highest_rate(&self) -> u32 {
         let rates = self.phases().into_iter().map(|phase| phase.rate);
         rates.max().unwrap_or(self.rate)
     }
 
     /// What the whole run can be charged at most, by `prices`: every call that is to be approved, at its estimate.
-    #[must_use]
     pub fn cost_at_most(&self, prices: &PriceTable) -> Option<Nanos> {
         let bodies: Vec<String> = self.bodies();
         let estimates = bodies.iter().map(|body| {
@@ -196,7 +190,6 @@ impl Plan {
     }
 
     /// The bodies of approved calls, in turn.
-    #[must_use]
     pub fn bodies(&self) -> Vec<String> {
         let body = |bytes: &usize| {
             let text = "x".repeat(bytes.saturating_sub(BODY_FRAME).max(1));
@@ -211,7 +204,6 @@ impl Plan {
     }
 
     /// Why a step of a ramp was too much, if it was.
-    #[must_use]
     pub(super) fn beyond(&self, seen: &Recorded) -> Option<String> {
         let (errors, calls) = (seen.errors(), seen.calls());
         if errors as f64 > self.max_errors * calls.max(1) as f64 {
@@ -232,7 +224,6 @@ impl Plan {
     }
 
     /// Whether the target is this machine.
-    #[must_use]
     pub fn is_local(&self) -> bool {
         let host = self.target.host_str().unwrap_or_default();
         let plain = host.trim_matches(['[', ']']);
@@ -271,7 +262,6 @@ impl Plan {
 }
 
 /// How many of the first `calls` calls are to be denied: spread evenly, exact in the sum.
-#[must_use]
 pub fn denied_before(calls: u64, share: u64) -> u64 {
     let denied = u128::from(calls) * u128::from(share) / u128::from(WHOLE);
     u64::try_from(denied).unwrap_or(u64::MAX)
@@ -279,7 +269,6 @@ pub fn denied_before(calls: u64, share: u64) -> u64 {
 
 /// The kind of call `number` (from 0) among the kinds of denials, which come in turn; and the how-manieth of its kind
 /// it is (from 0), so that the keys of a kind come in turn too.
-#[must_use]
 pub fn kind_of(number: u64, share: u64, denials: &[Kind]) -> (Kind, u64) {
     let (before, after) = (
         denied_before(number, share),
@@ -294,7 +283,6 @@ pub fn kind_of(number: u64, share: u64, denials: &[Kind]) -> (Kind, u64) {
 }
 
 /// Milliseconds with three digits behind the point.
-#[must_use]
 pub fn millis(time: Duration) -> String {
     format!("{:.3}", time.as_secs_f64() * 1000.0)
 }

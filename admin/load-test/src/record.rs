@@ -101,37 +101,31 @@ impl Recorded {
     }
 
     /// Calls that were due.
-    #[must_use]
     pub fn calls(&self) -> u64 {
         self.answered() + self.unanswered() + self.dropped
     }
 
     /// Calls that got an answer.
-    #[must_use]
     pub fn answered(&self) -> u64 {
         self.sum(|end| end.status != 0)
     }
 
     /// Calls that were sent and got none.
-    #[must_use]
     pub fn unanswered(&self) -> u64 {
         self.sum(|end| end.status == 0)
     }
 
     /// Calls that a limit denied.
-    #[must_use]
     pub fn limited(&self) -> u64 {
         self.sum(|end| end.judged() == Judged::Limited)
     }
 
     /// Calls that ended otherwise than they should, or were never sent.
-    #[must_use]
     pub fn errors(&self) -> u64 {
         self.sum(|end| end.judged() == Judged::Wrong) + self.dropped
     }
 
     /// Answers a second.
-    #[must_use]
     pub fn throughput(&self) -> f64 {
         self.answered() as f64 / self.took.as_secs_f64().max(f64::MIN_POSITIVE)
     }
@@ -142,25 +136,21 @@ impl Recorded {
     }
 
     /// The latency from when calls were due that this share of them stayed within.
-    #[must_use]
     pub fn quantile(&self, share: f64) -> Duration {
         Duration::from_micros(self.since_due.value_at_quantile(share))
     }
 
     /// The same from when they were sent: without what they waited for a connection.
-    #[must_use]
     pub fn sent_quantile(&self, share: f64) -> Duration {
         Duration::from_micros(self.since_sent.value_at_quantile(share))
     }
 
     /// The time from when calls were sent to the first byte of the answer's body that this share of them stayed within.
-    #[must_use]
     pub fn first_byte_quantile(&self, share: f64) -> Duration {
         Duration::from_micros(self.first_byte.value_at_quantile(share))
     }
 
     /// The longest latency.
-    #[must_use]
     pub fn longest(&self) -> Duration {
         Duration::from_micros(self.since_due.max())
     }
@@ -168,7 +158,6 @@ impl Recorded {
 
 impl End {
     /// What it means.
-    #[must_use]
     pub fn judged(&self) -> Judged {
         match self.status {
             0 => Judged::Wrong,

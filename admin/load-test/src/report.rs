@@ -23,7 +23,6 @@ const LATE_TOO_OFTEN: f64 = 0.01;
 const NOT_ASKED: &str = "no access to the store was given";
 
 /// What will be sent, and what it can cost at most.
-#[must_use]
 pub fn intention(plan: &Plan, cost: Option<Nanos>) -> String {
     let (calls, rate) = (plan.calls(), plan.highest_rate());
     let cost = cost.map_or_else(
@@ -39,7 +38,6 @@ pub fn intention(plan: &Plan, cost: Option<Nanos>) -> String {
 }
 
 /// The report for people.
-#[must_use]
 pub fn text(plan: &Plan, outcome: &Outcome) -> String {
     let mut text = String::new();
     // Writing to a string does not fail.
@@ -208,7 +206,6 @@ fn verdict(verdict: &Verdict) -> String {
 }
 
 /// The document.
-#[must_use]
 pub fn json(plan: &Plan, outcome: &Outcome, ok: bool) -> Value {
     let phases: Vec<Value> = outcome.phases.iter().map(phase).collect();
     json!({

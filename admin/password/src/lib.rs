@@ -63,7 +63,6 @@ pub struct Salt([u8; 16]);
 
 impl Salt {
     /// The salt of the users of this e-mail.
-    #[must_use]
     pub fn of(secret: &CheckSecret, email: &str) -> Self {
         Self(secret.derive(&["password-salt", email]).to_be_bytes())
     }
@@ -187,9 +186,6 @@ pub struct Passwords {
 
 impl Passwords {
     /// Makes the hash of nobody's password.
-    ///
-    /// # Errors
-    /// [`HashFailed`].
     pub fn new() -> Result<Self, HashFailed> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let password = hex::encode(random_bytes::<32>().map_err(|_| HashFailed)?);

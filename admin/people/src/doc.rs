@@ -7,7 +7,6 @@ use endpoint::doc::Section;
 use endpoint::doc::field::{email, is};
 
 /// What the document says of every operation.
-#[must_use]
 pub fn sections() -> [Section; 3] {
     let signing_in = "How people sign in, and what they do about themselves. A login sets a cookie, which `X-CSRF-Token` guards.";
     let factor =

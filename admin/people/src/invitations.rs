@@ -107,9 +107,6 @@ fn has_backing(invitation: &Invitation, users: &[User]) -> bool {
 }
 
 /// `POST /invitations`
-///
-/// # Errors
-/// 400, 409, 503.
 pub async fn create(call: Call) -> Answer {
     let body = call.body()?.only(&["email", "role"])?;
     let (email, role) = (given_email(&body)?, given_role(&body)?);
@@ -143,9 +140,6 @@ pub async fn create(call: Call) -> Answer {
 }
 
 /// `GET /invitations`
-///
-/// # Errors
-/// 400, 503.
 pub async fn list(call: Call) -> Answer {
     let paging = call.paging(&call.query(&PAGING)?, "invitations")?;
     let (invitations, _) = open(&call).await?;
@@ -161,9 +155,6 @@ pub async fn list(call: Call) -> Answer {
 }
 
 /// `DELETE /invitations/{id}`
-///
-/// # Errors
-/// 404, 503.
 pub async fn revoke(call: Call) -> Answer {
     let id = call.record_id("id", Kind::Invitation)?;
     let (invitations, _) = open(&call).await?;
@@ -197,9 +188,6 @@ async fn by_token(people: &PeopleState, token: &Token, from: &str) -> Result<(Ac
 }
 
 /// `POST /invitations/look`
-///
-/// # Errors
-/// 400, 403 `CSRF_FAILED`, 404, 415, 429 `LOGIN_LOCKED`, 503.
 pub async fn look(call: OpenCall) -> Answer {
     let token = given_token(&call.body()?.only(&["token"])?)?;
     call.state.health.trusted(&call.state.store).await?;
@@ -213,9 +201,6 @@ pub async fn look(call: OpenCall) -> Answer {
 }
 
 /// `POST /invitations/accept`
-///
-/// # Errors
-/// 400, 403 `CSRF_FAILED`, 404, 409, 415, 429 `LOGIN_LOCKED`, 503.
 pub async fn accept(call: OpenCall) -> Answer {
     let body = call.body()?.only(&["token", "password"])?;
     let (token, password) = (given_token(&body)?, new_password(&body, "password")?);

@@ -280,9 +280,6 @@ pub(super) async fn end_earlier(people: &PeopleState, headers: &HeaderMap) -> Re
 }
 
 /// `POST /logout`
-///
-/// # Errors
-/// 503.
 pub async fn logout(call: Call) -> Answer {
     let me = Me::of(&call)?;
     let scope = scope(&call.caller.account, me.id);
@@ -324,9 +321,6 @@ struct SessionTimes<'a> {
 }
 
 /// `GET /me`
-///
-/// # Errors
-/// 401, 503.
 pub async fn me(call: Call) -> Answer {
     let (people, keys) = (&call.state, call.keys());
     let me = Me::of(&call)?;

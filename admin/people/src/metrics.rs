@@ -35,9 +35,6 @@ pub struct LoginMetrics {
 
 impl LoginMetrics {
     /// Registers them, all at zero.
-    ///
-    /// # Errors
-    /// When another metric has one of the names.
     pub fn new(metrics: &Registrar) -> prometheus::Result<Self> {
         Ok(Self {
             logins: metrics.counters(

@@ -41,9 +41,6 @@ pub(super) struct PasswordChanged {
 }
 
 /// `POST /password`
-///
-/// # Errors
-/// 400, 401 `INVALID_CREDENTIALS`, 429 `LOGIN_LOCKED`, 503.
 pub async fn change(call: Call) -> Answer {
     let body = call.body()?.only(&["currentPassword", "newPassword"])?;
     let current = given_password(&body, "currentPassword")?;

@@ -197,9 +197,6 @@ impl<'a> Me<'a> {
     }
 
     /// The caller's open sessions.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub(super) async fn sessions(&self, call: &Call) -> Result<Vec<Session>, StoreError> {
         let idle_ms = u64::try_from(call.state.session_idle.as_millis()).unwrap_or(u64::MAX);
         Session::list(&call.state.store, &call.keys(), self.id, idle_ms, now_ms()).await

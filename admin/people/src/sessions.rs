@@ -45,9 +45,6 @@ pub(super) struct SessionView<'a> {
 }
 
 /// `GET /sessions`
-///
-/// # Errors
-/// 400, 503.
 pub async fn list(call: Call) -> Answer {
     let query = call.query(&PAGING)?;
     let me = Me::of(&call)?;
@@ -73,9 +70,6 @@ pub async fn list(call: Call) -> Answer {
 }
 
 /// `DELETE /sessions/{id}`
-///
-/// # Errors
-/// 404, 503.
 pub async fn revoke(call: Call) -> Answer {
     let id = call.record_id("id", Kind::Session)?;
     let me = Me::of(&call)?;
@@ -91,9 +85,6 @@ pub async fn revoke(call: Call) -> Answer {
 }
 
 /// `POST /sessions/revoke-others`
-///
-/// # Errors
-/// 400, 503.
 pub async fn revoke_others(call: Call) -> Answer {
     call.body()?.require_only(&[])?;
     let me = Me::of(&call)?;

@@ -29,9 +29,6 @@ operations! {
 }
 
 /// `GET /team`
-///
-/// # Errors
-/// 400, 503.
 pub async fn list(call: Call) -> Answer {
     let paging = call.paging(&call.query(&PAGING)?, "users")?;
     let (store, keys) = (&call.state.store, call.keys());
@@ -71,9 +68,6 @@ pub(super) struct UserAnswer<'a> {
 }
 
 /// `PATCH /team/{id}`
-///
-/// # Errors
-/// 400, 404, 409 `LAST_OWNER`, 503.
 pub async fn change(call: Call) -> Answer {
     let id = call.record_id("id", Kind::User)?;
     let role = given_role(&call.body()?.only(&["role"])?)?;
@@ -113,9 +107,6 @@ pub(super) struct Removed<'a> {
 }
 
 /// `DELETE /team/{id}`
-///
-/// # Errors
-/// 400, 404, 409 `LAST_OWNER`, 503.
 pub async fn remove(call: Call) -> Answer {
     let id = call.record_id("id", Kind::User)?;
     let keeps = match call

@@ -222,9 +222,6 @@ pub async fn confirm(call: Call) -> Answer {
 }
 
 /// `POST /totp/disable`
-///
-/// # Errors
-/// 400, 401 `INVALID_CREDENTIALS`, 429 `LOGIN_LOCKED`, 503.
 pub async fn disable(call: Call) -> Answer {
     let body = call.body()?.only(&["password"])?;
     let password = given_password(&body, "password")?;

@@ -54,7 +54,6 @@ impl Default for StoreHealth {
 
 impl StoreHealth {
     /// Why the server is not ready; `None` when it is.
-    #[must_use]
     pub fn reason(&self) -> Option<String> {
         match &**self.state.load() {
             State::Sane => None,
@@ -64,9 +63,6 @@ impl StoreHealth {
 
     /// The record of the store, unless that is known to be one that may not be trusted. Looks at all of it where nobody
     /// did since the way to it was lost.
-    ///
-    /// # Errors
-    /// [`NotTrusted`].
     pub async fn trusted(&self, store: &Store) -> Result<StoreRecord, NotTrusted> {
         self.require_trust()?;
         if !self.was_cut(store) {
@@ -90,7 +86,6 @@ impl StoreHealth {
 
     /// Whether a check has gone well and none has found a reason against the store since, nor was the way to it lost.
     /// Of a cluster some nodes may be away.
-    #[must_use]
     pub fn is_sound(&self, store: &Store) -> bool {
         self.require_trust().is_ok() && self.cuts.load(Ordering::Acquire) != NEVER && !self.was_cut(store)
     }

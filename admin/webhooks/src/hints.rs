@@ -33,13 +33,11 @@ impl Hints {
     }
 
     /// How many there are.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.order.len()
     }
 
     /// Whether there is none.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.order.is_empty()
     }

@@ -49,7 +49,6 @@ const ISATAP: u16 = 0x5efe;
 const ISATAP_FLAGS: u16 = 0x0300;
 
 /// Whether the address is somebody's on the public internet.
-#[must_use]
 pub fn is_public(ip: IpAddr) -> bool {
     match ip {
         IpAddr::V4(ip) => is_public_v4(ip),

@@ -40,13 +40,11 @@ pub struct Outcome {
 }
 
 /// Longest time that a lease lasts behind its last renewal.
-#[must_use]
 pub fn lease_life(timeout_ms: u64) -> Duration {
     Duration::from_millis(timeout_ms) + QUEUE + MARGIN
 }
 
 /// The farthest that a delivery can be due; what lies beyond was written before the clock was set back.
-#[must_use]
 pub fn farthest(webhooks: &Webhooks) -> Duration {
     let delays = webhooks.settings.retry_delays_ms.iter().copied();
     let longest = Duration::from_millis(delays.max().unwrap_or(0));

@@ -35,9 +35,6 @@ pub struct WebhookMetrics {
 
 impl WebhookMetrics {
     /// Registers them, all at zero.
-    ///
-    /// # Errors
-    /// When another metric has one of the names.
     pub fn new(metrics: &Registrar) -> prometheus::Result<Self> {
         let counter = |name: &str, help: &str| metrics.counter(&format!("webhook_{name}"), help);
         let gauge = |name: &str, help: &str| metrics.gauge(&format!("webhook_{name}"), help);

@@ -11,7 +11,6 @@ use store::webhook::delivery::DeliveryEvent;
 pub const RESERVED: [&str; 4] = ["type", "event", "timestamp", "data"];
 
 /// The body of an event that followed from `entry`; `None` when it does not follow from it.
-#[must_use]
 pub fn body(entry: &Entry, delivery: &DeliveryEvent) -> Option<Bytes> {
     let events = event::from_entry(entry);
     let event = events.into_iter().find(|found| found.name == delivery.event)?;

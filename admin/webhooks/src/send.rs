@@ -53,7 +53,6 @@ pub struct Attempted {
 
 impl Attempted {
     /// Whether the receiver has accepted the delivery: it answered 2xx.
-    #[must_use]
     pub fn accepted(&self) -> bool {
         self.error.is_none()
     }
@@ -96,9 +95,6 @@ impl Sender {
     }
 
     /// A sender with its own resolver, for registrations too, and authorities.
-    ///
-    /// # Errors
-    /// As [`Sender::new`].
     pub fn with(resolver: Resolver, roots: RootCertStore, timeout_ms: u64) -> Result<Self, rustls::Error> {
         Ok(Self {
             registrar: resolver.clone(),

@@ -49,7 +49,6 @@ pub enum Receiver {
 
 impl Receiver {
     /// What the receiver's certificate must be for.
-    #[must_use]
     pub(crate) fn server_name(&self) -> ServerName<'static> {
         match self {
             Self::Address(ip) => ServerName::IpAddress((*ip).into()),

@@ -70,7 +70,6 @@ pub struct Workers {
 
 impl Workers {
     /// Starts all workers. When `stopping` turns true each ends with its round, and then what is returned does.
-    #[must_use]
     pub fn start(self, stopping: &watch::Receiver<bool>) -> JoinSet<()> {
         let Self {
             store,

@@ -121,9 +121,6 @@ pub struct WorkerMetrics {
 
 impl WorkerMetrics {
     /// Registers them, all at zero.
-    ///
-    /// # Errors
-    /// When another metric has one of the names.
     pub fn new(metrics: &Registrar) -> prometheus::Result<Self> {
         let counter = |name: &str, help: &str| metrics.counter(name, help);
         Ok(Self {

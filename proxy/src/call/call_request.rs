@@ -60,7 +60,6 @@ pub struct StreamRequest {
 
 impl StreamRequest {
     /// Returns the shape of the call, on which its price depends. `price_name` is [`CallRequest::price_name`].
-    #[must_use]
     pub fn shape<'a>(&self, request: &'a CallRequest, price_name: &'a str) -> CallShape<'a> {
         CallShape {
             model: price_name,
@@ -72,7 +71,6 @@ impl StreamRequest {
 
     /// What the call costs by the estimate's rules if its answer has so many bytes of text, at the tier that the
     /// provider reported so far, as a settlement would. `None` beyond the largest amount.
-    #[must_use]
     pub fn cost_of_seen(
         &self,
         request: &CallRequest,
@@ -91,7 +89,6 @@ impl StreamRequest {
     }
 
     /// What is held for so many tokens of the answer, all choices together. `None` beyond the largest amount.
-    #[must_use]
     pub fn cost_of_tokens(&self, request: &CallRequest, tokens: u64) -> Option<Nanos> {
         let price_name = request.price_name();
         request
@@ -102,7 +99,6 @@ impl StreamRequest {
 
 impl CallRequest {
     /// Computes the real cost of the reported usage. `None` beyond the largest amount.
-    #[must_use]
     pub fn actual_cost(&self, usage: &Usage, tier_reported: Option<&str>) -> Option<Nanos> {
         self.prices.actual_cost(&ServedCall {
             model: &self.price_name(),
@@ -114,7 +110,6 @@ impl CallRequest {
     }
 
     /// Builds the measurements of the audit trail for an answer that was not streamed.
-    #[must_use]
     pub fn measured(&self, usage: Option<&Usage>, end: CallEnd, latency: Duration) -> Measured {
         Measured {
             endpoint: self.endpoint,
@@ -131,7 +126,6 @@ impl CallRequest {
     }
 
     /// Returns the name under which the price table has the model.
-    #[must_use]
     pub fn price_name(&self) -> Cow<'_, str> {
         self.upstream.identity().price_name(&self.model)
     }

@@ -20,7 +20,6 @@ pub struct Completed {
 
 impl Completed {
     /// Completes a request that Tollgate answered by itself.
-    #[must_use]
     pub const fn without_waiting(reply: Reply) -> Self {
         Self {
             reply,
@@ -30,7 +29,6 @@ impl Completed {
     }
 
     /// Completes a rejected request: records the reason, and builds the answer. Once for each request.
-    #[must_use]
     pub fn from_rejection(rejection: &Rejection, metrics: &Metrics, trace: &RequestTrace) -> Self {
         trace.record_rejection(metrics, rejection);
         Self {

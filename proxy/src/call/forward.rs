@@ -86,9 +86,6 @@ impl Forwarder {
     }
 
     /// Like [`forward`](Self::forward), for a call whose answer is to be a stream: returns when its head was received.
-    ///
-    /// # Errors
-    /// As [`forward`](Self::forward).
     pub async fn forward_stream(
         &self,
         approval: Approval,

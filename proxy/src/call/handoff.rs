@@ -28,7 +28,6 @@ pub struct Taker {
 pub struct Gone;
 
 /// Both ends.
-#[must_use]
 pub fn pair() -> (Giver, Taker) {
     let (sender, receiver) = channel(1);
     let written = Arc::new(Semaphore::new(1));
@@ -47,9 +46,6 @@ pub fn pair() -> (Giver, Taker) {
 
 impl Giver {
     /// Waits until the last pieces were written.
-    ///
-    /// # Errors
-    /// [`Gone`].
     pub async fn ready(&mut self) -> Result<(), Gone> {
         if !self.is_ready {
             self.written.acquire().await.map_err(|_closed| Gone)?.forget();
@@ -59,9 +55,6 @@ impl Giver {
     }
 
     /// Gives pieces to the writer, once it is ready for them.
-    ///
-    /// # Errors
-    /// [`Gone`].
     pub async fn give(&mut self, pieces: Vec<Bytes>) -> Result<(), Gone> {
         self.ready().await?;
         self.is_ready = false;

@@ -64,7 +64,6 @@ pub enum Settlement {
 
 impl Settlement {
     /// The word of the log.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Accepted(settled) => settled.as_str(),
@@ -83,7 +82,6 @@ pub struct HoldSettler {
 
 impl HoldSettler {
     /// Creates a settler; `pending` is the retry queue.
-    #[must_use]
     pub const fn new(
         store: Store,
         health: Arc<StoreHealth>,

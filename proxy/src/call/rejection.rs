@@ -16,7 +16,6 @@ pub enum Rejection {
 
 impl Rejection {
     /// Creates a denial of which only the reason is known.
-    #[must_use]
     pub fn denied(denial: Denial) -> Self {
         let kind = id_kind(denial);
         let id = kind
@@ -33,13 +32,11 @@ impl Rejection {
     }
 
     /// Creates the denial of a call that cannot be decided, or not be sent (503).
-    #[must_use]
     pub fn unavailable() -> Self {
         Self::denied(Denial::ServiceUnavailable)
     }
 
     /// Creates the refusal of a key that does not exist, or no longer does (401).
-    #[must_use]
     pub fn unknown_key() -> Self {
         Refusal::new(
             RefusalKind::InvalidApiKey,
@@ -49,7 +46,6 @@ impl Rejection {
     }
 
     /// Builds the answer.
-    #[must_use]
     pub fn reply(&self) -> Reply {
         match self {
             Self::Refused(refusal) => refusal.reply(),

@@ -61,7 +61,6 @@ fn micros(time: Duration) -> u64 {
 
 impl RequestTrace {
     /// Starts the telemetry of a request whose head was received.
-    #[must_use]
     pub fn new(headers: &HeaderMap) -> Self {
         let now = Instant::now();
         Self {
@@ -102,20 +101,17 @@ impl RequestTrace {
     }
 
     /// Time that was not Tollgate's: the caller sent its body, the provider answered.
-    #[must_use]
     pub fn external_time(&self) -> Duration {
         self.stage_time(Stage::Receive) + self.stage_time(Stage::Upstream)
     }
 
     /// The same for a call whose answer is a stream, when its head is written: the provider answers since the last
     /// stage.
-    #[must_use]
     pub fn external_time_of_stream(&self) -> Duration {
         self.external_time() + self.last.elapsed()
     }
 
     /// Duration of a stage; zero for one that was not recorded.
-    #[must_use]
     pub fn stage_time(&self, stage: Stage) -> Duration {
         self.stages[stage as usize].map_or(Duration::ZERO, |(_, took)| took)
     }

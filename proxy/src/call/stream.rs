@@ -91,7 +91,6 @@ struct StreamedCall {
 
 impl Streams {
     /// The answer to a call whose stream was opened: its head, and the stream.
-    #[must_use]
     pub fn complete(
         self: &Arc<Self>,
         request: CallRequest,

@@ -42,7 +42,6 @@ pub struct EdgeApp {
 impl EdgeApp {
     /// Creates the application. `state` is set before the first connection is accepted; `within` is the time until the
     /// first head of a connection.
-    #[must_use]
     pub fn new(
         state: Arc<OnceLock<Arc<EdgeState>>>,
         conf: Arc<ServerConf>,

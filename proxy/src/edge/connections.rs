@@ -21,7 +21,6 @@ pub struct Connections {
 
 impl Connections {
     /// Creates the limits: at most `max` connections, and `max_per_address` from each address outside of `trusted`.
-    #[must_use]
     pub fn new(max: usize, max_per_address: usize, trusted: Vec<IpNet>) -> Self {
         Self {
             limit: ConnectionLimit::new(max, max_per_address, trusted),
@@ -50,7 +49,6 @@ impl Connections {
     }
 
     /// `proxy.max_connections`, or what the system's limit of open files leaves.
-    #[must_use]
     pub fn max(&self) -> usize {
         self.limit.max()
     }

@@ -20,7 +20,6 @@ pub struct Head {
 
 impl Head {
     /// Creates the state of a connection whose first head must be received by `deadline`.
-    #[must_use]
     pub const fn expected_by(deadline: Instant) -> Self {
         Self {
             deadline,

@@ -66,7 +66,6 @@ impl std::fmt::Debug for HeadLimited {
 impl HeadLimited {
     /// Wraps a connection. `within` is the time for a further head from its first byte on, and the time for the caller
     /// to read a refusal or the end of the connection.
-    #[must_use]
     pub fn new(inner: Stream, head: Arc<Head>, metrics: Arc<Metrics>, within: Duration) -> Self {
         Self {
             inner,
@@ -80,7 +79,6 @@ impl HeadLimited {
     }
 
     /// The state of the heads of a request's connection; `None` over HTTP/2.
-    #[must_use]
     pub fn head_of(session: &ServerSession) -> Option<&Head> {
         let connection: &Self = session.stream()?.as_any().downcast_ref()?;
         Some(&connection.head)

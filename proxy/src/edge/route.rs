@@ -49,7 +49,6 @@ pub fn find(offered: Offered, method: &Method, path: &str) -> Result<Route, NoRo
 
 impl NoRoute {
     /// Returns the kind of the refusal.
-    #[must_use]
     pub const fn kind(self) -> RefusalKind {
         match self {
             Self::Path => RefusalKind::NotFound,
@@ -59,7 +58,6 @@ impl NoRoute {
     }
 
     /// Builds the answer.
-    #[must_use]
     pub fn reply(self, offered: Offered) -> Reply {
         match self {
             Self::Path => {

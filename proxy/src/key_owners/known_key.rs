@@ -31,7 +31,6 @@ pub struct KnownKey {
 
 impl KnownKey {
     /// Creates a key that was not rejected yet.
-    #[must_use]
     pub fn new(owner: VirtualKeyOwner, usage: Arc<AccountUsage>) -> Self {
         Self {
             bucket: Bucket::from_account(owner.account()),

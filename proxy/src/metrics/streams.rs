@@ -107,7 +107,6 @@ impl StreamMetrics {
     }
 
     /// Counts a stream that begins.
-    #[must_use]
     pub fn opened(&self) -> Open {
         self.open.inc();
         Open(self.open.clone())

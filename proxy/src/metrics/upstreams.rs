@@ -60,9 +60,6 @@ struct OfUpstream {
 
 impl UpstreamMetrics {
     /// Registers them for upstreams of these providers, in the order of their indexes.
-    ///
-    /// # Errors
-    /// A metric of that name exists.
     pub fn new<'a>(metrics: &Registrar, providers: impl Iterator<Item = &'a str>) -> Result<Self> {
         let answers = metrics.counter_family(
             "upstream_answers_total",

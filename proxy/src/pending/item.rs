@@ -63,7 +63,6 @@ pub enum Item {
 
 impl Item {
     /// Creates a settlement.
-    #[must_use]
     pub fn settle(settle: Settle, origin: &Origin) -> Self {
         let Settle {
             name,
@@ -86,7 +85,6 @@ impl Item {
     }
 
     /// Creates a void.
-    #[must_use]
     pub fn void(name: HoldName, origin: &Origin) -> Self {
         Self::Void {
             name: to_words(name),
@@ -101,19 +99,16 @@ impl Item {
     }
 
     /// The id of the account.
-    #[must_use]
     pub fn account(&self) -> &str {
         &self.words()[0]
     }
 
     /// The bucket of the account.
-    #[must_use]
     pub fn bucket(&self) -> Bucket {
         AccountKeys::new(self.account()).bucket()
     }
 
     /// The name of the hold.
-    #[must_use]
     pub fn name(&self) -> HoldName {
         let [account, agent, run, allow_id] = self.words().clone();
         HoldName {
@@ -126,21 +121,18 @@ impl Item {
 
     /// Whether the hold belongs to the ledger with this epoch. Without an epoch any ledger may be tried: account ids
     /// are random, so another ledger has no such account.
-    #[must_use]
     pub fn is_of(&self, ledger: &str) -> bool {
         let (Self::Settle { epoch, .. } | Self::Void { epoch, .. }) = self;
         epoch.as_ref().is_none_or(|epoch| epoch == ledger)
     }
 
     /// The version from which on the store can say that the hold does not exist.
-    #[must_use]
     pub const fn as_of(&self) -> AsOf {
         let (Self::Settle { as_of, .. } | Self::Void { as_of, .. }) = self;
         *as_of
     }
 
     /// The settlement; `None` for a void.
-    #[must_use]
     pub fn to_settle(&self) -> Option<Settle> {
         let Self::Settle {
             estimate_nanos,

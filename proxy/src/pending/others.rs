@@ -34,7 +34,6 @@ pub struct LeftBehind {
 
 impl OtherJournals {
     /// Covers the directory of `own`, the journal of this process. Reads nothing yet.
-    #[must_use]
     pub fn beside(own: &Path) -> Self {
         Self {
             dir: own.parent().unwrap_or_else(|| Path::new(".")).to_owned(),

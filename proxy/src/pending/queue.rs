@@ -21,7 +21,6 @@ pub struct Queue {
 
 impl Queue {
     /// Creates a queue of at most `limit` items.
-    #[must_use]
     pub const fn new(limit: usize) -> Self {
         Self {
             items: BTreeMap::new(),
@@ -31,19 +30,16 @@ impl Queue {
     }
 
     /// The number of items.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.items.len()
     }
 
     /// Whether there is no item.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
 
     /// The number of items that still fit.
-    #[must_use]
     pub fn free(&self) -> usize {
         self.limit.saturating_sub(self.len())
     }
@@ -83,7 +79,6 @@ impl Queue {
 
     /// Returns the next deliverable items, at most `max` of each kind, so that settlements do not starve voids; and the
     /// number of items that are not deliverable. All stay in the queue.
-    #[must_use]
     pub fn batch(
         &self,
         max: usize,

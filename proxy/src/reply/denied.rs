@@ -76,7 +76,6 @@ struct PlanBody<'a> {
 
 impl Denied {
     /// Builds the answer.
-    #[must_use]
     pub fn reply(&self) -> Reply {
         let Self { denial, id, .. } = self;
         let reason = denial.reason();
@@ -126,7 +125,6 @@ impl Denied {
 }
 
 /// Returns the kind of a denial's id: `allow_…` if Cap decided, `deny_…` before.
-#[must_use]
 pub const fn id_kind(denial: Denial) -> Kind {
     match denial.stage() {
         Stage::BeforeCap => Kind::Deny,
@@ -135,7 +133,6 @@ pub const fn id_kind(denial: Denial) -> Kind {
 }
 
 /// Returns the id of a denial: that of the hold, with the prefix of its [kind](id_kind).
-#[must_use]
 pub fn denial_id(denial: Denial, allow_id: &str) -> String {
     allow_id.replacen(Kind::Allow.prefix(), id_kind(denial).prefix(), 1)
 }

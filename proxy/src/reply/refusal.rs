@@ -19,19 +19,15 @@ macro_rules! refusals {
             pub const ALL: &[Self] = &[$(Self::$name,)+];
 
             /// When it is answered; text of the OpenAPI document.
-            #[must_use]
             pub fn meaning(self) -> &'static str { match self { $(Self::$name => concat!($($doc),+).trim(),)+ } }
 
             /// `error.code`.
-            #[must_use]
             pub const fn code(self) -> &'static str { match self { $(Self::$name => $code,)+ } }
 
             /// The HTTP status.
-            #[must_use]
             pub const fn status(self) -> u16 { match self { $(Self::$name => $status,)+ } }
 
             /// `error.type`, in OpenAI's words.
-            #[must_use]
             pub const fn kind(self) -> &'static str { match self { $(Self::$name => $kind,)+ } }
         }
     };
@@ -130,7 +126,6 @@ impl Refusal {
     }
 
     /// Builds the answer.
-    #[must_use]
     pub fn reply(&self) -> Reply {
         let Self { kind, message, param } = self;
         let error = ErrorBody {

@@ -92,7 +92,6 @@ pub struct Components {
 
 impl Components {
     /// Makes the components. Nothing runs yet.
-    #[must_use]
     pub fn new(parts: Parts, store: Store, metrics: Arc<Metrics>) -> Self {
         let settings = Arc::new(parts.settings);
         let proxy = &settings.proxy;
@@ -128,7 +127,6 @@ impl Components {
     }
 
     /// What the hooks use.
-    #[must_use]
     pub fn edge_state(&self) -> EdgeState {
         EdgeState {
             admission: Arc::clone(&self.admission),
@@ -151,7 +149,6 @@ impl Components {
     }
 
     /// The steps of a call.
-    #[must_use]
     pub fn pipeline(&self) -> CallPipeline {
         let holds = Arc::new(self.hold_settler());
         let authorizer = Arc::new(Authorizer {
@@ -232,7 +229,6 @@ impl Components {
     }
 
     /// Step 1 of a call.
-    #[must_use]
     pub fn resolver(&self) -> Resolver {
         Resolver {
             store: self.store.clone(),
@@ -243,7 +239,6 @@ impl Components {
     }
 
     /// Step 2 of a call.
-    #[must_use]
     pub fn body_reader(&self) -> BodyReader {
         BodyReader {
             budget: Arc::clone(&self.budget),
@@ -253,7 +248,6 @@ impl Components {
     }
 
     /// The end of every hold.
-    #[must_use]
     pub fn hold_settler(&self) -> HoldSettler {
         HoldSettler::new(
             self.store.clone(),
@@ -264,7 +258,6 @@ impl Components {
     }
 
     /// Whether balancers should send calls here.
-    #[must_use]
     pub fn readiness(&self) -> Readiness {
         Readiness {
             admission: Arc::clone(&self.admission),
@@ -275,7 +268,6 @@ impl Components {
     }
 
     /// What `/metrics` reads.
-    #[must_use]
     pub fn gauge_sources(&self) -> GaugeSources {
         GaugeSources {
             admission: Arc::clone(&self.admission),

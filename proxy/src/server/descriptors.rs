@@ -31,7 +31,6 @@ pub struct Descriptors {
 impl Descriptors {
     /// Divides `limit` descriptors. Each call may need one for the provider as well, so callers get at most half of
     /// those that are not reserved.
-    #[must_use]
     pub fn divide(limit: usize, configured: Configured) -> Self {
         let free = limit.saturating_sub(RESERVED);
         let callers = configured.callers.min(free / 2).max(CALLERS_MIN);

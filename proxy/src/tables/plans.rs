@@ -25,7 +25,6 @@ pub struct PlanTable {
 
 impl PlanTable {
     /// Creates the table. `public_url` is the base of relative upgrade URLs.
-    #[must_use]
     pub fn new(plans: &Plans, public_url: String) -> Self {
         Self {
             plans: ArcSwap::from_pointee(by_name(plans, &public_url)),

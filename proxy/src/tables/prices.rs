@@ -39,7 +39,6 @@ impl Texts {
 
 impl Prices {
     /// Creates the table with the prices of the file. [`Prices::refresh`] reads the imported ones.
-    #[must_use]
     pub fn new(file: PriceTable, settings: Arc<Settings>, store: Store, metrics: TableMetrics) -> Self {
         Self {
             settings,

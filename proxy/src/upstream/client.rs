@@ -83,18 +83,15 @@ impl Upstream {
         })
     }
 
-    #[must_use]
     pub const fn identity(&self) -> &Identity {
         &self.identity
     }
 
     /// Deadline of an exchange.
-    #[must_use]
     pub const fn timeout(&self) -> Duration {
         self.timeout
     }
 
-    #[must_use]
     pub fn host(&self) -> &str {
         &self.target.host
     }
@@ -106,14 +103,12 @@ impl Upstream {
 
     /// Builds the headers of a request but for the provider key, with those of `caller` that are on this upstream's
     /// list.
-    #[must_use]
     pub fn headers(&self, caller: &HeaderMap, length: usize, trace: Option<&ContinuedTrace>) -> HeaderLines {
         let host = &self.target.authority;
         self.forward_list.outbound(caller, host, length, trace)
     }
 
     /// Exchanges so far, on a new connection and on a reused one.
-    #[must_use]
     pub fn connected(&self) -> [u64; 2] {
         [0, 1].map(|at: usize| self.connected[at].load(Ordering::Relaxed))
     }

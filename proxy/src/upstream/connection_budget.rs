@@ -39,7 +39,6 @@ impl ConnectionBudget {
     }
 
     /// Takes one connection, if there is one.
-    #[must_use]
     pub fn try_take(&self) -> Option<ConnectionPermit> {
         let take = |from: &Arc<Semaphore>| Arc::clone(from).try_acquire_owned().ok();
         Some(ConnectionPermit {

@@ -80,7 +80,6 @@ impl HeaderLines {
     }
 
     /// Adds the line of the provider key. `None` if the stored key is no header value.
-    #[must_use]
     pub fn authorize(mut self, auth: Auth, key: &SecretString) -> Option<AuthorizedHeaders> {
         let (name, value) = match auth {
             Auth::Bearer => {
@@ -156,7 +155,6 @@ impl ForwardList {
 
     /// Returns the headers of the provider's request but for the key: those of the caller that are on the list, and
     /// Tollgate's own. `trace` takes the place of the caller's trace headers.
-    #[must_use]
     pub fn outbound(
         &self,
         caller: &HeaderMap,

@@ -36,7 +36,6 @@ pub struct Identity {
 
 impl Identity {
     /// The identity of `[upstream]`.
-    #[must_use]
     pub fn default_upstream(settings: &UpstreamSettings) -> Self {
         let path = |path: &str| PathTemplate::fixed(path.to_owned()).under(base_path(&settings.base_url));
         Self {
@@ -54,7 +53,6 @@ impl Identity {
     }
 
     /// The identity of `[upstreams.<name>]`.
-    #[must_use]
     pub fn named(settings: &NamedUpstream, index: usize) -> Self {
         let path = |path: &PathTemplate| path.under(base_path(&settings.base_url));
         Self {
@@ -72,7 +70,6 @@ impl Identity {
     }
 
     /// Returns the path of a call.
-    #[must_use]
     pub fn path<'a>(&'a self, endpoint: Endpoint, model: &str) -> Cow<'a, str> {
         let path = match endpoint {
             Endpoint::Chat => &self.paths.chat,
@@ -83,7 +80,6 @@ impl Identity {
     }
 
     /// Section of the settings, for errors.
-    #[must_use]
     pub fn section(&self) -> Cow<'static, str> {
         match &self.name {
             None => "upstream".into(),
@@ -93,13 +89,11 @@ impl Identity {
 
     /// Whether the upstream reports the tier that served a call: `[upstream]`, as OpenAI does. Of one by name that is
     /// not known, so a requested tier is held, and without a report charged, at no less than the table's `auto_tier`.
-    #[must_use]
     pub const fn reports_tier(&self) -> bool {
         self.name.is_none()
     }
 
     /// Returns the name under which the price table has `model`.
-    #[must_use]
     pub fn price_name<'a>(&self, model: &'a str) -> Cow<'a, str> {
         match self.price_prefix.as_str() {
             "" => model.into(),

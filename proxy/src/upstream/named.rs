@@ -61,14 +61,12 @@ impl Upstreams {
     }
 
     /// Returns the first upstream whose patterns match, else `[upstream]`.
-    #[must_use]
     pub fn choose(&self, model: &str) -> &Arc<Upstream> {
         let at = self.patterns.position(model);
         at.and_then(|at| self.named.get(at)).unwrap_or(&self.default)
     }
 
     /// `[upstream]`
-    #[must_use]
     pub const fn default_upstream(&self) -> &Arc<Upstream> {
         &self.default
     }
@@ -80,13 +78,11 @@ impl Upstreams {
 
     /// Most concurrent calls of one account, to all upstreams together. The bounds of callers' connections do not bound
     /// them: an HTTP/2 connection carries a hundred calls, and a call goes on when its caller disconnects.
-    #[must_use]
     pub const fn account_calls_max(&self) -> usize {
         self.account_calls_max
     }
 
     /// Exchanges so far with all upstreams, on a new connection and on a reused one.
-    #[must_use]
     pub fn connected(&self) -> [u64; 2] {
         self.all().fold([0, 0], |[new, reused], upstream| {
             let [more_new, more_reused] = upstream.connected();

@@ -32,7 +32,6 @@ pub fn redact(answer: &mut Answer, key: &str) {
 }
 
 /// Redacts a text that is not compressed, by the form of keys and for this very one; `None` if it has no fragment.
-#[must_use]
 pub fn text(text: &[u8], key: &str) -> Option<Vec<u8>> {
     match Fragments::new(key) {
         Some(fragments) => fragments.without(text),

@@ -23,7 +23,6 @@ struct Answer<'a, U> {
 }
 
 /// Reads `usage` and `service_tier`; `None` if the answer has no plausible usage.
-#[must_use]
 pub fn read(endpoint: Endpoint, body: &[u8], content_encoding: Option<&[u8]>) -> Option<Reported> {
     let plain = encoding::decode(body, content_encoding)?;
     match endpoint {
@@ -47,7 +46,6 @@ fn of_answer<'a, U: Deserialize<'a>>(plain: &'a [u8], usage: impl Fn(U) -> Usage
 }
 
 /// Reads a `usage` object that was found in a stream; `None` if it is not plausible.
-#[must_use]
 pub fn of_object(endpoint: Endpoint, json: &[u8]) -> Option<Usage> {
     match endpoint {
         Endpoint::Chat => serde_json::from_slice(json).ok(),

@@ -24,9 +24,6 @@ pub struct RequestBody<'a> {
 
 impl<'a> RequestBody<'a> {
     /// Checks that the answer has a limit, where one is `required` (`proxy.require_token_limit`).
-    ///
-    /// # Errors
-    /// [`BodyError::MissingTokenLimit`].
     pub const fn check_token_limit(&self, required: bool) -> Result<(), BodyError> {
         if required && self.counts.unlimited {
             return Err(BodyError::MissingTokenLimit { key: self.limit_key });
@@ -35,9 +32,6 @@ impl<'a> RequestBody<'a> {
     }
 
     /// Checks that no stream is asked for, unless streams are `allowed`.
-    ///
-    /// # Errors
-    /// [`BodyError::StreamNotSupported`].
     pub const fn check_stream(&self, allowed: bool) -> Result<(), BodyError> {
         if self.stream && !allowed {
             return Err(BodyError::StreamNotSupported);
@@ -47,13 +41,11 @@ impl<'a> RequestBody<'a> {
 
     /// The one change that makes the provider report usage at the end of a chat-completions stream, where the caller
     /// did not ask for it. `None`: the body is sent as it is, because it asks already or is not to be streamed.
-    #[must_use]
     pub const fn usage_splice(&self) -> Option<&UsageSplice> {
         self.splice.as_ref()
     }
 
     /// What the price of the call depends on.
-    #[must_use]
     pub fn shape(&self) -> CallShape<'_> {
         CallShape {
             model: &self.model,

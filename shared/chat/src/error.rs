@@ -195,7 +195,6 @@ fn limits(key: &str) -> String {
 impl BodyError {
     /// The `error.code` of the answer: `missing_model`, `missing_messages`, `missing_input`, `stream_not_supported`,
     /// `missing_token_limit`, `unsupported_field`, and for all else `invalid_json`.
-    #[must_use]
     pub const fn code(&self) -> &'static str {
         match self {
             Self::MissingModel => "missing_model",
@@ -209,7 +208,6 @@ impl BodyError {
     }
 
     /// The `error.param` of the answer: the key at fault, when there is one.
-    #[must_use]
     pub fn param(&self) -> Option<&str> {
         match self {
             Self::DuplicateKey { key } | Self::NearKey { key, .. } | Self::KeyTooLong { key } => Some(key),

@@ -73,9 +73,6 @@ pub fn parse(bytes: &[u8]) -> Result<RequestBody<'_>, BodyError> {
 
 /// Reads a chat-completions body that may ask for a stream: [`RequestBody::stream`] says whether it does, and
 /// [`RequestBody::usage_splice`] what is to be changed then.
-///
-/// # Errors
-/// As [`parse`], without `stream_not_supported`, and with the flaws of `stream_options` where a stream is asked for.
 pub fn parse_streaming(bytes: &[u8]) -> Result<RequestBody<'_>, BodyError> {
     parse_chat(bytes, Streaming::Accepted)
 }

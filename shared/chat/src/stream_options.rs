@@ -23,7 +23,6 @@ pub struct UsageSplice {
 impl UsageSplice {
     /// Returns the three pieces whose concatenation is the changed body: before, the new text, behind. `body` must be
     /// the one that was parsed; of a shorter one nothing is left out but what it does not have.
-    #[must_use]
     pub fn pieces<'b>(&'b self, body: &'b [u8]) -> [&'b [u8]; 3] {
         let before = body.get(..self.at.start).unwrap_or(body);
         let behind = body.get(self.at.end..).unwrap_or_default();
@@ -31,7 +30,6 @@ impl UsageSplice {
     }
 
     /// Returns the changed body.
-    #[must_use]
     pub fn apply(&self, body: &[u8]) -> Vec<u8> {
         self.pieces(body).concat()
     }

@@ -4,13 +4,11 @@
 use std::time::{Duration, UNIX_EPOCH};
 
 /// Milliseconds since 1970-01-01T00:00:00Z.
-#[must_use]
 pub fn now_ms() -> u64 {
     u64::try_from(since_epoch().as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Nanoseconds since 1970-01-01T00:00:00Z, for traces.
-#[must_use]
 pub fn now_nanos() -> u64 {
     u64::try_from(since_epoch().as_nanos()).unwrap_or(u64::MAX)
 }

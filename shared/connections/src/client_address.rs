@@ -13,7 +13,6 @@ pub const UNKNOWN_ADDRESS: &str = "Your address cannot be read from the `X-Forwa
 /// count: from the right, the first address that is not a trusted proxy is the client. `None` if a trusted proxy sent
 /// no `X-Forwarded-For` or a malformed entry (a `%` zone included): the client is then unknown, and a non-empty block
 /// list refuses it (decision D73).
-#[must_use]
 pub fn client_address(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> Option<IpAddr> {
     let is_trusted = |address: IpAddr| trusted.iter().any(|net| net.contains(&address));
     let peer = peer.to_canonical();

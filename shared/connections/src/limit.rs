@@ -93,7 +93,6 @@ pub struct UnderWay(Arc<Place>);
 
 impl ConnectionLimit {
     /// Creates a limit. Connections from `trusted_proxies` do not count against `max_per_address`.
-    #[must_use]
     pub fn new(max: usize, max_per_address: usize, trusted_proxies: Vec<IpNet>) -> Self {
         Self {
             shared: Arc::new(Shared {
@@ -136,13 +135,11 @@ impl ConnectionLimit {
     }
 
     /// Returns the total limit.
-    #[must_use]
     pub fn max(&self) -> usize {
         self.shared.max
     }
 
     /// Returns the count of open connections.
-    #[must_use]
     pub fn open(&self) -> usize {
         self.shared.lock().places.len()
     }
@@ -155,7 +152,6 @@ impl OpenConnection {
     }
 
     /// Returns the handle on which requests are recorded.
-    #[must_use]
     pub fn requests(&self) -> Requests {
         Requests(Arc::clone(&self.place))
     }
@@ -168,7 +164,6 @@ pub struct Requests(Arc<Place>);
 impl Requests {
     /// Records a known caller's request: until it ends, its connection keeps its place. `None` if the place was already
     /// given away: then the request must not be processed.
-    #[must_use]
     pub fn begin(&self) -> Option<UnderWay> {
         self.0.begin().then(|| UnderWay(Arc::clone(&self.0)))
     }
@@ -183,7 +178,6 @@ pub struct Keeper {
 
 impl Keeper {
     /// For a request of a counted connection, or of none.
-    #[must_use]
     pub const fn new(requests: Option<Requests>) -> Self {
         Self {
             requests,

@@ -6,7 +6,6 @@ pub(crate) const ADDRESS_PARTS: usize = 4;
 /// Returns the per-address limit for a configured `wanted` of `wanted_in_all` where the system allows `in_all`:
 /// `wanted`, unless the total is lowered; then at most a quarter of it, at least one. Otherwise one address could take
 /// all.
-#[must_use]
 pub fn of_one_address(wanted: usize, wanted_in_all: usize, in_all: usize) -> usize {
     if in_all >= wanted_in_all {
         return wanted;

@@ -17,7 +17,6 @@ const HEX_DIGITS: usize = 64;
 
 impl Family {
     /// Prefix of its keys.
-    #[must_use]
     pub const fn prefix(self, mode: Mode) -> &'static str {
         match (self, mode) {
             (Self::Svc, Mode::Live) => "svc_live_",
@@ -28,16 +27,12 @@ impl Family {
     }
 
     /// Creates a key. The caller returns it once and stores only its hash.
-    ///
-    /// # Errors
-    /// [`NoEntropy`] if the operating system has no randomness.
     pub fn mint(self, mode: Mode) -> Result<SecretString, NoEntropy> {
         Ok(format!("{}{}", self.prefix(mode), hex::encode(random_bytes::<32>()?)).into())
     }
 }
 
 /// Whether `text` has the form of an API key; others are refused without a store access.
-#[must_use]
 pub fn is_well_formed(text: &str) -> bool {
     let families = [Family::Svc, Family::SkService];
     let prefixes = families

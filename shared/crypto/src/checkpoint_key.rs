@@ -59,18 +59,12 @@ impl std::fmt::Debug for CheckpointKey {
 
 impl CheckpointKey {
     /// Creates a random key, sealed.
-    ///
-    /// # Errors
-    /// [`SealError`].
     pub fn mint(keyring: &Keyring) -> Result<String, SealError> {
         let seed = Zeroizing::new(random_bytes::<32>()?);
         keyring.seal(&StoreRecord, &SecretString::from(hex::encode(*seed)))
     }
 
     /// Opens a sealed key.
-    ///
-    /// # Errors
-    /// [`SealError::DoesNotOpen`].
     pub fn open(keyring: &Keyring, sealed: &str) -> Result<Self, SealError> {
         let text = keyring.open(&StoreRecord, sealed)?;
         let mut seed = Zeroizing::new([0_u8; 32]);
@@ -79,21 +73,16 @@ impl CheckpointKey {
     }
 
     /// Seals the same key under the newest master key.
-    ///
-    /// # Errors
-    /// [`SealError`].
     pub fn seal_again(keyring: &Keyring, sealed: &str) -> Result<String, SealError> {
         keyring.seal(&StoreRecord, &keyring.open(&StoreRecord, sealed)?)
     }
 
     /// Returns the public key.
-    #[must_use]
     pub fn public(&self) -> PublicKey {
         PublicKey(self.0.verifying_key())
     }
 
     /// Returns the signed note of a checkpoint, signed under the chain's name.
-    #[must_use]
     pub fn sign(&self, checkpoint: &Checkpoint) -> String {
         let (text, name) = (checkpoint.text(), checkpoint.origin.as_str());
         let signature = self.0.sign(text.as_bytes()).to_bytes();
@@ -104,7 +93,6 @@ impl CheckpointKey {
 
 impl PublicKey {
     /// Parses a public key: 32 bytes in base64, or `<name>+<key id>+<base64>` as in C2SP.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let bytes: [u8; 32] = match text.trim().splitn(3, '+').collect::<Vec<_>>().as_slice() {
             // Base64 may contain a plus, but not a name with a slash before it and eight hex digits after it.
@@ -120,13 +108,11 @@ impl PublicKey {
     }
 
     /// 32 bytes in base64.
-    #[must_use]
     pub fn text(&self) -> String {
         STANDARD.encode(self.0.as_bytes())
     }
 
     /// `<name>+<key id>+<base64>`, as other tools for signed notes want it.
-    #[must_use]
     pub fn verifier(&self, name: &str) -> String {
         let typed = [&[ED25519], &self.0.as_bytes()[..]].concat();
         format!("{name}+{}+{}", hex::encode(self.id(name)), STANDARD.encode(typed))
@@ -143,9 +129,6 @@ impl PublicKey {
     }
 
     /// Verifies a note about the chain `origin` and returns its checkpoint.
-    ///
-    /// # Errors
-    /// [`BadNote`].
     pub fn verify(&self, note: &str, origin: &str) -> Result<Checkpoint, BadNote> {
         let note = Note::parse(note).ok_or(BadNote::Form)?;
         if note.checkpoint.origin != origin {

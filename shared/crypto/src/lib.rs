@@ -11,7 +11,6 @@ use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 
 /// Returns the SHA-256 of a secret in hex: the only form in which a key is stored or looked up.
-#[must_use]
 pub fn sha256_hex(secret: &[u8]) -> String {
     HEXLOWER.encode(&Sha256::digest(secret))
 }

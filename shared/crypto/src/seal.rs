@@ -202,7 +202,6 @@ impl Keyring {
     }
 
     /// Whether a secret is already sealed under the newest master key.
-    #[must_use]
     pub fn is_current(&self, sealed: &str) -> bool {
         let id = sealed.split('.').nth(1);
         self.keys.first().is_some_and(|key| Some(key.id.as_str()) == id)

@@ -18,35 +18,28 @@ pub struct Token(SecretString);
 
 impl Token {
     /// Creates a token.
-    ///
-    /// # Errors
-    /// [`NoEntropy`] if the operating system has no randomness.
     pub fn mint() -> Result<Self, NoEntropy> {
         Ok(Self(hex::encode(random_bytes::<32>()?).into()))
     }
 
     /// Parses a token; `None` if malformed.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let fits = text.len() == DIGITS && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
         fits.then(|| Self(text.into()))
     }
 
     /// Returns the token, to be sent to its owner.
-    #[must_use]
     pub fn expose(&self) -> &str {
         self.0.expose_secret()
     }
 
     /// Returns the hash that is stored.
-    #[must_use]
     pub fn hash(&self) -> String {
         sha256_hex(self.expose().as_bytes())
     }
 
     /// Returns the CSRF token: a page proves with it that it can read the session's responses. Derived from the token,
     /// which it does not reveal.
-    #[must_use]
     pub fn csrf(&self) -> String {
         let mac = Hmac::<Sha256>::new_from_slice(self.expose().as_bytes());
         // HMAC takes keys of any length.

@@ -23,15 +23,11 @@ pub(crate) const RECOVERY_CODES: usize = 10;
 const RECOVERY_CHARS: usize = 16;
 
 /// Creates a secret in base 32, as apps expect it.
-///
-/// # Errors
-/// [`NoEntropy`] if the operating system has no randomness.
 pub fn mint() -> Result<SecretString, NoEntropy> {
     Ok(BASE32_NOPAD.encode(&random_bytes::<20>()?).into())
 }
 
 /// Returns the step of `code`, if it is one around `at_ms` and after `last_step`: each code is valid once.
-#[must_use]
 pub fn step_of(secret: &SecretString, code: &str, at_ms: u64, last_step: u64) -> Option<u64> {
     let key = BASE32_NOPAD.decode(secret.expose_secret().as_bytes()).ok()?;
     let now = at_ms / STEP_MS;
@@ -46,7 +42,6 @@ pub fn step_of(secret: &SecretString, code: &str, at_ms: u64, last_step: u64) ->
 }
 
 /// Whether `text` has the form of a code; otherwise it may be a recovery code.
-#[must_use]
 pub fn is_code(text: &str) -> bool {
     text.len() == DIGITS && text.bytes().all(|byte| byte.is_ascii_digit())
 }
@@ -61,9 +56,6 @@ fn code_of(key: &[u8], step: u64) -> Option<String> {
 }
 
 /// Creates recovery codes, in their displayed form.
-///
-/// # Errors
-/// [`NoEntropy`] if the operating system has no randomness.
 pub fn mint_recovery() -> Result<Vec<String>, NoEntropy> {
     let code = || {
         let text = BASE32_NOPAD.encode(&random_bytes::<10>()?).to_lowercase();
@@ -73,7 +65,6 @@ pub fn mint_recovery() -> Result<Vec<String>, NoEntropy> {
 }
 
 /// Returns the hash of a recovery code, however it is typed; `None` if malformed.
-#[must_use]
 pub fn recovery_hash(code: &str) -> Option<String> {
     let typed = code.chars().filter(|c| !matches!(c, '-' | ' '));
     let typed: String = typed

@@ -31,15 +31,11 @@ impl std::fmt::Debug for CheckSecret {
 
 impl CheckSecret {
     /// Parses the stored form.
-    #[must_use]
     pub fn from_stored(text: String) -> Self {
         Self(text.into())
     }
 
     /// Creates a secret in its stored form.
-    ///
-    /// # Errors
-    /// [`NoEntropy`] if the operating system has no randomness.
     pub fn mint() -> Result<String, NoEntropy> {
         Ok(hex::encode(random_bytes::<32>()?))
     }
@@ -52,7 +48,6 @@ impl CheckSecret {
 
     /// Derives 128 bits from `words` that only this store can derive and that do not reveal them: ids by which a record
     /// is found again. Only the last word may contain a line break.
-    #[must_use]
     pub fn derive(&self, words: &[&str]) -> u128 {
         let bytes: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
         let mac = self.mac(&[&[&b"tollgate"[..]], &bytes[..]].concat());
@@ -70,7 +65,6 @@ impl CheckSecret {
     }
 
     /// Whether `key` was issued under this secret.
-    #[must_use]
     pub fn issued(&self, key: &WellFormed<'_>) -> bool {
         let mut bytes = [0_u8; RANDOM_BYTES + CHECK_BYTES];
         if hex::decode_to_slice(&key.0[PREFIX.len()..], &mut bytes).is_err() {
@@ -88,7 +82,6 @@ pub struct WellFormed<'a>(&'a str);
 
 impl<'a> WellFormed<'a> {
     /// Accepts `vk_live_` and 64 lower-case hex digits, nothing else.
-    #[must_use]
     pub fn parse(text: &'a [u8]) -> Option<Self> {
         let digits = text.strip_prefix(PREFIX.as_bytes())?;
         let hex = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
@@ -97,28 +90,22 @@ impl<'a> WellFormed<'a> {
     }
 
     /// SHA-256 of the key.
-    #[must_use]
     pub fn digest(&self) -> [u8; 32] {
         Sha256::digest(self.0.as_bytes()).into()
     }
 
     /// Returns the hash under which the key is stored, in hex.
-    #[must_use]
     pub fn hash(&self) -> String {
         HEXLOWER.encode(&self.digest())
     }
 
     /// Returns the characters that lists show.
-    #[must_use]
     pub fn shown(&self) -> &'a str {
         &self.0[..SHOWN]
     }
 }
 
 /// Creates a virtual key. The caller returns it once and stores only its hash.
-///
-/// # Errors
-/// [`NoEntropy`] if the operating system has no randomness.
 pub fn mint(secret: &CheckSecret) -> Result<SecretString, NoEntropy> {
     let random = random_bytes::<RANDOM_BYTES>()?;
     let check = secret.check(&random).unwrap_or_default();

@@ -10,7 +10,6 @@ pub const BLOCKED_MAX: usize = 10_000;
 const MAPPED_BITS: u8 = 96;
 
 /// Returns a range in canonical form: no bits beyond its length, and IPv4 if within `::ffff:0:0/96`.
-#[must_use]
 pub fn canonical(range: IpNet) -> IpNet {
     let range = range.trunc();
     let IpNet::V6(six) = range else { return range };
@@ -23,7 +22,6 @@ pub fn canonical(range: IpNet) -> IpNet {
 }
 
 /// A range, or one address, in its canonical form; `None` for any other text.
-#[must_use]
 pub fn parse_range(text: &str) -> Option<IpNet> {
     let single = || text.parse::<IpAddr>().map(IpNet::from);
     text.parse().or_else(|_| single()).map(canonical).ok()
@@ -36,7 +34,6 @@ const VAST_BELOW_V6: u8 = 16;
 
 /// Whether the range is more than any network has, so that blocking it is likely a slip: IPv4 with a prefix below 8
 /// bits, IPv6 below 16.
-#[must_use]
 pub fn is_vast(range: IpNet) -> bool {
     match canonical(range) {
         IpNet::V4(net) => net.prefix_len() < VAST_BELOW_V4,
@@ -53,7 +50,6 @@ pub struct AddressSet {
 
 impl AddressSet {
     /// The addresses in any of `ranges`.
-    #[must_use]
     pub fn new(ranges: impl IntoIterator<Item = IpNet>) -> Self {
         let mut set = Self::default();
         for range in ranges {
@@ -70,13 +66,11 @@ impl AddressSet {
     }
 
     /// Whether the set is empty.
-    #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.four.is_empty() && self.six.is_empty()
     }
 
     /// Whether `address` is in one of the ranges.
-    #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
         match address.to_canonical() {
             IpAddr::V4(address) => holds(&self.four, address.to_bits()),

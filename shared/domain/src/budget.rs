@@ -48,7 +48,6 @@ impl Budget {
     ];
 
     /// The name in `[limits]`, in scripts, metrics and answers.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Agents => "agents",
@@ -67,13 +66,11 @@ impl Budget {
     }
 
     /// The kind of this name.
-    #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|budget| budget.as_str() == name)
     }
 
     /// Returns the message for a call in a new run beyond the budget of `most` runs.
-    #[must_use]
     pub fn runs_used_up(most: u64) -> String {
         format!(
             "Your account has used up its budget of {most} runs: a new one can begin when one was not seen for 35 days, or when the operator of this installation raises the budget. Calls in runs that are known, and without a run, go on."
@@ -81,7 +78,6 @@ impl Budget {
     }
 
     /// The kind in a sentence.
-    #[must_use]
     pub const fn noun(self) -> &'static str {
         match self {
             Self::Agents => "agents, deleted ones included",
@@ -106,13 +102,11 @@ pub struct Budgets([u64; Budget::ALL.len()]);
 
 impl Budgets {
     /// These limits.
-    #[must_use]
     pub fn new(most: impl Fn(Budget) -> u64) -> Self {
         Self(Budget::ALL.map(most))
     }
 
     /// The limit of a kind.
-    #[must_use]
     pub const fn limit(&self, budget: Budget) -> u64 {
         self.0[budget as usize]
     }
@@ -125,7 +119,6 @@ impl Budgets {
     }
 
     /// The text that scripts read: ` <name>=<limit>` for each kind.
-    #[must_use]
     pub fn words(&self) -> String {
         let each = Budget::ALL
             .iter()

@@ -82,7 +82,6 @@ pub struct Measures {
 
 impl CallRecord {
     /// Reads the record from its entry; `None` for an entry that is not about a call.
-    #[must_use]
     pub fn of_entry(entry: &Entry) -> Option<Self> {
         if !KINDS.contains(&entry.kind.as_str()) {
             return None;
@@ -119,19 +118,16 @@ impl CallRecord {
     }
 
     /// Whether a later entry of the same decision can take its place: its hold was kept, and can still be corrected.
-    #[must_use]
     pub fn is_kept(&self) -> bool {
         self.outcome == How::Kept.as_str()
     }
 
     /// Calls that it counts as: none for a denial, nor for one whose charge was given back.
-    #[must_use]
     pub fn calls(&self) -> u64 {
         u64::from(self.is_approved && self.outcome != How::Voided.as_str())
     }
 
     /// Denials that it counts as.
-    #[must_use]
     pub fn denials(&self) -> u64 {
         if self.is_approved { 0 } else { self.count }
     }

@@ -50,7 +50,6 @@ pub struct CapSnapshot {
 
 /// Every check of Cap, in order of precedence, also those behind one that fails. `held` is what of the agent's spending
 /// is in calls under way; of a run and of an account the store keeps no such sum.
-#[must_use]
 pub fn checks(
     policy: Option<&CapPolicy>,
     plan: &CapPlan,

@@ -9,13 +9,11 @@ pub const GENESIS: &str = "genesis";
 
 /// The hash of `entry`, which follows the one whose hash is `previous`. `None` for what has no canonical form: a number
 /// beyond the range of doubles, or a map with keys that are no strings.
-#[must_use]
 pub fn entry_hash(previous: &str, entry: &impl Serialize) -> Option<String> {
     Some(hex::encode(hash_of(previous, &canonical(entry)?)))
 }
 
 /// Like [`entry_hash`], of what is canonical already.
-#[must_use]
 pub fn hash_of(previous: &str, canonical: &[u8]) -> [u8; 32] {
     let mut hash = Sha256::new();
     hash.update(previous.as_bytes());
@@ -25,7 +23,6 @@ pub fn hash_of(previous: &str, canonical: &[u8]) -> [u8; 32] {
 }
 
 /// The canonical form (RFC 8785) of a JSON value.
-#[must_use]
 pub fn canonical(value: &impl Serialize) -> Option<Vec<u8>> {
     serde_json_canonicalizer::to_vec(value).ok()
 }

@@ -26,7 +26,6 @@ pub struct Check {
 
 impl Check {
     /// A check that is so or is not.
-    #[must_use]
     pub const fn state(name: CheckName, passes: bool) -> Self {
         Self {
             name,
@@ -38,7 +37,6 @@ impl Check {
     }
 
     /// A check that `spent` and `more` together stay within `limit`. Nothing more is always let through.
-    #[must_use]
     pub fn within(name: CheckName, limit: Option<u64>, spent: u64, more: u64) -> Self {
         let over = limit.is_some_and(|limit| spent.saturating_add(more) > limit);
         Self {
@@ -60,7 +58,6 @@ impl Check {
 }
 
 /// The check that decides: the first that does not pass.
-#[must_use]
 pub fn deciding(checks: &[Check]) -> Option<&Check> {
     checks.iter().find(|check| !check.passes)
 }

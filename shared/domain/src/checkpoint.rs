@@ -36,20 +36,17 @@ pub struct Note<'a> {
 }
 
 /// The name of a chain, in notes and as the name of the key that signs them.
-#[must_use]
 pub fn origin(account: &str, mode: Mode) -> String {
     format!("tollgate/{account}/{mode}")
 }
 
 /// Stands for the hash of an empty chain.
-#[must_use]
 pub fn hash_of_none() -> [u8; 32] {
     Sha256::digest([]).into()
 }
 
 impl Checkpoint {
     /// Origin, size and hash, a line each: what is signed.
-    #[must_use]
     pub fn text(&self) -> String {
         format!("{}\n{}\n{}\n", self.origin, self.size, STANDARD.encode(self.hash))
     }
@@ -71,13 +68,11 @@ impl Checkpoint {
 
 impl<'a> Note<'a> {
     /// Puts a signed note together.
-    #[must_use]
     pub fn compose(text: &str, key_name: &str, signature: &[u8]) -> String {
         format!("{text}\n{SIGNATURE}{key_name} {}\n", STANDARD.encode(signature))
     }
 
     /// Parses a note; `None` if it is malformed.
-    #[must_use]
     pub fn parse(note: &'a str) -> Option<Self> {
         if note.len() > NOTE_BYTES_MAX {
             return None;

@@ -7,7 +7,6 @@ pub use crate::reason::{Denial, Stage};
 pub const RATE_RETRY_AFTER_S: u32 = 60;
 
 /// The message of [`Denial::NoProviderKey`] for a call to a named upstream, which says what name is missing.
-#[must_use]
 pub fn no_named_provider_key(upstream: &str) -> String {
     format!(
         "No provider key is stored for this agent under the name `{upstream}`, the upstream of this model."
@@ -16,13 +15,11 @@ pub fn no_named_provider_key(upstream: &str) -> String {
 
 impl Denial {
     /// Whether the body names the plan, its limit and the way up.
-    #[must_use]
     pub const fn names_plan(self) -> bool {
         matches!(self.stage(), Stage::Plan) || matches!(self, Self::PlanKeyLimit)
     }
 
     /// Whether an SDK may repeat the call by itself: only where nothing was charged and waiting helps (decision D46).
-    #[must_use]
     pub const fn may_retry(self) -> bool {
         matches!(self, Self::ServiceUnavailable | Self::RateLimited)
     }

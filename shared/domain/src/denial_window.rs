@@ -45,15 +45,11 @@ pub struct DenialWindow<'a> {
 
 impl DenialWindow<'_> {
     /// The id of the window's record, `deny_…`.
-    #[must_use]
     pub fn record_id(self) -> String {
         record_id(self.ends_ms, self.tag())
     }
 
     /// A new id for a denial of the rest, made at `at_ms`.
-    ///
-    /// # Errors
-    /// [`NoEntropy`] if the operating system has no randomness.
     pub fn mint(self, at_ms: u64) -> Result<String, NoEntropy> {
         let end = u128::from(self.ends_ms) & mask(END_BITS);
         let fixed = (end << TAG_BITS | self.tag()) << (RANDOM_BITS - END_BITS - TAG_BITS);
@@ -70,7 +66,6 @@ impl DenialWindow<'_> {
 
 /// Returns the id of the window's record for a denial's id minted in one; every denial id with a time gives some id.
 /// `None` if it is not a denial id.
-#[must_use]
 pub fn record_of(decision_id: &str) -> Option<String> {
     if !Kind::Deny.has_form(decision_id) {
         return None;
@@ -86,7 +81,6 @@ pub fn record_of(decision_id: &str) -> Option<String> {
 }
 
 /// When the window of the record `id` ended; `None` for what is no id.
-#[must_use]
 pub fn end_of(record_id: &str) -> Option<u64> {
     made_at_ms(record_id)
 }

@@ -4,7 +4,6 @@
 const LONGEST: usize = 254;
 
 /// Normalises an e-mail to lower case, as it is stored and compared; `None` if malformed.
-#[must_use]
 pub fn parse(text: &str) -> Option<String> {
     let text = text.trim().to_lowercase();
     let (local, domain) = text.split_once('@')?;

@@ -61,7 +61,6 @@ pub struct Sealed {
 impl Entry {
     /// The entry of the line in place `seq`: `<seq> <at_ms> <rest>`. A line that makes no sense, or names another
     /// place, is an entry of the type [`UNREADABLE`], so that no line can stop the chain.
-    #[must_use]
     pub fn of_line(seq: u64, line: &[u8]) -> Self {
         let text = std::str::from_utf8(line).ok();
         text.and_then(|text| read(seq, text))
@@ -69,7 +68,6 @@ impl Entry {
     }
 
     /// Puts the entry behind the one whose hash is `previous`.
-    #[must_use]
     pub fn seal(&self, previous: &str) -> Option<Sealed> {
         let text = self.canonical(previous)?;
         let hash = chain::hash_of(previous, text.as_bytes());
@@ -77,7 +75,6 @@ impl Entry {
     }
 
     /// Shows the entry with the hash that is stored for it, whether or not it is the right one.
-    #[must_use]
     pub fn shown(&self, previous: &str, hash: [u8; 32]) -> Option<Sealed> {
         with_hash(&self.canonical(previous)?, hash)
     }
@@ -98,7 +95,6 @@ impl Entry {
     }
 
     /// The id of the decision, or of the denials, that it is about.
-    #[must_use]
     pub fn decision_id(&self) -> &str {
         decision_id(&self.kind, &self.id, self.data.get(denial_window::ID_FIELD))
     }
@@ -111,7 +107,6 @@ impl Entry {
     }
 
     /// The entry of a JSON object as [`Entry::seal`] wrote it.
-    #[must_use]
     pub fn of_json(json: &str) -> Option<Self> {
         let mut value: Map<String, Value> = serde_json::from_str(json).ok()?;
         let text = |value: Option<Value>| match value {
@@ -136,7 +131,6 @@ impl Entry {
 
 /// The id by which an entry of this type and id is found among decisions; `said` is its field
 /// [`ID_FIELD`](denial_window::ID_FIELD).
-#[must_use]
 pub fn decision_id<'a>(kind: &str, id: &'a str, said: Option<&'a Value>) -> &'a str {
     let of_window = said
         .filter(|_| kind == denial_window::KIND)
@@ -151,7 +145,6 @@ fn with_hash(canonical: &str, hash: [u8; 32]) -> Option<Sealed> {
 }
 
 /// Whether a later release wrote the line. Such a line has no [`Entry`] here and must be left to a later release.
-#[must_use]
 pub fn is_of_later_release(line: &[u8]) -> bool {
     let rest = line.splitn(3, |byte| *byte == b' ').nth(2);
     // Nearly every line has no version, and is read as text once only.

@@ -26,7 +26,6 @@ macro_rules! events {
             pub const ALL: &[Self] = &[$(Self::$name,)+];
 
             /// The name, as payloads and subscriptions have it.
-            #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$name => $word,)+
@@ -35,7 +34,6 @@ macro_rules! events {
             }
 
             /// The event of this name, of those that a webhook can subscribe to.
-            #[must_use]
             pub fn parse(name: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|event| event.as_str() == name)
             }
@@ -80,7 +78,6 @@ pub struct Event {
 pub const TESTED: &str = "webhook.tested";
 
 /// The events that follow from `entry`, at most [`EVENTS_MAX`].
-#[must_use]
 pub fn from_entry(entry: &Entry) -> Vec<Event> {
     let events = [happened(entry), low_balance(entry)];
     events.into_iter().flatten().collect()

@@ -47,7 +47,6 @@ pub enum Kind {
 
 impl Kind {
     /// The prefix, with its underscore.
-    #[must_use]
     pub const fn prefix(self) -> &'static str {
         match self {
             Self::Account => "acct_",
@@ -72,24 +71,17 @@ impl Kind {
     }
 
     /// A new id of this kind, made at `at_ms`.
-    ///
-    /// # Errors
-    /// [`NoEntropy`] if the operating system has no randomness.
     pub fn mint(self, at_ms: u64) -> Result<String, NoEntropy> {
         Ok(self.write(ulid::Ulid::from_parts(at_ms, id_bits()?)))
     }
 
     /// A new id of this kind that carries a number in its last 53 bits; the 27 before them are random.
-    ///
-    /// # Errors
-    /// [`NoEntropy`] if the operating system has no randomness.
     pub fn mint_with(self, at_ms: u64, number: Number) -> Result<String, NoEntropy> {
         let random = id_bits()? >> number::BITS << number::BITS;
         Ok(self.write(ulid::Ulid::from_parts(at_ms, random | u128::from(number.get()))))
     }
 
     /// Returns the number in an id of this kind, if it has one; a random id may look as if it did.
-    #[must_use]
     pub fn number_in(self, id: &str) -> Option<Number> {
         let bits = ulid::Ulid::from_string(id.strip_prefix(self.prefix())?).ok()?.0;
         let low = bits & ((1 << number::BITS) - 1);
@@ -97,19 +89,16 @@ impl Kind {
     }
 
     /// Makes an id of this kind from given bits, so that the same request finds the same record.
-    #[must_use]
     pub fn derived(self, bits: u128) -> String {
         self.write(ulid::Ulid(bits))
     }
 
     /// Makes the id of this kind for a number and a time; deterministic.
-    #[must_use]
     pub fn numbered(self, at_ms: u64, number: u64) -> String {
         self.write(ulid::Ulid::from_parts(at_ms, number.into()))
     }
 
     /// Whether `id` has the form of an id of this kind.
-    #[must_use]
     pub fn has_form(self, id: &str) -> bool {
         let rest = id.strip_prefix(self.prefix()).unwrap_or_default();
         rest.len() == ulid::ULID_LEN && rest.bytes().all(|byte| byte.is_ascii_alphanumeric())
@@ -124,7 +113,6 @@ impl Kind {
 }
 
 /// Returns the creation time of an id, by its creator's clock; `None` if it is malformed.
-#[must_use]
 pub fn made_at_ms(id: &str) -> Option<u64> {
     let (_, bits) = id.rsplit_once('_')?;
     ulid::Ulid::from_string(bits).ok().map(|bits| bits.timestamp_ms())

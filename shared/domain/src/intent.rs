@@ -23,11 +23,9 @@ macro_rules! words {
             pub const ALL: &[Self] = &[$(Self::$variant,)+];
 
             /// The word used in records, hashes and answers.
-            #[must_use]
             pub const fn as_str(self) -> &'static str { match self { $(Self::$variant => $word,)+ } }
 
             /// What the word stands for.
-            #[must_use]
             pub fn parse(word: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|item| item.as_str() == word)
             }
@@ -143,14 +141,12 @@ pub struct Entry {
 
 impl Entry {
     /// Its hash.
-    #[must_use]
     pub fn hash(&self) -> &str {
         self.entry_hash.as_deref().unwrap_or_default()
     }
 }
 
 /// Chains the events of a timeline, oldest first.
-#[must_use]
 pub fn timeline(events: &[Event]) -> Vec<Entry> {
     let mut previous = GENESIS.to_owned();
     let chained = events.iter().map(|event| {

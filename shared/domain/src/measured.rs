@@ -49,13 +49,11 @@ macro_rules! words {
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
 
             /// The word in lines and entries.
-            #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $word,)+ }
             }
 
             /// The variant with this word.
-            #[must_use]
             pub fn parse(word: &str) -> Option<Self> {
                 match word { $($word => Some(Self::$variant),)+ _ => None }
             }
@@ -102,7 +100,6 @@ words! {
 }
 
 /// Whether an upstream may have this name: 1 to [`UPSTREAM_NAME_MAX`] of `a-z`, `0-9`, `_` and `-`.
-#[must_use]
 pub fn is_upstream_name(name: &str) -> bool {
     let is_allowed = |byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-');
     (1..=UPSTREAM_NAME_MAX).contains(&name.len()) && name.bytes().all(is_allowed)
@@ -112,7 +109,6 @@ impl Measured {
     /// The word of the audit line, without a space:
     /// `<endpoint>,<0|1>,<upstream>,<input>,<cached>,<output>,<latency>,<first byte>,<end>,<extensions>`. What is not
     /// known is empty, and so are a name and a number that [`parse`](Self::parse) would refuse.
-    #[must_use]
     pub fn to_word(&self) -> String {
         let mut word = String::with_capacity(WORD_BYTES);
         let mut push = |part: &str| word.push_str(part);
@@ -147,7 +143,6 @@ impl Measured {
     }
 
     /// Parses what [`to_word`](Self::to_word) composed; `None` if malformed.
-    #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         let parts: Vec<&str> = word.split(',').collect();
         let [
@@ -185,7 +180,6 @@ impl Measured {
     }
 
     /// The object `call` of an entry.
-    #[must_use]
     pub fn shown(&self) -> Value {
         json!({
             "endpoint": self.endpoint.as_str(),

@@ -16,7 +16,6 @@ impl Mode {
     pub const ALL: [Self; 2] = [Self::Live, Self::Test];
 
     /// The word used in keys, options and answers.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Live => "live",
@@ -25,7 +24,6 @@ impl Mode {
     }
 
     /// The mode of a word, if it is one.
-    #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         match word {
             "live" => Some(Self::Live),

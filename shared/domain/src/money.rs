@@ -19,7 +19,6 @@ impl Nanos {
     pub const MAX: Self = Self(9_000_000 * NANOS_PER_USD);
 
     /// `nanos` nano-USD, or `None` above [`Nanos::MAX`].
-    #[must_use]
     pub const fn new(nanos: u64) -> Option<Self> {
         if nanos <= Self::MAX.0 {
             Some(Self(nanos))
@@ -29,13 +28,11 @@ impl Nanos {
     }
 
     /// A sum that the store keeps, such as what an account spent in a month; it may exceed [`Nanos::MAX`].
-    #[must_use]
     pub const fn from_stored(nanos: u64) -> Self {
         Self(nanos)
     }
 
     /// The count of nano-USD.
-    #[must_use]
     pub const fn get(self) -> u64 {
         self.0
     }
@@ -58,7 +55,6 @@ impl Nanos {
     }
 
     /// With exactly two fraction digits, rounded down: the form of `Wallet.balance` (specification §4.1).
-    #[must_use]
     pub fn two_digits(self) -> String {
         format!(
             "{}.{:02}",

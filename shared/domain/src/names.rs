@@ -13,13 +13,11 @@ fn well_formed(name: &[u8], longest: usize) -> bool {
 }
 
 /// Whether this may name an agent. `user` names the account's own wallet and is reserved (D61).
-#[must_use]
 pub fn is_agent_id(name: &str) -> bool {
     well_formed(name.as_bytes(), AGENT_ID_MAX) && name != "user"
 }
 
 /// Whether this may name a run.
-#[must_use]
 pub fn is_run_id(name: &[u8]) -> bool {
     well_formed(name, RUN_ID_MAX)
 }

@@ -28,7 +28,6 @@ pub struct Number(u64);
 
 impl Number {
     /// Returns the number of a place in a bucket; `None` if out of range.
-    #[must_use]
     pub fn new(place: u64, bucket: u16) -> Option<Self> {
         let number = place
             .checked_mul(u64::from(BUCKETS))?
@@ -37,26 +36,22 @@ impl Number {
     }
 
     /// Checks a number; `None` for one of an earlier version, or an invalid one.
-    #[must_use]
     pub fn from_u64(number: u64) -> Option<Self> {
         (FIRST..=LAST).contains(&number).then_some(Self(number))
     }
 
     /// The number.
-    #[must_use]
     pub const fn get(self) -> u64 {
         self.0
     }
 
     /// The bucket of the record that has the number.
-    #[must_use]
     #[expect(clippy::cast_possible_truncation, reason = "the remainder is below 1024")]
     pub const fn bucket(self) -> u16 {
         (self.0 % BUCKETS as u64) as u16
     }
 
     /// Its place among the numbers of its bucket.
-    #[must_use]
     pub const fn place(self) -> u64 {
         self.0 / BUCKETS as u64
     }

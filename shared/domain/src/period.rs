@@ -14,7 +14,6 @@ pub struct Period {
 
 impl Period {
     /// The period of `at_ms` milliseconds since 1970.
-    #[must_use]
     pub const fn at(at_ms: u64) -> Self {
         let day = at_ms / DAY_MS;
         let (year, month, _) = civil_date(day);

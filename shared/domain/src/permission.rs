@@ -18,7 +18,6 @@ impl Permission {
     pub const ALL: [Self; 3] = [Self::Read, Self::Write, Self::Approve];
 
     /// The word in options, records and responses.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -28,7 +27,6 @@ impl Permission {
     }
 
     /// The permission of a word, if it is one.
-    #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL
             .into_iter()
@@ -36,7 +34,6 @@ impl Permission {
     }
 
     /// Reads `read,write`; `None` when any word is no permission.
-    #[must_use]
     pub fn parse_list(text: &str) -> Option<Vec<Self>> {
         let words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
         let mut list: Vec<Self> = words.map(Self::parse).collect::<Option<_>>()?;
@@ -46,7 +43,6 @@ impl Permission {
     }
 
     /// Writes what [`Permission::parse_list`] reads.
-    #[must_use]
     pub fn list_text(list: &[Self]) -> String {
         list.iter()
             .map(|permission| permission.as_str())

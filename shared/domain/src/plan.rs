@@ -43,20 +43,17 @@ pub struct Plan {
 }
 
 /// The message of 400 `stream_not_supported` for a stream that the plan `name` does not [admit](Plan::admits).
-#[must_use]
 pub fn no_streaming(name: &str) -> String {
     format!("The plan `{name}` has no streaming. Send the call without `stream`.")
 }
 
 impl Plan {
     /// Whether the plan admits a call by the form of its answer; `is_stream`: the call asks for a stream.
-    #[must_use]
     pub const fn admits(&self, is_stream: bool) -> bool {
         !is_stream || self.streaming
     }
 
     /// The part that Cap checks.
-    #[must_use]
     pub const fn cap(&self) -> CapPlan {
         CapPlan {
             agents: self.cap_agents_per_month,
@@ -80,14 +77,12 @@ impl Plans {
     }
 
     /// A plan by its name. A plan that is not found means deny (decision D7).
-    #[must_use]
     pub fn get(&self, name: &str) -> Option<&Plan> {
         self.0.get(name)
     }
 
     /// Returns the names, the lowest plan first: each before the one that it can be upgraded to. Plans without upgrade
     /// path come last, alphabetically.
-    #[must_use]
     pub fn by_rank(&self) -> Vec<&str> {
         let steps_up = |name: &str| {
             let mut plan = self.get(name);
@@ -107,7 +102,6 @@ impl Plans {
     }
 
     /// The first plan up from `name` that `has` what is wanted, and the plan below it, whose address leads there.
-    #[must_use]
     pub fn way_to(&self, name: &str, has: impl Fn(&Plan) -> bool) -> Option<(&str, &Plan)> {
         let mut below = self.get(name)?;
         // A table whose plans lead in a circle has an end here, too.

@@ -20,14 +20,12 @@ const HIDDEN: [RangeInclusive<char>; 9] = [
 const HIDDEN_MARK: char = '?';
 
 /// Whether a character can be seen, or is a space.
-#[must_use]
 pub fn is_printable(c: char) -> bool {
     !c.is_control() && !HIDDEN.iter().any(|range| range.contains(&c))
 }
 
 /// The bytes as one printable line that is not longer than they are: white space becomes a space, every other control
 /// or hidden character and every broken piece of UTF-8 a question mark. A character cut off at the end is left out.
-#[must_use]
 pub fn one_line(bytes: &[u8]) -> String {
     let mut line = String::with_capacity(bytes.len());
     let mut chunks = bytes.utf8_chunks().peekable();

@@ -33,7 +33,6 @@ impl Rate {
     ];
 
     /// The word in a counter's key.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::WalletMinute => "rate-wallet",
@@ -45,7 +44,6 @@ impl Rate {
     }
 
     /// Duration of a window. A window opens at the first request after the previous one's end.
-    #[must_use]
     pub const fn window(self) -> Duration {
         match self {
             Self::WalletMinute | Self::PerMinute | Self::Test | Self::Session => MINUTE,
@@ -54,7 +52,6 @@ impl Rate {
     }
 
     /// Returns the window's name in messages.
-    #[must_use]
     pub const fn window_name(self) -> &'static str {
         match self {
             Self::WalletMinute | Self::PerMinute | Self::Test | Self::Session => "minute",
@@ -63,7 +60,6 @@ impl Rate {
     }
 
     /// Returns the plan's limit per window; `None`: unlimited by the plan.
-    #[must_use]
     pub const fn limit(self, plan: &Plan) -> Option<u64> {
         match self {
             Self::WalletMinute => plan.wallet_requests_per_minute,

@@ -44,7 +44,6 @@ pub enum Reset {
 
 impl Reset {
     /// When what is counted at `at_ms` starts again; `None` where the calendar does not tell.
-    #[must_use]
     pub fn after(self, at_ms: u64) -> Option<u64> {
         let day = at_ms / DAY_MS;
         match self {
@@ -86,19 +85,15 @@ macro_rules! reasons {
             pub const ALL: &[Self] = &[$($(row!(Self::$name, $status),)?)+];
 
             /// The value of `reason`, `error.code`, `X-Service-Reason` and the metrics' label.
-            #[must_use]
             pub const fn reason(self) -> &'static str { match self { $($(Self::$name => row!($word, $status),)?)+ } }
 
             /// The HTTP status.
-            #[must_use]
             pub const fn status(self) -> u16 { match self { $($(Self::$name => $status,)?)+ } }
 
             /// When it is decided.
-            #[must_use]
             pub const fn stage(self) -> Stage { match self { $($(Self::$name => Stage::$stage,)?)+ } }
 
             /// The sentence for people.
-            #[must_use]
             pub const fn message(self) -> &'static str { match self { $($(Self::$name => $message,)?)+ } }
         }
 
@@ -111,15 +106,12 @@ macro_rules! reasons {
             pub const ALL: &[Self] = &[$($(row!(Self::$name, $failed),)?)+];
 
             /// Its word: the reason of a denial by it.
-            #[must_use]
             pub const fn as_str(self) -> &'static str { match self { $($(Self::$name => row!($word, $failed),)?)+ } }
 
             /// What it counts in.
-            #[must_use]
             pub const fn unit(self) -> Unit { match self { $($(Self::$name => Unit::$unit,)?)+ } }
 
             /// When what it counted starts again.
-            #[must_use]
             pub const fn reset(self) -> Reset { match self { $($(Self::$name => Reset::$reset,)?)+ } }
 
             /// The sentence for a check that did not pass, with places for its numbers.
@@ -135,15 +127,12 @@ macro_rules! reasons {
             pub const ALL: &[Self] = &[$($(row!(Self::$name, $sentence),)?)+];
 
             /// The word used in records, hashes and answers.
-            #[must_use]
             pub const fn as_str(self) -> &'static str { match self { $($(Self::$name => row!($word, $sentence),)?)+ } }
 
             /// The sentence for people, in `blocked_reason` and in the timeline.
-            #[must_use]
             pub const fn sentence(self) -> &'static str { match self { $($(Self::$name => $sentence,)?)+ } }
 
             /// Whether Cap, a policy or the plan refused it (decision D45), and not the state of the books or a person.
-            #[must_use]
             pub(crate) const fn is_violation(self) -> bool { match self { $($(Self::$name => cause!($cause),)?)+ } }
         }
 
@@ -317,7 +306,6 @@ reasons! {
 
 impl Denial {
     /// The denial of a reason word, as the store's scripts return it.
-    #[must_use]
     pub fn from_reason(reason: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|denial| denial.reason() == reason)
     }
@@ -325,7 +313,6 @@ impl Denial {
 
 impl CheckName {
     /// The check of a word.
-    #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|check| check.as_str() == word)
     }
@@ -333,7 +320,6 @@ impl CheckName {
 
 impl Reason {
     /// The reason of a word.
-    #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|reason| reason.as_str() == word)
     }

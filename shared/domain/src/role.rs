@@ -22,7 +22,6 @@ impl Role {
     pub const ALL: [Self; 4] = [Self::Owner, Self::Admin, Self::Manager, Self::Viewer];
 
     /// The word in options, records and responses.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Owner => "owner",
@@ -33,7 +32,6 @@ impl Role {
     }
 
     /// Parses a role.
-    #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|role| role.as_str() == word)
     }

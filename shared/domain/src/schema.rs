@@ -54,7 +54,6 @@ schema_types! {
 }
 
 /// A schema of texts.
-#[must_use]
 pub fn text() -> ObjectBuilder {
     ObjectBuilder::new().schema_type(Type::String)
 }

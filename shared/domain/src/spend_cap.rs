@@ -35,7 +35,6 @@ pub struct SpendSnapshot {
 
 /// Returns every check of a spend of `amount`, in order of precedence. The last, [`CheckName::ApprovalRequired`], is no
 /// refusal: a spend that passes all others waits for approval.
-#[must_use]
 pub fn checks(snapshot: &SpendSnapshot, amount: Nanos) -> Vec<Check> {
     let within = |name, limit: Option<Nanos>, spent: Nanos| {
         Check::within(name, limit.map(Nanos::get), spent.get(), amount.get())

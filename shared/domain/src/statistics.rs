@@ -75,7 +75,6 @@ pub enum Effect<'a> {
 }
 
 /// Returns the day, in days since 1970, and the effect; `None` for entries without one.
-#[must_use]
 pub fn effect_of(entry: &Entry) -> Option<(u64, Effect<'_>)> {
     let today = Some(entry.at_ms / DAY_MS).filter(|day| *day <= DAY_MAX)?;
     let text = |name: &str| entry.data.get(name).and_then(Value::as_str);

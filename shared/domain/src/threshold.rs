@@ -30,7 +30,6 @@ impl Threshold {
     pub const ALL: [Self; 3] = [Self::Half, Self::Most, Self::Nearly];
 
     /// The share, in percent.
-    #[must_use]
     pub const fn percent(self) -> u64 {
         match self {
             Self::Half => 50,
@@ -40,7 +39,6 @@ impl Threshold {
     }
 
     /// The share, as labels and queries write it.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Half => "50",
@@ -50,13 +48,11 @@ impl Threshold {
     }
 
     /// The threshold of this word.
-    #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|threshold| threshold.as_str() == word)
     }
 
     /// Returns the highest threshold that `spent` has reached. A limit of zero has none: it denies from the start.
-    #[must_use]
     pub fn reached(spent: Nanos, limit: Nanos) -> Option<Self> {
         if limit == Nanos::ZERO {
             return None;
@@ -72,7 +68,6 @@ impl Watched {
     pub const ALL: [Self; 3] = [Self::Day, Self::Month, Self::Plan];
 
     /// The word in labels and answers.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Day => "day",
@@ -82,13 +77,11 @@ impl Watched {
     }
 
     /// The limit of this word.
-    #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|watched| watched.as_str() == word)
     }
 
     /// When it counts anew.
-    #[must_use]
     pub const fn reset(self) -> Reset {
         match self {
             Self::Day => Reset::Day,
@@ -98,7 +91,6 @@ impl Watched {
 }
 
 /// Returns the share of a limit in tenths of a percent, rounded down.
-#[must_use]
 pub fn permille(spent: Nanos, limit: Nanos) -> u64 {
     let share = (u128::from(spent.get()) * 1000).checked_div(u128::from(limit.get()));
     share.map_or(0, |share| u64::try_from(share).unwrap_or(u64::MAX))

@@ -8,7 +8,6 @@ use jiff::fmt::temporal::Pieces;
 const LAST_DATE: Date = jiff::civil::date(9999, 12, 30);
 
 /// An ISO 8601 UTC timestamp with milliseconds, such as `2026-11-20T22:36:43.123Z`.
-#[must_use]
 pub fn iso_from_ms(at_ms: u64) -> String {
     let at_ms = i64::try_from(at_ms).unwrap_or(i64::MAX);
     let at = jiff::Timestamp::from_millisecond(at_ms).unwrap_or(jiff::Timestamp::MAX);
@@ -17,7 +16,6 @@ pub fn iso_from_ms(at_ms: u64) -> String {
 
 /// Parses an ISO 8601 timestamp to ms since 1970; `None` if malformed or before 1970. The last hours of the year 9999,
 /// in which not every offset has a UTC time, are the last moment that [`iso_from_ms`] can write.
-#[must_use]
 pub fn ms_from_iso(text: &str) -> Option<u64> {
     let at = text.parse().ok().or_else(|| end_of_time(text))?;
     u64::try_from(jiff::Timestamp::as_millisecond(at)).ok()
@@ -37,7 +35,6 @@ pub struct IsoMicros([u8; 27]);
 
 impl IsoMicros {
     /// Formats microseconds since 1970, up to the year 9999.
-    #[must_use]
     pub fn from_micros(micros: u64) -> Self {
         let (seconds, micros) = (micros / 1_000_000, micros % 1_000_000);
         let (days, second) = (seconds / 86_400, seconds % 86_400);
@@ -54,7 +51,6 @@ impl IsoMicros {
     }
 
     /// Its text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         std::str::from_utf8(&self.0).unwrap_or_default()
     }

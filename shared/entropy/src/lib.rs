@@ -8,9 +8,6 @@ use std::cell::RefCell;
 pub struct NoEntropy(#[source] getrandom::Error);
 
 /// Returns `N` random bytes, suitable for keys.
-///
-/// # Errors
-/// [`NoEntropy`] if the operating system has no randomness.
 #[expect(clippy::disallowed_methods, reason = "this is the one place")]
 pub fn random_bytes<const N: usize>() -> Result<[u8; N], NoEntropy> {
     let mut bytes = [0_u8; N];
@@ -32,9 +29,6 @@ thread_local! {
 }
 
 /// Returns random bits for an id.
-///
-/// # Errors
-/// [`NoEntropy`] if the operating system has no randomness.
 pub fn id_bits() -> Result<u128, NoEntropy> {
     const BYTES: usize = size_of::<u128>();
     POOL.with_borrow_mut(|pool| {

@@ -6,7 +6,6 @@ use wide::u8x16;
 pub const LANE: usize = 16;
 
 /// Returns the offset of the first one.
-#[must_use]
 pub fn first_stop(text: &[u8]) -> Option<usize> {
     (0..text.len())
         .step_by(LANE)
@@ -17,7 +16,6 @@ pub fn first_stop(text: &[u8]) -> Option<usize> {
 
 /// Returns a bit mask, from the low end, of the `N` bytes from `start` on that are a quote, a backslash, a control
 /// character, or beyond the end.
-#[must_use]
 pub fn stops_in<const N: usize>(bytes: &[u8], start: usize) -> u64 {
     let rest = bytes.get(start..).unwrap_or_default();
     let mut padded = [0; N];

@@ -56,7 +56,6 @@ impl Components {
     }
 
     /// The schema that a reference names; another schema is itself.
-    #[must_use]
     pub(crate) fn dereference<'a>(&'a self, schema: &'a Json) -> &'a Json {
         let name = schema.get("$ref").and_then(Json::text);
         let named = name.and_then(|name| self.schemas.get(name.strip_prefix(PLACE)?));
@@ -64,13 +63,11 @@ impl Components {
     }
 
     /// Names with two different schemas; there must be none.
-    #[must_use]
     pub fn clashes(&self) -> &[String] {
         &self.clashes
     }
 
     /// All of them, by name.
-    #[must_use]
     pub fn into_json(self) -> Json {
         Json::Object(
             self.schemas
@@ -96,7 +93,6 @@ fn unmarked(schema: Json) -> Json {
 }
 
 /// What code says of itself, less where it stands in our own papers: ` (decision D5)`, ` (specification §4.1)`.
-#[must_use]
 pub fn public(text: &str) -> String {
     let mut rest = text;
     let mut kept = String::with_capacity(text.len());
@@ -112,13 +108,11 @@ pub fn public(text: &str) -> String {
 }
 
 /// A reference to the schema of this name.
-#[must_use]
 pub fn reference(name: &str) -> Json {
     object([("$ref", format!("{PLACE}{name}").into())])
 }
 
 /// The schema with `null` beside it.
-#[must_use]
 pub fn or_null(mut schema: Json) -> Json {
     match schema.get("type").cloned() {
         Some(Json::Text(kind)) if schema.get("enum").is_none() => {

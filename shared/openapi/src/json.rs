@@ -23,7 +23,6 @@ pub enum Json {
 }
 
 /// An object with these fields.
-#[must_use]
 pub fn object<const N: usize>(fields: [(&str, Json); N]) -> Json {
     Json::Object(fields.map(|(name, value)| (name.to_owned(), value)).into())
 }
@@ -44,7 +43,6 @@ impl Json {
     }
 
     /// The field of an object.
-    #[must_use]
     pub fn get(&self, name: &str) -> Option<&Self> {
         self.fields()
             .iter()
@@ -64,7 +62,6 @@ impl Json {
     }
 
     /// The fields of an object; none of anything else.
-    #[must_use]
     pub fn fields(&self) -> &[(String, Self)] {
         match self {
             Self::Object(fields) => fields,
@@ -73,7 +70,6 @@ impl Json {
     }
 
     /// The items of a list; none of anything else.
-    #[must_use]
     pub fn items(&self) -> &[Self] {
         match self {
             Self::List(items) => items,
@@ -82,7 +78,6 @@ impl Json {
     }
 
     /// The text of a string.
-    #[must_use]
     pub fn text(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(text),
@@ -131,7 +126,6 @@ impl Json {
     }
 
     /// Indented, with a newline at the end: as documents are kept.
-    #[must_use]
     pub fn pretty(&self) -> String {
         let text = serde_json::to_string_pretty(self).unwrap_or_default();
         text + "\n"

@@ -63,13 +63,11 @@ impl Collector {
     }
 
     /// Whether it uses TLS.
-    #[must_use]
     pub fn is_https(&self) -> bool {
         self.uri.scheme_str() == Some("https")
     }
 
     /// Host and port, for the log.
-    #[must_use]
     pub fn authority(&self) -> &str {
         self.uri.authority().map_or("", |authority| authority.as_str())
     }

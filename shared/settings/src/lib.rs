@@ -250,7 +250,6 @@ pub struct LimitSettings {
 
 impl LimitSettings {
     /// The budgets of records.
-    #[must_use]
     pub fn budgets(&self) -> Budgets {
         Budgets::new(|budget| match budget {
             Budget::Agents => self.agents,
@@ -298,50 +297,42 @@ pub struct TelemetrySettings {
 
 impl Settings {
     /// How long a hold outlives the deadline of its upstream.
-    #[must_use]
     pub const fn hold_grace(&self) -> Duration {
         Duration::from_millis(self.proxy.hold_grace_ms)
     }
 
     /// The names of all providers.
-    #[must_use]
     pub fn providers(&self) -> Providers {
         Providers::new(self.upstream.provider.clone(), self.upstreams.clone())
     }
 
     /// Longest time of a stream, until its usage was awaited.
-    #[must_use]
     pub const fn stream_life(&self) -> Duration {
         Duration::from_millis(self.proxy.stream_total_ms + self.proxy.stream_drain_ms)
     }
 
     /// Lifetime of a transfer's or deposit's idempotency record.
-    #[must_use]
     pub const fn idempotency_life(&self) -> Duration {
         Duration::from_secs(self.idempotency.retention_days * 24 * 3600)
     }
 
     /// Longest idle time of a dashboard session.
-    #[must_use]
     pub const fn session_idle(&self) -> Duration {
         Duration::from_secs(self.sessions.idle_minutes * 60)
     }
 
     /// Longest lifetime of a dashboard session.
-    #[must_use]
     pub const fn session_life(&self) -> Duration {
         Duration::from_secs(self.sessions.absolute_hours * 3600)
     }
 
     /// Base URL of the admin server in links.
-    #[must_use]
     pub fn public_url(&self) -> String {
         let configured = public_url::normalized(&self.admin.public_url);
         configured.unwrap_or_else(|| format!("http://{}", self.admin.listen))
     }
 
     /// Base URL of the edge for users, without `/v1`.
-    #[must_use]
     pub fn edge_url(&self) -> String {
         let scheme = if self.proxy.tls_cert.as_os_str().is_empty() {
             "http"

@@ -38,7 +38,6 @@ const ABSOLUTE_HOURS: std::ops::RangeInclusive<u64> = 1..=720;
 const CLOCK_DIFFERENCE_MS: std::ops::RangeInclusive<u64> = 60_000..=3_600_000;
 
 /// `store.max_clock_difference_ms` of the compiled-in configuration; a test excludes that it cannot be parsed.
-#[must_use]
 pub fn default_max_clock_difference_ms() -> u64 {
     load_from(None, std::iter::empty()).map_or(*CLOCK_DIFFERENCE_MS.start(), |settings| {
         settings.store.max_clock_difference_ms
@@ -46,7 +45,6 @@ pub fn default_max_clock_difference_ms() -> u64 {
 }
 
 /// Budgets of the compiled-in configuration; a test excludes that it cannot be parsed.
-#[must_use]
 pub fn default_budgets() -> Budgets {
     load_from(None, std::iter::empty()).map_or(Budgets::new(|_| 0), |settings| settings.limits.budgets())
 }

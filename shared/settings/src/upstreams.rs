@@ -24,7 +24,6 @@ const OPENAI: &str = "openai";
 const OPENAI_KEY_PREFIX: &str = "sk-";
 
 /// Whether provider keys can be stored under a name: 1 to [`NAME_MAX`] characters of `a-z 0-9 . _ -`.
-#[must_use]
 pub fn is_provider_name(name: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"._-".contains(&byte);
     (1..=NAME_MAX).contains(&name.len()) && name.bytes().all(plain)
@@ -76,7 +75,6 @@ pub struct NamedUpstream {
 impl NamedUpstream {
     /// Whether calls for `model` can be sent to it: a pattern matches, and the model stays within its segment of the
     /// path.
-    #[must_use]
     pub fn serves(&self, model: &str) -> bool {
         let has_segment = [&self.chat_path, &self.responses_path, &self.embeddings_path]
             .iter()
@@ -93,13 +91,11 @@ pub struct NamedUpstreams(Vec<NamedUpstream>);
 
 impl NamedUpstreams {
     /// Returns the position of the first upstream that serves `model`; `None` for `[upstream]`.
-    #[must_use]
     pub fn position(&self, model: &str) -> Option<usize> {
         self.0.iter().position(|upstream| upstream.serves(model))
     }
 
     /// The upstreams, in order.
-    #[must_use]
     pub fn all(&self) -> &[NamedUpstream] {
         &self.0
     }
@@ -123,7 +119,6 @@ pub struct Served<'a> {
 impl Served<'_> {
     /// Whether the upstream reports the tier that served a call: `[upstream]`, as OpenAI does. Of one by name that is
     /// not known.
-    #[must_use]
     pub const fn reports_tier(&self) -> bool {
         self.upstream.is_none()
     }
@@ -139,19 +134,16 @@ pub struct Providers {
 
 impl Providers {
     /// Creates the names from `upstream.provider` and `[upstreams]`.
-    #[must_use]
     pub const fn new(default: String, named: NamedUpstreams) -> Self {
         Self { default, named }
     }
 
     /// `upstream.provider`
-    #[must_use]
     pub fn default_name(&self) -> &str {
         &self.default
     }
 
     /// Returns the upstream that serves `model`.
-    #[must_use]
     pub fn serving(&self, model: &str) -> Served<'_> {
         match self.named.position(model).and_then(|at| self.named.all().get(at)) {
             Some(upstream) => Served {
@@ -168,7 +160,6 @@ impl Providers {
     }
 
     /// Returns what a key for `provider` must start with; empty for a named upstream without `key_prefix`.
-    #[must_use]
     pub fn key_prefix(&self, provider: &str) -> &str {
         match self.named.named(provider) {
             Some(upstream) if !upstream.key_prefix.is_empty() => &upstream.key_prefix,

@@ -58,7 +58,6 @@ impl std::fmt::Debug for Filter {
 
 impl Filter {
     /// Creates a filter. `usage_passes`: the caller asked for the usage frame.
-    #[must_use]
     pub fn new(format: Format, usage_passes: bool, (redact, is_usage): (Redact, IsUsage)) -> Self {
         Self {
             format,
@@ -80,56 +79,47 @@ impl Filter {
     }
 
     /// The latest plausible `usage` object so far, as JSON.
-    #[must_use]
     pub fn usage(&self) -> Option<&[u8]> {
         self.usage.as_deref()
     }
 
     /// Whether that is of the whole answer. In a chunk with text it is of the answer so far.
-    #[must_use]
     pub const fn usage_is_final(&self) -> bool {
         self.usage_is_final
     }
 
     /// The latest `service_tier` so far.
-    #[must_use]
     pub fn service_tier(&self) -> Option<&str> {
         std::str::from_utf8(self.reader.stream.service_tier.as_deref()?).ok()
     }
 
     /// Bytes of the text so far, unescaped and in UTF-8; sound and images by their length.
-    #[must_use]
     pub const fn text_bytes(&self) -> u64 {
         let facts = &self.reader.stream;
         facts.text_bytes + facts.media_bytes / MEDIA_BYTES_A_TEXT_BYTE
     }
 
     /// Events that ended so far.
-    #[must_use]
     pub const fn events(&self) -> u64 {
         self.events
     }
 
     /// Whether the last event came and its end is held.
-    #[must_use]
     pub const fn is_at_end(&self) -> bool {
         self.end.is_some()
     }
 
     /// Whether the answer is whole by what its events say, though its last event need not have come.
-    #[must_use]
     pub const fn is_finished(&self) -> bool {
         self.is_finished || self.usage_is_final || self.is_at_end()
     }
 
     /// Whether what may have passed so far ends with a whole event.
-    #[must_use]
     pub const fn is_between_events(&self) -> bool {
         !self.is_long
     }
 
     /// Whether no more can be held behind the last event.
-    #[must_use]
     pub fn is_full(&self) -> bool {
         let held = self.end.iter().flatten().map(Bytes::len).sum::<usize>();
         held > HELD_BEHIND_END_MAX

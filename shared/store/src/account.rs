@@ -43,7 +43,6 @@ pub enum ModeField {
 
 impl ModeField {
     /// Name of the field in the record.
-    #[must_use]
     pub fn name(self, mode: Mode) -> String {
         let word = match self {
             Self::AuditSeq => "audit_seq",
@@ -82,9 +81,6 @@ pub struct Account {
 
 impl Account {
     /// Reads the account `id`; `None` if it does not exist.
-    ///
-    /// # Errors
-    /// [`StoreError`], also for a malformed record.
     pub async fn read(store: &Store, id: &str) -> Result<Option<Self>, StoreError> {
         let fields = ["name", "plan", "created_at", "generation", "version"];
         let mut get = redis::cmd("HMGET");
@@ -113,25 +109,16 @@ impl Account {
     }
 
     /// Returns the ids of all accounts, sorted. An account whose creation was interrupted has an id and no record.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn ids(store: &Store) -> Result<Vec<String>, StoreError> {
         members(store, keys::ACCOUNTS).await
     }
 
     /// Returns the count of account ids.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn count(store: &Store) -> Result<usize, StoreError> {
         store.command(redis::cmd("SCARD").arg(keys::ACCOUNTS)).await
     }
 
     /// Returns the agents of `account` with a stored provider key, sorted.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn sealed_agents(store: &Store, account: &str) -> Result<Vec<String>, StoreError> {
         members(store, &AccountKeys::new(account).sealed_agents()).await
     }

@@ -65,7 +65,6 @@ pub struct ProviderKeyRecord {
 
 impl AgentRecord {
     /// Parses the fields of the agent `id`; `None` if they are malformed.
-    #[must_use]
     pub fn from_fields(id: &str, fields: &HashMap<String, String>) -> Option<Self> {
         let row = match fields.contains_key("wallet") {
             true => Some(WalletRow::from_fields(fields)?),
@@ -87,9 +86,6 @@ impl AgentRecord {
     }
 
     /// Reads the agent `id` of an account and mode; `None` if it does not exist.
-    ///
-    /// # Errors
-    /// [`StoreError`], also for a malformed record.
     pub async fn read(
         store: &Store,
         account: &AccountKeys,
@@ -108,9 +104,6 @@ impl AgentRecord {
     }
 
     /// Lists the agents with a wallet row, newest first.
-    ///
-    /// # Errors
-    /// [`StoreError`], also for a malformed record.
     pub async fn list(
         store: &Store,
         account: &AccountKeys,

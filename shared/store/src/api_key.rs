@@ -42,7 +42,6 @@ pub struct ApiKey {
 
 impl ApiKey {
     /// Parses the fields of a record; `None` if they are malformed.
-    #[must_use]
     pub fn from_fields(fields: &HashMap<String, String>) -> Option<Self> {
         let get = |name: &str| fields.get(name).map(String::as_str);
         let ms = |name: &str| {
@@ -68,7 +67,6 @@ impl ApiKey {
     }
 
     /// Returns `active`, `expired` or `revoked` as of `now_ms`.
-    #[must_use]
     pub fn status(&self, now_ms: u64) -> &'static str {
         match (self.revoked_at_ms, self.expires_at_ms) {
             (Some(_), _) => "revoked",
@@ -78,9 +76,6 @@ impl ApiKey {
     }
 
     /// Reads the key `id` of `account`; `None` if it does not exist.
-    ///
-    /// # Errors
-    /// [`StoreError`], also for a malformed record.
     pub async fn read(store: &Store, account: &AccountKeys, id: &str) -> Result<Option<Self>, StoreError> {
         store
             .record(account.api_key(id), "API key record", Self::from_fields)
@@ -88,9 +83,6 @@ impl ApiKey {
     }
 
     /// Counts the keys of `account` that are active at `now_ms`.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn count_active(store: &Store, account: &AccountKeys, now_ms: u64) -> Result<u64, StoreError> {
         let mut range = redis::cmd("ZREVRANGE");
         range.arg(account.api_keys()).arg(0).arg(API_KEYS_MAX - 1);
@@ -116,9 +108,6 @@ impl ApiKey {
     }
 
     /// Returns the id of the oldest revoked key of `account`.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub(crate) async fn oldest_revoked(
         store: &Store,
         account: &AccountKeys,
@@ -139,9 +128,6 @@ impl ApiKey {
     }
 
     /// Lists the unrevoked keys of `account` that `user` created, newest first.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn made_by(store: &Store, account: &AccountKeys, user: &str) -> Result<Vec<Self>, StoreError> {
         let mut keys = Self::list(store, account).await?;
         keys.retain(|key| key.created_by.as_deref() == Some(user) && key.revoked_at_ms.is_none());
@@ -149,18 +135,12 @@ impl ApiKey {
     }
 
     /// Lists all keys of `account`, newest first.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn list(store: &Store, account: &AccountKeys) -> Result<Vec<Self>, StoreError> {
         let keys = Self::numbered(store, account).await?;
         Ok(keys.into_iter().map(|(_, key)| key).collect())
     }
 
     /// Like [`ApiKey::list`], with the number of each key.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn numbered(store: &Store, account: &AccountKeys) -> Result<Vec<(u64, Self)>, StoreError> {
         let mut range = redis::cmd("ZREVRANGE");
         range.arg(account.api_keys()).arg(0).arg(API_KEYS_MAX - 1);

@@ -17,7 +17,6 @@ pub const OPERATOR: &str = "operator";
 
 /// Composes an audit entry without its number and time, which the script adds: the event (`kind`, such as
 /// `agent.frozen`), the agent, the actor and the details. `data` must not contain a secret.
-#[must_use]
 pub fn entry(kind: &str, agent: Option<&str>, actor: &str, data: &Value) -> String {
     json!({ "type": kind, "agentId": agent, "actor": actor, "data": data }).to_string()
 }

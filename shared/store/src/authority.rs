@@ -35,7 +35,6 @@ pub enum Lack {
 
 impl Authority {
     /// Authority of the API key `key_id`, which lasts until the key is revoked.
-    #[must_use]
     pub fn of_key(account: &str, key_id: &str) -> Self {
         let account = AccountKeys::new(account);
         Self {
@@ -47,7 +46,6 @@ impl Authority {
 
     /// Authority of a session of `user`, known by `email`: lasts while the session is there and the user has the role
     /// `least` or one above it.
-    #[must_use]
     pub fn of_session(account: &str, session: &str, (user, email): (&str, &str), least: Role) -> Self {
         let account = AccountKeys::new(account);
         let roles = Role::ALL.iter().filter(|role| **role >= least);

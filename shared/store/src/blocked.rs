@@ -28,9 +28,6 @@ pub struct Blocked {
 }
 
 /// Reads the whole list, IPv4 first, by address.
-///
-/// # Errors
-/// [`StoreError`], also for a malformed entry.
 pub async fn list(store: &Store) -> Result<Vec<Blocked>, StoreError> {
     read(store).await.map(|(list, _)| list)
 }

@@ -149,7 +149,6 @@ impl Store {
     }
 
     /// Returns the budgets of records.
-    #[must_use]
     pub fn budgets(&self) -> Budgets {
         self.budgets.0
     }
@@ -165,9 +164,6 @@ impl Store {
     }
 
     /// Checks what [`Store::from_settings`] checks, without a runtime.
-    ///
-    /// # Errors
-    /// As [`Store::from_settings`].
     pub fn check(settings: &StoreSettings) -> Result<(), StoreError> {
         let url = settings.url.expose_secret();
         match url.strip_prefix(CLUSTER) {
@@ -177,7 +173,6 @@ impl Store {
     }
 
     /// Whether the store is a cluster.
-    #[must_use]
     pub const fn is_cluster(&self) -> bool {
         matches!(self.link, Link::Cluster(..))
     }
@@ -340,13 +335,11 @@ impl Store {
     }
 
     /// Returns the newest known version of each account.
-    #[must_use]
     pub fn versions(&self) -> &Versions {
         &self.versions
     }
 
     /// Returns the store with `script` in place of the script of the same name: tests execute changed scripts.
-    #[must_use]
     pub fn replacing(&self, script: Script) -> Self {
         let mut store = self.clone();
         store.replaced.push(Arc::new(script));

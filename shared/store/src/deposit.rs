@@ -15,7 +15,6 @@ pub const REFERENCE_MAX: usize = 200;
 const PLACES_MAX: usize = 100;
 
 /// Whether `text` is a valid rail reference: 1 to [`REFERENCE_MAX`] printable characters, not only blanks.
-#[must_use]
 pub fn is_reference(text: &str) -> bool {
     let length = text.chars().count();
     (1..=REFERENCE_MAX).contains(&length) && !text.trim().is_empty() && !text.chars().any(char::is_control)
@@ -32,7 +31,6 @@ pub enum DepositState {
 
 impl DepositState {
     /// The word in records and API responses.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Pending => "pending",
@@ -41,7 +39,6 @@ impl DepositState {
     }
 
     /// Parses [`as_str`](Self::as_str)'s word.
-    #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         [Self::Pending, Self::Confirmed]
             .into_iter()
@@ -78,9 +75,6 @@ pub struct Deposit {
 
 impl Deposit {
     /// Reads the deposit with this reference; `None` if it does not exist.
-    ///
-    /// # Errors
-    /// [`StoreError`], also for a malformed record.
     pub async fn read(
         store: &Store,
         account: &AccountKeys,
@@ -92,15 +86,11 @@ impl Deposit {
     }
 
     /// Whether it began as pending: only then is it found by its reference alone.
-    #[must_use]
     pub fn was_announced(&self) -> bool {
         self.first == DepositState::Pending
     }
 
     /// Returns the accounts and modes that announced a deposit with this reference and still have it.
-    ///
-    /// # Errors
-    /// [`StoreError`], also for a malformed look-up.
     pub async fn places(store: &Store, reference: &str) -> Result<Vec<(String, Mode)>, StoreError> {
         let places: Vec<String> = store
             .command(
@@ -127,7 +117,6 @@ impl Deposit {
     }
 
     /// Parses the fields of a record; `None` if they are malformed.
-    #[must_use]
     pub fn from_fields(fields: &HashMap<String, String>) -> Option<Self> {
         let get = |name: &str| fields.get(name);
         let number = |name: &str| get(name)?.parse::<u64>().ok();

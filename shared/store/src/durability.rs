@@ -42,7 +42,6 @@ pub(super) const ALWAYS: [(&str, &str); 3] = [
 
 impl Offer {
     /// Parses `INFO`, and `CONFIG GET` where that is permitted.
-    #[must_use]
     pub fn from_info(info: &str, config: Option<&[(String, String)]>) -> Self {
         let version = field(info, "redis_version").and_then(|text| text.split('.').next()?.parse().ok());
         let tells = field(info, "valkey_version").is_none()
@@ -78,7 +77,6 @@ impl Offer {
     }
 
     /// Returns how many replicas a change waits for under `auto`: one, if any may take over, also while it lags.
-    #[must_use]
     pub(crate) fn auto_replicas(&self) -> u8 {
         u8::from(self.listed > 0)
     }
@@ -106,7 +104,6 @@ pub struct Status {
 
 impl Status {
     /// Evaluates `asked` on servers with these offers.
-    #[must_use]
     pub(crate) fn from_offers(asked: Durability, offers: &[Offer]) -> Self {
         let why_not = offers
             .iter()
@@ -139,13 +136,11 @@ impl Status {
     }
 
     /// Whether changes of money are refused.
-    #[must_use]
     pub const fn refuses(&self) -> bool {
         matches!(self.asked, Durability::Aof | Durability::Replicas(_)) && self.lacks.is_some()
     }
 
     /// Returns one sentence for the operator.
-    #[must_use]
     pub fn sentence(&self) -> String {
         let asked = self.asked;
         match (&self.lacks, asked) {

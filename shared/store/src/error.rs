@@ -74,7 +74,6 @@ pub enum StoreError {
 
 impl StoreError {
     /// Whether the command may have run although no usable answer came.
-    #[must_use]
     pub const fn may_have_run(&self) -> bool {
         !matches!(
             self,
@@ -94,7 +93,6 @@ impl StoreError {
 
     /// Returns the server's message about a script that failed midway: the account's data is malformed, and a retry
     /// fails, too.
-    #[must_use]
     pub fn broken_script(&self) -> Option<String> {
         match self {
             Self::NoAnswer(Some(source)) if source.code().is_some() => {
@@ -106,7 +104,6 @@ impl StoreError {
     }
 
     /// Whether the server gave no answer, or refuses every caller: its next command is likely to fail, too.
-    #[must_use]
     pub fn is_server_failure(&self) -> bool {
         match self {
             Self::NotConnected(_) | Self::NoAnswer(None) => true,

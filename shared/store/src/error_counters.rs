@@ -30,7 +30,6 @@ impl FailureKind {
     ];
 
     /// The word of the metric.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Timeout => "timeout",
@@ -69,14 +68,12 @@ pub(super) fn count(error: &StoreError) {
 }
 
 /// Returns the count of lost connections. After one, a restarted server may reply.
-#[must_use]
 pub fn connections_lost() -> u64 {
     let count = |kind: FailureKind| COUNTS[kind as usize].load(Ordering::Relaxed);
     count(FailureKind::Broken) + count(FailureKind::Unreachable)
 }
 
 /// Returns the count of each kind, in the order of [`FailureKind::ALL`].
-#[must_use]
 pub fn counts() -> [u64; FailureKind::ALL.len()] {
     COUNTS.each_ref().map(|count| count.load(Ordering::Relaxed))
 }

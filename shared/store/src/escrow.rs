@@ -45,7 +45,6 @@ impl EscrowStatus {
     ];
 
     /// The word in records and API responses.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Pending => "pending",
@@ -57,13 +56,11 @@ impl EscrowStatus {
     }
 
     /// Parses [`as_str`](Self::as_str)'s word.
-    #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|status| status.as_str() == word)
     }
 
     /// Returns the status that the reason of a refused release or dispute implies.
-    #[must_use]
     pub const fn from_reason(reason: Reason) -> Option<Self> {
         match reason {
             Reason::EscrowReleased => Some(Self::Released),
@@ -88,13 +85,11 @@ pub struct Party {
 
 impl Party {
     /// Returns the keys of its account.
-    #[must_use]
     pub fn keys(&self) -> AccountKeys {
         AccountKeys::new(&self.account)
     }
 
     /// Returns the agent of the wallet; `None` for a user wallet.
-    #[must_use]
     pub fn agent(&self) -> Option<&str> {
         keys::agent_of_owner(&self.owner)
     }
@@ -131,21 +126,16 @@ pub struct Escrow {
 
 impl Escrow {
     /// Whether `account` is a party.
-    #[must_use]
     pub fn has_party(&self, account: &str) -> bool {
         self.payer.account == account || self.payee.account == account
     }
 
     /// Whether payer and payee are in different accounts.
-    #[must_use]
     pub(crate) fn crosses_accounts(&self) -> bool {
         self.payer.account != self.payee.account
     }
 
     /// Reads the escrow `number` of any account; `None` if it does not exist.
-    ///
-    /// # Errors
-    /// [`StoreError`], also for a malformed record.
     pub async fn read(store: &Store, number: u64) -> Result<Option<Self>, StoreError> {
         let Some((account, mode)) = Self::place(store, number).await? else {
             return Ok(None);
@@ -158,7 +148,6 @@ impl Escrow {
     }
 
     /// Returns the key of the escrow's place.
-    #[must_use]
     pub(crate) fn place_key(number: u64) -> String {
         match Number::from_u64(number) {
             Some(number) => Bucket::escrow_place(number),
@@ -167,9 +156,6 @@ impl Escrow {
     }
 
     /// Reads the payer's account and the mode of the escrow `number`.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub(super) async fn place(store: &Store, number: u64) -> Result<Option<(String, Mode)>, StoreError> {
         let key = Self::place_key(number);
         let place: Option<String> = store.command(redis::cmd("GET").arg(key)).await?;
@@ -185,9 +171,6 @@ impl Escrow {
 
     /// Lists the escrows of which the account is a party, newest first. Skips numbers whose escrow was never written
     /// because of a crash.
-    ///
-    /// # Errors
-    /// [`StoreError`], also for a malformed record.
     pub async fn list(
         store: &Store,
         (account, mode): (&str, Mode),

@@ -40,9 +40,6 @@ struct Scanned {
 
 impl SortedSet<'_> {
     /// Returns the page's matches, highest first.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub(super) async fn filtered<K, F>(
         self,
         page: Page<'_>,

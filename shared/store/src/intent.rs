@@ -101,7 +101,6 @@ pub struct NewIntent<'a> {
 
 impl NewIntent<'_> {
     /// Returns the lists that will name it.
-    #[must_use]
     pub const fn place(&self) -> IntentPlace<'_> {
         IntentPlace {
             kind: self.kind.as_str(),
@@ -110,7 +109,6 @@ impl NewIntent<'_> {
     }
 
     /// Returns the fields to store, with their values.
-    #[must_use]
     pub fn fields(&self) -> Vec<String> {
         let mut fields = vec![
             ("kind", self.kind.as_str().to_owned()),
@@ -138,7 +136,6 @@ impl NewIntent<'_> {
 
     /// Returns the hash of the timeline's last entry for each possible outcome, as scripts parse it: `settled=<hash>
     /// daily_limit=<hash> …`.
-    #[must_use]
     pub fn heads(&self, pending: bool, reasons: &[Reason]) -> String {
         let outcomes = Outcome::all(pending, reasons);
         heads(outcomes, |outcome| {
@@ -162,14 +159,12 @@ pub enum Found {
 }
 
 /// Whether these are the fields of a claim: see [`Found::Claimed`].
-#[must_use]
 pub fn is_claim(fields: &HashMap<String, String>) -> bool {
     fields.get("state").is_some_and(|state| state == "claimed")
 }
 
 impl IntentRecord {
     /// Parses the fields of a record; `None` if they are malformed.
-    #[must_use]
     pub fn from_fields(fields: &HashMap<String, String>) -> Option<Self> {
         let get = |name: &str| fields.get(name);
         let number = |name: &str| get(name).map(|text| text.parse::<u64>());
@@ -216,9 +211,6 @@ impl IntentRecord {
     }
 
     /// Reads the record `id`; `None` if it does not exist.
-    ///
-    /// # Errors
-    /// [`StoreError`], also for a malformed record.
     pub async fn read(
         store: &Store,
         account: &AccountKeys,
@@ -232,9 +224,6 @@ impl IntentRecord {
     }
 
     /// Reads what is stored under the id `id`.
-    ///
-    /// # Errors
-    /// [`StoreError`], also for a malformed record.
     pub async fn find(
         store: &Store,
         account: &AccountKeys,
@@ -256,7 +245,6 @@ impl IntentRecord {
     }
 
     /// Computes the chained timeline; empty for a record that is no intent.
-    #[must_use]
     pub fn timeline(&self) -> Vec<Entry> {
         let outcome = |state: State| match (state, self.reason) {
             (State::PendingApproval, _) => Outcome::Pending,
@@ -272,13 +260,11 @@ impl IntentRecord {
     }
 
     /// Whether the record is unchanged: its timeline ends in the stored hash.
-    #[must_use]
     pub fn is_intact(&self) -> bool {
         self.timeline().last().map_or("", Entry::hash) == self.head
     }
 
     /// Returns the hashes after a decision on this record, as scripts parse them.
-    #[must_use]
     pub(crate) fn heads_of(&self, decision: &Decision, reasons: &[Reason]) -> String {
         let before = events(
             self.kind,
@@ -294,7 +280,6 @@ impl IntentRecord {
     }
 
     /// Time of the last change, in ms since 1970.
-    #[must_use]
     pub fn updated_at_ms(&self) -> u64 {
         self.decision
             .as_ref()
@@ -302,7 +287,6 @@ impl IntentRecord {
     }
 
     /// Returns who allowed it; `None` if it is blocked or waits.
-    #[must_use]
     pub fn allowed_by(&self) -> Option<&str> {
         let decided_by = self.decision.as_ref().map(|decision| decision.by.as_str());
         let allowed_by = decided_by.or(self.policy.as_deref()).unwrap_or(&self.actor);

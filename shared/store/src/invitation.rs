@@ -56,9 +56,6 @@ impl Invitation {
     }
 
     /// Lists the invitations of `account` that are open at `now_ms`, newest first.
-    ///
-    /// # Errors
-    /// [`StoreError`], also for a malformed one.
     pub async fn list(store: &Store, account: &AccountKeys, now_ms: u64) -> Result<Vec<Self>, StoreError> {
         let texts: HashMap<String, String> = store
             .command(redis::cmd("HGETALL").arg(account.invitations()))
@@ -73,9 +70,6 @@ impl Invitation {
     }
 
     /// Finds the open invitation of the token with this hash, and its account.
-    ///
-    /// # Errors
-    /// [`StoreError`], also for a malformed look-up.
     pub async fn find(
         store: &Store,
         token_hash: &str,

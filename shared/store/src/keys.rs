@@ -58,7 +58,6 @@ impl Series {
     pub const ALL: [Self; 2] = [Self::Wallet, Self::Escrow];
 
     /// The word in keys.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Wallet => "wallet",
@@ -73,20 +72,17 @@ pub struct Bucket(u16);
 
 impl Bucket {
     /// The bucket of an account.
-    #[must_use]
     pub fn from_account(account: &str) -> Self {
         let digest = Sha256::digest(account.as_bytes());
         Self(u16::from_be_bytes([digest[0], digest[1]]) % BUCKETS)
     }
 
     /// The bucket of the record that has this number.
-    #[must_use]
     pub const fn from_number(number: Number) -> Self {
         Self(number.bucket())
     }
 
     /// Its number, as it stands in the numbers of wallets and escrows.
-    #[must_use]
     pub const fn number(self) -> u16 {
         self.0
     }
@@ -97,76 +93,64 @@ impl Bucket {
     }
 
     /// The last place that was drawn of a series.
-    #[must_use]
     pub fn counter(self, series: Series) -> String {
         self.key(&["/", series.as_str(), "-number"])
     }
 
     /// Where the wallet of this number is: `<account> <mode> <owner> <wallet id>`. Written with the wallet and never
     /// changed; the wallet may be closed since.
-    #[must_use]
     pub fn wallet_place(number: Number) -> String {
         Self::from_number(number).key(&["/wallet/", &number.to_string()])
     }
 
     /// Where the escrow of this number is: `<account> <mode>` of its payer. Written with the escrow and never changed.
-    #[must_use]
     pub fn escrow_place(number: Number) -> String {
         Self::from_number(number).key(&["/escrow/", &number.to_string()])
     }
 
     /// A hold that is open, or the tombstone of a voided one.
-    #[must_use]
     pub fn hold(self, allow_id: &str) -> String {
         self.key(&["/hold/", allow_id])
     }
 
     /// Open holds of the bucket by deadline (sorted set of allow ids).
-    #[must_use]
     pub fn due(self) -> String {
         self.key(&["/due"])
     }
 
     /// Holds that passed their deadline and stay charged, by the time they were kept (sorted set of allow ids).
-    #[must_use]
     pub fn kept(self) -> String {
         self.key(&["/kept"])
     }
 
     /// One such hold.
-    #[must_use]
     pub fn kept_hold(self, allow_id: &str) -> String {
         self.key(&["/kept/", allow_id])
     }
 
     /// How many denials beyond its rate each key of the bucket's accounts got, by rate window and reason (hash of
     /// [`crate::call::denial_windows`]).
-    #[must_use]
     pub fn counted_denials(self) -> String {
         self.key(&["/denials"])
     }
 
     /// What has left an account of this bucket and has not arrived in another account yet (hash of transit id to row).
-    #[must_use]
     pub fn transit(self) -> String {
         self.key(&["/transit"])
     }
 
     /// The mark that a transit has arrived in an account of this bucket, so that it arrives once.
-    #[must_use]
     pub fn arrived(self, transit_id: &str) -> String {
         self.key(&["/arrived/", transit_id])
     }
 
     /// How far accounts of another bucket have come that this one witnesses for, on a cluster (hash of account id to
     /// `<generation> <version>`).
-    #[must_use]
     pub fn witnessed(self) -> String {
         self.key(&["/witnessed"])
     }
 
     /// Its number.
-    #[must_use]
     pub fn index(self) -> usize {
         usize::from(self.0)
     }
@@ -185,7 +169,6 @@ pub(super) const FENCE: &str = "fence";
 pub const USER: &str = "user";
 
 /// Returns the agent that owns a wallet; `None` for the account's own wallet.
-#[must_use]
 pub(crate) fn agent_of_owner(owner: &str) -> Option<&str> {
     Some(owner).filter(|owner| *owner != USER)
 }
@@ -199,13 +182,11 @@ pub struct AccountKeys {
 
 impl AccountKeys {
     /// The keys of `account`.
-    #[must_use]
     pub fn new(account: &str) -> Self {
         Self::in_bucket(Bucket::from_account(account), account)
     }
 
     /// The keys of `account`, whose bucket is known. Saves hashing the account id.
-    #[must_use]
     pub fn in_bucket(bucket: Bucket, account: &str) -> Self {
         debug_assert_eq!(bucket, Bucket::from_account(account), "{account}");
         Self {
@@ -219,130 +200,109 @@ impl AccountKeys {
     }
 
     /// The account's bucket.
-    #[must_use]
     pub const fn bucket(&self) -> Bucket {
         self.bucket
     }
 
     /// The account's record (hash): plan, version, generation, account-wide policy, counters of the month.
-    #[must_use]
     pub fn record(&self) -> String {
         self.base.clone()
     }
 
     /// Active virtual keys, oldest first (sorted set of key ids).
-    #[must_use]
     pub fn active_keys(&self) -> String {
         self.key(&["/active-keys"])
     }
 
     /// A virtual key's record (hash).
-    #[must_use]
     pub fn virtual_key(&self, key_id: &str) -> String {
         self.key(&["/vk/", key_id])
     }
 
     /// All virtual keys of an agent, revoked ones included (sorted set of key ids by creation).
-    #[must_use]
     pub fn agent_keys(&self, agent: &str) -> String {
         self.key(&["/agent-keys/", agent])
     }
 
     /// Requests of a virtual key in its current minute.
-    #[must_use]
     pub fn rate(&self, key_id: &str) -> String {
         self.key(&["/rate/", key_id])
     }
 
     /// A run (hash): what it spent and has in open holds, its calls and denials, when it began, how it ended.
-    #[must_use]
     pub fn run(&self, mode: Mode, agent: &str, run: &str) -> String {
         self.key(&["/", mode.as_str(), "/run/", agent, "/", run])
     }
 
     /// The named runs of an agent (sorted set of run ids by when each was last seen).
-    #[must_use]
     pub fn runs(&self, mode: Mode, agent: &str) -> String {
         self.key(&["/", mode.as_str(), "/runs/", agent])
     }
 
     /// The named runs of all agents (sorted set of `<agent>/<run>` by when each was last seen), by which they are
     /// counted.
-    #[must_use]
     pub fn all_runs(&self, mode: Mode) -> String {
         self.key(&["/", mode.as_str(), "/all-runs"])
     }
 
     /// An agent (hash): its record, freeze, policy, provider key and counters.
-    #[must_use]
     pub fn agent(&self, mode: Mode, agent: &str) -> String {
         self.key(&["/", mode.as_str(), "/agent/", agent])
     }
 
     /// The account's agents that have a wallet row (sorted set by creation).
-    #[must_use]
     pub fn agents(&self, mode: Mode) -> String {
         self.key(&["/", mode.as_str(), "/agents"])
     }
 
     /// The agents that are frozen, those that were deleted since included (sorted set by when).
-    #[must_use]
     pub fn frozen_agents(&self, mode: Mode) -> String {
         self.key(&["/", mode.as_str(), "/frozen-agents"])
     }
 
     /// Agents that have stored a provider key (set), for the rotation of the master key.
-    #[must_use]
     pub fn sealed_agents(&self) -> String {
         self.key(&["/sealed-agents"])
     }
 
     /// The account's policies (sorted set of policy ids by creation).
-    #[must_use]
     pub fn policies(&self, mode: Mode) -> String {
         self.key(&["/", mode.as_str(), "/policies"])
     }
 
     /// A policy's record (hash).
-    #[must_use]
     pub fn policy(&self, mode: Mode, policy_id: &str) -> String {
         self.key(&["/", mode.as_str(), "/policy/", policy_id])
     }
 
     /// What the account-wide policies limit (hash of policy id to
     /// `<cap> <run> <day> <month> <txn> <approval> <low>`).
-    #[must_use]
     pub fn account_policies(&self, mode: Mode) -> String {
         self.key(&["/", mode.as_str(), "/account-policies"])
     }
 
     /// An API key's record (hash).
-    #[must_use]
     pub fn api_key(&self, key_id: &str) -> String {
         self.key(&["/ak/", key_id])
     }
 
     /// Requests of an API key in its current window of this rate.
-    #[must_use]
     pub fn management_rate(&self, rate: Rate, key_id: &str) -> String {
         self.key(&["/", rate.as_str(), "/", key_id])
     }
 
     /// The account's API keys (sorted set by creation).
-    #[must_use]
     pub fn api_keys(&self) -> String {
         self.key(&["/api-keys"])
     }
 
     /// The account's users (hash of e-mail to record).
-    #[must_use]
     pub fn users(&self) -> String {
         self.key(&["/users"])
     }
 }
 
 /// The field of an agent that holds the id of its key for `provider`.
-#[must_use]
 pub fn provider_key_id_field(provider: &str) -> String {
     joined(PROVIDER_KEY_ID_PREFIX, &[provider])
 }
@@ -351,19 +311,16 @@ pub fn provider_key_id_field(provider: &str) -> String {
 pub(crate) const PROVIDER_KEY_ID_PREFIX: &str = "pk_id:";
 
 /// The field of an agent that holds the last four characters of its key for `provider`.
-#[must_use]
 pub fn provider_key_last4_field(provider: &str) -> String {
     joined("pk_last4:", &[provider])
 }
 
 /// The field of an agent that holds when its key for `provider` was stored.
-#[must_use]
 pub fn provider_key_created_field(provider: &str) -> String {
     joined("pk_created:", &[provider])
 }
 
 /// The field of an agent that holds its sealed key for `provider`.
-#[must_use]
 pub fn provider_key_sealed_field(provider: &str) -> String {
     joined("pk_sealed:", &[provider])
 }

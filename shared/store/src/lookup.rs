@@ -13,9 +13,6 @@ use std::time::Duration;
 const UNCONFIRMED_LIFE: Duration = Duration::from_secs(3600);
 
 /// Announces a look-up, before its record is written. Returns false if it exists.
-///
-/// # Errors
-/// [`StoreError`].
 pub async fn announce(store: &Store, lookup: &str, owner: &str) -> Result<bool, StoreError> {
     let mut set = redis::cmd("SET");
     set.arg(lookup)
@@ -38,13 +35,11 @@ pub struct ApiKeyOwner {
 
 impl ApiKeyOwner {
     /// Returns the stored text. No part may contain a space.
-    #[must_use]
     pub fn to_stored(&self) -> String {
         format!("{} {}", self.account, self.key_id)
     }
 
     /// Parses the stored text.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (account, key_id) = text.split_once(' ')?;
         Some(Self {
@@ -54,9 +49,6 @@ impl ApiKeyOwner {
     }
 
     /// Finds the owner of the key with this hash; `None` if the key does not exist.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn find(store: &Store, sha256_hex: &str) -> Result<Option<Self>, StoreError> {
         let text: Option<String> = store
             .command(redis::cmd("GET").arg(keys::api_key_lookup(sha256_hex)))
@@ -78,7 +70,6 @@ pub struct VirtualKeyOwner {
 
 impl VirtualKeyOwner {
     /// Creates an owner. No part may contain a space.
-    #[must_use]
     pub fn new(account: &str, agent: &str, key_id: &str) -> Self {
         Self {
             text: [account, agent, key_id].join(" ").into(),
@@ -87,13 +78,11 @@ impl VirtualKeyOwner {
     }
 
     /// The stored text.
-    #[must_use]
     pub fn as_stored(&self) -> &str {
         &self.text
     }
 
     /// Parses the stored text.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (account, rest) = text.split_once(' ')?;
         let (agent, key_id) = rest.split_once(' ')?;
@@ -101,27 +90,21 @@ impl VirtualKeyOwner {
     }
 
     /// Account id, `acct_…`.
-    #[must_use]
     pub fn account(&self) -> &str {
         &self.text[..self.spaces[0]]
     }
 
     /// The agent that the key was made for.
-    #[must_use]
     pub fn agent(&self) -> &str {
         &self.text[self.spaces[0] + 1..self.spaces[1]]
     }
 
     /// Key id.
-    #[must_use]
     pub fn key_id(&self) -> &str {
         &self.text[self.spaces[1] + 1..]
     }
 
     /// Finds the owner of the key with this hash; `None` if the key does not exist.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn find(store: &Store, sha256_hex: &str) -> Result<Option<Self>, StoreError> {
         let key = keys::virtual_key_lookup(sha256_hex);
         let text: Option<String> = store.command(redis::cmd("GET").arg(key)).await?;

@@ -13,9 +13,6 @@ const CHUNK: usize = 500;
 pub type Names = HashMap<String, String>;
 
 /// Reads the names of agents. An agent without a wallet row has none.
-///
-/// # Errors
-/// [`StoreError`].
 pub async fn of_agents<'i>(
     store: &Store,
     account: &AccountKeys,
@@ -26,9 +23,6 @@ pub async fn of_agents<'i>(
 }
 
 /// Reads the names of virtual keys, revoked ones included.
-///
-/// # Errors
-/// [`StoreError`].
 pub async fn of_virtual_keys<'i>(
     store: &Store,
     account: &AccountKeys,
@@ -38,9 +32,6 @@ pub async fn of_virtual_keys<'i>(
 }
 
 /// Reads the names of API keys, revoked ones included.
-///
-/// # Errors
-/// [`StoreError`].
 pub async fn of_api_keys<'i>(
     store: &Store,
     account: &AccountKeys,
@@ -50,9 +41,6 @@ pub async fn of_api_keys<'i>(
 }
 
 /// Reads the e-mail addresses of users. Reads all users of the account, if there is an id.
-///
-/// # Errors
-/// [`StoreError`], also for a malformed record.
 pub async fn of_users<'i>(
     store: &Store,
     account: &AccountKeys,

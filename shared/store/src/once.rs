@@ -13,7 +13,6 @@ use sha2::{Digest, Sha256};
 pub const KEY_MAX: usize = 255;
 
 /// Whether `key` is valid: 1 to 255 printable ASCII characters.
-#[must_use]
 pub fn is_key(key: &str) -> bool {
     (1..=KEY_MAX).contains(&key.len()) && key.bytes().all(|byte| (b' '..=b'~').contains(&byte))
 }
@@ -63,7 +62,6 @@ impl Once {
     }
 
     /// Returns the identity of a request with a known id.
-    #[must_use]
     pub fn named(id: String, spare_id: String, (route, request): (&str, &Value)) -> Self {
         let mut hash = Sha256::new();
         hash.update(route.as_bytes());

@@ -50,7 +50,6 @@ impl<T> Part<T> {
     }
 
     /// Returns an empty page.
-    #[must_use]
     pub const fn empty() -> Self {
         Self {
             records: Vec::new(),
@@ -110,14 +109,12 @@ pub(super) struct SortedSet<'a> {
 
 impl<'a> Page<'a> {
     /// Returns a page that starts after `offset` records.
-    #[must_use]
     pub const fn at(offset: usize, limit: usize) -> Self {
         let start = Start::Offset(offset);
         Self { limit, start }
     }
 
     /// Returns a page that starts after a position.
-    #[must_use]
     pub const fn after(position: &'a str, limit: usize) -> Self {
         let start = Start::After(position);
         Self { limit, start }
@@ -125,9 +122,6 @@ impl<'a> Page<'a> {
 
     /// Reads the records (hashes) of the page's members, highest first. A record deleted between the two reads is
     /// empty.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub(super) async fn records(
         self,
         store: &Store,
@@ -141,18 +135,12 @@ impl<'a> Page<'a> {
     }
 
     /// Reads the page's members of a sorted set, highest first.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub(super) async fn members(self, store: &Store, set: &str) -> Result<Part<String>, StoreError> {
         let floor = None;
         self.ranked(SortedSet { store, set, floor }).await
     }
 
     /// Like [`Page::members`], with a floor.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub(super) async fn ranked(self, list: SortedSet<'_>) -> Result<Part<String>, StoreError> {
         let mut part = list.marks(self).await?;
         let marks = std::mem::take(&mut part.records);
@@ -160,9 +148,6 @@ impl<'a> Page<'a> {
     }
 
     /// Returns the page of a list in memory, in the order of `key` or reversed.
-    ///
-    /// # Errors
-    /// [`StoreError::BadPosition`].
     pub fn of_all<T>(
         self,
         mut all: Vec<T>,

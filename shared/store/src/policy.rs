@@ -45,7 +45,6 @@ pub struct PolicyRecord {
 
 impl PolicyRecord {
     /// Parses the fields of a record; `None` if they are malformed.
-    #[must_use]
     pub fn from_fields(fields: &HashMap<String, String>) -> Option<Self> {
         let get = |name: &str| fields.get(name);
         let limit = |name: &str| match get(name) {
@@ -72,9 +71,6 @@ impl PolicyRecord {
     }
 
     /// Reads the policy `id`; `None` if it does not exist.
-    ///
-    /// # Errors
-    /// [`StoreError`], also for a malformed record.
     pub async fn read(
         store: &Store,
         account: &AccountKeys,
@@ -86,9 +82,6 @@ impl PolicyRecord {
     }
 
     /// Reads the policy of `agent`; `None` if it has none of its own.
-    ///
-    /// # Errors
-    /// [`StoreError`], also for a malformed record.
     pub async fn of_agent(
         store: &Store,
         account: &AccountKeys,
@@ -104,9 +97,6 @@ impl PolicyRecord {
     }
 
     /// Returns the ids of the account-wide policies.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn account_wide(
         store: &Store,
         account: &AccountKeys,
@@ -118,9 +108,6 @@ impl PolicyRecord {
     }
 
     /// Lists the policies of an account and mode, newest first.
-    ///
-    /// # Errors
-    /// [`StoreError`], also for a malformed record.
     pub async fn list(
         store: &Store,
         account: &AccountKeys,

@@ -31,9 +31,6 @@ pub enum Replaced {
 }
 
 /// The imported prices as stored, if there are any.
-///
-/// # Errors
-/// [`StoreError`].
 pub async fn read(store: &Store) -> Result<Option<String>, StoreError> {
     store.command(redis::cmd("GET").arg(keys::PRICES)).await
 }

@@ -59,9 +59,7 @@ pub enum Stored {
 
 impl NewProviderKey<'_> {
     /// Stores the key in place of the agent's previous one for the provider.
-    ///
-    /// # Errors
-    /// [`StoreError`]; safe to retry.
+    /// Safe to retry.
     pub async fn store(&self, store: &Store, scope: &Scope<'_>) -> Result<Stored, StoreError> {
         let account = scope.keys();
         let keys = StoreKeys {

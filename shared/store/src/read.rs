@@ -27,7 +27,6 @@ impl Read {
     }
 
     /// The text of a key outside the buckets.
-    #[must_use]
     pub fn global(key: impl AsRef<str>) -> Self {
         let mut command = redis::cmd("GET");
         command.arg(key.as_ref());
@@ -38,7 +37,6 @@ impl Read {
     }
 
     /// Whether a set outside the buckets has a member.
-    #[must_use]
     pub fn global_member(key: impl AsRef<str>, member: &str) -> Self {
         let mut command = redis::cmd("SISMEMBER");
         command.arg(key.as_ref()).arg(member);
@@ -49,25 +47,21 @@ impl Read {
     }
 
     /// A text.
-    #[must_use]
     pub fn text(bucket: Bucket, key: impl AsRef<str>) -> Self {
         Self::new(bucket, "GET", key)
     }
 
     /// All fields of a hash.
-    #[must_use]
     pub fn hash(bucket: Bucket, key: impl AsRef<str>) -> Self {
         Self::new(bucket, "HGETALL", key)
     }
 
     /// Some fields of a hash.
-    #[must_use]
     pub fn fields(bucket: Bucket, key: impl AsRef<str>, fields: &[String]) -> Self {
         Self::new(bucket, "HMGET", key).arg(fields)
     }
 
     /// The same fields of the record of each account.
-    #[must_use]
     pub fn of_accounts(accounts: &[String], fields: &[String]) -> Vec<Self> {
         let keys = accounts.iter().map(|account| AccountKeys::new(account));
         keys.map(|keys| Self::fields(keys.bucket(), keys.record(), fields))
@@ -75,32 +69,27 @@ impl Read {
     }
 
     /// One field of a hash.
-    #[must_use]
     pub fn field(bucket: Bucket, key: impl AsRef<str>, field: &str) -> Self {
         Self::new(bucket, "HGET", key).arg(field)
     }
 
     /// How many fields a hash has.
-    #[must_use]
     pub fn hash_length(bucket: Bucket, key: impl AsRef<str>) -> Self {
         Self::new(bucket, "HLEN", key)
     }
 
     /// The items of a list from place `first` on, `count` at most.
-    #[must_use]
     pub fn list(bucket: Bucket, key: impl AsRef<str>, first: u64, count: u64) -> Self {
         let last = (first + count).saturating_sub(1);
         Self::new(bucket, "LRANGE", key).arg(first).arg(last)
     }
 
     /// How long a list is.
-    #[must_use]
     pub fn list_length(bucket: Bucket, key: impl AsRef<str>) -> Self {
         Self::new(bucket, "LLEN", key)
     }
 
     /// The members of a sorted set from place `first` on, `count` at most, each with its score.
-    #[must_use]
     pub fn sorted(bucket: Bucket, key: impl AsRef<str>, first: u64, count: u64) -> Self {
         let last = (first + count).saturating_sub(1);
         Self::new(bucket, "ZRANGE", key)
@@ -111,32 +100,27 @@ impl Read {
 
     /// The members of a sorted set whose scores lie in a range (`-inf`, `(5`, …), lowest first, `count` at most, each
     /// with its score.
-    #[must_use]
     pub fn scored(bucket: Bucket, key: impl AsRef<str>, low: &str, high: &str, count: usize) -> Self {
         let read = Self::new(bucket, "ZRANGEBYSCORE", key).arg(low).arg(high);
         read.arg("WITHSCORES").arg("LIMIT").arg(0).arg(count)
     }
 
     /// How many members a sorted set has.
-    #[must_use]
     pub fn sorted_length(bucket: Bucket, key: impl AsRef<str>) -> Self {
         Self::new(bucket, "ZCARD", key)
     }
 
     /// The score of a member of a sorted set.
-    #[must_use]
     pub fn score(bucket: Bucket, key: impl AsRef<str>, member: &str) -> Self {
         Self::new(bucket, "ZSCORE", key).arg(member)
     }
 
     /// The members of a set.
-    #[must_use]
     pub fn set(bucket: Bucket, key: impl AsRef<str>) -> Self {
         Self::new(bucket, "SMEMBERS", key)
     }
 
     /// Whether a set has a member.
-    #[must_use]
     pub fn is_member(bucket: Bucket, key: impl AsRef<str>, member: &str) -> Self {
         Self::new(bucket, "SISMEMBER", key).arg(member)
     }
@@ -159,7 +143,6 @@ impl Answers {
     }
 
     /// Splits off the next `count` answers.
-    #[must_use]
     pub fn split(&mut self, count: usize) -> Self {
         let part: Vec<Option<Value>> = self.0.by_ref().take(count).collect();
         Self::new(part)

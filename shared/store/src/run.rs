@@ -28,7 +28,6 @@ pub enum RunStatus {
 
 impl RunStatus {
     /// The word for it.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Running => "running",
@@ -88,9 +87,6 @@ impl Run {
 
     /// Lists an agent's runs of the last 35 days, last used first. The index has the minute of the last use, so pages
     /// are ordered by the minute, and each page by the millisecond.
-    ///
-    /// # Errors
-    /// [`StoreError`], also for a malformed record.
     pub async fn list(
         store: &Store,
         account: &AccountKeys,
@@ -106,9 +102,6 @@ impl Run {
 
     /// Lists the runs with a status. A page scans [`SCANNED_MAX`] runs at most, and its total counts the matches among
     /// them. A page with a next position may be short or empty.
-    ///
-    /// # Errors
-    /// [`StoreError`], also for a malformed record.
     pub async fn of_status(
         store: &Store,
         account: &AccountKeys,
@@ -135,9 +128,6 @@ impl Run {
     }
 
     /// Reads the run `id` of an agent; `None` if it does not exist.
-    ///
-    /// # Errors
-    /// [`StoreError`], also for a malformed record.
     pub async fn find(
         store: &Store,
         account: &AccountKeys,

@@ -51,7 +51,6 @@ impl Script {
     /// Builds a script from shared fragments and its own file, in this order, which call keys and arguments by the
     /// names in `inputs`. One that changes an account is wrapped in `versioned.lua`: it then refuses an account that
     /// lost writes, and replies with the account's version.
-    #[must_use]
     pub fn new(name: &'static str, when_full: WhenFull, inputs: Names, parts: &[&str]) -> Self {
         let shebang = match when_full {
             WhenFull::Refuse => "#!lua\n",
@@ -89,7 +88,6 @@ impl Script {
 
     /// Whether it moves money, or decides about it.
     #[cfg(test)]
-    #[must_use]
     pub(crate) const fn is_of_money(&self) -> bool {
         self.money
     }
@@ -102,14 +100,12 @@ impl Script {
     }
 
     /// Whether it takes budgets.
-    #[must_use]
     pub const fn has_budgets(&self) -> bool {
         self.budgets
     }
 
     /// Whether it changes the account whose record is its first key. [`Store::script`](crate::Store::script) then sends
     /// the known version and records the replied one.
-    #[must_use]
     pub const fn is_versioned(&self) -> bool {
         self.versioned
     }
@@ -124,25 +120,21 @@ impl Script {
     }
 
     /// Whether its reply waits for `store.durability`.
-    #[must_use]
     pub(crate) const fn is_confirmed(&self) -> bool {
         self.money || self.makes_names
     }
 
     /// Returns the names by which the source calls keys and arguments.
-    #[must_use]
     pub const fn inputs(&self) -> Names {
         self.inputs
     }
 
     /// The script's name, for logs and metrics.
-    #[must_use]
     pub const fn name(&self) -> &'static str {
         self.name
     }
 
     /// Returns the source.
-    #[must_use]
     pub fn source(&self) -> &str {
         &self.source
     }
@@ -175,7 +167,6 @@ impl Script {
 
 /// Replaces each line `--@ <name>` of `source` by the fragment of that name, which is then compiled in that branch
 /// only.
-#[must_use]
 pub fn with_fragments(source: &str, fragments: &[(&str, &str)]) -> String {
     fragments
         .iter()

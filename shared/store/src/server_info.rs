@@ -82,7 +82,6 @@ fn worst_lag(info: &str) -> u64 {
 
 impl ServerInfo {
     /// Parses the replies to `INFO`.
-    #[must_use]
     pub(crate) fn from_replies(infos: &[String]) -> Self {
         let sum = |name: &str| infos.iter().map(|info| number(info, name)).sum();
         let least = |name: &str| {

@@ -28,15 +28,11 @@ pub struct SessionPlace {
 
 impl SessionPlace {
     /// Returns the stored text. No part may contain a space.
-    #[must_use]
     pub fn to_stored(&self) -> String {
         format!("{} {} {}", self.account, self.user, self.id)
     }
 
     /// Finds the location of the session of the token with this hash.
-    ///
-    /// # Errors
-    /// [`StoreError`], also for a malformed look-up.
     pub async fn find(store: &Store, token_hash: &str) -> Result<Option<Self>, StoreError> {
         let key = keys::session_lookup(token_hash);
         let text: Option<String> = store.command(redis::cmd("GET").arg(key)).await?;
@@ -60,7 +56,6 @@ pub(crate) async fn forget(store: &Store, token_hashes: impl IntoIterator<Item =
 }
 
 /// Normalises a `User-Agent` for storage: short, and one line.
-#[must_use]
 pub fn user_agent(text: &str) -> String {
     let text = text.chars().filter(|c| !c.is_control());
     text.take(AGENT_MAX).collect()
@@ -85,7 +80,6 @@ pub struct Session {
 
 impl Session {
     /// Parses the stored text: `<created> <end> <hash of the token> <address> <e-mail> <browser>`.
-    #[must_use]
     pub fn parse(id: &str, text: &str, last_seen_ms: u64) -> Option<Self> {
         let mut words = text.splitn(6, ' ');
         let mut next = || words.next();
@@ -102,9 +96,6 @@ impl Session {
     }
 
     /// Lists the sessions of a user that are open at `now_ms`, newest first.
-    ///
-    /// # Errors
-    /// [`StoreError`], also for a malformed session.
     pub async fn list(
         store: &Store,
         account: &AccountKeys,

@@ -52,7 +52,6 @@ pub enum Counted {
 
 impl Limit {
     /// Returns the limit of all such callers of an account in a window.
-    #[must_use]
     pub const fn of_account(&self) -> u64 {
         self.most.saturating_mul(CALLERS_AT_ONCE)
     }

@@ -34,7 +34,6 @@ pub struct LimitUsage {
 impl LimitUsage {
     /// Returns the limits of an account of which a threshold is reached, the highest share first. `tracked_limit` is
     /// the plan's limit of tracked USD.
-    #[must_use]
     pub fn reached(survey: &Survey, account: &AccountCounters, tracked_limit: Option<Nanos>) -> Vec<Self> {
         let plan = Self::of_limit(Watched::Plan, None, account.tracked, tracked_limit);
         let agents = survey.agents.iter().flat_map(|agent| {
@@ -73,13 +72,11 @@ impl LimitUsage {
     }
 
     /// The share of the limit, in tenths of a percent.
-    #[must_use]
     pub fn permille(&self) -> u64 {
         permille(self.spent, self.limit)
     }
 
     /// The notice of a threshold of it.
-    #[must_use]
     pub fn notice(&self, threshold: Threshold) -> Notice<'_> {
         Notice {
             watched: self.watched,
@@ -89,9 +86,6 @@ impl LimitUsage {
     }
 
     /// Reads when the threshold that each has reached was noticed in this period, in ms since 1970.
-    ///
-    /// # Errors
-    /// [`StoreError`], also for a malformed record.
     pub async fn noticed_at(
         usages: &[Self],
         store: &Store,

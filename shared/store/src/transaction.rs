@@ -18,15 +18,12 @@ macro_rules! types {
             pub const ALL: &[Self] = &[$(Self::$name,)+];
 
             /// The word in records and API responses.
-            #[must_use]
             pub const fn as_str(self) -> &'static str { match self { $(Self::$name => $word,)+ } }
 
             /// Sign of the amount in the script: `-` for a debit.
-            #[must_use]
             pub const fn sign(self) -> &'static str { match self { $(Self::$name => $sign,)+ } }
 
             /// Parses [`as_str`](Self::as_str)'s word.
-            #[must_use]
             pub fn parse(word: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|kind| kind.as_str() == word)
             }
@@ -81,7 +78,6 @@ pub struct Tail {
 
 impl NewTransaction<'_> {
     /// Returns the words that scripts write after what only they know.
-    #[must_use]
     pub fn words(&self) -> String {
         let tail = serde_json::to_string(&self.tail).unwrap_or_else(|_| "{}".to_owned());
         let intent = self.intent.unwrap_or("-");
@@ -120,7 +116,6 @@ pub struct Transaction {
 
 impl Transaction {
     /// Parses a line; `None` if it is malformed.
-    #[must_use]
     pub fn parse(line: &str) -> Option<Self> {
         let mut words = line.splitn(10, ' ');
         let mut next = || words.next();

@@ -88,9 +88,6 @@ pub struct IntentParts {
 impl Transit {
     /// Reads the rows of a bucket whose ids are `due`, [`WAITING_MAX`] at most and others each time. A malformed row is
     /// returned as an error of its own, so that it does not hold up the others. Costs the store O(n) in the ids.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn waiting(
         store: &Store,
         bucket: Bucket,
@@ -123,13 +120,11 @@ impl Transit {
     }
 
     /// `live` or `test`.
-    #[must_use]
     pub fn mode(&self) -> Option<Mode> {
         Mode::parse(&self.mode)
     }
 
     /// Returns the keys of the sending account.
-    #[must_use]
     pub(crate) fn sender_keys(&self) -> AccountKeys {
         AccountKeys::new(&self.from_account)
     }

@@ -54,21 +54,16 @@ impl std::fmt::Debug for User {
 
 impl User {
     /// The stored text.
-    #[must_use]
     pub fn to_stored(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }
 
     /// Returns the start of the stored text of the user with this id, by which scripts find it.
-    #[must_use]
     pub fn stored_start(id: &str) -> String {
         format!("{{\"id\":{},", serde_json::Value::from(id))
     }
 
     /// Lists all users of `account`, oldest first.
-    ///
-    /// # Errors
-    /// [`StoreError`], also for a malformed record.
     pub async fn list(store: &Store, account: &AccountKeys) -> Result<Vec<Self>, StoreError> {
         let users = Stored::list(store, account).await?;
         Ok(users.into_iter().map(|stored| stored.user).collect())
@@ -86,9 +81,6 @@ pub struct Stored {
 
 impl Stored {
     /// Parses a stored text.
-    ///
-    /// # Errors
-    /// [`StoreError::UnexpectedReply`].
     pub fn parse(text: String) -> Result<Self, StoreError> {
         let user =
             serde_json::from_str(&text).map_err(|_| StoreError::UnexpectedReply("user record".to_owned()))?;
@@ -96,9 +88,6 @@ impl Stored {
     }
 
     /// Lists all users of `account`, oldest first.
-    ///
-    /// # Errors
-    /// [`StoreError`], also for a malformed record.
     pub async fn list(store: &Store, account: &AccountKeys) -> Result<Vec<Self>, StoreError> {
         let records: HashMap<String, String> =
             store.command(redis::cmd("HGETALL").arg(account.users())).await?;
@@ -108,9 +97,6 @@ impl Stored {
     }
 
     /// Finds the user of `account` with this e-mail.
-    ///
-    /// # Errors
-    /// [`StoreError`], also for a malformed record.
     pub async fn find(store: &Store, account: &AccountKeys, email: &str) -> Result<Option<Self>, StoreError> {
         let text: Option<String> = store
             .command(redis::cmd("HGET").arg(account.users()).arg(email))
@@ -120,9 +106,6 @@ impl Stored {
 }
 
 /// Returns the last sign-in of each user of `account`, by user id.
-///
-/// # Errors
-/// [`StoreError`].
 pub async fn last_logins(store: &Store, account: &AccountKeys) -> Result<HashMap<String, u64>, StoreError> {
     store
         .command(redis::cmd("HGETALL").arg(account.last_logins()))

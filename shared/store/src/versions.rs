@@ -30,7 +30,6 @@ const UNREACHABLE: u64 = (1 << 53) - 1;
 impl AccountVersion {
     /// Returns the floor of an account that lost writes: unreachable in its `generation`, until `store accept`
     /// increments that.
-    #[must_use]
     pub const fn until_accepted(generation: u64) -> Self {
         Self {
             generation,
@@ -39,13 +38,11 @@ impl AccountVersion {
     }
 
     /// Whether it is the floor of an account that lost writes.
-    #[must_use]
     pub const fn is_until_accepted(&self) -> bool {
         self.version == UNREACHABLE
     }
 
     /// Returns the version in an account's record.
-    #[must_use]
     pub const fn from_account(account: &Account) -> Self {
         Self {
             generation: account.generation,
@@ -67,7 +64,6 @@ impl Default for Versions {
 impl Versions {
     /// Returns the newest known version of `account`. Call it before a read: an older version in that read means a
     /// failover, not a concurrent request.
-    #[must_use]
     pub fn newest(&self, account: &str) -> AccountVersion {
         let cache = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         cache.get(account).copied().unwrap_or_default()

@@ -49,9 +49,6 @@ impl VirtualKeyRecord {
     }
 
     /// Lists the keys of `agent`, newest first, revoked ones included.
-    ///
-    /// # Errors
-    /// [`StoreError`], also for a malformed record.
     pub async fn list(
         store: &Store,
         account: &AccountKeys,
@@ -83,9 +80,6 @@ impl VirtualKeyRecord {
 }
 
 /// Returns the agents with active keys, oldest key first, each once.
-///
-/// # Errors
-/// [`StoreError`].
 pub async fn active_agents(store: &Store, account: &AccountKeys) -> Result<Vec<String>, StoreError> {
     let mut range = redis::cmd("ZRANGE");
     range.arg(account.active_keys()).arg(0).arg(ACTIVE_SHOWN - 1);

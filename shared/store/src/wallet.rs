@@ -74,7 +74,6 @@ pub enum WalletStatus {
 
 impl WalletStatus {
     /// The word in API responses.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Active => "active",
@@ -86,16 +85,12 @@ impl WalletStatus {
 
 impl WalletPlace {
     /// Returns the agent of the wallet; `None` for the account's own.
-    #[must_use]
     pub fn agent(&self) -> Option<&str> {
         keys::agent_of_owner(&self.owner)
     }
 
     /// Finds the wallet with this number or id. It may be closed, and one announced by an earlier version may not
     /// exist: see [`Wallet::at`].
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn find(store: &Store, name: &str) -> Result<Option<Self>, StoreError> {
         let carried = Kind::Wallet.number_in(name);
         let number = carried.or_else(|| Number::from_u64(name.parse().ok()?));
@@ -116,9 +111,6 @@ impl WalletPlace {
     }
 
     /// Parses `<account> <mode> <owner> <wallet id>`; returns the id, too.
-    ///
-    /// # Errors
-    /// [`StoreError::UnexpectedReply`].
     pub fn parse(number: u64, text: &str) -> Result<(Self, String), StoreError> {
         let mut words = text.split(' ');
         let mut parsed = || Some((Self::parse_words(&mut words, number)?, words.next()?.to_owned()));
@@ -126,9 +118,6 @@ impl WalletPlace {
     }
 
     /// Parses `<account> <mode> <owner> <number>`, the look-up of an earlier version.
-    ///
-    /// # Errors
-    /// [`StoreError::UnexpectedReply`].
     pub(crate) fn parse_earlier(text: &str) -> Result<Self, StoreError> {
         let parsed = text.rsplit_once(' ').and_then(|(place, number)| {
             let number = number.parse().ok()?;
@@ -159,9 +148,7 @@ pub(super) struct NewPlace {
 
 impl NewPlace {
     /// Draws the number.
-    ///
-    /// # Errors
-    /// [`StoreError`]; safe to retry.
+    /// Safe to retry.
     pub(super) async fn draw(store: &Store, scope: &Scope<'_>, owner: &str) -> Result<Self, StoreError> {
         let number = number::draw(store, Bucket::from_account(scope.account), Series::Wallet).await?;
         let id = Kind::Wallet.mint_with(now_ms(), number);
@@ -177,15 +164,11 @@ impl NewPlace {
 
 impl Wallet {
     /// Returns the agent of the wallet; `None` for the account's own.
-    #[must_use]
     pub fn agent(&self) -> Option<&str> {
         keys::agent_of_owner(&self.owner)
     }
 
     /// Reads the wallet of `owner`; `None` if it has none.
-    ///
-    /// # Errors
-    /// [`StoreError`], also for a malformed record.
     pub async fn of_owner(
         store: &Store,
         account: &AccountKeys,
@@ -203,9 +186,6 @@ impl Wallet {
     }
 
     /// Lists the wallets of the account's agents, newest first.
-    ///
-    /// # Errors
-    /// [`StoreError`], also for a malformed record.
     pub async fn list(
         store: &Store,
         account: &AccountKeys,
@@ -227,9 +207,6 @@ impl Wallet {
     }
 
     /// Reads the wallet at `place`, closed or not; `None` if it was never created.
-    ///
-    /// # Errors
-    /// [`StoreError`], also for a malformed record.
     pub async fn at(store: &Store, place: &WalletPlace) -> Result<Option<Self>, StoreError> {
         let account = AccountKeys::new(&place.account);
         let now = Self::of_owner(store, &account, place.mode, &place.owner).await?;
@@ -242,7 +219,6 @@ impl Wallet {
     }
 
     /// Parses the fields of a wallet record; `None` if they are malformed.
-    #[must_use]
     pub fn from_fields(owner: &str, fields: &HashMap<String, String>) -> Option<Self> {
         let get = |name: &str| fields.get(name);
         let nanos = |text: &String| text.parse().ok().map(Nanos::from_stored);

@@ -24,7 +24,6 @@ pub enum Status {
 
 impl Status {
     /// The word in records and API responses.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Active => "active",
@@ -33,7 +32,6 @@ impl Status {
     }
 
     /// The status of a word, if it is one.
-    #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         [Self::Active, Self::Disabled]
             .into_iter()
@@ -72,7 +70,6 @@ pub struct WebhookSecrets {
 }
 
 /// Formats a list of events for a record.
-#[must_use]
 pub fn events_text(events: &[EventName]) -> String {
     let words: Vec<&str> = events.iter().map(|event| event.as_str()).collect();
     words.join(" ")
@@ -80,7 +77,6 @@ pub fn events_text(events: &[EventName]) -> String {
 
 impl WebhookRecord {
     /// Parses the fields of a record; `None` if they are malformed.
-    #[must_use]
     pub fn from_fields(fields: &HashMap<String, String>) -> Option<Self> {
         let get = |name: &str| fields.get(name);
         let number = |name: &str| get(name)?.parse().ok();
@@ -101,9 +97,6 @@ impl WebhookRecord {
     }
 
     /// Reads the webhook `id`; `None` if it does not exist.
-    ///
-    /// # Errors
-    /// [`StoreError`], also for a malformed record.
     pub async fn read(
         store: &Store,
         account: &AccountKeys,
@@ -115,9 +108,6 @@ impl WebhookRecord {
     }
 
     /// Lists the webhooks of an account and mode, newest first.
-    ///
-    /// # Errors
-    /// [`StoreError`], also for a malformed record.
     pub async fn list(
         store: &Store,
         account: &AccountKeys,
@@ -131,9 +121,6 @@ impl WebhookRecord {
     }
 
     /// Reads all webhooks of an account and mode.
-    ///
-    /// # Errors
-    /// As [`WebhookRecord::list`].
     pub async fn all(store: &Store, account: &AccountKeys, mode: Mode) -> Result<Vec<Self>, StoreError> {
         let page = Page::at(0, WEBHOOKS_MAX);
         Ok(Self::list(store, account, mode, page).await?.records)
@@ -142,9 +129,6 @@ impl WebhookRecord {
 
 impl WebhookSecrets {
     /// Reads the sealed secrets of a webhook, for the rotation of the master key.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn read(
         store: &Store,
         account: &AccountKeys,

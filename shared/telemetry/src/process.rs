@@ -36,9 +36,6 @@ pub struct ProcessMetrics {
 
 impl ProcessMetrics {
     /// Registers them, and the build.
-    ///
-    /// # Errors
-    /// A metric of that name exists.
     pub fn new(metrics: &Registrar) -> Result<Self> {
         let gauge = |name: &str, help: &str| metrics.add(IntGauge::new(name, help)?);
         build(metrics)?;

@@ -19,7 +19,6 @@ pub struct Registrar {
 
 impl Registrar {
     /// Creates a registrar for the prefix `prefix` and an underscore.
-    #[must_use]
     pub fn new(prefix: &'static str) -> Self {
         Self {
             registry: Registry::new(),
@@ -38,9 +37,6 @@ impl Registrar {
 
     /// Calls `look` and returns the text of `/metrics`, one scrape at a time: values counted elsewhere are added as
     /// differences since the last scrape, which concurrent ones would add twice.
-    ///
-    /// # Errors
-    /// As for [`Registrar::text`].
     pub fn text_after(&self, look: impl FnOnce()) -> Result<String> {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         look();
@@ -48,9 +44,6 @@ impl Registrar {
     }
 
     /// Registers a metric whose name is not under the prefix.
-    ///
-    /// # Errors
-    /// A metric of that name exists.
     pub fn add<C: Collector + Clone + 'static>(&self, metric: C) -> Result<C> {
         self.registry.register(Box::new(metric.clone()))?;
         Ok(metric)
@@ -69,17 +62,11 @@ impl Registrar {
     }
 
     /// A counter of seconds.
-    ///
-    /// # Errors
-    /// As for [`Registrar::counter`].
     pub fn seconds(&self, name: &str, help: &str) -> Result<Counter> {
         self.add(Counter::with_opts(self.opts(name, help))?)
     }
 
     /// Counters that differ in one label, in the order of its values.
-    ///
-    /// # Errors
-    /// As for [`Registrar::counter`].
     pub fn counters<'a>(
         &self,
         name: &str,
@@ -92,33 +79,21 @@ impl Registrar {
     }
 
     /// Counters whose labels are known when they are counted; only for few values and off the hot path.
-    ///
-    /// # Errors
-    /// As for [`Registrar::counter`].
     pub fn counter_family(&self, name: &str, help: &str, labels: &[&str]) -> Result<IntCounterVec> {
         self.add(IntCounterVec::new(self.opts(name, help), labels)?)
     }
 
     /// A gauge.
-    ///
-    /// # Errors
-    /// As for [`Registrar::counter`].
     pub fn gauge(&self, name: &str, help: &str) -> Result<IntGauge> {
         self.add(IntGauge::with_opts(self.opts(name, help))?)
     }
 
     /// A gauge of fractions: seconds, ratios.
-    ///
-    /// # Errors
-    /// As for [`Registrar::counter`].
     pub fn fraction(&self, name: &str, help: &str) -> Result<Gauge> {
         self.add(Gauge::with_opts(self.opts(name, help))?)
     }
 
     /// Gauges that differ in one label, in the order of its values.
-    ///
-    /// # Errors
-    /// As for [`Registrar::counter`].
     pub fn gauges<'a>(
         &self,
         name: &str,
@@ -131,17 +106,11 @@ impl Registrar {
     }
 
     /// Gauges whose labels are known when they are set; only for few values and off the hot path.
-    ///
-    /// # Errors
-    /// As for [`Registrar::counter`].
     pub fn gauge_family(&self, name: &str, help: &str, labels: &[&str]) -> Result<IntGaugeVec> {
         self.add(IntGaugeVec::new(self.opts(name, help), labels)?)
     }
 
     /// Gauges of fractions that differ in one label, in the order of its values.
-    ///
-    /// # Errors
-    /// As for [`Registrar::counter`].
     pub fn fractions<'a>(
         &self,
         name: &str,
@@ -154,9 +123,6 @@ impl Registrar {
     }
 
     /// A histogram with these upper ends of its buckets.
-    ///
-    /// # Errors
-    /// As for [`Registrar::counter`].
     pub fn histogram(&self, name: &str, help: &str, buckets: &[f64]) -> Result<Histogram> {
         let opts = HistogramOpts::from(self.opts(name, help)).buckets(buckets.to_vec());
         self.add(Histogram::with_opts(opts)?)
@@ -164,9 +130,6 @@ impl Registrar {
 
     /// Histograms that differ in labels which are known when they are observed; only for few values and off the hot
     /// path.
-    ///
-    /// # Errors
-    /// As for [`Registrar::counter`].
     pub fn histogram_family(
         &self,
         name: &str,
@@ -179,9 +142,6 @@ impl Registrar {
     }
 
     /// Histograms that differ in one label, in the order of its values.
-    ///
-    /// # Errors
-    /// As for [`Registrar::counter`].
     pub fn histograms<'a>(
         &self,
         name: &str,
@@ -207,7 +167,6 @@ fn each<'a, B: MetricVecBuilder>(
 }
 
 /// A count as a gauge takes it.
-#[must_use]
 pub fn level(count: impl TryInto<i64>) -> i64 {
     count.try_into().unwrap_or(i64::MAX)
 }

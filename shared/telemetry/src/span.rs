@@ -144,9 +144,6 @@ pub struct SpanMetrics {
 
 impl SpanMetrics {
     /// Registers them.
-    ///
-    /// # Errors
-    /// A metric of that name exists.
     pub fn new(metrics: &Registrar) -> prometheus::Result<Self> {
         Ok(Self {
             exported: metrics.counter("spans_exported_total", "Spans that the collector took.")?,

@@ -41,9 +41,6 @@ pub struct StoreMetrics {
 
 impl StoreMetrics {
     /// Registers them.
-    ///
-    /// # Errors
-    /// A metric of that name exists.
     pub fn new(metrics: &Registrar) -> Result<Self> {
         let gauge = |name: &str, help: &str| metrics.gauge(&format!("store_{name}"), help);
         Ok(Self {

@@ -23,9 +23,6 @@ pub struct TableMetrics([[IntCounter; 2]; 2]);
 
 impl TableMetrics {
     /// Registers them.
-    ///
-    /// # Errors
-    /// A metric of that name exists.
     pub fn new(metrics: &Registrar) -> Result<Self> {
         let family = metrics.counter_family(
             "table_reads_total",

@@ -42,7 +42,6 @@ pub struct Trace {
 
 impl Trace {
     /// Returns the trace of the headers, else a new one.
-    #[must_use]
     pub fn from_headers(headers: &HeaderMap) -> Self {
         let sent = sent(headers);
         let (id, parent) = match sent {
@@ -60,7 +59,6 @@ impl Trace {
     }
 
     /// Returns the trace context of an outgoing request with the span `span`.
-    #[must_use]
     pub fn continued(&self, span: u64) -> Option<ContinuedTrace> {
         let traceparent = HeaderValue::try_from(format!("00-{}-{span:016x}-01", self.id)).ok()?;
         Some(ContinuedTrace {
@@ -81,14 +79,12 @@ pub struct ContinuedTrace {
 
 impl ContinuedTrace {
     /// Whether the caller's header `name` is dropped: `traceparent` always, `tracestate` if the trace is new.
-    #[must_use]
     pub fn replaces(&self, name: &HeaderName) -> bool {
         *name == TRACEPARENT || self.is_new && *name == TRACESTATE
     }
 }
 
 /// Returns a new span id, never 0.
-#[must_use]
 pub fn new_span() -> u64 {
     let bits = entropy::id_bits().unwrap_or(1);
     u64::try_from(bits & u128::from(u64::MAX)).unwrap_or(1).max(1)

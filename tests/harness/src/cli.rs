@@ -28,7 +28,6 @@ pub struct CliOutput {
 
 impl Cli {
     /// Commands of `binary`, `env!("CARGO_BIN_EXE_tollgate-admin")` in a test, on the store at `redis_url`.
-    #[must_use]
     pub fn new(binary: &str, redis_url: impl AsRef<str>) -> Self {
         Self {
             binary: binary.into(),
@@ -44,19 +43,16 @@ impl Cli {
     }
 
     /// Runs a command with nothing on its standard input.
-    #[must_use]
     pub fn run(&self, args: &[&str]) -> CliOutput {
         self.run_with_stdin(args, "")
     }
 
     /// Runs a command with this text on its standard input.
-    #[must_use]
     pub fn run_with_stdin(&self, args: &[&str], stdin: &str) -> CliOutput {
         ended(&mut self.command(args), stdin)
     }
 
     /// A command that is not started yet, to be given arguments, variables or outputs that are out of the ordinary.
-    #[must_use]
     pub fn command(&self, args: &[&str]) -> Command {
         let mut run = command(&self.binary);
         run.args(args).env_clear().envs(&self.env);
@@ -64,7 +60,6 @@ impl Cli {
     }
 
     /// Runs a script of bash in which `$ADMIN` is the program.
-    #[must_use]
     pub fn script(&self, script: &str) -> CliOutput {
         let mut run = command(Path::new("/bin/bash"));
         run.args(["-c", script]).env_clear().envs(&self.env);
@@ -72,7 +67,6 @@ impl Cli {
     }
 
     /// Runs a command with `--json` that must succeed; its document.
-    #[must_use]
     #[track_caller]
     pub fn json(&self, args: &[&str]) -> Value {
         let args: Vec<&str> = args.iter().copied().chain(["--json"]).collect();
@@ -83,7 +77,6 @@ impl Cli {
 }
 
 /// The arguments of a command line without quotes: `words("account list --json")`.
-#[must_use]
 pub fn words(line: &str) -> Vec<&str> {
     line.split_whitespace().collect()
 }

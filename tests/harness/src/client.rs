@@ -11,7 +11,6 @@ use std::time::Duration;
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(130);
 
 /// A new client with connections of its own: HTTP/1.1 and HTTP/2 by negotiation, no proxies, no redirects.
-#[must_use]
 pub fn http_client() -> reqwest::Client {
     static PROVIDER: LazyLock<()> = LazyLock::new(|| {
         // It fails when the test installed one already, which is as good.
@@ -26,7 +25,6 @@ pub fn http_client() -> reqwest::Client {
 }
 
 /// A minimal chat-completions body.
-#[must_use]
 pub fn chat_body(model: &str, text: &str) -> Value {
     json!({ "model": model, "messages": [{ "role": "user", "content": text }] })
 }
@@ -54,7 +52,6 @@ pub struct Reply {
 
 impl Caller {
     /// A caller of the server at `base` (`http://127.0.0.1:port`) who sends `key` as Bearer; an empty one sends none.
-    #[must_use]
     pub fn new(base: &str, key: &str) -> Self {
         Self {
             client: http_client(),
@@ -163,7 +160,6 @@ impl Caller {
 
 impl Reply {
     /// A header as text.
-    #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers
             .get(name)
@@ -171,20 +167,17 @@ impl Reply {
     }
 
     /// The body as JSON.
-    #[must_use]
     #[track_caller]
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
     /// The body as text.
-    #[must_use]
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
     /// `error.code` of the body, or the empty string.
-    #[must_use]
     pub fn error_code(&self) -> String {
         let body: Value = serde_json::from_slice(&self.body).unwrap_or_default();
         body["error"]["code"].as_str().unwrap_or_default().to_owned()

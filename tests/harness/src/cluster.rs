@@ -52,25 +52,21 @@ pub struct RedisCluster {
 
 impl RedisCluster {
     /// Starts `count` masters without replicas, and waits until each of them says that the cluster is whole.
-    #[must_use]
     pub fn start(count: usize) -> Self {
         Self::start_nodes(count, count, "", &[], false)
     }
 
     /// The same, and one more that serves nothing, behind the others.
-    #[must_use]
     pub fn start_with_spare(count: usize) -> Self {
         Self::start_nodes(count, count + 1, "", &[], false)
     }
 
     /// Starts `count` masters with a replica each: one that is lost is replaced, and meanwhile the others go on.
-    #[must_use]
     pub fn start_replicated(count: usize) -> Self {
         Self::start_replicated_as("", count, &[])
     }
 
     /// The same with more options; the harness comes as `login` ([`Redis::start_as`]).
-    #[must_use]
     pub fn start_replicated_as(login: &str, count: usize, options: &[&str]) -> Self {
         let options = [&REPLICATED[..], options].concat();
         Self::start_nodes(count, 2 * count, login, &options, false).replicated(count)
@@ -78,7 +74,6 @@ impl RedisCluster {
 
     /// Starts `count` masters with a replica each, which reach each other over wires, as clients do: any of them can be
     /// [isolated](Self::isolate).
-    #[must_use]
     pub fn start_wired(count: usize) -> Self {
         Self::start_nodes(count, 2 * count, "", &REPLICATED, true).replicated(count)
     }
@@ -161,14 +156,12 @@ impl RedisCluster {
     }
 
     /// `redis-cluster://127.0.0.1:port,127.0.0.1:port,…`
-    #[must_use]
     pub fn url(&self) -> String {
         let hosts = (0..self.nodes.len()).map(|at| format!("127.0.0.1:{}", self.announced_port(at)));
         format!("redis-cluster://{}", hosts.collect::<Vec<_>>().join(","))
     }
 
     /// The port that the node at `at` announces to clients.
-    #[must_use]
     pub fn announced_port(&self, at: usize) -> u16 {
         let port = self.nodes[at].port();
         self.wires
@@ -225,26 +218,22 @@ impl RedisCluster {
     }
 
     /// Whether the node at `at` serves nothing, since it reaches too few others.
-    #[must_use]
     pub fn has_stopped(&self, at: usize) -> bool {
         let info: String = self.nodes[at].command(&["CLUSTER", "INFO"]);
         info.contains("cluster_state:fail")
     }
 
     /// The servers: the first masters, then their replicas.
-    #[must_use]
     pub fn nodes(&self) -> &[Redis] {
         &self.nodes
     }
 
     /// The place of the replica that the master at `at` started with.
-    #[must_use]
     pub const fn replica_of(&self, at: usize) -> usize {
         self.masters + at
     }
 
     /// The hash slot of a key.
-    #[must_use]
     pub fn slot(&self, key: &str) -> u16 {
         self.any(&["CLUSTER", "KEYSLOT", key]).expect("a node")
     }
@@ -254,7 +243,6 @@ impl RedisCluster {
     }
 
     /// The place of the master that serves the slot of `key`, as the node at `node` reports it.
-    #[must_use]
     pub fn holder_known_to(&self, node: usize, key: &str) -> Option<usize> {
         let slot = self.slot(key);
         let text: String = self.nodes[node].try_command(&["CLUSTER", "NODES"]).ok()?;
@@ -394,7 +382,6 @@ impl RedisCluster {
     }
 
     /// Moves at most [`MOVED_AT_ONCE`] keys of the slot, each for itself; how many were there to move.
-    #[must_use]
     pub fn move_some(&self, slot: u16, from: usize, to: usize) -> usize {
         let keys: Vec<String> =
             self.nodes[from].command(&["CLUSTER", "GETKEYSINSLOT", &slot.to_string(), MOVED_AT_ONCE]);

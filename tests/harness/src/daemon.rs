@@ -91,31 +91,26 @@ impl Daemon {
     }
 
     /// `http://127.0.0.1:port`
-    #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}", self.listen)
     }
 
     /// The address of the main listener.
-    #[must_use]
     pub const fn addr(&self) -> SocketAddr {
         self.listen
     }
 
     /// The address of the ops listener.
-    #[must_use]
     pub const fn ops_addr(&self) -> SocketAddr {
         self.ops
     }
 
     /// Status and body of a path of the ops listener, such as `/metrics`; `None` without an answer.
-    #[must_use]
     pub fn ops(&self, path: &str) -> Option<(u16, String)> {
         get(self.ops, path)
     }
 
     /// A caller with this key; an empty one sends none. What an admin server answers is held against its document.
-    #[must_use]
     pub fn caller(&self, key: &str) -> Caller {
         let caller = Caller::new(&self.url(), key);
         match self.is_admin {
@@ -125,13 +120,11 @@ impl Daemon {
     }
 
     /// The working directory; the data directory is `data` in it.
-    #[must_use]
     pub fn dir(&self) -> &Path {
         self.dir.path()
     }
 
     /// The process id.
-    #[must_use]
     pub fn pid(&self) -> u32 {
         self.with(|process| process.pid())
     }
@@ -166,13 +159,11 @@ impl Daemon {
     }
 
     /// Returns true while the process is running.
-    #[must_use]
     pub fn is_running(&self) -> bool {
         self.with(|process| process.exited().is_none())
     }
 
     /// All output so far, lines in transit included.
-    #[must_use]
     pub fn logs(&self) -> String {
         std::thread::sleep(LINES_WAIT);
         self.with(|process| process.logs())
@@ -220,7 +211,6 @@ daemon! {
 
 impl Edge {
     /// Starts an edge and waits until it is ready.
-    #[must_use]
     pub fn start(options: EdgeOptions) -> Self {
         let EdgeOptions {
             binary,
@@ -234,7 +224,6 @@ impl Edge {
 
 impl Admin {
     /// Starts an admin server and waits until it is ready.
-    #[must_use]
     pub fn start(options: AdminOptions) -> Self {
         let AdminOptions {
             binary,

@@ -70,7 +70,6 @@ impl EventStream {
     ///
     /// # Panics
     /// If it is no number.
-    #[must_use]
     pub fn status(&self) -> u16 {
         self.head
             .split(' ')
@@ -80,7 +79,6 @@ impl EventStream {
     }
 
     /// The first value of a header.
-    #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         let lines = self.head.lines().skip(1);
         let mut values = lines.filter_map(|line| line.split_once(": "));

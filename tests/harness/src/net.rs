@@ -23,7 +23,6 @@ pub(crate) static BACKGROUND: LazyLock<Runtime> = LazyLock::new(|| {
 });
 
 /// A port of 127.0.0.1 that nobody listens on. Several test processes start at different places.
-#[must_use]
 pub fn free_port() -> u16 {
     static NEXT: LazyLock<AtomicU16> = LazyLock::new(|| {
         let random = u16::from_be_bytes(random_bytes().expect("randomness"));
@@ -48,7 +47,6 @@ pub struct ClosedPort {
 
 impl ClosedPort {
     /// Takes a port. Needs no runtime.
-    #[must_use]
     pub fn take() -> Self {
         let taken = TcpSocket::new_v4().expect("a socket");
         taken.bind(loopback(0)).expect("a port");
@@ -60,7 +58,6 @@ impl ClosedPort {
     }
 
     /// Its address, with 127.0.0.1.
-    #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
     }

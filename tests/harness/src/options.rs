@@ -49,7 +49,6 @@ pub(crate) fn common_env(redis_url: &str) -> BTreeMap<String, String> {
 impl EdgeOptions {
     /// An edge from `binary`, `env!("CARGO_BIN_EXE_tollgate-proxy")` in a test, with the store at `redis_url` and the
     /// provider at `upstream_base_url`.
-    #[must_use]
     pub fn new(binary: &str, redis_url: impl AsRef<str>, upstream_base_url: impl Into<String>) -> Self {
         let options = Self {
             binary: binary.into(),
@@ -87,7 +86,6 @@ impl EdgeOptions {
 
 impl AdminOptions {
     /// An admin server from `binary`, `env!("CARGO_BIN_EXE_tollgate-admin")` in a test, with the store at `redis_url`.
-    #[must_use]
     pub fn new(binary: &str, redis_url: impl AsRef<str>) -> Self {
         let options = Self {
             binary: binary.into(),

@@ -43,7 +43,6 @@ fn once(scratch: &str, name: &str, package: &str, install: impl FnOnce(&Path)) -
 ///
 /// # Panics
 /// When it cannot be installed, with what to do about it.
-#[must_use]
 pub fn python_package(scratch: &str, name: &str, package: &str) -> PathBuf {
     python_packages(scratch, name, &[package])
 }
@@ -52,7 +51,6 @@ pub fn python_package(scratch: &str, name: &str, package: &str) -> PathBuf {
 ///
 /// # Panics
 /// When they cannot be installed, with what to do about it.
-#[must_use]
 pub fn python_packages(scratch: &str, name: &str, packages: &[&str]) -> PathBuf {
     once(scratch, name, &packages.join(" "), |dir| {
         let advice = "This test needs Python 3 with venv: install the packages python3 and python3-venv.";
@@ -67,7 +65,6 @@ pub fn python_packages(scratch: &str, name: &str, packages: &[&str]) -> PathBuf 
 ///
 /// # Panics
 /// When it cannot be installed, with what to do about it.
-#[must_use]
 pub fn node_package(scratch: &str, name: &str, packages: &[&str]) -> PathBuf {
     once(scratch, name, &packages.join(" "), |dir| {
         let advice = "This test needs Node 18 or newer and npm: install the packages nodejs and npm. \

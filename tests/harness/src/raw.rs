@@ -175,13 +175,11 @@ fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
 
 impl RawReply {
     /// A header of the answer.
-    #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         header(&self.head, name)
     }
 
     /// The body as text.
-    #[must_use]
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }

@@ -42,32 +42,27 @@ impl Redis {
     ];
 
     /// Starts a server that keeps nothing on disk.
-    #[must_use]
     pub fn start() -> Self {
         Self::start_with(&[])
     }
 
     /// Starts a server that keeps an append-only file, written through: it survives [`Redis::restart`] and
     /// [`Redis::kill9`].
-    #[must_use]
     pub fn start_durable() -> Self {
         Self::start_with(&["--appendonly", "yes", "--appendfsync", "always"])
     }
 
     /// Starts a server with more options, such as `["--maxmemory", "8mb"]`.
-    #[must_use]
     pub fn start_with(options: &[&str]) -> Self {
         Self::start_under(options, &[])
     }
 
     /// The same with variables of the environment, such as `LD_PRELOAD`.
-    #[must_use]
     pub fn start_under(options: &[&str], env: &[(&str, &str)]) -> Self {
         Self::start_as("", options, env)
     }
 
     /// The same for a server that lets nobody in without a name: the harness comes as `login`, `user:password@`.
-    #[must_use]
     pub fn start_as(login: &str, options: &[&str], env: &[(&str, &str)]) -> Self {
         let dir = tempfile::Builder::new()
             .prefix("tollgate-redis-")
@@ -96,7 +91,6 @@ impl Redis {
 
     /// A server that all tests of a test binary share; it ends with the last of its users. Each test takes an account
     /// of its own.
-    #[must_use]
     pub fn shared() -> Arc<Self> {
         static SHARED: Mutex<Weak<Redis>> = Mutex::new(Weak::new());
         let mut shared = SHARED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -150,37 +144,31 @@ impl Redis {
     }
 
     /// `redis://127.0.0.1:port`, with the harness' login where it needs one.
-    #[must_use]
     pub fn url(&self) -> String {
         format!("redis://{}127.0.0.1:{}", self.login, self.port)
     }
 
     /// `redis+unix:///path`
-    #[must_use]
     pub fn unix_url(&self) -> String {
         format!("redis+unix://{}", self.socket().display())
     }
 
     /// The TCP port.
-    #[must_use]
     pub const fn port(&self) -> u16 {
         self.port
     }
 
     /// Its directory, with the append-only file and the log.
-    #[must_use]
     pub fn dir(&self) -> &Path {
         self.dir.path()
     }
 
     /// The product's own handle on this server. Call it inside the runtime that will use it.
-    #[must_use]
     pub fn store(&self) -> Store {
         self.store_with(STORE_TIMEOUT)
     }
 
     /// The same with a deadline of the caller's.
-    #[must_use]
     pub fn store_with(&self, timeout: Duration) -> Store {
         Store::open(&self.url(), timeout).expect("the store's address")
     }
@@ -213,14 +201,12 @@ impl Redis {
     }
 
     /// Number of executions of a command, those by scripts included.
-    #[must_use]
     pub fn calls(&self, command: &str) -> u64 {
         self.stat(command, "calls=")
             .map_or(0, |text| text.parse().expect("a count"))
     }
 
     /// One figure of a line of `INFO commandstats`, such as `usec_per_call=`.
-    #[must_use]
     pub fn stat(&self, command: &str, name: &str) -> Option<String> {
         let info: String = self.command(&["INFO", "commandstats"]);
         let start = format!("cmdstat_{command}:");
@@ -231,7 +217,6 @@ impl Redis {
     }
 
     /// Bytes of memory that the server uses.
-    #[must_use]
     pub fn memory_used(&self) -> u64 {
         let info: String = self.command(&["INFO", "memory"]);
         number(&info, "used_memory:").expect("used_memory")
@@ -250,7 +235,6 @@ impl Redis {
     }
 
     /// The process id.
-    #[must_use]
     pub fn pid(&self) -> u32 {
         self.with(|process| process.pid())
     }
@@ -293,7 +277,6 @@ impl Redis {
     }
 
     /// Bytes that have arrived at a frozen server.
-    #[must_use]
     pub fn unread_bytes(&self) -> usize {
         let local = format!(":{:04X}", self.port());
         let table = std::fs::read_to_string("/proc/net/tcp").expect("the kernel's connections");
@@ -340,7 +323,6 @@ impl Redis {
     }
 
     /// Text of the server's log.
-    #[must_use]
     pub fn logs(&self) -> String {
         self.with(|process| process.logs())
     }

@@ -61,7 +61,6 @@ pub fn text<'a>(body: &'a Value, pointer: &str) -> &'a str {
 }
 
 /// The first object with the fields of the second one added, or put in the place of its own.
-#[must_use]
 pub fn merged(mut base: Value, more: &Value) -> Value {
     let (fields, more) = (base.as_object_mut(), more.as_object());
     fields

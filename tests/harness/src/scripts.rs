@@ -51,7 +51,6 @@ pub async fn execute<T: FromRedisValue>(store: &Store, words: &[&str]) -> Result
 }
 
 /// The same store for a process that dies when it executes the script `name`: its later steps are not taken.
-#[must_use]
 pub fn crashing_at(store: &Store, name: &'static str) -> Store {
     let parts = ["return {'crash'}"];
     store.replacing(Script::new(name, WhenFull::Run, Names::default(), &parts))
@@ -81,7 +80,6 @@ pub async fn within_one_day(store: &Store, check: impl AsyncFn(Period) -> Checke
 }
 
 /// The names of the script's keys and arguments.
-#[must_use]
 pub fn inputs(script: &str) -> Names {
     let found = all().into_iter().find(|known| known.name() == script);
     found.expect("a script of the store").inputs()

@@ -19,13 +19,11 @@ use store::{Store, sanity};
 pub const TEST_MASTER_KEY: &str = "KioqKioqKioqKioqKioqKioqKioqKioqKioqKioqKio=";
 
 /// A sealer under [`TEST_MASTER_KEY`].
-#[must_use]
 pub fn test_sealer() -> Keyring {
     Keyring::new(std::iter::once(TEST_MASTER_KEY)).expect("the test master key")
 }
 
 /// A policy that is enabled and has no limit.
-#[must_use]
 pub fn open_cap() -> CapPolicy {
     CapPolicy {
         enabled: true,
@@ -85,7 +83,6 @@ impl Seed {
     }
 
     /// The store written to.
-    #[must_use]
     pub const fn store(&self) -> &Store {
         &self.store
     }
@@ -133,7 +130,6 @@ impl Seed {
 
 impl SeedAccount {
     /// The agent `id` of this account. Nothing is written before one of its methods is called.
-    #[must_use]
     pub fn agent(&self, id: &str) -> SeedAgent {
         SeedAgent {
             account: self.clone(),

@@ -38,7 +38,6 @@ impl Admin {
     }
 
     /// The session that an answer opened.
-    #[must_use]
     #[track_caller]
     pub fn session(&self, reply: &Reply) -> SessionCaller {
         SessionCaller {
@@ -51,7 +50,6 @@ impl Admin {
 }
 
 /// `name=value` of the session cookie that an answer sets; `None` when it sets none, or takes it away.
-#[must_use]
 pub fn cookie_of(reply: &Reply) -> Option<String> {
     let cookies = reply.headers.get_all("set-cookie").iter();
     let pairs = cookies.map(|cookie| {
@@ -68,7 +66,6 @@ pub fn cookie_of(reply: &Reply) -> Option<String> {
 
 impl SessionCaller {
     /// The same session in another mode.
-    #[must_use]
     pub fn in_mode(&self, mode: Mode) -> Self {
         Self {
             mode: Some(mode),
@@ -77,19 +74,16 @@ impl SessionCaller {
     }
 
     /// The `Cookie` header: `tollgate_session=…`.
-    #[must_use]
     pub fn cookie(&self) -> &str {
         &self.cookie
     }
 
     /// The token that goes along with changes.
-    #[must_use]
     pub fn csrf(&self) -> &str {
         &self.csrf
     }
 
     /// The same session with the new cookie and token of an answer.
-    #[must_use]
     #[track_caller]
     pub fn renewed(&self, reply: &Reply) -> Self {
         Self {

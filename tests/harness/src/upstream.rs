@@ -52,7 +52,6 @@ struct State {
 
 impl Upstream {
     /// A provider that answers each request as `handler` says.
-    #[must_use]
     pub fn start(handler: impl Fn(&Recorded) -> Answer + Send + Sync + 'static) -> Self {
         let state = Arc::new(State {
             handler: RwLock::new(Box::new(handler)),
@@ -79,19 +78,16 @@ impl Upstream {
     }
 
     /// `http://127.0.0.1:port/v1`, as `upstream.base_url`.
-    #[must_use]
     pub fn base_url(&self) -> String {
         format!("http://{}/v1", self.addr)
     }
 
     /// The address.
-    #[must_use]
     pub const fn addr(&self) -> SocketAddr {
         self.addr
     }
 
     /// The requests received in full, in order.
-    #[must_use]
     pub fn requests(&self) -> Vec<Recorded> {
         self.received().clone()
     }
@@ -102,13 +98,11 @@ impl Upstream {
     }
 
     /// Requests whose head arrived, received in full or not.
-    #[must_use]
     pub fn arrived(&self) -> usize {
         self.state.arrived.load(Ordering::SeqCst)
     }
 
     /// Connections accepted so far.
-    #[must_use]
     pub fn connections(&self) -> usize {
         self.state.connections.load(Ordering::SeqCst)
     }
@@ -123,7 +117,6 @@ impl Upstream {
     }
 
     /// The answers that are over, in the order of their ends.
-    #[must_use]
     pub fn played(&self) -> Vec<Played> {
         let played = self.state.played.lock();
         played.unwrap_or_else(PoisonError::into_inner).clone()

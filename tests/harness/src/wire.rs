@@ -67,7 +67,6 @@ struct Faults {
 
 impl Wire {
     /// A wire to `target`.
-    #[must_use]
     pub fn start(target: SocketAddr) -> Self {
         let state = Arc::new(State {
             target: Mutex::new(target),
@@ -95,19 +94,16 @@ impl Wire {
     }
 
     /// A wire to a local port, such as `redis.port()`.
-    #[must_use]
     pub fn to_port(port: u16) -> Self {
         Self::start(loopback(port))
     }
 
     /// The address to connect to.
-    #[must_use]
     pub const fn addr(&self) -> SocketAddr {
         self.addr
     }
 
     /// `redis://127.0.0.1:port` of the wire's beginning.
-    #[must_use]
     pub fn redis_url(&self) -> String {
         format!("redis://{}", self.addr)
     }
@@ -188,7 +184,6 @@ impl Wire {
     }
 
     /// Returns true while a request is held back.
-    #[must_use]
     pub fn is_holding(&self) -> bool {
         self.state.holding.load(Ordering::SeqCst)
     }
@@ -204,7 +199,6 @@ impl Wire {
     }
 
     /// Number of replies that were lost that way.
-    #[must_use]
     pub fn replies_lost(&self) -> u32 {
         self.state.faults().replies_lost
     }
@@ -222,13 +216,11 @@ impl Wire {
     }
 
     /// Connections accepted so far.
-    #[must_use]
     pub fn connections(&self) -> u64 {
         self.state.connections.load(Ordering::SeqCst)
     }
 
     /// Bytes that reached the target, and bytes that reached the client.
-    #[must_use]
     pub fn bytes(&self) -> (u64, u64) {
         (
             self.state.bytes_up.load(Ordering::SeqCst),

@@ -8,9 +8,6 @@ use store::agent::AgentRecord;
 use store::agent::search::AgentFilter;
 
 /// `GET /agents`
-///
-/// # Errors
-/// 400, 503.
 pub async fn list(call: Call) -> Answer {
     let query = call.list_query(&["q", "status"])?;
     let paging = call.paging(&query, "agents")?;

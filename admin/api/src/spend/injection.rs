@@ -75,7 +75,6 @@ impl Injections {
     }
 
     /// The first text that tries to instruct the agent.
-    #[must_use]
     pub fn find(&self, texts: Texts<'_>) -> Option<Injection<'_>> {
         let plain = [("description", texts.description), ("recipient", texts.recipient)];
         let found = plain.into_iter().find_map(|(field, text)| {

@@ -43,9 +43,6 @@ pub(crate) async fn find(call: &Call, field: &str, name: &WalletName) -> Result<
 }
 
 /// The wallet of this name in the mode of `scope`; an agent or `user` is one of its account, a number or id of any.
-///
-/// # Errors
-/// [`StoreError`].
 pub async fn look_up(
     store: &Store,
     scope: &Scope<'_>,

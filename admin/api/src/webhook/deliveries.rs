@@ -98,9 +98,6 @@ impl<'a> DeliveryView<'a> {
 }
 
 /// `GET /webhooks/{id}/deliveries`
-///
-/// # Errors
-/// 400, 404, 503.
 pub async fn deliveries(call: Call) -> Answer {
     gate::require(&call)?;
     let query = call.list_query(&["status"])?;

@@ -67,7 +67,6 @@ pub struct IntentSegment {
 impl IntentsDescriptor {
     /// The paths of the segment and of its manifest. They have its hash: archivers that race may find different
     /// intents.
-    #[must_use]
     pub fn paths(&self, account: &str, mode: Mode) -> (String, String) {
         let hash = self.sha256.get(..16).unwrap_or_default();
         let path = format!(
@@ -78,7 +77,6 @@ impl IntentsDescriptor {
     }
 
     /// How many intents there are of a list.
-    #[must_use]
     pub fn count(&self, index: IntentIndex<'_>) -> u64 {
         match name(index) {
             None => (self.last + 1).saturating_sub(self.first),
@@ -87,7 +85,6 @@ impl IntentsDescriptor {
     }
 
     /// Whether the intent may be in it.
-    #[must_use]
     pub fn may_hold(&self, id: &str) -> bool {
         let wanted = tail(id).as_bytes();
         let (tails, _) = self.ids.as_bytes().as_chunks::<TAIL_CHARS>();
@@ -95,7 +92,6 @@ impl IntentsDescriptor {
     }
 
     /// How much memory it takes, about.
-    #[must_use]
     pub fn weight(&self) -> u64 {
         (self.ids.len() + self.counts.len() * 80 + 300) as u64
     }
@@ -176,13 +172,11 @@ impl IntentSegment {
     }
 
     /// All of them, by creation.
-    #[must_use]
     pub fn records(&self) -> &[IntentRecord] {
         &self.records
     }
 
     /// The intents of a list, newest first: by creation, or by the time they came into a state.
-    #[must_use]
     pub fn newest(&self, index: IntentIndex<'_>) -> Vec<&IntentRecord> {
         let listed = |record: &&IntentRecord| match index {
             IntentIndex::All => true,
@@ -199,7 +193,6 @@ impl IntentSegment {
     }
 
     /// How much memory it takes, about.
-    #[must_use]
     pub const fn weight(&self) -> u64 {
         self.content_bytes + (self.records.len() * size_of::<IntentRecord>()) as u64
     }

@@ -49,7 +49,6 @@ pub struct Built {
 
 impl Draft {
     /// A segment of the entries behind `before`, at most `entries_max`.
-    #[must_use]
     pub const fn behind(before: Head, entries_max: usize) -> Self {
         Self {
             before,
@@ -65,7 +64,6 @@ impl Draft {
     }
 
     /// The number of the entry that comes next.
-    #[must_use]
     pub const fn next(&self) -> u64 {
         self.before.seq + self.entries as u64 + 1
     }

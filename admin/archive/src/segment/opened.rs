@@ -106,7 +106,6 @@ impl Segment {
     }
 
     /// The entries from the number `first` on, `count` at most.
-    #[must_use]
     pub fn from(&self, first: u64, count: u64) -> Vec<Sealed> {
         let skipped = usize::try_from(first.saturating_sub(self.first)).unwrap_or(usize::MAX);
         let count = usize::try_from(count).unwrap_or(usize::MAX);
@@ -116,7 +115,6 @@ impl Segment {
 
     /// The entries that match, of those that `part` names, oldest first, with their numbers; and whether
     /// there are older ones.
-    #[must_use]
     pub fn matching(&self, filter: Filter<'_>, part: Backwards) -> (Vec<(u64, Sealed)>, bool) {
         let matching = self.rows_matching(filter);
         let least = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
@@ -130,7 +128,6 @@ impl Segment {
     }
 
     /// How many entries match.
-    #[must_use]
     pub fn count(&self, filter: Filter<'_>) -> u64 {
         self.rows_matching(filter).len() as u64
     }
@@ -149,7 +146,6 @@ impl Segment {
     }
 
     /// How much memory it takes, about.
-    #[must_use]
     pub fn weight(&self) -> u64 {
         let rows = self.rows.len() * size_of::<Row>();
         (self.text.len() + rows) as u64

@@ -39,7 +39,6 @@ pub enum Sent {
 
 impl Sent {
     /// Reads the cookies of a request.
-    #[must_use]
     pub fn of(headers: &HeaderMap) -> Self {
         let mut found = Vec::new();
         for line in headers.get_all(header::COOKIE) {
@@ -61,13 +60,11 @@ impl Sent {
 }
 
 /// The cookie that carries a token.
-#[must_use]
 pub fn cookie(admission: &Admission, token: &Token) -> String {
     format!("{COOKIE}={}; {}", token.expose(), attributes(admission))
 }
 
 /// The cookie that removes it.
-#[must_use]
 pub fn no_cookie(admission: &Admission) -> String {
     format!("{COOKIE}=; Max-Age=0; {}", attributes(admission))
 }
@@ -81,7 +78,6 @@ fn attributes(admission: &Admission) -> &'static str {
 }
 
 /// 401 for a session that is none, or has ended.
-#[must_use]
 pub fn ended(admission: &Admission) -> Problem {
     let message = "This session has ended. Sign in again.";
     Problem::new(Code::SessionRequired, message).header(header::SET_COOKIE, &no_cookie(admission))

@@ -29,7 +29,6 @@ pub struct Field {
 
 impl Field {
     /// A field that has to be there.
-    #[must_use]
     pub fn must(name: &'static str, schema: Json, says: &'static str) -> Self {
         Self {
             name,
@@ -40,7 +39,6 @@ impl Field {
     }
 
     /// A field that can be left out, but not `null`.
-    #[must_use]
     pub fn given(name: &'static str, schema: Json, says: &'static str) -> Self {
         Self {
             name,
@@ -51,7 +49,6 @@ impl Field {
     }
 
     /// A field that can be left out or `null`.
-    #[must_use]
     pub fn may(name: &'static str, schema: Json, says: &'static str) -> Self {
         Self::given(name, or_null(schema), says)
     }

@@ -48,8 +48,6 @@ impl Position {
         }
     }
 
-    /// # Errors
-    /// [`StoreError::BadPosition`].
     pub(super) fn parse(text: &str) -> Result<Self, StoreError> {
         Self::read(text).ok_or(StoreError::BadPosition)
     }

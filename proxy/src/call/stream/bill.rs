@@ -22,7 +22,6 @@ pub struct StreamBill {
 impl StreamBill {
     /// The cost by the provider's usage. Without one of the whole answer, the largest of what is held, what the text
     /// that was seen costs, and the usage so far: never less than the estimate, since reasoning is not seen.
-    #[must_use]
     pub fn new(
         request: &CallRequest,
         asked: &StreamRequest,

@@ -27,7 +27,6 @@ pub enum StreamEnd {
 
 impl StreamEnd {
     /// The word of the audit trail.
-    #[must_use]
     pub const fn call_end(self) -> CallEnd {
         match self {
             Self::Complete => CallEnd::Completed,
@@ -41,7 +40,6 @@ impl StreamEnd {
     }
 
     /// The provider's answer as metrics count it.
-    #[must_use]
     pub const fn upstream_result(self) -> UpstreamResult {
         match self {
             Self::Complete | Self::CallerGone | Self::HoldExhausted | Self::Stopped => {
@@ -83,7 +81,6 @@ impl StreamEnd {
     /// of a response `response.failed` follows: Codex reads no other reason, and frameworks that would raise it with
     /// less (LangChain, the Agents SDK, Pydantic AI) have ended before. `number` is the place of the first in the
     /// stream of a response, `id` and `model` are those of the response that failed.
-    #[must_use]
     pub fn events(self, format: Format, number: u64, (id, model): (&str, &str)) -> Option<Bytes> {
         let (code, message) = self.error()?;
         let error = json!({ "message": message, "type": "stream_error", "param": null, "code": code });

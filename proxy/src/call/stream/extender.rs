@@ -44,7 +44,6 @@ pub enum NotExtended {
 
 impl NotExtended {
     /// As metrics count it.
-    #[must_use]
     pub const fn result(self) -> Extension {
         match self {
             Self::Refused(_) | Self::Revoked => Extension::Refused,

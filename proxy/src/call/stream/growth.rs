@@ -19,7 +19,6 @@ pub struct Growth {
 
 impl Growth {
     /// The growth of a hold that stands at the estimate; `None` for a call with a limit, which holds all of it.
-    #[must_use]
     pub fn of(request: &CallRequest, asked: &StreamRequest) -> Option<Self> {
         let price_name = request.price_name();
         let call = asked.shape(request, &price_name);
@@ -30,7 +29,6 @@ impl Growth {
     }
 
     /// The tokens to hold when the answer has so many bytes of text; `None` if what is held suffices.
-    #[must_use]
     pub fn wanted(&self, request: &CallRequest, text_bytes: u64) -> Option<u64> {
         let seen = request.prices.answer_tokens(text_bytes);
         let suffices =

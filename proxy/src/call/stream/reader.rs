@@ -68,7 +68,6 @@ pub struct Reader {
 
 impl Reader {
     /// Creates a reader of a stream whose request was sent when it `began`.
-    #[must_use]
     pub fn new(
         stream: Box<AnswerStream>,
         filter: Filter,
@@ -93,19 +92,16 @@ impl Reader {
     }
 
     /// The provider's status.
-    #[must_use]
     pub const fn status(&self) -> StatusCode {
         self.stream.status
     }
 
     /// What the events said so far.
-    #[must_use]
     pub const fn filter(&self) -> &Filter {
         &self.filter
     }
 
     /// Whether the caller is gone.
-    #[must_use]
     pub const fn is_draining(&self) -> bool {
         self.draining.is_some()
     }

@@ -41,7 +41,6 @@ async fn ordered(mut stopped: watch::Receiver<bool>) {
 
 impl Stops {
     /// Watches the key of a stream, until the returned value is dropped.
-    #[must_use]
     pub fn watch(&self, owner: &VirtualKeyOwner) -> Stop {
         let mut all = self.lock();
         let watched = all.entry(owner.key_id().to_owned()).or_insert_with(|| Watched {

@@ -17,7 +17,6 @@ pub enum CheckedAmount {
 
 impl CheckedAmount {
     /// Returns the amount that would be charged.
-    #[must_use]
     pub const fn amount(self) -> Option<Nanos> {
         match self {
             Self::Call(amount) | Self::Spend(amount) => Some(amount),
@@ -26,13 +25,11 @@ impl CheckedAmount {
     }
 
     /// Returns the amount that limits are compared with: for [`Beyond`](Self::Beyond) one that no limit allows.
-    #[must_use]
     pub fn compared(self) -> Nanos {
         self.amount().unwrap_or(Nanos::from_stored(u64::MAX))
     }
 
     /// Returns the sentence of a denial where every check passes and the amount cannot be charged.
-    #[must_use]
     pub const fn cannot_be_charged(self) -> &'static str {
         match self {
             Self::Beyond => "The estimate is beyond any amount that can be charged.",
@@ -41,7 +38,6 @@ impl CheckedAmount {
     }
 
     /// Returns the sentence of an approval.
-    #[must_use]
     pub fn approved(self) -> String {
         format!("Every check passes: {}.", self.clause())
     }
@@ -57,7 +53,6 @@ impl CheckedAmount {
 
 impl Check {
     /// Explains why `asked` does not pass; `resets_at_ms` is when the check's counter restarts.
-    #[must_use]
     pub fn sentence(&self, asked: CheckedAmount, resets_at_ms: Option<u64>) -> String {
         let limit = self.limit.unwrap_or_default();
         let limit = match self.name.unit() {
@@ -104,7 +99,6 @@ fn end_of(reset: Reset, resets_at_ms: Option<u64>) -> String {
 }
 
 /// An exact amount with at least two fraction digits, and its currency.
-#[must_use]
 pub fn usd(nanos: u64) -> String {
     let amount = Nanos::from_stored(nanos);
     let (exact, short) = (amount.to_string(), amount.two_digits());

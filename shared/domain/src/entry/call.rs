@@ -41,7 +41,6 @@ impl How {
     ];
 
     /// The word in lines and entries.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Settled => "settled",
@@ -55,7 +54,6 @@ impl How {
     }
 
     /// The way of this word.
-    #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|how| how.as_str() == word)
     }

@@ -34,7 +34,6 @@ pub struct Check {
 
 /// Parts checks and memo in the text of a hold. A hold that an earlier version opened says no checks; its text goes on
 /// with the account, which has no comma.
-#[must_use]
 pub fn before_memo(text: &str) -> (Option<&str>, &str) {
     match text.split_once(' ') {
         Some((checks, memo)) if checks.contains(',') => (Some(checks), memo),
@@ -45,7 +44,6 @@ pub fn before_memo(text: &str) -> (Option<&str>, &str) {
 impl Check {
     /// Parses all groups; an empty one was not checked. The month's held amount equals the day's and is stored with it.
     /// `None` if malformed.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Vec<Self>> {
         let groups: Vec<&str> = text.split(',').collect();
         let list = LISTS.into_iter().find(|list| list.len() == groups.len())?;
@@ -81,7 +79,6 @@ impl Check {
     /// Whether the check was made: all were before an approval. Those of Cap and the plan are made one after the other,
     /// up to the one that denies; what comes before them (a frozen agent, no policy) knows only what the key was
     /// checked against.
-    #[must_use]
     pub(crate) fn was_made(&self, denied: Option<Denial>) -> bool {
         match denied {
             None => true,
@@ -91,7 +88,6 @@ impl Check {
     }
 
     /// As an entry shows it; `denied` is the reason that decided.
-    #[must_use]
     pub fn shown(&self, denied: Option<Denial>) -> Value {
         let (check, passes) = (self.check.reason(), denied != Some(self.check));
         if self.unit != Unit::Usd {

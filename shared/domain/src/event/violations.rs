@@ -77,7 +77,6 @@ pub struct Tally {
 
 impl Coalesced {
     /// One word: `<count>,<first seq>,<first ms>,<last ms>,<0 | 1>`.
-    #[must_use]
     pub fn text(&self) -> String {
         let of_many = u8::from(self.of_many);
         format!(
@@ -87,7 +86,6 @@ impl Coalesced {
     }
 
     /// Reads [`Coalesced::text`].
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let mut words = text.split(',');
         let mut number = || words.next()?.parse().ok();
@@ -107,7 +105,6 @@ impl Coalesced {
     }
 
     /// Returns the event of the last violation, for all of them.
-    #[must_use]
     pub fn payload_of(&self, last: Event) -> Event {
         let Event { name, agent, data } = last;
         let mut data: Map<String, Value> = data;
@@ -125,13 +122,11 @@ impl Coalesced {
 
 impl Group {
     /// `<reason> <agent>`; neither has a space.
-    #[must_use]
     pub fn text(&self) -> String {
         format!("{} {}", self.reason, self.agent)
     }
 
     /// Reads [`Group::text`].
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (reason, agent) = text.split_once(' ')?;
         Some(Self {
@@ -141,7 +136,6 @@ impl Group {
     }
 
     /// The agent and reason of a violation; `None` for every other event.
-    #[must_use]
     pub fn from_event(event: &Event) -> Option<Self> {
         if event.name != EventName::PolicyViolation {
             return None;
@@ -160,13 +154,11 @@ impl Group {
 
 impl Waiting {
     /// `<last seq> <coalesced>`
-    #[must_use]
     pub fn text(&self) -> String {
         format!("{} {}", self.last_seq, self.coalesced.text())
     }
 
     /// Reads [`Waiting::text`].
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (last_seq, coalesced) = text.split_once(' ')?;
         Some(Self {
@@ -178,7 +170,6 @@ impl Waiting {
 
 impl Minute {
     /// Whether it is over at `at_ms`, with groups that wait for its end: they come before everything that is later.
-    #[must_use]
     pub const fn has_ended(&self, at_ms: u64) -> bool {
         self.waits && at_ms / MINUTE_MS > self.number
     }
@@ -186,7 +177,6 @@ impl Minute {
 
 impl Tally {
     /// Counts of `minute` and of what the entries at hand are about.
-    #[must_use]
     pub fn new(minute: Minute, agents: HashMap<String, u64>, groups: BTreeMap<Group, Waiting>) -> Self {
         Self {
             minute,
@@ -254,19 +244,16 @@ impl Tally {
     }
 
     /// Whether anything was counted.
-    #[must_use]
     pub fn is_changed(&self) -> bool {
         !self.changed_agents.is_empty() || !self.changed_groups.is_empty()
     }
 
     /// The agents that were counted, and how often in this minute.
-    #[must_use]
     pub const fn changed_agents(&self) -> &BTreeMap<String, u64> {
         &self.changed_agents
     }
 
     /// The groups that were added to.
-    #[must_use]
     pub const fn changed_groups(&self) -> &BTreeMap<Group, Waiting> {
         &self.changed_groups
     }

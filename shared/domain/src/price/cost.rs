@@ -27,7 +27,6 @@ impl PriceTable {
     ///
     /// `usage` does not say whether cached tokens are text or audio. They count as text first, which is never too
     /// little, since audio has no cache discount on this endpoint.
-    #[must_use]
     pub fn actual_cost(&self, call: &ServedCall<'_>) -> Option<Nanos> {
         let (price, usage) = (self.price_of(call.model), call.usage);
         let rates = match call.tier_reported {

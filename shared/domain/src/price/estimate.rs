@@ -85,7 +85,6 @@ impl PriceTable {
     /// The requested tier determines the price, at an upstream that reports the tier of its answers. A call with `auto`
     /// or without a tier is served as the provider's project is configured, which the request does not say: the table's
     /// `auto_tier` is assumed.
-    #[must_use]
     pub fn estimate(&self, call: &CallShape<'_>) -> Option<Nanos> {
         let price = self.price_of(call.model);
         let parts = |count: u64, tokens: u64| u128::from(count) * u128::from(tokens);

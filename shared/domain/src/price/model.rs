@@ -95,7 +95,6 @@ impl ModelPrice {
     }
 
     /// The name that the table lists the model under; empty for the price of unknown models.
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }

@@ -19,7 +19,6 @@ pub type CallPrice = Price<12>;
 
 impl<const DIGITS: u32> Price<DIGITS> {
     /// Pico-USD for one unit.
-    #[must_use]
     pub const fn picos(self) -> u64 {
         self.0
     }

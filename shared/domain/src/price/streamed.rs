@@ -6,20 +6,17 @@ use crate::money::Nanos;
 
 impl PriceTable {
     /// Tokens of an answer with so many bytes of text, by the estimate's rule (decision D31).
-    #[must_use]
     pub const fn answer_tokens(&self, text_bytes: u64) -> u64 {
         text_bytes.div_ceil(self.allowances.bytes_per_token)
     }
 
     /// Tokens of the answer that the estimate holds, all choices together.
-    #[must_use]
     pub fn held_tokens(&self, call: &CallShape<'_>) -> u64 {
         call.allowance(self.price_of(call.model)).saturating_mul(call.n)
     }
 
     /// What the call costs by the estimate's rules if its answer has so many tokens, all choices together. `None`
     /// beyond [`Nanos::MAX`].
-    #[must_use]
     pub fn estimate_of_tokens(&self, call: &CallShape<'_>, tokens: u64) -> Option<Nanos> {
         self.estimate(&CallShape {
             completion_tokens: tokens,

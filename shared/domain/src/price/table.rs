@@ -119,7 +119,6 @@ impl PriceTable {
     }
 
     /// Returns 16 hex digits that differ between tables with different content (D48).
-    #[must_use]
     pub fn version(&self) -> &str {
         &self.version
     }
@@ -130,19 +129,16 @@ impl PriceTable {
     }
 
     /// Returns the price of `model`; an unknown one has the highest prices of the table (specification §4.4 step 4).
-    #[must_use]
     pub fn price_of(&self, model: &str) -> &ModelPrice {
         self.known(model).unwrap_or(&self.unknown)
     }
 
     /// Returns the price of `model`, if the table has one.
-    #[must_use]
     pub fn known(&self, model: &str) -> Option<&ModelPrice> {
         self.prices.get(self.names.known(model)?)
     }
 
     /// The published figures that price this model; `None` for one that takes the dearest.
-    #[must_use]
     pub fn entry(&self, model: &str) -> Option<&ModelEntry> {
         self.content.models.get(self.known(model)?.name())
     }

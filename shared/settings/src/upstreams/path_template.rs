@@ -50,7 +50,6 @@ impl PathTemplate {
     }
 
     /// A path that does not name the model.
-    #[must_use]
     pub const fn fixed(path: String) -> Self {
         Self {
             before: path,
@@ -59,7 +58,6 @@ impl PathTemplate {
     }
 
     /// Puts the path of a base URL before it.
-    #[must_use]
     pub fn under(&self, base_path: &str) -> Self {
         Self {
             before: format!("{}{}", base_path.trim_end_matches('/'), self.before),
@@ -68,13 +66,11 @@ impl PathTemplate {
     }
 
     /// Whether the path depends on the model.
-    #[must_use]
     pub(crate) const fn names_model(&self) -> bool {
         self.after.is_some()
     }
 
     /// Returns path and query for a call of `model`, which is percent-encoded.
-    #[must_use]
     pub fn of(&self, model: &str) -> Cow<'_, str> {
         match &self.after {
             None => Cow::Borrowed(&self.before),

@@ -12,14 +12,12 @@ pub struct ModelPattern(String);
 
 impl ModelPattern {
     /// Parses a pattern; `None` unless it has 1 to [`PATTERN_BYTES_MAX`] printable ASCII characters without spaces.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let is_plain = text.bytes().all(|byte| byte.is_ascii_graphic());
         ((1..=PATTERN_BYTES_MAX).contains(&text.len()) && is_plain).then(|| Self(text.to_owned()))
     }
 
     /// Whether the whole of `model` matches. Upper and lower case differ, as for providers.
-    #[must_use]
     pub fn matches(&self, model: &str) -> bool {
         model.len() <= MODEL_BYTES_MAX && matches(self.0.as_bytes(), model.as_bytes())
     }

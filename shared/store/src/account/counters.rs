@@ -30,9 +30,6 @@ pub struct AccountCounters {
 
 impl AccountCounters {
     /// Reads the counters of `period`. Test mode never counts against the plan (decision D53).
-    ///
-    /// # Errors
-    /// [`StoreError`], also for a malformed record.
     pub async fn read(
         store: &Store,
         keys: &AccountKeys,

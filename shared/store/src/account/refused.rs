@@ -69,7 +69,6 @@ impl Cause {
     }
 
     /// The sentence for the caller.
-    #[must_use]
     pub const fn message(self) -> &'static str {
         match self {
             Self::Share => {
@@ -93,7 +92,6 @@ pub struct List {
 
 impl List {
     /// Whether both lists are empty.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.room.is_empty() && self.lost.is_empty()
     }
@@ -124,9 +122,7 @@ impl List {
 }
 
 /// Writes `list`, cut to [`REFUSED_MAX`] and [`LOST_MAX`] accounts. It expires after [`LIFE`].
-///
-/// # Errors
-/// [`StoreError`]; safe to retry.
+/// Safe to retry.
 pub async fn write(store: &Store, list: &List) -> Result<(), StoreError> {
     let keys = RefuseKeys {
         refused: keys::REFUSED,
@@ -143,9 +139,6 @@ pub async fn write(store: &Store, list: &List) -> Result<(), StoreError> {
 }
 
 /// Reads the list; skips malformed lines.
-///
-/// # Errors
-/// [`StoreError`].
 pub async fn read(store: &Store) -> Result<List, StoreError> {
     let text: Option<String> = store.command(redis::cmd("GET").arg(keys::REFUSED)).await?;
     Ok(List::parse(text.as_deref().unwrap_or_default()))
@@ -172,7 +165,6 @@ impl RefusedCopy {
     }
 
     /// Returns the accounts that lost writes, with the generation that `store accept` increments.
-    #[must_use]
     pub fn lost(&self) -> Vec<(String, u64)> {
         let copied = self.0.load();
         let lost = copied.list.lost.iter();

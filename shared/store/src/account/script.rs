@@ -116,9 +116,6 @@ pub struct NewAccount<'a> {
 /// between the two leaves a listed id without a record, which every reader skips. In the opposite order it would leave
 /// an account that works and that neither a rotation of the master key nor `store accept` visits. The look-up of the
 /// owner's e-mail comes before both, and is taken back where the account was certainly not made.
-///
-/// # Errors
-/// [`StoreError`].
 pub async fn create(store: &Store, new: &NewAccount<'_>, actor: &str) -> Result<(), StoreError> {
     let NewAccount { id, owner, .. } = *new;
     if let Err(error) = announce(store, id, owner).await {
@@ -195,9 +192,7 @@ async fn make(store: &Store, new: &NewAccount<'_>, actor: &str) -> Result<(), St
 }
 
 /// Changes the account's plan, whatever it is.
-///
-/// # Errors
-/// [`StoreError`]; safe to retry.
+/// Safe to retry.
 pub async fn set_plan(store: &Store, id: &str, plan: &str, actor: &str) -> Result<PlanSet, StoreError> {
     let to = PlanMove { from: None, to: plan };
     let set = move_plan(store, id, to, actor).await?;
@@ -214,9 +209,7 @@ pub struct PlanMove<'a> {
 }
 
 /// Moves the account to another plan. `None` if it does not have the plan `from`; nothing changed.
-///
-/// # Errors
-/// [`StoreError`]; safe to retry.
+/// Safe to retry.
 pub async fn move_plan(
     store: &Store,
     id: &str,
@@ -243,9 +236,7 @@ pub async fn move_plan(
 }
 
 /// Accepts the account as it is now, although its version decreased. Returns false if it does not exist.
-///
-/// # Errors
-/// [`StoreError`]; safe to retry.
+/// Safe to retry.
 pub async fn accept(store: &Store, id: &str, actor: &str) -> Result<bool, StoreError> {
     let event = Event {
         kind: "store.accepted",
@@ -262,9 +253,6 @@ pub async fn accept(store: &Store, id: &str, actor: &str) -> Result<bool, StoreE
 }
 
 /// Adds a user to the account.
-///
-/// # Errors
-/// [`StoreError`].
 pub async fn add_user(store: &Store, id: &str, user: &User, actor: &str) -> Result<UserAdded, StoreError> {
     let owner = owner_of(id, user);
     owner.join(store, &user.email).await?;

@@ -45,9 +45,6 @@ const fn bytes_of(budget: Budget) -> u64 {
 
 impl Usage {
     /// Reads the usage, in two or three round trips.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn read(store: &Store, account: &AccountKeys, mode: Mode) -> Result<Self, StoreError> {
         let life = u64::try_from(RUN_LIFE.as_millis()).unwrap_or(u64::MAX);
         let ended_ms = server_clock::now_ms(store).await?.saturating_sub(life);
@@ -120,13 +117,11 @@ impl Usage {
     }
 
     /// Returns the count of records of a kind.
-    #[must_use]
     pub const fn count(&self, budget: Budget) -> u64 {
         self.used[budget as usize]
     }
 
     /// Estimates the bytes of the store that the account and mode takes.
-    #[must_use]
     pub fn bytes(&self) -> u64 {
         let records = Budget::ALL.map(|budget| self.count(budget).saturating_mul(bytes_of(budget)));
         let entries = self.count(Budget::AuditEntries);

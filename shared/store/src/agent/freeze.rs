@@ -64,9 +64,7 @@ pub enum Frozen {
 }
 
 /// Freezes or unfreezes `agent` of the account and mode in `scope`.
-///
-/// # Errors
-/// [`StoreError`]; safe to retry.
+/// Safe to retry.
 pub async fn set_frozen(
     store: &Store,
     scope: &Scope<'_>,

@@ -184,9 +184,7 @@ impl NewAgent<'_> {
 }
 
 /// Changes fields of the wallet row.
-///
-/// # Errors
-/// [`StoreError`]; safe to retry.
+/// Safe to retry.
 pub async fn update(
     store: &Store,
     scope: &Scope<'_>,

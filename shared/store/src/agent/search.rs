@@ -28,9 +28,6 @@ impl AgentFilter {
 
 impl AgentRecord {
     /// Returns matching agents with a wallet row, newest first. A page scans [`AGENTS_MAX`] at most.
-    ///
-    /// # Errors
-    /// [`StoreError`], also for malformed records.
     pub async fn search(
         store: &Store,
         account: &AccountKeys,

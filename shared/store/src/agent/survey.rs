@@ -57,9 +57,6 @@ pub struct Survey {
 impl Survey {
     /// Reads the agents with a wallet row, with a provider key, frozen, or among `others`: together all that can have
     /// spent anything.
-    ///
-    /// # Errors
-    /// [`StoreError`], also for malformed records.
     pub async fn read(
         store: &Store,
         account: &AccountKeys,
@@ -108,9 +105,6 @@ impl Survey {
 
     /// Returns the frozen agents that exist (decision D22). A deleted agent stays in the index, since it is frozen if
     /// it is created again.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn frozen(
         &self,
         store: &Store,

@@ -218,9 +218,7 @@ impl NewApiKey<'_> {
 }
 
 /// Revokes the key `key_id` of the account and mode in `scope`.
-///
-/// # Errors
-/// [`StoreError`]; safe to retry.
+/// Safe to retry.
 pub async fn revoke(store: &Store, scope: &Scope<'_>, key_id: &str) -> Result<Revoked, StoreError> {
     let event = Event {
         kind: "api_key.revoked",

@@ -79,7 +79,6 @@ pub struct Chain<'a> {
 
 impl Head {
     /// Returns the hash as entries contain it.
-    #[must_use]
     pub fn text(&self) -> String {
         self.hash.map_or_else(|| GENESIS.to_owned(), hex::encode)
     }
@@ -87,7 +86,6 @@ impl Head {
 
 impl<'a> Chain<'a> {
     /// Returns a handle on the chain of `account` in `mode`.
-    #[must_use]
     pub fn new(store: &'a Store, account: &str, mode: Mode) -> Self {
         Self {
             store,
@@ -97,9 +95,6 @@ impl<'a> Chain<'a> {
     }
 
     /// Reads how far the chain is archived, sealed and written.
-    ///
-    /// # Errors
-    /// [`StoreError`], also for malformed records.
     pub async fn extent(&self) -> Result<Extent, StoreError> {
         let (extent, last) = self.read_extent().await?;
         last.map(|last| to_hash(&last)).transpose()?;
@@ -138,9 +133,6 @@ impl<'a> Chain<'a> {
     }
 
     /// Reads both counts in one transaction.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn count(&self) -> Result<Count, StoreError> {
         let mut query = redis::pipe();
         query.atomic();
@@ -164,9 +156,6 @@ impl<'a> Chain<'a> {
     }
 
     /// Seals at most `batches` batches of some hundred lines, so that a worker can alternate between chains.
-    ///
-    /// # Errors
-    /// As [`Chain::seal`].
     pub async fn seal_some(&self, batches: usize) -> Result<SealedTo, StoreError> {
         let mut extent = self.extent().await?;
         let goal = extent.lines;

@@ -34,9 +34,6 @@ pub enum Rotated {
 }
 
 /// Returns the key; creates it if the store has none. Of two concurrent creations one wins for both.
-///
-/// # Errors
-/// [`KeyError`].
 pub async fn key(store: &Store, keyring: &Keyring) -> Result<CheckpointKey, KeyError> {
     let sealed = match read(store).await? {
         Some(sealed) => sealed,

@@ -17,28 +17,24 @@ pub const NAME_CHARS: usize = DECISION_KEY_CHARS + ID_CHARS;
 pub(crate) const ARCHIVED_BYTES: usize = NAME_CHARS + NUMBER_DIGITS;
 
 /// Returns key part and record of the decision `id` with entry `seq`; `None` if `id` is no decision id.
-#[must_use]
 pub fn record(id: &str, seq: u64) -> Option<(&str, String)> {
     let (start, found) = split(id)?;
     Some((start, format!("{found}{}", digits(seq)?)))
 }
 
 /// Returns the decision's record in a manifest. Records there are sorted, so earlier records are older.
-#[must_use]
 pub fn archived_record(id: &str, seq: u64) -> Option<String> {
     let (start, record) = record(id, seq)?;
     Some(format!("{start}{record}"))
 }
 
 /// Returns the part of a decision id with which a manifest's record starts.
-#[must_use]
 pub fn name(id: &str) -> Option<String> {
     let (start, found) = split(id)?;
     Some(format!("{start}{found}"))
 }
 
 /// Finds the entry numbers in a manifest that may be of the decision `id`, ascending.
-#[must_use]
 pub fn find_archived(text: &str, id: &str) -> Vec<u64> {
     let Some(wanted) = name(id) else {
         return Vec::new();
@@ -80,13 +76,11 @@ fn digits(seq: u64) -> Option<String> {
 }
 
 /// Returns the key part for `id`.
-#[must_use]
 pub(crate) fn key_part(id: &str) -> Option<&str> {
     split(id).map(|(start, _)| start)
 }
 
 /// Finds the entry numbers in `text` that may be of the decision `id`, ascending.
-#[must_use]
 pub fn find(text: &str, id: &str) -> Vec<u64> {
     let Some((_, wanted)) = split(id) else {
         return Vec::new();
@@ -101,7 +95,6 @@ pub fn find(text: &str, id: &str) -> Vec<u64> {
 }
 
 /// Returns the highest entry number in `text`.
-#[must_use]
 pub fn newest(text: &str) -> Option<u64> {
     let records = text.as_bytes().chunks_exact(ID_CHARS + NUMBER_DIGITS);
     let numbers = records.filter_map(|record| {

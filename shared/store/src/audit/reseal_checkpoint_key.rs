@@ -35,9 +35,7 @@ pub enum Replaced {
 }
 
 /// Replaces `old` by `new`.
-///
-/// # Errors
-/// [`StoreError`]; safe to retry.
+/// Safe to retry.
 pub async fn replace(store: &Store, old: &str, new: &str) -> Result<Replaced, StoreError> {
     let keys = ResealKeys { store: STORE };
     let args = ResealArgs {

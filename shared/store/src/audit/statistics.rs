@@ -39,9 +39,6 @@ pub struct Day {
 
 impl Day {
     /// Reads the days `first` to `last`, in order, empty ones included.
-    ///
-    /// # Errors
-    /// [`StoreError`], also for a malformed record.
     pub async fn read(
         store: &Store,
         account: &AccountKeys,
@@ -61,7 +58,6 @@ impl Day {
     }
 
     /// Returns the count of refused calls and spends.
-    #[must_use]
     pub fn refusals(&self) -> u64 {
         self.refused.values().sum()
     }

@@ -62,7 +62,6 @@ pub struct AccountView {
 
 impl AccountView {
     /// Returns version and generation.
-    #[must_use]
     pub const fn as_of(&self) -> AsOf {
         AsOf {
             generation: self.generation,
@@ -162,9 +161,6 @@ impl Authorize<'_> {
     }
 
     /// Like [`execute`](Self::execute), with the precomputed keys of `name`.
-    ///
-    /// # Errors
-    /// As [`execute`](Self::execute).
     pub async fn execute_with(&self, hold: &HoldKeys, store: &Store) -> Result<Answer, StoreError> {
         debug_assert_eq!(hold, &self.name.keys(), "the keys are of this hold");
         let account = &hold.of_account;

@@ -38,7 +38,6 @@ pub struct Counted {
 
 impl Counted {
     /// Parses a field and its value; `None` if malformed.
-    #[must_use]
     pub fn parse(field: &str, count: &str) -> Option<Self> {
         let mut words = field.split(' ');
         let mut next = || words.next();
@@ -55,13 +54,11 @@ impl Counted {
     }
 
     /// Returns how many denials the window's record covers.
-    #[must_use]
     pub const fn rest(&self) -> u64 {
         self.count.saturating_sub(OWN_RECORDS)
     }
 
     /// Returns the id of the window's record.
-    #[must_use]
     pub fn record_id(&self) -> String {
         let window = DenialWindow {
             key_id: &self.key_id,
@@ -87,7 +84,6 @@ impl Counted {
     }
 
     /// Returns the entry as if it were written now; `None` while each denial has its own record.
-    #[must_use]
     pub fn entry(&self) -> Option<Entry> {
         let Value::Object(data) = self.data() else {
             return None;
@@ -155,9 +151,6 @@ pub async fn sweep(store: &Store, bucket: Bucket, now_ms: u64) -> Result<u64, St
 }
 
 /// Finds the open window of `account` whose record will have the id `record_id`.
-///
-/// # Errors
-/// [`StoreError`].
 pub async fn open(store: &Store, account: &str, record_id: &str) -> Result<Option<Counted>, StoreError> {
     let ends_ms = end_of(record_id);
     let mut window = None;

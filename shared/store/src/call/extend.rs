@@ -85,9 +85,6 @@ impl Extend<'_> {
     }
 
     /// Like [`execute`](Self::execute), with the precomputed keys of `name`.
-    ///
-    /// # Errors
-    /// As [`execute`](Self::execute).
     pub async fn execute_with(&self, hold: &HoldKeys, store: &Store) -> Result<Extended, StoreError> {
         debug_assert_eq!(hold, &self.name.keys(), "the keys are of this hold");
         let keys = ExtendKeys {

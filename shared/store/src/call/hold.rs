@@ -61,13 +61,11 @@ pub struct HoldKeys {
 
 impl HoldName {
     /// Computes the keys of this hold.
-    #[must_use]
     pub fn keys(&self) -> HoldKeys {
         self.keys_in(Bucket::from_account(&self.account))
     }
 
     /// Computes the keys of this hold, whose account is in `bucket`.
-    #[must_use]
     pub fn keys_in(&self, bucket: Bucket) -> HoldKeys {
         let keys = AccountKeys::in_bucket(bucket, &self.account);
         HoldKeys {
@@ -129,7 +127,6 @@ pub const NONE: &str = "-";
 
 /// Composes the part of the stored text and audit line that `authorize` only passes through. The model is last, since
 /// it may contain spaces.
-#[must_use]
 pub fn memo(name: &HoldName, key_id: &str, price_version: &str, model: &str) -> String {
     let end = (0..=MODEL_MAX.min(model.len()))
         .rev()
@@ -147,7 +144,6 @@ pub fn memo(name: &HoldName, key_id: &str, price_version: &str, model: &str) -> 
 
 impl Hold {
     /// Parses the stored text of the hold `allow_id`; `None` for a tombstone or malformed text.
-    #[must_use]
     pub fn parse(allow_id: &str, text: &str) -> Option<Self> {
         let mut words = text.splitn(6, ' ');
         let mut next = || words.next();

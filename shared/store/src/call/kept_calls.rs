@@ -17,9 +17,6 @@ pub struct KeptCalls {
 }
 
 /// Reads the newest `most`.
-///
-/// # Errors
-/// [`StoreError`].
 pub async fn newest(store: &Store, account: &AccountKeys, most: usize) -> Result<KeptCalls, StoreError> {
     let index = account.audit_kept(Mode::Live);
     let mut query = redis::pipe();

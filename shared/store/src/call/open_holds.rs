@@ -15,7 +15,6 @@ pub enum State {
 
 impl State {
     /// The word in lists.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Open => "open",
@@ -58,9 +57,6 @@ fn buckets(account: Option<&str>) -> Vec<Bucket> {
 }
 
 /// Reads the text of the hold `allow_id` in the account's bucket, which other accounts share; `None` if there is none.
-///
-/// # Errors
-/// [`StoreError`].
 pub async fn text(store: &Store, account: &str, allow_id: &str) -> Result<Option<String>, StoreError> {
     let key = AccountKeys::new(account).bucket().hold(allow_id);
     let text: Option<String> = store.command(redis::cmd("GET").arg(key)).await?;
@@ -69,9 +65,6 @@ pub async fn text(store: &Store, account: &str, allow_id: &str) -> Result<Option
 }
 
 /// Lists up to `limit` holds, of one account or of all.
-///
-/// # Errors
-/// [`StoreError`].
 pub async fn list(store: &Store, account: Option<&str>, limit: usize) -> Result<Vec<Found>, StoreError> {
     let mut all = Vec::new();
     for bucket in buckets(account) {
@@ -98,9 +91,6 @@ pub async fn list(store: &Store, account: Option<&str>, limit: usize) -> Result<
 }
 
 /// Finds the hold `allow_id` if it is open or kept.
-///
-/// # Errors
-/// [`StoreError`].
 pub async fn find(store: &Store, account: Option<&str>, allow_id: &str) -> Result<Option<Found>, StoreError> {
     for bucket in buckets(account) {
         for state in [State::Open, State::Kept] {

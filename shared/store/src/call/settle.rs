@@ -58,7 +58,6 @@ impl Settled {
     pub const ALL: [Self; 3] = [Self::Done, Self::Missing, Self::Mismatch];
 
     /// The word in metrics and logs.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Done => "done",
@@ -70,26 +69,18 @@ impl Settled {
 
 impl Settle {
     /// Executes the script.
-    ///
-    /// # Errors
-    /// [`StoreError`]; safe to retry.
+    /// Safe to retry.
     pub async fn execute(&self, store: &Store) -> Result<Settled, StoreError> {
         self.execute_with(&self.name.keys(), store).await
     }
 
     /// Like [`execute`](Self::execute), with the precomputed keys of `name`.
-    ///
-    /// # Errors
-    /// As [`execute`](Self::execute).
     pub async fn execute_with(&self, keys: &HoldKeys, store: &Store) -> Result<Settled, StoreError> {
         self.execute_keyed(keys, None, store).await
     }
 
     /// Like [`execute`](Self::execute), but accepts a missing hold only from an account whose version is at least
     /// `as_of`.
-    ///
-    /// # Errors
-    /// As [`execute`](Self::execute); [`StoreError::LacksWrites`] if the account's version is older.
     pub async fn execute_as_of(&self, as_of: AsOf, store: &Store) -> Result<Settled, StoreError> {
         self.execute_keyed(&self.name.keys(), Some(as_of), store).await
     }

@@ -91,7 +91,6 @@ pub struct Records {
 
 impl Records {
     /// Returns the budget that a spend would exceed, in the order in which `spend.lua` checks.
-    #[must_use]
     pub fn over_with_spend(&self, budgets: &Budgets, has_wallet: bool) -> Option<Budget> {
         let is_full = |budget: Budget, count: u64| count >= budgets.limit(budget);
         let full = [
@@ -107,7 +106,6 @@ impl Records {
     }
 
     /// Whether the named run would exceed the budget of runs.
-    #[must_use]
     pub fn is_run_too_many(&self, budgets: &Budgets) -> bool {
         !self.run_is_known && self.runs >= budgets.limit(Budget::Runs)
     }
@@ -139,9 +137,6 @@ type Reply = (
 
 impl SnapshotQuery<'_> {
     /// Executes the script; `None` if the account does not exist.
-    ///
-    /// # Errors
-    /// [`StoreError`], also for malformed records.
     pub async fn read(&self, store: &Store) -> Result<Option<Snapshot>, StoreError> {
         let account = AccountKeys::new(self.account);
         let key_id = self.key_id.unwrap_or_default();

@@ -26,7 +26,6 @@ struct State {
 
 impl<'a> Batch<'a> {
     /// Starts a batch on this store.
-    #[must_use]
     pub fn new(store: &'a Store) -> Self {
         Self {
             store,
@@ -53,7 +52,6 @@ impl<'a> Batch<'a> {
     }
 
     /// Whether the bucket's server gave no answer in this batch.
-    #[must_use]
     pub fn is_unreachable(&self, bucket: Bucket) -> bool {
         let away =
             |state: &mut State| !state.away.is_empty() && state.away.contains(&self.store.node_of(bucket));

@@ -78,9 +78,6 @@ pub(super) enum Next {
 
 impl Cluster {
     /// Parses `[user:password@]host:port,host:port`. Connects to nothing yet.
-    ///
-    /// # Errors
-    /// [`StoreError::BadUrl`].
     pub(super) fn new(nodes: &str, timeout: Duration) -> Result<Self, StoreError> {
         let (login, hosts) = match nodes.rsplit_once('@') {
             Some((login, hosts)) => (format!("{login}@"), hosts),

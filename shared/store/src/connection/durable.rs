@@ -384,9 +384,6 @@ impl Store {
     }
 
     /// Queries all servers for the durability of changes of money.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn durability(&self) -> Result<Status, StoreError> {
         let configured = self
             .money

@@ -127,9 +127,6 @@ impl Store {
 
     /// Executes one step of a scan over a server's keys: returns the next cursor, `0` at the end, and some keys. A key
     /// that exists throughout is returned at least once.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn scan(
         &self,
         node: &Node,

@@ -34,9 +34,6 @@ struct Shared {
 
 impl Server {
     /// Connects with the first command. Must be called inside the runtime that will use it.
-    ///
-    /// # Errors
-    /// [`StoreError::BadUrl`].
     pub(super) fn new(client: redis::Client, timeout: Duration) -> Result<Self, StoreError> {
         let manager = manager(client.clone(), timeout)?;
         Ok(Self(Arc::new(Shared {

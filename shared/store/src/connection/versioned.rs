@@ -39,7 +39,6 @@ static WITNESSES: LazyLock<Vec<Bucket>> = LazyLock::new(|| {
 const _: () = assert!(BUCKETS > 0, "there is a bucket to witness");
 
 /// Returns the bucket with the witnesses of `bucket`'s accounts.
-#[must_use]
 pub fn witness_of(bucket: Bucket) -> Bucket {
     WITNESSES.get(bucket.index()).copied().unwrap_or(bucket)
 }

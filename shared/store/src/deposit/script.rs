@@ -175,9 +175,7 @@ impl NewDeposit<'_> {
     }
 
     /// Creates the deposit.
-    ///
-    /// # Errors
-    /// [`StoreError`]; safe to retry.
+    /// Safe to retry.
     pub async fn execute(&self, store: &Store, scope: &Scope<'_>) -> Result<Made, StoreError> {
         let is_announced = self.state == DepositState::Pending && !self.closed;
         if is_announced {

@@ -12,9 +12,7 @@ use crate::{Store, StoreError};
 const AT_ONCE: usize = 100;
 
 /// Removes the entries of escrows that are not open, [`AT_ONCE`] at most. Returns whether there was one.
-///
-/// # Errors
-/// [`StoreError`]; safe to retry.
+/// Safe to retry.
 pub(crate) async fn forget_over(store: &Store, scope: &Scope<'_>, owner: &str) -> Result<bool, StoreError> {
     let set = AccountKeys::new(scope.account).open_escrows(scope.mode, owner);
     let mut some = redis::cmd("SRANDMEMBER");

@@ -34,9 +34,6 @@ pub struct Sibling {
 
 impl EscrowLink {
     /// Reads the escrow `number`; `None` if it does not exist in this mode.
-    ///
-    /// # Errors
-    /// [`StoreError`], also for a malformed record.
     pub async fn read(store: &Store, mode: Mode, number: u64) -> Result<Option<Self>, StoreError> {
         let unexpected_reply = || StoreError::UnexpectedReply("escrow".to_owned());
         let account = match Escrow::place(store, number).await? {

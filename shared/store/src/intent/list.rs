@@ -34,7 +34,6 @@ pub struct Listed {
 
 impl IntentRecord {
     /// Returns its position in a list.
-    #[must_use]
     pub fn place_in(&self, index: IntentIndex<'_>) -> Place {
         match index {
             IntentIndex::State(_) => Place {
@@ -49,9 +48,6 @@ impl IntentRecord {
     }
 
     /// Lists the intents that wait for approval, newest first.
-    ///
-    /// # Errors
-    /// [`StoreError`], also for a malformed record.
     pub async fn waiting(
         store: &Store,
         account: &AccountKeys,
@@ -66,9 +62,6 @@ impl IntentRecord {
     }
 
     /// Lists the newest intents of any other list: `limit` of them after `offset`.
-    ///
-    /// # Errors
-    /// [`StoreError`], also for a malformed record, such as one archived meanwhile.
     pub async fn newest(
         store: &Store,
         (account, mode): (&AccountKeys, Mode),
@@ -81,9 +74,6 @@ impl IntentRecord {
     }
 
     /// Lists at most `limit` intents that are older than `place`.
-    ///
-    /// # Errors
-    /// As for [`IntentRecord::newest`].
     pub async fn older(
         store: &Store,
         (account, mode): (&AccountKeys, Mode),

@@ -13,9 +13,6 @@ const SEGMENTS_AT_ONCE: usize = 200;
 impl IntentRecord {
     /// Reads fields and ids of `count` intents after the oldest `skip`. An intent that is removed meanwhile has no
     /// fields.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn oldest(
         store: &Store,
         account: &AccountKeys,
@@ -30,9 +27,6 @@ impl IntentRecord {
     }
 
     /// Counts the elements before it in its four lists, within `most`.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn passed(
         &self,
         store: &Store,
@@ -61,9 +55,6 @@ impl IntentRecord {
     }
 
     /// Reads the descriptors of archived intents' segments, without the first `skip`.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn segments(
         store: &Store,
         account: &AccountKeys,

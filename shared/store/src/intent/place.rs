@@ -15,7 +15,6 @@ pub struct IntentPlace<'a> {
 
 impl IntentPlace<'_> {
     /// Returns the six index keys that scripts take.
-    #[must_use]
     pub fn index(&self, account: &AccountKeys, mode: Mode) -> [String; 6] {
         let state = |state: State| IntentIndex::State(state.as_str());
         [

@@ -138,9 +138,7 @@ async fn forget(store: &Store, body: &InvitationBody) {
 }
 
 /// Revokes an invitation; false if it is no longer open.
-///
-/// # Errors
-/// [`StoreError`]; safe to retry.
+/// Safe to retry.
 pub async fn revoke(store: &Store, scope: &Scope<'_>, invitation: &Invitation) -> Result<bool, StoreError> {
     let event = Event {
         kind: "user.invitation_revoked",

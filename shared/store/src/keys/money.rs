@@ -10,7 +10,6 @@ pub const TRANSACTION_LISTS: usize = 1 + TransactionType::ALL.len();
 
 impl AccountKeys {
     /// The wallet of `owner` (hash): an agent's own record, or that of the account's user wallet.
-    #[must_use]
     pub fn wallet(&self, mode: Mode, owner: &str) -> String {
         match owner {
             USER => format!("{}/{mode}/user-wallet", self.base),
@@ -19,32 +18,27 @@ impl AccountKeys {
     }
 
     /// What is left of a wallet whose agent was deleted (hash).
-    #[must_use]
     pub fn closed_wallet(&self, mode: Mode, number: u64) -> String {
         format!("{}/{mode}/closed-wallet/{number}", self.base)
     }
 
     /// Escrows, funded or disputed, that owe the wallet of `owner` something (set of numbers).
-    #[must_use]
     pub fn open_escrows(&self, mode: Mode, owner: &str) -> String {
         format!("{}/{mode}/open-escrows/{owner}", self.base)
     }
 
     /// All transactions (hash of number to line); the numbers count from 1 without a gap.
-    #[must_use]
     pub fn transactions(&self, mode: Mode) -> String {
         format!("{}/{mode}/txns", self.base)
     }
 
     /// The numbers of all transactions of a type (list, oldest first).
-    #[must_use]
     pub fn transactions_of_type(&self, mode: Mode, kind: &str) -> String {
         format!("{}/{mode}/txns/type/{kind}", self.base)
     }
 
     /// The numbers of the transactions of a wallet (list, oldest first): all, or those of one type. `holder` is the
     /// owner, or for a closed wallet `closed/<number>`.
-    #[must_use]
     pub fn transactions_of_wallet(&self, mode: Mode, holder: &str, kind: Option<&str>) -> String {
         match kind {
             None => format!("{}/{mode}/txns/of/{holder}", self.base),
@@ -53,7 +47,6 @@ impl AccountKeys {
     }
 
     /// Every list of the transactions of a wallet: all, and those of each type.
-    #[must_use]
     pub fn transaction_lists(&self, mode: Mode, holder: &str) -> [String; TRANSACTION_LISTS] {
         std::array::from_fn(|at| {
             let kind = at.checked_sub(1).and_then(|at| TransactionType::ALL.get(at));
@@ -63,7 +56,6 @@ impl AccountKeys {
 
     /// The four keys of a movement of the wallet of `owner`, as the scripts take them: the wallet, and the lists of its
     /// transactions of the type, of its own, and both.
-    #[must_use]
     pub fn leg(&self, mode: Mode, owner: &str, kind: &str) -> [String; 4] {
         [
             self.wallet(mode, owner),
@@ -74,13 +66,11 @@ impl AccountKeys {
     }
 
     /// The record of a request that is made at most once (hash): an intent, a transfer or a deposit.
-    #[must_use]
     pub fn intent(&self, mode: Mode, id: &str) -> String {
         format!("{}/{mode}/intent/{id}", self.base)
     }
 
     /// Ids of intents (list, oldest first). `which` is one of [`IntentIndex`].
-    #[must_use]
     pub fn intents(&self, mode: Mode, which: IntentIndex<'_>) -> String {
         let base = format!("{}/{mode}/intents", self.base);
         match which {
@@ -92,31 +82,26 @@ impl AccountKeys {
     }
 
     /// What describes the segments of archived intents (list, oldest first).
-    #[must_use]
     pub fn intent_segments(&self, mode: Mode) -> String {
         format!("{}/{mode}/intents/segments", self.base)
     }
 
     /// An escrow that a wallet of this account pays (hash).
-    #[must_use]
     pub fn escrow(&self, mode: Mode, number: u64) -> String {
         format!("{}/{mode}/escrow/{number}", self.base)
     }
 
     /// The release and dispute intents of an escrow (list of `<account> <intent id>`).
-    #[must_use]
     pub fn escrow_siblings(&self, mode: Mode, number: u64) -> String {
         format!("{}/{mode}/escrow/{number}/siblings", self.base)
     }
 
     /// The escrows that the account pays or is paid by (sorted set of numbers, by number).
-    #[must_use]
     pub fn escrows(&self, mode: Mode) -> String {
         format!("{}/{mode}/escrows", self.base)
     }
 
     /// A deposit (hash), by its rail reference.
-    #[must_use]
     pub fn deposit(&self, mode: Mode, reference: &str) -> String {
         let hash = hex::encode(Sha256::digest(reference.as_bytes()));
         format!("{}/{mode}/deposit/{hash}", self.base)
@@ -124,7 +109,6 @@ impl AccountKeys {
 }
 
 /// Under what the transactions of a closed wallet are listed.
-#[must_use]
 pub fn closed_holder(number: u64) -> String {
     format!("closed/{number}")
 }

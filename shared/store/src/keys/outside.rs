@@ -37,41 +37,35 @@ pub const WALLET_NUMBER: &str = "tollgate/wallet-number";
 pub const ESCROW_NUMBER: &str = "tollgate/escrow-number";
 
 /// Immutable: which account and key a virtual key's hash belongs to.
-#[must_use]
 pub fn virtual_key_lookup(sha256_hex: &str) -> String {
     format!("tollgate/vk/{sha256_hex}")
 }
 
 /// Immutable: which account and key an API key's hash belongs to.
-#[must_use]
 pub fn api_key_lookup(sha256_hex: &str) -> String {
     format!("tollgate/ak/{sha256_hex}")
 }
 
 /// Which accounts have a user of an e-mail (in lower case), a line for each. One outlives its user only when a removal
 /// was cut off, and holds only when the account has a user of that e-mail.
-#[must_use]
 pub fn user_lookup(email: &str) -> String {
     format!("tollgate/user/{}", hex::encode(Sha256::digest(email.as_bytes())))
 }
 
 /// Immutable, of an earlier version: which account, mode and owner a wallet belongs to, by its number (`17`) and by its
 /// id (`wal_…`). It was written before the wallet, so it holds only when a record names the same wallet.
-#[must_use]
 pub fn wallet_lookup(name: &str) -> String {
     format!("tollgate/wallet/{name}")
 }
 
 /// Immutable, of an earlier version: the payer's account and mode of an escrow. It was written before the escrow, so it
 /// holds only when there is one.
-#[must_use]
 pub fn escrow_lookup(number: u64) -> String {
     format!("tollgate/escrow/{number}")
 }
 
 /// Which accounts and modes have a pending deposit of this rail reference (set of `<account> <mode>`), since an
 /// operator confirms a deposit by its reference alone.
-#[must_use]
 pub fn deposit_lookup(reference: &str) -> String {
     format!(
         "tollgate/deposit/{}",

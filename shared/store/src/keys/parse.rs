@@ -148,7 +148,6 @@ const HASH_LENGTH: usize = 64;
 
 impl<'a> Key<'a> {
     /// Parses a key; `None` if no name in `keys.rs` matches.
-    #[must_use]
     pub fn parse(key: &'a str) -> Option<Self> {
         let Some(rest) = key.strip_prefix("{b") else {
             return global(key.strip_prefix("tollgate/")?, key).map(Self::Global);
@@ -416,7 +415,6 @@ fn is_hash(part: &str) -> bool {
 
 impl AccountKeys {
     /// Returns the prefix of an account's keys; keys of accounts whose ids start with it match, too.
-    #[must_use]
     pub fn prefix(&self) -> &str {
         &self.base
     }

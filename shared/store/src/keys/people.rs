@@ -5,19 +5,16 @@ use sha2::{Digest, Sha256};
 
 /// Account, user and session of a session token's hash. Expires with the session at the latest, and counts only while
 /// the account has the session.
-#[must_use]
 pub fn session_lookup(sha256_hex: &str) -> String {
     format!("tollgate/session/{sha256_hex}")
 }
 
 /// Account and invitation of a token's hash. Expires with the invitation.
-#[must_use]
 pub fn invitation_lookup(sha256_hex: &str) -> String {
     format!("tollgate/invitation/{sha256_hex}")
 }
 
 /// Account and user of a reset token's hash. Expires with the reset.
-#[must_use]
 pub fn reset_lookup(sha256_hex: &str) -> String {
     format!("tollgate/reset/{sha256_hex}")
 }
@@ -51,7 +48,6 @@ impl Tries {
     ];
 
     /// The word in the key.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Login => "login",
@@ -65,7 +61,6 @@ impl Tries {
 }
 
 /// Recent attempts (list of times, oldest first). Expires 15 minutes after the last one.
-#[must_use]
 pub fn attempts(tries: Tries, of: &str) -> String {
     let hash = hex::encode(Sha256::digest(of.as_bytes()));
     format!("tollgate/attempts/{}/{hash}", tries.as_str())
@@ -74,25 +69,21 @@ pub fn attempts(tries: Tries, of: &str) -> String {
 impl AccountKeys {
     /// The open sessions of a user (hash of session id to what it is, and of `seen:<session id>` to when it was last
     /// seen). It ends with the last of them.
-    #[must_use]
     pub fn sessions(&self, user: &str) -> String {
         format!("{}/sessions/{user}", self.base)
     }
 
     /// When each user last signed in (hash of user id to time).
-    #[must_use]
     pub fn last_logins(&self) -> String {
         format!("{}/last-logins", self.base)
     }
 
     /// Open invitations (hash of e-mail to `<created> <end> <JSON>`). It ends with the last of them.
-    #[must_use]
     pub fn invitations(&self) -> String {
         format!("{}/invitations", self.base)
     }
 
     /// The hash of the token with which a user's password can be set. It ends with the token.
-    #[must_use]
     pub fn reset(&self, user: &str) -> String {
         format!("{}/reset/{user}", self.base)
     }

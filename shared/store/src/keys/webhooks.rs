@@ -21,7 +21,6 @@ impl DeliverySet {
     pub const ALL: [Self; 4] = [Self::Due, Self::Parked, Self::Delivered, Self::Failed];
 
     /// The word in the key.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Due => "due",
@@ -35,7 +34,6 @@ impl DeliverySet {
 impl Bucket {
     /// Webhooks that have something to deliver, by when (sorted set of `<account> <mode> <webhook>`). While one is
     /// being delivered to, the time is the end of the lease.
-    #[must_use]
     pub fn webhooks_ready(self) -> String {
         format!("{{b{:04}}}/webhooks-ready", self.0)
     }
@@ -43,45 +41,38 @@ impl Bucket {
 
 impl AccountKeys {
     /// The account's webhooks (sorted set of ids by creation).
-    #[must_use]
     pub fn webhooks(&self, mode: Mode) -> String {
         format!("{}/{mode}/webhooks", self.base)
     }
 
     /// The violations that fired an event of their own in a minute (hash of agent to how many, and `/minute` and
     /// `/agents`: which minute, and how many agents). It ends a day after the last one.
-    #[must_use]
     pub fn violations(&self, mode: Mode) -> String {
         format!("{}/{mode}/violations", self.base)
     }
 
     /// The further ones, until they are reported at the minute's end (hash of `<reason> <agent>` to how many and
     /// which).
-    #[must_use]
     pub(crate) fn violations_waiting(&self, mode: Mode) -> String {
         format!("{}/{mode}/violations/waiting", self.base)
     }
 
     /// The same in the order of their first entries (sorted set).
-    #[must_use]
     pub(crate) fn violations_order(&self, mode: Mode) -> String {
         format!("{}/{mode}/violations/order", self.base)
     }
 
     /// A webhook's record (hash).
-    #[must_use]
     pub fn webhook(&self, mode: Mode, id: &str) -> String {
         format!("{}/{mode}/webhook/{id}", self.base)
     }
 
     /// Its deliveries (hash of number to text).
-    #[must_use]
     pub fn deliveries(&self, mode: Mode, id: &str) -> String {
         format!("{}/{mode}/webhook/{id}/deliveries", self.base)
     }
 
     /// Those of one state (sorted set of numbers).
-    #[must_use]
     pub fn deliveries_in(&self, mode: Mode, id: &str, set: DeliverySet) -> String {
         format!("{}/{mode}/webhook/{id}/{}", self.base, set.as_str())
     }

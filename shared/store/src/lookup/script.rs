@@ -80,9 +80,7 @@ pub async fn keep(store: &Store, lookup: &str, owner: &str) -> Result<(), StoreE
 }
 
 /// Adds a member to a set outside the buckets, and waits for the configured durability.
-///
-/// # Errors
-/// [`StoreError`]; safe to retry.
+/// Safe to retry.
 pub async fn note(store: &Store, set: &str, member: &str) -> Result<(), StoreError> {
     let (keys, args) = (NoteKeys { set }, NoteArgs { member });
     let mut reply = store.reply(&NOTE, keys, args).await?;
@@ -93,9 +91,7 @@ pub async fn note(store: &Store, set: &str, member: &str) -> Result<(), StoreErr
 }
 
 /// Adds `user` of `account` to the look-up of an e-mail, atomically. A look-up with `most` accounts stays unchanged.
-///
-/// # Errors
-/// [`StoreError`]; safe to retry.
+/// Safe to retry.
 pub async fn join(
     store: &Store,
     lookup: &str,
@@ -112,9 +108,7 @@ pub async fn join(
 }
 
 /// Removes `user` of `account` from the look-up of an e-mail. Another user of the account stays.
-///
-/// # Errors
-/// [`StoreError`]; safe to retry.
+/// Safe to retry.
 pub async fn leave(store: &Store, lookup: &str, account: &str, user: &str) -> Result<(), StoreError> {
     let (keys, args) = (LookupKeys { lookup }, LeaveArgs { account, user });
     done(store.reply(&LEAVE, keys, args).await?)

@@ -189,9 +189,7 @@ impl SetPolicy<'_> {
 }
 
 /// Deletes a policy.
-///
-/// # Errors
-/// [`StoreError`]; safe to retry.
+/// Safe to retry.
 pub async fn delete(store: &Store, scope: &Scope<'_>, id: &str) -> Result<Deleted, StoreError> {
     let Some(policy) = PolicyRecord::read(store, &scope.keys(), scope.mode, id).await? else {
         return Ok(Deleted::Missing);

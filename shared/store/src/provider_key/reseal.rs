@@ -56,9 +56,7 @@ pub enum Resealed {
 
 impl Reseal<'_> {
     /// Replaces the old text by the new one.
-    ///
-    /// # Errors
-    /// [`StoreError`]; safe to retry.
+    /// Safe to retry.
     pub async fn execute(&self, store: &Store) -> Result<Resealed, StoreError> {
         let scope = Scope {
             account: self.account,

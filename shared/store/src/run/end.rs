@@ -35,7 +35,6 @@ pub enum End {
 
 impl End {
     /// The status that the run has from then on.
-    #[must_use]
     pub const fn status(self) -> RunStatus {
         match self {
             Self::Completed => RunStatus::Completed,
@@ -65,9 +64,7 @@ pub enum Ended {
 }
 
 /// Ends the run `run` of `agent`. An end is final until the run's next approved call lets it run again.
-///
-/// # Errors
-/// [`StoreError`]; safe to retry.
+/// Safe to retry.
 pub async fn end(
     store: &Store,
     scope: &Scope<'_>,

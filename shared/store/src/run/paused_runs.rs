@@ -35,9 +35,6 @@ struct Request {
 
 impl Waiting {
     /// The paused runs of `agent`, by their ids.
-    ///
-    /// # Errors
-    /// [`StoreError`], also for a malformed record.
     pub async fn of_agent(
         store: &Store,
         account: &AccountKeys,
@@ -74,7 +71,6 @@ impl Waiting {
     }
 
     /// The run `id` that has done nothing yet but wait.
-    #[must_use]
     pub const fn run(&self, id: String) -> Run {
         Run {
             id,

@@ -28,7 +28,6 @@ use crate::{
 };
 
 /// Every script, one line for each file. A test compares it with the sources.
-#[must_use]
 pub fn all() -> Vec<&'static Script> {
     vec![
         &*AUTHORIZE,

@@ -29,7 +29,6 @@ const CHANGE: [&[Name]; 2] = [
 
 impl Names {
     /// Names of all keys and of all arguments.
-    #[must_use]
     pub const fn new(keys: &'static [Name], args: &'static [Name]) -> Self {
         Self {
             keys: [&[], keys],
@@ -38,7 +37,6 @@ impl Names {
     }
 
     /// Names for a change of an account, behind `KEYS.account`, `KEYS.audit_log`, `ARGV.mode` and `ARGV.entry`.
-    #[must_use]
     pub const fn of_change(keys: &'static [Name], args: &'static [Name]) -> Self {
         let [first_keys, first_args] = CHANGE;
         Self {
@@ -59,7 +57,6 @@ impl Names {
     }
 
     /// The source with positions in the place of names. A name that is not declared stays, and is no Lua that runs.
-    #[must_use]
     pub fn resolve(&self, source: &str) -> String {
         let keys = numbered(source, "KEYS", &self.keys.concat());
         numbered(&keys, "ARGV", &self.args.concat())

@@ -86,9 +86,6 @@ pub struct InUse {
 }
 
 /// Reads the session at `place` and records its use; `None` if it is not open or its user is gone.
-///
-/// # Errors
-/// [`StoreError`], also for malformed records.
 pub async fn in_use(
     store: &Store,
     place: &SessionPlace,
@@ -286,9 +283,7 @@ pub enum End<'a> {
 }
 
 /// Ends sessions of `user`, with the event type `kind`. Returns false if there was none.
-///
-/// # Errors
-/// [`StoreError`]; safe to retry.
+/// Safe to retry.
 pub async fn end(
     store: &Store,
     scope: &Scope<'_>,
@@ -320,9 +315,6 @@ pub async fn end(
 }
 
 /// Returns a new session id.
-///
-/// # Errors
-/// [`entropy::NoEntropy`].
 pub fn mint_id(at_ms: u64) -> Result<String, entropy::NoEntropy> {
     Kind::Session.mint(at_ms)
 }

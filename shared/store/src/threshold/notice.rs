@@ -81,9 +81,6 @@ impl Notice<'_> {
     }
 
     /// Reads when each of some notices was recorded in its present period, in ms since 1970.
-    ///
-    /// # Errors
-    /// [`StoreError`], also for a malformed record.
     pub async fn recorded_at(
         notices: &[Self],
         store: &Store,

@@ -23,9 +23,6 @@ pub struct Filter<'a> {
 }
 
 /// Reads a page of transactions, newest first. A position is a transaction's number, which never changes.
-///
-/// # Errors
-/// [`StoreError`], also for a malformed line.
 pub async fn list(
     store: &Store,
     account: &AccountKeys,

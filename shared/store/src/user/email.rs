@@ -23,7 +23,6 @@ pub struct EmailOwner {
 
 impl EmailOwner {
     /// Parses the stored text of a look-up.
-    #[must_use]
     pub fn parse(text: &str) -> Vec<Self> {
         let lines = text.lines().filter(|line| !line.is_empty());
         lines.map(Self::of_line).collect()
@@ -38,17 +37,12 @@ impl EmailOwner {
     }
 
     /// Returns the accounts in which this e-mail has, or may have, a user, in the order of their addition.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn all(store: &Store, email: &str) -> Result<Vec<Self>, StoreError> {
         Ok(Self::parse(&stored(store, email).await?))
     }
 
     /// Adds the user; one per account. A full look-up stays unchanged.
-    ///
-    /// # Errors
-    /// [`StoreError`]; safe to retry.
+    /// Safe to retry.
     pub async fn join(&self, store: &Store, email: &str) -> Result<(), StoreError> {
         let key = keys::user_lookup(email);
         lookup::script::join(store, &key, &self.account, &self.user, ACCOUNTS_MAX).await
@@ -56,9 +50,7 @@ impl EmailOwner {
 
     /// Removes the user that was not written. If the account has another user of the e-mail, the look-up names that
     /// one, also if its entry was lost.
-    ///
-    /// # Errors
-    /// [`StoreError`]; safe to retry.
+    /// Safe to retry.
     pub(crate) async fn leave_to_another(&self, store: &Store, email: &str) -> Result<(), StoreError> {
         self.leave(store, email).await?;
         let there = Stored::find(store, &AccountKeys::new(&self.account), email).await?;
@@ -71,9 +63,7 @@ impl EmailOwner {
     }
 
     /// Removes `account`, which has no user of the e-mail after an interrupted removal. Returns whether it was named.
-    ///
-    /// # Errors
-    /// [`StoreError`]; safe to retry.
+    /// Safe to retry.
     pub async fn forget_missing(store: &Store, email: &str, account: &str) -> Result<bool, StoreError> {
         let owners = Self::all(store, email).await?;
         let named = owners.into_iter().find(|owner| owner.account == account);
@@ -84,9 +74,7 @@ impl EmailOwner {
     }
 
     /// Removes the user after it was removed or not written. Another user of the account stays.
-    ///
-    /// # Errors
-    /// [`StoreError`]; safe to retry.
+    /// Safe to retry.
     pub async fn leave(&self, store: &Store, email: &str) -> Result<(), StoreError> {
         lookup::script::leave(store, &keys::user_lookup(email), &self.account, &self.user).await
     }

@@ -94,9 +94,6 @@ pub enum UserChanged {
 
 impl ChangeUser<'_> {
     /// Executes the change. It never removes an account's last owner.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn execute(self, store: &Store, scope: &Scope<'_>) -> Result<UserChanged, StoreError> {
         let (user, account) = (&self.old.user, scope.keys());
         let keys = ChangeKeys {
@@ -149,9 +146,6 @@ pub(crate) fn about<'a>(user: &str, kind: &'a str, mut data: Value) -> Event<'a>
 }
 
 /// Records an action or attempt of the user `id`. Does nothing if the account does not exist.
-///
-/// # Errors
-/// [`StoreError`].
 pub async fn note(
     store: &Store,
     scope: &Scope<'_>,
@@ -167,9 +161,6 @@ pub async fn note(
 }
 
 /// Stores the reset token's hash; false if the user was changed meanwhile.
-///
-/// # Errors
-/// [`StoreError`].
 pub async fn issue_reset(
     store: &Store,
     scope: &Scope<'_>,
@@ -205,9 +196,6 @@ pub async fn issue_reset(
 }
 
 /// Finds account and e-mail of the reset token with this hash.
-///
-/// # Errors
-/// [`StoreError`].
 pub async fn find_reset(store: &Store, token_hash: &str) -> Result<Option<(String, String)>, StoreError> {
     let key = keys::reset_lookup(token_hash);
     let text: Option<String> = store.command(redis::cmd("GET").arg(key)).await?;

@@ -24,9 +24,7 @@ inputs! {
 }
 
 /// Records in `bucket` that `account` has the version `view`.
-///
-/// # Errors
-/// [`StoreError`]; safe to retry.
+/// Safe to retry.
 pub async fn update(
     store: &Store,
     bucket: Bucket,
@@ -53,9 +51,6 @@ pub async fn update(
 }
 
 /// Reads the version of `account` that `bucket` witnesses.
-///
-/// # Errors
-/// [`StoreError`].
 pub async fn read(
     store: &Store,
     bucket: Bucket,
@@ -68,7 +63,6 @@ pub async fn read(
 }
 
 /// Parses `<generation> <version>`.
-#[must_use]
 pub fn parse(text: &str) -> Option<AccountVersion> {
     let (generation, version) = text.split_once(' ')?;
     Some(AccountVersion {

@@ -177,9 +177,7 @@ impl NewVirtualKey<'_> {
 }
 
 /// Revokes the key `key_id` of `agent`.
-///
-/// # Errors
-/// [`StoreError`]; safe to retry.
+/// Safe to retry.
 pub async fn revoke(
     store: &Store,
     scope: &Scope<'_>,
@@ -202,9 +200,7 @@ pub async fn revoke(
 }
 
 /// Removes those of these keys that are revoked, in chunks. Their look-ups become inert, as those of revoked keys are.
-///
-/// # Errors
-/// [`StoreError`]; safe to retry.
+/// Safe to retry.
 pub(crate) async fn forget_revoked(
     store: &Store,
     scope: &Scope<'_>,

@@ -15,9 +15,6 @@ pub struct KeyState {
 
 impl KeyState {
     /// Reads the state, with two commands. It may change before the next request; only `authorize.lua` decides.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn read(store: &Store, owner: &VirtualKeyOwner) -> Result<Self, StoreError> {
         let keys = AccountKeys::new(owner.account());
         let mut rank = redis::cmd("ZSCORE");

@@ -6,9 +6,6 @@ use crate::{Store, StoreError};
 use domain::mode::Mode;
 
 /// Reads whether the key's agent is frozen or the key revoked, with one round trip.
-///
-/// # Errors
-/// [`StoreError`].
 pub async fn is_stopped(store: &Store, owner: &VirtualKeyOwner) -> Result<bool, StoreError> {
     let keys = AccountKeys::new(owner.account());
     let mut query = redis::pipe();

@@ -26,9 +26,7 @@ inputs! {
 }
 
 /// Returns the user wallet of the account and mode in `scope`; opens it if there is none.
-///
-/// # Errors
-/// [`StoreError`]; safe to retry.
+/// Safe to retry.
 pub async fn user_wallet(store: &Store, scope: &Scope<'_>) -> Result<Wallet, StoreError> {
     let account = scope.keys();
     if let Some(wallet) = Wallet::of_owner(store, &account, scope.mode, USER).await? {

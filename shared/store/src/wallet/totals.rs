@@ -26,9 +26,6 @@ pub struct Totals {
 
 impl Totals {
     /// Sums the wallets in chunks: not a snapshot of one moment while money moves.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn of_agents(store: &Store, account: &AccountKeys, mode: Mode) -> Result<Self, StoreError> {
         let mut sums = Self::default();
         let mut position: Option<String> = None;

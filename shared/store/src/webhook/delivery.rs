@@ -84,7 +84,6 @@ impl State {
     const ALL: [Self; 4] = [Self::Pending, Self::Delivered, Self::Failed, Self::Refused];
 
     /// The word in the text.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Pending => "pending",
@@ -96,7 +95,6 @@ impl State {
 }
 
 /// The id of the delivery of an event to a webhook: the same at every attempt and on every server.
-#[must_use]
 pub fn delivery_id(account: &str, mode: Mode, webhook: &str, seq: u64, event: EventName) -> String {
     let whole = format!("{account}\n{mode}\n{webhook}\n{seq}\n{}", event.as_str());
     let mut bits = [0; 16];
@@ -129,7 +127,6 @@ fn word_of(event: EventName, coalesced: Option<Coalesced>) -> String {
 
 impl DeliveryEvent {
     /// An event that follows from one entry alone.
-    #[must_use]
     pub const fn new(seq: u64, event: EventName) -> Self {
         Self {
             seq,
@@ -141,13 +138,11 @@ impl DeliveryEvent {
 
 impl Delivery {
     /// The text of a new one behind its state, which the script adds.
-    #[must_use]
     pub(crate) fn text_of_new(event: &DeliveryEvent) -> String {
         format!("{} {} []", event.seq, word_of(event.event, event.coalesced))
     }
 
     /// What it tells.
-    #[must_use]
     pub const fn event(&self) -> DeliveryEvent {
         DeliveryEvent {
             seq: self.seq,
@@ -157,7 +152,6 @@ impl Delivery {
     }
 
     /// Reads a text.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let mut words = text.splitn(5, ' ');
         let created_at_ms = words.next()?.parse().ok()?;
@@ -175,7 +169,6 @@ impl Delivery {
     }
 
     /// Its text.
-    #[must_use]
     pub fn text(&self) -> String {
         format!(
             "{} {} {} {} {}",
@@ -188,7 +181,6 @@ impl Delivery {
     }
 
     /// Attempts since it was made or asked for again.
-    #[must_use]
     pub fn attempts_of_turn(&self) -> usize {
         self.attempts
             .iter()

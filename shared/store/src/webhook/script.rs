@@ -107,13 +107,11 @@ pub struct Endpoint {
 
 impl Endpoint {
     /// Returns its member name in the bucket's set of ready webhooks.
-    #[must_use]
     pub fn member(&self) -> String {
         format!("{} {} {}", self.account, self.mode, self.webhook)
     }
 
     /// Parses a member name.
-    #[must_use]
     pub fn parse(member: &str) -> Option<Self> {
         let mut words = member.split(' ');
         let endpoint = Self {
@@ -213,9 +211,7 @@ pub async fn create(
 
 impl Update<'_> {
     /// Executes the change; `None` if the webhook does not exist.
-    ///
-    /// # Errors
-    /// [`StoreError`]; safe to retry.
+    /// Safe to retry.
     pub async fn execute(
         mut self,
         store: &Store,
@@ -254,9 +250,7 @@ impl Update<'_> {
 }
 
 /// Deletes a webhook with its deliveries; false if it does not exist.
-///
-/// # Errors
-/// [`StoreError`]; safe to retry.
+/// Safe to retry.
 pub async fn delete(store: &Store, scope: &Scope<'_>, id: &str) -> Result<bool, StoreError> {
     let account = scope.keys();
     let endpoint = Endpoint::new(scope, id);
@@ -328,9 +322,7 @@ pub struct Reseal<'a> {
 
 impl Reseal<'_> {
     /// Replaces the old text by the new one.
-    ///
-    /// # Errors
-    /// [`StoreError`]; safe to retry.
+    /// Safe to retry.
     pub async fn execute(&self, store: &Store, scope: &Scope<'_>) -> Result<Resealed, StoreError> {
         let event = Event {
             kind: "keys.rotated",

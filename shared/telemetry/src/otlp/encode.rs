@@ -11,7 +11,6 @@ const BYTES: u64 = 2;
 const ERROR: u64 = 2;
 
 /// The message that carries these spans, from this service.
-#[must_use]
 pub fn request(service: &str, spans: &[Span]) -> Vec<u8> {
     let mut resource = Message::default();
     resource.message(1, &attribute("service.name", &Value::Text(service.to_owned())));

@@ -31,7 +31,6 @@ impl Endpoint {
     }
 
     /// Host and port, for the log.
-    #[must_use]
     pub fn authority(&self) -> &str {
         self.collector.authority()
     }

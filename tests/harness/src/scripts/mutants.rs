@@ -84,7 +84,6 @@ fn tokens(source: &str) -> Vec<Token<'_>> {
 }
 
 /// Every change of `source`.
-#[must_use]
 pub fn mutants(source: &str) -> Vec<Mutant> {
     let tokens = tokens(source);
     let mut edits = Vec::new();

@@ -39,7 +39,6 @@ pub struct Window {
 
 impl Window {
     /// A known moment.
-    #[must_use]
     pub const fn at(ms: u64) -> Self {
         Self { from: ms, to: ms }
     }
@@ -63,7 +62,6 @@ impl Window {
     }
 
     /// True for a text with one of these moments.
-    #[must_use]
     pub fn has(self, text: &str) -> bool {
         text.parse()
             .is_ok_and(|ms: u64| (self.from..=self.to).contains(&ms))

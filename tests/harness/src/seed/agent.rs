@@ -209,7 +209,6 @@ impl SeedAgent {
 
     /// Nano-USD charged to the agent by day and by month, and to its account, over all periods, so that
     /// midnight changes nothing.
-    #[must_use]
     pub fn charged(&self, redis: &Redis) -> [u64; 3] {
         let agent: HashMap<String, String> = redis.command(&["HGETALL", &self.key()]);
         let record: HashMap<String, String> = redis.command(&["HGETALL", &self.account.keys.record()]);

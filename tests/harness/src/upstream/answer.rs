@@ -65,7 +65,6 @@ pub(super) struct Play {
 
 impl Answer {
     /// An answer with these bytes and no content type.
-    #[must_use]
     pub fn bytes(status: u16, body: impl Into<Vec<u8>>) -> Self {
         Self {
             status,
@@ -85,13 +84,11 @@ impl Answer {
     }
 
     /// A stream of events whose body is this script: the head goes first, each piece is a chunk.
-    #[must_use]
     pub fn stream(script: Script) -> Self {
         Self::scripted(200, script).header("Content-Type", "text/event-stream; charset=utf-8")
     }
 
     /// An answer with any status and no content type whose body is this script.
-    #[must_use]
     pub fn scripted(status: u16, script: Script) -> Self {
         let mut answer = Self::bytes(status, []).chunked(0);
         answer.script = Some(script);
@@ -99,13 +96,11 @@ impl Answer {
     }
 
     /// A JSON answer.
-    #[must_use]
     pub fn json(status: u16, body: impl Into<Value>) -> Self {
         Self::bytes(status, body.into().to_string()).header("Content-Type", "application/json")
     }
 
     /// A chat completion with this usage.
-    #[must_use]
     pub fn chat(prompt_tokens: u64, completion_tokens: u64) -> Self {
         Self::chat_with_usage(json!({
             "prompt_tokens": prompt_tokens, "completion_tokens": completion_tokens,
@@ -114,7 +109,6 @@ impl Answer {
     }
 
     /// A chat completion with any `usage`; `null` leaves it out.
-    #[must_use]
     pub fn chat_with_usage(usage: Value) -> Self {
         let mut body = json!({
             "id": "chatcmpl-test", "object": "chat.completion", "created": 1_760_000_000, "model": "gpt-4o-mini",
@@ -128,14 +122,12 @@ impl Answer {
     }
 
     /// The provider's error shape.
-    #[must_use]
     pub fn error(status: u16, code: &str, message: &str) -> Self {
         let error = json!({ "message": message, "type": "test_error", "param": null, "code": code });
         Self::json(status, json!({ "error": error }))
     }
 
     /// These bytes in place of an HTTP answer; the connection closes after them.
-    #[must_use]
     pub fn raw(bytes: impl Into<Vec<u8>>) -> Self {
         let mut answer = Self::bytes(200, []);
         answer.raw = Some(bytes.into());
@@ -143,7 +135,6 @@ impl Answer {
     }
 
     /// Never answers.
-    #[must_use]
     pub fn hang() -> Self {
         let mut answer = Self::raw([]);
         answer.before.push(Step::Hang);
@@ -151,7 +142,6 @@ impl Answer {
     }
 
     /// Resets the connection in place of an answer.
-    #[must_use]
     pub fn reset() -> Self {
         let mut answer = Self::raw([]);
         answer.before.push(Step::Reset);

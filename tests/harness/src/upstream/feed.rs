@@ -42,7 +42,6 @@ impl Default for Feed {
 
 impl Feed {
     /// A feed that has sent nothing.
-    #[must_use]
     pub fn new() -> Self {
         let (sender, receiver) = unbounded_channel();
         Self {
@@ -78,7 +77,6 @@ impl Feed {
     }
 
     /// Returns true if the peer has closed the connection while the feed ran.
-    #[must_use]
     pub fn is_peer_gone(&self) -> bool {
         *self.gone.borrow()
     }

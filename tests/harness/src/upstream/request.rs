@@ -27,7 +27,6 @@ pub struct Recorded {
 
 impl Recorded {
     /// The value of a header; it must not stand there twice.
-    #[must_use]
     #[track_caller]
     pub fn header(&self, name: &str) -> Option<&str> {
         let values = self.header_all(name);
@@ -36,7 +35,6 @@ impl Recorded {
     }
 
     /// All values of a header.
-    #[must_use]
     pub fn header_all(&self, name: &str) -> Vec<&str> {
         let lines = self.head.lines().skip(1).filter_map(|line| line.split_once(':'));
         let named = lines.filter(|(key, _)| key.eq_ignore_ascii_case(name));
@@ -44,7 +42,6 @@ impl Recorded {
     }
 
     /// The body as JSON.
-    #[must_use]
     #[track_caller]
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))

@@ -29,14 +29,12 @@ pub struct Script {
 
 impl Script {
     /// Nothing yet.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
     /// A whole chat completion as a stream: the role, these deltas, the reason of the end, `usage` unless it is `null`,
     /// `[DONE]`. Each event is a piece.
-    #[must_use]
     pub fn chat(deltas: &[&str], usage: &Value) -> Self {
         let role = json!({ "role": "assistant", "content": "" });
         let mut script = Self::new().event(chat_chunk(&choice(&role, None)));
@@ -51,7 +49,6 @@ impl Script {
     }
 
     /// A whole response as a stream of named events, with these deltas and `usage`.
-    #[must_use]
     pub fn response(deltas: &[&str], usage: &Value) -> Self {
         let response = |status: &str, usage: &Value| {
             json!({ "id": "resp_test", "object": "response", "status": status, "model": "gpt-4o-mini",
@@ -117,7 +114,6 @@ impl Script {
     }
 
     /// Every byte that is sent, without pauses, gates and ends.
-    #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
         let sent = self.steps.iter().filter_map(|step| match step {
             Step::Body(bytes) => Some(bytes.as_slice()),

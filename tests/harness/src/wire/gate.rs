@@ -32,7 +32,6 @@ struct GateState {
 
 impl Gate {
     /// A gate for requests that contain all `marks`: the first `passing` of them pass, the next `most` wait.
-    #[must_use]
     pub fn new(side: GateSide, marks: &[&str], passing: usize, most: usize) -> Self {
         Self(Arc::new(GateState {
             side,
@@ -45,7 +44,6 @@ impl Gate {
     }
 
     /// Number of requests that have come to wait, or whose replies have.
-    #[must_use]
     pub fn stopped(&self) -> usize {
         self.0.stopped.load(Ordering::SeqCst)
     }

@@ -17,7 +17,6 @@ pub struct BuiltIn {
 
 impl BuiltIn {
     /// The regular expression.
-    #[must_use]
     pub fn regex(&self) -> String {
         if !self.phrase {
             return self.pattern.to_owned();

@@ -34,7 +34,6 @@ impl ArchiveBacklog {
     pub const READS: usize = 3;
 
     /// Returns the reads that it is made from.
-    #[must_use]
     pub fn reads(keys: &AccountKeys, mode: Mode) -> Vec<Read> {
         let bucket = keys.bucket();
         let base = ["seq", "forgotten"].map(str::to_owned);
@@ -62,7 +61,6 @@ impl ArchiveBacklog {
     }
 
     /// Whether the oldest entry is at least `days` old.
-    #[must_use]
     pub fn is_older(&self, days: u64, now_ms: u64) -> bool {
         let age_ms = self.oldest_ms.map(|oldest_ms| now_ms.saturating_sub(oldest_ms));
         age_ms.is_some_and(|age_ms| age_ms >= days.saturating_mul(DAY_MS))
@@ -80,15 +78,11 @@ pub struct ArchivedCount {
 
 impl<'a> Chain<'a> {
     /// The store of this chain.
-    #[must_use]
     pub const fn store(&self) -> &'a Store {
         self.store
     }
 
     /// Reads what of the chain can be archived.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn backlog(&self) -> Result<ArchiveBacklog, StoreError> {
         let reads = ArchiveBacklog::reads(&self.keys, self.mode);
         let mut answers = self.store.many(&reads).await?;
@@ -97,9 +91,6 @@ impl<'a> Chain<'a> {
     }
 
     /// Reads the last archived entry, and the segment descriptors from index `skip` on, oldest first.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn segments(&self, skip: usize) -> Result<(Head, Vec<String>), StoreError> {
         let mut segments = Vec::new();
         loop {
@@ -129,9 +120,6 @@ impl<'a> Chain<'a> {
     }
 
     /// Counts the archived entries that match an agent, a type, or both.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn archived_count(
         &self,
         agent: Option<&str>,
@@ -152,9 +140,6 @@ impl<'a> Chain<'a> {
     }
 
     /// Finds the number of the first live entry at `at_ms` or later.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn first_since(&self, at_ms: u64) -> Result<u64, StoreError> {
         let extent = self.extent().await?;
         let (low, high) = (extent.archived.seq + 1, extent.sealed.seq + 1);
@@ -171,9 +156,7 @@ impl<'a> Chain<'a> {
 
     /// Removes the look-ups of decisions whose key parts are `starts`; all entries that these name must be archived.
     /// Afterwards no entry up to `done` has a look-up.
-    ///
-    /// # Errors
-    /// [`StoreError`]; safe to retry.
+    /// Safe to retry.
     pub async fn forget<'s>(
         &self,
         starts: impl IntoIterator<Item = &'s str>,

@@ -54,9 +54,6 @@ impl Chain<'_> {
     }
 
     /// Returns for each of these decisions the numbers of the entries that may be of it, as [`Chain::decision`] does.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn decisions<'i>(&self, ids: &[&'i str]) -> Result<HashMap<&'i str, Vec<u64>>, StoreError> {
         let mut parts: Vec<&str> = ids.iter().filter_map(|id| decisions::key_part(id)).collect();
         parts.sort_unstable();

@@ -55,9 +55,6 @@ pub enum Row {
 
 impl Chain<'_> {
     /// Reads at most `count` sealed entries from `first` on, ascending. Skips archived ones.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn read(&self, first: u64, count: u64) -> Result<Vec<Sealed>, StoreError> {
         let mut first = first;
         for _ in 0..ATTEMPTS {
@@ -70,9 +67,6 @@ impl Chain<'_> {
     }
 
     /// Reads at most `count` sealed entries from `first` on, ascending, if the first one is in the store.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn row(&self, first: u64, count: u64) -> Result<Row, StoreError> {
         let hashes_key = self.keys.audit_hashes(self.mode);
         for _ in 0..ATTEMPTS {
@@ -117,9 +111,6 @@ impl Chain<'_> {
     }
 
     /// Returns the numbers of matching live sealed entries on the page `part`.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn numbers(&self, filter: Filter<'_>, part: Backwards) -> Result<LiveNumbers, StoreError> {
         for _ in 0..ATTEMPTS {
             let extent = self.extent().await?;
@@ -148,9 +139,6 @@ impl Chain<'_> {
 
     /// Counts the entries up to number `end` in the index of an agent, a type, or both, archived ones included. `None`
     /// if later ones are archived, so that they cannot be told apart.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn named(
         &self,
         agent: Option<&str>,
@@ -177,9 +165,6 @@ impl Chain<'_> {
     }
 
     /// Returns the numbers of entries that may be of the decision `id`; the caller compares the ids.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn decision(&self, id: &str) -> Result<Vec<u64>, StoreError> {
         let Some(part) = decisions::key_part(id) else {
             return Ok(Vec::new());

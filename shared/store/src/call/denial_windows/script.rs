@@ -37,9 +37,7 @@ pub enum Recorded {
 }
 
 /// Writes the record of `counted`, which must hold more denials than have records of their own.
-///
-/// # Errors
-/// [`StoreError`]; safe to retry.
+/// Safe to retry.
 pub async fn record(store: &Store, counted: &Counted) -> Result<Recorded, StoreError> {
     let scope = Scope {
         account: &counted.account,

@@ -59,9 +59,7 @@ pub struct Confirmation<'a> {
 
 impl Confirmation<'_> {
     /// Confirms the deposit.
-    ///
-    /// # Errors
-    /// [`StoreError`]; safe to retry.
+    /// Safe to retry.
     pub async fn execute(&self, store: &Store, scope: &Scope<'_>) -> Result<Confirmed, StoreError> {
         let (account, mode) = (scope.keys(), scope.mode);
         let Some(deposit) = Deposit::read(store, &account, mode, self.reference).await? else {
@@ -126,9 +124,7 @@ impl Confirmation<'_> {
 }
 
 /// Confirms the deposit with this reference for a caller without an idempotency key.
-///
-/// # Errors
-/// [`StoreError`]; safe to retry.
+/// Safe to retry.
 pub async fn confirm(store: &Store, scope: &Scope<'_>, reference: &str) -> Result<Confirmed, StoreError> {
     let keyless = Once {
         id: String::new(),

@@ -88,9 +88,7 @@ impl NewEscrow<'_> {
     }
 
     /// Stores the intent of an escrow that was not created because a wallet is closed.
-    ///
-    /// # Errors
-    /// [`StoreError`]; safe to retry.
+    /// Safe to retry.
     pub async fn refuse(
         &self,
         store: &Store,

@@ -39,9 +39,7 @@ inputs! {
 ///
 /// A payee's wallet in another account cannot be checked in the same step, so its index of open escrows is written
 /// before and after. If it is closed in between, a release pays its account's user wallet, as for any closed wallet.
-///
-/// # Errors
-/// [`StoreError`]; safe to retry.
+/// Safe to retry.
 pub async fn fund(
     store: &Store,
     asked: &Requester<'_>,

@@ -39,9 +39,7 @@ pub(crate) fn row(number: Number, mode: Mode, (payer, payee): (&Party, &Party)) 
 }
 
 /// Adds an escrow to the list of the payee's account and, while it is open, to the open escrows of the payee's wallet.
-///
-/// # Errors
-/// [`StoreError`]; safe to retry.
+/// Safe to retry.
 pub(crate) async fn list_with_payee(
     store: &Store,
     payee: &Party,

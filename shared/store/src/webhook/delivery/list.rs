@@ -79,9 +79,6 @@ pub(crate) struct StoredDelivery {
 
 impl Deliveries<'_> {
     /// Returns the newest `most` deliveries, newest first; bounded work at any count.
-    ///
-    /// # Errors
-    /// [`StoreError`], also for a malformed text.
     pub async fn newest(self, store: &Store, most: u64) -> Result<Vec<Delivery>, StoreError> {
         let mut query = redis::cmd("HGET");
         let webhook = self.account.webhook(self.mode, self.webhook);
@@ -104,9 +101,6 @@ impl Deliveries<'_> {
 
     /// Finds the delivery with this entry and event. Reads at most `webhooks.waiting_max`
     /// + `webhooks.history_max`, some hundred at a time.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub(crate) async fn find(
         self,
         store: &Store,
@@ -136,9 +130,6 @@ impl Deliveries<'_> {
 
     /// Lists the deliveries, newest first. At most `webhooks.waiting_max` + `webhooks.history_max` exist;
     /// each page reads all their numbers, but only its own deliveries.
-    ///
-    /// # Errors
-    /// [`StoreError`], also for a malformed text.
     pub async fn list(
         self,
         store: &Store,

@@ -149,9 +149,6 @@ pub enum Dispatched {
 
 impl Cursor {
     /// Reads the dispatch state of `account` in `mode`.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn read(store: &Store, account: &AccountKeys, mode: Mode) -> Result<Self, StoreError> {
         let mut query = redis::pipe();
         query.atomic();
@@ -235,9 +232,6 @@ impl Cursor {
 }
 
 /// Returns the `most` longest-waiting coalesced violations. A malformed one is an error.
-///
-/// # Errors
-/// [`StoreError`].
 pub async fn waiting(
     store: &Store,
     (account, mode): (&AccountKeys, Mode),
