@@ -65,9 +65,22 @@ async fn a_response_streams() {
     assert_eq!(actor.settled().await, 3 * 12);
     stage.provider_streams(Script::response(&["hello"], &Value::Null));
     let sent = json!({ "model": "nano", "input": "hello", "stream": true });
-    let mut stream = EventStream::open(stage.edge.addr(), "/v1/responses", &actor.key, "", sent).await;
+    let mut stream =
+        EventStream::open(stage.edge.addr(), "/v1/responses", &actor.key, "", sent.clone()).await;
     stream.rest().await;
     assert_eq!(actor.settled().await, 3 * 12 + HELD, "no usage");
+    // Usage of an event before the last is of the response so far, and none of them is the end.
+    let so_far = json!({ "type": "response.in_progress", "response": { "usage": usage(9, 0) } });
+    let script = Script::new()
+        .named_event("response.in_progress", so_far)
+        .named_event(
+            "response.output_text.delta",
+            json!({ "type": "response.output_text.delta", "delta": "hello" }),
+        );
+    stage.provider_streams(script);
+    let mut stream = EventStream::open(stage.edge.addr(), "/v1/responses", &actor.key, "", sent).await;
+    assert!(stream.rest().await.contains("upstream_unreachable"));
+    assert_eq!(actor.settled().await, 3 * 12 + 2 * HELD, "usage so far");
 }
 
 /// A client that asks for a WebSocket receives the status at which Codex goes on without.

@@ -90,6 +90,31 @@ fn cases() -> Vec<Case> {
                 .event(json!({ "choices": [{ "delta": {}, "finish_reason": "stop" }] })),
             HELD,
         ),
+        ended(
+            "usage before the text is not of the answer",
+            Script::new()
+                .send(usage_frame(1))
+                .send(chunk("four"))
+                .event("[DONE]"),
+            HELD,
+        ),
+        broken(
+            "a body that ends in a text behind usage",
+            Script::new().send(usage_frame(1)).send(long.clone()),
+            2000,
+        ),
+        broken(
+            "broken off in a text behind usage",
+            Script::new().send(usage_frame(1)).send(chunk("four")).break_off(),
+            HELD,
+        ),
+        broken(
+            "an empty reason to finish in each chunk",
+            script
+                .clone()
+                .event(json!({ "choices": [{ "delta": { "content": "four" }, "finish_reason": "" }] })),
+            HELD,
+        ),
         broken("nothing at all", Script::new(), HELD),
         broken("a body that ends with a text", script.clone(), HELD),
         broken(
@@ -162,6 +187,15 @@ async fn each_end_is_charged_by_the_rule() {
             "{}: {body}",
             case.what
         );
+        let charged = if case.cost < HELD {
+            "reported"
+        } else {
+            "at least what was held"
+        };
+        for error in &errors {
+            let message = error["error"]["message"].as_str().unwrap();
+            assert!(message.contains(charged), "{}: {message}", case.what);
+        }
         let line = eventually("the audit line", SOON, async || {
             audit_line(stage, &actor.agent, &id)
         })

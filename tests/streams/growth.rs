@@ -166,7 +166,7 @@ async fn without_a_decision_the_stream_ends() {
     feed.send(tokens(1000) + &chunk("-too-much-"));
     let body = stream.rest().await;
     assert!(
-        body.contains("hold_exhausted") && !body.contains("-too-much-"),
+        body.contains("\"code\":\"service_unavailable\"") && !body.contains("-too-much-"),
         "{body}"
     );
     stage.redis.resume();

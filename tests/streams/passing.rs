@@ -4,6 +4,7 @@ use crate::stage::{Stage, body, chunk, open_cap, usage, usage_frame};
 use harness::{Answer, EventStream, Script};
 use serde_json::{Value, json};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::Notify;
 
 fn text(script: &Script) -> String {
@@ -167,8 +168,9 @@ async fn keys_in_errors_are_redacted() {
         format!("data: {{\"choices\":[],\"x\":\"{long}\",\"error\":{error}}}\n\n"),
         format!("data: {}\n\n", json!({ "detail": error })),
         format!("data: {}\n\n", error["message"]),
+        format!("data: {{\"choices\":[{{\"delta\":{{}},\"error\":{error}}}]}}\n\n"),
     ];
-    for error in errors {
+    for error in &errors {
         for size in [1, 10, 1000] {
             let script = Script::new().send(speaks.clone()).send(error.clone());
             stage.provider_streams(script.cut_anew(size));
@@ -177,6 +179,47 @@ async fn keys_in_errors_are_redacted() {
             assert!(body.starts_with(&speaks) && body.contains("[redacted]"), "{body}");
             assert!(!body.contains("secret123"), "{body}");
         }
+        // Behind the last event, when the call is settled.
+        let ended = Script::new().send(usage_frame(12)).event("[DONE]");
+        let script = ended.pause(Duration::from_millis(50)).send(error.clone());
+        stage.provider_streams(script.send(usage_frame(12)));
+        let mut stream = stage.open(&actor, json!({})).await;
+        let body = stream.rest().await;
+        assert!(
+            body.starts_with("data: [DONE]\n\n") && body.contains("[redacted]"),
+            "{body}"
+        );
+        assert!(
+            !body.contains("secret123") && !body.contains("prompt_tokens"),
+            "{body}"
+        );
+    }
+}
+
+/// Providers that answer with 200 and an error (OpenRouter), and responses that failed.
+#[tokio::test]
+async fn keys_in_errors_with_status_200_are_redacted() {
+    let stage = Stage::new().await;
+    let actor = stage.actor(open_cap()).await;
+    for (endpoint, answer) in [
+        (
+            "/v1/chat/completions",
+            json!({ "error": { "message": "bad sk-secret123 sk-test-provider-key" } }),
+        ),
+        (
+            "/v1/responses",
+            json!({ "status": "failed", "error": { "message": "bad sk-secret123 sk-test-provider-key" } }),
+        ),
+    ] {
+        stage.upstream.set(move |_| Answer::json(200, answer.clone()));
+        let sent = json!({ "model": "nano", "input": "a", "messages": [{ "role": "user", "content": "a" }] });
+        let reply = stage.edge.caller(&actor.key).post(endpoint, sent).await;
+        assert_eq!(reply.status, 200, "{reply:?}");
+        assert_eq!(
+            reply.json()["error"]["message"],
+            "bad [redacted] [redacted]",
+            "{endpoint}"
+        );
     }
 }
 

@@ -241,7 +241,10 @@ impl StreamedCall {
                     ?refused,
                     "a stream ends at what is held for it"
                 );
-                Err(StreamEnd::HoldExhausted)
+                Err(match refused {
+                    NotExtended::NoDecision => StreamEnd::HoldUndecided,
+                    NotExtended::Refused(_) | NotExtended::Revoked => StreamEnd::HoldExhausted,
+                })
             }
         }
     }
@@ -301,7 +304,7 @@ impl StreamedCall {
         });
         let comment = (asked.wants_cost && actual.is_some()).then(|| cost_comment(&charged));
         let response = (allow_id.as_str(), request.model.as_str());
-        let failure = end.events(asked.format, reader.filter().events(), response);
+        let failure = end.events(asked.format, bill.how, reader.filter().events(), response);
         reader.finish(end, failure, comment).await;
     }
 }

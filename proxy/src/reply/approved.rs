@@ -40,13 +40,14 @@ impl ApprovalHeaders<'_> {
 
 /// Builds the answer: unchanged but for connection headers and cookies, and for fragments of keys in an error.
 pub fn reply(answer: Answer) -> Reply {
+    let is_error = redact::is_error(&answer);
     let Answer {
         status,
         mut headers,
         body,
     } = answer;
     clean_response(&mut headers);
-    if status.is_success() {
+    if !is_error {
         return Reply {
             status,
             headers,

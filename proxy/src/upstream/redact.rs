@@ -2,9 +2,12 @@
 //! `sk-` are removed first").
 
 use super::encoding;
+use super::exchange::Answer;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use memchr::memmem;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 use std::borrow::Cow;
 
 /// Start of a fragment.
@@ -13,6 +16,25 @@ const MARK: &[u8] = b"sk-";
 pub(super) const REPLACEMENT: &[u8] = b"[redacted]";
 /// What replaces the middle of a masked key, also as JSON escapes it.
 const ELLIPSES: [&[u8]; 2] = ["…".as_bytes(), br"\u2026"];
+
+/// Whether an answer is an error, which may echo a key: by its status, or since its JSON has an `error`. Some providers
+/// (OpenRouter) answer with 200 and an error, and so does OpenAI with a response that failed.
+pub fn is_error(answer: &Answer) -> bool {
+    #[derive(Deserialize)]
+    struct TopLevel {
+        error: Option<IgnoredAny>,
+    }
+    if !answer.status.is_success() {
+        return true;
+    }
+    let content_encoding = encoding::content_encoding(&answer.headers);
+    let Some(plain) = encoding::decode(&answer.body, content_encoding.as_deref()) else {
+        return false;
+    };
+    let may_have_one = memmem::find(&plain, br#""error""#).is_some();
+    // What is no JSON, or has two, is none that a caller gets an answer from.
+    may_have_one && !matches!(serde_json::from_slice(&plain), Ok(TopLevel { error: None }))
+}
 
 /// A redacted error body.
 #[derive(Debug, PartialEq, Eq)]

@@ -16,7 +16,7 @@ const PAIRS: usize = 1 << 16;
 /// Redacts the key in the answer if that is an error. A body that cannot be decoded stays: it is replaced as a whole
 /// when the reply is built.
 pub fn redact(answer: &mut Answer, key: &str) {
-    if answer.status.is_success() {
+    if !redact::is_error(answer) {
         return;
     }
     let Some(fragments) = Fragments::new(key) else {
@@ -230,5 +230,29 @@ mod tests {
         let mut success = answer(200, &headers, packed.clone());
         redact(&mut success, KEY);
         assert_eq!((success.body, success.headers.len()), (Bytes::from(packed), 3));
+    }
+
+    #[test]
+    fn an_error_with_the_status_of_a_success_is_searched() {
+        for (body, is_error) in [
+            (r#"{"error":{"message":"KEY"}}"#, true),
+            (r#"{"id":"r","error": "KEY","x":1}"#, true),
+            (r#"{"status":"failed","error":{"code":"a"},"x":"KEY"}"#, true),
+            (r#"{"error":null,"error":"KEY"}"#, true),
+            (r#"[{"error":"KEY"}]"#, true),
+            (r#"{"error":null,"output":"KEY"}"#, false),
+            (r#"{"choices":[{"message":{"content":""error": KEY"}}]}"#, false),
+            (r#"{"choices":[{"message":{"tool":{"error":"KEY"}}}]}"#, false),
+            (r#"KEY"#, false),
+        ] {
+            let body = body.replace("KEY", KEY);
+            let mut answer = answer(200, &[], body.clone().into());
+            redact(&mut answer, KEY);
+            let expected = match is_error {
+                true => body.replace(KEY, "[redacted]"),
+                false => body,
+            };
+            assert_eq!(answer.body, expected);
+        }
     }
 }

@@ -4,7 +4,7 @@ use super::encoding;
 use domain::measured::Endpoint;
 use domain::price::{EmbeddingsUsage, ResponsesUsage, Usage};
 use serde::Deserialize;
-use std::borrow::Cow;
+use serde_json::value::RawValue;
 
 /// The part of an answer that the settlement needs.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub struct Reported {
 struct Answer<'a, U> {
     usage: Option<U>,
     #[serde(borrow)]
-    service_tier: Option<Cow<'a, str>>,
+    service_tier: Option<&'a RawValue>,
 }
 
 /// Reads `usage` and `service_tier`; `None` if the answer has no plausible usage.
@@ -41,8 +41,14 @@ fn of_answer<'a, U: Deserialize<'a>>(plain: &'a [u8], usage: impl Fn(U) -> Usage
     let answer: Answer<'_, U> = read.ok()?;
     Some(Reported {
         usage: usage(answer.usage?),
-        service_tier: answer.service_tier.map(Cow::into_owned),
+        service_tier: answer.service_tier.and_then(tier),
     })
+}
+
+/// The tier's name. What is none says nothing, and takes nothing from the usage beside it.
+fn tier(json: &RawValue) -> Option<String> {
+    let name: String = serde_json::from_str(json.get()).ok()?;
+    (!name.is_empty()).then_some(name)
 }
 
 /// Reads a `usage` object that was found in a stream; `None` if it is not plausible.
@@ -93,7 +99,8 @@ mod tests {
             );
             assert_eq!(of_object(endpoint, usage.as_bytes()), Some(reported.usage));
             for other in Endpoint::ALL.iter().filter(|other| **other != endpoint) {
-                let is_part = endpoint == Endpoint::Chat && *other == Endpoint::Embeddings;
+                // An embeddings call need not say more than the total.
+                let is_part = *other == Endpoint::Embeddings;
                 assert_eq!(
                     of_object(*other, usage.as_bytes()).is_some(),
                     is_part,
@@ -109,6 +116,13 @@ mod tests {
         let reported = read(whole, None).unwrap();
         assert_eq!(reported.usage.prompt_tokens, 9);
         assert_eq!(reported.service_tier.as_deref(), Some("flex"));
+        for no_tier in ["null", "\"\"", "1", "{\"a\":1}", "[\"flex\"]"] {
+            let whole = format!(
+                r#"{{"service_tier":{no_tier},"usage":{{"prompt_tokens":9,"completion_tokens":2}}}}"#
+            );
+            let reported = read(whole.as_bytes(), None).unwrap();
+            assert_eq!((reported.usage.prompt_tokens, reported.service_tier), (9, None));
+        }
         let broken_content =
             b"{\"content\":\"\xff\",\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":2}}";
         assert_eq!(read(broken_content, None).unwrap().usage.prompt_tokens, 9);

@@ -6,7 +6,7 @@ mod call;
 mod checks;
 mod words;
 
-pub use call::How;
+pub use call::{How, NONE, run_of_word, run_word};
 pub use checks::{Check, before_memo};
 
 use super::chain;

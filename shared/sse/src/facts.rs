@@ -1,7 +1,7 @@
 //! What the events of a stream say, and where they say it.
 
 /// Longest `usage` object that is read, in bytes. OpenAI's has about 400.
-const USAGE_BYTES_MAX: usize = 4096;
+pub(crate) const USAGE_BYTES_MAX: usize = 16 << 10;
 /// Longest `type` or `service_tier` that is read, in bytes.
 const WORD_BYTES_MAX: usize = 64;
 

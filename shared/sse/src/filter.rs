@@ -44,8 +44,19 @@ pub struct Filter {
     usage: Option<Vec<u8>>,
     /// It stands in the current event.
     usage_is_new: bool,
-    /// It stood in a frame of its own, or in the last event: it is of the whole answer.
-    usage_is_final: bool,
+    /// Where it stood; `None` until its event ended.
+    usage_place: Option<UsagePlace>,
+}
+
+/// Where a `usage` stood.
+#[derive(Clone, Copy)]
+struct UsagePlace {
+    /// Bytes of text that came up to the end of its event.
+    behind_text: u64,
+    /// In a frame of its own.
+    is_alone: bool,
+    /// In the last event.
+    is_last: bool,
 }
 
 impl std::fmt::Debug for Filter {
@@ -74,7 +85,7 @@ impl Filter {
             is_finished: false,
             usage: None,
             usage_is_new: false,
-            usage_is_final: false,
+            usage_place: None,
         }
     }
 
@@ -83,12 +94,25 @@ impl Filter {
         self.usage.as_deref()
     }
 
-    /// Whether that is of the whole answer. In a chunk with text it is of the answer so far.
-    pub const fn usage_is_final(&self) -> bool {
-        self.usage_is_final
+    /// Whether that is of the whole answer; else it is of the answer so far. `is_complete`: the body ended in order.
+    /// That of a chat completion is whole if no text came behind it and the answer is whole: the body ended in order,
+    /// the last event came, or the usage stood in a frame of its own, which comes behind the answer. That of a response
+    /// stands in its last event.
+    pub fn usage_is_whole(&self, is_complete: bool) -> bool {
+        let Some(place) = self.usage_place else {
+            return false;
+        };
+        let is_behind_answer = place.is_alone && (self.is_finished || place.behind_text > 0);
+        match self.format {
+            Format::Chat => {
+                place.behind_text == self.text_bytes()
+                    && (is_complete || self.is_at_end() || is_behind_answer)
+            }
+            Format::Responses => place.is_last,
+        }
     }
 
-    /// The latest `service_tier` so far.
+    /// The latest `service_tier` so far that is not empty.
     pub fn service_tier(&self) -> Option<&str> {
         std::str::from_utf8(self.reader.stream.service_tier.as_deref()?).ok()
     }
@@ -110,8 +134,8 @@ impl Filter {
     }
 
     /// Whether the answer is whole by what its events say, though its last event need not have come.
-    pub const fn is_finished(&self) -> bool {
-        self.is_finished || self.usage_is_final || self.is_at_end()
+    pub fn is_finished(&self) -> bool {
+        self.is_finished || self.usage_is_whole(false) || self.is_at_end()
     }
 
     /// Whether what may have passed so far ends with a whole event.
@@ -127,10 +151,6 @@ impl Filter {
 
     /// Takes the next piece, and appends what of it may pass to `out`.
     pub fn push(&mut self, piece: &Bytes, out: &mut Vec<Bytes>) {
-        if self.released {
-            out.push(piece.clone());
-            return;
-        }
         // What passes of this piece begins here.
         let mut from = 0;
         let mut at = 0;
@@ -158,10 +178,9 @@ impl Filter {
         }
     }
 
-    /// Returns what waited for the settlement. All that comes later passes as it is.
+    /// Returns what waited for the settlement. Nothing that comes later waits for it.
     pub fn release(&mut self) -> Vec<Bytes> {
         self.released = true;
-        self.held.clear();
         self.end.take().unwrap_or_default()
     }
 
@@ -170,7 +189,7 @@ impl Filter {
             && (self.is_usage)(&usage)
         {
             self.usage = Some(usage);
-            (self.usage_is_new, self.usage_is_final) = (true, false);
+            (self.usage_is_new, self.usage_place) = (true, None);
         }
     }
 
@@ -230,7 +249,11 @@ impl Filter {
         self.dropped = is_unwanted && !self.is_long;
         self.is_finished |= facts.has_finish;
         if std::mem::take(&mut self.usage_is_new) {
-            self.usage_is_final = is_end || facts.is_usage_frame();
+            self.usage_place = Some(UsagePlace {
+                behind_text: self.text_bytes(),
+                is_alone: facts.is_usage_frame(),
+                is_last: is_end,
+            });
         }
         self.reader.begin_event();
         self.events += 1;
@@ -239,7 +262,7 @@ impl Filter {
             return from;
         }
         self.pass(piece.slice(from..range.start), out);
-        if is_end && self.end.is_none() {
+        if is_end && self.end.is_none() && !self.released {
             self.end = Some(Vec::new());
         }
         let mut event = std::mem::take(&mut self.held);

@@ -67,6 +67,7 @@ enum Use {
     Key,
     Kind,
     ServiceTier,
+    FinishReason,
     Text,
     Media,
     Nothing,
@@ -258,11 +259,11 @@ impl JsonScan {
         (self.place.key, self.place.key_comes) = (Key::Other, is_object);
     }
 
-    /// Whether the value of a key at this depth is the error of the event, or of its response.
+    /// Whether the value of a key at this depth is the error of the event, of its response, or of a choice.
     fn is_error(&self, key: Key, depth: usize) -> bool {
         let of_response =
             self.format == Format::Responses && depth == 2 && self.place.path[1] == Key::Response;
-        key == Key::Error && (depth == 1 || of_response)
+        key == Key::Error && (depth == 1 || of_response || self.in_a_choice())
     }
 
     /// Whether the current object is an element of `choices`.
@@ -293,7 +294,6 @@ impl JsonScan {
         }
         self.begin_value(event);
         event.has_error |= self.is_error(self.place.key, self.place.depth);
-        event.has_finish |= self.place.key == Key::FinishReason && self.in_a_choice();
         let responses = self.format == Format::Responses;
         let tier_depth = 1 + usize::from(responses);
         let is_text = self.is_text();
@@ -303,6 +303,7 @@ impl JsonScan {
             _ if is_text => Use::Text,
             Key::Type if responses && self.place.depth == 1 => Use::Kind,
             Key::ServiceTier if self.place.depth == tier_depth => Use::ServiceTier,
+            Key::FinishReason if self.in_a_choice() => Use::FinishReason,
             _ => Use::Nothing,
         }
     }
@@ -366,7 +367,7 @@ impl JsonScan {
     /// Adds a part of a string.
     fn add(&mut self, used: Use, part: &[u8], stream: &mut StreamFacts) {
         self.count(used, part, stream);
-        if matches!(used, Use::Key | Use::Kind | Use::ServiceTier) {
+        if matches!(used, Use::Key | Use::Kind | Use::ServiceTier | Use::FinishReason) {
             append_word(&mut self.name, part);
         }
     }
@@ -375,7 +376,7 @@ impl JsonScan {
         match used {
             Use::Text => stream.text_bytes += part.len() as u64,
             Use::Media => stream.media_bytes += part.len() as u64,
-            Use::Key | Use::Kind | Use::ServiceTier | Use::Nothing => {}
+            Use::Key | Use::Kind | Use::ServiceTier | Use::FinishReason | Use::Nothing => {}
         }
     }
 
@@ -390,10 +391,13 @@ impl JsonScan {
                 }
             }
             Use::Kind => set_word(&mut event.kind, word),
+            Use::ServiceTier if word.is_empty() => {}
             Use::ServiceTier => {
                 event.has_tier = true;
                 set_word(stream.service_tier.get_or_insert_default(), word);
             }
+            // Some providers send an empty one in each chunk.
+            Use::FinishReason => event.has_finish |= !word.is_empty(),
             Use::Text | Use::Media | Use::Nothing => {}
         }
     }

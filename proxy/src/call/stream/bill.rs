@@ -32,7 +32,7 @@ impl StreamBill {
         let usage = usage.and_then(|json| usage::of_object(request.endpoint, json));
         let actual = usage.as_ref();
         let actual = actual.and_then(|usage| request.actual_cost(usage, filter.service_tier()));
-        let is_whole = end == StreamEnd::Complete || filter.is_at_end() || filter.usage_is_final();
+        let is_whole = filter.usage_is_whole(end == StreamEnd::Complete);
         match actual {
             Some(cost) if is_whole => Self {
                 cost,

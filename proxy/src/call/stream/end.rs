@@ -2,6 +2,7 @@
 
 use crate::metrics::UpstreamResult;
 use bytes::Bytes;
+use domain::entry::How;
 use domain::measured::CallEnd;
 use serde_json::{Value, json};
 use sse::Format;
@@ -21,6 +22,8 @@ pub enum StreamEnd {
     TotalTimeout,
     /// What was held for it was nearly used, and Cap refused more.
     HoldExhausted,
+    /// What was held for it was nearly used, and the store gave no decision about more.
+    HoldUndecided,
     /// The agent was frozen or the key revoked, and `proxy.stop_frozen_streams` is on.
     Stopped,
 }
@@ -34,7 +37,7 @@ impl StreamEnd {
             Self::BrokeOff => CallEnd::ProviderBrokeOff,
             Self::IdleTimeout => CallEnd::IdleTimeout,
             Self::TotalTimeout => CallEnd::TotalTimeout,
-            Self::HoldExhausted => CallEnd::HoldExhausted,
+            Self::HoldExhausted | Self::HoldUndecided => CallEnd::HoldExhausted,
             Self::Stopped => CallEnd::Stopped,
         }
     }
@@ -42,7 +45,7 @@ impl StreamEnd {
     /// The provider's answer as metrics count it.
     pub const fn upstream_result(self) -> UpstreamResult {
         match self {
-            Self::Complete | Self::CallerGone | Self::HoldExhausted | Self::Stopped => {
+            Self::Complete | Self::CallerGone | Self::HoldExhausted | Self::HoldUndecided | Self::Stopped => {
                 UpstreamResult::Success
             }
             Self::BrokeOff => UpstreamResult::Unreachable,
@@ -54,21 +57,19 @@ impl StreamEnd {
     const fn error(self) -> Option<(&'static str, &'static str)> {
         Some(match self {
             Self::Complete | Self::CallerGone => return None,
-            Self::BrokeOff => (
-                "upstream_unreachable",
-                "The provider broke off its answer. What was charged is at least the estimate.",
-            ),
-            Self::IdleTimeout => (
-                "upstream_timeout",
-                "The provider was silent for too long. What was charged is at least the estimate.",
-            ),
+            Self::BrokeOff => ("upstream_unreachable", "The provider broke off its answer."),
+            Self::IdleTimeout => ("upstream_timeout", "The provider was silent for too long."),
             Self::TotalTimeout => (
                 "upstream_timeout",
-                "The answer took longer than a stream may take. What was charged is at least the estimate.",
+                "The answer took longer than a stream may take.",
             ),
             Self::HoldExhausted => (
                 "hold_exhausted",
                 "The answer reached what is held for this call, and a limit allows no more. Set `max_completion_tokens`, or raise the limit.",
+            ),
+            Self::HoldUndecided => (
+                "service_unavailable",
+                "The answer reached what is held for this call, and whether more may be held could not be decided.",
             ),
             Self::Stopped => (
                 "stream_stopped",
@@ -79,10 +80,15 @@ impl StreamEnd {
 
     /// The events that tell the caller. The first is the error that OpenAI's SDKs raise, with its code. In the stream
     /// of a response `response.failed` follows: Codex reads no other reason, and frameworks that would raise it with
-    /// less (LangChain, the Agents SDK, Pydantic AI) have ended before. `number` is the place of the first in the
-    /// stream of a response, `id` and `model` are those of the response that failed.
-    pub fn events(self, format: Format, number: u64, (id, model): (&str, &str)) -> Option<Bytes> {
+    /// less (LangChain, the Agents SDK, Pydantic AI) have ended before. `how` is how the call is charged, `number` the
+    /// place of the first event in the stream of a response, `id` and `model` are those of the response that failed.
+    pub fn events(self, format: Format, how: How, number: u64, (id, model): (&str, &str)) -> Option<Bytes> {
         let (code, message) = self.error()?;
+        let charged = match how {
+            How::Estimated => "What is charged is at least what was held.",
+            _ => "What is charged is what the provider reported.",
+        };
+        let message = format!("{message} {charged}");
         let error = json!({ "message": message, "type": "stream_error", "param": null, "code": code });
         let events = match format {
             Format::Chat => event("error", &json!({ "error": error })),
@@ -123,11 +129,16 @@ mod tests {
             (StreamEnd::IdleTimeout, Some("upstream_timeout")),
             (StreamEnd::TotalTimeout, Some("upstream_timeout")),
             (StreamEnd::HoldExhausted, Some("hold_exhausted")),
+            (StreamEnd::HoldUndecided, Some("service_unavailable")),
             (StreamEnd::Stopped, Some("stream_stopped")),
         ] {
-            for format in [Format::Chat, Format::Responses] {
+            for (format, how, charged) in [
+                (Format::Chat, How::Settled, "provider reported."),
+                (Format::Chat, How::Estimated, "what was held."),
+                (Format::Responses, How::Estimated, "what was held."),
+            ] {
                 let events = end
-                    .events(format, 7, ("allow_1", "m"))
+                    .events(format, how, 7, ("allow_1", "m"))
                     .map(|events| String::from_utf8(events.to_vec()).unwrap());
                 let data = events.as_deref().map(|events| {
                     let data = events.strip_prefix("event: error\ndata: ").unwrap();
@@ -137,6 +148,10 @@ mod tests {
                     data.as_ref().and_then(|data| data["error"]["code"].as_str()),
                     code
                 );
+                assert!(data.is_none_or(|data| {
+                    let message = data["error"]["message"].as_str().unwrap().to_owned();
+                    message.ends_with(charged)
+                }));
             }
         }
     }

@@ -136,7 +136,7 @@ impl Reader {
     }
 
     /// How a stream ends whose body did: a provider that stops in the middle of an answer may close it in order.
-    const fn end_of_body(&self) -> StreamEnd {
+    fn end_of_body(&self) -> StreamEnd {
         match self.filter.is_finished() {
             true => StreamEnd::Complete,
             false => StreamEnd::BrokeOff,
@@ -284,7 +284,7 @@ impl Reader {
             is_gone = !out.is_empty() && giver.give(out).await.is_err();
         }
         if let Some(mut stream) = stream {
-            pass_tail(&mut stream, &mut giver, is_gone).await;
+            pass_tail(&mut stream, &mut filter, &mut giver, is_gone).await;
             drop(giver);
             stream.keep().await;
         }
@@ -292,16 +292,24 @@ impl Reader {
 }
 
 /// Passes what the provider sends behind the last event, unless the caller is gone.
-async fn pass_tail(stream: &mut AnswerStream, giver: &mut Giver, mut is_gone: bool) {
+async fn pass_tail(stream: &mut AnswerStream, filter: &mut Filter, giver: &mut Giver, mut is_gone: bool) {
     let until = Instant::now() + TAIL;
     let mut left = TAIL_BYTES_MAX;
     loop {
         let read = timeout_at(until, pin!(stream.next())).await;
-        let Ok(Ok(Some(piece))) = read else { return };
-        if piece.len() > left {
+        let Ok(Ok(piece)) = read else { return };
+        let mut out = Vec::new();
+        match &piece {
+            Some(piece) if piece.len() > left => return,
+            Some(piece) => {
+                left -= piece.len();
+                filter.push(piece, &mut out);
+            }
+            None => filter.close(&mut out),
+        }
+        is_gone = is_gone || !out.is_empty() && giver.give(out).await.is_err();
+        if piece.is_none() {
             return;
         }
-        left -= piece.len();
-        is_gone = is_gone || giver.give(vec![piece]).await.is_err();
     }
 }

@@ -64,6 +64,29 @@ impl How {
     }
 }
 
+/// Stands in a line for a run or price version that is missing.
+pub const NONE: &str = "-";
+/// Stands in a line for the run that is called `-`. No run id has this character.
+const RUN_CALLED_NONE: &str = "%";
+
+/// How a run stands in a line; it is empty for a request without one.
+pub fn run_word(run: &str) -> &str {
+    match run {
+        "" => NONE,
+        NONE => RUN_CALLED_NONE,
+        run => run,
+    }
+}
+
+/// The run that stands in a line as [`run_word`] says; `None` for a request without one.
+pub fn run_of_word(word: &str) -> Option<&str> {
+    match word {
+        NONE => None,
+        RUN_CALLED_NONE => Some(NONE),
+        word => Some(word),
+    }
+}
+
 /// What a decision's line says of the call.
 struct Memo<'a> {
     agent: &'a str,
@@ -78,12 +101,11 @@ impl<'a> Memo<'a> {
     fn parse(text: &'a str) -> Option<Self> {
         let mut words = text.splitn(6, ' ');
         let _account = words.next()?;
-        let some = |word: &'a str| (word != "-").then_some(word);
         Some(Self {
             agent: words.next()?,
-            run: some(words.next()?),
+            run: run_of_word(words.next()?),
             key_id: words.next()?,
-            price_version: some(words.next()?),
+            price_version: Some(words.next()?).filter(|version| *version != NONE),
             model: words.next()?,
         })
     }
@@ -163,7 +185,7 @@ fn denied(seq: u64, at_ms: u64, rest: &str) -> Option<Entry> {
     let reason = Denial::from_reason(words.next()?)?;
     let id = words.next()?;
     let estimate = match words.next()? {
-        "-" => None,
+        NONE => None,
         digits => Some(digits.parse().ok()?),
     };
     let checks = Check::parse(words.next()?)?;

@@ -218,6 +218,8 @@ fn no_line_stops_the_chain() {
         (&entry.data["runId"], &entry.data["model"]),
         (&Value::Null, &Value::Null)
     );
+    let in_a_run_called_none = b"7 5 D frozen allow_1 1 ,,,,,, a b % d - f";
+    assert_eq!(Entry::of_line(7, in_a_run_called_none).data["runId"], "-");
 }
 
 #[test]

@@ -9,6 +9,7 @@ const ROLE: &str =
 const TEXT: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"h\u{e9}llo\"}}],\"usage\":null}\n\n";
 const USAGE: &str = "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":3,\"completion_tokens\":2},\"service_tier\":\"flex\"}\n\n";
 const ERROR: &str = "data: {\"error\":{\"message\":\"Incorrect key sk-abc.\"}}\n\n";
+const FINISH: &str = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
 const COMMENT: &str = ": ping\n\n";
 const DONE: &str = "data: [DONE]\n\n";
 const COMPLETED: &str = "event: response.completed\ndata: {\"type\":\"response.completed\",\"response\":{\"output\":[],\"usage\":{\"input_tokens\":3}}}\n\n";
@@ -56,22 +57,55 @@ fn a_usage_frame_that_the_caller_did_not_ask_for_is_dropped() {
     assert_eq!((before, end.as_str()), ([ROLE, TEXT, USAGE].concat(), DONE));
 }
 
-/// In a chunk with text it is of the answer so far.
+/// In a chunk with text it is of the answer so far, and before the text of nothing.
 #[test]
-fn usage_is_final_in_a_frame_of_its_own() {
+fn usage_is_whole_behind_all_text() {
     let so_far = TEXT.replace("null", "{\"prompt_tokens\":3}");
-    for (events, is_final) in [
-        (vec![TEXT], false),
-        (vec![&so_far], false),
-        (vec![&so_far, USAGE], true),
-        (vec![USAGE, &so_far], false),
+    // Where the provider breaks off, where its body ends in order, and where the last event comes.
+    for (events, is_whole) in [
+        (vec![TEXT], [false, false, false]),
+        (vec![&so_far], [false, true, true]),
+        (vec![&so_far, USAGE], [true, true, true]),
+        (vec![TEXT, USAGE, FINISH], [true, true, true]),
+        (vec![USAGE], [false, true, true]),
+        (vec![FINISH, USAGE], [true, true, true]),
+        (vec![USAGE, TEXT], [false, false, false]),
+        (vec![TEXT, USAGE, TEXT, FINISH], [false, false, false]),
+        (vec![USAGE, &so_far], [false, true, true]),
+        (vec![&so_far, TEXT], [false, false, false]),
     ] {
-        let (_, _, seen) = passed(filter(Format::Chat, false), &[events.concat().as_bytes()]);
-        assert_eq!(seen.usage_is_final(), is_final, "{events:?}");
+        let mut seen = filter(Format::Chat, false);
+        let mut out = Vec::new();
+        seen.push(&Bytes::from(events.concat()), &mut out);
+        let before = [seen.usage_is_whole(false), seen.usage_is_whole(true)];
+        seen.push(&Bytes::from(DONE), &mut out);
+        assert_eq!(
+            [before[0], before[1], seen.usage_is_whole(false)],
+            is_whole,
+            "{events:?}"
+        );
     }
-    for end in [COMPLETED, FAILED] {
-        let (_, _, seen) = passed(filter(Format::Responses, false), &[end.as_bytes()]);
-        assert!(seen.usage_is_final());
+}
+
+/// That of an event before it is of the response so far.
+#[test]
+fn usage_of_a_response_is_whole_in_its_last_event() {
+    let so_far = COMPLETED.replace("completed", "in_progress");
+    let without = COMPLETED.replace("{\"input_tokens\":3}", "null");
+    for (events, is_whole) in [
+        (vec![COMPLETED], true),
+        (vec![FAILED], true),
+        (vec![&*so_far], false),
+        (vec![&so_far, DELTA], false),
+        (vec![&so_far, &without], false),
+        (vec![&so_far, DELTA, COMPLETED], true),
+    ] {
+        let mut seen = filter(Format::Responses, false);
+        seen.push(&Bytes::from(events.concat()), &mut Vec::new());
+        for is_complete in [false, true] {
+            assert_eq!(seen.usage_is_whole(is_complete), is_whole, "{events:?}");
+        }
+        assert_eq!(seen.is_finished(), seen.is_at_end(), "{events:?}");
     }
 }
 
@@ -86,8 +120,32 @@ fn usage_may_follow_the_last_event() {
     assert!(filter.usage().is_some());
     assert_eq!(text(&out), TEXT);
     assert_eq!(text(&filter.release()), [DONE, COMMENT].concat());
-    filter.push(&Bytes::from(USAGE), &mut out);
-    assert_eq!(text(&out), [TEXT, USAGE].concat(), "nothing is held any more");
+    filter.push(&Bytes::from([DONE, COMMENT].concat()), &mut out);
+    assert_eq!(
+        text(&out),
+        [TEXT, DONE, COMMENT].concat(),
+        "nothing is held any more"
+    );
+}
+
+/// Wherever pieces end: keys are searched for, and the frame that the caller did not ask for is dropped.
+#[test]
+fn what_comes_behind_the_release_is_filtered_too() {
+    let behind = [ERROR, USAGE, COMMENT, ERROR.trim_end()].concat();
+    for cut in 0..=behind.len() {
+        for released_at in [0, cut] {
+            let mut filter = filter(Format::Chat, false);
+            let mut out = Vec::new();
+            filter.push(&Bytes::from([DONE, &behind[..released_at]].concat()), &mut out);
+            out.extend(filter.release());
+            filter.push(&Bytes::from(behind[released_at..cut].to_owned()), &mut out);
+            filter.push(&Bytes::from(behind[cut..].to_owned()), &mut out);
+            filter.close(&mut out);
+            let clean = ERROR.replace("sk-abc", "[redacted]");
+            let expected = [DONE, &clean, COMMENT, clean.trim_end()].concat();
+            assert_eq!(text(&out), expected, "{cut} {released_at}");
+        }
+    }
 }
 
 #[test]
@@ -144,6 +202,7 @@ fn what_is_no_part_of_an_answer_is_searched_for_keys() {
         "data: {\"detail\":\"sk-abc\"}\n\n",
         "data: {\"choices\":[{}],\"\\u0065rror\":\"sk-abc\"}\n\n",
         "data: {\"choices\":[{}],\"error\":{\"message\":\"sk-abc\"}}\n\n",
+        "data: {\"choices\":[{\"delta\":{},\"error\":{\"message\":\"sk-abc\"}}]}\n\n",
         "data: sk-abc\n\n",
         ": sk-abc\n\n",
         "\u{feff}data: {\"error\":{\"message\":\"sk-abc\"}}\n\n",
@@ -206,21 +265,29 @@ fn the_end_may_lack_its_line_ends() {
 
 #[test]
 fn an_answer_is_finished_by_its_reason_its_usage_or_its_end() {
-    let reason = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
-    let none = reason.replace("\"stop\"", "null");
+    let none = FINISH.replace("\"stop\"", "null");
+    // What Ollama and SGLang sent in each chunk.
+    let empty = FINISH.replace("\"stop\"", "\"\"");
     let elsewhere =
         "data: {\"choices\":[{\"delta\":{\"finish_reason\":\"stop\"}}],\"finish_reason\":\"stop\"}\n\n";
     for (event, is_finished) in [
         (TEXT, false),
         (&*none, false),
+        (&*empty, false),
         (elsewhere, false),
-        (reason, true),
-        (USAGE, true),
+        (FINISH, true),
+        (USAGE, false),
+        (&[TEXT, USAGE].concat(), true),
         (DONE, true),
     ] {
-        let mut seen = filter(Format::Chat, false);
-        seen.push(&Bytes::copy_from_slice(event.as_bytes()), &mut Vec::new());
-        assert_eq!(seen.is_finished(), is_finished, "{event}");
+        for cut in 0..event.len() {
+            let mut seen = filter(Format::Chat, false);
+            let (first, second) = event.as_bytes().split_at(cut);
+            for piece in [first, second] {
+                seen.push(&Bytes::copy_from_slice(piece), &mut Vec::new());
+            }
+            assert_eq!(seen.is_finished(), is_finished, "{event} {cut}");
+        }
     }
 }
 
@@ -235,7 +302,7 @@ fn a_usage_that_settles_nothing_replaces_none() {
         seen.usage(),
         Some(&br#"{"prompt_tokens":3,"completion_tokens":2}"#[..])
     );
-    assert!(seen.usage_is_final());
+    assert!(seen.usage_is_whole(false));
     assert_eq!(before, TEXT, "it is no text either");
 }
 

@@ -1,6 +1,7 @@
 //! Tests of [`super`].
 
 use super::*;
+use crate::facts::USAGE_BYTES_MAX;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -55,8 +56,8 @@ fn a_usage_that_is_too_long_is_none() {
             "x".repeat(length - r#"{"a":""}"#.len())
         )
     };
-    assert_eq!(usage(&chat(&of(4096)).0).len(), 4096);
-    assert_eq!(chat(&of(4097)).0.usage, None);
+    assert_eq!(usage(&chat(&of(USAGE_BYTES_MAX)).0).len(), USAGE_BYTES_MAX);
+    assert_eq!(chat(&of(USAGE_BYTES_MAX + 1)).0.usage, None);
 }
 
 #[test]
@@ -83,7 +84,10 @@ fn choices_and_errors_are_told() {
         (r#"{"error":null}"#, false, false),
         (r#"{"error":"x"}"#, false, true),
         (r#"{"error":{"message":1}}"#, false, true),
-        (r#"{"choices":[{"error":{}}]}"#, true, false),
+        (r#"{"choices":[{"error":{}}]}"#, true, true),
+        (r#"{"choices":[{"error":"x"}]}"#, true, true),
+        (r#"{"choices":[{"delta":{"error":"x"}}]}"#, true, false),
+        (r#"{"choices":[{"error":null}]}"#, true, false),
     ] {
         let event = chat(text).0;
         assert_eq!((event.has_choice, event.has_error), (choice, error), "{text}");

@@ -1,6 +1,6 @@
 //! Twin of `authorize.lua`: decides a call and charges its estimate, in one step.
 
-use crate::call::hold::{AsOf, HoldKeys, HoldName, NONE, memo};
+use crate::call::hold::{AsOf, HoldKeys, HoldName, memo};
 use crate::keys;
 use crate::script::change::{CLOCK, LIVE_RUNS, PERIOD, PRUNE, RUN};
 use crate::script::names::{Names, inputs};
@@ -8,6 +8,7 @@ use crate::script::{Script, WhenFull, with_fragments};
 use crate::{Store, StoreError};
 use domain::budget::Budget;
 use domain::denial::Denial;
+use domain::entry::NONE;
 use domain::mode::Mode;
 use domain::money::Nanos;
 use domain::plan::Plan;

@@ -2,7 +2,7 @@
 
 use crate::keys::{AccountKeys, Bucket};
 use crate::script::names::inputs;
-use domain::entry::before_memo;
+use domain::entry::{before_memo, run_of_word, run_word};
 use domain::mode::Mode;
 use domain::money::Nanos;
 use domain::period::Period;
@@ -122,9 +122,6 @@ pub struct Hold {
 /// Longest model name kept in a hold, in bytes.
 pub const MODEL_MAX: usize = 128;
 
-/// Stands in a memo for a missing run or price version.
-pub const NONE: &str = "-";
-
 /// Composes the part of the stored text and audit line that `authorize` only passes through. The model is last, since
 /// it may contain spaces.
 pub fn memo(name: &HoldName, key_id: &str, price_version: &str, model: &str) -> String {
@@ -138,8 +135,15 @@ pub fn memo(name: &HoldName, key_id: &str, price_version: &str, model: &str) -> 
         run,
         allow_id: _,
     } = name;
-    let run = if run.is_empty() { NONE } else { run };
-    [account, agent, run, key_id, price_version, &model[..end]].join(" ")
+    [
+        account,
+        agent,
+        run_word(run),
+        key_id,
+        price_version,
+        &model[..end],
+    ]
+    .join(" ")
 }
 
 impl Hold {
@@ -160,7 +164,8 @@ impl Hold {
         let checks = checks.unwrap_or_default().to_owned();
         let mut words = memo.splitn(6, ' ');
         let mut next = || words.next();
-        let [account, agent, run] = [next()?, next()?, next()?].map(str::to_owned);
+        let [account, agent] = [next()?, next()?].map(str::to_owned);
+        let run = run_of_word(next()?).unwrap_or_default().to_owned();
         let [key_id, price_version, model] = [next()?, next()?, next()?].map(str::to_owned);
         let name = HoldName {
             account,
@@ -184,6 +189,7 @@ impl Hold {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use domain::entry::NONE;
 
     #[test]
     fn a_memo_is_read_back() {
@@ -213,11 +219,16 @@ mod tests {
         };
         assert_eq!(earlier, no_checks);
         assert_eq!(Hold::parse("allow_1", "V"), None);
-        let none = HoldName {
-            run: String::new(),
-            ..name.clone()
-        };
-        assert_eq!(memo(&none, "vk_1", NONE, ""), "acct_1 bot - vk_1 - ");
+        for (run, word) in [("", "-"), ("-", "%"), ("--", "--")] {
+            let other = HoldName {
+                run: run.to_owned(),
+                ..name.clone()
+            };
+            let memo = memo(&other, "vk_1", NONE, "");
+            assert_eq!(memo, format!("acct_1 bot {word} vk_1 - "));
+            let hold = Hold::parse("allow_1", &format!("H 120 20777 202611 1 0::,3:9:,,,,, {memo}"));
+            assert_eq!(hold.unwrap().name, other);
+        }
         let long = "é".repeat(100);
         assert!(memo(&name, "vk_1", "abc", &long).ends_with(&"é".repeat(64)));
     }

@@ -24,7 +24,8 @@ struct ResponsesWire {
 
 #[derive(Deserialize)]
 struct EmbeddingsWire {
-    prompt_tokens: u64,
+    /// Some compatible providers (Voyage AI) send `total_tokens` alone.
+    prompt_tokens: Option<u64>,
     /// Some compatible providers send a zero; what is more is charged like any output.
     completion_tokens: Option<u64>,
     total_tokens: Option<u64>,
@@ -50,9 +51,14 @@ impl TryFrom<EmbeddingsWire> for EmbeddingsUsage {
     type Error = &'static str;
 
     fn try_from(wire: EmbeddingsWire) -> Result<Self, Self::Error> {
+        let completion_tokens = wire.completion_tokens.unwrap_or(0);
+        let beside_it = wire
+            .total_tokens
+            .map(|total| total.saturating_sub(completion_tokens));
+        let prompt_tokens = wire.prompt_tokens.or(beside_it);
         let wire = Wire {
-            prompt_tokens: wire.prompt_tokens,
-            completion_tokens: wire.completion_tokens.unwrap_or(0),
+            prompt_tokens: prompt_tokens.ok_or("it has neither prompt_tokens nor total_tokens")?,
+            completion_tokens,
             total_tokens: wire.total_tokens,
             prompt_tokens_details: wire.prompt_tokens_details,
             completion_tokens_details: None,
@@ -117,11 +123,17 @@ mod tests {
             r#"{"prompt_tokens": 9}"#,
             r#"{"prompt_tokens": 9, "completion_tokens": null, "prompt_tokens_details": null}"#,
             r#"{"prompt_tokens": 9, "completion_tokens": 0, "total_tokens": 9}"#,
+            r#"{"total_tokens": 9}"#,
         ] {
             assert_eq!(embeddings(json), Some(counts(9, 0)), "{json}");
         }
         let more = r#"{"prompt_tokens": 9, "completion_tokens": 3}"#;
         assert_eq!(embeddings(more), Some(counts(9, 3)));
+        let beside = r#"{"completion_tokens": 3, "total_tokens": 12}"#;
+        assert_eq!(embeddings(beside), Some(counts(9, 3)));
+        for json in ["{}", r#"{"completion_tokens": 3}"#, r#"{"total_tokens": 0}"#] {
+            assert_eq!(embeddings(json), None, "{json}");
+        }
     }
 
     #[test]
@@ -166,7 +178,7 @@ mod tests {
             "null",
             "{}",
             r#"{"input_tokens": 9}"#,
-            r#"{"total_tokens": 9}"#,
+            r#"{"completion_tokens": 9}"#,
             r#"{"prompt_tokens": 0}"#,
             r#"{"prompt_tokens": -1}"#,
             r#"{"prompt_tokens": "9"}"#,
