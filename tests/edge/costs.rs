@@ -1,6 +1,6 @@
 //! The real cost of a call, to the nano, against amounts worked out by hand (specification §4.4 step 7, decisions D33,
 //! D64, D65). Prices are those of `prices.toml` beside this file, in nano-USD a token:
-//! `plain` 2,000 in, 500 cached, 2,500 written, 8,000 out.
+//! `plain` 2,000 in, 500 cached, 8,000 out.
 
 use super::shape::approved;
 use super::stage::{Stage, amounts, estimated_body, open_cap};
@@ -39,76 +39,19 @@ fn answer(usage: &Value, tier: Option<&str>) -> Answer {
     )
 }
 
+/// One row for each input of the price that comes over HTTP. The rules themselves are rows of `price/cost/tests.rs`.
 #[tokio::test]
 async fn the_real_cost_is_exact() {
     let stage = Stage::new().await;
-    let prompt = |details: Value| json!({ "prompt_tokens_details": details });
-    let completion = |details: Value| json!({ "completion_tokens_details": details });
-    let sound = json!({
-        "prompt_tokens_details": { "audio_tokens": 30 }, "completion_tokens_details": { "audio_tokens": 20 },
-    });
     let none = json!({});
+    let cached = json!({ "prompt_tokens_details": { "cached_tokens": 40 } });
     for (more, usage, tier, nanos) in [
         (json!({}), usage(9, 12, &none), None, 9 * 2000 + 12 * 8000),
-        (json!({}), usage(1, 1, &none), None, 2000 + 8000),
-        (json!({}), usage(9, 0, &none), None, 9 * 2000),
         (
             json!({}),
-            usage(100, 10, &prompt(json!({ "cached_tokens": 40 }))),
+            usage(100, 10, &cached),
             None,
             60 * 2000 + 40 * 500 + 80_000,
-        ),
-        (
-            json!({}),
-            usage(100, 10, &prompt(json!({ "cached_tokens": 100 }))),
-            None,
-            100 * 500 + 80_000,
-        ),
-        (
-            json!({}),
-            usage(
-                100,
-                10,
-                &prompt(json!({ "cached_tokens": 40, "cache_write_tokens": 20 })),
-            ),
-            None,
-            40 * 2000 + 40 * 500 + 20 * 2500 + 80_000,
-        ),
-        // Reasoning is part of the completion and costs the same.
-        (
-            json!({}),
-            usage(10, 100, &completion(json!({ "reasoning_tokens": 90 }))),
-            None,
-            10 * 2000 + 100 * 8000,
-        ),
-        (
-            json!({ "model": "sound" }),
-            usage(100, 50, &sound),
-            None,
-            70 * 2000 + 30 * 40_000 + 30 * 8000 + 20 * 80_000,
-        ),
-        // What only the total counts is charged as output: reasoning at Gemini and xAI, the prompts of tools at Gemini.
-        (
-            json!({}),
-            usage(12, 35, &json!({ "total_tokens": 15_047 })),
-            None,
-            12 * 2000 + 15_035 * 8000,
-        ),
-        (
-            json!({}),
-            usage(
-                32,
-                9,
-                &json!({ "total_tokens": 20_041, "completion_tokens_details": { "reasoning_tokens": 20_000 } }),
-            ),
-            None,
-            32 * 2000 + 20_009 * 8000,
-        ),
-        (
-            json!({}),
-            usage(9, 12, &json!({ "total_tokens": 20 })),
-            None,
-            9 * 2000 + 12 * 8000,
         ),
         // The tier that the provider reports prices the settlement; without a report the dearer of the requested tier
         // and of the table's `auto_tier`.
@@ -119,42 +62,11 @@ async fn the_real_cost_is_exact() {
             10 * 1000 + 10 * 4000,
         ),
         (
-            json!({ "service_tier": "flex" }),
-            usage(10, 10, &none),
-            Some("default"),
-            10 * 2000 + 10 * 8000,
-        ),
-        (
-            json!({ "service_tier": "flex" }),
-            usage(10, 10, &none),
-            None,
-            10 * 2000 + 10 * 8000,
-        ),
-        (
             json!({ "service_tier": "priority" }),
             usage(10, 10, &none),
             None,
             10 * 4000 + 10 * 16_000,
         ),
-        (
-            json!({}),
-            usage(10, 10, &none),
-            Some("priority"),
-            10 * 4000 + 10 * 16_000,
-        ),
-        (
-            json!({}),
-            usage(10, 10, &none),
-            Some("fast"),
-            10 * 4000 + 10 * 16_000,
-        ),
-        (
-            json!({}),
-            usage(10, 10, &none),
-            Some("warp"),
-            10 * 4000 + 10 * 16_000,
-        ),
-        (json!({}), usage(1000, 1, &none), None, 1000 * 2000 + 8000),
         (json!({}), usage(1001, 1, &none), None, 1001 * 3000 + 12_000),
         (
             json!({ "web_search_options": {} }),
@@ -162,15 +74,8 @@ async fn the_real_cost_is_exact() {
             None,
             9 * 2000 + 12 * 8000 + 10_000_000,
         ),
-        (
-            json!({ "model": "search" }),
-            usage(9, 12, &none),
-            None,
-            9 * 2000 + 12 * 8000 + 10_000_000,
-        ),
-        // The requested model counts, not the one that the answer names.
+        // The requested model counts, not the one that the answer names; two pico-USD are one nano.
         (json!({ "model": "grain" }), usage(1, 1, &none), None, 1),
-        (json!({ "model": "grain" }), usage(1000, 1, &none), None, 2),
     ] {
         let actor = stage.actor("enterprise", open_cap()).await;
         let answer = answer(&usage, tier);
@@ -195,57 +100,16 @@ async fn the_real_cost_is_exact() {
 #[tokio::test]
 async fn without_a_believable_usage_the_estimate_stays() {
     let stage = Stage::new().await;
-    let wrapped = |usage: Value| Answer::chat_with_usage(usage);
     for (what, answer) in [
         ("none", Answer::chat_with_usage(Value::Null)),
-        ("an empty one", wrapped(json!({}))),
-        (
-            "nothing used",
-            wrapped(json!({ "prompt_tokens": 0, "completion_tokens": 0 })),
-        ),
-        (
-            "negative",
-            wrapped(json!({ "prompt_tokens": -5, "completion_tokens": 1 })),
-        ),
         (
             "absurd",
-            wrapped(json!({ "prompt_tokens": 1_000_000_001_u64, "completion_tokens": 1 })),
+            Answer::chat_with_usage(json!({ "prompt_tokens": 1_000_000_001_u64, "completion_tokens": 1 })),
         ),
-        (
-            "an absurd total",
-            wrapped(usage(9, 12, &json!({ "total_tokens": 1_000_000_001_u64 }))),
-        ),
-        (
-            "a negative total",
-            wrapped(usage(9, 12, &json!({ "total_tokens": -21 }))),
-        ),
-        (
-            "text",
-            wrapped(json!({ "prompt_tokens": "9", "completion_tokens": 1 })),
-        ),
-        (
-            "a fraction",
-            wrapped(json!({ "prompt_tokens": 9.5, "completion_tokens": 1 })),
-        ),
-        ("half", wrapped(json!({ "prompt_tokens": 9 }))),
-        (
-            "more cached than there is",
-            wrapped(usage(
-                5,
-                1,
-                &json!({ "prompt_tokens_details": { "cached_tokens": 6 } }),
-            )),
-        ),
-        ("a list", wrapped(json!([1, 2]))),
         ("no JSON", Answer::bytes(200, "Hello.")),
-        ("no body", Answer::bytes(200, "")),
         (
             "broken compression",
             Answer::chat(9, 12).header("Content-Encoding", "gzip"),
-        ),
-        (
-            "an unknown encoding",
-            Answer::chat(9, 12).header("Content-Encoding", "br"),
         ),
     ] {
         let actor = stage.actor("enterprise", open_cap()).await;

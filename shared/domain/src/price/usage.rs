@@ -154,7 +154,12 @@ mod tests {
         ] {
             assert_eq!(parse(json), Some(plain), "{json}");
         }
-        assert!(parse(r#"{"prompt_tokens": 0, "completion_tokens": 1}"#).is_some());
+        for json in [
+            r#"{"prompt_tokens": 0, "completion_tokens": 1}"#,
+            r#"{"prompt_tokens": 9, "completion_tokens": 0}"#,
+        ] {
+            assert!(parse(json).is_some(), "{json}");
+        }
     }
 
     /// Gemini counts reasoning and the prompts of tools in the total only, xAI reasoning in a detail and in the total.
@@ -220,6 +225,7 @@ mod tests {
             "null",
             "{}",
             "[]",
+            "[1, 2]",
             "7",
             r#"{"prompt_tokens": 9}"#,
             r#"{"prompt_tokens": 9, "completion_tokens": null}"#,

@@ -105,6 +105,7 @@ fn each_token_of_the_prompt_is_charged_once_as_one_kind() {
     // Of 10,000 tokens: text at 10 nano-USD, cached at 1, written at 100, sound at 10,000.
     assert_eq!(nanos(0, 0, 0, 0), 10_000 * 10 + completion);
     assert_eq!(nanos(0, 3_000, 0, 0), 7_000 * 10 + 3_000 + completion);
+    assert_eq!(nanos(0, 10_000, 0, 0), 10_000 + completion);
     assert_eq!(
         nanos(0, 3_000, 2_000, 0),
         5_000 * 10 + 3_000 + 2_000 * 100 + completion
