@@ -5,8 +5,8 @@
 mod world;
 
 mod account_fixture;
+mod announced_deposits;
 mod approvals;
-mod changed_wallets;
 mod deposits;
 mod escrow;
 mod escrow_parties;

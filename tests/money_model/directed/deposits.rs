@@ -121,6 +121,10 @@ async fn refused(stage: &Stage<'_>) -> Checked {
         number: a.number + 1000,
         ..a.clone()
     };
+    let gone = Place {
+        owner: "gone".to_owned(),
+        ..a.clone()
+    };
     let mut world = stage.world(model).await?;
     for pending in [true, false] {
         let n = 10 + u64::from(pending);
@@ -129,6 +133,7 @@ async fn refused(stage: &Stage<'_>) -> Checked {
             ..deposit(n, to.clone(), 1)
         };
         world.want("changed", new(n, &wrong)).await?;
+        world.want("changed", new(n, &gone)).await?;
         world
             .want(
                 "blocked wallet_closed",

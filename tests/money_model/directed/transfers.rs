@@ -104,6 +104,10 @@ async fn refused(stage: &Stage<'_>) -> Checked {
         number: place.number + 1000,
         ..place.clone()
     };
+    let gone = Place {
+        owner: "gone".to_owned(),
+        ..a.clone()
+    };
     let mut world = stage.world(model).await?;
     let closed = |act: Act| match act {
         Act::Transfer(transfer) => Act::Transfer(Transfer {
@@ -118,6 +122,7 @@ async fn refused(stage: &Stage<'_>) -> Checked {
         world.want("blocked frozen", keyless(n + 1, &a, to, 1)).await?;
         world.want("changed", plain(n + 2, &wrong(&a), to, 1)).await?;
         world.want("changed", plain(n + 2, &wrong(&b), &a, 1)).await?;
+        world.want("changed", plain(n + 2, &gone, to, 1)).await?;
         world
             .want("blocked wallet_closed", closed(plain(n + 2, &wrong(&a), to, 1)))
             .await?;
@@ -128,6 +133,7 @@ async fn refused(stage: &Stage<'_>) -> Checked {
     }
     world.want("done", plain(30, &user, &a, 1)).await?;
     world.want("changed", plain(31, &user, &wrong(&a), 1)).await?;
+    world.want("changed", plain(31, &user, &gone, 1)).await?;
     world
         .want("insufficient", plain(31, &user, &wrong(&a), START))
         .await?;
