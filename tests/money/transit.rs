@@ -1,32 +1,29 @@
 //! Money between two accounts: what a crash between the two steps leaves, and how it arrives, once (decision D28).
 
 use crate::account_fixture::AccountFixture;
-use crate::world::{BINARY, World, success};
+use crate::world::{BINARY, World};
 use clock::now_ms;
 use crypto::virtual_key::CheckSecret;
 use domain::id::Kind;
 use domain::money::Nanos;
 use futures::future::join_all;
 use harness::scripts::crashing_at;
-use harness::{Admin, AdminOptions, Wire, eventually};
+use harness::{Admin, AdminOptions, eventually};
 use serde_json::json;
 use std::time::Duration;
 use store::Store;
-use store::agent::script::{Deleted, NewAgent, delete};
 use store::keys::USER;
 use store::once::Once;
 use store::script::change::Scope;
 use store::transaction::TransactionType;
 use store::transfer::{NewTransfer, Transferred};
 use store::transit::Transit;
-use store::transit::script::{ARRIVE, deliver};
+use store::transit::script::deliver;
 use store::wallet::WalletPlace;
 
 const USD: u64 = 1_000_000_000;
 /// Longer than the worker's pause, on a busy machine.
 const CARRIED: Duration = Duration::from_secs(20);
-/// The store's deadline of a process whose wire is cut.
-const DEADLINE: Duration = Duration::from_secs(5);
 
 /// Two accounts, `from` with 5 USD in its user wallet, `to` with an agent.
 async fn two(world: &World) -> (AccountFixture, AccountFixture) {
@@ -163,66 +160,6 @@ async fn many_deliveries_at_once_credit_once() {
         assert!(life_ms > 34 * 86_400_000, "{life_ms}");
     }
     assert_eq!(to.transactions(&world).await.len(), 5);
-}
-
-#[tokio::test]
-async fn a_wallet_that_closed_meanwhile_leaves_the_money_to_the_user_wallet() {
-    let world = World::start().await;
-    let (from, to) = two(&world).await;
-    send(&world, &from, &to, 2 * USD).await;
-    // The worker may be faster than this; what arrives first is taken out again.
-    let deleted = to.caller.delete("/v1/agents/bot").await;
-    if deleted.status == 409 {
-        let back = json!({ "from": "bot", "to": "user", "amount": 2 });
-        success(&to.caller.post("/v1/wallet/transfer", back).await, 200);
-        success(&to.caller.delete("/v1/agents/bot").await, 200);
-    }
-    let again = to.bot("bot").await;
-    arrived(&world, &from).await;
-    assert_eq!(to.balance(&world, USER).await, 2 * USD);
-    assert_eq!(
-        to.balance(&world, "bot").await,
-        0,
-        "wallet {} is another one",
-        again.number
-    );
-}
-
-/// The money arrived and was taken out again before the row was removed: the worker's repetition finds the wallet
-/// closed, and credits no other.
-#[tokio::test]
-async fn a_delivery_that_is_repeated_after_its_wallet_closed_credits_nobody_again() {
-    let world = World::start().await;
-    let (from, to) = two(&world).await;
-    to.user().await;
-    world.admin.kill9();
-    let sent = send(&world, &from, &to, 2 * USD).await;
-    let transit = row(&world, &from, &sent).await;
-    let wire = Wire::to_port(world.redis.port());
-    let cut_off = Store::open(&wire.redis_url(), DEADLINE).unwrap();
-    let loaded: String = world.redis.command(&["SCRIPT", "LOAD", ARRIVE.source()]);
-    wire.lose_reply_to(loaded, 1);
-    deliver(&cut_off, &transit).await.unwrap_err();
-    assert_eq!((wire.replies_lost(), waiting(&world, &from).await), (1, 1));
-    assert_eq!(to.balance(&world, "bot").await, 2 * USD);
-
-    let (bot, user) = (to.place(&world, "bot").await, to.place(&world, USER).await);
-    transfer(&world.store, &to, (&bot, &user), 2 * USD).await;
-    let deleted = delete(&world.store, &scope(&to), "bot").await.unwrap();
-    assert_eq!(deleted, Deleted::Done);
-    let again = NewAgent {
-        id: "bot",
-        name: "bot",
-        kind: "bot",
-        description: None,
-        limit: None,
-    };
-    again.create(&world.store, &scope(&to)).await.unwrap();
-
-    let _admin = Admin::start(AdminOptions::new(BINARY, world.redis.url()));
-    arrived(&world, &from).await;
-    assert_eq!(to.balance(&world, USER).await, 2 * USD);
-    assert_eq!(to.balance(&world, "bot").await, 0);
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 //! intent, and the money moves once (invariant I9).
 
 use crate::fixture::{ADMIN, Fixture, initialised, ok};
+use domain::intent::Reason;
 use futures::future::join_all;
 use harness::{Admin, AdminOptions, Caller, Redis, Reply};
 use serde_json::{Value, json};
@@ -33,18 +34,24 @@ async fn race_once(payer: &Caller, payee: &Caller, (from, to): (u64, u64), numbe
     let (won, lost): (Vec<_>, Vec<_>) = replies.iter().partition(|(_, reply)| reply.status == 200);
     assert_eq!(won.len(), 1, "round {number}: {replies:?}");
     let winner = won[0].1.json();
+    let release_won = winner["status"] == json!("released");
+    let reason = match release_won {
+        true => Reason::EscrowReleased,
+        false => Reason::EscrowDisputed,
+    };
     for (_, reply) in &lost {
         let body = reply.json();
         assert_eq!(reply.status, 409, "round {number}: {body}");
         assert_eq!(body["code"], json!("ESCROW_RESOLVED"), "{body}");
         assert_eq!(body.get("replayed"), None, "{body}");
         assert_eq!(body["state"], json!("blocked"), "{body}");
+        assert_eq!(body["blocked_reason"], json!(reason.sentence()), "{body}");
         assert_ne!(body["intent_id"], winner["intent_id"]);
     }
     let shown = ok(&payee.get(&format!("/v1/escrow/{escrow}")).await);
     assert_eq!(shown["escrow"]["status"], winner["status"]);
     check_siblings(payer, payee, &replies).await;
-    winner["status"] == json!("released")
+    release_won
 }
 
 /// Every racer's intent names all others, and only one of them is settled.

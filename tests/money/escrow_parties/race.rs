@@ -1,86 +1,21 @@
-//! Many at once: one wins, and the money moves once.
+//! Requests with one key at once: one is done. The race for an escrow is in `money_model/race.rs`.
 
-use super::{id, in_transit, two};
+use super::{id, two};
 use crate::escrow::stage::{Side, fresh_once, usd};
 use crate::world::{World, success, text};
 use clock::now_ms;
 use domain::intent::Reason;
 use domain::money::Nanos;
 use futures::future::join_all;
-use harness::{Reply, assert_fields};
+use harness::assert_fields;
 use serde_json::{Value, json};
 use store::escrow::Escrow;
 use store::escrow::script::{CallOutcome, Requester, Verdict, decide, fund};
 use store::keys::IntentIndex;
 use store::once::Once;
 
-/// Rounds of the race, and racers in each.
+/// Rounds of two requests with one key.
 const ROUNDS: usize = 50;
-const RACERS: usize = 16;
-
-/// Asserts one success among the answers of a race, and a blocked intent for each loser.
-async fn judge(side: &Side, replies: &[Reply]) -> usize {
-    let mut won = 0;
-    for reply in replies {
-        let body = reply.json();
-        let intent = text(&body, "/intent_id");
-        if reply.status == 200 {
-            won += 1;
-            side.settled(intent).await;
-        } else {
-            assert_eq!(
-                (reply.status, &body["code"]),
-                (409, &json!("ESCROW_RESOLVED")),
-                "{body}"
-            );
-            let record = side.intent(intent).await.unwrap();
-            let reasons = [Reason::EscrowReleased, Reason::EscrowDisputed];
-            assert!(
-                record.reason.is_some_and(|reason| reasons.contains(&reason)),
-                "{record:?}"
-            );
-        }
-    }
-    won
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_of_sixteen_racers_wins() {
-    let world = World::start().await;
-    let (payer, payee) = two(&world).await;
-    let neighbour = payer.another(&world).await;
-    let mut paid = 0;
-    for round in 0..ROUNDS {
-        let to = if round % 2 == 0 { &payee } else { &neighbour };
-        let number = payer.funded_to(to, usd(1)).await;
-        let calls = (0..RACERS).map(|racer| {
-            let side = if racer % 2 == 0 { &payer } else { to };
-            let word = if (racer / 2 + round) % 2 == 0 {
-                "release"
-            } else {
-                "dispute"
-            };
-            let key = format!("{round} {racer}");
-            async move { (racer, side.call(word, &key, id(number)).await) }
-        });
-        let replies = join_all(calls).await;
-        let of = |parity: usize| -> Vec<Reply> {
-            let own = replies.iter().filter(|(racer, _)| racer % 2 == parity);
-            own.map(|(_, reply)| reply.clone()).collect()
-        };
-        let won = judge(&payer, &of(0)).await + judge(to, &of(1)).await;
-        assert_eq!(won, 1, "round {round}");
-        paid += u64::from(payer.status(number).await == "released" && round % 2 == 0);
-        let siblings = payer.siblings(number).await;
-        assert_eq!(siblings.len(), RACERS, "{siblings:?}");
-        assert_eq!(
-            payee.balance().await,
-            usd(paid),
-            "round {round}: funds move once or not at all"
-        );
-    }
-    assert_eq!(in_transit(&world, &payer).await, 0);
-}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_key_sent_many_times_at_once_wins_once() {

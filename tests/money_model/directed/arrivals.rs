@@ -9,6 +9,7 @@ pub async fn all(stage: &Stage<'_>) -> Checked {
     once(stage).await?;
     escrows(stage).await?;
     closed(stage).await?;
+    repeated(stage).await?;
     full(stage).await?;
     full_escrows(stage).await
 }
@@ -190,6 +191,34 @@ async fn closed(stage: &Stage<'_>) -> Checked {
         world.want("delivered", deliver("txn_1", false)).await?;
     }
     Ok(())
+}
+
+/// The money arrived and was taken out again before the row was removed. The repetition finds the wallet closed, and
+/// credits no other.
+async fn repeated(stage: &Stage<'_>) -> Checked {
+    let mut model = stage.model();
+    let new = || Act::NewAgent {
+        at: 2,
+        agent: "c".to_owned(),
+        most: None,
+    };
+    model.lay("created", &new());
+    let (a, c, user) = (model.place(0, "a"), model.place(2, "c"), model.place(2, "user"));
+    let mut world = stage.world(model).await?;
+    let lost = Transfer {
+        crash: true,
+        ..transfer(1, &a, &c, 5)
+    };
+    world.want("done", lost).await?;
+    world.want("delivered", deliver("txn_1", true)).await?;
+    world.want("done 0", transfer(2, &c, &user, 5)).await?;
+    let gone = Act::Delete {
+        at: 2,
+        agent: "c".to_owned(),
+    };
+    world.want("deleted", gone).await?;
+    world.want("created", new()).await?;
+    world.want("delivered", deliver("txn_1", false)).await
 }
 
 /// A wallet that cannot hold it gets it when it can.
