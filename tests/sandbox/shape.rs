@@ -47,6 +47,11 @@ async fn a_completion_has_the_providers_shape_and_plausible_usage() {
     let again = caller.chat(body).await.json();
     assert_fields!(again, { "choices": answer["choices"], "usage": answer["usage"] }, "deterministic");
     assert_ne!(again["id"], answer["id"]);
+    let body =
+        json!({ "model": "gpt-4o-mini", "messages": [{ "content": "hello" }], "service_tier": "flex" });
+    let whole = caller.chat(body).await.json();
+    assert_fields!(whole, { "service_tier": "flex" });
+    assert_eq!(whole["choices"][0]["finish_reason"], "stop");
 }
 
 #[tokio::test]

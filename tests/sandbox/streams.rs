@@ -124,6 +124,11 @@ async fn responses_and_embeddings_are_answered() {
     let body = json!({ "model": "gpt-4o-mini", "input": "hello" });
     let whole = caller.post("/v1/responses", body.clone()).await.json();
     assert_fields!(whole, { "object": "response", "status": "completed" });
+    let limited = json!({ "model": "gpt-4o-mini", "input": "hello", "max_output_tokens": 5 });
+    let cut = caller.post("/v1/responses", limited).await.json();
+    let why = json!({ "reason": "max_output_tokens" });
+    assert_fields!(cut, { "status": "incomplete", "incomplete_details": why });
+    assert_eq!(cut["usage"]["output_tokens"], 5);
     let mut streamed = body;
     streamed["stream"] = json!(true);
     let reply = caller.post("/v1/responses", streamed).await;
@@ -139,7 +144,7 @@ async fn responses_and_embeddings_are_answered() {
     assert_eq!(embeddings["data"].as_array().unwrap().len(), 2);
     assert_fields!(embeddings, { "usage": { "prompt_tokens": 2, "total_tokens": 2 } });
     let counted = stats(&caller).await;
-    assert_fields!(counted, { "responses": 2, "embeddings": 1, "streams": 1 }, "{counted}");
-    let call = call_record(&caller, 3).await;
+    assert_fields!(counted, { "responses": 3, "embeddings": 1, "streams": 1 }, "{counted}");
+    let call = call_record(&caller, 4).await;
     assert_fields!(call, { "endpoint": "embeddings", "usage": embeddings["usage"] });
 }

@@ -211,37 +211,4 @@ mod tests {
             (&json!(2), &json!(2))
         );
     }
-
-    #[test]
-    fn a_call_says_what_was_sent() {
-        let calls = Arc::new(Calls::default());
-        let mut headers = HeaderMap::new();
-        headers.insert("x-client-request-id", "mine".parse().unwrap());
-        let mut recorder = Recorder::new(&calls, 7, &request(Endpoint::Responses, None), &headers);
-        recorder.status(200);
-        for usage in [Some("{\"input_tokens\":1}"), None] {
-            recorder.sent(Sent {
-                bytes: 10,
-                events: 1,
-                text_bytes: 4,
-                usage: usage.map(str::to_owned),
-            });
-        }
-        recorder.end(End::Whole);
-        assert_eq!(calls.document()["calls"], json!([]), "it is not over yet");
-        drop(recorder);
-        let call = calls.document()["calls"][0].clone();
-        assert_eq!(
-            (&call["client_request_id"], &call["endpoint"]),
-            (&json!("mine"), &json!("responses"))
-        );
-        assert_eq!(
-            (&call["events"], &call["text_bytes"], &call["bytes"]),
-            (&json!(2), &json!(8), &json!(20))
-        );
-        assert_eq!(
-            (&call["usage"], &call["end"]),
-            (&json!({ "input_tokens": 1 }), &json!("whole"))
-        );
-    }
 }

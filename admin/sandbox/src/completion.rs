@@ -188,7 +188,6 @@ pub(super) fn text(request: &Request) -> (String, bool) {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use serde_json::value::RawValue;
 
     pub(crate) fn request(endpoint: Endpoint, max_tokens: Option<u64>) -> Request {
         let body = json!({ "model": "gpt-4o-mini", "messages": [{ "content": "hällo" }], "input": "hällo", "n": 2,
@@ -198,36 +197,6 @@ pub(super) mod tests {
 
     fn read(request: &Request, usage: &Usage) -> Value {
         serde_json::from_str(&json(request, 1, usage)).unwrap()
-    }
-
-    #[test]
-    fn completion_tokens_are_bounded_by_the_request_and_times_n() {
-        for most in [1, 5, 11] {
-            let body = read(&request(Endpoint::Chat, Some(most)), &Usage::Real);
-            assert_eq!(body["usage"]["completion_tokens"], 2 * most);
-            assert_eq!(body["choices"][1]["finish_reason"], "length");
-        }
-        let body = read(&request(Endpoint::Chat, None), &Usage::Real);
-        assert_eq!(body["choices"][0]["finish_reason"], "stop");
-        let completion = body["usage"]["completion_tokens"].as_u64().unwrap();
-        assert_eq!(body["usage"]["total_tokens"], 6 + completion);
-        assert_eq!(body["service_tier"], "flex");
-    }
-
-    #[test]
-    fn a_response_is_complete_or_says_why_not() {
-        let whole = read(&request(Endpoint::Responses, None), &Usage::Real);
-        assert_eq!(
-            (&whole["status"], &whole["object"]),
-            (&json!("completed"), &json!("response"))
-        );
-        let text = whole["output"][0]["content"][0]["text"].as_str().unwrap();
-        assert!(text.ends_with("hällo"), "{whole}");
-        assert_eq!(whole["usage"]["output_tokens"], tokens(text.len()));
-        let cut = read(&request(Endpoint::Responses, Some(5)), &Usage::Real);
-        assert_eq!(cut["status"], "incomplete");
-        assert_eq!(cut["incomplete_details"]["reason"], "max_output_tokens");
-        assert_eq!(cut["usage"]["output_tokens"], 5);
     }
 
     #[test]
@@ -249,17 +218,6 @@ pub(super) mod tests {
             (b"\xff\xfe", "//4="),
         ] {
             assert_eq!(base64(bytes), text);
-        }
-    }
-
-    #[test]
-    fn usage_is_what_was_asked_for() {
-        let request = request(Endpoint::Chat, None);
-        assert!(read(&request, &Usage::None).get("usage").is_none());
-        assert_eq!(read(&request, &Usage::Tokens(7, 9))["usage"]["total_tokens"], 16);
-        for literal in ["{}", "null", "[1]", "{\"prompt_tokens\":-1}", "\"x\""] {
-            let raw = RawValue::from_string(literal.to_owned()).unwrap();
-            assert_eq!(read(&request, &Usage::Literal(raw))["usage"].to_string(), literal);
         }
     }
 }
