@@ -198,30 +198,28 @@ macro_rules! acts {
 
 acts!(Spend of Spend, Transfer of Transfer, Deposit of Deposit, Escrow of NewEscrow, Decide of Decide);
 
-impl Act {
-    pub fn request_id(&self) -> Option<&RequestId> {
-        match self {
-            Self::Spend(Spend { request_id, .. })
-            | Self::Transfer(Transfer { request_id, .. })
-            | Self::Deposit(Deposit { request_id, .. })
-            | Self::Escrow(NewEscrow { request_id, .. })
-            | Self::Decide(Decide { request_id, .. })
-            | Self::Confirm { request_id, .. }
-            | Self::Fund { request_id, .. } => Some(request_id),
+/// The request of an act, borrowed as the act is.
+macro_rules! request_id_of {
+    ($act:expr) => {
+        match $act {
+            Act::Spend(Spend { request_id, .. })
+            | Act::Transfer(Transfer { request_id, .. })
+            | Act::Deposit(Deposit { request_id, .. })
+            | Act::Escrow(NewEscrow { request_id, .. })
+            | Act::Decide(Decide { request_id, .. })
+            | Act::Confirm { request_id, .. }
+            | Act::Fund { request_id, .. } => Some(request_id),
             _ => None,
         }
+    };
+}
+
+impl Act {
+    pub fn request_id(&self) -> Option<&RequestId> {
+        request_id_of!(self)
     }
 
     pub fn request_id_mut(&mut self) -> Option<&mut RequestId> {
-        match self {
-            Self::Spend(Spend { request_id, .. })
-            | Self::Transfer(Transfer { request_id, .. })
-            | Self::Deposit(Deposit { request_id, .. })
-            | Self::Escrow(NewEscrow { request_id, .. })
-            | Self::Decide(Decide { request_id, .. })
-            | Self::Confirm { request_id, .. }
-            | Self::Fund { request_id, .. } => Some(request_id),
-            _ => None,
-        }
+        request_id_of!(self)
     }
 }

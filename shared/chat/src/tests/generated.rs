@@ -50,6 +50,27 @@ impl Spelling {
         self.member(key, value).len() as u64
     }
 
+    /// Bytes that count of a text: a string's own, and anything else as it stands.
+    pub(super) fn text_size(&self, value: &Value) -> u64 {
+        match value {
+            Value::Null => 0,
+            Value::String(text) => text.len() as u64,
+            _ => self.size(value),
+        }
+    }
+
+    /// Bytes that count of a word: none of those in `free` unless they are escaped.
+    pub(super) fn word_size(&self, value: &Value, free: &[&str]) -> u64 {
+        let is_free = value
+            .as_str()
+            .is_some_and(|word| free.contains(&word) && self.size(value) == word.len() as u64 + 2);
+        if value.is_null() || is_free {
+            0
+        } else {
+            self.size(value)
+        }
+    }
+
     fn member(&self, key: &str, value: &Value) -> String {
         format!("{}{2}:{2}{}", self.string(key), self.write(value), self.space)
     }

@@ -154,20 +154,11 @@ impl Reference<'_> {
     }
 
     fn text(&mut self, value: &Value) {
-        self.counts[0] += match value {
-            Value::Null => 0,
-            Value::String(text) => text.len() as u64,
-            _ => self.spelling.size(value),
-        };
+        self.counts[0] += self.spelling.text_size(value);
     }
 
     fn word(&mut self, value: &Value, free: &[&str]) {
-        let plain = value
-            .as_str()
-            .is_some_and(|word| free.contains(&word) && self.spelling.size(value) == word.len() as u64 + 2);
-        if !value.is_null() && !plain {
-            self.counts[0] += self.spelling.size(value);
-        }
+        self.counts[0] += self.spelling.word_size(value, free);
     }
 }
 
