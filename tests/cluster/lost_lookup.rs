@@ -7,10 +7,11 @@
 pub mod fixture;
 mod witness;
 
-use crate::world::{ADMIN, MASTERS, SOON, World};
+use crate::lost_master::conclusion;
+use crate::world::{MASTERS, SOON, World};
 use fixture::{Change, EACH, Fixture, Kind};
-use harness::{Admin, Cli, Daemon, eventually};
-use serde_json::{Value, json};
+use harness::{Admin, Daemon, eventually};
+use serde_json::json;
 
 /// All changes whose look-ups are on the master at `node`. Nothing is sent yet but the steps before.
 async fn prepared<'a>(fixture: &'a Fixture<'a>, node: usize) -> Vec<Change<'a>> {
@@ -30,16 +31,6 @@ async fn send(changes: &mut [Change<'_>]) -> usize {
         acknowledged += usize::from(change.send().await);
     }
     acknowledged
-}
-
-/// The first check of the ledger that is not inconclusive.
-async fn conclusion(world: &World) -> Value {
-    eventually("a conclusion", SOON, async || {
-        let output = Cli::new(ADMIN, world.cluster.url()).run(&["ledger", "check", "--json"]);
-        let document: Value = serde_json::from_str(&output.stdout).expect("a document");
-        (output.code != Some(3)).then_some(document)
-    })
-    .await
 }
 
 /// Loses the master at `node`, and brings it back as the replica of its successor.
