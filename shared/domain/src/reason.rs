@@ -209,8 +209,11 @@ reasons! {
     }
     CapDisabled "cap_disabled",
         "A policy with Cap enabled holds for the agent.", "No cap in force" {
-        call: 403 Cap "Cap is not enabled on this agent: set a policy for it first.";
-        check: State Never "Cap is not enabled on the agent: set a policy for it first.", "Cap enabled";
+        call: 403 Cap
+            "No policy with Cap enabled holds for this agent: set one, or set capEnabled to true in its policy.";
+        check: State Never
+            "No policy with Cap enabled holds for the agent: set one, or set capEnabled to true in its policy.",
+            "Cap enabled";
         block: violation "Cap is not enabled on the agent.";
     }
     PerTransactionLimit "per_transaction_limit",
@@ -343,6 +346,13 @@ mod tests {
         for reason in Reason::ALL {
             assert_eq!(Reason::parse(reason.as_str()), Some(*reason));
         }
+    }
+
+    #[test]
+    fn a_policy_without_cap_and_no_policy_get_the_same_advice() {
+        let advice = "set one, or set capEnabled to true in its policy.";
+        assert!(Denial::CapDisabled.message().ends_with(advice));
+        assert!(CheckName::CapDisabled.failed().ends_with(advice));
     }
 
     #[test]
