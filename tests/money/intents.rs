@@ -76,7 +76,8 @@ async fn the_document_of_a_spend_proves_itself() {
     let bot = spender
         .agent(&world, 100 * USD, json!({ "maxSpendPerDay": 20 }))
         .await;
-    let body = json!({ "agent": bot, "amount": 12.5, "description": "Zwei \"Bücher\"\n\u{1f4da}" });
+    let description = "Zwei \"Bücher\"\n\u{1f4da}";
+    let body = json!({ "agent": bot, "amount": 12.5, "recipient": "Books Ltd", "description": description });
     let done = success(&spender.spend("", body).await, 200);
     let id = text(&done, "/intent_id");
     let document = exported(&spender, id).await;
@@ -84,7 +85,8 @@ async fn the_document_of_a_spend_proves_itself() {
     minted(policy, "pol_");
     fresh(text(&document, "/created_at"));
     let expected = json!({
-        "intent_id": id, "kind": "spend", "state": "settled", "amount": 12.5, "currency": "USD", "allowed_by": policy,
+        "intent_id": id, "kind": "spend", "state": "settled", "amount": 12.5, "currency": "USD", "agentId": bot,
+        "recipient": "Books Ltd", "description": description, "allowed_by": policy,
         "blocked_reason": null, "rail_reference": null, "xor_group": null, "xor_siblings": [],
         "timeline": document["timeline"], "downstream": { "transaction": { "id": done["transactionId"], "amount": 12.5 } },
         "created_at": document["created_at"], "updated_at": document["created_at"],
@@ -92,7 +94,7 @@ async fn the_document_of_a_spend_proves_itself() {
     assert_eq!(document, expected);
     assert_eq!(verified(&document), ["spend_requested", "spend_approved"]);
     let requested = &document["timeline"][0];
-    assert_eq!(requested["reasoning"], json!("Zwei \"Bücher\"\n\u{1f4da}"));
+    assert_eq!(requested["reasoning"], json!(description));
     assert_fields!(requested, { "amount": 12.5, "amountNanos": "12500000000" });
     let got = success(&spender.caller.get(&format!("/v1/intents/{id}")).await, 200);
     assert_eq!(got, json!({ "success": true, "intent": document }));

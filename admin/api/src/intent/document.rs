@@ -1,6 +1,7 @@
 //! The intent document of the specification: what an export proves, and the same in brief for lists.
 
 use super::require_intact;
+use crate::spend::Stored;
 use crate::state::Call;
 use domain::intent::{Entry, Kind, State};
 use domain::money::Nanos;
@@ -12,6 +13,7 @@ use history::intents::Intents;
 use serde::Serialize;
 use store::intent::IntentRecord;
 use store::intent::links::{EscrowLink, SIBLINGS_MAX};
+use store::keys::USER;
 use utoipa::ToSchema;
 
 /// Siblings that are read at the same time.
@@ -30,6 +32,17 @@ pub(super) struct Document<'a> {
     pub(super) amount: Nanos,
     #[schema(value_type = is::Currency)]
     pub(super) currency: &'a str,
+    /// The agent whose wallet pays; of an escrow call, the agent of the party that made the call. Null for the account
+    /// wallet.
+    #[serde(rename = "agentId")]
+    #[schema(value_type = Option<is::AgentId>)]
+    agent_id: Option<&'a str>,
+    /// Recipient of a spend, as its caller named it. Not part of the hashed timeline.
+    #[schema(example = "Books Ltd")]
+    recipient: Option<String>,
+    /// Description of a spend, or reason of a dispute.
+    #[schema(example = "A book")]
+    description: Option<&'a str>,
     /// Who or what allowed it; null when it is blocked.
     #[schema(example = "policy")]
     pub(super) allowed_by: Option<&'a str>,
@@ -169,6 +182,9 @@ impl<'a> Document<'a> {
             state: record.state.as_str(),
             amount: record.amount,
             currency: &record.currency,
+            agent_id: Some(record.agent.as_str()).filter(|agent| *agent != USER),
+            recipient: recipient(record),
+            description: record.note.as_deref(),
             allowed_by: record.allowed_by(),
             blocked_reason: blocked_reason(record),
             // No payment leaves Tollgate on a rail of its own: money moves between its wallets.
@@ -222,4 +238,73 @@ const fn excludes_others(kind: Kind) -> bool {
 fn blocked_reason(record: &IntentRecord) -> Option<&'static str> {
     let reason = record.reason.filter(|_| record.state == State::Blocked);
     reason.map(|reason| reason.sentence())
+}
+
+/// Only a spend names a recipient. A stored request that cannot be read is logged and names none.
+fn recipient(record: &IntentRecord) -> Option<String> {
+    let stored = (record.kind == Kind::Spend).then(|| Stored::parse(&record.request));
+    stored?.ok()?.recipient
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    /// The brief document of a record with these fields beside the required ones.
+    fn brief(more: &[(&str, &str)]) -> Value {
+        let required = [
+            ("id", "int_1"),
+            ("kind", "spend"),
+            ("fp", ""),
+            ("state", "settled"),
+            ("first", "settled"),
+            ("amount", "1000000000"),
+            ("currency", "USD"),
+            ("actor", "key_1"),
+            ("agent", "buyer"),
+            ("at", "0"),
+            ("request", "{}"),
+            ("head", ""),
+        ];
+        let fields = required.iter().chain(more);
+        let fields = fields.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let record = IntentRecord::from_fields(&fields.collect()).unwrap();
+        serde_json::to_value(Document::brief(&record)).unwrap()
+    }
+
+    fn who_and_what(document: &Value) -> [&Value; 3] {
+        ["agentId", "recipient", "description"].map(|name| &document[name])
+    }
+
+    #[test]
+    fn a_document_names_payer_recipient_and_purpose() {
+        let spend = brief(&[("request", r#"{"recipient":"Books Ltd"}"#), ("note", "A book")]);
+        assert_eq!(
+            who_and_what(&spend),
+            [&json!("buyer"), &json!("Books Ltd"), &json!("A book")]
+        );
+        assert_eq!(
+            who_and_what(&brief(&[])),
+            [&json!("buyer"), &Value::Null, &Value::Null]
+        );
+    }
+
+    #[test]
+    fn only_spends_have_a_recipient_and_the_account_wallet_is_no_agent() {
+        let request = r#"{"recipient":"Books Ltd"}"#;
+        let dispute = [
+            ("kind", "escrow_dispute"),
+            ("agent", "user"),
+            ("note", "Broken"),
+            ("request", request),
+        ];
+        let dispute = brief(&dispute);
+        assert_eq!(
+            who_and_what(&dispute),
+            [&Value::Null, &Value::Null, &json!("Broken")]
+        );
+        let unreadable = brief(&[("request", "nonsense")]);
+        assert_eq!(unreadable["recipient"], Value::Null);
+    }
 }

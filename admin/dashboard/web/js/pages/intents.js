@@ -4,26 +4,31 @@
 import { html, useState } from '../html.js';
 import { get } from '../api.js';
 import { useLoad } from '../load.js';
+import { useNames } from '../names.js';
 import { go, href, setQuery } from '../router.js';
 import { may } from '../session.js';
 import { Time } from '../time.js';
 import { count, plainWord } from '../words.js';
 import { Button } from '../ui/button.js';
 import { CodeLine } from '../ui/secret.js';
-import { Amount, Badge, Id, Name, PageHead } from '../ui/show.js';
+import { Amount, Badge, Name, PageHead } from '../ui/show.js';
 import { Empty } from '../ui/state.js';
 import { ListTable } from '../ui/table.js';
+import { AgentLink } from '../ui/who.js';
 import { Spend } from './intent/spend.js';
-import { useAgents } from './wallet/own.js';
+import { ACCOUNT_WALLET, useAgents } from './wallet/own.js';
 
 const STATES = [['', 'Any state'], ['pending_approval', 'Waiting for approval'], ['settled', 'Settled'], ['blocked', 'Blocked']];
 const KINDS = [['', 'Any kind'], ['spend', 'Spend'], ['escrow_create', 'Escrow create'], ['escrow_fund', 'Escrow fund'],
   ['escrow_release', 'Escrow release'], ['escrow_dispute', 'Escrow dispute']];
 const NONE = { state: null, kind: null, agentId: null };
+/** Calls that pay nobody: their agent is the party that made them. */
+const PARTIES = { escrow_release: 'released by', escrow_dispute: 'disputed by' };
 
 /** The page. */
 export default function Intents({ query }) {
   const [spending, setSpending] = useState(false);
+  const names = useNames();
   const filter = chosen(query);
   const filtered = Object.keys(filter).length > 0;
   const spend = may('admin') && html`<${Button} kind="primary" onClick=${() => setSpending(true)}>Spend<//>`;
@@ -35,7 +40,8 @@ export default function Intents({ query }) {
     ${!filtered && html`<${Waiting} />`}
     <${OneFilter} filter=${filter} />
     <div class="card card-flush"><div class="card-body">
-      <${ListTable} path="/intents" plural="intents" query=${filter} caption="Intents" columns=${COLUMNS} keyOf=${(intent) => intent.intent_id} empty=${empty} />
+      <${ListTable} path="/intents" plural="intents" query=${filter} caption="Intents" columns=${columns(names)} keyOf=${(intent) => intent.intent_id}
+        onData=${({ intents }) => names.want(intents.map(({ agentId }) => agentId))} empty=${empty} />
     </div></div>
     ${spending && html`<${Spend} onClose=${() => setSpending(false)} onDone=${(id) => go(href('/intents', id))} />`}
   </div>`;
@@ -70,22 +76,31 @@ function OneFilter({ filter }) {
   </div>`;
 }
 
-const COLUMNS = [
-  { label: 'Intent', head: true, cell: (intent) => html`<span class="agent-name"><a href=${href('/intents', intent.intent_id)}>${plainWord(intent.kind)}</a><${Id} of=${intent.intent_id} /></span>` },
-  { label: 'State', cell: (intent) => html`<${State} intent=${intent} />` },
-  { label: 'Why', wide: true, cell: (intent) => html`<${Why} intent=${intent} />` },
+const columns = (names) => [
+  { label: 'What', head: true, cell: (intent) => html`<span class="agent-name"><a href=${href('/intents', intent.intent_id)}><${What} intent=${intent} /></a>
+    <span class="phone-only"><${Payer} intent=${intent} names=${names} /></span>
+    ${intent.recipient && html`<span class="phone-only">to <${Name} of=${intent.recipient} /></span>`}</span>` },
+  { label: 'State', cell: (intent) => html`<${State} intent=${intent} />${intent.blocked_reason && html`<span class="cell-sub wide-only"><${Name} of=${intent.blocked_reason} /></span>`}` },
+  { label: 'Paid by', wide: true, cell: (intent) => html`<${Payer} intent=${intent} names=${names} />` },
+  { label: 'To', wide: true, cell: (intent) => html`<${Name} of=${intent.recipient} />` },
   { label: 'Asked', wide: true, cell: (intent) => html`<${Time} at=${intent.created_at} />` },
   { label: 'Amount', num: true, cell: (intent) => html`<${Amount} of=${intent.amount} />` },
 ];
 
+/** A spend by its description; any other intent, and a spend without one, by its kind. */
+function What({ intent }) {
+  return html`<${Name} of=${(intent.kind === 'spend' && intent.description) || plainWord(intent.kind)} />`;
+}
+
+function Payer({ intent, names }) {
+  const { agentId, kind } = intent;
+  const party = PARTIES[kind] && html`<span class="muted">${PARTIES[kind]}</span>`;
+  return html`${party} ${agentId ? html`<${AgentLink} id=${agentId} name=${names.of(agentId)?.name} />` : ACCOUNT_WALLET}`;
+}
+
 /** The badge of an intent's state. */
 export function State({ intent }) {
   return html`<${Badge} of=${intent.state} tone=${intent.state === 'blocked' ? 'bad' : undefined} />`;
-}
-
-function Why({ intent }) {
-  if (intent.blocked_reason) return html`<${Name} of=${intent.blocked_reason} />`;
-  return intent.allowed_by ? html`<span class="muted">allowed by <${Name} of=${intent.allowed_by} /></span>` : html`<span class="muted">–</span>`;
 }
 
 function None({ spend }) {

@@ -1,5 +1,5 @@
 /**
- * Who asked for an intent, and for whom: its document does not tell, the entry of the audit trail about it does.
+ * What an intent is for, from its document; who asked for it, from its entry in the audit trail.
  */
 import { html } from '../../html.js';
 import { get } from '../../api.js';
@@ -10,6 +10,8 @@ import { Failed, Skeleton } from '../../ui/state.js';
 import { Facts, Money, Name } from '../../ui/show.js';
 import { AgentLink, By } from '../../ui/who.js';
 
+/** Calls that pay nobody: their agent is the party that made them. */
+const PARTIES = { escrow_release: 'Released by', escrow_dispute: 'Disputed by' };
 const TYPES = { spend: 'spend.requested', escrow_create: 'escrow.create', escrow_fund: 'escrow.fund', escrow_release: 'escrow.release', escrow_dispute: 'escrow.dispute' };
 /** Entry and intent are made in one step: so far apart their times may be, and so many entries are looked through. */
 const MARGIN_MS = 2000;
@@ -26,21 +28,28 @@ async function find(intent, signal) {
 export function Asked({ intent, rows }) {
   const load = useLoad((signal) => find(intent, signal), [intent.intent_id]);
   const entry = load.data?.entry ?? null;
-  const names = useNamesOf([entry?.actor ?? null, entry?.agentId ?? null]);
-  if (load.error) return html`<${Facts} rows=${rows} /><${Failed} error=${load.error} retry=${load.reload} />`;
-  if (!load.data) return html`<${Facts} rows=${rows} /><${Skeleton} rows=${2} label="Loading who asked" />`;
-  return html`<${Facts} rows=${[...told(entry, names), ...rows, entry && ['In the audit trail', html`<a href=${href('/audit', { entry: entry.seq })}>Entry ${entry.seq}</a>`]]} />`;
+  const names = useNamesOf([entry?.actor ?? null, intent.agentId]);
+  const known = [...about(intent, names), ...rows];
+  if (load.error) return html`<${Facts} rows=${known} /><${Failed} error=${load.error} retry=${load.reload} />`;
+  if (!load.data) return html`<${Facts} rows=${known} /><${Skeleton} rows=${2} label="Loading who asked" />`;
+  return html`<${Facts} rows=${[...known, ...told(entry, names)]} />`;
+}
+
+function about({ kind, agentId, recipient, description }, names) {
+  return [
+    [PARTIES[kind] ?? 'Paid by', agentId ? html`<${AgentLink} id=${agentId} name=${names.of(agentId)?.name} />` : 'the account wallet'],
+    recipient && ['Recipient', html`<bdi>${recipient}</bdi>`],
+    description && [kind === 'spend' ? 'Description' : 'Reason', html`<bdi class="prewrap">${description}</bdi>`],
+  ];
 }
 
 function told(entry, names) {
   if (!entry) return [];
-  const { agentId, actor, data } = entry;
+  const { actor, data } = entry;
   return [
-    ['Paid by', agentId ? html`<${AgentLink} id=${agentId} name=${names.of(agentId)?.name} />` : 'the account wallet'],
-    data.recipient && ['Recipient', html`<bdi>${data.recipient}</bdi>`],
-    data.description && ['Description', html`<bdi class="prewrap">${data.description}</bdi>`],
     data.runId && ['Run', html`<${Name} of=${data.runId} />`],
     data.limitUsd !== undefined && data.limitUsd !== null && ['Limit', html`<${Money} of=${data.limitUsd} />, of which <${Money} of=${data.spentUsd} /> was spent`],
     ['Asked by', html`<${By} id=${actor} names=${names} />`],
+    ['In the audit trail', html`<a href=${href('/audit', { entry: entry.seq })}>Entry ${entry.seq}</a>`],
   ];
 }
