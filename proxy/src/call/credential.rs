@@ -2,6 +2,7 @@
 //! D63).
 
 use crate::reply::refusal::{Refusal, RefusalKind};
+use crypto::key_kind::KeyKind;
 use crypto::virtual_key::WellFormed;
 use http::HeaderMap;
 use http::header::{AUTHORIZATION, HeaderName};
@@ -40,14 +41,27 @@ pub fn from_headers(headers: &HeaderMap) -> Result<Credential, Refusal> {
         (Some(key), _) | (None, Some(key)) => key,
     };
     let Some(_) = WellFormed::parse(key) else {
-        return Err(refused(
-            "This is not a virtual key: one is `vk_live_` and 64 lower-case hex digits.",
-        ));
+        return Err(refused(not_a_virtual_key(key)));
     };
     let text = std::str::from_utf8(key).map_err(|_| refused("The virtual key is not text."))?;
     Ok(Credential {
         secret: text.to_owned().into(),
     })
+}
+
+/// Explains what was sent in place of a virtual key, without repeating it.
+fn not_a_virtual_key(key: &[u8]) -> &'static str {
+    match KeyKind::from_prefix(key) {
+        Some(KeyKind::Api) => {
+            "This is an API key, which is for the management API. Send a virtual key of the agent here: `vk_live_…`."
+        }
+        Some(KeyKind::Provider) => {
+            "This is a provider's key, which Tollgate stores for the agent. Send a virtual key of the agent here: `vk_live_…`."
+        }
+        Some(KeyKind::Virtual) | None => {
+            "This is not a virtual key: one is `vk_live_` and 64 lower-case hex digits."
+        }
+    }
 }
 
 /// Returns the value of a header that must not be repeated.
@@ -100,6 +114,29 @@ mod tests {
         ];
         for headers in bad {
             assert_eq!(check(headers), Err(RefusalKind::InvalidApiKey), "{headers:?}");
+        }
+    }
+
+    #[test]
+    fn a_key_of_another_kind_is_named_and_not_repeated() {
+        let digits = "0a".repeat(32);
+        for (prefix, kind) in [
+            ("svc_live_", "an API key"),
+            ("svc_test_", "an API key"),
+            ("sk_service_live_", "an API key"),
+            ("sk-proj-", "a provider's key"),
+            ("vk_test_", "not a virtual key"),
+            ("", "not a virtual key"),
+        ] {
+            let key = format!("{prefix}{digits}");
+            let mut headers = HeaderMap::new();
+            headers.insert(X_API_KEY, key.parse().unwrap());
+            let refusal = from_headers(&headers).unwrap_err();
+            assert!(
+                refusal.message.starts_with(&format!("This is {kind}")),
+                "{prefix}"
+            );
+            assert!(!refusal.message.contains(&digits), "{prefix}");
         }
     }
 }

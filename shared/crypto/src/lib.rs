@@ -2,6 +2,7 @@
 
 pub mod api_key;
 pub mod checkpoint_key;
+pub mod key_kind;
 pub mod seal;
 pub mod token;
 pub mod totp;

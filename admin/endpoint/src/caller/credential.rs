@@ -2,6 +2,7 @@
 
 use crate::problem::{Code, Problem};
 use axum::http::{HeaderMap, HeaderValue, header};
+use crypto::key_kind::KeyKind;
 use crypto::{api_key, sha256_hex};
 
 const X_API_KEY: &str = "x-api-key";
@@ -30,9 +31,24 @@ pub(super) fn key_hash(headers: &HeaderMap) -> Result<String, Problem> {
     }
     let key = std::str::from_utf8(key).map_err(|_| Code::InvalidApiKey)?;
     if !api_key::is_well_formed(key) {
-        return Err(Code::InvalidApiKey.into());
+        return Err(not_an_api_key(key));
     }
     Ok(sha256_hex(key.as_bytes()))
+}
+
+/// Explains what was sent in place of an API key, without repeating it.
+fn not_an_api_key(key: &str) -> Problem {
+    let message = match KeyKind::from_prefix(key.as_bytes()) {
+        None => return Code::InvalidApiKey.into(),
+        Some(KeyKind::Virtual) => {
+            "This is a virtual key, which is for calls to the edge. Send an API key here: `svc_live_…` or `svc_test_…`."
+        }
+        Some(KeyKind::Provider) => {
+            "This is a provider's key, which is stored for an agent. Send an API key here: `svc_live_…` or `svc_test_…`."
+        }
+        Some(KeyKind::Api) => "The API key is malformed: 64 lower-case hex digits follow its prefix.",
+    };
+    Problem::new(Code::InvalidApiKey, message)
 }
 
 /// What follows `Bearer`; the scheme's case does not matter.
@@ -95,6 +111,24 @@ mod tests {
         let virtual_key = format!("vk_live_{}", "0a".repeat(32));
         for bad in ["x", "svc_live_", "é", &virtual_key] {
             assert_eq!(code(&[("x-api-key", bad)]), Some(Code::InvalidApiKey), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_key_of_another_kind_is_named_and_not_repeated() {
+        let digits = "0A".repeat(32);
+        for (prefix, kind) in [
+            ("vk_live_", "This is a virtual key"),
+            ("sk-proj-", "This is a provider's key"),
+            ("svc_live_", "The API key is malformed"),
+            ("sk_service_test_", "The API key is malformed"),
+            ("", Code::InvalidApiKey.message()),
+        ] {
+            let key = format!("{prefix}{digits}");
+            let problem = key_hash(&headers(&[("x-api-key", &key)])).unwrap_err();
+            assert_eq!(problem.code(), Code::InvalidApiKey, "{prefix}");
+            assert!(problem.message().starts_with(kind), "{prefix}");
+            assert!(!problem.message().contains(&digits), "{prefix}");
         }
     }
 }
