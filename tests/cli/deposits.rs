@@ -36,6 +36,11 @@ fn a_deposit_is_made_once_and_a_pending_one_confirmed() {
     assert_fields!(again, { "balance": confirmed["balance"], "replayed": true });
     let text = cli.run(&confirm).stdout;
     assert!(text.contains("13.000000001 USD") && !text.contains('{'), "{text}");
+    assert!(
+        text.trim_end()
+            .ends_with("Nothing changed: it was confirmed before."),
+        "{text}"
+    );
 
     let wallet = AccountKeys::new(&id).wallet(domain::mode::Mode::Live, "user");
     let fields: Vec<String> = redis.command(&["HMGET", &wallet, "balance", "pending"]);
@@ -121,6 +126,11 @@ fn bad_values_exit_with_2_and_touch_nothing() {
         args.extend(Some(more).filter(|more| !more.is_empty()));
         assert_eq!(refused(&cli, &args, 2)["code"], "USAGE", "{args:?}");
     }
+    let owed = format!("deposit --account {id} --wallet user --amount -5 --reference r");
+    let owed: Vec<&str> = owed.split(' ').collect();
+    let answer = refused(&cli, &owed, 2);
+    let message = answer["error"].as_str().expect("a sentence");
+    assert!(message.contains("the amount must not be negative"), "{answer}");
     assert_eq!(refused(&cli, &["deposit"], 2)["code"], "USAGE");
     assert_eq!(refused(&cli, &["deposit", "confirm"], 2)["code"], "USAGE");
     let shown = cli.json(&["account", "show", "--account", &id]);

@@ -98,6 +98,9 @@ fn a_store_that_is_down_exits_1() {
         plain.stdout.is_empty() && plain.stderr.contains("did not answer"),
         "{plain:?}"
     );
+    let address = format!("redis://127.0.0.1:{}", redis.port());
+    let named = format!("the store's address is {address} (store.url, TOLLGATE_STORE__URL)");
+    assert!(plain.stderr.contains(&named), "{plain:?}");
 }
 
 #[test]

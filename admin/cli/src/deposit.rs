@@ -51,7 +51,7 @@ struct Make {
     #[arg(long, value_name = "WALLET", value_parser = value::wallet)]
     wallet: WalletName,
     /// How much
-    #[arg(long, value_name = "USD", value_parser = value::amount)]
+    #[arg(long, value_name = "USD", value_parser = value::amount, allow_negative_numbers = true)]
     amount: Nanos,
     /// What the payment rail calls it
     #[arg(long, value_name = "TEXT", value_parser = value::reference)]
@@ -159,6 +159,7 @@ fn made(scope: &Scope<'_>, deposit: &Record, again: bool) -> Report {
             DepositState::Pending => "is pending; `deposit confirm` makes it count",
             DepositState::Confirmed => "is confirmed",
         },
+        repeated: "this reference was used before",
     };
     report(scope, deposit, &then, again)
 }
@@ -170,14 +171,24 @@ struct DepositThen {
     balance: Nanos,
     /// What the sentence says of it.
     verb: &'static str,
+    /// Why a repeated command changes nothing.
+    repeated: &'static str,
 }
 
 fn report(scope: &Scope<'_>, deposit: &Record, then: &DepositThen, again: bool) -> Report {
-    let DepositThen { state, balance, verb } = *then;
+    let DepositThen {
+        state,
+        balance,
+        verb,
+        repeated,
+    } = *then;
     let (reference, amount, wallet) = (&deposit.reference, deposit.amount, deposit.wallet);
-    let before = if again { " It was so before." } else { "" };
+    let unchanged = match again {
+        true => format!(" Nothing changed: {repeated}."),
+        false => String::new(),
+    };
     let text = format!(
-        "Deposit {reference} of {amount} USD into wallet {wallet} {verb}. The wallet holds {balance} USD.{before}"
+        "Deposit {reference} of {amount} USD into wallet {wallet} {verb}. The wallet holds {balance} USD.{unchanged}"
     );
     let document = json!({ "accountId": scope.account, "mode": scope.mode.as_str(), "transactionId": deposit.id,
         "reference": reference, "walletId": wallet, "amount": amount, "currency": deposit.currency,
@@ -202,6 +213,7 @@ impl Which {
                     state: deposit.state,
                     balance,
                     verb: "is confirmed",
+                    repeated: "it was confirmed before",
                 };
                 Ok(report(&scope, &deposit, &then, again))
             }

@@ -2,10 +2,10 @@
 
 use super::output;
 use server::ServeError;
-use settings::BadSettings;
+use settings::{BadSettings, StoreSettings};
 use std::process::ExitCode;
-use store::StoreError;
 use store::sanity::UnsafeStore;
+use store::{Store, StoreError};
 use telemetry::error_chain;
 
 /// Exit code of a refusal: the command was understood, and the state of things speaks against it.
@@ -21,6 +21,8 @@ pub(super) struct Failure {
     exit: u8,
     code: &'static str,
     message: String,
+    /// Whether the store gave no answer, so that its address is what to look at.
+    no_store: bool,
 }
 
 impl Failure {
@@ -30,6 +32,7 @@ impl Failure {
             exit: USAGE,
             code: "USAGE",
             message: message.into(),
+            no_store: false,
         }
     }
 
@@ -39,6 +42,7 @@ impl Failure {
             exit: REFUSED,
             code,
             message: message.into(),
+            no_store: false,
         }
     }
 
@@ -48,6 +52,7 @@ impl Failure {
             exit: REFUSED,
             code: "OUTPUT",
             message: String::new(),
+            no_store: false,
         }
     }
 
@@ -55,6 +60,22 @@ impl Failure {
     pub(super) fn and(self, message: &str) -> Self {
         Self {
             message: format!("{}; and {message}", self.message),
+            ..self
+        }
+    }
+
+    /// The same failure; where the store gave no answer, with its address and the setting that holds it.
+    pub(super) fn with_address(self, settings: &StoreSettings) -> Self {
+        let address = Store::shown_address(settings).filter(|_| self.no_store);
+        let Some(address) = address else {
+            return self;
+        };
+        let setting = match settings.url_file.as_os_str().is_empty() {
+            true => "store.url, TOLLGATE_STORE__URL",
+            false => "store.url_file, TOLLGATE_STORE__URL_FILE",
+        };
+        Self {
+            message: format!("{}; the store's address is {address} ({setting})", self.message),
             ..self
         }
     }
@@ -94,6 +115,7 @@ impl From<BadSettings> for Failure {
             exit: USAGE,
             code: "BAD_CONFIGURATION",
             message: error.to_string(),
+            no_store: false,
         }
     }
 }
@@ -115,15 +137,22 @@ impl From<StoreError> for Failure {
             StoreError::LostWrites { .. } => "LOST_WRITES",
             _ => "STORE",
         };
-        Self::refused(code, format!("{}{hint}", error_chain(&error)))
+        Self {
+            no_store: error.is_server_failure(),
+            ..Self::refused(code, format!("{}{hint}", error_chain(&error)))
+        }
     }
 }
 
 impl From<UnsafeStore> for Failure {
     fn from(error: UnsafeStore) -> Self {
+        let no_store = matches!(&error, UnsafeStore::Store(source) if source.is_server_failure());
         match error {
             UnsafeStore::Store(StoreError::BadUrl(_)) => Self::usage(error.to_string()),
-            UnsafeStore::Store(_) => Self::refused("STORE", error_chain(&error)),
+            UnsafeStore::Store(_) => Self {
+                no_store,
+                ..Self::refused("STORE", error_chain(&error))
+            },
             UnsafeStore::NoEpoch => Self::refused("STORE_NOT_INITIALISED", error.to_string()),
             UnsafeStore::Restored(_) => Self::refused("STORE_RESTORED", error.to_string()),
             UnsafeStore::ClockDiffers(_) | UnsafeStore::NoClock(_) => {

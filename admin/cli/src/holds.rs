@@ -34,7 +34,7 @@ pub(super) enum Holds {
         #[command(flatten)]
         target: Target,
         /// The real cost
-        #[arg(long, value_name = "USD", value_parser = value::usd)]
+        #[arg(long, value_name = "USD", value_parser = value::usd, allow_negative_numbers = true)]
         actual: Nanos,
     },
     /// Charge nothing for a call: the provider did not serve it

@@ -155,7 +155,12 @@ fn execute(command: Command, config: Option<&Path>, json: bool) -> Result<Report
         Command::Operate(Operate::Audit(command)) if json && command.writes_to_stdout() => Err(
             Failure::usage("--json needs --out: without it the export itself goes to standard output"),
         ),
-        Command::Operate(command) => context::command_runtime()?.block_on(operate(command, settings()?)),
+        Command::Operate(command) => {
+            let settings = settings()?;
+            let address = settings.store.clone();
+            let done = context::command_runtime()?.block_on(operate(command, settings));
+            done.map_err(|failure| failure.with_address(&address))
+        }
     }
 }
 

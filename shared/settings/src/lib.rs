@@ -76,7 +76,9 @@ pub struct StoreSettings {
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "each key is described in config/tollgate.toml")]
 pub struct ProxySettings {
+    #[serde(deserialize_with = "listen_address")]
     pub listen: SocketAddr,
+    #[serde(deserialize_with = "listen_address")]
     pub ops_listen: SocketAddr,
     pub public_url: String,
     pub tls_cert: PathBuf,
@@ -124,7 +126,9 @@ pub struct UpstreamSettings {
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "each key is described in config/tollgate.toml")]
 pub struct AdminSettings {
+    #[serde(deserialize_with = "listen_address")]
     pub listen: SocketAddr,
+    #[serde(deserialize_with = "listen_address")]
     pub ops_listen: SocketAddr,
     pub public_url: String,
     pub max_connections: usize,
@@ -210,6 +214,13 @@ pub struct SecretSettings {
 pub struct NetworkSettings {
     #[serde(deserialize_with = "canonical_ranges")]
     pub trusted_proxies: Vec<IpNet>,
+}
+
+/// Parses an address to listen on. The message of the standard library says neither the value nor its form.
+fn listen_address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SocketAddr, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    text.parse()
+        .map_err(|_| D::Error::custom(format!("{text:?} is not IP:PORT, such as 127.0.0.1:8080")))
 }
 
 /// Ranges in canonical form, as clients' addresses are compared.

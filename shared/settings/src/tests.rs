@@ -138,7 +138,14 @@ fn every_mistake_is_one_line_that_names_the_key() {
             from("[proxy]\ntls_cert = \"a\"\n").unwrap_err(),
             "`proxy.tls_key`",
         ),
-        (from("[proxy]\nlisten = \"nowhere\"\n").unwrap_err(), "listen"),
+        (
+            from("[proxy]\nlisten = \"nowhere\"\n").unwrap_err(),
+            "\"nowhere\" is not IP:PORT, such as 127.0.0.1:8080 (in `proxy.listen`)",
+        ),
+        (
+            from_env("TOLLGATE_ADMIN__OPS_LISTEN", "localhost:9091").unwrap_err(),
+            "\"localhost:9091\" is not IP:PORT",
+        ),
         (
             from("[upstream]\nbase_url = \"ftp://x\"\n").unwrap_err(),
             "`upstream.base_url`",

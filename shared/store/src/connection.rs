@@ -34,6 +34,9 @@ use std::pin::{Pin, pin};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
+/// Complaint about an address that cannot be parsed. Does not repeat it, since it may hold a password.
+const MALFORMED: &str = "store.url must be redis://HOST:PORT, rediss://HOST:PORT (TLS), redis+unix:///PATH or \
+     redis-cluster://HOST:PORT,HOST:PORT,…";
 /// Scheme of a cluster's address.
 const CLUSTER: &str = "redis-cluster://";
 /// Longest wait for a new connection.
@@ -170,6 +173,11 @@ impl Store {
             Some(nodes) => Cluster::new(nodes, CONNECT_TIMEOUT).map(drop),
             None => client(url, roots(settings)?).map(drop),
         }
+    }
+
+    /// Returns the address in `settings` without user, password and options; `None` if it is malformed.
+    pub fn shown_address(settings: &StoreSettings) -> Option<String> {
+        shown(settings.url.expose_secret())
     }
 
     /// Whether the store is a cluster.
@@ -375,7 +383,28 @@ fn roots(settings: &StoreSettings) -> Result<Option<Vec<u8>>, StoreError> {
         .map_err(|error| StoreError::BadUrl(format!("store.ca_file {}: {error}", file.display())))
 }
 
+/// Returns scheme and hosts of an address, or the path of its socket.
+fn shown(url: &str) -> Option<String> {
+    let host = |url: &str| {
+        let info = url.into_connection_info().ok()?;
+        Some(info.addr().to_string())
+    };
+    let Some(nodes) = url.strip_prefix(CLUSTER) else {
+        let (scheme, _) = url.split_once("://")?;
+        return Some(format!("{scheme}://{}", host(url)?));
+    };
+    let hosts = nodes.rsplit_once('@').map_or(nodes, |(_, hosts)| hosts);
+    let hosts: Option<Vec<String>> = hosts
+        .split(',')
+        .map(|node| host(&format!("redis://{node}")))
+        .collect();
+    Some(format!("{CLUSTER}{}", hosts?.join(",")))
+}
+
 fn client(url: &str, root_cert: Option<Vec<u8>>) -> Result<redis::Client, StoreError> {
+    if url.into_connection_info().is_err() {
+        return Err(StoreError::BadUrl(MALFORMED.to_owned()));
+    }
     // TLS needs a process-wide crypto provider; the first one installed stays.
     drop(rustls::crypto::ring::default_provider().install_default());
     let made = || -> RedisResult<redis::Client> {
@@ -407,6 +436,50 @@ fn tcp() -> TcpSettings {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_shown_address_has_no_credentials() {
+        for (url, expected) in [
+            ("redis://127.0.0.1:6379", Some("redis://127.0.0.1:6379")),
+            (
+                "redis://ann:secret@localhost:7000/1",
+                Some("redis://localhost:7000"),
+            ),
+            (
+                "rediss://:s%2Fecret@store.example",
+                Some("rediss://store.example:6379"),
+            ),
+            (
+                "redis+unix:///run/redis.sock?user=ann&pass=secret",
+                Some("redis+unix:///run/redis.sock"),
+            ),
+            (
+                "redis-cluster://ann:secret@a:7000,b:7001",
+                Some("redis-cluster://a:7000,b:7001"),
+            ),
+            ("redis://:se/cret@localhost", None),
+            ("ftp://ann:secret@localhost", None),
+            ("secret", None),
+        ] {
+            assert_eq!(shown(url).as_deref(), expected, "{url}");
+        }
+    }
+
+    #[test]
+    fn a_malformed_address_is_answered_with_the_forms_of_one() {
+        for url in [
+            "ftp://ann:secret@localhost",
+            "secret",
+            "redis-cluster://secret@a:b",
+        ] {
+            let error = Store::open(url, SILENCE_MAX).unwrap_err().to_string();
+            assert!(
+                error.starts_with("store.url must be redis://HOST:PORT"),
+                "{url}: {error}"
+            );
+            assert!(!error.contains("secret"), "{url}: {error}");
+        }
+    }
 
     #[test]
     fn a_connection_whose_other_end_is_gone_is_given_up() {
