@@ -106,7 +106,7 @@ async fn agents_are_listed_newest_first_in_pages() {
         ("limit=x", "limit"),
         ("offset=-1", "offset"),
         ("limit=1&limit=2", "limit"),
-        ("limt=1", "known here"),
+        ("limt=1", "\"limt\" is not a query parameter here; known: "),
     ] {
         let reply = caller.get(&format!("/v1/agents?{query}")).await;
         let sentence = problem(&reply, 400, "VALIDATION");

@@ -11,6 +11,9 @@ use serde_json::json;
 use store::api_key;
 use store::script::change::{Scope, VERSION_STEP};
 
+/// What a 404 says to a key of test mode, whatever live mode has.
+const IN_TEST_MODE: &str = " Your API key is in test mode, which has records of its own.";
+
 #[tokio::test]
 async fn no_operation_reaches_another_account_or_mode() {
     let private = |options: harness::AdminOptions| options.env("TOLLGATE_WEBHOOKS__ALLOW_PRIVATE", "true");
@@ -35,7 +38,8 @@ async fn no_operation_reaches_another_account_or_mode() {
             problem(&reply, 404, "NOT_FOUND");
             if route.modes == Modes::Both {
                 let reply = tester.send(method, &path, &[], body).await;
-                problem(&reply, 404, "NOT_FOUND");
+                let sentence = problem(&reply, 404, "NOT_FOUND");
+                assert!(sentence.ends_with(IN_TEST_MODE), "{method} {path}: {sentence}");
             }
         }
         let reply = boss.send(method, &path, &[], body).await;
@@ -161,8 +165,13 @@ async fn paths_and_methods_that_do_not_exist() {
         "/v1/agents/a/b/c",
         "/api/v1/nothing",
     ] {
-        problem(&caller.get(path).await, 404, "NOT_FOUND");
-        problem(&world.admin.caller("").get(path).await, 404, "NOT_FOUND");
+        for caller in [&caller, &world.admin.caller("")] {
+            let sentence = problem(&caller.get(path).await, 404, "NOT_FOUND");
+            assert_eq!(
+                sentence, "There is no such path; /reference lists those of the API.",
+                "{path}"
+            );
+        }
     }
     for (method, path, allow) in [
         ("PUT", "/v1/agents", ["GET", "POST"].as_slice()),
@@ -172,9 +181,10 @@ async fn paths_and_methods_that_do_not_exist() {
         ("OPTIONS", "/v1/agents/a/freeze", &["POST"]),
     ] {
         let reply = caller.send(method, path, &[], "").await;
-        problem(&reply, 405, "METHOD_NOT_ALLOWED");
+        let sentence = problem(&reply, 405, "METHOD_NOT_ALLOWED");
         let allowed = reply.header("allow").unwrap();
         for method in allow {
+            assert!(sentence.contains(method), "{path}: {sentence}");
             assert!(
                 allowed.split(',').any(|one| one.trim() == *method),
                 "{path}: {allowed}"

@@ -252,7 +252,7 @@ async fn lists_are_newest_first_and_filtered() {
         ("?agentId=a%20b", "agentId must be"),
         ("?limit=201", "limit must be"),
         ("?offset=-1", "offset must be"),
-        ("?intent=1", "Unknown query parameter"),
+        ("?intent=1", "\"intent\" is not a query parameter here"),
     ] {
         let reply = spender.caller.get(&format!("/v1/intents{query}")).await;
         let sentence = problem(&reply, 400, "VALIDATION");

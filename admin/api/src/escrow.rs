@@ -195,7 +195,10 @@ pub async fn get(call: Call) -> Answer {
     let id = call.param("id");
     let digits = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit());
     let number = id.parse().ok().filter(|_| digits);
-    let number = number.ok_or_else(|| Problem::from(Code::NotFound))?;
+    let number = number.ok_or_else(|| {
+        let message = "There is no such escrow: id must be the number of one.";
+        Problem::new(Code::NotFound, message)
+    })?;
     let escrow = existing(&call, number).await?;
     match escrow.has_party(&call.caller.account) {
         true => Reply::ok(&EscrowAnswer {

@@ -254,8 +254,8 @@ pub fn missing(name: &str) -> Problem {
     Problem::validation(format!("{name} is required."))
 }
 
-/// A field name that the caller sent, for an answer: quoted, escaped and cut.
-fn quoted(name: &str) -> String {
+/// The name of a field or parameter that the caller sent, for an answer: quoted, escaped and cut.
+pub(crate) fn quoted(name: &str) -> String {
     const LONGEST: usize = 64;
     let cut: String = name.chars().take(LONGEST).collect();
     format!("{cut:?}")

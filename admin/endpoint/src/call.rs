@@ -1,6 +1,6 @@
 //! The argument of a handler: a call with its parameters, its body and its caller.
 
-use super::body::{Fields, Given};
+use super::body::{Fields, Given, quoted};
 use super::paging::{ListId, PAGING, Paging};
 use crate::admission::Admission;
 use crate::caller::Caller;
@@ -9,7 +9,7 @@ use axum::extract::{Query, RawPathParams};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Uri, header};
 use bytes::Bytes;
-use domain::id::Kind;
+use domain::id::{Kind, RANDOM_LEN};
 use domain::names::is_agent_id;
 use domain::plan::Plan;
 use domain::timestamp::ms_from_iso;
@@ -190,12 +190,12 @@ impl<S, C> Call<S, C> {
     /// The id of a record of ours in the path.
     ///
     /// # Errors
-    /// 404 when it has not the form of one: then there is none.
+    /// 404 when it has not the form of one: then there is none. The text is not repeated, since it may be a key.
     pub fn record_id(&self, param: &str, kind: Kind) -> Result<&str, Problem> {
         let id = self.param(param);
         kind.has_form(id)
             .then_some(id)
-            .ok_or_else(|| Code::NotFound.into())
+            .ok_or_else(|| malformed_id(param, kind))
     }
 
     /// The text of a path parameter; empty when the route has none of this name.
@@ -243,10 +243,7 @@ impl<S, C> Call<S, C> {
         let mut found = BTreeMap::new();
         for (name, value) in pairs {
             if !known.contains(&name.as_str()) {
-                let known = known.join(", ");
-                return Err(Problem::validation(format!(
-                    "Unknown query parameter; known here: {known}."
-                )));
+                return Err(unknown_parameter(&name, known));
             }
             if found.insert(name.clone(), value).is_some() {
                 return Err(Problem::validation(format!("{name} is given twice.")));
@@ -254,6 +251,26 @@ impl<S, C> Call<S, C> {
         }
         Ok(found)
     }
+}
+
+fn malformed_id(param: &str, kind: Kind) -> Problem {
+    let message = format!(
+        "There is no record of this id: {param} must be `{}` and {RANDOM_LEN} letters and digits.",
+        kind.prefix()
+    );
+    Problem::new(Code::NotFound, message)
+}
+
+/// The complaint about a query parameter that the operation does not have.
+fn unknown_parameter(name: &str, known: &[&str]) -> Problem {
+    let name = quoted(name);
+    Problem::validation(match known {
+        [] => format!("{name} is not a query parameter here; this operation has none."),
+        _ => format!(
+            "{name} is not a query parameter here; known: {}.",
+            known.join(", ")
+        ),
+    })
 }
 
 /// The account's plan is not in the table: nothing can be decided (decision D7).
@@ -305,6 +322,28 @@ pub(super) fn is_json(kind: &HeaderValue) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_unknown_parameter_is_named_escaped() {
+        assert_eq!(
+            unknown_parameter("limt", &["limit", "offset"]).message(),
+            "\"limt\" is not a query parameter here; known: limit, offset."
+        );
+        assert_eq!(
+            unknown_parameter("a\n\"b", &[]).message(),
+            "\"a\\n\\\"b\" is not a query parameter here; this operation has none."
+        );
+    }
+
+    #[test]
+    fn a_malformed_id_is_answered_with_the_form_of_one() {
+        let problem = malformed_id("keyId", Kind::VirtualKey);
+        assert_eq!(problem.code(), Code::NotFound);
+        assert_eq!(
+            problem.message(),
+            "There is no record of this id: keyId must be `vk_` and 26 letters and digits."
+        );
+    }
 
     #[test]
     fn json_types_are_recognised() {

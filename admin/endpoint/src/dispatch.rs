@@ -8,8 +8,8 @@ use super::reply::{Answer, Reply};
 use super::request_id;
 use super::route::{Access, Flag, Modes, Route};
 use crate::admission::Admission;
-use crate::caller::Caller;
 use crate::caller::session::require_our_page;
+use crate::caller::{Caller, Who};
 use crate::limits;
 use crate::metrics::method_label;
 use crate::problem::{Code, Problem};
@@ -230,6 +230,7 @@ async fn answer<S: Send + Sync + 'static>(
         caller = Some(again);
     }
     let authority = caller.as_ref().map(|caller| caller.authority(route.access));
+    let tester = caller.as_ref().and_then(|caller| tester(route, caller));
     let call = Call::new((admission, state), client, &params, head, body);
     if !route.has(Flag::Query) {
         call.query(&[])?;
@@ -250,12 +251,24 @@ async fn answer<S: Send + Sync + 'static>(
         answer
     };
     match tokio::spawn(task).await {
-        Ok(answer) => answer,
+        Ok(answer) => match tester {
+            Some(who) => answer.map_err(|problem| problem.in_test_mode(who)),
+            None => answer,
+        },
         Err(error) => {
             tracing::error!(http.route = route.path, %error, "a handler failed");
             Err(Code::Internal.into())
         }
     }
+}
+
+/// How a caller in test mode is addressed where the mode decides which records there are.
+fn tester(route: &Route, caller: &Caller) -> Option<&'static str> {
+    let of_mode = matches!(route.access, Access::Key(..)) && route.modes == Modes::Both;
+    (of_mode && caller.mode == Mode::Test).then_some(match caller.who {
+        Who::Key { .. } => "Your API key is",
+        Who::Session { .. } => "You are",
+    })
 }
 
 /// Identifies the caller, and refuses one who is over a limit, may not call the route, or is in a mode that it has not.

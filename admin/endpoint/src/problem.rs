@@ -238,6 +238,19 @@ impl Problem {
         self
     }
 
+    /// Says in a 404 that its caller, `who`, is in test mode. It reads the same whether live mode has the record or not.
+    #[must_use]
+    pub(crate) fn in_test_mode(mut self, who: &str) -> Self {
+        if self.code == Code::NotFound {
+            let message = format!(
+                "{} {who} in test mode, which has records of its own.",
+                self.message
+            );
+            self.message = message.into();
+        }
+        self
+    }
+
     /// Adds a header; one whose value cannot stand in a header is left out.
     #[must_use]
     pub fn header(mut self, name: HeaderName, value: &str) -> Self {

@@ -16,7 +16,14 @@ use std::sync::Arc;
 /// The paths of a service, with the operations of each.
 pub struct Paths {
     admission: Arc<Admission>,
-    methods: BTreeMap<String, MethodRouter>,
+    paths: BTreeMap<String, Methods>,
+}
+
+/// The methods of a path.
+#[derive(Default)]
+struct Methods {
+    router: MethodRouter,
+    names: Vec<&'static str>,
 }
 
 impl Paths {
@@ -24,7 +31,7 @@ impl Paths {
     pub const fn new(admission: Arc<Admission>) -> Self {
         Self {
             admission,
-            methods: BTreeMap::new(),
+            paths: BTreeMap::new(),
         }
     }
 
@@ -48,8 +55,9 @@ impl Paths {
                         request,
                     )
                 };
-                let methods = self.methods.entry(format!("{prefix}{}", route.path)).or_default();
-                *methods = std::mem::take(methods).on(filter(&route.method), handler);
+                let methods = self.paths.entry(format!("{prefix}{}", route.path)).or_default();
+                methods.router = std::mem::take(&mut methods.router).on(filter(&route.method), handler);
+                methods.names.push(route.method.as_str());
             }
         }
     }
@@ -58,15 +66,30 @@ impl Paths {
     /// its id, its security headers, its log line and its place in the metrics.
     pub fn into_router(self, pages: Router) -> Router {
         let mut router = Router::new();
-        for (path, methods) in self.methods {
-            router = router.route(&path, methods);
+        for (path, methods) in self.paths {
+            let problem = no_such_method(&methods.names);
+            let refuse = move || async move { problem.into_response() };
+            router = router.route(&path, methods.router.fallback(refuse));
         }
         router
             .merge(pages)
             .method_not_allowed_fallback(async || Problem::from(Code::MethodNotAllowed).into_response())
-            .fallback(async || Problem::from(Code::NotFound).into_response())
+            .fallback(async || no_such_path().into_response())
             .layer(from_fn_with_state(self.admission, dispatch::around))
     }
+}
+
+fn no_such_method(names: &[&str]) -> Problem {
+    let message = format!("This path has no such method; it has {}.", names.join(", "));
+    Problem::new(Code::MethodNotAllowed, message)
+}
+
+/// The path is not repeated: it is text from outside.
+fn no_such_path() -> Problem {
+    Problem::new(
+        Code::NotFound,
+        "There is no such path; /reference lists those of the API.",
+    )
 }
 
 /// The methods of the table; a GET route answers HEAD as well.
@@ -76,5 +99,20 @@ fn filter(method: &Method) -> MethodFilter {
         Method::PATCH => MethodFilter::PATCH,
         Method::DELETE => MethodFilter::DELETE,
         _ => MethodFilter::POST,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_method_that_a_path_has_not_is_answered_with_those_that_it_has() {
+        let problem = no_such_method(&["POST", "GET"]);
+        assert_eq!(problem.code(), Code::MethodNotAllowed);
+        assert_eq!(
+            problem.message(),
+            "This path has no such method; it has POST, GET."
+        );
     }
 }

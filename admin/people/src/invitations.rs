@@ -159,12 +159,16 @@ pub async fn revoke(call: Call) -> Answer {
     let id = call.record_id("id", Kind::Invitation)?;
     let (invitations, _) = open(&call).await?;
     let found = invitations.iter().find(|invitation| invitation.body.id == id);
-    let found = found.ok_or(Code::NotFound)?;
+    let found = found.ok_or_else(missing)?;
     let scope = scope(&call.caller.account, &call.caller.actor);
     match script::revoke(&call.state.store, &scope, found).await? {
         true => Reply::done(),
-        false => Err(Code::NotFound.into()),
+        false => Err(missing()),
     }
+}
+
+fn missing() -> Problem {
+    Problem::new(Code::NotFound, "There is no such open invitation.")
 }
 
 /// The invitation of a token, with its account. Unknown tokens count as attempts of the address.

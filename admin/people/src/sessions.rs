@@ -6,7 +6,7 @@ use domain::id::Kind;
 use domain::timestamp::iso_from_ms;
 use endpoint::caller::session;
 use endpoint::doc::is;
-use endpoint::{Answer, Code, Listing, PAGING, Reply, operations};
+use endpoint::{Answer, Code, Listing, PAGING, Problem, Reply, operations};
 use serde::Serialize;
 use store::page::Order;
 use store::session::script::{End, end};
@@ -75,7 +75,7 @@ pub async fn revoke(call: Call) -> Answer {
     let me = Me::of(&call)?;
     let scope = scope(&call.caller.account, me.id);
     if !end(&call.state.store, &scope, me.id, End::One(id), "session.revoked").await? {
-        return Err(Code::NotFound.into());
+        return Err(Problem::new(Code::NotFound, "You have no such session."));
     }
     let answer = Reply::done()?;
     Ok(match id == me.session {

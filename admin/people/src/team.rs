@@ -57,7 +57,7 @@ pub(super) fn given_role(body: &Fields<'_>) -> Result<Role, Problem> {
 async fn member(call: &Call, id: &str) -> Result<Stored, Problem> {
     let team = Stored::list(&call.state.store, &call.keys()).await?;
     let found = team.into_iter().find(|stored| stored.user.id == id);
-    found.ok_or_else(|| Code::NotFound.into())
+    found.ok_or_else(|| Problem::new(Code::NotFound, "The account has no such user."))
 }
 
 #[derive(Serialize, ToSchema)]

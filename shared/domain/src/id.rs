@@ -4,6 +4,9 @@
 use super::number::{self, Number};
 use entropy::{NoEntropy, id_bits};
 
+/// Characters behind the prefix of an id.
+pub const RANDOM_LEN: usize = ulid::ULID_LEN;
+
 /// What an id names; it decides the prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -101,13 +104,13 @@ impl Kind {
     /// Whether `id` has the form of an id of this kind.
     pub fn has_form(self, id: &str) -> bool {
         let rest = id.strip_prefix(self.prefix()).unwrap_or_default();
-        rest.len() == ulid::ULID_LEN && rest.bytes().all(|byte| byte.is_ascii_alphanumeric())
+        rest.len() == RANDOM_LEN && rest.bytes().all(|byte| byte.is_ascii_alphanumeric())
     }
 
     fn write(self, bits: ulid::Ulid) -> String {
-        let mut id = String::with_capacity(self.prefix().len() + ulid::ULID_LEN);
+        let mut id = String::with_capacity(self.prefix().len() + RANDOM_LEN);
         id.push_str(self.prefix());
-        id.push_str(bits.array_to_str(&mut [0; ulid::ULID_LEN]));
+        id.push_str(bits.array_to_str(&mut [0; RANDOM_LEN]));
         id
     }
 }
