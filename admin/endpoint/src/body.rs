@@ -5,7 +5,7 @@
 
 use super::wallet_name::{WalletName, whole_number};
 use crate::problem::Problem;
-use domain::amount;
+use domain::amount::{self, AmountError};
 use domain::money::Nanos;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::Value;
@@ -127,7 +127,7 @@ impl<'a> Fields<'a> {
             Given::Null => Ok(Given::Null),
             Given::Value(json) => match amount::parse_limit(json) {
                 Ok(amount) => Ok(Given::Value(amount)),
-                Err(error) => Err(Problem::validation(format!("{name} {error}."))),
+                Err(error) => Err(bad_amount(name, json, error)),
             },
         }
     }
@@ -141,7 +141,7 @@ impl<'a> Fields<'a> {
             Given::Absent | Given::Null => Err(missing(name)),
             Given::Value(json) => match amount::parse_amount(json) {
                 Ok(amount) => Ok(amount),
-                Err(error) => Err(Problem::validation(format!("{name} {error}."))),
+                Err(error) => Err(bad_amount(name, json, error)),
             },
         }
     }
@@ -252,6 +252,20 @@ fn depth(value: &Value) -> usize {
 /// The complaint about a field that is not there.
 pub fn missing(name: &str) -> Problem {
     Problem::validation(format!("{name} is required."))
+}
+
+/// The complaint about an amount. Programs that add floats send digits that nobody meant, such as
+/// `0.11000000000000001`.
+fn bad_amount(name: &str, json: &str, error: AmountError) -> Problem {
+    let is_number = !json.starts_with('"');
+    Problem::validation(match error {
+        AmountError::TooFine if is_number => {
+            format!(
+                "{name} {error}: round it, or send the digits that are meant as a string such as \"0.11\"."
+            )
+        }
+        _ => format!("{name} {error}."),
+    })
 }
 
 /// The name of a field or parameter that the caller sent, for an answer: quoted, escaped and cut.

@@ -124,7 +124,11 @@ fn amounts_are_exact_and_complaints_name_the_field() {
     for (json, complaint) in [
         ("-1", "max must not be negative."),
         ("1e400", "max must be at most 9000000 USD."),
-        ("0.0000000001", "max must have at most nine fraction digits."),
+        (
+            "0.11000000000000001",
+            "max must have at most nine fraction digits: round it, or send the digits that are meant as a string such as \"0.11\".",
+        ),
+        ("\"0.0000000001\"", "max must have at most nine fraction digits."),
         ("\"ten\"", "max must be a decimal number of USD."),
         ("true", "max must be a decimal number of USD."),
         ("[1]", "max must be a decimal number of USD."),
