@@ -62,6 +62,10 @@ struct ProviderKeyView<'a> {
 struct ProviderKeyAnswer<'a> {
     success: bool,
     provider_key: ProviderKeyView<'a>,
+    /// Only if no upstream has this name: no call is sent with the key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = String, required = false, extensions(("x-not-in-examples" = json!(true))))]
+    warning: Option<String>,
 }
 
 impl<'a> ProviderKeyView<'a> {
@@ -121,6 +125,7 @@ pub async fn store(call: Call) -> Answer {
                 last4,
                 created_at: iso_from_ms(created_at_ms),
             },
+            warning: unused(&provider, call.state.providers.names()),
         }),
         Stored::TooMany => {
             let message = format!("An agent can have keys for {PROVIDERS_MAX} providers.");
@@ -150,6 +155,19 @@ fn provider(name: String) -> Result<String, Problem> {
     }
     let message = format!("provider must be 1 to {PROVIDER_MAX} characters of a-z 0-9 . _ -");
     Err(Problem::validation(message))
+}
+
+/// The warning about a name that no upstream has. It is no refusal: a key may be stored before its upstream is
+/// configured.
+fn unused<'a>(provider: &str, names: impl Iterator<Item = &'a str>) -> Option<String> {
+    let names: Vec<&str> = names.collect();
+    if names.contains(&provider) {
+        return None;
+    }
+    let names = names.join(", ");
+    Some(format!(
+        "No upstream uses keys of `{provider}`, so no call is sent with this one. Those that do: {names}."
+    ))
 }
 
 /// Refuses what cannot be a key of this provider. The answer does not repeat it.
@@ -188,6 +206,19 @@ fn is_provider_key(text: &str, prefix: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_key_that_no_call_uses_gets_a_warning() {
+        let names = || ["openai", "azure"].into_iter();
+        assert_eq!(unused("openai", names()), None);
+        assert_eq!(unused("azure", names()), None);
+        assert_eq!(
+            unused("anthropic", names()).as_deref(),
+            Some(
+                "No upstream uses keys of `anthropic`, so no call is sent with this one. Those that do: openai, azure."
+            )
+        );
+    }
 
     #[test]
     fn only_upstream_keys_are_taken() {
