@@ -25,7 +25,8 @@ async fn a_key_is_sealed_for_its_record_and_replaced_in_one_step() {
     let second = store("openai", "sk-second-secret-2222").await;
     tokio::time::sleep(std::time::Duration::from_millis(3)).await;
     let other = store("azure", "sk-third-secret-3333").await;
-    let warning = "No upstream uses keys of `azure`, so no call is sent with this one. Those that do: openai.";
+    let warning =
+        "No upstream uses keys of `azure`, so no call is sent with this one. Those that do: openai.";
     assert_eq!(other["warning"], json!(warning));
 
     let reply = caller.get("/v1/agents/bot/provider-keys").await;

@@ -7,7 +7,7 @@
 mod sentence;
 
 pub use crate::reason::{CheckName, Reset, Unit};
-pub use sentence::{CheckedAmount, usd};
+pub use sentence::{CheckedAmount, amount_in, usd};
 
 /// A check as it stands for one call or spend, before that is charged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -14,6 +14,16 @@ pub fn iso_from_ms(at_ms: u64) -> String {
     format!("{at:.3}")
 }
 
+/// A moment as sentences say it, such as `2026-11-20 22:37 UTC`: with seconds where it is no full minute. Parts of a
+/// second round up, so that what ends then has ended.
+pub fn spoken_from_ms(at_ms: u64) -> String {
+    let iso = iso_from_ms(at_ms.div_ceil(1000).saturating_mul(1000));
+    let (date, time) = iso.split_once('T').unwrap_or((&iso, ""));
+    let time = time.split('.').next().unwrap_or_default();
+    let time = time.strip_suffix(":00").unwrap_or(time);
+    format!("{date} {time} UTC")
+}
+
 /// Parses an ISO 8601 timestamp to ms since 1970; `None` if malformed or before 1970. The last hours of the year 9999,
 /// in which not every offset has a UTC time, are the last moment that [`iso_from_ms`] can write.
 pub fn ms_from_iso(text: &str) -> Option<u64> {
@@ -80,6 +90,20 @@ mod tests {
         );
         assert_eq!(ms_from_iso("yesterday"), None);
         assert_eq!(ms_from_iso("1969-12-31T23:59:59Z"), None);
+    }
+
+    #[test]
+    fn sentences_say_minutes_and_no_less_than_seconds() {
+        for (at_ms, text) in [
+            (1_795_219_200_000, "2026-11-21 00:00 UTC"),
+            (1_795_214_220_000, "2026-11-20 22:37 UTC"),
+            (1_795_214_203_000, "2026-11-20 22:36:43 UTC"),
+            (1_795_214_203_120, "2026-11-20 22:36:44 UTC"),
+            (1_795_219_199_001, "2026-11-21 00:00 UTC"),
+            (u64::MAX, "9999-12-30 22:00 UTC"),
+        ] {
+            assert_eq!(spoken_from_ms(at_ms), text, "{at_ms}");
+        }
     }
 
     #[test]

@@ -79,7 +79,7 @@ async fn spends_to_approve_and_low_balances_wait() {
     success(&reply, 200);
     assert_eq!(of_kind(&caller, "approval_waiting").await, [] as [Value; 0]);
     let low = of_kind(&caller, "low_balance").await;
-    assert!(text(&low[0], "/text").contains("2.5 USD"), "{low:?}");
+    assert!(text(&low[0], "/text").contains("2.50 USD"), "{low:?}");
 
     // An account-wide threshold holds for the account's own wallet, too, once there is one.
     let reply = caller
@@ -125,10 +125,8 @@ async fn webhooks_that_fail_wait_until_they_deliver() {
     given_up("failed").await;
     let failing = of_kind(&caller, "failing_webhook").await;
     assert_eq!(failing[0]["id"], json!(id));
-    assert!(
-        text(&failing[0], "/text").contains("failed for good"),
-        "{failing:?}"
-    );
+    let expected = format!("{}: its last delivery failed for good.", receiver.addr());
+    assert_eq!(failing[0]["text"], json!(expected));
     receiver.set(|_| Answer::bytes(200, "ok"));
     let again = format!("{deliveries}/{}/redeliver", text(&made, "/deliveryId"));
     success(&caller.send("POST", &again, &[], "").await, 200);

@@ -69,7 +69,7 @@ async fn shares_of_limits_are_listed_the_highest_first() {
     let view = overview(&api, "").await;
     let item = &view["attention"][0];
     assert_fields!(item, { "kind": "near_limit", "id": "buyer" });
-    assert_fields!(item, { "text": "Spent 96.4 % of its daily limit: 0.964 of 1 USD." });
+    assert_fields!(item, { "text": "Spent 96.4 % of its daily limit: 0.964 USD of 1.00 USD." });
 
     // The plan tracks 500 USD a month, of both agents together. This policy has no daily limit.
     let body = json!({ "maxSpendPerMonth": "490" });
@@ -98,7 +98,7 @@ async fn shares_of_limits_are_listed_the_highest_first() {
         .collect();
     assert_eq!(
         texts[2],
-        "The account has spent 80.1 % of what its plan tracks in a month: 400.964 of 500 USD."
+        "The account has spent 80.1 % of what its plan tracks in a month: 400.964 USD of 500.00 USD."
     );
     let tester = world.caller(&account, Mode::Test).await;
     assert_eq!(listed(&tester, "").await, []);

@@ -7,7 +7,7 @@ use domain::denial_window::{self, OWN_RECORDS};
 use domain::entry::{Entry, How};
 use domain::id::made_at_ms;
 use domain::money::Nanos;
-use domain::timestamp::{iso_from_ms, ms_from_iso};
+use domain::timestamp::{iso_from_ms, ms_from_iso, spoken_from_ms};
 use endpoint::doc::is;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -215,6 +215,7 @@ fn checks(data: &Map<String, Value>, at_ms: u64) -> Vec<Value> {
 
 /// Why the calls of a rate window's record were denied.
 fn of_window(denial: Denial, count: u64, end: &str) -> String {
+    let end = ms_from_iso(end).map_or_else(|| end.to_owned(), spoken_from_ms);
     let calls = if count == 1 { "call was" } else { "calls were" };
     format!(
         "{count} more {calls} denied in the minute of this virtual key that ends at {end}, behind the first {OWN_RECORDS}, which \

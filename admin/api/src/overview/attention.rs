@@ -3,6 +3,7 @@
 
 use crate::state::Call;
 use crate::threshold::percent;
+use domain::check::{amount_in, usd};
 use domain::mode::Mode;
 use domain::money::Nanos;
 use domain::period::Period;
@@ -21,6 +22,7 @@ use store::threshold::LimitUsage;
 use store::wallet::Wallet;
 use store::webhook::delivery::{Deliveries, Delivery, State};
 use store::webhook::{Status, WebhookRecord};
+use url::Url;
 use utoipa::ToSchema;
 
 /// Most things shown.
@@ -32,6 +34,8 @@ const KINDS: usize = 6;
 const _: () = assert!(KINDS * EACH <= SHOWN_MAX, "each kind has its part");
 /// The newest deliveries of a webhook by which it is decided whether it fails.
 const DELIVERIES: u64 = 50;
+/// Most characters of a webhook's description in a sentence.
+const DESCRIPTION_SHOWN: usize = 60;
 
 /// One thing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
@@ -133,8 +137,8 @@ async fn approvals(call: &Call) -> Result<Found, Problem> {
     let items = waiting.records.into_iter().map(|intent| Item {
         kind: "approval_waiting",
         text: format!(
-            "A spend of {} {} waits for approval.",
-            intent.amount, intent.currency
+            "A spend of {} waits for approval.",
+            amount_in(&intent.currency, intent.amount.get())
         ),
         id: intent.id,
         agent_id: Some(intent.agent),
@@ -173,7 +177,7 @@ async fn failing_webhooks(call: &Call) -> Result<Found, Problem> {
             .rfind(|delivery| is_given_up(delivery) || is_retried(delivery));
         items.push(Item {
             kind: "failing_webhook",
-            text: failing(newest.len(), given_up, retried),
+            text: failing(&name(&webhook), newest.len(), given_up, retried),
             id: webhook.id,
             agent_id: None,
             since: first.map(|delivery| iso_from_ms(delivery.created_at_ms)),
@@ -182,18 +186,45 @@ async fn failing_webhooks(call: &Call) -> Result<Found, Problem> {
     Ok(Found::of(items))
 }
 
-/// The sentence on how many of the newest deliveries failed, for good or for now; at least one did.
-fn failing(newest: usize, given_up: usize, retried: usize) -> String {
+/// The sentence on how many of the newest deliveries of the webhook `name` failed, for good or for now; at least one
+/// did.
+fn failing(name: &str, newest: usize, given_up: usize, retried: usize) -> String {
     let last = match newest {
-        1 => "Its last delivery".to_owned(),
-        all if all == given_up + retried => format!("All of its last {all} deliveries"),
+        1 => "its last delivery".to_owned(),
+        all if all == given_up + retried => format!("all of its last {all} deliveries"),
         all => format!("{} of its last {all} deliveries", given_up + retried),
     };
     match (given_up, retried) {
-        (_, 0) => format!("{last} failed for good."),
-        (0, _) => format!("{last} failed and will be tried again."),
-        _ => format!("{last} failed: {given_up} for good, {retried} will be tried again."),
+        (_, 0) => format!("{name}: {last} failed for good."),
+        (0, _) => format!("{name}: {last} failed and will be tried again."),
+        _ => format!("{name}: {last} failed, {given_up} for good; {retried} will be tried again."),
     }
+}
+
+/// A webhook's description, cut, and the host and port of its URL. The path can hold a secret of the receiver.
+fn name(webhook: &WebhookRecord) -> String {
+    let url = Url::parse(&webhook.url).ok();
+    let host = url.as_ref().and_then(|url| Some((url.host_str()?, url.port())));
+    let host = match host {
+        Some((host, Some(port))) => format!("{host}:{port}"),
+        Some((host, None)) => host.to_owned(),
+        None => webhook.id.clone(),
+    };
+    let description = webhook.description.as_deref().unwrap_or_default();
+    // Marks of direction would turn the rest of the sentence.
+    let mut readable = description.chars().filter(|c| !is_direction_mark(*c));
+    let mut shown: String = readable.by_ref().take(DESCRIPTION_SHOWN).collect();
+    if readable.next().is_some() {
+        shown.push('…');
+    }
+    match shown.trim() {
+        "" => host,
+        shown => format!("{shown} ({host})"),
+    }
+}
+
+const fn is_direction_mark(c: char) -> bool {
+    matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 fn is_given_up(delivery: &Delivery) -> bool {
@@ -214,8 +245,8 @@ async fn kept_holds(call: &Call) -> Result<Found, Problem> {
         id: hold.name.allow_id,
         agent_id: Some(hold.name.agent),
         text: format!(
-            "A call that nobody settled: its estimate of {} USD stays charged unless the operator corrects it.",
-            hold.estimate
+            "A call that nobody settled: its estimate of {} stays charged unless the operator corrects it.",
+            usd(hold.estimate.get())
         ),
         since: Some(iso_from_ms(at_ms)),
     });
@@ -246,13 +277,14 @@ async fn near_limits(call: &Call, mut usages: Vec<LimitUsage>, period: Period) -
 }
 
 fn near_limit(usage: &LimitUsage) -> String {
-    let (percent, spent, limit) = (percent(usage), usage.spent, usage.limit);
+    let percent = percent(usage);
+    let [spent, limit] = [usage.spent, usage.limit].map(|amount| usd(amount.get()));
     match usage.watched {
-        Watched::Day => format!("Spent {percent} % of its daily limit: {spent} of {limit} USD."),
-        Watched::Month => format!("Spent {percent} % of its monthly limit: {spent} of {limit} USD."),
+        Watched::Day => format!("Spent {percent} % of its daily limit: {spent} of {limit}."),
+        Watched::Month => format!("Spent {percent} % of its monthly limit: {spent} of {limit}."),
         Watched::Plan => {
             format!(
-                "The account has spent {percent} % of what its plan tracks in a month: {spent} of {limit} USD."
+                "The account has spent {percent} % of what its plan tracks in a month: {spent} of {limit}."
             )
         }
     }
@@ -268,7 +300,11 @@ async fn low_balances(call: &Call, survey: &Survey, threshold: Option<Nanos>) ->
             kind: "low_balance",
             id: wallet.to_owned(),
             agent_id: agent.map(str::to_owned),
-            text: format!("The wallet holds {balance} USD, less than the threshold of {threshold} USD."),
+            text: format!(
+                "The wallet holds {}, less than the threshold of {}.",
+                usd(balance.get()),
+                usd(threshold.get())
+            ),
             since: None,
         };
         low.push((balance, item));
@@ -302,6 +338,43 @@ mod tests {
             since: None,
         };
         (0..count).map(item).collect()
+    }
+
+    fn webhook(url: &str, description: Option<&str>) -> WebhookRecord {
+        WebhookRecord {
+            id: "wh_1".to_owned(),
+            url: url.to_owned(),
+            events: Vec::new(),
+            description: description.map(str::to_owned),
+            status: Status::Active,
+            since: 0,
+            created_at_ms: 0,
+            updated_at_ms: 0,
+            secret_at_ms: 0,
+        }
+    }
+
+    #[test]
+    fn a_failing_webhook_is_named() {
+        let local = webhook("http://127.0.0.1:44971/secret?token=1", Some("Pager"));
+        assert_eq!(
+            failing(&name(&local), 17, 17, 0),
+            "Pager (127.0.0.1:44971): all of its last 17 deliveries failed for good."
+        );
+        let bare = webhook("https://hooks.example/secret", None);
+        assert_eq!(
+            failing(&name(&bare), 1, 0, 1),
+            "hooks.example: its last delivery failed and will be tried again."
+        );
+        assert_eq!(
+            failing(&name(&bare), 5, 1, 2),
+            "hooks.example: 3 of its last 5 deliveries failed, 1 for good; 2 will be tried again."
+        );
+        let turned = webhook("https://a.example/", Some("\u{202e}evil\u{202c} "));
+        assert_eq!(name(&turned), "evil (a.example)");
+        let long = webhook("https://a.example/", Some(&"x".repeat(61)));
+        assert_eq!(name(&long), format!("{}… (a.example)", "x".repeat(60)));
+        assert_eq!(name(&webhook("nonsense", Some(" "))), "wh_1");
     }
 
     #[test]

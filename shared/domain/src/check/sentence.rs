@@ -2,7 +2,7 @@
 
 use super::{Check, Reset, Unit};
 use crate::money::Nanos;
-use crate::timestamp::iso_from_ms;
+use crate::timestamp::spoken_from_ms;
 
 /// The amount that is checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,7 +87,7 @@ fn spent_words(nanos: u64) -> String {
 
 /// When the count starts again, where that is known.
 fn end_of(reset: Reset, resets_at_ms: Option<u64>) -> String {
-    let Some(at) = resets_at_ms.map(iso_from_ms) else {
+    let Some(at) = resets_at_ms.map(spoken_from_ms) else {
         return String::new();
     };
     match reset {
@@ -98,12 +98,17 @@ fn end_of(reset: Reset, resets_at_ms: Option<u64>) -> String {
     }
 }
 
-/// An exact amount with at least two fraction digits, and its currency.
+/// An exact amount in USD with at least two fraction digits.
 pub fn usd(nanos: u64) -> String {
+    amount_in("USD", nanos)
+}
+
+/// An exact amount with at least two fraction digits, and its currency.
+pub fn amount_in(currency: &str, nanos: u64) -> String {
     let amount = Nanos::from_stored(nanos);
     let (exact, short) = (amount.to_string(), amount.two_digits());
     let longer = if exact.len() > short.len() { exact } else { short };
-    format!("{longer} USD")
+    format!("{longer} {currency}")
 }
 
 #[cfg(test)]
@@ -136,7 +141,7 @@ mod tests {
                 .with_held(120 * CENT)
                 .sentence(call, Some(1_795_219_200_000)),
             "The daily cap of 10.00 USD would be passed: 9.50 USD are spent today (of which 1.20 USD in calls under way), \
-             this call is estimated at 0.75 USD. The day ends at 2026-11-21T00:00:00.000Z."
+             this call is estimated at 0.75 USD. The day ends at 2026-11-21 00:00 UTC."
         );
         let check = Check::within(CheckName::PerRunLimit, Some(0), 0, 1);
         assert_eq!(

@@ -40,7 +40,7 @@ fn the_record_of_a_rate_window_tells_how_many_it_stands_for() {
     }
     assert_eq!(
         told["message"],
-        "27 more calls were denied in the minute of this virtual key that ends at 2026-11-18T11:06:40.000Z, behind the first 10, \
+        "27 more calls were denied in the minute of this virtual key that ends at 2026-11-18 11:06:40 UTC, behind the first 10, \
          which have a record each. This virtual key has used up its requests for this minute. Wait 60 seconds."
     );
     let open = told_of(&[line(7, &rest)], true);
@@ -80,7 +80,7 @@ fn a_denial_names_the_check_that_decided_with_its_numbers() {
     assert_eq!(
         told["message"],
         "The daily cap of 10.00 USD would be passed: 9.50 USD are spent today (of which 1.20 USD in calls under way), \
-         this call is estimated at 0.75 USD. The day ends at 2026-11-19T00:00:00.000Z."
+         this call is estimated at 0.75 USD. The day ends at 2026-11-19 00:00 UTC."
     );
     let daily = &told["checks"][2];
     assert_eq!(
@@ -115,7 +115,7 @@ fn denials_without_numbers_have_a_sentence_too() {
     let told = told_of(&[line(1, &rest)], false);
     assert_eq!(
         told["message"],
-        "The key has used up the 120 requests a minute that the plan allows. Its minute ends by 2026-11-18T11:07:40.123Z."
+        "The key has used up the 120 requests a minute that the plan allows. Its minute ends by 2026-11-18 11:07:41 UTC."
     );
     assert_eq!(told["resetsAt"], "2026-11-18T11:07:40.123Z");
 }
