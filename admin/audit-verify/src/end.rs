@@ -7,7 +7,7 @@ use domain::checkpoint::Checkpoint;
 use serde_json::{Value, json};
 
 /// The warning where no signed note was compared.
-pub(super) const UNSIGNED: &str = "no signed checkpoint was there to compare with: that nothing is missing at the end is known from the store alone.";
+pub(super) const UNSIGNED: &str = "no signed checkpoint was there to compare with (they are in audit.archive, the first of a trail after audit.checkpoint_every_ms): that nothing is missing at the end is known from the store alone.";
 
 /// Where something is known from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
