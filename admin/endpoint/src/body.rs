@@ -269,7 +269,7 @@ fn bad_amount(name: &str, json: &str, error: AmountError) -> Problem {
 }
 
 /// The name of a field or parameter that the caller sent, for an answer: quoted, escaped and cut.
-pub(crate) fn quoted(name: &str) -> String {
+pub(super) fn quoted(name: &str) -> String {
     const LONGEST: usize = 64;
     let cut: String = name.chars().take(LONGEST).collect();
     format!("{cut:?}")

@@ -18,7 +18,7 @@ pub fn iso_from_ms(at_ms: u64) -> String {
 /// second round up, so that what ends then has ended.
 pub fn spoken_from_ms(at_ms: u64) -> String {
     let iso = iso_from_ms(at_ms.div_ceil(1000).saturating_mul(1000));
-    let (date, time) = iso.split_once('T').unwrap_or((&iso, ""));
+    let (date, time) = iso.split_once('T').unwrap_or((iso.as_str(), ""));
     let time = time.split('.').next().unwrap_or_default();
     let time = time.strip_suffix(":00").unwrap_or(time);
     format!("{date} {time} UTC")
