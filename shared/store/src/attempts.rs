@@ -2,26 +2,18 @@
 
 use crate::keys::{Tries, attempts};
 use crate::script::change::CLOCK;
-use crate::script::names::{Names, inputs};
-use crate::script::{Script, WhenFull};
+use crate::script::script;
 use crate::{Store, StoreError};
-use std::sync::LazyLock;
 use std::time::Duration;
 
-/// The script.
-pub static TAKE_ATTEMPT: LazyLock<Script> = LazyLock::new(|| {
-    let inputs = Names::new(TakeKeys::NAMES, TakeArgs::NAMES);
-    let parts = [CLOCK, include_str!("attempts/take.lua")];
-    Script::new("attempts_take", WhenFull::Refuse, inputs, &parts)
-});
-
-inputs! {
-    /// The key.
-    struct TakeKeys<'a>: &'a str { attempts }
-}
-inputs! {
-    /// The arguments; `span` is in ms.
-    struct TakeArgs<'a>: &'a str { attempts_max, span }
+script! {
+    /// Takes one attempt.
+    pub static TAKE_ATTEMPT = "attempts_take",
+    source: [CLOCK, include_str!("attempts/take.lua")],
+    when_full: Refuse,
+    keys: struct TakeKeys<'a>: &'a str { attempts },
+    /// `span` is in ms.
+    args: struct TakeArgs<'a>: &'a str { attempts_max, span },
 }
 
 /// Window in which attempts are counted, and duration of a lock (decision D9).

@@ -2,26 +2,18 @@
 
 use crate::keys::{Bucket, Series};
 use crate::script::change::CLOCK;
-use crate::script::names::{Names, inputs};
-use crate::script::{Script, WhenFull};
+use crate::script::script;
 use crate::{Store, StoreError};
 use domain::number::{EPOCH_MS, LOWEST_PLACE, Number};
-use std::sync::LazyLock;
 
-/// Draws a number.
-pub static DRAW: LazyLock<Script> = LazyLock::new(|| {
-    let parts = [CLOCK, include_str!("number/number.lua")];
-    let inputs = Names::new(DrawKeys::NAMES, DrawArgs::NAMES);
-    Script::new("number_draw", WhenFull::Refuse, inputs, &parts)
-});
-
-inputs! {
-    /// The keys.
-    struct DrawKeys<'a>: &'a str { counter }
-}
-inputs! {
-    /// The arguments; `epoch` is in ms.
-    struct DrawArgs: String { epoch, lowest_place }
+script! {
+    /// Draws a number.
+    pub static DRAW = "number_draw",
+    source: [CLOCK, include_str!("number/number.lua")],
+    when_full: Refuse,
+    keys: struct DrawKeys<'a>: &'a str { counter },
+    /// `epoch` is in ms.
+    args: struct DrawArgs: String { epoch, lowest_place },
 }
 
 /// Draws the next number of a series for something that will live in `bucket`.

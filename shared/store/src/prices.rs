@@ -1,24 +1,17 @@
 //! Twin of `prices/replace.lua`: stores the prices that the operator imported.
 
-use crate::script::names::{Names, inputs};
-use crate::script::{Script, WhenFull};
+use crate::script::script;
 use crate::{Store, StoreError, keys};
-use std::sync::LazyLock;
 
-/// The script. Confirmed, since no account's version shows that a lost server took an import back.
-pub static REPLACE_PRICES: LazyLock<Script> = LazyLock::new(|| {
-    let inputs = Names::new(ReplaceKeys::NAMES, ReplaceArgs::NAMES);
-    let parts = [include_str!("prices/replace.lua")];
-    Script::new("replace_prices", WhenFull::Refuse, inputs, &parts).of_names()
-});
-
-inputs! {
-    /// The key.
-    struct ReplaceKeys<'a>: &'a str { prices }
-}
-inputs! {
-    /// The arguments.
-    struct ReplaceArgs<'a>: &'a str { old, new }
+script! {
+    /// Replaces the imported prices. Confirmed, since no account's version shows that a lost server took an import
+    /// back.
+    pub static REPLACE_PRICES = "replace_prices",
+    source: [include_str!("prices/replace.lua")],
+    when_full: Refuse,
+    marks: [of_names],
+    keys: struct ReplaceKeys<'a>: &'a str { prices },
+    args: struct ReplaceArgs<'a>: &'a str { old, new },
 }
 
 /// Outcome of the script.

@@ -5,26 +5,20 @@ pub mod sealed;
 
 use crate::keys;
 use crate::script::change::{BUDGET, CHANGE, Event, Scope};
-use crate::script::names::{Names, inputs};
-use crate::script::{Script, WhenFull};
+use crate::script::script;
 use crate::{Store, StoreError};
 use serde_json::json;
-use std::sync::LazyLock;
 
-/// Stores a provider key.
-pub static STORE: LazyLock<Script> = LazyLock::new(|| {
-    let inputs = Names::of_change(StoreKeys::NAMES, StoreArgs::NAMES);
-    let parts = [CHANGE, BUDGET, include_str!("provider_key/store.lua")];
-    Script::new("provider_key_store", WhenFull::Refuse, inputs, &parts).with_budgets()
-});
-
-inputs! {
-    /// The keys. `sealed_agents` are those with a provider key.
-    struct StoreKeys: String { agent, sealed_agents }
-}
-inputs! {
-    /// The arguments. `fields` are those of the key but its time, and their values.
-    struct StoreArgs<'a>: &'a str { id_field, providers_max, agent_id, created_field, fields[..] }
+script! {
+    /// Stores a provider key.
+    pub static STORE = "provider_key_store",
+    source: [CHANGE, BUDGET, include_str!("provider_key/store.lua")],
+    when_full: Refuse,
+    marks: [with_budgets],
+    /// `sealed_agents` are those with a provider key.
+    keys: struct StoreKeys: String { agent, sealed_agents },
+    /// `fields` are those of the key but its time, and their values.
+    args: struct StoreArgs<'a>: &'a str { id_field, providers_max, agent_id, created_field, fields[..] },
 }
 
 /// Most providers that an agent has keys for.

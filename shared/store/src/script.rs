@@ -6,11 +6,13 @@
 
 pub mod all;
 pub mod change;
+mod declare;
 pub mod names;
 pub mod plan_limit;
 pub(crate) mod reply;
 
-use names::Names;
+pub(crate) use declare::script;
+use names::{Name, Names};
 use redis::Cmd;
 
 /// Room for the number of keys in a command.
@@ -76,6 +78,23 @@ impl Script {
             source,
             sha1,
         }
+    }
+
+    /// Builds a script that is declared by [`script!`]. One that changes an account receives the inputs of every change
+    /// before its own keys and arguments.
+    pub(crate) fn declared(
+        name: &'static str,
+        when_full: WhenFull,
+        keys: &'static [Name],
+        args: &'static [Name],
+        parts: &[&str],
+    ) -> Self {
+        let inputs = if parts.iter().any(|part| part.contains(CHANGES_AN_ACCOUNT)) {
+            Names::of_change(keys, args)
+        } else {
+            Names::new(keys, args)
+        };
+        Self::new(name, when_full, inputs, parts)
     }
 
     /// Marks a script that moves money or decides about it: it is acknowledged when as durable as `store.durability`

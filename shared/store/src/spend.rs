@@ -3,7 +3,7 @@
 pub mod deny;
 mod intent_args;
 
-use self::deny::{DenyArgs, DenyKeys};
+pub use self::deny::DENY;
 use self::intent_args::IntentArgs;
 use crate::call::authorize::RUN_LIFE;
 use crate::intent::{Decision, IntentPlace, IntentRecord};
@@ -11,60 +11,34 @@ use crate::once::Once;
 use crate::script::change::{
     AGENT_EXISTS, BUDGET, CHANGE, Event, INTENT, LIVE_RUNS, LOW_BALANCE, MONEY, PERIOD, PRUNE, RUN, Scope,
 };
-use crate::script::names::{Names, inputs};
-use crate::script::{Script, WhenFull};
+use crate::script::script;
 use crate::transaction::{NewTransaction, Tail, TransactionType};
 use crate::{Store, StoreError};
 use domain::cap::CapPlan;
 use domain::intent::{Kind, Reason};
 use domain::money::Nanos;
 use serde_json::{Value, json};
-use std::sync::LazyLock;
 
-/// Checks and executes a spend.
-pub static SPEND: LazyLock<Script> = LazyLock::new(|| {
-    let fragments = [
-        CHANGE,
-        BUDGET,
-        PERIOD,
-        PRUNE,
-        LIVE_RUNS,
-        RUN,
-        MONEY,
-        INTENT,
-        AGENT_EXISTS,
-        LOW_BALANCE,
-    ];
-    let own = [include_str!("spend/spend.lua")];
-    let parts = [&fragments[..], &own].concat();
-    let inputs = Names::of_change(SpendKeys::NAMES, SpendArgs::NAMES);
-    Script::new("spend", WhenFull::Refuse, inputs, &parts)
-        .of_money()
-        .with_budgets()
-});
-
-inputs! {
-    /// The keys of a spend. `run` is the agent in a spend without a run, and not touched.
-    struct SpendKeys: String {
+script! {
+    /// Checks and executes a spend.
+    pub static SPEND = "spend",
+    source: [
+        CHANGE, BUDGET, PERIOD, PRUNE, LIVE_RUNS, RUN, MONEY, INTENT, AGENT_EXISTS, LOW_BALANCE,
+        include_str!("spend/spend.lua"),
+    ],
+    when_full: Refuse,
+    marks: [of_money, with_budgets],
+    /// `run` is the agent in a spend without a run, and not touched.
+    keys: struct SpendKeys: String {
         transactions, agent[4], intent, spare_intent, intent_index[5], pending_intents, run, agent_keys, agent_runs,
         account_runs
-    }
-}
-inputs! {
-    /// The arguments of a spend: the limits of the plan `plan` are `agents` and `tracked`. Amounts are nano-USD,
-    /// `run_life` is in ms.
-    struct SpendArgs<'a>: &'a str {
+    },
+    /// The limits of the plan `plan` are `agents` and `tracked`. Amounts are nano-USD, `run_life` is in ms.
+    args: struct SpendArgs<'a>: &'a str {
         plan, agents, tracked, amount, head, heads, intent, spare_intent, run, run_life, transaction_text, injection,
         fields[..]
-    }
+    },
 }
-
-/// Denies a waiting spend.
-pub static DENY: LazyLock<Script> = LazyLock::new(|| {
-    let parts = [CHANGE, INTENT, include_str!("spend/deny.lua")];
-    let inputs = Names::of_change(DenyKeys::NAMES, DenyArgs::NAMES);
-    Script::new("spend_deny", WhenFull::Refuse, inputs, &parts).of_money()
-});
 
 /// Reasons to refuse a spend, in order of precedence.
 pub const REASONS: &[Reason] = &[

@@ -1,27 +1,20 @@
 //! Twin of `technical.lua`: the technical limits of test-mode API keys and of sessions (decision D71).
 
 use crate::keys::AccountKeys;
-use crate::script::names::{Names, inputs};
-use crate::script::{Script, WhenFull};
+use crate::script::script;
 use crate::{Store, StoreError};
 use domain::rate::Rate;
-use std::sync::LazyLock;
 use std::time::Duration;
 
-/// The script. Runs on a full store: a session that freezes an agent is counted like any other.
-pub static TECHNICAL: LazyLock<Script> = LazyLock::new(|| {
-    let inputs = Names::new(CountKeys::NAMES, CountArgs::NAMES);
-    let parts = [include_str!("technical/technical.lua")];
-    Script::new("technical_count", WhenFull::Run, inputs, &parts)
-});
-
-inputs! {
-    /// The keys: requests in a window.
-    struct CountKeys: String { of_caller, of_account }
-}
-inputs! {
-    /// The arguments: the limit of each key, the account's empty where it is not looked at, then the window in ms.
-    struct CountArgs: String { caller_max, account_max, window }
+script! {
+    /// Counts one request. Runs on a full store: a session that freezes an agent is counted like any other.
+    pub static TECHNICAL = "technical_count",
+    source: [include_str!("technical/technical.lua")],
+    when_full: Run,
+    /// Requests in a window.
+    keys: struct CountKeys: String { of_caller, of_account },
+    /// The limit of each key, the account's empty where it is not looked at, then the window in ms.
+    args: struct CountArgs: String { caller_max, account_max, window },
 }
 
 /// Multiple of one caller's limit that all test-mode keys of an account, or all its users with their sessions, share

@@ -3,9 +3,8 @@
 use crate::intent::NewIntent;
 use crate::once::Once;
 use crate::script::change::{BUDGET, CAUSED, CHANGE, Event, LOW_BALANCE, MONEY, ONCE, REFUSALS, Scope};
-use crate::script::names::{Names, inputs};
 use crate::script::reply::Reply;
-use crate::script::{Script, WhenFull};
+use crate::script::script;
 use crate::transaction::{NewTransaction, Tail, TransactionType};
 use crate::transit::{Credit, Transit};
 use crate::wallet::WalletPlace;
@@ -13,58 +12,38 @@ use crate::{Store, StoreError, audit};
 use domain::intent::{Kind, Reason};
 use domain::money::Nanos;
 use serde_json::{Value, json};
-use std::sync::LazyLock;
 use std::time::Duration;
 
-/// Within one account.
-pub static OWN: LazyLock<Script> = LazyLock::new(|| {
-    let inputs = Names::of_change(OwnKeys::NAMES, OwnArgs::NAMES);
-    script("transfer_own", inputs, include_str!("transfer/own.lua"))
-});
+const CHECKS: &str = include_str!("transfer/checks.lua");
 
-/// To another account.
-pub static OUT: LazyLock<Script> = LazyLock::new(|| {
-    let inputs = Names::of_change(OutKeys::NAMES, OutArgs::NAMES);
-    script("transfer_out", inputs, include_str!("transfer/out.lua"))
-});
-
-inputs! {
-    /// The keys within one account.
-    struct OwnKeys: String { transactions, payer[4], record, receiver[4] }
-}
-inputs! {
-    /// The keys of a transfer to another account.
-    struct OutKeys: String { transactions, payer[4], record, transit }
-}
-inputs! {
-    /// The arguments within one account; `amount` is nano-USD, `record_life` in ms.
-    struct OwnArgs<'a>: &'a str {
+script! {
+    /// Within one account.
+    pub static OWN = "transfer_own",
+    source: [
+        CHANGE, BUDGET, CAUSED, MONEY, ONCE, REFUSALS, LOW_BALANCE, CHECKS, include_str!("transfer/own.lua"),
+    ],
+    when_full: Refuse,
+    marks: [of_money, with_budgets],
+    keys: struct OwnKeys: String { transactions, payer[4], record, receiver[4] },
+    /// `amount` is nano-USD, `record_life` in ms.
+    args: struct OwnArgs<'a>: &'a str {
         payer_number, amount, transaction_text, refusal, record, record_life, receiver_number, receiver_text, fields[..]
-    }
-}
-inputs! {
-    /// The arguments of a transfer to another account; `amount` is nano-USD, `record_life` in ms.
-    struct OutArgs<'a>: &'a str {
-        payer_number, amount, transaction_text, refusal, record, record_life, transit, transit_row, fields[..]
-    }
+    },
 }
 
-fn script(name: &'static str, inputs: Names, text: &str) -> Script {
-    let checks = include_str!("transfer/checks.lua");
-    let parts = [
-        CHANGE,
-        BUDGET,
-        CAUSED,
-        MONEY,
-        ONCE,
-        REFUSALS,
-        LOW_BALANCE,
-        checks,
-        text,
-    ];
-    Script::new(name, WhenFull::Refuse, inputs, &parts)
-        .of_money()
-        .with_budgets()
+script! {
+    /// To another account.
+    pub static OUT = "transfer_out",
+    source: [
+        CHANGE, BUDGET, CAUSED, MONEY, ONCE, REFUSALS, LOW_BALANCE, CHECKS, include_str!("transfer/out.lua"),
+    ],
+    when_full: Refuse,
+    marks: [of_money, with_budgets],
+    keys: struct OutKeys: String { transactions, payer[4], record, transit },
+    /// `amount` is nano-USD, `record_life` in ms.
+    args: struct OutArgs<'a>: &'a str {
+        payer_number, amount, transaction_text, refusal, record, record_life, transit, transit_row, fields[..]
+    },
 }
 
 /// Actor in the receiver's audit log for money from another account.

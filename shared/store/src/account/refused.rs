@@ -9,14 +9,12 @@
 //! same time. The second list is permanent: a server that has read of an account's lost writes waits for `store
 //! accept`, whatever later lists contain.
 
-use crate::script::names::{Names, inputs};
-use crate::script::{Script, WhenFull};
+use crate::script::script;
 use crate::versions::AccountVersion;
 use crate::{Store, StoreError, keys};
 use arc_swap::ArcSwap;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 /// Pause between two reads of the list.
@@ -30,19 +28,14 @@ pub const LOST_MAX: usize = 1000;
 /// The word before the generation of an account that lost writes.
 const LOST: &str = "lost_writes";
 
-/// Writes the list. Runs on a full store, which is when the list is needed.
-pub static REFUSE: LazyLock<Script> = LazyLock::new(|| {
-    let inputs = Names::new(RefuseKeys::NAMES, RefuseArgs::NAMES);
-    Script::new("refuse", WhenFull::Run, inputs, &[include_str!("refuse.lua")])
-});
-
-inputs! {
-    /// The key.
-    struct RefuseKeys<'a>: &'a str { refused }
-}
-inputs! {
-    /// The arguments; `life` is in ms.
-    struct RefuseArgs<'a>: &'a str { list, life }
+script! {
+    /// Writes the list. Runs on a full store, which is when the list is needed.
+    pub static REFUSE = "refuse",
+    source: [include_str!("refuse.lua")],
+    when_full: Run,
+    keys: struct RefuseKeys<'a>: &'a str { refused },
+    /// `life` is in ms.
+    args: struct RefuseArgs<'a>: &'a str { list, life },
 }
 
 /// Why an account may not create records.

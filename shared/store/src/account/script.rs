@@ -3,65 +3,47 @@
 use crate::keys::{self, AccountKeys};
 use crate::lookup::script::note;
 use crate::script::change::{CHANGE, Event, Scope, unexpected_reply};
-use crate::script::names::{Names, inputs};
-use crate::script::{Script, WhenFull};
+use crate::script::script;
 use crate::user::User;
 use crate::user::email::EmailOwner;
 use crate::versions::AccountVersion;
 use crate::{Store, StoreError, audit};
 use domain::mode::Mode;
 use serde_json::json;
-use std::sync::LazyLock;
 
-/// Creates an account.
-pub static CREATE: LazyLock<Script> = LazyLock::new(|| {
-    let inputs = Names::new(CreateKeys::NAMES, CreateArgs::NAMES);
-    let parts = [include_str!("create.lua")];
-    Script::new("account_create", WhenFull::Refuse, inputs, &parts).of_names()
-});
-
-inputs! {
-    /// The keys of `create.lua`.
-    struct CreateKeys: String { account, audit_log, users }
-}
-inputs! {
-    /// The arguments of `create.lua`.
-    struct CreateArgs<'a>: &'a str { account_id, entry, name, plan, email, owner }
+script! {
+    /// Creates an account.
+    pub static CREATE = "account_create",
+    source: [include_str!("create.lua")],
+    when_full: Refuse,
+    marks: [of_names],
+    keys: struct CreateKeys: String { account, audit_log, users },
+    args: struct CreateArgs<'a>: &'a str { account_id, entry, name, plan, email, owner },
 }
 
-/// Changes the plan.
-pub static SET_PLAN: LazyLock<Script> = LazyLock::new(|| {
-    let inputs = Names::of_change(&[], SetPlanArgs::NAMES);
-    let parts = [CHANGE, include_str!("set_plan.lua")];
-    Script::new("account_set_plan", WhenFull::Refuse, inputs, &parts)
-});
-
-inputs! {
-    /// The arguments of `set_plan.lua`.
-    struct SetPlanArgs<'a>: &'a str { plan, expected }
+script! {
+    /// Changes the plan.
+    pub static SET_PLAN = "account_set_plan",
+    source: [CHANGE, include_str!("set_plan.lua")],
+    when_full: Refuse,
+    args: struct SetPlanArgs<'a>: &'a str { plan, expected },
 }
 
-/// Accepts an account after a failover.
-pub static ACCEPT: LazyLock<Script> = LazyLock::new(|| {
-    let inputs = Names::of_change(&[], &[]);
-    let parts = [CHANGE, include_str!("accept.lua")];
-    Script::new("account_accept", WhenFull::Refuse, inputs, &parts)
-});
-
-/// Adds a user.
-pub static ADD_USER: LazyLock<Script> = LazyLock::new(|| {
-    let inputs = Names::of_change(AddUserKeys::NAMES, AddUserArgs::NAMES);
-    let parts = [CHANGE, include_str!("add_user.lua")];
-    Script::new("account_add_user", WhenFull::Refuse, inputs, &parts).of_names()
-});
-
-inputs! {
-    /// The key of `add_user.lua`.
-    struct AddUserKeys: String { users }
+script! {
+    /// Accepts an account after a failover.
+    pub static ACCEPT = "account_accept",
+    source: [CHANGE, include_str!("accept.lua")],
+    when_full: Refuse,
 }
-inputs! {
-    /// The arguments of `add_user.lua`.
-    struct AddUserArgs<'a>: &'a str { email, user, users_max }
+
+script! {
+    /// Adds a user.
+    pub static ADD_USER = "account_add_user",
+    source: [CHANGE, include_str!("add_user.lua")],
+    when_full: Refuse,
+    marks: [of_names],
+    keys: struct AddUserKeys: String { users },
+    args: struct AddUserArgs<'a>: &'a str { email, user, users_max },
 }
 
 /// Most users of an account.

@@ -1,26 +1,17 @@
 //! Twin of `freeze.lua`: freeze and unfreeze an agent.
 
 use crate::script::change::{AGENT_EXISTS, CHANGE, Event, Scope};
-use crate::script::names::{Names, inputs};
-use crate::script::{Script, WhenFull};
+use crate::script::script;
 use crate::{Store, StoreError};
 use serde_json::json;
-use std::sync::LazyLock;
 
-/// The script.
-pub static AGENT_FREEZE: LazyLock<Script> = LazyLock::new(|| {
-    let parts = [CHANGE, AGENT_EXISTS, include_str!("freeze.lua")];
-    let inputs = Names::of_change(FreezeKeys::NAMES, FreezeArgs::NAMES);
-    Script::new("agent_freeze", WhenFull::Run, inputs, &parts)
-});
-
-inputs! {
-    /// The keys.
-    struct FreezeKeys: String { agent, agent_keys, frozen_agents }
-}
-inputs! {
-    /// The arguments.
-    struct FreezeArgs<'a>: &'a str { change, authority, agent }
+script! {
+    /// Freezes or unfreezes an agent.
+    pub static AGENT_FREEZE = "agent_freeze",
+    source: [CHANGE, AGENT_EXISTS, include_str!("freeze.lua")],
+    when_full: Run,
+    keys: struct FreezeKeys: String { agent, agent_keys, frozen_agents },
+    args: struct FreezeArgs<'a>: &'a str { change, authority, agent },
 }
 
 /// Who freezes: only the operator can lift a freeze by the operator (decision D22).

@@ -5,68 +5,44 @@ use crate::keys::{AccountKeys, TRANSACTION_LISTS, closed_holder};
 use crate::script::change::{
     ATTEMPTS, BUDGET, CHANGE, Event, FIELDS, FieldChange, Scope, Shown, field_args, shown, unexpected_reply,
 };
-use crate::script::names::{Names, inputs};
 use crate::script::plan_limit::PlanLimit;
 use crate::script::reply::Reply;
-use crate::script::{Script, WhenFull};
+use crate::script::script;
 use crate::virtual_key;
 use crate::wallet::NewPlace;
 use crate::{Store, StoreError};
 use domain::mode::Mode;
 use serde_json::json;
-use std::sync::LazyLock;
 
-/// Creates an agent.
-pub static CREATE: LazyLock<Script> = LazyLock::new(|| {
-    let parts = [CHANGE, BUDGET, include_str!("create.lua")];
-    let inputs = Names::of_change(CreateKeys::NAMES, CreateArgs::NAMES);
-    Script::new("agent_create", WhenFull::Refuse, inputs, &parts)
-        .with_budgets()
-        .of_names()
-});
-
-inputs! {
-    /// The keys of a creation.
-    struct CreateKeys: String { agent, agents, place }
-}
-inputs! {
-    /// The arguments of a creation.
-    struct CreateArgs<'a>: &'a str { agent, plan, agents_max, place, fields[..] }
+script! {
+    /// Creates an agent.
+    pub static CREATE = "agent_create",
+    source: [CHANGE, BUDGET, include_str!("create.lua")],
+    when_full: Refuse,
+    marks: [with_budgets, of_names],
+    keys: struct CreateKeys: String { agent, agents, place },
+    args: struct CreateArgs<'a>: &'a str { agent, plan, agents_max, place, fields[..] },
 }
 
-/// Changes its wallet row.
-pub static UPDATE: LazyLock<Script> = LazyLock::new(|| {
-    let parts = [CHANGE, FIELDS, include_str!("update.lua")];
-    let inputs = Names::of_change(UpdateKeys::NAMES, UpdateArgs::NAMES);
-    Script::new("agent_update", WhenFull::Refuse, inputs, &parts)
-});
-
-inputs! {
-    /// The keys of a change.
-    struct UpdateKeys: String { agent }
-}
-inputs! {
-    /// The arguments of a change.
-    struct UpdateArgs<'a>: &'a str { fields[..] }
+script! {
+    /// Changes its wallet row.
+    pub static UPDATE = "agent_update",
+    source: [CHANGE, FIELDS, include_str!("update.lua")],
+    when_full: Refuse,
+    keys: struct UpdateKeys: String { agent },
+    args: struct UpdateArgs<'a>: &'a str { fields[..] },
 }
 
-/// Deletes it.
-pub static DELETE: LazyLock<Script> = LazyLock::new(|| {
-    let parts = [CHANGE, include_str!("delete.lua")];
-    let inputs = Names::of_change(DeleteKeys::NAMES, DeleteArgs::NAMES);
-    Script::new("agent_delete", WhenFull::Run, inputs, &parts)
-});
-
-inputs! {
-    /// The keys of a deletion.
-    struct DeleteKeys: String {
+script! {
+    /// Deletes it.
+    pub static DELETE = "agent_delete",
+    source: [CHANGE, include_str!("delete.lua")],
+    when_full: Run,
+    keys: struct DeleteKeys: String {
         agent, agents, policies, policy, active_keys, agent_keys, sealed_agents, closed_wallet, open_escrows,
         lists[TRANSACTION_LISTS], closed_lists[TRANSACTION_LISTS], virtual_keys[..]
-    }
-}
-inputs! {
-    /// The arguments of a deletion.
-    struct DeleteArgs<'a>: &'a str { agent, policy, wallet_number }
+    },
+    args: struct DeleteArgs<'a>: &'a str { agent, policy, wallet_number },
 }
 
 /// Most virtual keys that the audit entry of a deletion names.

@@ -7,8 +7,7 @@ use crate::keys;
 use crate::lookup::script::keep;
 use crate::lookup::{self, ApiKeyOwner};
 use crate::script::change::{ATTEMPTS, BUDGET, CHANGE, Event, Scope};
-use crate::script::names::{Names, inputs};
-use crate::script::{Script, WhenFull};
+use crate::script::script;
 use crate::{Store, StoreError};
 use crypto::sha256_hex;
 use domain::mode::Mode;
@@ -17,36 +16,25 @@ use domain::timestamp::iso_from_ms;
 use ipnet::IpNet;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
-use std::sync::LazyLock;
 
-/// Creates a key.
-pub static CREATE: LazyLock<Script> = LazyLock::new(|| {
-    let inputs = Names::of_change(CreateKeys::NAMES, CreateArgs::NAMES);
-    let parts = [CHANGE, BUDGET, include_str!("create.lua")];
-    Script::new("api_key_create", WhenFull::Refuse, inputs, &parts)
-        .with_budgets()
-        .of_names()
-});
-
-inputs! {
-    /// The keys of `create.lua`. `revoked` is any key when none is to go.
-    struct CreateKeys: String { api_key, api_keys, revoked }
-}
-inputs! {
-    /// The arguments of `create.lua`. `fields` are those of the key and their values.
-    struct CreateArgs<'a>: &'a str { key_id, keys_max, revoked_id, fields[..] }
+script! {
+    /// Creates a key.
+    pub static CREATE = "api_key_create",
+    source: [CHANGE, BUDGET, include_str!("create.lua")],
+    when_full: Refuse,
+    marks: [with_budgets, of_names],
+    /// `revoked` is any key when none is to go.
+    keys: struct CreateKeys: String { api_key, api_keys, revoked },
+    /// `fields` are those of the key and their values.
+    args: struct CreateArgs<'a>: &'a str { key_id, keys_max, revoked_id, fields[..] },
 }
 
-/// Revokes a key.
-pub static REVOKE: LazyLock<Script> = LazyLock::new(|| {
-    let inputs = Names::of_change(RevokeKeys::NAMES, &[]);
-    let parts = [CHANGE, include_str!("revoke.lua")];
-    Script::new("api_key_revoke", WhenFull::Run, inputs, &parts)
-});
-
-inputs! {
-    /// The key of `revoke.lua`.
-    struct RevokeKeys: String { api_key }
+script! {
+    /// Revokes a key.
+    pub static REVOKE = "api_key_revoke",
+    source: [CHANGE, include_str!("revoke.lua")],
+    when_full: Run,
+    keys: struct RevokeKeys: String { api_key },
 }
 
 /// Characters of a secret's random part that lists show.

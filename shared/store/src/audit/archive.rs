@@ -1,41 +1,28 @@
 //! Twin of `archive.lua` and `forget.lua`: remove entries that an archive segment holds.
 
 use crate::keys::AccountKeys;
-use crate::script::names::{Names, inputs};
-use crate::script::{Script, WhenFull};
+use crate::script::script;
 use crate::{Store, StoreError};
 use domain::mode::Mode;
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
 
-/// Removes archived entries. Runs on a full store, since it frees memory.
-pub static ARCHIVE: LazyLock<Script> = LazyLock::new(|| {
-    let inputs = Names::new(ArchiveKeys::NAMES, ArchiveArgs::NAMES);
-    Script::new("archive", WhenFull::Run, inputs, &[include_str!("archive.lua")])
-});
-
-inputs! {
-    /// The keys of `archive.lua`.
-    struct ArchiveKeys: String { audit_log, hashes, base, segments, archived_counts, lists[..] }
-}
-inputs! {
-    /// The arguments of `archive.lua`. `lists` are name and count of each list.
-    struct ArchiveArgs: Vec<u8> { first, count, hash, descriptor, lists[..] }
+script! {
+    /// Removes archived entries. Runs on a full store, since it frees memory.
+    pub static ARCHIVE = "archive",
+    source: [include_str!("archive.lua")],
+    when_full: Run,
+    keys: struct ArchiveKeys: String { audit_log, hashes, base, segments, archived_counts, lists[..] },
+    /// `lists` are name and count of each list.
+    args: struct ArchiveArgs: Vec<u8> { first, count, hash, descriptor, lists[..] },
 }
 
-/// Removes look-ups of archived decisions.
-pub static FORGET: LazyLock<Script> = LazyLock::new(|| {
-    let inputs = Names::new(ForgetKeys::NAMES, ForgetArgs::NAMES);
-    Script::new("forget", WhenFull::Run, inputs, &[include_str!("forget.lua")])
-});
-
-inputs! {
-    /// The keys of `forget.lua`.
-    struct ForgetKeys<'a>: &'a str { base, decisions[..] }
-}
-inputs! {
-    /// The arguments of `forget.lua`.
-    struct ForgetArgs: String { done, lengths[..] }
+script! {
+    /// Removes look-ups of archived decisions.
+    pub static FORGET = "forget",
+    source: [include_str!("forget.lua")],
+    when_full: Run,
+    keys: struct ForgetKeys<'a>: &'a str { base, decisions[..] },
+    args: struct ForgetArgs: String { done, lengths[..] },
 }
 
 /// Most index lists that one segment may touch. A segment with more is made shorter.

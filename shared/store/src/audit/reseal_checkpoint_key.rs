@@ -1,25 +1,18 @@
 //! Twin of `reseal_checkpoint_key.lua`: rotation of the master key for the checkpoint key.
 
 use crate::keys::STORE;
-use crate::script::names::{Names, inputs};
-use crate::script::{Script, WhenFull};
+use crate::script::script;
 use crate::{Store, StoreError};
-use std::sync::LazyLock;
 
-/// The script.
-pub static RESEAL_CHECKPOINT_KEY: LazyLock<Script> = LazyLock::new(|| {
-    let source = include_str!("reseal_checkpoint_key.lua");
-    let inputs = Names::new(ResealKeys::NAMES, ResealArgs::NAMES);
-    Script::new("reseal_checkpoint_key", WhenFull::Refuse, inputs, &[source])
-});
-
-inputs! {
-    /// The key: the store's record.
-    struct ResealKeys<'a>: &'a str { store }
-}
-inputs! {
-    /// The arguments. `old` and `new` are sealed texts.
-    struct ResealArgs<'a>: &'a str { field, old, new }
+script! {
+    /// Replaces the sealed checkpoint key.
+    pub static RESEAL_CHECKPOINT_KEY = "reseal_checkpoint_key",
+    source: [include_str!("reseal_checkpoint_key.lua")],
+    when_full: Refuse,
+    /// The store's record.
+    keys: struct ResealKeys<'a>: &'a str { store },
+    /// `old` and `new` are sealed texts.
+    args: struct ResealArgs<'a>: &'a str { field, old, new },
 }
 
 /// Field of the store's record that holds the sealed key.

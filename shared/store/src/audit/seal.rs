@@ -6,29 +6,23 @@ use crate::audit::statistics::AGENTS_MAX;
 use crate::audit::tally::Tally;
 use crate::call::reap::KEPT_LIFE;
 use crate::keys::AccountKeys;
-use crate::script::names::{Names, inputs};
-use crate::script::{Script, WhenFull};
+use crate::script::script;
 use crate::{Store, StoreError};
 use domain::entry::Entry;
 use domain::mode::Mode;
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
 use std::time::Duration;
 
-/// The script. Runs on a full store, since only sealed entries can be archived.
-pub static SEAL: LazyLock<Script> = LazyLock::new(|| {
-    let inputs = Names::new(SealKeys::NAMES, SealArgs::NAMES);
-    Script::new("seal", WhenFull::Run, inputs, &[include_str!("seal.lua")])
-});
-
-inputs! {
-    /// The keys. `indexes` are days, then lists of numbers, then texts of decisions.
-    struct SealKeys: String { audit_log, hashes, base, kept, indexes[..] }
-}
-inputs! {
-    /// The arguments. `kept_memory` is in ms. `words` are what is added to the days, the hashes, then what is added to
-    /// the lists and texts.
-    struct SealArgs: Vec<u8> { first, before, count, lists, days, agents_max, kept_memory, words[..] }
+script! {
+    /// Seals a batch of entries. Runs on a full store, since only sealed entries can be archived.
+    pub static SEAL = "seal",
+    source: [include_str!("seal.lua")],
+    when_full: Run,
+    /// `indexes` are days, then lists of numbers, then texts of decisions.
+    keys: struct SealKeys: String { audit_log, hashes, base, kept, indexes[..] },
+    /// `kept_memory` is in ms. `words` are what is added to the days, the hashes, then what is added to the lists and
+    /// texts.
+    args: struct SealArgs: Vec<u8> { first, before, count, lists, days, agents_max, kept_memory, words[..] },
 }
 
 /// Most entries that one execution seals.

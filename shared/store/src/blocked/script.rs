@@ -1,28 +1,21 @@
 //! Twin of `blocked/change.lua`: blocks and unblocks addresses.
 
 use crate::script::change::CLOCK;
-use crate::script::names::{Names, inputs};
-use crate::script::{Script, WhenFull};
+use crate::script::script;
 use crate::{Store, StoreError, keys};
 use domain::blocked::{BLOCKED_MAX, canonical};
 use ipnet::IpNet;
-use std::sync::LazyLock;
 
-/// The script. Runs on a full store: blocking must not wait for memory. Confirmed, since no account's version shows
-/// that a lost server took a block back.
-pub static BLOCKED: LazyLock<Script> = LazyLock::new(|| {
-    let inputs = Names::new(ChangeKeys::NAMES, ChangeArgs::NAMES);
-    let parts = [CLOCK, include_str!("change.lua")];
-    Script::new("blocked_change", WhenFull::Run, inputs, &parts).of_names()
-});
-
-inputs! {
-    /// The key.
-    struct ChangeKeys<'a>: &'a str { blocked }
-}
-inputs! {
-    /// The arguments. `random` is part of a new version.
-    struct ChangeArgs<'a>: &'a str { action, range, reason, ranges_max, random }
+script! {
+    /// Blocks or unblocks a range. Runs on a full store: blocking must not wait for memory. Confirmed, since no
+    /// account's version shows that a lost server took a block back.
+    pub static BLOCKED = "blocked_change",
+    source: [CLOCK, include_str!("change.lua")],
+    when_full: Run,
+    marks: [of_names],
+    keys: struct ChangeKeys<'a>: &'a str { blocked },
+    /// `random` is part of a new version.
+    args: struct ChangeArgs<'a>: &'a str { action, range, reason, ranges_max, random },
 }
 
 /// The requested change of a range.

@@ -3,8 +3,7 @@
 use crate::call::hold::{AsOf, HoldKeys, HoldName, memo};
 use crate::keys;
 use crate::script::change::{CLOCK, LIVE_RUNS, PERIOD, PRUNE, RUN};
-use crate::script::names::{Names, inputs};
-use crate::script::{Script, WhenFull, with_fragments};
+use crate::script::{script, with_fragments};
 use crate::{Store, StoreError};
 use domain::budget::Budget;
 use domain::denial::Denial;
@@ -13,37 +12,32 @@ use domain::mode::Mode;
 use domain::money::Nanos;
 use domain::plan::Plan;
 use std::borrow::Cow;
-use std::sync::LazyLock;
 use std::time::Duration;
 
-/// The script.
-pub static AUTHORIZE: LazyLock<Script> = LazyLock::new(|| {
-    // A fragment that few calls need is compiled in its branch only.
-    let fragments = [
-        ("live_runs.lua", LIVE_RUNS),
-        ("run.lua", RUN),
-        ("prune.lua", PRUNE),
-    ];
-    let own = with_fragments(include_str!("authorize.lua"), &fragments);
-    let inputs = Names::new(AuthorizeKeys::NAMES, AuthorizeArgs::NAMES);
-    Script::new("authorize", WhenFull::Refuse, inputs, &[CLOCK, PERIOD, &own])
-});
+/// Fragments that few calls need, each compiled in its branch only.
+const RARE: &[(&str, &str)] = &[
+    ("live_runs.lua", LIVE_RUNS),
+    ("run.lua", RUN),
+    ("prune.lua", PRUNE),
+];
 
-inputs! {
-    /// The keys. Those of a run are any key of the account in a run without a name.
-    struct AuthorizeKeys<'a>: &'a str {
+script! {
+    /// Decides a call and charges its estimate.
+    pub static AUTHORIZE = "authorize",
+    source: [CLOCK, PERIOD, &with_fragments(include_str!("authorize.lua"), RARE)],
+    when_full: Refuse,
+    /// Those of a run are any key of the account in a run without a name.
+    keys: struct AuthorizeKeys<'a>: &'a str {
         account, active_keys, rate, agent, hold, due, run, virtual_key, audit_log, agent_runs, counted_denials, account_runs
-    }
-}
-inputs! {
-    /// The arguments: whose key, what is known of the account, the limits of that plan (empty where one does not bind),
-    /// and the charge, whose `estimate` is empty in a probe and [`NONE`] beyond any amount. `memo` is kept in the hold
-    /// and in the audit line, `estimate` and `tracked` are nano-USD, `hold_life` is in ms, `provider_key_id` and
+    },
+    /// Whose key, what is known of the account, the limits of that plan (empty where one does not bind), and the
+    /// charge, whose `estimate` is empty in a probe and [`NONE`] beyond any amount. `memo` is kept in the hold and in
+    /// the audit line, `estimate` and `tracked` are nano-USD, `hold_life` is in ms, `provider_key_id` and
     /// `provider_key_sealed` are fields of the agent.
-    struct AuthorizeArgs<'a>: Cow<'a, str> {
+    args: struct AuthorizeArgs<'a>: Cow<'a, str> {
         key_id, plan, generation, version, active_keys, requests, agents, tracked, allow_id, memo, estimate, run, hold_life,
         provider_key_id, provider_key_sealed, runs_max
-    }
+    },
 }
 
 /// Lifetime of a run's record after its last call (decision D38): 35 days, plus the minute by which scripts may delay

@@ -3,30 +3,24 @@
 use crate::call::authorize::AccountView;
 use crate::call::hold::{AsOf, HoldKeys, HoldName};
 use crate::script::change::CLOCK;
-use crate::script::names::{Names, inputs};
-use crate::script::{Script, WhenFull};
+use crate::script::script;
 use crate::{Store, StoreError};
 use domain::denial::Denial;
 use domain::money::Nanos;
 use domain::plan::Plan;
-use std::sync::LazyLock;
 use std::time::Duration;
 
-/// The script.
-pub static EXTEND: LazyLock<Script> = LazyLock::new(|| {
-    let inputs = Names::new(ExtendKeys::NAMES, ExtendArgs::NAMES);
-    let parts = [CLOCK, include_str!("extend.lua")];
-    Script::new("extend", WhenFull::Refuse, inputs, &parts)
-});
-
-inputs! {
-    /// The keys.
-    struct ExtendKeys<'a>: &'a str { account, active_keys, agent, hold, due, run }
-}
-inputs! {
-    /// The arguments: whose key, what is known of the account, the limit of that plan, and the estimates before and
-    /// after in nano-USD. `hold_life` is in ms.
-    struct ExtendArgs<'a>: &'a str { key_id, plan, generation, version, tracked, allow_id, from, to, hold_life }
+script! {
+    /// Raises the estimate of an open hold.
+    pub static EXTEND = "extend",
+    source: [CLOCK, include_str!("extend.lua")],
+    when_full: Refuse,
+    keys: struct ExtendKeys<'a>: &'a str { account, active_keys, agent, hold, due, run },
+    /// Whose key, what is known of the account, the limit of that plan, and the estimates before and after in nano-USD.
+    /// `hold_life` is in ms.
+    args: struct ExtendArgs<'a>: &'a str {
+        key_id, plan, generation, version, tracked, allow_id, from, to, hold_life
+    },
 }
 
 /// One extension of a hold, from the estimate `from` to the estimate `to`.

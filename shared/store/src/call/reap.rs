@@ -3,22 +3,18 @@
 use crate::call::hold::{EndKeys, Hold};
 use crate::keys::Bucket;
 use crate::script::change::{CLOCK, END_HOLD};
-use crate::script::names::{Names, inputs};
-use crate::script::{Script, WhenFull};
+use crate::script::script;
 use crate::{Store, StoreError};
-use std::sync::LazyLock;
 use std::time::Duration;
 
-/// The script.
-pub static REAP: LazyLock<Script> = LazyLock::new(|| {
-    let parts = [CLOCK, END_HOLD, include_str!("reap.lua")];
-    let inputs = Names::new(EndKeys::NAMES, ReapArgs::NAMES);
-    Script::new("reap", WhenFull::Run, inputs, &parts)
-});
-
-inputs! {
-    /// The arguments; the life of a kept hold is in ms.
-    struct ReapArgs<'a>: &'a str { allow_id, kept_life }
+script! {
+    /// Keeps a hold past its deadline.
+    pub static REAP = "reap",
+    source: [CLOCK, END_HOLD, include_str!("reap.lua")],
+    when_full: Run,
+    keys: EndKeys,
+    /// The life of a kept hold is in ms.
+    args: struct ReapArgs<'a>: &'a str { allow_id, kept_life },
 }
 
 /// How long a kept hold can be listed and corrected: 34 days, within the lifetime of the run and the counters that it

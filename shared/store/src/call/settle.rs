@@ -2,24 +2,20 @@
 
 use crate::call::hold::{AsOf, EndKeys, HoldKeys, HoldName, LACKS_WRITES};
 use crate::script::change::{CLOCK, END_HOLD};
-use crate::script::names::{Names, inputs};
-use crate::script::{Script, WhenFull, with_fragments};
+use crate::script::{script, with_fragments};
 use crate::{Store, StoreError};
 use domain::entry::How;
 use domain::measured::Measured;
 use domain::money::Nanos;
-use std::sync::LazyLock;
 
-/// The script.
-pub static SETTLE: LazyLock<Script> = LazyLock::new(|| {
-    let own = with_fragments(include_str!("settle.lua"), &[LACKS_WRITES]);
-    let inputs = Names::new(EndKeys::NAMES, SettleArgs::NAMES);
-    Script::new("settle", WhenFull::Run, inputs, &[CLOCK, END_HOLD, &own])
-});
-
-inputs! {
-    /// The arguments; amounts are nano-USD. `measured` is the word of [`Measured`] or empty, and so is `extension`.
-    struct SettleArgs<'a>: &'a str { allow_id, estimate, cost, how, measured, extension, generation, version }
+script! {
+    /// Replaces the estimate of a hold by the real cost.
+    pub static SETTLE = "settle",
+    source: [CLOCK, END_HOLD, &with_fragments(include_str!("settle.lua"), &[LACKS_WRITES])],
+    when_full: Run,
+    keys: EndKeys,
+    /// Amounts are nano-USD. `measured` is the word of [`Measured`] or empty, and so is `extension`.
+    args: struct SettleArgs<'a>: &'a str { allow_id, estimate, cost, how, measured, extension, generation, version },
 }
 
 /// Settles the hold of `name` from `estimate` to `cost`: the real cost, the estimate if it stays charged, or zero if it

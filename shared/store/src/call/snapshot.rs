@@ -3,38 +3,26 @@
 use crate::call::authorize::RUN_LIFE;
 use crate::keys::{self, AccountKeys, IntentIndex};
 use crate::script::change::{AGENT_EXISTS, CLOCK, LIVE_RUNS, PERIOD, unexpected_reply};
-use crate::script::names::{Names, inputs};
-use crate::script::{Script, WhenFull};
+use crate::script::script;
 use crate::{Store, StoreError};
 use domain::budget::{Budget, Budgets};
 use domain::cap::{CapPlan, CapPolicy, CapSnapshot, SpendPolicy};
 use domain::mode::Mode;
 use domain::money::Nanos;
 use domain::spend_cap::{SpendSnapshot, WalletSnapshot};
-use std::sync::LazyLock;
 
-/// The script.
-pub static SNAPSHOT: LazyLock<Script> = LazyLock::new(|| {
-    let parts = [
-        CLOCK,
-        PERIOD,
-        AGENT_EXISTS,
-        LIVE_RUNS,
-        include_str!("snapshot.lua"),
-    ];
-    let inputs = Names::new(SnapshotKeys::NAMES, SnapshotArgs::NAMES);
-    Script::new("snapshot", WhenFull::ReadOnly, inputs, &parts)
-});
-
-inputs! {
-    /// The keys.
-    struct SnapshotKeys<'a>: &'a str {
+script! {
+    /// Reads what a call or a spend would be checked against.
+    pub static SNAPSHOT = "snapshot",
+    source: [CLOCK, PERIOD, AGENT_EXISTS, LIVE_RUNS, include_str!("snapshot.lua")],
+    when_full: ReadOnly,
+    keys: struct SnapshotKeys<'a>: &'a str {
         account, agent, run, agent_keys, active_keys, rate, virtual_key, account_runs, intents, transactions
-    }
-}
-inputs! {
-    /// The arguments. `run_life` is in ms, the last two are fields of the agent.
-    struct SnapshotArgs<'a>: &'a str { mode, run_named, run_life, key_id, provider_key_id, provider_key_sealed }
+    },
+    /// `run_life` is in ms, the last two are fields of the agent.
+    args: struct SnapshotArgs<'a>: &'a str {
+        mode, run_named, run_life, key_id, provider_key_id, provider_key_sealed
+    },
 }
 
 /// Arguments of the snapshot.

@@ -2,22 +2,18 @@
 
 use crate::call::hold::{AsOf, EndKeys, HoldName, LACKS_WRITES};
 use crate::script::change::{CLOCK, END_HOLD};
-use crate::script::names::{Names, inputs};
-use crate::script::{Script, WhenFull, with_fragments};
+use crate::script::{script, with_fragments};
 use crate::{Store, StoreError};
-use std::sync::LazyLock;
 use std::time::Duration;
 
-/// The script.
-pub static VOID: LazyLock<Script> = LazyLock::new(|| {
-    let own = with_fragments(include_str!("void.lua"), &[LACKS_WRITES]);
-    let inputs = Names::new(EndKeys::NAMES, VoidArgs::NAMES);
-    Script::new("void", WhenFull::Run, inputs, &[CLOCK, END_HOLD, &own])
-});
-
-inputs! {
-    /// The arguments; the tombstone's life is in ms.
-    struct VoidArgs<'a>: &'a str { allow_id, tombstone_life, generation, version }
+script! {
+    /// Voids a hold, also one that does not exist yet.
+    pub static VOID = "void",
+    source: [CLOCK, END_HOLD, &with_fragments(include_str!("void.lua"), &[LACKS_WRITES])],
+    when_full: Run,
+    keys: EndKeys,
+    /// The tombstone's life is in ms.
+    args: struct VoidArgs<'a>: &'a str { allow_id, tombstone_life, generation, version },
 }
 
 /// How long a voided id is refused. A command sent earlier can only arrive while its connection lives; an hour is far

@@ -2,9 +2,7 @@
 
 mod confirm;
 
-pub use confirm::{Confirmation, Confirmed, confirm};
-
-use confirm::ConfirmArgs;
+pub use confirm::{CONFIRM, Confirmation, Confirmed, confirm};
 
 use crate::deposit::{Deposit, DepositState};
 use crate::intent::NewIntent;
@@ -12,8 +10,7 @@ use crate::keys::deposit_lookup;
 use crate::lookup::script::note;
 use crate::once::Once;
 use crate::script::change::{BUDGET, CAUSED, CHANGE, Event, MONEY, ONCE, REFUSALS, Scope, unexpected_reply};
-use crate::script::names::{Names, inputs};
-use crate::script::{Script, WhenFull};
+use crate::script::script;
 use crate::transaction::{NewTransaction, Tail, TransactionType};
 use crate::transfer::record_args;
 use crate::wallet::WalletPlace;
@@ -21,39 +18,20 @@ use crate::{Store, StoreError};
 use domain::intent::{Kind, Reason};
 use domain::money::Nanos;
 use serde_json::json;
-use std::sync::LazyLock;
 use std::time::Duration;
 
-/// Creates a deposit.
-pub static MAKE: LazyLock<Script> = LazyLock::new(|| {
-    let own = include_str!("make.lua");
-    let parts = [CHANGE, BUDGET, CAUSED, MONEY, ONCE, REFUSALS, own];
-    let inputs = Names::of_change(DepositKeys::NAMES, MakeArgs::NAMES);
-    Script::new("deposit_make", WhenFull::Refuse, inputs, &parts)
-        .of_money()
-        .with_budgets()
-});
-
-/// Confirms a deposit.
-pub static CONFIRM: LazyLock<Script> = LazyLock::new(|| {
-    let own = include_str!("confirm.lua");
-    let parts = [CHANGE, BUDGET, MONEY, ONCE, REFUSALS, own];
-    let inputs = Names::of_change(DepositKeys::NAMES, ConfirmArgs::NAMES);
-    Script::new("deposit_confirm", WhenFull::Refuse, inputs, &parts)
-        .of_money()
-        .with_budgets()
-});
-
-inputs! {
-    /// The keys of both.
-    struct DepositKeys: String { transactions, wallet[4], deposit, record }
-}
-inputs! {
-    /// The arguments of a new deposit; `amount` is nano-USD, `record_life` in ms.
-    struct MakeArgs<'a>: &'a str {
+script! {
+    /// Creates a deposit.
+    pub static MAKE = "deposit_make",
+    source: [CHANGE, BUDGET, CAUSED, MONEY, ONCE, REFUSALS, include_str!("make.lua")],
+    when_full: Refuse,
+    marks: [of_money, with_budgets],
+    keys: struct DepositKeys: String { transactions, wallet[4], deposit, record },
+    /// `amount` is nano-USD, `record_life` in ms.
+    args: struct MakeArgs<'a>: &'a str {
         wallet_number, amount, transaction_text, state, record, record_life, refusal, transaction, reference, owner,
         currency, fields[..]
-    }
+    },
 }
 
 impl DepositKeys {

@@ -8,95 +8,43 @@ mod outbound_transfer;
 mod resolve;
 mod step;
 
-use create::{CreateArgs, CreateKeys};
-pub use create::{CreatedEscrow, NewEscrow};
-pub use fund::fund;
-use fund::{FundArgs, FundKeys};
+pub use create::{CREATE, CreatedEscrow, NewEscrow};
+pub use fund::{FUND, fund};
+pub use listing::LIST;
 pub(crate) use listing::list_with_payee;
-use listing::{ListArgs, ListKeys};
 pub use resolve::{Ended, Verdict, Winner, decide, end_dispute};
-use step::{ResolveArgs, ResolveKeys};
+pub use step::RESOLVE;
 
 use crate::escrow::{Escrow, EscrowStatus, Party};
 use crate::intent::NewIntent;
 use crate::once::Once;
-use crate::script::change::{BUDGET, CAUSED, CHANGE, Event, INTENT, LOW_BALANCE, MONEY, Scope};
-use crate::script::names::{Names, inputs};
-use crate::script::{Script, WhenFull};
+use crate::script::change::{BUDGET, CHANGE, Event, INTENT, Scope};
+use crate::script::script;
 use crate::{Store, StoreError};
 use clock::now_ms;
 use domain::id::Kind as Id;
 use domain::intent::Reason;
 use domain::money::Nanos;
 use serde_json::{Value, json};
-use std::sync::LazyLock;
 
-/// Creates an escrow.
-pub static CREATE: LazyLock<Script> = LazyLock::new(|| {
-    let parts = [CHANGE, BUDGET, INTENT, include_str!("create.lua")];
-    let inputs = Names::of_change(CreateKeys::NAMES, CreateArgs::NAMES);
-    Script::new("escrow_create", WhenFull::Refuse, inputs, &parts)
-        .of_money()
-        .with_budgets()
-});
-
-/// Adds it to the list of a payee in another account.
-pub static LIST: LazyLock<Script> = LazyLock::new(|| {
-    let parts = [include_str!("list.lua")];
-    let inputs = Names::new(ListKeys::NAMES, ListArgs::NAMES);
-    Script::new("escrow_list", WhenFull::Run, inputs, &parts).of_names()
-});
-
-/// Moves the payer's money into it.
-pub static FUND: LazyLock<Script> = LazyLock::new(|| {
-    let own = include_str!("fund.lua");
-    let parts = [CHANGE, BUDGET, CAUSED, MONEY, INTENT, LOW_BALANCE, own];
-    let inputs = Names::of_change(FundKeys::NAMES, FundArgs::NAMES);
-    Script::new("escrow_fund", WhenFull::Refuse, inputs, &parts)
-        .of_money()
-        .with_budgets()
-});
-
-/// Releases or disputes it, or ends its dispute.
-pub static RESOLVE: LazyLock<Script> = LazyLock::new(|| {
-    let parts = [CHANGE, BUDGET, MONEY, INTENT, include_str!("resolve.lua")];
-    let inputs = Names::of_change(ResolveKeys::NAMES, ResolveArgs::NAMES);
-    Script::new("escrow_resolve", WhenFull::Refuse, inputs, &parts)
-        .of_money()
-        .with_budgets()
-});
-
-/// Stores a refused intent, and nothing else.
-pub static BLOCKED: LazyLock<Script> = LazyLock::new(|| {
-    let parts = [CHANGE, BUDGET, INTENT, include_str!("blocked.lua")];
-    let inputs = Names::of_change(BlockedKeys::NAMES, BlockedArgs::NAMES);
-    Script::new("intent_blocked", WhenFull::Refuse, inputs, &parts)
-        .of_money()
-        .with_budgets()
-});
-
-/// Claims a caller's idempotency key for a request that another account's bucket decides.
-pub static CLAIM: LazyLock<Script> = LazyLock::new(|| {
-    let parts = [include_str!("claim.lua")];
-    let inputs = Names::new(ClaimKeys::NAMES, ClaimArgs::NAMES);
-    Script::new("intent_claim", WhenFull::Refuse, inputs, &parts).of_money()
-});
-
-inputs! {
-    /// The keys of a refused intent.
-    struct BlockedKeys: String { intent, intent_index[6], claim }
+script! {
+    /// Stores a refused intent, and nothing else.
+    pub static BLOCKED = "intent_blocked",
+    source: [CHANGE, BUDGET, INTENT, include_str!("blocked.lua")],
+    when_full: Refuse,
+    marks: [of_money, with_budgets],
+    keys: struct BlockedKeys: String { intent, intent_index[6], claim },
+    args: struct BlockedArgs<'a>: &'a str { intent, reason, heads, fingerprint, fields[..] },
 }
-inputs! {
-    /// The arguments of a refused intent.
-    struct BlockedArgs<'a>: &'a str { intent, reason, heads, fingerprint, fields[..] }
-}
-inputs! {
-    /// The keys of a claim.
-    struct ClaimKeys<'a>: &'a str { intent }
-}
-inputs! {
-    /// The arguments of a claim.
-    struct ClaimArgs<'a>: &'a str { intent, fingerprint }
+
+script! {
+    /// Claims a caller's idempotency key for a request that another account's bucket decides.
+    pub static CLAIM = "intent_claim",
+    source: [include_str!("claim.lua")],
+    when_full: Refuse,
+    marks: [of_money],
+    keys: struct ClaimKeys<'a>: &'a str { intent },
+    args: struct ClaimArgs<'a>: &'a str { intent, fingerprint },
 }
 
 /// The caller of an escrow operation and the identity of its request.

@@ -4,8 +4,7 @@ use crate::account::script::USERS_MAX;
 use crate::invitation::{INVITATIONS_MAX, Invitation, InvitationBody};
 use crate::keys;
 use crate::script::change::{CHANGE, Event, Scope};
-use crate::script::names::{Names, inputs};
-use crate::script::{Script, WhenFull};
+use crate::script::script;
 use crate::session::script::NewSession;
 use crate::session::{self, Session};
 use crate::user::User;
@@ -13,57 +12,38 @@ use crate::user::email::EmailOwner;
 use crate::user::script::about;
 use crate::{Store, StoreError};
 use serde_json::json;
-use std::sync::LazyLock;
 use std::time::Duration;
 
-/// Creates an invitation.
-pub static CREATE: LazyLock<Script> = LazyLock::new(|| {
-    let inputs = Names::of_change(CreateKeys::NAMES, CreateArgs::NAMES);
-    let parts = [CHANGE, include_str!("create.lua")];
-    Script::new("invitation_create", WhenFull::Refuse, inputs, &parts)
-});
-
-inputs! {
-    /// The keys of `create.lua`.
-    struct CreateKeys: String { users, invitations }
-}
-inputs! {
-    /// The arguments of `create.lua`. `life` is in ms.
-    struct CreateArgs<'a>: &'a str { email, invitation, life, invitations_max }
+script! {
+    /// Creates an invitation.
+    pub static CREATE = "invitation_create",
+    source: [CHANGE, include_str!("create.lua")],
+    when_full: Refuse,
+    keys: struct CreateKeys: String { users, invitations },
+    /// `life` is in ms.
+    args: struct CreateArgs<'a>: &'a str { email, invitation, life, invitations_max },
 }
 
-/// Revokes an invitation.
-pub static REVOKE: LazyLock<Script> = LazyLock::new(|| {
-    let inputs = Names::of_change(RevokeKeys::NAMES, RevokeArgs::NAMES);
-    let parts = [CHANGE, include_str!("revoke.lua")];
-    Script::new("invitation_revoke", WhenFull::Run, inputs, &parts)
-});
-
-inputs! {
-    /// The key of `revoke.lua`.
-    struct RevokeKeys: String { invitations }
-}
-inputs! {
-    /// The arguments of `revoke.lua`.
-    struct RevokeArgs<'a>: &'a str { email, invitation }
+script! {
+    /// Revokes an invitation.
+    pub static REVOKE = "invitation_revoke",
+    source: [CHANGE, include_str!("revoke.lua")],
+    when_full: Run,
+    keys: struct RevokeKeys: String { invitations },
+    args: struct RevokeArgs<'a>: &'a str { email, invitation },
 }
 
-/// Accepts an invitation.
-pub static ACCEPT: LazyLock<Script> = LazyLock::new(|| {
-    let inputs = Names::of_change(AcceptKeys::NAMES, AcceptArgs::NAMES);
-    let parts = [CHANGE, include_str!("accept.lua")];
-    Script::new("invitation_accept", WhenFull::Refuse, inputs, &parts).of_names()
-});
-
-inputs! {
-    /// The keys of `accept.lua`.
-    struct AcceptKeys: String { users, invitations, sessions, last_logins }
-}
-inputs! {
-    /// The arguments of `accept.lua`. `life` is in ms.
-    struct AcceptArgs<'a>: &'a str {
+script! {
+    /// Accepts an invitation.
+    pub static ACCEPT = "invitation_accept",
+    source: [CHANGE, include_str!("accept.lua")],
+    when_full: Refuse,
+    marks: [of_names],
+    keys: struct AcceptKeys: String { users, invitations, sessions, last_logins },
+    /// `life` is in ms.
+    args: struct AcceptArgs<'a>: &'a str {
         email, invitation, user, users_max, user_id, session_id, session, life, inviter
-    }
+    },
 }
 
 /// Lifetime of an invitation.

@@ -1,66 +1,48 @@
 //! Twins of `lookup/*.lua`: look-ups outside the buckets that are written beside a record. [`crate::keys`] says why
 //! each is safe.
 
-use crate::script::names::{Names, inputs};
 use crate::script::reply::Reply;
-use crate::script::{Script, WhenFull};
+use crate::script::script;
 use crate::{Store, StoreError};
-use std::sync::LazyLock;
 
-/// Adds a user to an e-mail. Runs on a full store: a later script refuses the user.
-pub static JOIN: LazyLock<Script> = LazyLock::new(|| {
-    let inputs = Names::new(LookupKeys::NAMES, JoinArgs::NAMES);
-    let parts = [include_str!("join.lua")];
-    Script::new("lookup_join", WhenFull::Run, inputs, &parts).of_names()
-});
-
-inputs! {
-    /// The key of `join.lua`, `leave.lua` and `keep.lua`.
-    struct LookupKeys<'a>: &'a str { lookup }
-}
-inputs! {
-    /// The arguments of `join.lua`.
-    struct JoinArgs<'a>: &'a str { account, user, accounts_max }
+script! {
+    /// Adds a user to an e-mail. Runs on a full store: a later script refuses the user.
+    pub static JOIN = "lookup_join",
+    source: [include_str!("join.lua")],
+    when_full: Run,
+    marks: [of_names],
+    keys: struct LookupKeys<'a>: &'a str { lookup },
+    args: struct JoinArgs<'a>: &'a str { account, user, accounts_max },
 }
 
-/// Removes a user from an e-mail. Runs on a full store.
-pub static LEAVE: LazyLock<Script> = LazyLock::new(|| {
-    let inputs = Names::new(LookupKeys::NAMES, LeaveArgs::NAMES);
-    let parts = [include_str!("leave.lua")];
-    Script::new("lookup_leave", WhenFull::Run, inputs, &parts).of_names()
-});
-
-inputs! {
-    /// The arguments of `leave.lua`.
-    struct LeaveArgs<'a>: &'a str { account, user }
+script! {
+    /// Removes a user from an e-mail. Runs on a full store.
+    pub static LEAVE = "lookup_leave",
+    source: [include_str!("leave.lua")],
+    when_full: Run,
+    marks: [of_names],
+    keys: LookupKeys,
+    args: struct LeaveArgs<'a>: &'a str { account, user },
 }
 
-/// Makes a look-up permanent.
-pub static KEEP: LazyLock<Script> = LazyLock::new(|| {
-    let inputs = Names::new(LookupKeys::NAMES, KeepArgs::NAMES);
-    let parts = [include_str!("keep.lua")];
-    Script::new("lookup_keep", WhenFull::Run, inputs, &parts).of_names()
-});
-
-inputs! {
-    /// The argument of `keep.lua`.
-    struct KeepArgs<'a>: &'a str { owner }
+script! {
+    /// Makes a look-up permanent.
+    pub static KEEP = "lookup_keep",
+    source: [include_str!("keep.lua")],
+    when_full: Run,
+    marks: [of_names],
+    keys: LookupKeys,
+    args: struct KeepArgs<'a>: &'a str { owner },
 }
 
-/// Adds to a set.
-pub static NOTE: LazyLock<Script> = LazyLock::new(|| {
-    let inputs = Names::new(NoteKeys::NAMES, NoteArgs::NAMES);
-    let parts = [include_str!("note.lua")];
-    Script::new("lookup_note", WhenFull::Refuse, inputs, &parts).of_names()
-});
-
-inputs! {
-    /// The key of `note.lua`.
-    struct NoteKeys<'a>: &'a str { set }
-}
-inputs! {
-    /// The argument of `note.lua`.
-    struct NoteArgs<'a>: &'a str { member }
+script! {
+    /// Adds to a set.
+    pub static NOTE = "lookup_note",
+    source: [include_str!("note.lua")],
+    when_full: Refuse,
+    marks: [of_names],
+    keys: struct NoteKeys<'a>: &'a str { set },
+    args: struct NoteArgs<'a>: &'a str { member },
 }
 
 /// Makes the look-up of `owner` permanent, and waits for the configured durability.

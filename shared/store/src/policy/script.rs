@@ -4,40 +4,31 @@ use crate::policy::PolicyRecord;
 use crate::script::change::{
     ATTEMPTS, BUDGET, CHANGE, Event, FIELDS, FieldChange, Scope, Shown, field_args, shown,
 };
-use crate::script::names::{Names, inputs};
-use crate::script::{Script, WhenFull};
+use crate::script::script;
 use crate::{Store, StoreError};
 use serde_json::json;
-use std::sync::LazyLock;
 
 const STRICTEST: &str = include_str!("strictest.lua");
 
-/// Creates or changes a policy.
-pub static SET: LazyLock<Script> = LazyLock::new(|| {
-    let own = include_str!("set.lua");
-    let parts = [CHANGE, BUDGET, FIELDS, STRICTEST, own];
-    let inputs = Names::of_change(PolicyKeys::NAMES, SetArgs::NAMES);
-    Script::new("policy_set", WhenFull::Refuse, inputs, &parts).with_budgets()
-});
-
-/// Deletes a policy.
-pub static DELETE: LazyLock<Script> = LazyLock::new(|| {
-    let inputs = Names::of_change(PolicyKeys::NAMES, DeleteArgs::NAMES);
-    let parts = [CHANGE, STRICTEST, include_str!("delete.lua")];
-    Script::new("policy_delete", WhenFull::Run, inputs, &parts)
-});
-
-inputs! {
-    /// The keys of both. `target` is the agent, or the account-wide policies when it is one.
-    struct PolicyKeys: String { policy, policies, target }
+script! {
+    /// Creates or changes a policy.
+    pub static SET = "policy_set",
+    source: [CHANGE, BUDGET, FIELDS, STRICTEST, include_str!("set.lua")],
+    when_full: Refuse,
+    marks: [with_budgets],
+    /// `target` is the agent, or the account-wide policies when it is one.
+    keys: struct PolicyKeys: String { policy, policies, target },
+    /// `changes` are for `fields.lua`.
+    args: struct SetArgs<'a>: &'a str { policy_id, reach, state, account_policies_max, expected, changes[..] },
 }
-inputs! {
-    /// The arguments of `set.lua`. `changes` are for `fields.lua`.
-    struct SetArgs<'a>: &'a str { policy_id, reach, state, account_policies_max, expected, changes[..] }
-}
-inputs! {
-    /// The arguments of `delete.lua`.
-    struct DeleteArgs<'a>: &'a str { policy_id, reach }
+
+script! {
+    /// Deletes a policy.
+    pub static DELETE = "policy_delete",
+    source: [CHANGE, STRICTEST, include_str!("delete.lua")],
+    when_full: Run,
+    keys: PolicyKeys,
+    args: struct DeleteArgs<'a>: &'a str { policy_id, reach },
 }
 
 /// Most account-wide policies of an account and mode.

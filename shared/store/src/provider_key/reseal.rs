@@ -2,28 +2,20 @@
 
 use crate::keys;
 use crate::script::change::{CHANGE, Event, Scope};
-use crate::script::names::{Names, inputs};
 use crate::script::reply::Reply;
-use crate::script::{Script, WhenFull};
+use crate::script::script;
 use crate::{Store, StoreError};
 use domain::mode::Mode;
 use serde_json::json;
-use std::sync::LazyLock;
 
-/// The script.
-pub static RESEAL: LazyLock<Script> = LazyLock::new(|| {
-    let inputs = Names::of_change(ResealKeys::NAMES, ResealArgs::NAMES);
-    let parts = [CHANGE, include_str!("reseal.lua")];
-    Script::new("reseal", WhenFull::Refuse, inputs, &parts)
-});
-
-inputs! {
-    /// The key.
-    struct ResealKeys: String { agent }
-}
-inputs! {
-    /// The arguments. `old` and `new` are sealed texts.
-    struct ResealArgs<'a>: &'a str { field, old, new }
+script! {
+    /// Replaces an agent's sealed provider key.
+    pub static RESEAL = "reseal",
+    source: [CHANGE, include_str!("reseal.lua")],
+    when_full: Refuse,
+    keys: struct ResealKeys: String { agent },
+    /// `old` and `new` are sealed texts.
+    args: struct ResealArgs<'a>: &'a str { field, old, new },
 }
 
 /// A provider key, sealed again.

@@ -2,26 +2,17 @@
 
 use crate::run::RunStatus;
 use crate::script::change::{CHANGE, Event, Scope};
-use crate::script::names::{Names, inputs};
-use crate::script::{Script, WhenFull};
+use crate::script::script;
 use crate::{Store, StoreError};
 use serde_json::json;
-use std::sync::LazyLock;
 
-/// The script.
-pub static RUN_END: LazyLock<Script> = LazyLock::new(|| {
-    let inputs = Names::of_change(EndKeys::NAMES, EndArgs::NAMES);
-    let parts = [CHANGE, include_str!("end.lua")];
-    Script::new("run_end", WhenFull::Refuse, inputs, &parts)
-});
-
-inputs! {
-    /// The key.
-    struct EndKeys: String { run }
-}
-inputs! {
-    /// The argument.
-    struct EndArgs<'a>: &'a str { status }
+script! {
+    /// Ends a run.
+    pub static RUN_END = "run_end",
+    source: [CHANGE, include_str!("end.lua")],
+    when_full: Refuse,
+    keys: struct EndKeys: String { run },
+    args: struct EndArgs<'a>: &'a str { status },
 }
 
 /// How a run ends.

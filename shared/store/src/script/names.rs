@@ -1,6 +1,6 @@
 //! Names of keys and arguments in the sources of scripts. A twin declares each list once, in a struct made by
-//! [`inputs!`]: its fields are what the script receives, in their order, and its `NAMES` are what the script's source
-//! calls them.
+//! [`inputs!`], mostly as a part of [`script!`](super::script): its fields are what the script receives, in their
+//! order, and its `NAMES` are what the script's source calls them.
 //!
 //! | in the source | what the server runs |
 //! |---|---|
@@ -112,8 +112,8 @@ impl Inputs for () {
 /// Declares what a script receives, as a struct whose fields have the type behind the colon. `field[4]` is an array of
 /// four in a row, `field[..]` a vector of what is left, and stands last.
 macro_rules! inputs {
-    ($(#[$doc:meta])+ $vis:vis struct $inputs:ident $(<$life:lifetime>)?: $value:ty { $($name:ident),+ $(,)? }) => {
-        $(#[$doc])+
+    ($(#[$doc:meta])* $vis:vis struct $inputs:ident $(<$life:lifetime>)?: $value:ty { $($name:ident),+ $(,)? }) => {
+        $(#[$doc])*
         $vis struct $inputs $(<$life>)? { $(pub(crate) $name: $value,)+ }
 
         impl $(<$life>)? $inputs $(<$life>)? {
@@ -135,21 +135,25 @@ macro_rules! inputs {
             }
         }
     };
-    ($(#[$doc:meta])+ $vis:vis struct $inputs:ident $(<$life:lifetime>)?: $value:ty {
+    ($(#[$doc:meta])* $vis:vis struct $inputs:ident $(<$life:lifetime>)?: $value:ty {
         $($name:ident $([$($width:tt)+])?),+ $(,)?
     }) => {
-        $(#[$doc])+
-        $vis struct $inputs $(<$life>)? { $(pub(crate) $name: inputs!(@type $value $(, $($width)+)?),)+ }
+        $(#[$doc])*
+        $vis struct $inputs $(<$life>)? {
+            $(pub(crate) $name: $crate::script::names::inputs!(@type $value $(, $($width)+)?),)+
+        }
 
         impl $(<$life>)? $inputs $(<$life>)? {
             /// What the script calls them, in their order.
-            $vis const NAMES: &'static [$crate::script::names::Name] =
-                &[$($crate::script::names::Name(stringify!($name), inputs!(@width $($($width)+)?))),+];
+            $vis const NAMES: &'static [$crate::script::names::Name] = &[$($crate::script::names::Name(
+                stringify!($name),
+                $crate::script::names::inputs!(@width $($($width)+)?),
+            )),+];
 
             /// The values, in the order of [`Self::NAMES`].
             pub(crate) fn into_values(self) -> Vec<$value> {
                 let mut values = Vec::with_capacity(Self::NAMES.len());
-                $(inputs!(@add values, self.$name $(, $($width)+)?);)+
+                $($crate::script::names::inputs!(@add values, self.$name $(, $($width)+)?);)+
                 values
             }
         }

@@ -2,9 +2,8 @@
 
 use crate::keys::{self, AccountKeys};
 use crate::script::change::{CHANGE, CLOCK, Event, Scope, unexpected_reply};
-use crate::script::names::{Names, inputs};
 use crate::script::reply::Reply;
-use crate::script::{Script, WhenFull};
+use crate::script::script;
 use crate::session::{NO_ADDRESS, SESSIONS_MAX, Session, SessionPlace, forget};
 use crate::user::script::about;
 use crate::user::{Stored, User};
@@ -13,57 +12,37 @@ use crypto::token::Token;
 use domain::id::Kind;
 use serde_json::{Value, json};
 use std::net::IpAddr;
-use std::sync::LazyLock;
 use std::time::Duration;
 
-/// Reads a session and records its use.
-pub static USE: LazyLock<Script> = LazyLock::new(|| {
-    let inputs = Names::new(UseKeys::NAMES, UseArgs::NAMES);
-    let parts = [CLOCK, include_str!("use.lua")];
-    Script::new("session_use", WhenFull::Run, inputs, &parts)
-});
-
-inputs! {
-    /// The keys of `use.lua`.
-    struct UseKeys: String { account, sessions, users }
-}
-inputs! {
-    /// The arguments of `use.lua`; times are in ms.
-    struct UseArgs<'a>: &'a str { session_id, token_hash, idle, note_every }
+script! {
+    /// Reads a session and records its use.
+    pub static USE = "session_use",
+    source: [CLOCK, include_str!("use.lua")],
+    when_full: Run,
+    keys: struct UseKeys: String { account, sessions, users },
+    /// Times are in ms.
+    args: struct UseArgs<'a>: &'a str { session_id, token_hash, idle, note_every },
 }
 
-/// Opens a session.
-pub static OPEN: LazyLock<Script> = LazyLock::new(|| {
-    let inputs = Names::of_change(OpenKeys::NAMES, OpenArgs::NAMES);
-    let parts = [CHANGE, include_str!("open.lua")];
-    Script::new("session_open", WhenFull::Refuse, inputs, &parts)
-});
-
-inputs! {
-    /// The keys of `open.lua`.
-    struct OpenKeys: String { users, sessions, last_logins, reset }
-}
-inputs! {
-    /// The arguments of `open.lua`. `life` is in ms.
-    struct OpenArgs<'a>: &'a str {
+script! {
+    /// Opens a session.
+    pub static OPEN = "session_open",
+    source: [CHANGE, include_str!("open.lua")],
+    when_full: Refuse,
+    keys: struct OpenKeys: String { users, sessions, last_logins, reset },
+    /// `life` is in ms.
+    args: struct OpenArgs<'a>: &'a str {
         email, old, new, user_id, ending, reset_hash, session_id, session, life, sessions_max, is_login
-    }
+    },
 }
 
-/// Ends sessions.
-pub static END: LazyLock<Script> = LazyLock::new(|| {
-    let inputs = Names::of_change(EndKeys::NAMES, EndArgs::NAMES);
-    let parts = [CHANGE, include_str!("end.lua")];
-    Script::new("session_end", WhenFull::Run, inputs, &parts)
-});
-
-inputs! {
-    /// The key of `end.lua`.
-    struct EndKeys: String { sessions }
-}
-inputs! {
-    /// The arguments of `end.lua`.
-    struct EndArgs<'a>: &'a str { session_id, which }
+script! {
+    /// Ends sessions.
+    pub static END = "session_end",
+    source: [CHANGE, include_str!("end.lua")],
+    when_full: Run,
+    keys: struct EndKeys: String { sessions },
+    args: struct EndArgs<'a>: &'a str { session_id, which },
 }
 
 /// A session in use, with the current user and account.

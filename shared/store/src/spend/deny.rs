@@ -1,21 +1,21 @@
 //! Twin of `spend/deny.lua`: denies a waiting spend (decision D23).
 
-use super::DENY;
 use super::intent_args::fields_of;
 use crate::intent::{Decision, IntentPlace, IntentRecord};
-use crate::script::change::{Event, Scope};
-use crate::script::names::inputs;
+use crate::script::change::{CHANGE, Event, INTENT, Scope};
+use crate::script::script;
 use crate::{Store, StoreError};
 use domain::intent::Reason;
 use serde_json::json;
 
-inputs! {
-    /// The keys.
-    pub(super) struct DenyKeys: String { intent, intent_index[5], pending_intents }
-}
-inputs! {
-    /// The arguments.
-    pub(super) struct DenyArgs<'a>: &'a str { intent, head, heads, fields[..] }
+script! {
+    /// Denies a waiting spend.
+    pub static DENY = "spend_deny",
+    source: [CHANGE, INTENT, include_str!("deny.lua")],
+    when_full: Refuse,
+    marks: [of_money],
+    keys: struct DenyKeys: String { intent, intent_index[5], pending_intents },
+    args: struct DenyArgs<'a>: &'a str { intent, head, heads, fields[..] },
 }
 
 /// Denies the waiting spend of `record`. Returns false if it no longer waits as it was read.

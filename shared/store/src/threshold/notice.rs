@@ -3,25 +3,21 @@
 
 use crate::keys::AccountKeys;
 use crate::script::change::CLOCK;
-use crate::script::names::{Names, inputs};
-use crate::script::{Script, WhenFull};
+use crate::script::script;
 use crate::{Store, StoreError};
 use domain::mode::Mode;
 use domain::period::{DAY_MS, Period};
 use domain::reason::Reset;
 use domain::threshold::{Threshold, Watched};
-use std::sync::LazyLock;
 
-/// The script.
-pub static NOTICE: LazyLock<Script> = LazyLock::new(|| {
-    let inputs = Names::new(NoticeKeys::NAMES, NoticeArgs::NAMES);
-    Script::new(
-        "threshold_notice",
-        WhenFull::Refuse,
-        inputs,
-        &[CLOCK, include_str!("notice.lua")],
-    )
-});
+script! {
+    /// Records a notice, once.
+    pub static NOTICE = "threshold_notice",
+    source: [CLOCK, include_str!("notice.lua")],
+    when_full: Refuse,
+    keys: struct NoticeKeys<'a>: &'a str { notices },
+    args: struct NoticeArgs<'a>: &'a str { field, kept_until },
+}
 
 /// How long the notices of a period are kept after its end.
 const KEPT_MS: u64 = DAY_MS;
@@ -29,16 +25,6 @@ const KEPT_MS: u64 = DAY_MS;
 const CHUNK: usize = 500;
 /// Stands for the account in place of an agent; no agent id can be this.
 const ACCOUNT: &str = "*";
-
-inputs! {
-    /// The keys.
-    struct NoticeKeys<'a>: &'a str { notices }
-}
-
-inputs! {
-    /// The arguments.
-    struct NoticeArgs<'a>: &'a str { field, kept_until }
-}
 
 /// What a notice is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,29 +5,26 @@ use crate::escrow::script::list_with_payee;
 use crate::intent::IntentPlace;
 use crate::keys::{AccountKeys, USER};
 use crate::script::change::{CHANGE, INTENT, MONEY, Scope, unexpected_reply};
-use crate::script::names::{Names, inputs};
-use crate::script::{Script, WhenFull};
+use crate::script::script;
 use crate::transaction::{NewTransaction, Tail, TransactionType};
 use crate::transit::Transit;
 use crate::wallet::script::user_wallet;
 use crate::{Store, StoreError};
-use std::sync::LazyLock;
 use std::time::Duration;
 
-/// Delivers a row.
-pub static ARRIVE: LazyLock<Script> = LazyLock::new(|| {
-    let parts = [CHANGE, MONEY, INTENT, include_str!("arrive.lua")];
-    let inputs = Names::of_change(ArriveKeys::NAMES, ArriveArgs::NAMES);
-    Script::new("transit_arrive", WhenFull::Run, inputs, &parts).of_money()
-});
-
-inputs! {
-    /// The keys.
-    struct ArriveKeys: String { transactions, wallet[4], arrival, notice, open_escrows, intent, intent_index[6] }
-}
-inputs! {
-    /// The arguments; `amount` is nano-USD.
-    struct ArriveArgs<'a>: &'a str { wallet_number, amount, transaction_text, escrow, intent, heads, fields[..] }
+script! {
+    /// Delivers a row.
+    pub static ARRIVE = "transit_arrive",
+    source: [CHANGE, MONEY, INTENT, include_str!("arrive.lua")],
+    when_full: Run,
+    marks: [of_money],
+    keys: struct ArriveKeys: String {
+        transactions, wallet[4], arrival, notice, open_escrows, intent, intent_index[6]
+    },
+    /// `amount` is nano-USD.
+    args: struct ArriveArgs<'a>: &'a str {
+        wallet_number, amount, transaction_text, escrow, intent, heads, fields[..]
+    },
 }
 
 /// Last part of the mark that a row's escrow and intent are written while its money waits for room. It has no end of

@@ -2,52 +2,38 @@
 
 use crate::keys;
 use crate::script::change::{CHANGE, Event, Scope};
-use crate::script::names::{Names, inputs};
-use crate::script::{Script, WhenFull};
+use crate::script::script;
 use crate::session::forget;
 use crate::user::{Stored, User};
 use crate::{Store, StoreError};
 use domain::role::Role;
 use serde_json::Value;
-use std::sync::LazyLock;
 use std::time::Duration;
 
-/// Changes or removes a user.
-pub static CHANGE_USER: LazyLock<Script> = LazyLock::new(|| {
-    let inputs = Names::of_change(ChangeKeys::NAMES, ChangeArgs::NAMES);
-    let parts = [CHANGE, include_str!("change.lua")];
-    Script::new("user_change", WhenFull::Run, inputs, &parts)
-});
-
-inputs! {
-    /// The keys of `change.lua`.
-    struct ChangeKeys: String { users, sessions, last_logins, reset, api_keys[..] }
-}
-inputs! {
-    /// The arguments of `change.lua`.
-    struct ChangeArgs<'a>: &'a str { email, old, new, needs_owner, ending, user_id }
+script! {
+    /// Changes or removes a user.
+    pub static CHANGE_USER = "user_change",
+    source: [CHANGE, include_str!("change.lua")],
+    when_full: Run,
+    keys: struct ChangeKeys: String { users, sessions, last_logins, reset, api_keys[..] },
+    args: struct ChangeArgs<'a>: &'a str { email, old, new, needs_owner, ending, user_id },
 }
 
-/// Records an attempt.
-pub static NOTE: LazyLock<Script> = LazyLock::new(|| {
-    let parts = [CHANGE, include_str!("note.lua")];
-    Script::new("user_note", WhenFull::Refuse, Names::of_change(&[], &[]), &parts)
-});
-
-/// Issues a password reset.
-pub static ISSUE_RESET: LazyLock<Script> = LazyLock::new(|| {
-    let inputs = Names::of_change(IssueResetKeys::NAMES, IssueResetArgs::NAMES);
-    let parts = [CHANGE, include_str!("issue_reset.lua")];
-    Script::new("user_issue_reset", WhenFull::Refuse, inputs, &parts)
-});
-
-inputs! {
-    /// The keys of `issue_reset.lua`.
-    struct IssueResetKeys: String { users, reset }
+script! {
+    /// Records an attempt.
+    pub static NOTE = "user_note",
+    source: [CHANGE, include_str!("note.lua")],
+    when_full: Refuse,
 }
-inputs! {
-    /// The arguments of `issue_reset.lua`. `life` is in ms.
-    struct IssueResetArgs<'a>: &'a str { email, user, token_hash, life }
+
+script! {
+    /// Issues a password reset.
+    pub static ISSUE_RESET = "user_issue_reset",
+    source: [CHANGE, include_str!("issue_reset.lua")],
+    when_full: Refuse,
+    keys: struct IssueResetKeys: String { users, reset },
+    /// `life` is in ms.
+    args: struct IssueResetArgs<'a>: &'a str { email, user, token_hash, life },
 }
 
 /// Lifetime of a reset token.

@@ -1,20 +1,15 @@
 //! Twin of `fence.lua`: a write that gives `WAIT` and `WAITAOF` something to confirm. A script, because a full store
 //! refuses a plain `SET`, and earlier changes must be confirmed there, too.
 
-use crate::script::names::{Names, inputs};
-use crate::script::{Script, WhenFull};
+use crate::script::script;
 use redis::Cmd;
-use std::sync::LazyLock;
 
-/// The script.
-pub static FENCE: LazyLock<Script> = LazyLock::new(|| {
-    let inputs = Names::new(FenceKeys::NAMES, &[]);
-    Script::new("fence", WhenFull::Run, inputs, &[include_str!("fence.lua")])
-});
-
-inputs! {
-    /// The key.
-    struct FenceKeys<'a>: &'a str { fence }
+script! {
+    /// Writes the key that a confirmation waits for.
+    pub static FENCE = "fence",
+    source: [include_str!("fence.lua")],
+    when_full: Run,
+    keys: struct FenceKeys<'a>: &'a str { fence },
 }
 
 /// Returns the command that writes the key `fence`. It carries the source, since between a change and its confirmation

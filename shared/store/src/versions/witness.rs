@@ -1,26 +1,18 @@
 //! Twin of `witness.lua`: the copy of an account's version on another server.
 
 use crate::keys::Bucket;
-use crate::script::names::{Names, inputs};
 use crate::script::reply::Reply;
-use crate::script::{Script, WhenFull};
+use crate::script::script;
 use crate::versions::AccountVersion;
 use crate::{Store, StoreError};
-use std::sync::LazyLock;
 
-/// Records an account's version.
-pub static WITNESS: LazyLock<Script> = LazyLock::new(|| {
-    let inputs = Names::new(WitnessKeys::NAMES, WitnessArgs::NAMES);
-    Script::new("witness", WhenFull::Run, inputs, &[include_str!("witness.lua")])
-});
-
-inputs! {
-    /// The key.
-    struct WitnessKeys<'a>: &'a str { witnessed }
-}
-inputs! {
-    /// The arguments.
-    struct WitnessArgs<'a>: &'a str { account, generation, version }
+script! {
+    /// Records an account's version.
+    pub static WITNESS = "witness",
+    source: [include_str!("witness.lua")],
+    when_full: Run,
+    keys: struct WitnessKeys<'a>: &'a str { witnessed },
+    args: struct WitnessArgs<'a>: &'a str { account, generation, version },
 }
 
 /// Records in `bucket` that `account` has the version `view`.

@@ -4,58 +4,42 @@ use crate::keys;
 use crate::lookup::script::keep;
 use crate::lookup::{self, VirtualKeyOwner};
 use crate::script::change::{BUDGET, CHANGE, Event, Scope};
-use crate::script::names::{Names, inputs};
 use crate::script::plan_limit::PlanLimit;
-use crate::script::{Script, WhenFull};
+use crate::script::script;
 use crate::{Store, StoreError};
 use crypto::virtual_key::WellFormed;
 use serde_json::json;
-use std::sync::LazyLock;
 
-/// Creates a key.
-pub static CREATE: LazyLock<Script> = LazyLock::new(|| {
-    let inputs = Names::of_change(VirtualKeyKeys::NAMES, CreateArgs::NAMES);
-    let parts = [CHANGE, BUDGET, include_str!("create.lua")];
-    Script::new("virtual_key_create", WhenFull::Refuse, inputs, &parts)
-        .with_budgets()
-        .of_names()
-});
-
-inputs! {
-    /// The keys of `create.lua` and `revoke.lua`. `active_keys` are those of the account.
-    struct VirtualKeyKeys: String { active_keys, agent_keys, virtual_key }
-}
-inputs! {
-    /// The arguments of `create.lua`. `fields` are those of the key and their values.
-    struct CreateArgs<'a>: &'a str { key_id, plan, keys_max, fields[..] }
+script! {
+    /// Creates a key.
+    pub static CREATE = "virtual_key_create",
+    source: [CHANGE, BUDGET, include_str!("create.lua")],
+    when_full: Refuse,
+    marks: [with_budgets, of_names],
+    /// `active_keys` are those of the account.
+    keys: struct VirtualKeyKeys: String { active_keys, agent_keys, virtual_key },
+    /// `fields` are those of the key and their values.
+    args: struct CreateArgs<'a>: &'a str { key_id, plan, keys_max, fields[..] },
 }
 
-/// Revokes a key.
-pub static REVOKE: LazyLock<Script> = LazyLock::new(|| {
-    let inputs = Names::of_change(VirtualKeyKeys::NAMES, RevokeArgs::NAMES);
-    let parts = [CHANGE, include_str!("revoke.lua")];
-    Script::new("virtual_key_revoke", WhenFull::Run, inputs, &parts)
-});
-
-inputs! {
-    /// The argument of `revoke.lua`.
-    struct RevokeArgs<'a>: &'a str { key_id }
+script! {
+    /// Revokes a key.
+    pub static REVOKE = "virtual_key_revoke",
+    source: [CHANGE, include_str!("revoke.lua")],
+    when_full: Run,
+    keys: VirtualKeyKeys,
+    args: struct RevokeArgs<'a>: &'a str { key_id },
 }
 
-/// Removes revoked keys.
-pub static FORGET: LazyLock<Script> = LazyLock::new(|| {
-    let inputs = Names::new(ForgetKeys::NAMES, ForgetArgs::NAMES);
-    let parts = [include_str!("forget.lua")];
-    Script::new("virtual_key_forget", WhenFull::Run, inputs, &parts)
-});
-
-inputs! {
-    /// The keys of `forget.lua`. `active_keys` are those of the account.
-    struct ForgetKeys: String { active_keys, agent_keys, virtual_keys[..] }
-}
-inputs! {
-    /// The arguments of `forget.lua`: ids of the keys in `virtual_keys`.
-    struct ForgetArgs<'a>: &'a str { key_ids[..] }
+script! {
+    /// Removes revoked keys.
+    pub static FORGET = "virtual_key_forget",
+    source: [include_str!("forget.lua")],
+    when_full: Run,
+    /// `active_keys` are those of the account.
+    keys: struct ForgetKeys: String { active_keys, agent_keys, virtual_keys[..] },
+    /// Ids of the keys in `virtual_keys`.
+    args: struct ForgetArgs<'a>: &'a str { key_ids[..] },
 }
 
 /// Most keys that one execution removes.

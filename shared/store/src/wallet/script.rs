@@ -2,27 +2,19 @@
 
 use crate::keys::USER;
 use crate::script::change::{ATTEMPTS, CHANGE, Event, Scope, unexpected_reply};
-use crate::script::names::{Names, inputs};
-use crate::script::{Script, WhenFull};
+use crate::script::script;
 use crate::wallet::{NewPlace, Wallet};
 use crate::{Store, StoreError};
 use serde_json::json;
-use std::sync::LazyLock;
 
-/// Opens the user wallet.
-pub static OPEN: LazyLock<Script> = LazyLock::new(|| {
-    let parts = [CHANGE, include_str!("open.lua")];
-    let inputs = Names::of_change(OpenKeys::NAMES, OpenArgs::NAMES);
-    Script::new("wallet_open", WhenFull::Refuse, inputs, &parts).of_names()
-});
-
-inputs! {
-    /// The keys.
-    struct OpenKeys: String { wallet, place }
-}
-inputs! {
-    /// The arguments.
-    struct OpenArgs<'a>: &'a str { number, id, place }
+script! {
+    /// Opens the user wallet.
+    pub static OPEN = "wallet_open",
+    source: [CHANGE, include_str!("open.lua")],
+    when_full: Refuse,
+    marks: [of_names],
+    keys: struct OpenKeys: String { wallet, place },
+    args: struct OpenArgs<'a>: &'a str { number, id, place },
 }
 
 /// Returns the user wallet of the account and mode in `scope`; opens it if there is none.

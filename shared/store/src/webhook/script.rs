@@ -7,91 +7,65 @@ pub mod redeliver;
 use crate::keys::DeliverySet;
 use crate::provider_key::reseal::Resealed;
 use crate::script::change::{CHANGE, Event, FIELDS, FieldChange, Scope, field_args};
-use crate::script::names::{Names, inputs};
-use crate::script::{Script, WhenFull};
+use crate::script::script;
 use crate::webhook::{WEBHOOKS_MAX, WebhookRecord};
 use crate::{Store, StoreError};
 use domain::event::TESTED;
 use domain::mode::Mode;
 use serde_json::{Map, Value, json};
-use std::sync::LazyLock;
 use std::time::Duration;
 
 const READY: &str = include_str!("ready.lua");
 const TRIM: &str = include_str!("trim.lua");
 
-/// Registers a webhook.
-pub static CREATE: LazyLock<Script> = LazyLock::new(|| {
-    let parts = [CHANGE, include_str!("create.lua")];
-    let inputs = Names::of_change(CreateKeys::NAMES, CreateArgs::NAMES);
-    Script::new("webhook_create", WhenFull::Refuse, inputs, &parts)
-});
-
-inputs! {
-    /// The keys of `create.lua`.
-    struct CreateKeys: String { webhooks, webhook }
-}
-inputs! {
-    /// The arguments of `create.lua`. `fields` are those of the record and their values.
-    struct CreateArgs<'a>: &'a str { webhook_id, webhooks_max, fields[..] }
+script! {
+    /// Registers a webhook.
+    pub static CREATE = "webhook_create",
+    source: [CHANGE, include_str!("create.lua")],
+    when_full: Refuse,
+    keys: struct CreateKeys: String { webhooks, webhook },
+    /// `fields` are those of the record and their values.
+    args: struct CreateArgs<'a>: &'a str { webhook_id, webhooks_max, fields[..] },
 }
 
-/// Changes a webhook.
-pub static UPDATE: LazyLock<Script> = LazyLock::new(|| {
-    let parts = [CHANGE, FIELDS, READY, include_str!("update.lua")];
-    let inputs = Names::of_change(UpdateKeys::NAMES, UpdateArgs::NAMES);
-    Script::new("webhook_update", WhenFull::Refuse, inputs, &parts)
-});
-
-inputs! {
-    /// The keys of `update.lua`.
-    struct UpdateKeys: String { webhook, ready, due, parked }
-}
-inputs! {
-    /// The arguments of `update.lua`. `overlap` is in ms, `changes` are for `fields.lua`.
-    struct UpdateArgs<'a>: &'a str { member, overlap, secret, changes[..] }
+script! {
+    /// Changes a webhook.
+    pub static UPDATE = "webhook_update",
+    source: [CHANGE, FIELDS, READY, include_str!("update.lua")],
+    when_full: Refuse,
+    keys: struct UpdateKeys: String { webhook, ready, due, parked },
+    /// `overlap` is in ms, `changes` are for `fields.lua`.
+    args: struct UpdateArgs<'a>: &'a str { member, overlap, secret, changes[..] },
 }
 
-/// Deletes a webhook.
-pub static DELETE: LazyLock<Script> = LazyLock::new(|| {
-    let parts = [CHANGE, include_str!("delete.lua")];
-    let inputs = Names::of_change(DeleteKeys::NAMES, DeleteArgs::NAMES);
-    Script::new("webhook_delete", WhenFull::Run, inputs, &parts)
-});
-
-inputs! {
-    /// The keys of `delete.lua`, which removes those from `due` to `failed` and from `violations` on in a row.
-    struct DeleteKeys: String {
+script! {
+    /// Deletes a webhook.
+    pub static DELETE = "webhook_delete",
+    source: [CHANGE, include_str!("delete.lua")],
+    when_full: Run,
+    /// Those from `due` to `failed` and from `violations` on are removed in a row.
+    keys: struct DeleteKeys: String {
         webhooks, webhook, ready, due, parked, deliveries, delivered, failed, violations, waiting, waiting_order
-    }
-}
-inputs! {
-    /// The arguments of `delete.lua`.
-    struct DeleteArgs<'a>: &'a str { webhook_id, member }
+    },
+    args: struct DeleteArgs<'a>: &'a str { webhook_id, member },
 }
 
-/// Creates a test event.
-pub static TEST: LazyLock<Script> = LazyLock::new(|| {
-    let parts = [CHANGE, include_str!("test.lua")];
-    let inputs = Names::of_change(WebhookKey::NAMES, &[]);
-    Script::new("webhook_test", WhenFull::Refuse, inputs, &parts)
-});
-
-inputs! {
-    /// The key of `test.lua` and of `reseal.lua`.
-    struct WebhookKey: String { webhook }
+script! {
+    /// Creates a test event.
+    pub static TEST = "webhook_test",
+    source: [CHANGE, include_str!("test.lua")],
+    when_full: Refuse,
+    keys: struct WebhookKey: String { webhook },
 }
 
-/// Stores a resealed secret.
-pub static RESEAL: LazyLock<Script> = LazyLock::new(|| {
-    let parts = [CHANGE, include_str!("reseal.lua")];
-    let inputs = Names::of_change(WebhookKey::NAMES, ResealArgs::NAMES);
-    Script::new("webhook_reseal", WhenFull::Refuse, inputs, &parts)
-});
-
-inputs! {
-    /// The arguments of `reseal.lua`. `old` and `new` are sealed texts.
-    struct ResealArgs<'a>: &'a str { field, old, new }
+script! {
+    /// Stores a resealed secret.
+    pub static RESEAL = "webhook_reseal",
+    source: [CHANGE, include_str!("reseal.lua")],
+    when_full: Refuse,
+    keys: WebhookKey,
+    /// `old` and `new` are sealed texts.
+    args: struct ResealArgs<'a>: &'a str { field, old, new },
 }
 
 /// Location of a webhook.

@@ -3,27 +3,19 @@
 
 use crate::keys::AccountKeys;
 use crate::script::change::CLOCK;
-use crate::script::names::{Names, inputs};
 use crate::script::reply::Reply;
-use crate::script::{Script, WhenFull};
+use crate::script::script;
 use crate::{Store, StoreError};
 use domain::rate::Rate;
-use std::sync::LazyLock;
 
-/// The script. Runs on a full store, since revocations are counted like any request.
-pub static COUNT: LazyLock<Script> = LazyLock::new(|| {
-    let inputs = Names::new(CountKeys::NAMES, CountArgs::NAMES);
-    let parts = [CLOCK, include_str!("../count.lua")];
-    Script::new("api_key_count", WhenFull::Run, inputs, &parts)
-});
-
-inputs! {
-    /// The keys.
-    struct CountKeys: String { requests, api_key }
-}
-inputs! {
-    /// The arguments; `window` is in ms.
-    struct CountArgs<'a>: &'a str { limit, window }
+script! {
+    /// Counts one request. Runs on a full store, since revocations are counted like any request.
+    pub static COUNT = "api_key_count",
+    source: [CLOCK, include_str!("../count.lua")],
+    when_full: Run,
+    keys: struct CountKeys: String { requests, api_key },
+    /// `window` is in ms.
+    args: struct CountArgs<'a>: &'a str { limit, window },
 }
 
 /// A rate, and the plan's limit for one of its windows.

@@ -2,27 +2,21 @@
 
 use crate::call::denial_windows::Counted;
 use crate::script::change::{CHANGE, Event, Scope};
-use crate::script::names::{Names, inputs};
-use crate::script::{Script, WhenFull};
+use crate::script::script;
 use crate::{Store, StoreError};
 use domain::denial_window::KIND;
 use domain::mode::Mode;
-use std::sync::LazyLock;
 
-/// The script. Runs on a full store: it removes about as many bytes as it writes, and the record can be archived.
-pub static DENIAL_WINDOW: LazyLock<Script> = LazyLock::new(|| {
-    let inputs = Names::of_change(WindowKeys::NAMES, WindowArgs::NAMES);
-    let parts = [CHANGE, include_str!("../denial_window.lua")];
-    Script::new("denial_window", WhenFull::Run, inputs, &parts)
-});
-
-inputs! {
-    /// The key. `counted_denials` are those of the bucket.
-    struct WindowKeys: String { counted_denials }
-}
-inputs! {
-    /// The arguments; `ends` is in ms.
-    struct WindowArgs<'a>: &'a str { field, count, ends }
+script! {
+    /// Records an ended rate window. Runs on a full store: it removes about as many bytes as it writes, and the record
+    /// can be archived.
+    pub static DENIAL_WINDOW = "denial_window",
+    source: [CHANGE, include_str!("../denial_window.lua")],
+    when_full: Run,
+    /// `counted_denials` are those of the bucket.
+    keys: struct WindowKeys: String { counted_denials },
+    /// `ends` is in ms.
+    args: struct WindowArgs<'a>: &'a str { field, count, ends },
 }
 
 /// Outcome of recording a window.

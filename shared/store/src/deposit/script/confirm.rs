@@ -1,13 +1,13 @@
 //! Twin of `deposit/confirm.lua`: confirms a pending deposit.
 
-use super::{CONFIRM, DepositKeys, words};
+use super::{DepositKeys, words};
 use crate::deposit::Deposit;
 use crate::intent::NewIntent;
 use crate::keys::agent_of_owner;
 use crate::once::Once;
-use crate::script::change::{Event, Scope};
-use crate::script::names::inputs;
+use crate::script::change::{BUDGET, CHANGE, Event, MONEY, ONCE, REFUSALS, Scope};
 use crate::script::reply::Reply;
+use crate::script::script;
 use crate::transfer::record_args;
 use crate::{Store, StoreError};
 use clock::now_ms;
@@ -15,11 +15,17 @@ use domain::intent::Kind;
 use serde_json::json;
 use std::time::Duration;
 
-inputs! {
-    /// The arguments; `amount` is nano-USD, `record_life` in ms.
-    pub(super) struct ConfirmArgs<'a>: &'a str {
+script! {
+    /// Confirms a deposit.
+    pub static CONFIRM = "deposit_confirm",
+    source: [CHANGE, BUDGET, MONEY, ONCE, REFUSALS, include_str!("../confirm.lua")],
+    when_full: Refuse,
+    marks: [of_money, with_budgets],
+    keys: DepositKeys,
+    /// `amount` is nano-USD, `record_life` in ms.
+    args: struct ConfirmArgs<'a>: &'a str {
         wallet_number, amount, transaction_text, record, record_life, fields[..]
-    }
+    },
 }
 
 /// Outcome of a confirmation.

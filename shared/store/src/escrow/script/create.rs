@@ -2,31 +2,34 @@
 //! unused number.
 
 use super::outbound_transfer::deliver_now;
-use super::{Blocked, CREATE, CallOutcome, Requester, facts, keep_blocked, listing};
+use super::{Blocked, CallOutcome, Requester, facts, keep_blocked, listing};
 use crate::escrow::Party;
 use crate::intent::NewIntent;
 use crate::keys::{Bucket, Series};
 use crate::number;
-use crate::script::change::{ATTEMPTS, Event, unexpected_reply};
-use crate::script::names::inputs;
+use crate::script::change::{ATTEMPTS, BUDGET, CHANGE, Event, INTENT, unexpected_reply};
 use crate::script::reply::Reply;
+use crate::script::script;
 use crate::transit::Transit;
 use crate::{Store, StoreError};
 use domain::intent::{Kind, Reason};
 use domain::money::Nanos;
 use domain::number::Number;
 
-inputs! {
-    /// The keys of a creation. `payee` is the payer's wallet where the payee is in another account.
-    pub(super) struct CreateKeys: String {
+script! {
+    /// Creates an escrow.
+    pub static CREATE = "escrow_create",
+    source: [CHANGE, BUDGET, INTENT, include_str!("../create.lua")],
+    when_full: Refuse,
+    marks: [of_money, with_budgets],
+    /// `payee` is the payer's wallet where the payee is in another account.
+    keys: struct CreateKeys: String {
         payer, payee, intent, intent_index[6], escrow, escrows, place, transit
-    }
-}
-inputs! {
-    /// The arguments of a creation. `fields` are those of the escrow, `own_count` texts, then those of the intent.
-    pub(super) struct CreateArgs<'a>: &'a str {
+    },
+    /// `fields` are those of the escrow, `own_count` texts, then those of the intent.
+    args: struct CreateArgs<'a>: &'a str {
         payer_number, payee_number, number, intent, heads, place, transit, transit_row, own_count, fields[..]
-    }
+    },
 }
 
 /// Arguments of a new escrow.

@@ -1,12 +1,12 @@
 //! Funds an escrow: moves the payer's money into it; from then on it is open for both wallets.
 
 use super::listing::list_with_payee;
-use super::{Blocked, CallOutcome, FUND, Requester, facts_of, mint_transaction, request_of};
+use super::{Blocked, CallOutcome, Requester, facts_of, mint_transaction, request_of};
 use crate::escrow::{Escrow, EscrowStatus};
 use crate::intent::NewIntent;
-use crate::script::change::Event;
-use crate::script::names::inputs;
+use crate::script::change::{BUDGET, CAUSED, CHANGE, Event, INTENT, LOW_BALANCE, MONEY};
 use crate::script::reply::Reply;
+use crate::script::script;
 use crate::transaction::{NewTransaction, Tail, TransactionType};
 use crate::wallet::{Wallet, WalletPlace, WalletStatus};
 use crate::{Store, StoreError};
@@ -21,18 +21,21 @@ const REASONS: &[Reason] = &[
     Reason::InsufficientBalance,
 ];
 
-inputs! {
-    /// The keys of a funding. The last two are the payer's where the payee is in another account.
-    pub(in crate::escrow) struct FundKeys: String {
+script! {
+    /// Moves the payer's money into an escrow.
+    pub static FUND = "escrow_fund",
+    source: [CHANGE, BUDGET, CAUSED, MONEY, INTENT, LOW_BALANCE, include_str!("../fund.lua")],
+    when_full: Refuse,
+    marks: [of_money, with_budgets],
+    /// The last two are the payer's where the payee is in another account.
+    keys: struct FundKeys: String {
         transactions, payer[4], intent, spare_intent, intent_index[6], escrow, payer_open, payee, payee_open
-    }
-}
-inputs! {
-    /// The arguments; `amount` is nano-USD.
-    pub(in crate::escrow) struct FundArgs<'a>: &'a str {
+    },
+    /// `amount` is nano-USD.
+    args: struct FundArgs<'a>: &'a str {
         payer_number, payee_number, payee_closed, number, amount, transaction, transaction_text, intent, spare_intent,
         heads, fields[..]
-    }
+    },
 }
 
 /// Funds the escrow for its payer, the caller. Returns the balance left.

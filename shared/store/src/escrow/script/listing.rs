@@ -1,21 +1,22 @@
 //! Twin of `list.lua`: adds a new escrow to the list of a payee in another account. The script that creates the escrow
 //! writes a transit row for it, so no crash leaves an escrow that the payee does not see (decision D28).
 
-use super::LIST;
 use crate::escrow::Party;
-use crate::script::names::inputs;
+use crate::script::script;
 use crate::transit::Transit;
 use crate::{Store, StoreError};
 use domain::mode::Mode;
 use domain::number::Number;
 
-inputs! {
-    /// The keys, all of the payee's account.
-    pub(super) struct ListKeys<'a>: &'a str { account, escrows, open_escrows }
-}
-inputs! {
-    /// The arguments.
-    pub(super) struct ListArgs<'a>: &'a str { number, is_open }
+script! {
+    /// Adds an escrow to the list of a payee in another account.
+    pub static LIST = "escrow_list",
+    source: [include_str!("../list.lua")],
+    when_full: Run,
+    marks: [of_names],
+    /// All of the payee's account.
+    keys: struct ListKeys<'a>: &'a str { account, escrows, open_escrows },
+    args: struct ListArgs<'a>: &'a str { number, is_open },
 }
 
 /// Last part of the id of a row that lists an escrow.

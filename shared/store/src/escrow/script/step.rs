@@ -1,33 +1,35 @@
 //! One execution of `escrow/resolve.lua` in the payer's account.
 
-use super::{Blocked, RESOLVE, Requester, facts_of};
+use super::{Blocked, Requester, facts_of};
 use crate::escrow::{Escrow, EscrowStatus, Party};
 use crate::intent::NewIntent;
 use crate::keys::USER;
-use crate::script::change::{Event, Scope, unexpected_reply};
-use crate::script::names::inputs;
+use crate::script::change::{BUDGET, CHANGE, Event, INTENT, MONEY, Scope, unexpected_reply};
 use crate::script::reply::Reply;
+use crate::script::script;
 use crate::transaction::{NewTransaction, Tail, TransactionType};
 use crate::transit::Transit;
 use crate::wallet::script::user_wallet;
 use crate::{Store, StoreError};
 use domain::intent::Reason;
 
-inputs! {
-    /// The keys of a transition. `receiver` is the payer's leg where no wallet of its account is paid, and not touched;
-    /// `payee_open` is the payer's where the payee is in another account. The last three are any keys where the intent
-    /// is stored elsewhere.
-    pub(super) struct ResolveKeys: String {
+script! {
+    /// Releases or disputes an escrow, or ends its dispute.
+    pub static RESOLVE = "escrow_resolve",
+    source: [CHANGE, BUDGET, MONEY, INTENT, include_str!("../resolve.lua")],
+    when_full: Refuse,
+    marks: [of_money, with_budgets],
+    /// `receiver` is the payer's leg where no wallet of its account is paid, and not touched; `payee_open` is the
+    /// payer's where the payee is in another account. The last three are any keys where the intent is stored elsewhere.
+    keys: struct ResolveKeys: String {
         transactions, receiver[4], escrow, siblings, payer_open, payee_open, transit, intent, spare_intent,
         intent_index[6]
-    }
-}
-inputs! {
-    /// The arguments of a transition; `amount` is nano-USD.
-    pub(super) struct ResolveArgs: String {
+    },
+    /// `amount` is nano-USD.
+    args: struct ResolveArgs: String {
         required_status, new_status, receiver_number, amount, transaction_text, transit, transit_row, number, intent,
         spare_intent, requester, kind, dispute_reason, transaction, heads, fields[..]
-    }
+    },
 }
 
 /// Every reason that the script can return.

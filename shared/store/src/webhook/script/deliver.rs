@@ -5,60 +5,39 @@ use crate::connection::batch::Batch;
 use crate::keys::{AccountKeys, Bucket, DeliverySet};
 use crate::read::Read;
 use crate::script::change::CLOCK;
-use crate::script::names::{Names, inputs};
 use crate::script::reply::Reply;
-use crate::script::{Script, WhenFull};
+use crate::script::script;
 use crate::webhook::delivery::Delivery;
 use crate::{Store, StoreError};
-use std::sync::LazyLock;
 use std::time::Duration;
 
-/// Leases a webhook and takes deliveries.
-pub static TAKE: LazyLock<Script> = LazyLock::new(|| {
-    let parts = [CLOCK, READY, include_str!("../take.lua")];
-    let inputs = Names::new(TakeKeys::NAMES, TakeArgs::NAMES);
-    Script::new("webhook_take", WhenFull::Run, inputs, &parts)
-});
-
-inputs! {
-    /// The keys of `take.lua`.
-    struct TakeKeys: String { account, ready, webhook, due, parked, deliveries }
-}
-inputs! {
-    /// The arguments of `take.lua`; times are in ms.
-    struct TakeArgs<'a>: &'a str { mode, member, token, lease_life, deliveries_max, farthest }
+script! {
+    /// Leases a webhook and takes deliveries.
+    pub static TAKE = "webhook_take",
+    source: [CLOCK, READY, include_str!("../take.lua")],
+    when_full: Run,
+    keys: struct TakeKeys: String { account, ready, webhook, due, parked, deliveries },
+    /// Times are in ms.
+    args: struct TakeArgs<'a>: &'a str { mode, member, token, lease_life, deliveries_max, farthest },
 }
 
-/// Records the outcome of an attempt.
-pub static FINISH: LazyLock<Script> = LazyLock::new(|| {
-    let parts = [CLOCK, TRIM, include_str!("../finish.lua")];
-    let inputs = Names::new(FinishKeys::NAMES, FinishArgs::NAMES);
-    Script::new("webhook_finish", WhenFull::Run, inputs, &parts)
-});
-
-inputs! {
-    /// The keys of `finish.lua`.
-    struct FinishKeys: String { account, due, parked, deliveries, delivered, failed }
-}
-inputs! {
-    /// The arguments of `finish.lua`. `before` and `after` are texts of the delivery; `pause` is in ms.
-    struct FinishArgs<'a>: &'a str { mode, number, before, after, outcome, pause, history_max }
+script! {
+    /// Records the outcome of an attempt.
+    pub static FINISH = "webhook_finish",
+    source: [CLOCK, TRIM, include_str!("../finish.lua")],
+    when_full: Run,
+    keys: struct FinishKeys: String { account, due, parked, deliveries, delivered, failed },
+    /// `before` and `after` are texts of the delivery; `pause` is in ms.
+    args: struct FinishArgs<'a>: &'a str { mode, number, before, after, outcome, pause, history_max },
 }
 
-/// Ends a lease.
-pub static RELEASE: LazyLock<Script> = LazyLock::new(|| {
-    let parts = [CLOCK, READY, include_str!("../release.lua")];
-    let inputs = Names::new(ReleaseKeys::NAMES, ReleaseArgs::NAMES);
-    Script::new("webhook_release", WhenFull::Run, inputs, &parts)
-});
-
-inputs! {
-    /// The keys of `release.lua`.
-    struct ReleaseKeys: String { account, ready, webhook, due, parked }
-}
-inputs! {
-    /// The arguments of `release.lua`.
-    struct ReleaseArgs<'a>: &'a str { mode, member, token }
+script! {
+    /// Ends a lease.
+    pub static RELEASE = "webhook_release",
+    source: [CLOCK, READY, include_str!("../release.lua")],
+    when_full: Run,
+    keys: struct ReleaseKeys: String { account, ready, webhook, due, parked },
+    args: struct ReleaseArgs<'a>: &'a str { mode, member, token },
 }
 
 /// A lease of a webhook, held by whoever knows `token`.

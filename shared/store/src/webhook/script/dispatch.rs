@@ -5,56 +5,43 @@ use super::{Endpoint, READY, TRIM};
 use crate::account::ModeField;
 use crate::keys::{AccountKeys, DeliverySet};
 use crate::script::change::CLOCK;
-use crate::script::names::{Inputs, Names, inputs};
-use crate::script::{Script, WhenFull};
+use crate::script::names::Inputs;
+use crate::script::{Script, script};
 use crate::webhook::delivery::{Delivery, DeliveryEvent};
 use crate::{Store, StoreError};
 use domain::event::EventName;
 use domain::event::violations::{Coalesced, Group, Minute, Tally, Waiting};
 use domain::mode::Mode;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::LazyLock;
 use std::time::Duration;
 
 const MADE: &str = include_str!("../made.lua");
 
-/// Dispatches events. Refused on a full store; the cursor waits.
-pub static DISPATCH: LazyLock<Script> = LazyLock::new(|| {
-    let parts = [CLOCK, READY, TRIM, MADE, include_str!("../dispatch.lua")];
-    let inputs = Names::new(DispatchKeys::NAMES, DispatchArgs::NAMES);
-    Script::new("webhook_dispatch", WhenFull::Refuse, inputs, &parts)
-});
-
-/// Dispatches coalesced violations. Refused on a full store; they wait.
-pub static DISPATCH_COALESCED: LazyLock<Script> = LazyLock::new(|| {
-    let parts = [
-        CLOCK,
-        READY,
-        TRIM,
-        MADE,
-        include_str!("../dispatch_coalesced.lua"),
-    ];
-    let inputs = Names::new(DispatchKeys::NAMES, DispatchCoalescedArgs::NAMES);
-    Script::new("webhook_dispatch_coalesced", WhenFull::Refuse, inputs, &parts)
-});
-
-inputs! {
-    /// The keys of both. `webhooks` are [`WEBHOOK_KEYS`] for each webhook.
-    struct DispatchKeys: String { account, ready, violations, waiting, waiting_order, webhooks[..] }
-}
-inputs! {
-    /// The arguments of `dispatch.lua`. `counts_life` is in ms. `changes` are the changed agents and groups of the
-    /// tally, then the deliveries of each webhook.
-    struct DispatchArgs: String {
+script! {
+    /// Dispatches events. Refused on a full store; the cursor waits.
+    pub static DISPATCH = "webhook_dispatch",
+    source: [CLOCK, READY, TRIM, MADE, include_str!("../dispatch.lua")],
+    when_full: Refuse,
+    /// `webhooks` are [`WEBHOOK_KEYS`] for each webhook.
+    keys: struct DispatchKeys: String { account, ready, violations, waiting, waiting_order, webhooks[..] },
+    /// `counts_life` is in ms. `changes` are the changed agents and groups of the tally, then the deliveries of each
+    /// webhook.
+    args: struct DispatchArgs: String {
         mode, version, dispatched, last, events, new_events, waiting_max, history_max, minute, minute_begun,
         minute_agents, counts_life, changed_agents, changed_groups, changes[..]
-    }
+    },
 }
-inputs! {
-    /// The arguments of `dispatch_coalesced.lua`. `groups` are followed by the deliveries of each webhook.
-    struct DispatchCoalescedArgs: String {
+
+script! {
+    /// Dispatches coalesced violations. Refused on a full store; they wait.
+    pub static DISPATCH_COALESCED = "webhook_dispatch_coalesced",
+    source: [CLOCK, READY, TRIM, MADE, include_str!("../dispatch_coalesced.lua")],
+    when_full: Refuse,
+    keys: DispatchKeys,
+    /// `groups` are followed by the deliveries of each webhook.
+    args: struct DispatchCoalescedArgs: String {
         mode, version, dispatched, events, minute, ended_by, waiting_max, history_max, group_count, groups[..]
-    }
+    },
 }
 
 /// Keys of a webhook: its record and the sets of its deliveries, in the order of `made.lua`.

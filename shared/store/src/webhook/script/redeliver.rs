@@ -3,28 +3,20 @@
 use super::{Endpoint, READY};
 use crate::keys::DeliverySet;
 use crate::script::change::{ATTEMPTS, CHANGE, Event, Scope};
-use crate::script::names::{Names, inputs};
-use crate::script::{Script, WhenFull};
+use crate::script::script;
 use crate::webhook::delivery::{Deliveries, State, StoredDelivery, delivery_id};
 use crate::{Store, StoreError};
 use domain::event::EventName;
 use serde_json::json;
-use std::sync::LazyLock;
 
-/// The script.
-pub static REDELIVER: LazyLock<Script> = LazyLock::new(|| {
-    let parts = [CHANGE, READY, include_str!("../redeliver.lua")];
-    let inputs = Names::of_change(RedeliverKeys::NAMES, RedeliverArgs::NAMES);
-    Script::new("webhook_redeliver", WhenFull::Refuse, inputs, &parts)
-});
-
-inputs! {
-    /// The keys.
-    struct RedeliverKeys: String { webhook, ready, due, parked, deliveries, delivered, failed }
-}
-inputs! {
-    /// The arguments. `before` and `after` are texts of the delivery.
-    struct RedeliverArgs<'a>: &'a str { member, number, before, after, waiting_max }
+script! {
+    /// Makes a delivery due again.
+    pub static REDELIVER = "webhook_redeliver",
+    source: [CHANGE, READY, include_str!("../redeliver.lua")],
+    when_full: Refuse,
+    keys: struct RedeliverKeys: String { webhook, ready, due, parked, deliveries, delivered, failed },
+    /// `before` and `after` are texts of the delivery.
+    args: struct RedeliverArgs<'a>: &'a str { member, number, before, after, waiting_max },
 }
 
 /// Outcome of the script.

@@ -1,0 +1,133 @@
+//! The macro [`script!`], which declares a script with its keys and arguments.
+
+/// Declares a script as a static `LazyLock<Script>`, and the structs of its keys and arguments:
+///
+/// ```ignore
+/// script! {
+///     /// Counts one request. Runs on a full store, since revocations are counted like any request.
+///     pub static COUNT = "api_key_count",
+///     source: [CLOCK, include_str!("../api_key/count.lua")],
+///     when_full: Run,
+///     keys: struct CountKeys: String { requests, api_key },
+///     /// `window` is in ms.
+///     args: struct CountArgs<'a>: &'a str { limit, window },
+/// }
+/// ```
+///
+/// * `source`: the parts of the source, in this order. A script with `change.lua` receives the keys and
+///   arguments of every change of an account before its own.
+/// * `when_full`: a variant of [`WhenFull`](super::WhenFull).
+/// * `marks`, if there are any: methods of [`Script`](super::Script), such as `[of_money, with_budgets]`.
+/// * `keys`, `args`: a struct as [`inputs!`](super::names::inputs) makes it, or the name of one that is declared
+///   elsewhere; left out where the script has none of its own.
+macro_rules! script {
+    (
+        $(#[$doc:meta])+
+        $vis:vis static $script:ident = $name:literal,
+        source: [$($part:expr),+ $(,)?],
+        when_full: $when_full:ident,
+        marks: [$($mark:ident),+],
+        $($inputs:tt)*
+    ) => {
+        $crate::script::script! {
+            @keys { $(#[$doc])+ $vis $script $name [$($part),+] $when_full [$($mark)+] } $($inputs)*
+        }
+    };
+    (
+        $(#[$doc:meta])+
+        $vis:vis static $script:ident = $name:literal,
+        source: [$($part:expr),+ $(,)?],
+        when_full: $when_full:ident,
+        $($inputs:tt)*
+    ) => {
+        $crate::script::script! {
+            @keys { $(#[$doc])+ $vis $script $name [$($part),+] $when_full [] } $($inputs)*
+        }
+    };
+
+    // Internal: first the keys, then the arguments, then the static. `$script` is what is known of the static.
+    (@keys $script:tt
+        $(#[$doc:meta])*
+        keys: struct $keys:ident $(<$life:lifetime>)?: $value:ty { $($field:tt)+ },
+        $($args:tt)*
+    ) => {
+        $crate::script::names::inputs! { $(#[$doc])* struct $keys $(<$life>)?: $value { $($field)+ } }
+        $crate::script::script! { @args $script [$keys::NAMES] $($args)* }
+    };
+    (@keys $script:tt keys: $keys:ident, $($args:tt)*) => {
+        $crate::script::script! { @args $script [$keys::NAMES] $($args)* }
+    };
+    (@keys $script:tt $($args:tt)*) => { $crate::script::script! { @args $script [&[]] $($args)* } };
+
+    (@args $script:tt [$keys:expr]
+        $(#[$doc:meta])*
+        args: struct $args:ident $(<$life:lifetime>)?: $value:ty { $($field:tt)+ } $(,)?
+    ) => {
+        $crate::script::names::inputs! { $(#[$doc])* struct $args $(<$life>)?: $value { $($field)+ } }
+        $crate::script::script! { @static $script [$keys] [$args::NAMES] }
+    };
+    (@args $script:tt [$keys:expr] args: $args:ident $(,)?) => {
+        $crate::script::script! { @static $script [$keys] [$args::NAMES] }
+    };
+    (@args $script:tt [$keys:expr]) => { $crate::script::script! { @static $script [$keys] [&[]] } };
+
+    (@static
+        { $(#[$doc:meta])+ $vis:vis $script:ident $name:literal [$($part:expr),+] $when_full:ident [$($mark:ident)*] }
+        [$keys:expr] [$args:expr]
+    ) => {
+        $(#[$doc])+
+        $vis static $script: std::sync::LazyLock<$crate::script::Script> = std::sync::LazyLock::new(|| {
+            let when_full = $crate::script::WhenFull::$when_full;
+            $crate::script::Script::declared($name, when_full, $keys, $args, &[$($part),+])$(.$mark())*
+        });
+    };
+}
+pub(crate) use script;
+
+#[cfg(test)]
+mod tests {
+    use crate::script::change::{CHANGE, CLOCK};
+
+    script! {
+        /// Has all parts.
+        static WHOLE = "whole",
+        source: [CLOCK, "-- KEYS.visits ARGV.life"],
+        when_full: ReadOnly,
+        marks: [of_money, with_budgets],
+        keys: struct VisitKeys<'a>: &'a str { account, visits },
+        /// `life` is in ms.
+        args: struct VisitArgs: String { row[2], life },
+    }
+    script! {
+        /// Shares its keys with the other, and is a change.
+        static SHARED = "shared",
+        source: [CHANGE, "-- KEYS.visits\n"],
+        when_full: Run,
+        keys: VisitKeys,
+    }
+
+    #[test]
+    fn a_script_is_what_its_declaration_says() {
+        assert_eq!(WHOLE.name(), "whole");
+        assert!(WHOLE.source().starts_with("#!lua flags=no-writes\n"));
+        assert!(WHOLE.source().ends_with("-- KEYS[2] ARGV[3]"));
+        assert!(WHOLE.is_of_money() && WHOLE.has_budgets());
+        assert!(SHARED.source().starts_with("#!lua flags=allow-oom\n"));
+        assert!(
+            SHARED.source().contains("-- KEYS[4]\n"),
+            "behind those of a change"
+        );
+        assert!(!SHARED.is_of_money() && !SHARED.has_budgets());
+
+        let keys = VisitKeys {
+            account: "a",
+            visits: "v",
+        };
+        assert_eq!(keys.into_values(), ["a", "v"]);
+        let args = VisitArgs {
+            row: ["b", "c"].map(str::to_owned),
+            life: "d".to_owned(),
+        };
+        assert_eq!(args.into_values().concat(), "bcd");
+    }
+}
