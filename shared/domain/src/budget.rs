@@ -1,75 +1,38 @@
 //! Budgets of records (decision D71): how many records of each kind an account can make the store keep, whatever its
 //! plan. The operator sets them in `[limits]`; the script that would exceed one refuses, and changes nothing.
 
-/// A kind of record with a budget. Each holds for an account and mode by itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Budget {
-    /// Agents with a wallet row, deleted ones included: their closed wallets stay known.
-    Agents,
-    /// Policies.
-    Policies,
-    /// Agents with a provider key.
-    ProviderKeys,
-    /// API keys and virtual keys ever created: the look-up of a revoked one stays.
-    Keys,
-    /// Runs with a record.
-    Runs,
-    /// Payout intents that are not archived.
-    Intents,
-    /// Bytes of the requests that intents and escrows keep: metadata, conditions and other free text.
-    TextBytes,
-    /// Transactions that the account caused; what others send it does not count.
-    Transactions,
-    /// Escrows that the account pays.
-    Escrows,
-    /// Deposits, pending and confirmed.
-    Deposits,
-    /// Refused transfers and deposits that an idempotency key keeps.
-    Refusals,
-    /// Audit entries that are not archived.
-    AuditEntries,
+crate::words! {
+    /// A kind of record with a budget. Each holds for an account and mode by itself.
+    /// `[limits]`, scripts, metrics and answers have its word.
+    pub enum Budget {
+        /// Agents with a wallet row, deleted ones included: their closed wallets stay known.
+        Agents = "agents",
+        /// Policies.
+        Policies = "policies",
+        /// Agents with a provider key.
+        ProviderKeys = "provider_keys",
+        /// API keys and virtual keys ever created: the look-up of a revoked one stays.
+        Keys = "keys",
+        /// Runs with a record.
+        Runs = "runs",
+        /// Payout intents that are not archived.
+        Intents = "intents",
+        /// Bytes of the requests that intents and escrows keep: metadata, conditions and other free text.
+        TextBytes = "text_bytes",
+        /// Transactions that the account caused; what others send it does not count.
+        Transactions = "transactions",
+        /// Escrows that the account pays.
+        Escrows = "escrows",
+        /// Deposits, pending and confirmed.
+        Deposits = "deposits",
+        /// Refused transfers and deposits that an idempotency key keeps.
+        Refusals = "refusals",
+        /// Audit entries that are not archived.
+        AuditEntries = "audit_entries",
+    }
 }
 
 impl Budget {
-    /// All of them.
-    pub const ALL: [Self; 12] = [
-        Self::Agents,
-        Self::Policies,
-        Self::ProviderKeys,
-        Self::Keys,
-        Self::Runs,
-        Self::Intents,
-        Self::TextBytes,
-        Self::Transactions,
-        Self::Escrows,
-        Self::Deposits,
-        Self::Refusals,
-        Self::AuditEntries,
-    ];
-
-    /// The name in `[limits]`, in scripts, metrics and answers.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Agents => "agents",
-            Self::Policies => "policies",
-            Self::ProviderKeys => "provider_keys",
-            Self::Keys => "keys",
-            Self::Runs => "runs",
-            Self::Intents => "intents",
-            Self::TextBytes => "text_bytes",
-            Self::Transactions => "transactions",
-            Self::Escrows => "escrows",
-            Self::Deposits => "deposits",
-            Self::Refusals => "refusals",
-            Self::AuditEntries => "audit_entries",
-        }
-    }
-
-    /// The kind of this name.
-    pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|budget| budget.as_str() == name)
-    }
-
     /// Returns the message for a call in a new run beyond the budget of `most` runs.
     pub fn runs_used_up(most: u64) -> String {
         format!(

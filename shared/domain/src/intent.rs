@@ -12,31 +12,10 @@ use crate::timestamp::iso_from_ms;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-macro_rules! words {
-    ($(#[$doc:meta])+ $name:ident { $($(#[$variant_doc:meta])+ $variant:ident = $word:literal,)+ }) => {
-        $(#[$doc])+
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-        pub enum $name { $($(#[$variant_doc])+ $variant,)+ }
-
-        impl $name {
-            /// All of them.
-            pub const ALL: &[Self] = &[$(Self::$variant,)+];
-
-            /// The word used in records, hashes and answers.
-            pub const fn as_str(self) -> &'static str { match self { $(Self::$variant => $word,)+ } }
-
-            /// What the word stands for.
-            pub fn parse(word: &str) -> Option<Self> {
-                Self::ALL.iter().copied().find(|item| item.as_str() == word)
-            }
-        }
-    };
-}
-
-words! {
+crate::words! {
     /// What kind of request a record belongs to. The last two are made at most once like the others, and are no
     /// intents.
-    Kind {
+    pub enum Kind {
         /// `POST /spend`
         Spend = "spend",
         /// `POST /escrow/create`
@@ -54,9 +33,9 @@ words! {
     }
 }
 
-words! {
+crate::words! {
     /// Where an intent stands; the last two are final.
-    State {
+    pub enum State {
         /// It waits for somebody to approve or deny it.
         PendingApproval = "pending_approval",
         /// It was carried out.
@@ -66,9 +45,9 @@ words! {
     }
 }
 
-words! {
+crate::words! {
     /// What happened in the life of an intent. `replayed` of decision D24 never occurs: a replay changes nothing.
-    EventType {
+    pub enum EventType {
         /// A spend was asked for.
         SpendRequested = "spend_requested",
         /// Its money moved.

@@ -33,3 +33,4 @@ pub mod spend_cap;
 pub mod statistics;
 pub mod threshold;
 pub mod timestamp;
+mod words;

@@ -38,32 +38,9 @@ pub struct Measured {
     pub extensions: u32,
 }
 
-macro_rules! words {
-    ($(#[$doc:meta])+ $name:ident { $($(#[$of:meta])+ $variant:ident = $word:literal,)+ }) => {
-        $(#[$doc])+
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-        pub enum $name { $($(#[$of])+ $variant,)+ }
-
-        impl $name {
-            /// Every variant.
-            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
-
-            /// The word in lines and entries.
-            pub const fn as_str(self) -> &'static str {
-                match self { $(Self::$variant => $word,)+ }
-            }
-
-            /// The variant with this word.
-            pub fn parse(word: &str) -> Option<Self> {
-                match word { $($word => Some(Self::$variant),)+ _ => None }
-            }
-        }
-    };
-}
-
-words! {
+crate::words! {
     /// An API that the edge forwards calls of.
-    Endpoint {
+    pub enum Endpoint {
         /// `POST /v1/chat/completions`
         Chat = "chat.completions",
         /// `POST /v1/responses`
@@ -73,9 +50,9 @@ words! {
     }
 }
 
-words! {
+crate::words! {
     /// How the exchange with the provider ended.
-    CallEnd {
+    pub enum CallEnd {
         /// The whole answer arrived.
         Completed = "completed",
         /// The caller disconnected during the stream; it was read on for the usage, for a limited time.

@@ -4,45 +4,26 @@
 use super::plan::Plan;
 use std::time::Duration;
 
-/// A rate; each API key has one counter per rate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Rate {
-    /// The operations of specification §4.1.
-    WalletMinute,
-    /// The operations of specification §4.2.
-    PerDay,
-    /// All others.
-    PerMinute,
-    /// Every operation with a test-mode API key, whatever the plan.
-    Test,
-    /// Every operation in a session, whatever the plan and mode.
-    Session,
+crate::words! {
+    /// A rate; each API key has one counter per rate, with the word in its key.
+    pub enum Rate {
+        /// The operations of specification §4.1.
+        WalletMinute = "rate-wallet",
+        /// The operations of specification §4.2.
+        PerDay = "rate-day",
+        /// All others.
+        PerMinute = "rate-minute",
+        /// Every operation with a test-mode API key, whatever the plan.
+        Test = "rate-test",
+        /// Every operation in a session, whatever the plan and mode.
+        Session = "rate-session",
+    }
 }
 
 const MINUTE: Duration = Duration::from_secs(60);
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
 impl Rate {
-    /// All of them.
-    pub const ALL: [Self; 5] = [
-        Self::WalletMinute,
-        Self::PerDay,
-        Self::PerMinute,
-        Self::Test,
-        Self::Session,
-    ];
-
-    /// The word in a counter's key.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::WalletMinute => "rate-wallet",
-            Self::PerDay => "rate-day",
-            Self::PerMinute => "rate-minute",
-            Self::Test => "rate-test",
-            Self::Session => "rate-session",
-        }
-    }
-
     /// Duration of a window. A window opens at the first request after the previous one's end.
     pub const fn window(self) -> Duration {
         match self {

@@ -3,32 +3,33 @@
 use super::money::Nanos;
 use super::reason::Reset;
 
-/// A share of a limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Threshold {
-    /// Half of it.
-    Half,
-    /// From here on it needs attention.
-    Most,
-    /// Nearly all of it.
-    Nearly,
+crate::words! {
+    /// A share of a limit.
+    #[derive(PartialOrd, Ord)]
+    pub enum Threshold {
+        /// Half of it.
+        Half = "50",
+        /// From here on it needs attention.
+        Most = "80",
+        /// Nearly all of it.
+        Nearly = "95",
+    }
 }
 
-/// A limit that is watched.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Watched {
-    /// The daily limit of an agent's policy.
-    Day,
-    /// The monthly limit of an agent's policy.
-    Month,
-    /// The tracked USD a month of the account's plan.
-    Plan,
+crate::words! {
+    /// A limit that is watched.
+    #[derive(PartialOrd, Ord)]
+    pub enum Watched {
+        /// The daily limit of an agent's policy.
+        Day = "day",
+        /// The monthly limit of an agent's policy.
+        Month = "month",
+        /// The tracked USD a month of the account's plan.
+        Plan = "plan",
+    }
 }
 
 impl Threshold {
-    /// Every threshold, the lowest first.
-    pub const ALL: [Self; 3] = [Self::Half, Self::Most, Self::Nearly];
-
     /// The share, in percent.
     pub const fn percent(self) -> u64 {
         match self {
@@ -36,20 +37,6 @@ impl Threshold {
             Self::Most => 80,
             Self::Nearly => 95,
         }
-    }
-
-    /// The share, as labels and queries write it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Half => "50",
-            Self::Most => "80",
-            Self::Nearly => "95",
-        }
-    }
-
-    /// The threshold of this word.
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|threshold| threshold.as_str() == word)
     }
 
     /// Returns the highest threshold that `spent` has reached. A limit of zero has none: it denies from the start.
@@ -64,23 +51,6 @@ impl Threshold {
 }
 
 impl Watched {
-    /// Every limit.
-    pub const ALL: [Self; 3] = [Self::Day, Self::Month, Self::Plan];
-
-    /// The word in labels and answers.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Day => "day",
-            Self::Month => "month",
-            Self::Plan => "plan",
-        }
-    }
-
-    /// The limit of this word.
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|watched| watched.as_str() == word)
-    }
-
     /// When it counts anew.
     pub const fn reset(self) -> Reset {
         match self {
@@ -134,14 +104,9 @@ mod tests {
     }
 
     #[test]
-    fn words_are_read_back() {
+    fn a_threshold_is_called_by_its_share() {
         for threshold in Threshold::ALL {
-            assert_eq!(Threshold::parse(threshold.as_str()), Some(threshold));
             assert_eq!(threshold.as_str(), threshold.percent().to_string());
         }
-        for watched in Watched::ALL {
-            assert_eq!(Watched::parse(watched.as_str()), Some(watched));
-        }
-        assert_eq!((Threshold::parse("60"), Watched::parse("run")), (None, None));
     }
 }

@@ -7,57 +7,30 @@ use crate::measured::Measured;
 use crate::money::Nanos;
 use serde_json::{Map, Value};
 
-/// How an approved call ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum How {
-    /// The provider reported its usage: the real cost is charged.
-    Settled,
-    /// The provider refused the call, or an operator released it; in lines of an earlier version also: nothing was
-    /// sent. Nothing is charged.
-    Released,
-    /// What it cost is not known: the estimate stays charged.
-    Estimated,
-    /// Not settled by its deadline: the estimate stays charged.
-    Kept,
-    /// It was kept, and corrected later.
-    Corrected,
-    /// The approval's answer was lost, so the charge was given back.
-    Voided,
-    /// Cap approved it, and this side could not send it, for example because the provider key cannot be decrypted:
-    /// nothing is charged, and the caller was denied with `service_unavailable` under the `deny_…` id of this entry.
-    Unsent,
+crate::words! {
+    /// How an approved call ended.
+    pub enum How {
+        /// The provider reported its usage: the real cost is charged.
+        Settled = "settled",
+        /// The provider refused the call, or an operator released it; in lines of an earlier version also: nothing was
+        /// sent. Nothing is charged.
+        Released = "released",
+        /// What it cost is not known: the estimate stays charged.
+        Estimated = "estimated",
+        /// Not settled by its deadline: the estimate stays charged.
+        Kept = "kept",
+        /// It was kept, and corrected later.
+        Corrected = "corrected",
+        /// The approval's answer was lost, so the charge was given back.
+        Voided = "voided",
+        /// Cap approved it, and this side could not send it, for example because the provider key cannot be decrypted:
+        /// nothing is charged, and the caller was denied with `service_unavailable` under the `deny_…` id of this
+        /// entry.
+        Unsent = "unsent",
+    }
 }
 
 impl How {
-    /// Every way.
-    pub const ALL: [Self; 7] = [
-        Self::Settled,
-        Self::Released,
-        Self::Estimated,
-        Self::Kept,
-        Self::Corrected,
-        Self::Voided,
-        Self::Unsent,
-    ];
-
-    /// The word in lines and entries.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Settled => "settled",
-            Self::Released => "released",
-            Self::Estimated => "estimated",
-            Self::Kept => "kept",
-            Self::Corrected => "corrected",
-            Self::Voided => "voided",
-            Self::Unsent => "unsent",
-        }
-    }
-
-    /// The way of this word.
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|how| how.as_str() == word)
-    }
-
     /// Whether what is charged is what it really cost.
     const fn is_actual(self) -> bool {
         !matches!(self, Self::Estimated | Self::Kept)
