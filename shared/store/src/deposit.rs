@@ -20,29 +20,13 @@ pub fn is_reference(text: &str) -> bool {
     (1..=REFERENCE_MAX).contains(&length) && !text.trim().is_empty() && !text.chars().any(char::is_control)
 }
 
-/// State of a deposit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DepositState {
-    /// Announced; counts in `usdcPending`.
-    Pending,
-    /// Its money is in the wallet.
-    Confirmed,
-}
-
-impl DepositState {
-    /// The word in records and API responses.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Confirmed => "confirmed",
-        }
-    }
-
-    /// Parses [`as_str`](Self::as_str)'s word.
-    pub fn parse(word: &str) -> Option<Self> {
-        [Self::Pending, Self::Confirmed]
-            .into_iter()
-            .find(|state| state.as_str() == word)
+domain::words! {
+    /// State of a deposit.
+    pub enum DepositState {
+        /// Announced; counts in `usdcPending`.
+        Pending = "pending",
+        /// Its money is in the wallet.
+        Confirmed = "confirmed",
     }
 }
 

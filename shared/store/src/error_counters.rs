@@ -4,42 +4,23 @@
 use crate::StoreError;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Kind of failure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FailureKind {
-    /// No answer within `store.timeout_ms`, or no connection within the deadline.
-    Timeout,
-    /// The connection broke under the command.
-    Broken,
-    /// No connection could be made.
-    Unreachable,
-    /// The server refused: full, read-only, loading, not allowed.
-    Refused,
-    /// An error or a reply that makes no sense.
-    UnexpectedReply,
+domain::words! {
+    /// Kind of failure, in the order of [`counts`].
+    pub enum FailureKind {
+        /// No answer within `store.timeout_ms`, or no connection within the deadline.
+        Timeout = "timeout",
+        /// The connection broke under the command.
+        Broken = "broken",
+        /// No connection could be made.
+        Unreachable = "unreachable",
+        /// The server refused: full, read-only, loading, not allowed.
+        Refused = "refused",
+        /// An error or a reply that makes no sense.
+        UnexpectedReply = "nonsense",
+    }
 }
 
 impl FailureKind {
-    /// Every kind, in the order of [`counts`].
-    pub const ALL: [Self; 5] = [
-        Self::Timeout,
-        Self::Broken,
-        Self::Unreachable,
-        Self::Refused,
-        Self::UnexpectedReply,
-    ];
-
-    /// The word of the metric.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Timeout => "timeout",
-            Self::Broken => "broken",
-            Self::Unreachable => "unreachable",
-            Self::Refused => "refused",
-            Self::UnexpectedReply => "nonsense",
-        }
-    }
-
     /// Returns the kind of an error; `None` for an unknown script, which is sent again.
     fn classify(error: &StoreError) -> Option<Self> {
         match error {

@@ -44,25 +44,13 @@ fn joined(first: &str, rest: &[&str]) -> String {
     key
 }
 
-/// A series of numbers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Series {
-    /// Wallets.
-    Wallet,
-    /// Escrows.
-    Escrow,
-}
-
-impl Series {
-    /// Every variant.
-    pub const ALL: [Self; 2] = [Self::Wallet, Self::Escrow];
-
-    /// The word in keys.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Wallet => "wallet",
-            Self::Escrow => "escrow",
-        }
+domain::words! {
+    /// A series of numbers.
+    pub enum Series {
+        /// Wallets.
+        Wallet = "wallet",
+        /// Escrows.
+        Escrow = "escrow",
     }
 }
 

@@ -15,27 +15,19 @@ use std::collections::HashMap;
 /// Most runs scanned for a page with a status filter: status is not indexed, since an index would cost each call.
 pub const SCANNED_MAX: usize = 1_000;
 
-/// Status of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RunStatus {
-    /// Not ended, or a call was approved after its end.
-    Running,
-    /// It was ended as completed.
-    Completed,
-    /// It was ended as failed.
-    Failed,
+domain::words! {
+    /// Status of a run.
+    pub enum RunStatus {
+        /// Not ended, or a call was approved after its end.
+        Running = "running",
+        /// It was ended as completed.
+        Completed = "completed",
+        /// It was ended as failed.
+        Failed = "failed",
+    }
 }
 
 impl RunStatus {
-    /// The word for it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Running => "running",
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-        }
-    }
-
     /// The status that the `status` field of a record stands for; a run that goes on has none.
     fn stored(field: Option<&str>) -> Option<Self> {
         match field {

@@ -7,45 +7,34 @@ use serde::{Deserialize, Serialize};
 
 pub mod list;
 
-macro_rules! types {
-    ($($(#[$doc:meta])+ $name:ident = $word:literal, $sign:literal;)+) => {
-        /// What moved a wallet.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-        pub enum TransactionType { $($(#[$doc])+ $name,)+ }
-
-        impl TransactionType {
-            /// Every variant.
-            pub const ALL: &[Self] = &[$(Self::$name,)+];
-
-            /// The word in records and API responses.
-            pub const fn as_str(self) -> &'static str { match self { $(Self::$name => $word,)+ } }
-
-            /// Sign of the amount in the script: `-` for a debit.
-            pub const fn sign(self) -> &'static str { match self { $(Self::$name => $sign,)+ } }
-
-            /// Parses [`as_str`](Self::as_str)'s word.
-            pub fn parse(word: &str) -> Option<Self> {
-                Self::ALL.iter().copied().find(|kind| kind.as_str() == word)
-            }
-        }
-    };
+domain::words! {
+    /// What moved a wallet.
+    pub enum TransactionType {
+        /// A confirmed deposit.
+        Deposit = "deposit",
+        /// Money from another wallet.
+        TransferIn = "transfer_in",
+        /// Money to another wallet.
+        TransferOut = "transfer_out",
+        /// A spend.
+        Spend = "spend",
+        /// Money into an escrow.
+        EscrowFund = "escrow_fund",
+        /// Money from an escrow to its payee.
+        EscrowRelease = "escrow_release",
+        /// Money from an escrow back to its payer, when the operator resolved a dispute so.
+        EscrowRefund = "escrow_refund",
+    }
 }
 
-types! {
-    /// A confirmed deposit.
-    Deposit = "deposit", "";
-    /// Money from another wallet.
-    TransferIn = "transfer_in", "";
-    /// Money to another wallet.
-    TransferOut = "transfer_out", "-";
-    /// A spend.
-    Spend = "spend", "-";
-    /// Money into an escrow.
-    EscrowFund = "escrow_fund", "-";
-    /// Money from an escrow to its payee.
-    EscrowRelease = "escrow_release", "";
-    /// Money from an escrow back to its payer, when the operator resolved a dispute so.
-    EscrowRefund = "escrow_refund", "";
+impl TransactionType {
+    /// Sign of the amount in the script: `-` for a debit.
+    pub const fn sign(self) -> &'static str {
+        match self {
+            Self::Deposit | Self::TransferIn | Self::EscrowRelease | Self::EscrowRefund => "",
+            Self::TransferOut | Self::Spend | Self::EscrowFund => "-",
+        }
+    }
 }
 
 /// Arguments of a transaction.
@@ -154,7 +143,7 @@ mod tests {
         for kind in TransactionType::ALL {
             let new = NewTransaction {
                 id: "txn_1",
-                kind: *kind,
+                kind,
                 owner: "bot",
                 intent: None,
                 currency: "USD",
@@ -165,7 +154,7 @@ mod tests {
             };
             let line = format!("5 9223372036854775807 {}12 7 {}", kind.sign(), new.words());
             let read = Transaction::parse(&line).unwrap();
-            assert_eq!((read.kind, read.amount.get(), read.wallet), (*kind, 12, 7));
+            assert_eq!((read.kind, read.amount.get(), read.wallet), (kind, 12, 7));
             assert_eq!(read.balance_after.get(), 9_223_372_036_854_775_807);
             assert_eq!((read.tail, read.intent), (new.tail.clone(), None));
             let wrong = if kind.sign().is_empty() { "-12" } else { "12" };

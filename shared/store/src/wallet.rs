@@ -61,25 +61,15 @@ pub struct Wallet {
 /// Largest balance: the scripts' CEILING, since balances are int64.
 pub const BALANCE_MAX: Nanos = Nanos::from_stored(9_000_000_000_000_000_000);
 
-/// Status of a wallet (decision D16).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WalletStatus {
-    /// Pays and receives.
-    Active,
-    /// Its agent is frozen: only receives.
-    Frozen,
-    /// Its agent was deleted.
-    Closed,
-}
-
-impl WalletStatus {
-    /// The word in API responses.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Active => "active",
-            Self::Frozen => "frozen",
-            Self::Closed => "closed",
-        }
+domain::words! {
+    /// Status of a wallet (decision D16).
+    pub enum WalletStatus {
+        /// Pays and receives.
+        Active = "active",
+        /// Its agent is frozen: only receives.
+        Frozen = "frozen",
+        /// Its agent was deleted.
+        Closed = "closed",
     }
 }
 

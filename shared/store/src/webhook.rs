@@ -13,29 +13,13 @@ use std::collections::HashMap;
 /// Most webhooks of an account and mode.
 pub const WEBHOOKS_MAX: usize = 20;
 
-/// Status of a webhook.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Status {
-    /// Receives deliveries.
-    Active,
-    /// Receives no deliveries, nor those of events in the meantime later.
-    Disabled,
-}
-
-impl Status {
-    /// The word in records and API responses.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Active => "active",
-            Self::Disabled => "disabled",
-        }
-    }
-
-    /// The status of a word, if it is one.
-    pub fn parse(word: &str) -> Option<Self> {
-        [Self::Active, Self::Disabled]
-            .into_iter()
-            .find(|status| status.as_str() == word)
+domain::words! {
+    /// Status of a webhook.
+    pub enum Status {
+        /// Receives deliveries.
+        Active = "active",
+        /// Receives no deliveries, nor those of events in the meantime later.
+        Disabled = "disabled",
     }
 }
 

@@ -32,11 +32,10 @@ impl RunFilter {
     /// # Errors
     /// 400 for a word that is none.
     pub(super) fn of_query(query: &BTreeMap<String, String>) -> Result<Self, Problem> {
-        let all = [RunStatus::Running, RunStatus::Completed, RunStatus::Failed];
         match query.get("status").map(String::as_str) {
             None => Ok(Self::All),
             Some(PAUSED) => Ok(Self::Paused),
-            Some(word) => match all.into_iter().find(|status| status.as_str() == word) {
+            Some(word) => match RunStatus::parse(word) {
                 Some(status) => Ok(Self::Of(status)),
                 None => Err(Problem::validation(
                     "status must be one of running, completed, failed, paused.",

@@ -38,29 +38,17 @@ script! {
     args: struct RefuseArgs<'a>: &'a str { list, life },
 }
 
-/// Why an account may not create records.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cause {
-    /// The store is nearly full, and the account uses far more of it than others.
-    Share,
-    /// The account's audit entries in the store have reached its budget.
-    AuditEntries,
+domain::words! {
+    /// Why an account may not create records.
+    pub enum Cause {
+        /// The store is nearly full, and the account uses far more of it than others.
+        Share = "share",
+        /// The account's audit entries in the store have reached its budget.
+        AuditEntries = "audit_entries",
+    }
 }
 
 impl Cause {
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Share => "share",
-            Self::AuditEntries => "audit_entries",
-        }
-    }
-
-    fn parse(word: &str) -> Option<Self> {
-        [Self::Share, Self::AuditEntries]
-            .into_iter()
-            .find(|cause| cause.as_str() == word)
-    }
-
     /// The sentence for the caller.
     pub const fn message(self) -> &'static str {
         match self {

@@ -14,21 +14,13 @@ script! {
     args: struct FreezeArgs<'a>: &'a str { change, authority, agent },
 }
 
-/// Who freezes: only the operator can lift a freeze by the operator (decision D22).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Authority {
-    /// A user or an API key of the account.
-    User,
-    /// The operator of this installation.
-    Operator,
-}
-
-impl Authority {
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::User => "user",
-            Self::Operator => "operator",
-        }
+domain::words! {
+    /// Who freezes: only the operator can lift a freeze by the operator (decision D22).
+    pub enum Authority {
+        /// A user or an API key of the account.
+        User = "user",
+        /// The operator of this installation.
+        Operator = "operator",
     }
 }
 

@@ -4,24 +4,17 @@ use crate::call::hold::Hold;
 use crate::keys::{AccountKeys, Bucket};
 use crate::{Store, StoreError};
 
-/// State of an unsettled hold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
-    /// Within its deadline, or not yet reaped.
-    Open,
-    /// Reaped: its estimate stays charged until an operator corrects it.
-    Kept,
+domain::words! {
+    /// State of an unsettled hold.
+    pub enum State {
+        /// Within its deadline, or not yet reaped.
+        Open = "open",
+        /// Reaped: its estimate stays charged until an operator corrects it.
+        Kept = "kept",
+    }
 }
 
 impl State {
-    /// The word in lists.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Open => "open",
-            Self::Kept => "kept",
-        }
-    }
-
     fn index(self, bucket: Bucket) -> String {
         match self {
             Self::Open => bucket.due(),

@@ -37,29 +37,16 @@ pub struct Settle {
     pub measured: Option<Measured>,
 }
 
-/// Outcome of the script.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Settled {
-    /// The counters moved by the difference, and the hold is removed.
-    Done,
-    /// There is no such hold: it was settled or voided. Without [`execute_as_of`](Settle::execute_as_of) the store may
-    /// also be another ledger, or have lost the hold.
-    Missing,
-    /// The hold has another estimate than the one or two that are right; nothing changed.
-    Mismatch,
-}
-
-impl Settled {
-    /// Every variant.
-    pub const ALL: [Self; 3] = [Self::Done, Self::Missing, Self::Mismatch];
-
-    /// The word in metrics and logs.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Done => "done",
-            Self::Missing => "missing",
-            Self::Mismatch => "mismatch",
-        }
+domain::words! {
+    /// Outcome of the script.
+    pub enum Settled {
+        /// The counters moved by the difference, and the hold is removed.
+        Done = "done",
+        /// There is no such hold: it was settled or voided. Without [`execute_as_of`](Settle::execute_as_of) the store
+        /// may also be another ledger, or have lost the hold.
+        Missing = "missing",
+        /// The hold has another estimate than the one or two that are right; nothing changed.
+        Mismatch = "mismatch",
     }
 }
 

@@ -203,8 +203,7 @@ fn global(rest: &str, key: &str) -> Option<GlobalKey> {
         ("reset", hash) if is_hash(hash) => Some(GlobalKey::ResetLookup),
         ("attempts", rest) => {
             let (of, hash) = rest.split_once('/')?;
-            let known = Tries::ALL.iter().any(|tries| tries.as_str() == of);
-            (known && is_hash(hash)).then_some(GlobalKey::Attempts)
+            (Tries::parse(of).is_some() && is_hash(hash)).then_some(GlobalKey::Attempts)
         }
         ("wallet", name) if number(name).is_some() || name.starts_with("wal_") => {
             simple(name).map(|_| GlobalKey::WalletLookup)
@@ -226,7 +225,7 @@ fn bucket_key(bucket: Bucket, rest: &str) -> Option<BucketKey<'_>> {
         None if rest == FENCE => Some(BucketKey::Fence),
         None => {
             let word = rest.strip_suffix("-number")?;
-            let series = Series::ALL.into_iter().find(|series| series.as_str() == word)?;
+            let series = Series::parse(word)?;
             Some(BucketKey::Counter(series))
         }
         Some(("wallet", text)) => placed(bucket, text).map(BucketKey::WalletPlace),
@@ -256,7 +255,7 @@ fn account_key(rest: &str) -> Option<AccountKey<'_>> {
         Some(("sessions", id)) => simple(id).map(AccountKey::Sessions),
         Some(("reset", id)) => simple(id).map(AccountKey::Reset),
         Some((rate, id)) => {
-            let rate = Rate::ALL.into_iter().find(|known| known.as_str() == rate)?;
+            let rate = Rate::parse(rate)?;
             simple(id).map(|id| AccountKey::ManagementRate(rate, id))
         }
     }
@@ -352,7 +351,7 @@ fn webhook(rest: &str) -> Option<ModeKey<'_>> {
     if rest == "deliveries" {
         return Some(ModeKey::Deliveries(id));
     }
-    let set = DeliverySet::ALL.into_iter().find(|set| set.as_str() == rest)?;
+    let set = DeliverySet::parse(rest)?;
     Some(ModeKey::DeliveriesIn(id, set))
 }
 

@@ -19,44 +19,21 @@ pub fn reset_lookup(sha256_hex: &str) -> String {
     format!("tollgate/reset/{sha256_hex}")
 }
 
-/// Kind of attempt, and what it is counted by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tries {
-    /// Sign-ins, by e-mail, whether a user has it or not.
-    Login,
-    /// Sign-ins, by the client's address.
-    LoginAddress,
-    /// Links of new passwords, by the client's address.
-    ResetAddress,
-    /// Codes of a second factor beside such a link, by the user.
-    Reset,
-    /// Links of invitations, by the client's address.
-    InvitationAddress,
-    /// Passwords of people who are signed in, by the user.
-    Confirm,
-}
-
-impl Tries {
-    /// Every variant.
-    pub const ALL: [Self; 6] = [
-        Self::Login,
-        Self::LoginAddress,
-        Self::ResetAddress,
-        Self::Reset,
-        Self::InvitationAddress,
-        Self::Confirm,
-    ];
-
-    /// The word in the key.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Login => "login",
-            Self::LoginAddress => "login-address",
-            Self::ResetAddress => "reset-address",
-            Self::Reset => "reset",
-            Self::InvitationAddress => "invitation-address",
-            Self::Confirm => "confirm",
-        }
+domain::words! {
+    /// Kind of attempt, and what it is counted by.
+    pub enum Tries {
+        /// Sign-ins, by e-mail, whether a user has it or not.
+        Login = "login",
+        /// Sign-ins, by the client's address.
+        LoginAddress = "login-address",
+        /// Links of new passwords, by the client's address.
+        ResetAddress = "reset-address",
+        /// Codes of a second factor beside such a link, by the user.
+        Reset = "reset",
+        /// Links of invitations, by the client's address.
+        InvitationAddress = "invitation-address",
+        /// Passwords of people who are signed in, by the user.
+        Confirm = "confirm",
     }
 }
 

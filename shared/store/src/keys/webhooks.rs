@@ -3,31 +3,17 @@
 use super::{AccountKeys, Bucket};
 use domain::mode::Mode;
 
-/// Which deliveries of a webhook a sorted set names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DeliverySet {
-    /// Waiting for their time, by that.
-    Due,
-    /// Waiting for a later event, by the number of the last event they had.
-    Parked,
-    /// Accepted by the receiver, by when.
-    Delivered,
-    /// Given up, by when.
-    Failed,
-}
-
-impl DeliverySet {
-    /// Every variant.
-    pub const ALL: [Self; 4] = [Self::Due, Self::Parked, Self::Delivered, Self::Failed];
-
-    /// The word in the key.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Due => "due",
-            Self::Parked => "parked",
-            Self::Delivered => "delivered",
-            Self::Failed => "failed",
-        }
+domain::words! {
+    /// Which deliveries of a webhook a sorted set names.
+    pub enum DeliverySet {
+        /// Waiting for their time, by that.
+        Due = "due",
+        /// Waiting for a later event, by the number of the last event they had.
+        Parked = "parked",
+        /// Accepted by the receiver, by when.
+        Delivered = "delivered",
+        /// Given up, by when.
+        Failed = "failed",
     }
 }
 

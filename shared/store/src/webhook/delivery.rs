@@ -16,17 +16,18 @@ use sha2::{Digest, Sha256};
 /// Attempts that are kept of a delivery from before it was asked for again.
 pub const EARLIER_MAX: usize = 16;
 
-/// Where a delivery stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
-    /// It waits for its next attempt.
-    Pending,
-    /// The receiver has accepted it.
-    Delivered,
-    /// Its last attempt failed.
-    Failed,
-    /// It was never attempted: too many others waited.
-    Refused,
+domain::words! {
+    /// Where a delivery stands.
+    pub enum State {
+        /// It waits for its next attempt.
+        Pending = "pending",
+        /// The receiver has accepted it.
+        Delivered = "delivered",
+        /// Its last attempt failed.
+        Failed = "failed",
+        /// It was never attempted: too many others waited.
+        Refused = "refused",
+    }
 }
 
 /// An attempt.
@@ -78,20 +79,6 @@ pub struct Delivery {
     pub coalesced: Option<Coalesced>,
     /// Its attempts, oldest first.
     pub attempts: Vec<Attempt>,
-}
-
-impl State {
-    const ALL: [Self; 4] = [Self::Pending, Self::Delivered, Self::Failed, Self::Refused];
-
-    /// The word in the text.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Delivered => "delivered",
-            Self::Failed => "failed",
-            Self::Refused => "refused",
-        }
-    }
 }
 
 /// The id of the delivery of an event to a webhook: the same at every attempt and on every server.
@@ -160,7 +147,7 @@ impl Delivery {
         let (event, coalesced) = event_of(words.next()?)?;
         Some(Self {
             created_at_ms,
-            state: State::ALL.into_iter().find(|known| known.as_str() == state)?,
+            state: State::parse(state)?,
             seq,
             event,
             coalesced,
