@@ -238,8 +238,8 @@ impl Problem {
         self
     }
 
-    /// Adds to a 404 that its caller, `who`, is in test mode. The sentence is the same whether live mode has the record or
-    /// not.
+    /// Adds to a 404 that its caller, `who`, is in test mode. The sentence is the same whether or not live mode has the
+    /// record.
     #[must_use]
     pub(crate) fn in_test_mode(mut self, who: &str) -> Self {
         if self.code == Code::NotFound {

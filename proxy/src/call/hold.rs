@@ -96,8 +96,8 @@ impl HoldSettler {
         }
     }
 
-    /// Charges `cost` in place of the estimate, now or later. A store without this hold, or one that replied after a connection broke, may be another ledger than the hold's:
-    /// then the settlement is queued too.
+    /// Charges `cost` in place of the estimate, now or later. A store without this hold, or one that replied after a
+    /// connection broke, may be another ledger than the hold's: then the settlement is queued too.
     pub async fn settle(
         &self,
         hold: OpenHold,
