@@ -11,7 +11,7 @@ use crate::provider_keys::ProviderKeys;
 use crate::readiness::Readiness;
 use crate::upstream::Upstreams;
 use connections::limit::Refused;
-use prometheus::{IntCounter, IntGauge, Result};
+use prometheus::IntCounter;
 use std::sync::Arc;
 use store::blocked::BlockedCopy;
 use telemetry::process::ProcessMetrics;
@@ -24,30 +24,50 @@ const CACHES: [&str; 4] = ["owners", "unknown", "views", "provider_keys"];
 /// Labels of connections to the provider.
 const CONNECTIONS: [&str; 2] = ["new", "reused"];
 
-/// Gauges of the edge, and counters that components keep by themselves.
-#[derive(Debug, Clone)]
-pub struct Gauges {
-    in_flight: IntGauge,
-    pending: IntGauge,
-    pending_elsewhere: IntGauge,
-    pending_limit: IntGauge,
-    pending_dropped: IntCounter,
-    journal_lines: IntGauge,
-    ready: IntGauge,
-    draining: IntGauge,
-    callers: IntGauge,
-    callers_max: IntGauge,
-    callers_refused: Vec<IntCounter>,
-    closed_for_others: IntCounter,
-    blocked_kept: IntGauge,
-    body_bytes: IntGauge,
-    body_bytes_max: IntGauge,
-    caches: Vec<IntGauge>,
-    connections: Vec<IntCounter>,
-    process: ProcessMetrics,
-    spans: SpanMetrics,
-    /// Collected by a task of its own.
-    pub store: StoreMetrics,
+telemetry::metrics! {
+    /// Gauges of the edge, and counters that components keep by themselves.
+    #[derive(Debug, Clone)]
+    pub struct Gauges {
+        /// Requests in flight.
+        in_flight: gauge("in_flight"),
+        /// Settlements and voids that wait for the store.
+        pending: gauge("pending"),
+        /// Settlements and voids that wait for another ledger, or for writes of their account that the store lacks.
+        pending_elsewhere: gauge("pending_elsewhere"),
+        /// Limit of the retry queue (proxy.retry_queue_limit).
+        pending_limit: gauge("pending_limit"),
+        /// Settlements and voids that did not fit into the retry queue, or on which the script failed again and again;
+        /// estimates stay charged.
+        pending_dropped: counter("pending_dropped_total"),
+        /// Lines of the queue's journal.
+        journal_lines: gauge("pending_journal_lines"),
+        /// 1 when calls can be decided.
+        ready: gauge("ready"),
+        /// 1 while this process lets its calls finish before it ends.
+        draining: gauge("draining"),
+        /// Open connections of callers.
+        callers: gauge("connections"),
+        /// Limit of callers' connections (proxy.max_connections, or what open files leave).
+        callers_max: gauge("connections_max"),
+        /// Connections closed at once: all (proxy.max_connections), address (proxy.max_connections_per_address).
+        callers_refused: counters("connections_refused_total", "limit", Refused::LABELS),
+        /// Connections without a known caller's request, closed for new ones at a limit.
+        closed_for_others: counter("connections_closed_for_others_total"),
+        /// Ranges of addresses that the store lost and this server keeps blocked; block them again.
+        blocked_kept: gauge("blocked_ranges_kept"),
+        /// Memory reserved by request bodies.
+        body_bytes: gauge("body_memory_bytes"),
+        /// Limit of the memory of request bodies (proxy.max_buffered_bytes).
+        body_bytes_max: gauge("body_memory_max_bytes"),
+        /// Entries of caches: owners of keys, hashes that no key has, accounts' versions, opened provider keys.
+        caches: gauges("cache_entries", "cache", CACHES),
+        /// Exchanges with the provider, by connection: new or reused.
+        connections: counters("upstream_connections_total", "kind", CONNECTIONS),
+        process: ProcessMetrics,
+        spans: SpanMetrics,
+        /// Collected by a task of its own.
+        pub store: StoreMetrics,
+    }
 }
 
 /// The components whose values are collected.
@@ -79,81 +99,6 @@ pub struct GaugeSources {
 }
 
 impl Gauges {
-    /// Registers all of them.
-    ///
-    /// # Errors
-    /// A malformed or duplicate name, which a test would find.
-    pub fn new(metrics: &Registrar) -> Result<Self> {
-        Ok(Self {
-            in_flight: metrics.gauge("in_flight", "Requests in flight.")?,
-            pending: metrics.gauge("pending", "Settlements and voids that wait for the store.")?,
-            pending_elsewhere: metrics.gauge(
-                "pending_elsewhere",
-                "Settlements and voids that wait for another ledger, or for writes of their account that the store lacks.",
-            )?,
-            pending_limit: metrics.gauge(
-                "pending_limit",
-                "Limit of the retry queue (proxy.retry_queue_limit).",
-            )?,
-            pending_dropped: metrics.counter(
-                "pending_dropped_total",
-                "Settlements and voids that did not fit into the retry queue, or on which the script failed again \
-                 and again; estimates stay charged.",
-            )?,
-            journal_lines: metrics.gauge(
-                "pending_journal_lines",
-                "Lines of the queue's journal.",
-            )?,
-            ready: metrics.gauge("ready", "1 when calls can be decided.")?,
-            draining: metrics.gauge(
-                "draining",
-                "1 while this process lets its calls finish before it ends.",
-            )?,
-            callers: metrics.gauge("connections", "Open connections of callers.")?,
-            callers_max: metrics.gauge(
-                "connections_max",
-                "Limit of callers' connections (proxy.max_connections, or what open files leave).",
-            )?,
-            callers_refused: metrics.counters(
-                "connections_refused_total",
-                "Connections closed at once: all (proxy.max_connections), address (proxy.max_connections_per_address).",
-                "limit",
-                Refused::LABELS,
-            )?,
-            closed_for_others: metrics.counter(
-                "connections_closed_for_others_total",
-                "Connections without a known caller's request, closed for new ones at a limit.",
-            )?,
-            blocked_kept: metrics.gauge(
-                "blocked_ranges_kept",
-                "Ranges of addresses that the store lost and this server keeps blocked; block them again.",
-            )?,
-            body_bytes: metrics.gauge(
-                "body_memory_bytes",
-                "Memory reserved by request bodies.",
-            )?,
-            body_bytes_max: metrics.gauge(
-                "body_memory_max_bytes",
-                "Limit of the memory of request bodies (proxy.max_buffered_bytes).",
-            )?,
-            caches: metrics.gauges(
-                "cache_entries",
-                "Entries of caches: owners of keys, hashes that no key has, accounts' versions, opened provider keys.",
-                "cache",
-                CACHES,
-            )?,
-            connections: metrics.counters(
-                "upstream_connections_total",
-                "Exchanges with the provider, by connection: new or reused.",
-                "kind",
-                CONNECTIONS,
-            )?,
-            process: ProcessMetrics::new(metrics)?,
-            spans: SpanMetrics::new(metrics)?,
-            store: StoreMetrics::new(metrics)?,
-        })
-    }
-
     fn refresh(&self, sources: &GaugeSources) {
         let [owners, unknown] = sources.owners.sizes();
         let caches = [owners, unknown, sources.views.len(), sources.provider_keys.len()];

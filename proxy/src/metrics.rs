@@ -11,7 +11,6 @@ use crate::upstream::Failure;
 use domain::denial::Denial;
 use domain::money::Nanos;
 use ledger::LedgerMetrics;
-use prometheus::{Histogram, IntCounter};
 use settings::upstreams::Providers;
 use std::time::Duration;
 use streams::StreamMetrics;
@@ -104,18 +103,37 @@ impl Limited {
     }
 }
 
+telemetry::metrics! {
+    /// Counters and times of calls.
+    #[derive(Debug)]
+    struct CallMetrics {
+        /// Approved calls, by the provider's answer.
+        approved: counters("approved_total", "upstream", UpstreamResult::ALL.map(UpstreamResult::as_str)),
+        /// Denied calls, by reason.
+        denied: counters("denied_total", "reason", Denial::ALL.iter().map(|denial| denial.reason())),
+        /// Refused requests, by error code.
+        refused: counters("refused_total", "code", RefusalKind::ALL.iter().map(|kind| kind.code())),
+        /// Calls denied as rate_limited on any plan: runs (the budget of runs), store_share (the guard).
+        limited: counters("limited_total", "limit", Limited::ALL.map(Limited::as_str)),
+        /// Requests that an SDK announced as retries (x-stainless-retry-count).
+        announced_retries: counter("announced_retries_total"),
+        /// Time of a request in Tollgate, without the caller's sending and the provider.
+        own_time: histogram("own_seconds", &OWN_TIME),
+        /// Time of calls in each stage: resolve (the key), receive (the body), read (the estimate), decide, upstream,
+        /// settle.
+        stages: histograms("stage_seconds", &OWN_TIME, "stage", Stage::ALL.map(Stage::as_str)),
+        /// Time from the provider's request to its whole answer, of answers that are no streams.
+        upstream_time: histogram("upstream_seconds", &ANSWER_TIME),
+        /// Exchanges that broke off: resolve, local (no descriptor, memory, port or share of the connections: 503),
+        /// connect, write (always 0), head, body, odd (no HTTP, or too long). Timeouts are in approved_total.
+        broke_off: counters("upstream_failures_total", "stage", BROKE_OFF),
+    }
+}
+
 /// Counters and histograms of the edge.
 #[derive(Debug)]
 pub struct Metrics {
-    approved: Vec<IntCounter>,
-    denied: Vec<IntCounter>,
-    refused: Vec<IntCounter>,
-    announced_retries: IntCounter,
-    limited: Vec<IntCounter>,
-    own_time: Histogram,
-    stages: Vec<Histogram>,
-    upstream_time: Histogram,
-    broke_off: Vec<IntCounter>,
+    calls: CallMetrics,
     /// Money of approved calls.
     pub ledger: LedgerMetrics,
     /// Streams.
@@ -128,65 +146,9 @@ pub struct Metrics {
 
 impl Metrics {
     /// Registers all of them.
-    ///
-    /// # Errors
-    /// A malformed or duplicate name, which a test would find.
     pub fn new(metrics: &Registrar, providers: &Providers) -> prometheus::Result<Self> {
-        let seconds = "Time of calls in each stage: resolve (the key), receive (the body), read (the estimate), \
-                       decide, upstream, settle.";
         Ok(Self {
-            approved: metrics.counters(
-                "approved_total",
-                "Approved calls, by the provider's answer.",
-                "upstream",
-                UpstreamResult::ALL.map(UpstreamResult::as_str),
-            )?,
-            denied: metrics.counters(
-                "denied_total",
-                "Denied calls, by reason.",
-                "reason",
-                Denial::ALL.iter().map(|denial| denial.reason()),
-            )?,
-            refused: metrics.counters(
-                "refused_total",
-                "Refused requests, by error code.",
-                "code",
-                RefusalKind::ALL.iter().map(|kind| kind.code()),
-            )?,
-            limited: metrics.counters(
-                "limited_total",
-                "Calls denied as rate_limited on any plan: runs (the budget of runs), store_share (the guard).",
-                "limit",
-                Limited::ALL.map(Limited::as_str),
-            )?,
-            announced_retries: metrics.counter(
-                "announced_retries_total",
-                "Requests that an SDK announced as retries (x-stainless-retry-count).",
-            )?,
-            own_time: metrics.histogram(
-                "own_seconds",
-                "Time of a request in Tollgate, without the caller's sending and the provider.",
-                &OWN_TIME,
-            )?,
-            stages: metrics.histograms(
-                "stage_seconds",
-                seconds,
-                &OWN_TIME,
-                "stage",
-                Stage::ALL.map(Stage::as_str),
-            )?,
-            upstream_time: metrics.histogram(
-                "upstream_seconds",
-                "Time from the provider's request to its whole answer, of answers that are no streams.",
-                &ANSWER_TIME,
-            )?,
-            broke_off: metrics.counters(
-                "upstream_failures_total",
-                "Exchanges that broke off: resolve, local (no descriptor, memory, port or share of the connections: \
-                 503), connect, write (always 0), head, body, odd (no HTTP, or too long). Timeouts are in approved_total.",
-                "stage",
-                BROKE_OFF,
-            )?,
+            calls: CallMetrics::new(metrics)?,
             ledger: LedgerMetrics::new(metrics)?,
             streams: StreamMetrics::new(metrics)?,
             upstreams: UpstreamMetrics::new(metrics, providers.names())?,
@@ -196,14 +158,14 @@ impl Metrics {
 
     /// Records an approved call that was settled.
     pub fn approved(&self, estimate: Nanos, actual: Option<Nanos>, ended: UpstreamResult, took: Duration) {
-        self.approved[ended as usize].inc();
-        self.upstream_time.observe(took.as_secs_f64());
+        self.calls.approved[ended as usize].inc();
+        self.calls.upstream_time.observe(took.as_secs_f64());
         self.ledger.approved(estimate, actual);
     }
 
     /// Records an approved call whose answer was a stream. [`StreamMetrics`] has its times.
     pub fn approved_stream(&self, estimate: Nanos, actual: Option<Nanos>, ended: UpstreamResult) {
-        self.approved[ended as usize].inc();
+        self.calls.approved[ended as usize].inc();
         self.ledger.approved(estimate, actual);
     }
 
@@ -215,38 +177,38 @@ impl Metrics {
             Failure::Unreachable(at) => at.as_str(),
         };
         if let Some(at) = BROKE_OFF.iter().position(|known| *known == stage) {
-            self.broke_off[at].inc();
+            self.calls.broke_off[at].inc();
         }
     }
 
     /// Records a denied request.
     pub fn denied(&self, denial: Denial) {
-        self.denied[denial as usize].inc();
+        self.calls.denied[denial as usize].inc();
     }
 
     /// Records a denial by a limit of every plan.
     pub fn limited(&self, limit: Limited) {
-        self.limited[limit as usize].inc();
+        self.calls.limited[limit as usize].inc();
     }
 
     /// Records a refused request.
     pub fn refused(&self, kind: RefusalKind) {
-        self.refused[kind as usize].inc();
+        self.calls.refused[kind as usize].inc();
     }
 
     /// Records a request that an SDK announced as a retry.
     pub fn announced_retry(&self) {
-        self.announced_retries.inc();
+        self.calls.announced_retries.inc();
     }
 
     /// Records Tollgate's own time for one request.
     pub fn own_time(&self, seconds: f64) {
-        self.own_time.observe(seconds);
+        self.calls.own_time.observe(seconds);
     }
 
     /// Records the duration of a stage.
     pub fn stage(&self, stage: Stage, took: Duration) {
-        self.stages[stage as usize].observe(took.as_secs_f64());
+        self.calls.stages[stage as usize].observe(took.as_secs_f64());
     }
 }
 

@@ -1,54 +1,35 @@
-//! Metrics of requests. The help texts stand beside the names; both are a contract with dashboards and alerts.
+//! Metrics of requests. Names and help texts are a contract with dashboards and alerts.
 
 mod limited;
 
 pub use limited::LimitedMetrics;
 
 use axum::http::{Method, StatusCode};
-use prometheus::{HistogramVec, IntCounter, IntCounterVec, IntGauge};
 use std::time::Duration;
-use telemetry::registrar::{Registrar, level};
+use telemetry::registrar::level;
 
 /// Upper ends of the duration buckets, in seconds.
 const DURATIONS: [f64; 11] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
 
-/// Counters and gauges of requests.
-pub struct RequestMetrics {
-    requests: IntCounterVec,
-    durations: HistogramVec,
-    body_bytes: IntGauge,
-    body_bytes_max: IntGauge,
-    /// Requests refused by a limit that holds for every plan.
-    pub limited: LimitedMetrics,
-    /// Requests from blocked addresses.
-    pub blocked: IntCounter,
+telemetry::metrics! {
+    /// Counters and gauges of requests.
+    pub struct RequestMetrics {
+        /// Management requests answered.
+        requests: counter_family("requests_total", &["method", "route", "status"]),
+        /// Time from a request's head to its answer.
+        durations: histogram_family("request_seconds", &DURATIONS, &["method", "route"]),
+        /// Memory of request bodies.
+        body_bytes: gauge("body_memory_bytes"),
+        /// Limit of the memory of request bodies (admin.max_buffered_bytes).
+        body_bytes_max: gauge("body_memory_max_bytes"),
+        /// Requests refused by a limit that holds for every plan.
+        pub limited: LimitedMetrics,
+        /// Requests from blocked addresses.
+        pub blocked: counter("blocked_total"),
+    }
 }
 
 impl RequestMetrics {
-    /// Registers them, all at zero.
-    pub fn new(metrics: &Registrar) -> prometheus::Result<Self> {
-        Ok(Self {
-            requests: metrics.counter_family(
-                "requests_total",
-                "Management requests answered.",
-                &["method", "route", "status"],
-            )?,
-            durations: metrics.histogram_family(
-                "request_seconds",
-                "Time from a request's head to its answer.",
-                &DURATIONS,
-                &["method", "route"],
-            )?,
-            body_bytes: metrics.gauge("body_memory_bytes", "Memory of request bodies.")?,
-            body_bytes_max: metrics.gauge(
-                "body_memory_max_bytes",
-                "Limit of the memory of request bodies (admin.max_buffered_bytes).",
-            )?,
-            limited: LimitedMetrics::new(metrics)?,
-            blocked: metrics.counter("blocked_total", "Requests from blocked addresses.")?,
-        })
-    }
-
     /// Counts one answered request.
     pub fn request(&self, method: &Method, route: &str, status: StatusCode, took: Duration) {
         let method = method_label(method);
@@ -84,6 +65,7 @@ pub(crate) fn method_label(method: &Method) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use telemetry::registrar::Registrar;
 
     #[test]
     fn a_request_is_counted_under_its_route() {

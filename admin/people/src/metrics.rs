@@ -1,8 +1,5 @@
 //! Metrics of signing in.
 
-use prometheus::IntCounter;
-use telemetry::registrar::Registrar;
-
 /// Outcome of an attempt to sign in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Login {
@@ -28,24 +25,15 @@ impl Login {
     }
 }
 
-/// Attempts to sign in, by outcome.
-pub struct LoginMetrics {
-    logins: Vec<IntCounter>,
+telemetry::metrics! {
+    /// Attempts to sign in, by outcome.
+    pub struct LoginMetrics {
+        /// Attempts to sign in: done, wrong, locked (too many before).
+        logins: counters("logins_total", "result", Login::ALL.map(Login::as_str)),
+    }
 }
 
 impl LoginMetrics {
-    /// Registers them, all at zero.
-    pub fn new(metrics: &Registrar) -> prometheus::Result<Self> {
-        Ok(Self {
-            logins: metrics.counters(
-                "logins_total",
-                "Attempts to sign in: done, wrong, locked (too many before).",
-                "result",
-                Login::ALL.map(Login::as_str),
-            )?,
-        })
-    }
-
     /// Counts an attempt.
     pub fn login(&self, login: Login) {
         self.logins[login as usize].inc();
@@ -55,6 +43,7 @@ impl LoginMetrics {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use telemetry::registrar::Registrar;
 
     #[test]
     fn every_outcome_has_its_series_from_the_start() {

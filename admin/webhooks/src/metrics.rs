@@ -1,85 +1,50 @@
-//! Metrics of webhooks. The help texts stand beside the names; both are a contract with dashboards and alerts.
+//! Metrics of webhooks. Names and help texts are a contract with dashboards and alerts.
 
 use crate::send::Attempted;
-use prometheus::{Gauge, IntCounter, IntGauge};
 use std::time::Duration;
 use store::webhook::script::deliver::Next;
-use telemetry::registrar::{Registrar, level};
+use telemetry::registrar::level;
 
 /// Results of an attempt.
 const ATTEMPTS: [&str; 3] = ["accepted", "refused", "unanswered"];
 
-/// Counters and gauges of the dispatcher and the deliverer of this server.
-pub struct WebhookMetrics {
-    events: IntCounter,
-    coalesced: IntCounter,
-    behind: IntGauge,
-    deliveries: IntCounter,
-    refused: IntCounter,
-    attempts: Vec<IntCounter>,
-    given_up: IntCounter,
-    parked: IntCounter,
-    ready: IntGauge,
-    lag: Gauge,
-    /// Deliveries that wait for their turn.
-    pub waiting: IntGauge,
-    /// Webhooks that this server delivers to at the moment.
-    pub turns: IntGauge,
-    /// Turns that a store failure cut off.
-    pub turns_failed: IntCounter,
-    /// Scans for ready webhooks that a store failure cut off.
-    pub scans_failed: IntCounter,
-    /// Dispatches of archived entries that failed and are tried again.
-    pub catch_ups_failed: IntCounter,
+telemetry::metrics! {
+    /// Counters and gauges of the dispatcher and the deliverer of this server.
+    pub struct WebhookMetrics {
+        /// Events of accounts that have webhooks.
+        events: counter("webhook_events_total"),
+        /// Violations beyond the first ten of an agent in a minute.
+        coalesced: counter("webhook_violations_coalesced_total"),
+        /// Chains whose next events are in the archive.
+        behind: gauge("webhook_chains_behind"),
+        /// Deliveries made of events.
+        deliveries: counter("webhook_deliveries_total"),
+        /// Deliveries never attempted, since too many waited.
+        refused: counter("webhook_deliveries_refused_total"),
+        /// Attempts to deliver: accepted, refused (another status than 2xx) or unanswered.
+        attempts: counters("webhook_attempts_total", "result", ATTEMPTS),
+        /// Deliveries whose last attempt failed.
+        given_up: counter("webhook_deliveries_given_up_total"),
+        /// Deliveries that began to wait for a later event.
+        parked: counter("webhook_parked_total"),
+        /// Webhooks with something to deliver and no turn yet.
+        ready: gauge("webhook_ready"),
+        /// Longest wait of a webhook for its turn.
+        lag: fraction("webhook_lag_seconds"),
+        /// Deliveries that wait for their turn.
+        pub waiting: gauge("webhook_deliveries_waiting"),
+        /// Webhooks that this server delivers to now.
+        pub turns: gauge("webhook_turns"),
+        /// Turns of webhooks that a store failure cut off.
+        pub turns_failed: counter("webhook_turns_failed_total"),
+        /// Scans for ready webhooks that a store failure cut off.
+        pub scans_failed: counter("webhook_looks_failed_total"),
+        /// Dispatches of archived entries that failed and are tried again.
+        pub catch_ups_failed: counter("webhook_catch_ups_failed_total"),
+    }
 }
 
 impl WebhookMetrics {
-    /// Registers them, all at zero.
-    pub fn new(metrics: &Registrar) -> prometheus::Result<Self> {
-        let counter = |name: &str, help: &str| metrics.counter(&format!("webhook_{name}"), help);
-        let gauge = |name: &str, help: &str| metrics.gauge(&format!("webhook_{name}"), help);
-        Ok(Self {
-            events: counter("events_total", "Events of accounts that have webhooks.")?,
-            coalesced: counter(
-                "violations_coalesced_total",
-                "Violations beyond the first ten of an agent in a minute.",
-            )?,
-            behind: gauge("chains_behind", "Chains whose next events are in the archive.")?,
-            catch_ups_failed: counter(
-                "catch_ups_failed_total",
-                "Dispatches of archived entries that failed and are tried again.",
-            )?,
-            deliveries: counter("deliveries_total", "Deliveries made of events.")?,
-            refused: counter(
-                "deliveries_refused_total",
-                "Deliveries never attempted, since too many waited.",
-            )?,
-            attempts: metrics.counters(
-                "webhook_attempts_total",
-                "Attempts to deliver: accepted, refused (another status than 2xx) or unanswered.",
-                "result",
-                ATTEMPTS,
-            )?,
-            given_up: counter(
-                "deliveries_given_up_total",
-                "Deliveries whose last attempt failed.",
-            )?,
-            parked: counter("parked_total", "Deliveries that began to wait for a later event.")?,
-            ready: gauge("ready", "Webhooks with something to deliver and no turn yet.")?,
-            lag: metrics.fraction("webhook_lag_seconds", "Longest wait of a webhook for its turn.")?,
-            waiting: gauge("deliveries_waiting", "Deliveries that wait for their turn.")?,
-            turns: gauge("turns", "Webhooks that this server delivers to now.")?,
-            turns_failed: counter(
-                "turns_failed_total",
-                "Turns of webhooks that a store failure cut off.",
-            )?,
-            scans_failed: counter(
-                "looks_failed_total",
-                "Scans for ready webhooks that a store failure cut off.",
-            )?,
-        })
-    }
-
     /// Counts the events of a step of the dispatcher.
     pub fn dispatched(&self, events: u64, deliveries: u64, refused: u64) {
         self.events.inc_by(events);

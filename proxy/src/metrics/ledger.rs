@@ -1,65 +1,36 @@
 //! Money of approved calls: estimates, real costs, and outcomes of settlements and voids.
 
 use domain::money::Nanos;
-use prometheus::{Histogram, IntCounter, Result};
 use store::call::settle::{Settle, Settled};
 use store::call::void::Voided;
-use telemetry::registrar::Registrar;
 
 /// Bucket bounds of the real cost divided by the estimate.
 const SHARES: [f64; 10] = [0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 1.0, 1.25, 2.0, 10.0];
 /// Outcomes of a void.
 const VOIDED: [&str; 2] = ["refunded", "barred"];
 
-/// Counters of money, in nano-USD.
-#[derive(Debug, Clone)]
-pub struct LedgerMetrics {
-    settlements: Vec<IntCounter>,
-    settlements_waited: IntCounter,
-    voids: Vec<IntCounter>,
-    estimated_nanos: IntCounter,
-    charged_nanos: IntCounter,
-    actual_nanos: IntCounter,
-    actual_share: Histogram,
+telemetry::metrics! {
+    /// Counters of money, in nano-USD.
+    #[derive(Debug, Clone)]
+    pub struct LedgerMetrics {
+        /// Settlements that the store took: done, missing (settled or voided before), mismatch (another estimate).
+        settlements: counters("settlements_total", "result", Settled::ALL.map(Settled::as_str)),
+        /// Settlements that went to the retry queue.
+        settlements_waited: counter("settlements_waited_total"),
+        /// Approvals whose answer was lost: refunded (it had charged), barred (it had not and never will).
+        voids: counters("voids_total", "result", VOIDED),
+        /// Nano-USD estimated for approved calls.
+        estimated_nanos: counter("estimated_nanos_total"),
+        /// Nano-USD charged in the end.
+        charged_nanos: counter("charged_nanos_total"),
+        /// Nano-USD that calls cost by the provider's usage.
+        actual_nanos: counter("actual_nanos_total"),
+        /// Real cost divided by the estimate, of calls with reported usage.
+        actual_share: histogram("actual_ratio", &SHARES),
+    }
 }
 
 impl LedgerMetrics {
-    pub(super) fn new(metrics: &Registrar) -> Result<Self> {
-        Ok(Self {
-            settlements: metrics.counters(
-                "settlements_total",
-                "Settlements that the store took: done, missing (settled or voided before), mismatch (another \
-                 estimate).",
-                "result",
-                Settled::ALL.map(Settled::as_str),
-            )?,
-            settlements_waited: metrics.counter(
-                "settlements_waited_total",
-                "Settlements that went to the retry queue.",
-            )?,
-            voids: metrics.counters(
-                "voids_total",
-                "Approvals whose answer was lost: refunded (it had charged), barred (it had not and never will).",
-                "result",
-                VOIDED,
-            )?,
-            estimated_nanos: metrics.counter(
-                "estimated_nanos_total",
-                "Nano-USD estimated for approved calls.",
-            )?,
-            charged_nanos: metrics.counter("charged_nanos_total", "Nano-USD charged in the end.")?,
-            actual_nanos: metrics.counter(
-                "actual_nanos_total",
-                "Nano-USD that calls cost by the provider's usage.",
-            )?,
-            actual_share: metrics.histogram(
-                "actual_ratio",
-                "Real cost divided by the estimate, of calls with reported usage.",
-                &SHARES,
-            )?,
-        })
-    }
-
     /// Records an approved call that was settled.
     pub(super) fn approved(&self, estimate: Nanos, actual: Option<Nanos>) {
         self.estimated_nanos.inc_by(estimate.get());

@@ -1,9 +1,8 @@
 //! Streams: how many are open, how they end, and how soon they begin.
 
 use domain::measured::CallEnd;
-use prometheus::{Histogram, IntCounter, IntGauge, Result};
+use prometheus::IntGauge;
 use std::time::Duration;
-use telemetry::registrar::Registrar;
 
 /// Bucket bounds of the whole of a stream, in seconds, up to the default of `proxy.stream_total_ms`.
 const WHOLE: [f64; 10] = [0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 1800.0];
@@ -38,16 +37,26 @@ impl Extension {
 /// Whether the provider reported the usage.
 const USAGE: [&str; 2] = ["missing", "reported"];
 
-/// Counters, histograms and the gauge of streams.
-#[derive(Debug, Clone)]
-pub struct StreamMetrics {
-    open: IntGauge,
-    ended: Vec<IntCounter>,
-    usage: Vec<IntCounter>,
-    drained: Vec<IntCounter>,
-    extensions: Vec<IntCounter>,
-    whole: Histogram,
-    first_byte: Histogram,
+telemetry::metrics! {
+    /// Counters, histograms and the gauge of streams.
+    #[derive(Debug, Clone)]
+    pub struct StreamMetrics {
+        /// Streams being read from the provider.
+        open: gauge("streams_open"),
+        /// Streams that ended, by call.end.
+        ended: counters("streams_total", "end", CallEnd::ALL.iter().map(|end| end.as_str())),
+        /// Streams that ended, by whether the provider reported usage.
+        usage: counters("streams_usage_total", "usage", USAGE),
+        /// Streams read on after caller_gone, by whether their usage came within proxy.stream_drain_ms and 16 MiB.
+        drained: counters("streams_drained_total", "usage", USAGE),
+        /// Holds to be raised during a stream: raised; else the stream ends: refused (Cap, plan, key), failed (no
+        /// decision).
+        extensions: counters("stream_extensions_total", "result", Extension::ALL.map(Extension::as_str)),
+        /// Time from the provider's request to the end of the stream.
+        whole: histogram("stream_seconds", &WHOLE),
+        /// Time from the provider's request to the first byte of the stream.
+        first_byte: histogram("stream_first_byte_seconds", &FIRST_BYTE),
+    }
 }
 
 /// Counts a stream as open until it is dropped.
@@ -61,51 +70,6 @@ impl Drop for Open {
 }
 
 impl StreamMetrics {
-    pub(super) fn new(metrics: &Registrar) -> Result<Self> {
-        Ok(Self {
-            open: metrics.gauge(
-                "streams_open",
-                "Streams being read from the provider.",
-            )?,
-            ended: metrics.counters(
-                "streams_total",
-                "Streams that ended, by call.end.",
-                "end",
-                CallEnd::ALL.iter().map(|end| end.as_str()),
-            )?,
-            usage: metrics.counters(
-                "streams_usage_total",
-                "Streams that ended, by whether the provider reported usage.",
-                "usage",
-                USAGE,
-            )?,
-            drained: metrics.counters(
-                "streams_drained_total",
-                "Streams read on after caller_gone, by whether their usage came within proxy.stream_drain_ms and 16 \
-                 MiB.",
-                "usage",
-                USAGE,
-            )?,
-            extensions: metrics.counters(
-                "stream_extensions_total",
-                "Holds to be raised during a stream: raised; else the stream ends: refused (Cap, plan, key), failed \
-                 (no decision).",
-                "result",
-                Extension::ALL.map(Extension::as_str),
-            )?,
-            whole: metrics.histogram(
-                "stream_seconds",
-                "Time from the provider's request to the end of the stream.",
-                &WHOLE,
-            )?,
-            first_byte: metrics.histogram(
-                "stream_first_byte_seconds",
-                "Time from the provider's request to the first byte of the stream.",
-                &FIRST_BYTE,
-            )?,
-        })
-    }
-
     /// Counts a stream that begins.
     pub fn opened(&self) -> Open {
         self.open.inc();
@@ -136,6 +100,7 @@ impl StreamMetrics {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use telemetry::registrar::Registrar;
 
     #[test]
     fn extensions_are_in_the_order_of_their_declaration() {

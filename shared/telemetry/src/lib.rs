@@ -1,4 +1,4 @@
-//! Telemetry: metrics ([`registrar`], [`process`], [`store`], [`tables`]), traces ([`trace`]), and logs.
+//! Telemetry: metrics ([`metrics!`], [`process`], [`store`], [`tables`]), traces ([`trace`]), and logs.
 //!
 //! Logs go to stderr, as text on a terminal and as JSON lines otherwise. `RUST_LOG` sets the level (default `info`).
 //!
@@ -9,6 +9,7 @@
 mod buffered;
 mod error_chain;
 mod json_line;
+mod metrics;
 #[cfg(feature = "otlp")]
 pub mod otlp;
 pub mod process;
@@ -20,6 +21,8 @@ pub mod trace;
 
 pub use buffered::flush;
 pub use error_chain::error_chain;
+#[doc(hidden)]
+pub use prometheus;
 
 use json_line::JsonLine;
 use settings::TelemetrySettings;

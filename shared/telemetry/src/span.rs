@@ -1,8 +1,6 @@
 //! Queue of spans for the collector. Handing them over never waits: the queue is bounded, and what does not fit is
 //! dropped and counted. Without `telemetry.otlp_endpoint` there are neither queue nor spans.
 
-use super::registrar::Registrar;
-use prometheus::IntCounter;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::{mpsc, oneshot};
@@ -135,27 +133,18 @@ pub(super) fn sent(count: u64, arrived: bool) {
     counter.fetch_add(count, Ordering::Relaxed);
 }
 
-/// Outcomes of spans, as metrics.
-#[derive(Debug, Clone)]
-pub struct SpanMetrics {
-    exported: IntCounter,
-    dropped: Vec<IntCounter>,
+crate::metrics! {
+    /// Outcomes of spans, as metrics.
+    #[derive(Debug, Clone)]
+    pub struct SpanMetrics {
+        /// Spans that the collector took.
+        exported: counter("spans_exported_total"),
+        /// Spans dropped: overflow (the queue was full), failed (the collector did not take them).
+        dropped: counters("spans_dropped_total", "reason", ["overflow", "failed"]),
+    }
 }
 
 impl SpanMetrics {
-    /// Registers them.
-    pub fn new(metrics: &Registrar) -> prometheus::Result<Self> {
-        Ok(Self {
-            exported: metrics.counter("spans_exported_total", "Spans that the collector took.")?,
-            dropped: metrics.counters(
-                "spans_dropped_total",
-                "Spans dropped: overflow (the queue was full), failed (the collector did not take them).",
-                "reason",
-                ["overflow", "failed"],
-            )?,
-        })
-    }
-
     /// Updates the counters.
     pub fn refresh(&self) {
         let counters = [&self.exported, &self.dropped[0], &self.dropped[1]];

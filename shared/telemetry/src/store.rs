@@ -1,7 +1,6 @@
 //! Store metrics: queried every few seconds in the background, never by a call.
 
-use super::registrar::{Registrar, level};
-use prometheus::{Gauge, Histogram, IntCounter, IntGauge, IntGaugeVec, Result};
+use super::registrar::level;
 use std::time::Duration;
 use store::error_counters::{self, FailureKind};
 use store::server_info::{self, ServerInfo};
@@ -13,103 +12,57 @@ pub const LOOK_EVERY: Duration = Duration::from_secs(5);
 /// Upper ends of the buckets of the store's round trip, in seconds.
 const ROUND_TRIPS: [f64; 9] = [0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.05, 0.25, 1.0];
 
-/// The store's metrics.
-#[derive(Debug, Clone)]
-pub struct StoreMetrics {
-    up: IntGauge,
-    epoch_ok: IntGauge,
-    restored: IntGauge,
-    round_trip: Histogram,
-    errors: Vec<IntCounter>,
-    nodes: IntGauge,
-    memory_used: IntGauge,
-    memory_max: IntGauge,
-    memory_fullest: Gauge,
-    never_evicts: IntGauge,
-    evicted: IntGauge,
-    lost_writes: IntGauge,
-    aof_enabled: IntGauge,
-    persistence_ok: IntGauge,
-    fsync_delayed: IntGauge,
-    replicas: IntGauge,
-    replica_lag: IntGauge,
-    clients: IntGauge,
-    commands: IntGauge,
-    uptime: IntGauge,
-    clock_difference: IntGaugeVec,
+crate::metrics! {
+    /// The store's metrics.
+    #[derive(Debug, Clone)]
+    pub struct StoreMetrics {
+        /// 1 while the store answered the last look at it.
+        up: gauge("store_up"),
+        /// 1 while the store has its ledger epoch.
+        epoch_ok: gauge("store_epoch_ok"),
+        /// 1 while a restored store is not accepted: every call is denied.
+        restored: gauge("store_restored"),
+        /// Round trip of one small command, every five seconds.
+        round_trip: histogram("store_round_trip_seconds", &ROUND_TRIPS),
+        /// Commands to the store without a usable answer: timeout, broken (the connection was lost and is made anew),
+        /// unreachable, refused, nonsense.
+        errors: counters("store_errors_total", "kind", FailureKind::ALL.map(FailureKind::as_str)),
+        /// Servers of the store that answered the last look.
+        nodes: gauge("store_nodes"),
+        /// Memory that the store's servers use, together.
+        memory_used: gauge("store_memory_used_bytes"),
+        /// maxmemory of the store's servers, together; 0 when one has no limit.
+        memory_max: gauge("store_memory_max_bytes"),
+        /// Share of its maxmemory that the fullest server uses; 0 when none has a limit.
+        memory_fullest: fraction("store_memory_used_ratio"),
+        /// 1 while no server may evict keys.
+        never_evicts: gauge("store_noeviction"),
+        /// Keys that the servers evicted since they started.
+        evicted: gauge("store_evicted_keys"),
+        /// Writes of their files or primaries that the servers left out since they started: every call is denied.
+        lost_writes: gauge("store_lost_writes"),
+        /// 1 while all servers write an append-only file.
+        aof_enabled: gauge("store_aof_enabled"),
+        /// 1 while the last write of every append-only file and snapshot succeeded.
+        persistence_ok: gauge("store_persistence_ok"),
+        /// Writes that had to wait for the disk since the servers started.
+        fsync_delayed: gauge("store_fsync_delayed"),
+        /// Replicas of the server with the fewest.
+        replicas: gauge("store_replicas"),
+        /// Longest silence of a replica.
+        replica_lag: gauge("store_replica_lag_seconds"),
+        /// Connections of all callers to the store's servers.
+        clients: gauge("store_clients"),
+        /// Commands a second, as the servers count them.
+        commands: gauge("store_commands_per_second"),
+        /// Seconds since the last start of a server.
+        uptime: gauge("store_uptime_seconds"),
+        /// How far a server's clock is ahead of this process's; below 0 behind.
+        clock_difference: gauge_family("store_clock_difference_seconds", &["server"]),
+    }
 }
 
 impl StoreMetrics {
-    /// Registers them.
-    pub fn new(metrics: &Registrar) -> Result<Self> {
-        let gauge = |name: &str, help: &str| metrics.gauge(&format!("store_{name}"), help);
-        Ok(Self {
-            up: gauge("up", "1 while the store answered the last look at it.")?,
-            epoch_ok: gauge(
-                "epoch_ok",
-                "1 while the store has its ledger epoch.",
-            )?,
-            restored: gauge(
-                "restored",
-                "1 while a restored store is not accepted: every call is denied.",
-            )?,
-            round_trip: metrics.histogram(
-                "store_round_trip_seconds",
-                "Round trip of one small command, every five seconds.",
-                &ROUND_TRIPS,
-            )?,
-            errors: metrics.counters(
-                "store_errors_total",
-                "Commands to the store without a usable answer: timeout, broken (the connection was lost and is made \
-                 anew), unreachable, refused, nonsense.",
-                "kind",
-                FailureKind::ALL.map(FailureKind::as_str),
-            )?,
-            nodes: gauge("nodes", "Servers of the store that answered the last look.")?,
-            memory_used: gauge("memory_used_bytes", "Memory that the store's servers use, together.")?,
-            memory_max: gauge(
-                "memory_max_bytes",
-                "maxmemory of the store's servers, together; 0 when one has no limit.",
-            )?,
-            memory_fullest: metrics.fraction(
-                "store_memory_used_ratio",
-                "Share of its maxmemory that the fullest server uses; 0 when none has a limit.",
-            )?,
-            never_evicts: gauge("noeviction", "1 while no server may evict keys.")?,
-            evicted: gauge(
-                "evicted_keys",
-                "Keys that the servers evicted since they started.",
-            )?,
-            lost_writes: gauge(
-                "lost_writes",
-                "Writes of their files or primaries that the servers left out since they started: every call is \
-                 denied.",
-            )?,
-            aof_enabled: gauge("aof_enabled", "1 while all servers write an append-only file.")?,
-            persistence_ok: gauge(
-                "persistence_ok",
-                "1 while the last write of every append-only file and snapshot succeeded.",
-            )?,
-            fsync_delayed: gauge(
-                "fsync_delayed",
-                "Writes that had to wait for the disk since the servers started.",
-            )?,
-            replicas: gauge("replicas", "Replicas of the server with the fewest.")?,
-            replica_lag: gauge(
-                "replica_lag_seconds",
-                "Longest silence of a replica.",
-            )?,
-            clients: gauge("clients", "Connections of all callers to the store's servers.")?,
-            commands: gauge("commands_per_second", "Commands a second, as the servers count them.")?,
-            uptime: gauge("uptime_seconds", "Seconds since the last start of a server.")?,
-            clock_difference: metrics.gauge_family(
-                "store_clock_difference_seconds",
-                "How far a server's clock is ahead of this process's; below 0 behind.",
-                &["server"],
-            )?,
-        })
-    }
-
     /// Queries the store until the process ends.
     pub async fn follow(self, store: Store) {
         let mut ticks = interval(LOOK_EVERY);
