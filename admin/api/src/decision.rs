@@ -123,7 +123,8 @@ async fn open_hold(call: &Call, id: &str) -> Result<Option<Entry>, Problem> {
     let account = &call.caller.account;
     match open_holds::text(&call.state.store, account, id).await? {
         None => Ok(None),
-        Some(text) => explain::entry_of_hold(id, account, &text)
-            .map_err(|()| StoreError::UnexpectedReply("hold".to_owned()).into()),
+        Some(text) => {
+            explain::entry_of_hold(id, account, &text).map_err(|()| StoreError::unexpected("hold").into())
+        }
     }
 }

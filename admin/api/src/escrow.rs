@@ -240,9 +240,7 @@ async fn unsuccessful<T>(
         CallOutcome::TooMuch => Err(Code::BalanceLimit.into()),
         CallOutcome::Known | CallOutcome::Done(_) => match intent_id.earlier(call, once).await? {
             Some(record) => answer::replay(call, &record).await,
-            None => {
-                Err(StoreError::UnexpectedReply("an intent that is known and not there".to_owned()).into())
-            }
+            None => Err(StoreError::unexpected("an intent that is known and not there").into()),
         },
     }
 }

@@ -130,9 +130,8 @@ impl Archive {
             let (end, fresh) = chain.segments(known.len()).await?;
             let mut list: Vec<Arc<Descriptor>> = known.to_vec();
             for text in &fresh {
-                let descriptor: Descriptor = serde_json::from_str(text).map_err(|error| {
-                    StoreError::UnexpectedReply(format!("a segment's description: {error}"))
-                })?;
+                let descriptor: Descriptor = serde_json::from_str(text)
+                    .map_err(|error| StoreError::unexpected(format!("a segment's description: {error}")))?;
                 list.push(Arc::new(descriptor));
             }
             if fits(&list, end.seq, &end.text()) {
@@ -147,7 +146,7 @@ impl Archive {
             known = Arc::default();
         }
         let text = format!("the segments of {account} {mode} do not cover what left the store");
-        Err(StoreError::UnexpectedReply(text))
+        Err(StoreError::unexpected(text))
     }
 
     /// A segment's manifest.

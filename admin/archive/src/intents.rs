@@ -42,7 +42,7 @@ impl Archive {
         for descriptor in &list {
             if descriptor.first != last + 1 || descriptor.last < descriptor.first {
                 let text = format!("the segments of intents of {account} {mode} have gaps");
-                return Err(StoreError::UnexpectedReply(text));
+                return Err(StoreError::unexpected(text));
             }
             last = descriptor.last;
         }
@@ -76,5 +76,5 @@ impl Archive {
 fn parse(texts: &[String]) -> Result<Vec<Arc<IntentsDescriptor>>, StoreError> {
     let parsed = texts.iter().map(|text| serde_json::from_str(text).map(Arc::new));
     let parsed: serde_json::Result<_> = parsed.collect();
-    parsed.map_err(|error| StoreError::UnexpectedReply(format!("a description of archived intents: {error}")))
+    parsed.map_err(|error| StoreError::unexpected(format!("a description of archived intents: {error}")))
 }

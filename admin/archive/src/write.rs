@@ -54,7 +54,7 @@ impl Archive {
         match chain.remove_archived(&archived).await? {
             RemovalOutcome::Done => Ok(built.descriptor.entries),
             RemovalOutcome::Moved => Ok(0),
-            RemovalOutcome::Disagrees(key) => Err(StoreError::UnexpectedReply(format!(
+            RemovalOutcome::Disagrees(key) => Err(StoreError::unexpected(format!(
                 "hashes or indexes of the audit trail were changed by hand: {key}"
             ))),
         }
@@ -120,7 +120,7 @@ async fn draft(chain: &Chain<'_>, before: Head, last: u64, entries_max: usize) -
         }
         for entry in &entries {
             let added = draft.add(entry);
-            let added = added.ok_or_else(|| StoreError::UnexpectedReply("an audit entry".to_owned()))?;
+            let added = added.ok_or_else(|| StoreError::unexpected("an audit entry"))?;
             if !added {
                 return Ok(draft);
             }

@@ -80,8 +80,8 @@ impl<'a> Intents<'a> {
                 return part;
             }
         }
-        Err(StoreError::UnexpectedReply(
-            "the intents were archived while they were read".to_owned(),
+        Err(StoreError::unexpected(
+            "the intents were archived while they were read",
         ))
     }
 

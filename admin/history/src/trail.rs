@@ -205,5 +205,5 @@ impl<'a> Trail<'a> {
 }
 
 fn busy() -> StoreError {
-    StoreError::UnexpectedReply("the audit trail was archived while it was read".to_owned())
+    StoreError::unexpected("the audit trail was archived while it was read")
 }

@@ -207,7 +207,7 @@ impl Dispatcher<'_> {
 fn read_all(sealed: &[Sealed]) -> Result<VecDeque<Read>, StoreError> {
     let read = |sealed: &Sealed| {
         let entry = Entry::of_json(&sealed.json);
-        let entry = entry.ok_or_else(|| StoreError::UnexpectedReply("sealed entry".to_owned()))?;
+        let entry = entry.ok_or_else(|| StoreError::unexpected("sealed entry"))?;
         let events = event::from_entry(&entry);
         Ok(Read { entry, events })
     };

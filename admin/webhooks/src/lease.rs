@@ -84,7 +84,7 @@ pub async fn take(
     endpoint: Endpoint,
     stopping: &watch::Receiver<bool>,
 ) -> Result<Outcome, StoreError> {
-    let token = random_bytes::<8>().map_err(|error| StoreError::UnexpectedReply(error.to_string()))?;
+    let token = random_bytes::<8>().map_err(StoreError::unexpected)?;
     let lease = Lease {
         endpoint,
         token: hex::encode(token),
@@ -218,7 +218,7 @@ fn open_secrets(webhooks: &Webhooks, endpoint: &Endpoint, taken: &Taken) -> Resu
     };
     let open = |sealed: &str| {
         let secret = webhooks.keyring.open(&owner, sealed);
-        secret.map_err(|error| StoreError::UnexpectedReply(error.to_string()))
+        secret.map_err(StoreError::unexpected)
     };
     let old = taken.old_secret.as_deref();
     let old = old.filter(|_| taken.now_ms < taken.old_until_ms);

@@ -316,7 +316,7 @@ mod tests {
             || StoreError::NoAnswer(Some(std::io::Error::from(std::io::ErrorKind::BrokenPipe).into())),
             || StoreError::NotConnected(std::io::Error::from(std::io::ErrorKind::ConnectionRefused).into()),
             || StoreError::LacksWrites,
-            || StoreError::UnexpectedReply("settle".to_owned()),
+            || StoreError::unexpected("settle"),
             || server_error("OOM command not allowed when used memory > 'maxmemory'."),
             || server_error("LOADING Redis is loading the dataset in memory"),
             || {

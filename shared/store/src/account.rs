@@ -92,7 +92,7 @@ impl Account {
         let account = Self::parse(id, values);
         account
             .map(Some)
-            .ok_or_else(|| StoreError::UnexpectedReply("account record".to_owned()))
+            .ok_or_else(|| StoreError::unexpected("account record"))
     }
 
     fn parse(id: &str, values: Vec<Option<String>>) -> Option<Self> {

@@ -96,7 +96,7 @@ impl AgentRecord {
         query.cmd("HGETALL").arg(account.agent(mode, id));
         query.cmd("EXISTS").arg(account.agent_keys(id));
         let (fields, has_keys): (HashMap<String, String>, bool) = store.pipeline(&query).await?;
-        let agent = Self::from_fields(id, &fields).ok_or_else(unexpected_reply)?;
+        let agent = Self::from_fields(id, &fields).ok_or_else(|| StoreError::unexpected("agent record"))?;
         let has_keys = has_keys && mode == Mode::Live;
         let exists =
             agent.row.is_some() || agent.policy_id.is_some() || !agent.provider_keys.is_empty() || has_keys;
@@ -122,7 +122,9 @@ impl AgentRecord {
             .records
             .iter()
             .map(|(id, fields)| Self::from_fields(id, fields));
-        let mut agents: Vec<Self> = agents.collect::<Option<_>>().ok_or_else(unexpected_reply)?;
+        let mut agents: Vec<Self> = agents
+            .collect::<Option<_>>()
+            .ok_or_else(|| StoreError::unexpected("agent record"))?;
         agents.retain(|agent| agent.row.is_some());
         Ok(part.with(agents))
     }
@@ -158,10 +160,6 @@ impl ProviderKeyRecord {
             created_at_ms: created.parse().ok()?,
         })
     }
-}
-
-fn unexpected_reply() -> StoreError {
-    StoreError::UnexpectedReply("agent record".to_owned())
 }
 
 #[cfg(test)]

@@ -155,6 +155,6 @@ impl ApiKey {
             .filter(|(_, (_, fields))| !fields.is_empty());
         let keys = there.map(|(number, (_, fields))| Some((number, Self::from_fields(&fields)?)));
         let keys: Option<Vec<_>> = keys.collect();
-        keys.ok_or_else(|| StoreError::UnexpectedReply("API key record".to_owned()))
+        keys.ok_or_else(|| StoreError::unexpected("API key record"))
     }
 }

@@ -45,7 +45,7 @@ async fn read(store: &Store) -> Result<(Vec<Blocked>, Version), StoreError> {
         })
     };
     let list: Option<Vec<Blocked>> = fields.into_iter().map(entry).collect();
-    let mut list = list.ok_or_else(|| StoreError::UnexpectedReply("blocked addresses".to_owned()))?;
+    let mut list = list.ok_or_else(|| StoreError::unexpected("blocked addresses"))?;
     list.sort_by_key(|blocked| blocked.range);
     Ok((list, version))
 }

@@ -232,7 +232,7 @@ impl Store {
         }
         parse(&fields)
             .map(Some)
-            .ok_or_else(|| StoreError::UnexpectedReply(kind.to_owned()))
+            .ok_or_else(|| StoreError::unexpected(kind))
     }
 
     /// Executes several commands in one round trip, not atomically. On a cluster they must share one slot, and be reads
@@ -274,8 +274,7 @@ impl Store {
             // On the heap, to keep the future of calls small.
             let run: BoxFuture<'_, _> = Box::pin(self.change(script, keys, args));
             let answer = run.await?;
-            return redis::from_redis_value(answer)
-                .map_err(|error| StoreError::UnexpectedReply(error.to_string()));
+            return redis::from_redis_value(answer).map_err(StoreError::unexpected);
         }
         self.execute(script, keys, args).await
     }
@@ -335,8 +334,7 @@ impl Store {
                 };
                 let run: BoxFuture<'_, _> = Box::pin(self.execute_confirmed(money, change));
                 let answer = run.await?;
-                redis::from_redis_value(answer)
-                    .map_err(|error| StoreError::UnexpectedReply(error.to_string()))
+                redis::from_redis_value(answer).map_err(StoreError::unexpected)
             }
             _ => self.command(command).await,
         }
@@ -356,7 +354,7 @@ impl Store {
 }
 
 fn text(answer: Value) -> Result<String, StoreError> {
-    redis::from_redis_value(answer).map_err(|error| StoreError::UnexpectedReply(error.to_string()))
+    redis::from_redis_value(answer).map_err(StoreError::unexpected)
 }
 
 /// Awaits `command` within a deadline. A command that missed it may still run later.

@@ -87,8 +87,7 @@ impl Deposit {
         for place in places {
             let words = place.split_once(' ');
             let parsed = words.and_then(|(account, mode)| Some((account, Mode::parse(mode)?)));
-            let (account, mode) =
-                parsed.ok_or_else(|| StoreError::UnexpectedReply("deposit look-up".to_owned()))?;
+            let (account, mode) = parsed.ok_or_else(|| StoreError::unexpected("deposit look-up"))?;
             // The look-up is written before the deposit, which may then be refused, or be there confirmed.
             let keys = AccountKeys::new(account);
             let deposit = Self::read(store, &keys, mode, reference).await?;

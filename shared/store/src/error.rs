@@ -73,6 +73,11 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// [`StoreError::UnexpectedReply`]: `what` makes no sense.
+    pub fn unexpected(what: impl ToString) -> Self {
+        Self::UnexpectedReply(what.to_string())
+    }
+
     /// Whether the command may have run although no usable answer came.
     pub const fn may_have_run(&self) -> bool {
         !matches!(

@@ -84,10 +84,7 @@ mod tests {
             (io(ErrorKind::ConnectionRefused), Some(FailureKind::Unreachable)),
             (refused("OOM"), Some(FailureKind::Refused)),
             (refused("NOSCRIPT"), None),
-            (
-                StoreError::UnexpectedReply("x".to_owned()),
-                Some(FailureKind::UnexpectedReply),
-            ),
+            (StoreError::unexpected("x"), Some(FailureKind::UnexpectedReply)),
         ] {
             assert_eq!(FailureKind::classify(&error), kind, "{error:?}");
         }
@@ -95,7 +92,7 @@ mod tests {
             assert_eq!(kind as usize, at, "{kind:?}");
         }
         let before = counts();
-        count(&StoreError::UnexpectedReply("x".to_owned()));
+        count(&StoreError::unexpected("x"));
         assert!(
             counts()[FailureKind::UnexpectedReply as usize] > before[FailureKind::UnexpectedReply as usize]
         );

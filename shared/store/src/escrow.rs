@@ -139,7 +139,7 @@ impl Escrow {
             let (account, mode) = place.split_once(' ')?;
             Some((account.to_owned(), Mode::parse(mode)?))
         };
-        let unexpected_reply = || StoreError::UnexpectedReply("place of an escrow".to_owned());
+        let unexpected_reply = || StoreError::unexpected("place of an escrow");
         place
             .map(|place| parse(place).ok_or_else(unexpected_reply))
             .transpose()
@@ -158,7 +158,7 @@ impl Escrow {
         let reads = numbers.into_iter().map(|number| async move {
             match number.parse() {
                 Ok(number) => Self::read(store, number).await,
-                Err(_) => Err(StoreError::UnexpectedReply("list of escrows".to_owned())),
+                Err(_) => Err(StoreError::unexpected("list of escrows")),
             }
         });
         // In order, and individually: the records of a page can be in different slots.

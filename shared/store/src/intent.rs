@@ -241,7 +241,7 @@ impl IntentRecord {
             });
         }
         let record = Self::from_fields(&fields).map(Box::new).map(Found::Record);
-        record.ok_or_else(|| StoreError::UnexpectedReply("intent record".to_owned()))
+        record.ok_or_else(|| StoreError::unexpected("intent record"))
     }
 
     /// Computes the chained timeline; empty for a record that is no intent.

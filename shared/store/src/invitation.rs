@@ -61,7 +61,7 @@ impl Invitation {
             .command(redis::cmd("HGETALL").arg(account.invitations()))
             .await?;
         let all = texts.into_iter().map(|(email, text)| {
-            Self::parse(email, text).ok_or_else(|| StoreError::UnexpectedReply("invitation".to_owned()))
+            Self::parse(email, text).ok_or_else(|| StoreError::unexpected("invitation"))
         });
         let mut open: Vec<Self> = all.collect::<Result<_, _>>()?;
         open.retain(|invitation| invitation.expires_at_ms > now_ms);
@@ -80,7 +80,7 @@ impl Invitation {
         let Some(text) = text else { return Ok(None) };
         let (account, id) = text
             .split_once(' ')
-            .ok_or_else(|| StoreError::UnexpectedReply("invitation look-up".to_owned()))?;
+            .ok_or_else(|| StoreError::unexpected("invitation look-up"))?;
         let open = Self::list(store, &AccountKeys::new(account), now_ms).await?;
         let found = open.into_iter().find(|invitation| invitation.body.id == id);
         Ok(found.map(|invitation| (account.to_owned(), invitation)))

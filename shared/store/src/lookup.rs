@@ -53,7 +53,7 @@ impl ApiKeyOwner {
         let text: Option<String> = store
             .command(redis::cmd("GET").arg(keys::api_key_lookup(sha256_hex)))
             .await?;
-        let unexpected_reply = || StoreError::UnexpectedReply("API key look-up".to_owned());
+        let unexpected_reply = || StoreError::unexpected("API key look-up");
         text.map(|text| Self::parse(&text).ok_or_else(unexpected_reply))
             .transpose()
     }
@@ -112,7 +112,7 @@ impl VirtualKeyOwner {
             None => Ok(None),
             Some(text) => match Self::parse(&text) {
                 Some(owner) => Ok(Some(owner)),
-                None => Err(StoreError::UnexpectedReply("virtual key look-up".to_owned())),
+                None => Err(StoreError::unexpected("virtual key look-up")),
             },
         }
     }

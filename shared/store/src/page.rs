@@ -239,8 +239,8 @@ impl SortedSet<'_> {
                 return Ok(part(listed, limit, total, may_go_on));
             }
         }
-        Err(StoreError::UnexpectedReply(
-            "a list that changes faster than it is read".to_owned(),
+        Err(StoreError::unexpected(
+            "a list that changes faster than it is read",
         ))
     }
 

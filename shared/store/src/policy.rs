@@ -118,6 +118,6 @@ impl PolicyRecord {
             .records(store, &account.policies(mode), |id| account.policy(mode, id))
             .await?;
         part.present(Self::from_fields)
-            .ok_or_else(|| StoreError::UnexpectedReply("policy record".to_owned()))
+            .ok_or_else(|| StoreError::unexpected("policy record"))
     }
 }

@@ -150,17 +150,13 @@ async fn read(
     let found = records(store, ids, |id| account.run(mode, agent, id)).await?;
     let there = found.into_iter().filter(|(_, fields)| !fields.is_empty());
     let runs: Option<Vec<Run>> = there.map(|(id, fields)| Run::from_fields(id, &fields)).collect();
-    let mut runs = runs.ok_or_else(unexpected_reply)?;
+    let mut runs = runs.ok_or_else(|| StoreError::unexpected(RECORD))?;
     runs.sort_by_key(|run| std::cmp::Reverse(run.last_ms));
     Ok(part.with(runs))
 }
 
 /// Name of a record in errors.
 const RECORD: &str = "run record";
-
-fn unexpected_reply() -> StoreError {
-    StoreError::UnexpectedReply(RECORD.to_owned())
-}
 
 #[cfg(test)]
 mod tests {

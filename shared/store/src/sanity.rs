@@ -168,7 +168,7 @@ pub async fn init(store: &Store, at_iso: &str) -> Result<StoreRecord, UnsafeStor
     for node in store.every_node(&redis::cmd("DBSIZE")).await? {
         keys += node
             .parse::<u64>()
-            .map_err(|_| StoreError::UnexpectedReply("DBSIZE".to_owned()))?;
+            .map_err(|_| StoreError::unexpected("DBSIZE"))?;
     }
     if keys > 0 {
         // A concurrent call may have initialised it.

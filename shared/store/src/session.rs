@@ -40,7 +40,7 @@ impl SessionPlace {
         let mut words = text.split(' ').map(str::to_owned);
         match (words.next(), words.next(), words.next(), words.next()) {
             (Some(account), Some(user), Some(id), None) => Ok(Some(Self { account, user, id })),
-            _ => Err(StoreError::UnexpectedReply("session look-up".to_owned())),
+            _ => Err(StoreError::unexpected("session look-up")),
         }
     }
 }
@@ -110,7 +110,7 @@ impl Session {
         for (id, text) in fields.iter().filter(|(name, _)| !name.starts_with(SEEN)) {
             let seen = fields.get(&format!("{SEEN}{id}")).and_then(|ms| ms.parse().ok());
             let session = seen.and_then(|seen| Self::parse(id, text, seen));
-            open.push(session.ok_or_else(|| StoreError::UnexpectedReply("session".to_owned()))?);
+            open.push(session.ok_or_else(|| StoreError::unexpected("session"))?);
         }
         open.retain(|session| session.expires_at_ms > now_ms && session.last_seen_ms + idle_ms > now_ms);
         open.sort_by(|a, b| (b.created_at_ms, &b.id).cmp(&(a.created_at_ms, &a.id)));

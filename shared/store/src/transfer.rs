@@ -181,7 +181,7 @@ impl NewTransfer<'_> {
             lists: None,
         };
         let row = serde_json::to_string(&transit);
-        let row = row.map_err(|error| StoreError::UnexpectedReply(error.to_string()))?;
+        let row = row.map_err(StoreError::unexpected)?;
         let (account, mode) = (scope.keys(), scope.mode);
         let keys = OutKeys {
             transactions: account.transactions(mode),

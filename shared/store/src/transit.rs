@@ -109,7 +109,7 @@ impl Transit {
         let mut read = redis::cmd("HMGET");
         read.arg(&rows).arg(&due);
         let found: Vec<Option<String>> = store.command(&read).await?;
-        let unexpected_reply = |_| StoreError::UnexpectedReply("transit row".to_owned());
+        let unexpected_reply = |_| StoreError::unexpected("transit row");
         // A row that is gone meanwhile was delivered by somebody else.
         let rows = due.into_iter().zip(found).filter_map(|(id, row)| {
             let row = serde_json::from_str(&row?).map_err(unexpected_reply);

@@ -82,8 +82,7 @@ pub struct Stored {
 impl Stored {
     /// Parses a stored text.
     pub fn parse(text: String) -> Result<Self, StoreError> {
-        let user =
-            serde_json::from_str(&text).map_err(|_| StoreError::UnexpectedReply("user record".to_owned()))?;
+        let user = serde_json::from_str(&text).map_err(|_| StoreError::unexpected("user record"))?;
         Ok(Self { user, text })
     }
 

@@ -73,7 +73,7 @@ impl VirtualKeyRecord {
                 continue;
             }
             let key = Self::from_fields(id, score.is_some(), fields);
-            keys.push(key.ok_or_else(|| StoreError::UnexpectedReply("virtual key record".to_owned()))?);
+            keys.push(key.ok_or_else(|| StoreError::unexpected("virtual key record"))?);
         }
         Ok(part.with(keys))
     }

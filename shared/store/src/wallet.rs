@@ -104,7 +104,7 @@ impl WalletPlace {
     pub fn parse(number: u64, text: &str) -> Result<(Self, String), StoreError> {
         let mut words = text.split(' ');
         let mut parsed = || Some((Self::parse_words(&mut words, number)?, words.next()?.to_owned()));
-        parsed().ok_or_else(|| StoreError::UnexpectedReply("place of a wallet".to_owned()))
+        parsed().ok_or_else(|| StoreError::unexpected("place of a wallet"))
     }
 
     /// Parses `<account> <mode> <owner> <number>`, the look-up of an earlier version.
@@ -113,7 +113,7 @@ impl WalletPlace {
             let number = number.parse().ok()?;
             Self::parse_words(&mut place.split(' '), number)
         });
-        parsed.ok_or_else(|| StoreError::UnexpectedReply("wallet look-up".to_owned()))
+        parsed.ok_or_else(|| StoreError::unexpected("wallet look-up"))
     }
 
     fn parse_words<'a>(words: &mut impl Iterator<Item = &'a str>, number: u64) -> Option<Self> {
@@ -142,7 +142,7 @@ impl NewPlace {
     pub(super) async fn draw(store: &Store, scope: &Scope<'_>, owner: &str) -> Result<Self, StoreError> {
         let number = number::draw(store, Bucket::from_account(scope.account), Series::Wallet).await?;
         let id = Kind::Wallet.mint_with(now_ms(), number);
-        let id = id.map_err(|error| StoreError::UnexpectedReply(error.to_string()))?;
+        let id = id.map_err(StoreError::unexpected)?;
         Ok(Self {
             key: Bucket::wallet_place(number),
             text: format!("{} {} {owner} {id}", scope.account, scope.mode),
@@ -171,7 +171,7 @@ impl Wallet {
             false => Ok(None),
             true => Self::from_fields(owner, &fields)
                 .map(Some)
-                .ok_or_else(|| StoreError::UnexpectedReply("wallet".to_owned())),
+                .ok_or_else(|| StoreError::unexpected("wallet")),
         }
     }
 
@@ -192,7 +192,7 @@ impl Wallet {
         let wallets = there.map(|(agent, fields)| Self::from_fields(agent, fields));
         match wallets.collect::<Option<_>>() {
             Some(wallets) => Ok(part.with(wallets)),
-            None => Err(StoreError::UnexpectedReply("wallet".to_owned())),
+            None => Err(StoreError::unexpected("wallet")),
         }
     }
 

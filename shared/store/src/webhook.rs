@@ -101,7 +101,8 @@ impl WebhookRecord {
         let part = page
             .records(store, &account.webhooks(mode), |id| account.webhook(mode, id))
             .await?;
-        part.present(Self::from_fields).ok_or_else(unexpected_reply)
+        part.present(Self::from_fields)
+            .ok_or_else(|| StoreError::unexpected(RECORD))
     }
 
     /// Reads all webhooks of an account and mode.
@@ -132,7 +133,3 @@ impl WebhookSecrets {
 
 /// Name of a record in errors.
 const RECORD: &str = "webhook record";
-
-fn unexpected_reply() -> StoreError {
-    StoreError::UnexpectedReply(RECORD.to_owned())
-}

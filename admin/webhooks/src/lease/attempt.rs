@@ -221,7 +221,7 @@ mod tests {
         let archive = of(Err(StoreError::Archive("damaged".to_owned())));
         assert_eq!(archive.ok(), Some(Content::Missing(NO_ARCHIVE)));
         assert_eq!(of(Ok(None)).ok(), Some(Content::Gone(NO_ENTRY)));
-        of(Err(StoreError::UnexpectedReply("x".to_owned()))).unwrap_err();
+        of(Err(StoreError::unexpected("x"))).unwrap_err();
     }
 
     #[test]

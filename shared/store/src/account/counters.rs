@@ -52,7 +52,7 @@ impl AccountCounters {
         query.cmd("HLEN").arg(keys.users());
         let (fields, active_keys, custom_agents, users): (Vec<Option<String>>, u64, u64, u64) =
             store.pipeline(&query).await?;
-        let malformed = || StoreError::UnexpectedReply("account record".to_owned());
+        let malformed = || StoreError::unexpected("account record");
         let fields: [Option<String>; 7] = fields.try_into().map_err(|_| malformed())?;
         let [tracked, slots, webhooks, low, cap, day, month] = fields;
         let number = |text: Option<String>| match text.filter(|text| !text.is_empty()) {

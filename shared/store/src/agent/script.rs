@@ -207,9 +207,7 @@ pub async fn delete(store: &Store, scope: &Scope<'_>, agent: &str) -> Result<Del
             Some(deleted) => return Ok(deleted),
         }
     }
-    Err(StoreError::UnexpectedReply(
-        "an agent that changes all the time".to_owned(),
-    ))
+    Err(StoreError::unexpected("an agent that changes all the time"))
 }
 
 const _: () = assert!(TRANSACTION_LISTS == 8, "agent/delete.lua renames eight lists");

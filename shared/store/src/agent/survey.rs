@@ -184,7 +184,7 @@ async fn read_agents(
     let seen = ids.iter().zip(records);
     seen.map(|(id, fields)| AgentSummary::from_fields(id, fields))
         .collect::<Option<_>>()
-        .ok_or_else(|| StoreError::UnexpectedReply("agent record".to_owned()))
+        .ok_or_else(|| StoreError::unexpected("agent record"))
 }
 
 impl AgentSummary {

@@ -120,9 +120,7 @@ impl NewApiKey<'_> {
             key_id: self.key_id.to_owned(),
         };
         if !lookup::announce(store, &lookup, &owner.to_stored()).await? {
-            return Err(StoreError::UnexpectedReply(
-                "a new API key that is known already".to_owned(),
-            ));
+            return Err(StoreError::unexpected("a new API key that is known already"));
         }
         let shown = secret
             .get(..secret.len().saturating_sub(SECRET_DIGITS - SHOWN_DIGITS))
@@ -199,9 +197,7 @@ impl NewApiKey<'_> {
                 _ => return reply.unexpected(),
             }
         }
-        Err(StoreError::UnexpectedReply(
-            "API keys that change all the time".to_owned(),
-        ))
+        Err(StoreError::unexpected("API keys that change all the time"))
     }
 }
 

@@ -227,9 +227,7 @@ impl<'a> Chain<'a> {
                 // Another sealer may have run between the two reads; only a lasting difference is a disagreement.
                 let again = self.extent().await?;
                 if again == extent {
-                    return Err(StoreError::UnexpectedReply(
-                        "the audit chain was changed".to_owned(),
-                    ));
+                    return Err(StoreError::unexpected("the audit chain was changed"));
                 }
                 extent = again;
             }
@@ -256,11 +254,11 @@ fn warn_of_later_release(keys: &AccountKeys, mode: Mode) {
 fn to_hash(bytes: &[u8]) -> Result<[u8; 32], StoreError> {
     bytes
         .try_into()
-        .map_err(|_| StoreError::UnexpectedReply("a hash of the audit chain".to_owned()))
+        .map_err(|_| StoreError::unexpected("a hash of the audit chain"))
 }
 
 fn no_form() -> StoreError {
-    StoreError::UnexpectedReply("an audit entry without a canonical form".to_owned())
+    StoreError::unexpected("an audit entry without a canonical form")
 }
 
 /// Pairs entries with their stored hashes, so that a changed line does not match its own. A malformed hash ends the
@@ -284,7 +282,7 @@ fn shown(
                 break;
             }
             let what = "an audit entry of a later release: upgrade this server";
-            return Err(StoreError::UnexpectedReply(what.to_owned()));
+            return Err(StoreError::unexpected(what));
         }
         let entry = Entry::of_line(seq, &line);
         found.push(entry.shown(&before, hash).ok_or_else(no_form)?);

@@ -54,7 +54,7 @@ impl Day {
         let days = (first..).zip(records);
         days.map(|(number, fields)| Self::from_fields(number, &fields))
             .collect::<Option<_>>()
-            .ok_or_else(|| StoreError::UnexpectedReply("statistics of a day".to_owned()))
+            .ok_or_else(|| StoreError::unexpected("statistics of a day"))
     }
 
     /// Returns the count of refused calls and spends.

@@ -223,7 +223,7 @@ impl Authorize<'_> {
 /// reason plan`. The plan is last, since it may contain spaces. An unknown word is an error, and so is an approval
 /// where there is nothing that could be `charged`, so that an unexpected reply never approves.
 fn parse(reply: &str, charged: Option<Nanos>) -> Result<Answer, StoreError> {
-    let unexpected_reply = || StoreError::UnexpectedReply("authorize".to_owned());
+    let unexpected_reply = || StoreError::unexpected("authorize");
     let mut rest = reply;
     let mut next = || {
         let (word, after) = rest.split_once(' ').ok_or_else(unexpected_reply)?;

@@ -113,7 +113,7 @@ impl Extend<'_> {
 /// Parses `word generation version plan`. The plan is last, since it may contain spaces. An unknown word is an error,
 /// so that an unexpected reply never extends.
 fn parse(reply: &str) -> Result<Extended, StoreError> {
-    let unexpected_reply = || StoreError::UnexpectedReply("extend".to_owned());
+    let unexpected_reply = || StoreError::unexpected("extend");
     let mut words = reply.splitn(4, ' ');
     let mut next = || words.next().ok_or_else(unexpected_reply);
     let (word, generation, version, plan) = (next()?, next()?, next()?, next()?);

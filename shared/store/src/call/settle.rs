@@ -105,7 +105,7 @@ impl Settle {
             "missing" => Ok(Settled::Missing),
             "mismatch" => Ok(Settled::Mismatch),
             "lacks_writes" => Err(StoreError::LacksWrites),
-            _ => Err(StoreError::UnexpectedReply("settle".to_owned())),
+            _ => Err(StoreError::unexpected("settle")),
         }
     }
 }

@@ -380,7 +380,7 @@ impl Store {
             None => self.command(change.command).await?,
             Some(money) => self.execute_confirmed(money, change).await?,
         };
-        redis::from_redis_value(answer).map_err(|error| StoreError::UnexpectedReply(error.to_string()))
+        redis::from_redis_value(answer).map_err(StoreError::unexpected)
     }
 
     /// Queries all servers for the durability of changes of money.

@@ -140,7 +140,7 @@ impl Store {
             scan.arg("MATCH").arg(pattern);
         }
         let page = self.execute_on(node, &scan).await?;
-        redis::from_redis_value(page).map_err(|error| StoreError::UnexpectedReply(error.to_string()))
+        redis::from_redis_value(page).map_err(StoreError::unexpected)
     }
 
     /// Executes many reads: in one round trip on a single server, one per bucket on a cluster. A refusal because a key

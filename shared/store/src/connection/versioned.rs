@@ -63,8 +63,7 @@ impl Store {
         let keys: Vec<&str> = [keys, judged.as_slice()].concat();
         args.push(words.as_bytes());
         let answer: Value = self.execute(script, &keys, &args).await?;
-        let (words, view) =
-            versioned(answer).ok_or_else(|| StoreError::UnexpectedReply(script.name().to_owned()))?;
+        let (words, view) = versioned(answer).ok_or_else(|| StoreError::unexpected(script.name()))?;
         if words.first() == Some(&Value::BulkString(LOST.to_vec())) {
             let account = account.to_owned();
             return Err(StoreError::LostWrites { account });

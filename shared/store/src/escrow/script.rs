@@ -113,7 +113,7 @@ fn request_of(number: u64) -> String {
 /// Returns a new transaction id.
 fn mint_transaction() -> Result<String, StoreError> {
     let id = Id::Transaction.mint(now_ms());
-    id.map_err(|error| StoreError::UnexpectedReply(error.to_string()))
+    id.map_err(StoreError::unexpected)
 }
 
 /// Claims the caller's key in the caller's account. Returns false if it has a record, or another request's claim.

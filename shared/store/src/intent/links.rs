@@ -35,7 +35,7 @@ pub struct Sibling {
 impl EscrowLink {
     /// Reads the escrow `number`; `None` if it does not exist in this mode.
     pub async fn read(store: &Store, mode: Mode, number: u64) -> Result<Option<Self>, StoreError> {
-        let unexpected_reply = || StoreError::UnexpectedReply("escrow".to_owned());
+        let unexpected_reply = || StoreError::unexpected("escrow");
         let account = match Escrow::place(store, number).await? {
             Some((account, of_mode)) if of_mode == mode => account,
             _ => return Ok(None),

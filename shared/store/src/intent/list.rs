@@ -58,7 +58,7 @@ impl IntentRecord {
         let part = page.records(store, &set, |id| account.intent(mode, id)).await?;
         let records = part.records.iter().map(|(_, fields)| Self::from_fields(fields));
         let records: Option<Vec<Self>> = records.collect();
-        Ok(part.with(records.ok_or_else(unexpected_reply)?))
+        Ok(part.with(records.ok_or_else(|| StoreError::unexpected("intent record"))?))
     }
 
     /// Lists the newest intents of any other list: `limit` of them after `offset`.
@@ -125,7 +125,7 @@ impl<'a> List<'a> {
         let records = found.iter().map(|(_, fields)| IntentRecord::from_fields(fields));
         let records: Option<Vec<IntentRecord>> = records.collect();
         Ok(Listed {
-            records: records.ok_or_else(unexpected_reply)?,
+            records: records.ok_or_else(|| StoreError::unexpected("intent record"))?,
             total,
             goes_on: start > 0,
         })
@@ -185,8 +185,4 @@ impl<'a> List<'a> {
         let ids = self.ids(start, start + BESIDE_MAX).await?;
         Ok(ids.iter().position(|found| found == id).unwrap_or(0) as u64)
     }
-}
-
-fn unexpected_reply() -> StoreError {
-    StoreError::UnexpectedReply("intent record".to_owned())
 }

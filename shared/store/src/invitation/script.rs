@@ -89,7 +89,7 @@ pub async fn create(
         users: account.users(),
         invitations: account.invitations(),
     };
-    let text = serde_json::to_string(body).map_err(|error| StoreError::UnexpectedReply(error.to_string()))?;
+    let text = serde_json::to_string(body).map_err(StoreError::unexpected)?;
     let args = CreateArgs {
         email,
         invitation: &text,

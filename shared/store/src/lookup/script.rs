@@ -54,8 +54,8 @@ pub async fn keep(store: &Store, lookup: &str, owner: &str) -> Result<(), StoreE
     let mut reply = store.reply(&KEEP, keys, args).await?;
     match reply.word()?.as_str() {
         "kept" => Ok(()),
-        "taken" => Err(StoreError::UnexpectedReply(
-            "a look-up that has another owner meanwhile".to_owned(),
+        "taken" => Err(StoreError::unexpected(
+            "a look-up that has another owner meanwhile",
         )),
         _ => reply.unexpected(),
     }

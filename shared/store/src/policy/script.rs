@@ -133,9 +133,7 @@ impl SetPolicy<'_> {
                 return Ok(done);
             }
         }
-        Err(StoreError::UnexpectedReply(
-            "a policy that changes all the time".to_owned(),
-        ))
+        Err(StoreError::unexpected("a policy that changes all the time"))
     }
 
     /// Makes one attempt; `None` if the agent's policy was created or deleted between read and script.

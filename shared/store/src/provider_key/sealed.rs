@@ -31,8 +31,7 @@ impl SealedKey {
                 continue;
             };
             let sealed = fields.get(&keys::provider_key_sealed_field(provider));
-            let sealed = sealed
-                .ok_or_else(|| StoreError::UnexpectedReply("provider key without its text".to_owned()))?;
+            let sealed = sealed.ok_or_else(|| StoreError::unexpected("provider key without its text"))?;
             found.push(Self {
                 provider: provider.to_owned(),
                 key_id: key_id.clone(),

@@ -176,5 +176,5 @@ pub(crate) fn field_args(changes: &[FieldChange]) -> Vec<&str> {
 
 /// The error for a reply that the twin does not know.
 pub(crate) fn unexpected_reply<T>(script: &Script) -> Result<T, StoreError> {
-    Err(StoreError::UnexpectedReply(script.name().to_owned()))
+    Err(StoreError::unexpected(script.name()))
 }

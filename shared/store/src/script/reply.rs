@@ -23,7 +23,7 @@ impl Reply {
 
     /// Returns the error for a reply that the twin does not know.
     pub(crate) fn unexpected<T>(&self) -> Result<T, StoreError> {
-        Err(StoreError::UnexpectedReply(self.script.to_owned()))
+        Err(StoreError::unexpected(self.script))
     }
 
     /// Reads a word that `parse` understands.

@@ -61,7 +61,7 @@ pub async fn list(
             total: end - start,
             next,
         }),
-        None => Err(StoreError::UnexpectedReply("transaction".to_owned())),
+        None => Err(StoreError::unexpected("transaction")),
     }
 }
 

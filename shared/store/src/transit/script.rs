@@ -111,7 +111,7 @@ async fn take_row(store: &Store, transit: &Transit) -> Result<(), StoreError> {
 const ACTOR: &str = "worker";
 
 fn bad_row() -> StoreError {
-    StoreError::UnexpectedReply("transit row".to_owned())
+    StoreError::unexpected("transit row")
 }
 
 /// Executes the script for the wallet of `owner`.

@@ -189,6 +189,6 @@ pub async fn find_reset(store: &Store, token_hash: &str) -> Result<Option<(Strin
     let mut words = text.splitn(3, ' ').map(str::to_owned);
     match (words.next(), words.next(), words.next()) {
         (Some(account), Some(_user), Some(email)) => Ok(Some((account, email))),
-        _ => Err(StoreError::UnexpectedReply("reset look-up".to_owned())),
+        _ => Err(StoreError::unexpected("reset look-up")),
     }
 }

@@ -116,9 +116,7 @@ impl NewVirtualKey<'_> {
         let lookup = keys::virtual_key_lookup(&hash);
         let owner = VirtualKeyOwner::new(scope.account, self.agent, self.key_id);
         if !lookup::announce(store, &lookup, owner.as_stored()).await? {
-            return Err(StoreError::UnexpectedReply(
-                "a new virtual key that is known already".to_owned(),
-            ));
+            return Err(StoreError::unexpected("a new virtual key that is known already"));
         }
         let keys = VirtualKeyKeys::new(scope, self.agent, self.key_id);
         let fields = [

@@ -86,8 +86,7 @@ impl<'a> Chain<'a> {
     pub async fn backlog(&self) -> Result<ArchiveBacklog, StoreError> {
         let reads = ArchiveBacklog::reads(&self.keys, self.mode);
         let mut answers = self.store.many(&reads).await?;
-        ArchiveBacklog::from_answers(&mut answers)
-            .ok_or_else(|| StoreError::UnexpectedReply("an audit chain".to_owned()))
+        ArchiveBacklog::from_answers(&mut answers).ok_or_else(|| StoreError::unexpected("an audit chain"))
     }
 
     /// Reads the last archived entry, and the segment descriptors from index `skip` on, oldest first.

@@ -45,7 +45,7 @@ impl Chain<'_> {
                 }
                 if is_of_later_release(&line) {
                     let what = "an audit entry of a later release: upgrade this server";
-                    return Err(StoreError::UnexpectedReply(what.to_owned()));
+                    return Err(StoreError::unexpected(what));
                 }
                 entries.push(Entry::of_line(seq, &line));
             }

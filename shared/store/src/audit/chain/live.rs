@@ -270,5 +270,5 @@ fn time(line: Option<&[u8]>) -> u64 {
 }
 
 fn busy() -> StoreError {
-    StoreError::UnexpectedReply("the audit trail was archived while it was read".to_owned())
+    StoreError::unexpected("the audit trail was archived while it was read")
 }

@@ -139,7 +139,7 @@ impl NewEscrow<'_> {
         let (place, number) = (format!("{} {mode}", asked.scope.account), number.to_string());
         let row_id = row.map_or("", |row| row.id.as_str());
         let row = row.map(serde_json::to_string).transpose();
-        let row = row.map_err(|_| StoreError::UnexpectedReply("transit row".to_owned()))?;
+        let row = row.map_err(|_| StoreError::unexpected("transit row"))?;
         let row = row.unwrap_or_default();
         let args = CreateArgs {
             payer_number: &from,

@@ -115,7 +115,7 @@ pub(crate) async fn deliver_pending(store: &Store, escrow: &Escrow) -> Result<()
     let rows: Vec<Option<String>> = store.command(&query).await?;
     for row in rows.into_iter().flatten() {
         let transit = serde_json::from_str(&row);
-        let transit: Transit = transit.map_err(|_| StoreError::UnexpectedReply("transit row".to_owned()))?;
+        let transit: Transit = transit.map_err(|_| StoreError::unexpected("transit row"))?;
         deliver(store, &transit).await?;
     }
     Ok(())

@@ -186,7 +186,7 @@ impl Step<'_> {
             new.words()
         });
         let row = self.transit.map(serde_json::to_string).transpose();
-        let row = row.map_err(|_| StoreError::UnexpectedReply("transit row".to_owned()))?;
+        let row = row.map_err(|_| StoreError::unexpected("transit row"))?;
         let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
         Ok(ResolveArgs {
             required_status: self.needs.as_str().to_owned(),

@@ -96,7 +96,9 @@ impl Deliveries<'_> {
         query.arg(self.texts()).arg(&numbers);
         let texts: Vec<Option<String>> = store.command(&query).await?;
         let found = texts.into_iter().flatten().map(|text| Delivery::parse(&text));
-        found.collect::<Option<_>>().ok_or_else(unexpected_reply)
+        found
+            .collect::<Option<_>>()
+            .ok_or_else(|| StoreError::unexpected("delivery"))
     }
 
     /// Finds the delivery with this entry and event. Reads at most `webhooks.waiting_max`
@@ -143,7 +145,9 @@ impl Deliveries<'_> {
         }
         let found: Vec<Vec<String>> = store.pipeline(&query).await?;
         let numbers = found.iter().flatten().map(|number| number.parse().ok());
-        let mut numbers: Vec<u64> = numbers.collect::<Option<_>>().ok_or_else(unexpected_reply)?;
+        let mut numbers: Vec<u64> = numbers
+            .collect::<Option<_>>()
+            .ok_or_else(|| StoreError::unexpected("delivery"))?;
         numbers.sort_unstable_by(|a, b| b.cmp(a));
         let mut part = page.of_all(numbers, Order::Descending, |number| (*number, ""))?;
         let shown: Vec<String> = part.records.drain(..).map(number_text).collect();
@@ -160,7 +164,7 @@ impl Deliveries<'_> {
         for (text, next_at_ms) in texts.into_iter().zip(due) {
             // Skips deliveries that were removed or ended since their numbers were read.
             let Some(text) = text else { continue };
-            let delivery = Delivery::parse(&text).ok_or_else(unexpected_reply)?;
+            let delivery = Delivery::parse(&text).ok_or_else(|| StoreError::unexpected("delivery"))?;
             if wanted.takes(delivery.state) {
                 listed.push(ListedDelivery { delivery, next_at_ms });
             }
@@ -175,8 +179,4 @@ impl Deliveries<'_> {
     fn set(self, set: DeliverySet) -> String {
         self.account.deliveries_in(self.mode, self.webhook, set)
     }
-}
-
-fn unexpected_reply() -> StoreError {
-    StoreError::UnexpectedReply("delivery".to_owned())
 }

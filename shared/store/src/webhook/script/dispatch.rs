@@ -210,8 +210,7 @@ impl Cursor {
         for (group, text) in all.into_iter().zip(waiting) {
             let Some(text) = text else { continue };
             let waiting = Waiting::parse(&text);
-            let waiting =
-                waiting.ok_or_else(|| StoreError::UnexpectedReply("coalesced violations".to_owned()))?;
+            let waiting = waiting.ok_or_else(|| StoreError::unexpected("coalesced violations"))?;
             groups.insert(group, waiting);
         }
         Ok(Tally::new(self.minute, counted.collect(), groups))
@@ -236,7 +235,7 @@ pub async fn waiting(
     let mut query = redis::cmd("HMGET");
     query.arg(account.violations_waiting(mode)).arg(&names);
     let texts: Vec<Option<String>> = store.command(&query).await?;
-    let unexpected_reply = || StoreError::UnexpectedReply("coalesced violations".to_owned());
+    let unexpected_reply = || StoreError::unexpected("coalesced violations");
     let found = names.iter().zip(texts).map(|(name, text)| {
         let group = Group::parse(name).ok_or_else(unexpected_reply)?;
         let waiting = text

@@ -63,9 +63,7 @@ pub async fn redeliver(
             return Ok(done);
         }
     }
-    Err(StoreError::UnexpectedReply(
-        "a delivery that changes all the time".to_owned(),
-    ))
+    Err(StoreError::unexpected("a delivery that changes all the time"))
 }
 
 /// `None` if the delivery changed since it was read.
