@@ -2,6 +2,7 @@
 //!
 //! `config/tollgate.toml` is compiled in: it documents every setting and holds every default.
 
+mod bounds;
 pub mod collector;
 pub mod durability;
 mod load;

@@ -1,6 +1,7 @@
 //! Loads the configuration: compiled-in defaults, then the file, then the environment.
 
 use super::{BadSettings, Settings, StoreSettings, TelemetrySettings, UpstreamSettings};
+use crate::bounds::{self, CLOCK_DIFFERENCE_MS_MIN};
 use crate::collector::Collector;
 use crate::public_url;
 use crate::upstreams::{self, EnvSetting, NAME_MAX};
@@ -15,31 +16,10 @@ const DEFAULTS: &str = include_str!("../../../config/tollgate.toml");
 const ENV_PREFIX: &str = "TOLLGATE_";
 /// The section whose keys are sections with names of the operator's.
 const UPSTREAMS: &str = "upstreams";
-/// Longest retention of idempotency keys (decision D26).
-const RETENTION_DAYS: std::ops::RangeInclusive<u64> = 30..=36_500;
-/// Least memory for request bodies of the admin server: an account's quarter of it must hold the longest body.
-const ADMIN_BUFFERED_BYTES_MIN: usize = 4 << 20;
-/// Most key owners that an edge can cache; each takes some 400 bytes.
-const REMEMBERED_KEYS: std::ops::RangeInclusive<usize> = 1..=10_000_000;
-/// Longest time for a load balancer to notice, in ms.
-const DRAIN_DELAY_MS_MAX: u64 = 300_000;
-/// Longest configurable duration in ms: 7 days. Sums of several stay far below what timers, and doubles in the store's
-/// scripts, hold exactly.
-const DURATION_MS_MAX: u64 = 7 * 24 * 3_600_000;
-/// Longest configurable duration in hours: a year.
-const DURATION_HOURS_MAX: u64 = 365 * 24;
-/// Longest configurable duration in days: that of idempotency keys.
-const DURATION_DAYS_MAX: u64 = *RETENTION_DAYS.end();
-/// Longest configurable lifetime of a session.
-const ABSOLUTE_HOURS: std::ops::RangeInclusive<u64> = 1..=720;
-
-/// Most that clocks of store and process may differ by, in ms: no less than the alert `TollgateStoreClock` allows, so
-/// that it fires whenever everything is denied, and less than a period.
-const CLOCK_DIFFERENCE_MS: std::ops::RangeInclusive<u64> = 60_000..=3_600_000;
 
 /// `store.max_clock_difference_ms` of the compiled-in configuration; a test excludes that it cannot be parsed.
 pub fn default_max_clock_difference_ms() -> u64 {
-    load_from(None, std::iter::empty()).map_or(*CLOCK_DIFFERENCE_MS.start(), |settings| {
+    load_from(None, std::iter::empty()).map_or(CLOCK_DIFFERENCE_MS_MIN.unsigned_abs(), |settings| {
         settings.store.max_clock_difference_ms
     })
 }
@@ -117,6 +97,7 @@ fn assemble(
             false => set(&mut settings, &section, &key, &value, &name)?,
         }
     }
+    bounds::check(&settings)?;
     let upstream = settings.get("upstream").and_then(Value::as_table);
     let named = upstreams::read(in_file, in_env, upstream.unwrap_or(&Table::new()))?;
     let mut settings: Settings = settings
@@ -219,68 +200,8 @@ fn set(settings: &mut Table, section: &str, key: &str, text: &str, name: &str) -
     Ok(())
 }
 
-/// Validates what the types do not express.
+/// Validates what neither the types nor the [bounds](bounds::BOUNDS) express.
 fn check(settings: &Settings) -> Result<(), BadSettings> {
-    let positive = [
-        ("store.timeout_ms", settings.store.timeout_ms),
-        (
-            "store.durability_timeout_ms",
-            settings.store.durability_timeout_ms,
-        ),
-        ("proxy.client_timeout_ms", settings.proxy.client_timeout_ms),
-        ("upstream.timeout_ms", settings.upstream.timeout_ms),
-        ("proxy.stream_first_byte_ms", settings.proxy.stream_first_byte_ms),
-        ("proxy.stream_idle_ms", settings.proxy.stream_idle_ms),
-        ("proxy.stream_total_ms", settings.proxy.stream_total_ms),
-        ("proxy.max_connections", settings.proxy.max_connections as u64),
-        (
-            "proxy.max_connections_per_address",
-            settings.proxy.max_connections_per_address as u64,
-        ),
-        ("proxy.max_body_bytes", settings.proxy.max_body_bytes as u64),
-        (
-            "upstream.max_response_bytes",
-            settings.upstream.max_response_bytes as u64,
-        ),
-        ("admin.max_connections", settings.admin.max_connections as u64),
-        (
-            "admin.max_connections_per_address",
-            settings.admin.max_connections_per_address as u64,
-        ),
-        ("admin.client_timeout_ms", settings.admin.client_timeout_ms),
-        ("webhooks.timeout_ms", settings.webhooks.timeout_ms),
-        ("webhooks.max_attempts", settings.webhooks.max_attempts.into()),
-        (
-            "webhooks.endpoints_at_once",
-            settings.webhooks.endpoints_at_once as u64,
-        ),
-        (
-            "webhooks.requests_at_once",
-            settings.webhooks.requests_at_once as u64,
-        ),
-        ("webhooks.waiting_max", settings.webhooks.waiting_max),
-        ("webhooks.history_max", settings.webhooks.history_max),
-        ("audit.seal_every_ms", settings.audit.seal_every_ms),
-        ("audit.checkpoint_every_ms", settings.audit.checkpoint_every_ms),
-        ("audit.archive_after_days", settings.audit.archive_after_days),
-        (
-            "audit.archive_after_entries",
-            settings.audit.archive_after_entries,
-        ),
-        ("audit.segment_entries", settings.audit.segment_entries as u64),
-        (
-            "limits.test_requests_per_minute",
-            settings.limits.test_requests_per_minute,
-        ),
-        (
-            "limits.session_requests_per_minute",
-            settings.limits.session_requests_per_minute,
-        ),
-    ];
-    if let Some((key, _)) = positive.iter().find(|(_, value)| *value == 0) {
-        return Err(BadSettings(format!("`{key}` must be greater than zero")));
-    }
-    check_durations(settings)?;
     if !(0.0..=1.0).contains(&settings.limits.guard_share) {
         return Err(BadSettings(
             "`limits.guard_share` must be from 0.0 to 1.0".to_owned(),
@@ -290,38 +211,6 @@ fn check(settings: &Settings) -> Result<(), BadSettings> {
         return Err(BadSettings(
             "`proxy.max_buffered_bytes` must be at least twice `proxy.max_body_bytes`".to_owned(),
         ));
-    }
-    if settings.admin.max_buffered_bytes < ADMIN_BUFFERED_BYTES_MIN {
-        return Err(BadSettings(format!(
-            "`admin.max_buffered_bytes` must be at least {ADMIN_BUFFERED_BYTES_MIN}"
-        )));
-    }
-    if !REMEMBERED_KEYS.contains(&settings.proxy.max_remembered_keys) {
-        let (least, most) = (REMEMBERED_KEYS.start(), REMEMBERED_KEYS.end());
-        return Err(BadSettings(format!(
-            "`proxy.max_remembered_keys` must be from {least} to {most}"
-        )));
-    }
-    if !CLOCK_DIFFERENCE_MS.contains(&settings.store.max_clock_difference_ms) {
-        let (least, most) = (CLOCK_DIFFERENCE_MS.start(), CLOCK_DIFFERENCE_MS.end());
-        return Err(BadSettings(format!(
-            "`store.max_clock_difference_ms` must be from {least} to {most}"
-        )));
-    }
-    let delays = [
-        ("proxy.drain_delay_ms", settings.proxy.drain_delay_ms),
-        ("admin.drain_delay_ms", settings.admin.drain_delay_ms),
-    ];
-    if let Some((key, _)) = delays.iter().find(|(_, delay)| *delay > DRAIN_DELAY_MS_MAX) {
-        return Err(BadSettings(format!(
-            "`{key}` must be at most {DRAIN_DELAY_MS_MAX}"
-        )));
-    }
-    if !RETENTION_DAYS.contains(&settings.idempotency.retention_days) {
-        let (least, most) = (RETENTION_DAYS.start(), RETENTION_DAYS.end());
-        return Err(BadSettings(format!(
-            "`idempotency.retention_days` must be from {least} to {most}"
-        )));
     }
     check_sessions(settings)?;
     public_url::check(settings)?;
@@ -349,68 +238,6 @@ fn check(settings: &Settings) -> Result<(), BadSettings> {
     Ok(())
 }
 
-/// Bounds every duration that no other rule bounds.
-fn check_durations(settings: &Settings) -> Result<(), BadSettings> {
-    let Settings {
-        store,
-        proxy,
-        upstream,
-        admin,
-        webhooks,
-        audit,
-        ..
-    } = settings;
-    let millis = [
-        ("store.timeout_ms", store.timeout_ms),
-        ("store.durability_timeout_ms", store.durability_timeout_ms),
-        ("proxy.client_timeout_ms", proxy.client_timeout_ms),
-        ("proxy.hold_grace_ms", proxy.hold_grace_ms),
-        ("proxy.drain_ms", proxy.drain_ms),
-        ("proxy.stream_first_byte_ms", proxy.stream_first_byte_ms),
-        ("proxy.stream_idle_ms", proxy.stream_idle_ms),
-        ("proxy.stream_total_ms", proxy.stream_total_ms),
-        ("proxy.stream_drain_ms", proxy.stream_drain_ms),
-        ("upstream.timeout_ms", upstream.timeout_ms),
-        ("admin.client_timeout_ms", admin.client_timeout_ms),
-        ("webhooks.timeout_ms", webhooks.timeout_ms),
-        ("audit.seal_every_ms", audit.seal_every_ms),
-        ("audit.checkpoint_every_ms", audit.checkpoint_every_ms),
-    ];
-    let delays = webhooks
-        .retry_delays_ms
-        .iter()
-        .map(|delay| ("webhooks.retry_delays_ms".to_owned(), *delay));
-    let named = settings.upstreams.all().iter();
-    let named = named.map(|named| (format!("upstreams.{}.timeout_ms", named.name), named.timeout_ms));
-    let millis = millis.map(|(key, value)| (key.to_owned(), value));
-    let millis = millis.into_iter().chain(delays).chain(named);
-    let longer = [
-        (
-            "webhooks.secret_overlap_hours",
-            webhooks.secret_overlap_hours,
-            DURATION_HOURS_MAX,
-        ),
-        (
-            "audit.archive_after_days",
-            audit.archive_after_days,
-            DURATION_DAYS_MAX,
-        ),
-        (
-            "audit.archive_intents_after_days",
-            audit.archive_intents_after_days,
-            DURATION_DAYS_MAX,
-        ),
-    ];
-    let longer = longer.map(|(key, value, most)| (key.to_owned(), value, most));
-    let mut all = millis
-        .map(|(key, value)| (key, value, DURATION_MS_MAX))
-        .chain(longer);
-    match all.find(|(_, value, most)| value > most) {
-        Some((key, _, most)) => Err(BadSettings(format!("`{key}` must be at most {most}"))),
-        None => Ok(()),
-    }
-}
-
 /// Validates the export of spans, in this build.
 fn check_telemetry(telemetry: &TelemetrySettings) -> Result<(), BadSettings> {
     if !(0.0..=1.0).contains(&telemetry.sample_ratio) {
@@ -431,12 +258,6 @@ fn check_telemetry(telemetry: &TelemetrySettings) -> Result<(), BadSettings> {
 /// Validates idle time against lifetime.
 fn check_sessions(settings: &Settings) -> Result<(), BadSettings> {
     let sessions = &settings.sessions;
-    if !ABSOLUTE_HOURS.contains(&sessions.absolute_hours) {
-        let (least, most) = (ABSOLUTE_HOURS.start(), ABSOLUTE_HOURS.end());
-        return Err(BadSettings(format!(
-            "`sessions.absolute_hours` must be from {least} to {most}"
-        )));
-    }
     if !(1..=sessions.absolute_hours * 60).contains(&sessions.idle_minutes) {
         return Err(BadSettings(
             "`sessions.idle_minutes` must be from 1 to `sessions.absolute_hours`".to_owned(),

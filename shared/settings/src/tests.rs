@@ -29,14 +29,6 @@ fn the_defaults_are_those_of_the_operating_contract() {
 }
 
 #[test]
-fn the_clock_may_differ_by_one_minute_to_one_hour() {
-    for bound in [60_000, 3_600_000] {
-        let settings = from(&format!("[store]\nmax_clock_difference_ms = {bound}\n")).unwrap();
-        assert_eq!(settings.store.max_clock_difference_ms, bound);
-    }
-}
-
-#[test]
 fn the_environment_wins_over_the_file() {
     let env = [
         ("TOLLGATE_STORE__TIMEOUT_MS", "7"),
@@ -67,50 +59,6 @@ fn every_mistake_is_one_line_that_names_the_key() {
         (
             from("[store]\ntimeout_ms = \"x\"\n").unwrap_err(),
             "`store.timeout_ms`",
-        ),
-        (
-            from("[store]\ntimeout_ms = 0\n").unwrap_err(),
-            "`store.timeout_ms`",
-        ),
-        (
-            from("[store]\nmax_clock_difference_ms = 0\n").unwrap_err(),
-            "`store.max_clock_difference_ms` must be from 60000 to 3600000",
-        ),
-        (
-            from("[store]\nmax_clock_difference_ms = 59999\n").unwrap_err(),
-            "`store.max_clock_difference_ms`",
-        ),
-        (
-            from_env("TOLLGATE_STORE__MAX_CLOCK_DIFFERENCE_MS", "3600001").unwrap_err(),
-            "`store.max_clock_difference_ms`",
-        ),
-        (
-            from("[proxy]\nmax_remembered_keys = 0\n").unwrap_err(),
-            "`proxy.max_remembered_keys`",
-        ),
-        (
-            from_env("TOLLGATE_PROXY__MAX_REMEMBERED_KEYS", "10000001").unwrap_err(),
-            "`proxy.max_remembered_keys`",
-        ),
-        (
-            from("[limits]\ntest_requests_per_minute = 0\n").unwrap_err(),
-            "`limits.test_requests_per_minute`",
-        ),
-        (
-            from("[limits]\nsession_requests_per_minute = 0\n").unwrap_err(),
-            "`limits.session_requests_per_minute`",
-        ),
-        (
-            from("[idempotency]\nretention_days = 29\n").unwrap_err(),
-            "`idempotency.retention_days`",
-        ),
-        (
-            from_env("TOLLGATE_IDEMPOTENCY__RETENTION_DAYS", "36501").unwrap_err(),
-            "`idempotency.retention_days`",
-        ),
-        (
-            from("[sessions]\nabsolute_hours = 721\n").unwrap_err(),
-            "`sessions.absolute_hours`",
         ),
         (
             from("[sessions]\nidle_minutes = 61\nabsolute_hours = 1\n").unwrap_err(),
@@ -212,18 +160,7 @@ fn every_duration_has_an_upper_bound() {
     };
     assert!(named(604_800_000).is_ok());
     let error = named(604_800_001).unwrap_err().to_string();
-    assert_eq!(error, "`upstreams.a.timeout_ms` must be at most 604800000");
-    for (text, most) in [
-        ("[proxy]\nstream_total_ms = ", 604_800_000),
-        ("[webhooks]\nsecret_overlap_hours = ", 8_760),
-        ("[audit]\narchive_after_days = ", 36_500),
-    ] {
-        assert!(from(&format!("{text}{most}\n")).is_ok(), "{text}{most}");
-        assert!(
-            from(&format!("{text}{}\n", most + 1)).is_err(),
-            "{text}{most} and one"
-        );
-    }
+    assert_eq!(error, "`upstreams.a.timeout_ms` must be from 1 to 604800000");
     let most = from("[proxy]\nstream_total_ms = 604800000\nstream_drain_ms = 604800000\n").unwrap();
     assert_eq!(most.stream_life().as_secs(), 14 * 24 * 3600);
 }

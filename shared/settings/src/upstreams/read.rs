@@ -7,6 +7,7 @@ use super::{
     check_base_url,
 };
 use crate::BadSettings;
+use crate::bounds::{WEEK_MS, check_number};
 use std::path::PathBuf;
 use toml::{Table, Value};
 
@@ -232,10 +233,9 @@ impl Reader<'_> {
 
     fn timeout_ms(&self) -> Result<u64, BadSettings> {
         let value = self.settings.get("timeout_ms").and_then(Value::as_integer);
-        let positive = value
-            .and_then(|value| u64::try_from(value).ok())
-            .filter(|value| *value > 0);
-        positive.ok_or_else(|| self.wrong("timeout_ms", "must be greater than zero"))
+        let value = value.unwrap_or_default();
+        check_number(value, &(1..=WEEK_MS)).map_err(|what| self.wrong("timeout_ms", &what))?;
+        Ok(value.unsigned_abs())
     }
 
     fn prefix(&self, key: &str) -> Result<String, BadSettings> {
