@@ -1,5 +1,5 @@
-//! Declares metrics: name and help in one place, all series created at once. So a counter exists at 0 before the first
-//! event, and counting is one atomic addition without a look-up.
+//! Registers metrics, with all their series at once. So a counter exists at 0 before the first event, and counting is
+//! one atomic addition without a look-up.
 
 use prometheus::core::{Collector, MetricVec, MetricVecBuilder};
 use prometheus::{
@@ -8,7 +8,7 @@ use prometheus::{
 };
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Declares the metrics of one program, under its prefix.
+/// Registers the metrics of one program, under its prefix.
 #[derive(Debug, Clone)]
 pub struct Registrar {
     registry: Registry,
