@@ -1,13 +1,16 @@
 //! Agents: bodies and errors to the letter.
 
-use crate::world::{World, fresh, minted, problem, success, text};
+use crate::world::{FULL, World, fresh, minted, problem, success, text};
 use domain::mode::Mode;
 use domain::number::Number;
-use harness::assert_fields;
+use harness::{RawClient, assert_fields};
 use serde_json::json;
+use std::time::Duration;
 use store::agent::freeze::{Authority, Freeze, Frozen, set_frozen};
 use store::keys::Bucket;
 use store::script::change::Scope;
+
+const SOON: Duration = Duration::from_secs(20);
 
 #[tokio::test]
 async fn an_agent_from_creation_to_deletion() {
@@ -286,4 +289,35 @@ async fn the_plan_limits_custom_agents_in_live_mode_only() {
     let place: String = world.redis.command(&["GET", &key]);
     let (id, wallet) = (text(&made, "/agent/id"), text(&made, "/agent/wallet"));
     assert_eq!(place, format!("{} live {id} {wallet}", account.id));
+}
+
+/// Clients resolve `.` and `..` in paths, so no new agent or run is called so (D6); what is called so already can be read
+/// and frozen.
+#[tokio::test]
+async fn a_name_that_no_path_holds_is_refused_where_it_is_taken_in() {
+    let world = World::start().await;
+    let (account, _) = world.account("builder").await;
+    account.agent("..").virtual_key().await;
+    let key = world.issue(&account, Mode::Live, FULL, &[], None).await;
+    let mut client = RawClient::connect(world.admin.addr()).await;
+    for (request, status) in [
+        ("GET /v1/agents/..", 200),
+        ("POST /v1/agents/../freeze", 200),
+        ("GET /v1/policies?agentId=..", 200),
+        ("GET /v1/agents/../runs/..", 404),
+        ("POST /v1/agents/../runs/..", 400),
+        ("POST /v1/agents/../virtual-keys", 400),
+        ("POST /v1/agents/./provider-keys", 400),
+        ("POST /v1/policies/..", 400),
+    ] {
+        let head = format!(
+            "{request} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {}\r\nContent-Length: 0\r\n\r\n",
+            key.secret
+        );
+        assert!(client.send(head).await, "{request}");
+        let reply = client.reply(SOON).await.expect(request);
+        assert_eq!(reply.status, status, "{request}: {}", reply.text());
+        let says_why = reply.text().contains("must not be `.` or `..`");
+        assert_eq!(says_why, status == 400, "{request}: {}", reply.text());
+    }
 }

@@ -189,6 +189,11 @@ async fn bad_policies_are_refused_and_name_the_field() {
         (r#"{"name":null}"#, "name must not be null."),
         (r#"{"name":"a","agentId":"user"}"#, "agentId must be"),
         (r#"{"name":"a","agentId":"a b"}"#, "agentId must be"),
+        (r#"{"name":"a","agentId":"."}"#, "agentId must not be `.` or `..`"),
+        (
+            r#"{"name":"a","agentId":".."}"#,
+            "agentId must not be `.` or `..`",
+        ),
         (r#"{"name":"a","agentId":7}"#, "agentId must be a string."),
         (
             r#"{"name":"a","currency":"EUR"}"#,

@@ -238,6 +238,7 @@ async fn bad_bodies_name_the_field_and_change_nothing() {
         (with("agent", json!(7)), "agent must be a string."),
         (with("agent", json!("user")), "agent must be"),
         (with("agent", json!("a b")), "agent must be"),
+        (with("agent", json!("..")), "agent must not be `.` or `..`"),
         (with("currency", json!("EUR")), "currency must be"),
         (with("recipient", json!("a\nb")), "recipient must not contain"),
         (with("recipient", json!(" ")), "recipient must not be empty."),
@@ -255,6 +256,7 @@ async fn bad_bodies_name_the_field_and_change_nothing() {
         ),
         (with("runId", json!("")), "runId must be"),
         (with("runId", json!("a/b")), "runId must be"),
+        (with("runId", json!(".")), "runId must not be `.` or `..`"),
         (with("runId", json!("x".repeat(201))), "runId must be"),
         (
             with("runId", json!(format!("vk_live_{}", "0a".repeat(32)))),

@@ -99,6 +99,8 @@ async fn bad_bodies_name_the_field_and_make_nothing() {
         (r#"{"botId":17}"#, "botId must be a string."),
         (r#"{"botId":"user"}"#, "botId must be 1 to 128"),
         (r#"{"botId":"a/b"}"#, "botId must be 1 to 128"),
+        (r#"{"botId":"."}"#, "botId must not be `.` or `..`"),
+        (r#"{"botId":".."}"#, "botId must not be `.` or `..`"),
         (r#"{"botId":"é"}"#, "botId must be 1 to 128"),
         (r#"{"botId":"a","name":""}"#, "name must not be empty."),
         (r#"{"botId":"a","name":[]}"#, "name must be a string."),

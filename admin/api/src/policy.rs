@@ -13,7 +13,7 @@ use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;
 use endpoint::{
     Answer, CURRENCIES, Code, Fields, Given, Listing, Problem, Reply, Text, missing, operations,
-    require_agent_id,
+    require_agent_id, require_new_agent_id,
 };
 use serde::Serialize;
 use store::page::Order;
@@ -132,7 +132,7 @@ pub async fn set(call: Call) -> Answer {
 /// # Errors
 /// 400, 412 when it is not as `If-Match` or `If-None-Match` says, 503.
 pub async fn set_for_agent(call: Call) -> Answer {
-    let agent = call.agent()?;
+    let agent = call.new_agent()?;
     let body = call.body()?;
     let changes = changes(&body)?;
     if agent_id(&body)?.is_some_and(|other| other != agent) {
@@ -144,7 +144,7 @@ pub async fn set_for_agent(call: Call) -> Answer {
 fn agent_id(body: &Fields<'_>) -> Result<Option<String>, Problem> {
     match body.string("agentId")? {
         Given::Value(agent) => {
-            require_agent_id("agentId", &agent)?;
+            require_new_agent_id("agentId", &agent)?;
             Ok(Some(agent))
         }
         Given::Absent | Given::Null => Ok(None),

@@ -81,7 +81,7 @@ impl<'a> ProviderKeyView<'a> {
 
 /// `POST /agents/{id}/provider-keys`
 pub async fn store(call: Call) -> Answer {
-    let agent = call.agent()?;
+    let agent = call.new_agent()?;
     let body = call.body()?.only(&["provider", "apiKey"])?;
     let provider = provider(match body.string("provider")? {
         Given::Value(provider) => provider,

@@ -90,7 +90,7 @@ impl<'a> VirtualKeyView<'a> {
 
 /// `POST /agents/{id}/virtual-keys`
 pub async fn create(call: Call) -> Answer {
-    let agent = call.agent()?;
+    let agent = call.new_agent()?;
     let body = call.body()?.only(&["name"])?;
     let name = match body.text("name", Text::Line, NAME_MAX)? {
         Given::Value(name) => name,

@@ -13,7 +13,7 @@ use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;
 use endpoint::{
     Answer, CURRENCIES, Code, Given, PAGING, Problem, Reply, Text, WalletName, missing, operations,
-    require_agent_id,
+    require_new_agent_id,
 };
 use serde::Serialize;
 use store::wallet::Wallet;
@@ -178,7 +178,7 @@ pub async fn create(call: Call) -> Answer {
         Given::Value(bot) => bot,
         Given::Absent | Given::Null => return Err(missing("botId")),
     };
-    require_agent_id("botId", &bot)?;
+    require_new_agent_id("botId", &bot)?;
     let name = body.text("name", Text::Line, NAME_MAX)?.value();
     make(&call, &bot, name.as_deref().unwrap_or(&bot), None, None).await?;
     show(&of_agent(&call, &bot).await?)

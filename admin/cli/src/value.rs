@@ -166,6 +166,10 @@ mod tests {
         for bad in ["", "a/b", "a b", "{x}", "a\n", &"x".repeat(65)] {
             assert!(id(bad).is_err(), "{bad:?}");
         }
+        assert!(
+            agent_id("..").is_ok(),
+            "one that an earlier version let be called so"
+        );
         assert!(agent_id("my-bot:1").is_ok() && agent_id("user").is_err() && agent_id("a/b").is_err());
     }
 

@@ -10,7 +10,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Uri, header};
 use bytes::Bytes;
 use domain::id::{Kind, RANDOM_LEN};
-use domain::names::is_agent_id;
+use domain::names::{NO_DOT_SEGMENT, is_agent_id, is_dot_segment};
 use domain::plan::Plan;
 use domain::timestamp::ms_from_iso;
 use std::collections::BTreeMap;
@@ -187,6 +187,16 @@ impl<S, C> Call<S, C> {
         Ok(id)
     }
 
+    /// The agent id in the path of an operation that can make the agent.
+    ///
+    /// # Errors
+    /// 400 when it is none, or none that a new agent can have (decision D6).
+    pub fn new_agent(&self) -> Result<&str, Problem> {
+        let id = self.param("id");
+        require_new_agent_id("The agent id", id)?;
+        Ok(id)
+    }
+
     /// The id of a record of ours in the path.
     ///
     /// # Errors
@@ -307,6 +317,23 @@ pub fn require_agent_id(what: &str, id: &str) -> Result<(), Problem> {
     Err(Problem::validation(message))
 }
 
+/// Refuses what no new agent can be called. Operations that only read take the ids of agents that have such a name.
+///
+/// # Errors
+/// 400 that begins with `what`.
+pub fn require_new_agent_id(what: &str, id: &str) -> Result<(), Problem> {
+    require_agent_id(what, id)?;
+    require_no_dot_segment(what, id)
+}
+
+/// Refuses the names that no path can hold.
+pub(super) fn require_no_dot_segment(what: &str, name: &str) -> Result<(), Problem> {
+    match is_dot_segment(name.as_bytes()) {
+        true => Err(Problem::validation(format!("{what} {NO_DOT_SEGMENT}."))),
+        false => Ok(()),
+    }
+}
+
 /// `application/json` or another type whose syntax is JSON, with any parameters.
 pub(super) fn is_json(kind: &HeaderValue) -> bool {
     let kind = kind.to_str().unwrap_or_default();
@@ -343,6 +370,20 @@ mod tests {
             problem.message(),
             "There is no record of this id: keyId must be `vk_` and 26 letters and digits."
         );
+    }
+
+    #[test]
+    fn a_dot_segment_names_no_new_agent() {
+        for dots in [".", ".."] {
+            assert!(
+                require_agent_id("agentId", dots).is_ok(),
+                "one that exists: {dots}"
+            );
+            assert!(require_new_agent_id("agentId", dots).is_err(), "{dots}");
+        }
+        for (id, is_new) in [("...", true), (".a", true), ("user", false), ("a/b", false)] {
+            assert_eq!(require_new_agent_id("agentId", id).is_ok(), is_new, "{id}");
+        }
     }
 
     #[test]

@@ -30,7 +30,7 @@ mod wallet_name;
 
 pub use admission::Admission;
 pub use body::{CURRENCIES, Fields, Given, OBJECT_MAX as FIELD_OBJECT_MAX, Text, missing};
-pub use call::{Call, IDEMPOTENCY_FIELDS, IdempotencyKey, require_agent_id, time};
+pub use call::{Call, IDEMPOTENCY_FIELDS, IdempotencyKey, require_agent_id, require_new_agent_id, time};
 pub use dispatch::{Peer, ResponseContext};
 pub use listing::Listing;
 pub use operation::Operation;
@@ -41,5 +41,5 @@ pub use reply::{Answer, Done, Reply};
 pub use request_id::generated as new_request_id;
 pub use route::{Access, Base, Flag, Modes, PREFIXES, Rate, Route};
 pub use router::Paths;
-pub use run_id::require_run_id;
+pub use run_id::{require_new_run_id, require_run_id};
 pub use wallet_name::WalletName;

@@ -255,24 +255,26 @@ fn is_utf8_or_no_charset(parameter: &[u8]) -> bool {
 
 /// Returns the caller's run, or a new one. A virtual key is no run id: it would be stored and logged.
 fn run_of(headers: &HeaderMap) -> Result<Run, Refusal> {
-    let refused = || {
-        let message = "`X-Service-Run-Id` must be 1 to 200 characters of A-Z a-z 0-9 . _ : -";
+    let refused = |must: &str| {
+        let message = format!("`X-Service-Run-Id` {must}");
         Refusal::new(RefusalKind::InvalidRunId, message)
     };
+    let malformed = || refused("must be 1 to 200 characters of A-Z a-z 0-9 . _ : -");
     let mut values = headers.get_all(RUN_ID_HEADER).iter();
     let Some(value) = values.next() else {
-        let id = Kind::Request.mint(clock::now_ms()).map_err(|_| refused())?;
+        let id = Kind::Request.mint(clock::now_ms()).map_err(|_| malformed())?;
         return Ok(Run { id, named: false });
     };
     let id = std::str::from_utf8(value.as_bytes())
         .ok()
         .filter(|id| names::is_run_id(id.as_bytes()) && WellFormed::parse(id.as_bytes()).is_none());
     match (id, values.next()) {
+        (Some(id), None) if names::is_dot_segment(id.as_bytes()) => Err(refused(names::NO_DOT_SEGMENT)),
         (Some(id), None) => Ok(Run {
             id: id.to_owned(),
             named: true,
         }),
-        _ => Err(refused()),
+        _ => Err(malformed()),
     }
 }
 
@@ -328,7 +330,7 @@ mod tests {
         let made = run_of(&headers(&[])).unwrap();
         assert!(made.id.starts_with("req_") && !made.named);
         let secret = format!("vk_live_{}", "0a".repeat(32));
-        for bad in ["", "a b", "a/b", &secret] {
+        for bad in ["", "a b", "a/b", ".", "..", &secret] {
             assert_eq!(
                 run_of(&headers(&[("x-service-run-id", bad)])).unwrap_err().kind,
                 RefusalKind::InvalidRunId

@@ -2,7 +2,7 @@
 
 use crate::reply::names;
 use domain::denial::Denial;
-use domain::names::RUN_ID_MAX;
+use domain::names::{NEW_NAME_PATTERN, RUN_ID_MAX};
 use http::HeaderName;
 use openapi::{Json, object};
 
@@ -117,7 +117,9 @@ pub(super) fn request_id() -> Json {
 /// Header parameters of a call. `can_stream`: its answer can be a stream.
 pub(super) fn call(can_stream: bool) -> Vec<Json> {
     let run = "Calls of an agent with the same run id share the per-run limit, also after the agent restarts. Without it each call is a run of its own.";
-    let schema = text().with("pattern", format!("^[A-Za-z0-9._:-]{{1,{RUN_ID_MAX}}}$"));
+    let schema = text()
+        .with("maxLength", RUN_ID_MAX)
+        .with("pattern", NEW_NAME_PATTERN);
     let mut all = vec![
         parameter("X-Service-Run-Id", run, schema.eg("nightly-42")),
         request_id(),

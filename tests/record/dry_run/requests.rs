@@ -27,6 +27,7 @@ async fn requests_that_cannot_be_predicted_name_what_is_wrong() {
     for (body, part) in [
         (json!({}), "agent is required"),
         (json!({ "agent": "a b", "amount": 1 }), "agent must be"),
+        (json!({ "agent": "..", "amount": 1 }), "agent must not be"),
         (json!({ "agent": "bot" }), "either model"),
         (
             json!({ "agent": "bot", "amount": 0 }),

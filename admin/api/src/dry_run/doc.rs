@@ -2,7 +2,7 @@
 
 use super::Prediction;
 use crate::spend::fields;
-use endpoint::doc::field::{agent_id, amount, is, list, string};
+use endpoint::doc::field::{amount, is, list, new_agent_id, string};
 use endpoint::doc::{Body, Doc, Section};
 use endpoint::problem::Code;
 use openapi::{Json, object};
@@ -19,7 +19,7 @@ fn predict() -> Doc {
         &json!([{ "role": "user", "content": "Hello" }]),
     ));
     let body = Body::of("Question")
-        .must("agent", agent_id(), "Who would call or spend.")
+        .must("agent", new_agent_id(), "Who would call or spend.")
         .given(
             "model",
             string().eg("gpt-4o-mini"),

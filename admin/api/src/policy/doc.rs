@@ -1,7 +1,7 @@
 //! OpenAPI documentation of policies.
 
 use super::{LIMITS, NAME_MAX, PolicyAnswer, PolicyView};
-use endpoint::doc::field::{agent_id, currency, flag, is, limit, line, pattern};
+use endpoint::doc::field::{agent_id, currency, flag, is, limit, line, new_agent_id, pattern};
 use endpoint::doc::{Body, Doc, Section};
 use endpoint::{Code, Done};
 
@@ -16,7 +16,7 @@ fn limits(body: Body) -> Body {
     let body = body
         .may(
             "agentId",
-            agent_id(),
+            new_agent_id(),
             "The agent whose policy it is; left out for the whole account.",
         )
         .may("currency", currency(), "One unit of account at par.")
@@ -78,7 +78,7 @@ fn set_for_agent() -> Doc {
         "Make or change the policy of an agent",
     )
     .says("The parameter is the agent's id. Fields given change, others stay, null clears.")
-    .param("id", agent_id(), "The agent.")
+    .param("id", new_agent_id(), "The agent.")
     .takes(limits(body))
     .gives::<PolicyAnswer<'_>>(200, "The policy as it now is.")
     .refuses(&[Code::Conflict]);

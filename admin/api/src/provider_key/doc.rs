@@ -1,7 +1,7 @@
 //! OpenAPI documentation of provider keys.
 
 use super::{KEY_MAX, PROVIDER_MAX, ProviderKeyAnswer, ProviderKeyView};
-use endpoint::doc::field::{agent_id, pattern};
+use endpoint::doc::field::{agent_id, new_agent_id, pattern};
 use endpoint::doc::{Body, Doc, Section};
 use endpoint::problem::Code;
 
@@ -25,6 +25,7 @@ fn store() -> Doc {
         .must("apiKey", key, "The provider's own key. It starts with `sk-`, or as the upstream of that name is configured. Never shown again.");
     Doc::of("POST /agents/{id}/provider-keys", "storeProviderKey", "Store the key of a provider")
         .says("Replaces the agent's key for that provider; the next proxied call uses it. The provider is not asked whether it is valid.")
+        .param("id", new_agent_id(), "The agent.")
         .takes(body)
         .gives::<ProviderKeyAnswer<'_>>(201, "What is shown of the key.")
         .refuses(&[Code::InvalidProviderKey, Code::Conflict])

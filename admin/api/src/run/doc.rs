@@ -1,7 +1,7 @@
 //! OpenAPI documentation of runs.
 
 use super::{RunAnswer, RunView};
-use endpoint::doc::field::{agent_id, flag, run_id, words};
+use endpoint::doc::field::{agent_id, flag, new_run_id, run_id, words};
 use endpoint::doc::{Body, Doc, Section};
 use endpoint::problem::Code;
 
@@ -40,6 +40,7 @@ fn end() -> Doc {
     let body = Body::of("RunEnd").must("status", words(["completed", "failed"]), "How it ended.");
     Doc::of("POST /agents/{id}/runs/{runId}", "endRun", "End a run")
         .says("Fires `agent.run.completed` or `agent.run.failed`. A run that ended in the other way stays so: 409.")
+        .param("runId", new_run_id(), "The run.")
         .takes(body)
         .gives::<RunAnswer<'_>>(200, "The run, ended; also when it was before.")
         .refuses(&[Code::NotFound, Code::Conflict])

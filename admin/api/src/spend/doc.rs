@@ -2,7 +2,7 @@
 
 use super::answer::{Denied, Pending, Settled};
 use super::request::{DESCRIPTION_MAX, RECIPIENT_MAX};
-use endpoint::doc::field::{agent_id, amount, currency, free, line, lines, run_id};
+use endpoint::doc::field::{amount, currency, free, line, lines, new_agent_id, new_run_id};
 use endpoint::doc::{Body, Doc, Section};
 use endpoint::problem::Code;
 use openapi::Json;
@@ -44,7 +44,7 @@ pub(crate) fn fields(body: Body) -> Body {
             lines(DESCRIPTION_MAX).eg("Search credits"),
             "What for.",
         )
-        .may("runId", run_id(), "The run that it belongs to.")
+        .may("runId", new_run_id(), "The run that it belongs to.")
         .may(
             "metadata",
             free().eg(Json::from_serialize(&json!({ "invoice": 7731 }))),
@@ -54,7 +54,7 @@ pub(crate) fn fields(body: Body) -> Body {
 
 fn spend() -> Doc {
     let body = Body::of("NewSpend")
-        .must("agent", agent_id(), "Who spends.")
+        .must("agent", new_agent_id(), "Who spends.")
         .must("amount", amount(), "USD, above zero.");
     let doc = Doc::of("POST /spend", "spend", "Spend")
         .says("Free text that reads like an attempt to instruct an AI agent blocks the spend. An amount above the policy's approval threshold waits for approval.")

@@ -1,7 +1,7 @@
 //! OpenAPI documentation of virtual keys.
 
 use super::{NAME_MAX, VirtualKeyIssued, VirtualKeyView};
-use endpoint::doc::field::{agent_id, is, line};
+use endpoint::doc::field::{agent_id, is, line, new_agent_id};
 use endpoint::doc::{Body, Doc, Section};
 use endpoint::{Code, Done};
 
@@ -17,6 +17,7 @@ fn create() -> Doc {
     let body = Body::of("NewVirtualKey").may("name", line(NAME_MAX).eg("laptop"), "What people call it.");
     Doc::of("POST /agents/{id}/virtual-keys", "createVirtualKey", "Make a virtual key")
         .says("The secret is in this answer and nowhere else. The plan's limit counts the active keys of the whole account.")
+        .param("id", new_agent_id(), "The agent.")
         .takes(body)
         .gives::<VirtualKeyIssued<'_>>(201, "The key with its secret.")
         .refuses(&[Code::PlanVirtualKeyLimit])

@@ -2,7 +2,9 @@
 
 use super::super::agent::NAME_MAX;
 use super::{All, PAGE_DEFAULT, Snapshot, WalletAnswer};
-use endpoint::doc::field::{CURSOR_SAYS, agent_id, cursor, line, offset, wallet_of_path, whole};
+use endpoint::doc::field::{
+    CURSOR_SAYS, agent_id, cursor, line, new_agent_id, offset, wallet_of_path, whole,
+};
 use endpoint::doc::{Body, Doc, Section};
 use endpoint::{Code, PAGE_MAX};
 
@@ -18,7 +20,7 @@ pub(crate) fn section() -> Section {
 
 fn create() -> Doc {
     let body = Body::of("NewWallet")
-        .must("botId", agent_id(), "The id of the agent, which you choose.")
+        .must("botId", new_agent_id(), "The id of the agent, which you choose.")
         .may(
             "name",
             line(NAME_MAX).eg("Research bot"),

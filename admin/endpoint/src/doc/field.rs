@@ -1,10 +1,11 @@
 //! Schemas of the fields of bodies ([`crate::Fields`] reads them) and of the parameters of queries and paths.
 
 use crate::{CURRENCIES, CURSOR_MAX, FIELD_OBJECT_MAX, OFFSET_MAX, PAGE_DEFAULT, PAGE_MAX};
-use domain::names::{AGENT_ID_MAX, RUN_ID_MAX};
+use domain::names::{AGENT_ID_MAX, NEW_NAME_PATTERN, RUN_ID_MAX};
 use openapi::components::NOT_IN_EXAMPLES;
 use openapi::components::{or_null, reference};
 use openapi::{Json, object};
+use store::keys::USER;
 use store::once::KEY_MAX;
 
 /// Characters that no text may have, for a class of a regular expression.
@@ -177,14 +178,35 @@ pub fn free() -> Json {
         .with("x-longest-bytes", FIELD_OBJECT_MAX)
 }
 
-/// The id of an agent in a path or query.
+/// The id of an agent that can be there, in a path or query.
 pub fn agent_id() -> Json {
-    is("AgentId")
+    not_user(is("AgentId"))
 }
 
-/// The id of a run.
+/// The id of an agent that a request can make.
+pub fn new_agent_id() -> Json {
+    not_user(new_name(AGENT_ID_MAX)).eg("research-bot")
+}
+
+/// The same schema without the word that names the account's own wallet (decision D61).
+fn not_user(schema: Json) -> Json {
+    schema.with("not", object([("const", USER.into())]))
+}
+
+/// The id of a run that can be there, in a path or query.
 pub fn run_id() -> Json {
     pattern(&format!("^[A-Za-z0-9._:-]{{1,{RUN_ID_MAX}}}$")).eg("nightly-42")
+}
+
+/// The id of a run that a request can begin.
+pub fn new_run_id() -> Json {
+    new_name(RUN_ID_MAX).eg("nightly-42")
+}
+
+fn new_name(longest: usize) -> Json {
+    kind("string")
+        .with("maxLength", longest)
+        .with("pattern", NEW_NAME_PATTERN)
 }
 
 /// A moment.
