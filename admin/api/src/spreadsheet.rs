@@ -1,6 +1,6 @@
 //! CSV files (RFC 4180) of which a spreadsheet executes no cell.
 
-use domain::printable::is_printable;
+use domain::printable;
 use endpoint::problem::{Code, Problem};
 use std::borrow::Cow;
 
@@ -67,7 +67,7 @@ fn harmless(cell: &str) -> Cow<'_, str> {
 
 /// True for a character that counts as the beginning of a cell: spreadsheets skip invisible ones, spaces and quotes.
 fn is_seen(c: char) -> bool {
-    is_printable(c) && !c.is_whitespace() && c != '"'
+    printable::is_seen(c) && c != '"'
 }
 
 #[cfg(test)]

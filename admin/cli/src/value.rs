@@ -6,6 +6,7 @@ use domain::mode::Mode;
 use domain::money::Nanos;
 use domain::names;
 use domain::permission::Permission;
+use domain::printable;
 use domain::{self, amount};
 use endpoint::WalletName;
 use ipnet::IpNet;
@@ -43,19 +44,26 @@ pub(super) fn agent_id(text: &str) -> Result<String, String> {
     }
 }
 
-/// A name for people: something to see, and no control characters.
+/// Whether a text has something to see, up to `longest` characters, and none that is a control character or turns the
+/// direction of text.
+fn is_line(text: &str, longest: usize) -> bool {
+    let bad = |c: char| c.is_control() || printable::is_direction(c);
+    text.chars().count() <= longest && text.chars().any(printable::is_seen) && !text.chars().any(bad)
+}
+
+/// A name for people.
 pub(super) fn name(text: &str) -> Result<String, String> {
     let text = text.trim();
-    match (1..=NAME_MAX).contains(&text.chars().count()) && !text.chars().any(char::is_control) {
+    match is_line(text, NAME_MAX) {
         true => Ok(text.to_owned()),
         false => Err("a name has 1 to 200 printable characters".to_owned()),
     }
 }
 
-/// Why something was done: a line to see, and no control characters.
+/// Why something was done.
 pub(super) fn reason(text: &str) -> Result<String, String> {
     let text = text.trim();
-    match (1..=REASON_MAX).contains(&text.chars().count()) && !text.chars().any(char::is_control) {
+    match is_line(text, REASON_MAX) {
         true => Ok(text.to_owned()),
         false => Err(format!("a reason has 1 to {REASON_MAX} printable characters")),
     }
@@ -171,6 +179,22 @@ mod tests {
             "one that an earlier version let be called so"
         );
         assert!(agent_id("my-bot:1").is_ok() && agent_id("user").is_err() && agent_id("a/b").is_err());
+    }
+
+    #[test]
+    fn a_name_has_something_to_see() {
+        assert_eq!(name(" Büro 日本 🤖 "), Ok("Büro 日本 🤖".to_owned()));
+        for bad in [
+            "",
+            " ",
+            "a\u{7}",
+            "\u{3164}",
+            "\u{200b}\u{feff}",
+            "ab\u{202e}ba",
+            &"x".repeat(201),
+        ] {
+            assert!(name(bad).is_err() && reason(bad).is_err(), "{bad:?}");
+        }
     }
 
     #[test]

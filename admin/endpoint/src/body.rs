@@ -39,7 +39,8 @@ const FIELDS_MAX: usize = 100;
 /// The form of a text field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Text {
-    /// One line that says something: characters that can be seen, no breaks of lines, no control characters.
+    /// One line that says something: characters that can be seen, no breaks of lines, no control characters, none that
+    /// turns the direction of text.
     Line,
     /// Several lines, possibly none.
     Lines,

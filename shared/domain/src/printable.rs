@@ -1,18 +1,28 @@
-//! Which characters show what they are: for secrets, which people copy, and for answers of receivers, which people
-//! read.
+//! Which characters show what they are: for names, for secrets, which people copy, for answers of receivers, which
+//! people read, and for texts that are searched for attempts to instruct an agent.
 
 use std::ops::RangeInclusive;
 
-/// Characters that are invisible, break lines or turn the direction of what follows.
-const HIDDEN: [RangeInclusive<char>; 9] = [
+/// Characters that show nothing: those that Unicode says to ignore where they cannot be shown
+/// (Default_Ignorable_Code_Point), the blank of Braille, and those that break lines or annotate.
+pub const HIDDEN: [RangeInclusive<char>; 18] = [
     '\u{ad}'..='\u{ad}',
+    '\u{34f}'..='\u{34f}',
     '\u{61c}'..='\u{61c}',
-    '\u{180e}'..='\u{180e}',
+    '\u{115f}'..='\u{1160}',
+    '\u{17b4}'..='\u{17b5}',
+    '\u{180b}'..='\u{180f}',
     '\u{200b}'..='\u{200f}',
     '\u{2028}'..='\u{202e}',
     '\u{2060}'..='\u{206f}',
+    '\u{2800}'..='\u{2800}',
+    '\u{3164}'..='\u{3164}',
+    '\u{fe00}'..='\u{fe0f}',
     '\u{feff}'..='\u{feff}',
-    '\u{fff9}'..='\u{fffb}',
+    '\u{ffa0}'..='\u{ffa0}',
+    '\u{fff0}'..='\u{fffb}',
+    '\u{1bca0}'..='\u{1bca3}',
+    '\u{1d173}'..='\u{1d17a}',
     '\u{e0000}'..='\u{e0fff}',
 ];
 
@@ -22,6 +32,21 @@ const HIDDEN_MARK: char = '?';
 /// Whether a character can be seen, or is a space.
 pub fn is_printable(c: char) -> bool {
     !c.is_control() && !HIDDEN.iter().any(|range| range.contains(&c))
+}
+
+/// Whether a reader sees something at a character: it is neither hidden nor white space.
+pub fn is_seen(c: char) -> bool {
+    is_printable(c) && !c.is_whitespace()
+}
+
+/// Whether a character that shows nothing is as wide as one that does: readers take it for a space.
+pub const fn is_blank(c: char) -> bool {
+    matches!(c, '\u{115f}' | '\u{1160}' | '\u{2800}' | '\u{3164}' | '\u{ffa0}')
+}
+
+/// Whether a character sets the direction of what follows, so that a text is read in another order than it has.
+pub const fn is_direction(c: char) -> bool {
+    matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// The bytes as one printable line that is not longer than they are: white space becomes a space, every other control
@@ -69,6 +94,38 @@ mod tests {
             assert_eq!(one_line(bytes), line, "{bytes:x?}");
             assert!(one_line(bytes).len() <= bytes.len());
         }
+    }
+
+    #[test]
+    fn what_shows_nothing_is_hidden() {
+        let mut before = None;
+        for range in &HIDDEN {
+            assert!(
+                range.start() <= range.end() && before < Some(*range.start()),
+                "{range:?}"
+            );
+            before = Some(*range.end());
+        }
+        for c in [
+            '\u{3164}',
+            '\u{2800}',
+            '\u{34f}',
+            '\u{115f}',
+            '\u{fe0f}',
+            '\u{ffa0}',
+            '\u{17b4}',
+            '\u{e0041}',
+        ] {
+            assert!(!is_printable(c) && !is_seen(c), "{c:?}");
+        }
+        assert!(is_printable(' ') && !is_seen(' ') && !is_seen('\u{3000}') && is_seen('é') && is_seen('😀'));
+        let all = || char::MIN..=char::MAX;
+        assert!(
+            all()
+                .filter(|c| is_blank(*c) || is_direction(*c))
+                .all(|c| !is_printable(c))
+        );
+        assert_eq!(all().filter(|c| is_direction(*c)).count(), 9);
     }
 
     #[test]

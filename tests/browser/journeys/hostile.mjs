@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { api } from '../kit/calls.mjs';
-import { HOSTILE, IMAGE, LONG, TURNED } from '../kit/hostile.mjs';
+import { HOSTILE, IMAGE, LONG, RIGHT_TO_LEFT } from '../kit/hostile.mjs';
 import { play } from '../kit/journey.mjs';
 import { account } from '../kit/stage.mjs';
 import { tour } from '../kit/tour.mjs';
@@ -20,7 +20,7 @@ const ADDRESSES = [
 
 await play(async (journey) => {
   const acme = await account(IMAGE, 'startup', ['owner']);
-  const other = await account(`${TURNED}${LONG}`.slice(0, 100), 'builder', ['owner']);
+  const other = await account(`${RIGHT_TO_LEFT}${LONG}`.slice(0, 100), 'builder', ['owner']);
   const made = await populate(acme, await worker(other, LONG), HOSTILE);
   const stops = await tour(api(acme.liveKey), made);
   const ada = await journey.person('Ada');

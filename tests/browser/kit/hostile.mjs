@@ -6,8 +6,10 @@ export const IMAGE = '<img src=x onerror=window.__xss=1>';
 export const SCRIPT = `"'><script>window.__xss=2</script>\${window.__xss=3}{{window.__xss=4}}`;
 /** Runs when a page makes a link of it. */
 export const LINK = 'javascript:window.__xss=5';
-/** Turns the text around it when a page does not set it apart. */
+/** Turns the text around it when a page does not set it apart. Names and other single lines cannot have its marks. */
 export const TURNED = '\u202eegassem siht drawer \u2067שלום עולם مرحبا\u2069';
+/** Turns what stands beside it by its letters alone: any name can. */
+export const RIGHT_TO_LEFT = 'שלום עולם مرحبا 17';
 /** Two hundred characters without a place to break. */
 export const LONG = 'W'.repeat(200);
 export const EMOJI = '👩🏽‍🚀🧾🏴‍☠️ 家計簿 ' + 'e\u0301\u0316'.repeat(12);
@@ -15,10 +17,10 @@ export const EMOJI = '👩🏽‍🚀🧾🏴‍☠️ 家計簿 ' + 'e\u0301\u0
 /** One for each place of a populated account; see `fixture.mjs`. */
 export const HOSTILE = {
   agent: IMAGE,
-  other: TURNED,
-  description: SCRIPT,
+  other: RIGHT_TO_LEFT,
+  description: `${SCRIPT} ${TURNED}`,
   policy: `${IMAGE} ${LONG}`.slice(0, 120),
-  memo: `${SCRIPT} ${TURNED}`.slice(0, 200),
+  memo: `${SCRIPT} ${RIGHT_TO_LEFT}`.slice(0, 200),
   spend: `${IMAGE} ${LONG}`.slice(0, 200),
   recipient: LINK,
   dispute: `${IMAGE} ${SCRIPT} ${EMOJI}`,

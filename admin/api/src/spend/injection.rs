@@ -4,7 +4,7 @@
 mod normal;
 pub mod patterns;
 
-use self::normal::normal;
+use self::normal::forms;
 use self::patterns::BUILT_IN;
 use regex::{RegexBuilder, RegexSet, RegexSetBuilder};
 use serde_json::Value;
@@ -92,7 +92,8 @@ impl Injections {
 
     /// The name of the first pattern that a text matches.
     fn match_in(&self, text: &str) -> Option<&str> {
-        let matched = self.set.matches(&normal(text)).iter().next()?;
+        let first = |form: &String| self.set.matches(form).into_iter().next();
+        let matched = forms(text).iter().find_map(first)?;
         self.names.get(matched).map(String::as_str)
     }
 

@@ -2,7 +2,7 @@
 
 use super::{Fields, Given, Text};
 use crate::problem::Problem;
-use domain::printable::is_printable;
+use domain::printable::{is_direction, is_seen};
 
 /// What breaks lines beside the control characters: Unicode's separators of lines and paragraphs.
 const SEPARATORS: [char; 2] = ['\u{2028}', '\u{2029}'];
@@ -28,8 +28,10 @@ impl Fields<'_> {
         if kind == Text::Line && text.contains(SEPARATORS) {
             return Err(bad("be one line"));
         }
-        let seen = |c: char| is_printable(c) && !c.is_whitespace();
-        if kind == Text::Line && !text.chars().any(seen) {
+        if kind == Text::Line && text.chars().any(is_direction) {
+            return Err(bad("not contain characters that turn the direction of text"));
+        }
+        if kind == Text::Line && !text.chars().any(is_seen) {
             return Err(bad("not be empty"));
         }
         Ok(Given::Value(text))

@@ -2,14 +2,15 @@
 
 use crate::{CURRENCIES, CURSOR_MAX, FIELD_OBJECT_MAX, OFFSET_MAX, PAGE_DEFAULT, PAGE_MAX};
 use domain::names::{AGENT_ID_MAX, NEW_NAME_PATTERN, RUN_ID_MAX};
+use domain::printable::HIDDEN;
 use openapi::components::NOT_IN_EXAMPLES;
 use openapi::components::{or_null, reference};
 use openapi::{Json, object};
 use store::keys::USER;
 use store::once::KEY_MAX;
 
-/// Characters that no text may have, for a class of a regular expression.
-const CONTROL: &str = r"\u0000-\u001f\u007f-\u009f\u2028\u2029";
+/// Characters that no line may have, for a class of a regular expression.
+const CONTROL: &str = r"\u0000-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069";
 /// An amount as text.
 const DECIMAL: &str = r"^[0-9]{1,7}(\.[0-9]{1,9})?$";
 /// The largest amount, in USD.
@@ -78,7 +79,24 @@ pub fn line(longest: usize) -> Json {
     kind("string")
         .with("minLength", 1_u64)
         .with("maxLength", longest)
-        .with("pattern", format!(r"^[^{CONTROL}]*[^\s{CONTROL}][^{CONTROL}]*$"))
+        .with(
+            "pattern",
+            format!(r"^[^{CONTROL}]*[^\s{CONTROL}{}][^{CONTROL}]*$", hidden()),
+        )
+}
+
+/// Characters that show nothing, for a class of a regular expression: those of four digits, since patterns have no one
+/// way to write longer ones.
+fn hidden() -> String {
+    let short = HIDDEN.iter().filter(|range| *range.end() <= '\u{ffff}');
+    let class = short.map(|range| {
+        format!(
+            r"\u{:04x}-\u{:04x}",
+            u32::from(*range.start()),
+            u32::from(*range.end())
+        )
+    });
+    class.collect()
 }
 
 /// Several lines, possibly none.
