@@ -115,9 +115,13 @@ pub(super) fn no_agent(id: &str) -> Problem {
     Problem::new(Code::NotFound, format!("agent: there is no agent `{id}`."))
 }
 
+/// Why counters cannot hold the sum.
+pub(super) fn too_much_message() -> String {
+    let most = Nanos::from_stored(i64::MAX.unsigned_abs());
+    format!("What is counted for the agent or its account would pass {most} USD.")
+}
+
 /// 409 for counters that cannot hold the sum.
 pub(super) fn too_much() -> Problem {
-    let most = Nanos::from_stored(i64::MAX.unsigned_abs());
-    let message = format!("What is counted for the agent or its account would pass {most} USD.");
-    Problem::new(Code::BalanceLimit, message)
+    Problem::new(Code::BalanceLimit, too_much_message())
 }

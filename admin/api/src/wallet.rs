@@ -8,7 +8,7 @@ pub(crate) use doc::section;
 use super::agent::{NAME_MAX, make, no_wallet};
 use super::wallet::name::{Found, look_up};
 use crate::state::{ApiState, Call};
-use domain::money::Nanos;
+use domain::money::{Nanos, NanosSum};
 use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;
 use endpoint::{
@@ -127,8 +127,8 @@ struct All<'a> {
 #[schema(as = WalletTotals)]
 struct Sums {
     /// Of all wallets, those on other pages included.
-    usdc: Nanos,
-    usdc_pending: Nanos,
+    usdc: NanosSum,
+    usdc_pending: NanosSum,
     #[schema(example = 2)]
     wallets: u64,
     /// Whether the sums are of the user wallet and the newest 10,000 agents' wallets alone, because there are more.
@@ -208,14 +208,16 @@ pub async fn all(call: Call) -> Answer {
     let (store, keys, mode) = (&call.state.store, call.keys(), call.caller.mode);
     let user = user_wallet(store, &call.scope()).await?;
     let part = Wallet::list(store, &keys, mode, paging.page()).await?;
-    let sums = Totals::of_agents(store, &keys, mode).await?;
+    let mut sums = Totals::of_agents(store, &keys, mode).await?;
+    sums.balance += user.balance;
+    sums.pending += user.pending;
     Reply::ok(&All {
         success: true,
         user_wallet: Snapshot::of(&user),
         agent_wallets: part.records.iter().map(Snapshot::of).collect(),
         totals: Sums {
-            usdc: sums.balance.saturating_add(user.balance),
-            usdc_pending: sums.pending.saturating_add(user.pending),
+            usdc: sums.balance,
+            usdc_pending: sums.pending,
             wallets: sums.wallets + 1,
             partial: sums.partial,
         },

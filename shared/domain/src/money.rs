@@ -3,6 +3,7 @@
 use crate::schema::Usd;
 use serde::{Serialize, Serializer};
 use std::fmt;
+use std::ops::AddAssign;
 use utoipa::{PartialSchema, ToSchema};
 
 /// Nano-USD in one USD.
@@ -64,42 +65,69 @@ impl Nanos {
     }
 }
 
-/// The exact decimal number of USD, without exponent and without trailing zeros: `0.00012`, `5`.
+/// A sum of any number of amounts, exact where [`Nanos`] would saturate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct NanosSum(u128);
+
+impl AddAssign<Nanos> for NanosSum {
+    fn add_assign(&mut self, amount: Nanos) {
+        self.0 += u128::from(amount.0);
+    }
+}
+
+/// Writes the exact decimal number of USD, without exponent and without trailing zeros: `0.00012`, `5`.
+fn write_usd(whole: impl itoa::Integer, fraction: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let mut digits = itoa::Buffer::new();
+    f.write_str(digits.format(whole))?;
+    if fraction == 0 {
+        return Ok(());
+    }
+    // With a 1 before them, nine digits are written whatever their zeros.
+    let fraction = &digits.format(NANOS_PER_USD + fraction)[1..];
+    f.write_str(".")?;
+    f.write_str(fraction.trim_end_matches('0'))
+}
+
 impl fmt::Display for Nanos {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (whole, fraction) = (self.0 / NANOS_PER_USD, self.0 % NANOS_PER_USD);
-        let mut digits = itoa::Buffer::new();
-        f.write_str(digits.format(whole))?;
-        if fraction == 0 {
-            return Ok(());
+        write_usd(self.0 / NANOS_PER_USD, self.0 % NANOS_PER_USD, f)
+    }
+}
+
+impl fmt::Display for NanosSum {
+    #[expect(clippy::cast_possible_truncation, reason = "the remainder is below a billion")]
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let usd = u128::from(NANOS_PER_USD);
+        write_usd(self.0 / usd, (self.0 % usd) as u64, f)
+    }
+}
+
+/// Implements what answers need of a type of money: an exact JSON number of USD, which never passes through a float,
+/// and the schema [`Usd`].
+macro_rules! answered_as_usd {
+    ($($name:ident)+) => {$(
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                let text = serde_json::value::RawValue::from_string(self.to_string());
+                text.map_err(serde::ser::Error::custom)?.serialize(serializer)
+            }
         }
-        // With a 1 before them, nine digits are written whatever their zeros.
-        let fraction = &digits.format(NANOS_PER_USD + fraction)[1..];
-        f.write_str(".")?;
-        f.write_str(fraction.trim_end_matches('0'))
-    }
+
+        impl PartialSchema for $name {
+            fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
+                Usd::schema()
+            }
+        }
+
+        impl ToSchema for $name {
+            fn name() -> std::borrow::Cow<'static, str> {
+                Usd::name()
+            }
+        }
+    )+};
 }
 
-/// An exact JSON number of USD; it never passes through a float.
-impl Serialize for Nanos {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let text = serde_json::value::RawValue::from_string(self.to_string());
-        text.map_err(serde::ser::Error::custom)?.serialize(serializer)
-    }
-}
-
-/// Documents show amounts as [`Usd`].
-impl PartialSchema for Nanos {
-    fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
-        Usd::schema()
-    }
-}
-
-impl ToSchema for Nanos {
-    fn name() -> std::borrow::Cow<'static, str> {
-        Usd::name()
-    }
-}
+answered_as_usd! { Nanos NanosSum }
 
 #[cfg(test)]
 mod tests {
@@ -120,6 +148,18 @@ mod tests {
             assert_eq!(amount.two_digits(), two);
             assert_eq!(serde_json::to_string(&amount).unwrap(), text);
         }
+    }
+
+    #[test]
+    fn a_sum_is_exact_beyond_what_one_amount_can_be() {
+        let mut sum = NanosSum::default();
+        assert_eq!(sum.to_string(), "0");
+        for _ in 0..3 {
+            sum += Nanos::from_stored(8_999_999_999_999_999_999);
+        }
+        sum += Nanos::from_stored(u64::MAX);
+        assert_eq!(sum.to_string(), "45446744073.709551612");
+        assert_eq!(serde_json::to_string(&sum).unwrap(), "45446744073.709551612");
     }
 
     #[test]

@@ -1,13 +1,13 @@
 //! Predicts `POST /spend`: the same body, the same checks.
 
-use super::super::spend::Request;
+use super::super::spend::{Request, too_much_message};
 use super::{OtherRefusal, OtherRefusals, Subject, is_too_much, read_snapshot};
 use crate::state::Call;
 use domain::check::{Check, CheckName, CheckedAmount};
 use domain::mode::Mode;
 use domain::money::Nanos;
 use domain::spend_cap;
-use endpoint::{Answer, Code, Fields, over_budget_message};
+use endpoint::{Answer, Fields, over_budget_message};
 use store::call::snapshot::Records;
 
 /// The codes of `POST /spend` in lower case: of its 409, its 403 and its 429.
@@ -49,7 +49,7 @@ pub(super) async fn predict(call: &Call, body: &Fields<'_>) -> Answer {
         before: before_the_checks(call, &subject, &snapshot.records, inputs.wallet.is_some()),
         after: is_too_much(&spent, request.amount).then(|| OtherRefusal {
             reason: TOO_MUCH,
-            message: Code::BalanceLimit.message().to_owned(),
+            message: too_much_message(),
         }),
     };
     subject.answer(&snapshot, CheckedAmount::Spend(request.amount), &checks, others)

@@ -4,7 +4,7 @@ use crate::keys::AccountKeys;
 use crate::page::Page;
 use crate::{Store, StoreError};
 use domain::mode::Mode;
-use domain::money::Nanos;
+use domain::money::{Nanos, NanosSum};
 
 /// Most wallets that are summed: the newest ones.
 pub const WALLETS_MAX: usize = 10_000;
@@ -15,9 +15,9 @@ const AT_ONCE: usize = 500;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Totals {
     /// Sum of balances.
-    pub balance: Nanos,
+    pub balance: NanosSum,
     /// Sum of pending deposits.
-    pub pending: Nanos,
+    pub pending: NanosSum,
     /// Count of wallets.
     pub wallets: u64,
     /// Whether there are more than [`WALLETS_MAX`], which are not summed.
@@ -60,10 +60,28 @@ impl Totals {
     /// Adds a wallet; one without a balance was closed meanwhile.
     fn add(&mut self, balance: Option<u64>, pending: Option<u64>) {
         if let Some(balance) = balance {
-            let pending = Nanos::from_stored(pending.unwrap_or(0));
-            self.balance = self.balance.saturating_add(Nanos::from_stored(balance));
-            self.pending = self.pending.saturating_add(pending);
+            self.balance += Nanos::from_stored(balance);
+            self.pending += Nanos::from_stored(pending.unwrap_or(0));
             self.wallets += 1;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn full_wallets_add_up_exactly() {
+        let mut sums = Totals::default();
+        for _ in 0..3 {
+            sums.add(Some(8_999_999_999_999_999_999), Some(1));
+        }
+        sums.add(None, Some(5));
+        assert_eq!(
+            (sums.wallets, sums.balance.to_string().as_str()),
+            (3, "26999999999.999999997")
+        );
+        assert_eq!(sums.pending.to_string(), "0.000000003");
     }
 }
