@@ -86,6 +86,8 @@ pub struct AnswerDoc {
     pub headers: Vec<Field>,
     /// Fields that a page can have beside those of all pages.
     pub fields: Vec<Field>,
+    /// Its example, where the one that follows from its schema is an answer of another status.
+    pub example: Option<Json>,
 }
 
 /// The content of an answer.
@@ -224,7 +226,16 @@ impl Doc {
             shape,
             headers: Vec::new(),
             fields: Vec::new(),
+            example: None,
         });
+        self
+    }
+
+    /// The example of the answer that was named last.
+    pub fn eg(mut self, example: Json) -> Self {
+        if let Some(given) = self.gives.last_mut() {
+            given.example = Some(example);
+        }
         self
     }
 

@@ -16,7 +16,7 @@ pub const FIRST: u64 = 1 << 40;
 /// The lowest place.
 pub const LOWEST_PLACE: u64 = FIRST / BUCKETS as u64;
 /// The largest number: beyond it JSON readers lose digits.
-const LAST: u64 = (1 << 53) - 1;
+pub const LAST: u64 = (1 << 53) - 1;
 /// The time of place 0 in Unix milliseconds: the beginning of 2026.
 pub const EPOCH_MS: u64 = 1_767_225_600_000;
 /// Bits of the largest number.

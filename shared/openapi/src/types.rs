@@ -10,6 +10,7 @@ use domain::id::Kind;
 use domain::intent;
 use domain::mode::Mode;
 use domain::names::{AGENT_ID_MAX, RUN_ID_MAX};
+use domain::number;
 use domain::permission::Permission;
 use domain::role::Role;
 use domain::schema::{EXAMPLE_HEX, EXAMPLE_TIME, text, words};
@@ -55,9 +56,9 @@ domain::schema_types! {
     /// The id of a wallet. Its number names it as well.
     WalletId = id(&[Kind::Wallet]);
     /// The number of a wallet, unique in the whole installation: the specification's bot_wallet id.
-    WalletNumber = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1)).examples([json!(28_997_222_400_417_u64)]);
+    WalletNumber = record_number().examples([json!(28_997_222_400_417_u64)]);
     /// The number of an escrow.
-    EscrowNumber = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1)).examples([json!(28_997_222_401_441_u64)]);
+    EscrowNumber = record_number().examples([json!(28_997_222_401_441_u64)]);
     /// The id of a policy.
     PolicyId = id(&[Kind::Policy]);
     /// The id of a stored provider key.
@@ -148,6 +149,14 @@ domain::schema_types! {
     Free = ObjectBuilder::new().schema_type(Type::Object).additional_properties(Some(AdditionalProperties::<Schema>::FreeForm(true))).examples([json!({ "deliver": "report.pdf" })]);
     /// The currency: one unit of account at par.
     Currency = words(["USD", "USDC"]);
+}
+
+/// The number of a wallet or an escrow.
+fn record_number() -> ObjectBuilder {
+    ObjectBuilder::new()
+        .schema_type(Type::Integer)
+        .minimum(Some(1))
+        .maximum(Some(number::LAST))
 }
 
 /// An id of one of these kinds.

@@ -172,11 +172,15 @@ fn content(components: &mut Components, given: &AnswerDoc, error: Option<&errors
             return object([(kind, object([("schema", schema), ("example", example.into())]))]);
         }
     };
-    match error {
+    let schema = match error {
+        None => schema,
+        Some(error) => object([("anyOf", Json::List(vec![schema, error.schema()]))]),
+    };
+    match &given.example {
         None => json_content(components, schema),
-        Some(error) => {
-            let either = object([("anyOf", Json::List(vec![schema, error.schema()]))]);
-            json_content(components, either)
+        Some(example) => {
+            let media = object([("schema", schema), ("example", example.clone())]);
+            object([("application/json", media)])
         }
     }
 }

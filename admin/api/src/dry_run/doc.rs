@@ -3,7 +3,7 @@
 use super::Prediction;
 use crate::spend::fields;
 use endpoint::doc::field::{amount, is, list, new_agent_id, string};
-use endpoint::doc::{Body, Doc, Section};
+use endpoint::doc::{Body, Doc, Section, nullable};
 use endpoint::problem::Code;
 use openapi::{Json, object};
 use serde_json::json;
@@ -20,7 +20,7 @@ fn predict() -> Doc {
     ));
     let body = Body::of("Question")
         .must("agent", new_agent_id(), "Who would call or spend.")
-        .given(
+        .may(
             "model",
             string().eg("gpt-4o-mini"),
             "Predicts a call: the model, beside any other field of a chat-completions body.",
@@ -42,7 +42,7 @@ fn predict() -> Doc {
         )
         .hidden(
             "amount",
-            amount(),
+            nullable(amount()),
             "Predicts a spend instead: give `amount` and the fields of a spend, and no `model`.",
         );
     Doc::of("POST /decisions/dry-run", "predict", "Predict a decision")

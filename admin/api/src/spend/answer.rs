@@ -109,6 +109,23 @@ pub(super) struct PlanBody<'a> {
     upgrade_url: Option<&'a str>,
 }
 
+impl<'a> Denied<'a> {
+    /// The first answer to a spend that is refused for this reason, without the plan that it met.
+    pub(super) fn of(reason: Reason, intent_id: &'a str) -> Self {
+        Self {
+            success: false,
+            error: reason.sentence(),
+            code: reason.as_str().to_ascii_uppercase(),
+            reason: reason.as_str(),
+            intent_id,
+            state: State::Blocked.as_str(),
+            blocked_reason: reason.sentence(),
+            plan: None,
+            replayed: false,
+        }
+    }
+}
+
 /// `replayed` stands only in a repeated answer.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the form that serde asks for")]
 const fn is_first(replayed: &bool) -> bool {
@@ -169,15 +186,9 @@ pub(crate) fn denied(reason: Reason, intent_id: &str, plan: Option<&SpendPlan>, 
         })
     });
     let body = Denied {
-        success: false,
-        error: reason.sentence(),
-        code: reason.as_str().to_ascii_uppercase(),
-        reason: reason.as_str(),
-        intent_id,
-        state: State::Blocked.as_str(),
-        blocked_reason: reason.sentence(),
         plan,
         replayed,
+        ..Denied::of(reason, intent_id)
     };
     Reply::with_status(status(reason), &body)
 }

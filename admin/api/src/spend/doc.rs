@@ -2,6 +2,7 @@
 
 use super::answer::{Denied, Pending, Settled};
 use super::request::{DESCRIPTION_MAX, RECIPIENT_MAX};
+use domain::intent::Reason;
 use endpoint::doc::field::{amount, currency, free, line, lines, new_agent_id, new_run_id};
 use endpoint::doc::{Body, Doc, Section};
 use endpoint::problem::Code;
@@ -14,20 +15,30 @@ pub(crate) fn section() -> Section {
     Section::of("Spend", about, vec![spend()])
 }
 
+/// The intent of examples.
+const EXAMPLE_INTENT: &str = "int_01KAJ4M7Q8R5T6V9W0X1Y2Z3A4";
+
+fn refused_for(reason: Reason) -> Json {
+    Json::from_serialize(&Denied::of(reason, EXAMPLE_INTENT))
+}
+
 /// The answers that a spend and an approval have in common.
 pub(crate) fn decided(doc: Doc) -> Doc {
     doc.gives::<Denied<'_>>(
         400,
         "`INSUFFICIENT_BALANCE`: refused, and the intent keeps why. Or the request is wrong.",
     )
+    .eg(refused_for(Reason::InsufficientBalance))
     .gives::<Denied<'_>>(
         402,
         "Refused by a limit of the policy, the wallet or the plan; the intent keeps why.",
     )
+    .eg(refused_for(Reason::DailyLimit))
     .gives::<Denied<'_>>(
         403,
         "`FROZEN`, `CAP_DISABLED`: refused, and the intent keeps why. Or the caller may not do this.",
     )
+    .eg(refused_for(Reason::Frozen))
     .refuses(&[Code::NotFound, Code::BalanceLimit])
 }
 

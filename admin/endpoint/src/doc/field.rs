@@ -2,6 +2,7 @@
 
 use crate::{CURRENCIES, CURSOR_MAX, FIELD_OBJECT_MAX, OFFSET_MAX, PAGE_DEFAULT, PAGE_MAX};
 use domain::names::{AGENT_ID_MAX, NEW_NAME_PATTERN, RUN_ID_MAX};
+use domain::number;
 use domain::printable::HIDDEN;
 use openapi::components::NOT_IN_EXAMPLES;
 use openapi::components::{or_null, reference};
@@ -11,8 +12,8 @@ use store::once::KEY_MAX;
 
 /// Characters that no line may have, for a class of a regular expression.
 const CONTROL: &str = r"\u0000-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069";
-/// An amount as text.
-const DECIMAL: &str = r"^[0-9]{1,7}(\.[0-9]{1,9})?$";
+/// An amount as text: a number in JSON's grammar, which programs that write decimals use for small ones (`1E-7`).
+const DECIMAL: &str = r"^(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$";
 /// The largest amount, in USD.
 const USD_MAX: u64 = 9_000_000;
 
@@ -175,7 +176,7 @@ pub fn currency() -> Json {
 /// The name of a wallet (decision D61).
 pub fn wallet() -> Json {
     let name = pattern(&format!("^[A-Za-z0-9._:-]{{1,{AGENT_ID_MAX}}}$"));
-    object([("anyOf", Json::List(vec![count(1), name]))]).eg("research-bot")
+    object([("anyOf", Json::List(vec![record_number(), name]))]).eg("research-bot")
 }
 
 /// The number of a wallet or its id.
@@ -186,7 +187,12 @@ pub fn wallet_of_path() -> Json {
 /// A whole number above zero, as a number or as text.
 pub fn number() -> Json {
     let text = pattern("^0*[1-9][0-9]{0,17}$");
-    object([("anyOf", Json::List(vec![count(1), text]))]).eg(Json::Number(42.into()))
+    object([("anyOf", Json::List(vec![record_number(), text]))]).eg(Json::Number(42.into()))
+}
+
+/// The number of a wallet or an escrow.
+fn record_number() -> Json {
+    count(1).with("maximum", number::LAST)
 }
 
 /// An object of any fields.
