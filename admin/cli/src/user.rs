@@ -50,7 +50,7 @@ pub(super) enum User {
     /// Give a user another role; it binds the next call
     SetRole {
         /// The user's e-mail
-        #[arg(long, value_parser = value::email)]
+        #[arg(long, value_parser = value::known_email)]
         email: String,
         /// The account, where several have the e-mail
         #[arg(long, value_name = "ID", value_parser = value::id)]
@@ -62,7 +62,7 @@ pub(super) enum User {
     /// Print a link with which a user sets a new password, once and within an hour; or set it from standard input
     ResetPassword {
         /// The user's e-mail
-        #[arg(long, value_parser = value::email)]
+        #[arg(long, value_parser = value::known_email)]
         email: String,
         /// The account, where several have the e-mail
         #[arg(long, value_name = "ID", value_parser = value::id)]
@@ -74,7 +74,7 @@ pub(super) enum User {
     /// Remove a user: all sessions end, API keys that the user made are revoked, and the e-mail is free again
     Remove {
         /// The user's e-mail
-        #[arg(long, value_parser = value::email)]
+        #[arg(long, value_parser = value::known_email)]
         email: String,
         /// The account, where several have the e-mail
         #[arg(long, value_name = "ID", value_parser = value::id)]
@@ -86,7 +86,7 @@ pub(super) enum User {
     /// Lift the lock that ten wrong passwords put on a user's login
     Unlock {
         /// The user's e-mail
-        #[arg(long, value_parser = value::email)]
+        #[arg(long, value_parser = value::known_email)]
         email: String,
         /// The account, where several have the e-mail
         #[arg(long, value_name = "ID", value_parser = value::id)]
@@ -95,7 +95,7 @@ pub(super) enum User {
     /// Take a user's second factor away, when the device and the recovery codes are lost
     DisableTotp {
         /// The user's e-mail
-        #[arg(long, value_parser = value::email)]
+        #[arg(long, value_parser = value::known_email)]
         email: String,
         /// The account, where several have the e-mail
         #[arg(long, value_name = "ID", value_parser = value::id)]

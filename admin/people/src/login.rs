@@ -2,7 +2,7 @@
 
 use super::guesses::{attempts, source, take};
 use super::person::{
-    AccountView, Fresh, Me, UserView, find, given_code, given_email, given_password, not_hashed, scope,
+    AccountView, Fresh, Me, UserView, find, given_code, given_password, known_email, not_hashed, scope,
     signed_in,
 };
 use super::totp::{Factor, second_factor};
@@ -60,7 +60,7 @@ struct LoginRequest {
 pub async fn login(call: OpenCall) -> Answer {
     let body = call.body()?.only(&["email", "password", "totp", "account"])?;
     let asked = LoginRequest {
-        email: given_email(&body)?,
+        email: known_email(&body)?,
         password: given_password(&body, "password")?,
         code: given_code(&body, "totp")?,
         account: given_account(&body)?,

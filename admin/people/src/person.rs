@@ -278,14 +278,26 @@ pub(super) fn given_password(body: &Fields<'_>, name: &str) -> Result<SecretStri
     }
 }
 
-/// The e-mail address of a body.
+/// The e-mail address that a body gives to a user.
 ///
 /// # Errors
 /// 400 when it is missing, or is none.
 pub(super) fn given_email(body: &Fields<'_>) -> Result<String, Problem> {
+    email_by(email::parse, body)
+}
+
+/// The e-mail address in a body by which a user is known.
+///
+/// # Errors
+/// 400 when it is missing, or cannot be one.
+pub(super) fn known_email(body: &Fields<'_>) -> Result<String, Problem> {
+    email_by(email::parse_known, body)
+}
+
+fn email_by(parse: impl Fn(&str) -> Option<String>, body: &Fields<'_>) -> Result<String, Problem> {
     match body.string("email")? {
         Given::Value(text) => {
-            email::parse(&text).ok_or_else(|| Problem::validation("email must be an e-mail address."))
+            parse(&text).ok_or_else(|| Problem::validation("email must be an e-mail address."))
         }
         Given::Absent | Given::Null => Err(missing("email")),
     }
