@@ -201,8 +201,10 @@ async fn the_first_upstream_whose_pattern_matches_gets_the_call_with_its_own_key
     assert_eq!(owner("nano").as_deref(), Some("openai"));
     assert_eq!((owner("zeta/gpt-4"), owner("alpha/gpt-4")), (None, None));
     assert_fields!(actor.caller.get("/v1/models/gpt-4").await.json(), { "owned_by": "zeta" });
-    let reply = actor.caller.get("/v1/models/llama-3").await;
-    refused(&reply, 404, "model_not_found");
+    for unlisted in ["llama-3", "zeta/gpt-4", "alpha/gpt-4", "zeta%2Fgpt-4"] {
+        let reply = actor.caller.get(&format!("/v1/models/{unlisted}")).await;
+        refused(&reply, 404, "model_not_found");
+    }
 }
 
 /// A model without a price for its upstream costs the dearest of the table, also where another upstream has one.

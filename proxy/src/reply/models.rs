@@ -58,7 +58,10 @@ pub fn reply(prices: &PriceTable, upstreams: &Upstreams) -> Reply {
 pub fn one(prices: &PriceTable, upstreams: &Upstreams, encoded: &str) -> Result<Reply, Refusal> {
     let name = percent_decode_str(encoded).decode_utf8().ok();
     let upstream = |name: &str| upstreams.choose(name).identity();
-    match name.filter(|name| prices.entry(&upstream(name).price_name(name)).is_some()) {
+    let is_listed = |name: &str| {
+        upstreams.has_own_price(name) && prices.entry(&upstream(name).price_name(name)).is_some()
+    };
+    match name.filter(|name| is_listed(name)) {
         Some(name) => Ok(Reply::json(200, &Model::new(&name, &upstream(&name).provider))),
         None => Err(Refusal {
             kind: RefusalKind::ModelNotFound,

@@ -107,6 +107,14 @@ impl Upstreams {
         models
     }
 
+    /// Whether the price of a model is its own: `false` where the name of its price has the prefix of an upstream that
+    /// does not serve the model under this name.
+    pub fn has_own_price(&self, model: &str) -> bool {
+        let price_name = self.choose(model).identity().price_name(model);
+        self.priced_model(&price_name)
+            .is_some_and(|(priced, _)| priced == model)
+    }
+
     /// Returns the model that a name in the price table is the price of, and its provider. A name with the prefix of an
     /// upstream is a price of that upstream's models only.
     fn priced_model<'a>(&'a self, name: &'a str) -> Option<(&'a str, &'a str)> {
