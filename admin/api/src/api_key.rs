@@ -11,7 +11,7 @@ use domain::blocked::parse_range;
 use domain::id::Kind;
 use domain::mode::Mode;
 use domain::permission::Permission;
-use domain::timestamp::{iso_from_ms, ms_from_iso};
+use domain::timestamp::{LAST_MS, iso_from_ms, ms_from_iso};
 use endpoint::doc::is;
 use endpoint::{Answer, Code, Fields, Given, Listing, Problem, Reply, Text, operations};
 use ipnet::IpNet;
@@ -141,6 +141,11 @@ impl ApiKeyRequest {
         let expires_at_ms = match body.string("expiresAt")?.value() {
             None => None,
             Some(text) => match ms_from_iso(&text) {
+                Some(LAST_MS..) => {
+                    return Err(bad(
+                        "expiresAt must lie before 9999-12-30T22:00:00Z; leave it out for a key that does not expire.",
+                    ));
+                }
                 Some(ms) if ms > now_ms() => Some(ms),
                 Some(_) => return Err(bad("expiresAt must lie in the future.")),
                 None => {

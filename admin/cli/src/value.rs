@@ -99,6 +99,9 @@ pub(super) fn network(text: &str) -> Result<IpNet, String> {
 /// A moment in the future, in milliseconds since 1970.
 pub(super) fn future(text: &str) -> Result<u64, String> {
     match domain::timestamp::ms_from_iso(text) {
+        Some(domain::timestamp::LAST_MS..) => {
+            Err("it must lie before 9999-12-30T22:00:00Z; leave it out for no end".to_owned())
+        }
         Some(ms) if ms > clock::now_ms() => Ok(ms),
         Some(_) => Err("it must lie in the future".to_owned()),
         None => Err("it must be an ISO 8601 timestamp such as 2027-01-31T00:00:00Z".to_owned()),
@@ -229,7 +232,7 @@ mod tests {
     #[test]
     fn an_end_in_the_past_is_refused() {
         assert!(future("2001-01-01T00:00:00Z").is_err() && future("soon").is_err());
-        assert!(future("2999-01-01T00:00:00Z").is_ok());
+        assert!(future("2999-01-01T00:00:00Z").is_ok() && future("9999-12-31T23:59:59Z").is_err());
     }
 
     #[test]

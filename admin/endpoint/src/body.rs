@@ -46,9 +46,9 @@ pub enum Text {
     Lines,
 }
 
-/// The fields of an object, in the order sent, none twice.
+/// The fields of an object, in the order sent, none twice; and the body that they are parts of.
 #[derive(Debug, Default)]
-pub struct Fields<'a>(Vec<(String, &'a RawValue)>);
+pub struct Fields<'a>(Vec<(String, &'a RawValue)>, &'a [u8]);
 
 impl<'a> Fields<'a> {
     /// Reads an object.
@@ -68,7 +68,7 @@ impl<'a> Fields<'a> {
                 return Err(Problem::validation(format!("{} is given twice.", quoted(name))));
             }
         }
-        Ok(Self(fields))
+        Ok(Self(fields, body))
     }
 
     /// Refuses fields that are not among `known`.

@@ -23,6 +23,11 @@ pub fn canonical(range: IpNet) -> IpNet {
 
 /// A range, or one address, in its canonical form; `None` for any other text.
 pub fn parse_range(text: &str) -> Option<IpNet> {
+    // As in addresses, zeros before a length could mean octal digits.
+    let length = text.split_once('/').map(|(_, length)| length);
+    if length.is_some_and(|length| length.len() > 1 && length.starts_with('0')) {
+        return None;
+    }
     let single = || text.parse::<IpAddr>().map(IpNet::from);
     text.parse().or_else(|_| single()).map(canonical).ok()
 }
@@ -146,7 +151,19 @@ mod tests {
         ] {
             assert_eq!(parse(text).as_deref(), Some(form), "{text}");
         }
-        for bad in ["", "host", "10.0.0.0/33", " ::1", "::ffff:203.0.113.7/129"] {
+        assert_eq!(parse("0.0.0.0/0").as_deref(), Some("0.0.0.0/0"));
+        for bad in [
+            "",
+            "host",
+            "10.0.0.0/33",
+            " ::1",
+            "::ffff:203.0.113.7/129",
+            "10.0.0.0/08",
+            "10.0.0.0/00",
+            "::/032",
+            "010.0.0.0/8",
+            "10.0.0.0/",
+        ] {
             assert_eq!(parse(bad), None, "{bad}");
         }
     }

@@ -4,6 +4,9 @@ use crate::period::civil_date;
 use jiff::civil::Date;
 use jiff::fmt::temporal::Pieces;
 
+/// The last moment that [`iso_from_ms`] can write, in ms since 1970: 9999-12-30T22:00:00.999Z. What lies behind it is
+/// read as it, so it is no moment to be kept or shown.
+pub const LAST_MS: u64 = 253_402_207_200_999;
 /// The date of [`jiff::Timestamp::MAX`].
 const LAST_DATE: Date = jiff::civil::date(9999, 12, 30);
 
@@ -118,7 +121,10 @@ mod tests {
         ] {
             assert_eq!(ms_from_iso(text), Some(last), "{text}");
         }
-        assert_eq!(iso_from_ms(last), "9999-12-30T22:00:00.999Z");
+        assert_eq!(
+            (last, iso_from_ms(last).as_str()),
+            (LAST_MS, "9999-12-30T22:00:00.999Z")
+        );
         assert_eq!(iso_from_ms(u64::MAX), iso_from_ms(last));
         let before = ms_from_iso("9999-12-31T12:00:00+14:00");
         assert_eq!(before, Some(last - 999), "it has a UTC time");

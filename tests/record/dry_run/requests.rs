@@ -60,6 +60,13 @@ async fn requests_that_cannot_be_predicted_name_what_is_wrong() {
     let path = "/v1/decisions/dry-run";
     let reply = client.api.send("POST", path, &[], twice).await;
     problem(&reply, 400, "VALIDATION");
+    let far = r#"{"agent":"bot", "model":"m","messages":[{}],"temperature": 1e400}"#;
+    let sentence = problem(&client.api.send("POST", path, &[], far).await, 400, "VALIDATION");
+    let byte = far.find("1e400").expect("the number");
+    assert!(
+        sentence.contains(&format!("at byte {byte} of the body")),
+        "{sentence}"
+    );
 
     let other = stage.client("builder", json!({})).await;
     for body in [

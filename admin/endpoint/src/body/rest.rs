@@ -14,13 +14,31 @@ impl Fields<'_> {
         matches!(self.get(name), Given::Value(_))
     }
 
-    /// The object as it was sent, without the fields `names` and with `more` members behind it.
+    /// The object as it was sent, without the fields `names` and with `more` members behind it. Each value stands at
+    /// its byte of the body, so that a complaint about one names the caller's byte.
     pub fn without(&self, names: &[&str], more: &str) -> String {
+        let mut text = String::with_capacity(self.1.len() + more.len() + 2);
+        text.push('{');
+        let mut members = 0;
         let rest = self.0.iter().filter(|(name, _)| !names.contains(&name.as_str()));
-        let members = rest.map(|(name, value)| format!("{}:{}", Value::from(name.as_str()), value.get()));
-        let mut members: Vec<String> = members.collect();
-        members.extend((!more.is_empty()).then(|| more.to_owned()));
-        format!("{{{}}}", members.join(","))
+        for (name, value) in rest {
+            if members > 0 {
+                text.push(',');
+            }
+            members += 1;
+            // A name is sent in as many bytes as it has here, or in more, where it is escaped needlessly.
+            let name = Value::from(name.as_str()).to_string();
+            let at = value.get().as_ptr().addr().saturating_sub(self.1.as_ptr().addr());
+            let written = text.len() + name.len() + 1;
+            text.extend(std::iter::repeat_n(' ', at.saturating_sub(written)));
+            text += &name;
+            text.push(':');
+            text += value.get();
+        }
+        if members > 0 && !more.is_empty() {
+            text.push(',');
+        }
+        text + more + "}"
     }
 }
 
@@ -34,10 +52,16 @@ mod tests {
         let fields = Fields::parse(body).unwrap();
         assert!(fields.has_value("n") && !fields.has_value("runId"));
         assert!(fields.contains("runId") && !fields.contains("stream"));
+        let rest = fields.without(&["agent", "runId"], r#""messages":[]"#);
         assert_eq!(
-            fields.without(&["agent", "runId"], r#""messages":[]"#),
-            r#"{"model":"m","n":1e0,"x\"y":[ null ],"messages":[]}"#
+            rest.replace(' ', ""),
+            r#"{"model":"m","n":1e0,"x\"y":[null],"messages":[]}"#
         );
+        let body = std::str::from_utf8(body).unwrap();
+        for value in [r#""m""#, "1e0", "[ null ]"] {
+            assert_eq!(rest.find(value), body.find(value), "{value}");
+        }
+        assert_eq!(fields.without(&[], "").len(), body.len());
         assert_eq!(Fields::default().without(&[], ""), "{}");
     }
 }

@@ -2,6 +2,7 @@
 
 use domain::call_record::CallRecord;
 use domain::period::DAY_MS;
+use domain::timestamp::LAST_MS;
 use endpoint::{Problem, time};
 use std::collections::BTreeMap;
 
@@ -82,6 +83,9 @@ impl Span {
         let to_ms = ceiling(time(query, "to")?.unwrap_or(now_ms + 1));
         let from_ms = time(query, "from")?.unwrap_or_else(|| to_ms.saturating_sub(DAYS_DEFAULT * DAY_MS));
         let from_ms = from_ms - from_ms % step;
+        if to_ms > LAST_MS {
+            return Err(Problem::validation("to must lie before 9999-12-30T22:00:00Z."));
+        }
         if from_ms >= to_ms {
             return Err(Problem::validation("from must be before to."));
         }
@@ -159,6 +163,15 @@ mod tests {
                 "{from} {to}"
             );
         }
+    }
+
+    #[test]
+    fn a_span_ends_before_the_last_moment() {
+        for to in ["9999-12-30T00:00:00.001Z", "9999-12-31T23:59:59Z"] {
+            assert!(span(Interval::Day, &[("to", to)]).is_err(), "{to}");
+        }
+        let last = span(Interval::Day, &[("to", "9999-12-30T00:00:00Z")]).unwrap();
+        assert_eq!(last[1], "9999-12-30T00:00:00.000Z");
     }
 
     #[test]
