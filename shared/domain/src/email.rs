@@ -11,8 +11,8 @@ const LABEL_LONGEST: usize = 63;
 const ATOM: &str = "!#$%&'*+/=?^_`{|}~-";
 
 /// Normalises an e-mail to lower case, as it is stored and compared; `None` if it is not `local@domain`: words of
-/// letters, digits and [`ATOM`] with dots between them, and a name with at least one dot. Letters can be of any
-/// alphabet (RFC 6531). Quoted local parts, comments and addresses in brackets are none.
+/// letters, digits and `atext` (RFC 5322) with dots between them, and a name with at least one dot. Letters can be of
+/// any alphabet (RFC 6531). Quoted local parts, comments and addresses in brackets are none.
 pub fn parse(text: &str) -> Option<String> {
     let text = text.trim().to_lowercase();
     let (local, domain) = text.split_once('@')?;

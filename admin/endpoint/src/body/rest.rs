@@ -19,13 +19,11 @@ impl Fields<'_> {
     pub fn without(&self, names: &[&str], more: &str) -> String {
         let mut text = String::with_capacity(self.1.len() + more.len() + 2);
         text.push('{');
-        let mut members = 0;
         let rest = self.0.iter().filter(|(name, _)| !names.contains(&name.as_str()));
         for (name, value) in rest {
-            if members > 0 {
+            if text.len() > 1 {
                 text.push(',');
             }
-            members += 1;
             // A name is sent in as many bytes as it has here, or in more, where it is escaped needlessly.
             let name = Value::from(name.as_str()).to_string();
             let at = value.get().as_ptr().addr().saturating_sub(self.1.as_ptr().addr());
@@ -35,7 +33,7 @@ impl Fields<'_> {
             text.push(':');
             text += value.get();
         }
-        if members > 0 && !more.is_empty() {
+        if text.len() > 1 && !more.is_empty() {
             text.push(',');
         }
         text + more + "}"
