@@ -42,6 +42,8 @@ journeys! {
     first_steps;
     /// From an agent to its first call: snippets, a key, the call as it arrives.
     connect;
+    /// Long lists: the next page, Back and a reload.
+    lists;
     /// Calls, their usage over time, and agents close to a limit.
     calls;
     /// Light, dark or as the system says.

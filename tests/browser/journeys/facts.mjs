@@ -48,6 +48,22 @@ await play(async (journey) => {
     await ada.sees('There is no agent yet.');
   });
 
+  await journey.step('a server that cannot tell who is signed in signs nobody out: the page is there when it can', async () => {
+    const text = 'Tollgate cannot reach its store.';
+    const away = (route) => route.fulfill({ status: 503, contentType: 'application/json', body: JSON.stringify({ success: false, error: text, code: 'SERVICE_UNAVAILABLE' }) });
+    await ada.open('/agents?status=frozen');
+    await ada.page.route('**/api/user/me', away);
+    ada.expect(503, '/api/user/me');
+    await ada.page.reload();
+    await ada.heading('This could not be loaded');
+    await ada.sees(text);
+    await ada.look('nobody-told');
+    await ada.page.unroute('**/api/user/me', away);
+    await ada.press('Try again');
+    await ada.heading('Agents');
+    assert.match(ada.page.url(), /#\/agents\?status=frozen$/);
+  });
+
   await journey.step('a page whose code cannot be fetched says so, and loads when the server is back', async () => {
     await ask('stop');
     await ada.toward('Escrow');

@@ -59,6 +59,8 @@ await play(async (journey) => {
     phone.expect(401, /^\/api\/v1\//);
     await phone.toward('Wallets');
     await phone.heading('Sign in');
+    await phone.sees('Your session has ended. Sign in again to go on where you were.');
+    await phone.look('ended');
     await phone.signIn(owner);
     await phone.heading('Wallets');
   });

@@ -2,7 +2,7 @@
  * Calls of the management API with the session's cookie, its CSRF token and the tab's mode. Failures are `ApiError`.
  */
 import { parseExact } from './exact.js';
-import { session, signedIn, signedOut } from './session.js';
+import { ENDED, session, signedIn, signedOut } from './session.js';
 
 /** A path that starts with /api/ is taken as it is; any other stands under the management API. */
 const BASE = '/api/v1';
@@ -27,6 +27,9 @@ export class ApiError extends Error {
     return /^([a-z][A-Za-z0-9_]*)\b/.exec(this.message)?.[1] ?? null;
   }
 }
+
+/** No answer came. */
+export const unreachable = () => new ApiError(0, 'UNREACHABLE', 'The server cannot be reached. Check the connection and try again.');
 
 /** The address of an API path with its query; parameters that are null, undefined or empty are left out. */
 export function url(path, query = {}) {
@@ -63,7 +66,7 @@ export async function fetchRaw(method, path, options = {}) {
     });
   } catch (cause) {
     if (cause.name === 'AbortError') throw cause;
-    throw new ApiError(0, 'UNREACHABLE', 'The server cannot be reached. Check the connection and try again.');
+    throw unreachable();
   }
   if (response.ok) return response;
   throw await failure(response);
@@ -98,7 +101,7 @@ async function failure(response) {
   }
   const code = body.code ?? 'HTTP';
   if (response.status === 401 && SIGNED_OUT.includes(code) && session.get().status === 'in') {
-    signedOut(location.hash);
+    signedOut(location.hash, ENDED);
   }
   const message = body.error ?? `The server answered ${response.status}.`;
   return new ApiError(response.status, code, message, body, response.headers);

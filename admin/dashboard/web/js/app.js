@@ -3,6 +3,7 @@
  */
 import { html, useEffect, useLayoutEffect, useRef, useState } from './html.js';
 import { get, post } from './api.js';
+import { forget } from './back.js';
 import { session, setMode, signedOut, useSession, may } from './session.js';
 import { go, usePlace } from './router.js';
 import { NAV } from './routes.js';
@@ -10,11 +11,12 @@ import { Page } from './page.js';
 import { Button } from './ui/button.js';
 import { Confirmations } from './ui/dialog.js';
 import { say, Toasts } from './ui/live.js';
+import { OpenPage } from './ui/open.js';
 import { Name } from './ui/show.js';
 import { ThemeSwitch } from './ui/theme.js';
 
-/** Everything. Who is not signed in sees the open pages only. */
-export function App() {
+/** Everything. Who is not signed in sees the open pages only. @param {{start: () => Promise<void>}} props asks who is signed in */
+export function App({ start }) {
   const { status, mode, wanted, place } = useSession();
   const { route, path } = usePlace();
   useLayoutEffect(() => {
@@ -27,6 +29,7 @@ export function App() {
   useEffect(() => {
     if (status === 'in' && !place) learnPlace();
   }, [status]);
+  if (status === 'unknown') return html`<${Unknown} start=${start} />`;
   const framed = status === 'in' && !route?.open;
   if (status === 'loading' || (framed && !place)) return html`<p class="boot" role="status">Loading…</p>`;
   if (!framed && !route?.open) return null;
@@ -37,6 +40,23 @@ export function App() {
     <${Toasts} />
     <${Confirmations} />
   </div>`;
+}
+
+/** Stands at the address that was asked for until the server tells who is signed in. */
+function Unknown({ start }) {
+  const { error } = useSession();
+  const [busy, setBusy] = useState(false);
+  const again = async () => {
+    setBusy(true);
+    await start();
+    setBusy(false);
+  };
+  return html`<div class="frame-open"><main id="main" tabindex="-1">
+    <${OpenPage} title="This could not be loaded" lead=${error.message}>
+      ${error.requestId && html`<p class="open-lead muted">Request id: <code>${error.requestId}</code></p>`}
+      <div class="actions"><${Button} kind="primary" busy=${busy} onClick=${again}>Try again<//></div>
+    <//>
+  </main></div>`;
 }
 
 /** Learns where the edge is and which providers there are. A page without an answer shows neither. */
@@ -91,6 +111,7 @@ function ModeSwitch() {
   const { path } = usePlace();
   const choose = (next) => {
     if (next === mode) return;
+    forget();
     setMode(next);
     const list = `/${path.split('/').filter(Boolean)[0] ?? ''}`;
     if (list !== path) go(`#${list}`);

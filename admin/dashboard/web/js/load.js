@@ -7,16 +7,16 @@ import { useCallback, useEffect, useRef, useState } from './html.js';
  * @template T
  * @param {(signal: AbortSignal) => Promise<T>} load
  * @param {unknown[]} on what the data depends on
+ * @param {unknown[]} same while this is the same, what is shown stays until the new data are there; another one starts empty
  * @returns {{data: T|null, error: Error|null, loading: boolean, reload: () => void, set: (data: T) => void}}
  */
-export function useLoad(load, on) {
+export function useLoad(load, on, same = on) {
   const [state, setState] = useState({ data: null, error: null, loading: true });
   const [turn, setTurn] = useState(0);
   const last = useRef(null);
   useEffect(() => {
     const abort = new AbortController();
-    const key = JSON.stringify(on);
-    // The same question again keeps what is shown until the new answer is there; another one starts empty.
+    const key = JSON.stringify(same);
     const keep = last.current === key;
     last.current = key;
     setState((old) => ({ data: keep ? old.data : null, error: null, loading: true }));

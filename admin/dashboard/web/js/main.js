@@ -2,22 +2,24 @@
  * The start: learns who is signed in, then shows the frame.
  */
 import { html, render } from './html.js';
-import { askWho, get } from './api.js';
-import { session, signedIn, signedOut } from './session.js';
+import { ApiError, askWho, get, unreachable } from './api.js';
+import { ENDED, session, signedIn, signedOut } from './session.js';
 import { App } from './app.js';
 
+/** Whether the browser sent a session's cookie. */
+async function hasSession() {
+  const answer = await fetch('/dashboard.json', { headers: { Accept: 'application/json' }, cache: 'no-store' });
+  return (await answer.json()).hasSession;
+}
+
+/** A server that does not tell signs nobody out: the address stays, and one can ask again. */
 async function start() {
   try {
-    const answer = await fetch('/dashboard.json', { headers: { Accept: 'application/json' }, cache: 'no-store' });
-    const { hasSession } = await answer.json();
-    if (!hasSession) {
-      signedOut(location.hash);
-      return;
-    }
-    signedIn(await get('/api/user/me'));
+    if (await hasSession()) signedIn(await get('/api/user/me'));
+    else signedOut(location.hash);
   } catch (error) {
-    signedOut(location.hash);
-    if (error.status !== 401) session.set({ trouble: 'The server cannot be reached. Check the connection and reload.' });
+    if (error.status === 401) signedOut(location.hash, ENDED);
+    else session.set({ status: 'unknown', error: error instanceof ApiError ? error : unreachable() });
   }
 }
 
@@ -26,5 +28,5 @@ document.addEventListener('visibilitychange', () => {
   if (document.visibilityState === 'visible' && session.get().status === 'in') askWho();
 });
 
-render(html`<${App} />`, document.getElementById('app'));
+render(html`<${App} start=${start} />`, document.getElementById('app'));
 start();

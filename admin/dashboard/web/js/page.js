@@ -3,21 +3,24 @@
  * a screen reader tells where one is.
  */
 import { html, useEffect, useRef, useState } from './html.js';
+import { returnTo } from './back.js';
 import { usePlace } from './router.js';
 import { may, useSession } from './session.js';
+import { useAbout } from './title.js';
 import { Button } from './ui/button.js';
 import { Empty, Skeleton } from './ui/state.js';
 import { PageHead } from './ui/show.js';
 
 /** The page. */
 export function Page() {
-  const { route, params, query, path } = usePlace();
+  const { route, params, query, path, entry } = usePlace();
   const { mode, status, user } = useSession();
   const [loaded, setLoaded] = useState({ route: null, show: null, failed: false });
+  const name = useAbout();
   const first = useRef(true);
   useEffect(() => {
-    document.title = title(route, params, status === 'in' && mode === 'test');
-  }, [route, path, mode, status]);
+    document.title = title(route, name ?? Object.values(params)[0], status === 'in' && mode === 'test');
+  }, [route, path, mode, status, name]);
   useEffect(() => {
     let wanted = true;
     route?.load().then(
@@ -26,10 +29,10 @@ export function Page() {
     );
     return () => { wanted = false; };
   }, [route]);
+  useEffect(returnTo, [entry, loaded]);
   useEffect(() => {
-    scrollTo(0, 0);
     // Not at the first page: there the browser's own start is right.
-    if (!first.current && loaded.show) document.querySelector('#main h1')?.focus();
+    if (!first.current && loaded.show) document.querySelector('#main h1')?.focus({ preventScroll: true });
     if (loaded.show) first.current = false;
   }, [path, loaded]);
   if (!route) return html`<${Missing} />`;
@@ -40,9 +43,11 @@ export function Page() {
   return html`<${loaded.show} key=${route.open ? path : `${user?.id} ${path}`} params=${params} query=${query} />`;
 }
 
-function title(route, params, test) {
-  const about = Object.keys(params).length > 0 && !route.open ? `${Object.values(params)[0]} · ` : '';
-  return `${test ? '[TEST] ' : ''}${about}${route?.title ?? 'Not found'} · Tollgate`;
+/** `name` is that of the record on a page that shows one. */
+function title(route, name, test) {
+  const page = route?.title ?? 'Not found';
+  const shown = !route?.path.includes(':') || route.open || name === page ? page : `${name} · ${page}`;
+  return `${test ? '[TEST] ' : ''}${shown} · Tollgate`;
 }
 
 function Missing() {

@@ -4,9 +4,9 @@
 import { store, useStore } from './store.js';
 import { ROUTES } from './routes.js';
 
-/** Where the tab is: the row, the parameters of its path, and the query. */
-export const place = store(read());
-addEventListener('hashchange', () => place.set(read()));
+/** Where the tab is: the row, the parameters of its path, and the query; `entry` counts the entries of the history. */
+export const place = store({ ...read(), entry: 0 });
+addEventListener('hashchange', () => place.set({ ...read(), entry: place.get().entry + 1 }));
 
 /** Watches where the tab is. */
 export const usePlace = () => useStore(place);
@@ -59,6 +59,6 @@ export function go(address) {
 /** Changes the query of the present page without a new entry in the history: filters, tabs, pages. */
 export function setQuery(change) {
   const { path, query } = place.get();
-  history.replaceState(null, '', href(path, { ...query, ...change }));
+  history.replaceState(history.state, '', href(path, { ...query, ...change }));
   place.set(read());
 }

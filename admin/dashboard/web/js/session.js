@@ -12,7 +12,7 @@ function rememberedMode() {
   return sessionStorage.getItem(MODE_KEY) === 'test' ? 'test' : 'live';
 }
 
-/** `status`: loading until the first answer of /me, then in or out. */
+/** `status`: loading until the first answer of /me, then in or out; or unknown, when the server did not tell who is signed in. */
 export const session = store({
   status: 'loading', user: null, account: null, session: null, csrfToken: null, mode: rememberedMode(),
   /** What /installation tells of this one; null until it did. */
@@ -20,7 +20,9 @@ export const session = store({
   /** Where to go after signing in. */
   wanted: null,
   /** Why it is not known who is signed in. */
-  trouble: null,
+  error: null,
+  /** Why one has to sign in again. */
+  reason: null,
 });
 
 /** Watches the session. */
@@ -29,12 +31,15 @@ export const useSession = () => useStore(session);
 /** Takes the answer of login, me, accept, password reset. */
 export function signedIn(answer) {
   const { user, account } = answer;
-  session.set({ status: 'in', user, account, session: answer.session ?? null, csrfToken: answer.csrfToken, trouble: null });
+  session.set({ status: 'in', user, account, session: answer.session ?? null, csrfToken: answer.csrfToken, error: null, reason: null });
 }
 
-/** Forgets who was signed in; `wanted` is the page that asked for it. */
-export function signedOut(wanted = null) {
-  session.set({ status: 'out', user: null, account: null, session: null, csrfToken: null, place: null, wanted });
+/** What is told of a session that is over while somebody works. */
+export const ENDED = 'Your session has ended. Sign in again to go on where you were.';
+
+/** Forgets who was signed in; `wanted` is the page that asked for it, `reason` is told there. */
+export function signedOut(wanted = null, reason = null) {
+  session.set({ status: 'out', user: null, account: null, session: null, csrfToken: null, place: null, wanted, error: null, reason });
 }
 
 /** @param {'live'|'test'} mode */

@@ -10,7 +10,7 @@ import { OpenPage } from '../ui/open.js';
 
 /** The page. */
 export default function Login() {
-  const { trouble } = useSession();
+  const { reason } = useSession();
   const [first, setFirst] = useState(null);
   const [choice, setChoice] = useState(null);
   const [recovery, setRecovery] = useState(false);
@@ -50,7 +50,7 @@ export default function Login() {
   if (!first) {
     return html`<${OpenPage} title="Sign in" lead="To the dashboard of your account."
       foot=${html`<p>Forgot your password? The operator of this installation makes a link with <code>tollgate-admin user reset-password</code>.</p>`}>
-      ${trouble && html`<p class="alert alert-warn" role="alert">${trouble}</p>`}
+      ${reason && html`<p class="alert alert-warn entry-alert" role="alert">${reason}</p>`}
       <${Form} key="password" label="Sign in" action="Sign in" onSubmit=${password}>
         <${TextField} name="email" label="Email" type="email" autocomplete="username" required autofocus />
         <${TextField} name="password" label="Password" type="password" autocomplete="current-password" required />

@@ -5,13 +5,13 @@ import { html, useState } from '../html.js';
 import { say } from './live.js';
 
 /**
- * @param {{kind?: 'plain'|'primary'|'danger'|'quiet', small?: boolean, busy?: boolean, type?: string, onClick?: Function}} props
- *   a busy button does nothing and says so
+ * @param {{kind?: 'plain'|'primary'|'danger'|'quiet', small?: boolean, busy?: boolean, off?: boolean, type?: string, onClick?: Function}} props
+ *   a busy button does nothing and says so; one that is `off` is disabled and keeps the focus
  */
-export function Button({ kind = 'plain', small = false, busy = false, type = 'button', onClick, disabled, children, ...rest }) {
+export function Button({ kind = 'plain', small = false, busy = false, off = false, type = 'button', onClick, disabled, children, ...rest }) {
   const classes = `button button-${kind}${small ? ' button-small' : ''}`;
-  const click = (event) => (busy ? event.preventDefault() : onClick?.(event));
-  return html`<button type=${type} class=${classes} disabled=${disabled} aria-busy=${busy ? 'true' : null} onClick=${click} ...${rest}>
+  const click = (event) => (busy || off ? event.preventDefault() : onClick?.(event));
+  return html`<button type=${type} class=${classes} disabled=${disabled} aria-busy=${busy ? 'true' : null} aria-disabled=${off ? 'true' : null} onClick=${click} ...${rest}>
     ${busy && html`<span class="spinner" aria-hidden="true"></span>`}${children}
   </button>`;
 }

@@ -1,8 +1,9 @@
 /**
  * Small things that show a value: names, badges, meters, lists of facts, the head of a page, sections.
  */
-import { html } from '../html.js';
+import { html, useEffect } from '../html.js';
 import { nanos, share, usd, usdBrief } from '../money.js';
+import { setAbout } from '../title.js';
 
 /** A name that others chose: kept apart from the text around it, cut when long, whole in its title. */
 export function Name({ of, none = '–' }) {
@@ -81,6 +82,10 @@ export function Facts({ rows }) {
 
 /** The head of a page. @param {{title: string, back?: {to: string, label: string}, actions?: unknown, badge?: unknown}} props */
 export function PageHead({ title, back, badge, actions, children }) {
+  useEffect(() => {
+    setAbout(title);
+    return () => setAbout(null);
+  }, [title]);
   return html`<header class="page-head">
     ${back && html`<a class="back" href=${back.to}>← ${back.label}</a>`}
     <div class="page-head-row">

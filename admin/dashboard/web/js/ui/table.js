@@ -3,7 +3,9 @@
  */
 import { html, useEffect, useState } from '../html.js';
 import { get } from '../api.js';
+import { cursorsOf, keepCursors } from '../back.js';
 import { useLoad } from '../load.js';
+import { useSession } from '../session.js';
 import { Button } from './button.js';
 import { Empty, Failed, Skeleton } from './state.js';
 
@@ -11,12 +13,12 @@ import { Empty, Failed, Skeleton } from './state.js';
 const PAGE = 25;
 
 /**
- * @typedef {{label: string, cell: (row: object) => unknown, num?: boolean, wide?: boolean, head?: boolean, hidden?: boolean}} Column
- *   `num` aligns right; `wide` is left out on phones; `head` makes the cell the row's header; `hidden` hides the label from
+ * @typedef {{label: string, cell: (row: object) => unknown, num?: boolean, wide?: boolean, roomy?: boolean, head?: boolean, hidden?: boolean}} Column
+ *   `num` aligns right; `wide` is left out on phones, `roomy` below a desk’s width; `head` makes the cell the row's header; `hidden` hides the label from
  *   eyes only (for actions)
  */
 
-const kind = (column) => [column.num && 'num', column.wide && 'wide-only'].filter(Boolean).join(' ') || null;
+const kind = (column) => [column.num && 'num', column.wide && 'wide-only', column.roomy && 'roomy-only'].filter(Boolean).join(' ') || null;
 
 /**
  * @param {{caption: string, columns: Column[], rows: object[], keyOf: (row: object) => string, busy?: boolean,
@@ -62,44 +64,54 @@ function Openable({ columns, row, detail }) {
  * A list of the API.
  * @param {{path: string, plural: string, query?: object, refresh?: unknown, caption: string, columns: Column[], keyOf: Function,
  *   empty: unknown, detail?: object, onData?: (answer: object) => void, quiet?: boolean}} props `refresh`: another value loads
- *   again; a `quiet` list is not dimmed meanwhile
+ *   again; a `quiet` list is not dimmed meanwhile. What is shown stays until the next page is there, and Back finds the page again
  */
 export function ListTable({ path, plural, query = {}, refresh = 0, caption, columns, keyOf, empty, detail, onData, quiet = false }) {
-  const list = JSON.stringify([path, query]);
-  // The cursors of the pages up to the one that is shown: none is that of the first page.
-  const [place, setPlace] = useState({ list, cursors: [] });
-  const cursors = place.list === list ? place.cursors : [];
-  const go = (to) => setPlace({ list, cursors: to });
-  const back = () => go(cursors.slice(0, -1));
+  const { account, mode } = useSession();
+  const list = JSON.stringify([account?.id, mode, path, query]);
+  // The cursors of the pages up to the one that is shown: none is that of the first page. The history keeps them.
+  const cursors = cursorsOf(list);
+  const [, draw] = useState(cursors);
+  const go = (to) => {
+    keepCursors(list, to);
+    draw(to);
+  };
   const cursor = cursors.at(-1);
-  const { data, error, loading, reload } = useLoad(
-    (signal) => get(path, { ...query, limit: PAGE, cursor }, { signal }),
-    [list, cursor, refresh],
+  const { data: shown, error, loading, reload } = useLoad(
+    async (signal) => ({ data: await get(path, { ...query, limit: PAGE, cursor }, { signal }), pages: cursors.length }),
+    [list, cursor, refresh], [list],
   );
+  const data = shown?.data ?? null;
   useEffect(() => {
     if (!data) return;
     // The last record of the last page went: the page before it is the last one then.
-    if (data[plural].length === 0 && data.nextCursor === null && cursors.length > 0) back();
+    if (data[plural].length === 0 && data.nextCursor === null && shown.pages > 0) go(cursors.slice(0, -1));
     onData?.(data);
-  }, [data]);
+  }, [shown]);
+  // A cursor that was kept for long may be none any more.
+  useEffect(() => {
+    if (error?.status === 400 && cursors.length > 0) go([]);
+  }, [error]);
   if (error) return html`<${Failed} error=${error} retry=${reload} />`;
   if (!data) return html`<${Skeleton} rows=${5} label=${`Loading: ${caption}`} />`;
   const rows = data[plural];
-  const isAll = cursors.length === 0 && data.nextCursor === null;
+  // The cursors are those of what is shown only when it has come.
+  const turn = (to) => () => loading || go(to);
+  const isAll = shown.pages === 0 && data.nextCursor === null;
   if (rows.length === 0 && isAll) return typeof empty === 'string' ? html`<${Empty} title=${empty} />` : empty;
   return html`<div>
     <${Table} ...${{ caption, columns, rows, keyOf, detail, busy: loading && !quiet }} />
-    ${!isAll && html`<${Pager} ...${{ pages: cursors.length, rows: rows.length, data, back, next: () => go([...cursors, data.nextCursor]) }} />`}
+    ${!isAll && html`<${Pager} ...${{ pages: shown.pages, rows: rows.length, data, back: turn(cursors.slice(0, -1)), next: turn([...cursors, data.nextCursor]) }} />`}
   </div>`;
 }
 
 /** Which part of a list is shown, and the way to the others. What is looked for record by record has no total. */
 function Pager({ pages, rows, data, back, next }) {
   const first = rows === 0 ? 0 : pages * PAGE + 1;
-  const total = data.partial === undefined ? ` of ${data.total}` : '';
+  const [from, to, all] = [first, rows === 0 ? 0 : first + rows - 1, data.total].map((number) => number?.toLocaleString('en-US'));
   return html`<nav class="pager" aria-label="Pages">
-    <span class="muted num">${first}–${rows === 0 ? 0 : first + rows - 1}${total}</span>
-    <${Button} small disabled=${pages === 0} onClick=${back}>Previous<//>
-    <${Button} small disabled=${data.nextCursor === null} onClick=${next}>Next<//>
+    <span class="muted num">${from}–${to}${data.partial === undefined ? ` of ${all}` : ''}</span>
+    <${Button} small off=${pages === 0} onClick=${back}>Previous<//>
+    <${Button} small off=${data.nextCursor === null} onClick=${next}>Next<//>
   </nav>`;
 }
