@@ -6,6 +6,8 @@ import { api, chat } from '../kit/calls.mjs';
 import { play } from '../kit/journey.mjs';
 import { account, plan } from '../kit/stage.mjs';
 
+/** Agents that a list offers, the newest. */
+const LISTED = 200;
 const CLIENTS = ['curl', 'Python', 'Node.js', 'LangChain', 'LiteLLM', 'Codex'];
 
 await play(async (journey) => {
@@ -30,7 +32,12 @@ await play(async (journey) => {
     await ada.sees('No cap in force.');
     await call('POST', `/policies/${agent.id}`, { name: 'Careful', maxSpendPerDay: 5 });
     await ada.press('Ask again');
-    await ada.sees('A call would be approved now. Nothing was charged for asking.');
+    await ada.misses('No cap in force.');
+    await ada.sees('No active virtual key.');
+    await ada.misses(/^A call would be approved/);
+    await ada.look('no-key');
+    await ada.press('Make one in step 1');
+    assert.equal(await ada.page.evaluate(() => document.activeElement.textContent.trim()), 'Create a virtual key');
   });
 
   await journey.step('a key is made for the snippets, and each client has its own', async () => {
@@ -38,6 +45,7 @@ await play(async (journey) => {
     const copied = () => ada.page.evaluate(() => navigator.clipboard.readText());
     await ada.press('Create a virtual key');
     await ada.sees(/stands below until you leave this page/);
+    await ada.sees('A call would be approved now. Nothing was charged for asking.');
     await ada.press('Copy the line for the key');
     [, key] = /^export TOLLGATE_KEY=(vk_live_[0-9a-f]{64})$/.exec(await copied());
     await ada.press('Copy the base URL');
@@ -81,6 +89,25 @@ await play(async (journey) => {
     await ada.sees('export TOLLGATE_KEY=<your virtual key>');
     const kept = await ada.page.evaluate(() => JSON.stringify([{ ...localStorage }, { ...sessionStorage }, location.href, document.documentElement.outerHTML]));
     assert.ok(!kept.includes(key));
+  });
+
+  await journey.step('the agent is the one that the address names, however many are newer; never another one', async () => {
+    for (let made = 0; made <= LISTED; made += 1) await call('POST', '/agents', { name: `Newer ${made}` });
+    const chosen = () => ada.page.getByRole('combobox', { name: 'Agent', exact: true }).evaluate((one) => one.selectedOptions[0].text);
+    await ada.open(`/connect?agent=${agent.id}`);
+    await ada.page.reload();
+    await ada.sees('Waiting for a call of Invoice reader.');
+    assert.equal(await chosen(), 'Invoice reader');
+    await ada.fill({ 'Find an agent': 'Newer 0' });
+    await ada.page.getByRole('option', { name: 'Newer 0', exact: true }).waitFor({ state: 'attached' });
+    await ada.fill({ Agent: 'Newer 0' });
+    await ada.sees('Waiting for a call of Newer 0.');
+    await ada.look('found');
+    ada.expect(404, '/api/v1/agents/agent-of-nobody');
+    await ada.open('/connect?agent=agent-of-nobody');
+    await ada.sees('There is no such agent.');
+    await ada.isNotOffered('button', 'Create a virtual key');
+    await ada.look('nobody');
   });
 
   await journey.step('a viewer finds the snippets and makes no key', async () => {

@@ -3,6 +3,7 @@
  */
 import { html, useState } from '../html.js';
 import { del, seg } from '../api.js';
+import { curl } from '../curl.js';
 import { useNames } from '../names.js';
 import { may } from '../session.js';
 import { Time } from '../time.js';
@@ -15,6 +16,9 @@ import { Empty } from '../ui/state.js';
 import { ListTable } from '../ui/table.js';
 import { By } from '../ui/who.js';
 import { CreateApiKey } from './api-keys/create.js';
+
+/** What tells a key from the others. */
+const called = (key) => key.name ?? `${key.prefix}…`;
 
 /** The page. */
 export default function ApiKeys() {
@@ -30,22 +34,22 @@ export default function ApiKeys() {
   const again = () => setTurn((count) => count + 1);
   const revoke = async (key) => {
     const text = 'The next request with it is refused with 401. It cannot be brought back.';
-    if (!(await confirm({ title: `Revoke the API key ${key.name ?? key.keyId}?`, text, action: 'Revoke key' }))) return;
+    if (!(await confirm({ title: `Revoke the API key ${called(key)}?`, text, action: 'Revoke key' }))) return;
     await del(`/api-keys/${seg(key.keyId)}`);
     say('Revoked the API key.');
     again();
   };
   const columns = [
-    { label: 'Name', head: true, cell: (key) => html`<span class="agent-name"><${Name} of=${key.name} /><${Id} of=${key.keyId} /></span>` },
+    { label: 'Name', head: true, cell: (key) => html`<span class="agent-name"><${Name} of=${key.name} none="no name" /><code class="cell-sub" dir="ltr">${key.prefix}…</code><${Id} of=${key.keyId} /></span>` },
     { label: 'Mode', cell: (key) => html`<${Badge} of=${key.mode} tone=${key.mode === 'test' ? 'warn' : 'plain'} />` },
     { label: 'Status', cell: (key) => html`<${Badge} of=${key.status} />` },
-    { label: 'May', wide: true, cell: (key) => key.permissions.join(', ') },
-    { label: 'From', wide: true, cell: (key) => (key.allowIps.length === 0 ? html`<span class="muted">anywhere</span>` : html`<bdi>${key.allowIps.join(', ')}</bdi>`) },
+    { label: 'May', wide: true, cell: (key) => html`${key.permissions.join(', ')}${key.allowIps.length > 0 && html`<span class="cell-sub narrow-only">from <bdi>${key.allowIps.join(', ')}</bdi></span>`}` },
+    { label: 'From', roomy: true, cell: (key) => (key.allowIps.length === 0 ? html`<span class="muted">anywhere</span>` : html`<bdi>${key.allowIps.join(', ')}</bdi>`) },
     { label: 'Ends', wide: true, cell: (key) => html`<${Time} at=${key.expiresAt} none="never" />` },
-    { label: 'Made by', wide: true, cell: (key) => (key.createdBy ? html`<${By} id=${key.createdBy} names=${names} />` : html`<span class="muted">unknown</span>`) },
+    { label: 'Made by', roomy: true, cell: (key) => (key.createdBy ? html`<${By} id=${key.createdBy} names=${names} />` : html`<span class="muted">unknown</span>`) },
     { label: 'Last used', wide: true, cell: (key) => html`<${Time} at=${key.lastUsedAt} none="never" />` },
     { label: 'Actions', hidden: true, cell: (key) => (key.status === 'active' ? html`<span class="cell-actions"><${ActionButton} small kind="danger"
-      run=${() => revoke(key)} aria-label=${`Revoke the API key ${key.name ?? key.keyId}`}>Revoke<//></span>` : '') },
+      run=${() => revoke(key)} aria-label=${`Revoke the API key ${called(key)}`}>Revoke<//></span>` : '') },
   ];
   const create = html`<${Button} kind="primary" onClick=${() => setCreating(true)}>Create API key<//>`;
   return html`<div>
@@ -60,7 +64,7 @@ export default function ApiKeys() {
 }
 
 function Issued({ answer, onClose }) {
-  const line = `curl ${location.origin}/api/v1/agents -H "Authorization: Bearer ${answer.key}"`;
+  const line = curl('/agents', { key: answer.key });
   return html`<${SecretOnce} title="Your new API key" label="API key" what="the API key" secret=${answer.key} onClose=${onClose}>
     <${CodeLine} label="Try it" text=${line} what="the command" />
     <p class="hint">Every operation stands in the <a href="/reference">reference</a>.</p>

@@ -2,10 +2,12 @@
  * The audit trail: everything that happened, filtered; the state of its chain; each entry with its hashes.
  */
 import { html, useState } from '../html.js';
+import { curl } from '../curl.js';
 import { useNames } from '../names.js';
 import { href, setQuery } from '../router.js';
 import { Time } from '../time.js';
 import { checkWord } from '../words.js';
+import { AgentChoice } from '../ui/agent-choice.js';
 import { Button } from '../ui/button.js';
 import { Filters, TimeFilter } from '../ui/filters.js';
 import { CodeLine } from '../ui/secret.js';
@@ -16,14 +18,12 @@ import { AgentLink, By } from '../ui/who.js';
 import { Chain } from './audit/chain.js';
 import { Entry } from './audit/entry.js';
 import { TYPES } from './audit/types.js';
-import { useAgents } from './wallet/own.js';
 
 const NONE = { agentId: null, type: null, from: null, to: null };
 
 /** The page. */
 export default function Audit({ query }) {
   const [turn, setTurn] = useState(0);
-  const { agents } = useAgents();
   const names = useNames();
   const { agentId, type, from, to } = query;
   const entry = /^[1-9]\d{0,14}$/.test(query.entry ?? '') ? Number(query.entry) : null;
@@ -37,7 +37,7 @@ export default function Audit({ query }) {
     <${Chain} />
     <${Section} title="Entries" flush actions=${html`<${Button} small onClick=${() => setTurn(turn + 1)}>Refresh<//>`}>
       <div class="in-card"><${Filters} label="Entries">
-        <${AgentFilter} agents=${agents} value=${agentId ?? ''} />
+        <${AgentChoice} label="Agent" first=${[['', 'Any']]} value=${agentId ?? ''} choose=${(id) => setQuery({ agentId: id || null })} />
         <${TypeFilter} value=${type ?? ''} />
         <${TimeFilter} name="from" label="From" /><${TimeFilter} name="to" label="Before" />
       <//></div>
@@ -51,11 +51,11 @@ export default function Audit({ query }) {
 function columns(names) {
   return [
     { label: 'Entry', head: true, cell: (row) => html`<a class="num" href=${href('/audit', { entry: row.seq })} onClick=${(event) => stay(event, row.seq)}>${row.seq}</a>` },
-    { label: 'When', cell: (row) => html`<${Time} at=${row.at} />` },
+    { label: 'When, UTC', cell: (row) => html`<${Time} at=${row.at} short />` },
     { label: 'What', cell: (row) => html`<code>${row.type}</code>${row.data?.reason && row.data.reason !== 'approved' && html`<span class="cell-sub">${checkWord(row.data.reason)}</span>`}` },
     { label: 'Agent', wide: true, cell: (row) => html`<${AgentLink} id=${row.agentId} name=${names.of(row.agentId)?.name} />` },
     { label: 'By', wide: true, cell: (row) => html`<${By} id=${row.actor} names=${names} />` },
-    { label: 'Hash', wide: true, cell: (row) => html`<code class="muted" title=${row.hash}>${row.hash.slice(0, 10)}…</code>` },
+    { label: 'Hash', roomy: true, cell: (row) => html`<code class="muted" title=${row.hash}>${row.hash.slice(0, 10)}…</code>` },
   ];
 }
 
@@ -64,14 +64,6 @@ function stay(event, seq) {
   if (event.ctrlKey || event.metaKey || event.shiftKey) return;
   event.preventDefault();
   setQuery({ entry: String(seq) });
-}
-
-function AgentFilter({ agents, value }) {
-  const known = agents.map(({ id, name }) => [id, name ?? id]);
-  const options = [['', 'Any'], ...(value && !known.some(([id]) => id === value) ? [[value, value]] : []), ...known];
-  return html`<label class="filter"><span class="filter-label">Agent</span>
-    <select class="input" onChange=${(event) => setQuery({ agentId: event.target.value || null })}>
-      ${options.map(([id, name]) => html`<option key=${id} value=${id} selected=${id === value}>${name}</option>`)}</select></label>`;
 }
 
 function TypeFilter({ value }) {
@@ -84,7 +76,7 @@ function TypeFilter({ value }) {
 }
 
 function None() {
-  const line = `curl ${location.origin}/api/v1/audit?limit=10 -H "Authorization: Bearer $TOLLGATE_API_KEY"`;
+  const line = curl('/audit?limit=10');
   return html`<${Empty} title="Nothing has happened in this mode yet.">
     <p>As soon as an agent is created, a policy set or a call decided, it stands here.</p>
     <div class="empty-code"><${CodeLine} label="From a program" text=${line} what="the command" /></div>

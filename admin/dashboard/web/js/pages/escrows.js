@@ -2,6 +2,7 @@
  * The escrows in which this account pays or is paid.
  */
 import { html, useState } from '../html.js';
+import { curl } from '../curl.js';
 import { go, href } from '../router.js';
 import { may } from '../session.js';
 import { Time } from '../time.js';
@@ -33,13 +34,13 @@ function columns(wallets) {
     { label: 'Status', cell: (escrow) => html`<${Badge} of=${escrow.status} />` },
     { label: 'Payer', wide: true, cell: (escrow) => html`<${WalletLink} number=${escrow.fromWalletId} wallets=${wallets} />` },
     { label: 'Payee', wide: true, cell: (escrow) => html`<${WalletLink} number=${escrow.toWalletId} wallets=${wallets} />` },
-    { label: 'Last change', cell: (escrow) => html`<${Time} at=${escrow.updatedAt} />` },
+    { label: 'Last change', roomy: true, cell: (escrow) => html`<${Time} at=${escrow.updatedAt} />` },
     { label: 'Amount', num: true, cell: (escrow) => html`<${Amount} of=${escrow.amount} />` },
   ];
 }
 
 function None({ create }) {
-  const line = `curl ${location.origin}/api/v1/escrow/create -H "Authorization: Bearer $TOLLGATE_API_KEY" -H "Content-Type: application/json" -d '{"fromWalletId":"user","toWalletId":17,"amount":25}'`;
+  const line = curl('/escrow/create', { body: '{"fromWalletId":"user","toWalletId":17,"amount":25}' });
   return html`<${Empty} title="There is no escrow yet.">
     <p>The payer funds it, and the money is out of reach of both. When the work is done it is released to the payee; when it is not, either side disputes it.</p>
     ${create && html`<p>${create}</p>`}

@@ -3,12 +3,14 @@
  */
 import { html, useState } from '../html.js';
 import { get } from '../api.js';
+import { curl } from '../curl.js';
 import { useLoad } from '../load.js';
 import { useNames } from '../names.js';
 import { go, href, setQuery } from '../router.js';
 import { may } from '../session.js';
 import { Time } from '../time.js';
 import { count, plainWord } from '../words.js';
+import { AgentChoice } from '../ui/agent-choice.js';
 import { Button } from '../ui/button.js';
 import { CodeLine } from '../ui/secret.js';
 import { Amount, Badge, Name, PageHead } from '../ui/show.js';
@@ -16,11 +18,13 @@ import { Empty } from '../ui/state.js';
 import { ListTable } from '../ui/table.js';
 import { AgentLink } from '../ui/who.js';
 import { Spend } from './intent/spend.js';
-import { ACCOUNT_WALLET, useAgents } from './wallet/own.js';
+import { ACCOUNT_WALLET } from './wallet/own.js';
 
 const STATES = [['', 'Any state'], ['pending_approval', 'Waiting for approval'], ['settled', 'Settled'], ['blocked', 'Blocked']];
 const KINDS = [['', 'Any kind'], ['spend', 'Spend'], ['escrow_create', 'Escrow create'], ['escrow_fund', 'Escrow fund'],
   ['escrow_release', 'Escrow release'], ['escrow_dispute', 'Escrow dispute']];
+/** Above the agents. */
+const PAYERS = [['', 'Anyone'], ['user', 'The account wallet']];
 const NONE = { state: null, kind: null, agentId: null };
 /** Calls that pay nobody: their agent is the party that made them. */
 const PARTIES = { escrow_release: 'released by', escrow_dispute: 'disputed by' };
@@ -62,16 +66,13 @@ function chosen({ state, kind, agentId }) {
 }
 
 function OneFilter({ filter }) {
-  const { agents } = useAgents();
-  const known = agents.map(({ id, name }) => [id, name ?? id]);
-  const other = filter.agentId && !known.some(([id]) => id === filter.agentId) && filter.agentId !== 'user' ? [[filter.agentId, filter.agentId]] : [];
-  const set = (name) => (event) => setQuery({ ...NONE, [name]: event.target.value || null });
+  const set = (name) => (value) => setQuery({ ...NONE, [name]: value || null });
   const select = (name, label, options) => html`<label class="filter"><span class="filter-label">${label}</span>
-    <select class="input" onChange=${set(name)}>${options.map(([value, text]) => html`<option key=${value} value=${value} selected=${value === (filter[name] ?? '')}>${text}</option>`)}</select></label>`;
+    <select class="input" onChange=${(event) => set(name)(event.target.value)}>${options.map(([value, text]) => html`<option key=${value} value=${value} selected=${value === (filter[name] ?? '')}>${text}</option>`)}</select></label>`;
   return html`<div class="filters" role="search" aria-label="Intents">
     ${select('state', 'State', STATES)}
     ${select('kind', 'Kind', KINDS)}
-    ${select('agentId', 'Paid by', [['', 'Anyone'], ['user', 'The account wallet'], ...other, ...known])}
+    <${AgentChoice} label="Paid by" first=${PAYERS} value=${filter.agentId ?? ''} choose=${set('agentId')} />
     <p class="filter-note hint">One filter at a time.</p>
   </div>`;
 }
@@ -104,7 +105,7 @@ export function State({ intent }) {
 }
 
 function None({ spend }) {
-  const line = `curl ${location.origin}/api/v1/spend -H "Authorization: Bearer $TOLLGATE_API_KEY" -H "Idempotency-Key: order-1" -H "Content-Type: application/json" -d '{"agent":"buyer","amount":12.5,"recipient":"Books Ltd","description":"A book"}'`;
+  const line = curl('/spend', { headers: ['Idempotency-Key: order-1'], body: '{"agent":"buyer","amount":12.5,"recipient":"Books Ltd","description":"A book"}' });
   return html`<${Empty} title="Nobody has asked to pay anything yet.">
     <p>An agent asks with its program’s API key. Above the approval threshold of its policy it waits here for a person.</p>
     ${spend && html`<p>${spend}</p>`}

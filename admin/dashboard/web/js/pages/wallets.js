@@ -2,6 +2,7 @@
  * All wallets of the account: what they hold together and one by one; deposits and transfers.
  */
 import { html, useState } from '../html.js';
+import { curl } from '../curl.js';
 import { nanos } from '../money.js';
 import { href } from '../router.js';
 import { may } from '../session.js';
@@ -74,7 +75,7 @@ function Tiles({ all, pending }) {
 }
 
 function NoAgents() {
-  const line = `curl ${location.origin}/api/v1/wallets/create -H "Authorization: Bearer $TOLLGATE_API_KEY" -H "Content-Type: application/json" -d '{"botId":"buyer","name":"Buyer"}'`;
+  const line = curl('/wallets/create', { body: '{"botId":"buyer","name":"Buyer"}' });
   return html`<${Empty} title="No agent has a wallet yet.">
     <p>An agent that is created gets one. An agent can also make calls without: then its spend is tracked and nothing is paid from here.</p>
     ${may('admin') && html`<p><${LinkButton} to="#/agents?new=1" kind="primary">Create agent<//></p>`}

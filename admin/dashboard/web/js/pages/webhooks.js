@@ -3,6 +3,7 @@
  */
 import { html, useState } from '../html.js';
 import { get, seg } from '../api.js';
+import { curl } from '../curl.js';
 import { useLoad } from '../load.js';
 import { go, href } from '../router.js';
 import { may } from '../session.js';
@@ -64,7 +65,7 @@ function Last({ webhook }) {
 }
 
 function None({ create }) {
-  const line = `curl ${location.origin}/api/v1/webhooks -H "Authorization: Bearer $TOLLGATE_API_KEY" -H "Content-Type: application/json" -d '{"url":"'"$WEBHOOK_URL"'","events":["agent.frozen","policy.violation"],"secret":"'"$WEBHOOK_SECRET"'"}'`;
+  const line = curl('/webhooks', { body: `{"url":"'"$WEBHOOK_URL"'","events":["agent.frozen","policy.violation"],"secret":"'"$WEBHOOK_SECRET"'"}` });
   return html`<${Empty} title="Nobody is told of anything yet.">
     <p>A webhook gets a signed POST when an agent is frozen, a spend waits for approval, a cap denies, money comes in or runs low.</p>
     ${create && html`<p>${create}</p>`}

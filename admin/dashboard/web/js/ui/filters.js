@@ -7,6 +7,18 @@ import { setQuery, usePlace } from '../router.js';
 /** Pause after the last key before a search runs. */
 const TYPING_MS = 300;
 
+/** Does something a little after the last key. @returns {{later: (act: () => void) => void, stop: () => void}} */
+export function useTyping() {
+  const timer = useRef(0);
+  const stop = () => clearTimeout(timer.current);
+  useEffect(() => stop, []);
+  const later = (act) => {
+    stop();
+    timer.current = setTimeout(act, TYPING_MS);
+  };
+  return { later, stop };
+}
+
 /** The row. */
 export function Filters({ label, children }) {
   return html`<div class="filters" role="search" aria-label=${label}>${children}</div>`;
@@ -16,25 +28,23 @@ export function Filters({ label, children }) {
 export function SearchFilter({ name, label, placeholder, offers = [] }) {
   const { query } = usePlace();
   const [text, setText] = useState(query[name] ?? '');
-  const timer = useRef(0);
-  useEffect(() => () => clearTimeout(timer.current), []);
+  const { later, stop } = useTyping();
   // Whoever else changes the address ("Show all") changes what stands here; what this box wrote itself may be typed on already.
   const wrote = useRef(query[name] ?? '');
   useEffect(() => {
     const given = query[name] ?? '';
     if (given === wrote.current) return;
     wrote.current = given;
-    clearTimeout(timer.current);
+    stop();
     setText(given);
   }, [query[name]]);
   const type = (event) => {
     const { value } = event.target;
     setText(value);
-    clearTimeout(timer.current);
-    timer.current = setTimeout(() => {
+    later(() => {
       wrote.current = value.trim();
       setQuery({ [name]: wrote.current || null });
-    }, TYPING_MS);
+    });
   };
   const list = offers.length > 0 ? `offers-${name}` : null;
   return html`<label class="filter"><span class="filter-label">${label}</span>

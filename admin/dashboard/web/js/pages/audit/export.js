@@ -2,6 +2,7 @@
  * The whole trail as a file, as long as it fits a browser's memory; beyond that the command line writes it.
  */
 import { html, useEffect, useRef, useState } from '../../html.js';
+import { curl } from '../../curl.js';
 import { download } from '../../download.js';
 import { session } from '../../session.js';
 import { count } from '../../words.js';
@@ -71,7 +72,7 @@ async function keep(signal, onProgress) {
 function Long({ total, onClose }) {
   const { account, mode } = session.get();
   const cli = `tollgate-admin audit export --account ${account.id}${mode === 'test' ? ' --mode test' : ''} --out audit.jsonl`;
-  const api = `curl -OJ ${location.origin}/api/v1/audit/export -H "Authorization: Bearer $TOLLGATE_API_KEY"`;
+  const api = curl('/audit/export', { options: '-OJ' });
   return html`<${Dialog} title="Too long for a browser" onClose=${onClose} wide>
     <p>The trail has ${count(total, 'entry', 'entries')}, more than a browser should hold in memory. These write it to a file as it comes:</p>
     <${CodeLine} label="With an API key of this mode" text=${api} what="the command" />

@@ -6,15 +6,15 @@ import { typedAmount } from '../../money.js';
 import { setQuery } from '../../router.js';
 import { plainWord } from '../../words.js';
 import { REASONS } from '../../reasons.js';
+import { AgentChoice } from '../../ui/agent-choice.js';
 import { Button } from '../../ui/button.js';
 import { Filters, SearchFilter, SelectFilter, TimeFilter } from '../../ui/filters.js';
-import { useAgents } from '../wallet/own.js';
 
 /** The words of the API for what became of a call. */
 const OUTCOMES = ['settled', 'denied', 'estimated', 'kept', 'corrected', 'released', 'voided', 'unsent'];
 const ENDPOINTS = [['', 'Any'], ['chat.completions', 'Chat completions'], ['responses', 'Responses'], ['embeddings', 'Embeddings']];
 /** Reasons of calls; the others are those of spends and escrows. */
-const OF_CALLS = ['rate_limited', 'plan_key_limit', 'no_provider_key', 'frozen', 'cap_disabled', 'per_run_limit', 'daily_limit', 'monthly_limit',
+export const OF_CALLS = ['rate_limited', 'plan_key_limit', 'no_provider_key', 'frozen', 'cap_disabled', 'per_run_limit', 'daily_limit', 'monthly_limit',
   'plan_agent_limit', 'plan_limit', 'service_unavailable'];
 const AMOUNTS = [['minCostUsd', 'Cost'], ['minEstimatedUsd', 'Estimate']];
 const NUMBERS = [['minInputTokens', 'Prompt tokens', '1000'], ['minCachedTokens', 'Cached tokens', '1000'], ['minOutputTokens', 'Answer tokens', '1000'],
@@ -47,13 +47,11 @@ export function refused(query) {
 
 /** @param {{query: object, seen: object[]}} props `seen` are calls */
 export function CallFilters({ query, seen }) {
-  const { agents } = useAgents();
-  const known = agents.map(({ id, name }) => [id, name ?? id]);
   const of = (field, label = field) => [...new Map(seen.filter((call) => call[field]).map((call) => [call[field], call[label] ?? call[field]]))];
   const choices = (all, pairs, value) => [['', all], ...(value && !pairs.some(([one]) => one === value) ? [[value, value]] : []), ...pairs];
   const more = MORE.some((name) => query[name]);
   return html`<${Filters} label="Calls">
-    <${SelectFilter} name="agentId" label="Agent" options=${choices('All', known, query.agentId)} />
+    <${AgentChoice} label="Agent" first=${[['', 'All']]} value=${query.agentId ?? ''} choose=${(id) => setQuery({ agentId: id || null })} />
     <${SearchFilter} name="model" label="Model" placeholder="Exact name" offers=${of('model').map(([one]) => one)} />
     <${SelectFilter} name="outcome" label="Outcome" options=${choices('Any', OUTCOMES.map((word) => [word, plainWord(word)]), query.outcome)} />
     <${TimeFilter} name="from" label="From" /><${TimeFilter} name="to" label="Before" />

@@ -6,31 +6,52 @@ import { html, useEffect, useRef, useState } from '../../html.js';
 import { get, post, seg } from '../../api.js';
 import { useLoad } from '../../load.js';
 import { href } from '../../router.js';
+import { may } from '../../session.js';
 import { Time, duration } from '../../time.js';
 import { outcomeWord, reasonWord } from '../../words.js';
 import { Button, LinkButton } from '../../ui/button.js';
 import { Badge, Facts, Money, Name, Section } from '../../ui/show.js';
 import { Loaded } from '../../ui/state.js';
+import { KEY_PLACE } from './key.js';
 
 const EVERY_MS = 2000;
 /** Looks before a person is asked whether to go on: ten minutes. */
 const LOOKS_MAX = 300;
 
-/** @param {{agent: object, model: string}} props */
-export function FirstCall({ agent, model }) {
+/** @param {{agent: object, model: string, keys: ReturnType<useLoad>}} props `keys` tells whether the agent has a virtual key */
+export function FirstCall({ agent, model, keys }) {
   return html`<${Section} title="3. First call">
-    <div class="stack"><${Forecast} agent=${agent} model=${model} /><${Waiting} agent=${agent} /></div>
+    <div class="stack"><${Forecast} agent=${agent} model=${model} keys=${keys} /><${Waiting} agent=${agent} /></div>
   <//>`;
 }
 
 /** What stands in the way of a call, before it is made. */
-function Forecast({ agent, model }) {
+function Forecast({ agent, model, keys }) {
   const load = useLoad(() => post('/decisions/dry-run', { agent: agent.id, model }), [agent.id, model]);
-  const again = html`<${Button} small onClick=${load.reload}>Ask again<//>`;
-  return html`<${Loaded} load=${load} rows=${1} label="Asking whether a call would pass">${(data) => (data.wouldApprove
-    ? html`<div class="alert alert-ok next-step"><p dir="auto">A call would be approved now. Nothing was charged for asking.</p></div>`
-    : html`<div class="alert alert-error next-step"><p dir="auto"><strong>${reasonWord(data.reason)}.</strong> ${data.message}</p>
-        <span class="cell-actions">${cure(data.reason, agent)}${again}</span></div>`)}<//>`;
+  const again = () => {
+    load.reload();
+    keys.reload();
+  };
+  const ask = html`<${Button} small onClick=${again}>Ask again<//>`;
+  return html`<${Loaded} load=${load} rows=${1} label="Asking whether a call would pass">${(data) => html`<div class="stack">
+    ${!data.wouldApprove && html`<div class="alert alert-error next-step"><p dir="auto"><strong>${reasonWord(data.reason)}.</strong> ${data.message}</p>
+      <span class="cell-actions">${cure(data.reason, agent)}${ask}</span></div>`}
+    <${Loaded} load=${keys} rows=${1} label="Looking for a virtual key">${({ any }) => {
+    if (!any) return html`<${NoKey} agent=${agent} ask=${data.wouldApprove && ask} />`;
+    return data.wouldApprove && html`<div class="alert alert-ok next-step"><p dir="auto">A call would be approved now. Nothing was charged for asking.</p></div>`;
+  }}<//></div>`}<//>`;
+}
+
+/** Whoever may make a key does so in the first step, where its secret is shown. */
+function NoKey({ agent, ask }) {
+  const make = () => {
+    const button = document.querySelector(`#${KEY_PLACE} button`);
+    button.scrollIntoView({ block: 'center' });
+    button.focus();
+  };
+  return html`<div class="alert alert-error next-step"><p><strong>No active virtual key.</strong> Without one nothing can call as this agent.</p>
+    <span class="cell-actions">${may('admin') ? html`<${Button} small onClick=${make}>Make one in step 1<//>`
+    : html`<${LinkButton} small to=${href('/agents', agent.id, { tab: 'keys' })}>See the keys<//>`}${ask}</span></div>`;
 }
 
 /** Where a reason is dealt with. */

@@ -3,13 +3,30 @@
  * nowhere.
  */
 import { html, useState } from '../../html.js';
-import { post, seg } from '../../api.js';
+import { get, post, seg } from '../../api.js';
 import { href } from '../../router.js';
 import { may } from '../../session.js';
 import { ActionButton } from '../../ui/button.js';
 
 /** The name of a key that is made here. */
 const NAME = 'Connect page';
+
+/** The place of this, for what leads here. */
+export const KEY_PLACE = 'connect-key';
+/** Keys that are looked at, page by page. */
+const LOOKED_AT = 1000;
+const PAGE = 200;
+
+/** Whether the agent has a virtual key that works; true where it has too many to look at. @returns {Promise<{any: boolean}>} */
+export async function hasKey(agent, signal) {
+  for (let seen = 0, cursor; seen < LOOKED_AT; seen += PAGE) {
+    const { virtualKeys, nextCursor } = await get(`/agents/${seg(agent.id)}/virtual-keys`, { limit: PAGE, cursor }, { signal });
+    if (virtualKeys.some(({ status }) => status === 'active')) return { any: true };
+    if (nextCursor === null) return { any: false };
+    cursor = nextCursor;
+  }
+  return { any: true };
+}
 
 /** @param {{agent: object, secret: string|null, onSecret: (secret: string) => void}} props */
 export function Key({ agent, secret, onSecret }) {
@@ -27,7 +44,7 @@ export function Key({ agent, secret, onSecret }) {
     return html`<p class="alert alert-warn" role="status">A new key, “${NAME}”, stands below until you leave this page. It cannot be shown again: copy it now. It is among the ${keys}, where it can be revoked.</p>`;
   }
   if (!may('admin')) return html`<p class="hint">Virtual keys are made by an admin or owner of the account.</p>`;
-  return html`<div class="next-step"><p class="hint">Use a virtual key that you have, or make one. The secrets of those that exist cannot be shown: ${keys}.</p>
+  return html`<div class="next-step" id=${KEY_PLACE}><p class="hint">Use a virtual key that you have, or make one. The secrets of those that exist cannot be shown: ${keys}.</p>
     <${ActionButton} run=${create}>Create a virtual key<//>
     ${failed && html`<p class="alert alert-error" role="alert" dir="auto">${failed}</p>`}</div>`;
 }

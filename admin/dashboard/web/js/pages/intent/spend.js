@@ -1,20 +1,25 @@
 /**
  * A spend on behalf of an agent: checked against its caps like any other, and made once however often it is sent.
  */
-import { html } from '../../html.js';
+import { html, useState } from '../../html.js';
+import { useAgents } from '../../agents.js';
 import { useOnce } from '../../once.js';
 import { usd } from '../../money.js';
 import { Dialog, confirm } from '../../ui/dialog.js';
+import { useTyping } from '../../ui/filters.js';
 import { AreaField, Form, MoneyField, TextField } from '../../ui/form.js';
 import { say } from '../../ui/live.js';
-import { useAgents } from '../wallet/own.js';
 
 const LIST = 'agents-to-spend-from';
 
 /** @param {{agent?: string, onClose: () => void, onDone: (intentId: string) => void}} props */
 export function Spend({ agent, onClose, onDone }) {
   const send = useOnce();
-  const { agents, nameOf } = useAgents();
+  const [typed, setTyped] = useState('');
+  const { later } = useTyping();
+  const { agents, nameOf } = useAgents(typed);
+  // Beyond the newest agents those are offered that match what is typed.
+  const find = ({ target }) => later(() => setTyped(target.value.trim()));
   const submit = async (values) => {
     const amount = usd(values.amount.text);
     const sure = await confirm({
@@ -35,7 +40,7 @@ export function Spend({ agent, onClose, onDone }) {
   return html`<${Dialog} title="Spend" onClose=${onClose}>
     <p>Counts against the agent’s caps and is paid from its wallet. An agent without a wallet only has the spend tracked.</p>
     <${Form} label="Spend" action="Spend…" onSubmit=${submit} onCancel=${onClose}>
-      <${TextField} name="agent" label="Agent" required autofocus value=${agent} list=${LIST} autocomplete="off" hint="Its id." />
+      <${TextField} name="agent" label="Agent" required autofocus value=${agent} list=${LIST} autocomplete="off" onInput=${find} hint="Choose one, or type its id." />
       <datalist id=${LIST}>${agents.map(({ id, name }) => html`<option key=${id} value=${id}>${name ?? ''}</option>`)}</datalist>
       <div class="fields-2">
         <${MoneyField} name="amount" label="Amount" required />

@@ -1,7 +1,8 @@
 /**
- * The account's own wallets and agents by name: for naming a wallet by its number, and for choosing one.
+ * The account's own wallets by name: for naming a wallet by its number, and for choosing one.
  */
 import { html, useState } from '../../html.js';
+import { MOST } from '../../agents.js';
 import { get } from '../../api.js';
 import { useLoad } from '../../load.js';
 import { usd } from '../../money.js';
@@ -9,16 +10,9 @@ import { href } from '../../router.js';
 import { SelectField, TextField } from '../../ui/form.js';
 import { Name } from '../../ui/show.js';
 
-/** Wallets and agents that are offered and named; the others are typed by number, and shown by it. */
-const MOST = 200;
+/** Wallets that are offered and named are as many as agents; the others are typed by number, and shown by it. */
 const OTHER = 'other';
 export const ACCOUNT_WALLET = 'Account wallet';
-
-/** The account's agents. @returns {{agents: object[], nameOf: (id: string) => string}} `nameOf` an agent without a name is its id */
-export function useAgents() {
-  const load = useLoad((signal) => get('/agents', { limit: MOST }, { signal }), []);
-  return { agents: load.data?.agents ?? [], nameOf: (id) => load.data?.agents.find((agent) => agent.id === id)?.name ?? id };
-}
 
 /** @returns {{list: object[]|null, error: Error|null, reload: () => void, byNumber: (number: number) => object|undefined}} */
 export function useWallets() {
