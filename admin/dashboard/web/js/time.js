@@ -1,7 +1,10 @@
 /**
  * Times as the dashboard shows them: UTC, since caps and days are, with how long ago they were.
  */
-import { html } from './html.js';
+import { html, useEffect, useState } from './html.js';
+
+/** How often what is said of times on the page is looked at again. */
+const EVERY_MS = 5000;
 
 const STEPS = [
   ['year', 31_536_000], ['month', 2_592_000], ['day', 86_400], ['hour', 3_600], ['minute', 60], ['second', 1],
@@ -24,6 +27,15 @@ export function utc(value) {
   return `${at.toISOString().slice(0, 10)} ${at.toISOString().slice(11, 19)} UTC`;
 }
 
+/** `21 Nov 08:05:11` in UTC, with the year where it is another one than this: for columns. */
+export function stamp(value, now = Date.now()) {
+  const at = new Date(value);
+  if (Number.isNaN(at.getTime())) return '';
+  const iso = at.toISOString();
+  const year = iso.slice(0, 4) === new Date(now).toISOString().slice(0, 4) ? '' : ` ${iso.slice(0, 4)}`;
+  return `${shortDay(iso.slice(0, 10))}${year} ${iso.slice(11, 19)}`;
+}
+
 /** `812 ms`, `2.1 s`, `1 min 5 s`; null for none. @param {number|null} ms */
 export function duration(ms) {
   if (ms === null || ms === undefined) return null;
@@ -43,14 +55,40 @@ export function shortDay(day) {
   return at.toLocaleDateString('en-GB', { day: 'numeric', month: 'short', timeZone: 'UTC' });
 }
 
+const shown = new Set();
+let timer = null;
+
+/** One clock for all times of the page; it stands still while none is shown. */
+function ticks(tick) {
+  shown.add(tick);
+  timer ??= setInterval(() => shown.forEach((one) => one()), EVERY_MS);
+  return () => {
+    shown.delete(tick);
+    if (shown.size > 0) return;
+    clearInterval(timer);
+    timer = null;
+  };
+}
+
+/** How long ago a time is, as it is now: the words move with the clock. */
+function useRelative(at) {
+  const [, draw] = useState('');
+  useEffect(() => ticks(() => draw(relative(at))), [at]);
+  return relative(at);
+}
+
 /**
- * A time on the page. `full` writes the UTC time out with the relative one behind it; otherwise the UTC time is the title.
- * @param {{at: string|null, full?: boolean, none?: string}} props
+ * A time on the page. `full` writes the UTC time out with the relative one behind it, `short` writes it out for a column,
+ * with the relative one as the title; otherwise the UTC time is the title.
+ * @param {{at: string|null, full?: boolean, short?: boolean, none?: string}} props
  */
-export function Time({ at, full = false, none = '–' }) {
-  if (!at) return html`<span class="muted">${none}</span>`;
-  if (full) {
-    return html`<time dateTime=${at}><span class="nowrap">${utc(at)}</span> <span class="muted nowrap">(${relative(at)})</span></time>`;
-  }
-  return html`<time dateTime=${at} title=${utc(at)} class="nowrap">${relative(at)}</time>`;
+export function Time({ at, none = '–', ...way }) {
+  return at ? html`<${Moment} at=${at} ...${way} />` : html`<span class="muted">${none}</span>`;
+}
+
+function Moment({ at, full = false, short = false }) {
+  const ago = useRelative(at);
+  if (full) return html`<time dateTime=${at}><span class="nowrap">${utc(at)}</span> <span class="muted nowrap">(${ago})</span></time>`;
+  if (short) return html`<time dateTime=${at} title=${ago} class="stamp num nowrap">${stamp(at)}</time>`;
+  return html`<time dateTime=${at} title=${utc(at)} class="nowrap">${ago}</time>`;
 }

@@ -80,10 +80,10 @@ function OneFilter({ filter }) {
 const columns = (names) => [
   { label: 'What', head: true, cell: (intent) => html`<span class="agent-name"><a href=${href('/intents', intent.intent_id)}><${What} intent=${intent} /></a>
     <span class="phone-only"><${Payer} intent=${intent} names=${names} /></span>
-    ${intent.recipient && html`<span class="phone-only">to <${Name} of=${intent.recipient} /></span>`}</span>` },
+    ${intent.recipient && html`<span class="cell-sub narrow-only" title=${intent.recipient}>to <bdi>${intent.recipient}</bdi></span>`}</span>` },
   { label: 'State', cell: (intent) => html`<${State} intent=${intent} />${intent.blocked_reason && html`<span class="cell-sub wide-only"><${Name} of=${intent.blocked_reason} /></span>`}` },
   { label: 'Paid by', wide: true, cell: (intent) => html`<${Payer} intent=${intent} names=${names} />` },
-  { label: 'To', wide: true, cell: (intent) => html`<${Name} of=${intent.recipient} />` },
+  { label: 'To', roomy: true, cell: (intent) => html`<${Name} of=${intent.recipient} />` },
   { label: 'Asked', wide: true, cell: (intent) => html`<${Time} at=${intent.created_at} />` },
   { label: 'Amount', num: true, cell: (intent) => html`<${Amount} of=${intent.amount} />` },
 ];

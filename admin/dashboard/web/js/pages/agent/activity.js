@@ -14,15 +14,17 @@ import { By } from '../../ui/who.js';
 const KINDS = [['', 'Everything'], ['decision.approved', 'Approved calls'], ['decision.denied', 'Denied calls']];
 
 const columns = (names) => [
-  { label: 'When', head: true, cell: (entry) => (isCall(entry)
-    ? html`<a href=${href('/decisions', entry.id)}><${Time} at=${entry.at} /></a>` : html`<${Time} at=${entry.at} />`) },
-  { label: 'What', cell: (entry) => (isCall(entry) ? html`<${Badge} of=${entry.data.outcome} />` : plainWord(entry.type)) },
-  { label: 'Why', cell: (entry) => (entry.data.reason ? reasonWord(entry.data.reason) : '') },
+  { label: 'When, UTC', head: true, cell: (entry) => (isCall(entry)
+    ? html`<a href=${href('/decisions', entry.id)}><${Time} at=${entry.at} short /></a>` : html`<${Time} at=${entry.at} short />`) },
+  { label: 'What', cell: (entry) => html`${isCall(entry) ? html`<${Badge} of=${entry.data.outcome} />` : plainWord(entry.type)}<span class="phone-only cell-sub">${why(entry)}</span>` },
+  { label: 'Why', wide: true, cell: (entry) => why(entry) },
   { label: 'Model', wide: true, cell: (entry) => (entry.data.model ? html`<${Name} of=${entry.data.model} />` : '') },
   { label: 'Run', wide: true, cell: (entry) => (isNamedRun(entry.data.runId) ? html`<${Name} of=${entry.data.runId} />` : '') },
   { label: 'Charged', num: true, cell: (entry) => (isCall(entry) ? html`<${Amount} of=${entry.data.chargedUsd} />` : '') },
-  { label: 'By', wide: true, cell: (entry) => html`<${By} id=${entry.actor} names=${names} />` },
+  { label: 'By', roomy: true, cell: (entry) => html`<${By} id=${entry.actor} names=${names} />` },
 ];
+
+const why = (entry) => (entry.data.reason ? reasonWord(entry.data.reason) : '');
 
 function isCall(entry) {
   return entry.type.startsWith('decision.');

@@ -12,20 +12,23 @@ const none = html`<span class="muted">–</span>`;
 const tokens = ({ inputTokens, outputTokens }) => (inputTokens === null ? none : `${inputTokens.toLocaleString('en-US')} / ${(outputTokens ?? 0).toLocaleString('en-US')}`);
 const sub = (content) => html`<span class="cell-sub">${content}</span>`;
 
+const run = ({ runId }) => (isNamedRun(runId) ? html`<a href=${href('/calls', { runId })}><${Name} of=${runId} /></a>` : null);
+
 /** Tone of an outcome: what costs a guess, or nobody settled, is to be seen. */
 const TONES = { settled: 'ok', corrected: 'ok', released: 'plain', voided: 'plain', denied: 'bad', unsent: 'bad', estimated: 'warn', kept: 'warn' };
 
 export const COLUMNS = [
-  { label: 'When', head: true, cell: (call) => html`<a href=${href('/decisions', call.id)}><${Time} at=${call.at} /><span class="sr-only">, a call of ${call.agentName ?? call.agentId}</span></a>
-    <span class="phone-only"><${Outcome} call=${call} /></span>` },
-  { label: 'Outcome', wide: true, cell: (call) => html`<${Outcome} call=${call} />` },
+  { label: 'When, UTC', head: true, cell: (call) => html`<a href=${href('/decisions', call.id)}><${Time} at=${call.at} short /><span class="sr-only">, a call of ${call.agentName ?? call.agentId}</span></a>
+    <span class="narrow-only"><${Outcome} call=${call} /></span>` },
+  { label: 'Outcome', roomy: true, cell: (call) => html`<${Outcome} call=${call} />` },
   { label: 'Agent', cell: (call) => html`<${AgentLink} id=${call.agentId} name=${call.agentName} />
     ${call.keyId && sub(html`<bdi class="name" title=${call.keyId}>${call.keyName ?? call.keyId}</bdi>`)}
+    ${run(call) && html`<span class="cell-sub narrow-only">${run(call)}</span>`}
     <span class="phone-only">${call.model && html`<${Name} of=${call.model} />`}</span>` },
-  { label: 'Run', wide: true, cell: (call) => (isNamedRun(call.runId) ? html`<a href=${href('/calls', { runId: call.runId })}><${Name} of=${call.runId} /></a>` : none) },
+  { label: 'Run', roomy: true, cell: (call) => run(call) ?? none },
   { label: 'Model', wide: true, cell: (call) => html`<${Name} of=${call.model} />${way(call) && sub(way(call))}` },
   { label: 'Tokens in / out', wide: true, num: true, cell: (call) => html`${tokens(call)}${call.cachedTokens > 0 && sub(`${call.cachedTokens.toLocaleString('en-US')} cached`)}` },
-  { label: 'Cost', num: true, cell: (call) => html`<${Amount} of=${call.costUsd} />${call.estimatedUsd !== null && sub(html`est. <${Amount} of=${call.estimatedUsd} />`)}` },
+  { label: 'Cost', num: true, cell: (call) => html`<${Amount} of=${call.costUsd} />${call.estimatedUsd !== null && html`<span class="cell-sub wide-only">est. <${Amount} of=${call.estimatedUsd} /></span>`}` },
   { label: 'Took', wide: true, num: true, cell: (call) => html`${duration(call.latencyMs) ?? none}${call.firstByteMs !== null && sub(html`<span title="Time to the first byte">first ${duration(call.firstByteMs)}</span>`)}` },
 ];
 

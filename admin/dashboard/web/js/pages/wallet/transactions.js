@@ -23,9 +23,9 @@ export function Transactions({ number, wallets, turn }) {
   const { query } = usePlace();
   const { type, from, to } = query;
   const columns = [
-    { label: 'When', wide: true, cell: (row) => html`<${Time} at=${row.createdAt} />` },
+    { label: 'When, UTC', wide: true, cell: (row) => html`<${Time} at=${row.createdAt} short />` },
     { label: 'What', head: true, cell: (row) => html`<${Kind} row=${row} />
-      <span class="phone-only"><${Counterparty} row=${row} wallets=${wallets} /><span class="cell-sub"><${Time} at=${row.createdAt} /></span></span>` },
+      <span class="phone-only"><${Counterparty} row=${row} wallets=${wallets} /><span class="cell-sub"><${Time} at=${row.createdAt} short /></span></span>` },
     { label: 'With', wide: true, cell: (row) => html`<${Counterparty} row=${row} wallets=${wallets} />` },
     { label: 'Amount', num: true, cell: (row) => html`<${Moved} row=${row} />` },
     { label: 'Balance after', num: true, wide: true, cell: (row) => html`<${Amount} of=${row.balanceAfter} />` },
