@@ -4,11 +4,13 @@
 import { html } from '../html.js';
 import { get, post, seg } from '../api.js';
 import { useLoad } from '../load.js';
+import { href } from '../router.js';
 import { may, useSession } from '../session.js';
-import { ActionButton } from '../ui/button.js';
+import { ActionButton, LinkButton } from '../ui/button.js';
 import { confirm } from '../ui/dialog.js';
+import { CopyableId } from '../ui/hash.js';
 import { say } from '../ui/live.js';
-import { Badge, Id, PageHead } from '../ui/show.js';
+import { Badge, PageHead } from '../ui/show.js';
 import { Failed, Skeleton, Stale } from '../ui/state.js';
 import { Tabs } from '../ui/tabs.js';
 import { Activity } from './agent/activity.js';
@@ -29,8 +31,9 @@ export default function Agent({ params }) {
   const { agent } = load.data;
   return html`<div>
     <${PageHead} title=${agent.name ?? agent.id} back=${BACK} badge=${html`<${Badge} of=${agent.status} />`}
-      actions=${may('manager') && html`<${Freeze} agent=${agent} onChange=${load.set} />`}>
-      ${agent.name && html`<${Id} of=${agent.id} />`}
+      actions=${html`${mode === 'live' && html`<${LinkButton} to=${href('/connect', { agent: agent.id })}>Connect a program<//>`}
+        ${may('manager') && html`<${Freeze} agent=${agent} onChange=${load.set} />`}`}>
+      <${CopyableId} of=${agent.id} what="the agent’s id" />
     <//>
     <${Stale} load=${load} />
     ${agent.status === 'frozen' && html`<p class="alert alert-error agent-alert">This agent is frozen: its calls are denied and nothing leaves its wallet.</p>`}

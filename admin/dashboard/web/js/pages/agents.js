@@ -11,7 +11,7 @@ import { Dialog } from '../ui/dialog.js';
 import { Filters, SearchFilter, SelectFilter } from '../ui/filters.js';
 import { AreaField, Form, TextField } from '../ui/form.js';
 import { say } from '../ui/live.js';
-import { Amount, Badge, Id, Name, PageHead } from '../ui/show.js';
+import { Badge, Id, Name, PageHead } from '../ui/show.js';
 import { Empty } from '../ui/state.js';
 import { ListTable } from '../ui/table.js';
 import { AccountPolicies } from './agent/account-policies.js';
@@ -20,8 +20,6 @@ const COLUMNS = [
   { label: 'Agent', head: true, cell: (agent) => html`<span class="agent-name">
     <a href=${href('/agents', agent.id)}><${Name} of=${agent.name ?? agent.id} /></a>${agent.name && html`<${Id} of=${agent.id} />`}</span>` },
   { label: 'Status', cell: (agent) => html`<${Badge} of=${agent.status} />` },
-  { label: 'Type', wide: true, cell: (agent) => html`<${Name} of=${agent.type} />` },
-  { label: 'Wallet’s daily limit', wide: true, num: true, cell: (agent) => html`<${Amount} of=${agent.spendLimit} none=${agent.wallet ? 'no limit' : 'no wallet'} />` },
   { label: 'Created', wide: true, cell: (agent) => html`<${Time} at=${agent.createdAt} />` },
 ];
 

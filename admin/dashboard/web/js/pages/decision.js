@@ -8,6 +8,7 @@ import { useNamesOf } from '../names.js';
 import { href } from '../router.js';
 import { Time, duration } from '../time.js';
 import { checkWord, count, isNamedRun, outcomeWord, plainWord } from '../words.js';
+import { CopyableId } from '../ui/hash.js';
 import { Amount, Badge, Facts, Id, Money, Name, PageHead, Section } from '../ui/show.js';
 import { Loaded } from '../ui/state.js';
 import { Table } from '../ui/table.js';
@@ -20,7 +21,7 @@ export default function Decision({ params }) {
   const back = agent ? { to: href('/agents', agent, { tab: 'activity' }), label: 'Decisions of the agent' } : { to: '#/agents', label: 'Agents' };
   const title = load.data ? (load.data.decision.approved ? 'Approved call' : 'Denied call') : 'Decision';
   return html`<div>
-    <${PageHead} title=${title} back=${back} badge=${load.data && html`<${Badge} of=${load.data.decision.outcome} />`}><${Id} of=${params.id} /><//>
+    <${PageHead} title=${title} back=${back} badge=${load.data && html`<${Badge} of=${load.data.decision.outcome} />`}><${CopyableId} of=${params.id} what="the decision’s id" /><//>
     <${Loaded} load=${load} label="Loading the decision">${({ decision }) => html`<${Body} decision=${decision} />`}<//>
   </div>`;
 }

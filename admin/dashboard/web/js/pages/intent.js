@@ -10,10 +10,10 @@ import { href } from '../router.js';
 import { may } from '../session.js';
 import { Time } from '../time.js';
 import { plainWord } from '../words.js';
-import { ActionButton, Button, CopyButton } from '../ui/button.js';
-import { Hash } from '../ui/hash.js';
+import { ActionButton, Button } from '../ui/button.js';
+import { CopyableId, Hash } from '../ui/hash.js';
 import { say } from '../ui/live.js';
-import { Badge, Facts, Id, Money, Name, PageHead, Section } from '../ui/show.js';
+import { Badge, Facts, Money, Name, PageHead, Section } from '../ui/show.js';
 import { Failed, Loaded, Skeleton, Stale } from '../ui/state.js';
 import { Calls, ownCalls } from './escrow/calls.js';
 import { Asked } from './intent/asked.js';
@@ -37,7 +37,7 @@ function Body({ intent, load }) {
   const exports = ['json', 'csv'].map((format) => html`<${ActionButton} key=${format} run=${() => keep(intent, format)}>Export ${format.toUpperCase()}<//>`);
   return html`<div class="stack">
     <${PageHead} title=${`${plainWord(intent.kind)} of ${usd(intent.amount)}`} back=${BACK} badge=${html`<${State} intent=${intent} />`} actions=${exports}>
-      <span class="hash"><${Id} of=${intent.intent_id} /><${CopyButton} text=${intent.intent_id} what="the id" /></span>
+      <${CopyableId} of=${intent.intent_id} what="the id" />
     <//>
     <${Stale} load=${load} />
     ${intent.blocked_reason && html`<p class="alert alert-error lead-text" dir="auto">${intent.blocked_reason}</p>`}
@@ -86,7 +86,7 @@ function Downstream({ intent }) {
   }
   if (transaction) {
     return html`<${Facts} rows=${[
-      ['Transaction', html`<span class="hash"><${Id} of=${transaction.id} /><${CopyButton} text=${transaction.id} what="the transaction’s id" /></span>`],
+      ['Transaction', html`<${CopyableId} of=${transaction.id} what="the transaction’s id" />`],
       ['Amount', html`<${Money} of=${transaction.amount} />`],
     ]} />`;
   }

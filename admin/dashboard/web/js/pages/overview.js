@@ -4,7 +4,7 @@
 import { html } from '../html.js';
 import { get } from '../api.js';
 import { useLoad } from '../load.js';
-import { nanos, sum, usd } from '../money.js';
+import { nanos, sum } from '../money.js';
 import { useNamesOf } from '../names.js';
 import { href, setQuery } from '../router.js';
 import { Time } from '../time.js';
@@ -13,6 +13,7 @@ import { Button, LinkButton } from '../ui/button.js';
 import { StackedDays } from '../ui/chart.js';
 import { Amount, Meter, Money, Name, PageHead, Section } from '../ui/show.js';
 import { Empty, Loaded } from '../ui/state.js';
+import { OF_CALLS } from './calls/filters.js';
 import { CloseToCaps } from './overview/caps.js';
 import { FirstSteps } from './overview/first-steps.js';
 
@@ -59,10 +60,10 @@ function Tiles({ data }) {
   const held = nanos(spend.heldUsd) ?? 0n;
   return html`<div class="tiles">
     <section class="tile" aria-label="Spend today"><h2>Spend today</h2>
-      <p class="tile-value num">${usd(spend.todayUsd)}</p>
+      <p class="tile-value num"><${Amount} of=${spend.todayUsd} /></p>
       <p class="hint">${held > 0n ? html`of which <${Money} of=${held} /> in calls under way` : 'no call under way'}</p></section>
     <section class="tile" aria-label="Spend this month"><h2>Spend this month</h2>
-      <p class="tile-value num">${usd(spend.monthUsd)}</p>
+      <p class="tile-value num"><${Amount} of=${spend.monthUsd} /></p>
       ${spend.trackedLimitUsd === null
     ? html`<p class="hint">the plan sets no limit</p>`
     : html`<${Meter} label="Plan" used=${spend.monthUsd} limit=${spend.trackedLimitUsd} />`}</section>
@@ -110,9 +111,9 @@ function Chart({ data }) {
   const total = days.reduce((all, day) => all + day.total, 0n);
   const others = data.days.map((day) => day.byAgent.at(-1));
   const calls = data.days.reduce((all, day) => all + day.calls, 0);
-  const label = `${usd(total)} in ${count(calls, 'call')} over ${count(days.length, 'day')}`;
+  const about = `in ${count(calls, 'call')} over ${count(days.length, 'day')}`;
   return html`<div>
-    <${StackedDays} days=${days} series=${names} label=${label} />
+    <${StackedDays} days=${days} series=${names} total=${total} about=${about} />
     <ul class="legend">
       ${data.topAgents.map((agent, index) => html`<li key=${agent.agentId}><span class=${`swatch c${index + 1}`} aria-hidden="true"></span>
         <a href=${href('/agents', agent.agentId)}><${Name} of=${agent.name ?? agent.agentId} /></a><${Amount} of=${agent.usd} /></li>`)}
@@ -133,7 +134,9 @@ function Denials({ denials, span }) {
     ${denials.length === 0
     ? html`<${Empty} title="Nothing was denied." />`
     : html`<ul class="bars">${denials.map(({ reason, count: many }) => html`<li key=${reason}>
-        <span class="bars-text"><span title=${reason}>${reasonWord(reason)}</span><span class="num">${many.toLocaleString('en-US')}</span></span>
+        <span class="bars-text">${OF_CALLS.includes(reason)
+    ? html`<a href=${href('/calls', { outcome: 'denied', reason })} title=${reason}>${reasonWord(reason)}</a>`
+    : html`<span title=${reason}>${reasonWord(reason)}</span>`}<span class="num">${many.toLocaleString('en-US')}</span></span>
         <span class="bars-track" aria-hidden="true"><span style=${{ width: `${(many / most) * 100}%` }}></span></span></li>`)}</ul>`}
     ${denials.length > 0 && html`<p class="card-foot"><${LinkButton} small to=${href('/calls', { outcome: 'denied' })}>See the denied calls<//></p>`}
   <//>`;

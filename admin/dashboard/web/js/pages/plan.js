@@ -8,6 +8,7 @@ import { may } from '../session.js';
 import { plainWord } from '../words.js';
 import { confirm } from '../ui/dialog.js';
 import { say } from '../ui/live.js';
+import { CopyableId } from '../ui/hash.js';
 import { Facts, Meter, PageHead, Section } from '../ui/show.js';
 import { Loaded } from '../ui/state.js';
 import { Plans } from './plan/plans.js';
@@ -45,7 +46,7 @@ function Used({ data }) {
       <${Facts} rows=${[
     ['Name', html`<bdi>${account.name}</bdi>`],
     ['Plan', plainWord(account.plan)],
-    ['Account id', html`<code class="id">${account.id}</code>`],
+    ['Account id', html`<${CopyableId} of=${account.id} what="the account’s id" />`],
     ['People', usage.users],
     ['API keys', usage.apiKeys],
     ['Webhooks in this mode', usage.webhooks],

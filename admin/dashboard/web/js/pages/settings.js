@@ -21,7 +21,7 @@ export default function Settings() {
     ['Role', user.role],
     ['Account', html`<${Name} of=${account.name} />`],
     ['Member since', html`<${Time} at=${user.createdAt} />`],
-    ['Signed in before', html`<${Time} at=${user.lastLoginAt} none="never" />`],
+    ['Last sign-in', html`<${Time} at=${user.lastLoginAt} none="never" />`],
   ]} />
       <//>
       <${SecondFactor} user=${user} />

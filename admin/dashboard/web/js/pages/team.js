@@ -29,7 +29,7 @@ export default function Team() {
     <${Button} small kind="danger" onClick=${() => setRemoving(person)} aria-label=${`Remove ${person.email}`}>Remove<//>
   </span>`;
   const columns = [
-    { label: 'Person', head: true, cell: (person) => html`<${Name} of=${person.email} />${person.id === user.id && html` <span class="muted">you</span>`}` },
+    { label: 'Person', head: true, cell: (person) => html`<span class="wraps"><${Name} of=${person.email} /></span>${person.id === user.id && html` <span class="muted">you</span>`}` },
     { label: 'Role', cell: (person) => html`<${Badge} of=${person.role} tone="plain" />` },
     { label: 'Second factor', wide: true, cell: (person) => (person.totpEnabled ? 'on' : html`<span class="muted">off</span>`) },
     { label: 'Last signed in', wide: true, cell: (person) => html`<${Time} at=${person.lastLoginAt} none="never" />` },
@@ -59,7 +59,7 @@ function Invitations({ turn, again }) {
     again();
   };
   const columns = [
-    { label: 'Email', head: true, cell: (invitation) => html`<${Name} of=${invitation.email} />` },
+    { label: 'Email', head: true, cell: (invitation) => html`<span class="wraps"><${Name} of=${invitation.email} /></span>` },
     { label: 'Role', cell: (invitation) => html`<${Badge} of=${invitation.role} tone="plain" />` },
     { label: 'Invited', wide: true, cell: (invitation) => html`<${Time} at=${invitation.createdAt} />` },
     { label: 'Link ends', wide: true, cell: (invitation) => html`<${Time} at=${invitation.expiresAt} />` },

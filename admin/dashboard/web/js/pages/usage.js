@@ -1,10 +1,9 @@
 /**
  * What calls used over time: by model, agent, key or run, as a chart, a table and a file.
  */
-import { html, useMemo } from '../html.js';
+import { html, useMemo, useState } from '../html.js';
 import { download } from '../download.js';
 import { useLoad } from '../load.js';
-import { usd } from '../money.js';
 import { setQuery } from '../router.js';
 import { useSession } from '../session.js';
 import { Time } from '../time.js';
@@ -25,6 +24,9 @@ const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 /** Up to this span hours are drawn. */
 const BY_HOUR_MS = 3 * DAY_MS;
+
+/** Groups in the table until one asks for all. */
+const SHOWN = 50;
 
 /** The page. */
 export default function Usage({ query }) {
@@ -66,6 +68,8 @@ function Segments({ label, options, value, choose }) {
 
 function Body({ data, wanted, load }) {
   const groups = summed(data.rows);
+  const [all, setAll] = useState(false);
+  const shown = all ? groups : groups.slice(0, SHOWN);
   const further = async () => load.set(await read(wanted, undefined, data));
   const csv = html`<${ActionButton} small run=${() => keep(wanted)}>Download CSV<//>`;
   return html`<div class="stack">
@@ -75,9 +79,11 @@ function Body({ data, wanted, load }) {
     ? html`<div class="card"><div class="card-body"><${Empty} title="No call in this time."><p><${LinkButton} to="#/connect">Connect a program<//></p><//></div></div>`
     : html`<${Section} title=${`Cost by ${wanted.interval}`}><${Chart} data=${data} groups=${groups} wanted=${wanted} /><//>
       <${Section} title=${`By ${GROUPS.find(([group]) => group === wanted.groupBy)[1].toLowerCase()}`} flush actions=${csv}>
-        <${Table} caption="Usage" columns=${columns(wanted, groups)} rows=${groups} keyOf=${(row) => row.group ?? ''} />
+        <${Table} caption="Usage" columns=${columns(wanted, groups)} rows=${shown} keyOf=${(row) => row.group ?? ''} />
+        ${groups.length > SHOWN && html`<div class="pager"><span class="muted num">${all ? 'All' : `The ${SHOWN} dearest`} of ${groups.length.toLocaleString('en-US')}</span>
+          <${Button} small onClick=${() => setAll(!all)}>${all ? `Show the ${SHOWN} dearest` : 'Show all'}<//></div>`}
       <//>`}
-    <p class="hint">From <${Time} at=${data.coveredFrom} full /> on, UTC. A call counts when it was approved, with what it cost in the end.</p>
+    <p class="hint">From <${Time} at=${data.coveredFrom} full /> on. A call counts when it was approved, with what it cost in the end.</p>
   </div>`;
 }
 
@@ -85,9 +91,9 @@ function Chart({ data, groups, wanted }) {
   const { names, steps } = series(data, groups, wanted, labelOf);
   const total = groups.reduce((all, group) => all + group.cost, 0n);
   const calls = groups.reduce((all, group) => all + group.calls, 0);
-  const label = `${usd(total)} in ${count(calls, 'call')} over ${count(steps.length, wanted.interval)}`;
+  const about = `in ${count(calls, 'call')} over ${count(steps.length, wanted.interval)}`;
   return html`<div>
-    <${StackedDays} days=${steps} series=${names.map(({ name }) => name)} label=${label} hours=${wanted.interval === 'hour'} />
+    <${StackedDays} days=${steps} series=${names.map(({ name }) => name)} total=${total} about=${about} hours=${wanted.interval === 'hour'} />
     <ul class="legend">${names.map(({ name, cost }, index) => html`<li key=${index}><span class=${`swatch c${index + 1}`} aria-hidden="true"></span>
       <${Name} of=${name} /><${Amount} of=${cost} /></li>`)}</ul>
   </div>`;

@@ -5,12 +5,13 @@ import { html, useState } from '../html.js';
 import { get, seg } from '../api.js';
 import { useLoad } from '../load.js';
 import { nanos } from '../money.js';
-import { href } from '../router.js';
 import { may } from '../session.js';
 import { Time } from '../time.js';
 import { Button } from '../ui/button.js';
-import { Badge, Facts, Id, Money, Name, PageHead, Section } from '../ui/show.js';
+import { CopyableId } from '../ui/hash.js';
+import { Badge, Facts, Money, PageHead, Section } from '../ui/show.js';
 import { Failed, Skeleton, Stale } from '../ui/state.js';
+import { AgentLink } from '../ui/who.js';
 import { ConfirmDeposit, Deposit } from './wallet/deposit.js';
 import { ACCOUNT_WALLET, useWallets } from './wallet/own.js';
 import { Transactions } from './wallet/transactions.js';
@@ -55,7 +56,7 @@ function Loaded({ wallet, snapshot, load }) {
     may('owner') && html`<${Button} key="deposit" kind="primary" onClick=${() => setDialog('deposit')}>Deposit<//>`,
   ];
   return html`<div class="stack">
-    <${PageHead} title=${wallet.botId === null ? ACCOUNT_WALLET : wallet.name} back=${BACK} badge=${html`<${Badge} of=${wallet.status} />`} actions=${actions}><${Id} of=${wallet.id} /><//>
+    <${PageHead} title=${wallet.botId === null ? ACCOUNT_WALLET : wallet.name} back=${BACK} badge=${html`<${Badge} of=${wallet.status} />`} actions=${actions}><${CopyableId} of=${wallet.id} what="the wallet’s id" /><//>
     <${Stale} load=${load} />
     <${Alerts} wallet=${wallet} />
     <div class="grid grid-even">
@@ -63,7 +64,7 @@ function Loaded({ wallet, snapshot, load }) {
         <p class="hint">${pending > 0n ? html`<${Money} of=${pending} /> more is announced and not confirmed yet` : 'nothing is pending'}</p><//>
       <${Section} title="About"><${Facts} rows=${[
     ['Number', String(wallet.walletId)],
-    ['Owner', wallet.botId === null ? 'the account' : html`<a href=${href('/agents', wallet.botId)}><${Name} of=${wallet.botId} /></a>`],
+    ['Owner', wallet.botId === null ? 'the account' : html`<${AgentLink} id=${wallet.botId} name=${wallet.name} />`],
     snapshot && ['Daily limit', html`<${Money} of=${snapshot.spendLimit} none="none of its own" />`],
     ['Created', html`<${Time} at=${wallet.createdAt} full />`],
   ]} /><//>

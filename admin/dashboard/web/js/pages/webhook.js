@@ -10,7 +10,8 @@ import { Time } from '../time.js';
 import { ActionButton, Button } from '../ui/button.js';
 import { confirm } from '../ui/dialog.js';
 import { say } from '../ui/live.js';
-import { Badge, Facts, Id, PageHead, Section } from '../ui/show.js';
+import { CopyableId } from '../ui/hash.js';
+import { Badge, Facts, PageHead, Section } from '../ui/show.js';
 import { Failed, Skeleton, Stale } from '../ui/state.js';
 import { Deliveries } from './webhook/deliveries.js';
 import { EditWebhook } from './webhook/edit.js';
@@ -48,7 +49,7 @@ function Body({ webhook, set, load }) {
   };
   return html`<div class="stack">
     <${PageHead} title=${origin(webhook.url)} back=${BACK} badge=${html`<${Badge} of=${webhook.status} />`} actions=${may('admin') && html`<${Actions} webhook=${webhook} set=${set} open=${setDialog} />`}>
-      <${Id} of=${webhook.id} />
+      <${CopyableId} of=${webhook.id} what="the webhook’s id" />
     <//>
     <${Stale} load=${load} />
     ${webhook.status === 'disabled' && html`<p class="alert alert-warn">Disabled: nothing is sent, and it is told of nothing that happens meanwhile.</p>`}

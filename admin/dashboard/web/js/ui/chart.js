@@ -18,9 +18,11 @@ const HOUR_LABEL_WIDTH = 96;
 
 /**
  * @typedef {{day: string, total: bigint, parts: bigint[], calls: number, denied: number}} Day `day` is a date, or the ISO time of an hour
- * @param {{days: Day[], series: string[], label: string, hours?: boolean}} props
+ * @param {{days: Day[], series: string[], total: bigint, about: string, hours?: boolean}} props
+ *   `total` of all and what it is `about` stand above it
  */
-export function StackedDays({ days, series, label, hours = false }) {
+export function StackedDays({ days, series, total, about, hours = false }) {
+  const label = `${usd(total)} ${about}`;
   const named = hours ? shortHour : shortDay;
   const box = useRef(null);
   const [width, setWidth] = useState(720);
@@ -39,7 +41,7 @@ export function StackedDays({ days, series, label, hours = false }) {
     setAt(index >= 0 && index < days.length ? index : null);
   };
   return html`<figure class="chart">
-    <p class="chart-readout num" aria-hidden="true">${at === null ? html`<span class="muted">${label}</span>` : html`<${Readout} day=${days[at]} named=${named} />`}</p>
+    <p class="chart-readout num" aria-hidden="true">${at === null ? html`<span class="muted"><${Amount} of=${total} /> ${about}</span>` : html`<${Readout} day=${days[at]} named=${named} />`}</p>
     <div ref=${box} class="chart-box">
       <svg width=${width} height=${HEIGHT} viewBox=${`0 0 ${width} ${HEIGHT}`} role="img" aria-label=${label}
         onPointerMove=${hover} onPointerLeave=${() => setAt(null)}>
@@ -58,7 +60,7 @@ export function StackedDays({ days, series, label, hours = false }) {
 }
 
 function Readout({ day, named }) {
-  return html`<strong>${named(day.day)}</strong> ${usd(day.total)}
+  return html`<strong>${named(day.day)}</strong> <${Amount} of=${day.total} />
     <span class="muted"> · ${count(day.calls, 'call')} · ${day.denied.toLocaleString('en-US')} denied</span>`;
 }
 

@@ -3,6 +3,7 @@
  */
 import { html } from '../html.js';
 import { CopyButton } from './button.js';
+import { Id } from './show.js';
 
 const SHOWN = 10;
 
@@ -11,6 +12,11 @@ export function Hash({ of, what }) {
   if (!of) return html`<span class="muted">–</span>`;
   const short = of.length > 2 * SHOWN + 1 ? `${of.slice(0, SHOWN)}…${of.slice(-SHOWN)}` : of;
   return html`<span class="hash"><code title=${of} dir="ltr">${short}</code><${CopyButton} text=${of} what=${what} /></span>`;
+}
+
+/** An id with a way to copy it. @param {{of: string|null, what: string}} props `what` names it: "the agent’s id" */
+export function CopyableId({ of, what }) {
+  return of ? html`<span class="hash"><${Id} of=${of} /><${CopyButton} text=${of} what=${what} /></span>` : html`<${Id} of=${of} />`;
 }
 
 /** JSON or other text as it is, with a way to copy it. @param {{label: string, text: string, what: string, copy?: string}} props */

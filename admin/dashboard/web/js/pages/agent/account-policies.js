@@ -19,32 +19,36 @@ export function AccountPolicies() {
   const [turn, setTurn] = useState(0);
   const names = useNames();
   const again = () => setTurn((count) => count + 1);
+  const agentOf = ({ agentId }) => names.of(agentId)?.name ?? agentId;
+  /** All of them may have one name: whose it is tells them apart. */
+  const called = (policy) => (policy.agentId ? `the policy ${policy.name} of ${agentOf(policy)}` : `the account-wide policy ${policy.name}`);
   const remove = async (policy) => {
     const sure = await confirm({
-      title: `Delete the policy ${policy.name}?`, action: 'Delete policy',
+      title: `Delete ${called(policy)}?`, action: 'Delete policy',
       text: policy.agentId ? 'The account-wide policies hold for its agent then; without one its calls are denied.'
         : 'Agents without a policy of their own are held by the remaining ones; without any, their calls are denied.',
     });
     if (!sure) return;
     await del(`/policies/${seg(policy.id)}`);
-    say(`Deleted the policy ${policy.name}.`);
+    say(`Deleted ${called(policy)}.`);
     again();
   };
   const columns = [
-    { label: 'Policy', head: true, cell: (policy) => html`<${Name} of=${policy.name} />` },
-    { label: 'For', cell: (policy) => (policy.agentId ? html`<${AgentLink} id=${policy.agentId} name=${names.of(policy.agentId)?.name} />` : 'all without one of their own') },
+    { label: 'Policy', head: true, cell: (policy) => html`<${Name} of=${policy.name} />
+      <span class="phone-only cell-sub">${policy.maxSpendPerDay === null ? 'no daily cap' : html`<${Amount} of=${policy.maxSpendPerDay} /> a day`}</span>` },
+    { label: 'For', cell: (policy) => (policy.agentId ? html`<${AgentLink} id=${policy.agentId} name=${agentOf(policy)} />` : 'all without one of their own') },
     { label: 'Cap', wide: true, cell: (policy) => html`<${Badge} of=${policy.capEnabled ? 'on' : 'off'} tone=${policy.capEnabled ? 'ok' : 'bad'} />` },
-    { label: 'Per day', num: true, cell: (policy) => html`<${Amount} of=${policy.maxSpendPerDay} none="not set" />` },
+    { label: 'Per day', wide: true, num: true, cell: (policy) => html`<${Amount} of=${policy.maxSpendPerDay} none="not set" />` },
     { label: 'Per month', wide: true, num: true, cell: (policy) => html`<${Amount} of=${policy.maxSpendPerMonth} none="not set" />` },
     may('admin') && { label: 'Actions', hidden: true, cell: (policy) => html`<span class="cell-actions">
-      ${policy.agentId && html`<${Button} small onClick=${() => setEdited({ policy })} aria-label=${`Edit the policy ${policy.name}`}>Edit<//>`}
-      <${ActionButton} small kind="danger" run=${() => remove(policy)} aria-label=${`Delete the policy ${policy.name}`}>Delete<//></span>` },
+      ${policy.agentId && html`<${Button} small onClick=${() => setEdited({ policy })} aria-label=${`Edit ${called(policy)}`}>Edit<//>`}
+      <${ActionButton} small kind="danger" run=${() => remove(policy)} aria-label=${`Delete ${called(policy)}`}>Delete<//></span>` },
   ].filter(Boolean);
   const actions = may('admin') && html`<${Button} small onClick=${() => setEdited({ policy: null })}>Add account-wide policy<//>`;
   return html`<${Section} title="Policies" flush actions=${actions} lead="An agent’s own policy stands alone. Account-wide ones hold for agents without one, the strictest of each limit.">
     <${ListTable} path="/policies" plural="policies" refresh=${turn} caption="Policies" columns=${columns} keyOf=${(policy) => policy.id}
       onData=${({ policies }) => names.want(policies.map(({ agentId }) => agentId))} empty="There is no policy yet. Without one, calls are denied." />
-    ${edited && html`<${EditPolicy} agent=${edited.policy?.agentId ? { id: edited.policy.agentId } : null} policy=${edited.policy}
+    ${edited && html`<${EditPolicy} agent=${edited.policy?.agentId ? { id: edited.policy.agentId, name: agentOf(edited.policy) } : null} policy=${edited.policy}
       onClose=${() => setEdited(null)} onSaved=${() => { setEdited(null); again(); }} />`}
   <//>`;
 }

@@ -10,6 +10,7 @@ import { may } from '../../session.js';
 import { Time } from '../../time.js';
 import { checkWord } from '../../words.js';
 import { Button, LinkButton } from '../../ui/button.js';
+import { CopyableId } from '../../ui/hash.js';
 import { Facts, Meter, Money, Section } from '../../ui/show.js';
 import { Empty, Loaded } from '../../ui/state.js';
 import { EditPolicy } from './policy.js';
@@ -77,7 +78,7 @@ function Wallet({ agent, usage }) {
     <${Facts} rows=${[
     ['Balance', html`<${Money} of=${balance} />`],
     ['Daily limit', html`<${Money} of=${agent.spendLimit} none="no limit" />`],
-    ['Wallet', html`<code class="id" title=${agent.wallet}>${agent.wallet}</code>`],
+    ['Wallet', html`<${CopyableId} of=${agent.wallet} what="the wallet’s id" />`],
   ]} />
   <//>`;
 }

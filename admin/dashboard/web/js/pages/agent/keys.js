@@ -39,7 +39,7 @@ function VirtualKeys({ agent }) {
     { label: 'Name', head: true, cell: (key) => html`<span class="agent-name"><${Name} of=${key.name} /><${Id} of=${key.keyId} /></span>` },
     { label: 'Begins with', wide: true, cell: (key) => html`<code>${key.prefix}…</code>` },
     { label: 'Status', cell: (key) => html`<${Badge} of=${key.status} />` },
-    { label: 'Created', wide: true, cell: (key) => html`<${Time} at=${key.createdAt} />` },
+    { label: 'Created', roomy: true, cell: (key) => html`<${Time} at=${key.createdAt} />` },
     { label: 'Last used', wide: true, cell: (key) => html`<${Time} at=${key.lastUsedAt} none="never" />` },
     may('admin') && { label: 'Actions', hidden: true, cell: (key) => (key.status === 'active'
       ? html`<span class="cell-actions"><${ActionButton} small kind="danger" run=${() => revoke(key)} aria-label=${`Revoke the key ${key.name}`}>Revoke<//></span>` : '') },

@@ -22,7 +22,8 @@ export function Runs({ agent }) {
   const [ending, setEnding] = useState(null);
   const again = () => setTurn((count) => count + 1);
   const columns = [
-    { label: 'Run', head: true, cell: (run) => html`<${Name} of=${run.runId} />` },
+    { label: 'Run', head: true, cell: (run) => (run.calls + run.denied > 0
+      ? html`<a href=${href('/calls', { agentId: agent.id, runId: run.runId })}><${Name} of=${run.runId} /></a>` : html`<${Name} of=${run.runId} />`) },
     { label: 'Status', cell: (run) => html`<${Badge} of=${run.paused ? 'paused' : run.status} />
       ${run.waitingForApproval.length > 0 && html`<span class="cell-sub">waits for <a href=${href('/intents', run.waitingForApproval[0])}>approval</a></span>`}` },
     { label: 'Spent', num: true, cell: (run) => html`<${Amount} of=${run.spentUsd} />` },

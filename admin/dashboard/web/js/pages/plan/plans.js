@@ -1,7 +1,7 @@
 /**
  * All plans beside each other.
  */
-import { html } from '../../html.js';
+import { html, useLayoutEffect, useRef } from '../../html.js';
 import { usd } from '../../money.js';
 import { plainWord } from '../../words.js';
 import { ActionButton } from '../../ui/button.js';
@@ -17,6 +17,8 @@ const ROWS = [
   ['Calls of a key', ({ limits }) => number(limits.proxyRequestsPerMinute, ' a minute')],
   ['Agents', ({ limits }) => number(limits.customAgents)],
   ['Requests of an API key', ({ limits }) => number(limits.managementRequestsPerMinute, ' a minute')],
+  ['– for wallets and escrow', ({ limits }) => number(limits.walletRequestsPerMinute, ' a minute')],
+  ['– for spends, transfers, new agents, policies, the audit trail', ({ limits }) => number(limits.agentRequestsPerDay, ' a day')],
   ['Webhooks in the dashboard', ({ features }) => (features.webhooksInDashboard ? 'yes' : 'no')],
 ];
 
@@ -27,13 +29,21 @@ export function Plans({ data, wanted, choose }) {
     if (plan.current) return html`<${Badge} of="yours" tone="info" />`;
     return plan.name === (wanted ?? data.upgradeTo) ? html`<${Badge} of="next step" tone="ok" />` : '';
   };
+  const now = plans.findIndex(({ current }) => current);
+  const way = (plan) => (plans.indexOf(plan) > now ? 'Upgrade' : 'Downgrade');
   const action = (plan) => !plan.current && html`<${ActionButton} small kind=${plan.name === (wanted ?? data.upgradeTo) ? 'primary' : 'plain'}
-    run=${() => choose(plan.name)} aria-label=${`Change to ${plainWord(plan.name)}`}>Change<//>`;
+    run=${() => choose(plan.name)} aria-label=${`${way(plan)} to ${plainWord(plan.name)}`}>${way(plan)}<//>`;
+  // On a phone the plan that one has may stand outside of what is seen of the table.
+  const box = useRef(null);
+  useLayoutEffect(() => {
+    const { offsetLeft, offsetWidth } = box.current.querySelector('[aria-current]') ?? box.current;
+    box.current.scrollLeft = offsetLeft + offsetWidth - box.current.clientWidth;
+  }, []);
   return html`<${Section} title="Plans" flush lead=${choose ? null : 'An owner can change the plan.'}>
-    <div class="table-scroll" role="group" aria-label="Plans" tabindex="0"><table class="table plans">
+    <div ref=${box} class="table-scroll" role="group" aria-label="Plans" tabindex="0"><table class="table plans">
       <caption class="sr-only">Plans</caption>
       <thead><tr><th scope="col"><span class="sr-only">What</span></th>
-        ${plans.map((plan) => html`<th key=${plan.name} scope="col"><span class="plan-name">${plainWord(plan.name)} ${badge(plan)}</span></th>`)}</tr></thead>
+        ${plans.map((plan) => html`<th key=${plan.name} scope="col" aria-current=${plan.current ? 'true' : null}><span class="plan-name">${plainWord(plan.name)} ${badge(plan)}</span></th>`)}</tr></thead>
       <tbody>
         ${ROWS.map(([label, of]) => html`<tr key=${label}><th scope="row">${label}</th>${plans.map((plan) => html`<td key=${plan.name} class="num">${of(plan)}</td>`)}</tr>`)}
         ${choose && html`<tr><th scope="row"><span class="sr-only">Change the plan</span></th>${plans.map((plan) => html`<td key=${plan.name}>${action(plan)}</td>`)}</tr>`}

@@ -20,11 +20,13 @@ const whole = (number) => number.toLocaleString('en-US');
 
 export function columns({ groupBy, from, to }, groups) {
   const total = groups.reduce((all, { cost }) => all + cost, 0n);
+  /** A number with the way to what it counts. */
+  const calls = (row, number, what, filter) => (row.group === null || number === 0 ? whole(number)
+    : html`<a href=${href('/calls', { [FILTERS[groupBy]]: row.group, ...filter, from, to })} aria-label=${`${whole(number)}, ${what} of ${labelOf(row, groupBy)}`}>${whole(number)}</a>`);
   return [
     { label: HEADS[groupBy], head: true, cell: (row) => html`<${Group} row=${row} groupBy=${groupBy} />` },
-    { label: 'Calls', num: true, cell: (row) => (row.group === null ? whole(row.calls)
-      : html`<a href=${href('/calls', { [FILTERS[groupBy]]: row.group, from, to })} aria-label=${`${whole(row.calls)}, the calls of ${labelOf(row, groupBy)}`}>${whole(row.calls)}</a>`) },
-    { label: 'Denied', wide: true, num: true, cell: (row) => whole(row.denied) },
+    { label: 'Calls', num: true, cell: (row) => calls(row, row.calls, 'the calls', {}) },
+    { label: 'Denied', wide: true, num: true, cell: (row) => calls(row, row.denied, 'the denied calls', { outcome: 'denied' }) },
     { label: 'Tokens in', wide: true, num: true, cell: (row) => html`${whole(row.inputTokens)}${row.cachedTokens > 0 && html`<span class="cell-sub">${whole(row.cachedTokens)} cached</span>`}` },
     { label: 'Tokens out', wide: true, num: true, cell: (row) => html`${whole(row.outputTokens)}${row.unmeasured > 0 && html`<span class="cell-sub" title="Approved calls whose tokens are not known: they are in the cost and not in the tokens">+ ${whole(row.unmeasured)} unknown</span>`}` },
     { label: 'Share', wide: true, num: true, cell: (row) => `${(share(row.cost, total) * 100).toFixed(1)} %` },

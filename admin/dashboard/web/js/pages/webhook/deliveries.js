@@ -70,7 +70,7 @@ function columns(webhook, watch) {
     { label: 'Event', head: true, cell: (delivery) => html`<code>${delivery.event}</code>` },
     { label: 'Status', cell: (delivery) => html`<${Badge} of=${delivery.status} />` },
     { label: 'Last answer', wide: true, cell: (delivery) => html`<${Answer} of=${delivery} />` },
-    { label: 'Attempts', num: true, wide: true, cell: (delivery) => delivery.attempts.length },
+    { label: 'Attempts', num: true, roomy: true, cell: (delivery) => delivery.attempts.length },
     { label: 'Made', wide: true, cell: (delivery) => html`<${Time} at=${delivery.createdAt} />` },
     may('admin') && { label: 'Actions', hidden: true, cell: (delivery) => (delivery.status === 'pending' ? ''
       : html`<span class="cell-actions"><${ActionButton} small run=${() => redeliver(delivery)} aria-label=${`Redeliver ${delivery.event} ${delivery.id}`}>Redeliver<//></span>`) },
@@ -90,7 +90,7 @@ function Attempts({ delivery }) {
     ${attempts.length === 0 ? html`<p class="muted">${delivery.error ? html`<span dir="auto">${delivery.error}</span>` : 'No attempt was made yet.'}</p>`
     : html`<${Table} caption=${`Attempts at ${delivery.event}`} columns=${ATTEMPTS} rows=${attempts} keyOf=${(attempt) => attempt.at} />`}
     ${last?.responseExcerpt && html`<div><p class="hint">Beginning of the last answer</p><pre class="excerpt" tabindex="0" role="group" aria-label="Beginning of the last answer">${last.responseExcerpt}</pre></div>`}
-    ${status === 'pending' && html`<p class="hint">${nextAttemptAt ? html`Tried again <${Time} at=${nextAttemptAt} />.` : 'Tried again when the next event happens.'}</p>`}
+    ${status === 'pending' && html`<p class="hint">Next attempt: ${nextAttemptAt ? html`<${Time} at=${nextAttemptAt} />` : 'when the next event happens'}.</p>`}
   </div>`;
 }
 

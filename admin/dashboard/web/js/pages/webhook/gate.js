@@ -20,7 +20,7 @@ export const isGated = (error) => error?.code === 'PLAN_FEATURE';
 export async function whereAllowed(load, signal) {
   const answer = await get('/account', {}, { signal });
   if (answer.features.webhooksInDashboard) return load();
-  const message = `The plan ${answer.account.plan} has no webhooks in the dashboard.`;
+  const message = `The plan ${plainWord(answer.account.plan)} has no webhooks in the dashboard.`;
   throw new ApiError(403, 'PLAN_FEATURE', message, wayUp(answer));
 }
 
