@@ -80,8 +80,7 @@ await play(async (journey) => {
     assert.equal(answer.status, 200);
     spent = `$${answer.headers.get('x-service-actual-usd')}`;
     await ada.menu('Overview');
-    await ada.sees(spent, ada.section('Spend today'));
-    await ada.sees(spent, ada.section('Spend this month'));
+    for (const tile of ['Spend today', 'Spend this month']) await ada.sees(ada.section(tile).getByTitle(`Exactly ${spent}`));
     await ada.again('the call in the chart', async () => (await ada.page.getByText(/in 1 call over/).count()) > 0);
     await ada.follow('Invoice reader');
     await ada.sees(spent, ada.section('Spend against caps'));

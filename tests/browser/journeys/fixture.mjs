@@ -30,6 +30,8 @@ const FILES = {
   '/unlabelled': page('<input><p id="a">a</p>'),
   '/wide': page('<pre class="wide">x</pre>', '<link rel="stylesheet" href="/wide.css">'),
   '/wide.css': '.wide { width: 2000px; }',
+  '/stuck': page('<table><tr><td><code class="stuck">an id that is longer than its cell</code></td><td>next</td></tr></table>', '<link rel="stylesheet" href="/stuck.css">'),
+  '/stuck.css': 'table { table-layout: fixed; width: 200px; } .stuck { display: inline-block; width: 150px; white-space: nowrap; overflow: hidden; }',
 };
 const TYPES = { js: 'text/javascript', css: 'text/css' };
 
@@ -108,6 +110,11 @@ await play(async (journey) => {
     const { person } = await visit(journey, '/wide');
     const faults = await look(person.page, 'fixture-wide');
     assert.match(faults.join('\n'), /phone: the page scrolls sideways, 20\d\d > 390 px: .*wide/);
+  });
+  await journey.step('an element that sticks out of its cell is found', async () => {
+    const { person } = await visit(journey, '/stuck');
+    const faults = await look(person.page, 'fixture-stuck');
+    assert.match(faults.join('\n'), /tablet: .*class="stuck".* sticks \d+ px out of its cell/);
   });
   server.close();
 });

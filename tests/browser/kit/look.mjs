@@ -6,6 +6,8 @@ import { need, plan } from './stage.mjs';
 
 export const DESK = { width: 1280, height: 800 };
 export const PHONE = { width: 390, height: 844 };
+/** Between the two, where tables have the least room. */
+const TABLET = { width: 1024, height: 768 };
 
 const AXE = readFileSync(need.resolve('axe-core/axe.min.js'), 'utf8');
 /** Longest wait for a page to come to rest. */
@@ -42,17 +44,31 @@ export async function violations(page) {
   return found;
 }
 
-/** Elements that make the page itself scroll sideways. */
+/** What does not fit: elements that make the page itself scroll sideways, and elements that stick out of their cell. */
 async function overflow(page) {
   return page.evaluate(() => {
     const root = document.documentElement;
-    if (root.scrollWidth <= root.clientWidth) return [];
-    const wide = [...document.querySelectorAll('body *')].filter((one) => {
-      const box = one.getBoundingClientRect();
-      return box.width > 0 && box.right > root.clientWidth + 0.5;
+    const told = (one) => one.outerHTML.slice(0, 160);
+    const faults = [];
+    if (root.scrollWidth > root.clientWidth) {
+      const wide = [...document.querySelectorAll('body *')].filter((one) => {
+        const box = one.getBoundingClientRect();
+        return box.width > 0 && box.right > root.clientWidth + 0.5;
+      });
+      faults.push(`the page scrolls sideways, ${root.scrollWidth} > ${root.clientWidth} px: ${wide.slice(0, 5).map(told).join(' … ')}`);
+    }
+    // What one of its parents cuts or scrolls does not stick out, nor does what is for screen readers only.
+    const kept = (one, cell) => {
+      for (let up = one.parentElement; up !== cell; up = up.parentElement) if (getComputedStyle(up).overflowX !== 'visible') return true;
+      return false;
+    };
+    const out = [...document.querySelectorAll('th *, td *')].flatMap((one) => {
+      const [cell, box] = [one.closest('th, td'), one.getBoundingClientRect()];
+      const frame = cell.getBoundingClientRect();
+      const by = Math.max(box.right - frame.right, frame.left - box.left);
+      return box.width > 1 && by > 0.5 && !kept(one, cell) ? [`${told(one)} sticks ${Math.round(by)} px out of its cell`] : [];
     });
-    const shown = wide.slice(0, 5).map((one) => one.outerHTML.slice(0, 160));
-    return [`the page scrolls sideways, ${root.scrollWidth} > ${root.clientWidth} px: ${shown.join(' … ')}`];
+    return [...faults, ...out.slice(0, 5)];
   });
 }
 
@@ -70,6 +86,9 @@ export async function glance(page, name) {
 export async function look(page, name) {
   const faults = [];
   const note = (way, found) => faults.push(...found.map((text) => `${name}, ${way}: ${text}`));
+  await page.setViewportSize(TABLET);
+  await rest(page);
+  note('tablet', await overflow(page));
   for (const [way, colorScheme, size] of [
     ['dark', 'dark', DESK],
     ['phone', 'light', PHONE],
