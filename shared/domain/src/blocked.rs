@@ -23,13 +23,24 @@ pub fn canonical(range: IpNet) -> IpNet {
 
 /// A range, or one address, in its canonical form; `None` for any other text.
 pub fn parse_range(text: &str) -> Option<IpNet> {
-    // As in addresses, zeros before a length could mean octal digits.
-    let length = text.split_once('/').map(|(_, length)| length);
-    if length.is_some_and(|length| length.len() > 1 && length.starts_with('0')) {
-        return None;
-    }
-    let single = || text.parse::<IpAddr>().map(IpNet::from);
-    text.parse().or_else(|_| single()).map(canonical).ok()
+    let (address, length) = match text.split_once('/') {
+        Some((address, length)) => (address, Some(length)),
+        None => (text, None),
+    };
+    // The standard library refuses zeros before a number, which could mean octal digits.
+    let address: IpAddr = address.parse().ok()?;
+    let range = match length {
+        None => IpNet::from(address),
+        Some(length) => IpNet::new(address, plain_number(length)?).ok()?,
+    };
+    Some(canonical(range))
+}
+
+/// Digits without zeros before them.
+fn plain_number(text: &str) -> Option<u8> {
+    let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+    let zeros = text.len() > 1 && text.starts_with('0');
+    text.parse().ok().filter(|_| digits && !zeros)
 }
 
 /// Shortest prefix of an IPv4 range that is not [vast](is_vast).
@@ -163,6 +174,8 @@ mod tests {
             "::/032",
             "010.0.0.0/8",
             "10.0.0.0/",
+            "10.0.0.0/+8",
+            "10.0.0.0/8/8",
         ] {
             assert_eq!(parse(bad), None, "{bad}");
         }
