@@ -14,6 +14,7 @@ pub mod head_limited;
 mod keeper;
 mod logging;
 mod new_ctx;
+mod preface;
 mod refused_head;
 mod request_filter;
 pub mod route;

@@ -147,13 +147,87 @@ async fn transfer_codings_but_chunked_are_refused() {
     }
 }
 
-/// A connection that sends nothing is closed after `client_timeout_ms`.
+/// No request is shorter than three bytes, and many are shorter than the 24 of HTTP/2's preface.
 #[tokio::test]
-async fn silent_connections_are_closed() {
+async fn short_requests_are_answered_at_once() {
+    let stage = Stage::new().await;
+    for (request, status, code) in [
+        ("OPTIONS / HTTP/1.0\r\n\r\n", 404, "not_found"),
+        ("GET / HTTP/1.0\r\n\r\n", 404, "not_found"),
+        ("PUT / HTTP/1.0\r\n\r\n", 404, "not_found"),
+        ("PRI / HTTP/1.0\r\n\r\n", 404, "not_found"),
+        ("hello\r\n\r\n", 400, "bad_request"),
+        ("PRI *\r\n\r\n", 400, "bad_request"),
+        ("\0\0\r\n", 400, "bad_request"),
+    ] {
+        for in_pieces in [false, true] {
+            let mut raw = RawClient::connect(stage.edge.addr()).await;
+            match in_pieces {
+                false => assert!(raw.send(request).await),
+                true => {
+                    for byte in request.as_bytes() {
+                        raw.send([*byte]).await;
+                        tokio::task::yield_now().await;
+                    }
+                }
+            }
+            let reply = raw
+                .reply(SOON)
+                .await
+                .unwrap_or_else(|| panic!("{request:?} {in_pieces}"));
+            assert_eq!(reply.status, status, "{request:?} {in_pieces}: {reply:?}");
+            let code = format!("\"code\":\"{code}\"");
+            assert!(reply.text().contains(&code), "{request:?}: {reply:?}");
+            assert!(reply.header("x-request-id").is_some(), "{request:?}: {reply:?}");
+        }
+    }
+}
+
+/// HTTP/2 is recognised by all of its preface, however it arrives.
+#[tokio::test]
+async fn the_preface_of_http_2_is_recognised_in_pieces() {
+    const SETTINGS: [u8; 9] = [0, 0, 0, 4, 0, 0, 0, 0, 0];
+    let stage = Stage::new().await;
+    for pieces in [
+        &["PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"][..],
+        &["P", "RI * HTTP/2.0\r\n\r\nSM\r\n\r", "\n"],
+    ] {
+        let mut raw = RawClient::connect(stage.edge.addr()).await;
+        for piece in pieces {
+            assert!(raw.send(piece).await);
+            tokio::time::sleep(A_WHILE / 10).await;
+        }
+        assert!(raw.send(SETTINGS).await);
+        let answer = raw.read_to_end(A_WHILE).await;
+        assert_eq!(answer.get(3), Some(&SETTINGS[3]), "{answer:?}");
+    }
+}
+
+/// A head that is late is answered once it has begun, however short it is. A silent connection is closed.
+#[tokio::test]
+async fn late_heads_are_answered_and_silent_connections_closed() {
     let stage = Stage::with(|options| options.env("TOLLGATE_PROXY__CLIENT_TIMEOUT_MS", "300")).await;
-    for said in ["", "PRI * HTTP/2", "GET /v1/he"] {
+    for said in [
+        "G",
+        "P",
+        "PRI * ",
+        "GET /v1/he",
+        "GET /v1/health HTTP/1.1\r\nHost:",
+    ] {
         let mut raw = RawClient::connect(stage.edge.addr()).await;
         raw.send(said).await;
+        let reply = raw.reply(SOON).await.unwrap_or_else(|| panic!("{said:?}"));
+        assert_eq!(reply.status, 408, "{said:?}: {reply:?}");
+        assert!(
+            reply.text().contains("\"code\":\"request_timeout\""),
+            "{said:?}: {reply:?}"
+        );
         assert!(raw.closed(SOON).await, "after {said:?}");
     }
+    // The beginning of HTTP/2 is no head of HTTP/1.
+    let mut raw = RawClient::connect(stage.edge.addr()).await;
+    raw.send("PRI * HTTP/2").await;
+    assert_eq!(raw.reply(SOON).await.expect("an answer").status, 400);
+    let mut raw = RawClient::connect(stage.edge.addr()).await;
+    assert!(raw.closed(SOON).await);
 }

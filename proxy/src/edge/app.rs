@@ -7,6 +7,7 @@ use super::connection::{self, Connection};
 use super::connections::Connections;
 use super::head::Head;
 use super::head_limited::HeadLimited;
+use super::preface;
 use super::state::EdgeState;
 use async_trait::async_trait;
 use connections::limit::Requests;
@@ -24,8 +25,6 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// Preface of HTTP/2. No request with a `Host` header is shorter, so the edge waits for this many bytes.
-const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// How long a connection lives beyond the deadline, for the answer to a late head.
 const LATE_ANSWER: Duration = Duration::from_secs(2);
 
@@ -69,16 +68,17 @@ impl EdgeApp {
         requests: Requests,
         shutdown: &ShutdownWatch,
     ) -> Option<()> {
-        let mut connection = match &self.tls {
-            // Boxed: a handshake needs more space than all that comes behind it.
-            Some(acceptor) => Box::pin(encrypted(acceptor, connection)).await?,
-            None => connection,
-        };
-        let is_h2 = match &self.tls {
-            Some(_) => matches!(connection.selected_alpn_proto(), Some(ALPN::H2)),
+        let mut tcp = connection.into_any().downcast::<Tcp>().ok()?;
+        let (connection, is_h2) = match &self.tls {
+            Some(acceptor) => {
+                // Boxed: a handshake needs more space than all that comes behind it.
+                let connection = Box::pin(encrypted(acceptor, *tcp)).await?;
+                let is_h2 = matches!(connection.selected_alpn_proto(), Some(ALPN::H2));
+                (connection, is_h2)
+            }
             None => {
-                let mut first = [0; PREFACE.len()];
-                connection.try_peek(&mut first).await.ok()? && first == *PREFACE
+                let is_h2 = preface::is_sent(&mut tcp, head.deadline()).await?;
+                (tcp as Stream, is_h2)
             }
         };
         let connection = match is_h2 {
@@ -93,7 +93,7 @@ impl EdgeApp {
                 ))
             }
         };
-        let app = Arc::new(Connection::new(Arc::clone(&self.proxy), head, requests));
+        let app = Arc::new(Connection::new(Arc::clone(&self.proxy), is_h2, head, requests));
         app.process_new(connection, shutdown).await;
         Some(())
     }
@@ -128,9 +128,8 @@ fn peer_of(connection: &Stream) -> Option<IpAddr> {
 }
 
 /// Performs the TLS handshake.
-async fn encrypted(acceptor: &Acceptor, connection: Stream) -> Option<Stream> {
-    let tcp = connection.into_any().downcast::<Tcp>().ok()?;
-    match acceptor.tls_handshake(*tcp).await {
+async fn encrypted(acceptor: &Acceptor, tcp: Tcp) -> Option<Stream> {
+    match acceptor.tls_handshake(tcp).await {
         Ok(encrypted) => Some(Box::new(encrypted)),
         Err(error) => {
             tracing::debug!(error = ?error.etype(), "a TLS handshake failed");

@@ -27,14 +27,21 @@ const SEND_BUFFER_BYTES: usize = 64 << 10;
 /// The HTTP application of one connection.
 pub(super) struct Connection {
     proxy: Arc<HttpProxy<Edge>>,
+    is_h2: bool,
     head: Arc<Head>,
     requests: Requests,
 }
 
 impl Connection {
-    pub(super) const fn new(proxy: Arc<HttpProxy<Edge>>, head: Arc<Head>, requests: Requests) -> Self {
+    pub(super) const fn new(
+        proxy: Arc<HttpProxy<Edge>>,
+        is_h2: bool,
+        head: Arc<Head>,
+        requests: Requests,
+    ) -> Self {
         Self {
             proxy,
+            is_h2,
             head,
             requests,
         }
@@ -72,8 +79,9 @@ impl HttpServerApp for Connection {
         Box::pin(keeper::scope(self.requests.clone(), serving))
     }
 
+    /// None for HTTP/1: Pingora would look for the preface of HTTP/2, and wait for as many bytes.
     fn server_options(&self) -> Option<&HttpServerOptions> {
-        self.proxy.server_options()
+        self.is_h2.then(|| self.proxy.server_options())?
     }
 
     /// The header limit also bounds CONTINUATION frames: beyond what such a list takes, and some more, the library
