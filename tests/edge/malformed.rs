@@ -231,3 +231,39 @@ async fn late_heads_are_answered_and_silent_connections_closed() {
     let mut raw = RawClient::connect(stage.edge.addr()).await;
     assert!(raw.closed(SOON).await);
 }
+
+/// HTTP/1.1 names its host exactly once (RFC 9112 §3.2); HTTP/1.0 need not.
+#[tokio::test]
+async fn a_request_names_one_host() {
+    let stage = Stage::new().await;
+    for (version, host, status) in [
+        ("1.1", "", 400),
+        ("1.1", "Host: a\r\nHost: a\r\n", 400),
+        ("1.1", "Host: a\r\nHost: b\r\n", 400),
+        ("1.1", "Host: a b\r\n", 400),
+        ("1.1", "Host: a/b\r\n", 400),
+        ("1.1", "Host: a@b\r\n", 400),
+        ("1.1", "Host: a:b\r\n", 400),
+        ("1.0", "Host: a b\r\n", 400),
+        ("1.1", "Host:\r\n", 200),
+        ("1.1", "Host: edge.example:8080\r\n", 200),
+        ("1.1", "Host: [::1]:8080\r\n", 200),
+        ("1.0", "", 200),
+        ("1.0", "Host: a\r\n", 200),
+    ] {
+        let mut raw = RawClient::connect(stage.edge.addr()).await;
+        let request = format!("GET /v1/health HTTP/{version}\r\n{host}\r\n");
+        assert!(raw.send(request).await);
+        let reply = raw.reply(SOON).await.unwrap_or_else(|| panic!("{host:?}"));
+        assert_eq!(reply.status, status, "{version} {host:?}: {reply:?}");
+        assert!(reply.header("x-request-id").is_some(), "{host:?}: {reply:?}");
+        if status == 400 {
+            assert!(
+                reply.text().contains("\"code\":\"bad_request\""),
+                "{host:?}: {reply:?}"
+            );
+            assert_eq!(reply.header("connection"), Some("close"), "{host:?}");
+            assert!(raw.closed(SOON).await, "{host:?}");
+        }
+    }
+}

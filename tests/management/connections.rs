@@ -242,6 +242,56 @@ async fn a_head_may_have_64_kib_and_the_answers_of_the_library_have_id_and_body(
     }
 }
 
+/// What two servers could read differently is malformed HTTP, though hyper takes it.
+#[tokio::test]
+async fn malformed_requests_are_refused_before_the_router() {
+    let world = world(&[]).await;
+    let key = key(&world).await;
+    let post = |lines: &str| {
+        format!(
+            "POST /v1/agents HTTP/1.1\r\nAuthorization: Bearer {key}\r\nContent-Type: application/json\r\n{lines}\r\n\
+             c\r\n{{\"name\":\"a\"}}\r\n0\r\n\r\n"
+        )
+    };
+    let chunked = "Host: a\r\nTransfer-Encoding: chunked\r\n";
+    let refused = [
+        post("Host: a\r\nTransfer-Encoding: gzip, chunked\r\n"),
+        post("Host: a\r\nTransfer-Encoding: chunked, chunked\r\n"),
+        post("Host: a\r\nTransfer-Encoding: identity\r\nTransfer-Encoding: chunked\r\n"),
+        post(&format!("{chunked}Transfer-Encoding: chunked\r\n")),
+        post("Transfer-Encoding: chunked\r\n"),
+        post(&format!("{chunked}Host: b\r\n")),
+        post(&chunked.replace("Host: a", "Host: a b/@")),
+        "GET /v1/agents HTTP/1.0\r\nHost: a\r\nHost: b\r\n\r\n".to_owned(),
+    ];
+    for request in &refused {
+        let mut client = RawClient::connect(world.admin.addr()).await;
+        assert!(client.send(request).await);
+        let reply = client.reply(SOON).await.unwrap_or_else(|| panic!("{request}"));
+        assert_eq!(reply.status, 400, "{request}: {}", reply.head);
+        let body: Value = serde_json::from_slice(&reply.body).unwrap();
+        assert_eq!(
+            body,
+            json!({ "error": "The request is not valid HTTP.", "code": "VALIDATION" }),
+            "{request}"
+        );
+        let id = reply.header("x-request-id").expect("an id");
+        assert!(id.starts_with("req_"), "{request}: {id}");
+        assert!(client.closed(SOON).await, "{request}");
+    }
+    let taken = [
+        (post(chunked), 200),
+        (post("Host: [::1]:8081\r\nTransfer-Encoding: CHUNKED \r\n"), 200),
+        ("GET /reference HTTP/1.0\r\n\r\n".to_owned(), 200),
+    ];
+    for (request, status) in taken {
+        let mut client = RawClient::connect(world.admin.addr()).await;
+        assert!(client.send(&request).await);
+        let reply = client.reply(SOON).await.unwrap_or_else(|| panic!("{request}"));
+        assert_eq!(reply.status, status, "{request}: {reply:?}");
+    }
+}
+
 #[tokio::test]
 async fn a_stranger_sends_at_most_8_kib() {
     let world = world(&[]).await;

@@ -12,6 +12,7 @@ use axum::Router;
 use axum::body::Body;
 use bare_answer::OwnErrors;
 use connections::limit::{ConnectionLimit, OpenConnection, UnderWay};
+use connections::request_head;
 use endpoint::Peer;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -104,9 +105,13 @@ async fn one(
     let service = hyper::service::service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
         request.extensions_mut().insert(peer);
         request.extensions_mut().insert(requests.clone());
-        let answering = router.clone().call(request.map(Body::new));
+        let is_well_formed = request_head::check(request.version(), request.headers()).is_ok();
+        let answering = is_well_formed.then(|| router.clone().call(request.map(Body::new)));
         async move {
-            let mut response = answering.await?;
+            let mut response = match answering {
+                Some(answering) => answering.await?,
+                None => bare_answer::of_malformed(),
+            };
             let under_way = response.extensions_mut().remove::<Arc<UnderWay>>();
             Ok::<_, Infallible>(response.map(|body| Answer::new(body, under_way)))
         }

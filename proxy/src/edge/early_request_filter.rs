@@ -1,12 +1,11 @@
-//! Begins a request whose head was read: checks the length of the head and the coding of the body, and counts the
-//! request as in flight.
+//! Begins a request whose head was read: checks the length of the head, the coding of the body and the host, and counts
+//! the request as in flight.
 
 use super::head::HEAD_BYTES_MAX;
 use super::head_limited::HeadLimited;
 use super::new_ctx::Ctx;
 use super::state::EdgeState;
-use http::header::TRANSFER_ENCODING;
-use http::{HeaderMap, HeaderValue};
+use connections::request_head::{self, Malformed};
 use pingora::ErrorType::{HTTPStatus, InternalError};
 use pingora::proxy::Session;
 use pingora::{Error, Result};
@@ -14,9 +13,9 @@ use pingora::{Error, Result};
 /// Counts the request as in flight until `ctx` is dropped.
 ///
 /// # Errors
-/// `HTTPStatus(431)` for a head that is too long, `HTTPStatus(400)` for a body in another transfer coding than
-/// `chunked`. `InternalError` right before the process ends: the request was not processed, so its connection is closed
-/// and its caller may send it again.
+/// `HTTPStatus(431)` for a head that is too long, `HTTPStatus(400)` for one that is malformed. `InternalError` right
+/// before the process ends: the request was not processed, so its connection is closed and its caller may send it
+/// again.
 pub(super) fn begin(state: Option<&EdgeState>, session: &Session, ctx: &mut Ctx) -> Result<()> {
     if let Some(head) = HeadLimited::head_of(session) {
         let is_spent = head.is_spent();
@@ -25,9 +24,8 @@ pub(super) fn begin(state: Option<&EdgeState>, session: &Session, ctx: &mut Ctx)
         if is_spent && session.to_h1_raw().len() > HEAD_BYTES_MAX {
             return Err(Error::new_down(HTTPStatus(431)));
         }
-        if !is_coding_known(&session.req_header().headers) {
-            return Err(Error::new_down(HTTPStatus(400)));
-        }
+        let request = session.req_header();
+        request_head::check(request.version, &request.headers).map_err(malformed)?;
     }
     ctx.in_flight = state.and_then(|state| state.admission.enter());
     match ctx.in_flight {
@@ -36,9 +34,6 @@ pub(super) fn begin(state: Option<&EdgeState>, session: &Session, ctx: &mut Ctx)
     }
 }
 
-/// True if the body has no transfer coding, or is `chunked` once. Pingora takes `gzip, chunked` for `chunked`.
-fn is_coding_known(headers: &HeaderMap) -> bool {
-    let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
-    let is_chunked = |coding: &HeaderValue| coding.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked");
-    codings.next().is_none_or(is_chunked) && codings.next().is_none()
+fn malformed(_: Malformed) -> Box<Error> {
+    Error::new_down(HTTPStatus(400))
 }

@@ -3,13 +3,14 @@
 
 use super::refused_head;
 use super::state::EdgeState;
+use connections::request_head;
 use pingora::Error;
 use pingora::ErrorType::HTTPStatus;
 use pingora::protocols::http::ServerSession;
 use pingora::proxy::FailToProxy;
 
-/// Answers a head that is too long (431) or names an unknown transfer coding (400). Writes nothing after a failed
-/// write, nor in a process that ends.
+/// Answers a head that is too long (431) or malformed (400). Writes nothing after a failed write, nor in a process that
+/// ends.
 pub(super) async fn answer(
     state: Option<&EdgeState>,
     session: &mut ServerSession,
@@ -18,8 +19,9 @@ pub(super) async fn answer(
     let mut error_code = 0;
     if let (HTTPStatus(status), Some(state)) = (error.etype(), state) {
         error_code = *status;
-        let refusal = match error_code {
-            400 => refused_head::unknown_coding(),
+        let request = session.req_header();
+        let refusal = match request_head::check(request.version, &request.headers) {
+            Err(malformed) if error_code == 400 => refused_head::malformed(malformed),
             _ => refused_head::too_long(),
         };
         let reply = refused_head::reply(&state.metrics, &refusal);

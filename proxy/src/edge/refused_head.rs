@@ -7,6 +7,7 @@ use crate::metrics::Metrics;
 use crate::reply::refusal::{Refusal, RefusalKind};
 use crate::reply::{Reply, names};
 use bytes::{Bytes, BytesMut};
+use connections::request_head::Malformed;
 use domain::id::Kind;
 use http::header::{CONNECTION, DATE};
 use http::{HeaderMap, HeaderValue};
@@ -32,9 +33,12 @@ pub(super) fn not_http() -> Refusal {
     Refusal::new(RefusalKind::BadRequest, "The request is not well-formed HTTP.")
 }
 
-/// 400: the body is in a transfer coding that the edge does not decode.
-pub(super) fn unknown_coding() -> Refusal {
-    let message = "The only transfer coding of a body is `chunked`.";
+/// 400: the head breaks a rule of both servers.
+pub(super) fn malformed(what: Malformed) -> Refusal {
+    let message = match what {
+        Malformed::TransferCoding => "The only transfer coding of a body is `chunked`.",
+        Malformed::Host => "The request needs one `Host` header, with a name or an address.",
+    };
     Refusal::new(RefusalKind::BadRequest, message)
 }
 

@@ -1,4 +1,4 @@
-//! Gives the answers that hyper writes by itself a request id and a body (decision D5).
+//! Gives the answers that hyper writes by itself, and [`of_malformed`], a request id and a body (decision D5).
 //!
 //! hyper answers a head that is not HTTP (400), an address that is too long (414) and a head that is too long (431)
 //! before any of our code sees a request, with an empty body. It has no hook for them, so they are recognised where
@@ -6,6 +6,9 @@
 //! None of our bodies can look like one: JSON has no bare line breaks.
 
 use super::layer::{Layer, Layered, Pieces};
+use axum::body::Body;
+use axum::http::header::CONNECTION;
+use axum::http::{HeaderValue, Response, StatusCode};
 use endpoint::{Code, new_request_id};
 use std::io;
 use std::pin::Pin;
@@ -20,6 +23,15 @@ const BARE_BYTES_MAX: usize = 256;
 /// connection that is closed with bytes unread is reset, and the client may never see the answer.
 const LINGER_BYTES_MAX: usize = 1 << 20;
 const LINGER_MAX: Duration = Duration::from_secs(1);
+
+/// Answer to a request that hyper takes and that is malformed, as bare as hyper's own.
+pub(super) fn of_malformed() -> Response<Body> {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::BAD_REQUEST;
+    let close = HeaderValue::from_static("close");
+    response.headers_mut().insert(CONNECTION, close);
+    response
+}
 
 /// See the head of this file.
 #[derive(Debug)]
@@ -63,7 +75,8 @@ impl<S: AsyncWrite + Unpin> OwnErrors<S> {
 
 /// Our answer in place of `written`, when that is one of hyper's own.
 fn replacement(written: &[u8]) -> Option<Vec<u8>> {
-    if written.len() > BARE_BYTES_MAX || !written.starts_with(b"HTTP/1.1 4") {
+    let is_refusal = [&b"HTTP/1.1 4"[..], b"HTTP/1.0 4"].contains(&written.get(..10)?);
+    if written.len() > BARE_BYTES_MAX || !is_refusal {
         return None;
     }
     let head = std::str::from_utf8(written).ok()?.strip_suffix("\r\n\r\n")?;
