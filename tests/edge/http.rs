@@ -2,7 +2,7 @@
 
 use super::shape::{denied, every_answer, refused};
 use super::stage::{SOON, Stage, estimated_body, open_cap};
-use harness::{RawClient, Redis, assert_fields};
+use harness::{Answer, RawClient, Redis, assert_fields};
 use serde_json::json;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -122,7 +122,7 @@ async fn one_model_is_shown_or_not_found() {
 }
 
 #[tokio::test]
-async fn a_connection_is_kept_and_pipelining_is_safe() {
+async fn a_connection_is_kept_and_its_requests_may_follow_at_once() {
     let stage = Stage::new().await;
     let actor = stage.actor("enterprise", open_cap()).await;
     let body = estimated_body(100).to_string();
@@ -154,15 +154,74 @@ async fn a_connection_is_kept_and_pipelining_is_safe() {
     assert_eq!(raw.reply(SOON).await.expect("an answer").status, 200);
     assert!(raw.closed(SOON).await, "closed when asked to");
 
-    // Three requests in one write: each is answered in order, or the connection ends; none is answered wrongly.
+    // Three requests in one write: each is answered, in order.
     let mut raw = RawClient::connect(stage.edge.addr()).await;
     let head = |path: &str| format!("GET {path} HTTP/1.1\r\nHost: edge\r\n\r\n");
     raw.send([head("/v1/health"), head("/a"), head("/v1/health")].concat())
         .await;
     for expected in [200, 404, 200] {
-        let Some(reply) = raw.reply(SOON).await else { break };
+        let reply = raw.reply(SOON).await.expect("an answer");
         assert_eq!(reply.status, expected, "{reply:?}");
+        assert_eq!(reply.header("connection"), Some("keep-alive"), "{reply:?}");
     }
+}
+
+/// Requests that are sent before the answer to the one before are each charged and answered once, in order, whatever
+/// frames their bodies and stands between them.
+#[tokio::test]
+async fn pipelined_calls_are_answered_in_order() {
+    let stage = Stage::new().await;
+    let actor = stage.actor("enterprise", open_cap()).await;
+    stage.upstream.set(|request| {
+        let usage = json!({ "prompt_tokens": 9, "completion_tokens": 12 });
+        Answer::json(200, json!({ "for": request.json()["user"], "usage": usage }))
+    });
+    let call = |number: u64, framing: &str, rest: &str| {
+        let mut body = estimated_body(100);
+        body["user"] = number.to_string().into();
+        let body = body.to_string();
+        let (framing, body) = match framing {
+            "chunked" => (
+                "Transfer-Encoding: chunked".to_owned(),
+                format!("{:x}\r\n{body}\r\n0\r\n\r\n", body.len()),
+            ),
+            _ => (format!("Content-Length: {}", body.len()), body),
+        };
+        format!(
+            "POST /v1/chat/completions HTTP/1.1\r\nHost: edge\r\nAuthorization: Bearer {}\r\n\
+             Content-Type: application/json\r\n{framing}\r\n\r\n{body}{rest}",
+            actor.key
+        )
+    };
+    let mut number = 0;
+    for framing in ["length", "chunked"] {
+        for between in ["", "\r\n"] {
+            let calls: String = (number..number + 5)
+                .map(|number| call(number, framing, between))
+                .collect();
+            let closing =
+                call(number + 5, framing, "").replacen("Host: edge", "Host: edge\r\nConnection: close", 1);
+            let mut raw = RawClient::connect(stage.edge.addr()).await;
+            assert!(raw.send(calls + &closing + &call(99, framing, "")).await);
+            for at in 0..6 {
+                let reply = raw
+                    .reply(SOON)
+                    .await
+                    .unwrap_or_else(|| panic!("{number} {framing} {between:?}"));
+                assert_eq!(reply.status, 200, "{reply:?}");
+                assert!(
+                    reply.text().contains(&format!("\"for\":\"{number}\"")),
+                    "{number}: {reply:?}"
+                );
+                let kept = if at < 5 { "keep-alive" } else { "close" };
+                assert_eq!(reply.header("connection"), Some(kept), "{number}: {reply:?}");
+                number += 1;
+            }
+            assert!(raw.closed(SOON).await, "what follows the close is not answered");
+        }
+    }
+    assert_eq!(stage.upstream.arrived() as u64, number, "each call was sent once");
+    assert_eq!(actor.agent.counters().await.day_nanos, 12 * number);
 }
 
 #[tokio::test]

@@ -3,9 +3,12 @@
 use crate::memory::resident_kib;
 use crate::stage::{SOON, Setup, Stage, body};
 use harness::RawClient;
+use std::time::Duration;
 
 /// The longest head, in bytes.
 const HEAD_MAX: usize = 64 << 10;
+/// Long enough for the edge to have read what was sent.
+const A_MOMENT: Duration = Duration::from_millis(50);
 
 /// The head of a call that is so long, blank line included.
 fn head_of(stage: &Stage, length: usize) -> Vec<u8> {
@@ -79,6 +82,44 @@ async fn a_head_of_64_kib_passes_and_one_byte_more_is_a_431() {
         }
     }
     assert!(stage.metric("tollgate_proxy_refused_total{code=\"request_header_fields_too_large\"}") >= 8);
+}
+
+/// The same for a head of which a part was received with the request before, whatever frames that one.
+#[tokio::test]
+async fn a_pipelined_head_has_64_kib_at_most() {
+    let stage = Setup::default().start().await;
+    let call = body().to_string();
+    let length = format!("Content-Length: {}\r\n\r\n{call}", call.len());
+    let chunks = format!(
+        "Transfer-Encoding: chunked\r\n\r\n{:x}\r\n{call}\r\n0\r\n\r\n",
+        call.len()
+    );
+    for framed in [&length, &chunks] {
+        for (length, status) in [(HEAD_MAX, 200), (HEAD_MAX + 1, 431), (HEAD_MAX + 30_000, 431)] {
+            for apart in [false, true] {
+                let mut raw = stage.raw().await;
+                let (head, framed) = framed.split_once("\r\n\r\n").expect("a head and a body");
+                let first = format!(
+                    "POST /v1/chat/completions HTTP/1.1\r\nHost: edge\r\nAuthorization: Bearer {}\r\n\
+                     Content-Type: application/json\r\n{head}\r\n\r\n",
+                    stage.key
+                );
+                let next = [framed.as_bytes(), &head_of(&stage, length), call.as_bytes()].concat();
+                if apart {
+                    assert!(raw.send(&first).await);
+                    tokio::time::sleep(A_MOMENT).await;
+                    let _ = raw.send(next).await;
+                } else {
+                    let _ = raw.send([first.as_bytes(), &next].concat()).await;
+                }
+                let what = format!("{head}, then {length} bytes, apart: {apart}");
+                let reply = raw.reply(SOON).await.unwrap_or_else(|| panic!("{what}"));
+                assert_eq!(reply.status, 200, "{what}: {}", reply.head);
+                let reply = raw.reply(SOON).await.unwrap_or_else(|| panic!("{what}"));
+                assert_eq!(reply.status, status, "{what}: {}", reply.head);
+            }
+        }
+    }
 }
 
 /// A long body that arrives together with its head is no long head.

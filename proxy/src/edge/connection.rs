@@ -62,7 +62,7 @@ impl HttpServerApp for Connection {
     /// Written as `async_trait` expands it: the attribute would box the proxy's boxed future once more.
     fn process_new_http<'life0, 'life1, 'async_trait>(
         self: &'life0 Arc<Self>,
-        session: ServerSession,
+        mut session: ServerSession,
         shutdown: &'life1 ShutdownWatch,
     ) -> Pin<Box<dyn Future<Output = Option<ReusedHttpStream>> + Send + 'async_trait>>
     where
@@ -73,7 +73,11 @@ impl HttpServerApp for Connection {
         match session.is_http2() {
             // HTTP/2 reads the first head itself, before there is a request.
             true => self.head.ends(),
-            false => self.head.begins(),
+            false => {
+                self.head.begins();
+                // Otherwise Pingora drops a request that arrived together with the one before.
+                session.set_pipelining_enabled(true);
+            }
         }
         let serving = self.proxy.process_new_http(session, shutdown);
         Box::pin(keeper::scope(self.requests.clone(), serving))

@@ -5,7 +5,7 @@ use super::head::HEAD_BYTES_MAX;
 use super::head_limited::HeadLimited;
 use super::new_ctx::Ctx;
 use super::state::EdgeState;
-use connections::request_head::{self, Malformed};
+use connections::request_head::{Malformed, check_host, is_chunked};
 use pingora::ErrorType::{HTTPStatus, InternalError};
 use pingora::proxy::Session;
 use pingora::{Error, Result};
@@ -18,14 +18,17 @@ use pingora::{Error, Result};
 /// again.
 pub(super) fn begin(state: Option<&EdgeState>, session: &Session, ctx: &mut Ctx) -> Result<()> {
     if let Some(head) = HeadLimited::head_of(session) {
-        let is_spent = head.is_spent();
+        let may_be_too_long = head.may_be_too_long();
         head.ends();
         // The bytes may include a body that arrived together with its head: then the length of the head itself decides.
-        if is_spent && session.to_h1_raw().len() > HEAD_BYTES_MAX {
+        if may_be_too_long && session.to_h1_raw().len() > HEAD_BYTES_MAX {
             return Err(Error::new_down(HTTPStatus(431)));
         }
         let request = session.req_header();
-        request_head::check(request.version, &request.headers).map_err(malformed)?;
+        if is_chunked(&request.headers).map_err(malformed)? {
+            head.body_is_chunked();
+        }
+        check_host(request.version, &request.headers).map_err(malformed)?;
     }
     ctx.in_flight = state.and_then(|state| state.admission.enter());
     match ctx.in_flight {

@@ -15,6 +15,8 @@ pub struct Head {
     has_arrived: AtomicBool,
     /// Bytes that the current head may still have.
     left: AtomicUsize,
+    /// Bound on the bytes of the current head that were received with the request before, which `left` does not count.
+    carried: AtomicUsize,
     flushes_next_write: AtomicBool,
 }
 
@@ -25,6 +27,7 @@ impl Head {
             deadline,
             has_arrived: AtomicBool::new(false),
             left: AtomicUsize::new(NO_HEAD),
+            carried: AtomicUsize::new(0),
             flushes_next_write: AtomicBool::new(false),
         }
     }
@@ -41,10 +44,22 @@ impl Head {
 
     /// Marks the end of a head. The body follows.
     pub fn ends(&self) {
+        let left = self.left();
         self.left.store(NO_HEAD, Ordering::Relaxed);
+        // What was read before the last read belongs to this head, so the next one begins in the last read or later.
+        match HEAD_BYTES_MAX.checked_sub(left) {
+            None | Some(0) => {}
+            Some(read) => self.carried.store(read, Ordering::Relaxed),
+        }
         if !self.has_arrived() {
             self.has_arrived.store(true, Ordering::Relaxed);
         }
+    }
+
+    /// Marks that the body is chunked: it is read in pieces of up to 64 KiB, in the last of which the next head can
+    /// begin.
+    pub fn body_is_chunked(&self) {
+        self.carried.store(HEAD_BYTES_MAX, Ordering::Relaxed);
     }
 
     /// Makes the connection send the next write at once. Pingora sends the head of an answer with the first piece of
@@ -58,9 +73,15 @@ impl Head {
             && self.flushes_next_write.swap(false, Ordering::Relaxed)
     }
 
-    /// Whether the current head has reached [`HEAD_BYTES_MAX`].
+    /// Whether as much was read for the current head as one may have.
     pub fn is_spent(&self) -> bool {
         self.left() == 0
+    }
+
+    /// Whether the current head may be longer than [`HEAD_BYTES_MAX`], by what was read for it and what was received
+    /// before. A watched stream adds one byte to the latter, hence not `<`.
+    pub fn may_be_too_long(&self) -> bool {
+        self.left() <= self.carried.load(Ordering::Relaxed)
     }
 
     pub(super) const fn deadline(&self) -> Instant {
@@ -77,5 +98,34 @@ impl Head {
 
     pub(super) fn is_awaited(&self) -> bool {
         self.left() != NO_HEAD
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_received_before_counts_until_it_cannot_matter() {
+        let head = Head::expected_by(Instant::now());
+        let read = |bytes: usize| {
+            head.begins();
+            head.set_left(HEAD_BYTES_MAX - bytes);
+            let may_be_too_long = head.may_be_too_long();
+            head.ends();
+            may_be_too_long
+        };
+        assert!(!read(HEAD_BYTES_MAX - 1), "nothing was received before");
+        assert!(!read(0), "all of it was");
+        assert!(read(1), "it may have been nearly as long as a head may be");
+        assert!(!read(100));
+        assert!(!read(HEAD_BYTES_MAX - 101));
+        assert!(read(HEAD_BYTES_MAX));
+        assert!(read(1));
+        assert!(!read(1));
+        head.body_is_chunked();
+        assert!(read(0), "a piece of the body may have held all of it");
+        assert!(read(1));
+        assert!(!read(1));
     }
 }

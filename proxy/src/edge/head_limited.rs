@@ -228,7 +228,7 @@ impl AsyncWrite for HeadLimited {
         if self.refusal.is_some() {
             ready!(self.poll_write_and_discard(context))?;
         } else {
-            // A pipelined request that is not answered.
+            // A pipelined request behind the answer that ends the connection.
             self.discard(context);
         }
         let polled = Pin::new(&mut self.inner).poll_shutdown(context);

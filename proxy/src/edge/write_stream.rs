@@ -10,7 +10,7 @@ use bytes::{Bytes, BytesMut};
 use futures::future::{Either, select};
 use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::{HeaderValue, Version};
-use pingora::ErrorType::{ConnectError, ConnectionClosed};
+use pingora::ErrorType::ConnectionClosed;
 use pingora::protocols::http::ServerSession;
 use pingora::{Error, Result};
 use std::pin::pin;
@@ -57,37 +57,25 @@ impl ReplyWriter {
 }
 
 async fn write_pieces(session: &mut ServerSession, mut pieces: Taker, within: Duration) -> Result<()> {
-    let mut is_silent = true;
-    while let Some(some) = next(session, &mut pieces, &mut is_silent).await? {
+    while let Some(some) = next(session, &mut pieces).await? {
         in_time(within, session.write_response_body(joined(some), false)).await?;
     }
     in_time(within, session.write_response_body(Bytes::new(), true)).await
 }
 
-/// Waits for the next pieces, and watches a caller who `is_silent` meanwhile. What a caller sends, such as a pipelined
-/// request, is not answered: the connection ends behind the stream. Afterwards a write fails if he is gone.
+/// Waits for the next pieces, and watches the caller meanwhile, until he sends something: Pingora keeps a pipelined
+/// request for later, and then waits for ever. Afterwards a write fails if he is gone.
 ///
 /// # Errors
 /// The caller disconnected, or closed his side of the connection.
-async fn next(
-    session: &mut ServerSession,
-    pieces: &mut Taker,
-    is_silent: &mut bool,
-) -> Result<Option<Vec<Bytes>>> {
-    if *is_silent {
-        let idle = tokio::select! {
-            biased;
-            pieces = pieces.next() => return Ok(pieces),
-            idle = session.read_body_or_idle(true) => idle,
-        };
-        match idle {
-            // Pingora's error for bytes behind the request.
-            Err(error) if *error.etype() == ConnectError => session.set_keepalive(None),
-            idle => return Err(idle.err().unwrap_or_else(|| Error::new_down(ConnectionClosed))),
+async fn next(session: &mut ServerSession, pieces: &mut Taker) -> Result<Option<Vec<Bytes>>> {
+    tokio::select! {
+        biased;
+        pieces = pieces.next() => Ok(pieces),
+        idle = session.read_body_or_idle(true) => {
+            Err(idle.err().unwrap_or_else(|| Error::new_down(ConnectionClosed)))
         }
-        *is_silent = false;
     }
-    Ok(pieces.next().await)
 }
 
 fn joined(mut pieces: Vec<Bytes>) -> Bytes {

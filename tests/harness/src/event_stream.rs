@@ -172,6 +172,12 @@ impl EventStream {
         matches!(read, Ok(Ok(0))) && self.raw.is_empty()
     }
 
+    /// Everything that the edge sends behind the body until it closes the connection.
+    pub async fn behind(&mut self) -> String {
+        while self.fill().await {}
+        String::from_utf8_lossy(&self.raw).into_owned()
+    }
+
     /// Goes away with a reset.
     ///
     /// # Panics
@@ -187,7 +193,9 @@ impl EventStream {
     }
 
     fn decode(&mut self) {
-        while let Some(at) = find(&self.raw, b"\r\n") {
+        while !self.is_at_end
+            && let Some(at) = find(&self.raw, b"\r\n")
+        {
             let size = String::from_utf8_lossy(&self.raw[..at]).into_owned();
             let size = usize::from_str_radix(&size, 16).expect("the size of a chunk");
             let end = at + 2 + size + 2;
