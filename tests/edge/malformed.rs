@@ -267,3 +267,47 @@ async fn a_request_names_one_host() {
         }
     }
 }
+
+/// A client library repeats a 408, and broken chunks are as broken the next time.
+#[tokio::test]
+async fn broken_chunks_are_malformed_and_a_body_that_ends_early_is_late() {
+    let stage = Stage::new().await;
+    let actor = stage.actor("enterprise", open_cap()).await;
+    let send = async |chunks: &str, ends: bool| {
+        let mut raw = RawClient::connect(stage.edge.addr()).await;
+        let request = format!(
+            "POST /v1/chat/completions HTTP/1.1\r\nHost: edge\r\nAuthorization: Bearer {}\r\n\
+             Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n{chunks}",
+            actor.key
+        );
+        assert!(raw.send(request).await);
+        if ends {
+            raw.finish().await;
+        }
+        let reply = raw.reply(SOON).await.unwrap_or_else(|| panic!("{chunks:?}"));
+        assert_eq!(reply.header("connection"), Some("close"), "{chunks:?}: {reply:?}");
+        assert!(raw.closed(SOON).await, "{chunks:?}");
+        reply
+    };
+    for broken in [
+        "zz\r\n{}\r\n0\r\n\r\n",
+        "-1\r\n{}\r\n0\r\n\r\n",
+        "2\n{}\n0\n\n",
+        "2\r\n{} and more\r\n0\r\n\r\n",
+        "fffffffffffffffff\r\n{}\r\n0\r\n\r\n",
+        "2\r\n{}\r\n0\r\nX: y\n\n\r\n",
+    ] {
+        let reply = send(broken, false).await;
+        assert_eq!(reply.status, 400, "{broken:?}: {reply:?}");
+        assert!(
+            reply.text().contains("\"code\":\"bad_request\""),
+            "{broken:?}: {reply:?}"
+        );
+    }
+    for early in ["", "2\r\n{", "2\r\n{}\r\n", "2\r\n{}\r\n0\r\n"] {
+        let reply = send(early, true).await;
+        assert_eq!(reply.status, 408, "{early:?}: {reply:?}");
+    }
+    assert_eq!(stage.upstream.arrived(), 0);
+    assert_eq!(actor.agent.counters().await.day_nanos, 0);
+}

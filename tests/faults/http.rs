@@ -137,7 +137,7 @@ async fn a_broken_body_hides_no_call_behind_a_denial() {
         assert!(raw.send(head + "zz\r\n{}\r\n0\r\n\r\n").await);
         tokio::time::sleep(Duration::from_millis(50)).await;
         let _ = raw.send(call(&stage.key)).await;
-        let expected = if round < 10 { "408" } else { "429" };
+        let expected = if round < 10 { "400" } else { "429" };
         assert_eq!(statuses(&mut raw).await, [expected], "call {round}");
     }
     assert_eq!(stage.rate(), 15, "no hidden call was counted");

@@ -8,10 +8,15 @@ use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
 use http::header::{CONTENT_LENGTH, EXPECT, TRANSFER_ENCODING};
 use pingora::protocols::http::ServerSession;
+use pingora::{Error, ErrorType};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
+
+/// Pingora's errors for malformed chunks, which are private there.
+const INVALID_CHUNK: ErrorType = ErrorType::new("InvalidChunk");
+const INVALID_TRAILER_END: ErrorType = ErrorType::new("InvalidTrailerEnd");
 
 /// The caller's exact bytes, with their reserved memory.
 #[derive(Debug)]
@@ -47,7 +52,7 @@ impl BodyReader {
     /// Reads the body. The deadline covers all of it, and the wait for memory.
     ///
     /// # Errors
-    /// 413 when it is too long, 408 when it is late or incomplete.
+    /// 413 when it is too long, 408 when it is late or incomplete, 400 when its chunks are malformed.
     pub async fn read(&self, session: &mut ServerSession, key: &KnownKey) -> Result<Body, Rejection> {
         let deadline = Instant::now() + self.timeout;
         if session
@@ -70,12 +75,15 @@ impl BodyReader {
         let mut whole = BytesMut::new();
         let mut length = 0_usize;
         loop {
-            let Ok(piece) = session.read_request_body().await else {
-                // The start of the next request on this connection is unknown.
-                session.set_keepalive(None);
-                return Err(incomplete("The request broke off."));
+            let piece = match session.read_request_body().await {
+                Ok(Some(piece)) => piece,
+                Ok(None) => break,
+                Err(error) => {
+                    // The start of the next request on this connection is unknown.
+                    session.set_keepalive(None);
+                    return Err(unreadable(&error));
+                }
             };
-            let Some(piece) = piece else { break };
             length += piece.len();
             if length > self.bytes_max {
                 return Err(self.too_large());
@@ -121,6 +129,17 @@ pub fn may_be_large(session: &ServerSession) -> bool {
 
 fn declared_length(session: &ServerSession) -> Option<usize> {
     session.get_header(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+/// A repeated 400 is the same, so nobody should send it again; a body that broke off may be whole the next time.
+fn unreadable(error: &Error) -> Rejection {
+    match *error.etype() {
+        INVALID_CHUNK | INVALID_TRAILER_END => {
+            let message = "The chunks of the body are not well-formed.";
+            Refusal::new(RefusalKind::BadRequest, message).into()
+        }
+        _ => incomplete("The request broke off."),
+    }
 }
 
 fn incomplete(message: &str) -> Rejection {
@@ -249,7 +268,19 @@ mod tests {
                 head("content-length: 9\r\n") + "{}",
                 Some(RefusalKind::RequestTimeout),
             ),
-            (chunked + "9\r\n{}", Some(RefusalKind::RequestTimeout)),
+            (format!("{chunked}9\r\n{{}}"), Some(RefusalKind::RequestTimeout)),
+            (
+                format!("{chunked}z\r\n{{}}\r\n0\r\n\r\n"),
+                Some(RefusalKind::BadRequest),
+            ),
+            (
+                format!("{chunked}2\r\n{{}}x\r\n0\r\n\r\n"),
+                Some(RefusalKind::BadRequest),
+            ),
+            (
+                chunked + "2\r\n{}\r\n0\r\nX: y\n\r\n",
+                Some(RefusalKind::BadRequest),
+            ),
         ] {
             let (mut caller, here) = duplex(1 << 16);
             let sending = tokio::spawn(async move {
