@@ -211,9 +211,27 @@ async fn bodies_are_bounded_and_must_be_json() {
             .await;
         problem(&reply, 415, "UNSUPPORTED_MEDIA_TYPE");
     }
-    let kind = [("content-type", "application/json; charset=utf-8")];
-    let response = caller.send("POST", "/v1/agents", &kind, r#"{"name":"a"}"#).await;
-    success(&response, 200);
+    for coding in ["gzip", "br", "identity, gzip", "", "x"] {
+        let headers = [("content-type", "application/json"), ("content-encoding", coding)];
+        let reply = caller
+            .send("POST", "/v1/agents", &headers, r#"{"name":"a"}"#)
+            .await;
+        let sentence = problem(&reply, 415, "UNSUPPORTED_MEDIA_TYPE");
+        assert!(sentence.contains("Content-Encoding"), "{coding}: {sentence}");
+        assert_eq!(reply.header("accept-encoding"), Some("identity"), "{coding}");
+    }
+    for headers in [
+        [("content-type", "application/json; charset=utf-8"), ("x-a", "b")],
+        [
+            ("content-type", "application/json"),
+            ("content-encoding", "Identity"),
+        ],
+    ] {
+        let response = caller
+            .send("POST", "/v1/agents", &headers, r#"{"name":"a"}"#)
+            .await;
+        success(&response, 200);
+    }
 }
 
 /// Sends a body in chunks, without a declared length.

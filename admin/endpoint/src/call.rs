@@ -22,6 +22,8 @@ use store::script::change::Scope;
 
 /// The header of an idempotency key.
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
+/// The content coding that is none.
+const IDENTITY: &str = "identity";
 /// The fields of a body that can hold one, in the order in which they count.
 pub const IDEMPOTENCY_FIELDS: [&str; 2] = ["intent_id", "idempotency_key"];
 
@@ -216,7 +218,7 @@ impl<S, C> Call<S, C> {
     /// The fields of the JSON body; none when there is no body.
     ///
     /// # Errors
-    /// 415 for another type than JSON, 400 for anything that is no JSON object.
+    /// 415 for another type than JSON or a body that is encoded, 400 for anything that is no JSON object.
     pub fn body(&self) -> Result<Fields<'_>, Problem> {
         if self.body.is_empty() {
             return Ok(Fields::default());
@@ -225,6 +227,16 @@ impl<S, C> Call<S, C> {
             && !is_json(kind)
         {
             return Err(Code::UnsupportedMediaType.into());
+        }
+        if !self
+            .headers
+            .get_all(header::CONTENT_ENCODING)
+            .iter()
+            .all(is_identity)
+        {
+            let message = "Content-Encoding is not supported: send the body as plain JSON.";
+            let problem = Problem::new(Code::UnsupportedMediaType, message);
+            return Err(problem.header(header::ACCEPT_ENCODING, IDENTITY));
         }
         Fields::parse(&self.body)
     }
@@ -344,6 +356,14 @@ pub(super) fn is_json(kind: &HeaderValue) -> bool {
         .trim()
         .to_ascii_lowercase();
     kind == "application/json" || (kind.starts_with("application/") && kind.ends_with("+json"))
+}
+
+/// No content coding.
+fn is_identity(coding: &HeaderValue) -> bool {
+    coding
+        .as_bytes()
+        .trim_ascii()
+        .eq_ignore_ascii_case(IDENTITY.as_bytes())
 }
 
 #[cfg(test)]

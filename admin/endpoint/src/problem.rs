@@ -112,7 +112,7 @@ codes! {
     /// A field or parameter is missing or wrong; the sentence names it.
     Validation = "VALIDATION", BAD_REQUEST,
         "The request is not valid.";
-    /// The body is of another type than JSON.
+    /// The body is of another type than JSON, or has a content coding.
     UnsupportedMediaType = "UNSUPPORTED_MEDIA_TYPE", UNSUPPORTED_MEDIA_TYPE,
         "Send the body as JSON, with `Content-Type: application/json`.";
     /// The body is too long.

@@ -241,7 +241,7 @@ mod tests {
             (r#"{"error":null,"error":"KEY"}"#, true),
             (r#"[{"error":"KEY"}]"#, true),
             (r#"{"error":null,"output":"KEY"}"#, false),
-            (r#"{"choices":[{"message":{"content":"\\"error\\": KEY"}}]}"#, false),
+            (r#"{"choices":[{"message":{"content":"\"error\": KEY"}}]}"#, false),
             (r#"{"choices":[{"message":{"tool":{"error":"KEY"}}}]}"#, false),
             (r#"KEY"#, false),
         ] {
