@@ -122,6 +122,20 @@ async fn a_pipelined_head_has_64_kib_at_most() {
     }
 }
 
+#[tokio::test]
+async fn a_head_has_256_lines_at_most() {
+    const LINES_MAX: usize = 256;
+    let stage = Setup::default().start().await;
+    for (lines, status) in [(LINES_MAX, 200), (LINES_MAX + 1, 400)] {
+        let mut raw = stage.raw().await;
+        let more = "X-A: b\r\n".repeat(lines - 1);
+        let head = format!("GET /v1/health HTTP/1.1\r\nHost: edge\r\n{more}\r\n");
+        assert!(raw.send(head).await);
+        let reply = raw.reply(SOON).await.expect("an answer");
+        assert_eq!(reply.status, status, "{lines}: {reply:?}");
+    }
+}
+
 /// A long body that arrives together with its head is no long head.
 #[tokio::test]
 async fn a_body_does_not_count_as_head() {

@@ -201,7 +201,7 @@ async fn a_body_that_is_not_there_in_time_is_answered_with_408() {
 }
 
 #[tokio::test]
-async fn a_head_may_have_64_kib_and_the_answers_of_the_library_have_id_and_body() {
+async fn a_head_may_have_64_kib_and_100_lines_and_the_answers_of_the_library_have_id_and_body() {
     let world = world(&[]).await;
     let long = |length: usize| {
         format!(
@@ -209,8 +209,14 @@ async fn a_head_may_have_64_kib_and_the_answers_of_the_library_have_id_and_body(
             "x".repeat(length)
         )
     };
+    let lines = |more: usize| {
+        let more = "X-A: b\r\n".repeat(more);
+        format!("GET /reference HTTP/1.1\r\nHost: a\r\n{more}\r\n")
+    };
     for (request, status, message) in [
         (long(60 << 10), 200, None),
+        (lines(99), 200, None),
+        (lines(100), 431, Some("The head of the request is too long.")),
         (long(200 << 10), 431, Some("The head of the request is too long.")),
         (
             "no HTTP at all\r\n\r\n".to_owned(),
@@ -242,7 +248,7 @@ async fn a_head_may_have_64_kib_and_the_answers_of_the_library_have_id_and_body(
     }
 }
 
-/// What two servers could read differently is malformed HTTP, though hyper takes it.
+/// What two servers could read differently, and what hyper takes or closes without an answer, is malformed HTTP.
 #[tokio::test]
 async fn malformed_requests_are_refused_before_the_router() {
     let world = world(&[]).await;
@@ -255,6 +261,7 @@ async fn malformed_requests_are_refused_before_the_router() {
     };
     let chunked = "Host: a\r\nTransfer-Encoding: chunked\r\n";
     let refused = [
+        "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_owned(),
         post("Host: a\r\nTransfer-Encoding: gzip, chunked\r\n"),
         post("Host: a\r\nTransfer-Encoding: chunked, chunked\r\n"),
         post("Host: a\r\nTransfer-Encoding: identity\r\nTransfer-Encoding: chunked\r\n"),

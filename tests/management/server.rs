@@ -234,6 +234,21 @@ async fn bodies_are_bounded_and_must_be_json() {
     }
 }
 
+/// As paths are: no byte is replaced by another.
+#[tokio::test]
+async fn queries_are_utf_8() {
+    let world = World::start().await;
+    let (_, caller) = world.account("builder").await;
+    for query in ["q=%ff", "q=%C3", "q=a%c3%28b", "q=%ed%a0%80", "%ff=a"] {
+        let reply = caller.get(&format!("/v1/agents?{query}")).await;
+        let sentence = problem(&reply, 400, "VALIDATION");
+        assert_eq!(sentence, "The query string is not valid UTF-8.", "{query}");
+    }
+    for query in ["q=%C3%A9", "q=a+%25ff", "q=%zz", "q=%ef%bf%bd"] {
+        success(&caller.get(&format!("/v1/agents?{query}")).await, 200);
+    }
+}
+
 /// Sends a body in chunks, without a declared length.
 async fn problem_of_chunks(mut client: RawClient, key: &str, body: &str) {
     let head = format!(

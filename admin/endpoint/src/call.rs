@@ -13,6 +13,7 @@ use domain::id::{Kind, RANDOM_LEN};
 use domain::names::{NO_DOT_SEGMENT, is_agent_id, is_dot_segment};
 use domain::plan::Plan;
 use domain::timestamp::ms_from_iso;
+use percent_encoding::percent_decode_str;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -258,8 +259,13 @@ impl<S, C> Call<S, C> {
     /// The query's parameters, all of them among `known`.
     ///
     /// # Errors
-    /// 400 names one that is unknown or given twice.
+    /// 400 for a query that is not UTF-8; 400 names a parameter that is unknown or given twice.
     pub fn query(&self, known: &[&str]) -> Result<BTreeMap<String, String>, Problem> {
+        // The parser would replace what is not UTF-8.
+        let query = self.uri.query().unwrap_or_default();
+        if percent_decode_str(query).decode_utf8().is_err() {
+            return Err(Problem::validation("The query string is not valid UTF-8."));
+        }
         let pairs = Query::<Vec<(String, String)>>::try_from_uri(&self.uri);
         let Query(pairs) = pairs.map_err(|_| Problem::validation("The query string is not valid."))?;
         let mut found = BTreeMap::new();

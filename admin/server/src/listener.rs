@@ -18,8 +18,10 @@ use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use paced::Paced;
 use std::convert::Infallible;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -122,12 +124,23 @@ async fn one(
         .header_read_timeout(timeout)
         .max_buf_size(HEAD_BYTES_MAX);
     let stream = OwnErrors::over(Paced::over(stream, timeout, metrics.stalled));
-    let mut connection = std::pin::pin!(server.serve_connection(TokioIo::new(stream), service));
-    tokio::select! {
-        _ = connection.as_mut() => return,
+    let mut connection = server.serve_connection(TokioIo::new(stream), service);
+    let stopped = async { drop(stopping.wait_for(|stop| *stop).await) };
+    let ended = tokio::select! {
+        ended = &mut connection => Some(ended),
         () = place.closed_for_another() => return metrics.closed_for_others.inc(),
-        _ = stopping.wait_for(|stop| *stop) => {}
+        () = stopped => None,
+    };
+    let ended = match ended {
+        Some(ended) => ended,
+        None => {
+            Pin::new(&mut connection).graceful_shutdown();
+            (&mut connection).await
+        }
+    };
+    if ended.is_err_and(|error| error.is_parse_version_h2()) {
+        let mut stream = connection.into_parts().io.into_inner();
+        drop(stream.write_all(bare_answer::OF_HTTP_2).await);
+        drop(stream.shutdown().await);
     }
-    connection.as_mut().graceful_shutdown();
-    drop(connection.await);
 }

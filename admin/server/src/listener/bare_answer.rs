@@ -19,6 +19,8 @@ use tokio::time::{Sleep, sleep};
 
 /// Longest answer that hyper writes by itself; its own have about 110 bytes.
 const BARE_BYTES_MAX: usize = 256;
+/// Answer to the preface of HTTP/2, to which hyper writes none.
+pub(super) const OF_HTTP_2: &[u8] = b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n";
 /// After such an answer, what the client still sends is read and dropped up to this many bytes and this long: a
 /// connection that is closed with bytes unread is reset, and the client may never see the answer.
 const LINGER_BYTES_MAX: usize = 1 << 20;
@@ -176,6 +178,19 @@ mod tests {
                 answer.contains(&format!("\r\ncontent-length: {}\r\n", body.len())),
                 "{answer}"
             );
+            assert!(answer.ends_with(&format!("\r\n\r\n{body}")), "{answer}");
+        }
+    }
+
+    /// As to a malformed request of HTTP/1.0, and to the preface of HTTP/2.
+    #[tokio::test]
+    async fn so_does_an_answer_of_any_version_and_the_one_to_http_2() {
+        let to_http_2 = std::str::from_utf8(OF_HTTP_2).unwrap();
+        for text in [to_http_2.to_owned(), to_http_2.replace("1.1", "1.0")] {
+            let answer = sent(&text, 4096).await;
+            assert!(answer.starts_with(&text[..24]), "{answer}");
+            assert!(answer.contains("\r\nx-request-id: req_"), "{answer}");
+            let body = r#"{"error":"The request is not valid HTTP.","code":"VALIDATION"}"#;
             assert!(answer.ends_with(&format!("\r\n\r\n{body}")), "{answer}");
         }
     }
