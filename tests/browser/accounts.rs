@@ -39,9 +39,11 @@ pub fn user(stage: &Stage, account: &str, email: &str, role: &str) -> Value {
     json!({ "id": made["userId"], "email": email, "role": role, "password": PASSWORD })
 }
 
-/// The letters and digits of a name, for an address.
+/// The letters and digits of a name, as many as a part of an address may have.
 fn slug(name: &str) -> String {
-    let kept: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
+    const LONGEST: usize = 63;
+    let kept = name.chars().filter(char::is_ascii_alphanumeric);
+    let kept: String = kept.take(LONGEST).collect();
     if kept.is_empty() {
         "nobody".to_owned()
     } else {

@@ -8,7 +8,8 @@ use std::path::Path;
 use std::process::Command;
 
 /// Stands in for the view library, which needs a page.
-const HTML: &str = "export const html = () => null;\nexport const useRef = (current) => ({ current });\n";
+const HTML: &str = "export const html = () => null;\nexport const useEffect = () => {};\n\
+     export const useState = (value) => [value, () => {}];\nexport const useRef = (current) => ({ current });\n";
 /// Stands in for the server: records the keys of requests, and gives scripted answers.
 const API: &str = "let made = 0;\nexport const sent = [];\nexport const answers = [];\nexport const newIdempotencyKey = () => `key-${made += 1}`;\n\
      export const post = async (_path, _body, { idempotencyKey }) => { sent.push(idempotencyKey); return answers.shift()(); };\n";

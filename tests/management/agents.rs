@@ -291,8 +291,8 @@ async fn the_plan_limits_custom_agents_in_live_mode_only() {
     assert_eq!(place, format!("{} live {id} {wallet}", account.id));
 }
 
-/// Clients resolve `.` and `..` in paths, so no new agent or run is called so (D6); what is called so already can be read
-/// and frozen.
+/// Clients resolve `.` and `..` in paths, so no new agent or run is called so (D6). What is called so already can be
+/// read and frozen.
 #[tokio::test]
 async fn a_name_that_no_path_holds_is_refused_where_it_is_taken_in() {
     let world = World::start().await;
