@@ -197,7 +197,7 @@ async fn queries_are_checked() {
         ("to=1", "to"),
         ("limit=0", "limit"),
         ("offset=-1", "offset"),
-        ("seq=1", "Unknown"),
+        ("seq=1", "\"seq\" is not a query parameter here"),
         ("type=a&type=b", "type"),
     ] {
         let reply = caller.get(&format!("/v1/audit?{query}")).await;

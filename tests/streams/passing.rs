@@ -181,8 +181,8 @@ async fn keys_in_errors_are_redacted() {
         }
         // Behind the last event, when the call is settled.
         let ended = Script::new().send(usage_frame(12)).event("[DONE]");
-        let script = ended.pause(Duration::from_millis(50)).send(error.clone());
-        stage.provider_streams(script.send(usage_frame(12)));
+        let script = ended.pause(Duration::from_millis(50)).send(usage_frame(12));
+        stage.provider_streams(script.send(error.clone()));
         let mut stream = stage.open(&actor, json!({})).await;
         let body = stream.rest().await;
         assert!(
