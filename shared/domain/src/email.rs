@@ -49,21 +49,24 @@ fn is_label(label: &str) -> bool {
 mod tests {
     use super::*;
 
+    /// What no version took for an address.
+    const NEVER: [&str; 7] = [
+        "",
+        "ann",
+        "@example.com",
+        "ann@example",
+        "ann@.com",
+        "a b@x.com",
+        "a@b@c.com",
+    ];
+
     #[test]
     fn whoever_has_an_address_of_old_can_use_it() {
         for old in ["a@b..example", "<a@c.example>", "a@x_y.com"] {
             assert_eq!((parse(old), parse_known(old).as_deref()), (None, Some(old)));
         }
-        for bad in [
-            "",
-            "ann",
-            "@example.com",
-            "ann@example",
-            "ann@.com",
-            "a b@x.com",
-            "a@b@c.com",
-        ] {
-            assert_eq!(parse_known(bad), None, "{bad}");
+        for bad in NEVER {
+            assert_eq!((parse(bad), parse_known(bad)), (None, None), "{bad}");
         }
     }
 
@@ -82,13 +85,6 @@ mod tests {
         }
         let long = format!("{}@example.com", "a".repeat(243));
         for bad in [
-            "",
-            "ann",
-            "@example.com",
-            "ann@example",
-            "ann@.com",
-            "a b@x.com",
-            "a@b@c.com",
             "a\u{0}@x.com",
             "a@b..example",
             "a@b.example.",

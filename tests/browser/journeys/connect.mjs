@@ -37,7 +37,7 @@ await play(async (journey) => {
     await ada.misses(/^A call would be approved/);
     await ada.look('no-key');
     await ada.press('Make one in step 1');
-    assert.equal(await ada.page.evaluate(() => document.activeElement.textContent.trim()), 'Create a virtual key');
+    await ada.page.waitForFunction(() => document.activeElement.textContent.trim() === 'Create a virtual key');
   });
 
   await journey.step('a key is made for the snippets, and each client has its own', async () => {
@@ -93,11 +93,12 @@ await play(async (journey) => {
 
   await journey.step('the agent is the one that the address names, however many are newer; never another one', async () => {
     for (let made = 0; made <= LISTED; made += 1) await call('POST', '/agents', { name: `Newer ${made}` });
-    const chosen = () => ada.page.getByRole('combobox', { name: 'Agent', exact: true }).evaluate((one) => one.selectedOptions[0].text);
+    const isChosen = (name) => ada.page.getByRole('combobox', { name: 'Agent', exact: true })
+      .and(ada.page.locator(`:has(option:checked:text-is("${name}"))`)).waitFor();
     await ada.open(`/connect?agent=${agent.id}`);
     await ada.page.reload();
     await ada.sees('Waiting for a call of Invoice reader.');
-    assert.equal(await chosen(), 'Invoice reader');
+    await isChosen('Invoice reader');
     await ada.fill({ 'Find an agent': 'Newer 0' });
     await ada.page.getByRole('option', { name: 'Newer 0', exact: true }).waitFor({ state: 'attached' });
     await ada.fill({ Agent: 'Newer 0' });
