@@ -15,7 +15,6 @@ pub const LIST: &[(&str, &str)] = &[
         "settle: return ARGV[7] and lacks_writes(ARGV[7], ARGV[8]) and 'lacks_writes' or 'missing' | 13: 7 -> 8",
         BOTH_OR_NONE,
     ),
-    ("void: if not value and ARGV[3] then | 23: 3 -> 4", BOTH_OR_NONE),
     (
         "prune: local age = kind and (kind == 'm' and month or today) - tonumber(number) or 0 | 77: 0 -> 1",
         "the age of a field that is no counter is only compared with 200",
