@@ -3,7 +3,7 @@
 use super::document::Document;
 use super::{Denied, FILTERS, IntentAnswer, REASON_MAX};
 use crate::spend::{Settled, decided};
-use endpoint::doc::field::{agent_id, is, lines, words};
+use endpoint::doc::field::{is, lines, words};
 use endpoint::doc::{Body, Doc, Section};
 use endpoint::problem::Code;
 
@@ -26,7 +26,7 @@ fn list() -> Doc {
         .says("Give one filter at a time.")
         .query(
             agent,
-            agent_id(),
+            is("AgentId"),
             "Those of this agent; `user` for those of the user wallet.",
         )
         .query(kind, is("IntentKind"), "Those of this kind.")
