@@ -256,6 +256,7 @@ mod tests {
             status: StatusCode::from_u16(status).unwrap(),
             headers: HeaderMap::new(),
             body: Bytes::from_static(body.as_bytes()),
+            is_error: status >= 300,
         })
     }
 

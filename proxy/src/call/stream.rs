@@ -103,6 +103,7 @@ impl Streams {
             status: open.answer.status,
             headers: std::mem::take(&mut open.answer.headers),
             body: Bytes::new(),
+            is_error: false,
         });
         ApprovalHeaders {
             allow_id: &open.hold.name.allow_id,

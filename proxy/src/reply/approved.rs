@@ -40,11 +40,11 @@ impl ApprovalHeaders<'_> {
 
 /// Builds the answer: unchanged but for connection headers and cookies, and for fragments of keys in an error.
 pub fn reply(answer: Answer) -> Reply {
-    let is_error = redact::is_error(&answer);
     let Answer {
         status,
         mut headers,
         body,
+        is_error,
     } = answer;
     clean_response(&mut headers);
     if !is_error {

@@ -4,6 +4,7 @@ use super::client::Upstream;
 use super::failure::{BreakOff, Failure, lost};
 use super::headers::AuthorizedHeaders;
 use super::open::OpenExchange;
+use super::redact;
 use super::stream::AnswerStream;
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, StatusCode};
@@ -23,6 +24,8 @@ pub struct Answer {
     pub headers: HeaderMap,
     /// As sent: still compressed if the provider compressed it.
     pub body: Bytes,
+    /// By its status, or by its JSON: it may echo a key.
+    pub is_error: bool,
 }
 
 /// The provider's answer to a request for server-sent events.
@@ -101,6 +104,7 @@ impl Upstream {
         let body = self.read_body(&mut open.session, &headers).await?;
         open.keep().await;
         Ok(Answer {
+            is_error: redact::is_error(status, &headers, &body),
             status,
             headers,
             body,

@@ -2,13 +2,13 @@
 //! `sk-` are removed first").
 
 use super::encoding;
-use super::exchange::Answer;
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue};
-use memchr::memmem;
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use memchr::memmem::{self, Finder};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::borrow::Cow;
+use std::sync::LazyLock;
 
 /// Start of a fragment.
 const MARK: &[u8] = b"sk-";
@@ -19,19 +19,21 @@ const ELLIPSES: [&[u8]; 2] = ["…".as_bytes(), br"\u2026"];
 
 /// Whether an answer is an error, which may echo a key: by its status, or since its JSON has an `error`. Some providers
 /// (OpenRouter) answer with 200 and an error, and so does OpenAI with a response that failed.
-pub fn is_error(answer: &Answer) -> bool {
+pub(super) fn is_error(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> bool {
+    /// Made once: to prepare a search costs more than to search an answer.
+    static KEY: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(br#""error""#));
     #[derive(Deserialize)]
     struct TopLevel {
         error: Option<IgnoredAny>,
     }
-    if !answer.status.is_success() {
+    if !status.is_success() {
         return true;
     }
-    let content_encoding = encoding::content_encoding(&answer.headers);
-    let Some(plain) = encoding::decode(&answer.body, content_encoding.as_deref()) else {
+    let content_encoding = encoding::content_encoding(headers);
+    let Some(plain) = encoding::decode(body, content_encoding.as_deref()) else {
         return false;
     };
-    let may_have_one = memmem::find(&plain, br#""error""#).is_some();
+    let may_have_one = KEY.find(&plain).is_some();
     // What is no JSON, or has two, is none that a caller gets an answer from.
     may_have_one && !matches!(serde_json::from_slice(&plain), Ok(TopLevel { error: None }))
 }

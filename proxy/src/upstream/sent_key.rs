@@ -16,7 +16,7 @@ const PAIRS: usize = 1 << 16;
 /// Redacts the key in the answer if that is an error. A body that cannot be decoded stays: it is replaced as a whole
 /// when the reply is built.
 pub fn redact(answer: &mut Answer, key: &str) {
-    if !redact::is_error(answer) {
+    if !answer.is_error {
         return;
     }
     let Some(fragments) = Fragments::new(key) else {
@@ -197,9 +197,14 @@ mod tests {
                 HeaderValue::from_static(value),
             )
         });
+        let (status, headers) = (
+            StatusCode::from_u16(status).unwrap(),
+            headers.collect::<HeaderMap>(),
+        );
         Answer {
-            status: StatusCode::from_u16(status).unwrap(),
-            headers: headers.collect::<HeaderMap>(),
+            is_error: redact::is_error(status, &headers, &body),
+            status,
+            headers,
             body: Bytes::from(body),
         }
     }
