@@ -32,7 +32,7 @@ const HIDDEN_MARK: char = '?';
 /// Whether a character can be seen, or is a space.
 pub fn is_printable(c: char) -> bool {
     let may_be_hidden = c >= *HIDDEN[0].start();
-    !c.is_control() && !(may_be_hidden && HIDDEN.iter().any(|range| range.contains(&c)))
+    !(c.is_control() || may_be_hidden && HIDDEN.iter().any(|range| range.contains(&c)))
 }
 
 /// Whether a reader sees something at a character: it is neither hidden nor white space.
