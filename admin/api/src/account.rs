@@ -201,8 +201,8 @@ const ATTEMPTS: usize = 8;
 /// The plan that any account can be moved to.
 const FREE: &str = "free";
 
-/// Whether the plan `wanted` allows no more than `current`. From a plan that the file does not have any more only
-/// [`FREE`] is no move up.
+/// Compares two plans by rank: true if `wanted` is not above `current`. If the file no longer has `current`, only
+/// [`FREE`] is not above it.
 fn is_no_move_up(plans: &Plans, current: &str, wanted: &str) -> bool {
     let ranked = plans.by_rank();
     let rank = |name: &str| ranked.iter().position(|known| *known == name);

@@ -21,39 +21,33 @@ pub(super) struct Failure {
     exit: u8,
     code: &'static str,
     message: String,
-    /// Whether the store gave no answer, so that its address is what to look at.
+    /// Failed or missing answer of the store: the message gets the store's address.
     no_store: bool,
 }
 
 impl Failure {
-    /// A value or a configuration that cannot be meant.
-    pub(super) fn usage(message: impl Into<String>) -> Self {
+    const fn new(exit: u8, code: &'static str, message: String) -> Self {
         Self {
-            exit: USAGE,
-            code: "USAGE",
-            message: message.into(),
+            exit,
+            code,
+            message,
             no_store: false,
         }
+    }
+
+    /// A value or a configuration that cannot be meant.
+    pub(super) fn usage(message: impl Into<String>) -> Self {
+        Self::new(USAGE, "USAGE", message.into())
     }
 
     /// The state of things speaks against it; `code` as in the management API.
     pub(super) fn refused(code: &'static str, message: impl Into<String>) -> Self {
-        Self {
-            exit: REFUSED,
-            code,
-            message: message.into(),
-            no_store: false,
-        }
+        Self::new(REFUSED, code, message.into())
     }
 
     /// The reader of standard output closed it before its end; no message is printed.
     pub(super) const fn reader_left() -> Self {
-        Self {
-            exit: REFUSED,
-            code: "OUTPUT",
-            message: String::new(),
-            no_store: false,
-        }
+        Self::new(REFUSED, "OUTPUT", String::new())
     }
 
     /// The same failure, with another that came on top of it.
@@ -111,12 +105,7 @@ impl Failure {
 
 impl From<BadSettings> for Failure {
     fn from(error: BadSettings) -> Self {
-        Self {
-            exit: USAGE,
-            code: "BAD_CONFIGURATION",
-            message: error.to_string(),
-            no_store: false,
-        }
+        Self::new(USAGE, "BAD_CONFIGURATION", error.to_string())
     }
 }
 
@@ -146,11 +135,10 @@ impl From<StoreError> for Failure {
 
 impl From<UnsafeStore> for Failure {
     fn from(error: UnsafeStore) -> Self {
-        let no_store = matches!(&error, UnsafeStore::Store(source) if source.is_server_failure());
-        match error {
+        match &error {
             UnsafeStore::Store(StoreError::BadUrl(_)) => Self::usage(error.to_string()),
-            UnsafeStore::Store(_) => Self {
-                no_store,
+            UnsafeStore::Store(source) => Self {
+                no_store: source.is_server_failure(),
                 ..Self::refused("STORE", error_chain(&error))
             },
             UnsafeStore::NoEpoch => Self::refused("STORE_NOT_INITIALISED", error.to_string()),

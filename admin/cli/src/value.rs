@@ -44,8 +44,8 @@ pub(super) fn agent_id(text: &str) -> Result<String, String> {
     }
 }
 
-/// Whether a text has something to see, up to `longest` characters, and none that is a control character or turns the
-/// direction of text.
+/// One line of visible text: at most `longest` characters, at least one of them visible, no control character, and none
+/// that sets the direction of text.
 fn is_line(text: &str, longest: usize) -> bool {
     let bad = |c: char| c.is_control() || printable::is_direction(c);
     text.chars().count() <= longest && text.chars().any(printable::is_seen) && !text.chars().any(bad)

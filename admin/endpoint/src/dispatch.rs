@@ -262,7 +262,7 @@ async fn answer<S: Send + Sync + 'static>(
     }
 }
 
-/// How a caller in test mode is addressed where the mode decides which records there are.
+/// Subject of the sentence about test mode, for a caller in test mode on a route whose records differ by mode.
 fn tester(route: &Route, caller: &Caller) -> Option<&'static str> {
     let of_mode = matches!(route.access, Access::Key(..)) && route.modes == Modes::Both;
     (of_mode && caller.mode == Mode::Test).then_some(match caller.who {

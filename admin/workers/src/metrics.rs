@@ -69,11 +69,11 @@ telemetry::metrics! {
     pub struct WorkerMetrics {
         /// End of a worker's last whole round, in seconds since 1970; 0 before the first.
         rounds: fractions("worker_last_round_timestamp_seconds", "worker", Worker::ALL.map(Worker::as_str)),
-        /// What is open in the store.
+        /// Open holds and spends of the whole store.
         pub open_items: OpenItemMetrics,
-        /// How much of the store accounts take, and which are refused.
+        /// The accounts' parts of the store, and those that are refused more of it.
         pub room: RoomMetrics,
-        /// Who is near a limit.
+        /// Limits that are nearly reached.
         pub thresholds: ThresholdMetrics,
         /// Holds that passed their deadline.
         pub holds_kept: counter("holds_kept_total"),

@@ -7,6 +7,7 @@ use domain::check::{amount_in, usd};
 use domain::mode::Mode;
 use domain::money::Nanos;
 use domain::period::Period;
+use domain::printable::is_direction;
 use domain::threshold::{Threshold, Watched};
 use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;
@@ -223,8 +224,9 @@ fn name(webhook: &WebhookRecord) -> String {
     }
 }
 
+/// A character that sets the direction of the text around it, or a mark that counts as a letter of one direction.
 const fn is_direction_mark(c: char) -> bool {
-    matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    is_direction(c) || matches!(c, '\u{200e}' | '\u{200f}')
 }
 
 fn is_given_up(delivery: &Delivery) -> bool {

@@ -29,7 +29,7 @@ pub(super) fn forms(text: &str) -> Vec<String> {
     forms
 }
 
-/// Whether a character shows nothing, and is no space either.
+/// Invisible characters that are no space, such as joiners and control characters.
 fn is_hidden(c: char) -> bool {
     !(is_printable(c) || c.is_whitespace() || is_blank(c))
 }
