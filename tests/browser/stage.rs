@@ -48,10 +48,7 @@ impl Stage {
 
     /// The operator's command line.
     pub fn cli(&self) -> Cli {
-        // Three browsers share two cores: a command may wait for the store.
-        Cli::new(ADMIN, self.redis.url())
-            .env("TOLLGATE_ADMIN__PUBLIC_URL", &self.base)
-            .env("TOLLGATE_STORE__TIMEOUT_MS", "10000")
+        Cli::new(ADMIN, self.redis.url()).env("TOLLGATE_ADMIN__PUBLIC_URL", &self.base)
     }
 
     /// Kills the admin server.
