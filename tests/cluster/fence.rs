@@ -1,9 +1,10 @@
 //! Replays of a change that was made before: each is confirmed by a write of its own, and where that write is
 //! refused nothing is confirmed.
 
-use crate::pair::{Timeouts, by_a_replica, master_with_replica};
+use crate::pair::{Timeouts, by_a_replica, handle, master_with_replica};
 use crate::world::MASTERS;
 use harness::{ClosedPort, Redis, RedisCluster, Wire};
+use settings::durability::Durability;
 use store::StoreError;
 
 /// A hash with the requested field, in the bucket of the fence.
@@ -11,6 +12,8 @@ const ROWS: &str = "{b0001}/transit";
 const ROW: &str = "row";
 const FENCE: &str = "{b0001}/fence";
 const TIMEOUTS: Timeouts = (5_000, 2_000);
+/// The same where a confirmation fails.
+const IMPATIENT: Timeouts = (5_000, 200);
 
 /// A master that has the row, and its replica.
 async fn with_the_row() -> (Redis, Redis) {
@@ -36,6 +39,23 @@ async fn a_fence_that_is_refused_confirms_nothing() {
     let _: String = master.command(&["CONFIG", "SET", "min-replicas-to-write", "0"]);
     assert!(store.is_safely_there(ROWS, Some(ROW)).await.unwrap());
     assert!(!store.is_safely_there(ROWS, Some("another")).await.unwrap());
+}
+
+/// Each command of the command line is a new process, and knows of a server only what that tells.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_new_process_waits_for_the_replica_that_was_cut_off_before_it_started() {
+    let (master, replica) = with_the_row().await;
+    let new_process = || handle(Durability::Auto, master.url(), IMPATIENT);
+    assert!(new_process().is_safely_there(ROWS, Some(ROW)).await.unwrap());
+    let _: String = replica.command(&["REPLICAOF", "127.0.0.1", "1"]);
+    let answer = new_process().is_safely_there(ROWS, Some(ROW)).await;
+    assert!(is_unconfirmed(&answer), "{answer:?}");
+
+    // The replica takes over: nobody has followed it so far.
+    drop(master);
+    let _: String = replica.command(&["REPLICAOF", "NO", "ONE"]);
+    let promoted = handle(Durability::Auto, replica.url(), IMPATIENT);
+    assert!(promoted.is_safely_there(ROWS, Some(ROW)).await.unwrap());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -61,7 +61,6 @@ async fn an_acknowledged_look_up_is_there_whichever_master_is_lost() {
         }
         let confirmed = send(&mut before).await;
         assert_eq!(confirmed, before.len(), "with a replica in step");
-        fixture::wait_until_listed(&world, node).await;
         world.cluster.cut_off(world.cluster.replica_of(node));
         unconfirmed += after.len() - send(&mut after).await;
         lose(&world, &admin, node).await;

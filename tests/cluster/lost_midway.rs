@@ -29,7 +29,7 @@
 mod call;
 mod row;
 
-use crate::lost_lookup::fixture::{Fixture, holder, key_on, wait_until_listed};
+use crate::lost_lookup::fixture::{Fixture, holder, key_on};
 use crate::lost_master::{accept_all, conclusion};
 use crate::world::{ADMIN, MASTERS, PATIENCE_MS, SOON, World};
 use futures::{StreamExt, stream};
@@ -173,7 +173,6 @@ async fn a_change_is_done_once_whichever_master_is_lost_between_its_steps() {
     let money = row::money().into_iter().enumerate();
     let money = money.map(|(at, what)| Midway::of_money((&world, &admins[at % SERVERS], node), what));
     changes.extend(stream::iter(money).buffered(AT_ONCE).collect::<Vec<_>>().await);
-    wait_until_listed(&world, node).await;
     let began = Instant::now();
     println!("prepared {} changes", changes.len());
     let stopped = lose_midway(&world, &mut changes, node, &cli);

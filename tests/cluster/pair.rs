@@ -1,4 +1,4 @@
-//! One master and its replica, outside of a cluster, and handles on it whose changes are confirmed by the replica.
+//! One master and its replica, outside of a cluster, and handles on it.
 
 use harness::{Redis, Store, eventually};
 use settings::StoreSettings;
@@ -16,12 +16,17 @@ pub type Timeouts = (u64, u64);
 
 /// A handle whose changes are confirmed by one replica.
 pub fn by_a_replica(url: String, timeouts: Timeouts) -> Store {
+    handle(Durability::Replicas(1), url, timeouts)
+}
+
+/// A handle whose changes are confirmed so.
+pub fn handle(durability: Durability, url: String, timeouts: Timeouts) -> Store {
     let settings = StoreSettings {
         url_file: PathBuf::new(),
         url: url.into(),
         ca_file: PathBuf::new(),
         timeout_ms: timeouts.0,
-        durability: Durability::Replicas(1),
+        durability,
         durability_timeout_ms: timeouts.1,
         max_clock_difference_ms: settings::default_max_clock_difference_ms(),
     };

@@ -24,8 +24,8 @@ const CLIENTS: [&str; 6] = [
     "eval",
     "evalsha",
 ];
-/// A part of a command that `store.durability` needs on a server before Redis 8.0.
-const PARTS: [&str; 1] = ["config|get"];
+/// Parts of commands that `store.durability` needs: on a server before Redis 8.0, and on a cluster.
+const PARTS: [&str; 2] = ["config|get", "cluster|nodes"];
 const TRANSACTIONS: [&str; 2] = ["multi", "exec"];
 /// In the code's lint of scripts as words: something forbidden, and the name of a list.
 const FORBIDDEN: [&str; 2] = ["incrbyfloat", "keys"];

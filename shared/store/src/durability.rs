@@ -15,6 +15,9 @@ pub struct Offer {
     pub replicas: u64,
     /// Replicas that may take over: those that follow, and those that the cluster lists.
     pub listed: u64,
+    /// Whether a replica followed within `repl-backlog-ttl` (an hour by default): the server has synchronised one since
+    /// its start, and keeps what that one would need to follow again.
+    pub had_replica: bool,
 }
 
 /// How a server confirms that a change is on its disk.
@@ -60,10 +63,12 @@ impl Offer {
             }
         };
         let replicas = number(info, "connected_slaves");
+        let synchronised = number(info, "sync_full") + number(info, "sync_partial_ok");
         Self {
             disk,
             replicas,
             listed: replicas,
+            had_replica: synchronised > 0 && number(info, "repl_backlog_active") > 0,
         }
     }
 

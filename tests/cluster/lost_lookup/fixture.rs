@@ -78,22 +78,6 @@ pub fn holder(world: &World, key: &str) -> usize {
         .expect("a master")
 }
 
-/// Waits until the master at `node` lists its replica in `CLUSTER SLOTS`: until it has heard of it over the cluster's
-/// bus, a command line that starts while the replica does not follow takes the master for one without replicas.
-pub async fn wait_until_listed(world: &World, node: usize) {
-    let nodes = world.cluster.nodes();
-    let port = i64::from(world.cluster.announced_port(world.cluster.replica_of(node)));
-    let names = |server: &redis::Value| match server {
-        redis::Value::Array(words) => words.contains(&redis::Value::Int(port)),
-        _ => false,
-    };
-    eventually("a replica that is listed", SOON, async || {
-        let ranges: Vec<Vec<redis::Value>> = nodes[node].command(&["CLUSTER", "SLOTS"]);
-        ranges.iter().flatten().any(names).then_some(())
-    })
-    .await;
-}
-
 /// A key that the master at `node` had when the cluster started.
 pub fn key_on(world: &World, node: usize) -> String {
     named_on(world, node, "key", str::to_owned)

@@ -17,7 +17,7 @@ use redis::{
     ServerErrorKind, Value,
 };
 use slots::{BestReport, SlotMap, bracketed, parse_report, slot_of_command};
-pub(super) use slots::{SLOTS, replicas_of, slot_of};
+pub(super) use slots::{SLOTS, replicas_listed, slot_of};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;

@@ -10,12 +10,12 @@ mod dedicated;
 mod fair_queue;
 mod pools;
 
-use self::confirmation::{Confirmation, config_of_server, offer_queries, readable_config, slots_query};
+use self::confirmation::{Confirmation, config_of_server, offer_queries, readable_config, nodes_query};
 use self::dedicated::{Dedicated, late};
 use self::fair_queue::Address;
 pub(super) use self::pools::Dial;
 use self::pools::Pools;
-use super::cluster::{Master, is_ask, not_here, redirection, replicas_of};
+use super::cluster::{Master, is_ask, not_here, redirection, replicas_listed};
 use super::scan::Node;
 use super::{Store, StoreError};
 use crate::durability::{Offer, Status};
@@ -58,7 +58,7 @@ struct KnownServer {
     /// Whether a confirmation failed since.
     stale: bool,
     confirmation: Result<Confirmation, String>,
-    /// When the server last had a replica, connected or listed by the cluster.
+    /// When the server last had a replica, connected or listed by the cluster, as far as known.
     replica_at: Option<Instant>,
 }
 
@@ -228,28 +228,31 @@ impl ConfirmedWrites {
         let mut queries = Pipeline::new();
         queries.add_command(info).add_command(config);
         // A cluster may list replicas that do not follow now.
-        let of_a_cluster = address.as_deref();
-        if of_a_cluster.is_some() {
-            queries.add_command(slots_query());
+        let is_of_a_cluster = address.is_some();
+        if is_of_a_cluster {
+            queries.add_command(nodes_query());
         }
         let mut answers = connection.send(&queries).await?.into_iter();
         let mut next = || answers.next().unwrap_or_default().extract_error();
         let info: String = redis::from_redis_value(next()?)?;
         let config = readable_config(next())?;
-        let listed = match of_a_cluster.map(|address| (address, next())) {
-            Some((address, Ok(slots))) => replicas_of(redis::from_redis_value(slots)?, address),
-            // The user may not read the slot map.
-            Some((_, Err(_))) | None => 0,
+        let listed = match is_of_a_cluster.then(next) {
+            Some(Ok(nodes)) => replicas_listed(&redis::from_redis_value::<String>(nodes)?),
+            // The user may not list the nodes.
+            Some(Err(_)) | None => 0,
         };
         Ok(Offer::from_info(&info, config.as_deref()).listed(listed))
     }
 
-    /// Records what a server offers. A replica that followed recently is still expected, since it may take over.
+    /// Records what a server offers. A replica that followed recently is still expected, since it may take over; at the
+    /// first look the server says whether there was one.
     fn remember(&self, address: &Address, offer: &Offer) -> Result<Confirmation, String> {
         let at = Instant::now();
         self.with_servers(|servers| {
-            let before = servers.get(address).and_then(|known| known.replica_at);
-            let replica_at = if offer.listed > 0 { Some(at) } else { before };
+            let known = servers.get(address);
+            let has_replica = offer.listed > 0 || (known.is_none() && offer.had_replica);
+            let before = known.and_then(|known| known.replica_at);
+            let replica_at = if has_replica { Some(at) } else { before };
             let is_expected = replica_at.is_some_and(|last| at - last < REPLICA_EXPECTED);
             let confirmation =
                 Confirmation::new(self.configured, &offer.clone().listed(u64::from(is_expected)));
@@ -413,11 +416,8 @@ impl Store {
         if !self.is_cluster() {
             return Ok(vec![0; nodes.len()]);
         }
-        let answers = self.send_to(nodes, &slots_query()).await.into_iter();
-        let listed = answers.zip(nodes).map(|(answer, node)| {
-            let slots = redis::from_redis_value(answer?).unwrap_or_default();
-            Ok(node.address().map_or(0, |address| replicas_of(slots, address)))
-        });
+        let answers = self.send_to(nodes, &nodes_query()).await.into_iter();
+        let listed = answers.map(|answer| Ok(replicas_listed(&super::text(answer?).unwrap_or_default())));
         listed.collect()
     }
 }

@@ -58,6 +58,7 @@ fn one_server_that_cannot_is_enough_to_say_no() {
     let alone = |offer: &Offer| Offer {
         replicas: 0,
         listed: 0,
+        had_replica: false,
         ..offer.clone()
     };
     assert_eq!(of(Durability::Auto, &[alone(&good)]).confirmed, Durability::Aof);
@@ -108,4 +109,16 @@ fn auto_waits_for_a_replica_that_may_take_over_and_the_others_say_what_they_risk
         );
     }
     assert!(!of(Durability::Replicas(1), &[offer(1, 1)]).exposed);
+}
+
+#[test]
+fn a_server_tells_whether_a_replica_followed_recently() {
+    let of = |lines: &str| Offer::from_info(&(info("7.0.15", "1", 0) + lines), None).had_replica;
+    assert!(of("repl_backlog_active:1\r\nsync_full:1\r\nsync_partial_ok:0\r\n"));
+    assert!(of("repl_backlog_active:1\r\nsync_full:0\r\nsync_partial_ok:2\r\n"));
+    // It has taken over, and nobody has followed it so far.
+    assert!(!of("repl_backlog_active:1\r\nsync_full:0\r\nsync_partial_ok:0\r\n"));
+    // The last one left more than `repl-backlog-ttl` ago.
+    assert!(!of("repl_backlog_active:0\r\nsync_full:1\r\nsync_partial_ok:2\r\n"));
+    assert!(!of(""));
 }

@@ -211,34 +211,44 @@ pub(super) fn parse_report(info: String, slots: Vec<Vec<Value>>, address: &str) 
         .find_map(|line| line.strip_prefix("cluster_current_epoch:"));
     let epoch = line.and_then(|text| text.trim().parse().ok()).unwrap_or(0);
     let own_host = address.rsplit_once(':').map_or(address, |(host, _)| host);
-    let ranges = slots.into_iter().filter_map(|words| range(words, own_host));
-    let ranges = ranges.map(|(range, _replicas)| range).collect();
+    let ranges = slots.into_iter().filter_map(|words| range(words, own_host)).collect();
     NodeReport { epoch, ranges }
 }
 
-/// Counts the replicas that `CLUSTER SLOTS` lists for its master: those not marked as failed, in sync or not.
-pub(in crate::connection) fn replicas_of(slots: Vec<Vec<Value>>, master: &str) -> u64 {
-    let own_host = master.rsplit_once(':').map_or(master, |(host, _)| host);
-    let ranges = slots.into_iter().filter_map(|words| range(words, own_host));
-    let its = ranges.filter(|((_, _, address), _)| address == master);
-    its.map(|(_, replicas)| replicas as u64).max().unwrap_or(0)
+/// Counts the replicas of a master in its own `CLUSTER NODES`: those not marked as failed, in sync or not. `CLUSTER
+/// SLOTS` leaves out a replica that has not reported a replication offset yet, and such a one may take over.
+pub(in crate::connection) fn replicas_listed(nodes: &str) -> u64 {
+    // <id> <address> <flag>,… <id of its master> …
+    let nodes: Vec<[&str; 4]> = nodes.lines().filter_map(first_words).collect();
+    let has = |flags: &str, wanted: &str| flags.split(',').any(|flag| flag == wanted);
+    let Some([own, ..]) = nodes.iter().find(|[_, _, flags, _]| has(flags, "myself")) else {
+        return 0;
+    };
+    let may_take_over =
+        |[_, _, flags, master]: &&[&str; 4]| master == own && has(flags, "slave") && !has(flags, "fail");
+    nodes.iter().filter(may_take_over).count() as u64
 }
 
-/// Parses one range of `CLUSTER SLOTS` and its count of replicas. `own_host` is the host of the reporting node.
-fn range(words: Vec<Value>, own_host: &str) -> Option<(Range, usize)> {
+/// Returns the first four words of a line.
+fn first_words(line: &str) -> Option<[&str; 4]> {
+    let mut words = line.split(' ');
+    Some([words.next()?, words.next()?, words.next()?, words.next()?])
+}
+
+/// Parses one range of `CLUSTER SLOTS`. `own_host` is the host of the reporting node.
+fn range(words: Vec<Value>, own_host: &str) -> Option<Range> {
     // <first> <last> <master> <replica>…, each server being <host> <port> and more.
     let mut words = words.into_iter();
     let first = redis::from_redis_value(words.next()?).ok()?;
     let last = redis::from_redis_value(words.next()?).ok()?;
     let master: Vec<Value> = redis::from_redis_value(words.next()?).ok()?;
-    let replicas = words.len();
     let mut words = master.into_iter();
     let host: Option<String> = redis::from_redis_value(words.next()?).ok()?;
     let port: u16 = redis::from_redis_value(words.next()?).ok()?;
     // An empty host means the reporting node.
     let host = host.filter(|host| !host.is_empty() && host != "?");
     let address = format!("{}:{port}", host.as_deref().unwrap_or(own_host));
-    Some(((first, last, bracketed(&address)), replicas))
+    Some((first, last, bracketed(&address)))
 }
 
 /// Formats `host:port` with brackets around an IPv6 host, which nodes leave out.
@@ -353,6 +363,26 @@ mod tests {
             .map(|(_, _, address)| address.as_str())
             .collect();
         assert_eq!(addresses, ["10.0.0.1:7000", "host:7000", "host:7000"]);
+    }
+
+    #[test]
+    fn a_master_lists_each_replica_that_may_take_its_place() {
+        let nodes = "\
+            m1 10.0.0.1:7000@17000,host myself,master - 0 0 3 connected 0-5460\n\
+            r1 10.0.0.2:7000@17000 slave m1 0 1700000000000 3 connected\n\
+            r2 10.0.0.3:7000@17000 slave,fail? m1 1700000000000 1700000000000 3 disconnected\n\
+            r3 10.0.0.4:7000@17000 slave,fail m1 1700000000000 1700000000000 3 disconnected\n\
+            r4 10.0.0.5:7000@17000 slave m2 0 1700000000000 2 connected\n\
+            m2 10.0.0.6:7000@17000 master - 0 1700000000000 2 connected 5461-10922\n";
+        assert_eq!(replicas_listed(nodes), 2);
+        assert_eq!(
+            replicas_listed(&nodes.replace("myself,", "")),
+            0,
+            "nobody says whose they are"
+        );
+        let replica = nodes.replace("myself,", "").replace("slave m2", "myself,slave m2");
+        assert_eq!(replicas_listed(&replica), 0, "a replica has none");
+        assert_eq!(replicas_listed(""), 0);
     }
 
     #[test]

@@ -101,16 +101,16 @@ impl Confirmation {
 /// Returns the queries for what a server offers.
 pub(super) fn offer_queries() -> (Cmd, Cmd) {
     let (mut info, mut config) = (redis::cmd("INFO"), redis::cmd("CONFIG"));
-    info.arg(["server", "persistence", "replication"].as_slice());
+    info.arg(["server", "persistence", "replication", "stats"].as_slice());
     config.arg("GET").arg(ALWAYS.map(|(name, _)| name).as_slice());
     (info, config)
 }
 
 /// Returns the query for the replicas that the cluster lists.
-pub(super) fn slots_query() -> Cmd {
-    let mut slots = redis::cmd("CLUSTER");
-    slots.arg("SLOTS");
-    slots
+pub(super) fn nodes_query() -> Cmd {
+    let mut nodes = redis::cmd("CLUSTER");
+    nodes.arg("NODES");
+    nodes
 }
 
 /// Parses the reply of `CONFIG GET`; `None` if the server refused it.
@@ -193,6 +193,7 @@ mod tests {
                 disk,
                 replicas: 0,
                 listed,
+                had_replica: false,
             };
             Confirmation::new(asked, &offer)
         };
