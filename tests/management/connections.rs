@@ -299,6 +299,72 @@ async fn malformed_requests_are_refused_before_the_router() {
     }
 }
 
+/// Most clients write head and body apart. A refusal does not wait for the body, and the next request on the connection
+/// is not to blame.
+#[tokio::test]
+async fn an_answer_before_the_body_keeps_its_connection_or_says_that_it_closes_it() {
+    let world = world(&[]).await;
+    let (addr, key) = (world.admin.addr(), key(&world).await);
+    let head = |request: &str, key: &str, lines: &str| {
+        format!(
+            "{request} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {key}\r\nContent-Type: application/json\r\n{lines}\r\n"
+        )
+    };
+    let refused = [
+        ("POST /v1/agents", "", 401),
+        ("POST /v1/agents", "tg_live_nobody", 401),
+        ("POST /v1/nothing", &key, 404),
+        ("PUT /v1/agents", &key, 405),
+        ("DELETE /v1/agents/nobody", &key, 404),
+        ("GET /v1/agents", &key, 200),
+    ];
+    for (request, key, status) in refused {
+        let mut client = RawClient::connect(addr).await;
+        for lines in ["Content-Length: 2\r\n", "Transfer-Encoding: chunked\r\n"] {
+            assert!(client.send(head(request, key, lines)).await);
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            let body = if lines.starts_with('C') {
+                "{}"
+            } else {
+                "2\r\n{}\r\n0\r\n\r\n"
+            };
+            assert!(client.send(body).await);
+            let reply = client.reply(SOON).await.unwrap();
+            assert_eq!(
+                (reply.status, reply.header("connection")),
+                (status, None),
+                "{request}"
+            );
+            assert_eq!(get(&mut client, "/openapi.json").await.status, 200, "{request}");
+        }
+        for lines in [
+            "Content-Length: 2\r\n",
+            "Content-Length: 1000000\r\n",
+            "Content-Length: 2\r\nExpect: 100-continue\r\n",
+        ] {
+            let mut client = RawClient::connect(addr).await;
+            assert!(client.send(head(request, key, lines)).await);
+            let reply = client.reply(SOON).await.unwrap();
+            let closes = (status, Some("close"));
+            assert_eq!(
+                (reply.status, reply.header("connection")),
+                closes,
+                "{request} {lines}"
+            );
+            assert!(client.closed(SOON).await);
+        }
+        let mut client = RawClient::connect(addr).await;
+        let long = head(request, key, "Content-Length: 65536\r\n") + &" ".repeat(65_536);
+        assert!(client.send(long).await);
+        let reply = client.reply(SOON).await.unwrap();
+        assert_eq!(
+            (reply.status, reply.header("connection")),
+            (status, Some("close")),
+            "{request}"
+        );
+    }
+}
+
 #[tokio::test]
 async fn a_stranger_sends_at_most_8_kib() {
     let world = world(&[]).await;

@@ -5,6 +5,7 @@
 mod bare_answer;
 mod layer;
 mod paced;
+mod request_body;
 mod under_way;
 
 use crate::connection_metrics::ConnectionMetrics;
@@ -14,9 +15,11 @@ use bare_answer::OwnErrors;
 use connections::limit::{ConnectionLimit, OpenConnection, UnderWay};
 use connections::request_head;
 use endpoint::Peer;
+use hyper::header::{CONNECTION, HeaderValue};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use paced::Paced;
+use request_body::RequestBody;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -108,12 +111,17 @@ async fn one(
         request.extensions_mut().insert(peer);
         request.extensions_mut().insert(requests.clone());
         let is_well_formed = request_head::check(request.version(), request.headers()).is_ok();
+        let (request, rest) = RequestBody::of(request);
         let answering = is_well_formed.then(|| router.clone().call(request.map(Body::new)));
         async move {
             let mut response = match answering {
                 Some(answering) => answering.await?,
                 None => bare_answer::of_malformed(),
             };
+            if !rest.is_discarded().await {
+                let close = HeaderValue::from_static("close");
+                response.headers_mut().insert(CONNECTION, close);
+            }
             let under_way = response.extensions_mut().remove::<Arc<UnderWay>>();
             Ok::<_, Infallible>(response.map(|body| Answer::new(body, under_way)))
         }

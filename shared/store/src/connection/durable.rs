@@ -10,7 +10,7 @@ mod dedicated;
 mod fair_queue;
 mod pools;
 
-use self::confirmation::{Confirmation, config_of_server, offer_queries, readable_config, nodes_query};
+use self::confirmation::{Confirmation, config_of_server, nodes_query, offer_queries, readable_config};
 use self::dedicated::{Dedicated, late};
 use self::fair_queue::Address;
 pub(super) use self::pools::Dial;

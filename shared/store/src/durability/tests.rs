@@ -114,11 +114,19 @@ fn auto_waits_for_a_replica_that_may_take_over_and_the_others_say_what_they_risk
 #[test]
 fn a_server_tells_whether_a_replica_followed_recently() {
     let of = |lines: &str| Offer::from_info(&(info("7.0.15", "1", 0) + lines), None).had_replica;
-    assert!(of("repl_backlog_active:1\r\nsync_full:1\r\nsync_partial_ok:0\r\n"));
-    assert!(of("repl_backlog_active:1\r\nsync_full:0\r\nsync_partial_ok:2\r\n"));
+    assert!(of(
+        "repl_backlog_active:1\r\nsync_full:1\r\nsync_partial_ok:0\r\n"
+    ));
+    assert!(of(
+        "repl_backlog_active:1\r\nsync_full:0\r\nsync_partial_ok:2\r\n"
+    ));
     // It has taken over, and nobody has followed it so far.
-    assert!(!of("repl_backlog_active:1\r\nsync_full:0\r\nsync_partial_ok:0\r\n"));
+    assert!(!of(
+        "repl_backlog_active:1\r\nsync_full:0\r\nsync_partial_ok:0\r\n"
+    ));
     // The last one left more than `repl-backlog-ttl` ago.
-    assert!(!of("repl_backlog_active:0\r\nsync_full:1\r\nsync_partial_ok:2\r\n"));
+    assert!(!of(
+        "repl_backlog_active:0\r\nsync_full:1\r\nsync_partial_ok:2\r\n"
+    ));
     assert!(!of(""));
 }

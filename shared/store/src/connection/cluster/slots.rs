@@ -211,7 +211,10 @@ pub(super) fn parse_report(info: String, slots: Vec<Vec<Value>>, address: &str) 
         .find_map(|line| line.strip_prefix("cluster_current_epoch:"));
     let epoch = line.and_then(|text| text.trim().parse().ok()).unwrap_or(0);
     let own_host = address.rsplit_once(':').map_or(address, |(host, _)| host);
-    let ranges = slots.into_iter().filter_map(|words| range(words, own_host)).collect();
+    let ranges = slots
+        .into_iter()
+        .filter_map(|words| range(words, own_host))
+        .collect();
     NodeReport { epoch, ranges }
 }
 
@@ -380,7 +383,9 @@ mod tests {
             0,
             "nobody says whose they are"
         );
-        let replica = nodes.replace("myself,", "").replace("slave m2", "myself,slave m2");
+        let replica = nodes
+            .replace("myself,", "")
+            .replace("slave m2", "myself,slave m2");
         assert_eq!(replicas_listed(&replica), 0, "a replica has none");
         assert_eq!(replicas_listed(""), 0);
     }

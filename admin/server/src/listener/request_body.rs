@@ -1,0 +1,128 @@
+//! The body of a request. hyper closes a connection of which a body was not read to its end, and the next request on it
+//! fails. So what is left of it when the answer is ready is read and thrown away where it is short and there soon; else
+//! the answer says `Connection: close` (RFC 9112 §9.6).
+
+use bytes::Bytes;
+use hyper::Request;
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+use hyper::header::EXPECT;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+/// Longest rest of a body that is thrown away, in bytes.
+const REST_BYTES_MAX: usize = 8 << 10;
+/// How long an answer waits for the rest.
+const REST_WAIT: Duration = Duration::from_millis(250);
+
+/// A body that is handed back when it is dropped before its end.
+pub(super) struct RequestBody {
+    body: Option<Incoming>,
+    rest: Option<oneshot::Sender<Incoming>>,
+}
+
+/// What nobody has read of a body.
+pub(super) enum Rest {
+    /// There is no body.
+    None,
+    /// The caller waits for leave to send it, and gets an answer in its place.
+    Unwanted,
+    /// It comes when the body is dropped, unless that was read to its end.
+    Awaited(oneshot::Receiver<Incoming>),
+}
+
+impl RequestBody {
+    /// Takes the body of a request.
+    pub(super) fn of(request: Request<Incoming>) -> (Request<Self>, Rest) {
+        if request.body().is_end_stream() {
+            let without = |body| Self {
+                body: Some(body),
+                rest: None,
+            };
+            return (request.map(without), Rest::None);
+        }
+        let (sender, receiver) = oneshot::channel();
+        let rest = match request.headers().contains_key(EXPECT) {
+            true => Rest::Unwanted,
+            false => Rest::Awaited(receiver),
+        };
+        let with_rest = |body| Self {
+            body: Some(body),
+            rest: Some(sender),
+        };
+        (request.map(with_rest), rest)
+    }
+}
+
+impl Drop for RequestBody {
+    fn drop(&mut self) {
+        if let (Some(body), Some(rest)) = (self.body.take(), self.rest.take())
+            && !body.is_end_stream()
+        {
+            drop(rest.send(body));
+        }
+    }
+}
+
+impl Rest {
+    /// Reads what is left, and throws it away. Returns whether the body is at its end.
+    pub(super) async fn is_discarded(self) -> bool {
+        let receiver = match self {
+            Self::None => return true,
+            Self::Unwanted => return false,
+            Self::Awaited(receiver) => receiver,
+        };
+        let discard = async {
+            let Ok(body) = receiver.await else {
+                // It was read to its end.
+                return true;
+            };
+            discard(body).await
+        };
+        tokio::time::timeout(REST_WAIT, discard).await.unwrap_or(false)
+    }
+}
+
+async fn discard(mut body: Incoming) -> bool {
+    let mut left = REST_BYTES_MAX;
+    while let Some(frame) = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
+        let Ok(frame) = frame else {
+            return false;
+        };
+        match left.checked_sub(frame.data_ref().map_or(0, Bytes::len)) {
+            Some(rest) => left = rest,
+            None => return false,
+        }
+    }
+    true
+}
+
+impl Body for RequestBody {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<hyper::Result<Frame<Bytes>>>> {
+        let Some(body) = &mut self.body else {
+            return Poll::Ready(None);
+        };
+        let frame = ready!(Pin::new(body).poll_frame(context));
+        if frame.is_none() {
+            self.body = None;
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.as_ref().is_none_or(Body::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let known = self.body.as_ref().map(Body::size_hint);
+        known.unwrap_or_else(|| SizeHint::with_exact(0))
+    }
+}
