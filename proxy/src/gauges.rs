@@ -14,6 +14,7 @@ use connections::limit::Refused;
 use prometheus::IntCounter;
 use std::sync::Arc;
 use store::blocked::BlockedCopy;
+use telemetry::LogMetrics;
 use telemetry::process::ProcessMetrics;
 use telemetry::registrar::{Registrar, level};
 use telemetry::span::SpanMetrics;
@@ -64,6 +65,7 @@ telemetry::metrics! {
         /// Exchanges with the provider, by connection: new or reused.
         connections: counters("upstream_connections_total", "kind", CONNECTIONS),
         process: ProcessMetrics,
+        logs: LogMetrics,
         spans: SpanMetrics,
         /// Collected by a task of its own.
         pub store: StoreMetrics,
@@ -130,6 +132,7 @@ impl Gauges {
         raise(&self.closed_for_others, sources.connections.closed_for_others());
         raise(&self.pending_dropped, sources.pending.dropped());
         self.process.update();
+        self.logs.refresh();
         self.spans.refresh();
         self.store.refresh();
     }

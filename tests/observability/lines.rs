@@ -1,9 +1,10 @@
 //! One log line for each decision and each refusal, however the call ends, and nothing secret in any of them.
 
-use crate::stage::{MODEL, PROMPT, PROVIDER_KEY, SOON, Stage, body, scrape};
-use harness::{Answer, eventually};
+use crate::stage::{EDGE, MODEL, PROMPT, PROVIDER_KEY, SOON, Stage, body, scrape};
+use harness::{Answer, Edge, EdgeOptions, eventually};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::time::Duration;
 
 /// Lines of requests and decisions, by their word.
@@ -232,4 +233,41 @@ async fn a_settlement_that_had_to_wait_is_logged_and_logged_again_when_it_was_ta
     ] {
         assert!(scrape.sum(metric, &[]) >= least, "{metric}");
     }
+}
+
+/// More lines than a pipe (64 KiB) and the library's first look at it hold.
+const UNREAD_CALLS: usize = 300;
+/// Longest end of a process that has nothing to finish.
+const END: Duration = Duration::from_secs(10);
+
+/// A program whose stderr is a pipe that is open and that nobody reads: a collector of logs that hangs.
+fn with_unread_stderr(folder: &Path) -> String {
+    let script = folder.join("unread");
+    let pipe = folder.join("pipe");
+    let text = format!(
+        "#!/bin/sh\nmkfifo {pipe} && exec 3<>{pipe} && exec {EDGE} \"$@\" 2>&3\n",
+        pipe = pipe.display()
+    );
+    std::fs::write(&script, text).unwrap();
+    std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+    script.display().to_string()
+}
+
+#[tokio::test]
+async fn a_log_that_nobody_reads_stops_no_call() {
+    let stage = Stage::new().await;
+    let actor = stage.actor(None).await;
+    let folder = tempfile::tempdir().unwrap();
+    let binary = with_unread_stderr(folder.path());
+    let options = EdgeOptions::new(&binary, stage.redis.url(), stage.upstream.base_url());
+    let edge = Edge::start(options.env("TOLLGATE_PROXY__DRAIN_DELAY_MS", "0"));
+    let caller = edge.caller(&actor.key);
+    for _ in 0..UNREAD_CALLS {
+        assert_eq!(caller.chat(body()).await.status, 200);
+    }
+    assert_eq!(edge.ops("/readyz").map(|(status, _)| status), Some(200));
+    let dropped = scrape(&edge).sum("tollgate_proxy_log_lines_dropped_total", &[]);
+    assert!(dropped == 0.0, "they wait: {dropped}");
+    edge.signal("TERM");
+    assert_eq!(edge.wait_exit(END), Some(0));
 }

@@ -2,6 +2,7 @@
 //! lists them.
 
 use crate::connection_metrics::ConnectionMetrics;
+use telemetry::LogMetrics;
 use telemetry::process::ProcessMetrics;
 use telemetry::registrar::Registrar;
 use telemetry::span::SpanMetrics;
@@ -12,6 +13,7 @@ use telemetry::tables::TableMetrics;
 pub struct ServerMetrics {
     registrar: Registrar,
     process: ProcessMetrics,
+    logs: LogMetrics,
     spans: SpanMetrics,
     /// Connections of the management listener and of the ops listener.
     pub connections: [ConnectionMetrics; 2],
@@ -29,6 +31,7 @@ impl ServerMetrics {
     pub fn new(registrar: Registrar) -> prometheus::Result<Self> {
         Ok(Self {
             process: ProcessMetrics::new(&registrar)?,
+            logs: LogMetrics::new(&registrar)?,
             spans: SpanMetrics::new(&registrar)?,
             connections: ConnectionMetrics::both(&registrar)?,
             store: StoreMetrics::new(&registrar)?,
@@ -44,6 +47,7 @@ impl ServerMetrics {
     pub fn text(&self) -> prometheus::Result<String> {
         self.registrar.text_after(|| {
             self.process.update();
+            self.logs.refresh();
             self.spans.refresh();
             self.store.refresh();
         })

@@ -1,43 +1,189 @@
-//! Buffers log lines for stderr and writes them together at least every [`EVERY`], to save a system call per decision.
-//! Warnings and errors are written at once.
+//! Log lines for stderr. A thread writes them together at least every [`EVERY`], which saves a system call per decision,
+//! and warnings and errors at once. A reader of stderr that stops, or a full disk behind it, costs lines and nothing
+//! else: whoever logs only appends to a bounded buffer, and what does not fit is dropped and counted.
 
-use std::io::Write;
-use std::sync::{Mutex, PoisonError};
+use std::io::{ErrorKind, Write};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::sleep;
 use std::time::Duration;
 use tracing::{Level, Metadata};
 use tracing_subscriber::fmt::MakeWriter;
 
 /// Longest delay of a line.
 const EVERY: Duration = Duration::from_millis(50);
-/// Most buffered bytes.
-const WAITING_MAX: usize = 64 * 1024;
+/// Waiting bytes that are written without delay.
+const WRITTEN_AT: usize = 64 << 10;
+/// Most waiting bytes: some ten thousand lines.
+const WAITING_MAX: usize = 8 << 20;
+/// Longest wait of [`flush`].
+const FLUSH_MAX: Duration = Duration::from_secs(1);
+/// Pause before stderr is tried again that takes no bytes now and does not block.
+const PAUSE: Duration = Duration::from_millis(10);
 
-static LINES: Mutex<Vec<u8>> = Mutex::new(Vec::new());
-
-/// Writes the buffer.
-pub fn flush() {
-    write_out(&mut LINES.lock().unwrap_or_else(PoisonError::into_inner));
-}
-
-/// There is nowhere to report a failure of stderr.
-fn write_out(lines: &mut Vec<u8>) {
-    if !lines.is_empty() {
-        drop(std::io::stderr().write_all(lines));
-        lines.clear();
+domain::words! {
+    /// Why a line was dropped.
+    pub enum DropReason {
+        /// [`WAITING_MAX`] bytes waited for stderr.
+        Overflow = "overflow",
+        /// Stderr refused it.
+        Failed = "failed",
     }
 }
 
-/// Flushes the buffer periodically for the life of the process.
+crate::metrics! {
+    /// Metrics of the log.
+    #[derive(Debug, Clone)]
+    pub struct LogMetrics {
+        /// Log lines dropped: overflow (stderr is not read), failed (stderr refused them: a full disk).
+        dropped: counters("log_lines_dropped_total", "reason", DropReason::ALL.map(DropReason::as_str)),
+    }
+}
+
+impl LogMetrics {
+    /// Updates the counters at a scrape.
+    pub fn refresh(&self) {
+        for (counter, count) in self.dropped.iter().zip(&LINES.dropped) {
+            let count = count.load(Ordering::Relaxed);
+            counter.inc_by(count.saturating_sub(counter.get()));
+        }
+    }
+}
+
+static LINES: LineBuffer = LineBuffer::new();
+
+/// Waits until stderr has what was logged so far, for at most a second.
+pub fn flush() {
+    LINES.flush();
+}
+
+/// Writes the lines for the life of the process.
 pub(super) fn start() -> std::io::Result<()> {
     let writer = std::thread::Builder::new().name("logs".to_owned());
     writer
-        .spawn(|| {
-            loop {
-                std::thread::sleep(EVERY);
-                flush();
-            }
-        })
+        .spawn(|| LINES.write_to(&mut std::io::stderr()))
         .map(drop)
+}
+
+/// Lines between those who log and the thread that writes.
+struct LineBuffer {
+    waiting: Mutex<Waiting>,
+    /// Wakes the writer.
+    urgent: Condvar,
+    /// Wakes those who wait for the writer.
+    written: Condvar,
+    /// Lines that were dropped, by reason.
+    dropped: [AtomicU64; DropReason::ALL.len()],
+}
+
+struct Waiting {
+    lines: Vec<u8>,
+    is_urgent: bool,
+    /// Bytes that were ever appended, and of these the ones that the writer is done with.
+    appended: u64,
+    done: u64,
+}
+
+impl LineBuffer {
+    const fn new() -> Self {
+        Self {
+            waiting: Mutex::new(Waiting {
+                lines: Vec::new(),
+                is_urgent: false,
+                appended: 0,
+                done: 0,
+            }),
+            urgent: Condvar::new(),
+            written: Condvar::new(),
+            dropped: [const { AtomicU64::new(0) }; DropReason::ALL.len()],
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn drop_lines(&self, reason: DropReason, count: u64) {
+        self.dropped[reason as usize].fetch_add(count, Ordering::Relaxed);
+    }
+
+    /// Appends a line, or drops it if too many wait.
+    fn append(&self, line: &[u8], at_once: bool) {
+        let mut waiting = self.lock();
+        if waiting.lines.len() + line.len() > WAITING_MAX {
+            drop(waiting);
+            return self.drop_lines(DropReason::Overflow, 1);
+        }
+        waiting.lines.extend_from_slice(line);
+        waiting.appended += line.len() as u64;
+        if (at_once || waiting.lines.len() >= WRITTEN_AT) && !waiting.is_urgent {
+            waiting.is_urgent = true;
+            self.urgent.notify_one();
+        }
+    }
+
+    fn flush(&self) {
+        let mut waiting = self.lock();
+        let wanted = waiting.appended;
+        waiting.is_urgent = true;
+        self.urgent.notify_one();
+        let is_behind = |waiting: &mut Waiting| waiting.done < wanted;
+        drop(self.written.wait_timeout_while(waiting, FLUSH_MAX, is_behind));
+    }
+
+    /// Writes what is appended, for ever.
+    fn write_to(&self, sink: &mut impl Write) -> ! {
+        let (mut lines, mut is_torn) = (Vec::new(), false);
+        loop {
+            let waiting = self.lock();
+            let rests = |waiting: &mut Waiting| !waiting.is_urgent;
+            let waited = self.urgent.wait_timeout_while(waiting, EVERY, rests);
+            let (mut waiting, _) = waited.unwrap_or_else(PoisonError::into_inner);
+            std::mem::swap(&mut waiting.lines, &mut lines);
+            waiting.is_urgent = false;
+            drop(waiting);
+            is_torn = self.write_lines(sink, &lines, is_torn);
+            self.lock().done += lines.len() as u64;
+            self.written.notify_all();
+            lines.clear();
+            lines.shrink_to(2 * WRITTEN_AT);
+        }
+    }
+
+    /// Writes lines, behind a line break if the last one before is torn. Returns whether one is torn now.
+    fn write_lines(&self, sink: &mut impl Write, lines: &[u8], was_torn: bool) -> bool {
+        if lines.is_empty() {
+            return was_torn;
+        }
+        if was_torn && write_all(sink, b"\n").is_err() {
+            self.drop_lines(DropReason::Failed, count(lines));
+            return true;
+        }
+        match write_all(sink, lines) {
+            Ok(()) => false,
+            Err(rest) => {
+                self.drop_lines(DropReason::Failed, count(rest));
+                !lines[..lines.len() - rest.len()].ends_with(b"\n") && rest.len() < lines.len()
+            }
+        }
+    }
+}
+
+/// Writes all bytes; else returns those that were not written. A sink that does not block is tried again.
+fn write_all<'a>(sink: &mut impl Write, mut bytes: &'a [u8]) -> Result<(), &'a [u8]> {
+    while !bytes.is_empty() {
+        match sink.write(bytes) {
+            Ok(written) if written > 0 => bytes = bytes.get(written..).unwrap_or_default(),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock => sleep(PAUSE),
+            Ok(_) | Err(_) => return Err(bytes),
+        }
+    }
+    Ok(())
+}
+
+fn count(lines: &[u8]) -> u64 {
+    lines.iter().filter(|byte| **byte == b'\n').count() as u64
 }
 
 /// Makes the writer of one event.
@@ -65,16 +211,128 @@ impl<'a> MakeWriter<'a> for Collector {
 }
 
 impl Write for Line {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        let mut lines = LINES.lock().unwrap_or_else(PoisonError::into_inner);
-        lines.extend_from_slice(bytes);
-        if self.at_once || lines.len() >= WAITING_MAX {
-            write_out(&mut lines);
-        }
-        Ok(bytes.len())
+    fn write(&mut self, line: &[u8]) -> std::io::Result<usize> {
+        LINES.append(line, self.at_once);
+        Ok(line.len())
     }
 
     fn flush(&mut self) -> std::io::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::sync::mpsc::{Receiver, Sender, channel};
+    use std::time::Instant;
+
+    fn dropped(buffer: &LineBuffer) -> [u64; 2] {
+        [DropReason::Overflow, DropReason::Failed]
+            .map(|reason| buffer.dropped[reason as usize].load(Ordering::Relaxed))
+    }
+
+    /// Blocks in each write until the test lets it go on.
+    struct Blocked {
+        go_on: Receiver<()>,
+        written: Sender<Vec<u8>>,
+    }
+
+    impl Write for Blocked {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            if self.go_on.recv().is_err() {
+                // The test is over.
+                loop {
+                    sleep(FLUSH_MAX);
+                }
+            }
+            drop(self.written.send(bytes.to_vec()));
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_reader_that_stops_costs_lines_and_no_time() {
+        let buffer = Arc::new(LineBuffer::new());
+        let (lets_go, go_on) = channel();
+        let (sends, written) = channel();
+        let (writer, mut sink) = (Arc::clone(&buffer), Blocked { go_on, written: sends });
+        std::thread::spawn(move || writer.write_to(&mut sink));
+
+        buffer.append(b"first\n", true);
+        while !buffer.lock().lines.is_empty() {
+            sleep(PAUSE);
+        }
+        // The writer is blocked with the first line; the others fill the buffer to its last byte.
+        let line = [&[b'a'; 1023][..], b"\n"].concat();
+        for _ in 0..WAITING_MAX / line.len() {
+            buffer.append(&line, false);
+        }
+        assert_eq!((buffer.lock().lines.len(), dropped(&buffer)), (WAITING_MAX, [0, 0]));
+        buffer.append(b"\n", true);
+        buffer.append(&line, false);
+        assert_eq!((buffer.lock().lines.len(), dropped(&buffer)), (WAITING_MAX, [2, 0]));
+        let began = Instant::now();
+        buffer.flush();
+        assert!(began.elapsed() >= FLUSH_MAX, "nothing was written");
+
+        lets_go.send(()).unwrap();
+        assert_eq!(written.recv().unwrap(), b"first\n");
+        lets_go.send(()).unwrap();
+        assert_eq!(written.recv().unwrap().len(), WAITING_MAX);
+        buffer.append(b"last\n", false);
+        lets_go.send(()).unwrap();
+        buffer.flush();
+        assert_eq!(written.try_recv().unwrap(), b"last\n");
+        let waiting = buffer.lock();
+        assert_eq!(waiting.appended, waiting.done);
+    }
+
+    /// A disk: takes so many bytes, and refuses the rest.
+    struct Disk {
+        bytes: Vec<u8>,
+        room: usize,
+    }
+
+    impl Write for Disk {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            let taken = self.room.min(bytes.len());
+            if taken == 0 {
+                return Err(ErrorKind::StorageFull.into());
+            }
+            self.room -= taken;
+            self.bytes.extend_from_slice(&bytes[..taken]);
+            Ok(taken)
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// Full at each byte of three lines, and then with room again.
+    #[test]
+    fn a_line_behind_a_torn_one_stands_alone() {
+        const LINES: &[u8] = b"one\ntwo\nthree\n";
+        for room in 0..=LINES.len() {
+            let buffer = LineBuffer::new();
+            let mut disk = Disk { bytes: Vec::new(), room };
+            let is_torn = buffer.write_lines(&mut disk, LINES, false);
+            let whole = LINES[..room].iter().filter(|byte| **byte == b'\n').count() as u64;
+            assert_eq!(dropped(&buffer), [0, 3 - whole], "{room}");
+            assert_eq!(is_torn, room > 0 && LINES[room - 1] != b'\n', "{room}");
+            // Still full.
+            let is_torn = buffer.write_lines(&mut disk, b"lost\n", is_torn);
+            assert_eq!(dropped(&buffer), [0, 4 - whole], "{room}");
+            disk.room = 100;
+            assert!(!buffer.write_lines(&mut disk, b"next\n", is_torn));
+            let text = String::from_utf8(disk.bytes).unwrap();
+            assert_eq!(text.lines().last(), Some("next"), "{room}: {text}");
+        }
     }
 }

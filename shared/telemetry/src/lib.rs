@@ -19,7 +19,7 @@ pub mod store;
 pub mod tables;
 pub mod trace;
 
-pub use buffered::flush;
+pub use buffered::{LogMetrics, flush};
 pub use error_chain::error_chain;
 #[doc(hidden)]
 pub use prometheus;
