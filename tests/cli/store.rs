@@ -48,6 +48,18 @@ fn init_refuses_a_store_that_holds_something() {
 }
 
 #[test]
+fn init_refuses_an_unfit_store_and_leaves_it_empty() {
+    let redis = Redis::start();
+    let cli = cli(&redis);
+    redis.command::<String>(&["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"]);
+    assert_fields!(refused(&cli, &["store", "init"], 1), { "code": "STORE_UNFIT" });
+    assert_eq!(redis.command::<u64>(&["DBSIZE"]), 0);
+    redis.command::<String>(&["CONFIG", "SET", "maxmemory-policy", "noeviction"]);
+    assert_fields!(refused(&cli, &["store", "check"], 1), { "code": "STORE_NOT_INITIALISED" });
+    assert_fields!(cli.json(&["store", "init"]), { "created": true });
+}
+
+#[test]
 fn a_store_that_evicts_is_unfit() {
     let redis = Redis::start();
     let cli = ready(&redis);

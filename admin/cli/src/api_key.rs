@@ -134,7 +134,7 @@ impl Create {
         Ok(Report::new(
             text,
             json!({
-                "keyId": key_id, "key": key, "name": self.name, "accountId": self.account, "mode": self.mode.as_str(),
+                "keyId": key_id, "key": key, "name": self.name.as_deref().unwrap_or_default(), "accountId": self.account, "mode": self.mode.as_str(),
                 "permissions": permissions, "allowIps": allow_ips, "expiresAt": self.expires.map(iso_from_ms),
             }),
         )

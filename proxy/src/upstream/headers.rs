@@ -113,13 +113,14 @@ pub struct ForwardList {
 }
 
 impl ForwardList {
-    /// Parses the list of a section of the settings.
+    /// Parses the list of a section of the settings. `Content-Type` is always on it.
     ///
     /// # Errors
     /// One line that names the entry: it is no header name, or names a header that is never forwarded.
     pub fn parse(section: &str, entries: &[String]) -> Result<Self, String> {
         let wrong = |entry: &str, what: &str| format!("`{section}.forward_headers`: `{entry}` {what}");
-        let (mut names, mut prefixes) = (Vec::new(), Vec::new());
+        // Without it the provider does not know how to read the body.
+        let (mut names, mut prefixes) = (vec![header::CONTENT_TYPE], Vec::new());
         for entry in entries {
             let prefix = entry.strip_suffix('*');
             if prefix.is_some_and(|prefix| prefix.len() < 2 || !prefix.ends_with('-')) {
@@ -342,19 +343,20 @@ mod tests {
         );
         assert_eq!(
             onward_names(&["OpenAI-Organization", "X-Client-*"], &caller),
-            ["openai-organization", "x-client-request-id"]
+            ["content-type", "openai-organization", "x-client-request-id"]
         );
         // However wide the prefix, headers that are never forwarded stay out.
         assert_eq!(
             onward_names(&["x-*"], &caller),
             [
+                "content-type",
                 "x-client-request-id",
                 "x-custom",
                 "x-stainless",
                 "x-stainless-retry-count"
             ]
         );
-        assert_eq!(onward_names(&[], &caller), [""; 0]);
+        assert_eq!(onward_names(&[], &caller), ["content-type"]);
     }
 
     #[test]

@@ -5,11 +5,13 @@
 
 pub use crate::reason::Reason;
 
-use super::chain::{GENESIS, entry_hash};
+use super::chain::{GENESIS, canonical, entry_hash};
 use super::money::Nanos;
 use crate::schema as is;
 use crate::timestamp::iso_from_ms;
-use serde::Serialize;
+use serde::ser::Error as _;
+use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 crate::words! {
@@ -105,7 +107,8 @@ pub struct Entry {
     /// Why, for people.
     #[schema(example = "12.5 USD for agent research-bot.")]
     reasoning: String,
-    /// As it is hashed: the double nearest to the amount.
+    /// As it is hashed: the double nearest to the amount, in the text of its canonical form.
+    #[serde(serialize_with = "as_hashed")]
     #[schema(example = 12.5)]
     amount: f64,
     #[serde(rename = "amountNanos")]
@@ -116,6 +119,14 @@ pub struct Entry {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = is::Sha256)]
     entry_hash: Option<String>,
+}
+
+/// Writes a number as the canonical form does: serde writes `10.0` and `1e-6` for `10` and `0.000001`.
+fn as_hashed<S: Serializer>(number: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+    let text = canonical(number).and_then(|bytes| String::from_utf8(bytes).ok());
+    let text = text.ok_or_else(|| S::Error::custom("a number without canonical form"))?;
+    let raw = RawValue::from_string(text).map_err(S::Error::custom)?;
+    raw.serialize(serializer)
 }
 
 impl Entry {
@@ -139,7 +150,11 @@ pub fn timeline(events: &[Event]) -> Vec<Entry> {
             previous_entry_hash: previous.clone(),
             entry_hash: None,
         };
-        let hash = entry_hash(&previous, &entry).unwrap_or_default();
+        // As a value: the canonical form takes no text of numbers.
+        let value = serde_json::to_value(&entry).ok();
+        let hash = value
+            .and_then(|value| entry_hash(&previous, &value))
+            .unwrap_or_default();
         previous.clone_from(&hash);
         entry.entry_hash = Some(hash);
         entry

@@ -50,6 +50,7 @@ impl ApiKey {
                 .map(str::parse)
                 .transpose()
         };
+        let created_at_ms = ms("created_at").ok()??;
         let ips = get("allow_ips")?.split(',').filter(|text| !text.is_empty());
         Some(Self {
             id: get("id")?.to_owned(),
@@ -58,11 +59,12 @@ impl ApiKey {
             permissions: Permission::parse_list(get("permissions")?)?,
             allow_ips: ips.map(|text| text.parse().ok()).collect::<Option<_>>()?,
             shown: get("shown")?.to_owned(),
-            created_at_ms: ms("created_at").ok()??,
+            created_at_ms,
             created_by: get("created_by").map(str::to_owned),
             expires_at_ms: ms("expires_at").ok()?,
             revoked_at_ms: ms("revoked_at").ok()?,
-            last_used_ms: ms("last_used").ok()?,
+            // The minute of the last use may have begun before.
+            last_used_ms: ms("last_used").ok()?.map(|minute| created_at_ms.max(minute)),
         })
     }
 

@@ -128,6 +128,12 @@ pub async fn examine(store: &Store) -> Result<StoreRecord, UnsafeStore> {
     if read.is_err() && !is_partly_away {
         return read;
     }
+    let append_only = check_servers(store).await?;
+    Ok(StoreRecord { append_only, ..read? })
+}
+
+/// Checks what each server says of itself. Returns whether all write an append-only file.
+async fn check_servers(store: &Store) -> Result<bool, UnsafeStore> {
     let reports = server_report::read(store, &["server", "memory", "persistence", "stats"]).await?;
     for report in &reports {
         let info = &report.info;
@@ -141,10 +147,9 @@ pub async fn examine(store: &Store) -> Result<StoreRecord, UnsafeStore> {
         }
         check_clock(report, store.clock_difference_max())?;
     }
-    let append_only = reports
+    Ok(reports
         .iter()
-        .all(|report| field(&report.info, "aof_enabled") == Some("1"));
-    Ok(StoreRecord { append_only, ..read? })
+        .all(|report| field(&report.info, "aof_enabled") == Some("1")))
 }
 
 /// Checks the clock of one server.
@@ -155,15 +160,18 @@ fn check_clock(report: &ServerReport, allowed: Duration) -> Result<(), UnsafeSto
     Ok(clock_difference::check(&report.server, ahead_ms, allowed)?)
 }
 
-/// Initialises an empty store: a new epoch, and the secret of the key checksum. Doing it twice changes nothing.
+/// Initialises an empty store that may be trusted otherwise: a new epoch, and the secret of the key checksum. Doing it
+/// twice changes nothing.
 ///
 /// # Errors
-/// [`UnsafeStore::NotEmpty`] when the store holds anything without an epoch.
+/// [`UnsafeStore::NotEmpty`] when the store holds anything without an epoch; what [`check`] finds wrong with a server.
+/// Then nothing was written.
 pub async fn init(store: &Store, at_iso: &str) -> Result<StoreRecord, UnsafeStore> {
     match read_record(store).await {
         Err(UnsafeStore::NoEpoch) => {}
         other => return other,
     }
+    check_servers(store).await?;
     let mut keys = 0;
     for node in store.every_node(&redis::cmd("DBSIZE")).await? {
         keys += node

@@ -60,9 +60,7 @@ pub fn flush() {
 /// Writes the lines for the life of the process.
 pub(super) fn start() -> std::io::Result<()> {
     let writer = std::thread::Builder::new().name("logs".to_owned());
-    writer
-        .spawn(|| LINES.write_to(&mut std::io::stderr()))
-        .map(drop)
+    writer.spawn(|| LINES.write_to(&mut std::io::stderr())).map(drop)
 }
 
 /// Lines between those who log and the thread that writes.
@@ -261,7 +259,13 @@ mod tests {
         let buffer = Arc::new(LineBuffer::new());
         let (lets_go, go_on) = channel();
         let (sends, written) = channel();
-        let (writer, mut sink) = (Arc::clone(&buffer), Blocked { go_on, written: sends });
+        let (writer, mut sink) = (
+            Arc::clone(&buffer),
+            Blocked {
+                go_on,
+                written: sends,
+            },
+        );
         std::thread::spawn(move || writer.write_to(&mut sink));
 
         buffer.append(b"first\n", true);
@@ -273,10 +277,16 @@ mod tests {
         for _ in 0..WAITING_MAX / line.len() {
             buffer.append(&line, false);
         }
-        assert_eq!((buffer.lock().lines.len(), dropped(&buffer)), (WAITING_MAX, [0, 0]));
+        assert_eq!(
+            (buffer.lock().lines.len(), dropped(&buffer)),
+            (WAITING_MAX, [0, 0])
+        );
         buffer.append(b"\n", true);
         buffer.append(&line, false);
-        assert_eq!((buffer.lock().lines.len(), dropped(&buffer)), (WAITING_MAX, [2, 0]));
+        assert_eq!(
+            (buffer.lock().lines.len(), dropped(&buffer)),
+            (WAITING_MAX, [2, 0])
+        );
         let began = Instant::now();
         buffer.flush();
         assert!(began.elapsed() >= FLUSH_MAX, "nothing was written");
@@ -321,7 +331,10 @@ mod tests {
         const LINES: &[u8] = b"one\ntwo\nthree\n";
         for room in 0..=LINES.len() {
             let buffer = LineBuffer::new();
-            let mut disk = Disk { bytes: Vec::new(), room };
+            let mut disk = Disk {
+                bytes: Vec::new(),
+                room,
+            };
             let is_torn = buffer.write_lines(&mut disk, LINES, false);
             let whole = LINES[..room].iter().filter(|byte| **byte == b'\n').count() as u64;
             assert_eq!(dropped(&buffer), [0, 3 - whole], "{room}");

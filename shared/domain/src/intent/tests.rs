@@ -53,3 +53,29 @@ fn a_timeline_can_be_verified_by_anyone() {
         ]
     );
 }
+
+/// Who sorts the keys of an export and keeps its numbers as they stand has the canonical form.
+#[test]
+fn an_amount_is_shown_as_it_is_hashed() {
+    for (nanos, text) in [
+        (10_000_000_000, "10"),
+        (9_000_000_000_000_000, "9000000"),
+        (12_500_000_000, "12.5"),
+        (1_000, "0.000001"),
+        (9_999, "0.000009999"),
+        (1, "1e-9"),
+        (0, "0"),
+    ] {
+        let event = Event {
+            at_ms: 1_795_214_203_120,
+            kind: EventType::SpendRequested,
+            reasoning: String::new(),
+            amount: Nanos::new(nanos).unwrap(),
+        };
+        let shown = serde_json::to_string(&timeline(&[event])).unwrap();
+        assert!(
+            shown.contains(&format!(r#""amount":{text},"amountNanos":"{nanos}""#)),
+            "{shown}"
+        );
+    }
+}
