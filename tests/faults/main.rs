@@ -2,7 +2,7 @@
 //!
 //! The real `tollgate-proxy` runs in each test, with a private Redis and a scripted provider.
 //!
-//! * [`bodies`], [`headers`], [`sizes`], [`http`], [`keys`]: malformed requests
+//! * [`sizes`], [`http`], [`keys`]: malformed requests
 //! * [`store_down`], [`store_wrong`], [`cluster`], [`lost_replies`]: a store that is gone, frozen, full, read-only or
 //!   wiped, or whose replies are lost
 //! * [`store_clock`]: a store whose clock is wrong
@@ -17,13 +17,11 @@
 //! * [`torture`]: all of it at once
 #![cfg(test)]
 
-mod bodies;
 mod cluster;
 mod connections;
 mod floods_h2;
 mod hang_ups;
 mod hang_ups_h2;
-mod headers;
 mod heads;
 mod http;
 mod keys;
