@@ -5,7 +5,7 @@
 //! * [`precedence`]: all combinations of failing conditions
 //! * [`race`]: concurrent callers: exactly as many approvals as the limit allows
 //! * [`mutants`]: changed scripts, each of which the checks above must notice
-//! * [`servers`]: the scripts on stores that are full, frozen, restarted, wiped, read-only or clustered
+//! * [`servers`]: the scripts on each kind of store, and on stores that are full or whose replies are lost
 #![cfg(test)]
 
 mod directed;
