@@ -8,8 +8,7 @@
 //! * [`store_clock`]: a store whose clock is wrong
 //! * [`late`]: settlements that the store does not accept at once; [`other_ledgers`]: settlements that reach another
 //!   ledger
-//! * [`provider`], [`provider_unexpected`], [`provider_early`], [`provider_errors`], [`provider_reuse`]: a provider
-//!   that misbehaves
+//! * [`provider`], [`provider_early`], [`provider_errors`], [`provider_reuse`]: a provider that misbehaves
 //! * [`neighbours`]: accounts that fill the memory for bodies; [`connections`], [`heads`], [`floods_h2`]: callers with
 //!   too many connections, headers or requests; [`shortages`]: a machine without free descriptors
 //! * [`hang_ups`], [`hang_ups_h2`]: callers that disconnect; [`process`]: the edge is stopped or killed
@@ -35,7 +34,6 @@ mod provider;
 mod provider_early;
 mod provider_errors;
 mod provider_reuse;
-mod provider_unexpected;
 mod secrets;
 mod shortages;
 mod sizes;
