@@ -1,5 +1,6 @@
 //! `POST /spend`: answers, bodies, and requests that are made at most once (decisions D4, D23, D26, D59).
 
+use crate::account_fixture::BAD_AMOUNTS;
 use crate::spender::{Spender, USD, denied, period, replayed};
 use crate::world::{World, minted, problem, success, text};
 use domain::intent::State;
@@ -161,40 +162,11 @@ async fn amounts_that_are_none_are_refused_and_change_nothing() {
     let spender = Spender::new(&world, "builder").await;
     let bot = spender.agent(&world, 100 * USD, json!({})).await;
     let version = world.version(&spender.account).await;
-    for amount in [
-        "1e400",
-        "1e-10",
-        "\"NaN\"",
-        "\"\"",
-        "\"1,5\"",
-        "\" 1\"",
-        "\"0x10\"",
-        "\"Infinity\"",
-        "0",
-        "-0",
-        "0.0",
-        "\"0\"",
-        "-1",
-        "\"-1\"",
-        "9000000.000000001",
-        "9000001",
-        "0.1000000001",
-        "0.30000000000000004",
-        "null",
-        "true",
-        "[]",
-        "{}",
-    ] {
+    for (amount, named) in BAD_AMOUNTS {
         let body = format!(r#"{{"agent":"{bot}","amount":{amount}}}"#);
         let reply = spender.caller.send("POST", "/v1/spend", &[], body).await;
         let sentence = problem(&reply, 400, "VALIDATION");
-        assert!(sentence.starts_with("amount "), "{amount}: {sentence}");
-    }
-    // These are no JSON at all.
-    for amount in ["NaN", "01", "+1", ".5", "1.", "Infinity"] {
-        let body = format!(r#"{{"agent":"{bot}","amount":{amount}}}"#);
-        let reply = spender.caller.send("POST", "/v1/spend", &[], body).await;
-        problem(&reply, 400, "VALIDATION");
+        assert!(sentence.contains(named), "{amount}: {sentence}");
     }
     assert_eq!(world.version(&spender.account).await, version);
     assert_eq!(spender.intents(&world).await, 0);

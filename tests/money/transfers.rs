@@ -155,39 +155,6 @@ async fn bad_requests_name_the_field_and_move_nothing() {
 }
 
 #[tokio::test]
-async fn every_form_of_an_amount_moves_the_exact_nanos() {
-    let world = World::start().await;
-    let fixture = AccountFixture::new(&world).await;
-    fixture.bot("bot").await;
-    fixture.fund("user", 9_000_000).await;
-    fixture.fund("user", 9_000_000).await;
-    let mut expected = 0;
-    for (amount, nanos) in [
-        ("\"1\"", USD),
-        ("0.1", 100_000_000),
-        ("0.2", 200_000_000),
-        ("1e-9", 1),
-        ("0.000000001", 1),
-        ("1E+2", 100 * USD),
-        ("1.000000000", USD),
-        ("8999999.999999999", 8_999_999_999_999_999),
-        ("9000000", 9_000_000 * USD),
-    ] {
-        let body = format!(r#"{{"from":"user","to":"bot","amount":{amount}}}"#);
-        let reply = fixture.caller.send("POST", PATH, &[], body).await;
-        // The last two do not fit after the first ones.
-        if expected + nanos > 18_000_000 * USD {
-            problem(&reply, 400, "INSUFFICIENT_BALANCE");
-            continue;
-        }
-        success(&reply, 200);
-        expected += nanos;
-        assert_eq!(fixture.balance(&world, "bot").await, expected, "{amount}");
-    }
-    assert_eq!(fixture.balance(&world, "user").await, 18_000_000 * USD - expected);
-}
-
-#[tokio::test]
 async fn wallets_of_others_and_of_the_other_mode() {
     let world = World::start().await;
     let fixture = AccountFixture::new(&world).await;
