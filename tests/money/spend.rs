@@ -202,8 +202,6 @@ async fn bad_bodies_name_the_field_and_change_nothing() {
     };
     let deep = format!("{}{}", "{\"a\":".repeat(200), "1".to_owned() + &"}".repeat(200));
     for (body, named) in [
-        ("[]".to_owned(), "The body must be a JSON object"),
-        (String::new(), "agent is required."),
         (r#"{"agent":"bot"}"#.to_owned(), "amount is required."),
         (r#"{"amount":1}"#.to_owned(), "agent is required."),
         (with("agent", json!(null)), "agent is required."),
@@ -213,7 +211,6 @@ async fn bad_bodies_name_the_field_and_change_nothing() {
         (with("agent", json!("..")), "agent must not be `.` or `..`"),
         (with("currency", json!("EUR")), "currency must be"),
         (with("recipient", json!("a\nb")), "recipient must not contain"),
-        (with("recipient", json!(" ")), "recipient must not be empty."),
         (
             with("recipient", json!("é".repeat(201))),
             "recipient must have at most 200",
@@ -221,10 +218,6 @@ async fn bad_bodies_name_the_field_and_change_nothing() {
         (
             with("description", json!("x".repeat(2001))),
             "description must have at most 2000",
-        ),
-        (
-            with("description", json!("\u{1}")),
-            "description must not contain",
         ),
         (with("runId", json!("")), "runId must be"),
         (with("runId", json!("a/b")), "runId must be"),
@@ -235,7 +228,6 @@ async fn bad_bodies_name_the_field_and_change_nothing() {
             "runId must be",
         ),
         (with("metadata", json!([])), "metadata must be a JSON object."),
-        (with("metadata", json!("{}")), "metadata must be a JSON object."),
         (
             with("metadata", json!({ "a": "x".repeat(16_384) })),
             "metadata must have at most",
@@ -243,10 +235,6 @@ async fn bad_bodies_name_the_field_and_change_nothing() {
         (
             format!(r#"{{"agent":"{bot}","amount":1,"metadata":{deep}}}"#),
             "metadata is not valid",
-        ),
-        (
-            format!(r#"{{"agent":"{bot}","amount":1,"amount":2}}"#),
-            "\"amount\" is given twice.",
         ),
         (
             with("amount_nanos", json!(1)),

@@ -81,7 +81,6 @@ async fn bad_requests_name_the_field_and_move_nothing() {
         .map(|(amount, named)| (body(&format!(r#""amount":{amount}"#)), (*named).to_owned()))
         .collect();
     let more = [
-        (body(r#""amount":1,"amount":1"#), "\"amount\" is given twice."),
         (body(r#""amount":1,"fee":1"#), "\"fee\" is not a field"),
         (
             body(r#""amount":1,"currency":"EUR""#),
@@ -90,10 +89,6 @@ async fn bad_requests_name_the_field_and_move_nothing() {
         (
             body(r#""amount":1,"currency":"usd""#),
             "currency must be USD or USDC.",
-        ),
-        (
-            body(r#""amount":1,"memo":"a\nb""#),
-            "memo must not contain control",
         ),
         (
             body(&format!(r#""amount":1,"memo":"{long}""#)),
@@ -116,10 +111,6 @@ async fn bad_requests_name_the_field_and_move_nothing() {
         (
             r#"{"from":"user","to":["bot"],"amount":1}"#.to_owned(),
             "to must name a wallet",
-        ),
-        (
-            r#"[{"from":"user","to":"bot","amount":1}]"#.to_owned(),
-            "must be a JSON object",
         ),
         (
             r#"{"from":"user","to":"user","amount":1}"#.to_owned(),

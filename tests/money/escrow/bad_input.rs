@@ -97,7 +97,6 @@ async fn bad_bodies() {
             (r#"{"escrowId":"x"}"#, "escrowId"),
             (r#"{"escrowId":99999999999999999999999}"#, "escrowId"),
             (r#"{"escrowId":1,"more":1}"#, "more"),
-            ("[]", "object"),
         ] {
             let sentence = problem(&send(word, body.to_owned()).await, 400, "VALIDATION");
             assert!(sentence.contains(named), "{word} {body}: {sentence}");
