@@ -104,10 +104,6 @@ async fn agents_are_listed_newest_first_in_pages() {
     );
     assert_eq!(names("?offset=9").await, (String::new(), json!(50), json!(9)));
     for (query, named) in [
-        ("limit=0", "limit"),
-        ("limit=201", "limit"),
-        ("limit=x", "limit"),
-        ("offset=-1", "offset"),
         ("limit=1&limit=2", "limit"),
         ("limt=1", "\"limt\" is not a query parameter here; known: "),
     ] {
