@@ -1,5 +1,5 @@
-//! The checks of a spend at their boundaries, and counters that proxied calls share (decisions D15, D20, D21, D23, D53,
-//! D67). Their order is in `money_model/directed/spends.rs`.
+//! The limits of plans and accounts, and counters that proxied calls share (decisions D15, D20, D21, D23, D53, D67).
+//! The order of the checks, and each limit to the nano, are in `money_model/directed/spends.rs`.
 
 use crate::spender::{Spender, USD, decimal, denied, period, replayed};
 use crate::world::{World, problem, success, text};
@@ -26,42 +26,6 @@ async fn up_to_a_hundred(spender: &Spender, agent: &str, reason: &str) {
     denied(&spend(spender, agent, 41).await, reason);
     success(&spend(spender, agent, 40).await, 200);
     denied(&spend(spender, agent, 1).await, reason);
-}
-
-#[tokio::test]
-async fn each_limit_binds_at_the_nano() {
-    let world = World::start().await;
-    let spender = Spender::new(&world, "enterprise").await;
-    for (field, reason) in [
-        ("maxSpendPerRun", "per_run_limit"),
-        ("maxSpendPerDay", "daily_limit"),
-        ("maxSpendPerMonth", "monthly_limit"),
-    ] {
-        let bot = spender.agent(&world, 1000, limit(field, 100)).await;
-        up_to_a_hundred(&spender, &bot, reason).await;
-        assert_eq!(spender.charged(&world, &bot).await[..3], [100; 3]);
-        assert_eq!(spender.balance(&world, &bot).await, 900);
-        let bot = spender.agent(&world, 1000, limit(field, 0)).await;
-        denied(&spend(&spender, &bot, 1).await, reason);
-    }
-    let bot = spender.agent(&world, 100, json!({})).await;
-    up_to_a_hundred(&spender, &bot, "insufficient_balance").await;
-
-    let bot = spender.agent(&world, 1000, json!({})).await;
-    let patched = spender
-        .caller
-        .patch(&format!("/v1/agents/{bot}"), limit("spendLimit", 100))
-        .await;
-    success(&patched, 200);
-    up_to_a_hundred(&spender, &bot, "spend_limit").await;
-
-    let bot = spender
-        .agent(&world, 1000, limit("maxSpendPerTransaction", 100))
-        .await;
-    denied(&spend(&spender, &bot, 101).await, "per_transaction_limit");
-    for _ in 0..2 {
-        success(&spend(&spender, &bot, 100).await, 200);
-    }
 }
 
 #[tokio::test]
