@@ -1,5 +1,5 @@
 //! Limits that agents and keys of an account share, and whose policy holds (decisions D20, D21). That each limit is met
-//! exactly, and passed by one nano, is in `order.rs` and `crowd.rs`.
+//! exactly, and passed by one nano, is in `order.rs` and `ledger/race.rs`.
 
 use super::shape::denied;
 use super::stage::{Actor, Stage, cap, estimated_body, open_cap};
