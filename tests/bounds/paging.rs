@@ -205,6 +205,8 @@ async fn every_list_refuses_offsets_beyond_the_bound_and_cursors_that_are_not_it
             ("offset=10001", "offset must be a whole number from 0 to 10000"),
             ("offset=1000000000", "cursor"),
             ("offset=-1", "offset"),
+            ("limit=0", "limit must be"),
+            ("limit=201", "limit must be"),
             ("cursor=", "cursor must be"),
             ("cursor=nonsense", "cursor must be"),
             ("cursor=AAAA", "cursor must be"),

@@ -95,12 +95,3 @@ async fn an_operators_freeze_is_lifted_by_the_operator_only() {
         "one entry a change, none for a call that changed nothing: {entries:?}"
     );
 }
-
-#[test]
-fn freezing_makes_no_agent() {
-    let redis = Redis::start();
-    let cli = ready(&redis);
-    let id = account(&cli);
-    assert_fields!(agent(&cli, "freeze", &id, "ghost", "live", 1), { "code": "NOT_FOUND" });
-    assert_fields!(cli.json(&["account", "show", "--account", &id]), { "version": 1 }, "nothing changed");
-}

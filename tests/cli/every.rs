@@ -152,7 +152,10 @@ fn every_command_has_a_case() {
 
 #[tokio::test]
 async fn every_command_answers_with_one_document_and_its_exit_code() {
-    every_command_answers(&Fixture::at(Stage::new().await).await);
+    let fixture = Fixture::at(Stage::new().await).await;
+    every_command_answers(&fixture);
+    let left: Vec<String> = fixture.stage.redis.command(&["KEYS", "*acct_none*"]);
+    assert!(left.is_empty(), "of an account that is not there: {left:?}");
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use crate::deposits::Depositor;
 use crate::world::{MASTERS, SOON, World, call, cap};
 use domain::id::Kind;
 use domain::mode::Mode;
-use harness::{Admin, RedisCluster, eventually};
+use harness::{RedisCluster, eventually};
 use serde_json::json;
 use std::time::{Duration, Instant};
 
@@ -16,15 +16,6 @@ const LIFE: Duration = Duration::from_millis(1);
 const VOIDS: usize = 640;
 /// In much less than that the item of another node is brought to the store.
 const IN_TIME: Duration = Duration::from_secs(12);
-
-/// A metric of an admin server.
-fn metric(admin: &Admin, name: &str) -> Option<u64> {
-    let (_, text) = admin.ops("/metrics")?;
-    let line = text
-        .lines()
-        .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-    line?.parse().ok()
-}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn money_elsewhere_does_not_wait_for_a_master_that_hangs() {
@@ -92,7 +83,7 @@ async fn calls_and_workers_go_on_for_the_accounts_of_the_others() {
     let caller = edge.caller(&resident.key);
     let (key_id, _) = resident.agent.virtual_key_with_id().await;
     assert_eq!(caller.chat(call("before")).await.status, 200);
-    let sealed = || metric(&admin, "tollgate_admin_audit_entries_sealed_total");
+    let sealed = || admin.metric::<u64>("tollgate_admin_audit_entries_sealed_total");
     eventually("a sealed entry", SOON, async || (sealed()? > 0).then_some(())).await;
     resident.agent.open_hold(&key_id, 1, LIFE).await;
     eventually("a kept hold", SOON, async || {
@@ -112,7 +103,7 @@ async fn calls_and_workers_go_on_for_the_accounts_of_the_others() {
         (sealed()? > before).then_some(())
     })
     .await;
-    let cut_off = metric(&admin, "tollgate_admin_sweeps_failed_total");
+    let cut_off = admin.metric::<u64>("tollgate_admin_sweeps_failed_total");
     assert!(cut_off > Some(0), "what was not reached is told");
     // The edge serves the accounts of the other nodes, so its health is `ok`.
     for _ in 0..3 {
@@ -144,13 +135,7 @@ async fn what_waits_for_a_master_that_hangs_holds_up_nothing_else() {
     let dir = world.edges[0].dir().join("data");
     std::fs::write(dir.join("left.opening"), left).expect("a file");
     std::fs::rename(dir.join("left.opening"), dir.join("left.pending.jsonl")).expect("a journal");
-    let pending = || {
-        let (_, text) = world.edges[0].ops("/metrics")?;
-        let line = text
-            .lines()
-            .find_map(|line| line.strip_prefix("tollgate_proxy_pending "));
-        line?.parse::<usize>().ok()
-    };
+    let pending = || world.edges[0].metric::<usize>("tollgate_proxy_pending");
     eventually("what was left to be taken over", SOON, async || {
         (pending()? >= VOIDS).then_some(())
     })

@@ -170,7 +170,7 @@ async fn aof_without_a_file_is_refused_by_name_and_nothing_happens() {
     })
     .await;
     assert_eq!(cli.run(&["store", "check", "--json"]).code, Some(0));
-    assert_eq!(metric(&admin), "1");
+    assert_eq!(is_durable(&admin), Some(1));
 
     // And spoiled again: the change itself notices, not only the next look.
     let _: String = redis.command(&["CONFIG", "SET", "appendonly", "no"]);
@@ -186,7 +186,7 @@ async fn auto_takes_what_the_store_offers_and_says_so() {
     let admin = Admin::start(options(&redis, "auto"));
     let depositor = depositor(&redis, &admin).await;
     depositor.must_deposit("without a file").await;
-    assert_eq!(metric(&admin), "0");
+    assert_eq!(is_durable(&admin), Some(0));
     eventually("a warning", SOON, async || {
         let logs = admin.logs();
         (logs.contains("WARN") && logs.contains("store.durability = auto")).then_some(())
@@ -199,7 +199,7 @@ async fn auto_takes_what_the_store_offers_and_says_so() {
 
     let _: String = redis.command(&["CONFIG", "SET", "appendonly", "yes", "appendfsync", "always"]);
     eventually("confirmed deposits", SOON, async || {
-        (metric(&admin) == "1").then_some(())
+        (is_durable(&admin) == Some(1)).then_some(())
     })
     .await;
     depositor.must_deposit("with a file").await;
@@ -212,12 +212,9 @@ async fn auto_takes_what_the_store_offers_and_says_so() {
     );
 }
 
-fn metric(admin: &Admin) -> String {
-    let (_, text) = admin.ops("/metrics").expect("the metrics");
-    let line = text
-        .lines()
-        .find_map(|line| line.strip_prefix("tollgate_admin_store_durable "));
-    line.expect("the metric").trim().to_owned()
+/// Whether changes are confirmed, by the metric of an admin server.
+fn is_durable(admin: &Admin) -> Option<u64> {
+    admin.metric("tollgate_admin_store_durable")
 }
 
 /// The `code` of an error of the management API.

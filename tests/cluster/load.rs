@@ -184,11 +184,7 @@ pub async fn charged(world: &World, resident: &Resident, calls: u64) -> u64 {
 }
 
 fn pending(edge: &harness::Edge) -> u64 {
-    let (_, text) = edge.ops("/metrics").expect("the metrics");
-    let line = text
-        .lines()
-        .find_map(|line| line.strip_prefix("tollgate_proxy_pending "));
-    line.and_then(|value| value.trim().parse().ok())
+    edge.metric("tollgate_proxy_pending")
         .expect("how much is pending")
 }
 

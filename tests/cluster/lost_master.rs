@@ -1,15 +1,16 @@
 //! A master that is cut off from its replica, acknowledges a change of money, and is replaced by that replica: for each
 //! kind of change, with the master of either account that takes part. With `auto` nothing that was acknowledged is
-//! missing, twice, or with two; with `async`, which waits for no replica, the loss is noticed by the next request to
-//! any server and by `ledger check`.
+//! missing, twice, or with two, and no number of a wallet or an escrow is given again; with `async`, which waits for no
+//! replica, the loss is noticed by the next request to any server and by `ledger check`.
 
 pub mod row;
 
 use crate::world::{ADMIN, MASTERS, SOON, World};
-use futures::future::join_all;
+use futures::future::{join, join_all};
 use harness::{Admin, Cli, Reply, eventually};
 use row::{Kind, Row, rows};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 /// All rows, before any request is sent.
 async fn prepared(world: &World, admin: &Admin, node: usize) -> Vec<Row> {
@@ -58,6 +59,19 @@ async fn each_is_done_once(world: &World, rows: &[Row], replies: &[Reply]) -> us
     acknowledged
 }
 
+/// Asserts that no wallet and no escrow has the number of another one, those included that are made now: the replica
+/// that took over may count on from a number that was given already.
+async fn no_number_is_given_twice(rows: &[Row]) {
+    let mut given = [BTreeSet::new(), BTreeSet::new()];
+    for row in rows {
+        for (given, numbers) in given.iter_mut().zip(row.numbers_after_more().await) {
+            for number in numbers {
+                assert!(given.insert(number), "{}: {number} was given twice", row.name());
+            }
+        }
+    }
+}
+
 /// The document of the first check that is not inconclusive.
 pub async fn conclusion(world: &World) -> Value {
     eventually("a conclusion", SOON, async || {
@@ -89,9 +103,16 @@ async fn what_auto_acknowledged_is_there_once_whichever_master_is_lost() {
     let node = (world.home() + 1) % MASTERS;
     let admin = world.admin("auto");
     let rows = cut_off(&world, &admin, node).await;
-    let replies = join_all(rows.iter().map(Row::send)).await;
+    let sending = join_all(rows.iter().map(Row::send));
+    let (replies, wallets) = join(sending, join_all(rows.iter().map(Row::make_wallet))).await;
     world.cluster.lose(node, &rows[0].payer.account.keys.record());
     let acknowledged = each_is_done_once(&world, &rows, &replies).await;
+    for (row, wallet) in rows.iter().zip(&wallets) {
+        if let Some(wallet) = wallet {
+            row.finds(wallet).await;
+        }
+    }
+    no_number_is_given_twice(&rows).await;
     println!(
         "{acknowledged} of {} acknowledged without the replica, none of them lost",
         rows.len()

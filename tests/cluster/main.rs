@@ -20,7 +20,6 @@ mod lost_lookup;
 mod lost_master;
 mod lost_midway;
 mod moving;
-mod numbers;
 mod ongoing;
 mod pair;
 mod pool;

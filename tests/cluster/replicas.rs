@@ -5,7 +5,7 @@ use crate::deposits::{Depositor, Deposits};
 use crate::disk::code;
 use crate::world::{ADMIN, MASTERS, SOON, World, accept};
 use domain::mode::Mode;
-use harness::{Admin, Cli, assert_fields, eventually};
+use harness::{Cli, assert_fields, eventually};
 use serde_json::{Value, json};
 
 /// Acknowledged deposits before the master is killed.
@@ -169,17 +169,10 @@ async fn a_spend_that_is_not_confirmed_names_its_intent() {
     assert_fields!(again.json(), { "intent_id": named, "replayed": true });
 }
 
-/// A gauge of an admin server.
-fn gauge(admin: &Admin, name: &str) -> Option<f64> {
-    let (_, text) = admin.ops("/metrics")?;
-    let value = |line: &str| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok();
-    text.lines().find_map(value)
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_start_says_what_a_failover_may_take_back() {
     let world = World::start(0).await;
-    for (durability, exposed) in [("async", 1.0), ("replicas(1)", 0.0)] {
+    for (durability, exposed) in [("async", 1), ("replicas(1)", 0)] {
         let admin = world.admin(durability);
         let logs = eventually("a line about durability", SOON, async || {
             let logs = admin.logs();
@@ -187,13 +180,13 @@ async fn the_start_says_what_a_failover_may_take_back() {
         })
         .await;
         eventually("the gauge", SOON, async || {
-            (gauge(&admin, "tollgate_admin_store_exposed")? == exposed).then_some(())
+            (admin.metric("tollgate_admin_store_exposed") == Some(exposed)).then_some(())
         })
         .await;
         let sentence =
             format!("store.durability = {durability} waits for no replica, and the store has some");
         let warned = logs.lines().find(|line| line.contains(&sentence));
-        assert_eq!(warned.is_some(), exposed > 0.0, "{durability}: {logs}");
+        assert_eq!(warned.is_some(), exposed > 0, "{durability}: {logs}");
         assert!(warned.is_none_or(|line| line.contains("WARN")), "{warned:?}");
     }
 }

@@ -32,11 +32,8 @@ async fn what_a_failover_can_take_back_does_not_arrive() {
     assert_eq!(nodes[node].command::<u64>(&["HLEN", &rows]), 1, "it left");
     // The transit worker sees it, and does not deliver it.
     eventually("a delivery that is put off", SOON, async || {
-        let (_, text) = admin.ops("/metrics").expect("the metrics");
-        let line = text
-            .lines()
-            .find_map(|line| line.strip_prefix("tollgate_admin_transits_failed_total "));
-        line.is_some_and(|count| count.trim() != "0").then_some(())
+        let failed: u64 = admin.metric("tollgate_admin_transits_failed_total")?;
+        (failed > 0).then_some(())
     })
     .await;
     assert_eq!(payee.balance().await, json!(1), "nothing arrived");

@@ -73,13 +73,10 @@ async fn blocked_before_key_body_path_and_method() {
     assert_eq!(response.status, 200, "health is for everybody");
     assert_eq!(stage.upstream.arrived(), arrived);
     assert_eq!(here.chat(estimated_body(1)).await.status, 200);
-    let (_, metrics) = stage.edge.ops("/metrics").unwrap();
-    let sample = r#"tollgate_proxy_refused_total{code="IP_BLOCKED"} "#;
-    let refused = metrics
-        .lines()
-        .find_map(|line| line.strip_prefix(sample))
-        .unwrap();
-    assert!(refused.parse::<u64>().unwrap() > 28, "{metrics}");
+    let refused = stage
+        .edge
+        .metric::<u64>(r#"tollgate_proxy_refused_total{code="IP_BLOCKED"}"#);
+    assert!(refused > Some(28), "{refused:?}");
 
     operate(&stage.redis, "unblock", "127.0.0.2");
     until(&there, &[], 200).await;

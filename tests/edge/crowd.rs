@@ -1,4 +1,5 @@
-//! Many calls at once over two edges: exactly as many are approved as the limit has room for, to the nano.
+//! Many calls at once over two edges: exactly as many are approved as the limit has room for, to the nano. Each limit
+//! by itself, with the agents and keys of a plan, is in `ledger/race.rs`.
 
 use super::stage::{Actor, Stage, cap, estimated_body, open_cap};
 use harness::{Caller, CapPolicy, Edge};
@@ -28,13 +29,10 @@ impl Crowd {
     }
 
     /// `count` calls at once, alternating between the edges.
-    async fn rush(&self, callers: &[Caller], count: usize, run: Option<&str>) -> Tally {
+    async fn rush(&self, callers: &[Caller], count: usize) -> Tally {
         let calls = (0..count).map(|number| {
-            let (caller, run) = (callers[number % callers.len()].clone(), run.map(str::to_owned));
-            tokio::spawn(async move {
-                let headers: Vec<_> = run.iter().map(|run| ("x-service-run-id", run.as_str())).collect();
-                caller.chat_with(&headers, estimated_body(ESTIMATE)).await
-            })
+            let caller = callers[number % callers.len()].clone();
+            tokio::spawn(async move { caller.chat(estimated_body(ESTIMATE)).await })
         });
         let calls: Vec<_> = calls.collect();
         let mut tally = Tally::new();
@@ -51,16 +49,9 @@ impl Crowd {
 }
 
 /// Exactly `room` approvals of `count`, the others denied for `reason`; the provider saw the approved ones only.
-async fn assert_approved(
-    crowd: &Crowd,
-    actor: &Actor,
-    count: usize,
-    room: usize,
-    reason: &str,
-    run: Option<&str>,
-) {
+async fn assert_approved(crowd: &Crowd, actor: &Actor, count: usize, room: usize, reason: &str) {
     let before = crowd.stage.upstream.arrived();
-    let tally = crowd.rush(&crowd.callers(actor), count, run).await;
+    let tally = crowd.rush(&crowd.callers(actor), count).await;
     let expected = Tally::from([("approved".to_owned(), room), (reason.to_owned(), count - room)]);
     assert_eq!(tally, expected, "{reason}");
     assert_eq!(crowd.stage.upstream.arrived() - before, room, "{reason}");
@@ -73,40 +64,12 @@ async fn assert_approved(
     assert_eq!(actor.agent.open_holds().await, 0, "{reason}");
 }
 
-fn limit_for(room: usize, slack: u64) -> Option<u64> {
-    Some(room as u64 * ESTIMATE + slack)
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn five_hundred_calls_share_a_daily_cap() {
     let crowd = Crowd::new().await;
-    let actor = crowd
-        .stage
-        .actor("enterprise", cap(None, limit_for(137, 0), None))
-        .await;
-    assert_approved(&crowd, &actor, 500, 137, "daily_limit", None).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn five_hundred_calls_share_a_monthly_cap() {
-    let crowd = Crowd::new().await;
-    // A rest that is too small for one more call stays unused.
-    let actor = crowd
-        .stage
-        .actor("enterprise", cap(None, None, limit_for(41, ESTIMATE - 1)))
-        .await;
-    assert_approved(&crowd, &actor, 500, 41, "monthly_limit", None).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn five_hundred_calls_share_a_run() {
-    let crowd = Crowd::new().await;
-    let actor = crowd
-        .stage
-        .actor("enterprise", cap(limit_for(73, 0), None, None))
-        .await;
-    assert_approved(&crowd, &actor, 500, 73, "per_run_limit", Some("the-run")).await;
-    assert_eq!(actor.agent.run_spent("the-run").await, limit_for(73, 0));
+    let policy = cap(None, Some(137 * ESTIMATE), None);
+    let actor = crowd.stage.actor("enterprise", policy).await;
+    assert_approved(&crowd, &actor, 500, 137, "daily_limit").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -116,7 +79,7 @@ async fn five_hundred_calls_share_the_plan_s_tracked_usd() {
     crowd
         .stage
         .set_tracked(&actor.agent, 5_000_000_000_000 - 29 * ESTIMATE);
-    assert_approved(&crowd, &actor, 500, 29, "plan_limit", None).await;
+    assert_approved(&crowd, &actor, 500, 29, "plan_limit").await;
     assert_eq!(actor.agent.counters().await.tracked_nanos, 5_000_000_000_000);
 }
 
@@ -124,29 +87,7 @@ async fn five_hundred_calls_share_the_plan_s_tracked_usd() {
 async fn the_rate_is_counted_exactly_across_edges() {
     let crowd = Crowd::new().await;
     let actor = crowd.stage.actor("builder", open_cap()).await;
-    assert_approved(&crowd, &actor, 300, 120, "rate_limited", None).await;
-}
-
-/// Ten agents at once, three places left.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn new_agents_race_for_the_plan_s_places() {
-    let crowd = Crowd::new().await;
-    let account = crowd.stage.seed.account("builder").await;
-    let mut callers = Vec::new();
-    for number in 0..10 {
-        let actor = crowd
-            .stage
-            .equip(account.agent(&format!("bot-{number}")), open_cap())
-            .await;
-        callers.extend(crowd.callers(&actor));
-    }
-    let any = account.agent("bot-0");
-    crowd.stage.set_slots(&any, 7);
-    let tally = crowd.rush(&callers, 200, None).await;
-    // Each agent makes 20 calls, all of them approved or none.
-    let expected = Tally::from([("approved".to_owned(), 60), ("plan_agent_limit".to_owned(), 140)]);
-    assert_eq!(tally, expected);
-    assert_eq!(any.counters().await.slots, 10);
+    assert_approved(&crowd, &actor, 300, 120, "rate_limited").await;
 }
 
 /// Estimates of odd sizes against three caps at once: the sum of the approved ones never passes any of them.

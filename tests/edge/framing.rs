@@ -112,33 +112,6 @@ async fn answers_in_every_framing_are_passed_on_whole() {
     }
 }
 
-/// A provider that sends more than one answer must not answer the next caller's question.
-#[tokio::test]
-async fn a_second_answer_is_never_given_to_the_next_call() {
-    let stage = Stage::new().await;
-    let (one, two) = (
-        stage.actor("enterprise", open_cap()).await,
-        stage.actor("enterprise", open_cap()).await,
-    );
-    let own = |body: &serde_json::Value| json!({ "for": body["messages"][0]["content"] });
-    stage
-        .upstream
-        .set(move |request| Answer::json(200, own(&request.json())).twice());
-    for round in 0..10 {
-        for (name, actor) in [("one", &one), ("two", &two)] {
-            let mut body = estimated_body(100);
-            let content = format!("{name} {round}");
-            body["messages"][0]["content"] = content.as_str().into();
-            let reply = actor.caller.chat(body).await;
-            if reply.status == 200 {
-                assert_eq!(reply.json()["for"], content, "an answer belongs to its question");
-            } else {
-                assert_eq!(reply.status, 502, "{reply:?}");
-            }
-        }
-    }
-}
-
 /// Answers that have no body by their status: whatever the provider says of one, the connection stays in step.
 #[tokio::test]
 async fn an_answer_without_a_body_is_written_without_one() {

@@ -1,72 +1,14 @@
-//! Starting, reloading, stopping. Handing over is in tests/rolling.
+//! Starting and reloading. Stopping is in tests/faults/process.rs, handing over in tests/rolling.
 
 use super::shape::denied;
 use super::stage::{EDGE, PRICES, SOON, Stage, amounts, estimated_body, open_cap};
-use harness::{Answer, Edge, EdgeOptions, RawClient, eventually};
+use harness::{EdgeOptions, eventually};
 use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::Arc;
-use tokio::net::TcpStream;
-use tokio::sync::Notify;
-use tokio::task::JoinHandle;
 
 const PLANS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/config/plans.toml");
-
-async fn refuses_connections(edge: &Edge) {
-    eventually("no more new connections", SOON, async || {
-        TcpStream::connect(edge.addr()).await.is_err().then_some(())
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn sigterm_lets_calls_in_flight_finish() {
-    let stage = Stage::alone().await;
-    let actor = stage.actor("enterprise", open_cap()).await;
-    let gate = Arc::new(Notify::new());
-    let answer = Answer::chat(9, 12).wait_for(&gate);
-    stage.upstream.set(move |_| answer.clone());
-    let calls: Vec<JoinHandle<_>> = (0..5)
-        .map(|_| {
-            let caller = actor.caller.clone();
-            tokio::spawn(async move { caller.chat(estimated_body(100)).await })
-        })
-        .collect();
-    // A sixth caller has left by then; his call goes on.
-    let mut gone = RawClient::connect(stage.edge.addr()).await;
-    gone.send_chat(&actor.key, "", estimated_body(100).to_string().as_bytes())
-        .await;
-    stage.upstream.wait_for(6, SOON).await;
-    gone.reset();
-    stage.edge.term();
-    refuses_connections(&stage.edge).await;
-    assert!(stage.edge.is_running(), "calls are in flight");
-    assert_eq!(actor.agent.counters().await.day_nanos, 600);
-    for _ in 0..6 {
-        gate.notify_one();
-    }
-    for call in calls {
-        let reply = call.await.expect("an answer");
-        assert_eq!((reply.status, amounts(&reply).1), (200, Some(12)));
-        assert_eq!(reply.header("connection"), Some("close"));
-    }
-    assert_eq!(stage.edge.wait_exit(SOON), Some(0), "{}", stage.edge.logs());
-    assert_eq!(actor.agent.counters().await.day_nanos, 72, "all are settled");
-    assert_eq!(actor.agent.open_holds().await, 0);
-}
-
-#[tokio::test]
-async fn sigterm_of_an_idle_edge_ends_it_at_once() {
-    let stage = Stage::new().await;
-    let actor = stage.actor("enterprise", open_cap()).await;
-    assert_eq!(actor.caller.chat(estimated_body(100)).await.status, 200);
-    // A caller that keeps its connection open and says nothing does not hold it up.
-    let _idle = RawClient::connect(stage.edge.addr()).await;
-    stage.edge.term();
-    assert_eq!(stage.edge.wait_exit(SOON), Some(0));
-}
 
 /// An edge whose tables are files of this test, and how to change them.
 struct Tables {
@@ -196,6 +138,12 @@ fn a_bad_configuration_ends_with_2_and_one_clear_line() {
             "upstream.base_url",
         ),
         ("TOLLGATE_UPSTREAM__PROVIDER", "a b", "upstream.provider"),
+        ("TOLLGATE_UPSTREAM__CA_FILE", "/no/such/file", "upstream.ca_file"),
+        (
+            "TOLLGATE_UPSTREAM__FORWARD_HEADERS",
+            "cookie",
+            "upstream.forward_headers",
+        ),
         (
             "TOLLGATE_PROXY__STREAM_TOTAL_MS",
             "9223372036854775807",

@@ -5,7 +5,7 @@
 //! * [`denials`], [`refusals`], [`bodies`], [`order`]: responses without a forwarded call, and their precedence
 //! * [`approved`], [`framing`]: the forwarded request and its response
 //! * [`estimates`], [`costs`], [`ledger`], [`settlement`]: what a call is charged
-//! * [`caps`], [`runs`], [`binding`], [`crowd`]: limits at their boundary, after a change, and under many calls at once
+//! * [`runs`], [`binding`], [`crowd`]: limits of a run, after a change, and under many calls at once
 //! * [`round_trips`]: commands to the store
 //! * [`upstreams`]: several providers by name
 //! * [`http`], [`malformed`], [`tls`], [`life`]: the edge as a server
@@ -15,7 +15,6 @@ mod approved;
 mod binding;
 mod blocked;
 mod bodies;
-mod caps;
 mod costs;
 mod crowd;
 mod denials;

@@ -1,6 +1,5 @@
 //! Requests that are not HTTP, could be read in two ways, or never come to an end.
 
-use super::shape::approved;
 use super::stage::{SOON, Stage, estimated_body, open_cap};
 use harness::RawClient;
 use std::time::Duration;
@@ -8,68 +7,21 @@ use std::time::Duration;
 /// Long enough to see that nothing comes.
 const A_WHILE: Duration = Duration::from_millis(300);
 
-/// A request that is not HTTP, or is ambiguous, is refused and never forwarded.
+/// The chunks count where a length is declared as well, and the connection ends there: nothing is smuggled behind it.
 #[tokio::test]
-async fn ill_formed_requests_are_never_forwarded() {
-    let stage = Stage::with(|options| options.env("TOLLGATE_PROXY__CLIENT_TIMEOUT_MS", "1500")).await;
+async fn chunks_beside_a_length_end_their_connection() {
+    let stage = Stage::new().await;
     let actor = stage.actor("enterprise", open_cap()).await;
     let body = estimated_body(100).to_string();
-    let length = body.len();
-    let chat = |headers: &str, body: &str| {
-        format!(
-            "POST /v1/chat/completions HTTP/1.1\r\nHost: edge\r\nAuthorization: Bearer {}\r\n\
-             Content-Type: application/json\r\n{headers}\r\n{body}",
-            actor.key
-        )
-    };
-    for (what, request) in [
-        ("no HTTP", "hello, is there anybody out there?\r\n\r\n".to_owned()),
-        ("hardly anything", "hello\r\n\r\n".to_owned()),
-        (
-            "TLS on a plain port",
-            format!("\u{16}\u{3}\u{1}\0\u{5}{}\r\n\r\n", "x".repeat(100)),
-        ),
-        (
-            "two lengths",
-            chat(
-                &format!("Content-Length: {length}\r\nContent-Length: 1\r\n"),
-                &body,
-            ),
-        ),
-        (
-            "a length that is no number",
-            chat("Content-Length: +5\r\n", &body),
-        ),
-        (
-            "chunks of nonsense",
-            chat("Transfer-Encoding: chunked\r\n", "zz\r\nx\r\n0\r\n\r\n"),
-        ),
-        (
-            "a space before the colon",
-            chat(&format!("Content-Length : {length}\r\n"), &body),
-        ),
-        (
-            "a folded header",
-            chat(&format!("X-A: b\r\n c\r\nContent-Length: {length}\r\n"), &body),
-        ),
-    ] {
-        let mut raw = RawClient::connect(stage.edge.addr()).await;
-        raw.send(&request).await;
-        let reply = raw.reply(SOON).await;
-        let status = reply.as_ref().map(|reply| reply.status);
-        assert!(
-            status.is_none_or(|status| (400..500).contains(&status)),
-            "{what}: {reply:?}"
-        );
-        assert_eq!(stage.upstream.arrived(), 0, "{what} was forwarded");
-    }
-    // Length and chunks together: the chunks count, and the connection ends there, so nothing can be smuggled behind
-    // it.
+    let call = format!(
+        "POST /v1/chat/completions HTTP/1.1\r\nHost: edge\r\nAuthorization: Bearer {}\r\n\
+         Content-Type: application/json\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n\
+         {:x}\r\n{body}\r\n0\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: edge\r\n\r\n",
+        actor.key,
+        body.len()
+    );
     let mut raw = RawClient::connect(stage.edge.addr()).await;
-    let chunked = format!("{length:x}\r\n{body}\r\n0\r\n\r\n");
-    let both = chat("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", &chunked);
-    raw.send([both.as_str(), "GET /smuggled HTTP/1.1\r\nHost: edge\r\n\r\n"].concat())
-        .await;
+    raw.send(call).await;
     let reply = raw.reply(SOON).await.expect("an answer");
     assert_eq!(
         (reply.status, reply.header("connection")),
@@ -82,24 +34,8 @@ async fn ill_formed_requests_are_never_forwarded() {
         (sent.body == body.as_bytes(), sent.header("transfer-encoding")),
         (true, None)
     );
-
-    // A body that breaks off, with the caller gone or waiting.
-    let mut raw = RawClient::connect(stage.edge.addr()).await;
-    raw.send(chat(
-        &format!("Content-Length: {length}\r\n"),
-        &body[..length - 1],
-    ))
-    .await;
-    raw.finish().await;
-    let reply = raw.reply(SOON).await;
-    assert!(
-        reply.is_none_or(|reply| reply.status == 408),
-        "a body that breaks off"
-    );
-    tokio::time::sleep(A_WHILE).await;
     assert_eq!(stage.upstream.arrived(), 1);
     assert_eq!(actor.agent.counters().await.day_nanos, 12);
-    approved(&actor.caller.chat(estimated_body(100)).await);
 }
 
 /// The edge decodes no transfer coding but `chunked`, so a body in another one is not what it seems to be.
@@ -128,6 +64,8 @@ async fn transfer_codings_but_chunked_are_refused() {
         "Transfer-Encoding: chunked, chunked\r\n",
         "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
         "Transfer-Encoding: , chunked\r\n",
+        "Transfer-Encoding: chunked, identity\r\n",
+        "Transfer-Encoding: xchunked\r\n",
         "Transfer-Encoding: chunked;q=1\r\n",
         "Transfer-Encoding: gzip\r\n",
         "Transfer-Encoding: \r\n",

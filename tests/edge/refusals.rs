@@ -33,6 +33,8 @@ async fn a_missing_wrong_or_revoked_key_is_a_401() {
         vec![("authorization", bearer(&actor.key[..70]))],
         vec![("authorization", bearer(&format!("{}0", actor.key)))],
         vec![("authorization", bearer(&format!("vk_live_{}", "0a".repeat(32))))],
+        vec![("authorization", format!("{good}, {good}"))],
+        vec![("cookie", format!("key={}", actor.key))],
         vec![("x-api-key", forged.clone())],
         vec![("x-api-key", good.clone())],
         vec![("authorization", good.clone()), ("x-api-key", other.key.clone())],

@@ -1,12 +1,11 @@
-//! Run ids (specification §4.4, decisions D38, D62): who shares the per-run limit, and who does not.
+//! Run ids (specification §4.4, decisions D38, D62): who shares the per-run limit, and who does not. How long a run is
+//! kept and counted is in `ledger/directed/runs.rs`, and through an edge in `record/dry_run.rs`.
 
 use super::shape::{approved, denied, refused};
 use super::stage::{Stage, cap, estimated_body, open_cap};
-use domain::mode::Mode;
 use std::collections::HashSet;
 
 const RUN: &str = "x-service-run-id";
-const DAYS_35_MS: i64 = 35 * 24 * 3600 * 1000;
 
 #[tokio::test]
 async fn calls_of_one_run_share_its_limit_and_others_do_not() {
@@ -94,67 +93,4 @@ async fn a_run_id_has_1_to_200_plain_characters() {
     actor.agent.frozen(true).await;
     let reply = actor.caller.chat_with(&[(RUN, "a b")], estimated_body(1)).await;
     refused(&reply, 400, "invalid_run_id");
-}
-
-/// Run records are kept 35 days after their last call, and count approved calls only.
-#[tokio::test]
-async fn a_run_is_kept_35_days_after_its_last_call() {
-    let stage = Stage::new().await;
-    let actor = stage.actor("enterprise", cap(Some(100), None, None)).await;
-    let record = actor.agent.account.keys.run(Mode::Live, "bot", "r");
-    let call = || actor.caller.chat_with(&[(RUN, "r")], estimated_body(50));
-    assert_eq!(call().await.status, 200);
-    // The end is written with a run's first call of a minute, so it is a minute later than promised.
-    let _: u64 = stage.redis.command(&["PEXPIRE", &record, "60000"]);
-    let _: i64 = stage.redis.command(&["HINCRBY", &record, "last", "-60000"]);
-    assert_eq!(call().await.status, 200);
-    let left: i64 = stage.redis.command(&["PTTL", &record]);
-    assert!((DAYS_35_MS..=DAYS_35_MS + 60_000).contains(&left), "{left}");
-    let calls = || stage.redis.command::<u64>(&["HGET", &record, "calls"]);
-    assert_eq!(calls(), 2);
-    let reply = actor.caller.chat_with(&[(RUN, "r")], estimated_body(101)).await;
-    denied(&reply, "per_run_limit");
-    assert_eq!(calls(), 2, "a denied call is none");
-    assert_eq!(actor.agent.run_spent("r").await, Some(24));
-}
-
-/// The records of an account's runs end 35 days after their last call, and the budget of runs with them (decisions D38,
-/// D71): new runs are let in, the indexes forget the old ones, and an agent that is not called any more keeps none.
-#[tokio::test]
-async fn runs_that_ended_leave_the_budget() {
-    let stage = Stage::with(|options| options.env("TOLLGATE_LIMITS__RUNS", "3")).await;
-    let account = stage.seed.account("enterprise").await;
-    let one = stage.equip(account.agent("one"), open_cap()).await;
-    let two = stage.equip(account.agent("two"), open_cap()).await;
-    let call = async |actor: &super::stage::Actor, run: &str| {
-        actor.caller.chat_with(&[(RUN, run)], estimated_body(50)).await
-    };
-    for run in ["a", "b", "c"] {
-        assert_eq!(call(&one, run).await.status, 200, "{run}");
-    }
-    for actor in [&one, &two] {
-        denied(&call(actor, "d").await, "rate_limited");
-    }
-    // As if they had been called 35 days and two minutes ago: their records are gone, and the indexes still have them.
-    let keys = &account.keys;
-    let (all, of_one) = (keys.all_runs(Mode::Live), keys.runs(Mode::Live, "one"));
-    let long_ago = (stage.now_ms() - DAYS_35_MS - 120_000).to_string();
-    for run in ["a", "b", "c"] {
-        let _: u64 = stage.redis.command(&["DEL", &keys.run(Mode::Live, "one", run)]);
-        for (index, member) in [(&all, format!("one/{run}")), (&of_one, run.to_owned())] {
-            let _: u64 = stage.redis.command(&["ZADD", index, &long_ago, &member]);
-        }
-    }
-    let runs_of = |index: &str| stage.redis.command::<Vec<String>>(&["ZRANGE", index, "0", "-1"]);
-    assert_eq!(runs_of(&all).len(), 3);
-    for run in ["d", "e", "f"] {
-        assert_eq!(call(&two, run).await.status, 200, "{run}");
-    }
-    denied(&call(&two, "g").await, "rate_limited");
-    denied(&call(&one, "a").await, "rate_limited");
-    assert_eq!(runs_of(&all), ["two/d", "two/e", "two/f"]);
-    for index in [&all, &of_one, &keys.runs(Mode::Live, "two")] {
-        let left: i64 = stage.redis.command(&["PTTL", index]);
-        assert!((1..=DAYS_35_MS + 60_000).contains(&left), "{index}: {left}");
-    }
 }

@@ -1,9 +1,9 @@
-//! When the ledger moves: before the answer ends, even if the caller leaves, and later when the store is gone
-//! (decisions D36, D48).
+//! When the ledger moves: before the answer ends (decision D48). Callers who leave and a store that is gone are in
+//! `tests/faults`.
 
 use super::shape::denied;
-use super::stage::{SOON, Stage, amounts, cap, estimated_body, open_cap};
-use harness::{Answer, RawClient, Redis, eventually};
+use super::stage::{SOON, Stage, cap, estimated_body, open_cap};
+use harness::Answer;
 use std::sync::Arc;
 use tokio::sync::Notify;
 
@@ -27,67 +27,6 @@ async fn the_next_call_sees_the_settlement() {
     }
     denied(&actor.caller.chat(estimated_body(ESTIMATE)).await, "daily_limit");
     assert_eq!(actor.agent.counters().await.day_nanos, 10 * ACTUAL);
-}
-
-/// A caller who hangs up does not stop the settlement (decision D36).
-#[tokio::test]
-async fn a_caller_who_hangs_up_pays_what_it_cost() {
-    let stage = Stage::alone().await;
-    for reset in [true, false] {
-        let actor = stage.actor("enterprise", open_cap()).await;
-        let gate = Arc::new(Notify::new());
-        let (answer, arrived) = (Answer::chat(9, 12).wait_for(&gate), stage.upstream.arrived());
-        stage.upstream.set(move |_| answer.clone());
-        let mut raw = RawClient::connect(stage.edge.addr()).await;
-        raw.send_chat(&actor.key, "", estimated_body(ESTIMATE).to_string().as_bytes())
-            .await;
-        stage.upstream.wait_for(arrived + 1, SOON).await;
-        assert_eq!(
-            actor.agent.counters().await.day_nanos,
-            ESTIMATE,
-            "the estimate is charged before the call"
-        );
-        if reset {
-            raw.reset();
-        } else {
-            drop(raw);
-        }
-        gate.notify_one();
-        eventually("the settlement", SOON, async || {
-            (actor.agent.counters().await.day_nanos == ACTUAL).then_some(())
-        })
-        .await;
-        assert_eq!(actor.agent.open_holds().await, 0);
-        assert_eq!(stage.upstream.arrived(), arrived + 1);
-    }
-}
-
-/// When the store is gone by the time of the settlement, the answer goes out all the same, and the ledger follows
-/// later.
-#[tokio::test]
-async fn a_settlement_waits_for_the_store() {
-    let redis = Arc::new(Redis::start());
-    let stage = Stage::on(redis, |options| options.env("TOLLGATE_STORE__TIMEOUT_MS", "1000")).await;
-    let actor = stage.actor("enterprise", open_cap()).await;
-    let gate = Arc::new(Notify::new());
-    let answer = Answer::chat(9, 12).wait_for(&gate);
-    stage.upstream.set(move |_| answer.clone());
-    let caller = actor.caller.clone();
-    let call = tokio::spawn(async move { caller.chat(estimated_body(ESTIMATE)).await });
-    stage.upstream.wait_for(1, SOON).await;
-    stage.redis.pause();
-    gate.notify_one();
-    let reply = call.await.expect("an answer");
-    assert_eq!((reply.status, amounts(&reply).1), (200, Some(ACTUAL)));
-    let reply = actor.caller.chat(estimated_body(ESTIMATE)).await;
-    denied(&reply, "service_unavailable");
-    stage.redis.resume();
-    eventually("the settlement", SOON, async || {
-        let counters = actor.agent.counters().await;
-        (counters.day_nanos == ACTUAL && actor.agent.open_holds().await == 0).then_some(())
-    })
-    .await;
-    assert_eq!(stage.upstream.arrived(), 1);
 }
 
 /// A hold has the data from which its charge can be recomputed (decision D48): the version of the price table, and the

@@ -112,7 +112,7 @@ impl Stage {
     }
 
     /// The store's clock, in ms since 1970.
-    pub fn now_ms(&self) -> i64 {
+    fn now_ms(&self) -> i64 {
         let (seconds, micros): (i64, i64) = self.redis.command(&["TIME"]);
         seconds * 1000 + micros / 1000
     }

@@ -390,36 +390,6 @@ async fn each_upstream_has_its_own_certificates() {
     assert_eq!(provider.arrived(), 1);
 }
 
-#[tokio::test]
-async fn mistakes_of_the_configuration_stop_the_start() {
-    let start = |key: &str, value: &str| {
-        let output = std::process::Command::new(super::stage::EDGE)
-            .env_clear()
-            .env("TOLLGATE_SECRETS__MASTER_KEY", harness::TEST_MASTER_KEY)
-            .env("TOLLGATE_UPSTREAMS__A__BASE_URL", "http://127.0.0.1:1")
-            .env("TOLLGATE_UPSTREAMS__A__MODELS", "*")
-            .env(format!("TOLLGATE_UPSTREAMS__A__{key}"), value)
-            .current_dir(std::env::temp_dir())
-            .output()
-            .expect("an edge");
-        (
-            output.status.code(),
-            String::from_utf8_lossy(&output.stderr).into_owned(),
-        )
-    };
-    for (key, value, named) in [
-        ("BASE_URL", "http://u:p@host", "upstreams.a.base_url"),
-        ("CA_FILE", "/no/such/file", "upstreams.a.ca_file"),
-        ("FORWARD_HEADERS", "cookie", "upstreams.a.forward_headers"),
-        ("AUTH", "none", "upstreams.a.auth"),
-        ("MODEL", "x", "upstreams.a.model"),
-    ] {
-        let (code, said) = start(key, value);
-        assert!(code == Some(2) && said.contains(named), "{key}: {code:?} {said}");
-        assert!(!said.contains("u:p"), "{said}");
-    }
-}
-
 /// Calls of one upstream go on while another one's hang.
 #[tokio::test]
 async fn a_hanging_upstream_leaves_connections_to_the_others() {

@@ -1,6 +1,6 @@
 //! Callers who leave or stall over HTTP/2, with frames that no well-behaved client library sends.
 
-use crate::stage::{ACTUAL, SOON, Setup, Stage, answer, body};
+use crate::stage::{ACTUAL, SOON, Setup, Stage, body};
 use harness::{RawClient, eventually};
 use std::time::Duration;
 
@@ -115,26 +115,6 @@ async fn a_stream_that_drips_ends_at_its_deadline() {
     }
     stage.settled_at(0).await;
     assert_eq!((stage.upstream.arrived(), stage.rate()), (0, 1));
-}
-
-#[tokio::test]
-async fn a_stream_that_is_reset_after_its_call_is_settled() {
-    let stage = Setup::default().start().await;
-    stage.upstream.set(|_| answer().delay(Duration::from_millis(300)));
-    let mut raw = connected(&stage, 65_535).await;
-    for round in 1..=3_u32 {
-        let stream = 2 * round - 1;
-        assert!(raw.send(call(&stage, stream)).await);
-        stage
-            .upstream
-            .wait_for(usize::try_from(round).unwrap(), SOON)
-            .await;
-        assert!(
-            raw.send(frame(RST_STREAM, 0, stream, &CANCEL.to_be_bytes()))
-                .await
-        );
-        stage.settled_at(u64::from(round) * ACTUAL).await;
-    }
 }
 
 /// The caller gives its answers no room at all: it is settled, and let go of after some time.

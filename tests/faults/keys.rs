@@ -2,12 +2,9 @@
 
 use crate::memory::resident_kib;
 use crate::stage::{SOON, Setup, Stage};
-use crypto::{sha256_hex, virtual_key};
 use entropy::random_bytes;
 use harness::{Answer, RawClient, Redis, Upstream, eventually};
-use secrecy::ExposeSecret as _;
 use std::time::Instant;
-use store::{keys, sanity};
 
 const FLOOD: usize = 20_000;
 /// Callers who send them.
@@ -74,33 +71,6 @@ async fn a_flood_of_keys_costs_the_store_nothing() {
         )
     })
     .await;
-}
-
-/// A key with a right checksum that the store does not know, such as one of an earlier life of the ledger: it is asked
-/// for once, and stays refused.
-#[tokio::test]
-async fn an_unknown_key_is_looked_up_once() {
-    let stage = Setup::default().start().await;
-    let record = sanity::record(stage.seed.store()).await.expect("a store");
-    let secret = virtual_key::mint(&record.check_secret).expect("a key");
-    let key = secret.expose_secret();
-    stage.approved_call().await;
-    let before = stage.redis.calls("get");
-    let started = Instant::now();
-    let mut raw = stage.raw().await;
-    for _ in 0..500 {
-        assert!(raw.send_chat(key, "", b"").await);
-        let reply = raw.reply(SOON).await.expect("an answer");
-        assert_eq!(reply.status, 401, "{reply:?}");
-    }
-    let reads = stage.redis.calls("get") - before;
-    assert!(
-        reads <= 2 + started.elapsed().as_secs(),
-        "{reads} look-ups of one key"
-    );
-    // The negative cache has the key, and the store has no look-up for it.
-    let lookup = keys::virtual_key_lookup(&sha256_hex(key.as_bytes()));
-    assert_eq!(stage.redis.command::<u64>(&["EXISTS", &lookup]), 0);
 }
 
 /// Callers without a key cannot fill the queue of traces.

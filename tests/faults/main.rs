@@ -2,14 +2,13 @@
 //!
 //! The real `tollgate-proxy` runs in each test, with a private Redis and a scripted provider.
 //!
-//! * [`bodies`], [`headers`], [`sizes`], [`http`], [`keys`]: malformed requests
+//! * [`sizes`], [`http`], [`keys`]: malformed requests
 //! * [`store_down`], [`store_wrong`], [`cluster`], [`lost_replies`]: a store that is gone, frozen, full, read-only or
 //!   wiped, or whose replies are lost
 //! * [`store_clock`]: a store whose clock is wrong
 //! * [`late`]: settlements that the store does not accept at once; [`other_ledgers`]: settlements that reach another
 //!   ledger
-//! * [`provider`], [`provider_unexpected`], [`provider_early`], [`provider_errors`], [`provider_reuse`]: a provider
-//!   that misbehaves
+//! * [`provider`], [`provider_early`], [`provider_errors`], [`provider_reuse`]: a provider that misbehaves
 //! * [`neighbours`]: accounts that fill the memory for bodies; [`connections`], [`heads`], [`floods_h2`]: callers with
 //!   too many connections, headers or requests; [`shortages`]: a machine without free descriptors
 //! * [`hang_ups`], [`hang_ups_h2`]: callers that disconnect; [`process`]: the edge is stopped or killed
@@ -17,13 +16,11 @@
 //! * [`torture`]: all of it at once
 #![cfg(test)]
 
-mod bodies;
 mod cluster;
 mod connections;
 mod floods_h2;
 mod hang_ups;
 mod hang_ups_h2;
-mod headers;
 mod heads;
 mod http;
 mod keys;
@@ -37,7 +34,6 @@ mod provider;
 mod provider_early;
 mod provider_errors;
 mod provider_reuse;
-mod provider_unexpected;
 mod secrets;
 mod shortages;
 mod sizes;

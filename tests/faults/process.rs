@@ -67,6 +67,7 @@ async fn an_idle_edge_ends_at_once() {
             .await
     );
     assert_eq!(idle.reply(SOON).await.expect("an answer").status, 200);
+    let _silent = stage.raw().await;
     let started = Instant::now();
     stage.edge.term();
     assert_eq!(stage.edge.wait_exit(SOON), Some(0));

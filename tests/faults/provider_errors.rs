@@ -163,6 +163,10 @@ async fn what_cannot_be_searched_is_not_passed_on() {
 #[tokio::test]
 async fn errors_without_keys_are_unchanged() {
     let stage = Setup::default().start().await;
+    // A completion is the caller's, whatever it contains.
+    let quoting = r#"{"content":"a key starts with sk-abc"}"#;
+    let reply = call_answered(&stage, Answer::bytes(200, quoting)).await;
+    assert_eq!(reply.text(), quoting);
     let plain = r#"{"error":{"message":"a \u00e9 \\u002d \/ tail","code":null}}"#;
     let reply = call_answered(&stage, Answer::bytes(400, plain)).await;
     assert_eq!(reply.text(), plain);

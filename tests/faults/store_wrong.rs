@@ -138,6 +138,8 @@ async fn a_wiped_store_denies_every_key() {
     for _ in 0..5 {
         stage.unavailable_call().await;
     }
+    let shapeless = stage.edge.caller("vk_live_x").chat(crate::stage::body()).await;
+    assert_eq!(shapeless.status, 401, "refused without the store: {shapeless:?}");
     let health = stage.edge.caller("").get("/v1/health").await;
     assert_eq!(health.status, 503, "{health:?}");
     eventually("not ready", SOON, async || {
@@ -294,6 +296,9 @@ async fn an_older_account_is_denied_until_the_operator_accepts_it() {
     for _ in 0..3 {
         stage.approved_call().await;
     }
+    let (_other, key) = stage.seed.ready_agent("enterprise", open_cap()).await;
+    let other = stage.edge.caller(&key);
+    assert_eq!(other.chat(crate::stage::body()).await.status, 200);
     stage.at_rest().await;
     let record = stage.bot.account.keys.record();
     let version: u64 = stage.redis.command(&["HGET", &record, "version"]);
@@ -303,6 +308,8 @@ async fn an_older_account_is_denied_until_the_operator_accepts_it() {
     for _ in 0..3 {
         stage.unavailable_call().await;
     }
+    let reply = other.chat(crate::stage::body()).await;
+    assert_eq!(reply.status, 200, "another account continues: {reply:?}");
     // Time heals nothing, and neither does another version below the one that was seen.
     let _: u64 = stage
         .redis

@@ -53,11 +53,7 @@ async fn filled(no_archive: bool) {
     assert_eq!(caller.get("/v1/intents?limit=1").await.status, 200);
     let reply = caller.send("POST", "/v1/agents/bot/freeze", &[], "").await;
     assert_eq!(reply.status, 200);
-    let (_, metrics) = fixture.admin.ops("/metrics").unwrap();
-    assert!(
-        metrics.contains("tollgate_admin_refused_accounts 1\n"),
-        "{metrics}"
-    );
+    assert_eq!(fixture.admin.metric("tollgate_admin_refused_accounts"), Some(1));
     // There is room again: the refusal ends by itself.
     let _: String = fixture.redis.command(&["CONFIG", "SET", "maxmemory", "512mb"]);
     agent.frozen(false).await;

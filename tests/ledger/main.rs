@@ -2,10 +2,10 @@
 //!
 //! * [`model`]: expected state; [`snapshot`]: the store's state; [`world`]: both side by side
 //! * [`random`] and [`directed`]: sequences of actions; after each one the whole store must equal the model
-//! * [`precedence`]: all combinations of failing conditions
+//! * [`precedence`]: all pairs of failing conditions
 //! * [`race`]: concurrent callers: exactly as many approvals as the limit allows
 //! * [`mutants`]: changed scripts, each of which the checks above must notice
-//! * [`servers`]: the scripts on stores that are full, frozen, restarted, wiped, read-only or clustered
+//! * [`servers`]: the scripts on each kind of store, and on stores that are full or whose replies are lost
 #![cfg(test)]
 
 mod directed;

@@ -1,4 +1,4 @@
-//! Every combination of failing conditions against `authorize`: the first in the documented order answers.
+//! Every pair of failing conditions against `authorize`: the first in the documented order answers.
 
 use crate::model::{Charge, NO_CHECKS, State};
 use crate::scripts::{Scripts, Texts};
@@ -8,7 +8,6 @@ use domain::cap::CapPolicy;
 use domain::denial::Denial;
 use domain::period::Period;
 use harness::Redis;
-use store::call::authorize::{Authorize, Charge as RequestedCharge, Outcome};
 
 /// Reasons against a call, in the order of decision D29, specification §4.4 and the list of denials.
 const ORDER: [&str; 14] = [
@@ -32,26 +31,8 @@ const ESTIMATE: u64 = 10;
 /// Spent by another agent before, which the account's limits see.
 const OTHERS: u64 = 7;
 
-fn expected(failing: u32) -> Outcome {
-    let first = (0..ORDER.len())
-        .find(|at| failing & (1 << at) != 0)
-        .map(|at| ORDER[at]);
-    match first {
-        None => Outcome::Charged {
-            estimate: usd(ESTIMATE),
-            provider_key_id: "pk_a".to_owned(),
-            sealed: "sealed-a".to_owned(),
-        },
-        Some("stale") => Outcome::Stale,
-        Some("revoked") => Outcome::Revoked,
-        Some("other_plan") => Outcome::OtherPlan,
-        Some("known") => Outcome::KnownId,
-        Some(reason) => Outcome::Denied(Denial::from_reason(reason).expect("a denial")),
-    }
-}
-
-/// Arranges the failing conditions, calls, and asserts that a denial changed nothing.
-async fn combination(scripts: &Scripts, period: Period, failing: u32, look: bool) -> Checked {
+/// Arranges the failing conditions, calls, and compares answer and store with the model.
+async fn combination(scripts: &Scripts, period: Period, failing: u32) -> Checked {
     let fails = |name: &str| {
         ORDER
             .iter()
@@ -81,37 +62,7 @@ async fn combination(scripts: &Scripts, period: Period, failing: u32, look: bool
     call.plan.cap_agents_per_month = Some(if fails("plan_agent_limit") { 1 } else { 2 });
     call.plan.tracked_usd_per_month = limit("plan_limit", ESTIMATE + OTHERS);
     world.install().await?;
-    if look {
-        return world.authorize(&call).await;
-    }
-    let charge = RequestedCharge {
-        estimate: Some(usd(ESTIMATE)),
-        run_named: true,
-        hold_life: call.hold_life,
-        price_version: crate::model::PRICE_VERSION,
-        model: crate::model::MODEL,
-        provider: crate::world::PROVIDER,
-    };
-    let request = Authorize {
-        name: &call.name,
-        key_id: &call.key_id,
-        view: &call.view,
-        plan: &call.plan,
-        charge: Some(&charge),
-    };
-    let answer = request
-        .execute(&scripts.store)
-        .await
-        .map_err(|error| format!("{error:?}"))?;
-    if answer.outcome == expected(failing) {
-        Ok(())
-    } else {
-        Err(format!(
-            "{failing:014b}: {:?}, expected {:?}",
-            answer.outcome,
-            expected(failing)
-        ))
-    }
+    world.authorize(&call).await
 }
 
 /// Arranges the state outside the agent: keys, rate, another agent's charge, a hold with the call's own id.
@@ -153,7 +104,7 @@ pub async fn pairs(scripts: &Scripts) -> Checked {
     for first in 0..ORDER.len() {
         for second in first..ORDER.len() {
             within_one_day(&scripts.store, async |period| {
-                combination(scripts, period, 1 << first | 1 << second, true).await
+                combination(scripts, period, 1 << first | 1 << second).await
             })
             .await?;
         }
@@ -166,12 +117,6 @@ async fn the_first_failing_condition_answers() {
     let redis = Redis::start();
     let scripts = Texts::real().build(&redis.store());
     pairs(&scripts).await.unwrap();
-    for failing in 0..1 << ORDER.len() {
-        let checked = within_one_day(&scripts.store, async |period| {
-            combination(&scripts, period, failing, false).await
-        });
-        checked.await.unwrap();
-    }
 }
 
 #[test]

@@ -1,6 +1,5 @@
-//! The scripts on servers as they are in life: clustered, behind a socket, full, read-only, frozen, restarted, wiped.
+//! The scripts on servers as they are in life: clustered, behind a socket, over TLS, full, or with lost replies.
 
-mod cost;
 mod extensions;
 mod faults;
 mod kinds;

@@ -236,10 +236,8 @@ async fn whom_the_list_names_is_refused_what_makes_records_and_nothing_else() {
 }
 
 fn count(world: &World, limit: &str) -> u64 {
-    let (_, metrics) = world.admin.ops("/metrics").unwrap();
-    let start = format!("tollgate_admin_limited_total{{limit=\"{limit}\"}} ");
-    let line = metrics.lines().find_map(|line| line.strip_prefix(&start));
-    line.unwrap().parse().unwrap()
+    let series = format!("tollgate_admin_limited_total{{limit=\"{limit}\"}}");
+    world.admin.metric(&series).unwrap()
 }
 
 #[tokio::test]

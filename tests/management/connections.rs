@@ -24,10 +24,7 @@ async fn world(settings: &[(&str, &str)]) -> World {
 
 /// The value of a metric of this server, as `tollgate_admin_<line>`.
 fn metric(world: &World, line: &str) -> Option<u64> {
-    let (_, text) = world.admin.ops("/metrics")?;
-    let prefix = format!("tollgate_admin_{line} ");
-    let value = text.lines().find_map(|line| line.strip_prefix(&prefix))?;
-    value.parse().ok()
+    world.admin.metric(&format!("tollgate_admin_{line}"))
 }
 
 async fn reaches(world: &World, line: &str, value: u64) {
@@ -121,10 +118,7 @@ const SILENT: u64 = 100;
 
 /// The server's resident memory, in bytes.
 fn resident(world: &World) -> u64 {
-    let (_, text) = world.admin.ops("/metrics").unwrap();
-    let mut lines = text.lines();
-    let value = lines.find_map(|line| line.strip_prefix("process_resident_memory_bytes "));
-    value.unwrap().parse().unwrap()
+    world.admin.metric("process_resident_memory_bytes").unwrap()
 }
 
 /// An unread answer is not copied for each connection, and is freed with it.

@@ -49,8 +49,7 @@ async fn an_account_that_lost_a_change_is_held_until_it_is_accepted() {
     set_version(&world, &called, full - 1);
 
     named(&world, &[&account]).await;
-    let (_, metrics) = world.admin.ops("/metrics").unwrap();
-    assert!(metrics.contains("tollgate_admin_lost_accounts 1\n"), "{metrics}");
+    assert_eq!(world.admin.metric("tollgate_admin_lost_accounts"), Some(1));
     problem(&caller.get("/v1/agents").await, 503, "SERVICE_UNAVAILABLE");
     // No later change makes up for it, and a server that had not met the account learns of it.
     let later = world.version(&account).await + (1 << 30);

@@ -73,12 +73,8 @@ async fn what_large_bodies_took_is_given_back() {
     let before = kib(&world, "VmRSS:");
     send_in_turns(&mut clients, LENGTH - 1).await;
     eventually("all bodies to be there", SOON, async || {
-        let (_, text) = world.admin.ops("/metrics")?;
-        let line = format!(
-            "tollgate_admin_body_memory_bytes {}\n",
-            clients.len() * (LENGTH - 1)
-        );
-        text.contains(&line).then_some(())
+        let taken: usize = world.admin.metric("tollgate_admin_body_memory_bytes")?;
+        (taken == clients.len() * (LENGTH - 1)).then_some(())
     })
     .await;
     for client in &mut clients {

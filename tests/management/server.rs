@@ -92,12 +92,7 @@ async fn a_store_that_left_writes_out_is_not_trusted() {
     })
     .await;
     // Nor do workers write into it, until it is the right store.
-    let sealed = || {
-        let (_, metrics) = admin.ops("/metrics")?;
-        let line = "tollgate_admin_audit_entries_sealed_total ";
-        let sealed = metrics.lines().find_map(|metric| metric.strip_prefix(line))?;
-        sealed.parse::<u64>().ok()
-    };
+    let sealed = || admin.metric::<u64>("tollgate_admin_audit_entries_sealed_total");
     let before = sealed().unwrap();
     Seed::new(&redis.store()).await.account("builder").await;
     tokio::time::sleep(Duration::from_secs(2)).await;
@@ -138,14 +133,7 @@ async fn a_store_that_hangs_evicts_or_forgets_is_not_trusted() {
     let refused = async || (caller.get("/v1/agents").await.status == 503).then_some(());
     eventually("a refusal", SOON, refused).await;
     assert!(world.admin.ops("/readyz").unwrap().1.contains("allkeys-lru"));
-    assert!(
-        world
-            .admin
-            .ops("/metrics")
-            .unwrap()
-            .1
-            .contains("tollgate_admin_store_sane 0")
-    );
+    assert_eq!(world.admin.metric("tollgate_admin_store_sane"), Some(0));
     policy("noeviction");
     eventually("an answer", SOON, async || {
         (caller.get("/v1/agents").await.status == 200).then_some(())
@@ -387,10 +375,7 @@ async fn overdue_holds_are_kept_and_shown() {
         "the estimate stays charged"
     );
     eventually("the metric", SOON, async || {
-        let (_, metrics) = world.admin.ops("/metrics")?;
-        metrics
-            .contains("tollgate_admin_holds_kept_total 1")
-            .then_some(())
+        (world.admin.metric("tollgate_admin_holds_kept_total") == Some(1)).then_some(())
     })
     .await;
     assert!(world.admin.logs().contains(&name.allow_id));

@@ -58,12 +58,6 @@ impl Stage {
         let intents = format!("{}/test/intents", self.account.keys.prefix());
         [intents, self.account.keys.audit(Mode::Test)].map(|list| self.redis.command(&["LLEN", &list]))
     }
-
-    fn metric(&self, name: &str) -> Option<f64> {
-        let (_, text) = self.admin.ops("/metrics")?;
-        let value = |line: &str| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok();
-        text.lines().find_map(value)
-    }
 }
 
 #[tokio::test]
@@ -80,11 +74,11 @@ async fn a_store_whose_clock_is_days_off_is_not_trusted_until_it_is_right() {
         let words = if days > 0 { "days ahead of" } else { "days behind" };
         let (status, reason) = stage.admin.ops("/readyz").unwrap();
         assert!(status == 503 && reason.contains(words), "{status} {reason}");
-        assert_eq!(stage.metric("tollgate_admin_store_sane"), Some(0.0));
+        assert_eq!(stage.admin.metric("tollgate_admin_store_sane"), Some(0.0));
         let server = format!("{{server=\"{}\"}}", stage.wire.addr());
         let metric = format!("tollgate_admin_store_clock_difference_seconds{server}");
         eventually("the metric", SOON, async || {
-            let seconds = stage.metric(&metric)?;
+            let seconds = stage.admin.metric::<f64>(&metric)?;
             ((seconds - (days * DAY) as f64).abs() < 60.0).then_some(())
         })
         .await;

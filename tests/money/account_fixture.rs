@@ -23,26 +23,14 @@ pub struct Named {
     pub id: String,
 }
 
-/// Invalid amounts (decision D4), and a part of their error messages.
+/// An invalid amount of each kind (decision D4), and a part of its error message. The tests of `domain::amount` have
+/// every other one.
 pub const BAD_AMOUNTS: &[(&str, &str)] = &[
     ("0", "must be greater than zero"),
-    ("-0", "amount must"),
-    ("-0.0", "amount must"),
     ("-1", "must not be negative"),
-    ("\"-1\"", "must not be negative"),
-    ("1e400", "must be at most"),
     ("1e-10", "at most nine fraction digits"),
-    ("0.0000000001", "at most nine fraction digits"),
-    ("1.0000000000", "at most nine fraction digits"),
     ("9000000.000000001", "must be at most 9000000 USD"),
     ("\"NaN\"", "must be a decimal number"),
-    ("\"Infinity\"", "must be a decimal number"),
-    ("\"1,5\"", "must be a decimal number"),
-    ("\" 1\"", "must be a decimal number"),
-    ("\"\"", "must be a decimal number"),
-    ("true", "must be a decimal number"),
-    ("[1]", "must be a decimal number"),
-    ("{}", "must be a decimal number"),
     ("null", "amount is required"),
 ];
 

@@ -7,10 +7,6 @@ use domain::intent::{Reason, State};
 use futures::future::join;
 use harness::{Caller, Reply};
 use serde_json::{Value, json};
-use store::intent::Decision;
-use store::script::change::Scope;
-use store::spend::deny::deny;
-use store::spend::{Spend, SpendStep, Spent};
 
 /// Spends so much, which must wait. Returns the intent's id and the answer.
 async fn waiting(spender: &Spender, key: &str, agent: &str, amount: &str) -> (String, Reply) {
@@ -257,69 +253,6 @@ async fn of_two_decisions_at_once_one_wins() {
         assert_eq!(spender.balance(&world, &bot).await, left);
     }
     assert_eq!(spender.transactions(&world, &bot).await.len() as u64, 1000 - left);
-}
-
-/// The scripts themselves refuse a decision on an intent that is not as it was seen.
-#[tokio::test]
-async fn a_decision_binds_what_was_seen() {
-    let world = World::start().await;
-    let spender = Spender::new(&world, "builder").await;
-    let bot = spender
-        .agent(&world, 1000, json!({ "approvalThreshold": 0 }))
-        .await;
-    let (id, _) = waiting(&spender, "", &bot, "1e-9").await;
-    let shown = spender.intent(&world, &id).await;
-    let mut stale = shown.clone();
-    stale.head = "00".to_owned();
-    let scope = Scope {
-        account: &spender.account.id,
-        mode: spender.mode,
-        actor: "key_1",
-    };
-    let decision = |granted| Decision {
-        granted,
-        by: "key_1".to_owned(),
-        at_ms: clock::now_ms(),
-    };
-    let spend = Spend {
-        agent: &bot,
-        amount: shown.amount,
-        currency: "USD",
-        run: None,
-        recipient: None,
-        description: None,
-        transaction: "txn_1",
-        plan: None,
-    };
-    let approve = async |record, decision: Decision| {
-        let ask = SpendStep::Approval {
-            record,
-            decision: &decision,
-            why: None,
-        };
-        spend.execute(&world.store, &scope, ask).await.unwrap()
-    };
-    assert_eq!(approve(&stale, decision(true)).await, Spent::Changed);
-    assert!(
-        !deny(&world.store, &scope, &stale, &decision(false), None)
-            .await
-            .unwrap()
-    );
-    assert_eq!(spender.intent(&world, &id).await, shown);
-    assert!(
-        deny(&world.store, &scope, &shown, &decision(false), None)
-            .await
-            .unwrap()
-    );
-    let after = spender.intent(&world, &id).await;
-    assert_eq!(approve(&shown, decision(true)).await, Spent::Changed);
-    assert_eq!(approve(&after, decision(true)).await, Spent::Changed);
-    assert!(
-        !deny(&world.store, &scope, &after, &decision(false), None)
-            .await
-            .unwrap()
-    );
-    assert_eq!(spender.intent(&world, &id).await, after);
 }
 
 #[tokio::test]

@@ -192,20 +192,12 @@ async fn the_operator_ends_a_dispute() {
     };
     for to in [&neighbour, &payee] {
         let number = payer.funded_to(to, usd(1)).await;
-        for winner in [Winner::Payer, Winner::Payee] {
-            assert_eq!(end(number, winner).await, Ended::WrongState(EscrowStatus::Funded));
-        }
         success(&to.call_plain("dispute", id(number)).await, 200);
         assert_eq!(
             end(number, Winner::Payee).await,
             Ended::Done(EscrowStatus::Released)
         );
         assert_eq!((payer.balance().await, to.balance().await), (0, usd(1)));
-        assert_eq!((payer.open().await, to.open().await), (vec![], vec![]));
-        assert_eq!(
-            end(number, Winner::Payer).await,
-            Ended::WrongState(EscrowStatus::Released)
-        );
         let credit = to
             .transactions()
             .await
@@ -222,8 +214,6 @@ async fn the_operator_ends_a_dispute() {
             Ended::Done(EscrowStatus::Refunded)
         );
         assert_eq!((payer.balance().await, to.balance().await), (usd(2), usd(1)));
-        assert_eq!((payer.open().await, to.open().await), (vec![], vec![]));
-        assert_eq!(to.status(number).await, "refunded");
         let refund = payer.transactions().await.pop().unwrap();
         assert_eq!((refund.kind, refund.wallet), (T::EscrowRefund, payer.wallet));
         // The dispute keeps its answer. A later call gets the escrow's outcome.

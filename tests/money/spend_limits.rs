@@ -1,23 +1,13 @@
-//! The checks of a spend, at their boundaries and in their order; counters that proxied calls share (decisions D15,
-//! D20, D21, D23, D53, D67).
+//! The limits of plans and accounts, and counters that proxied calls share (decisions D15, D20, D21, D23, D53, D67).
+//! The order of the checks, and each limit to the nano, are in `money_model/directed/spends.rs`.
 
 use crate::spender::{Spender, USD, decimal, denied, period, replayed};
 use crate::world::{World, problem, success, text};
-use crypto::virtual_key::CheckSecret;
-use domain::cap::CapPlan;
-use domain::intent::State;
 use domain::mode::Mode;
 use futures::future::join_all;
-use harness::{Answer, Edge, EdgeOptions, Nanos, Upstream, assert_fields};
+use harness::{Answer, Edge, EdgeOptions, Upstream, assert_fields};
 use serde_json::{Value, json};
-use store::once::Once;
-use store::script::change::Scope;
-use store::spend::{Injection, PlanCap, REASONS, Spend, SpendStep, Spent};
-
-const INJECTION: Injection<'_> = Injection {
-    field: "description",
-    pattern: "p",
-};
+use store::spend::REASONS;
 
 /// An account-wide or agent's limit, as a policy's field.
 fn limit(field: &str, nanos: u64) -> Value {
@@ -36,42 +26,6 @@ async fn up_to_a_hundred(spender: &Spender, agent: &str, reason: &str) {
     denied(&spend(spender, agent, 41).await, reason);
     success(&spend(spender, agent, 40).await, 200);
     denied(&spend(spender, agent, 1).await, reason);
-}
-
-#[tokio::test]
-async fn each_limit_binds_at_the_nano() {
-    let world = World::start().await;
-    let spender = Spender::new(&world, "enterprise").await;
-    for (field, reason) in [
-        ("maxSpendPerRun", "per_run_limit"),
-        ("maxSpendPerDay", "daily_limit"),
-        ("maxSpendPerMonth", "monthly_limit"),
-    ] {
-        let bot = spender.agent(&world, 1000, limit(field, 100)).await;
-        up_to_a_hundred(&spender, &bot, reason).await;
-        assert_eq!(spender.charged(&world, &bot).await[..3], [100; 3]);
-        assert_eq!(spender.balance(&world, &bot).await, 900);
-        let bot = spender.agent(&world, 1000, limit(field, 0)).await;
-        denied(&spend(&spender, &bot, 1).await, reason);
-    }
-    let bot = spender.agent(&world, 100, json!({})).await;
-    up_to_a_hundred(&spender, &bot, "insufficient_balance").await;
-
-    let bot = spender.agent(&world, 1000, json!({})).await;
-    let patched = spender
-        .caller
-        .patch(&format!("/v1/agents/{bot}"), limit("spendLimit", 100))
-        .await;
-    success(&patched, 200);
-    up_to_a_hundred(&spender, &bot, "spend_limit").await;
-
-    let bot = spender
-        .agent(&world, 1000, limit("maxSpendPerTransaction", 100))
-        .await;
-    denied(&spend(&spender, &bot, 101).await, "per_transaction_limit");
-    for _ in 0..2 {
-        success(&spend(&spender, &bot, 100).await, 200);
-    }
 }
 
 #[tokio::test]
@@ -170,95 +124,6 @@ async fn set_the_stage(world: &World, spender: &Spender, failing: u32) {
         .arg(&[&slots_field, slots, &tracked_field, tracked])
         .ignore();
     let () = world.store.pipeline(&set).await.unwrap();
-}
-
-/// All combinations of failing checks: the first in the documented order answers, and a refusal charges nothing.
-#[tokio::test]
-async fn the_first_failing_check_answers() {
-    let world = World::start().await;
-    let spender = Spender::new(&world, "builder").await;
-    let scope = Scope {
-        account: &spender.account.id,
-        mode: Mode::Live,
-        actor: "key_1",
-    };
-    let secret = CheckSecret::from_stored("00".repeat(32));
-    let spend = Spend {
-        agent: "bot",
-        amount: Nanos::new(10).unwrap(),
-        currency: "USD",
-        run: Some("r"),
-        recipient: None,
-        description: None,
-        transaction: "txn_1",
-        plan: Some(PlanCap {
-            name: "builder",
-            cap: CapPlan {
-                agents: Some(3),
-                tracked: Nanos::new(100),
-            },
-        }),
-    };
-    for failing in 0_u32..1 << REASONS.len() {
-        // The first is in the text, the others are in the store.
-        set_the_stage(&world, &spender, failing >> 1).await;
-        let once = Once::new(
-            &secret,
-            (scope.account, scope.mode),
-            None,
-            ("spend", &json!({})),
-            clock::now_ms(),
-        )
-        .unwrap();
-        let ask = SpendStep::Request {
-            once: &once,
-            at_ms: clock::now_ms(),
-            request: "{}",
-            injection: (failing & 1 != 0).then_some(INJECTION),
-        };
-        let spent = spend.execute(&world.store, &scope, ask).await.unwrap();
-        let first = (0..REASONS.len()).find(|at| failing & (1 << at) != 0);
-        let Some(first) = first else {
-            let balance = Some(Nanos::ZERO);
-            assert_eq!(spent, Spent::Settled { balance });
-            assert_eq!(spender.charged(&world, "bot").await, [10, 10, 10, 100]);
-            continue;
-        };
-        let reason = REASONS[first];
-        let short = reason.as_str() == "insufficient_balance";
-        let intent_id = if short { &once.spare_id } else { &once.id }.clone();
-        let expected = Spent::Blocked {
-            reason,
-            intent_id: intent_id.clone(),
-        };
-        assert_eq!(spent, expected, "{failing:011b}");
-        let charged = spender.charged(&world, "bot").await;
-        assert_eq!(charged[..3], [0, 0, 0], "{failing:011b}");
-        let record = spender.intent(&world, &intent_id).await;
-        assert_eq!((record.state, record.reason), (State::Blocked, Some(reason)));
-    }
-    let other = Spend {
-        plan: spend.plan.map(|plan| PlanCap { name: "free", ..plan }),
-        ..spend
-    };
-    let once = Once::new(
-        &secret,
-        (scope.account, scope.mode),
-        None,
-        ("spend", &json!({})),
-        1,
-    )
-    .unwrap();
-    let ask = SpendStep::Request {
-        once: &once,
-        at_ms: 1,
-        request: "{}",
-        injection: None,
-    };
-    assert_eq!(
-        other.execute(&world.store, &scope, ask).await.unwrap(),
-        Spent::OtherPlan("builder".to_owned())
-    );
 }
 
 /// A denial that is stored under the key is replayed in the same words, also when nothing denies any more.

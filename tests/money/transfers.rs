@@ -81,7 +81,6 @@ async fn bad_requests_name_the_field_and_move_nothing() {
         .map(|(amount, named)| (body(&format!(r#""amount":{amount}"#)), (*named).to_owned()))
         .collect();
     let more = [
-        (body(r#""amount":1,"amount":1"#), "\"amount\" is given twice."),
         (body(r#""amount":1,"fee":1"#), "\"fee\" is not a field"),
         (
             body(r#""amount":1,"currency":"EUR""#),
@@ -90,10 +89,6 @@ async fn bad_requests_name_the_field_and_move_nothing() {
         (
             body(r#""amount":1,"currency":"usd""#),
             "currency must be USD or USDC.",
-        ),
-        (
-            body(r#""amount":1,"memo":"a\nb""#),
-            "memo must not contain control",
         ),
         (
             body(&format!(r#""amount":1,"memo":"{long}""#)),
@@ -116,10 +111,6 @@ async fn bad_requests_name_the_field_and_move_nothing() {
         (
             r#"{"from":"user","to":["bot"],"amount":1}"#.to_owned(),
             "to must name a wallet",
-        ),
-        (
-            r#"[{"from":"user","to":"bot","amount":1}]"#.to_owned(),
-            "must be a JSON object",
         ),
         (
             r#"{"from":"user","to":"user","amount":1}"#.to_owned(),
@@ -152,39 +143,6 @@ async fn bad_requests_name_the_field_and_move_nothing() {
         version,
         "nothing was changed"
     );
-}
-
-#[tokio::test]
-async fn every_form_of_an_amount_moves_the_exact_nanos() {
-    let world = World::start().await;
-    let fixture = AccountFixture::new(&world).await;
-    fixture.bot("bot").await;
-    fixture.fund("user", 9_000_000).await;
-    fixture.fund("user", 9_000_000).await;
-    let mut expected = 0;
-    for (amount, nanos) in [
-        ("\"1\"", USD),
-        ("0.1", 100_000_000),
-        ("0.2", 200_000_000),
-        ("1e-9", 1),
-        ("0.000000001", 1),
-        ("1E+2", 100 * USD),
-        ("1.000000000", USD),
-        ("8999999.999999999", 8_999_999_999_999_999),
-        ("9000000", 9_000_000 * USD),
-    ] {
-        let body = format!(r#"{{"from":"user","to":"bot","amount":{amount}}}"#);
-        let reply = fixture.caller.send("POST", PATH, &[], body).await;
-        // The last two do not fit after the first ones.
-        if expected + nanos > 18_000_000 * USD {
-            problem(&reply, 400, "INSUFFICIENT_BALANCE");
-            continue;
-        }
-        success(&reply, 200);
-        expected += nanos;
-        assert_eq!(fixture.balance(&world, "bot").await, expected, "{amount}");
-    }
-    assert_eq!(fixture.balance(&world, "user").await, 18_000_000 * USD - expected);
 }
 
 #[tokio::test]

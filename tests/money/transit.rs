@@ -132,15 +132,11 @@ async fn the_worker_carries_on_where_a_crash_left_it() {
     // Once more by hand: it has arrived before, also when its row is gone.
     deliver(&world.store, &first).await.unwrap();
     assert_eq!(to.balance(&world, "bot").await, 3 * USD);
-    let metrics = eventually("the metrics of the round", CARRIED, async || {
-        let text = admin.ops("/metrics")?.1;
-        text.contains("tollgate_admin_transits_waiting 0").then_some(text)
+    eventually("the metrics of the round", CARRIED, async || {
+        let waiting: u64 = admin.metric("tollgate_admin_transits_waiting")?;
+        (waiting == 0 && admin.metric("tollgate_admin_transits_delivered_total") == Some(2)).then_some(())
     })
     .await;
-    assert!(
-        metrics.contains("tollgate_admin_transits_delivered_total 2"),
-        "{metrics}"
-    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -177,11 +173,8 @@ async fn a_row_that_makes_no_sense_holds_nothing_up() {
     .await;
     assert_eq!(to.balance(&world, "bot").await, USD);
     eventually("the failure in the metrics", CARRIED, async || {
-        let text = world.admin.ops("/metrics")?.1;
-        let failed = text
-            .lines()
-            .find_map(|line| line.strip_prefix("tollgate_admin_transits_failed_total "));
-        (failed != Some("0") && text.contains("tollgate_admin_transits_waiting 1")).then_some(())
+        let failed: u64 = world.admin.metric("tollgate_admin_transits_failed_total")?;
+        (failed > 0 && world.admin.metric("tollgate_admin_transits_waiting") == Some(1)).then_some(())
     })
     .await;
 }

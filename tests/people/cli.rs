@@ -130,10 +130,4 @@ async fn the_operator_helps_who_cannot_sign_in() {
     success(&world.try_login(&user.email, TEST_PASSWORD).await);
     let reply = nobody.post("/api/user/password/reset", reset).await;
     problem(&reply, 404, "NOT_FOUND");
-    for command in ["unlock", "disable-totp", "reset-password", "remove"] {
-        let none = run(&cli, &[command, "--email", "nobody@example.com"], "");
-        assert_eq!(document(&none, 1)["code"], json!("NOT_FOUND"));
-        let bad = run(&cli, &[command, "--email", "nobody"], "");
-        assert_eq!(document(&bad, 2)["code"], json!("USAGE"));
-    }
 }

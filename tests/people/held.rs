@@ -16,10 +16,7 @@ struct Held {
 }
 
 fn taken(world: &World) -> Option<u64> {
-    let (_, metrics) = world.admin.ops("/metrics")?;
-    let mut lines = metrics.lines();
-    let value = lines.find_map(|line| line.strip_prefix("tollgate_admin_body_memory_bytes "))?;
-    value.parse().ok()
+    world.admin.metric("tollgate_admin_body_memory_bytes")
 }
 
 /// Sends all but the last byte, and waits until the server has the others.

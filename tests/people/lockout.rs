@@ -145,45 +145,6 @@ async fn attempts_at_a_locked_e_mail_lock_no_address() {
     success(&world.try_login(&other.email, TEST_PASSWORD).await);
 }
 
-/// A store whose clock was a year ahead for a while left locks of a year.
-#[tokio::test]
-async fn a_lock_from_a_clock_that_was_ahead_is_none() {
-    let world = World::start().await;
-    let user = world.seed.account("free").await.user(Role::Viewer).await;
-    for _ in 0..10 {
-        world.try_login(&user.email, WRONG).await;
-    }
-    let key = attempts(Tries::Login, &user.email);
-    world.redis.command::<i64>(&["PEXPIRE", &key, "31536000000"]);
-    success(&world.try_login(&user.email, TEST_PASSWORD).await);
-}
-
-#[tokio::test]
-async fn only_the_last_quarter_of_an_hour_counts() {
-    let world = World::start().await;
-    let user = world.seed.account("free").await.user(Role::Viewer).await;
-    for _ in 0..9 {
-        world.try_login(&user.email, WRONG).await;
-    }
-    // Four of them were sixteen minutes ago.
-    let key = attempts(Tries::Login, &user.email);
-    for at in 0..4 {
-        let at = at.to_string();
-        let time: u64 = world
-            .redis
-            .command::<String>(&["LINDEX", &key, &at])
-            .parse()
-            .unwrap();
-        let earlier = (time - 960_000).to_string();
-        world.redis.command::<String>(&["LSET", &key, &at, &earlier]);
-    }
-    for _ in 0..5 {
-        let reply = world.try_login(&user.email, WRONG).await;
-        problem(&reply, 401, "INVALID_CREDENTIALS");
-    }
-    locked(&world.try_login(&user.email, WRONG).await);
-}
-
 #[tokio::test]
 async fn one_address_has_a_hundred_wrong_attempts() {
     let world = World::start().await;

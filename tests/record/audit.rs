@@ -188,15 +188,13 @@ async fn filters_and_pages_agree_with_a_scan() {
 #[tokio::test]
 async fn queries_are_checked() {
     let world = World::start().await;
-    let (account, caller) = world.account("builder").await;
+    let (_, caller) = world.account("builder").await;
     for (query, names) in [
         ("agentId=a/b", "agentId"),
         ("agentId=user", "agentId"),
         ("agentId=", "agentId"),
         ("from=yesterday", "from"),
         ("to=1", "to"),
-        ("limit=0", "limit"),
-        ("offset=-1", "offset"),
         ("seq=1", "\"seq\" is not a query parameter here"),
         ("type=a&type=b", "type"),
     ] {
@@ -229,13 +227,6 @@ async fn queries_are_checked() {
     for query in ["size=-1", "size=1000", "size=x"] {
         let reply = caller.get(&format!("/v1/audit/checkpoint?{query}")).await;
         problem(&reply, 400, "VALIDATION");
-    }
-    let writer = world
-        .issue(&account, Mode::Live, &[Permission::Write], &[], None)
-        .await;
-    for path in ["/v1/audit", "/v1/audit/export", "/api/v1/audit/checkpoint"] {
-        let reply = world.admin.caller(&writer.secret).get(path).await;
-        problem(&reply, 403, "INSUFFICIENT_API_KEY_PERMISSIONS");
     }
 }
 

@@ -13,7 +13,6 @@ use domain::mode::Mode;
 use domain::timestamp::iso_from_ms;
 use harness::{Caller, assert_fields, chat_body};
 use serde_json::{Value, json};
-use store::call::hold::MODEL_MAX;
 
 /// The calls of a query, which fit on a page.
 async fn calls(api: &Caller, query: &str) -> Vec<Value> {
@@ -153,36 +152,6 @@ async fn each_filter_finds_its_calls_and_no_others() {
 async fn a_malformed_parameter_is_a_400_that_names_it() {
     let stage = Stage::start().await;
     let (_, api) = stage.world.account("builder").await;
-    let long = "m".repeat(MODEL_MAX + 1);
-    let filters = [
-        ("agentId", "user"),
-        ("agentId", "a%20b"),
-        ("runId", ""),
-        ("keyId", "vk_1"),
-        ("keyId", "key_01KAH3V9J80000000000000001"),
-        ("model", ""),
-        ("model", &long),
-    ];
-    let of_calls = [
-        ("endpoint", "chat"),
-        ("upstream", "My%20Azure"),
-        ("outcome", "open"),
-        ("reason", "because"),
-        ("minCostUsd", "0"),
-        ("minCostUsd", "-1"),
-        ("minCostUsd", "0.0000000001"),
-        ("minEstimatedUsd", "0"),
-        ("minInputTokens", "0"),
-        ("minCachedTokens", "many"),
-        ("minOutputTokens", "1.5"),
-        ("minLatencyMs", "-1"),
-        ("minFirstByteMs", ""),
-        ("from", "yesterday"),
-        ("to", "2026-11-25"),
-        ("limit", "201"),
-        ("offset", "10001"),
-        ("cursor", "AfQ1bGl2ZQ"),
-    ];
     let of_usage = [
         ("groupBy", "team"),
         ("groupBy", ""),
@@ -191,15 +160,17 @@ async fn a_malformed_parameter_is_a_400_that_names_it() {
         ("from", "2026"),
         ("to", ""),
         ("cursor", "AfQ1bGl2ZQ"),
+        ("model", ""),
     ];
-    let exported = of_calls
-        .iter()
-        .filter(|(name, _)| !["limit", "offset", "cursor"].contains(name));
     let cases = [
-        ("/v1/calls", filters.iter().chain(&of_calls).collect::<Vec<_>>()),
-        ("/v1/calls/export", filters.iter().chain(exported).collect()),
-        ("/v1/usage", filters.iter().chain(&of_usage).collect()),
-        ("/v1/thresholds", vec![&("threshold", "60"), &("cap", "run")]),
+        (
+            "/v1/calls",
+            &[("model", ""), ("minCostUsd", "0"), ("limit", "201")][..],
+        ),
+        ("/v1/calls", &[("offset", "10001"), ("cursor", "AfQ1bGl2ZQ")]),
+        ("/v1/calls/export", &[("model", ""), ("minCostUsd", "0")]),
+        ("/v1/usage", &of_usage),
+        ("/v1/thresholds", &[("threshold", "60"), ("cap", "run")]),
     ];
     for (path, parameters) in cases {
         for (name, bad) in parameters {

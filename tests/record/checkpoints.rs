@@ -15,12 +15,6 @@ use settings::load_from;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-fn metric(admin: &Admin, name: &str) -> u64 {
-    let (_, metrics) = admin.ops("/metrics").unwrap();
-    let line = metrics.lines().find_map(|line| line.strip_prefix(name)).unwrap();
-    line.trim().parse().unwrap()
-}
-
 async fn until(what: &str, mut look: impl FnMut() -> bool) {
     eventually(what, Duration::from_secs(30), async || look().then_some(())).await;
 }
@@ -55,13 +49,13 @@ async fn the_last_checkpoint_moves_on_and_shows_what_was_cut_off() {
     // Cut off, and made to look whole.
     let (all, hashes) = (fixture.writer.lines().await, fixture.writer.hashes().await);
     fixture.writer.forge(&all[..48], &hashes[..48], 48).await;
-    let refused = "tollgate_admin_audit_checkpoints_refused_total ";
-    until("a refusal", || metric(&admin, refused) > 0).await;
+    let refused = "tollgate_admin_audit_checkpoints_refused_total";
+    until("a refusal", || admin.metric::<u64>(refused) > Some(0)).await;
     broken(&fixture.verify(&[], 1), 49, "missing at the end");
     // Grown again with other entries: it is not moved over them either.
     fixture.writer.write(&lines(20)).await;
-    let before = metric(&admin, refused);
-    until("another refusal", || metric(&admin, refused) > before).await;
+    let before = admin.metric::<u64>(refused);
+    until("another refusal", || admin.metric(refused) > before).await;
     broken(&fixture.verify(&[], 1), 55, "another hash");
     // Nor by a server that has never seen it.
     admin.kill9();
@@ -72,7 +66,10 @@ async fn the_last_checkpoint_moves_on_and_shows_what_was_cut_off() {
         "{logged}"
     );
     let fresh = Admin::start(options);
-    until("a refusal by a fresh server", || metric(&fresh, refused) > 0).await;
+    until("a refusal by a fresh server", || {
+        fresh.metric::<u64>(refused) > Some(0)
+    })
+    .await;
     assert_eq!(size(&path), Some(55), "the old note stays");
     fixture.writer.forge(&all, &hashes, 55).await;
     assert_eq!(fixture.verify(&[], 0)["ok"], json!(true));

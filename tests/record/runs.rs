@@ -235,13 +235,7 @@ async fn what_is_no_run_is_refused() {
     ] {
         problem(&client.api.post(path, body).await, 400, "VALIDATION");
     }
-    for query in [
-        "?status=ended",
-        "?limit=0",
-        "?limit=201",
-        "?offset=-1",
-        "?order=asc",
-    ] {
+    for query in ["?status=ended", "?order=asc"] {
         let reply = client.api.get(&format!("/v1/agents/bot/runs{query}")).await;
         problem(&reply, 400, "VALIDATION");
     }

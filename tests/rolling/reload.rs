@@ -41,12 +41,8 @@ fn prices(path: &Path, is_dear: bool) {
 
 /// A metric of a server's table readings.
 fn reads(server: &Daemon, binary: &str, table: &str, result: &str) -> u64 {
-    let name = format!("tollgate_{binary}_table_reads_total{{result=\"{result}\",table=\"{table}\"}} ");
-    let (_, text) = server.ops("/metrics").expect("metrics");
-    let line = text.lines().find_map(|line| line.strip_prefix(&name));
-    line.unwrap_or_else(|| panic!("{name} in {text}"))
-        .parse()
-        .expect("a count")
+    let name = format!("tollgate_{binary}_table_reads_total{{result=\"{result}\",table=\"{table}\"}}");
+    server.metric(&name).unwrap_or_else(|| panic!("no {name}"))
 }
 
 /// Signals the server and waits until both tables were read again.

@@ -150,10 +150,7 @@ async fn goes_on(edge: &Edge) {
 
 /// Streams that an edge has open, by its metrics.
 fn streams_open(edge: &Edge) -> Option<u64> {
-    let (_, text) = edge.ops("/metrics")?;
-    let mut lines = text.lines();
-    let count = lines.find_map(|line| line.strip_prefix("tollgate_proxy_streams_open "))?;
-    count.parse().ok()
+    edge.metric("tollgate_proxy_streams_open")
 }
 
 /// The edge waits for its streams, those of callers who have left included.

@@ -206,11 +206,8 @@ async fn actor(seed: &Seed, redis: &Redis, name: &str) -> (SeedAgent, String) {
 }
 
 fn announced_retries(edge: &Edge) -> u64 {
-    let (_, text) = edge.ops("/metrics").expect("metrics");
-    let line = text
-        .lines()
-        .find_map(|line| line.strip_prefix("tollgate_proxy_announced_retries_total "));
-    line.expect("the metric").parse().expect("a count")
+    edge.metric("tollgate_proxy_announced_retries_total")
+        .expect("the metric")
 }
 
 /// Checks one outcome; `column` is the SDK's place in [`Case::classes`].

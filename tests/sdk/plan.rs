@@ -328,14 +328,12 @@ pub async fn settled(agent: &SeedAgent) -> u64 {
 
 /// The streams ended as they should: by the provider, or by a caller who left.
 fn check_ends(edge: &Edge, calls: &[Call]) {
-    let (_, metrics) = edge.ops("/metrics").expect("metrics");
     for (behaviour, end) in [
         (Behaviour::Leaves, "caller_gone"),
         (Behaviour::BreaksOff, "provider_broke_off"),
     ] {
-        let name = format!("tollgate_proxy_streams_total{{end=\"{end}\"}} ");
-        let count = metrics.lines().find_map(|line| line.strip_prefix(&name));
+        let count = edge.metric(&format!("tollgate_proxy_streams_total{{end=\"{end}\"}}"));
         let expected = calls.iter().filter(|call| call.behaviour == behaviour).count();
-        assert_eq!(count.unwrap_or("0"), expected.to_string(), "{end}: {metrics}");
+        assert_eq!(count.unwrap_or(0), expected, "{end}");
     }
 }

@@ -273,13 +273,11 @@ async fn the_time_to_the_first_byte_is_recorded() {
     let stage = Stage::new().await;
     let actor = stage.actor(open_cap()).await;
     let recorded = async || {
-        let (_, metrics) = eventually("metrics", SOON, async || stage.edge.ops("/metrics")).await;
-        let value = |name: &str| -> f64 {
-            let name = format!("tollgate_proxy_stream_first_byte_seconds_{name} ");
-            let value = metrics.lines().find_map(|line| line.strip_prefix(&name));
-            value.expect("the metric").parse().expect("a number")
+        let value = async |name: &str| -> f64 {
+            let series = format!("tollgate_proxy_stream_first_byte_seconds_{name}");
+            eventually("the metric", SOON, async || stage.edge.metric(&series)).await
         };
-        (value("count"), value("sum"))
+        (value("count").await, value("sum").await)
     };
     let line_of = async |id: String| {
         eventually("the audit line", SOON, async || {

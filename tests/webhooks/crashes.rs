@@ -72,10 +72,8 @@ async fn two_servers_share_the_work_and_deliver_each_event_once() {
         assert!(arrived.values().all(|times| *times == 1), "{arrived:?}");
     }
     let delivered = |admin: &harness::Admin| -> u64 {
-        let (_, metrics) = admin.ops("/metrics").unwrap();
-        let line = r#"tollgate_admin_webhook_attempts_total{result="accepted"} "#;
-        let found = metrics.lines().find_map(|metric| metric.strip_prefix(line));
-        found.map_or(0, |count| count.parse().unwrap())
+        let accepted = r#"tollgate_admin_webhook_attempts_total{result="accepted"}"#;
+        admin.metric(accepted).unwrap_or(0)
     };
     let (first, second) = (delivered(&world.admin), delivered(&second));
     assert_eq!(first + second, 120);
@@ -208,10 +206,8 @@ async fn a_full_store_holds_events_back_and_loses_none() {
     let frozen = owner.caller.send("POST", "/v1/agents/bot/freeze", &[], "").await;
     assert_eq!(frozen.status, 200, "{}", frozen.text());
     eventually("the dispatcher to be refused", SOON, async || {
-        let (_, metrics) = world.admin.ops("/metrics")?;
-        let line = "tollgate_admin_audit_seals_failed_total ";
-        let failed = metrics.lines().find_map(|metric| metric.strip_prefix(line))?;
-        (failed != "0").then_some(())
+        let failed: u64 = world.admin.metric("tollgate_admin_audit_seals_failed_total")?;
+        (failed > 0).then_some(())
     })
     .await;
     assert_eq!(good.requests().len(), 1);

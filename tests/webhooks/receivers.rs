@@ -73,10 +73,10 @@ async fn each_kind_of_bad_receiver_is_a_failed_attempt_and_the_good_one_gets_its
     assert_eq!(good.requests().len(), 1);
     assert_eq!(target.arrived(), 0, "redirects are not followed");
     eventually("the metrics", SOON, async || {
-        let (_, metrics) = world.admin.ops("/metrics")?;
-        let has = |line: &str| metrics.contains(line).then_some(());
-        has(r#"tollgate_admin_webhook_attempts_total{result="accepted"} 2"#)?;
-        has("tollgate_admin_webhook_parked_total 8")
+        let accepted: u64 = world
+            .admin
+            .metric(r#"tollgate_admin_webhook_attempts_total{result="accepted"}"#)?;
+        (accepted == 2 && world.admin.metric("tollgate_admin_webhook_parked_total") == Some(8)).then_some(())
     })
     .await;
     let logs = world.admin.logs();

@@ -61,9 +61,8 @@ async fn a_storm_for_a_dead_receiver_stays_bounded_and_its_own() {
     .await;
     assert_eq!(good.requests().len(), 30, "each once");
     let (pending, failed) = eventually("the storm to be dispatched", SOON, async || {
-        let (_, metrics) = world.admin.ops("/metrics")?;
-        let all = format!("tollgate_admin_webhook_events_total {}", EVENTS + 30);
-        metrics.contains(&all).then_some(())?;
+        let all = world.admin.metric("tollgate_admin_webhook_events_total") == Some(EVENTS + 30);
+        all.then_some(())?;
         let (_, pending) = stormy.deliveries_with(&to_dead, "status=pending&limit=1").await;
         let (_, failed) = stormy.deliveries_with(&to_dead, "status=failed&limit=1").await;
         Some((pending, failed))

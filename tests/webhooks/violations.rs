@@ -79,10 +79,7 @@ async fn wait_for_delivered(receiver: &Upstream, violations: u64) -> BTreeMap<u6
 }
 
 fn metric(admin: &Admin, name: &str) -> u64 {
-    let (_, metrics) = admin.ops("/metrics").unwrap();
-    let mut lines = metrics.lines();
-    let found = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-    found.map_or(0, |value| value.parse().unwrap())
+    admin.metric(name).unwrap_or(0)
 }
 
 /// Nothing of a minute waits in the store any more.

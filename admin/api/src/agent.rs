@@ -81,12 +81,7 @@ struct AgentView<'a> {
     updated_at: Option<String>,
 }
 
-#[derive(Serialize, ToSchema)]
-#[schema(as = AgentAnswer)]
-struct AgentAnswer<'a> {
-    success: bool,
-    agent: AgentView<'a>,
-}
+endpoint::answer! { AgentAnswer<'a>, agent: AgentView<'a> }
 
 impl<'a> AgentView<'a> {
     fn of(agent: &'a AgentRecord) -> Self {
@@ -263,10 +258,7 @@ async fn change_freeze(call: &Call, freeze: Freeze) -> Answer {
 /// The agent as it now is.
 async fn show(call: &Call, id: &str) -> Answer {
     let agent = require(call, id).await?;
-    Reply::ok(&AgentAnswer {
-        success: true,
-        agent: AgentView::of(&agent),
-    })
+    Reply::ok(&AgentAnswer::of(AgentView::of(&agent)))
 }
 
 /// The agent `id` of the caller's account and mode.

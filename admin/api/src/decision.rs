@@ -16,12 +16,10 @@ use domain::entry::{Entry, Sealed};
 use domain::id::Kind;
 use domain::mode::Mode;
 use endpoint::{Answer, Code, Problem, Reply, operations};
-use serde::Serialize;
 use store::StoreError;
 use store::audit::chain::Head;
 use store::call::denial_windows;
 use store::call::open_holds;
-use utoipa::ToSchema;
 
 operations! {
     /// Operations on decisions.
@@ -30,12 +28,7 @@ operations! {
     GET "/decisions/{id}", key(Read, Viewer), Both, PerMinute, get;
 }
 
-#[derive(Serialize, ToSchema)]
-#[schema(as = DecisionAnswer)]
-struct DecisionAnswer {
-    success: bool,
-    decision: Explained,
-}
+endpoint::answer! { DecisionAnswer, decision: Explained }
 
 /// An entry and its hash.
 #[derive(Debug)]
@@ -66,10 +59,7 @@ pub async fn get(call: Call) -> Answer {
         });
     }
     let decision = Explained::of(&entries, is_open).ok_or_else(missing)?;
-    Reply::ok(&DecisionAnswer {
-        success: true,
-        decision,
-    })
+    Reply::ok(&DecisionAnswer::of(decision))
 }
 
 /// The entries of the decision, oldest first.

@@ -12,14 +12,12 @@ use super::wallet::name::{Found, canonical, find};
 use crate::state::{ApiState, Call};
 use clock::now_ms;
 use endpoint::{Answer, Code, Fields, IDEMPOTENCY_FIELDS, Listing, PAGING, Problem, Reply, Text, operations};
-use serde::Serialize;
 use serde_json::json;
 use store::StoreError;
 use store::escrow::script::{CallOutcome, NewEscrow, Requester, Verdict, decide, fund as fund_escrow};
 use store::escrow::{Escrow, Party};
 use store::once::Once;
 use store::wallet::WalletStatus;
-use utoipa::ToSchema;
 
 operations! {
     /// Operations on escrows.
@@ -36,12 +34,7 @@ operations! {
 /// Longest reason of a dispute.
 const REASON_MAX: usize = 500;
 
-#[derive(Serialize, ToSchema)]
-#[schema(as = EscrowAnswer)]
-struct EscrowAnswer<'a> {
-    success: bool,
-    escrow: view::Record<'a>,
-}
+endpoint::answer! { EscrowAnswer<'a>, escrow: view::Record<'a> }
 
 /// `POST /escrow/create`
 pub async fn create(call: Call) -> Answer {
@@ -201,10 +194,7 @@ pub async fn get(call: Call) -> Answer {
     })?;
     let escrow = existing(&call, number).await?;
     match escrow.has_party(&call.caller.account) {
-        true => Reply::ok(&EscrowAnswer {
-            success: true,
-            escrow: view::record(&escrow)?,
-        }),
+        true => Reply::ok(&EscrowAnswer::of(view::record(&escrow)?)),
         false => Err(missing(number)),
     }
 }

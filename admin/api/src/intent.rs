@@ -41,12 +41,7 @@ const REASON_MAX: usize = 500;
 /// The filters of the list, of which one can be given.
 const FILTERS: [&str; 3] = ["agentId", "kind", "state"];
 
-#[derive(Serialize, ToSchema)]
-#[schema(as = IntentAnswer)]
-struct IntentAnswer<'a> {
-    success: bool,
-    intent: Document<'a>,
-}
+endpoint::answer! { IntentAnswer<'a>, intent: Document<'a> }
 
 #[derive(Serialize, ToSchema)]
 #[schema(as = IntentDenied)]
@@ -126,10 +121,7 @@ const fn is_intent(kind: Kind) -> bool {
 pub async fn get(call: Call) -> Answer {
     let record = require(&call).await?;
     let links = Links::read(&call, &record).await?;
-    Reply::ok(&IntentAnswer {
-        success: true,
-        intent: Document::whole(&record, &links),
-    })
+    Reply::ok(&IntentAnswer::of(Document::whole(&record, &links)))
 }
 
 /// `GET /intents/{id}/export`

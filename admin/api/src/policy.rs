@@ -85,12 +85,7 @@ struct PolicyView<'a> {
     updated_at: String,
 }
 
-#[derive(Serialize, ToSchema)]
-#[schema(as = PolicyAnswer)]
-struct PolicyAnswer<'a> {
-    success: bool,
-    policy: PolicyView<'a>,
-}
+endpoint::answer! { PolicyAnswer<'a>, policy: PolicyView<'a> }
 
 impl<'a> PolicyView<'a> {
     fn of(policy: &'a PolicyRecord) -> Self {
@@ -205,10 +200,7 @@ async fn store(call: &Call, agent: Option<&str>, changes: &[FieldChange]) -> Ans
     };
     match set.execute(&call.state.store, &scope).await? {
         PolicySet::Done(policy) => {
-            let reply = Reply::ok(&PolicyAnswer {
-                success: true,
-                policy: PolicyView::of(&policy),
-            })?;
+            let reply = Reply::ok(&PolicyAnswer::of(PolicyView::of(&policy)))?;
             Ok(reply.header("etag", &format!("\"{}\"", policy.revision)))
         }
         PolicySet::Unexpected => Err(Code::PreconditionFailed.into()),

@@ -65,12 +65,7 @@ struct RunView<'a> {
     ended_at: Option<String>,
 }
 
-#[derive(Serialize, ToSchema)]
-#[schema(as = RunAnswer)]
-struct RunAnswer<'a> {
-    success: bool,
-    run: RunView<'a>,
-}
+endpoint::answer! { RunAnswer<'a>, run: RunView<'a> }
 
 impl<'a> RunView<'a> {
     fn of(run: &'a Run, agent: &'a str, waiting: Option<&'a Waiting>) -> Self {
@@ -151,10 +146,7 @@ async fn show(call: &Call, agent: &str, id: &str) -> Answer {
     let found = Run::find(store, &keys, mode, agent, id).await?;
     let run = found.or_else(|| waiting.map(|waiting| waiting.run(id.to_owned())));
     let run = run.ok_or_else(|| no_run(id))?;
-    Reply::ok(&RunAnswer {
-        success: true,
-        run: RunView::of(&run, agent, waiting),
-    })
+    Reply::ok(&RunAnswer::of(RunView::of(&run, agent, waiting)))
 }
 
 /// The run in the path.

@@ -65,12 +65,7 @@ struct WalletView<'a> {
     created_at: String,
 }
 
-#[derive(Serialize, ToSchema)]
-#[schema(as = WalletAnswer)]
-struct WalletAnswer<'a> {
-    success: bool,
-    wallet: WalletView<'a>,
-}
+endpoint::answer! { WalletAnswer<'a>, wallet: WalletView<'a> }
 
 /// The wallet snapshot (decision D16).
 #[derive(Serialize, ToSchema)]
@@ -247,8 +242,5 @@ async fn of_agent(call: &Call, id: &str) -> Result<Wallet, Problem> {
 }
 
 fn show(wallet: &Wallet) -> Answer {
-    Reply::ok(&WalletAnswer {
-        success: true,
-        wallet: WalletView::of(wallet),
-    })
+    Reply::ok(&WalletAnswer::of(WalletView::of(wallet)))
 }

@@ -75,12 +75,7 @@ struct WebhookView<'a> {
     secret_updated_at: String,
 }
 
-#[derive(Serialize, ToSchema)]
-#[schema(as = WebhookAnswer)]
-struct WebhookAnswer<'a> {
-    success: bool,
-    webhook: WebhookView<'a>,
-}
+endpoint::answer! { WebhookAnswer<'a>, webhook: WebhookView<'a> }
 
 /// The test event that was sent.
 #[derive(Serialize, ToSchema)]
@@ -112,15 +107,6 @@ impl<'a> WebhookView<'a> {
     }
 }
 
-impl<'a> WebhookAnswer<'a> {
-    fn of(webhook: &'a WebhookRecord) -> Self {
-        Self {
-            success: true,
-            webhook: WebhookView::of(webhook),
-        }
-    }
-}
-
 /// `POST /webhooks`
 pub async fn create(call: Call) -> Answer {
     gate::require(&call)?;
@@ -142,7 +128,7 @@ pub async fn create(call: Call) -> Answer {
         fields.push(("description", description));
     }
     match webhook::create(&call.state.store, &call.scope(), &id, &fields, request.shown()).await? {
-        Created::Done(webhook) => Reply::created(&WebhookAnswer::of(&webhook)),
+        Created::Done(webhook) => Reply::created(&WebhookAnswer::of(WebhookView::of(&webhook))),
         Created::TooMany => {
             let message = format!("An account can have {WEBHOOKS_MAX} webhooks; delete one first.");
             Err(Problem::new(Code::WebhookLimit, message))
@@ -175,7 +161,7 @@ pub async fn list(call: Call) -> Answer {
 /// `GET /webhooks/{id}`
 pub async fn get(call: Call) -> Answer {
     gate::require(&call)?;
-    Reply::ok(&WebhookAnswer::of(&of_path(&call).await?))
+    Reply::ok(&WebhookAnswer::of(WebhookView::of(&of_path(&call).await?)))
 }
 
 /// The webhook in the path.
@@ -212,7 +198,7 @@ pub async fn update(call: Call) -> Answer {
         shown: request.shown(),
     };
     match update.execute(&call.state.store, &call.scope()).await? {
-        Some(webhook) => Reply::ok(&WebhookAnswer::of(&webhook)),
+        Some(webhook) => Reply::ok(&WebhookAnswer::of(WebhookView::of(&webhook))),
         None => Err(none(id)),
     }
 }

@@ -27,6 +27,25 @@ pub struct Done {
     success: bool,
 }
 
+/// Declares the answer with one record: `success`, and the record under its name.
+#[macro_export]
+macro_rules! answer {
+    ($vis:vis $name:ident$(<$life:lifetime>)?, $field:ident: $view:ty) => {
+        #[derive(::serde::Serialize, ::utoipa::ToSchema)]
+        #[schema(as = $name)]
+        $vis struct $name$(<$life>)? {
+            success: bool,
+            $field: $view,
+        }
+
+        impl$(<$life>)? $name$(<$life>)? {
+            const fn of($field: $view) -> Self {
+                Self { success: true, $field }
+            }
+        }
+    };
+}
+
 /// The type of every answer but some files.
 const JSON: &str = "application/json";
 /// The type of lines of JSON.

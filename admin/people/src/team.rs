@@ -60,12 +60,7 @@ async fn member(call: &Call, id: &str) -> Result<Stored, Problem> {
     found.ok_or_else(|| Problem::new(Code::NotFound, "The account has no such user."))
 }
 
-#[derive(Serialize, ToSchema)]
-#[schema(as = UserAnswer)]
-pub(super) struct UserAnswer<'a> {
-    success: bool,
-    user: UserView<'a>,
-}
+endpoint::answer! { pub(super) UserAnswer<'a>, user: UserView<'a> }
 
 /// `PATCH /team/{id}`
 pub async fn change(call: Call) -> Answer {
@@ -87,10 +82,7 @@ pub async fn change(call: Call) -> Answer {
         };
         if old.user.role == role || done(&call, change).await? {
             let logins = last_logins(&call.state.store, &call.keys()).await?;
-            return Reply::ok(&UserAnswer {
-                success: true,
-                user: UserView::of(&user, &logins),
-            });
+            return Reply::ok(&UserAnswer::of(UserView::of(&user, &logins)));
         }
     }
     Err(Code::ServiceUnavailable.into())

@@ -6,6 +6,27 @@
 //!
 //! Keys outside the buckets are in `keys/outside.rs`, with the reasons why they are safe.
 
+/// Functions that name keys, one a row: they join the parts behind the name of the bucket or account. With `mode`, the
+/// mode is their first argument and their first part.
+macro_rules! keys {
+    ($holder:ty: $($(#[$doc:meta])+ $vis:vis $name:ident($($arg:ident: $kind:ty),*) = $($part:expr),+;)+) => {
+        impl $holder {
+            $($(#[$doc])+
+            $vis fn $name(&self, $($arg: $kind),*) -> String {
+                self.key(&[$($part),+])
+            })+
+        }
+    };
+    ($holder:ty, mode: $($(#[$doc:meta])+ $vis:vis $name:ident($($arg:ident: $kind:ty),*) = $($part:expr),+;)+) => {
+        impl $holder {
+            $($(#[$doc])+
+            $vis fn $name(&self, mode: Mode, $($arg: $kind),*) -> String {
+                self.key(&["/", mode.as_str(), $($part),+])
+            })+
+        }
+    };
+}
+
 mod audit;
 mod money;
 mod notices;
@@ -80,11 +101,6 @@ impl Bucket {
         (0..BUCKETS).map(Self)
     }
 
-    /// The last place that was drawn of a series.
-    pub fn counter(self, series: Series) -> String {
-        self.key(&["/", series.as_str(), "-number"])
-    }
-
     /// Where the wallet of this number is: `<account> <mode> <owner> <wallet id>`. Written with the wallet and never
     /// changed; the wallet may be closed since.
     pub fn wallet_place(number: Number) -> String {
@@ -96,48 +112,6 @@ impl Bucket {
         Self::from_number(number).key(&["/escrow/", &number.to_string()])
     }
 
-    /// A hold that is open, or the tombstone of a voided one.
-    pub fn hold(self, allow_id: &str) -> String {
-        self.key(&["/hold/", allow_id])
-    }
-
-    /// Open holds of the bucket by deadline (sorted set of allow ids).
-    pub fn due(self) -> String {
-        self.key(&["/due"])
-    }
-
-    /// Holds that passed their deadline and stay charged, by the time they were kept (sorted set of allow ids).
-    pub fn kept(self) -> String {
-        self.key(&["/kept"])
-    }
-
-    /// One such hold.
-    pub fn kept_hold(self, allow_id: &str) -> String {
-        self.key(&["/kept/", allow_id])
-    }
-
-    /// How many denials beyond its rate each key of the bucket's accounts got, by rate window and reason (hash of
-    /// [`crate::call::denial_windows`]).
-    pub fn counted_denials(self) -> String {
-        self.key(&["/denials"])
-    }
-
-    /// What has left an account of this bucket and has not arrived in another account yet (hash of transit id to row).
-    pub fn transit(self) -> String {
-        self.key(&["/transit"])
-    }
-
-    /// The mark that a transit has arrived in an account of this bucket, so that it arrives once.
-    pub fn arrived(self, transit_id: &str) -> String {
-        self.key(&["/arrived/", transit_id])
-    }
-
-    /// How far accounts of another bucket have come that this one witnesses for, on a cluster (hash of account id to
-    /// `<generation> <version>`).
-    pub fn witnessed(self) -> String {
-        self.key(&["/witnessed"])
-    }
-
     /// Its number.
     pub fn index(self) -> usize {
         usize::from(self.0)
@@ -147,6 +121,30 @@ impl Bucket {
         let tag = TAGS.get(usize::from(self.0)).map_or("", String::as_str);
         joined(tag, rest)
     }
+}
+
+keys! {
+    Bucket:
+    /// The last place that was drawn of a series.
+    pub counter(series: Series) = "/", series.as_str(), "-number";
+    /// A hold that is open, or the tombstone of a voided one.
+    pub hold(allow_id: &str) = "/hold/", allow_id;
+    /// Open holds of the bucket by deadline (sorted set of allow ids).
+    pub due() = "/due";
+    /// Holds that passed their deadline and stay charged, by the time they were kept (sorted set of allow ids).
+    pub kept() = "/kept";
+    /// One such hold.
+    pub kept_hold(allow_id: &str) = "/kept/", allow_id;
+    /// How many denials beyond its rate each key of the bucket's accounts got, by rate window and reason (hash of
+    /// [`crate::call::denial_windows`]).
+    pub counted_denials() = "/denials";
+    /// What has left an account of this bucket and has not arrived in another account yet (hash of transit id to row).
+    pub transit() = "/transit";
+    /// The mark that a transit has arrived in an account of this bucket, so that it arrives once.
+    pub arrived(transit_id: &str) = "/arrived/", transit_id;
+    /// How far accounts of another bucket have come that this one witnesses for, on a cluster (hash of account id to
+    /// `<generation> <version>`).
+    pub witnessed() = "/witnessed";
 }
 
 /// The last part of a key in each bucket that is written to learn whether what was written before it is safe
@@ -196,98 +194,52 @@ impl AccountKeys {
     pub fn record(&self) -> String {
         self.base.clone()
     }
+}
 
+keys! {
+    AccountKeys:
     /// Active virtual keys, oldest first (sorted set of key ids).
-    pub fn active_keys(&self) -> String {
-        self.key(&["/active-keys"])
-    }
-
+    pub active_keys() = "/active-keys";
     /// A virtual key's record (hash).
-    pub fn virtual_key(&self, key_id: &str) -> String {
-        self.key(&["/vk/", key_id])
-    }
-
+    pub virtual_key(key_id: &str) = "/vk/", key_id;
     /// All virtual keys of an agent, revoked ones included (sorted set of key ids by creation).
-    pub fn agent_keys(&self, agent: &str) -> String {
-        self.key(&["/agent-keys/", agent])
-    }
-
+    pub agent_keys(agent: &str) = "/agent-keys/", agent;
     /// Requests of a virtual key in its current minute.
-    pub fn rate(&self, key_id: &str) -> String {
-        self.key(&["/rate/", key_id])
-    }
+    pub rate(key_id: &str) = "/rate/", key_id;
+    /// Agents that have stored a provider key (set), for the rotation of the master key.
+    pub sealed_agents() = "/sealed-agents";
+    /// An API key's record (hash).
+    pub api_key(key_id: &str) = "/ak/", key_id;
+    /// Requests of an API key in its current window of this rate.
+    pub management_rate(rate: Rate, key_id: &str) = "/", rate.as_str(), "/", key_id;
+    /// The account's API keys (sorted set by creation).
+    pub api_keys() = "/api-keys";
+    /// The account's users (hash of e-mail to record).
+    pub users() = "/users";
+}
 
+keys! {
+    AccountKeys, mode:
     /// A run (hash): what it spent and has in open holds, its calls and denials, when it began, how it ended.
-    pub fn run(&self, mode: Mode, agent: &str, run: &str) -> String {
-        self.key(&["/", mode.as_str(), "/run/", agent, "/", run])
-    }
-
+    pub run(agent: &str, run: &str) = "/run/", agent, "/", run;
     /// The named runs of an agent (sorted set of run ids by when each was last seen).
-    pub fn runs(&self, mode: Mode, agent: &str) -> String {
-        self.key(&["/", mode.as_str(), "/runs/", agent])
-    }
-
+    pub runs(agent: &str) = "/runs/", agent;
     /// The named runs of all agents (sorted set of `<agent>/<run>` by when each was last seen), by which they are
     /// counted.
-    pub fn all_runs(&self, mode: Mode) -> String {
-        self.key(&["/", mode.as_str(), "/all-runs"])
-    }
-
+    pub all_runs() = "/all-runs";
     /// An agent (hash): its record, freeze, policy, provider key and counters.
-    pub fn agent(&self, mode: Mode, agent: &str) -> String {
-        self.key(&["/", mode.as_str(), "/agent/", agent])
-    }
-
+    pub agent(agent: &str) = "/agent/", agent;
     /// The account's agents that have a wallet row (sorted set by creation).
-    pub fn agents(&self, mode: Mode) -> String {
-        self.key(&["/", mode.as_str(), "/agents"])
-    }
-
+    pub agents() = "/agents";
     /// The agents that are frozen, those that were deleted since included (sorted set by when).
-    pub fn frozen_agents(&self, mode: Mode) -> String {
-        self.key(&["/", mode.as_str(), "/frozen-agents"])
-    }
-
-    /// Agents that have stored a provider key (set), for the rotation of the master key.
-    pub fn sealed_agents(&self) -> String {
-        self.key(&["/sealed-agents"])
-    }
-
+    pub frozen_agents() = "/frozen-agents";
     /// The account's policies (sorted set of policy ids by creation).
-    pub fn policies(&self, mode: Mode) -> String {
-        self.key(&["/", mode.as_str(), "/policies"])
-    }
-
+    pub policies() = "/policies";
     /// A policy's record (hash).
-    pub fn policy(&self, mode: Mode, policy_id: &str) -> String {
-        self.key(&["/", mode.as_str(), "/policy/", policy_id])
-    }
-
+    pub policy(policy_id: &str) = "/policy/", policy_id;
     /// What the account-wide policies limit (hash of policy id to
     /// `<cap> <run> <day> <month> <txn> <approval> <low>`).
-    pub fn account_policies(&self, mode: Mode) -> String {
-        self.key(&["/", mode.as_str(), "/account-policies"])
-    }
-
-    /// An API key's record (hash).
-    pub fn api_key(&self, key_id: &str) -> String {
-        self.key(&["/ak/", key_id])
-    }
-
-    /// Requests of an API key in its current window of this rate.
-    pub fn management_rate(&self, rate: Rate, key_id: &str) -> String {
-        self.key(&["/", rate.as_str(), "/", key_id])
-    }
-
-    /// The account's API keys (sorted set by creation).
-    pub fn api_keys(&self) -> String {
-        self.key(&["/api-keys"])
-    }
-
-    /// The account's users (hash of e-mail to record).
-    pub fn users(&self) -> String {
-        self.key(&["/users"])
-    }
+    pub account_policies() = "/account-policies";
 }
 
 /// The field of an agent that holds the id of its key for `provider`.
@@ -316,86 +268,6 @@ pub fn provider_key_sealed_field(provider: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// The part of a key that Redis Cluster hashes.
-    fn tag(key: &str) -> &str {
-        key.split_once('{')
-            .and_then(|(_, rest)| rest.split_once('}'))
-            .map_or(key, |(tag, _)| tag)
-    }
-
-    #[test]
-    fn all_keys_of_an_account_share_one_slot() {
-        let keys = AccountKeys::new("acct_1");
-        let all = [
-            keys.record(),
-            keys.active_keys(),
-            keys.virtual_key("vk_1"),
-            keys.agent_keys("bot"),
-            keys.rate("vk_1"),
-            keys.run(Mode::Live, "bot", "r"),
-            keys.runs(Mode::Live, "bot"),
-            keys.all_runs(Mode::Live),
-            keys.agent(Mode::Live, "bot"),
-            keys.agents(Mode::Test),
-            keys.policies(Mode::Live),
-            keys.policy(Mode::Live, "pol_1"),
-            keys.account_policies(Mode::Live),
-            keys.api_key("key_1"),
-            keys.management_rate(Rate::PerDay, "key_1"),
-            keys.api_keys(),
-            keys.users(),
-            keys.sessions("usr_1"),
-            keys.last_logins(),
-            keys.invitations(),
-            keys.reset("usr_1"),
-            keys.sealed_agents(),
-            keys.audit(Mode::Live),
-            keys.audit_hashes(Mode::Live),
-            keys.audit_base(Mode::Live),
-            keys.audit_segments(Mode::Live),
-            keys.audit_archived(Mode::Live),
-            keys.audit_index(Mode::Live, Some("bot"), None),
-            keys.audit_decisions(Mode::Live, "01KAH3V"),
-            keys.audit_day(Mode::Live, 20_777),
-            keys.audit_kept(Mode::Live),
-            keys.notices(Mode::Live, "d20777"),
-            keys.frozen_agents(Mode::Live),
-            keys.webhooks(Mode::Live),
-            keys.webhook(Mode::Live, "wh_1"),
-            keys.deliveries(Mode::Live, "wh_1"),
-            keys.deliveries_in(Mode::Live, "wh_1", DeliverySet::Due),
-            keys.bucket().webhooks_ready(),
-            keys.bucket().hold("allow_1"),
-            keys.bucket().due(),
-            keys.bucket().kept(),
-            keys.bucket().kept_hold("allow_1"),
-            keys.bucket().counted_denials(),
-            keys.bucket().transit(),
-            keys.bucket().arrived("txn_1"),
-            keys.bucket().counter(Series::Wallet),
-            keys.bucket().counter(Series::Escrow),
-            Bucket::wallet_place(Number::new(number::LOWEST_PLACE, keys.bucket().number()).unwrap()),
-            Bucket::escrow_place(Number::new(number::LOWEST_PLACE, keys.bucket().number()).unwrap()),
-            keys.wallet(Mode::Test, USER),
-            keys.closed_wallet(Mode::Live, 7),
-            keys.open_escrows(Mode::Live, "bot"),
-            keys.transactions(Mode::Live),
-            keys.transactions_of_type(Mode::Live, "spend"),
-            keys.transactions_of_wallet(Mode::Live, "bot", Some("spend")),
-            keys.intent(Mode::Live, "int_1"),
-            keys.intents(Mode::Live, IntentIndex::Agent("bot")),
-            keys.intent_segments(Mode::Live),
-            keys.escrow(Mode::Live, 3),
-            keys.escrow_siblings(Mode::Live, 3),
-            keys.escrows(Mode::Live),
-            keys.deposit(Mode::Live, "ref"),
-        ];
-        for key in &all {
-            assert_eq!(tag(key), tag(&all[0]), "{key}");
-        }
-        assert_eq!(tag(&all[0]).len(), 5);
-    }
 
     #[test]
     fn names_cannot_run_into_each_other() {

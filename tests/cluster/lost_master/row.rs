@@ -2,7 +2,7 @@
 
 use crate::world::{MASTERS, SOON, World};
 use domain::mode::Mode;
-use harness::{Admin, Caller, Cli, CliOutput, Reply, SeedAccount, words};
+use harness::{Admin, Caller, Cli, CliOutput, Reply, SeedAccount, eventually, words};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
@@ -280,6 +280,61 @@ impl Row {
         let header = [("idempotency-key", "the last step")];
         let body = self.body.to_string();
         asks.caller.send("POST", &self.path, &header, body).await
+    }
+
+    /// Makes a wallet for another agent of the payer. `None` if it is not acknowledged.
+    pub async fn make_wallet(&self) -> Option<Value> {
+        let wallet = json!({ "botId": "another" });
+        let reply = self.payer.caller.post("/v1/wallets/create", wallet).await;
+        assert!(
+            [200, 503].contains(&reply.status),
+            "{}: {}",
+            self.name(),
+            reply.text()
+        );
+        (reply.status == 200).then(|| reply.json()["wallet"].clone())
+    }
+
+    /// Asserts that a wallet that was acknowledged is found by its number and by its id.
+    pub async fn finds(&self, wallet: &Value) {
+        for name in [
+            wallet["walletId"].to_string(),
+            wallet["id"].as_str().expect("an id").to_owned(),
+        ] {
+            let reply = self.payer.caller.get(&format!("/v1/wallets/{name}")).await;
+            assert_eq!(
+                reply.json()["wallet"]["botId"],
+                "another",
+                "{}: {}",
+                self.name(),
+                reply.text()
+            );
+        }
+    }
+
+    /// Makes one more wallet and one more escrow for the payer. Returns the numbers of all that it has then.
+    pub async fn numbers_after_more(&self) -> [Vec<u64>; 2] {
+        let escrow = json!({ "fromWalletId": "user", "toWalletId": "last", "amount": 1 });
+        for (path, body) in [
+            ("/v1/wallets/create", json!({ "botId": "last" })),
+            ("/v1/escrow/create", escrow),
+        ] {
+            eventually("a change that is done", SOON, async || {
+                let reply = self.payer.caller.post(path, body.clone()).await;
+                // A wallet that was made and not acknowledged answers 409 the second time.
+                [200, 409].contains(&reply.status).then_some(())
+            })
+            .await;
+        }
+        let wallets = self.payer.caller.get("/v1/wallet").await.json();
+        let escrows = self.payer.caller.get("/v1/escrow").await.json();
+        let numbers = |list: &Value, field: &str| {
+            let all = list.as_array().expect("a list").iter();
+            all.map(|one| one[field].as_u64().expect("a number")).collect()
+        };
+        let mut of_wallets: Vec<u64> = numbers(&wallets["agent_wallets"], "walletId");
+        of_wallets.extend(wallets["user_wallet"]["walletId"].as_u64());
+        [of_wallets, numbers(&escrows["escrows"], "id")]
     }
 
     /// The operator's command that is the last step.

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
+use std::str::FromStr;
 use std::sync::Mutex;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -108,6 +109,13 @@ impl Daemon {
     /// Status and body of a path of the ops listener, such as `/metrics`; `None` without an answer.
     pub fn ops(&self, path: &str) -> Option<(u16, String)> {
         get(self.ops, path)
+    }
+
+    /// The value of a series of `/metrics`, by its name with its labels; `None` without an answer or the series.
+    pub fn metric<T: FromStr>(&self, series: &str) -> Option<T> {
+        let (_, text) = self.ops("/metrics")?;
+        let value = |line: &str| line.strip_prefix(series)?.strip_prefix(' ')?.parse().ok();
+        text.lines().find_map(value)
     }
 
     /// A caller with this key; an empty one sends none. What an admin server answers is held against its document.

@@ -75,6 +75,4 @@ pub use upstream::{Answer, End, Feed, Played, Recorded, Script, Upstream};
 pub use wire::{Gate, GateSide, Wire};
 
 #[cfg(test)]
-mod tests;
-#[cfg(test)]
 mod upstream_tests;

@@ -149,30 +149,6 @@ impl SeedAccount {
         self.changed(&self.keys.record(), &[("plan", plan)]).await;
     }
 
-    /// Sets the account-wide live policy, or takes it away.
-    pub async fn cap(&self, policy: Option<CapPolicy>) {
-        let names = ["live_cap", "live_run", "live_day", "live_month"];
-        self.write_cap(&self.keys.record(), names, policy).await;
-    }
-
-    async fn write_cap(&self, key: &str, names: [&str; 4], policy: Option<CapPolicy>) {
-        let Some(policy) = policy else {
-            self.seed.run(redis::cmd("HDEL").arg(key).arg(&names)).await;
-            return self.changed(key, &[]).await;
-        };
-        let limits = [policy.per_run, policy.daily, policy.monthly];
-        let [run, day, month] =
-            limits.map(|limit| limit.map(|nanos| nanos.get().to_string()).unwrap_or_default());
-        let enabled = u8::from(policy.enabled).to_string();
-        let fields = [
-            (names[0], enabled.as_str()),
-            (names[1], &run),
-            (names[2], &day),
-            (names[3], &month),
-        ];
-        self.changed(key, &fields).await;
-    }
-
     /// Writes fields and raises the account's version, as every change by the product does.
     async fn changed(&self, key: &str, fields: &[(&str, &str)]) {
         if !fields.is_empty() {

@@ -1,12 +1,9 @@
 //! Wallets that are frozen or closed, and those that an open escrow keeps from being closed.
 
-use super::stage::{Side, fresh_once, refused, replayed, usd};
+use super::stage::{Side, refused, replayed, usd};
 use crate::world::{World, problem, success};
-use clock::now_ms;
 use domain::intent::Reason;
-use domain::money::Nanos;
 use serde_json::json;
-use store::escrow::script::{Blocked, CallOutcome, NewEscrow, Requester};
 
 #[tokio::test]
 async fn frozen_and_closed_wallets() {
@@ -90,51 +87,4 @@ async fn a_wallet_that_can_hold_no_more() {
     payee.force_balance("0").await;
     success(&payer.call("release", "r", id).await, 200);
     assert_eq!(payee.balance().await, usd(1));
-}
-
-/// The caller of the script has seen the wallets; then one is closed.
-#[tokio::test]
-async fn a_wallet_that_is_closed_at_the_last_moment() {
-    let world = World::start().await;
-    let payer = Side::new(&world).await;
-    let other = Side::new(&world).await;
-    for (from_gone, cross) in [(true, false), (false, false), (true, true)] {
-        let gone = payer.another(&world).await;
-        let reply = payer.caller.delete(&format!("/v1/agents/{}", gone.owner)).await;
-        success(&reply, 200);
-        let stays = if cross { &other } else { &payer };
-        let (from, to) = if from_gone { (&gone, stays) } else { (stays, &gone) };
-        let (payer_party, payee_party) = (from.party(), to.party());
-        let new = NewEscrow {
-            payer: &payer_party,
-            payee: &payee_party,
-            amount: Nanos::new(1).unwrap(),
-            currency: "USD",
-            conditions: "{}",
-        };
-        let once = fresh_once();
-        let requester = Requester {
-            scope: payer.scope(),
-            once: &once,
-            at_ms: now_ms(),
-        };
-        let refused = Blocked {
-            intent: once.id.clone(),
-            reason: Reason::WalletClosed,
-            status: None,
-        };
-        let outcome = new.create(&world.store, &requester).await.unwrap();
-        assert_eq!(outcome, CallOutcome::Blocked(refused));
-        payer.blocked(&once.id, Reason::WalletClosed).await;
-        assert_eq!(
-            new.create(&world.store, &requester).await.unwrap(),
-            CallOutcome::Known
-        );
-        for side in [&payer, &other] {
-            let listed = success(&side.caller.get("/v1/escrow").await, 200);
-            assert_eq!(listed["total"], json!(0));
-        }
-        let keys: Vec<String> = world.redis.command(&["KEYS", "tollgate/escrow/*"]);
-        assert_eq!(keys, [""; 0], "no look-up is left");
-    }
 }

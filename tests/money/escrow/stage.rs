@@ -10,7 +10,6 @@ use harness::{Caller, Reply, SeedAccount, Store, assert_fields};
 use serde_json::{Value, json};
 use store::deposit::DepositState;
 use store::deposit::script::{Made, NewDeposit};
-use store::escrow::Party;
 use store::intent::IntentRecord;
 use store::keys::{IntentIndex, USER};
 use store::once::Once;
@@ -62,15 +61,6 @@ impl Side {
             owner,
             wallet: wallet.number,
             store,
-        }
-    }
-
-    /// The wallet as a party of an escrow.
-    pub fn party(&self) -> Party {
-        Party {
-            account: self.account.id.clone(),
-            owner: self.owner.clone(),
-            wallet: self.wallet,
         }
     }
 
@@ -258,7 +248,7 @@ impl Side {
 }
 
 /// The identity of a request without a key.
-pub fn fresh_once() -> Once {
+fn fresh_once() -> Once {
     let mint = || Kind::Intent.mint(now_ms()).unwrap();
     Once {
         id: mint(),

@@ -7,7 +7,7 @@ use clock::now_ms;
 use domain::intent::Reason;
 use domain::mode::Mode;
 use harness::scripts::crashing_at;
-use harness::{Admin, AdminOptions, Caller, Cli, Reply, assert_fields, eventually};
+use harness::{Admin, AdminOptions, Caller, Cli, Reply, eventually};
 use serde_json::json;
 use std::time::Duration;
 use store::escrow::script::{Ended, Requester, Verdict, Winner, decide, end_dispute};
@@ -54,25 +54,6 @@ async fn next(world: &World, side: &Side) -> (Admin, Caller) {
 async fn with_key(caller: &Caller, word: &str, number: u64) -> Reply {
     let (path, headers) = (format!("/v1/escrow/{word}"), [("idempotency-key", "r")]);
     caller.send("POST", &path, &headers, id(number).to_string()).await
-}
-
-#[tokio::test]
-async fn the_worker_finishes_what_the_payer_began() {
-    let world = World::start().await;
-    let (payer, payee) = two(&world).await;
-    let number = payer.funded_to(&payee, usd(1)).await;
-    world.admin.kill9();
-    assert!(begin(&world, &payer, number).await, "the payer need not wait");
-    assert_eq!(
-        (in_transit(&world, &payer).await, payee.open().await),
-        (1, vec![number])
-    );
-    let _admin = next(&world, &payer).await;
-    eventually("the row to go", WORKER, async || {
-        (in_transit(&world, &payer).await == 0).then_some(())
-    })
-    .await;
-    assert_eq!((payee.balance().await, payee.open().await), (usd(1), vec![]));
 }
 
 #[tokio::test]
@@ -129,39 +110,6 @@ async fn a_key_that_won_cannot_be_reused_before_its_intent_arrives() {
 
 async fn payer_status(world: &World, number: u64) -> EscrowStatus {
     Escrow::read(&world.store, number).await.unwrap().unwrap().status
-}
-
-/// The server dies between the payer's step and the payee's; the next one finishes it, and the retry finds it done.
-#[tokio::test]
-async fn another_server_finishes_what_a_dead_one_left() {
-    let world = World::start().await;
-    let (payer, payee) = two(&world).await;
-    let (paid, fought) = (
-        payer.funded_to(&payee, usd(1)).await,
-        payer.funded_to(&payee, usd(2)).await,
-    );
-    success(&payee.call("dispute", "d", id(fought)).await, 200);
-    world.admin.kill9();
-    assert!(!begin(&world, &payee, paid).await);
-    assert_eq!(in_transit(&world, &payer).await, 1);
-    assert_eq!(payee.index(IntentIndex::Kind("escrow_release")).await, [""; 0]);
-    let (_admin, caller) = next(&world, &payee).await;
-    eventually("the money", WORKER, async || {
-        (payee.balance().await == usd(1)).then_some(())
-    })
-    .await;
-    let intents = payee.index(IntentIndex::Kind("escrow_release")).await;
-    assert_eq!(intents.len(), 1);
-    payee.settled(&intents[0]).await;
-
-    let again = with_key(&caller, "release", paid).await;
-    assert_eq!(again.status, 409);
-    let body = again.json();
-    assert_fields!(body, { "success": true, "replayed": true, "intent_id": intents[0] });
-    assert_eq!(
-        (payee.balance().await, payee.transactions().await.len()),
-        (usd(1), 1)
-    );
 }
 
 /// The greatest balance of a wallet, in nano-USD.

@@ -1,18 +1,13 @@
 //! Requests with one key at once: one is done. The race for an escrow is in `money_model/race.rs`.
 
 use super::{id, two};
-use crate::escrow::stage::{Side, fresh_once, usd};
+use crate::escrow::stage::usd;
 use crate::world::{World, success, text};
-use clock::now_ms;
 use domain::intent::Reason;
-use domain::money::Nanos;
 use futures::future::join_all;
 use harness::assert_fields;
 use serde_json::{Value, json};
-use store::escrow::Escrow;
-use store::escrow::script::{CallOutcome, Requester, Verdict, decide, fund};
 use store::keys::IntentIndex;
-use store::once::Once;
 
 /// Rounds of two requests with one key.
 const ROUNDS: usize = 50;
@@ -87,53 +82,6 @@ async fn one_key_sent_many_times_at_once_loses_once() {
             .iter()
             .filter(|reply| reply.json()["replayed"] == json!(true));
         assert_eq!(again.count(), 15);
-    }
-}
-
-/// Two requests with one key that both found no record: the script finds it.
-#[tokio::test]
-async fn the_script_knows_a_request_that_was_just_made() {
-    let world = World::start().await;
-    let (payer, payee) = two(&world).await;
-    let neighbour = payer.another(&world).await;
-    for to in [&payee, &neighbour] {
-        let number = payer.escrow_to(to, usd(1)).await;
-        payer.deposit(usd(1)).await;
-        let read = async || Escrow::read(&world.store, number).await.unwrap().unwrap();
-        let funding = fresh_once();
-        let requester = requester(&payer, &funding);
-        let funded = fund(&world.store, &requester, &read().await).await.unwrap();
-        assert_eq!(funded, CallOutcome::Done(Nanos::ZERO));
-        assert_eq!(
-            fund(&world.store, &requester, &read().await).await.unwrap(),
-            CallOutcome::Known
-        );
-        let funded_escrow = read().await;
-        let winning = fresh_once();
-        let dispute = async |once: &Once, side: &Side| {
-            let requester = self::requester(side, once);
-            decide(&world.store, &requester, &funded_escrow, Verdict::Dispute(None))
-                .await
-                .unwrap()
-        };
-        assert_eq!(dispute(&winning, to).await, CallOutcome::Done(()));
-        assert_eq!(dispute(&winning, to).await, CallOutcome::Known);
-        for side in [&payer, to] {
-            let losing = fresh_once();
-            assert!(matches!(dispute(&losing, side).await, CallOutcome::Blocked(_)));
-            assert_eq!(dispute(&losing, side).await, CallOutcome::Known);
-            let kept = side.index(IntentIndex::State("blocked")).await;
-            assert_eq!(kept.iter().filter(|id| **id == losing.id).count(), 1, "{kept:?}");
-        }
-        to.settled(&winning.id).await;
-    }
-}
-
-fn requester<'a>(side: &'a Side, once: &'a Once) -> Requester<'a> {
-    Requester {
-        scope: side.scope(),
-        once,
-        at_ms: now_ms(),
     }
 }
 

@@ -212,11 +212,8 @@ async fn a_server_whose_archive_is_not_writable_says_so_and_keeps_everything() {
     std::fs::write(fixture.root.path().join("file"), "x").unwrap();
     fixture.fill(40).await;
     let failed = || async {
-        let (_, metrics) = admin.ops("/metrics")?;
-        let line = metrics
-            .lines()
-            .find_map(|line| line.strip_prefix("tollgate_admin_archiving_failed_total "))?;
-        (line != "0").then_some(())
+        let failed: u64 = admin.metric("tollgate_admin_archiving_failed_total")?;
+        (failed > 0).then_some(())
     };
     eventually("a failure to be counted", WAIT, failed).await;
     let logs = admin.logs();

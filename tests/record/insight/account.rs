@@ -1,7 +1,7 @@
 //! The account, its plan and the used part of it.
 
 use crate::stage::Stage;
-use crate::world::{World, problem, success};
+use crate::world::success;
 use domain::mode::Mode;
 use harness::assert_fields;
 use serde_json::{Value, json};
@@ -61,15 +61,4 @@ async fn the_account_shows_its_limits_and_their_use() {
         assert_eq!(plans[3]["limits"]["trackedUsdPerMonth"], Value::Null, "unlimited");
         assert_eq!(plans[3]["features"], json!({ "webhooksInDashboard": true }));
     }
-}
-
-#[tokio::test]
-async fn an_api_key_does_not_change_the_plan() {
-    let world = World::start().await;
-    let (account, caller) = world.account("free").await;
-    let body = json!({ "plan": "enterprise" });
-    let reply = caller.post("/v1/account/plan", body).await;
-    problem(&reply, 403, "INSUFFICIENT_API_KEY_PERMISSIONS");
-    let fields = world.fields(&account.keys.record()).await;
-    assert_eq!(fields["plan"], "free");
 }

@@ -36,10 +36,7 @@ async fn listed(api: &Caller, query: &str) -> Vec<(String, Value, u64, f64)> {
 
 /// The value of a series.
 fn metric(admin: &Admin, series: &str) -> u64 {
-    let (_, metrics) = admin.ops("/metrics").unwrap();
-    let mut lines = metrics.lines();
-    let found = lines.find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
-    found.unwrap_or_else(|| panic!("no {series}")).parse().unwrap()
+    admin.metric(series).unwrap_or_else(|| panic!("no {series}"))
 }
 
 fn noticed(admin: &Admin, limit: &str, percent: &str) -> u64 {

@@ -17,26 +17,6 @@ impl AccountKeys {
         }
     }
 
-    /// What is left of a wallet whose agent was deleted (hash).
-    pub fn closed_wallet(&self, mode: Mode, number: u64) -> String {
-        format!("{}/{mode}/closed-wallet/{number}", self.base)
-    }
-
-    /// Escrows, funded or disputed, that owe the wallet of `owner` something (set of numbers).
-    pub fn open_escrows(&self, mode: Mode, owner: &str) -> String {
-        format!("{}/{mode}/open-escrows/{owner}", self.base)
-    }
-
-    /// All transactions (hash of number to line); the numbers count from 1 without a gap.
-    pub fn transactions(&self, mode: Mode) -> String {
-        format!("{}/{mode}/txns", self.base)
-    }
-
-    /// The numbers of all transactions of a type (list, oldest first).
-    pub fn transactions_of_type(&self, mode: Mode, kind: &str) -> String {
-        format!("{}/{mode}/txns/type/{kind}", self.base)
-    }
-
     /// The numbers of the transactions of a wallet (list, oldest first): all, or those of one type. `holder` is the
     /// owner, or for a closed wallet `closed/<number>`.
     pub fn transactions_of_wallet(&self, mode: Mode, holder: &str, kind: Option<&str>) -> String {
@@ -65,11 +45,6 @@ impl AccountKeys {
         ]
     }
 
-    /// The record of a request that is made at most once (hash): an intent, a transfer or a deposit.
-    pub fn intent(&self, mode: Mode, id: &str) -> String {
-        format!("{}/{mode}/intent/{id}", self.base)
-    }
-
     /// Ids of intents (list, oldest first). `which` is one of [`IntentIndex`].
     pub fn intents(&self, mode: Mode, which: IntentIndex<'_>) -> String {
         let base = format!("{}/{mode}/intents", self.base);
@@ -80,32 +55,30 @@ impl AccountKeys {
             IntentIndex::State(state) => format!("{base}/state/{state}"),
         }
     }
+}
 
+keys! {
+    AccountKeys, mode:
+    /// What is left of a wallet whose agent was deleted (hash).
+    pub closed_wallet(number: u64) = "/closed-wallet/", &number.to_string();
+    /// Escrows, funded or disputed, that owe the wallet of `owner` something (set of numbers).
+    pub open_escrows(owner: &str) = "/open-escrows/", owner;
+    /// All transactions (hash of number to line); the numbers count from 1 without a gap.
+    pub transactions() = "/txns";
+    /// The numbers of all transactions of a type (list, oldest first).
+    pub transactions_of_type(kind: &str) = "/txns/type/", kind;
+    /// The record of a request that is made at most once (hash): an intent, a transfer or a deposit.
+    pub intent(id: &str) = "/intent/", id;
     /// What describes the segments of archived intents (list, oldest first).
-    pub fn intent_segments(&self, mode: Mode) -> String {
-        format!("{}/{mode}/intents/segments", self.base)
-    }
-
+    pub intent_segments() = "/intents/segments";
     /// An escrow that a wallet of this account pays (hash).
-    pub fn escrow(&self, mode: Mode, number: u64) -> String {
-        format!("{}/{mode}/escrow/{number}", self.base)
-    }
-
+    pub escrow(number: u64) = "/escrow/", &number.to_string();
     /// The release and dispute intents of an escrow (list of `<account> <intent id>`).
-    pub fn escrow_siblings(&self, mode: Mode, number: u64) -> String {
-        format!("{}/{mode}/escrow/{number}/siblings", self.base)
-    }
-
+    pub escrow_siblings(number: u64) = "/escrow/", &number.to_string(), "/siblings";
     /// The escrows that the account pays or is paid by (sorted set of numbers, by number).
-    pub fn escrows(&self, mode: Mode) -> String {
-        format!("{}/{mode}/escrows", self.base)
-    }
-
+    pub escrows() = "/escrows";
     /// A deposit (hash), by its rail reference.
-    pub fn deposit(&self, mode: Mode, reference: &str) -> String {
-        let hash = hex::encode(Sha256::digest(reference.as_bytes()));
-        format!("{}/{mode}/deposit/{hash}", self.base)
-    }
+    pub deposit(reference: &str) = "/deposit/", &hex::encode(Sha256::digest(reference.as_bytes()));
 }
 
 /// Under what the transactions of a closed wallet are listed.

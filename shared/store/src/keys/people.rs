@@ -43,25 +43,15 @@ pub fn attempts(tries: Tries, of: &str) -> String {
     format!("tollgate/attempts/{}/{hash}", tries.as_str())
 }
 
-impl AccountKeys {
+keys! {
+    AccountKeys:
     /// The open sessions of a user (hash of session id to what it is, and of `seen:<session id>` to when it was last
     /// seen). It ends with the last of them.
-    pub fn sessions(&self, user: &str) -> String {
-        format!("{}/sessions/{user}", self.base)
-    }
-
+    pub sessions(user: &str) = "/sessions/", user;
     /// When each user last signed in (hash of user id to time).
-    pub fn last_logins(&self) -> String {
-        format!("{}/last-logins", self.base)
-    }
-
+    pub last_logins() = "/last-logins";
     /// Open invitations (hash of e-mail to `<created> <end> <JSON>`). It ends with the last of them.
-    pub fn invitations(&self) -> String {
-        format!("{}/invitations", self.base)
-    }
-
+    pub invitations() = "/invitations";
     /// The hash of the token with which a user's password can be set. It ends with the token.
-    pub fn reset(&self, user: &str) -> String {
-        format!("{}/reset/{user}", self.base)
-    }
+    pub reset(user: &str) = "/reset/", user;
 }

@@ -18,6 +18,9 @@ use store::call::hold::HoldName;
 use store::keys;
 use store::lookup::VirtualKeyOwner;
 
+/// The fields of an agent's own policy: whether it counts, and the limits of a run, the day and the month.
+const POLICY: [&str; 4] = ["cap", "cap_run", "cap_day", "cap_month"];
+
 impl SeedAgent {
     fn key(&self) -> String {
         self.account.keys.agent(Mode::Live, &self.id)
@@ -25,15 +28,23 @@ impl SeedAgent {
 
     /// Sets the agent's own policy.
     pub async fn cap(&self, policy: CapPolicy) {
-        let names = ["cap", "cap_run", "cap_day", "cap_month"];
-        self.account.write_cap(&self.key(), names, Some(policy)).await;
+        let limits = [policy.per_run, policy.daily, policy.monthly];
+        let [run, day, month] =
+            limits.map(|limit| limit.map(|nanos| nanos.get().to_string()).unwrap_or_default());
+        let enabled = u8::from(policy.enabled).to_string();
+        let values = [enabled.as_str(), &run, &day, &month];
+        let fields: Vec<_> = POLICY.into_iter().zip(values).collect();
+        self.account.changed(&self.key(), &fields).await;
     }
 
     /// Takes the agent's own policy away.
     pub async fn no_cap(&self) {
+        let key = self.key();
         self.account
-            .write_cap(&self.key(), ["cap", "cap_run", "cap_day", "cap_month"], None)
+            .seed
+            .run(redis::cmd("HDEL").arg(&key).arg(&POLICY))
             .await;
+        self.account.changed(&key, &[]).await;
     }
 
     /// Freezes the agent, or lifts the freeze.

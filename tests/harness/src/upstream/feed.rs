@@ -76,11 +76,6 @@ impl Feed {
         self.act(Piece::BreakOff);
     }
 
-    /// Returns true if the peer has closed the connection while the feed ran.
-    pub fn is_peer_gone(&self) -> bool {
-        *self.gone.borrow()
-    }
-
     /// Waits until the other side has closed the connection.
     ///
     /// # Panics
