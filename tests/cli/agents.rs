@@ -1,6 +1,6 @@
 //! The operator's freeze (decision D22).
 
-use crate::{account, document, ready};
+use crate::{document, ready};
 use domain::mode::Mode;
 use harness::{CapPolicy, Cli, Redis, Seed, SeedAgent, assert_fields, words};
 use serde_json::Value;

@@ -118,7 +118,7 @@ async fn one(
                 Some(answering) => answering.await?,
                 None => bare_answer::of_malformed(),
             };
-            if !rest.is_discarded().await {
+            if !rest.discard().await {
                 let close = HeaderValue::from_static("close");
                 response.headers_mut().insert(CONNECTION, close);
             }

@@ -68,24 +68,24 @@ impl Drop for RequestBody {
 
 impl Rest {
     /// Reads what is left, and throws it away. Returns whether the body is at its end.
-    pub(super) async fn is_discarded(self) -> bool {
+    pub(super) async fn discard(self) -> bool {
         let receiver = match self {
             Self::None => return true,
             Self::Unwanted => return false,
             Self::Awaited(receiver) => receiver,
         };
-        let discard = async {
+        let discarded = async {
             let Ok(body) = receiver.await else {
                 // It was read to its end.
                 return true;
             };
-            discard(body).await
+            discard_frames(body).await
         };
-        tokio::time::timeout(REST_WAIT, discard).await.unwrap_or(false)
+        tokio::time::timeout(REST_WAIT, discarded).await.unwrap_or(false)
     }
 }
 
-async fn discard(mut body: Incoming) -> bool {
+async fn discard_frames(mut body: Incoming) -> bool {
     let mut left = REST_BYTES_MAX;
     while let Some(frame) = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
         let Ok(frame) = frame else {
