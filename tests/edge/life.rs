@@ -176,6 +176,23 @@ fn an_address_that_is_in_use_ends_with_3_so_that_it_is_started_again() {
     }
 }
 
+/// With one port for both, callers and Prometheus would get either listener by chance.
+#[test]
+fn one_port_for_both_listeners_ends_with_2_and_names_both() {
+    let port = harness::free_port();
+    for (listen, ops) in [("127.0.0.1", "127.0.0.1"), ("0.0.0.0", "127.0.0.1")] {
+        let output = command()
+            .env("TOLLGATE_PROXY__LISTEN", format!("{listen}:{port}"))
+            .env("TOLLGATE_PROXY__OPS_LISTEN", format!("{ops}:{port}"))
+            .output()
+            .expect("the edge runs");
+        let log = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{log}");
+        let keys = ["`proxy.listen`", "`proxy.ops_listen`"];
+        assert!(keys.iter().all(|key| log.contains(key)), "{log}");
+    }
+}
+
 /// A service manager may send it as soon as the process runs: `systemctl reload` behind `systemctl start`.
 #[tokio::test]
 async fn sighup_while_the_settings_are_read_does_not_end_the_edge() {

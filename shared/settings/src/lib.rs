@@ -5,6 +5,7 @@
 mod bounds;
 pub mod collector;
 pub mod durability;
+mod listeners;
 mod load;
 mod public_url;
 mod tables;

@@ -3,6 +3,7 @@
 use super::{BadSettings, Settings, StoreSettings, TelemetrySettings, UpstreamSettings};
 use crate::bounds::{self, CLOCK_DIFFERENCE_MS_MIN};
 use crate::collector::Collector;
+use crate::listeners;
 use crate::public_url;
 use crate::upstreams::{self, EnvSetting, NAME_MAX};
 use domain::budget::Budgets;
@@ -212,6 +213,7 @@ fn check(settings: &Settings) -> Result<(), BadSettings> {
             "`proxy.max_buffered_bytes` must be at least twice `proxy.max_body_bytes`".to_owned(),
         ));
     }
+    listeners::check(settings)?;
     check_sessions(settings)?;
     public_url::check(settings)?;
     check_telemetry(&settings.telemetry)?;
