@@ -130,7 +130,10 @@ pub fn run() -> ExitCode {
     let hangups = signals::hangups();
     allocator::small_pages();
     let options = Options::parse();
-    let _logs = telemetry::start();
+    let _logs = match telemetry::start() {
+        Ok(logs) => logs,
+        Err(error) => return report(&error.into()),
+    };
     drop(rustls::crypto::ring::default_provider().install_default());
     match hangups
         .map_err(|error| CannotStart::Temporary(format!("SIGHUP cannot be handled: {error}")))
@@ -142,11 +145,14 @@ pub fn run() -> ExitCode {
             });
             ExitCode::SUCCESS
         }
-        Err(error) => {
-            eprintln!("tollgate-proxy: {error}");
-            error.exit_code()
-        }
+        Err(error) => report(&error),
     }
+}
+
+/// Says why the process does not start.
+fn report(error: &CannotStart) -> ExitCode {
+    eprintln!("tollgate-proxy: {error}");
+    error.exit_code()
 }
 
 /// Checks everything that can be checked without a port, and prepares the services.

@@ -150,6 +150,8 @@ fn a_bad_configuration_ends_with_2_and_one_clear_line() {
             "proxy.stream_total_ms",
         ),
         ("TOLLGATE_SECRETS__MASTER_KEY", "", "master_key"),
+        ("RUST_LOG", "warning", "rust_log is `warning`"),
+        ("RUST_LOG", "foo=bar=baz", "rust_log is `foo=bar=baz`"),
         ("TOLLGATE_STORE__URL", "http://127.0.0.1", "store.url"),
         ("TOLLGATE_PROXY__DATA_DIR", "/dev/null/x", "proxy.data_dir"),
     ] {

@@ -129,7 +129,10 @@ pub fn run() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return report::usage(&error),
     };
-    let _logs = telemetry::start();
+    let _logs = match telemetry::start() {
+        Ok(logs) => logs,
+        Err(error) => return Failure::from(error).print(cli.json),
+    };
     match execute(cli.command, cli.config.as_deref(), cli.json) {
         Ok(report) => report.print(cli.json),
         Err(failure) => failure.print(cli.json),

@@ -3,7 +3,7 @@
 //!
 //! Events of libraries and events inside spans use that formatter.
 
-use super::OWN_CRATES;
+use super::filter::OWN_CRATES;
 use domain::timestamp::IsoMicros;
 use json_stops::first_stop;
 use std::fmt::{self, Debug, Write};
