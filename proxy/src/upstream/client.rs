@@ -7,6 +7,7 @@ use super::idle::{Idle, SWEEP_EVERY};
 use super::target::{RESOLVE_EVERY, Target};
 use http::HeaderMap;
 use pingora::connectors::{ConnectorOptions, TransportConnector};
+use settings::ca_file;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -64,11 +65,9 @@ impl Upstream {
         let target = Target::parse(&section, settings.base_url)?;
         // The connector's own pool stays empty.
         let mut options = ConnectorOptions::new(1);
-        if !settings.ca_file.as_os_str().is_empty() {
-            let path = settings.ca_file.display().to_string();
-            std::fs::metadata(settings.ca_file)
-                .map_err(|error| format!("{section}.ca_file {path}: {error}"))?;
-            options.ca_file = Some(path);
+        let trusted = ca_file::read(&format!("{section}.ca_file"), settings.ca_file);
+        if trusted.map_err(|error| error.to_string())?.is_some() {
+            options.ca_file = Some(settings.ca_file.display().to_string());
         }
         Ok(Self {
             connector: TransportConnector::new(Some(options)),

@@ -3,6 +3,7 @@
 //! `config/tollgate.toml` is compiled in: it documents every setting and holds every default.
 
 mod bounds;
+pub mod ca_file;
 pub mod collector;
 pub mod durability;
 mod listeners;

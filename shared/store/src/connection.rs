@@ -28,7 +28,7 @@ use redis::{
 };
 use secrecy::ExposeSecret;
 use settings::durability::Durability;
-use settings::{StoreSettings, default_budgets, default_max_clock_difference_ms};
+use settings::{StoreSettings, ca_file, default_budgets, default_max_clock_difference_ms};
 use std::collections::HashMap;
 use std::pin::{Pin, pin};
 use std::sync::{Arc, LazyLock};
@@ -371,14 +371,7 @@ async fn within<T>(
 
 /// Reads the certificates to trust instead of the system's.
 fn roots(settings: &StoreSettings) -> Result<Option<Vec<u8>>, StoreError> {
-    let file = &settings.ca_file;
-    if file.as_os_str().is_empty() {
-        return Ok(None);
-    }
-    let roots = std::fs::read(file);
-    roots
-        .map(Some)
-        .map_err(|error| StoreError::BadUrl(format!("store.ca_file {}: {error}", file.display())))
+    ca_file::read("store.ca_file", &settings.ca_file).map_err(|error| StoreError::BadUrl(error.to_string()))
 }
 
 /// Returns scheme and hosts of an address, or the path of its socket.

@@ -125,11 +125,13 @@ async fn over_tls_with_a_certificate_that_is_trusted() {
         sanity::record(&stranger).await.is_err(),
         "a certificate that nobody vouches for"
     );
-    let error = Store::check(&settings(url, Path::new("/nonexistent/ca.pem"))).unwrap_err();
-    assert!(
-        error.to_string().contains("store.ca_file /nonexistent/ca.pem"),
-        "{error}"
-    );
+    for (file, what) in [
+        ("/nonexistent/ca.pem", "store.ca_file /nonexistent/ca.pem"),
+        ("/dev/null", "store.ca_file /dev/null: it holds no certificate"),
+    ] {
+        let error = Store::check(&settings(url.clone(), Path::new(file))).unwrap_err();
+        assert!(error.to_string().contains(what), "{error}");
+    }
 }
 
 #[tokio::test]
