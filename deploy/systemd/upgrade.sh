@@ -46,14 +46,15 @@ if ! until_true "$WAIT_SECONDS" waits; then
 fi
 systemctl kill --kill-who=main --signal=QUIT "tollgate-proxy@$old"
 # The health of whoever listens: the old one lets go of its ops listener as well. The address may stand in the unit's environment
-# (a drop-in, an EnvironmentFile), so the process is asked for its own.
+# (a drop-in, an EnvironmentFile), so the process is asked for its own, and for that of its other listener, since the two must
+# differ.
 healthy() {
   local pid one environment ours=()
   pid=$(systemctl show --property MainPID --value "tollgate-proxy@$new")
   mapfile -d '' environment <"/proc/$pid/environ" || return 1
   for one in "${environment[@]}"; do
-    # Its secrets are for itself, and asking for health needs none.
-    case "$one" in *=/run/credentials/*) ;; TOLLGATE_*) ours+=("$one") ;; esac
+    # Nothing else: its secrets are for itself, and other settings may name them.
+    case "$one" in TOLLGATE_PROXY__LISTEN=* | TOLLGATE_PROXY__OPS_LISTEN=*) ours+=("$one") ;; esac
   done
   env -i "${ours[@]}" /usr/local/bin/tollgate-admin health edge --config /etc/tollgate/tollgate.toml
 }

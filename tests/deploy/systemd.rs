@@ -396,3 +396,66 @@ fn their_settings_are_accepted_and_leave_time_to_end() {
         .arg("-n")
         .arg(path("deploy/systemd/upgrade.sh")));
 }
+
+/// The lines of the edge's unit that turn TLS on, without the comments' marks.
+fn tls_lines(start: &str) -> Vec<String> {
+    let unit = text(EDGE_UNIT);
+    let lines = unit.lines().filter_map(|line| line.strip_prefix("# "));
+    lines
+        .filter_map(|line| line.strip_prefix(start))
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn its_lines_for_tls_show_the_edge_alone_what_they_name() {
+    let credentials = tls_lines("LoadCredential=");
+    let names: Vec<&str> = credentials
+        .iter()
+        .map(|one| one.split_once(":/etc/tollgate/secrets/").unwrap().0)
+        .collect();
+    assert_eq!(names, ["tls.crt", "tls.key"]);
+    let mut all = environment(EDGE_UNIT, Path::new("/x"));
+    for pair in tls_lines("Environment=") {
+        let (name, value) = pair.split_once('=').unwrap();
+        assert!(names.contains(&value.strip_prefix("%d/").unwrap()), "{pair}");
+        all.insert(name.to_owned(), placed(value, Path::new("/x")));
+    }
+    let proxy = accepted(&all).proxy;
+    assert_eq!(proxy.tls_cert, Path::new("/x/credentials/tls.crt"));
+    assert_eq!(proxy.tls_key, Path::new("/x/credentials/tls.key"));
+}
+
+/// Its credentials are shown to the service alone: `tollgate-admin health` of root would not start with some of them.
+#[test]
+fn an_upgrade_asks_for_health_with_the_addresses_of_the_new_process_alone() {
+    let script = text("deploy/systemd/upgrade.sh");
+    let start = script.find("healthy() {").unwrap();
+    let function = &script[start..start + script[start..].find("\n}\n").unwrap() + 3];
+    let health = "/usr/local/bin/tollgate-admin health edge --config /etc/tollgate/tollgate.toml";
+    assert!(function.contains(health), "{function}");
+    let function = function.replace(health, "/usr/bin/env");
+    let printed = run(Command::new("bash")
+        .arg("-c")
+        .arg(format!("systemctl() {{ echo $$; }}\nnew=b\n{function}healthy"))
+        .env("TOLLGATE_PROXY__LISTEN", "0.0.0.0:443")
+        .env("TOLLGATE_PROXY__OPS_LISTEN", "10.0.0.7:9090")
+        .env("TOLLGATE_PROXY__TLS_CERT", "/etc/tollgate/tls.crt")
+        .env(
+            "TOLLGATE_PROXY__TLS_KEY",
+            "/run/credentials/tollgate-proxy@b.service/tls.key",
+        )
+        .env(
+            "TOLLGATE_STORE__URL_FILE",
+            "/run/credentials/tollgate-proxy@b.service/store.url",
+        ));
+    let mut lines: Vec<&str> = printed.lines().collect();
+    lines.sort_unstable();
+    assert_eq!(
+        lines,
+        [
+            "TOLLGATE_PROXY__LISTEN=0.0.0.0:443",
+            "TOLLGATE_PROXY__OPS_LISTEN=10.0.0.7:9090"
+        ]
+    );
+}

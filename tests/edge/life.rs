@@ -153,6 +153,8 @@ fn a_bad_configuration_ends_with_2_and_one_clear_line() {
         ("RUST_LOG", "warning", "rust_log is `warning`"),
         ("RUST_LOG", "foo=bar=baz", "rust_log is `foo=bar=baz`"),
         ("TOLLGATE_STORE__URL", "http://127.0.0.1", "store.url"),
+        ("TOLLGATE_PROXY__TLS_CERT", "/no/such/cert.pem", "proxy.tls_key"),
+        ("TOLLGATE_PROXY__TLS_KEY", "/no/such/key.pem", "proxy.tls_cert"),
         ("TOLLGATE_STORE__CA_FILE", "/dev/null", "store.ca_file"),
         ("TOLLGATE_UPSTREAM__CA_FILE", "/dev/null", "upstream.ca_file"),
         ("TOLLGATE_PROXY__DATA_DIR", "/dev/null/x", "proxy.data_dir"),

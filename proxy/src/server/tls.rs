@@ -14,10 +14,18 @@ const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 /// Creates the acceptor of TLS connections; `None` without a certificate.
 ///
 /// # Errors
-/// One line that names the setting: a file cannot be read, or certificate and key do not match.
+/// One line that names the setting: one of the two is missing, a file cannot be read, or certificate and key do not
+/// match.
 pub fn acceptor(proxy: &ProxySettings) -> Result<Option<Acceptor>, BadSettings> {
-    if proxy.tls_cert.as_os_str().is_empty() {
-        return Ok(None);
+    let has = |path: &Path| !path.as_os_str().is_empty();
+    match (has(&proxy.tls_cert), has(&proxy.tls_key)) {
+        (false, false) => return Ok(None),
+        (true, true) => {}
+        _ => {
+            return Err(BadSettings(
+                "`proxy.tls_cert` and `proxy.tls_key` belong together".to_owned(),
+            ));
+        }
     }
     let mut config = config(&proxy.tls_cert, &proxy.tls_key)?;
     config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).into();

@@ -222,12 +222,6 @@ fn check(settings: &Settings) -> Result<(), BadSettings> {
             "`audit.archive_intents_after_days` must be at least `idempotency.retention_days`".to_owned(),
         ));
     }
-    let empty = |path: &Path| path.as_os_str().is_empty();
-    if empty(&settings.proxy.tls_cert) != empty(&settings.proxy.tls_key) {
-        return Err(BadSettings(
-            "`proxy.tls_cert` and `proxy.tls_key` belong together".to_owned(),
-        ));
-    }
     let UpstreamSettings {
         base_url, provider, ..
     } = &settings.upstream;
