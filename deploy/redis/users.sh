@@ -4,8 +4,8 @@
 #                                         nodes of a cluster (host:port,host:port) with SCHEME=redis-cluster;
 #                                         SCHEME=rediss for TLS.
 # Writes users.acl, edge.url, admin.url, operator.url, backup.url and administrator.url into DIRECTORY, readable by their owner
-# alone. A backup is of one node, and who administers talks to one: with SCHEME=redis-cluster there are backup-1.url,
-# administrator-1.url and so on, one for each node in ADDRESS, in its order.
+# alone; a file that it replaces keeps its mode and owner. A backup is of one node, and who administers talks to one: with
+# SCHEME=redis-cluster there are backup-1.url, administrator-1.url and so on, one for each node in ADDRESS, in its order.
 #
 # What is there stays: a user whose file exists keeps its password, so that running it again (after an upgrade changed the
 # template) changes rights and no passwords; users in users.acl that the template does not have (a replica's) stay as they are.
@@ -66,9 +66,18 @@ addresses() {
   fi
 }
 
-# put FILE: what comes in, in its place at once. -f: the file that is there may be one that nobody may write to.
+# put FILE: what comes in, in its place at once, with mode and owner of the file that is there: containers and services read
+# it as other users. -f: the file that is there may be one that nobody may write to.
 put() {
   cat >"$1.new"
+  if [ -e "$1" ]; then
+    # Only root can give a file to somebody else.
+    if ! chown --reference="$1" "$1.new" 2>/dev/null && [ "$(stat -c %u:%g "$1")" != "$(stat -c %u:%g "$1.new")" ]; then
+      rm -f "$1.new"
+      die "$1 belongs to another user, whose file only root can replace"
+    fi
+    chmod --reference="$1" "$1.new"
+  fi
   mv -f "$1.new" "$1"
 }
 

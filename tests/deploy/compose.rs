@@ -6,6 +6,7 @@ use crate::image;
 use crate::settings::accepted;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 
@@ -240,6 +241,17 @@ fn prepare_makes_the_secrets_once() {
     );
     prepare();
     assert_eq!(files(), first, "a second run changes no secret");
+    // Both ways to rotate leave what containers can read.
+    run(Command::new(place.join("prepare.sh")).env("ROTATE", "edge"));
+    run(Command::new(place.join("../redis/users.sh"))
+        .arg(place.join("secrets"))
+        .env("ROTATE", "admin"));
+    for secret in compose["secrets"].as_object().unwrap().values() {
+        let file = place.join(secret["file"].as_str().unwrap());
+        let mode = std::fs::metadata(&file).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode, 0o444, "{}", file.display());
+    }
+    let first = files();
     // Each user has a password of its own, and the store's file has none of them in clear.
     let passwords: BTreeSet<&str> = first
         .iter()

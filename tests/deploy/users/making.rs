@@ -4,6 +4,7 @@ use super::reply_of;
 use crate::files::{path, run};
 use crate::installation::{Installation, address, make_users};
 use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -72,6 +73,30 @@ fn a_rotation_has_no_moment_without_a_password() {
     load(None);
     assert!(!lets_in(&old) && lets_in(&new), "the old one has gone");
     assert_eq!(all(), before, "nobody else's password changed");
+}
+
+/// Containers and services read the files as other users than the one who makes them.
+#[test]
+fn files_that_are_replaced_keep_their_modes() {
+    let dir = tempfile::tempdir().unwrap();
+    run(&mut script(dir.path()));
+    let mode = |name: &str| {
+        let about = std::fs::metadata(dir.path().join(name)).unwrap();
+        about.permissions().mode() & 0o777
+    };
+    assert_eq!((mode("edge.url"), mode("users.acl")), (0o600, 0o600));
+    for name in ["edge.url", "users.acl"] {
+        let shown = std::fs::Permissions::from_mode(0o444);
+        std::fs::set_permissions(dir.path().join(name), shown).unwrap();
+    }
+    let before = contents(dir.path());
+    run(script(dir.path()).env("ROTATE", "edge"));
+    let after = contents(dir.path());
+    for name in ["edge.url", "users.acl"] {
+        assert_ne!(after[name], before[name]);
+        assert_eq!(mode(name), 0o444, "{name}");
+    }
+    assert_eq!(mode("admin.url"), 0o600);
 }
 
 #[test]
