@@ -3,6 +3,7 @@
 
 mod archive;
 mod collector;
+mod memory;
 
 use crate::files::{path, run};
 use crate::installation::Installation;

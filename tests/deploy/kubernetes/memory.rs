@@ -1,0 +1,73 @@
+//! What callers can make an edge hold, by the figures of docs/guides/sizing.md, fits into the memory of its pod.
+
+use super::{PRODUCTION, SMALL, servers};
+use crate::files::text;
+
+/// One MiB, which is what a manifest counts in. The figures of the document are taken as such too.
+const MIB: f64 = 1024.0 * 1024.0;
+const KIB: f64 = 1024.0;
+
+/// The row of the document's sum that begins so.
+fn row(start: &str) -> String {
+    let document = text("docs/guides/sizing.md");
+    let sum = document
+        .split("**What callers can make an edge hold**")
+        .nth(1)
+        .unwrap();
+    let start = format!("| {start} |");
+    let line = sum.lines().find(|line| line.starts_with(&start));
+    line.unwrap_or_else(|| panic!("no row {start}")).to_owned()
+}
+
+/// The number in front of `unit`, which has `before` somewhere in front of it.
+fn figure(row: &str, before: &str, unit: &str) -> f64 {
+    let rest = row
+        .split_once(before)
+        .unwrap_or_else(|| panic!("{before}: {row}"))
+        .1;
+    let number = rest.split_once(unit).unwrap_or_else(|| panic!("{unit}: {row}")).0;
+    let number = number.rsplit(' ').next().unwrap();
+    number.parse().unwrap_or_else(|_| panic!("{number:?}: {row}"))
+}
+
+#[test]
+fn what_callers_can_make_an_edge_hold_fits_into_its_pod() {
+    let program = figure(&row("the program"), "|", " MB") * MIB;
+    let key = figure(&row("remembered keys"), "×", " KB") * KIB;
+    let row = row("each of `proxy.max_connections`");
+    let plain = figure(&row, "|", " KB idle")
+        + figure(&row, "idle;", " KB more while it is written to")
+        + figure(&row, "heads of at most", " KB over HTTP/1.1");
+    let tls = figure(&row, "over TLS up to", " KB more");
+    for overlay in [SMALL, PRODUCTION] {
+        for (name, container, _, settings) in servers(&crate::kustomize::build(overlay)) {
+            if name != "edge" {
+                continue;
+            }
+            let proxy = settings.proxy;
+            assert!(
+                !proxy.streaming,
+                "a stream that waits for its caller is not in the sum"
+            );
+            let connection = match proxy.tls_cert.as_os_str().is_empty() {
+                true => plain * KIB,
+                false => (plain + tls) * KIB,
+            };
+            let sum = program
+                + key * proxy.max_remembered_keys as f64
+                + proxy.max_buffered_bytes as f64
+                + connection * proxy.max_connections as f64;
+            let limit = container["resources"]["limits"]["memory"].as_str().unwrap();
+            let limit = limit.strip_suffix("Gi").unwrap().parse::<f64>().unwrap() * KIB * MIB;
+            // An answer of an approved call, in memory as long as it is read and sent.
+            let answer = settings.upstream.max_response_bytes as f64;
+            assert!(
+                sum + answer <= limit,
+                "{overlay}: {:.0} of {:.0} MiB",
+                (sum + answer) / MIB,
+                limit / MIB
+            );
+            assert_eq!(proxy.max_connections_per_address, proxy.max_connections / 8);
+        }
+    }
+}
