@@ -347,6 +347,14 @@ impl EdgeService {
             gauges,
         } = take(&self.telemetry)?;
         let hangups = take(&self.hangups)?;
+        let settings = &parts.settings;
+        for warning in settings
+            .drain_warning()
+            .iter()
+            .chain(&settings.master_key_warning())
+        {
+            tracing::warn!("{warning}");
+        }
         let budgets = parts.settings.limits.budgets();
         let store = Store::from_settings(&parts.settings.store)
             .ok()?

@@ -5,6 +5,7 @@ use super::stage::{EDGE, PRICES, SOON, Stage, amounts, estimated_body, open_cap}
 use harness::{EdgeOptions, eventually};
 use std::fs::OpenOptions;
 use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -126,6 +127,12 @@ async fn imported_prices_are_taken_up_without_a_restart() {
 fn a_bad_configuration_ends_with_2_and_one_clear_line() {
     for (name, value, named) in [
         ("TOLLGATE_PROXY__NO_SUCH_KEY", "1", "no_such_key"),
+        ("TOLLGATE_PROXY_LISTEN", "127.0.0.1:1", "tollgate_proxy__listen"),
+        (
+            "TOLLGATE_SECRETS__MASTER_KEY_FILE",
+            "/etc/hostname",
+            "tollgate_secrets__master_key and tollgate_secrets__master_key_file",
+        ),
         (
             "TOLLGATE_PRICES__FILE",
             "/no/such/file.toml",
@@ -179,6 +186,30 @@ fn an_address_that_is_in_use_ends_with_3_so_that_it_is_started_again() {
             log.lines().count() == 1 && log.contains(&address),
             "{name}: {log}"
         );
+    }
+}
+
+#[tokio::test]
+async fn settings_that_cost_money_or_secrets_are_warned_of() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let key = dir.path().join("master.key");
+    std::fs::write(&key, harness::TEST_MASTER_KEY).expect("a file");
+    std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o644)).expect("its mode");
+    let key = key.display().to_string();
+    let stage = Stage::with(|options| {
+        options
+            .env("TOLLGATE_SECRETS__MASTER_KEY", "")
+            .env("TOLLGATE_SECRETS__MASTER_KEY_FILE", &key)
+            .env("TOLLGATE_PROXY__DRAIN_MS", "99999")
+    })
+    .await;
+    for said in [
+        format!("secrets.master_key_file {key}: every user of this machine may use it (mode 0644)"),
+        "proxy.drain_ms (99999) is less than upstream.timeout_ms (100000)".to_owned(),
+    ] {
+        let logs = stage.edge.logs();
+        let mut lines = logs.lines().filter(|line| line.contains("WARN"));
+        assert!(lines.any(|line| line.contains(&said)), "{said}: {logs}");
     }
 }
 

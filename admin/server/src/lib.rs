@@ -52,6 +52,9 @@ pub async fn serve(settings: Settings) -> Result<(), ServeError> {
     } = Server::new(&settings)?;
     let management = bind("admin.listen", settings.admin.listen).await?;
     let operations = bind("admin.ops_listen", settings.admin.ops_listen).await?;
+    if let Some(warning) = settings.master_key_warning() {
+        tracing::warn!("{warning}");
+    }
     let (stop, stopping) = watch::channel(false);
     telemetry::export(&settings.telemetry, "tollgate-admin");
     let store = admission.store.clone();

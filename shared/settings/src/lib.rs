@@ -8,16 +8,17 @@ pub mod collector;
 pub mod durability;
 mod listeners;
 mod load;
+mod master_key;
 mod public_url;
 mod tables;
 pub mod upstreams;
+mod variables;
 
-use crypto::seal::Keyring;
 use domain::blocked::parse_range;
 use domain::budget::{Budget, Budgets};
 use durability::Durability;
 use ipnet::IpNet;
-use secrecy::{ExposeSecret, SecretString};
+use secrecy::SecretString;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use std::net::SocketAddr;
@@ -357,20 +358,18 @@ impl Settings {
         configured.unwrap_or_else(|| format!("{scheme}://{}", self.proxy.listen))
     }
 
-    /// The master keys.
-    ///
-    /// # Errors
-    /// [`BadSettings`] when there is none, or one is malformed; the text never contains a key.
-    pub fn keyring(&self) -> Result<Keyring, BadSettings> {
-        let file = &self.secrets.master_key_file;
-        let text: SecretString = if file.as_os_str().is_empty() {
-            self.secrets.master_key.expose_secret().replace(',', "\n").into()
-        } else {
-            let text = std::fs::read_to_string(file);
-            text.map_err(|error| BadSettings(format!("secrets.master_key_file {}: {error}", file.display())))?
-                .into()
-        };
-        Keyring::new(text.expose_secret().lines()).map_err(|error| BadSettings(error.to_string()))
+    /// Returns a line about calls that a stop would cut off: `proxy.drain_ms` is less than an upstream's deadline.
+    pub fn drain_warning(&self) -> Option<String> {
+        let drain_ms = self.proxy.drain_ms;
+        let default = std::iter::once(("upstream".to_owned(), self.upstream.timeout_ms));
+        let named = self.upstreams.all().iter();
+        let mut deadlines = default
+            .chain(named.map(|upstream| (format!("upstreams.{}", upstream.name), upstream.timeout_ms)));
+        let (section, timeout_ms) = deadlines.find(|(_, timeout_ms)| drain_ms < *timeout_ms)?;
+        Some(format!(
+            "proxy.drain_ms ({drain_ms}) is less than {section}.timeout_ms ({timeout_ms}): a stop can cut calls \
+             off, and their estimates stay charged"
+        ))
     }
 }
 

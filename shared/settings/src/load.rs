@@ -3,9 +3,8 @@
 use super::{BadSettings, Settings, StoreSettings, TelemetrySettings, UpstreamSettings};
 use crate::bounds::{self, CLOCK_DIFFERENCE_MS_MIN};
 use crate::collector::Collector;
-use crate::listeners;
-use crate::public_url;
 use crate::upstreams::{self, EnvSetting, NAME_MAX};
+use crate::{listeners, master_key, public_url, variables};
 use domain::budget::Budgets;
 use secrecy::{ExposeSecret as _, SecretString};
 use std::path::Path;
@@ -14,7 +13,6 @@ use toml::{Table, Value};
 /// Path of the configuration without `--config`.
 pub const DEFAULT_FILE: &str = "config/tollgate.toml";
 const DEFAULTS: &str = include_str!("../../../config/tollgate.toml");
-const ENV_PREFIX: &str = "TOLLGATE_";
 /// The section whose keys are sections with names of the operator's.
 const UPSTREAMS: &str = "upstreams";
 
@@ -40,24 +38,13 @@ pub fn load(file: Option<&Path>) -> Result<Settings, BadSettings> {
         None if Path::new(DEFAULT_FILE).exists() => Some(read(Path::new(DEFAULT_FILE))?),
         None => None,
     };
-    assemble(given, environment()?.into_iter())
+    assemble(given, variables::read()?.into_iter())
 }
 
 fn read(path: &Path) -> Result<Table, BadSettings> {
     let named = |error: &dyn std::fmt::Display| BadSettings(format!("{}: {error}", path.display()));
     let text = std::fs::read_to_string(path).map_err(|error| named(&error))?;
     parse(&text).map_err(|error| named(&error))
-}
-
-/// Environment variables that may be settings; others may hold any bytes.
-fn environment() -> Result<Vec<(String, String)>, BadSettings> {
-    let ours = std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value)));
-    let ours = ours.filter(|(name, _)| name.starts_with(ENV_PREFIX));
-    ours.map(|(name, value)| match value.into_string() {
-        Ok(value) => Ok((name, value)),
-        Err(_) => Err(BadSettings(format!("{name} is no UTF-8 text"))),
-    })
-    .collect()
 }
 
 /// Like [`load`], from a text and a list of variables.
@@ -79,25 +66,34 @@ fn assemble(
     let (mut in_file, mut in_env) = (None, Vec::new());
     if let Some(mut given) = given {
         in_file = given.remove(UPSTREAMS);
+        master_key::check_file(&given)?;
         merge(&mut settings, given)?;
     }
+    let mut secrets = Vec::new();
     for (name, value) in env {
-        let setting = name
-            .strip_prefix(ENV_PREFIX)
-            .and_then(|rest| rest.split_once("__"));
-        let Some((section, key)) = setting.map(|(section, key)| (section.to_lowercase(), key.to_lowercase()))
-        else {
+        let Some(rest) = name.strip_prefix(variables::PREFIX) else {
             continue;
         };
-        match section == UPSTREAMS {
-            true => in_env.push(EnvSetting {
+        let Some((section, key)) = rest.split_once("__") else {
+            variables::check_name(&name, &settings, &[UPSTREAMS])?;
+            continue;
+        };
+        let (section, key) = (section.to_lowercase(), key.to_lowercase());
+        if section == UPSTREAMS {
+            in_env.push(EnvSetting {
                 path: key,
                 value,
                 variable: name,
-            }),
-            false => set(&mut settings, &section, &key, &value, &name)?,
+            });
+            continue;
+        }
+        set(&mut settings, &section, &key, &value, &name)?;
+        if section == master_key::SECTION && !value.is_empty() {
+            secrets.push((name, key));
         }
     }
+    let secrets = secrets.iter().map(|(name, key)| (name.as_str(), key.as_str()));
+    master_key::let_environment_win(&mut settings, secrets)?;
     bounds::check(&settings)?;
     let upstream = settings.get("upstream").and_then(Value::as_table);
     let named = upstreams::read(in_file, in_env, upstream.unwrap_or(&Table::new()))?;

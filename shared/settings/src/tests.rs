@@ -1,6 +1,7 @@
 //! The configuration as an operator meets it: defaults, overrides, and one clear line for each mistake.
 
 use super::*;
+use secrecy::ExposeSecret as _;
 
 fn from(text: &str) -> Result<Settings, BadSettings> {
     load_from(Some(text), std::iter::empty())
@@ -181,6 +182,21 @@ fn the_master_key_is_required_and_never_printed() {
     let error = settings.keyring().unwrap_err().to_string();
     assert!(!error.contains("c2Vj"), "{error}");
     assert!(!format!("{settings:?}").contains("c2Vj"));
+}
+
+#[test]
+fn a_drain_that_is_shorter_than_a_call_is_warned_of() {
+    let warning = |text: &str| from(text).unwrap().drain_warning();
+    assert_eq!(warning(""), None);
+    assert_eq!(warning("[proxy]\ndrain_ms = 100000\n"), None);
+    let line = warning("[proxy]\ndrain_ms = 99999\n").unwrap();
+    assert!(
+        line.starts_with("proxy.drain_ms (99999) is less than upstream.timeout_ms (100000)"),
+        "{line}"
+    );
+    let named = "[upstreams.slow]\nbase_url = \"https://a\"\nmodels = [\"*\"]\ntimeout_ms = 110001\n";
+    let line = warning(named).unwrap();
+    assert!(line.contains("upstreams.slow.timeout_ms (110001)"), "{line}");
 }
 
 #[test]
