@@ -64,6 +64,8 @@ telemetry::metrics! {
         caches: gauges("cache_entries", "cache", CACHES),
         /// Exchanges with the provider, by connection: new or reused.
         connections: counters("upstream_connections_total", "kind", CONNECTIONS),
+        /// End of the edge's certificate (proxy.tls_cert), in seconds since 1970; 0 without TLS.
+        pub certificate_ends: gauge("certificate_expires_timestamp_seconds"),
         process: ProcessMetrics,
         logs: LogMetrics,
         spans: SpanMetrics,

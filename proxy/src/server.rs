@@ -1,6 +1,7 @@
 //! Start and stop: settings are checked in full before a port is bound, SIGTERM lets calls in flight finish, SIGQUIT
 //! hands the listening sockets to a new process.
 
+mod certificate;
 pub mod components;
 mod descriptors;
 mod drain;
@@ -19,6 +20,7 @@ use crate::pending::Pending;
 use crate::readiness::Readiness;
 use crate::upstream::Upstreams;
 use async_trait::async_trait;
+use certificate::Certificate;
 use clap::Parser;
 use components::{Components, Parts};
 use connections::allocator;
@@ -171,7 +173,9 @@ fn prepare(options: &Options, hangups: Signal) -> Result<(Server, Signals), Cann
     let trusted = settings.network.trusted_proxies.clone();
     let connections = Connections::new(descriptors.callers, descriptors.of_address, trusted);
     let connections = Arc::new(connections);
-    let tls = tls::acceptor(&proxy)?;
+    let (tls, certificate) = tls::acceptor(&proxy)?.unzip();
+    let certificate_ends = certificate.as_ref().map_or(0, Certificate::ends_s);
+    telemetry.gauges.certificate_ends.set(certificate_ends);
     let mut buffers = L4BufferSettings::default().write(WRITE_BUFFER);
     if tls.is_none() {
         // The read buffer is for TLS, which reads 4 KB at a time. HTTP has its own.
@@ -197,7 +201,8 @@ fn prepare(options: &Options, hangups: Signal) -> Result<(Server, Signals), Cann
 
     let conf = pingora_conf(&settings);
     let parts = Mutex::new(Some(parts(settings, connections, descriptors.provider)?));
-    let successor = successor(options, &proxy)?;
+    let successor = successor(options, &proxy, certificate.as_ref())?;
+    certificate.iter().for_each(Certificate::log);
     let mut server = Server::new_with_opt_and_conf(pingora_options(successor.is_some()), conf);
     let signals = Signals {
         state: Arc::clone(&state),
@@ -224,7 +229,11 @@ fn prepare(options: &Options, hangups: Signal) -> Result<(Server, Signals), Cann
 }
 
 /// Announces this process to the one that has the sockets; `None` if nobody listens on the addresses.
-fn successor(options: &Options, proxy: &ProxySettings) -> Result<Option<Successor>, CannotStart> {
+fn successor(
+    options: &Options,
+    proxy: &ProxySettings,
+    certificate: Option<&Certificate>,
+) -> Result<Option<Successor>, CannotStart> {
     let free = check_free("proxy.listen", proxy.listen)
         .and_then(|()| check_free("proxy.ops_listen", proxy.ops_listen));
     if !options.upgrade {
@@ -234,6 +243,7 @@ fn successor(options: &Options, proxy: &ProxySettings) -> Result<Option<Successo
         tracing::info!("nobody listens on proxy.listen and proxy.ops_listen: nothing to take over");
         return Ok(None);
     }
+    certificate.map_or(Ok(()), Certificate::check_takeover)?;
     let announced = Successor::announce(&proxy.upgrade_socket)
         .map_err(|error| BadSettings(format!("proxy.upgrade_socket {error}")))?;
     tracing::info!("waiting for the sockets: send SIGQUIT to the running process within six seconds");

@@ -156,3 +156,47 @@ async fn a_certificate_that_cannot_be_used_is_refused_at_the_start() {
         std::fs::write(&cert, unrelated[0].cert.pem()).expect("a file");
     }
 }
+
+/// A certificate for `localhost` that ends then.
+fn certificate_until(year: i32) -> (String, String) {
+    let mut params = rcgen::CertificateParams::new(["localhost".to_owned()]).expect("a name");
+    params.not_before = rcgen::date_time_ymd(2019, 1, 1);
+    params.not_after = rcgen::date_time_ymd(year, 1, 1);
+    let key = rcgen::KeyPair::generate().expect("a key");
+    let cert = params.self_signed(&key).expect("a certificate");
+    (cert.pem(), key.serialize_pem())
+}
+
+/// It would take the place of one that callers can reach. Where none runs it serves those who do not verify it.
+#[tokio::test]
+async fn a_certificate_that_has_ended_takes_nothing_over() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (cert, key) = (dir.path().join("cert.pem"), dir.path().join("key.pem"));
+    let write = |year: i32| {
+        let made = certificate_until(year);
+        std::fs::write(&cert, made.0).expect("a file");
+        std::fs::write(&key, made.1).expect("a file");
+    };
+    let site = Site::new()
+        .await
+        .env("PROXY__TLS_CERT", cert.display())
+        .env("PROXY__TLS_KEY", key.display());
+    write(2120);
+    let running = site.edge();
+    write(2020);
+    let refused = site.ends_at_once("TOLLGATE_PROXY__THREADS", "1").await;
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    let said = "the certificate ended at 2020-01-01";
+    assert!(refused.stderr.contains(said), "{refused:?}");
+    assert!(running.is_running());
+    let metrics = running.ops("/metrics").expect("metrics").1;
+    let metric = "tollgate_proxy_certificate_expires_timestamp_seconds 4733510400";
+    assert!(metrics.contains(metric), "{metrics}");
+    running.term();
+    assert_eq!(running.wait_exit(SOON), Some(0), "{}", running.logs());
+
+    let alone = site.edge();
+    let logs = alone.logs();
+    let line = logs.lines().find(|line| line.contains(said));
+    assert!(line.is_some_and(|line| line.contains("ERROR")), "{logs}");
+}

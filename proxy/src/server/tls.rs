@@ -1,5 +1,6 @@
 //! The edge's certificate, read before a port is bound.
 
+use super::certificate::Certificate;
 use pingora::listeners::tls::Acceptor;
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject as _;
@@ -11,12 +12,12 @@ use std::sync::Arc;
 /// Protocols that callers can choose, in order of preference.
 const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 
-/// Creates the acceptor of TLS connections; `None` without a certificate.
+/// Creates the acceptor of TLS connections, and returns the certificate that it shows; `None` without one.
 ///
 /// # Errors
 /// One line that names the setting: one of the two is missing, a file cannot be read, or certificate and key do not
 /// match.
-pub fn acceptor(proxy: &ProxySettings) -> Result<Option<Acceptor>, BadSettings> {
+pub fn acceptor(proxy: &ProxySettings) -> Result<Option<(Acceptor, Certificate)>, BadSettings> {
     let has = |path: &Path| !path.as_os_str().is_empty();
     match (has(&proxy.tls_cert), has(&proxy.tls_key)) {
         (false, false) => return Ok(None),
@@ -27,23 +28,28 @@ pub fn acceptor(proxy: &ProxySettings) -> Result<Option<Acceptor>, BadSettings> 
             ));
         }
     }
-    let mut config = config(&proxy.tls_cert, &proxy.tls_key)?;
+    let (mut config, certificate) = config(&proxy.tls_cert, &proxy.tls_key)?;
     config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).into();
-    Ok(Some(Acceptor::from_server_config(Arc::new(config))))
+    Ok(Some((
+        Acceptor::from_server_config(Arc::new(config)),
+        certificate,
+    )))
 }
 
-fn config(cert: &Path, key: &Path) -> Result<ServerConfig, BadSettings> {
+fn config(cert: &Path, key: &Path) -> Result<(ServerConfig, Certificate), BadSettings> {
     let named = |name: &str, path: &Path, error: &dyn std::fmt::Display| {
         BadSettings(format!("{name} {}: {error}", path.display()))
     };
     let chain = CertificateDer::pem_file_iter(cert).and_then(Iterator::collect::<Result<Vec<_>, _>>);
     let chain = chain.map_err(|error| named("proxy.tls_cert", cert, &error))?;
-    if chain.is_empty() {
+    let Some(first) = chain.first() else {
         return Err(named("proxy.tls_cert", cert, &"it holds no certificate"));
-    }
+    };
+    let certificate = Certificate::new(cert, first);
     let private = PrivateKeyDer::from_pem_file(key).map_err(|error| named("proxy.tls_key", key, &error))?;
-    ServerConfig::builder()
+    let config = ServerConfig::builder()
         .with_no_client_auth()
         .with_single_cert(chain, private)
-        .map_err(|error| named("proxy.tls_cert and proxy.tls_key", cert, &error))
+        .map_err(|error| named("proxy.tls_cert and proxy.tls_key", cert, &error))?;
+    Ok((config, certificate))
 }
