@@ -52,6 +52,18 @@ fn a_reader_who_leaves_ends_it_quietly() {
         lost.stderr.contains("cannot be written") && !lost.stderr.contains("svc_"),
         "{lost:?}"
     );
+    let keys = || {
+        let list = cli.json(&["api-key", "list", "--account", &id]);
+        list["apiKeys"].as_array().map_or(0, Vec::len)
+    };
+    let before = keys();
+    for (redirected, code, made) in [(">&-", 1, 0), ("> /dev/null", 0, 1)] {
+        let closed = cli.script(&format!(
+            "$ADMIN api-key create --account {id} --mode live {redirected}"
+        ));
+        assert_eq!(closed.code, Some(code), "{redirected}: {closed:?}");
+        assert_eq!(keys(), before + made, "{redirected}");
+    }
 }
 
 #[test]

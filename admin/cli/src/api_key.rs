@@ -4,6 +4,7 @@ use super::context::Context;
 use super::table::table;
 use super::value;
 use crate::failure::Failure;
+use crate::output;
 use crate::report::Report;
 use clap::{Args, Subcommand, ValueEnum};
 use clock::now_ms;
@@ -90,6 +91,7 @@ impl ApiKey {
 
 impl Create {
     async fn run(mut self, context: &Context) -> Result<Report, Failure> {
+        output::check_stdout()?;
         self.permissions.sort_unstable();
         self.permissions.dedup();
         let family = match self.prefix {

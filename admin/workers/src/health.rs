@@ -21,6 +21,9 @@ pub(super) async fn run(base: Arc<Base>, mut stopping: watch::Receiver<bool>) {
             base.metrics
                 .store_durable
                 .set(i64::from(status.confirmed != Durability::Async));
+            base.metrics
+                .store_durability_required
+                .set(i64::from(status.asked.is_required()));
             base.metrics.store_exposed.set(i64::from(status.exposed));
             if logged.as_ref() != Some(&status) {
                 log_durability(&status);

@@ -21,6 +21,13 @@ pub enum Durability {
     Replicas(u8),
 }
 
+impl Durability {
+    /// Whether changes of money are refused while a server cannot be that durable.
+    pub const fn is_required(self) -> bool {
+        matches!(self, Self::Aof | Self::Replicas(_))
+    }
+}
+
 /// An unknown word.
 #[derive(Debug, thiserror::Error)]
 #[error(
@@ -66,6 +73,18 @@ mod tests {
 
     fn parse(text: &str) -> Result<Durability, NoDurability> {
         Durability::try_from(text.to_owned())
+    }
+
+    #[test]
+    fn what_names_a_durability_requires_it() {
+        for (text, required) in [
+            ("auto", false),
+            ("async", false),
+            ("aof", true),
+            ("replicas(2)", true),
+        ] {
+            assert_eq!(parse(text).unwrap().is_required(), required, "{text}");
+        }
     }
 
     #[test]

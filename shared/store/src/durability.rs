@@ -142,7 +142,7 @@ impl Status {
 
     /// Whether changes of money are refused.
     pub const fn refuses(&self) -> bool {
-        matches!(self.asked, Durability::Aof | Durability::Replicas(_)) && self.lacks.is_some()
+        self.asked.is_required() && self.lacks.is_some()
     }
 
     /// Returns one sentence for the operator.

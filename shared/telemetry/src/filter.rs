@@ -32,6 +32,9 @@ pub(super) const OWN_CRATES: [&str; 15] = [
 
 /// Pingora's proxy layer.
 const UNHEARD: &str = "pingora_proxy";
+/// Pingora's side of a hand-over. Each second that a new process waits for the sockets is an error to it; Tollgate logs
+/// how the hand-over ends, on both sides.
+const UNHEARD_HANDOVER: &str = "pingora_core::server::transfer_fd";
 
 /// Reads `RUST_LOG`.
 ///
@@ -74,13 +77,31 @@ fn names_level(word: &str) -> bool {
 
 /// Whether an event may be logged at all.
 pub(super) fn may_be_logged(event: &Metadata<'_>) -> bool {
-    let origin = event.target().split("::").next().unwrap_or_default();
-    OWN_CRATES.contains(&origin) || (*event.level() <= Level::INFO && origin != UNHEARD)
+    is_heard(event.target(), *event.level())
+}
+
+fn is_heard(target: &str, level: Level) -> bool {
+    let origin = target.split("::").next().unwrap_or_default();
+    OWN_CRATES.contains(&origin) || (level <= Level::INFO && origin != UNHEARD && target != UNHEARD_HANDOVER)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn libraries_are_heard_without_details_and_pingora_without_what_is_usual() {
+        for (target, level, heard) in [
+            ("proxy::call::request_trace", Level::DEBUG, true),
+            ("rustls::conn", Level::WARN, true),
+            ("hyper::client", Level::DEBUG, false),
+            ("pingora_proxy", Level::ERROR, false),
+            ("pingora_core::server::transfer_fd", Level::ERROR, false),
+            ("pingora_core::server", Level::ERROR, true),
+        ] {
+            assert_eq!(is_heard(target, level), heard, "{target} {level}");
+        }
+    }
 
     #[test]
     fn levels_and_levels_of_targets_are_read() {

@@ -5,7 +5,7 @@
 //!
 //! Libraries never log below `info`, whatever `RUST_LOG` says: at `trace` they print headers, and with them provider
 //! keys. Pingora's proxy layer never logs: it reports an `error` for each caller who disconnects within a request head,
-//! so strangers could fill the log. The edge logs its requests itself.
+//! so strangers could fill the log. The edge logs its requests itself, and how a hand-over ends.
 
 mod buffered;
 mod error_chain;
