@@ -32,6 +32,39 @@ async fn a_response_is_charged_what_it_used() {
     assert_eq!(actor.settled().await, 24);
 }
 
+/// A client with a reasoning model sends back what the model reasoned before it called a tool. Of what the provider
+/// keeps, it has the id alone: an allowance is held, and what the provider counted is charged.
+#[tokio::test]
+async fn reasoning_that_the_provider_keeps_is_held_for_an_allowance() {
+    let stage = Stage::new().await;
+    let actor = stage.actor(open_cap()).await;
+    let caller = stage.edge.caller(&actor.key);
+    stage.upstream.set(|_| {
+        Answer::json(
+            200,
+            json!({ "id": "resp_1", "status": "completed", "output": [], "usage": usage(309, 12) }),
+        )
+    });
+    let kept = json!({ "type": "reasoning", "id": "rs_1", "summary": [] });
+    let encrypted =
+        json!({ "type": "reasoning", "id": "rs_2", "summary": [], "encrypted_content": "gAAAAABx" });
+    let asked = json!({ "role": "user", "content": "12345678" });
+    // At 2,000 nano-USD a prompt token and 8,000 for each of ten of the answer. A message is framed by four tokens.
+    for (input, estimated) in [
+        (json!([asked, encrypted]), "0.000106"),
+        (json!([asked, kept]), "0.000902"),
+        (json!([asked, kept, kept]), "0.001712"),
+    ] {
+        let sent = json!({ "model": "plain", "max_output_tokens": 10, "input": input });
+        let reply = caller.post("/v1/responses", sent.clone()).await;
+        assert_eq!(reply.status, 200, "{reply:?}");
+        assert_eq!(reply.header("x-service-estimated-usd"), Some(estimated), "{sent}");
+        assert_eq!(reply.header("x-service-actual-usd"), Some("0.000714"));
+        assert_eq!(stage.upstream.requests().pop().unwrap().json(), sent);
+    }
+    assert_eq!(actor.settled().await, 3 * 714_000);
+}
+
 /// The last event has the usage, and its end waits for the settlement, however long the event is.
 #[tokio::test]
 async fn a_response_streams() {

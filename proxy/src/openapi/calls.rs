@@ -65,7 +65,8 @@ fn words(endpoint: Endpoint) -> Words {
             summary: "Make a metered call of the Responses API",
             description: format!(
                 "{} Stateless: what the edge cannot see must not be free, so state and files that the provider keeps, tools that it \
-                 runs, and work in the background are 400 `unsupported_field`, with the field as `param`.\n\n{STREAMS}",
+                 runs, and work in the background are 400 `unsupported_field`, with the field as `param`. Reasoning items that it \
+                 keeps are accepted, and held for an allowance.\n\n{STREAMS}",
                 switched_on_by("proxy.responses")
             ),
         },

@@ -76,7 +76,7 @@ fn chat_completion() -> Value {
 fn response() -> Value {
     let text = json!({ "type": "string", "minLength": 1 });
     let items = json!({ "type": "array", "minItems": 1, "items": { "type": "object" } });
-    let input = "A text, or items: messages, and calls of tools with their outputs. References to files and items are `unsupported_field`.";
+    let input = "A text, or items: messages, calls of tools with their outputs, and reasoning. References to files and items are `unsupported_field`.";
     let tools = "Tools that the caller runs, such as functions. Those that run at the provider are `unsupported_field`.";
     json!({
         "type": "object",

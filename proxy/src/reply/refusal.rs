@@ -67,8 +67,8 @@ refusals! {
     /// Neither `max_completion_tokens` nor `max_tokens` (responses: no `max_output_tokens`), where the operator
     /// requires one (`proxy.require_token_limit`).
     MissingTokenLimit = "missing_token_limit", 400, "invalid_request_error";
-    /// A field of a response that brings in, or starts, what the edge cannot see (`POST /v1/responses`): state and
-    /// files that the provider keeps, tools that it runs, work in the background.
+    /// A field of a response that brings in, or starts, what the edge cannot see (`POST /v1/responses`): state (other
+    /// than reasoning) and files that the provider keeps, tools that it runs, work in the background.
     UnsupportedField = "unsupported_field", 400, "invalid_request_error";
     /// The run id header is malformed.
     InvalidRunId = "invalid_run_id", 400, "invalid_request_error";

@@ -41,6 +41,8 @@ pub(super) struct Prompt {
     pub audios: usize,
     /// File parts.
     pub files: usize,
+    /// Reasoning items whose tokens the provider keeps.
+    pub reasoning_items: usize,
     /// The first key of a payload that stands twice in its part.
     pub repeated: Option<&'static str>,
 }
@@ -55,6 +57,7 @@ impl Prompt {
             image_parts: self.images as u64,
             audio_parts: self.audios as u64,
             file_parts: self.files as u64,
+            reasoning_items: self.reasoning_items as u64,
             ..CallShape::EMPTY
         }
     }

@@ -143,6 +143,13 @@ async fn responses_embeddings_and_streams_are_predicted() {
         let nanos = |reply: &Reply| nanos(&success(reply, 200));
         let of_response = json!({ "endpoint": "responses", "max_output_tokens": 1000 });
         assert_eq!(nanos(&ask(of_response).await), 600_000, "an empty prompt");
+        let kept = json!({ "endpoint": "responses", "max_output_tokens": 1000,
+            "input": [{ "type": "reasoning", "id": "rs_1", "summary": [] }] });
+        assert_eq!(
+            nanos(&ask(kept).await),
+            600_000 + (25_000 + 4 + 1) * 150,
+            "reasoning that the provider keeps, an item and its id"
+        );
         let of_texts =
             json!({ "endpoint": "embeddings", "model": "text-embedding-3-small", "input": "x".repeat(4000) });
         let estimate = nanos(&ask(of_texts).await);

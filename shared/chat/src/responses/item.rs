@@ -1,9 +1,13 @@
 //! The items of `input`: messages, calls of tools that the caller runs with their outputs, and reasoning.
 //!
 //! An item of another type either belongs to a tool that the provider runs or names something that it keeps. So do an
-//! item without a type that is no whole message (an `item_reference` by its short form), and a reasoning item that has
-//! an id but not its encrypted content: the provider would look its tokens up; and so does an update of the
+//! item without a type that is no whole message (an `item_reference` by its short form), and an update of the
 //! configuration that has an id but changes nothing. A `message` has a role and content, or it is none.
+//!
+//! One thing that the provider keeps is accepted: a reasoning item that has an id but not its encrypted content. The
+//! provider looks up its tokens, which were paid as output when they were made, and are at most what one answer of the
+//! model can reason. Every client with a reasoning model sends such items in a loop of tools. Each is held for an
+//! allowance, beside the bytes of what it shows.
 
 use super::part;
 use super::tool;
@@ -83,6 +87,7 @@ pub(super) fn read(prompt: &mut Prompt, scanner: &mut Scanner<'_>) -> Scan<Optio
             _ => prompt.member(scanner, key),
         }
     })?;
+    prompt.reasoning_items += usize::from(item.is_kept_reasoning());
     Ok(deciding.ambiguity().or_else(|| item.judge()))
 }
 
@@ -93,9 +98,6 @@ impl<'a> Item<'a> {
             None if self.kind.is_absent() && self.is_message() => None,
             Some("message" | "item_reference") => Some(STORED),
             None if self.kind.is_absent() => Some(STORED),
-            Some("reasoning") if self.has_id && !self.is_encrypted => {
-                return Some(Unseen::at(".id", STORED));
-            }
             Some("configuration_update") if self.has_id && !self.has_settings => {
                 return Some(Unseen::at(".id", STORED));
             }
@@ -108,6 +110,11 @@ impl<'a> Item<'a> {
     /// Whether it has what makes a message: without, its id could stand for a stored one.
     const fn is_message(&self) -> bool {
         self.has_role && self.has_content
+    }
+
+    /// Whether it is reasoning that the provider looks up by its id.
+    fn is_kept_reasoning(&self) -> bool {
+        self.kind.get() == Some("reasoning") && self.has_id && !self.is_encrypted
     }
 
     /// Keeps the first finding of the member `name`.

@@ -247,9 +247,10 @@ fn stateless_clients_are_served() {
         (
             read.counts.framed,
             read.counts.image_parts,
-            read.counts.file_parts
+            read.counts.file_parts,
+            read.counts.reasoning_items
         ),
-        (19, 1, 0)
+        (19, 1, 0, 0)
     );
     // Content parts of two messages, a summary, two of an output, one of a shell's.
     assert_eq!(read.counts.content_parts, 6);

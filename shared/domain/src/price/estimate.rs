@@ -36,6 +36,9 @@ pub struct CallShape<'a> {
     pub audio_parts: u64,
     /// File parts.
     pub file_parts: u64,
+    /// Reasoning items of which the body shows an id and the provider keeps the tokens. Each takes the table's
+    /// `reasoning_tokens`, beside the bytes of what it shows.
+    pub reasoning_items: u64,
     /// The completion allowance for each choice; 0 where there is no answer to limit (embeddings).
     pub completion_tokens: u64,
     /// The caller set no limit: the completion allowance is the specification's, or the model's where that is larger.
@@ -63,6 +66,7 @@ impl CallShape<'_> {
         image_parts: 0,
         audio_parts: 0,
         file_parts: 0,
+        reasoning_items: 0,
         completion_tokens: 0,
         unlimited: false,
         n: 1,
@@ -97,7 +101,8 @@ impl PriceTable {
             .checked_add(u128::from(call.token_ids))?
             .checked_add(parts(call.framed, self.allowances.message_tokens))?
             .checked_add(parts(call.image_parts, price.image_tokens))?
-            .checked_add(parts(call.file_parts, self.allowances.file_tokens))?;
+            .checked_add(parts(call.file_parts, self.allowances.file_tokens))?
+            .checked_add(parts(call.reasoning_items, self.allowances.reasoning_tokens))?;
         let prompt_tokens = other_tokens.checked_add(audio_tokens)?;
         let prompt_tokens = u64::try_from(prompt_tokens).unwrap_or(u64::MAX);
         let rates = match call.tier_is_reported {

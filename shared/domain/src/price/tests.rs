@@ -234,14 +234,14 @@ proptest! {
             vec![None, Some("auto"), Some("default"), Some("flex"), Some("fast"), Some("ultrafast"), Some("?")],
         ),
         prompt_bytes in prop_oneof![0_u64..10_000, 1_087_900_u64..1_088_100, 0_u64..4_000_000],
-        [image_parts, audio_parts, file_parts] in prop::array::uniform3(0_u64..3),
+        [image_parts, audio_parts, file_parts, reasoning_items] in prop::array::uniform4(0_u64..3),
         [framed, content_parts, predicted_bytes] in prop::array::uniform3(0_u64..3_000),
         completion_tokens in 1_u64..200_000,
         [audio_output, web_search, tier_is_reported] in prop::array::uniform3(any::<bool>()),
     ) {
         let known = CallShape {
             model, service_tier, tier_is_reported, prompt_bytes, token_ids: prompt_bytes / 3, image_parts, audio_parts, file_parts,
-            completion_tokens, unlimited: false, n: 1,
+            reasoning_items, completion_tokens, unlimited: false, n: 1,
             audio_output, web_search, framed, content_parts, predicted_parts: content_parts / 2,
             predicted_bytes: predicted_bytes.min(prompt_bytes),
         };

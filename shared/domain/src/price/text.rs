@@ -25,6 +25,9 @@ pub(super) struct Allowances {
     pub(super) image_tokens: u64,
     pub(super) audio_tokens: u64,
     pub(super) file_tokens: u64,
+    /// For each reasoning item that the provider keeps; a table of an earlier version has no such line.
+    #[serde(default = "reasoning_tokens")]
+    pub(super) reasoning_tokens: u64,
     /// For each message (decision D68); a table of an earlier version has no such line.
     #[serde(default = "message_tokens")]
     pub(super) message_tokens: u64,
@@ -42,6 +45,11 @@ pub(super) struct Allowances {
 /// Bytes of prompt text that count as one token (specification, Constants).
 const fn bytes_per_token() -> u64 {
     4
+}
+
+/// Tokens of a reasoning item that the provider keeps: what OpenAI advises to reserve for the reasoning of an answer.
+const fn reasoning_tokens() -> u64 {
+    25_000
 }
 
 /// Tokens that frame a message (decision D68).

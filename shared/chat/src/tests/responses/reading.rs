@@ -82,15 +82,54 @@ fn sizes() {
     assert_eq!(bytes(&item(reasoning)), 2 + 8);
 }
 
-/// Bytes, framed items, parts, images, audios and files, read slowly.
+/// Reasoning that the provider keeps counts beside what the body shows of it: once for each item.
+#[test]
+fn reasoning_that_the_provider_keeps_is_counted() {
+    let shown = r#""summary":[{"type":"summary_text","text":"hm"}]"#;
+    for (members, kept) in [
+        (r#""id":"rs_1""#, 1),
+        (r#""encrypted_content":null,"id":"rs_1""#, 1),
+        (r#""id":"rs_1","encrypted_content":"""#, 1),
+        (r#""id":"rs_1","encrypted_content":[]"#, 1),
+        (
+            r#""id":"rs_1","content":[{"type":"reasoning_text","text":"hm, hm"}]"#,
+            1,
+        ),
+        (r#""id":"rs_1","status":"completed""#, 1),
+        (r#""id":"""#, 1),
+        (r#""id":7"#, 1),
+        (r#""id":"rs_1","encrypted_content":"gAAAA""#, 0),
+        (r#""id":null"#, 0),
+        (r#""encrypted_content":null"#, 0),
+    ] {
+        let one = format!(r#"{{{members},"type":"reasoning",{shown}}}"#);
+        let call = r#"{"type":"function_call","id":"fc_1","call_id":"c","name":"f","arguments":"{}"}"#;
+        for (items, count) in [(one.clone(), kept), (format!("{one},{call},{one}"), 2 * kept)] {
+            let body = item(&items);
+            assert_eq!(read(&body).counts.reasoning_items, count, "{body}");
+        }
+        let without = one.replace(r#""type":"reasoning""#, r#""type":"function_call""#);
+        let (kept, without) = (item(&one), item(&without));
+        let (kept, without) = (read(&kept).counts, read(&without).counts);
+        assert_eq!(
+            (kept.prompt_bytes, kept.framed, kept.content_parts),
+            (without.prompt_bytes, without.framed, without.content_parts),
+            "what it shows counts too"
+        );
+        assert_eq!(without.reasoning_items, 0);
+    }
+}
+
+/// Bytes, framed items, parts, images, audios, files and reasoning that the provider keeps, read slowly.
 struct Reference<'a> {
     spelling: &'a Spelling,
-    counts: [u64; 6],
+    counts: [u64; 7],
 }
 
 impl Reference<'_> {
     fn item(&mut self, item: &Value) {
         self.counts[1] += 1;
+        self.counts[6] += u64::from(is_kept_reasoning(item));
         for (key, value) in item.as_object().unwrap() {
             match key.as_str() {
                 "type" => {}
@@ -162,6 +201,15 @@ impl Reference<'_> {
     }
 }
 
+/// Whether the provider looks the reasoning up by its id.
+fn is_kept_reasoning(item: &Value) -> bool {
+    let encrypted = item.get("encrypted_content").and_then(Value::as_str);
+    let has_id = item.get("id").is_some_and(|id| !id.is_null());
+    item.get("type").is_some_and(|kind| kind == "reasoning")
+        && has_id
+        && encrypted.unwrap_or_default().is_empty()
+}
+
 /// Whether nothing in these items is out of sight: the rules of `responses/`, once more.
 fn is_seen(item: &Value) -> bool {
     let there = |key: &str| item.get(key).is_some_and(|value| !value.is_null());
@@ -194,11 +242,7 @@ fn is_seen(item: &Value) -> bool {
     });
     let has_good_type = match item.get("type").map(Value::as_str) {
         None | Some(Some("message")) => there("role") && there("content"),
-        Some(Some("function_call" | "function_call_output" | "local_shell_call")) => true,
-        Some(Some("reasoning")) => {
-            let encrypted = item.get("encrypted_content").and_then(Value::as_str);
-            !there("id") || encrypted.is_some_and(|content| !content.is_empty())
-        }
+        Some(Some("function_call" | "function_call_output" | "local_shell_call" | "reasoning")) => true,
         _ => false,
     };
     has_good_type && has_good_parts
@@ -278,10 +322,10 @@ proptest! {
         }
         prop_assert_eq!(read.is_ok(), items.iter().all(is_seen), "{}", text);
         if let Ok(read) = read {
-            let mut reference = Reference { spelling: &spelling, counts: [0; 6] };
+            let mut reference = Reference { spelling: &spelling, counts: [0; 7] };
             items.iter().for_each(|item| reference.item(item));
             let counts = [
-                read.counts.prompt_bytes, read.counts.framed, read.counts.content_parts, read.counts.image_parts, read.counts.audio_parts, read.counts.file_parts,
+                read.counts.prompt_bytes, read.counts.framed, read.counts.content_parts, read.counts.image_parts, read.counts.audio_parts, read.counts.file_parts, read.counts.reasoning_items,
             ];
             prop_assert_eq!(counts, reference.counts, "{}", text);
         }

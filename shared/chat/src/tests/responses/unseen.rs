@@ -141,19 +141,16 @@ fn items_that_refer_to_something() {
             r#"{"type":"message","id":"msg_1","role":"user","content":null}"#,
             ".type",
         ),
-        (r#"{"type":"reasoning","id":"rs_1","summary":[]}"#, ".id"),
-        (
-            r#"{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":null}"#,
-            ".id",
-        ),
-        (
-            r#"{"type":"reasoning","id":"rs_1","encrypted_content":""}"#,
-            ".id",
-        ),
         (
             r#"{"type":"reasoning","ID":"rs_1","content":[{"type":"reasoning_text","text":"x"}]}"#,
             ".id",
         ),
+        (
+            r#"{"type":"reasoning","id":"rs_1","content":[{"type":"input_file","file_id":"file_1"}]}"#,
+            ".content[0].file_id",
+        ),
+        (r#"{"type":"reasoning","type":null,"id":"rs_1"}"#, ".type"),
+        (r#"{"type":"Reasoning","id":"rs_1"}"#, ".type"),
         (r#"{"type":"image_generation_call","id":"ig_1"}"#, ".type"),
         (
             r#"{"type":"code_interpreter_call","id":"ci_1","container_id":"c"}"#,

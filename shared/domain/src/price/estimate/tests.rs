@@ -79,6 +79,14 @@ fn parts_count_their_allowances() {
     );
     assert_eq!(
         part(CallShape {
+            reasoning_items: 2,
+            prompt_bytes: 40,
+            ..NOTHING
+        }),
+        (2 * 25_000 + 10) * 2_500
+    );
+    assert_eq!(
+        part(CallShape {
             model: "gpt-4o-mini",
             image_parts: 1,
             ..NOTHING
@@ -158,6 +166,34 @@ fn framing_counts() {
         (4 + 500) * 1_000,
         "a table of an earlier version has no such lines"
     );
+}
+
+/// Reasoning that the provider keeps is prompt, also for the price of a long context.
+#[test]
+fn kept_reasoning_counts_its_allowance() {
+    let text = "auto_tier = \"default\"\n[allowances]\nimage_tokens = 1\naudio_tokens = 1\nfile_tokens = 1\n\
+                reasoning_tokens = 700\n\
+                [models.m]\nrates.standard = { input = \"1\", output = \"1\" }\n\
+                long_context_above = 1_400\nlong_context.standard = { input = \"2\", output = \"1\" }";
+    let estimate = |text: &str, reasoning_items| {
+        let table = crate::price::PriceTable::from_toml(text).unwrap();
+        let call = CallShape {
+            model: "m",
+            reasoning_items,
+            ..NOTHING
+        };
+        table.estimate(&call).unwrap().get()
+    };
+    assert_eq!(estimate(text, 2), 2 * 700 * 1_000);
+    assert_eq!(estimate(text, 3), 3 * 700 * 2_000);
+    let older = text.replace("reasoning_tokens = 700\n", "");
+    assert_eq!(
+        estimate(&older, 1),
+        25_000 * 2_000,
+        "a table of an earlier version has no such line"
+    );
+    let none = text.replace("= 700", "= 0");
+    assert_eq!(estimate(&none, 3), 0);
 }
 
 /// What an operator can hold more for: reasoning without a limit, and text with many tokens.
@@ -387,6 +423,11 @@ fn what_no_amount_can_hold_is_none() {
         ..most
     };
     assert_eq!(builtin().estimate(&parts), None);
+    let reasoning = CallShape {
+        reasoning_items: u64::MAX,
+        ..NOTHING
+    };
+    assert_eq!(builtin().estimate(&reasoning), None);
     // 9,000,000 USD at 10 USD per million tokens are 900,000,000,000 tokens.
     let limit = CallShape {
         completion_tokens: 900_000_000_000,
